@@ -1,7 +1,5 @@
 //! The neighbours of each vertex, from edges `a,b`, which are split at their last comma: `adjacency-list INPUT... --output DIR`.
 
-use std::process::ExitCode;
-
 use napreduce::{Emit, Job, Key, Program, counter};
 
 /// More neighbours of one kind are left out.
@@ -13,7 +11,7 @@ enum Direction {
     To,
 }
 
-pub fn adjacency_list(_: &()) -> Job {
+pub fn adjacency_list() -> Job {
     with_at_most(NEIGHBOURS_MAX)
 }
 
@@ -43,7 +41,7 @@ pub fn with_at_most(most: usize) -> Job {
         })
 }
 
-fn main() -> ExitCode {
+fn main() -> std::process::ExitCode {
     Program::new()
         .about("Lists for each vertex of a graph where its edges come from and go to")
         .examples("adjacency-list edges --output neighbours")

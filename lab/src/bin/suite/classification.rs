@@ -1,12 +1,10 @@
 //! The movies of each class: `classification INPUT... --output DIR --files PATH#centroids`. The class of a movie is its
 //! most similar centroid.
 
-use std::process::ExitCode;
-
 use napreduce::{Emit, Job, Program};
 use napreduce_lab::records::{Centroids, Movie};
 
-pub fn classification(_: &()) -> Job {
+pub fn classification() -> Job {
     let centroids = Centroids::of_side_file();
     Job::text()
         .map(move |line: &str, out: &mut Emit<u32, String>| {
@@ -22,7 +20,7 @@ pub fn classification(_: &()) -> Job {
         })
 }
 
-fn main() -> ExitCode {
+fn main() -> std::process::ExitCode {
     Program::new()
         .about("Puts each movie into the class of the centroid that it is most similar to")
         .examples("classification movies --output classes --files first.txt#centroids")

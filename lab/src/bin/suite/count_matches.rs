@@ -2,11 +2,9 @@
 //! frequent come first, then by bytes, in one part file.
 
 use std::cmp::Reverse;
-use std::process::ExitCode;
 
 use clap::Args;
 use napreduce::program::Error;
-use napreduce::records::Records;
 use napreduce::{Driver, Emit, Job, Program};
 use regex::bytes::Regex;
 use serde::{Deserialize, Serialize};
@@ -36,12 +34,10 @@ pub fn count(search: &Search) -> Job<(Vec<u8>, u64)> {
                 out.emit(found.as_bytes(), 1);
             }
         })
-        .combine(|count, more| *count += more)
-        .output(Records::<Vec<u8>, u64>::default())
-        .reduce(|found, counts, out| out.emit(found, counts.sum()))
+        .sum()
 }
 
-pub fn by_count(_: &()) -> Job {
+pub fn by_count() -> Job {
     Job::records::<Vec<u8>, u64>()
         .map(|(found, count), out: &mut Emit<(Reverse<u64>, Vec<u8>), ()>| {
             out.emit((Reverse(count), found), ())
@@ -62,7 +58,7 @@ fn drive(driver: &mut Driver, search: &Search) -> Result<(), Error> {
     driver.job(by_count).inputs([&counts]).reduces(1).run().map(drop)
 }
 
-fn main() -> ExitCode {
+fn main() -> std::process::ExitCode {
     Program::new()
         .about("Counts what matches a regular expression, the most frequent first")
         .examples(

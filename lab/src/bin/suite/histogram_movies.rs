@@ -1,12 +1,10 @@
 //! A histogram of mean ratings: `histogram-movies INPUT... --output DIR`. Bins are half a star wide, named by their upper
 //! ends.
 
-use std::process::ExitCode;
-
 use napreduce::{Emit, Job, Program, counter};
 use napreduce_lab::records::Movie;
 
-pub fn histogram(_: &()) -> Job {
+pub fn histogram() -> Job {
     Job::text()
         .map(|line: &str, out: &mut Emit<u32, u64>| {
             let (mut sum, mut count) = (0u64, 0u64);
@@ -29,7 +27,7 @@ fn bin(sum: u64, count: u64) -> Option<u32> {
     Some((half + 1) * 5)
 }
 
-fn main() -> ExitCode {
+fn main() -> std::process::ExitCode {
     Program::new()
         .about("Counts movies by their mean rating, in bins of half a star")
         .examples("histogram-movies movies --output histogram")

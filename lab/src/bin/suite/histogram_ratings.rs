@@ -1,11 +1,9 @@
 //! The number of each rating: `histogram-ratings INPUT... --output DIR`.
 
-use std::process::ExitCode;
-
 use napreduce::{Emit, Job, Program};
 use napreduce_lab::records::Movie;
 
-pub fn histogram(_: &()) -> Job {
+pub fn histogram() -> Job<(u8, u64)> {
     Job::text()
         .map(|line: &str, out: &mut Emit<u8, u64>| {
             for review in Movie::parse(line)?.reviews() {
@@ -13,11 +11,10 @@ pub fn histogram(_: &()) -> Job {
             }
             Ok::<(), String>(())
         })
-        .combine(|count, more| *count += more)
-        .reduce(|rating, counts, out| out.emit(rating, counts.sum()))
+        .sum()
 }
 
-fn main() -> ExitCode {
+fn main() -> std::process::ExitCode {
     Program::new()
         .about("Counts how often each rating was given")
         .examples("histogram-ratings movies --output histogram")

@@ -1,11 +1,9 @@
 //! The documents that contain each word: `inverted-index INPUT... --output DIR`.
 
-use std::process::ExitCode;
-
 use napreduce::{Emit, Job, Program, words};
 use napreduce_lab::records::by_document;
 
-pub fn inverted_index(_: &()) -> Job {
+pub fn inverted_index() -> Job {
     Job::text()
         .mapper(by_document(|document, line, out: &mut Emit<(String, String), ()>| {
             words(line).for_each(|word| out.emit((word, document), ()));
@@ -23,7 +21,7 @@ pub fn inverted_index(_: &()) -> Job {
         })
 }
 
-fn main() -> ExitCode {
+fn main() -> std::process::ExitCode {
     Program::new()
         .about("Lists the documents that each word stands in")
         .examples("inverted-index books --output index")

@@ -1,8 +1,6 @@
 //! One step of k-means over movies: `kmeans-movies INPUT... --output DIR --files PATH#centroids`. The new centroid of a
 //! cluster is the member whose similarity is nearest to the mean.
 
-use std::process::ExitCode;
-
 use napreduce::{Emit, Job, Key, Program};
 use napreduce_lab::records::{Centroids, Movie, centroid};
 
@@ -13,7 +11,7 @@ enum Pass {
     Line,
 }
 
-pub fn kmeans(_: &()) -> Job {
+pub fn kmeans() -> Job {
     let centroids = Centroids::of_side_file();
     Job::text()
         .map(move |line: &str, out: &mut Emit<(u32, Pass), (f32, String)>| {
@@ -45,7 +43,7 @@ pub fn kmeans(_: &()) -> Job {
         })
 }
 
-fn main() -> ExitCode {
+fn main() -> std::process::ExitCode {
     Program::new()
         .about(
             "Assigns each movie to its most similar centroid, and computes the new centroid of each cluster",

@@ -2,11 +2,10 @@
 //! --output DIR`. The largest count comes first, then by document.
 
 use std::cmp::Reverse;
-use std::process::ExitCode;
 
 use napreduce::{Emit, Job, Program};
 
-pub fn ranked_inverted_index(_: &()) -> Job {
+pub fn ranked_inverted_index() -> Job {
     Job::text()
         .map(|line: &str, out: &mut Emit<(String, Reverse<u64>, String), ()>| {
             let wrong = || format!("expected WORD|WORD|WORD|DOCUMENT, a tab and a count, but found {line:?}");
@@ -24,7 +23,7 @@ pub fn ranked_inverted_index(_: &()) -> Job {
         })
 }
 
-fn main() -> ExitCode {
+fn main() -> std::process::ExitCode {
     Program::new()
         .about("Lists the documents of each sequence of words, by falling count")
         .examples("ranked-inverted-index sequences --output ranked")

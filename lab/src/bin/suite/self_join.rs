@@ -1,10 +1,8 @@
 //! Pairs of last items of lines `a1,a2,...,ak` that are equal up to their last comma: `self-join INPUT... --output DIR`.
 
-use std::process::ExitCode;
-
 use napreduce::{Emit, Job, Program, counter};
 
-pub fn self_join(_: &()) -> Job {
+pub fn self_join() -> Job {
     Job::text()
         .map(|line: &str, out: &mut Emit<(String, String), ()>| match line.rsplit_once(',') {
             Some(association) => out.emit(association, ()),
@@ -27,7 +25,7 @@ pub fn self_join(_: &()) -> Job {
         })
 }
 
-fn main() -> ExitCode {
+fn main() -> std::process::ExitCode {
     Program::new()
         .about("Joins associations of k items that differ in the last one only into associations of k+1")
         .examples("self-join associations --output candidates")

@@ -1,12 +1,10 @@
 //! The number of each sequence of three words of a line, by document: `sequence-count INPUT... --output DIR`. The key is
 //! `word|word|word|document`.
 
-use std::process::ExitCode;
-
 use napreduce::{Emit, Job, Program, words};
 use napreduce_lab::records::by_document;
 
-pub fn sequence_count(_: &()) -> Job {
+pub fn sequence_count() -> Job<(String, u64)> {
     Job::text()
         .mapper(by_document(|document, line, out: &mut Emit<String, u64>| {
             let mut words = words(line);
@@ -19,11 +17,10 @@ pub fn sequence_count(_: &()) -> Job {
                 (first, second) = (second, third);
             }
         }))
-        .combine(|count, more| *count += more)
-        .reduce(|sequence, counts, out| out.emit(sequence, counts.sum()))
+        .sum()
 }
 
-fn main() -> ExitCode {
+fn main() -> std::process::ExitCode {
     Program::new()
         .about("Counts each three words that follow one another in a line, by document")
         .examples("sequence-count books --output sequences")

@@ -2,7 +2,6 @@
 //! first, then by word.
 
 use std::cmp::Reverse;
-use std::process::ExitCode;
 
 use napreduce::{Emit, Job, Program, words};
 use napreduce_lab::records::by_document;
@@ -10,7 +9,7 @@ use napreduce_lab::records::by_document;
 /// Rarer words are left out.
 const COUNT_MIN: u64 = 10;
 
-pub fn term_vector(_: &()) -> Job {
+pub fn term_vector() -> Job {
     Job::text()
         .mapper(by_document(|document, line, out: &mut Emit<(String, String), u64>| {
             words(line).for_each(|word| out.emit((document, word), 1));
@@ -37,7 +36,7 @@ pub fn term_vector(_: &()) -> Job {
         })
 }
 
-fn main() -> ExitCode {
+fn main() -> std::process::ExitCode {
     Program::new()
         .about("Lists the words that each document has ten times or more, the most frequent first")
         .examples("term-vector books --output vectors")

@@ -14,34 +14,34 @@ mod self_join;
 use napreduce::testing::{JobTest, assert_preemption_safe};
 
 use super::{check, data, reference, same, sizes, test};
-use count_matches::Search;
+use adjacency_list::adjacency_list;
+use count_matches::{Search, by_count};
+use self_join::self_join;
 
-const SELF_JOIN: fn() -> napreduce::Job = || self_join::self_join(&());
-const ADJACENCY_LIST: fn() -> napreduce::Job = || adjacency_list::adjacency_list(&());
 const TWO_NEIGHBOURS: fn() -> napreduce::Job = || adjacency_list::with_at_most(2);
 
 #[test]
 fn joins_match_the_reference() {
     for bytes in sizes() {
         let texts = data::associations(bytes);
-        check(SELF_JOIN, &texts, &reference::self_join(&texts[0]));
+        check(self_join, &texts, &reference::self_join(&texts[0]));
     }
 }
 
 #[test]
 fn repeated_associations_and_lines_without_a_comma_are_skipped() {
     let text = "a,b,d\nnothing\na,b,c\na,b,d\n\na,x,y\n,q\n,p\n";
-    let output = JobTest::new(SELF_JOIN).input(text).run();
+    let output = JobTest::new(self_join).input(text).run();
     assert_eq!(output.text(), "\tp,q\na,b\tc,d\n");
     assert_eq!(output.counters.get("lines without a comma"), 2);
-    check(SELF_JOIN, &[text.to_owned()], &reference::self_join(text));
+    check(self_join, &[text.to_owned()], &reference::self_join(text));
 }
 
 #[test]
 fn neighbours_match_the_reference() {
     for bytes in sizes() {
         let texts = data::edges(bytes);
-        check(ADJACENCY_LIST, &texts, &reference::adjacency_list(&texts[0], 200_000));
+        check(adjacency_list, &texts, &reference::adjacency_list(&texts[0], 200_000));
         check(TWO_NEIGHBOURS, &texts, &reference::adjacency_list(&texts[0], 2));
     }
 }
@@ -56,8 +56,9 @@ fn neighbours_are_unique_and_bounded() {
 
 /// Runs both jobs, the second one on the output of the first.
 fn ranked(texts: &[String], search: &Search) -> String {
-    let counted = test(|| count_matches::count(search), texts).split_size(100_000).reduces(3).run();
-    let ranked = counted.parts.iter().fold(JobTest::new(|| count_matches::by_count(&())), JobTest::input);
+    let counted =
+        test(|| count_matches::count(search), texts).split_size(100_000).reduces(3).for_next_job().run();
+    let ranked = counted.parts.iter().fold(JobTest::new(by_count), JobTest::input);
     ranked.run().text()
 }
 
@@ -76,13 +77,15 @@ fn matches_match_the_reference() {
 fn match_jobs_are_preemption_safe() {
     let search = || Search { pattern: "[ab]+|(c)".to_owned(), group: 1 };
     assert_preemption_safe(|| count_matches::count(&search()), "ab c\nc\nabab c c\n");
-    let counted =
-        JobTest::new(|| count_matches::count(&Search { group: 0, ..search() })).input("ab c\nc\nba\n").run();
-    assert_preemption_safe(|| count_matches::by_count(&()), counted.parts.concat());
+    let counted = JobTest::new(|| count_matches::count(&Search { group: 0, ..search() }))
+        .input("ab c\nc\nba\n")
+        .for_next_job()
+        .run();
+    assert_preemption_safe(by_count, counted.parts.concat());
 }
 
 #[test]
 fn graph_jobs_are_preemption_safe() {
-    assert_preemption_safe(SELF_JOIN, "a,b,d\nnothing\na,b,c\na,b,d\na,x,y\n");
+    assert_preemption_safe(self_join, "a,b,d\nnothing\na,b,c\na,b,d\na,x,y\n");
     assert_preemption_safe(TWO_NEIGHBOURS, "a,b\nc,b\na,b\nd,b\nb,a\n");
 }

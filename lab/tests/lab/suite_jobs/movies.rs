@@ -17,11 +17,8 @@ use napreduce::testing::{JobTest, assert_preemption_safe};
 use napreduce_lab::records::Centroids;
 
 use super::{check, check_with, data, reference, sizes};
-
-const MOVIES: fn() -> napreduce::Job = || histogram_movies::histogram(&());
-const RATINGS: fn() -> napreduce::Job = || histogram_ratings::histogram(&());
-const CLASSES: fn() -> napreduce::Job = || classification::classification(&());
-const KMEANS: fn() -> napreduce::Job = || kmeans_movies::kmeans(&());
+use classification::classification;
+use kmeans_movies::kmeans;
 
 /// Two centroids with raters 1 and 2, and one with a rater that no movie has.
 const CENTROIDS: &str = "0 0 30 2 1_5,2_1\n1 0 20 2 1_1,2_5\n2 0 10 1 99_3\n";
@@ -30,18 +27,18 @@ const CENTROIDS: &str = "0 0 30 2 1_5,2_1\n1 0 20 2 1_1,2_5\n2 0 10 1 99_3\n";
 fn histograms_match_the_reference() {
     for bytes in sizes() {
         let texts = data::movies(bytes);
-        check(MOVIES, &texts, &reference::histogram_movies(&texts[0]));
-        check(RATINGS, &texts, &reference::histogram_ratings(&texts[0]));
+        check(histogram_movies::histogram, &texts, &reference::histogram_movies(&texts[0]));
+        check(histogram_ratings::histogram, &texts, &reference::histogram_ratings(&texts[0]));
     }
 }
 
 #[test]
 fn bins_end_above_their_means() {
     let text = "1:1_5\n2:1_3,2_4\n3:1_3,2_3,3_4\n4:\n5:7_5,8_5\n";
-    let output = JobTest::new(MOVIES).input(text).run();
+    let output = JobTest::new(histogram_movies::histogram).input(text).run();
     assert_eq!(output.text(), "3.5\t1\n4.0\t1\n5.5\t2\n");
     assert_eq!(output.counters.get("movies without reviews"), 1);
-    assert_eq!(JobTest::new(RATINGS).input(text).run().text(), "3\t3\n4\t2\n5\t3\n");
+    assert_eq!(JobTest::new(histogram_ratings::histogram).input(text).run().text(), "3\t3\n4\t2\n5\t3\n");
 }
 
 #[test]
@@ -50,18 +47,18 @@ fn clusters_and_classes_match_the_reference() {
         let texts = data::movies(bytes);
         let centroids = data::centroids(&texts[0]);
         let files = [("centroids", centroids.as_str())];
-        check_with(&files, KMEANS, &texts, &reference::kmeans(&texts[0], &centroids));
-        check_with(&files, CLASSES, &texts, &reference::classification(&texts[0], &centroids));
+        check_with(&files, kmeans, &texts, &reference::kmeans(&texts[0], &centroids));
+        check_with(&files, classification, &texts, &reference::classification(&texts[0], &centroids));
     }
 }
 
 #[test]
 fn movie_joins_the_first_of_the_nearest_centroids() {
     let text = "7:1_4,2_1\n8:1_2,2_5\n9:50_5\n6:1_3\n5:\n";
-    let test = |job| JobTest::new(job).input(text).side_file("centroids", CENTROIDS);
-    assert_eq!(test(CLASSES).run().text(), "0\t7\n0\t9\n0\t6\n0\t5\n1\t8\n");
+    let test = |job: fn() -> napreduce::Job| JobTest::new(job).input(text).side_file("centroids", CENTROIDS);
+    assert_eq!(test(classification).run().text(), "0\t7\n0\t9\n0\t6\n0\t5\n1\t8\n");
     // The mean of cluster 0 is about 0.5, to which 0 is closer than 1; cluster 2 is empty.
-    let output = test(KMEANS).run().text();
+    let output = test(kmeans).run().text();
     assert_eq!(output, reference::kmeans(text, CENTROIDS));
     let centroids: Vec<&str> = output.lines().filter(|line| !line.contains('\t')).collect();
     assert_eq!(centroids.len(), 2, "{output}");
@@ -105,9 +102,9 @@ fn invalid_centroids_and_movies_are_quoted() {
 #[test]
 fn movie_jobs_are_preemption_safe() {
     let text = "7:1_4,2_1\n8:1_2,2_5\n9:50_5\n6:1_3\n5:\n";
-    assert_preemption_safe(MOVIES, text);
-    assert_preemption_safe(RATINGS, text);
-    for job in [CLASSES, KMEANS] {
+    assert_preemption_safe(histogram_movies::histogram, text);
+    assert_preemption_safe(histogram_ratings::histogram, text);
+    for job in [classification, kmeans] {
         JobTest::new(job).input(text).side_file("centroids", CENTROIDS).assert_preemption_safe();
     }
 }
