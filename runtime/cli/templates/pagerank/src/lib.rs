@@ -3,7 +3,6 @@
 use std::cmp::Reverse;
 
 use napreduce::program::Error;
-use napreduce::records::Records;
 use napreduce::{Driver, Emit, Job};
 
 const ROUNDS: u32 = 10;
@@ -11,59 +10,48 @@ const ROUNDS: u32 = 10;
 /// A rank of 1. Ranks are integers, because a sum of integers does not depend on their order.
 const ONE: u64 = 1_000_000;
 
-/// The name of a page, its rank, and the pages to which it links, separated by spaces.
-type Page = (String, (u64, String));
-
-/// By the name of a page: a share of the rank of another page, or its own links.
-type Shares = Emit<String, (u64, String)>;
+/// The rank of a page or a share of it, and the pages to which it links, separated by spaces.
+type Rank = (u64, String);
 
 /// Sorted from the highest rank down.
 type ByRank = Emit<(Reverse<u64>, String), ()>;
 
 /// Collects the links of each page, from lines FROM TO.
-pub fn links() -> Job<Page> {
+pub fn links() -> Job<(String, Rank)> {
     Job::text()
         .map(|line: &str, out: &mut Emit<String, String>| {
             line.split_once(' ')
                 .map(|(from, to)| out.emit(from, to))
                 .ok_or_else(|| format!("expected FROM TO, but found {line:?}"))
         })
-        .output(Records::default())
-        .reduce(|page, targets, out| {
-            let mut links = String::new();
-            while let Some(target) = targets.next() {
-                links += if links.is_empty() { "" } else { " " };
-                links += target;
-            }
-            out.emit(page, (ONE, links.as_str()));
+        .map_groups(|page, targets| {
+            let targets: Vec<String> = targets.owned().collect();
+            (page.to_owned(), (ONE, targets.join(" ")))
         })
 }
 
 /// One round: each page divides its rank among its links.
-pub fn round() -> Job<Page> {
-    Job::records::<String, (u64, String)>()
-        .map(|(page, (rank, links)), out: &mut Shares| {
+pub fn round() -> Job<(String, Rank)> {
+    Job::records::<String, Rank>()
+        .map(|(page, (rank, links)), out: &mut Emit<String, Rank>| {
             out.emit(page, (0, links));
             let targets = links.split(' ').filter(|target| !target.is_empty());
             let share = rank / (targets.clone().count().max(1) as u64);
-            for target in targets {
-                out.emit(target, (share, ""));
-            }
+            targets.for_each(|target| out.emit(target, (share, "")));
         })
-        .output(Records::default())
-        .reduce(|page, shares, out| {
+        .map_groups(|page, shares| {
             let (mut rank, mut own) = (0, String::new());
             while let Some((share, links)) = shares.next() {
                 rank += share;
                 own += links;
             }
-            out.emit(page, (ONE * 15 / 100 + rank * 85 / 100, own.as_str()));
+            (page.to_owned(), (ONE * 15 / 100 + rank * 85 / 100, own))
         })
 }
 
 /// Sorts the pages from the highest rank down.
 pub fn ranks() -> Job {
-    Job::records::<String, (u64, String)>()
+    Job::records::<String, Rank>()
         .map(|(page, (rank, _)), out: &mut ByRank| {
             out.emit((Reverse(rank), page), ());
         })

@@ -8,13 +8,13 @@ const LINKS: &str = "a b\na c\nb c\nc a\n";
 
 /// Runs the first job.
 fn pages() -> Vec<u8> {
-    let output = JobTest::new(links).input(LINKS).run();
+    let output = JobTest::new(links).input(LINKS).for_next_job().run();
     output.parts.concat()
 }
 
 #[test]
 fn ranks_follow_the_links() {
-    let first = JobTest::new(round).input(pages()).run();
+    let first = JobTest::new(round).input(pages()).for_next_job().run();
     let test = JobTest::new(ranks).input(first.parts.concat());
     assert_eq!(test.run().text(), "c\t1.425\na\t1.0\nb\t0.575\n");
 }
