@@ -3,7 +3,7 @@
 use napreduce::builder::BadRecord;
 use napreduce::{Emit, Job};
 
-fn sums(_: &()) -> Job {
+fn sums() -> Job<(String, u64)> {
     Job::text()
         .map(|line: &str, out: &mut Emit<String, u64>| -> Result<(), BadRecord> {
             let (name, number) =
@@ -11,8 +11,7 @@ fn sums(_: &()) -> Job {
             out.emit(name, number.parse()?);
             Ok(())
         })
-        .combine(|sum, more| *sum += more)
-        .reduce_total(|name, sum, out| out.emit(name, sum))
+        .sum()
 }
 
 fn main() -> std::process::ExitCode {
