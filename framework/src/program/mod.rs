@@ -248,36 +248,26 @@ type Build = Box<dyn Fn(&[u8]) -> Result<Box<dyn Pipeline>, TaskError>>;
 ///
 /// ```no_run
 /// use napreduce::program::Error;
-/// use napreduce::{Driver, Emit, Job, Program};
+/// use napreduce::{Driver, Job, Program, words};
 ///
-/// fn count(_: &()) -> Job {
-///     Job::text()
-///         .map(|line: &str, out: &mut Emit<String, u64>| line.split_ascii_whitespace().for_each(|word| out.emit(word, 1)))
-///         .combine(|count, more| *count += more)
-///         .reduce(|word, counts, out| out.emit(word, counts.sum()))
+/// fn count() -> Job<(String, u64)> {
+///     Job::text().flat_map(words).count()
 /// }
 ///
-/// fn by_count(_: &()) -> Job {
-///     Job::text()
-///         .map(|line: &str, out: &mut Emit<u64, String>| {
-///             if let Some((word, count)) = line.split_once('\t') {
-///                 out.emit(count.parse().unwrap_or(0), word)
-///             }
-///         })
+/// fn by_count() -> Job {
+///     Job::records::<String, u64>()
+///         .flat_map(|(word, count): (&str, u64)| [(count, word.to_owned())])
 ///         .total_order()
 ///         .reduce(|count, words, out| while let Some(word) = words.next() { out.emit(word, count) })
 /// }
 ///
 /// fn drive(driver: &mut Driver, _: &()) -> Result<(), Error> {
-///     let (inputs, output) = (driver.inputs().to_vec(), driver.output().to_owned());
-///     let counts = driver.intermediate("counts");
-///     driver.job("count").inputs(&inputs).output(&counts).run()?;
-///     driver.job("by-count").inputs([&counts]).output(output).run()?;
-///     Ok(())
+///     let counts = driver.job(count).dataset()?;
+///     driver.job(by_count).inputs([&counts]).run().map(drop)
 /// }
 ///
 /// fn main() -> std::process::ExitCode {
-///     Program::new().job("count", count).job("by-count", by_count).drive(drive)
+///     Program::new().about("Sorts the words of text by their counts").drive(drive)
 /// }
 /// ```
 #[derive(Default)]

@@ -30,22 +30,24 @@ pub use job_run::JobRun;
 /// Runs the jobs of a program. Intermediate directories are removed when it is dropped.
 ///
 /// ```
-/// use napreduce::Driver;
+/// use napreduce::program::Error;
+/// use napreduce::{Driver, Job};
 ///
-/// /// Halves numbers until there is only one line left.
-/// fn drive(driver: &mut Driver, _: &()) -> Result<(), Box<dyn std::error::Error>> {
-///     let mut input = driver.inputs().to_vec();
-///     for round in 0..10 {
-///         let output = driver.intermediate(&format!("round-{round}"));
-///         driver.job("halve").inputs(&input).output(&output).run()?;
-///         if driver.read_text(&output)?.lines().count() == 1 {
-///             break;
-///         }
-///         input = vec![output];
+/// fn numbers() -> Job<(u64, u64)> {
+///     Job::text().flat_map(|line: &str| [line.parse::<u64>().map(|number| (number, number))]).sum()
+/// }
+///
+/// fn add_neighbours() -> Job<(u64, u64)> {
+///     Job::records::<u64, u64>().flat_map(|(place, sum): (u64, u64)| [(place / 2, sum)]).sum()
+/// }
+///
+/// /// Adds up numbers until there is only one sum left.
+/// fn drive(driver: &mut Driver, _: &()) -> Result<(), Error> {
+///     let mut sums = driver.job(numbers).dataset()?;
+///     while sums.fold(0, |count, _| *count += 1)? > 1 {
+///         sums = driver.job(add_neighbours).inputs([&sums]).dataset()?;
 ///     }
-///     let output = driver.output().to_owned();
-///     driver.job("halve").inputs(&input).output(output).run()?;
-///     Ok(())
+///     driver.job(add_neighbours).inputs([&sums]).run().map(drop)
 /// }
 /// # let _ = drive;
 /// ```
