@@ -24,11 +24,11 @@ impl<K: Key, V: Value, G: Key, O: OutputFormat> MapStage<K, V, NoCombine, G, O> 
     /// use napreduce::testing::JobTest;
     /// use napreduce::{Job, words};
     ///
-    /// fn wordcount(_: &()) -> Job<(String, u64)> {
+    /// fn wordcount() -> Job<(String, u64)> {
     ///     Job::text().flat_map(words).count()
     /// }
     ///
-    /// let test = JobTest::new(|| wordcount(&())).input("to be or\nnot to be\n");
+    /// let test = JobTest::new(wordcount).input("to be or\nnot to be\n");
     /// assert_eq!(test.run().text(), "be\t2\nnot\t1\nor\t1\nto\t2\n");
     /// test.assert_preemption_safe();
     /// ```
@@ -302,16 +302,16 @@ impl<K: Key, V: Key> Source<TypedRecords<K, V>> {
     /// use napreduce::testing::JobTest;
     /// use napreduce::{Job, words};
     ///
-    /// fn count(_: &()) -> Job<(String, u64)> {
+    /// fn count() -> Job<(String, u64)> {
     ///     Job::text().flat_map(words).count()
     /// }
     ///
-    /// fn top(_: &()) -> Job<(String, u64)> {
+    /// fn top() -> Job<(String, u64)> {
     ///     Job::records().top_by_value(2)
     /// }
     ///
-    /// let counts = JobTest::new(|| count(&())).input("to be or\nnot to be\n").for_next_job().run();
-    /// assert_eq!(JobTest::new(|| top(&())).input(&counts.parts[0]).run().text(), "be\t2\nto\t2\n");
+    /// let counts = JobTest::new(count).input("to be or\nnot to be\n").for_next_job().run();
+    /// assert_eq!(JobTest::new(top).input(&counts.parts[0]).run().text(), "be\t2\nto\t2\n");
     /// ```
     pub fn top_by_value(self, n: usize) -> Job<(K, V)>
     where

@@ -199,13 +199,13 @@ where
     ///     line.split_once(',').map(|(id, field)| (id.to_owned(), field.to_owned()))
     /// }
     ///
-    /// fn named(_: &()) -> Job<(String, String)> {
+    /// fn named() -> Job<(String, String)> {
     ///     Job::join("users", TextLines, fields)
     ///         .with("orders", TextLines, fields)
     ///         .inner(|_, user, amount, out| out.emit(user, amount))
     /// }
     ///
-    /// let test = JobTest::new(|| named(&()))
+    /// let test = JobTest::new(named)
     ///     .input_named("users", "1,ann\n2,bob\n")
     ///     .input_named("orders", "2,30\n1,12\n3,99\n2,7\n");
     /// assert_eq!(test.run().text(), "ann\t12\nbob\t30\nbob\t7\n");

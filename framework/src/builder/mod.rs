@@ -59,22 +59,23 @@ pub use crate::values::OwnedValues;
 /// A finished job definition; functions from parameters to a job return it.
 ///
 /// Begin with an input: [`Job::text`], [`Job::bytes`], [`Job::fixed_records`], [`Job::whole_files`] or
-/// [`Job::input`]. Continue with `map`, optionally `combine` and other choices, and `reduce`.
+/// [`Job::input`]. Continue with `flat_map` or `map`, and finish with a fold such as `count`, or with `reduce`. Both of
+/// these count words:
 ///
 /// ```
-/// use napreduce::{Emit, Job};
+/// use napreduce::{Emit, Job, words};
 ///
-/// fn wordcount(_: &()) -> Job {
+/// fn short() -> Job<(String, u64)> {
+///     Job::text().flat_map(words).count()
+/// }
+///
+/// fn long() -> Job {
 ///     Job::text()
-///         .map(|line: &str, out: &mut Emit<String, u64>| {
-///             for word in line.split_ascii_whitespace() {
-///                 out.emit(word, 1);
-///             }
-///         })
+///         .map(|line: &str, out: &mut Emit<String, u64>| words(line).for_each(|word| out.emit(word, 1)))
 ///         .combine(|count, more| *count += more)
 ///         .reduce(|word, counts, out| out.emit(word, counts.sum()))
 /// }
-/// # let _ = wordcount(&());
+/// # let _ = (short(), long());
 /// ```
 ///
 /// `T` is the type as which a record of the output is read back, the
@@ -85,10 +86,10 @@ pub use crate::values::OwnedValues;
 /// use napreduce::Job;
 /// use napreduce::records::Records;
 ///
-/// fn lengths(_: &()) -> Job<(String, u64)> {
+/// fn lengths() -> Job<(String, u64)> {
 ///     Job::text().map_only_to(Records::default(), |line: &str, out| out.emit(line, line.len() as u64))
 /// }
-/// # let _ = lengths(&());
+/// # let _ = lengths();
 /// ```
 #[must_use = "a job is what a definition returns; it runs when the program does"]
 pub struct Job<T = String> {
@@ -224,7 +225,7 @@ impl Job {
     /// use napreduce::{Emit, Job};
     ///
     /// /// Words of books that no list has: `unknown books=PATH... lists=PATH... --output DIR`.
-    /// fn unknown(_: &()) -> Job {
+    /// fn unknown() -> Job {
     ///     Job::inputs()
     ///         .add("books", TextLines, |line: &str, out: &mut Emit<String, bool>| {
     ///             napreduce::words(line).for_each(|word| out.emit(word, false));
@@ -233,7 +234,7 @@ impl Job {
     ///         .combine(|is_listed, more| *is_listed |= more)
     ///         .reduce_total(|word, is_listed, out| if !is_listed { out.emit(word, ()) })
     /// }
-    /// # let test = napreduce::testing::JobTest::new(|| unknown(&()));
+    /// # let test = napreduce::testing::JobTest::new(unknown);
     /// # let test = test.input_named("books", "to bee or not\n").input_named("lists", "to\nbe\nor\nnot\n");
     /// # assert_eq!(test.run().text(), "bee\n");
     /// ```
@@ -265,12 +266,12 @@ impl Job {
     /// }
     ///
     /// /// `orders users=PATH... orders=PATH... --output DIR`
-    /// fn orders(_: &()) -> Job<(String, f64)> {
+    /// fn orders() -> Job<(String, f64)> {
     ///     Job::join("users", CsvRows::<User>::default(), |user| (user.id, user))
     ///         .with("orders", CsvRows::<Order>::default(), |order| (order.user, order))
     ///         .inner(|_, user, order, out| out.emit(&user.name, order.amount))
     /// }
-    /// # let test = napreduce::testing::JobTest::new(|| orders(&()));
+    /// # let test = napreduce::testing::JobTest::new(orders);
     /// # let test = test.input_named("users", "id,name\n1,ann\n2,bob\n").input_named("orders", "user,amount\n2,1.5\n");
     /// # assert_eq!(test.run().text(), "bob\t1.5\n");
     /// # }

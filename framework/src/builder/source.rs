@@ -72,10 +72,10 @@ impl<I: InputFormat, O: OutputFormat> Source<I, O> {
     /// use napreduce::Job;
     /// use napreduce::records::Records;
     ///
-    /// fn lengths(_: &()) -> Job<(String, u64)> {
+    /// fn lengths() -> Job<(String, u64)> {
     ///     Job::text().output(Records::default()).map_only(|line: &str, out| out.emit(line, line.len() as u64))
     /// }
-    /// # let _ = lengths(&());
+    /// # let _ = lengths();
     /// ```
     pub fn output<P: OutputFormat>(self, format: P) -> Source<I, P> {
         Source { input: self.input, output: format, named: self.named }

@@ -116,13 +116,13 @@ where
     /// use napreduce::input::TextLines;
     /// use napreduce::testing::JobTest;
     ///
-    /// fn shortest(_: &()) -> Job<(u64, String)> {
+    /// fn shortest() -> Job<(u64, String)> {
     ///     Job::text()
     ///         .flat_map(|line: &str| Some((line.len() as u64 % 2, line.to_owned())))
     ///         .combine(|shortest, more| if more.len() < shortest.len() { *shortest = more })
     ///         .totals()
     /// }
-    /// assert_eq!(JobTest::new(|| shortest(&())).input("four\nto\nthree\n").run().text(), "0\tto\n1\tthree\n");
+    /// assert_eq!(JobTest::new(shortest).input("four\nto\nthree\n").run().text(), "0\tto\n1\tthree\n");
     /// ```
     pub fn totals(self) -> Job<O::Record>
     where

@@ -4,7 +4,7 @@
 //! use napreduce::program::Error;
 //! use napreduce::{Driver, Job, Program};
 //!
-//! fn copy(_: &()) -> Job {
+//! fn copy() -> Job {
 //!     Job::text().map_only(|line: &str, out| out.emit(line, ()))
 //! }
 //!
@@ -135,13 +135,10 @@ impl<P: Args + Serialize + DeserializeOwned> Parameters for P {}
 /// The `main` of a program with one job: parses the command line, runs the job and prints its counters.
 ///
 /// ```no_run
-/// use napreduce::{Emit, Job};
+/// use napreduce::{Job, words};
 ///
-/// fn wordcount(_: &()) -> Job {
-///     Job::text()
-///         .map(|line: &str, out: &mut Emit<String, u64>| line.split_ascii_whitespace().for_each(|word| out.emit(word, 1)))
-///         .combine(|count, more| *count += more)
-///         .reduce(|word, counts, out| out.emit(word, counts.sum()))
+/// fn wordcount() -> Job<(String, u64)> {
+///     Job::text().flat_map(words).count()
 /// }
 ///
 /// fn main() -> std::process::ExitCode {
@@ -304,7 +301,7 @@ impl Program {
     /// use napreduce::program::Error;
     /// use napreduce::{Job, Program};
     ///
-    /// fn errors(_: &()) -> Job {
+    /// fn errors() -> Job {
     ///     Job::text().map_only(|line: &str, out| if line.contains("ERROR") { out.emit(line, ()) })
     /// }
     ///
@@ -386,7 +383,7 @@ impl Program {
     /// ```no_run
     /// use napreduce::{Job, Program};
     ///
-    /// fn copy(_: &()) -> Job {
+    /// fn copy() -> Job {
     ///     Job::text().map_only(|line: &str, out| out.emit(line, ()))
     /// }
     ///

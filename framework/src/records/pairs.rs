@@ -18,7 +18,7 @@ use crate::state::Save;
 /// use napreduce::testing::JobTest;
 /// use napreduce::{Emit, Job};
 ///
-/// fn longest(_: &()) -> Job<(u64, String)> {
+/// fn longest() -> Job<(u64, String)> {
 ///     Job::text()
 ///         .map(|line: &str, out: &mut Emit<u64, String>| out.emit(line.len() as u64 % 2, line))
 ///         .output(Pairs::default())
@@ -27,7 +27,7 @@ use crate::state::Save;
 ///             out.emit(is_odd, longest.unwrap_or_default());
 ///         })
 /// }
-/// assert_eq!(JobTest::new(|| longest(&())).input("to\nbring\nmore\n").run().text(), "0\tmore\n1\tbring\n");
+/// assert_eq!(JobTest::new(longest).input("to\nbring\nmore\n").run().text(), "0\tmore\n1\tbring\n");
 /// ```
 pub struct Pairs<K, V> {
     /// `None` for text.
