@@ -2,23 +2,14 @@
 
     from napreduce import Job
 
-    job = Job.text()
-
-    @job.map
-    def words(line):
-        return [(word, 1) for word in line.split()]
-
-    job.combine(sum)
-
-    @job.reduce(keys=str, values=int)
-    def total(word, counts):
-        yield word, sum(counts)
+    counts = Job.text().flat_map(str.split).count()
 
     if __name__ == "__main__":
-        job.main()
+        counts.main()
 """
 
+from .dataset import Dataset, JobError
 from .job import Job, count, side_file
 from .task import counter, progress
 
-__all__ = ["Job", "count", "counter", "progress", "side_file"]
+__all__ = ["Dataset", "Job", "JobError", "count", "counter", "progress", "side_file"]

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import binascii
 import json
 import math
 import operator
@@ -202,6 +203,13 @@ class Grouped(Codec):
         return self._key.take(data, at, last)
 
 
+def split_grouped(data: bytes) -> Tuple[bytes, bytes]:
+    """Returns key and order of an encoding by `Grouped`."""
+    (length,) = _U32.unpack_from(data)
+    end = _U32.size + length
+    return data[_U32.size : end], data[end:]
+
+
 class Number(Codec):
     """An integer as a value: 8 bytes as an ``i64``, 16 as an ``i128``, or more if needed. Not for keys."""
 
@@ -277,3 +285,13 @@ def value_codec(value_type: Any) -> Codec:
     if value_type == "json":
         return _Foreign(lambda value: json.dumps(value, separators=(",", ":")).encode(), json.loads)
     return Number() if value_type is int else key_codec(value_type)
+
+
+def encode_record(record: Any) -> bytes:
+    """Returns a record of a dataset as one line: pickled, in Base64."""
+    return binascii.b2a_base64(pickle.dumps(record, 5), newline=False)
+
+
+def decode_record(line: bytes) -> Any:
+    """Returns the record of a line of a dataset."""
+    return pickle.loads(binascii.a2b_base64(line))

@@ -91,6 +91,18 @@ def strings(payload: bytes) -> List[bytes]:
     return found
 
 
+def pairs(payload: bytes) -> List[Tuple[bytes, bytes]]:
+    """Returns the pairs of a batch."""
+    (count,) = _COUNT.unpack_from(payload)
+    lengths = struct.unpack_from(f">{2 * count}I", payload, _COUNT.size)
+    at = _COUNT.size * (2 * count + 1)
+    found = []
+    for length in lengths:
+        found.append(payload[at : at + length])
+        at += length
+    return list(zip(found[:count], found[count:]))
+
+
 def batch(items: Sequence[bytes], others: Optional[Sequence[bytes]] = None) -> bytes:
     """Returns the payload for byte strings, or for pairs if ``others`` are given."""
     lengths = list(map(len, items))

@@ -1,22 +1,32 @@
-"""The definition of a job, its validation, and its submission through ``nap``."""
+"""The definition of a job, its validation, and its runs: through ``nap``, or inside a test."""
 
 from __future__ import annotations
 
+import heapq
 import json
 import os
 import shutil
+import subprocess
 import sys
 import sysconfig
+import tempfile
+from itertools import chain
 from pathlib import Path
-from typing import Any, Callable, Dict, Iterable, List, NoReturn, Optional, Sequence, Tuple, TypeVar, Union
+from typing import Any, Callable, Dict, Iterable, Iterator, List, NoReturn, Optional, Sequence, Tuple, TypeVar, Union
 
-from .codec import Codec, Grouped, KeyType, Number, key_codec, value_codec
+from .codec import Codec, Grouped, KeyType, Number, decode_record, encode_record, key_codec, value_codec
+from .dataset import Dataset, JobError
 from .frames import VERSION, private_pipe
-from .task import speak
+from .in_memory import run_in_memory
+from .task import flat_line, line, speak
 
 #: Set in tasks: the program speaks frames instead of submitting its job.
 _SPEAK_VARIABLE = "NAPREDUCE_FRAMES"
+#: The pipe of a task. It is taken before the program prints anything, and commands that the program runs are no tasks.
+_PIPE = private_pipe() if os.environ.pop(_SPEAK_VARIABLE, None) else None
 _FILES_VARIABLE = "NAPREDUCE_FILES_DIR"
+#: Parameters of the tasks of `Job.run`: the job's name in the program, and whether its output are records of a dataset.
+_JOB_PARAMETER, _RECORDS_PARAMETER = "napreduce.job", "napreduce.records"
 _SUM_BITS, _NUMBER_BITS = 64, 128
 
 _F = TypeVar("_F", bound=Callable[..., Any])
@@ -52,6 +62,14 @@ class Job:
         self._order: Optional[KeyType] = None
         self._values: Any = None
         self._reduces: Optional[int] = None
+        #: Makes the pair of an item that the map returns; ``None`` if the item is one.
+        self.pair: Optional[Callable[[Any], Tuple[Any, Any]]] = None
+        #: Converts an item of the output to its line.
+        self.encode_item: Callable[[Any], bytes] = line
+        #: Whether errors show the record of a map, for `JobError`.
+        self.shows_record = False
+        #: The global variables of the program that defines the job.
+        self._globals = sys._getframe(2).f_globals
         #: The parameters ``--parameter NAME=VALUE``; set in maps and reduces.
         self.parameters: Dict[str, str] = {}
         #: The input file; set in maps.
@@ -80,6 +98,11 @@ class Job:
         """Reads one JSON value per line."""
         return cls("bytes", json.loads)
 
+    @classmethod
+    def records(cls) -> "Job":
+        """Reads a dataset of `run`: the items that another job has yielded."""
+        return cls("bytes", decode_record)
+
     def map(self, function: _F) -> _F:
         """Sets the map: a function of a record that yields pairs of key and value, or output items if there is no reduce; or a
         class with such a ``__call__``."""
@@ -87,6 +110,11 @@ class Job:
             raise TypeError("the job has two maps; remove one")
         self._map = function
         return function
+
+    def flat_map(self, function: Callable[[Any], Any]) -> "Job":
+        """Sets the map, as `map`, and returns the job."""
+        self.map(function)
+        return self
 
     def combine(self, function: Callable[[Iterable[Any]], Any]) -> None:
         """Sets the combiner, which reduces the values of a key before they are sent: ``sum``, ``min``, ``max``, ``count``, or a
@@ -122,12 +150,58 @@ class Job:
 
         return decorate if function is None else decorate(function)
 
+    def count(self, keys: KeyType = str) -> "Job":
+        """Counts how often the map returns each key."""
+        self.combine(count)
+        return self._fold(_total, keys, int, lambda key: (key, 1))
+
+    def distinct(self, keys: KeyType = str) -> "Job":
+        """Writes each key that the map returns once."""
+        self.combine(max)
+        return self._fold(_key, keys, int, lambda key: (key, 0))
+
+    def sum(self, keys: KeyType = str, values: Any = int) -> "Job":
+        """Adds up the values of each key. Floats are added in the order of the input."""
+        if values is int:
+            self.combine(sum)
+        return self._fold(_total, keys, values)
+
+    def min(self, keys: KeyType = str, values: Any = int) -> "Job":
+        """Finds the least value of each key."""
+        self.combine(min)
+        return self._fold(_least, keys, values)
+
+    def max(self, keys: KeyType = str, values: Any = int) -> "Job":
+        """Finds the greatest value of each key."""
+        self.combine(max)
+        return self._fold(_greatest, keys, values)
+
+    def mean(self, keys: KeyType = str, values: Any = int) -> "Job":
+        """Computes the mean of the values of each key. Integers are added exactly, floats in the order of the input."""
+        return self._fold(_mean, keys, values)
+
+    def top(self, n: int, keys: KeyType = str) -> "Job":
+        """Finds the ``n`` greatest values of each key, the greatest first."""
+
+        def greatest(lists: Iterable[List[Any]]) -> List[Any]:
+            return heapq.nlargest(n, chain.from_iterable(lists))
+
+        def top_of_group(key: Any, lists: Iterable[List[Any]]) -> Iterator[Tuple[Any, List[Any]]]:
+            yield key, greatest(lists)
+
+        self.combine(greatest)
+        return self._fold(top_of_group, keys, "pickle", lambda pair: (pair[0], [pair[1]]))
+
+    def _fold(self, reduce: Any, keys: KeyType, values: Any, pair: Any = None) -> "Job":
+        self.reduce(reduce, keys=keys, values=values)
+        self.pair, self.encode_item = pair, flat_line
+        return self
+
     def main(self, arguments: Optional[Sequence[str]] = None) -> NoReturn:
         """Runs the job with the given arguments or those of the command line; in a task, runs the task. Does not return."""
-        if os.environ.get(_SPEAK_VARIABLE):
-            sys.exit(0 if speak(self, private_pipe()) else 1)
+        self._speak_in_task()
         self.describe()
-        line = self.command_line(sys.argv[1:] if arguments is None else arguments)
+        command = self.command_line(sys.argv[1:] if arguments is None else arguments)
         for stream in (sys.stdout, sys.stderr):
             try:
                 # None if the descriptor was closed.
@@ -136,20 +210,88 @@ class Job:
             except (OSError, ValueError):
                 # The job does not depend on the output of its program.
                 pass
-        os.execv(line[0], line)
+        os.execv(command[0], command)
 
-    def command_line(self, arguments: Sequence[str]) -> List[str]:
+    def run(
+        self,
+        *inputs: Union[str, "os.PathLike[str]"],
+        output: Union[str, "os.PathLike[str]", None] = None,
+        parameters: Optional[Dict[str, str]] = None,
+        **options: Any,
+    ) -> Dataset:
+        """Runs the job and returns its records. Prints nothing; raises `JobError` if the job fails.
+
+        The job must be a global variable of its program, whose file ends with ``main`` or calls ``run``. Tasks execute the file
+        until one of these. ``inputs`` are paths, globs and datasets. With ``output``, a directory, the records stay there as lines
+        of text. Other options are those of the command line: ``reduces=4`` is ``--reduces 4``, and ``overwrite=True`` a flag.
+        """
+        self._speak_in_task()
+        self.describe()
+        name = next((name for name, value in self._globals.items() if value is self), None)
+        if name is None:
+            raise RuntimeError("the job is not a global variable of its program; assign it to one, so that tasks find it")
+        given = {**(parameters or {}), _JOB_PARAMETER: name}
+        folder = Path(tempfile.mkdtemp(prefix="napreduce-")) if output is None else None
+        if folder is not None:
+            given[_RECORDS_PARAMETER] = "1"
+        path = Path(output) if output is not None else folder / "output"  # type: ignore[operator]
+        flags = [f"--parameter={name}={value}" for name, value in given.items()]
+        for option, value in options.items():
+            flag = "--" + option.replace("_", "-")
+            flags += [flag] if value is True else [f"{flag}={value}"]
+        arguments = [*flags, f"--output={path}", "--quiet", "--", *map(os.fspath, inputs)]
+        try:
+            command = self.command_line(arguments, self._globals.get("__file__"))
+            ended = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace")
+            if ended.returncode != 0:
+                raise JobError(ended.stderr.strip())
+        except BaseException:
+            if folder is not None:
+                shutil.rmtree(folder, ignore_errors=True)
+            raise
+        return Dataset(path, is_temporary=folder is not None)
+
+    def test(self, records: Iterable[Any], parameters: Optional[Dict[str, str]] = None) -> List[Any]:
+        """Runs the job on records in this process, without ``nap``, and returns what it yields, in the order of keys.
+
+        A record is a line of the input, with ``Job.records()`` an item. Exceptions of the map and the reduce are raised.
+        """
+        self.describe()
+        encode = encode_record if self.decode_record is decode_record else _as_bytes
+        before = self.encode_item
+        self.begin({**(parameters or {}), _RECORDS_PARAMETER: "1"}, None, None)
+        try:
+            return [decode_record(item) for item in run_in_memory(self, [encode(record) for record in records])]
+        finally:
+            self.encode_item = before
+
+    def command_line(self, arguments: Sequence[str], program: Optional[str] = None) -> List[str]:
         """Returns the command that runs this job."""
-        program = getattr(sys.modules["__main__"], "__file__", None)
+        program = program or getattr(sys.modules["__main__"], "__file__", None)
         if program is None:
             raise RuntimeError("the program is not a file; save it and run it as a script")
         named = any(argument == "--python" or argument.startswith("--python=") for argument in arguments)
         python = [] if named else ["--python", sys.executable]
         return [_nap(), "frames", "--program", program, *python, *arguments]
 
-    def begin(self, parameters: Dict[str, str], source: Optional[str], attempt: Optional[str]) -> None:
-        """Sets the attributes of a task."""
-        self.parameters, self.input, self.attempt = parameters, source, attempt
+    def _speak_in_task(self) -> None:
+        """Runs the task and exits, if this process is one."""
+        if _PIPE is not None:
+            sys.exit(0 if speak(self, _PIPE) else 1)
+
+    def begin(self, parameters: Dict[str, str], source: Optional[str], attempt: Optional[str]) -> "Job":
+        """Returns the job of a task, with its attributes: the job that `run` has named, or this one."""
+        job = self
+        name = parameters.pop(_JOB_PARAMETER, None)
+        if name is not None:
+            job = vars(sys.modules["__main__"]).get(name)
+            if not isinstance(job, Job):
+                raise RuntimeError(f"the program defines the job {name} after its first `run` or `main`; define it before")
+            job.shows_record = True
+        if parameters.pop(_RECORDS_PARAMETER, None):
+            job.encode_item = encode_record
+        job.parameters, job.input, job.attempt = parameters, source, attempt
+        return job
 
     def describe(self) -> Dict[str, Any]:
         """Returns the description of the job for ``nap``; raises ``TypeError`` for an incomplete job."""
@@ -164,7 +306,7 @@ class Job:
             "input": self._input,
             "reduce": self._reduce is not None,
             "combine": self._native,
-            "grouped": self._order is not None,
+            "grouped": self.is_grouped,
             "reduces": self._reduces,
             "saves": {"map": _saves(self._map), "reduce": _saves(self._reduce)},
         }
@@ -182,6 +324,11 @@ class Job:
     def combine_here(self) -> Any:
         """The combiner that Python applies, if there is one."""
         return None if self._native else self._combine
+
+    @property
+    def is_grouped(self) -> bool:
+        """Whether keys have an order."""
+        return self._order is not None
 
     @property
     def reduces_groups(self) -> bool:
@@ -208,6 +355,29 @@ class Job:
         return _instance(self._reduce)
 
 
+def _total(key: Any, values: Iterable[Any]) -> Iterator[Tuple[Any, Any]]:
+    yield key, sum(values)
+
+
+def _least(key: Any, values: Iterable[Any]) -> Iterator[Tuple[Any, Any]]:
+    yield key, min(values)
+
+
+def _greatest(key: Any, values: Iterable[Any]) -> Iterator[Tuple[Any, Any]]:
+    yield key, max(values)
+
+
+def _mean(key: Any, values: Iterable[Any]) -> Iterator[Tuple[Any, float]]:
+    total, number = 0, 0
+    for value in values:
+        total, number = total + value, number + 1
+    yield key, total / number
+
+
+def _key(key: Any, _: Iterable[Any]) -> Iterator[Any]:
+    yield key
+
+
 class _Ones(Number):
     """Encodes every value as 1, so that sums are counts."""
 
@@ -215,6 +385,10 @@ class _Ones(Number):
 
     def encode(self, value: Any, last: bool = True) -> bytes:
         return self._ONE
+
+
+def _as_bytes(line: Union[str, bytes]) -> bytes:
+    return line if isinstance(line, bytes) else line.encode()
 
 
 def _instance(function: Any) -> Any:

@@ -9,7 +9,7 @@ import time
 import traceback
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Dict, Iterable, Iterator, List, Optional, Tuple
+from typing import TYPE_CHECKING, Any, Callable, Dict, Iterable, Iterator, List, Optional, Tuple
 
 from . import frames
 from .codec import Codec
@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 #: Number of pairs at which the pairs of each key are combined.
 _COMBINED_PAIRS = 100_000
+#: Length of a record in an error.
+_RECORD_BYTES_MOST = 200
 _PROGRESS_SECONDS = 1.0
 _DONE_SECONDS = 0.1
 _DONE = struct.Struct(">Q")
@@ -123,14 +125,16 @@ def is_stateful(function: Any) -> bool:
 class _Lines:
     """Lines of the output."""
 
-    def __init__(self, pipe: Pipe) -> None:
+    def __init__(self, pipe: Pipe, encode: Callable[[Any], bytes]) -> None:
         self._pipe = pipe
+        self._encode = encode
         self._lines: List[bytes] = []
         self._bytes = 0
 
     def add_all(self, items: Optional[Iterable[Any]]) -> None:
+        encode = self._encode
         for item in as_items(items):
-            written = line(item)
+            written = encode(item)
             self._lines.append(written)
             self._bytes += len(written)
             if self._bytes >= BATCH_BYTES or len(self._lines) >= BATCH_STRINGS:
@@ -156,6 +160,16 @@ def line(item: Any) -> bytes:
     if isinstance(item, tuple):
         return b"\t".join([_field(field) for field in item])
     return _field(item)
+
+
+def flat_line(item: Any) -> bytes:
+    """Returns the line of an output item whose fields may be tuples or lists, which become several fields."""
+    if not isinstance(item, tuple):
+        return line(item)
+    fields: List[Any] = []
+    for field in item:
+        fields.extend(field if isinstance(field, (tuple, list)) else [field])
+    return line(tuple(fields))
 
 
 def _field(field: Any) -> bytes:
@@ -239,14 +253,15 @@ class _CombinedPairs(_Pairs):
             self._held, self._count = own
 
 
-class _Map(_Task):
+class MapTask(_Task):
     """Maps records to pairs, or to lines of the output."""
 
     def __init__(self, pipe: Pipe, job: "Job") -> None:
         super().__init__(pipe, job.make_map())
-        self._decode = job.decode_record
-        self._is_mapping = False
-        self._out: Any = _Lines(pipe)
+        self._decode, self._pair = job.decode_record, job.pair
+        #: The current record, if there is one.
+        self._mapping: Optional[bytes] = None
+        self._out: Any = _Lines(pipe, job.encode_item)
         if job.reduces_groups:
             keys, values = job.codecs()
             combine = job.combine_here
@@ -264,18 +279,23 @@ class _Map(_Task):
             else:
                 raise ProtocolError(f"a frame {chr(kind)} for a map")
         if hasattr(self._function, "finish"):
-            self._out.add_all(self._function.finish())
+            self._add_all(self._function.finish())
         if isinstance(self._out, _CombinedPairs):
             self._out.combine()
         self.flush()
 
     def _records(self, payload: bytes) -> None:
-        function, decode, add_all, did = self._function, self._decode, self._out.add_all, self._did
-        self._is_mapping = True
+        function, decode, did = self._function, self._decode, self._did
+        add_all = self._out.add_all if self._pair is None else self._add_all
         for record in frames.strings(payload):
+            self._mapping = record
             add_all(function(decode(record)))
             did(1)
-        self._is_mapping = False
+        self._mapping = None
+
+    def _add_all(self, items: Optional[Iterable[Any]]) -> None:
+        pair = self._pair
+        self._out.add_all(items if pair is None else [pair(item) for item in as_items(items)])
 
     def flush(self) -> None:
         self._out.flush()
@@ -289,19 +309,19 @@ class _Map(_Task):
             self._out.restore_own(own)
 
     @property
-    def record(self) -> Optional[int]:
-        """The number of the current record, if there is one."""
-        return self._done if self._is_mapping else None
+    def failed_record(self) -> Optional[Tuple[int, bytes]]:
+        """The number of the current record, and the record, if there is one."""
+        return None if self._mapping is None else (self._done, self._mapping)
 
 
-class _Reduce(_Task):
+class ReduceTask(_Task):
     """Reduces groups to lines of the output."""
 
     def __init__(self, pipe: Pipe, job: "Job") -> None:
         super().__init__(pipe, job.make_reduce())
         keys, values = job.codecs()
         self._decode_key, self._decode_value = keys.decode, values.decode
-        self._out = _Lines(pipe)
+        self._out = _Lines(pipe, job.encode_item)
 
     def run(self) -> None:
         while True:
@@ -368,12 +388,12 @@ def speak(job: "Job", pipe: Pipe) -> bool:
                 f"nap speaks frames of version {greeting['version']}, but this module supports version {frames.VERSION}; "
                 "install the same release of both"
             )
-        job.begin(greeting["parameters"], greeting["input"], greeting["attempt"])
+        job = job.begin(greeting["parameters"], greeting["input"], greeting["attempt"])
         description = job.describe()
         pipe.write_json(frames.HELLO, description)
         if greeting["role"] == "describe":
             return True
-        task = _Map(pipe, job) if greeting["role"] == "map" else _Reduce(pipe, job)
+        task = MapTask(pipe, job) if greeting["role"] == "map" else ReduceTask(pipe, job)
         if greeting["restores"]:
             task.restore(payload[4 + length :])
         if greeting.get("tells_done"):
@@ -387,19 +407,30 @@ def speak(job: "Job", pipe: Pipe) -> bool:
         # nap has closed the pipe.
         return False
     except BaseException as error:
-        pipe.write_json(frames.FAILURE, _failure(error, task))
+        pipe.write_json(frames.FAILURE, _failure(error, task, job.shows_record))
         pipe.drain()
         return False
 
 
-def _failure(error: BaseException, task: Optional[_Task]) -> Dict[str, Any]:
+def _failure(error: BaseException, task: Optional[_Task], shows_record: bool) -> Dict[str, Any]:
     about = ""
     if isinstance(error, GroupError):
         about = f"reducing the group of {error.key!r}\n"
         error = error.__cause__ or error
-    shown = traceback.format_exception(type(error), error, _of_program(error.__traceback__))
-    record = task.record if isinstance(task, _Map) else None
-    return {"message": about + "".join(shown).rstrip(), "record": record}
+    shown = "".join(traceback.format_exception(type(error), error, _of_program(error.__traceback__))).rstrip()
+    failed = task.failed_record if isinstance(task, MapTask) else None
+    if failed is None:
+        return {"message": about + shown, "record": None}
+    number, record = failed
+    if shows_record:
+        shown += f"\nrecord: {_cut(record)!r}"
+    return {"message": shown, "record": number}
+
+
+def _cut(record: bytes) -> str:
+    """Returns the beginning of a record."""
+    text = record[:_RECORD_BYTES_MOST].decode(errors="replace")
+    return text if len(record) <= _RECORD_BYTES_MOST else f"{text}..."
 
 
 def _of_program(trace: Optional[TracebackType]) -> Optional[TracebackType]:

@@ -42,4 +42,4 @@ def test_python_flag_selects_interpreter(tmp_path):
 def test_readme_wordcount_is_the_example():
     program = (MODULE / "examples" / "wordcount.py").read_text()
     assert f"```python\n{program}```" in (MODULE / "README.md").read_text()
-    assert len(program.splitlines()) == 12
+    assert len(program.splitlines()) == 4

@@ -2,21 +2,7 @@
 
 from napreduce import Job
 
-job = Job.text()
-
-
-@job.map
-def words(line):
-    return [(word, 1) for word in line.split()]
-
-
-job.combine(sum)
-
-
-@job.reduce(keys=str, values=int)
-def count(word, counts):
-    yield word, sum(counts)
-
+counts = Job.text().flat_map(str.split).count()
 
 if __name__ == "__main__":
-    job.main()
+    counts.main()

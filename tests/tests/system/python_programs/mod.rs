@@ -5,14 +5,54 @@
 mod on_cluster;
 
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use napreduce::streaming::frames::{FramesProgram, job};
 use napreduce::testing::JobTest;
 use napreduce_tests::{Folder, counter, parts, program, run, skipped};
 
-const WORDS: &str = include_str!("../../../../python/examples/wordcount.py");
+const WORDCOUNT: &str = include_str!("../../../../python/examples/wordcount.py");
+
+/// The same job by functions.
+const WORDS: &str = r#"
+from napreduce import Job
+job = Job.text()
+@job.map
+def words(line):
+    return [(word, 1) for word in line.split()]
+job.combine(sum)
+@job.reduce(keys=str, values=int)
+def count(word, counts):
+    yield word, sum(counts)
+if __name__ == "__main__":
+    job.main()
+"#;
+
+/// Runs two jobs as values and prints what they return.
+const VALUES: &str = r#"
+from napreduce import Job, JobError
+counts = Job.text().flat_map(str.split).count()
+most = Job.records().flat_map(lambda pair: [(None, (pair[1], pair[0]))]).top(1, keys=None)
+means = Job.text().flat_map(lambda line: [(line[:1], int(line))]).mean()
+stuck = Job.text().flat_map(lambda line: [(line, 1)])
+@stuck.reduce(keys=str, values=int)
+def fail(key, values):
+    raise ValueError("oh")
+if __name__ == "__main__":
+    words = counts.run("in", reduces=2)
+    print(sorted(words), words.counters["REDUCE_OUTPUT_RECORDS"])
+    print(list(most.run(words)))
+    print(sorted(counts.run("in", output="out", reduces=1)))
+    for job in (means, stuck):
+        try:
+            job.run("in", reduces=1, conf="attempts-max=1")
+        except JobError as error:
+            print(error.task, error.place, error.record, error.group)
+    folder = words.path
+    del words
+    print(folder.exists())
+"#;
 
 /// Mapper, combiner and reducer are stateful.
 const STATEFUL: &str = r#"
@@ -113,20 +153,44 @@ fn python_module_tests_pass() {
 }
 
 #[test]
-fn python_wordcount_equals_rust() {
+fn python_wordcounts_equal_rust() {
     if !has_python() {
         return;
     }
-    let folder = with_program(WORDS, text());
-    let arguments = ["--reduces", "3", "--split-size", "9000"];
-    run(&mut frames(&folder, "out", &arguments)).succeeded();
-    let mut rust = program("wordcount");
-    rust.env_remove("NAPREDUCE_CLUSTER").env_remove("NAPREDUCE_DIR").current_dir(folder.root());
-    run(rust.args(["in", "--output", "rust", "--quiet"]).args(arguments)).succeeded();
-    assert!(parts(&folder.path("out")) == parts(&folder.path("rust")), "Python counts other words");
-    for name in ["MAP_INPUT_RECORDS", "MAP_OUTPUT_RECORDS", "REDUCE_INPUT_GROUPS", "REDUCE_OUTPUT_RECORDS"] {
-        assert_eq!(counter(&folder.path("out"), name), counter(&folder.path("rust"), name), "{name}");
+    for source in [WORDCOUNT, WORDS] {
+        let folder = with_program(source, text());
+        let arguments = ["--reduces", "3", "--split-size", "9000"];
+        run(&mut frames(&folder, "out", &arguments)).succeeded();
+        let mut rust = program("wordcount");
+        rust.env_remove("NAPREDUCE_CLUSTER").env_remove("NAPREDUCE_DIR").current_dir(folder.root());
+        run(rust.args(["in", "--output", "rust", "--quiet"]).args(arguments)).succeeded();
+        assert!(parts(&folder.path("out")) == parts(&folder.path("rust")), "Python counts other words");
+        for name in
+            ["MAP_INPUT_RECORDS", "MAP_OUTPUT_RECORDS", "REDUCE_INPUT_GROUPS", "REDUCE_OUTPUT_RECORDS"]
+        {
+            assert_eq!(counter(&folder.path("out"), name), counter(&folder.path("rust"), name), "{name}");
+        }
     }
+}
+
+#[test]
+fn python_jobs_run_as_values() {
+    if !has_python() {
+        return;
+    }
+    let folder = with_program(VALUES, "to be\nor to\n");
+    let nap = program("nap");
+    let programs = Path::new(nap.get_program()).parent().expect("a folder of programs");
+    let paths = format!("{}:{}", programs.display(), std::env::var("PATH").expect("a PATH"));
+    let mut python = Command::new("python3");
+    python.env_remove("NAPREDUCE_CLUSTER").env_remove("NAPREDUCE_DIR").current_dir(folder.root());
+    python.env("PATH", paths).env("PYTHONPATH", module()).env("PYTHONDONTWRITEBYTECODE", "1");
+    let ended = run(python.arg("job.py"));
+    let expected = "[('be', 1), ('or', 1), ('to', 2)] 3\n[(None, [(2, 'to')])]\n['be\\t1', 'or\\t1', 'to\\t2']\n\
+                    job_0001_m_0000 line 1 'to be' None\njob_0001_r_0000 None None 'or to'\nFalse\n";
+    assert_eq!(ended.stdout, expected, "{}", ended.stderr);
+    assert_eq!(ended.stderr, "");
+    assert_eq!(parts(&folder.path("out"))[0].1, b"be\t1\nor\t1\nto\t2\n");
 }
 
 #[test]
@@ -134,7 +198,7 @@ fn python_wordcount_is_preemption_safe() {
     if !has_python() {
         return;
     }
-    let folder = with_program(WORDS, "");
+    let folder = with_program(WORDCOUNT, "");
     let program = program_of(&folder);
     let test = JobTest::new(|| job(&program)).input("to be\nnot to\n").split_size(6).reduces(2);
     assert_eq!(test.run().text().lines().count(), 3);
