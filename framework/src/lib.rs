@@ -315,24 +315,24 @@
 //!
 //! # Features, systems and versions
 //!
-//! | feature | adds | for |
+//! | feature | adds | compiles |
 //! |---|---|---|
-//! | `cli` | [`main`](main()) and the flags of job programs | on by default; [`Program::run`] needs no command line |
-//! | `cluster` | `--cluster`: jobs on a cluster | on by default; a program for one machine compiles faster without it |
-//! | `streaming` | `streaming`: commands as mappers and reducers | programs that run commands, such as `nap` |
-//! | `testing` | [`testing`], the test kit for jobs | dev-dependencies |
-//! | `guests` | `--on`: jobs on Spark and Hadoop | programs that are run there |
-//! | `avro`, `csv`, `json-lines`, `parquet` | `rows`: typed rows in these formats, read and (but for Avro) written | programs that read or write them |
-//! | `parquet-zstd` | `parquet` whose pages may be in zstd; needs a C compiler | programs that read such files |
-//! | `sequence-file` | `sequence_file`: Hadoop's SequenceFiles, read | programs that read them |
-//! | `gzip`, `zstd` | input in these compressions | on by default |
-//! | `bzip2`, `xz`, `lz4`, `snappy` | input in these compressions | programs that read it |
-//! | `s3`, `gcs`, `azure`, `hdfs` | inputs, outputs and checkpoints in these stores, by their URIs | programs that read or write there |
+//! | `cli` (default) | [`main`](main()) and the flags of job programs | `clap` |
+//! | `cluster` (default) | `--cluster` and `run::Cluster`: jobs on a cluster | `napreduce-cluster` |
+//! | `gzip`, `zstd` (default) | input in these compressions | `flate2`, `ruzstd` |
+//! | `bzip2`, `xz`, `lz4`, `snappy` | input in these compressions | `bzip2`, `crc32fast`, `lz4_flex`, `lzma-rust2`, `snap` |
+//! | `csv`, `json-lines` | `rows`: typed rows, read and written | `csv` |
+//! | `avro`, `sequence-file` | rows of Avro files and Hadoop's SequenceFiles, read | `flate2` |
+//! | `parquet` | rows of Parquet files, read and written | `arrow-array`, `arrow-select`, `bytes`, `parquet`, `serde_arrow` |
+//! | `parquet-zstd` | the same with zstd pages; the only feature that needs a C compiler | `arrow-array`, `arrow-select`, `bytes`, `parquet`, `serde_arrow` |
+//! | `s3`, `gcs`, `azure`, `hdfs` | inputs, outputs and checkpoints in these stores, by their URIs | `async-trait`, `bytes`, `futures-util`, `getrandom`, `graviola`, `hdfs-native`, `hmac`, `http`, `md-5`, `object_store`, `quick-xml`, `reqwest`, `rustls-graviola`, `rustls-pki-types`, `sha2`, `tokio` |
+//! | `streaming` | `streaming`: commands as mappers and reducers, as in `nap` | `clap` |
+//! | `guests` | `--on`: jobs on Spark and Hadoop | `clap`, `napreduce-guests` |
+//! | `testing` | [`testing`], the test kit for jobs; for dev-dependencies | |
 //!
-//! `cli`, `cluster`, `gzip` and `zstd` are on by default (`default-features = false` disables them). The
-//! formats, compressions and stores behind features are implemented in `napreduce-connectors`. The crate
-//! requires Linux 5.4 or later and Rust 1.95 or later; only a new minor version raises the required compiler.
-//! Before 1.0 a minor version may change the API; a patch version does not.
+//! `default-features = false` disables the default ones. The crate requires Linux 5.4 or later and Rust 1.95 or
+//! later; only a new minor version raises the required compiler. Before 1.0 a minor version may change the API;
+//! a patch version does not.
 
 #![warn(missing_docs)]
 
@@ -360,6 +360,12 @@ pub mod program;
 #[cfg(all(doctest, feature = "cli"))]
 #[doc = include_str!("../../README.md")]
 mod readme {}
+#[cfg(all(doctest, feature = "cli"))]
+#[doc = include_str!("../README.md")]
+mod package_readme {}
+#[cfg(doctest)]
+#[doc = include_str!("../derive/README.md")]
+mod derive_readme {}
 pub mod records;
 #[cfg(any(feature = "avro", feature = "csv", feature = "json-lines", feature = "parquet"))]
 pub mod rows;

@@ -1,7 +1,9 @@
 //! Checks where features of third-party crates are enabled. Cargo builds a workspace with the union of all
-//! features, so a member can work there and behave differently as a dependency of a user.
+//! features, so a member can work there and behave differently as a dependency of a user. Also checks the
+//! tables of features for users.
 
 use super::files::{SourceFile, Violation};
+use std::collections::BTreeSet;
 use toml::{Table, Value};
 
 /// Features that only add items: code that needs a missing one does not compile. Any other feature belongs in
@@ -72,10 +74,133 @@ fn collect(table: &Table, named: &mut Vec<(String, String)>) {
     }
 }
 
+/// Pages with a table of features: names (with "(default)" behind those that are on), what they add, and the
+/// crates that they compile.
+const TABLES: [&str; 2] = ["framework/README.md", "framework/src/lib.rs"];
+
+/// Features that no program names.
+const INTERNAL: [&str; 2] = ["default", "storage"];
+
+/// The tables for users list every feature of `napreduce` once, with the crates that it compiles besides those
+/// that every program compiles.
+pub fn tables_match_manifest(files: &[SourceFile]) -> Vec<Violation> {
+    let manifest = |path: &str| files.iter().find(|file| file.path == path)?.text.parse::<Table>().ok();
+    let Some(features) = manifest("framework/Cargo.toml").map(Features::new) else { return Vec::new() };
+    let connectors = manifest("framework/connectors/Cargo.toml").map(Features::new).unwrap_or_default();
+    let pages = files.iter().filter(|file| TABLES.contains(&file.path.as_str()));
+    pages.flat_map(|page| wrong_rows(page, &features, &connectors)).collect()
+}
+
+/// The features of a crate, and the crates that it compiles without them.
+#[derive(Default)]
+struct Features {
+    entries: Table,
+    always: BTreeSet<String>,
+}
+
+impl Features {
+    fn new(manifest: Table) -> Features {
+        let table = |name| manifest.get(name).and_then(Value::as_table).cloned().unwrap_or_default();
+        let is_optional = |dependency: &Value| dependency.get("optional").is_some();
+        let always = table("dependencies").into_iter().filter(|(_, dependency)| !is_optional(dependency));
+        Features { entries: table("features"), always: always.map(|(name, _)| name).collect() }
+    }
+
+    fn entries(&self, feature: &str) -> impl Iterator<Item = &str> {
+        self.entries.get(feature).and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str)
+    }
+
+    /// Collects the crates that a feature compiles.
+    fn collect_crates(&self, feature: &str, connectors: &Features, found: &mut BTreeSet<String>) {
+        for entry in self.entries(feature) {
+            if let Some(name) = entry.strip_prefix("dep:") {
+                found.insert(name.to_owned());
+            } else if let Some(feature) = entry.strip_prefix("napreduce-connectors/") {
+                connectors.collect_crates(feature, connectors, found);
+            } else if !entry.contains('/') {
+                self.collect_crates(entry, connectors, found);
+            }
+        }
+    }
+}
+
+fn wrong_rows(page: &SourceFile, features: &Features, connectors: &Features) -> Vec<Violation> {
+    let mut violations = Vec::new();
+    let mut missing: BTreeSet<&str> = features.entries.keys().map(String::as_str).collect();
+    missing.retain(|name| !INTERNAL.contains(name));
+    let lines = page.text.lines().map(|line| line.trim_start_matches("//! ")).enumerate();
+    let table = lines.skip_while(|(_, line)| !line.starts_with("| feature |")).skip(2);
+    for (index, line) in table.take_while(|(_, line)| line.starts_with('|')) {
+        let mut at = |what| violations.push(page.at(index + 1, what));
+        let [_, names, _, crates, _] = line.split('|').collect::<Vec<_>>()[..] else {
+            at("a row of features has three columns".to_owned());
+            continue;
+        };
+        let mut compiled = BTreeSet::new();
+        for name in in_backticks(names) {
+            if !missing.remove(name) {
+                at(format!("`{name}` is not a feature, or listed twice"));
+            }
+            if features.entries("default").any(|default| default == name) != names.contains("(default)") {
+                at(format!("`{name}` is (default) either here or in Cargo.toml"));
+            }
+            features.collect_crates(name, connectors, &mut compiled);
+        }
+        compiled.retain(|name| !features.always.contains(name));
+        let listed: BTreeSet<String> = in_backticks(crates).map(str::to_owned).collect();
+        if listed != compiled {
+            at(format!("the crates of {} are {compiled:?}", names.trim()));
+        }
+    }
+    violations.extend(missing.into_iter().map(|name| page.at(0, format!("the feature `{name}` is missing"))));
+    violations
+}
+
+/// Returns the texts between backticks.
+fn in_backticks(cell: &str) -> impl Iterator<Item = &str> {
+    cell.split('`').skip(1).step_by(2)
+}
+
 #[cfg(test)]
 mod tests {
     use super::super::files::{check_caught, check_passes};
     use super::*;
+
+    #[test]
+    fn table_of_features_must_match_the_manifest() {
+        let wrong = |rows: &str| {
+            let files = [
+                SourceFile::sample(
+                    "framework/Cargo.toml",
+                    "[features]\ndefault = [\"cli\"]\ncli = [\"dep:clap\"]\n\
+                     csv = [\"napreduce-connectors/csv\"]\n[dependencies]\nserde = \"1\"\n",
+                ),
+                SourceFile::sample(
+                    "framework/connectors/Cargo.toml",
+                    "[features]\ncsv = [\"dep:csv\", \"dep:serde\"]\n",
+                ),
+                SourceFile::sample(
+                    "framework/src/lib.rs",
+                    &format!("//! | feature | adds | compiles |\n//! |---|---|---|\n{rows}"),
+                ),
+            ];
+            let violations = tables_match_manifest(&files).into_iter();
+            violations.map(|violation| violation.what).collect::<Vec<_>>()
+        };
+        let cli = "//! | `cli` (default) | flags | `clap` |\n";
+        let csv = "//! | `csv` | rows | `csv` |\n";
+        assert_eq!(wrong(&format!("{cli}{csv}")), [""; 0]);
+        assert_eq!(wrong(cli), ["the feature `csv` is missing"]);
+        assert_eq!(wrong(&format!("{cli}{csv}{csv}")), ["`csv` is not a feature, or listed twice"]);
+        assert_eq!(
+            wrong(&format!("{cli}{}", csv.replace("| `csv` |\n", "| |\n"))),
+            ["the crates of `csv` are {\"csv\"}"]
+        );
+        assert_eq!(
+            wrong(&format!("{}{csv}", cli.replace(" (default)", ""))),
+            ["`cli` is (default) either here or in Cargo.toml"]
+        );
+    }
 
     #[test]
     fn feature_of_one_member_is_refused_unless_additive() {

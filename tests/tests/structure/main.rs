@@ -33,6 +33,7 @@ const RULES: &[Rule] = &[
     ("modules of one crate do not import each other in a circle", circles::no_circles),
     ("dependencies come from the public registry", words::public_registry),
     ("a feature that changes what a crate does is on for all members", features::for_all_members),
+    ("the tables of features for users match Cargo.toml", features::tables_match_manifest),
     ("what a page links to or names is there", docs::names_are_there),
     ("a page that a package shows links to nothing in the repository", docs::published_pages_stand_alone),
     ("a patch in a page fits what is there", docs::patches_fit),
