@@ -3,6 +3,8 @@
 //! processes; `napreduce` implements [`TaskRunner`].
 
 #[cfg(all(target_env = "gnu", target_pointer_width = "64"))]
+// Musl passes no arguments to initializers, and keeps the thread id where only its own `fork` can set it.
+#[cfg(not(target_env = "musl"))]
 mod before_main;
 mod checkpoint;
 mod command;

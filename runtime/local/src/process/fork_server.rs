@@ -31,12 +31,20 @@ impl ForkServer {
         control.set_nonblocking(false)?;
         control.set_read_timeout(Some(PATIENCE))?;
         let mut greeting = [0; FORK_SERVER_READY.len()];
-        control.read_exact(&mut greeting)?;
-        if &greeting == FORK_SERVER_READY {
-            Ok(ForkServer { process })
-        } else {
-            Err(io::Error::new(io::ErrorKind::Unsupported, "the program is not a fork server"))
+        let mut received = 0;
+        // A program that cannot fork reaches `main` and sends its Hello, which is shorter than the greeting.
+        while received < greeting.len() {
+            match control.read(&mut greeting[received..]) {
+                Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
+                Ok(count) => received += count,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+            if greeting[..received] != FORK_SERVER_READY[..received] {
+                return Err(io::Error::new(io::ErrorKind::Unsupported, "the program is not a fork server"));
+            }
         }
+        Ok(ForkServer { process })
     }
 
     /// Forks a child of this process in its own process group, with these files as standard input, output and

@@ -236,6 +236,7 @@ fn execute(command: &mut Command) -> io::Result<Pid> {
 mod tests {
     use std::io::{Read, Seek};
 
+    use napreduce_protocol::{FromTask, PROTOCOL_VERSION, write_message};
     use rustix::process::{WaitId, WaitIdOptions, getpgid, waitid};
 
     use super::*;
@@ -281,5 +282,20 @@ mod tests {
         let started = start(launch, FORK_MARKER, &own).expect("started");
         assert!(ForkServer::await_ready(started).is_err());
         assert!(own.numbers().is_empty(), "it is reaped");
+    }
+
+    #[test]
+    fn hello_of_a_program_that_cannot_fork_is_detected_at_once() {
+        let own = Own::default();
+        let (control, theirs) = channel().expect("a channel");
+        let program = Executable { path: "/bin/echo".into(), name: "echo".into() };
+        let launch = Launch { program: Some(program), is_silent: true, ..Launch::default() };
+        let mut started = start(launch, FORK_MARKER, &own).expect("started");
+        started.control = control;
+        let hello = FromTask::Hello { version: PROTOCOL_VERSION };
+        let theirs = StdUnixStream::from(theirs);
+        write_message(&theirs, &hello).expect("sent");
+        let error = ForkServer::await_ready(started).expect_err("it is not a fork server");
+        assert_eq!(error.kind(), io::ErrorKind::Unsupported, "{error}");
     }
 }
