@@ -1,9 +1,10 @@
-//! `nap` and `wordcount` built statically according to docs/building.md, run in a root directory without
-//! libc. The build takes minutes, so this runs only if `NAPREDUCE_REQUIRE` lists `static`. Needs root.
+//! `nap` and `wordcount` built statically in both ways of docs/building.md, run in a root directory without
+//! libc. The builds take minutes, so this runs only if `NAPREDUCE_REQUIRE` lists `static`. Needs root and
+//! the target of musl.
 
 use std::fs::{self, File};
 use std::os::unix::fs::DirBuilderExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
 use napreduce_tests::{Folder, is_required, joined, program, run, wait_until};
@@ -20,9 +21,8 @@ struct EmptySystem {
 }
 
 impl EmptySystem {
-    fn new() -> EmptySystem {
+    fn with_programs(built: &Path) -> EmptySystem {
         let folder = Folder::new();
-        let built = static_programs();
         for name in ["nap", "wordcount"] {
             fs::create_dir_all(folder.path("root")).expect("a folder");
             fs::copy(built.join(name), folder.path("root").join(name)).expect("a built program");
@@ -53,15 +53,13 @@ impl EmptySystem {
     }
 }
 
-/// Returns the folder of the statically built programs.
-fn static_programs() -> PathBuf {
+/// Builds the programs for a target such as `musl`, and returns their folder.
+fn built(libc: &str, flags: &str) -> PathBuf {
     let debug = PathBuf::from(program("nap").get_program());
     let target = debug.ancestors().nth(2).expect("a program lies in a target folder").to_owned();
-    let platform = format!("{}-unknown-linux-gnu", std::env::consts::ARCH);
+    let platform = format!("{}-unknown-linux-{libc}", std::env::consts::ARCH);
     let mut cargo = Command::new(env!("CARGO"));
-    cargo
-        .env("RUSTFLAGS", "-C target-feature=+crt-static")
-        .args(["build", "--locked", "--target", &platform]);
+    cargo.env("RUSTFLAGS", flags).args(["build", "--locked", "--target", &platform]);
     cargo.args(["-p", "napreduce-cli", "-p", "napreduce-examples", "--bin", "nap", "--bin", "wordcount"]);
     cargo.arg("--manifest-path").arg(concat!(env!("CARGO_MANIFEST_DIR"), "/../Cargo.toml"));
     run(cargo.arg("--target-dir").arg(&target)).succeeded();
@@ -101,11 +99,21 @@ impl Drop for Up {
 }
 
 #[test]
-fn static_program_runs_without_libc() {
-    if !wanted() {
-        return;
+fn musl_programs_run_without_libc() {
+    if wanted() {
+        assert_run_in_empty_system(&built("musl", ""));
     }
-    let system = EmptySystem::new();
+}
+
+#[test]
+fn static_glibc_programs_run_without_libc() {
+    if wanted() {
+        assert_run_in_empty_system(&built("gnu", "-C target-feature=+crt-static"));
+    }
+}
+
+fn assert_run_in_empty_system(built: &Path) {
+    let system = EmptySystem::with_programs(built);
     let outside = system.folder.path("outside");
     run(program("wordcount").arg(system.folder.path("root/in.txt")).arg("--output").arg(&outside))
         .succeeded();
