@@ -334,6 +334,8 @@
 //! later; only a new minor version raises the required compiler. Before 1.0 a minor version may change the API;
 //! a patch version does not.
 
+// On docs.rs each item says which feature it needs.
+#![cfg_attr(docsrs, feature(doc_cfg))]
 #![warn(missing_docs)]
 
 #[cfg(not(target_os = "linux"))]
