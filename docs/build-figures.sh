@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # What it takes to compile a job program, at one or several revisions, compared with the first of them.
 # Needs cargo, git and an idle machine; every revision is built in a folder of its own, from nothing.
-# Usage: docs/build-figures.sh REVISION..., for example: docs/build-figures.sh v0.2.0 HEAD
+# Usage: docs/build-figures.sh REVISION..., for example: docs/build-figures.sh v0.3.0 HEAD
 set -euo pipefail
 [ $# -gt 0 ] || { sed -n '2,4s/^# //p' "$0"; exit 2; }
 repository=$(git -C "$(dirname "$0")" rev-parse --show-toplevel)
