@@ -2,9 +2,8 @@
 //! checkpoint files and the fetching of reduce inputs. `napreduce-local` starts, stops and watches such
 //! processes; `napreduce` implements [`TaskRunner`].
 
-#[cfg(all(target_env = "gnu", target_pointer_width = "64"))]
 // Musl passes no arguments to initializers, and keeps the thread id where only its own `fork` can set it.
-#[cfg(not(target_env = "musl"))]
+#[cfg(all(target_env = "gnu", target_pointer_width = "64"))]
 mod before_main;
 mod checkpoint;
 mod command;

@@ -11,7 +11,7 @@ fn streaks() -> Job {
         .reduce_resumable((0, 0, 0), |(last, streak, longest): &mut (u64, u64, u64), user, days, out| {
             while let Some(((_, day), ())) = days.next_entry() {
                 match day - *last {
-                    0 => {}
+                    0 => *streak = (*streak).max(1),
                     1 => *streak += 1,
                     _ => *streak = 1,
                 }
