@@ -5,7 +5,7 @@ import { link, make, renew, table } from "../elements.js";
 import { count, moment, short, span, utc } from "../format.js";
 import { get, ofRecording } from "../net.js";
 import { remarks, under } from "./jobs.js";
-import { ledger } from "./tabs.js";
+import { ledger } from "./ledger.js";
 
 const STEP = 100;
 const LIMIT_MAX = 10_000;

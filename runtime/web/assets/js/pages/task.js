@@ -7,7 +7,8 @@ import { getTimeline } from "../timeline/columns.js";
 import { Timeline } from "../timeline/timeline.js";
 import { taskEvents } from "./life.js";
 import { Log } from "./logs.js";
-import { attempts, ledger, taskOrders } from "./tabs.js";
+import { ledger } from "./ledger.js";
+import { attempts, taskOrders } from "./tasks.js";
 import { why } from "./why.js";
 
 const STREAMS = ["stdout", "stderr"];
