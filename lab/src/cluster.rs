@@ -209,7 +209,7 @@ impl<'s> Cluster<'s> {
 pub fn has_succeeded(job: &JobSummary) -> Result<bool> {
     match job.phase {
         JobPhase::Succeeded => Ok(true),
-        JobPhase::Active | JobPhase::Suspended | JobPhase::Stopping => Ok(false),
+        phase if !phase.has_ended() => Ok(false),
         phase => {
             let reason = job.reason.as_deref().unwrap_or_default();
             bail!("{} ({}) {}: {reason}", job.job, job.name, phase.in_words())

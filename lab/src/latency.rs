@@ -156,7 +156,7 @@ impl Measuring<'_> {
         self.cluster.until(job, "a running reduce", LIMIT, |cluster| {
             let tasks = cluster.tasks(job)?;
             let reduce = tasks.iter().find(|task| task.task.kind == TaskKind::Reduce);
-            let Some(reduce) = reduce.filter(|reduce| reduce.state != TaskPhase::Done) else {
+            let Some(reduce) = reduce.filter(|reduce| reduce.state != TaskPhase::Succeeded) else {
                 return Ok(Some(None));
             };
             let live =

@@ -40,10 +40,13 @@ fn text(status: &StatusAnswer, screen: &Screen) -> String {
     let WorkerCounts { up, excluded, draining, leaving, lost } = status.workers;
     let workers =
         [(up, "up"), (excluded, "excluded"), (draining, "draining"), (leaving, "leaving"), (lost, "lost")];
-    let JobCounts { active, waiting, succeeded, failed, killed } = status.jobs;
+    let JobCounts { waiting, running, held, suspended, stopping, succeeded, failed, killed } = status.jobs;
     let jobs = [
-        (active - waiting, "running"),
+        (running, "running"),
         (waiting, "waiting"),
+        (held, "held"),
+        (suspended, "suspended"),
+        (stopping, "stopping"),
         (succeeded, "succeeded"),
         (failed, "failed"),
         (killed, "killed"),
@@ -104,10 +107,11 @@ mod tests {
     use super::*;
     use crate::job::sample_summary as summary;
 
-    fn current(number: u32, is_waiting: bool) -> CurrentJob {
+    fn current(number: u32, phase: JobPhase) -> CurrentJob {
+        let is_waiting = phase == JobPhase::Waiting;
         let job = JobAnswer {
             job: format!("job_{number:04}"),
-            state: JobPhase::Active.in_words(),
+            state: phase.in_words(),
             left: (!is_waiting).then_some(TimeLeftAnswer {
                 least_millis: 100_000,
                 likely_millis: 125_000,
@@ -116,7 +120,7 @@ mod tests {
             ..(&summary()).into()
         };
         let why = is_waiting.then(|| format!("job_{number:04} waits for a slot"));
-        CurrentJob { job, is_waiting, why, code: is_waiting.then_some("all-slots-taken") }
+        CurrentJob { job, why, code: is_waiting.then_some("all-slots-taken") }
     }
 
     #[test]
@@ -130,25 +134,25 @@ mod tests {
             workers: WorkerCounts { up: 1, lost: 1, ..WorkerCounts::default() },
             map: SlotsInUse { slots: 2, used: 2, suspended: 1 },
             reduce: SlotsInUse { slots: 1, used: 0, suspended: 0 },
-            jobs: JobCounts { active: 2, waiting: 1, succeeded: 1, failed: 0, killed: 1 },
+            jobs: JobCounts { waiting: 1, running: 1, succeeded: 1, killed: 1, ..JobCounts::default() },
             checkpointed: 0,
-            current: vec![current(9, true), current(8, false)],
+            current: vec![current(9, JobPhase::Waiting), current(8, JobPhase::Running)],
             warnings: vec![warning],
         };
         assert_eq!(
             text(&status, &Screen::plain()),
             "workers  1 up, 1 lost\nslots    maps 2/2, reduces 0/1\njobs     1 running, 1 waiting, 1 succeeded, 1 killed\n\
              paused   1 suspended\nwarning  worker_0002 (w2) is lost: silent\\u{1b}[2J; start it again there: nap worker\n\n\
-             JOB       NAME       QUEUE    STATE   MAPS     REDUCES  LEFT             WHY IT WAITS\n\
-             job_0009  wordcount  default  active  3/4 75%  -        -                job_0009 waits for a slot\n\
-             job_0008  wordcount  default  active  3/4 75%  -        about 2 min 5 s\n"
+             JOB       NAME       QUEUE    STATE    MAPS     REDUCES  LEFT             WHY IT WAITS\n\
+             job_0009  wordcount  default  waiting  3/4 75%  -        -                job_0009 waits for a slot\n\
+             job_0008  wordcount  default  running  3/4 75%  -        about 2 min 5 s\n"
         );
     }
 
     #[test]
     fn status_limits_jobs_and_shows_idle_cluster() {
-        let current = (1..=50).map(|number| current(number, true)).collect();
-        let jobs = JobCounts { active: 50, waiting: 50, ..JobCounts::default() };
+        let current = (1..=50).map(|number| current(number, JobPhase::Waiting)).collect();
+        let jobs = JobCounts { waiting: 50, ..JobCounts::default() };
         let many = text(&StatusAnswer { jobs, current, ..StatusAnswer::default() }, &Screen::plain());
         assert!(many.contains("jobs     50 waiting\n"), "{many}");
         assert!(many.ends_with("... and 30 more: nap job list --limit 50\n"), "{many}");

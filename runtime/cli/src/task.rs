@@ -50,7 +50,7 @@ enum Command {
         #[arg(value_name = "JOB")]
         jobs: Vec<JobSelector>,
 
-        /// States to show: pending, active, suspended, checkpointed, done [default: all]
+        /// States to show: waiting, running, suspended, checkpointed, succeeded [default: all]
         #[arg(long, value_name = "STATE,...", value_delimiter = ',', value_parser = state)]
         state: Vec<TaskPhase>,
 
@@ -219,16 +219,16 @@ mod tests {
             bytes_done: 50,
             bytes_total: 200,
         };
-        let pending = TaskSummary {
+        let waiting = TaskSummary {
             task: task(0),
-            state: TaskPhase::Pending,
+            state: TaskPhase::Waiting,
             reason: None,
             attempts: 0,
             live: Vec::new(),
         };
-        let (state, reason) = (TaskPhase::Active, None);
-        let active = TaskSummary { task: task(1), state, reason, attempts: 2, live: vec![live] };
-        [pending, active]
+        let (state, reason) = (TaskPhase::Running, None);
+        let running = TaskSummary { task: task(1), state, reason, attempts: 2, live: vec![live] };
+        [waiting, running]
     }
 
     #[test]
@@ -236,8 +236,8 @@ mod tests {
         assert_eq!(
             text(&tasks(), &Screen::plain()),
             "TASK             STATE    TRIES  ATTEMPT            WORKER       DOING    DONE  WHY\n\
-             job_0007_m_0000  pending  0      -                  -            -        -\n\
-             job_0007_m_0001  active   2      job_0007_m_0001.2  worker_0001  running  25%\n"
+             job_0007_m_0000  waiting  0      -                  -            -        -\n\
+             job_0007_m_0001  running  2      job_0007_m_0001.2  worker_0001  running  25%\n"
         );
     }
 }

@@ -56,8 +56,8 @@ pub use settings::{
     PreemptionLimits, PreemptionSettings, SpeculationSettings,
 };
 pub use states::{
-    AttemptInput, AttemptOutcome, AttemptState, IllegalTransition, JobInput, JobState, TaskInput, TaskState,
-    WorkerInput, WorkerState,
+    AttemptInput, AttemptOutcome, AttemptState, IllegalTransition, JobInput, JobState, Standing, TaskInput,
+    TaskState, WorkerInput, WorkerState,
 };
 pub use suspended_max::{NoSuspendedMax, SuspendedMax};
 pub use time::{Span, Time};

@@ -75,10 +75,10 @@ impl JobDetail {
         let mut tasks = BTreeMap::new();
         for attempt in &self.attempts {
             let task = attempt.attempt.task;
-            let known = tasks.entry(task).or_insert_with(|| TaskSummary::of(task, TaskPhase::Pending, 0));
+            let known = tasks.entry(task).or_insert_with(|| TaskSummary::of(task, TaskPhase::Waiting, 0));
             known.attempts += 1;
             if attempt.end.as_deref() == Some("done") {
-                known.state = TaskPhase::Done;
+                known.state = TaskPhase::Succeeded;
             }
         }
         tasks.into_values().collect()

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use napreduce_engine::{AttemptId, AttemptState, JobId, JobOutcome, TaskId, WorkerId, listed};
+use napreduce_engine::{AttemptId, AttemptState, JobId, JobOutcome, Standing, TaskId, WorkerId, listed};
 use serde::{Deserialize, Serialize};
 
 use crate::progress::JobProgress;
@@ -11,9 +11,13 @@ listed! {
     /// The phase of a job.
     #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
     pub enum JobPhase {
-        /// It has tasks to do.
-        Active = "active",
-        /// It has tasks to do, but all started ones are suspended; `nap job explain` shows why.
+        /// It has tasks to do, but none of them runs; `nap job explain` shows why.
+        Waiting = "waiting",
+        /// At least one of its tasks runs.
+        Running = "running",
+        /// An operator holds it: no further task is launched until it is released.
+        Held = "held",
+        /// All of its started tasks are suspended, by an operator or the scheduler.
         Suspended = "suspended",
         /// Its outcome is decided; its last attempts are ending, or its output is being committed.
         Stopping = "stopping",
@@ -38,7 +42,24 @@ impl JobPhase {
 
     /// Whether it has tasks to do and its outcome is open.
     pub fn is_active(self) -> bool {
-        matches!(self, JobPhase::Active | JobPhase::Suspended)
+        matches!(self, JobPhase::Waiting | JobPhase::Running | JobPhase::Held | JobPhase::Suspended)
+    }
+
+    /// Whether it has ended.
+    pub fn has_ended(self) -> bool {
+        matches!(self, JobPhase::Succeeded | JobPhase::Failed | JobPhase::Killed)
+    }
+}
+
+impl From<Standing> for JobPhase {
+    fn from(standing: Standing) -> JobPhase {
+        match standing {
+            Standing::Waiting => JobPhase::Waiting,
+            Standing::Running => JobPhase::Running,
+            Standing::Held => JobPhase::Held,
+            Standing::Suspended => JobPhase::Suspended,
+            Standing::Stopping => JobPhase::Stopping,
+        }
     }
 }
 
@@ -167,15 +188,15 @@ listed! {
     #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
     pub enum TaskPhase {
         /// None of its attempts is live.
-        Pending = "pending",
+        Waiting = "waiting",
         /// At least one of its attempts is live and not suspended.
-        Active = "active",
+        Running = "running",
         /// Its live attempts are suspended, or an operator suspended it.
         Suspended = "suspended",
         /// It waits to be restored from a checkpoint.
         Checkpointed = "checkpointed",
         /// It is completed.
-        Done = "done",
+        Succeeded = "succeeded",
     }
 }
 

@@ -342,7 +342,7 @@ mod tests {
         for _ in 0..3 {
             tally.count(&source).expect("available");
         }
-        source.add(2, JobPhase::Active);
+        source.add(2, JobPhase::Running);
         source.add(3, JobPhase::Killed);
         tally.count(&source).expect("available");
         let text = printed(&tally);

@@ -189,9 +189,9 @@ impl Daemons {
         let nap = |words: &[&str]| run(program("nap").arg("--dir").arg(&self.directory).args(words)).stdout;
         let jobs: Value =
             serde_json::from_str(&nap(&["job", "list", "--format", "json"])).unwrap_or_default();
-        let active = jobs.as_array().into_iter().flatten().filter(|job| job["state"] == "active");
+        let open = jobs.as_array().into_iter().flatten().filter(|job| job["ended_millis"].is_null());
         let mut why = nap(&["worker", "list"]);
-        for job in active.filter_map(|job| job["job"].as_str()) {
+        for job in open.filter_map(|job| job["job"].as_str()) {
             why += &nap(&["job", "explain", job]);
             why += &nap(&["task", "list", job]);
         }

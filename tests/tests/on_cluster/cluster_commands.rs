@@ -39,10 +39,10 @@ fn detached_job_is_listed_explained_and_waited_for() {
     assert!(id.starts_with("job_"), "{id}");
     wait_until("a map that runs", || {
         let tasks = json(&["task", "list", &id]);
-        tasks.as_array().expect("an array").iter().any(|task| task["state"] == "active")
+        tasks.as_array().expect("an array").iter().any(|task| task["state"] == "running")
     });
     let why = nap(&["task", "explain", &format!("{id}_r_0000")]).succeeded().stdout;
-    assert!(why.contains("pending") && why.contains("maps"), "{why}");
+    assert!(why.contains("waiting") && why.contains("maps"), "{why}");
     nap(&["job", "wait", &id]).succeeded();
     assert_eq!(joined(&folder.path("out")), b"a\t200\nb\t200\n");
     let listed = json(&["job", "status", &id]);

@@ -270,7 +270,7 @@ impl Watch<'_> {
                 return Ok(found);
             }
             let phase = detail.summary.phase;
-            if !phase.is_active() && phase != JobPhase::Stopping {
+            if phase.has_ended() {
                 let reason = detail.summary.reason.map(|reason| format!(": {reason}")).unwrap_or_default();
                 bail!(
                     "{job} {} before {before}{reason}; the machine may be too busy: try again",

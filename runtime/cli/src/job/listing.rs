@@ -23,7 +23,7 @@ const DEFAULT_QUEUE: &str = "default";
 
 #[derive(Debug, Clone, Args)]
 pub struct JobListArguments {
-    /// States to show: active, suspended, stopping, succeeded, failed, killed [default: all]
+    /// States to show: waiting, running, held, suspended, stopping, succeeded, failed, killed [default: all]
     #[arg(long, value_name = "STATE,...", value_parser = JobFilter::states)]
     state: Option<States>,
 
@@ -261,14 +261,14 @@ pub mod tests {
     #[test]
     fn time_left_column_appears_if_a_job_has_an_estimate() {
         let mut running =
-            JobSummary { phase: JobPhase::Active, reason: None, ended_millis: None, ..summary() };
+            JobSummary { phase: JobPhase::Running, reason: None, ended_millis: None, ..summary() };
         let seconds = Span::from_secs;
         running.progress.left =
             Some(TimeLeft { least: seconds(100), likely: seconds(125), most: seconds(180) });
         let text = text(&[summary(), running], &Screen::plain());
         assert!(
             text.starts_with(
-                "JOB       NAME       USER  STATE   MAPS  REDUCES  SUBMITTED          TOOK   LEFT"
+                "JOB       NAME       USER  STATE    MAPS  REDUCES  SUBMITTED          TOOK   LEFT"
             ),
             "{text}"
         );

@@ -19,7 +19,7 @@ use napreduce_engine::{JobId, Reason};
 use napreduce_local::ProgressMode;
 use napreduce_protocol::requests::{CommandJob, Explain, GetJob, KillJob, ListJobs};
 use napreduce_protocol::{
-    JobCommand, JobDetail, JobError, JobPhase, TaskCommand, printing::print_error, several_lines,
+    JobCommand, JobDetail, JobError, TaskCommand, printing::print_error, several_lines,
 };
 use napreduce_web::answers::{CountersAnswer, HistoryAnswer, JobExplanation, JobStatusAnswer};
 use serde::Serialize;
@@ -273,12 +273,11 @@ fn act_on_each(
     if selectors.iter().any(JobSelector::needs_listing) {
         listed = client.ask(ListJobs { limit: JOBS_MAX })?;
     }
-    let live = |phase: JobPhase| phase.is_active() || phase == JobPhase::Stopping;
     let mut failures = Failures::default();
     let mut jobs = Vec::new();
     for selector in selectors {
         let only_live = *selector == JobSelector::All;
-        let among = listed.iter().filter(|job| !only_live || live(job.phase));
+        let among = listed.iter().filter(|job| !only_live || !job.phase.has_ended());
         let existing: Vec<JobId> = among.map(|job| job.job).collect();
         jobs.extend(failures.check(selector.among(&existing))?.unwrap_or_default());
     }

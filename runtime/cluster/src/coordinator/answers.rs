@@ -322,9 +322,9 @@ fn client(reply: Reply, is_rerun: bool) -> Submitter {
 
 fn phase_of(state: Option<TaskState>) -> TaskPhase {
     match state {
-        Some(TaskState::Active) => TaskPhase::Active,
-        Some(TaskState::Done) => TaskPhase::Done,
-        Some(TaskState::Pending) | None => TaskPhase::Pending,
+        Some(TaskState::Active) => TaskPhase::Running,
+        Some(TaskState::Done) => TaskPhase::Succeeded,
+        Some(TaskState::Pending) | None => TaskPhase::Waiting,
     }
 }
 

@@ -6,9 +6,10 @@ use std::collections::BTreeMap;
 use crate::cluster::accesses::count_access;
 use crate::cluster::{Attempt, Cluster, Job, Lengths, MeasuredCosts, Tally, Worker};
 use crate::ids::{AttemptId, JobId, TaskKind, WorkerId};
+use crate::pause::{Pause, PauseKind};
 use crate::preemption::{PreemptRequest, Primitive};
 use crate::primitive_choice::Judged;
-use crate::states::{AttemptState, JobState, WorkerState};
+use crate::states::{AttemptState, JobState, Standing, WorkerState};
 use crate::time::Time;
 
 /// The current state of the cluster.
@@ -109,13 +110,21 @@ impl<'a> ClusterView<'a> {
         self.cluster.suspended.is_on(kind, worker)
     }
 
-    /// Returns whether a job is suspended: all of its live attempts are, or an operator suspended it or its
-    /// tasks and none of them runs.
-    pub fn is_suspended(&self, job: &Job) -> bool {
+    /// Returns what a job that has not ended does, in one word.
+    pub fn standing(&self, job: &Job) -> Standing {
         let runs = |id| self.attempt(id).is_some_and(|attempt| attempt.state() != AttemptState::Suspended);
-        let held = TaskKind::ALL.into_iter().any(|kind| job.held_tasks(kind).next().is_some());
-        let may_stand = held || job.pause().is_some() || job.attempts().next().is_some();
-        job.state() == JobState::Active && may_stand && !job.attempts().any(runs)
+        let is_begun = || {
+            let mut stopped = TaskKind::ALL.into_iter().flat_map(|kind| job.held_tasks(kind));
+            stopped.next().is_some() || job.attempts().next().is_some()
+        };
+        match job.pause() {
+            _ if job.state() != JobState::Active => Standing::Stopping,
+            Some(Pause { kind: PauseKind::Hold, .. }) => Standing::Held,
+            _ if job.attempts().any(runs) => Standing::Running,
+            Some(_) => Standing::Suspended,
+            None if is_begun() => Standing::Suspended,
+            None => Standing::Waiting,
+        }
     }
 
     /// Returns the live attempts of all jobs, by id.

@@ -27,6 +27,23 @@ listed! {
 }
 
 listed! {
+    /// What a job that has not ended does, in one word for people.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+    pub enum Standing {
+        /// It has tasks to do, and none of them has a slot.
+        Waiting = "waiting",
+        /// At least one of its attempts holds a slot.
+        Running = "running",
+        /// An operator holds it: nothing more is launched; what runs may finish.
+        Held = "held",
+        /// An operator suspended it, or every task that it started is suspended.
+        Suspended = "suspended",
+        /// Its outcome is decided; its last attempts are ending.
+        Stopping = "stopping",
+    }
+}
+
+listed! {
     /// An input of a job.
     #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
     pub enum JobInput {

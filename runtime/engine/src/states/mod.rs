@@ -8,7 +8,7 @@ mod task;
 mod worker;
 
 pub use attempt::{AttemptInput, AttemptOutcome, AttemptState};
-pub use job::{JobInput, JobState};
+pub use job::{JobInput, JobState, Standing};
 pub use task::{TaskInput, TaskState};
 pub use worker::{WorkerInput, WorkerState};
 

@@ -22,7 +22,7 @@ impl Life {
             user: "ada".to_owned(),
             queue: "default".to_owned(),
             priority: 0,
-            phase: JobPhase::Active,
+            phase: JobPhase::Running,
             reason: None,
             submitted_millis: 0,
             ended_millis: None,

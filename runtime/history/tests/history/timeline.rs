@@ -27,7 +27,7 @@ impl History {
                 user: "ada".to_owned(),
                 queue: "default".to_owned(),
                 priority: 0,
-                phase: JobPhase::Active,
+                phase: JobPhase::Running,
                 reason: None,
                 submitted_millis: BEGAN,
                 ended_millis: None,

@@ -51,9 +51,11 @@ impl From<&[WorkerSummary]> for WorkerCounts {
 /// Number of jobs in each state. Ended jobs count while the history keeps them.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, JsonSchema)]
 pub struct JobCounts {
-    pub active: usize,
-    /// Active jobs of which no attempt runs.
     pub waiting: usize,
+    pub running: usize,
+    pub held: usize,
+    pub suspended: usize,
+    pub stopping: usize,
     pub succeeded: usize,
     pub failed: usize,
     pub killed: usize,
@@ -61,12 +63,16 @@ pub struct JobCounts {
 
 impl From<&[JobSummary]> for JobCounts {
     fn from(jobs: &[JobSummary]) -> JobCounts {
+        let count = |phase| jobs.iter().filter(|job| job.phase == phase).count();
         JobCounts {
-            active: count(jobs, |job| !has_ended(job)),
-            waiting: count(jobs, |job| !has_ended(job) && !runs(job)),
-            succeeded: count(jobs, |job| job.phase == JobPhase::Succeeded),
-            failed: count(jobs, |job| job.phase == JobPhase::Failed),
-            killed: count(jobs, |job| job.phase == JobPhase::Killed),
+            waiting: count(JobPhase::Waiting),
+            running: count(JobPhase::Running),
+            held: count(JobPhase::Held),
+            suspended: count(JobPhase::Suspended),
+            stopping: count(JobPhase::Stopping),
+            succeeded: count(JobPhase::Succeeded),
+            failed: count(JobPhase::Failed),
+            killed: count(JobPhase::Killed),
         }
     }
 }
@@ -85,8 +91,6 @@ pub struct SlotsInUse {
 pub struct CurrentJob {
     #[serde(flatten)]
     pub job: JobAnswer,
-    /// Whether no attempt of it runs.
-    pub is_waiting: bool,
     /// The first reason why it waits, for the first waiting jobs; for a running job, that an operator suspended
     /// part of it.
     pub why: Option<String>,
@@ -106,8 +110,8 @@ impl StatusAnswer {
     ) -> Result<StatusAnswer, E> {
         let mut current = Vec::new();
         let mut explained = 0;
-        for job in jobs.iter().filter(|job| !has_ended(job)) {
-            let is_waiting = !runs(job);
+        for job in jobs.iter().filter(|job| !job.phase.has_ended()) {
+            let is_waiting = !matches!(job.phase, JobPhase::Running | JobPhase::Stopping);
             let mut telling = None;
             let has_suspended = job.progress.map.suspended + job.progress.reduce.suspended > 0;
             if (is_waiting || has_suspended) && explained < EXPLAINED_MAX {
@@ -120,9 +124,9 @@ impl StatusAnswer {
             }
             let code = telling.as_ref().map(|reason| reason.code.in_words());
             let why = telling.map(|reason| reason.text);
-            current.push(CurrentJob { job: job.into(), is_waiting, why, code });
+            current.push(CurrentJob { job: job.into(), why, code });
         }
-        let unended: Vec<&JobSummary> = jobs.iter().filter(|job| !has_ended(job)).collect();
+        let unended: Vec<&JobSummary> = jobs.iter().filter(|job| !job.phase.has_ended()).collect();
         let sum = |of: &dyn Fn(&JobSummary) -> u32| unended.iter().map(|job| u64::from(of(job))).sum();
         let both = |job: &JobSummary, of: fn(&PhaseProgress) -> u32| {
             of(&job.progress.map) + of(&job.progress.reduce)
@@ -141,19 +145,6 @@ impl StatusAnswer {
 
 fn in_phase(workers: &[WorkerSummary], phase: WorkerPhase) -> usize {
     workers.iter().filter(|worker| worker.state == phase).count()
-}
-
-fn count(jobs: &[JobSummary], is_one: fn(&JobSummary) -> bool) -> usize {
-    jobs.iter().filter(|job| is_one(job)).count()
-}
-
-fn has_ended(job: &JobSummary) -> bool {
-    !job.phase.is_active() && job.phase != JobPhase::Stopping
-}
-
-/// Whether it holds a slot.
-fn runs(job: &JobSummary) -> bool {
-    job.progress.map.running + job.progress.reduce.running > 0 || job.phase == JobPhase::Stopping
 }
 
 /// Sums slots and used slots of the present workers.
@@ -194,8 +185,8 @@ mod tests {
     #[test]
     fn status_counts_workers_slots_and_jobs() {
         let jobs = [
-            job(9, JobPhase::Active, 0, 1),
-            job(8, JobPhase::Active, 2, 0),
+            job(9, JobPhase::Waiting, 0, 1),
+            job(8, JobPhase::Running, 2, 0),
             job(7, JobPhase::Succeeded, 0, 0),
             job(6, JobPhase::Killed, 0, 0),
         ];
@@ -207,20 +198,23 @@ mod tests {
         assert_eq!(status["map"], json!({ "slots": 2, "used": 2, "suspended": 1 }));
         assert_eq!(
             status["jobs"],
-            json!({ "active": 2, "waiting": 1, "succeeded": 1, "failed": 0, "killed": 1 })
+            json!({
+                "waiting": 1, "running": 1, "held": 0, "suspended": 0, "stopping": 0,
+                "succeeded": 1, "failed": 0, "killed": 1
+            })
         );
         assert_eq!(status["current"][0]["why"], "job_0009 waits for a slot");
         assert_eq!(status["current"][0]["code"], "all-slots-taken");
         assert_eq!(
-            (&status["current"][1]["is_waiting"], &status["current"][1]["why"]),
-            (&json!(false), &json!(null))
+            (&status["current"][1]["state"], &status["current"][1]["why"]),
+            (&json!("running"), &json!(null))
         );
         assert_eq!(status["warnings"][0]["reason"], "silent\u{1b}[2J");
     }
 
     #[test]
     fn only_the_first_waiting_jobs_are_explained() {
-        let jobs: Vec<JobSummary> = (1..=50).map(|number| job(number, JobPhase::Active, 0, 0)).collect();
+        let jobs: Vec<JobSummary> = (1..=50).map(|number| job(number, JobPhase::Waiting, 0, 0)).collect();
         let status = status(&jobs);
         assert_eq!(status.jobs.waiting, 50);
         let explained: Vec<bool> = status.current.iter().map(|current| current.why.is_some()).collect();
@@ -229,7 +223,7 @@ mod tests {
 
     #[test]
     fn failed_explanation_is_returned() {
-        let failed = StatusAnswer::of(&[], &[job(1, JobPhase::Active, 0, 0)], |_| Err("unavailable"));
+        let failed = StatusAnswer::of(&[], &[job(1, JobPhase::Waiting, 0, 0)], |_| Err("unavailable"));
         assert_eq!(failed, Err("unavailable"));
         assert_eq!(StatusAnswer::of(&[], &[], |_| Err(())), Ok(StatusAnswer::default()));
     }

@@ -91,13 +91,13 @@ impl TextFilter {
         self.is_in(shown)
     }
 
-    /// Matches ID, worker and end of an attempt; the end of a running one is `active`.
+    /// Matches ID, worker and end of an attempt; the end of a running one is `running`.
     pub fn takes_attempt(&self, attempt: &AttemptSummary) -> bool {
         if self.0.is_empty() {
             return true;
         }
         let AttemptSummary { attempt, worker, worker_name, end, .. } = attempt;
-        let end = end.as_deref().unwrap_or("active");
+        let end = end.as_deref().unwrap_or("running");
         self.is_in(format!("{attempt}\n{worker} ({worker_name})\n{end}"))
     }
 
@@ -146,9 +146,9 @@ mod tests {
         ] {
             assert_eq!(filter.matches(&failed), is_taken, "{filter:?}");
         }
-        assert!(JobFilter { states: one("active"), ..JobFilter::default() }.matches(&job(
+        assert!(JobFilter { states: one("running"), ..JobFilter::default() }.matches(&job(
             8,
-            JobPhase::Active,
+            JobPhase::Running,
             1,
             0
         )));
@@ -161,7 +161,7 @@ mod tests {
         for text in ["", " m_0003.1 ", "LEFT-HAND", "worker_0002 (left", "bad row"] {
             assert!(takes(text), "{text}");
         }
-        for text in ["active", "launched", "null", "outcome", "worker_0003"] {
+        for text in ["running", "launched", "null", "outcome", "worker_0003"] {
             assert!(!takes(text), "{text}");
         }
         let live = LiveAttempt {
@@ -172,10 +172,10 @@ mod tests {
             bytes_done: 0,
             bytes_total: 0,
         };
-        let mut task = TaskSummary::of(attempt.attempt.task, TaskPhase::Active, 1);
+        let mut task = TaskSummary::of(attempt.attempt.task, TaskPhase::Running, 1);
         task.live.push(live);
         let takes = |text: &str| TextFilter::new(Some(text.to_owned())).takes_task(&task);
-        assert!(["job_0007_m_0003", "Active", "worker_0002", "running"].into_iter().all(takes));
+        assert!(["job_0007_m_0003", "Running", "worker_0002"].into_iter().all(takes));
         assert!(!["live", "bytes_total", "reason", "done"].into_iter().any(takes));
     }
 
@@ -186,7 +186,7 @@ mod tests {
         let error = JobFilter::states("failed,fialed").expect_err("unknown");
         assert_eq!(
             error,
-            "unknown job state \"fialed\"; expected one of active, suspended, stopping, succeeded, failed, killed"
+            "unknown job state \"fialed\"; expected one of waiting, running, held, suspended, stopping, succeeded, failed, killed"
         );
     }
 }

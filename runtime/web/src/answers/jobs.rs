@@ -22,7 +22,7 @@ pub struct JobAnswer {
     pub user: String,
     pub queue: String,
     pub priority: i32,
-    /// `active`, `suspended`, `stopping`, `succeeded`, `failed` or `killed`.
+    /// `waiting`, `running`, `held`, `suspended`, `stopping`, `succeeded`, `failed` or `killed`.
     pub state: &'static str,
     /// Why it failed, was killed or is held.
     pub reason: Option<String>,

@@ -195,7 +195,7 @@ mod tests {
                 user: "ada".to_owned(),
                 queue: "default".to_owned(),
                 priority: 0,
-                phase: if took.is_some() { JobPhase::Succeeded } else { JobPhase::Active },
+                phase: if took.is_some() { JobPhase::Succeeded } else { JobPhase::Running },
                 reason: None,
                 submitted_millis: submitted,
                 ended_millis: took.map(|took| submitted + took),

@@ -25,7 +25,7 @@ impl TaskStatusAnswer {
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct TaskAnswer {
     pub task: String,
-    /// `pending`, `active`, `suspended`, `checkpointed` or `done`.
+    /// `waiting`, `running`, `suspended`, `checkpointed` or `succeeded`.
     pub state: String,
     /// Why and for which job it is suspended or checkpointed.
     pub reason: Option<String>,
@@ -91,10 +91,10 @@ mod tests {
             bytes_total: 200,
         };
         let summary =
-            TaskSummary { task, state: TaskPhase::Active, reason: None, attempts: 2, live: vec![live] };
+            TaskSummary { task, state: TaskPhase::Running, reason: None, attempts: 2, live: vec![live] };
         assert_eq!(
             serde_json::to_value(TaskAnswer::from(&summary)).expect("JSON").to_string(),
-            r#"{"attempts":2,"live":[{"attempt":"job_0007_m_0001.2","bytes_done":50,"bytes_total":200,"reason":null,"state":"running","worker":"worker_0001"}],"reason":null,"state":"active","task":"job_0007_m_0001"}"#
+            r#"{"attempts":2,"live":[{"attempt":"job_0007_m_0001.2","bytes_done":50,"bytes_total":200,"reason":null,"state":"running","worker":"worker_0001"}],"reason":null,"state":"running","task":"job_0007_m_0001"}"#
         );
     }
 }

@@ -136,14 +136,14 @@ mod tests {
     #[test]
     fn changed_objects_become_events() {
         let mut last = LastLists::default();
-        let (eighth, up) = (job(8, JobPhase::Active, 1, 0), worker(1, WorkerPhase::Up, 1));
+        let (eighth, up) = (job(8, JobPhase::Running, 1, 0), worker(1, WorkerPhase::Up, 1));
         let first = lists(
-            &[eighth.clone(), job(7, JobPhase::Active, 1, 0)],
+            &[eighth.clone(), job(7, JobPhase::Running, 1, 0)],
             &[up.clone(), worker(2, WorkerPhase::Up, 0)],
         );
         assert_eq!(last.compare(first.clone()).expect("JSON"), [Change::reset()]);
         assert_eq!(last.compare(first).expect("JSON"), []);
-        let ninth = job(9, JobPhase::Active, 0, 0);
+        let ninth = job(9, JobPhase::Running, 0, 0);
         let next = lists(
             &[ninth.clone(), eighth, job(7, JobPhase::Succeeded, 0, 0)],
             &[WorkerSummary { silent_millis: 900, ..up }, worker(2, WorkerPhase::Lost, 0)],
@@ -155,7 +155,7 @@ mod tests {
         assert_eq!(changes[0].topics, [Topic::Jobs, Topic::Job(ninth.job)]);
         assert_eq!((events[1].0, &events[1].1["state"]), ("ended", &"succeeded".into()));
         assert_eq!((events[2].0, &events[2].1["worker"]), ("worker", &"worker_0002".into()));
-        assert_eq!((events[3].0, &events[3].1["jobs"]["active"]), ("cluster", &2.into()));
+        assert_eq!((events[3].0, &events[3].1["jobs"]["running"]), ("cluster", &2.into()));
         assert!(events[3].1["current"].is_null() && events.len() == 4, "{events:?}");
     }
 

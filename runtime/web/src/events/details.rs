@@ -90,7 +90,7 @@ mod tests {
     use crate::answers::samples::{detail, job};
 
     fn open(number: u32) -> JobSummary {
-        job(number, JobPhase::Active, 1, 0)
+        job(number, JobPhase::Running, 1, 0)
     }
 
     fn poll(details: &mut LastDetails, summary: &JobSummary) {

@@ -41,7 +41,7 @@ impl Scripted {
 
     fn summary(&self) -> JobSummary {
         let running = if self.changes.load(SeqCst) { self.polls.load(SeqCst) } else { 1 };
-        job(7, JobPhase::Active, running, 0)
+        job(7, JobPhase::Running, running, 0)
     }
 }
 

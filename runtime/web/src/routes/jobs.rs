@@ -88,7 +88,7 @@ pub fn task(call: &Call<'_>) -> Result<Reply, Problem> {
     let task = call.task()?.0;
     let job = of_task(call, task)?;
     let tasks = call.shown.source.tasks(task.job)?;
-    let pending = TaskSummary::of(task, TaskPhase::Pending, 0);
+    let pending = TaskSummary::of(task, TaskPhase::Waiting, 0);
     let known = tasks.iter().find(|known| known.task == task).unwrap_or(&pending);
     Reply::json(&TaskStatusAnswer::new(known, &job))
 }

@@ -224,7 +224,10 @@ static ROUTES: &[Route] = &[
     ),
     get::<AttemptPage>("/api/nap/v1/jobs/{job}/attempts", "Attempts of a job", jobs::attempts).listing(
         page_fields::<AttemptSummary>(),
-        &[field("text", "only attempts whose ID, worker or end contains this text; a running one is active")],
+        &[field(
+            "text",
+            "only attempts whose ID, worker or end contains this text; the end of a running one is: running",
+        )],
     ),
     get::<QuantilesAnswer>(
         "/api/nap/v1/jobs/{job}/quantiles",

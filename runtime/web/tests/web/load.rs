@@ -62,12 +62,12 @@ impl Large {
         };
         let task = |index: u32| TaskSummary {
             task: task(index),
-            state: TaskPhase::Active,
+            state: TaskPhase::Running,
             reason: None,
             attempts: 1,
             live: vec![live(index)],
         };
-        let running = (1..=RUNNING).map(|number| summary(number, JobPhase::Active));
+        let running = (1..=RUNNING).map(|number| summary(number, JobPhase::Running));
         let ended = (RUNNING + 1..=JOBS).rev().map(|number| summary(number, JobPhase::Succeeded));
         let job = |summary| {
             Arc::new(JobDetail {
@@ -78,7 +78,7 @@ impl Large {
         };
         Large {
             jobs: Arc::new(running.chain(ended).collect()),
-            running: job(summary(1, JobPhase::Active)),
+            running: job(summary(1, JobPhase::Running)),
             ended: job(summary(JOBS, JobPhase::Succeeded)),
             tasks: Arc::new((0..ATTEMPTS).map(task).collect()),
         }

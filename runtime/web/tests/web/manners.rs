@@ -25,7 +25,7 @@ fn list_is_sorted_and_reduced_to_fields() {
     let thin = sample.get(&format!("{JOBS}?fields=state,job&sort=job")).json();
     assert_eq!(
         thin["items"],
-        json!([{ "job": "job_0001", "state": "succeeded" }, { "job": "job_0002", "state": "active" }])
+        json!([{ "job": "job_0001", "state": "succeeded" }, { "job": "job_0002", "state": "running" }])
     );
     assert_eq!(thin["total"], 2);
 }

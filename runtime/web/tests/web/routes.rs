@@ -87,7 +87,7 @@ fn problem_responses_match_the_description() {
     for (path, status, detail) in [
         ("/api/nap/v1/jobs/job_0009", 404, "there is no job_0009; see: nap job list"),
         ("/api/nap/v1/jobs/9", 400, "invalid job \"9\"; write it as job_0007"),
-        ("/api/nap/v1/jobs?state=odd", 400, "unknown job state \"odd\"; expected one of active, suspended"),
+        ("/api/nap/v1/jobs?state=odd", 400, "unknown job state \"odd\"; expected one of waiting, running"),
         ("/api/nap/v1/jobs?limit=0", 400, "limit is 0; expected 1 to 10000"),
         ("/api/nap/v1/jobs?limit=1&limit=2", 400, "query parameter limit is repeated"),
         ("/api/nap/v1/jobs?speed=1", 400, "unknown query parameter \"speed\""),

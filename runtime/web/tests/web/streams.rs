@@ -125,7 +125,7 @@ fn submitted_job_is_streamed_within_a_second() {
     }
     assert_eq!(job.data, rest);
     let cluster = listening.event();
-    assert_eq!((cluster.event.as_str(), &cluster.data["jobs"]["active"]), ("cluster", &json!(2)));
+    assert_eq!((cluster.event.as_str(), &cluster.data["jobs"]["running"]), ("cluster", &json!(2)));
     let mut glance = sample.get("/api/nap/v1/cluster").json();
     glance.as_object_mut().expect("an object").remove("current");
     assert_eq!(cluster.data, glance);

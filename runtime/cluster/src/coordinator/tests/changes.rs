@@ -9,7 +9,7 @@ use crate::coordinator::check_journal;
 
 #[test]
 fn changed_priority_and_queue_survive_restart() {
-    let is_so = "ask job 1                       > active, priority 7, queue nightly
+    let is_so = "ask job 1                       > waiting, priority 7, queue nightly
                  ask events 1                    > ...
                                                  > it has priority 7, queue nightly from now on: ada waits
                  ask queues                      > fair wants 2+0
@@ -58,7 +58,7 @@ fn hold_of_job_survives_restart() {
          hold 1: at night
          hold 1: at night                > refused: cannot hold job_0001: already held
          restart
-         ask job 1                       > active, priority 0, queue default: at night
+         ask job 1                       > held, priority 0, queue default: at night
          ask why 1                       > ...
                                          > release it with: nap job release job_0001
                                          > ...

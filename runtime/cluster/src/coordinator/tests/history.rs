@@ -22,8 +22,8 @@ const DONE: &str = "
 /// Questions about this job, with the expected answers.
 const ANSWERS: &str = "
     ask jobs                        > 1 succeeded
-    ask tasks 1                     > m0 done
-                                    > r0 done
+    ask tasks 1                     > m0 succeeded
+                                    > r0 succeeded
     ask why 1                       > job_0001 has ended, succeeded
     ask outcomes kill m0.1          > m0.1 done
 ";

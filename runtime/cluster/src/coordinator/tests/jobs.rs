@@ -28,8 +28,8 @@ fn job_completes_and_enters_history() {
          ask job 1                       > succeeded, priority 0, queue default
          ask attempts 1                  > m0.1 done
                                          > r0.1 done
-         ask tasks 1                     > m0 done
-                                         > r0 done",
+         ask tasks 1                     > m0 succeeded
+                                         > r0 succeeded",
     );
 }
 
@@ -172,7 +172,7 @@ fn unknown_names_are_refused() {
 fn explain_reports_why_nothing_runs() {
     check(
         "submit 1 maps 1
-         ask why m0                      > job_0001_m_0000 is pending
+         ask why m0                      > job_0001_m_0000 is waiting
                                          > no worker is up; start one",
     );
 }
@@ -190,11 +190,11 @@ async fn limit_on_running_jobs_is_explained_first() {
              submit 1 maps 1                 > launch m0.1 on w
              submit 2 maps 1 to other
              ask why 2
-                 > job_0002 is active
+                 > job_0002 is waiting
                  > 0 of 1 map tasks are done; 0 attempts run, 0 are suspended, 1 tasks wait
                  > it waits: queue default runs 1 job, its limit
              ask why 2:m0
-                 > job_0002_m_0000 is pending
+                 > job_0002_m_0000 is waiting
                  > it waits: queue default runs 1 job, its limit",
         )
         .await;

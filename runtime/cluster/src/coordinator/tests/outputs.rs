@@ -149,7 +149,7 @@ fn output_unreachable_from_one_host_is_retried() {
          worker v 1
          {OUT_OF_OUTPUT}                 > launch m0.2 on v
          ask why 1
-             > job_0001 is active
+             > job_0001 is running
              > 0 of 1 map tasks are done; 1 attempts run, 0 are suspended, 0 tasks wait
              > 0 of 1 reduce tasks are done; 0 attempts run, 0 are suspended, 1 tasks wait
              > it waits for maps: 1 of 1 must be done (slow-start), 0 are"

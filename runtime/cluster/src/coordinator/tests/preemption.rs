@@ -21,8 +21,8 @@ fn suspended_attempt_frees_slot_until_resumed() {
          suspended m0.1 after 2000ms     > launch m1.1 on w
          started m1.1
          ask tasks 1                     > m0 suspended, m0.1 suspended: suspend by operator: ada asked
-                                         > m1 active, m1.1 running
-                                         > r0 pending
+                                         > m1 running, m1.1 running
+                                         > r0 waiting
          ask progress 1                  > 0/2, 0/20 bytes, 1 suspended
          resume m0: ada asked            > m0.1
          done m1.1                       > resume m0.1
@@ -198,7 +198,7 @@ fn held_task_without_attempt_is_listed_and_resumed_with_its_job() {
          worker v 1                      > launch m1.2 on v
          started m1.2
          ask tasks                       > m0 suspended: ada asked
-                                         > m1 active, 2 attempts, m1.2 running
+                                         > m1 running, 2 attempts, m1.2 running
          ask progress 1                  > ...1 suspended
          ask why 1                       > ...
                                          > ...m_0000 is suspended by an operator, and its attempt has ended
@@ -206,7 +206,7 @@ fn held_task_without_attempt_is_listed_and_resumed_with_its_job() {
                                          > ...resume it with: nap task resume job_0001_m_0000.1
          resume 1: ada asked
          done m1.2                       > launch m0.2 on v
-         ask tasks                       > m0 active, ...
+         ask tasks                       > m0 running, ...
                                          > ...",
     );
 }

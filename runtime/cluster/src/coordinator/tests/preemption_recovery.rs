@@ -16,8 +16,8 @@ fn preempted_attempts_survive_coordinator_kill_at_every_step() {
          heard
          restart
          ask tasks 1                     > m0 suspended, m0.1 suspended: suspend by operator: ada asked
-                                         > m1 active, m1.1 running
-                                         > r0 pending
+                                         > m1 running, m1.1 running
+                                         > r0 waiting
          resume m0: ada asked            > m0.1
          done m1.1                       > resume m0.1
          resumed m0.1 after 5ms

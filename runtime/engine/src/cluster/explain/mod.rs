@@ -53,10 +53,10 @@ impl ClusterView<'_> {
         reasons.extend(failures(job, known));
         let state = match known.state {
             TaskState::Pending if known.held.is_some() => "suspended",
-            TaskState::Pending => "pending",
+            TaskState::Pending => "waiting",
             TaskState::Active if is_suspended(cluster, job, task) => "suspended",
-            TaskState::Active => "active",
-            TaskState::Done => "done",
+            TaskState::Active => "running",
+            TaskState::Done => "succeeded",
         };
         explanation(state, reasons)
     }
@@ -86,12 +86,7 @@ impl ClusterView<'_> {
                 reasons.extend(waits(self.cluster(), job, TaskId { job: job.id, kind, index }));
             }
         }
-        let state = match job.state {
-            JobState::Active if self.is_suspended(job) => "suspended",
-            JobState::Active => "active",
-            _ => "stopping",
-        };
-        explanation(state, reasons)
+        explanation(self.standing(job).in_words(), reasons)
     }
 
     fn known_job(&self, id: JobId) -> Result<&Job, Explanation> {

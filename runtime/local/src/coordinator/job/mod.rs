@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use napreduce_engine::{
-    AttemptId, ClusterView, JobChange, JobId, JobOutcome, JobState, Record, Report, TaskId, TaskKind,
+    AttemptId, ClusterView, JobChange, JobId, JobOutcome, Record, Report, TaskId, TaskKind,
 };
 use napreduce_history::{JobHistory, KeptLog, PreemptionBook};
 use napreduce_protocol::{
@@ -292,11 +292,7 @@ impl LiveJob {
         let plan = &self.accepted.plan;
         let known = view.job(self.id());
         let outcome = known.and_then(|job| job.outcome()).or(self.outcome.as_ref());
-        let phase = match known.filter(|job| job.state() == JobState::Active) {
-            Some(job) if view.is_suspended(job) => JobPhase::Suspended,
-            Some(_) => JobPhase::Active,
-            None => JobPhase::Stopping,
-        };
+        let phase = known.map_or(JobPhase::Stopping, |job| view.standing(job).into());
         JobSummary {
             job: self.id(),
             name: plan.name.clone(),

@@ -5,6 +5,7 @@ import { about, count } from "../format.js";
 import { get } from "../net.js";
 import { getTimeline } from "../timeline/columns.js";
 import { Timeline } from "../timeline/timeline.js";
+import { OPEN } from "./jobs.js";
 
 const WINDOW_MILLIS = 600_000;
 const SHOWN_MAX = 50;
@@ -34,17 +35,17 @@ function figures(status) {
   const cards = [
     ["Map slots in use", `${count(status.map.used)} / ${count(status.map.slots)}`, ""],
     ["Reduce slots in use", `${count(status.reduce.used)} / ${count(status.reduce.slots)}`, ""],
-    ["Jobs at work", count(status.jobs.active - status.jobs.waiting), `${count(status.jobs.waiting)} more wait`],
+    ["Jobs running", count(status.jobs.running), others(status.jobs, ["waiting", "held", "suspended", "stopping"])],
     ["Napping tasks", count(suspended + status.checkpointed), `${count(suspended)} suspended, ${count(status.checkpointed)} checkpointed`],
-    ["Workers up", count(status.workers.up), others(status.workers)],
+    ["Workers up", count(status.workers.up), others(status.workers, ["excluded", "draining", "leaving", "lost"])],
     ["Ended jobs", count(status.jobs.succeeded + status.jobs.failed + status.jobs.killed), `${count(status.jobs.failed)} failed, ${count(status.jobs.killed)} killed`],
   ];
   return make("section", { class: "cards", "aria-label": "At a glance" }, cards.map((words) => card(...words)));
 }
 
-function others(workers) {
-  const states = ["excluded", "draining", "leaving", "lost"].filter((name) => workers[name] > 0);
-  return states.map((name) => `${workers[name]} ${name}`).join(", ");
+/** The states that something is in, with their numbers. */
+function others(counts, states) {
+  return states.filter((name) => counts[name] > 0).map((name) => `${count(counts[name])} ${name}`).join(", ");
 }
 
 function warnings(status) {
@@ -60,12 +61,12 @@ function current(status) {
       ["Job", (job) => link(`/jobs/${job.job}`, job.job), "id"],
       ["Name", (job) => job.name, "text"],
       ["Queue", (job) => job.queue],
-      ["State", (job) => state(job.is_waiting && job.state === "active" ? "waiting" : job.state)],
+      ["State", (job) => state(job.state)],
       ["Maps", (job) => progress(job.map, "map")],
       ["Reduces", (job) => progress(job.reduce, "reduce")],
       ["Left", (job) => about(job.left)],
       ["Why it waits", (job) => (job.why ? sentence(job.why) : ""), "text"],
     ], shown, "Nothing runs. Submit a job with: PROGRAM INPUT --output DIR --cluster DIR"),
-    more > 0 && make("p", { class: "under" }, link("/jobs?state=active,suspended,stopping", `${count(more)} more`)),
+    more > 0 && make("p", { class: "under" }, link(`/jobs?state=${OPEN}`, `${count(more)} more`)),
   ];
 }

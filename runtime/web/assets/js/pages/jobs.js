@@ -4,7 +4,9 @@ import { link, make, progress, renew, state, table } from "../elements.js";
 import { about, count, moment, taken, utc } from "../format.js";
 import { get, ofRecording } from "../net.js";
 
-const STATES = ["active", "suspended", "stopping", "succeeded", "failed", "killed"];
+/** States of jobs that have not ended. */
+export const OPEN = ["waiting", "running", "held", "suspended", "stopping"];
+const ENDED = ["succeeded", "failed", "killed"];
 const STEP = 100;
 const LIMIT_MAX = 10_000;
 
@@ -17,8 +19,8 @@ export function view({ main, query, again }) {
   };
   const states = make("select", { "aria-label": "State", change: (event) => { chosen.state = event.target.value; changed(); } },
     make("option", { value: "" }, "all states"),
-    make("option", { value: "active,suspended,stopping" }, "not ended"),
-    STATES.map((name) => make("option", { value: name }, name)));
+    make("option", { value: OPEN.join() }, "not ended"),
+    [...OPEN, ...ENDED].map((name) => make("option", { value: name }, name)));
   states.value = chosen.state;
   const text = make("input", { type: "search", placeholder: "ID, name, user or queue", "aria-label": "Filter", value: chosen.text,
     input: (event) => { chosen.text = event.target.value; changed(); } });

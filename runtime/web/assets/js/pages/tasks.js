@@ -26,7 +26,7 @@ export function tasks(items, job, { again, sorting, isFiltered }) {
 export function taskOrders(task, done) {
   const button = (label, word, about, isBad) =>
     orderButton({ label, title: `${label} ${task.task}?`, about, path: `tasks/${task.task}/${word}`, done, isBad });
-  if (task.state === "done" || task.state === "pending") return "";
+  if (task.state === "succeeded" || task.state === "waiting") return "";
   if (task.state === "suspended" || task.state === "checkpointed") {
     return button("Resume", "resume", "It continues where it was, as soon as a slot is free for it.");
   }
@@ -68,7 +68,7 @@ export function attempts(items, job, { sorting, isFiltered } = {}) {
     ["Wrote", (item) => moved(item.output_bytes, item.output_records), "number", "wrote"],
     ["Waited for maps", (item) => (item.shuffle_millis ? span(item.shuffle_millis) : ""), "number", "shuffle"],
     ["Processor", (item) => (item.processor_millis === null ? "" : span(item.processor_millis)), "number", "processor"],
-    ["End", (item) => (item.end ? (item.end === "done" ? state("done") : sentence(item.end)) : state("active")), "text"],
+    ["End", (item) => (item.end ? (item.end === "done" ? state("done") : sentence(item.end)) : state("running")), "text"],
     ["Logs", (item) => [logButton(item.attempt, "stdout"), logButton(item.attempt, "stderr")], "id"],
   ], items, isFiltered ? "No matching attempts." : job.ended_millis === null ? "No attempt was launched yet." : "No attempt was launched.", sorting);
 }

@@ -266,7 +266,7 @@ mod tests {
     fn sorted(wanted: &str, now_millis: Option<u64>) -> Vec<u32> {
         let mut jobs = [
             job(1, JobPhase::Succeeded, 0, 0),
-            job(2, JobPhase::Active, 1, 0),
+            job(2, JobPhase::Running, 1, 0),
             job(3, JobPhase::Failed, 0, 0),
             job(10, JobPhase::Succeeded, 0, 0),
         ];
@@ -290,14 +290,14 @@ mod tests {
         assert_eq!(sorted("-job"), [10, 3, 2, 1]);
         assert_eq!(sorted("took"), [3, 1, 10, 2]);
         assert_eq!(sorted("-took"), [1, 10, 3, 2]);
-        assert_eq!(sorted("state,-job"), [2, 3, 10, 1]);
+        assert_eq!(sorted("state,-job"), [3, 2, 10, 1]);
         // Equal items keep their order.
         assert_eq!(sorted("priority"), [1, 2, 3, 10]);
     }
 
     #[test]
     fn running_items_sort_by_the_time_until_now() {
-        let submitted = job(1, JobPhase::Active, 1, 0).submitted_millis;
+        let submitted = job(1, JobPhase::Running, 1, 0).submitted_millis;
         assert_eq!(sorted("-took", Some(submitted + 9_000)), [2, 1, 10, 3]);
         assert_eq!(sorted("took", Some(submitted + 20)), [3, 2, 1, 10]);
     }

@@ -81,12 +81,6 @@ fn cluster(registry: &mut Registry, status: &StatusAnswer) {
     });
     let checkpointed = [(&[][..], status.checkpointed)];
     gauges(registry, "checkpointed_tasks", "Tasks that wait with a checkpoint", &checkpointed);
-    gauges(
-        registry,
-        "jobs_waiting",
-        "Jobs that have not ended and have no running attempt",
-        &[(&[], status.jobs.waiting as u64)],
-    );
 }
 
 fn states(registry: &mut Registry, jobs: &[JobSummary], workers: &[WorkerSummary]) {
@@ -122,14 +116,14 @@ fn tasks(registry: &mut Registry, jobs: &[JobSummary]) {
             open.iter().map(|job| i64::from(of(&of_kind(job)))).sum()
         };
         let begun = [
-            ("done", sum(|phase| phase.done)),
+            ("succeeded", sum(|phase| phase.done)),
             ("running", sum(|phase| phase.running)),
             ("suspended", sum(|phase| phase.suspended)),
             ("checkpointed", sum(|phase| phase.checkpointed)),
         ];
         // Two attempts of a task may run at once.
-        let pending = (sum(|phase| phase.tasks) - begun.iter().map(|(_, count)| count).sum::<i64>()).max(0);
-        for (state, count) in begun.into_iter().chain([("pending", pending)]) {
+        let waiting = (sum(|phase| phase.tasks) - begun.iter().map(|(_, count)| count).sum::<i64>()).max(0);
+        for (state, count) in begun.into_iter().chain([("waiting", waiting)]) {
             let labels = vec![("kind", kind.to_string()), ("state", state.to_owned())];
             family.get_or_create(&labels).set(count);
         }

@@ -60,7 +60,7 @@ pub fn summary(number: u32, phase: JobPhase) -> JobSummary {
 impl Jobs {
     fn all(&self) -> Vec<JobSummary> {
         let active = (2..=2 + self.submitted.load(Ordering::SeqCst)).rev();
-        let active = active.map(|number| summary(number, JobPhase::Active));
+        let active = active.map(|number| summary(number, JobPhase::Running));
         active.chain([summary(1, JobPhase::Succeeded)]).collect()
     }
 }
