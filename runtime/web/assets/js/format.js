@@ -51,9 +51,13 @@ export function taken(begun, ended) {
   return span(Math.max(0, (ended ?? now()) - begun));
 }
 
-/** A local time; the date is left out if it is today. */
+/** Times before this are counted from the start of a simulation. */
+const SIMULATED_MILLIS_MAX = 365 * 86_400_000;
+
+/** A local time, without the date if it is today; in a simulation the time since its start. */
 export function moment(millis) {
   if (millis === null || millis === undefined) return "–";
+  if (millis < SIMULATED_MILLIS_MAX) return `+${span(millis)}`;
   const date = new Date(millis);
   const isToday = date.toDateString() === new Date(now()).toDateString();
   const time = date.toLocaleTimeString("en-GB");
@@ -62,5 +66,6 @@ export function moment(millis) {
 
 /** The time in UTC, for a tooltip. */
 export function utc(millis) {
-  return millis === null || millis === undefined ? "" : new Date(millis).toISOString();
+  if (millis === null || millis === undefined) return "";
+  return millis < SIMULATED_MILLIS_MAX ? `${millis} ms after the start of the simulation` : new Date(millis).toISOString();
 }

@@ -245,7 +245,10 @@ fn listen(settings: &WebSettings) -> Result<TcpListener, ServeError> {
     Ok(listener)
 }
 
-/// Builds the router. Unknown paths return the page, which has its own addresses.
+/// The first parts of the page's addresses.
+const VIEWS: [&str; 8] = ["", "about", "compare", "jobs", "preemptions", "queues", "recordings", "workers"];
+
+/// Builds the router. All other paths return the page, which has its own addresses.
 fn service(web: Arc<Web>) -> Router {
     router()
         .fallback(page)
@@ -291,5 +294,13 @@ async fn page(State(web): State<Arc<Web>>, request: Request) -> Response<Body> {
     if path.starts_with("/api/") || !is_read {
         return Problem::new(StatusCode::NOT_FOUND, "no such route; see /api/openapi.json").into_response();
     }
-    if path.starts_with("/assets/") { web.assets.file(path) } else { web.assets.page() }
+    if path.starts_with("/assets/") {
+        return web.assets.file(path);
+    }
+    let view = path.split('/').nth(1).unwrap_or_default();
+    let mut response = web.assets.page();
+    if !VIEWS.contains(&view) {
+        *response.status_mut() = StatusCode::NOT_FOUND;
+    }
+    response
 }

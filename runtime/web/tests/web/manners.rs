@@ -134,3 +134,17 @@ fn invalid_keys_and_refused_orders_are_not_remembered() {
     let told: Value = order(&sample, KILL, "k", WebRole::Operate, "{}").json();
     assert_eq!(told["ordered"], "job_0002");
 }
+
+#[test]
+fn unknown_page_is_shown_with_status_404() {
+    let sample = Sample::start();
+    let told = |path: &str| sample.ask(&format!("GET {path}"), &[], "");
+    for path in ["/", "/jobs", "/jobs/job_0001/tasks", "/queues/nightly", "/recordings/compare", "/about"] {
+        assert_eq!(told(path).status, 200, "{path}");
+    }
+    for path in ["/nothing", "/favicon.ico", "/job/job_0001"] {
+        let told = told(path);
+        assert_eq!(told.status, 404, "{path}");
+        assert!(told.body.contains("<main id=\"main\""), "{path}: {}", told.body);
+    }
+}

@@ -15,7 +15,7 @@ export function view({ main }) {
   const closer = (from, until) => getTimeline(`timeline?${new URLSearchParams({ from, until })}`, { isKept: false });
   const timeline = new Timeline({ label: "Slots of the last 10 minutes", followsMillis: WINDOW_MILLIS, closer });
   const left = make("p", { class: "under" });
-  main.append(above, make("h2", {}, "Slots, the last 10 minutes"), timeline.element, left);
+  main.append(make("h1", {}, "Cluster"), above, make("h2", {}, "Slots, the last 10 minutes"), timeline.element, left);
   return {
     title: "Cluster",
     leave: () => timeline.leave(),
