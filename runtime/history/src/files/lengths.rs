@@ -38,7 +38,7 @@ impl TaskLengths {
 }
 
 /// Start and end, in microseconds.
-type Interval = (u64, u64);
+pub(super) type Interval = (u64, u64);
 
 /// The attempts of a job, indexed.
 struct Ledger<'a> {
@@ -136,7 +136,7 @@ fn interval(attempt: &AttemptSummary) -> Interval {
 }
 
 /// Returns the suspensions of each attempt, ordered by time.
-fn suspensions(detail: &JobDetail) -> BTreeMap<AttemptId, Vec<Interval>> {
+pub(super) fn suspensions(detail: &JobDetail) -> BTreeMap<AttemptId, Vec<Interval>> {
     let mut resumed: BTreeMap<AttemptId, Vec<u64>> = BTreeMap::new();
     for resume in &detail.resumes {
         resumed.entry(resume.attempt).or_default().extend(resume.resumed_micros);

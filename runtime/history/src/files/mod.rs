@@ -3,6 +3,7 @@
 //! are derived from them here; so are the daily samples of the cluster.
 
 mod days;
+mod findings;
 mod folder;
 mod former;
 mod head;
@@ -15,6 +16,7 @@ mod timeline;
 mod trace;
 
 pub use days::read_cluster;
+pub use findings::{Finding, FindingCode, findings_of};
 pub use folder::{FolderError, HistoryFolder};
 pub use former::{Converted, convert_history};
 pub use head::{JobOverview, LedgerTotals, PERCENTS, quantiles};

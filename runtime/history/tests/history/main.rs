@@ -3,6 +3,7 @@
 mod bounds;
 mod crashes;
 mod damage;
+mod findings;
 mod folder;
 mod former;
 mod heads;
