@@ -3,7 +3,6 @@
 use anyhow::Result;
 use clap::{Args, Subcommand};
 use napreduce_cluster::ClusterClient;
-use napreduce_engine::{Reason, TaskId};
 use napreduce_protocol::requests::{CommandTask, Explain, ListTasks};
 use napreduce_protocol::{LiveAttempt, TaskCommand, TaskPhase, TaskSummary, printing::print_error};
 
@@ -129,14 +128,13 @@ pub fn run(arguments: &Arguments, cluster: &ClusterArguments) -> Result<()> {
             let mut explained = Vec::new();
             for TaskSelector { task, .. } in find_tasks(tasks, &mut client)? {
                 let reasons = failures.check(client.ask(Explain { job: task.job, task: Some(task) }))?;
-                explained.extend(reasons.map(|reasons| (task, reasons)));
+                explained.extend(reasons.map(|reasons| TaskExplanation::of(task, &reasons)));
             }
             if explained.is_empty() {
                 return failures.finish();
             }
-            let answer = |(task, reasons): &(TaskId, Vec<Reason>)| TaskExplanation::of(*task, reasons);
-            format
-                .print(|_| explanations(&explained), || explained.iter().map(answer).collect::<Vec<_>>())?;
+            let lines = |one: &TaskExplanation| (one.task.clone(), one.lines.clone());
+            format.print(|_| explanations(explained.iter().map(lines)), || &explained)?;
             failures.finish()
         }
     }

@@ -15,13 +15,14 @@ pub use report::ReportFile;
 use anyhow::Result;
 use clap::{Args, Subcommand};
 use napreduce_cluster::{ClusterClient, FollowOptions, OnInterrupt};
-use napreduce_engine::{JobId, Reason};
+use napreduce_engine::JobId;
 use napreduce_local::ProgressMode;
-use napreduce_protocol::requests::{CommandJob, Explain, GetJob, KillJob, ListJobs};
+use napreduce_protocol::requests::{CommandJob, Explain, GetJob, KillJob, ListJobs, ListTasks};
 use napreduce_protocol::{
     JobCommand, JobDetail, JobError, TaskCommand, printing::print_error, several_lines,
 };
-use napreduce_web::answers::{CountersAnswer, HistoryAnswer, JobExplanation, JobStatusAnswer};
+use napreduce_web::answers::{CountersAnswer, FindingAnswer, HistoryAnswer, JobExplanation, JobStatusAnswer};
+use napreduce_web::clock::now_micros;
 use serde::Serialize;
 
 use crate::cluster::ClusterArguments;
@@ -51,7 +52,7 @@ Examples:
   nap job logs last --follow --tail 10    output of all attempts, as it comes
   nap job logs last --failed              logs of failed attempts, with errors
   nap job trace last --output trace.json  timeline for Perfetto
-  nap job explain 7                       why it makes no progress")]
+  nap job explain 7                       why it waits, what makes it slow")]
 pub struct Arguments {
     #[command(subcommand)]
     command: Command,
@@ -123,7 +124,7 @@ enum Command {
     Trace(trace::TraceArguments),
     /// Write a report of a job as one HTML file
     Report(report::ReportArguments),
-    /// Print why jobs make no progress
+    /// Print why jobs make no progress, and what makes or made them slow
     Explain(Selected),
 }
 
@@ -163,15 +164,24 @@ pub fn run(arguments: &Arguments, cluster: &ClusterArguments) -> Result<()> {
         Command::Trace(arguments) => trace::run(arguments, &mut client),
         Command::Report(arguments) => report::run(arguments, &mut client),
         Command::Explain(Selected { jobs, format }) => {
-            let (explained, failures) = of_each(jobs, &mut client, |client, job| {
-                Ok((job, client.ask(Explain { job, task: None })?))
-            })?;
-            let answer = |(job, reasons): &(JobId, Vec<Reason>)| JobExplanation::of(*job, reasons);
-            format
-                .print(|_| explanations(&explained), || explained.iter().map(answer).collect::<Vec<_>>())?;
+            let (explained, failures) = of_each(jobs, &mut client, explain)?;
+            let lines = |one: &JobExplanation| {
+                let findings = one.findings.iter().map(FindingAnswer::line);
+                (one.job.clone(), one.lines.iter().cloned().chain(findings).collect())
+            };
+            format.print(|_| explanations(explained.iter().map(lines)), || &explained)?;
             failures.finish()
         }
     }
+}
+
+fn explain(client: &mut ClusterClient, job: JobId) -> Result<JobExplanation> {
+    let reasons = client.ask(Explain { job, task: None })?;
+    let detail = client.ask(GetJob { job })?;
+    let is_open = detail.summary.ended_millis.is_none();
+    let tasks = if is_open { client.ask(ListTasks { job: Some(job) })? } else { Vec::new() };
+    let findings = FindingAnswer::all_of(&detail, &tasks, now_micros());
+    Ok(JobExplanation::new(job, &reasons, findings))
 }
 
 fn show<A: for<'job> From<&'job JobDetail> + Serialize>(

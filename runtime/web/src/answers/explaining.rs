@@ -1,10 +1,12 @@
-//! Explanations why a job or a task makes no progress.
+//! Explanations why a job or a task makes no progress, and why a job is slow.
 
 use napreduce_engine::{JobId, Reason, TaskId};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-/// Why a job makes no progress.
+use super::findings::FindingAnswer;
+
+/// Why a job makes no progress, and what makes or made it slow.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct JobExplanation {
     pub job: String,
@@ -12,11 +14,13 @@ pub struct JobExplanation {
     pub lines: Vec<String>,
     /// The same with their codes.
     pub reasons: Vec<ReasonAnswer>,
+    /// What makes or made it slow.
+    pub findings: Vec<FindingAnswer>,
 }
 
 impl JobExplanation {
-    pub fn of(job: JobId, reasons: &[Reason]) -> JobExplanation {
-        JobExplanation { job: job.to_string(), lines: lines(reasons), reasons: coded(reasons) }
+    pub fn new(job: JobId, reasons: &[Reason], findings: Vec<FindingAnswer>) -> JobExplanation {
+        JobExplanation { job: job.to_string(), lines: lines(reasons), reasons: coded(reasons), findings }
     }
 }
 

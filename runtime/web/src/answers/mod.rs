@@ -5,6 +5,7 @@ mod cluster;
 mod columns;
 mod explaining;
 mod filter;
+mod findings;
 mod flows;
 mod jobs;
 mod ledger;
@@ -24,6 +25,7 @@ pub use cluster::{CurrentJob, JobCounts, SlotsInUse, StatusAnswer, WorkerCounts}
 pub use columns::{COLUMNS_KIND, columns_of};
 pub use explaining::{JobExplanation, ReasonAnswer, TaskExplanation};
 pub use filter::{JobFilter, TextFilter};
+pub use findings::FindingAnswer;
 pub use flows::FlowAnswer;
 pub use jobs::{
     AttemptAnswer, CountersAnswer, EventAnswer, HistoryAnswer, JobAnswer, JobStatusAnswer, PartAnswer,

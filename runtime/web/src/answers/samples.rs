@@ -2,8 +2,8 @@
 
 use napreduce_engine::{AttemptId, JobId, Primitive, TaskId, TaskKind, WorkerId};
 use napreduce_protocol::{
-    AttemptSummary, CounterValues, HistoryLine, JobDetail, JobPhase, JobProgress, JobSummary, PartReport,
-    PhaseProgress, PreemptionEnd, PreemptionSummary, WorkerMemory, WorkerPhase, WorkerSummary,
+    AttemptFigures, AttemptSummary, CounterValues, HistoryLine, JobDetail, JobPhase, JobProgress, JobSummary,
+    PartReport, PhaseProgress, PreemptionEnd, PreemptionSummary, WorkerMemory, WorkerPhase, WorkerSummary,
 };
 
 /// A text that terminals and pages must neutralize.
@@ -91,6 +91,30 @@ pub fn preempted(requests: &[(u64, Primitive, Option<PreemptionEnd>)]) -> JobDet
             ..wanted
         });
     }
+    job
+}
+
+/// A succeeded job with one short map, whose reduce 2 read far more records than the others and held it up by 9.6 s.
+pub fn skewed() -> JobDetail {
+    let mut job = detail();
+    let begun = job.summary.submitted_millis;
+    let map = PhaseProgress { tasks: 1, done: 1, ..PhaseProgress::default() };
+    let reduce = PhaseProgress { tasks: 5, done: 5, ..PhaseProgress::default() };
+    (job.summary.phase, job.summary.reason) = (JobPhase::Succeeded, None);
+    job.summary.progress = JobProgress { map, reduce, ..JobProgress::default() };
+    job.summary.ended_millis = Some(begun + 15_000);
+    let ran = |kind, index, took, input_records| AttemptSummary {
+        attempt: AttemptId { task: TaskId { job: job.summary.job, kind, index }, number: 1 },
+        ended_millis: Some(begun + 100 + took),
+        end: Some("done".to_owned()),
+        figures: Some(AttemptFigures { input_records, ..AttemptFigures::default() }),
+        ..job.attempts[0].clone()
+    };
+    let reduces = (0..5).map(|index| {
+        let (took, records) = if index == 2 { (14_600, 34_000) } else { (5_000, 1_000) };
+        ran(TaskKind::Reduce, index, took, records)
+    });
+    job.attempts = std::iter::once(ran(TaskKind::Map, 0, 0, 9)).chain(reduces).collect();
     job
 }
 

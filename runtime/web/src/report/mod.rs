@@ -7,7 +7,7 @@ mod words;
 use napreduce_engine::Primitive;
 use napreduce_protocol::{AttemptSummary, JobDetail, PhaseProgress, PreemptionSummary};
 
-use crate::answers::{TimelineAnswer, TimelineWindow};
+use crate::answers::{FindingAnswer, TimelineAnswer, TimelineWindow};
 use markup::Markup;
 use words::{bytes, grouped, moment, stretch};
 
@@ -35,6 +35,7 @@ pub fn report_html(job: &JobDetail, now_micros: u64) -> String {
     page.raw("</style>\n<main>\n");
     page.element("h1", "", &name);
     head(&mut page, job, now_micros);
+    findings(&mut page, &FindingAnswer::all_of(job, &[], now_micros));
     page.element("h2", "", "Slot usage");
     let ended = summary.ended_millis.map(|ended| (ended + 1) * 1_000);
     let window = TimelineWindow {
@@ -89,6 +90,20 @@ fn head(page: &mut Markup, job: &JobDetail, now_micros: u64) {
         page.raw("</div>\n");
     }
     page.raw("</dl>\n");
+}
+
+/// Appends what made the job slow; nothing if nothing was found.
+fn findings(page: &mut Markup, findings: &[FindingAnswer]) {
+    if findings.is_empty() {
+        return;
+    }
+    page.element("h2", "", "What made it slow");
+    page.raw("<ul>\n");
+    for finding in findings {
+        page.element("li", "", &finding.line());
+        page.raw("\n");
+    }
+    page.raw("</ul>\n");
 }
 
 /// Appends a table and the number of omitted rows; nothing if there are no rows.
@@ -195,7 +210,7 @@ mod tests {
     use std::collections::BTreeMap;
 
     use super::*;
-    use crate::answers::samples::{EVIL, detail};
+    use crate::answers::samples::{EVIL, detail, skewed};
 
     const NOW: u64 = 1_790_000_009_000_000;
 
@@ -230,6 +245,15 @@ mod tests {
             assert!(page.contains(part), "no {part} in {page}");
         }
         assert_eq!(unbalanced(&page), BTreeMap::new());
+    }
+
+    #[test]
+    fn report_explains_slowness_if_there_is_any() {
+        let page = report_html(&skewed(), NOW);
+        assert!(page.contains("<h2>What made it slow</h2>"), "{page}");
+        assert!(page.contains("<li>job_0007_r_0002 read 89 % of all records, "), "{page}");
+        assert_eq!(unbalanced(&page), BTreeMap::new());
+        assert!(!report_html(&detail(), NOW).contains("What made it slow"));
     }
 
     #[test]

@@ -1,5 +1,7 @@
 //! Handlers for jobs, tasks, attempts and logs.
 
+use std::sync::Arc;
+
 use axum::http::StatusCode;
 use axum::http::header::{CONTENT_DISPOSITION, CONTENT_SECURITY_POLICY, HeaderName, HeaderValue};
 use napreduce_engine::{AttemptId, JobId, TaskId, TaskKind};
@@ -11,9 +13,9 @@ use super::list::{page, page_of};
 use super::whole::{drawn, timeline_of};
 use super::window::query_columns;
 use crate::answers::{
-    CountersAnswer, HistoryAnswer, JobExplanation, JobFilter, JobStatusAnswer, LedgerRow, PreemptionAnswer,
-    PreemptionTotals, QuantilesAnswer, TaskExplanation, TaskStatusAnswer, TextFilter, TimelineAnswer,
-    TimelineWindow,
+    CountersAnswer, FindingAnswer, HistoryAnswer, JobExplanation, JobFilter, JobStatusAnswer, LedgerRow,
+    PreemptionAnswer, PreemptionTotals, QuantilesAnswer, TaskExplanation, TaskStatusAnswer, TextFilter,
+    TimelineAnswer, TimelineWindow,
 };
 use crate::clock::now_micros;
 use crate::problem::Problem;
@@ -160,8 +162,12 @@ fn saved_as(job: &JobDetail, end: &str) -> HeaderValue {
 }
 
 pub fn explain(call: &Call<'_>) -> Result<Reply, Problem> {
+    let source = &call.shown.source;
     let job = call.path_value::<JobId>("job")?;
-    Reply::json(&JobExplanation::of(job, &call.shown.source.explain(job, None)?))
+    let (reasons, detail) = (source.explain(job, None)?, source.job(job)?);
+    let tasks = if detail.summary.ended_millis.is_none() { source.tasks(job)? } else { Arc::default() };
+    let findings = FindingAnswer::all_of(&detail, &tasks, now_micros());
+    Reply::json(&JobExplanation::new(job, &reasons, findings))
 }
 
 pub fn explain_task(call: &Call<'_>) -> Result<Reply, Problem> {

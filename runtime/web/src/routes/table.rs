@@ -268,7 +268,11 @@ static ROUTES: &[Route] = &[
         "Report of a job as one self-contained file",
         jobs::report,
     ),
-    get::<JobExplanation>("/api/nap/v1/jobs/{job}/explain", "Why a job makes no progress", jobs::explain),
+    get::<JobExplanation>(
+        "/api/nap/v1/jobs/{job}/explain",
+        "Why a job makes no progress, and what makes or made it slow",
+        jobs::explain,
+    ),
     get::<TaskStatusAnswer>("/api/nap/v1/tasks/{task}", "One task and its attempts", jobs::task),
     get::<TimelineAnswer>(
         "/api/nap/v1/tasks/{task}/timeline",

@@ -4,6 +4,7 @@ import { facts, link, make, progress, renew, sentence, state } from "../elements
 import { about, moment, span, taken, utc } from "../format.js";
 import { get, mayOrder } from "../net.js";
 import { orderButton } from "../orders.js";
+import { findings } from "./findings.js";
 import { TABS } from "./tabs.js";
 import { why } from "./why.js";
 
@@ -28,10 +29,10 @@ export function view({ main, parts, query, again }) {
     async refresh() {
       const [job, session] = [await get(`jobs/${id}`), await get("session")];
       const hasEnded = job.ended_millis !== null;
-      const found = hasEnded ? [] : (await get(`jobs/${id}/explain`)).reasons;
+      const explained = await get(`jobs/${id}/explain`);
       shown.title = `${id} ${job.name}`;
       shown.isLive = session.is_live && !hasEnded;
-      renew(head, heading(job), reasons(job, found));
+      renew(head, heading(job), reasons(job, hasEnded ? [] : explained.reasons), findings(explained.findings));
       if (mayOrder() && shown.isLive) renew(orders, buttons(id, job, again));
       else orders.replaceChildren();
       await content.refresh(job);

@@ -8,8 +8,13 @@ export function why(reasons) {
   return make("section", { class: "panel why", "aria-label": "Why it waits" }, reasons.map(reason));
 }
 
-/** The reason stands out; commands in a remedy are set off for copying. */
+/** The reason stands out. */
 function reason({ code, text, is_why: isWhy }) {
-  const [before, command] = code === "remedy" ? text.split(/(?<=: )(?=nap )/) : [text];
-  return make("p", { class: isWhy ? "why" : "quiet", title: code }, sentence(before), command ? make("code", {}, command) : []);
+  return make("p", { class: isWhy ? "why" : "quiet", title: code }, code === "remedy" ? remedy(text) : sentence(text));
+}
+
+/** A remedy, with its command set off for copying. */
+export function remedy(text) {
+  const [before, command] = text.split(/(?<=: )(?=nap )/);
+  return [sentence(before), command ? make("code", {}, command) : []];
 }
