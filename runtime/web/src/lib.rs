@@ -21,6 +21,7 @@ pub mod clock;
 mod context;
 mod events;
 mod guard;
+mod ledger_window;
 mod lock;
 mod once;
 mod per_job;
@@ -34,6 +35,8 @@ mod tally;
 mod what_if;
 
 pub use guard::{RevocationError, Revocations, WebRole};
+pub use ledger_window::LedgerWindow;
+pub use per_job::Window;
 pub use report::report_html;
 pub use routes::openapi_json;
 pub use server::{DEFAULT_ADDRESS, ServeError, WebServer, WebSettings, link, token};

@@ -1,8 +1,8 @@
 //! Values computed from each job of a time window, such as ledger entries and slot usage.
 //!
 //! Totals are sums over all jobs of their window, so every job has to be read. An ended job is read once and its value
-//! is kept. Running jobs are read again after a pause that grows with the cost of reading them. One call reads for at
-//! most `READ_TIME` and reports the jobs it left out; the next call continues there.
+//! is kept. Running jobs are read again after a pause that grows with the cost of reading them. One call reads for a
+//! limited time and reports the jobs it left out; the next call continues there.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::{Arc, Mutex};
@@ -17,7 +17,7 @@ use crate::lock::lock;
 use crate::source::{PageSource, SourceError, pause_after};
 
 /// A page asks for the list, the totals and the flows of a window one after the other.
-const READ_TIME: Duration = Duration::from_secs(2);
+pub const READ_TIME: Duration = Duration::from_secs(2);
 
 /// A time window in milliseconds since 1970.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -110,18 +110,19 @@ impl<T> Default for JobValues<T> {
 }
 
 impl<T: PerJob> JobValues<T> {
-    /// Passes each job of a window and its value to `each`.
+    /// Passes each job of a window and its value to `each`; reads for at most `time`.
     ///
     /// # Errors
     /// Fails if the source is unavailable.
     pub fn each<'job>(
         &self,
+        time: Duration,
         source: &dyn PageSource,
         all: &'job [JobSummary],
         window: Window,
         mut each: impl FnMut(&'job JobSummary, Arc<T>),
     ) -> Result<LeftOut, SourceError> {
-        let deadline = Instant::now() + READ_TIME;
+        let deadline = Instant::now() + time;
         let stale = self.refresh(source, all, deadline)?;
         let mut left_out = LeftOut::default();
         let mut unread = 0;

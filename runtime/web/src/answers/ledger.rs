@@ -12,6 +12,9 @@ use super::preemptions::PreemptionAnswer;
 
 /// The end of a request that is still open.
 pub const OPEN_END: &str = "open";
+/// All ends of a request.
+pub const ENDS: [&str; 7] =
+    ["suspended", "checkpointed", "killed", "finished", "ended", "withdrawn", OPEN_END];
 
 /// An entry of the ledger with values derived from its job.
 #[derive(Debug, Clone, PartialEq)]

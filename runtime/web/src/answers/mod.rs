@@ -7,6 +7,7 @@ mod explaining;
 mod filter;
 mod findings;
 mod flows;
+mod groups;
 mod jobs;
 mod ledger;
 mod noted;
@@ -27,12 +28,13 @@ pub use explaining::{JobExplanation, ReasonAnswer, TaskExplanation};
 pub use filter::{JobFilter, TextFilter};
 pub use findings::FindingAnswer;
 pub use flows::FlowAnswer;
+pub use groups::{GroupAnswer, entries_of};
 pub use jobs::{
     AttemptAnswer, CountersAnswer, EventAnswer, HistoryAnswer, JobAnswer, JobStatusAnswer, PartAnswer,
     PhaseAnswer, SettingsAnswer, TimeLeftAnswer,
 };
 pub use ledger::{
-    ConvertedWishes, LatencyAnswer, LedgerFilter, LedgerRow, OPEN_END, PreemptionTotals, PrimitiveTotals,
+    ConvertedWishes, ENDS, LatencyAnswer, LedgerFilter, LedgerRow, PreemptionTotals, PrimitiveTotals,
 };
 pub use noted::WorkerChangeAnswer;
 pub use preemptions::{PreemptionAnswer, RestoreAnswer, ResumeAnswer};

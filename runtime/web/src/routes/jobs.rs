@@ -5,7 +5,7 @@ use std::sync::Arc;
 use axum::http::StatusCode;
 use axum::http::header::{CONTENT_DISPOSITION, CONTENT_SECURITY_POLICY, HeaderName, HeaderValue};
 use napreduce_engine::{AttemptId, JobId, TaskId, TaskKind};
-use napreduce_history::{ledger_of, write_trace};
+use napreduce_history::write_trace;
 use napreduce_protocol::{JobDetail, LogStream, TaskPhase, TaskSummary};
 
 use super::call::{Call, Reply};
@@ -13,9 +13,9 @@ use super::list::{page, page_of};
 use super::whole::{drawn, timeline_of};
 use super::window::query_columns;
 use crate::answers::{
-    CountersAnswer, FindingAnswer, HistoryAnswer, JobExplanation, JobFilter, JobStatusAnswer, LedgerRow,
-    PreemptionAnswer, PreemptionTotals, QuantilesAnswer, TaskExplanation, TaskStatusAnswer, TextFilter,
-    TimelineAnswer, TimelineWindow,
+    CountersAnswer, FindingAnswer, GroupAnswer, HistoryAnswer, JobExplanation, JobFilter, JobStatusAnswer,
+    LedgerRow, PreemptionTotals, QuantilesAnswer, TaskExplanation, TaskStatusAnswer, TextFilter,
+    TimelineAnswer, TimelineWindow, entries_of,
 };
 use crate::clock::now_micros;
 use crate::problem::Problem;
@@ -67,8 +67,22 @@ pub fn attempts(call: &Call<'_>) -> Result<Reply, Problem> {
 
 pub fn preemptions(call: &Call<'_>) -> Result<Reply, Problem> {
     let detail = call.job()?;
-    let entries: Vec<PreemptionAnswer> = ledger_of(&detail).iter().map(PreemptionAnswer::from).collect();
-    page_of(call, &detail.summary, entries.iter())
+    let rows = LedgerRow::all_of(&detail, now_micros());
+    let rows: Vec<&LedgerRow> = rows.iter().collect();
+    let rows = match call.query_value::<String>("group")? {
+        Some(group) => entries_of(&rows, &group),
+        None => rows,
+    };
+    page_of(call, &detail.summary, rows.into_iter().map(|row| &row.answer))
+}
+
+pub fn preemption_groups(call: &Call<'_>) -> Result<Reply, Problem> {
+    let detail = call.job()?;
+    let rows = LedgerRow::all_of(&detail, now_micros());
+    let jobs = call.shown.source.jobs()?;
+    let find = |id| jobs.iter().find(|job| job.job == id);
+    let groups = GroupAnswer::all_of(&rows.iter().collect::<Vec<_>>(), find);
+    page_of(call, &detail.summary, groups.iter())
 }
 
 pub fn preemption_totals(call: &Call<'_>) -> Result<Reply, Problem> {

@@ -6,7 +6,7 @@ use super::call::{Call, Reply};
 use super::window::query_window;
 use crate::answers::{SharesSum, Steps};
 use crate::clock::now_millis;
-use crate::per_job::Window;
+use crate::per_job::{READ_TIME, Window};
 use crate::problem::Problem;
 
 /// Default length of a window of a running cluster; of a history, the default is all of it.
@@ -28,8 +28,10 @@ pub fn shares(call: &Call<'_>) -> Result<Reply, Problem> {
         return Err(Problem::invalid(format!("step={step_millis} gives {count} steps; at most {STEPS_MAX}")));
     }
     let mut sum = SharesSum::new(steps);
-    let left_out =
-        call.shown.slots.each(&**source, &all, window, |job, slots| sum.add(&job.queue, &slots))?;
+    let left_out = call
+        .shown
+        .slots
+        .each(READ_TIME, &**source, &all, window, |job, slots| sum.add(&job.queue, &slots))?;
     let mut shares = sum.answer(left_out.jobs, left_out.remarks);
     let noted = source.window(window.from, window.until)?;
     shares.note(&noted.queues);

@@ -6,11 +6,11 @@ use napreduce_protocol::{
 };
 
 use super::list::{
-    AttemptPage, EventPage, FlowPage, JobPage, PreemptionPage, TaskPage, WorkerChangePage, WorkerPage,
-    page_fields,
+    AttemptPage, EventPage, FlowPage, GroupPage, JobPage, PreemptionPage, TaskPage, WorkerChangePage,
+    WorkerPage, page_fields,
 };
 use super::orders::{Drain, Ordered, Reason};
-use super::preemptions::{ENDS, FLOW_ENDS};
+use super::preemptions::FLOW_ENDS;
 use super::recordings::RecordingsAnswer;
 use super::route::{
     Answer, QueryField, Route, field, get, get_as, json, number, one_of, order, post, some_of, takes,
@@ -19,9 +19,9 @@ use super::session::{SessionAnswer, SignInAnswer, SignInBody};
 use super::what_if::{WhatIfBody, WhatIfsAnswer};
 use super::{jobs, orders, preemptions, recordings, session, shares, stream, what_if, whole};
 use crate::answers::{
-    COLUMNS_KIND, ComparisonAnswer, CountersAnswer, FlowAnswer, HistoryAnswer, JobExplanation,
-    JobStatusAnswer, PreemptionAnswer, PreemptionTotals, QuantilesAnswer, QueuesAnswer, SharesAnswer,
-    StatusAnswer, TaskExplanation, TaskStatusAnswer, TimelineAnswer, WorkerAnswer,
+    COLUMNS_KIND, ComparisonAnswer, CountersAnswer, ENDS, FlowAnswer, GroupAnswer, HistoryAnswer,
+    JobExplanation, JobStatusAnswer, PreemptionAnswer, PreemptionTotals, QuantilesAnswer, QueuesAnswer,
+    SharesAnswer, StatusAnswer, TaskExplanation, TaskStatusAnswer, TimelineAnswer, WorkerAnswer,
 };
 use crate::what_if::WhatIf;
 
@@ -43,8 +43,9 @@ const LEDGER_UNTIL: QueryField =
 const BY: QueryField = field("by", "requested by this one: the name of a scheduler, operator or engine");
 const PRIMITIVE: QueryField =
     some_of("primitive", "only these primitives, separated by commas", &Primitive::WORDS);
-const END: QueryField = some_of("end", "only these outcomes, separated by commas", ENDS);
+const END: QueryField = some_of("end", "only these outcomes, separated by commas", &ENDS);
 const QUEUE: QueryField = field("queue", "the victim or the beneficiary is in this queue");
+const GROUP: QueryField = field("group", "only the entries of this group, in order of time");
 
 /// A time in milliseconds; the maximum still fits in microseconds.
 const fn moment(name: &'static str, about: &'static str) -> QueryField {
@@ -141,7 +142,16 @@ static ROUTES: &[Route] = &[
         "Preemptions of all jobs in a window, newest first",
         preemptions::list,
     )
-    .listing(page_fields::<PreemptionAnswer>(), &[LEDGER_FROM, LEDGER_UNTIL, BY, PRIMITIVE, END, QUEUE]),
+    .listing(
+        page_fields::<PreemptionAnswer>(),
+        &[LEDGER_FROM, LEDGER_UNTIL, BY, PRIMITIVE, END, QUEUE, GROUP],
+    ),
+    get::<GroupPage>(
+        "/api/nap/v1/preemptions/groups",
+        "Preemptions in a window, grouped by time, jobs, primitive and reason, newest first",
+        preemptions::groups,
+    )
+    .listing(page_fields::<GroupAnswer>(), &[LEDGER_FROM, LEDGER_UNTIL, BY, PRIMITIVE, END, QUEUE]),
     get::<PreemptionTotals>(
         "/api/nap/v1/preemptions/totals",
         "Totals of the preemptions in a window: count, latency, work saved and lost",
@@ -239,7 +249,13 @@ static ROUTES: &[Route] = &[
         "Preemptions of a job, with the work saved and lost",
         jobs::preemptions,
     )
-    .listing(page_fields::<PreemptionAnswer>(), &[]),
+    .listing(page_fields::<PreemptionAnswer>(), &[GROUP]),
+    get::<GroupPage>(
+        "/api/nap/v1/jobs/{job}/preemptions/groups",
+        "Preemptions of a job, grouped by time, beneficiary, primitive and reason, newest first",
+        jobs::preemption_groups,
+    )
+    .listing(page_fields::<GroupAnswer>(), &[]),
     get::<PreemptionTotals>(
         "/api/nap/v1/jobs/{job}/preemptions/totals",
         "Totals of the preemptions of a job",

@@ -100,3 +100,27 @@ fn totals_and_flows_add_up_the_list() {
     let by_job = flows("&by=job");
     assert_eq!(ends(&by_job)[1], (json!("job_0001"), json!("job_0002"), json!("suspend")));
 }
+
+#[test]
+fn groups_open_to_their_entries() {
+    let sample = Sample::preempted();
+    let page = sample.get(&format!("{LEDGER}/groups?{WHOLE}&limit=1")).json();
+    assert_eq!((&page["total"], &page["next"]), (&json!(2), &json!(1)));
+    let newest = &page["items"][0];
+    assert_eq!(
+        (&newest["by"], &newest["count"], &newest["beneficiary"]),
+        (&json!("operator"), &json!(1), &Value::Null)
+    );
+    let page = sample.get(&format!("{LEDGER}/groups?{WHOLE}&by=natjam")).json();
+    let group = &page["items"][0];
+    assert_eq!((&page["total"], &group["beneficiary"]), (&json!(1), &json!("job_0002")));
+    assert_eq!(group["beneficiary_queue"], "default");
+    assert_eq!((&group["free_micros"], &group["work_saved_millis"]), (&json!(4_000), &json!(400)));
+    let id = group["group"].as_str().expect("an ID");
+    assert_eq!(ends(&sample, &format!("{WHOLE}&group={id}")), ["suspended"]);
+    assert_eq!(ends(&sample, &format!("{WHOLE}&group=job_0001_m_0000.1@0")), Vec::<String>::new());
+    let of_job = |path: &str| sample.get(&format!("/api/nap/v1/jobs/job_0001/preemptions{path}")).json();
+    assert_eq!(of_job("/groups")["total"], 2);
+    assert_eq!(of_job("/groups?sort=lost")["items"][0]["group"], *id);
+    assert_eq!(of_job(&format!("?group={id}"))["items"][0]["end"], "suspended");
+}

@@ -13,8 +13,8 @@ use sort::SortField;
 use super::call::{Call, Reply};
 use super::route::{Form, QueryField, Route, number};
 use crate::answers::{
-    AttemptAnswer, EventAnswer, FlowAnswer, JobAnswer, PreemptionAnswer, TaskAnswer, WorkerAnswer,
-    WorkerChangeAnswer,
+    AttemptAnswer, EventAnswer, FlowAnswer, GroupAnswer, JobAnswer, PreemptionAnswer, TaskAnswer,
+    WorkerAnswer, WorkerChangeAnswer,
 };
 use crate::clock::now_millis;
 use crate::problem::Problem;
@@ -41,6 +41,7 @@ pub type WorkerChangePage = Page<WorkerChangeAnswer>;
 pub type TaskPage = Page<TaskAnswer>;
 pub type AttemptPage = Page<AttemptAnswer>;
 pub type PreemptionPage = Page<PreemptionAnswer>;
+pub type GroupPage = Page<GroupAnswer>;
 pub type EventPage = Page<EventAnswer>;
 pub type FlowPage = Page<FlowAnswer>;
 /// A page of a list with the query parameter `fields`.
@@ -114,6 +115,15 @@ impl Listed for PreemptionAnswer {
     const SORTS: &'static [SortField<Self>] = sort::PREEMPTIONS;
 
     fn item(&self) -> PreemptionAnswer {
+        self.clone()
+    }
+}
+
+impl Listed for GroupAnswer {
+    type Item = GroupAnswer;
+    const SORTS: &'static [SortField<Self>] = sort::GROUPS;
+
+    fn item(&self) -> GroupAnswer {
         self.clone()
     }
 }

@@ -8,7 +8,7 @@ use napreduce_protocol::{
     WorkerSummary,
 };
 
-use crate::answers::{FlowAnswer, PreemptionAnswer};
+use crate::answers::{FlowAnswer, GroupAnswer, PreemptionAnswer};
 use crate::problem::Problem;
 
 /// The value that items are compared by. All keys of a field have the same variant.
@@ -240,6 +240,18 @@ pub const PREEMPTIONS: &[SortField<PreemptionAnswer>] = &[
     by_length("suspended", slept),
     by("resident", |one| number(one.resident_bytes)),
     by("checkpoint", |one| number(one.checkpoint_bytes)),
+    by("saved", |one| number(one.work_saved_millis)),
+    by("lost", |one| number(one.work_lost_millis)),
+];
+
+pub const GROUPS: &[SortField<GroupAnswer>] = &[
+    by("requested", |one| number(one.requested_micros)),
+    by("count", |one| number(one.count)),
+    by("victim", |one| text(&one.victim)),
+    by("beneficiary", |one| one.beneficiary.as_deref().and_then(text)),
+    by("primitive", |one| text(&one.primitive)),
+    by("free", |one| one.free_micros.and_then(number)),
+    by("slot", |one| number(one.slot_millis)),
     by("saved", |one| number(one.work_saved_millis)),
     by("lost", |one| number(one.work_lost_millis)),
 ];
