@@ -22,6 +22,7 @@ mod log;
 mod moments;
 mod new;
 mod parent;
+mod preemption;
 mod queue;
 mod scale;
 mod screen;
@@ -94,6 +95,7 @@ enum Command {
     Web(web::Arguments),
     History(history::Arguments),
     Job(job::Arguments),
+    Preemption(preemption::Arguments),
     Queue(queue::Arguments),
     Journal(journal::Arguments),
     Task(task::Arguments),
@@ -162,6 +164,7 @@ fn run(command: &Command, cluster: &ClusterArguments) -> Result<ExitCode> {
         Command::Web(arguments) => web::run(arguments, cluster),
         Command::History(arguments) => history::run(arguments),
         Command::Job(arguments) => job::run(arguments, cluster),
+        Command::Preemption(arguments) => preemption::run(arguments, cluster),
         Command::Queue(arguments) => queue::run(arguments, cluster),
         Command::Journal(arguments) => journal::run(arguments, cluster),
         Command::Task(arguments) => task::run(arguments, cluster),

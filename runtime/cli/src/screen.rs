@@ -19,7 +19,7 @@ const TABLE_COLUMNS_MIN: usize = 80;
 /// Columns with sentences, which move below their rows if the table is too wide.
 const SENTENCES: [&str; 3] = ["WHY", "WHY IT WAITS", "REMARK"];
 /// Columns that may be cut; others that do not fit move below their rows.
-const NAMES: [&str; 5] = ["NAME", "USER", "QUEUE", "HOST", "RACK"];
+const NAMES: [&str; 7] = ["NAME", "USER", "QUEUE", "HOST", "RACK", "FROM", "TO"];
 
 /// The width, colours and time zone of the output.
 #[derive(Debug, Clone)]
@@ -51,6 +51,11 @@ impl Screen {
         Screen { columns: None, colours: false, zone: TimeZone::UTC }
     }
 
+    #[cfg(test)]
+    pub fn of_columns(columns: usize) -> Screen {
+        Screen { columns: Some(columns), ..Screen::plain() }
+    }
+
     /// Formats a time in the time zone; with `Z` in UTC.
     pub fn moment(&self, millis: u64) -> String {
         match stamp(millis) {
@@ -65,6 +70,16 @@ impl Screen {
         let form = if self.zone == TimeZone::UTC { "%Y-%m-%dT%H:%MZ" } else { "%Y-%m-%d %H:%M" };
         let zoned = stamp(millis).map(|stamp| stamp.to_zoned(self.zone.clone()));
         zoned.map_or_else(|| "?".to_owned(), |zoned| zoned.strftime(form).to_string())
+    }
+
+    /// Formats a time of the day of `now_millis` without the date, another one without seconds.
+    pub fn clock(&self, millis: u64, now_millis: u64) -> String {
+        let day = |millis| stamp(millis).map(|stamp| stamp.to_zoned(self.zone.clone()).date());
+        if day(millis) != day(now_millis) {
+            return self.minute(millis);
+        }
+        // `2026-09-21T14:13:20Z` or `2026-09-21 14:13:20`
+        self.moment(millis).chars().skip("2026-09-21 ".len()).collect()
     }
 
     /// Formats a table that fits the width. Long names are cut, except in the first column; columns that do not
@@ -189,10 +204,6 @@ fn colour(state: &str) -> Option<Color> {
 mod tests {
     use super::*;
 
-    fn of(columns: usize) -> Screen {
-        Screen { columns: Some(columns), ..Screen::plain() }
-    }
-
     fn row(cells: &[&str]) -> Vec<String> {
         cells.iter().map(|cell| (*cell).to_owned()).collect()
     }
@@ -221,12 +232,15 @@ mod tests {
         let long = "a-name-that-goes-on-and-on-for-long";
         let wide = ["job_0007", long, long, "succeeded", "2026-09-21 14:13"];
         let headings = ["JOB", "NAME", "USER", "STATE", "SUBMITTED"];
-        let text = of(80).table(&headings, [row(&wide)]);
+        let text = Screen::of_columns(80).table(&headings, [row(&wide)]);
         assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
         assert!(text.contains("job_0007") && text.contains("succeeded") && text.contains("14:13"), "{text}");
         assert!(text.matches('…').count() == 2, "{text}");
-        assert_eq!(of(40).table(&headings, [row(&wide)]), text, "80 is the least");
-        assert!(of(200).table(&headings, [row(&wide)]).contains(long), "there is room for it");
+        assert_eq!(Screen::of_columns(40).table(&headings, [row(&wide)]), text, "80 is the least");
+        assert!(
+            Screen::of_columns(200).table(&headings, [row(&wide)]).contains(long),
+            "there is room for it"
+        );
     }
 
     #[test]
@@ -236,7 +250,7 @@ mod tests {
         let rows = [row(&["job_0007", "active", why]), row(&["job_0008", "active", ""])];
         let wide = Screen::plain().table(&headings, rows.clone());
         assert_eq!(wide.lines().count(), 3);
-        let below = of(80).table(&headings, rows);
+        let below = Screen::of_columns(80).table(&headings, rows);
         let lines: Vec<&str> = below.lines().collect();
         assert_eq!(lines[..2], ["JOB       STATE", "job_0007  active"]);
         assert_eq!(lines[2], format!("  {why}"));
@@ -249,11 +263,11 @@ mod tests {
         let (state, time) = ("succeeded, after quite a long while", "2026-09-21T14:13Z");
         let rows = [row(&["job_0007", "wordcount", "nightly", state, time, "12 min 34 s"])];
         assert_eq!(
-            of(80).table(&headings, rows.clone()),
+            Screen::of_columns(80).table(&headings, rows.clone()),
             "JOB       NAME    QUEUE   STATE                                SUBMITTED\n\
              job_0007  wordc…  night…  succeeded, after quite a long while  2026-09-21T14:13Z\n  TOOK 12 min 34 s\n"
         );
-        assert_eq!(of(120).table(&headings, rows).lines().count(), 2);
+        assert_eq!(Screen::of_columns(120).table(&headings, rows).lines().count(), 2);
     }
 
     #[test]
@@ -277,5 +291,8 @@ mod tests {
         let here = Screen { zone, ..Screen::plain() };
         assert_eq!(here.moment(1_790_000_000_123), "2026-09-21 16:13:20");
         assert_eq!(here.minute(1_790_000_000_123), "2026-09-21 16:13");
+        assert_eq!(here.clock(1_790_000_000_123, 1_790_000_001_000), "16:13:20");
+        assert_eq!(here.clock(1_790_000_000_123, 1_790_090_000_000), "2026-09-21 16:13");
+        assert_eq!(Screen::plain().clock(1_790_000_000_123, 1_790_000_001_000), "14:13:20Z");
     }
 }
