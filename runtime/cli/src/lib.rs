@@ -18,6 +18,7 @@ mod ids;
 mod job;
 mod journal;
 mod lab;
+mod listing;
 mod log;
 mod moments;
 mod new;

@@ -20,7 +20,7 @@ use crate::cluster::ClusterArguments;
 use crate::failure::usage;
 use crate::format::{FormatArguments, or_dash, span};
 use crate::moments::WrittenMoment;
-use crate::screen::Screen;
+use crate::screen::{Column, Fit, Screen};
 
 /// List preemptions: who took whose slots, why, and what it cost
 #[derive(Debug, Clone, Args)]
@@ -178,22 +178,26 @@ fn remark(remarks: &[String]) {
 }
 
 fn groups_text(groups: &[GroupAnswer], now_millis: u64, screen: &Screen) -> String {
-    let row = |group: &GroupAnswer| {
-        let freed = group.free_micros.map(latency);
-        vec![
-            screen.clock(group.requested_micros / 1_000, now_millis),
-            group.count.to_string(),
-            group.victim_name.clone().unwrap_or_else(|| group.victim.clone()),
-            or_dash(group.beneficiary_name.clone().or_else(|| group.beneficiary.clone())),
-            outcome(group),
-            or_dash(freed),
-            span(group.work_saved_millis),
-            span(group.work_lost_millis),
-            format!("{}: {}", group.by, group.reason),
-        ]
-    };
-    let headings = ["TIME", "SLOTS", "FROM", "TO", "HOW", "FREE", "SAVED", "LOST", "WHY"];
-    screen.table(&headings, groups.iter().map(row))
+    type Row<'a> = (u64, &'a GroupAnswer);
+    let columns: [Column<Row<'_>>; 9] = [
+        Column::new("TIME", Fit::Whole, |(now, group), screen| {
+            screen.clock(group.requested_micros / 1_000, *now)
+        }),
+        Column::new("SLOTS", Fit::Whole, |(_, group), _| group.count.to_string()),
+        Column::new("FROM", Fit::Cut, |(_, group), _| {
+            group.victim_name.clone().unwrap_or_else(|| group.victim.clone())
+        }),
+        Column::new("TO", Fit::Cut, |(_, group), _| {
+            or_dash(group.beneficiary_name.clone().or_else(|| group.beneficiary.clone()))
+        }),
+        Column::new("HOW", Fit::Whole, |(_, group), _| outcome(group)),
+        Column::new("FREE", Fit::Drop(1), |(_, group), _| or_dash(group.free_micros.map(latency))),
+        Column::new("SAVED", Fit::Drop(2), |(_, group), _| span(group.work_saved_millis)),
+        Column::new("LOST", Fit::Drop(3), |(_, group), _| span(group.work_lost_millis)),
+        Column::new("WHY", Fit::Below, |(_, group), _| format!("{}: {}", group.by, group.reason)),
+    ];
+    let rows: Vec<Row<'_>> = groups.iter().map(|group| (now_millis, group)).collect();
+    screen.list(&columns, &rows)
 }
 
 /// The end of all requests of a group, or the number of each: `suspended`, `4 killed, 1 open`.
@@ -205,21 +209,24 @@ fn outcome(group: &GroupAnswer) -> String {
 }
 
 fn entries_text(entries: &[&PreemptionAnswer], now_millis: u64, screen: &Screen) -> String {
-    let row = |entry: &&PreemptionAnswer| {
-        let freed = entry.freed_micros.map(|freed| latency(freed.saturating_sub(entry.requested_micros)));
-        vec![
-            screen.clock(entry.requested_micros / 1_000, now_millis),
-            entry.attempt.clone(),
-            or_dash(entry.beneficiary.clone()),
-            entry.end.unwrap_or("open").to_owned(),
-            or_dash(freed),
-            span(entry.work_saved_millis),
-            span(entry.work_lost_millis),
-            format!("{}: {}", entry.by, entry.reason),
-        ]
-    };
-    let headings = ["TIME", "FROM", "TO", "HOW", "FREE", "SAVED", "LOST", "WHY"];
-    screen.table(&headings, entries.iter().map(row))
+    type Row<'a> = (u64, &'a PreemptionAnswer);
+    let columns: [Column<Row<'_>>; 8] = [
+        Column::new("TIME", Fit::Whole, |(now, entry), screen| {
+            screen.clock(entry.requested_micros / 1_000, *now)
+        }),
+        Column::new("FROM", Fit::Whole, |(_, entry), _| entry.attempt.clone()),
+        Column::new("TO", Fit::Whole, |(_, entry), _| or_dash(entry.beneficiary.clone())),
+        Column::new("HOW", Fit::Whole, |(_, entry), _| entry.end.unwrap_or("open").to_owned()),
+        Column::new("FREE", Fit::Drop(1), |(_, entry), _| {
+            let freed = entry.freed_micros.map(|freed| freed.saturating_sub(entry.requested_micros));
+            or_dash(freed.map(latency))
+        }),
+        Column::new("SAVED", Fit::Drop(2), |(_, entry), _| span(entry.work_saved_millis)),
+        Column::new("LOST", Fit::Drop(3), |(_, entry), _| span(entry.work_lost_millis)),
+        Column::new("WHY", Fit::Below, |(_, entry), _| format!("{}: {}", entry.by, entry.reason)),
+    ];
+    let rows: Vec<Row<'_>> = entries.iter().map(|entry| (now_millis, *entry)).collect();
+    screen.list(&columns, &rows)
 }
 
 fn totals_text(totals: &PreemptionTotals, screen: &Screen) -> String {
@@ -306,7 +313,7 @@ mod tests {
             free_micros: None,
             ..group()
         };
-        let text = groups_text(&[group(), other], 1_790_000_001_000, &Screen::of_columns(80));
+        let text = groups_text(&[group(), other], 1_790_000_001_000, &Screen::of(80));
         assert_eq!(
             text,
             "TIME       SLOTS  FROM         TO          HOW               FREE   SAVED  LOST\n\

@@ -8,7 +8,8 @@ use napreduce_web::answers::QueueAnswer;
 
 use crate::cluster::ClusterArguments;
 use crate::format::{Format, FormatArguments, or_dash};
-use crate::screen::Screen;
+use crate::listing::{Compare, Listed, ListingArguments, print_total};
+use crate::screen::{Column, Fit, Screen};
 
 /// List the queues of the scheduler
 #[derive(Debug, Clone, Args)]
@@ -26,14 +27,17 @@ enum Command {
     /// List weights, guarantees, slots and jobs of each queue
     List {
         #[command(flatten)]
+        listing: ListingArguments<QueueSummary>,
+
+        #[command(flatten)]
         format: FormatArguments,
     },
 }
 
 pub fn run(arguments: &Arguments, cluster: &ClusterArguments) -> Result<()> {
-    let Command::List { format } = &arguments.command;
+    let Command::List { listing, format } = &arguments.command;
     let QueueListing { scheduler, queues, .. } = cluster.connect()?.ask(ListQueues)?;
-    let Some(queues) = queues else {
+    let Some(mut queues) = queues else {
         print_error(format_args!(
             "nap: the scheduler {scheduler} has no queues; those with queues are fair, capacity, natjam and hfsp (with weights)"
         ));
@@ -42,47 +46,77 @@ pub fn run(arguments: &Arguments, cluster: &ClusterArguments) -> Result<()> {
             Format::Json => format.print(|_| String::new(), Vec::<QueueAnswer>::new),
         };
     };
-    format.print(|screen| text(&queues, screen), || queues.iter().map(QueueAnswer::from).collect::<Vec<_>>())
+    let total = listing.select(&mut queues);
+    format
+        .print(|screen| text(&queues, screen), || queues.iter().map(QueueAnswer::from).collect::<Vec<_>>())?;
+    print_total::<QueueSummary>(queues.len(), total);
+    Ok(())
+}
+
+/// Its states are those of its jobs.
+impl Listed for QueueSummary {
+    const KIND: &'static str = "queue";
+    const STATES: &'static [&'static str] = &["waiting", "running", "idle"];
+    const SORTED: &'static [(&'static str, Compare<QueueSummary>)] = &[
+        ("queue", |one, other| one.name.cmp(&other.name)),
+        ("used", |one, other| slots(one, |slots| slots.used).cmp(&slots(other, |slots| slots.used))),
+        ("wanted", |one, other| slots(one, |slots| slots.wanted).cmp(&slots(other, |slots| slots.wanted))),
+        ("running", |one, other| one.running.cmp(&other.running)),
+        ("waiting", |one, other| one.waiting.cmp(&other.waiting)),
+    ];
+
+    fn is_in(&self, state: &str) -> bool {
+        match state {
+            "waiting" => self.waiting > 0,
+            "running" => self.running > 0,
+            _ => self.waiting + self.running == 0,
+        }
+    }
+}
+
+/// Sums slots of both kinds.
+fn slots(queue: &QueueSummary, of: fn(&QueueSlots) -> u64) -> u64 {
+    of(&queue.map) + of(&queue.reduce)
 }
 
 /// Formats a table without empty columns.
 fn text(queues: &[QueueSummary], screen: &Screen) -> String {
     let has = |column: fn(&QueueSummary) -> bool| queues.iter().any(column);
-    let mut columns: Vec<QueueColumn> = vec![("QUEUE", |queue| queue.name.clone())];
-    if has(|queue| queue.weight_permille.is_some()) {
-        columns.push(("WEIGHT", |queue| or_dash(queue.weight_permille.map(thousandths))));
-    }
-    if has(|queue| both(queue).iter().any(|slots| slots.guaranteed_permille.is_some())) {
-        columns.push(("GUARANTEED", |queue| {
-            pair(both(queue).map(|slots| or_dash(slots.guaranteed_permille.map(thousandths))))
-        }));
-    }
-    if has(|queue| both(queue).iter().any(|slots| slots.maximum.is_some())) {
-        columns.push(("MAXIMUM", |queue| {
-            pair(both(queue).map(|slots| or_dash(slots.maximum.map(|slots| slots.to_string()))))
-        }));
-    }
-    columns.push(("USED", |queue| pair(both(queue).map(|slots| slots.used.to_string()))));
-    columns.push(("WANTED", |queue| pair(both(queue).map(|slots| slots.wanted.to_string()))));
-    columns.push(("RUNNING", |queue| queue.running.to_string()));
-    columns.push(("WAITING", |queue| queue.waiting.to_string()));
-    if has(|queue| queue.remark.is_some()) {
-        columns.push(("REMARK", |queue| queue.remark.clone().unwrap_or_default()));
-    }
-    let headings: Vec<&str> = columns.iter().map(|(heading, _)| *heading).collect();
-    let rows = queues.iter().map(|queue| columns.iter().map(|(_, cell)| cell(queue)).collect());
-    format!("slots: maps+reduces\n{}", screen.table(&headings, rows))
+    let has_weights = has(|queue| queue.weight_permille.is_some());
+    let has_guarantees = has(|queue| both(queue).iter().any(|slots| slots.guaranteed_permille.is_some()));
+    let has_maximums = has(|queue| both(queue).iter().any(|slots| slots.maximum.is_some()));
+    let has_remarks = has(|queue| queue.remark.is_some());
+    let columns: [Column<QueueSummary>; 9] = [
+        Column::new("QUEUE", Fit::Whole, |queue, _| queue.name.clone()),
+        Column::new("WEIGHT", Fit::Drop(2), |queue: &QueueSummary, _| {
+            or_dash(queue.weight_permille.map(thousandths))
+        })
+        .only_if(has_weights),
+        Column::new("GUARANTEED", Fit::Whole, |queue: &QueueSummary, _| {
+            pair(queue, |slots| or_dash(slots.guaranteed_permille.map(thousandths)))
+        })
+        .only_if(has_guarantees),
+        Column::new("MAXIMUM", Fit::Drop(1), |queue: &QueueSummary, _| {
+            pair(queue, |slots| or_dash(slots.maximum.map(|slots| slots.to_string())))
+        })
+        .only_if(has_maximums),
+        Column::new("USED", Fit::Whole, |queue, _| pair(queue, |slots| slots.used.to_string())),
+        Column::new("WANTED", Fit::Whole, |queue, _| pair(queue, |slots| slots.wanted.to_string())),
+        Column::new("RUNNING", Fit::Whole, |queue, _| queue.running.to_string()),
+        Column::new("WAITING", Fit::Whole, |queue, _| queue.waiting.to_string()),
+        Column::new("REMARK", Fit::Below, |queue: &QueueSummary, _| queue.remark.clone().unwrap_or_default())
+            .only_if(has_remarks),
+    ];
+    format!("slots: maps+reduces\n{}", screen.list(&columns, queues))
 }
-
-/// A heading and its cell for a queue.
-type QueueColumn = (&'static str, fn(&QueueSummary) -> String);
 
 fn both(queue: &QueueSummary) -> [QueueSlots; 2] {
     [queue.map, queue.reduce]
 }
 
-fn pair([map, reduce]: [String; 2]) -> String {
-    format!("{map}+{reduce}")
+/// Formats something of the slots of both kinds.
+fn pair(queue: &QueueSummary, of: fn(&QueueSlots) -> String) -> String {
+    format!("{}+{}", of(&queue.map), of(&queue.reduce))
 }
 
 /// Formats thousandths as a decimal without trailing zeros.

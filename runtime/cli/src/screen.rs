@@ -1,30 +1,55 @@
-//! The terminal: table width, colours and time zone.
+//! The terminal: its width, colours and time zone, and the tables that fit it.
 
 use std::env;
 use std::io::{self, IsTerminal};
 
-use comfy_table::{Cell, Color, ContentArrangement, Table, presets};
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use napreduce_protocol::one_line;
+use unicode_width::UnicodeWidthStr;
 
-/// Maximum columns of a cell, and of the last cell of a row, which contains sentences.
-const CELL_COLUMNS_MAX: usize = 48;
-const LAST_CELL_COLUMNS_MAX: usize = 200;
-/// Columns between cells.
+/// Columns between cells, and before a sentence below its row.
 const GAP: usize = 2;
-/// Minimum columns of a cut cell, and of a table.
-const CELL_COLUMNS_MIN: usize = 5;
-const TABLE_COLUMNS_MIN: usize = 80;
-/// Columns with sentences, which move below their rows if the table is too wide.
-const SENTENCES: [&str; 3] = ["WHY", "WHY IT WAITS", "REMARK"];
-/// Columns that may be cut; others that do not fit move below their rows.
-const NAMES: [&str; 7] = ["NAME", "USER", "QUEUE", "HOST", "RACK", "FROM", "TO"];
+/// Columns to which names are cut before a column is left out, and after none can be.
+const NAME_COLUMNS: usize = 10;
+const NAME_COLUMNS_MIN: usize = 5;
+
+/// What happens to a column if the table is wider than the terminal.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Fit {
+    /// It stays: IDs and states.
+    Whole,
+    /// It is cut: names.
+    Cut,
+    /// It is left out; columns of higher numbers go first.
+    Drop(u8),
+    /// It moves below its row: sentences.
+    Below,
+}
+
+/// A column of a table of `T`s.
+pub struct Column<T> {
+    heading: &'static str,
+    fit: Fit,
+    is_shown: bool,
+    cell: fn(&T, &Screen) -> String,
+}
+
+impl<T> Column<T> {
+    pub const fn new(heading: &'static str, fit: Fit, cell: fn(&T, &Screen) -> String) -> Column<T> {
+        Column { heading, fit, is_shown: true, cell }
+    }
+
+    /// Shows the column only under this condition.
+    pub fn only_if(self, is_shown: bool) -> Column<T> {
+        Column { is_shown, ..self }
+    }
+}
 
 /// The width, colours and time zone of the output.
 #[derive(Debug, Clone)]
 pub struct Screen {
-    /// `None` for files and other programs: nothing is cut.
+    /// `None` for files and other programs, for which nothing is cut or left out.
     columns: Option<usize>,
     colours: bool,
     zone: TimeZone,
@@ -36,11 +61,12 @@ impl Screen {
     pub fn of_stdout(utc: bool) -> Screen {
         let variable = |name| env::var(name).ok().filter(|value| !value.is_empty());
         let is_terminal = io::stdout().is_terminal();
-        let columns = variable("COLUMNS").and_then(|columns| columns.parse().ok());
-        let wide = || Table::new().width().filter(|_| is_terminal).map(usize::from);
+        let named = variable("COLUMNS").and_then(|columns| columns.parse().ok());
+        let size = rustix::termios::tcgetwinsize(io::stdout()).ok().filter(|_| is_terminal);
+        let columns = named.or(size.map(|size| usize::from(size.ws_col)));
         let dumb = variable("TERM").is_none_or(|terminal| terminal == "dumb");
         Screen {
-            columns: columns.filter(|columns| *columns > 0).or_else(wide),
+            columns: columns.filter(|columns| *columns > 0),
             colours: is_terminal && !dumb && variable("NO_COLOR").is_none(),
             zone: if utc { TimeZone::UTC } else { TimeZone::system() },
         }
@@ -51,8 +77,9 @@ impl Screen {
         Screen { columns: None, colours: false, zone: TimeZone::UTC }
     }
 
+    /// Returns a plain screen of limited width.
     #[cfg(test)]
-    pub fn of_columns(columns: usize) -> Screen {
+    pub fn of(columns: usize) -> Screen {
         Screen { columns: Some(columns), ..Screen::plain() }
     }
 
@@ -82,30 +109,34 @@ impl Screen {
         self.moment(millis).chars().skip("2026-09-21 ".len()).collect()
     }
 
-    /// Formats a table that fits the width. Long names are cut, except in the first column; columns that do not
-    /// fit move below their rows.
+    /// Formats a row per item, as wide as the terminal at most.
+    pub fn list<T>(&self, columns: &[Column<T>], items: &[T]) -> String {
+        let shown = |column: &Column<T>| {
+            let cells = items.iter().map(|item| (column.cell)(item, self)).collect();
+            ShownColumn::new(column.heading, column.fit, cells)
+        };
+        self.draw(columns.iter().filter(|column| column.is_shown).map(shown).collect(), items.len())
+    }
+
+    /// Formats a table whose columns all stay whole.
     pub fn table(&self, headings: &[&str], rows: impl IntoIterator<Item = Vec<String>>) -> String {
-        let mut headings = headings.to_vec();
-        let mut rows: Vec<Vec<String>> = rows.into_iter().map(shown).collect();
-        let mut sentences: Vec<Option<String>> = Vec::new();
-        let mut taken_off = Vec::new();
-        if let Some(wide) = self.columns.map(|columns| columns.max(TABLE_COLUMNS_MIN)) {
-            let all = headings.len() - 1;
-            if total(&widths(&headings, &rows)) > wide && SENTENCES.contains(&headings[all]) {
-                headings.pop();
-                sentences = rows.iter_mut().map(|row| row.split_off(all.min(row.len())).pop()).collect();
-            }
-            taken_off = fit(&mut headings, &mut rows, wide);
-        }
-        let at = headings.iter().position(|heading| *heading == "STATE").filter(|_| self.colours);
-        let lines = drawn(&headings, &rows, at);
+        let rows: Vec<Vec<String>> = rows.into_iter().collect();
+        let shown = |(at, heading)| {
+            let cells = rows.iter().map(|row| row.get(at).cloned().unwrap_or_default()).collect();
+            ShownColumn::new(heading, Fit::Whole, cells)
+        };
+        self.draw(headings.iter().copied().enumerate().map(shown).collect(), rows.len())
+    }
+
+    fn draw(&self, mut columns: Vec<ShownColumn>, rows: usize) -> String {
+        let below = self.columns.map_or_else(Vec::new, |wide| fit(&mut columns, wide));
         let mut text = String::new();
-        for (number, line) in lines.lines().enumerate() {
+        for row in std::iter::once(None).chain((0..rows).map(Some)) {
+            let line: String = columns.iter().map(|column| column.padded(row, self.colours)).collect();
             text.push_str(&format!("{}\n", line.trim_end()));
-            let Some(row) = number.checked_sub(1) else { continue };
-            let sentence = sentences.get(row).and_then(Option::as_ref);
-            for below in taken_off.get(row).into_iter().chain(sentence).filter(|below| !below.is_empty()) {
-                text.push_str(&format!("  {below}\n"));
+            let sentences = below.iter().filter_map(|column| column.cells.get(row?));
+            for line in sentences.flat_map(|sentence| wrapped(sentence, self.columns)) {
+                text.push_str(&format!("{:GAP$}{line}\n", ""));
             }
         }
         text
@@ -116,86 +147,84 @@ fn stamp(millis: u64) -> Option<Timestamp> {
     i64::try_from(millis).ok().and_then(|millis| Timestamp::from_millisecond(millis).ok())
 }
 
-/// Escapes and cuts the cells of a row.
-fn shown(row: Vec<String>) -> Vec<String> {
-    let last = row.len().saturating_sub(1);
-    let most = |at| if at == last { LAST_CELL_COLUMNS_MAX } else { CELL_COLUMNS_MAX };
-    row.into_iter().enumerate().map(|(at, cell)| one_line(&cell, most(at))).collect()
+/// A column with its cells, whose control characters are escaped.
+struct ShownColumn<'a> {
+    heading: &'a str,
+    fit: Fit,
+    cells: Vec<String>,
+    width: usize,
 }
 
-fn laid_out(headings: &[&str], rows: impl IntoIterator<Item = Vec<Cell>>) -> Table {
-    let mut table = Table::new();
-    table.load_preset(presets::NOTHING).set_content_arrangement(ContentArrangement::Disabled);
-    table.set_header(headings.iter().copied());
-    for row in rows {
-        table.add_row(row);
+impl<'a> ShownColumn<'a> {
+    fn new(heading: &'a str, fit: Fit, cells: Vec<String>) -> ShownColumn<'a> {
+        let cells: Vec<String> = cells.iter().map(|cell| one_line(cell, usize::MAX)).collect();
+        let width = cells.iter().map(|cell| cell.width()).chain([heading.width()]).max().unwrap_or(0);
+        ShownColumn { heading, fit, cells, width }
     }
-    for column in table.column_iter_mut() {
-        column.set_padding((0, GAP as u16));
+
+    /// Returns the width if names are cut to `name` columns.
+    fn least(&self, name: usize) -> usize {
+        if self.fit == Fit::Cut { self.width.min(name.max(self.heading.len())) } else { self.width }
     }
-    table
-}
 
-fn widths(headings: &[&str], rows: &[Vec<String>]) -> Vec<usize> {
-    let table = laid_out(headings, rows.iter().map(|row| row.iter().map(Cell::new).collect()));
-    table.column_max_content_widths().into_iter().map(usize::from).collect()
-}
-
-fn total(widths: &[usize]) -> usize {
-    widths.iter().sum::<usize>() + GAP * widths.len().saturating_sub(1)
-}
-
-/// Cuts names and removes the last columns until the table fits. Returns the removed cells of each row as text,
-/// with their headings.
-fn fit(headings: &mut Vec<&str>, rows: &mut [Vec<String>], wide: usize) -> Vec<String> {
-    let full = widths(headings, rows);
-    let is_name = |at: usize| at > 0 && NAMES.contains(&headings[at]);
-    let least = |at: usize| {
-        if is_name(at) { full[at].min(headings[at].len().max(CELL_COLUMNS_MIN)) } else { full[at] }
-    };
-    let fits = |count: usize| total(&(0..count).map(least).collect::<Vec<_>>()) <= wide;
-    let kept = (1..=full.len()).rev().find(|count| fits(*count)).unwrap_or(1);
-    let mut widths = full[..kept].to_vec();
-    while total(&widths) > wide {
-        let can_shrink = (0..kept).filter(|at| widths[*at] > least(*at));
-        let Some(widest) = can_shrink.max_by_key(|at| widths[*at]) else { break };
-        widths[widest] -= 1;
-    }
-    let below = headings.split_off(kept);
-    let mut texts = Vec::new();
-    for row in rows {
-        for (at, cell) in row.iter_mut().enumerate().take(kept).skip(1) {
-            *cell = one_line(cell, widths[at]);
+    /// Returns the heading or the cell of a row, as wide as the column and the gap after it.
+    fn padded(&self, row: Option<usize>, has_colours: bool) -> String {
+        let text = row.map_or(self.heading, |row| &self.cells[row]);
+        let text = one_line(text, self.width);
+        let gap = " ".repeat((self.width + GAP).saturating_sub(text.width()));
+        match colour(&text).filter(|_| has_colours && row.is_some() && self.heading == "STATE") {
+            Some(colour) => format!("\u{1b}[{colour}m{text}\u{1b}[0m{gap}"),
+            None => text + &gap,
         }
-        let cells = row.split_off(kept.min(row.len()));
-        let filled = below.iter().zip(cells).filter(|(_, cell)| !cell.is_empty() && cell != "-");
-        texts.push(filled.map(|(heading, cell)| format!("{heading} {cell}")).collect::<Vec<_>>().join("  "));
     }
-    texts
 }
 
-/// The table as text; the cells of a column of states have the colour of what they say.
-fn drawn(headings: &[&str], rows: &[Vec<String>], states: Option<usize>) -> String {
-    let cell = |(at, text): (usize, &String)| match colour(text).filter(|_| states == Some(at)) {
-        Some(colour) => Cell::new(text).fg(colour),
-        None => Cell::new(text),
+/// Makes the columns fit the width: moves sentences below their rows, leaves out columns, then cuts names, the
+/// widest first. Returns the columns of sentences.
+fn fit<'a>(columns: &mut Vec<ShownColumn<'a>>, wide: usize) -> Vec<ShownColumn<'a>> {
+    let total = |columns: &[ShownColumn], of: fn(&ShownColumn) -> usize| {
+        columns.iter().map(of).sum::<usize>() + GAP * columns.len().saturating_sub(1)
     };
-    let mut table = laid_out(headings, rows.iter().map(|row| row.iter().enumerate().map(cell).collect()));
-    table.style_text_only();
-    match states {
-        Some(_) => table.enforce_styling(),
-        None => table.force_no_tty(),
-    };
-    table.to_string()
+    let mut below = Vec::new();
+    if total(columns, |column| column.width) > wide {
+        below.extend(columns.extract_if(.., |column| column.fit == Fit::Below));
+    }
+    while total(columns, |column| column.least(NAME_COLUMNS)) > wide {
+        let rank = |column: &ShownColumn| match column.fit {
+            Fit::Drop(rank) => Some(rank),
+            _ => None,
+        };
+        let Some(first) = columns.iter().filter_map(rank).max() else { break };
+        columns.retain(|column| rank(column) != Some(first));
+    }
+    while total(columns, |column| column.width) > wide {
+        let can_shrink = columns.iter_mut().filter(|column| column.width > column.least(NAME_COLUMNS_MIN));
+        let Some(widest) = can_shrink.max_by_key(|column| column.width) else { break };
+        widest.width -= 1;
+    }
+    below
 }
 
-/// Returns the colour of a state; ignores remarks after a comma.
-fn colour(state: &str) -> Option<Color> {
+/// Breaks a sentence at spaces into lines that fit below a row.
+fn wrapped(sentence: &str, columns: Option<usize>) -> Vec<String> {
+    let wide = columns.unwrap_or(usize::MAX).saturating_sub(GAP);
+    let mut lines: Vec<String> = Vec::new();
+    for word in sentence.split_whitespace() {
+        match lines.last_mut().filter(|line| line.width() + 1 + word.width() <= wide) {
+            Some(line) => *line += &format!(" {word}"),
+            None => lines.push(word.to_owned()),
+        }
+    }
+    lines
+}
+
+/// Returns the colour of a state, as a number of ANSI; ignores remarks after a comma.
+fn colour(state: &str) -> Option<u8> {
     match state.split([',', ' ']).next().unwrap_or_default() {
-        "succeeded" | "done" => Some(Color::Green),
-        "failed" | "lost" => Some(Color::Red),
+        "succeeded" | "done" => Some(32),
+        "failed" | "lost" => Some(31),
         "killed" | "excluded" | "held" | "suspended" | "checkpointed" | "draining" | "leaving"
-        | "stopping" => Some(Color::Yellow),
+        | "stopping" => Some(33),
         _ => None,
     }
 }
@@ -204,82 +233,82 @@ fn colour(state: &str) -> Option<Color> {
 mod tests {
     use super::*;
 
+    type Row = [&'static str; 6];
+
+    const COLUMNS: [Column<Row>; 6] = [
+        Column::new("JOB", Fit::Whole, |row, _| row[0].to_owned()),
+        Column::new("NAME", Fit::Cut, |row, _| row[1].to_owned()),
+        Column::new("STATE", Fit::Whole, |row, _| row[2].to_owned()),
+        Column::new("SUBMITTED", Fit::Drop(2), |row, _| row[3].to_owned()),
+        Column::new("TOOK", Fit::Drop(1), |row, _| row[4].to_owned()),
+        Column::new("WHY", Fit::Below, |row, _| row[5].to_owned()),
+    ];
+    const WHY: &str = "it waits for a slot that job_0009 holds until a job of higher priority arrives";
+    const ROWS: [Row; 2] = [
+        ["job_0007", "a-name-that-is-rather-too-long", "suspended", "2026-09-21 14:13", "12 min 34 s", WHY],
+        ["job_0008", "short", "failed", "2026-09-21 14:14", "2.0 s", ""],
+    ];
+
     fn row(cells: &[&str]) -> Vec<String> {
         cells.iter().map(|cell| (*cell).to_owned()).collect()
     }
 
     #[test]
     fn column_is_as_wide_as_its_longest_cell() {
-        let rows = [row(&["a", "b c"]), row(&["long", ""])];
-        assert_eq!(Screen::plain().table(&["X", "Y"], rows), "X     Y\na     b c\nlong\n");
+        let rows = [row(&["a", "b c"]), row(&["long", ""]), row(&["日本", "d"])];
+        assert_eq!(Screen::plain().table(&["X", "Y"], rows), "X     Y\na     b c\nlong\n日本  d\n");
     }
 
     #[test]
-    fn cell_is_escaped_and_cut() {
-        let rows = ["a\nfake_0001  row", "\u{1b}[2Jgone", "\u{202e}back", &"wide ".repeat(1_000)];
-        let rows = rows.map(|text| row(&[text, "b"]));
+    fn cells_are_escaped() {
+        let rows = ["a\nfake_0001  row", "\u{1b}[2Jgone", "\u{202e}back"].map(|text| row(&[text, "b"]));
         let text = Screen::plain().table(&["X", "Y"], rows);
-        assert_eq!(text.lines().count(), 5, "{text}");
+        assert_eq!(text.lines().count(), 4, "{text}");
         assert!(!text.contains(['\u{1b}', '\u{202e}']) && text.contains("a\\nfake_0001  row"), "{text}");
-        assert!(text.lines().all(|line| line.chars().count() <= CELL_COLUMNS_MAX + 3), "{text}");
-        assert!(text.contains('…'), "{text}");
-        let last = Screen::plain().table(&["X"], [row(&[&"日".repeat(5_000)])]);
-        assert!(last.lines().all(|line| line.chars().count() <= LAST_CELL_COLUMNS_MAX / 2), "{last}");
     }
 
     #[test]
-    fn wide_table_is_cut_except_for_first_column() {
-        let long = "a-name-that-goes-on-and-on-for-long";
-        let wide = ["job_0007", long, long, "succeeded", "2026-09-21 14:13"];
-        let headings = ["JOB", "NAME", "USER", "STATE", "SUBMITTED"];
-        let text = Screen::of_columns(80).table(&headings, [row(&wide)]);
-        assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
-        assert!(text.contains("job_0007") && text.contains("succeeded") && text.contains("14:13"), "{text}");
-        assert!(text.matches('…').count() == 2, "{text}");
-        assert_eq!(Screen::of_columns(40).table(&headings, [row(&wide)]), text, "80 is the least");
+    fn nothing_is_cut_without_a_terminal() {
+        let long: &'static str = "a-long-name".repeat(30).leak();
+        let text = Screen::plain().list(&COLUMNS, &[["job_0007", long, "failed", "today", "2.0 s", WHY]]);
+        assert_eq!(text.lines().count(), 2);
         assert!(
-            Screen::of_columns(200).table(&headings, [row(&wide)]).contains(long),
-            "there is room for it"
+            text.contains(long) && text.ends_with(&format!("failed  today      2.0 s  {WHY}\n")),
+            "{text}"
         );
     }
 
     #[test]
-    fn sentences_move_below_rows_of_wide_table() {
-        let why = "it waits for a slot that job_0009 holds until a job of higher priority arrives";
-        let headings = ["JOB", "STATE", "WHY"];
-        let rows = [row(&["job_0007", "active", why]), row(&["job_0008", "active", ""])];
-        let wide = Screen::plain().table(&headings, rows.clone());
-        assert_eq!(wide.lines().count(), 3);
-        let below = Screen::of_columns(80).table(&headings, rows);
-        let lines: Vec<&str> = below.lines().collect();
-        assert_eq!(lines[..2], ["JOB       STATE", "job_0007  active"]);
-        assert_eq!(lines[2], format!("  {why}"));
-        assert_eq!(lines[3], "job_0008  active");
-    }
-
-    #[test]
-    fn columns_move_below_rows_of_wide_table() {
-        let headings = ["JOB", "NAME", "QUEUE", "STATE", "SUBMITTED", "TOOK"];
-        let (state, time) = ("succeeded, after quite a long while", "2026-09-21T14:13Z");
-        let rows = [row(&["job_0007", "wordcount", "nightly", state, time, "12 min 34 s"])];
+    fn narrow_table_moves_sentences_then_drops_columns_then_cuts_names() {
+        let whole = Screen::of(170).list(&COLUMNS, &ROWS);
+        assert!(whole.contains(&format!("12 min 34 s  {WHY}")), "{whole}");
         assert_eq!(
-            Screen::of_columns(80).table(&headings, rows.clone()),
-            "JOB       NAME    QUEUE   STATE                                SUBMITTED\n\
-             job_0007  wordc…  night…  succeeded, after quite a long while  2026-09-21T14:13Z\n  TOOK 12 min 34 s\n"
+            Screen::of(80).list(&COLUMNS, &ROWS),
+            "JOB       NAME                          STATE      SUBMITTED         TOOK\n\
+             job_0007  a-name-that-is-rather-too-l…  suspended  2026-09-21 14:13  12 min 34 s\n\
+             \x20 it waits for a slot that job_0009 holds until a job of higher priority arrives\n\
+             job_0008  short                         failed     2026-09-21 14:14  2.0 s\n"
         );
-        assert_eq!(Screen::of_columns(120).table(&headings, rows).lines().count(), 2);
+        assert_eq!(
+            Screen::of(50).list(&COLUMNS, &ROWS),
+            "JOB       NAME              STATE      TOOK\n\
+             job_0007  a-name-that-is-…  suspended  12 min 34 s\n\
+             \x20 it waits for a slot that job_0009 holds until a\n\
+             \x20 job of higher priority arrives\n\
+             job_0008  short             failed     2.0 s\n"
+        );
+        let narrowest = Screen::of(10).list(&COLUMNS, &ROWS);
+        assert!(narrowest.starts_with("JOB       NAME   STATE\njob_0007  a-na…  suspended\n"), "{narrowest}");
     }
 
     #[test]
     fn states_are_coloured_on_terminals_only() {
-        let rows = [row(&["job_0007", "failed", "x"]), row(&["job_0008", "active", "x"])];
-        let coloured = Screen { colours: true, ..Screen::plain() };
-        let text = coloured.table(&["JOB", "STATE", "Y"], rows.clone());
-        assert!(text.contains('\u{1b}') && text.contains("failed"), "{text:?}");
-        let plain = Screen::plain().table(&["JOB", "STATE", "Y"], rows);
-        assert_eq!(plain, "JOB       STATE   Y\njob_0007  failed  x\njob_0008  active  x\n");
-        let active = text.lines().nth(2).expect("the second job");
-        assert_eq!(active, "job_0008  active  x", "and what is as it should be has none");
+        let coloured = Screen { colours: true, ..Screen::plain() }.list(&COLUMNS, &ROWS);
+        assert!(coloured.contains("  \u{1b}[31mfailed\u{1b}[0m     2026"), "{coloured:?}");
+        assert!(!Screen::plain().list(&COLUMNS, &ROWS).contains('\u{1b}'));
+        let running = [["job_0007", "name", "running", "", "", ""]];
+        let text = Screen { colours: true, ..Screen::plain() }.list(&COLUMNS, &running);
+        assert!(!text.contains('\u{1b}'), "a state that needs no attention has no colour: {text:?}");
     }
 
     #[test]

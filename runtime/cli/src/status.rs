@@ -10,12 +10,23 @@ use crate::cluster::ClusterArguments;
 use crate::format::{FormatArguments, or_dash};
 use crate::ids::JOBS_MAX;
 use crate::job::{left_text, phase_text};
-use crate::screen::Screen;
+use crate::screen::{Column, Fit, Screen};
 
 /// Maximum jobs to show; `nap job list` shows all.
 const SHOWN_MAX: usize = 20;
 /// Maximum columns of a warning.
 const WARNING_COLUMNS_MAX: usize = 200;
+
+const COLUMNS: [Column<CurrentJob>; 8] = [
+    Column::new("JOB", Fit::Whole, |current, _| current.job.job.clone()),
+    Column::new("NAME", Fit::Cut, |current, _| current.job.name.clone()),
+    Column::new("QUEUE", Fit::Cut, |current, _| current.job.queue.clone()),
+    Column::new("STATE", Fit::Whole, |current, _| current.job.state.to_owned()),
+    Column::new("MAPS", Fit::Whole, |current, _| phase_text(current.job.map.clone())),
+    Column::new("REDUCES", Fit::Drop(1), |current, _| phase_text(current.job.reduce.clone())),
+    Column::new("LEFT", Fit::Whole, |current, _| or_dash(current.job.left.map(left_text))),
+    Column::new("WHY IT WAITS", Fit::Below, |current, _| current.why.clone().unwrap_or_default()),
+];
 
 /// Print workers, slots, jobs, and why jobs wait
 #[derive(Debug, Clone, Args)]
@@ -69,21 +80,8 @@ fn text(status: &StatusAnswer, screen: &Screen) -> String {
         text.push_str(&format!("warning  {}\n", one_line(&line, WARNING_COLUMNS_MAX)));
     }
     if !status.current.is_empty() {
-        let rows = status.current.iter().take(SHOWN_MAX).map(|CurrentJob { job, why, .. }| {
-            vec![
-                job.job.clone(),
-                job.name.clone(),
-                job.queue.clone(),
-                job.state.to_owned(),
-                phase_text(job.map.clone()),
-                phase_text(job.reduce.clone()),
-                or_dash(job.left.map(left_text)),
-                why.clone().unwrap_or_default(),
-            ]
-        });
-        let headings = ["JOB", "NAME", "QUEUE", "STATE", "MAPS", "REDUCES", "LEFT", "WHY IT WAITS"];
-        text.push('\n');
-        text.push_str(&screen.table(&headings, rows));
+        let shown = &status.current[..status.current.len().min(SHOWN_MAX)];
+        text.push_str(&format!("\n{}", screen.list(&COLUMNS, shown)));
     }
     if status.current.len() > SHOWN_MAX {
         let more = status.current.len() - SHOWN_MAX;

@@ -3,6 +3,7 @@
 use anyhow::Result;
 use clap::{Args, Subcommand};
 use napreduce_cluster::ClusterClient;
+use napreduce_engine::WorkerId;
 use napreduce_protocol::requests::{CommandTask, Explain, ListTasks};
 use napreduce_protocol::{LiveAttempt, TaskCommand, TaskPhase, TaskSummary, printing::print_error};
 
@@ -11,10 +12,11 @@ use napreduce_web::answers::{TaskAnswer, TaskExplanation};
 use crate::cluster::ClusterArguments;
 use crate::explaining::explanations;
 use crate::failure::Failures;
-use crate::format::FormatArguments;
+use crate::format::{FormatArguments, or_dash};
 use crate::ids::{JobSelector, TaskName, TaskSelector, find_tasks};
 use crate::job::of_each;
-use crate::screen::Screen;
+use crate::listing::{Compare, Listed, ListingArguments, print_total};
+use crate::screen::{Column, Fit, Screen};
 use crate::settling::{CommandTarget, WaitArguments, settle};
 
 /// List, suspend, resume, checkpoint, kill and explain tasks
@@ -49,13 +51,8 @@ enum Command {
         #[arg(value_name = "JOB")]
         jobs: Vec<JobSelector>,
 
-        /// States to show: waiting, running, suspended, checkpointed, succeeded [default: all]
-        #[arg(long, value_name = "STATE,...", value_delimiter = ',', value_parser = state)]
-        state: Vec<TaskPhase>,
-
-        /// Maximum number of tasks [default: unlimited]
-        #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
-        limit: Option<u32>,
+        #[command(flatten)]
+        listing: ListingArguments<TaskSummary>,
 
         #[command(flatten)]
         format: FormatArguments,
@@ -96,7 +93,7 @@ struct CommandArguments {
 pub fn run(arguments: &Arguments, cluster: &ClusterArguments) -> Result<()> {
     let mut client = cluster.connect()?;
     match &arguments.command {
-        Command::List { jobs, state, limit, format } => {
+        Command::List { jobs, listing, format } => {
             let (mut tasks, failures) = if jobs.is_empty() {
                 (client.ask(ListTasks { job: None })?, Failures::default())
             } else {
@@ -104,19 +101,12 @@ pub fn run(arguments: &Arguments, cluster: &ClusterArguments) -> Result<()> {
                     of_each(jobs, &mut client, |client, job| Ok(client.ask(ListTasks { job: Some(job) })?))?;
                 (tasks.concat(), failures)
             };
-            tasks.retain(|task| state.is_empty() || state.contains(&task.state));
-            let limit = limit.map_or(usize::MAX, |limit| usize::try_from(limit).unwrap_or(usize::MAX));
-            let more = tasks.len().saturating_sub(limit);
-            tasks.truncate(limit);
+            let total = listing.select(&mut tasks);
             format.print(
                 |screen| text(&tasks, screen),
                 || tasks.iter().map(TaskAnswer::from).collect::<Vec<_>>(),
             )?;
-            if more > 0 {
-                print_error(format_args!(
-                    "nap: {more} more not shown; raise --limit, or filter with --state"
-                ));
-            }
+            print_total::<TaskSummary>(tasks.len(), total);
             failures.finish()
         }
         Command::Suspend(commanded) => command(commanded, TaskCommand::Suspend, &mut client),
@@ -161,9 +151,29 @@ fn command(commanded: &CommandArguments, command: TaskCommand, client: &mut Clus
     failures.finish()
 }
 
-fn state(word: &str) -> Result<TaskPhase, String> {
-    let known = TaskPhase::WORDS.join(", ");
-    TaskPhase::of_word(word).ok_or_else(|| format!("unknown task state {word:?}; expected one of {known}"))
+impl Listed for TaskSummary {
+    const KIND: &'static str = "task";
+    const STATES: &'static [&'static str] = &TaskPhase::WORDS;
+    const SORTED: &'static [(&'static str, Compare<TaskSummary>)] = &[
+        ("task", |one, other| one.task.cmp(&other.task)),
+        ("state", |one, other| one.state.in_words().cmp(other.state.in_words())),
+        ("tries", |one, other| one.attempts.cmp(&other.attempts)),
+        ("worker", |one, other| worker(one).cmp(&worker(other))),
+        ("done", |one, other| done(one).cmp(&done(other))),
+    ];
+
+    fn is_in(&self, state: &str) -> bool {
+        self.state.in_words() == state
+    }
+}
+
+fn worker(task: &TaskSummary) -> Option<WorkerId> {
+    task.live.first().map(|live| live.worker)
+}
+
+/// Returns the per cent of the attempt that has done most.
+fn done(task: &TaskSummary) -> Option<u64> {
+    task.live.iter().filter_map(percent).max()
 }
 
 fn in_words(command: TaskCommand) -> &'static str {
@@ -175,25 +185,31 @@ fn in_words(command: TaskCommand) -> &'static str {
     }
 }
 
+/// Formats a row for each live attempt, and for each task without one.
 fn text(tasks: &[TaskSummary], screen: &Screen) -> String {
-    let rows = tasks.iter().flat_map(|task| {
-        let row = |live: Option<&LiveAttempt>| {
-            let dash = || "-".to_owned();
-            vec![
-                task.task.to_string(),
-                task.state.to_string(),
-                task.attempts.to_string(),
-                live.map_or_else(dash, |live| live.attempt.to_string()),
-                live.map_or_else(dash, |live| live.worker.to_string()),
-                live.map_or_else(dash, |live| live.state.to_string()),
-                live.and_then(percent).map_or_else(dash, |percent| format!("{percent}%")),
-                live.and_then(|live| live.reason.clone()).or(task.reason.clone()).unwrap_or_default(),
-            ]
-        };
-        let live: Vec<_> = task.live.iter().map(|live| row(Some(live))).collect();
-        if live.is_empty() { vec![row(None)] } else { live }
-    });
-    screen.table(&["TASK", "STATE", "TRIES", "ATTEMPT", "WORKER", "DOING", "DONE", "WHY"], rows)
+    type Row<'a> = (&'a TaskSummary, Option<&'a LiveAttempt>);
+    let columns: [Column<Row>; 8] = [
+        Column::new("TASK", Fit::Whole, |(task, _), _| task.task.to_string()),
+        Column::new("STATE", Fit::Whole, |(task, _), _| task.state.to_string()),
+        Column::new("TRIES", Fit::Drop(3), |(task, _), _| task.attempts.to_string()),
+        Column::new("ATTEMPT", Fit::Drop(1), |(_, live), _| {
+            or_dash(live.map(|live| live.attempt.to_string()))
+        }),
+        Column::new("WORKER", Fit::Whole, |(_, live), _| or_dash(live.map(|live| live.worker.to_string()))),
+        Column::new("DOING", Fit::Drop(2), |(_, live), _| or_dash(live.map(|live| live.state.to_string()))),
+        Column::new("DONE", Fit::Whole, |(_, live), _| {
+            or_dash(live.and_then(percent).map(|percent| format!("{percent}%")))
+        }),
+        Column::new("WHY", Fit::Below, |(task, live), _| {
+            live.and_then(|live| live.reason.clone()).or(task.reason.clone()).unwrap_or_default()
+        }),
+    ];
+    let mut rows: Vec<Row> = Vec::new();
+    for task in tasks {
+        rows.extend(task.live.iter().map(|live| (task, Some(live))));
+        rows.extend(task.live.is_empty().then_some((task, None)));
+    }
+    screen.list(&columns, &rows)
 }
 
 fn percent(live: &LiveAttempt) -> Option<u64> {
@@ -205,7 +221,7 @@ fn percent(live: &LiveAttempt) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use napreduce_engine::{AttemptId, AttemptState, JobId, TaskId, TaskKind, WorkerId};
+    use napreduce_engine::{AttemptId, AttemptState, JobId, TaskId, TaskKind};
 
     fn tasks() -> [TaskSummary; 2] {
         let task = |index| TaskId { job: JobId(7), kind: TaskKind::Map, index };
@@ -236,6 +252,24 @@ mod tests {
             "TASK             STATE    TRIES  ATTEMPT            WORKER       DOING    DONE  WHY\n\
              job_0007_m_0000  waiting  0      -                  -            -        -\n\
              job_0007_m_0001  running  2      job_0007_m_0001.2  worker_0001  running  25%\n"
+        );
+    }
+
+    #[test]
+    fn task_list_fits_80_columns() {
+        let mut tasks = tasks();
+        tasks[1].state = TaskPhase::Suspended;
+        tasks[1].live[0].state = AttemptState::Suspended;
+        tasks[1].reason = Some("suspended by nap job suspend, and resumed when a slot is free".to_owned());
+        let text = text(&tasks, &Screen::of(80));
+        assert!(
+            text.starts_with("TASK             STATE      ATTEMPT            WORKER       DOING      DONE\n"),
+            "{text}"
+        );
+        assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
+        assert!(
+            text.ends_with("25%\n  suspended by nap job suspend, and resumed when a slot is free\n"),
+            "{text}"
         );
     }
 }

@@ -1,32 +1,26 @@
 //! `nap job list`: jobs as rows.
 
-use std::cmp::Ordering;
-use std::str::FromStr;
-
 use anyhow::{Result, ensure};
 use clap::Args;
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use napreduce_cluster::ClusterClient;
 use napreduce_protocol::requests::ListJobs;
-use napreduce_protocol::{JobSummary, printing::print_error};
+use napreduce_protocol::{JobPhase, JobSummary};
 use napreduce_web::answers::{JobAnswer, JobFilter, PhaseAnswer, TimeLeftAnswer};
 
 use crate::failure::usage;
 use crate::format::{FormatArguments, or_dash, span};
 use crate::ids::JOBS_MAX;
+use crate::listing::{Compare, Listed, ListingArguments, print_total};
 use crate::moments::WrittenMoment;
-use crate::screen::Screen;
+use crate::screen::{Column, Fit, Screen};
 
 /// The queue of jobs submitted without one.
 const DEFAULT_QUEUE: &str = "default";
 
 #[derive(Debug, Clone, Args)]
 pub struct JobListArguments {
-    /// States to show: waiting, running, held, suspended, stopping, succeeded, failed, killed [default: all]
-    #[arg(long, value_name = "STATE,...", value_parser = JobFilter::states)]
-    state: Option<States>,
-
     /// Queues to show [default: all]
     #[arg(long, value_name = "QUEUE,...", value_delimiter = ',')]
     queue: Vec<String>,
@@ -51,90 +45,43 @@ pub struct JobListArguments {
     #[arg(long, value_name = "TIME")]
     until: Option<WrittenMoment>,
 
-    /// Sort columns: job, name, user, queue, priority, state, submitted, ended, took; -COLUMN for
-    /// descending order
-    #[arg(long, value_name = "[-]COLUMN,...", value_delimiter = ',', allow_hyphen_values = true)]
-    sort: Vec<SortKey>,
-
-    /// Maximum number of jobs
-    #[arg(long, value_name = "N", default_value = "20", value_parser = clap::value_parser!(u32).range(1..))]
-    limit: u32,
+    #[command(flatten)]
+    listing: ListingArguments<JobSummary>,
 
     #[command(flatten)]
     format: FormatArguments,
 }
 
-/// Several values that clap reads as one.
-type States = Vec<String>;
+impl Listed for JobSummary {
+    const KIND: &'static str = "job";
+    const STATES: &'static [&'static str] = &JobPhase::WORDS;
+    const SORTED: &'static [(&'static str, Compare<JobSummary>)] = &[
+        ("job", |one, other| one.job.cmp(&other.job)),
+        ("name", |one, other| one.name.cmp(&other.name)),
+        ("user", |one, other| one.user.cmp(&other.user)),
+        ("queue", |one, other| one.queue.cmp(&other.queue)),
+        ("priority", |one, other| one.priority.cmp(&other.priority)),
+        ("state", |one, other| one.phase.in_words().cmp(other.phase.in_words())),
+        ("submitted", |one, other| one.submitted_millis.cmp(&other.submitted_millis)),
+        ("ended", |one, other| one.ended_millis.cmp(&other.ended_millis)),
+        ("took", |one, other| took_millis(one).cmp(&took_millis(other))),
+        ("left", |one, other| left_micros(one).cmp(&left_micros(other))),
+    ];
+    const LIMIT: Option<u32> = Some(20);
 
-/// A sort column and its direction.
-#[derive(Debug, Clone, Copy)]
-struct SortKey {
-    compare: Compare,
-    is_downwards: bool,
-}
-
-type Compare = fn(&JobSummary, &JobSummary) -> Ordering;
-
-/// The columns by which jobs are sorted.
-const SORTED: [(&str, Compare); 9] = [
-    ("job", |one, other| one.job.cmp(&other.job)),
-    ("name", |one, other| one.name.cmp(&other.name)),
-    ("user", |one, other| one.user.cmp(&other.user)),
-    ("queue", |one, other| one.queue.cmp(&other.queue)),
-    ("priority", |one, other| one.priority.cmp(&other.priority)),
-    ("state", |one, other| one.phase.in_words().cmp(other.phase.in_words())),
-    ("submitted", |one, other| one.submitted_millis.cmp(&other.submitted_millis)),
-    ("ended", |one, other| one.ended_millis.cmp(&other.ended_millis)),
-    ("took", |one, other| took_millis(one).cmp(&took_millis(other))),
-];
-
-impl FromStr for SortKey {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<SortKey, String> {
-        let (is_downwards, name) = text.strip_prefix('-').map_or((false, text), |name| (true, name));
-        let (_, compare) = SORTED.iter().find(|(column, _)| *column == name).ok_or_else(|| {
-            format!(
-                "unknown column {name:?}; expected job, name, user, queue, priority, state, submitted, ended or took"
-            )
-        })?;
-        Ok(SortKey { compare: *compare, is_downwards })
+    fn is_in(&self, state: &str) -> bool {
+        self.phase.in_words() == state
     }
-}
-
-impl SortKey {
-    fn compare(self, one: &JobSummary, other: &JobSummary) -> Ordering {
-        let order = (self.compare)(one, other);
-        if self.is_downwards { order.reverse() } else { order }
-    }
-}
-
-/// Compares by the first column in which the jobs differ.
-fn by_all(keys: &[SortKey], one: &JobSummary, other: &JobSummary) -> Ordering {
-    let orders = keys.iter().map(|key| key.compare(one, other));
-    orders.fold(Ordering::Equal, Ordering::then)
 }
 
 pub fn list(arguments: &JobListArguments, client: &mut ClusterClient) -> Result<()> {
     let filter = arguments.filter().map_err(usage)?;
-    let limit = arguments.limit as usize;
-    // Filters and sort columns are applied here, so they need all jobs.
-    let needs_all = !filter.is_open() || !arguments.sort.is_empty();
-    let requested = if needs_all { JOBS_MAX } else { arguments.limit.saturating_add(1) };
-    let mut jobs = client.ask(ListJobs { limit: requested })?;
+    let mut jobs = client.ask(ListJobs { limit: JOBS_MAX })?;
     jobs.retain(|job| filter.matches(job));
-    jobs.sort_by(|one, other| by_all(&arguments.sort, one, other));
-    let more = jobs.len().saturating_sub(limit);
-    jobs.truncate(limit);
+    let total = arguments.listing.select(&mut jobs);
     let answers = || jobs.iter().map(JobAnswer::from).collect::<Vec<_>>();
     arguments.format.print(|screen| text(&jobs, screen), answers)?;
-    if more > 0 {
-        let more = if needs_all { more.to_string() } else { "some".to_owned() };
-        print_error(format_args!(
-            "nap: {more} more not shown; raise --limit, or filter with --state, --queue, --user, --name, --since"
-        ));
-    }
+    print_total::<JobSummary>(jobs.len(), total);
     Ok(())
 }
 
@@ -152,7 +99,7 @@ impl JobListArguments {
             ensure!(since < until, "--since must be before --until");
         }
         Ok(JobFilter {
-            states: self.state.clone().unwrap_or_default(),
+            states: Vec::new(),
             queues: self.queue.clone(),
             users: self.user.clone(),
             names: self.name.clone(),
@@ -168,32 +115,30 @@ impl JobListArguments {
 pub fn text(jobs: &[JobSummary], screen: &Screen) -> String {
     let has_queues = jobs.iter().any(|job| job.queue != DEFAULT_QUEUE);
     let has_priorities = jobs.iter().any(|job| job.priority != 0);
-    let mut columns: Vec<JobColumn> = vec![
-        ("JOB", |job, _| job.job.to_string()),
-        ("NAME", |job, _| job.name.clone()),
-        ("USER", |job, _| job.user.clone()),
-        ("STATE", |job, _| job.phase.in_words().to_owned()),
-        ("MAPS", |job, _| percent_text(&job.progress.map)),
-        ("REDUCES", |job, _| percent_text(&job.progress.reduce)),
-        ("SUBMITTED", |job, screen| screen.minute(job.submitted_millis)),
-        ("TOOK", |job, _| or_dash(took_millis(job).map(span))),
+    let has_estimates = jobs.iter().any(|job| job.progress.left.is_some());
+    let columns: [Column<JobSummary>; 11] = [
+        Column::new("JOB", Fit::Whole, |job, _| job.job.to_string()),
+        Column::new("NAME", Fit::Cut, |job, _| job.name.clone()),
+        Column::new("USER", Fit::Cut, |job, _| job.user.clone()),
+        Column::new("QUEUE", Fit::Cut, |job: &JobSummary, _| job.queue.clone()).only_if(has_queues),
+        Column::new("PRIORITY", Fit::Drop(2), |job: &JobSummary, _| job.priority.to_string())
+            .only_if(has_priorities),
+        Column::new("STATE", Fit::Whole, |job, _| job.phase.in_words().to_owned()),
+        Column::new("MAPS", Fit::Whole, |job, _| percent_text(&job.progress.map)),
+        Column::new("REDUCES", Fit::Whole, |job, _| percent_text(&job.progress.reduce)),
+        Column::new("SUBMITTED", Fit::Drop(3), |job, screen| screen.minute(job.submitted_millis)),
+        Column::new("TOOK", Fit::Drop(1), |job, _| or_dash(took_millis(job).map(span))),
+        Column::new("LEFT", Fit::Whole, |job: &JobSummary, _| {
+            or_dash(job.progress.left.map(|left| left_text(left.into())))
+        })
+        .only_if(has_estimates),
     ];
-    if jobs.iter().any(|job| job.progress.left.is_some()) {
-        columns.push(("LEFT", |job, _| or_dash(job.progress.left.map(|left| left_text(left.into())))));
-    }
-    if has_priorities {
-        columns.insert(3, ("PRIORITY", |job, _| job.priority.to_string()));
-    }
-    if has_queues {
-        columns.insert(3, ("QUEUE", |job, _| job.queue.clone()));
-    }
-    let headings: Vec<&str> = columns.iter().map(|(heading, _)| *heading).collect();
-    screen
-        .table(&headings, jobs.iter().map(|job| columns.iter().map(|(_, cell)| cell(job, screen)).collect()))
+    screen.list(&columns, jobs)
 }
 
-/// A heading and its cell for a job.
-type JobColumn = (&'static str, fn(&JobSummary, &Screen) -> String);
+fn left_micros(job: &JobSummary) -> Option<u64> {
+    job.progress.left.map(|left| left.likely.as_micros())
+}
 
 /// Time from submission to the end.
 pub fn took_millis(job: &JobSummary) -> Option<u64> {
@@ -276,29 +221,39 @@ pub mod tests {
     }
 
     #[test]
-    fn jobs_are_sorted_by_several_columns() {
-        let job = |number, user: &str, priority| JobSummary {
-            job: JobId(number),
-            user: user.to_owned(),
-            priority,
+    fn jobs_are_sorted_by_time_left() {
+        let job = |number, left: Option<u64>| {
+            let mut job = JobSummary { job: JobId(number), ..summary() };
+            let span = left.map(Span::from_secs);
+            job.progress.left = span.map(|likely| TimeLeft { least: likely, likely, most: likely });
+            job
+        };
+        let mut jobs = [job(1, Some(9)), job(2, None), job(3, Some(7))];
+        let (_, compare) = JobSummary::SORTED.iter().find(|(column, _)| *column == "left").expect("a column");
+        jobs.sort_by(compare);
+        assert_eq!(jobs.map(|job| job.job.0), [2, 3, 1]);
+    }
+
+    #[test]
+    fn job_list_fits_80_columns() {
+        let mut running = JobSummary {
+            job: JobId(12_345),
+            name: "hourly-billing-of-the-northern-region".to_owned(),
+            queue: "production.billing".to_owned(),
+            priority: 5,
+            phase: JobPhase::Running,
+            ended_millis: None,
             ..summary()
         };
-        let jobs = [job(1, "bob", 2), job(2, "ada", 1), job(3, "ada", 3)];
-        let sorted = |keys: &str| {
-            let keys: Vec<SortKey> = keys.split(',').map(|key| key.parse().expect(key)).collect();
-            let mut sorted = jobs.to_vec();
-            sorted.sort_by(|one, other| by_all(&keys, one, other));
-            sorted.iter().map(|job| job.job.0).collect::<Vec<_>>()
-        };
-        assert_eq!(sorted("user,-priority"), [3, 2, 1]);
-        assert_eq!(sorted("priority"), [2, 1, 3]);
-        assert_eq!(sorted("-job"), [3, 2, 1]);
+        let likely = Span::from_secs(7_500);
+        running.progress.left = Some(TimeLeft { least: likely, likely, most: likely });
+        let jobs = [running, summary()];
+        let text = text(&jobs, &Screen::of(80));
+        assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
+        let first = text.lines().next().expect("headings");
         assert_eq!(
-            sorted("took,state,name,queue,submitted,ended"),
-            [1, 2, 3],
-            "what is equal keeps its order"
+            first.split_whitespace().collect::<Vec<_>>(),
+            ["JOB", "NAME", "USER", "QUEUE", "STATE", "MAPS", "REDUCES", "LEFT"]
         );
-        let error = "size".parse::<SortKey>().expect_err("no column");
-        assert!(error.starts_with("unknown column \"size\"; expected job, name,"), "{error}");
     }
 }

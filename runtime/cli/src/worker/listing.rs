@@ -12,7 +12,8 @@ use napreduce_web::answers::WorkerAnswer;
 
 use super::LOOK;
 use crate::format::{FormatArguments, span};
-use crate::screen::Screen;
+use crate::listing::{Compare, Listed, ListingArguments, print_total};
+use crate::screen::{Column, Fit, Screen};
 
 #[derive(Debug, Clone, Args)]
 pub struct ListArguments {
@@ -27,6 +28,9 @@ pub struct ListArguments {
     /// Include recent workers that were lost or have left, with time and reason
     #[arg(long)]
     all: bool,
+
+    #[command(flatten)]
+    listing: ListingArguments<WorkerSummary>,
 
     #[command(flatten)]
     format: FormatArguments,
@@ -49,10 +53,32 @@ pub fn list(arguments: &ListArguments, client: &mut ClusterClient) -> Result<()>
             workers = client.ask(ListWorkers)?;
         }
     }
-    workers.retain(|worker| arguments.all || !is_gone(worker));
-    arguments
-        .format
-        .print(|screen| text(&workers, screen), || workers.iter().map(WorkerAnswer::from).collect::<Vec<_>>())
+    let shows_gone = arguments.all || arguments.listing.names_states();
+    workers.retain(|worker| shows_gone || !is_gone(worker));
+    let total = arguments.listing.select(&mut workers);
+    let answers = || workers.iter().map(WorkerAnswer::from).collect::<Vec<_>>();
+    arguments.format.print(|screen| text(&workers, screen), answers)?;
+    print_total::<WorkerSummary>(workers.len(), total);
+    Ok(())
+}
+
+impl Listed for WorkerSummary {
+    const KIND: &'static str = "worker";
+    const STATES: &'static [&'static str] = &WorkerPhase::WORDS;
+    const SORTED: &'static [(&'static str, Compare<WorkerSummary>)] = &[
+        ("worker", |one, other| one.worker.cmp(&other.worker)),
+        ("name", |one, other| one.name.cmp(&other.name)),
+        ("host", |one, other| one.host.cmp(&other.host)),
+        ("rack", |one, other| one.rack.cmp(&other.rack)),
+        ("state", |one, other| one.state.in_words().cmp(other.state.in_words())),
+        ("maps", |one, other| one.map_slots.1.cmp(&other.map_slots.1)),
+        ("reduces", |one, other| one.reduce_slots.1.cmp(&other.reduce_slots.1)),
+        ("heard", |one, other| one.silent_millis.cmp(&other.silent_millis)),
+    ];
+
+    fn is_in(&self, state: &str) -> bool {
+        self.state.in_words() == state
+    }
 }
 
 /// Whether the worker may get tasks.
@@ -68,42 +94,35 @@ pub fn is_gone(worker: &WorkerSummary) -> bool {
 fn text(workers: &[WorkerSummary], screen: &Screen) -> String {
     let keeps = workers.iter().any(|worker| !worker.memory.suspended.is_empty());
     let racks: BTreeSet<&str> = workers.iter().map(|worker| worker.rack.as_str()).collect();
-    let row = |worker: &WorkerSummary| {
-        let slots = |(slots, used): (u32, u32)| format!("{used}/{slots}");
-        let why = match (worker.gone_millis, worker.reason.as_deref()) {
-            (Some(at), why) => {
-                format!("{} at {}: {}", worker.state, screen.moment(at), why.unwrap_or("unknown reason"))
-            }
-            (None, why) => why.unwrap_or_default().to_owned(),
-        };
-        let mut cells = vec![
-            worker.worker.to_string(),
-            worker.name.clone(),
-            worker.host.clone(),
-            worker.state_in_words(),
-            slots(worker.map_slots),
-            slots(worker.reduce_slots),
-            worker.isolation.clone(),
-            format!("{} ago", span(worker.silent_millis)),
-            why,
-        ];
-        if keeps {
-            cells.insert(6, held(&worker.memory.suspended));
+    let columns: [Column<WorkerSummary>; 11] = [
+        Column::new("WORKER", Fit::Whole, |worker, _| worker.worker.to_string()),
+        Column::new("NAME", Fit::Cut, |worker, _| worker.name.clone()),
+        Column::new("HOST", Fit::Cut, |worker, _| worker.host.clone()),
+        Column::new("RACK", Fit::Cut, |worker: &WorkerSummary, _| worker.rack.clone())
+            .only_if(racks.len() > 1),
+        Column::new("STATE", Fit::Whole, |worker, _| worker.state_in_words()),
+        Column::new("MAPS", Fit::Whole, |worker, _| slots(worker.map_slots)),
+        Column::new("REDUCES", Fit::Whole, |worker, _| slots(worker.reduce_slots)),
+        Column::new("SUSPENDED", Fit::Drop(1), |worker: &WorkerSummary, _| held(&worker.memory.suspended))
+            .only_if(keeps),
+        Column::new("ISOLATION", Fit::Drop(3), |worker, _| worker.isolation.clone()),
+        Column::new("HEARD", Fit::Drop(2), |worker, _| format!("{} ago", span(worker.silent_millis))),
+        Column::new("WHY", Fit::Below, why),
+    ];
+    screen.list(&columns, workers)
+}
+
+fn slots((slots, used): (u32, u32)) -> String {
+    format!("{used}/{slots}")
+}
+
+fn why(worker: &WorkerSummary, screen: &Screen) -> String {
+    match (worker.gone_millis, worker.reason.as_deref()) {
+        (Some(at), why) => {
+            format!("{} at {}: {}", worker.state, screen.moment(at), why.unwrap_or("unknown reason"))
         }
-        if racks.len() > 1 {
-            cells.insert(3, worker.rack.clone());
-        }
-        cells
-    };
-    let mut headings =
-        vec!["WORKER", "NAME", "HOST", "STATE", "MAPS", "REDUCES", "ISOLATION", "HEARD", "WHY"];
-    if keeps {
-        headings.insert(6, "SUSPENDED");
+        (None, why) => why.unwrap_or_default().to_owned(),
     }
-    if racks.len() > 1 {
-        headings.insert(3, "RACK");
-    }
-    screen.table(&headings, workers.iter().map(row))
 }
 
 /// Formats the number of suspended attempts and their memory and swap.
