@@ -189,6 +189,11 @@ impl<'a> GroupLoop<'a> {
         TaskError { message, ..error }.with_record(FailedRecord::new(partition, group, Some(&key)))
     }
 
+    /// Returns the keys of the largest groups for people, with their records.
+    pub(crate) fn largest(&mut self) -> impl Iterator<Item = (String, u64)> {
+        self.input.largest_groups().map(|(key, records)| (shown_key(key), records))
+    }
+
     /// Returns the partition, number and key of the current group.
     pub(crate) fn place(&self) -> String {
         let (partition, group) = (self.task.partition, self.count.saturating_sub(1));

@@ -132,7 +132,7 @@ impl<R: Reducer, C: Merging> ReduceWork<'_, R, C> {
 
     fn finish(
         &self,
-        groups: GroupLoop<'_>,
+        mut groups: GroupLoop<'_>,
         mut reducer: R,
         mut out: Output<R::Output>,
         restore: Option<&Path>,
@@ -141,6 +141,8 @@ impl<R: Reducer, C: Merging> ReduceWork<'_, R, C> {
         let part = out.finish().map_err(|error| part_error(error, restore))?;
         let statistics = groups.input.statistics();
         let counters = self.context.counters();
+        // A key with fewer records does not explain the length of the task.
+        counters.add_hot_keys(groups.largest(), statistics.records / 10);
         counters.add(Counter::ReduceInputGroups, groups.count);
         counters.add(Counter::ReduceInputRecords, statistics.records);
         counters.add(Counter::ReduceShuffleBytes, statistics.bytes_total);
@@ -154,11 +156,12 @@ impl<R: Reducer, C: Merging> ReduceWork<'_, R, C> {
 
     fn save(
         &self,
-        groups: GroupLoop<'_>,
+        mut groups: GroupLoop<'_>,
         out: Output<R::Output>,
         in_group: bool,
     ) -> Result<SavedCheckpoint, TaskError> {
         let task = self.task;
+        self.context.counters().add_hot_keys(groups.largest(), 0);
         let GroupLoop { mut input, saved, .. } = groups;
         let mut saving = Saving::begin(&task.checkpoint, task.durable, self.context)?;
         let position = input.save(&saving.place()).map_err(unsaved)?;

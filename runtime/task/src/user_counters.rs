@@ -93,10 +93,10 @@ impl Drop for CountsApart {
 ///
 /// # Panics
 ///
-/// Panics if `name` is a built-in counter, such as `MAP_INPUT_RECORDS`.
+/// Panics if `name` is a built-in counter, such as `MAP_INPUT_RECORDS`, or begins with `HOT_KEY `.
 pub fn counter(name: &str) -> UserCounter {
     assert!(
-        Counter::of_word(name).is_none(),
+        Counter::of_word(name).is_none() && !name.starts_with(CounterValues::HOT_KEY_PREFIX),
         "counter name {name} is reserved for a built-in counter; choose another"
     );
     let mut registry = registry();

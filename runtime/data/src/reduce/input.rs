@@ -3,6 +3,7 @@
 use crate::combine::{Combiner, Fold, Folding, NoFold};
 use crate::merge::{KeyCode, Merge};
 use crate::partition::{Grouping, prefix};
+use crate::reduce::largest::LargestGroups;
 use crate::reduce::sources::Sources;
 use crate::reduce::{ReduceError, ReduceSettings, ReduceStatistics, SavedReduceInput, opening};
 use crate::saved::SavePlace;
@@ -22,6 +23,9 @@ pub struct ReduceInput {
     groups: u64,
     records: u64,
     bytes: u64,
+    /// Records before the current group, or before this attempt if that continued it.
+    records_before: u64,
+    largest: LargestGroups,
     /// Set by an error, after which the position is undefined.
     failed: bool,
 }
@@ -81,6 +85,8 @@ impl ReduceInput {
             groups: 0,
             records: 0,
             bytes: 0,
+            records_before: 0,
+            largest: LargestGroups::default(),
             failed: false,
         };
         if let Some((saved, _)) = resume {
@@ -92,6 +98,7 @@ impl ReduceInput {
     fn restore(&mut self, saved: SavedReduceInput) {
         let ReduceStatistics { groups, records, bytes, .. } = saved.statistics;
         (self.groups, self.records, self.bytes) = (groups, records, bytes);
+        self.records_before = records;
         if let Some(group) = saved.group {
             // The next step continues the group as if this attempt had returned the record before.
             self.state = RecordState::Taken;
@@ -133,6 +140,7 @@ impl ReduceInput {
             RecordState::Offered | RecordState::Taken => while self.next_value()?.is_some() {},
             RecordState::Beyond | RecordState::Ended => {}
         }
+        self.end_group();
         if self.state == RecordState::Ended {
             return Ok(false);
         }
@@ -143,6 +151,19 @@ impl ReduceInput {
         self.state = RecordState::Offered;
         self.groups += 1;
         Ok(true)
+    }
+
+    #[inline]
+    fn end_group(&mut self) {
+        self.largest.add(&self.group_key, self.records - self.records_before);
+        self.records_before = self.records;
+    }
+
+    /// Ends the current group and returns the keys of the largest ones with the records that this attempt read of
+    /// them. Groups of fewer than 10,000 records are left out.
+    pub fn largest_groups(&mut self) -> impl Iterator<Item = (&[u8], u64)> {
+        self.end_group();
+        self.largest.iter()
     }
 
     /// Returns the grouping prefix of the current group; without a grouping, the whole key.

@@ -2,6 +2,7 @@
 
 mod error;
 mod input;
+mod largest;
 mod opening;
 mod settings;
 mod sources;

@@ -269,6 +269,30 @@ fn folding_merges_are_saved_unchanged() {
 }
 
 #[test]
+fn largest_groups_are_counted_once_over_a_cut() {
+    let place = Place::new();
+    let keys = |key: &str, records: usize| std::iter::repeat_n(key.as_bytes().to_vec(), records);
+    let all = keys("a", 9_999).chain(keys("hot", 30_000)).chain(keys("warm", 10_000)).chain(keys("z", 1));
+    let segments = collect(&place, Shape::default(), &[numbered(all.collect()), vec![]]);
+    let reading = Reading::new(&place, &segments);
+    let largest = |input: &mut ReduceInput| {
+        let readable = |(key, records): (&[u8], u64)| (String::from_utf8_lossy(key).into_owned(), records);
+        input.largest_groups().map(readable).collect::<Vec<_>>()
+    };
+    let mut input = reading.open();
+    while input.next_group().unwrap() && input.group_key() != b"hot" {}
+    for _ in 0..12_000 {
+        input.next_value().unwrap();
+    }
+    let saved = input.save(&place.save_place("attempt")).unwrap();
+    assert_eq!(largest(&mut input), [("hot".to_owned(), 12_000)]);
+    // The rest of the group is skipped, and counts.
+    let mut rest = reading.open_at(&saved, 1);
+    while rest.next_group().unwrap() {}
+    assert_eq!(largest(&mut rest), [("hot".to_owned(), 18_000), ("warm".to_owned(), 10_000)]);
+}
+
+#[test]
 fn inputs_without_records_can_be_saved() {
     let place = Place::new();
     let segments = collect(&place, Shape::default(), &[vec![], vec![]]);

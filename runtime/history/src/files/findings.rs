@@ -15,6 +15,8 @@ use super::lengths::{Interval, suspensions};
 const OUTLIER_MEDIANS: u64 = 3;
 /// A median of times needs this many finished tasks.
 const FINISHED_MIN: usize = 3;
+/// A key explains a skewed reduce if it has half of its records.
+const HOT_KEY_PERCENT: u64 = 50;
 /// A worker is slow at half the speed of the others: caches and neighbours explain less than that.
 const SLOW_SPEED_PERCENT: u64 = 50;
 /// A worker is judged by the median of this many tasks, against as many of other workers.
@@ -47,6 +49,8 @@ listed! {
     pub enum FindingCode {
         /// A task had far more input than the others, and the job waited for it.
         Skew = "skew",
+        /// A key has most records of a skewed reduce.
+        HotKey = "hot-key",
         /// A task took far longer than the others without having more input.
         Straggler = "straggler",
         /// Tasks took longer on one worker.
@@ -86,6 +90,7 @@ pub fn findings_of(detail: &JobDetail, tasks: &[TaskSummary], now_micros: u64) -
         evidence.outliers(phase, &mut findings);
         evidence.slow_workers(phase, &mut findings);
     }
+    evidence.hot_keys(&mut findings);
     findings.extend(evidence.preempted());
     findings.extend(evidence.small_files());
     findings.extend(evidence.waiting_for_maps());
@@ -243,6 +248,40 @@ impl<'a> Evidence<'a> {
         }
     }
 
+    /// Finds the keys that explain skewed reduces which have finished.
+    fn hot_keys(&self, findings: &mut Vec<Finding>) {
+        let Some(reduces) = &self.reduces else { return };
+        let total = sum(reduces.finished().map(|run| run.records));
+        for (key, records) in self.detail.counters.hot_keys() {
+            let mut large = reduces.finished().filter(|run| run.records >= records);
+            let (Some(run), None) = (large.next(), large.next()) else { continue };
+            let task = run.attempt.attempt.task;
+            let skew = findings
+                .iter()
+                .find(|known| known.code == FindingCode::Skew && known.about.contains(&task.to_string()));
+            let share = percent(records, run.records);
+            let Some(skew) = skew.filter(|_| share >= HOT_KEY_PERCENT) else { continue };
+            findings.push(Finding {
+                code: FindingCode::HotKey,
+                text: format!(
+                    "{task} has the key {key}: {share} % of its records, {} % of all",
+                    percent(records, total)
+                ),
+                about: vec![task.to_string()],
+                figures: figures(&[
+                    ("key_records", records),
+                    ("task_records", run.records),
+                    ("total_records", total),
+                ]),
+                remedy: Some(
+                    "spread the key over several, and join their results in a second job, or leave it out"
+                        .to_owned(),
+                ),
+                cost_micros: skew.cost_micros,
+            });
+        }
+    }
+
     /// Compares the time per byte on each worker with that on the others.
     fn slow_workers(&self, phase: &Phase<'_>, findings: &mut Vec<Finding>) {
         let finished = || phase.finished();
@@ -391,7 +430,7 @@ impl<'a> Evidence<'a> {
         Some(Finding {
             code: FindingCode::Spills,
             text: format!(
-                "sorting and merging wrote {spilled} records to disk, {} for each record of map output",
+                "sorting and merging wrote a record of map output {} times to disk",
                 times(spilled, records)
             ),
             about: Vec::new(),

@@ -213,6 +213,26 @@ fn skewed_reduce_is_found_with_its_share_and_delay() {
 }
 
 #[test]
+fn hot_key_is_found_in_the_only_reduce_that_can_have_it() {
+    let job = Planted::healthy().with(|job| {
+        let reduce = job.reduce(2);
+        (reduce.records, reduce.ended) = (34_000_000, Some(24_000));
+        job.ended = Some(24_500);
+        // Half of a usual reduce is no hot key, and any of the reduces may have it.
+        job.counters.extend([("HOT_KEY \"the\"", 33_000_000), ("HOT_KEY \"of\"", 500_000)]);
+    });
+    let findings = job.findings();
+    assert_eq!(
+        findings.iter().map(|finding| finding.code).collect::<Vec<_>>(),
+        [FindingCode::Skew, FindingCode::HotKey]
+    );
+    assert_eq!(findings[1].text, "job_0007_r_0002 has the key \"the\": 97 % of its records, 87 % of all");
+    assert_eq!(findings[1].figures["key_records"], 33_000_000);
+    let healthy = Planted::healthy().with(|job| job.counters.push(("HOT_KEY \"the\"", 900_000)));
+    healthy.check_none();
+}
+
+#[test]
 fn skew_that_delays_nothing_is_no_finding() {
     Planted::healthy().with(|job| job.reduce(2).records = 34_000_000).check_none();
 }
@@ -359,10 +379,8 @@ fn reduces_that_wait_for_maps_are_found() {
 #[test]
 fn spills_are_found_by_records_written_again() {
     let job = Planted::healthy().with(|job| job.counters[2].1 = 12_000_000);
-    let finding = job.check(
-        FindingCode::Spills,
-        "sorting and merging wrote 12000000 records to disk, 2.4 for each record of map output",
-    );
+    let finding =
+        job.check(FindingCode::Spills, "sorting and merging wrote a record of map output 2.4 times to disk");
     assert_eq!(finding.figures["spilled_records"], 12_000_000);
     job.with(|job| job.counters[1].1 = 20 << 20).check_none();
 }

@@ -1,6 +1,7 @@
 //! The built-in counters of every job, under Hadoop's names where it has them.
 
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use napreduce_engine::listed;
 
@@ -135,11 +136,13 @@ impl Counter {
 #[derive(Debug)]
 pub struct Counters {
     cells: [AtomicU64; Counter::ALL.len()],
+    hot_keys: Mutex<CounterValues>,
 }
 
 impl Default for Counters {
     fn default() -> Counters {
-        Counters { cells: [const { AtomicU64::new(0) }; Counter::ALL.len()] }
+        let cells = [const { AtomicU64::new(0) }; Counter::ALL.len()];
+        Counters { cells, hot_keys: Mutex::default() }
     }
 }
 
@@ -160,8 +163,22 @@ impl Counters {
         self.cells[counter as usize].load(Ordering::Relaxed)
     }
 
-    /// Adds saved built-in counters.
+    /// Adds records of hot keys, of which those with fewer records are then dropped.
+    pub fn add_hot_keys(&self, keys: impl IntoIterator<Item = (String, u64)>, records_min: u64) {
+        let mut known = self.hot_keys();
+        keys.into_iter().for_each(|(key, records)| known.add_hot_key(&key, records));
+        known.keep_hot_keys(records_min);
+    }
+
+    /// A panic can at worst leave a key out.
+    fn hot_keys(&self) -> MutexGuard<'_, CounterValues> {
+        self.hot_keys.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Adds saved built-in counters and hot keys.
     pub fn add_all(&self, saved: &CounterValues) {
+        let keys = saved.hot_keys().into_iter().map(|(key, records)| (key.to_owned(), records));
+        self.add_hot_keys(keys, 0);
         for (name, amount) in saved.iter() {
             if let Some(counter) = Counter::of_word(name) {
                 self.add(counter, amount);
@@ -169,9 +186,9 @@ impl Counters {
         }
     }
 
-    /// Returns all counters that are not zero.
+    /// Returns all counters that are not zero, and the hot keys.
     pub fn values(&self) -> CounterValues {
-        let mut values = CounterValues::default();
+        let mut values = self.hot_keys().clone();
         for counter in Counter::ALL {
             values.add_to(counter, self.get(counter));
         }

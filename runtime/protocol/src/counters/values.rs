@@ -1,6 +1,7 @@
 //! Counter values as plain data. A coordinator keeps one set per finished task, so built-in counters are
-//! stored by number; on the wire and in files they have their names.
+//! stored by number; on the wire and in files they have their names. So have hot keys, with a prefix.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -13,9 +14,16 @@ pub struct CounterValues {
     /// In display order, none zero.
     built_in: Vec<(Counter, u64)>,
     user: BTreeMap<String, u64>,
+    /// Records of the largest groups of reduces, by readable key. No counters: `iter` leaves them out.
+    hot_keys: BTreeMap<String, u64>,
 }
 
 impl CounterValues {
+    /// Hot keys of an attempt, and of a job.
+    pub const HOT_KEYS_MAX: usize = 16;
+    /// Begins the names of hot keys in serialized counters; names of user counters cannot begin with it.
+    pub const HOT_KEY_PREFIX: &str = "HOT_KEY ";
+
     /// Returns the value of the named counter.
     pub fn get(&self, name: &str) -> u64 {
         match Counter::of_word(name) {
@@ -31,6 +39,9 @@ impl CounterValues {
 
     /// Adds to the named counter; for a peak, keeps the larger value. Zero changes nothing.
     pub fn add(&mut self, name: &str, amount: u64) {
+        if let Some(key) = name.strip_prefix(CounterValues::HOT_KEY_PREFIX) {
+            return self.add_hot_key(key, amount);
+        }
         match Counter::of_word(name) {
             _ if amount == 0 => {}
             Some(counter) => self.add_to(counter, amount),
@@ -53,6 +64,32 @@ impl CounterValues {
         }
     }
 
+    /// Adds records of a key, and keeps the keys with the most records. The counts are exact, since all records of a
+    /// key are in one partition.
+    pub fn add_hot_key(&mut self, key: &str, records: u64) {
+        let known = self.hot_keys.entry(key.to_owned()).or_default();
+        *known = known.saturating_add(records);
+        if self.hot_keys.len() > CounterValues::HOT_KEYS_MAX
+            && let Some(least) =
+                self.hot_keys.iter().min_by_key(|(_, records)| **records).map(|(key, _)| key.clone())
+        {
+            self.hot_keys.remove(&least);
+        }
+    }
+
+    /// Drops keys with fewer records.
+    pub fn keep_hot_keys(&mut self, records_min: u64) {
+        self.hot_keys.retain(|_, records| *records >= records_min);
+    }
+
+    /// Returns the keys with the most records in one group, the largest first.
+    pub fn hot_keys(&self) -> Vec<(&str, u64)> {
+        let mut keys: Vec<(&str, u64)> =
+            self.hot_keys.iter().map(|(key, records)| (key.as_str(), *records)).collect();
+        keys.sort_by_key(|(_, records)| std::cmp::Reverse(*records));
+        keys
+    }
+
     /// Adds every counter of another set.
     pub fn merge(&mut self, other: &CounterValues) {
         for (counter, amount) in &other.built_in {
@@ -60,6 +97,9 @@ impl CounterValues {
         }
         for (name, amount) in &other.user {
             self.add(name, *amount);
+        }
+        for (key, records) in &other.hot_keys {
+            self.add_hot_key(key, *records);
         }
     }
 
@@ -70,6 +110,16 @@ impl CounterValues {
         built_in.chain(self.user.iter().map(|(name, value)| (name.as_str(), *value)))
     }
 
+    /// Iterates over everything that is serialized: the counters, and hot keys with their prefix.
+    pub fn entries(&self) -> impl Iterator<Item = (Cow<'_, str>, u64)> {
+        let counters = self.iter().map(|(name, value)| (Cow::Borrowed(name), value));
+        counters.chain(
+            self.hot_keys.iter().map(|(key, records)| {
+                (Cow::Owned(format!("{}{key}", CounterValues::HOT_KEY_PREFIX)), *records)
+            }),
+        )
+    }
+
     fn place_of(&self, counter: Counter) -> Result<usize, usize> {
         self.built_in.binary_search_by_key(&counter, |(known, _)| *known)
     }
@@ -78,7 +128,7 @@ impl CounterValues {
 /// A map, sorted by name.
 impl Serialize for CounterValues {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        self.iter().collect::<BTreeMap<&str, u64>>().serialize(serializer)
+        self.entries().collect::<BTreeMap<Cow<'_, str>, u64>>().serialize(serializer)
     }
 }
 
@@ -95,6 +145,7 @@ impl<'de> Deserialize<'de> for CounterValues {
 
 #[cfg(test)]
 mod tests {
+    use super::super::built_in::Counters;
     use super::*;
 
     #[test]
@@ -110,6 +161,35 @@ mod tests {
         let all: Vec<(&str, u64)> = values.iter().collect();
         assert_eq!(all, [("BYTES_READ", 10), ("SUSPENDS", 2), ("PEAK_ANON_BYTES", 9), ("mine", 4)]);
         assert_eq!((values.get("mine"), values.get("none"), values.of(Counter::InputBytes)), (4, 0, 10));
+    }
+
+    #[test]
+    fn hot_keys_add_up_and_the_largest_remain() {
+        let mut values = CounterValues::default();
+        for number in 1..=20 {
+            values.add_hot_key(&format!("\"key {number}\""), 100 * number);
+        }
+        let mut restored = values.clone();
+        restored.add_hot_key("\"key 7\"", 5_000);
+        values.merge(&restored);
+        assert_eq!(values.hot_keys()[..2], [("\"key 7\"", 6_400), ("\"key 20\"", 4_000)]);
+        assert_eq!(values.hot_keys().len(), CounterValues::HOT_KEYS_MAX);
+        values.keep_hot_keys(4_000);
+        assert_eq!(values.hot_keys().len(), 2);
+        assert_eq!(values.iter().count(), 0, "they are no counters");
+        let text = serde_json::to_string(&values).expect("written");
+        assert_eq!(text, r#"{"HOT_KEY \"key 20\"":4000,"HOT_KEY \"key 7\"":6400}"#);
+        assert_eq!(serde_json::from_str::<CounterValues>(&text).expect("read"), values);
+    }
+
+    #[test]
+    fn restored_attempt_continues_its_hot_keys() {
+        let first = Counters::default();
+        first.add_hot_keys([("cut".to_owned(), 12_000), ("small".to_owned(), 10_000)], 0);
+        let second = Counters::default();
+        second.add_all(&first.values());
+        second.add_hot_keys([("cut".to_owned(), 18_000)], 20_000);
+        assert_eq!(second.values().hot_keys(), [("cut", 30_000)]);
     }
 
     #[test]

@@ -10,7 +10,7 @@ use serde::Serialize;
 /// A cause of slowness with its evidence.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct FindingAnswer {
-    /// `skew`, `straggler`, `slow-worker`, `preempted`, `small-files`, `waiting-for-maps` or `spills`.
+    /// `skew`, `hot-key`, `straggler`, `slow-worker`, `preempted`, `small-files`, `waiting-for-maps` or `spills`.
     pub code: &'static str,
     /// The sentence.
     pub text: String,

@@ -3,6 +3,7 @@
 
 mod figures;
 
+use std::borrow::Cow;
 use std::fmt::Display;
 use std::time::Duration;
 
@@ -116,8 +117,8 @@ pub(crate) fn split(job: &EndedJob) -> Result<JobFiles<'_>, String> {
         files.head = head.to_bytes()?;
     }
     if files.head.len() > HEAD_BYTES_MAX {
-        let row = |(name, value): (&str, u64)| CounterRow { name: name.to_owned(), value };
-        files.counters = detail.counters.iter().map(row).collect();
+        let row = |(name, value): (Cow<'_, str>, u64)| CounterRow { name: name.into_owned(), value };
+        files.counters = detail.counters.entries().map(row).collect();
         head.counters = CounterValues::default();
         head.rows.counters = files.counters.len() as u64;
         files.head = head.to_bytes()?;
