@@ -46,11 +46,12 @@ impl Dashboard {
             ClusterPlace::Address { .. } => None,
         };
         let revocations = directory.as_ref().map(revocations_file);
+        let links = directory.as_ref().map(|directory| directory.path().join("web-links.json"));
         let what_if = directory.as_ref().map(|directory| {
             let folder = directory.path().join("what-if");
             what_if_settings(folder, directory.path(), cluster.config.as_deref())
         });
-        let settings = WebSettings { hosts, revocations, what_if, ..settings(secret, address) };
+        let settings = WebSettings { hosts, revocations, links, what_if, ..settings(secret, address) };
         let server = WebServer::start(&settings, Arc::new(ClusterSource::new(place)))?;
         let mut running = Dashboard { server, record: None };
         if let Some(directory) = directory {

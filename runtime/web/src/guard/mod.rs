@@ -2,6 +2,7 @@
 
 mod headers;
 mod hosts;
+mod links;
 mod pace;
 mod revocations;
 mod session;
@@ -9,7 +10,8 @@ mod token;
 
 pub use headers::protect;
 pub use hosts::{Hosts, Stranger};
+pub use links::{LinkAnswer, LinkError};
 pub use pace::Pace;
 pub use revocations::{RevocationError, Revocations};
-pub use session::{Credentials, Sessions, SignIn, SignInError};
+pub use session::{BROWSER, Credentials, Sessions, SignIn, SignInError};
 pub use token::{Purpose, Signer, WebRole};

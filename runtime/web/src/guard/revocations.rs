@@ -57,15 +57,7 @@ impl Revocations {
     pub fn write(&self, path: &Path) -> Result<(), RevocationError> {
         let failed = |source| RevocationError::Io { doing: "write", path: path.to_owned(), source };
         let text = toml::to_string(self).map_err(|error| failed(io::Error::other(error)))?;
-        let partial = path.with_extension(format!("{}.new", std::process::id()));
-        let written = fs::File::create(&partial)
-            .and_then(|mut file| file.write_all(text.as_bytes()).and_then(|()| file.sync_all()))
-            .and_then(|()| fs::rename(&partial, path));
-        if written.is_err() {
-            // The first error is the one to report.
-            let _ = fs::remove_file(&partial);
-        }
-        written.map_err(failed)
+        replace_file(path, &text).map_err(failed)
     }
 
     /// Revokes everything issued until now, for one name or for all.
@@ -81,9 +73,27 @@ impl Revocations {
 
     /// Whether these claims are revoked.
     pub fn covers(&self, claims: &Claims) -> bool {
-        let by_name = self.names_millis.get(&claims.name).copied().unwrap_or(0);
-        claims.issued_millis <= self.all_millis.max(by_name)
+        self.covers_name(&claims.name, claims.issued_millis)
     }
+
+    /// Whether something issued under this name at this time is revoked.
+    pub fn covers_name(&self, name: &str, issued_millis: u64) -> bool {
+        let by_name = self.names_millis.get(name).copied().unwrap_or(0);
+        issued_millis <= self.all_millis.max(by_name)
+    }
+}
+
+/// Replaces a file atomically. After an error it is unchanged.
+pub(super) fn replace_file(path: &Path, text: &str) -> io::Result<()> {
+    let partial = path.with_extension(format!("{}.new", std::process::id()));
+    let written = fs::File::create(&partial)
+        .and_then(|mut file| file.write_all(text.as_bytes()).and_then(|()| file.sync_all()))
+        .and_then(|()| fs::rename(&partial, path));
+    if written.is_err() {
+        // The first error is the one to report.
+        let _ = fs::remove_file(&partial);
+    }
+    written
 }
 
 #[cfg(test)]

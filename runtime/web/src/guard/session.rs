@@ -10,12 +10,15 @@ use axum::http::HeaderMap;
 use axum::http::header::{AUTHORIZATION, COOKIE};
 use thiserror::Error;
 
+use super::links::{LinkError, Links, SharedLink};
 use super::pace::Pace;
 use super::revocations::{RevocationError, Revocations};
 use super::token::{Claims, Purpose, Signer, TokenError, WebRole};
 use crate::lock::lock;
 
 const MINUTE_MILLIS: u64 = 60_000;
+/// Name of the sessions opened by a link of `nap web link`.
+pub const BROWSER: &str = "browser";
 /// Lifetime of a link.
 const CODE_MILLIS: u64 = 15 * MINUTE_MILLIS;
 /// Lifetime of a cookie since its last renewal, and of a page's token.
@@ -78,11 +81,17 @@ pub struct Sessions {
     wrong: Pace,
     revocations_file: Option<PathBuf>,
     revoked: Mutex<Option<(Instant, Revocations)>>,
+    links: Links,
 }
 
 impl Sessions {
     /// Starts now. Codes issued earlier are rejected, because it is unknown whether they were used.
-    pub fn new(signer: Signer, revocations_file: Option<PathBuf>, now_millis: u64) -> Sessions {
+    pub fn new(
+        signer: Signer,
+        revocations_file: Option<PathBuf>,
+        links_file: Option<PathBuf>,
+        now_millis: u64,
+    ) -> Sessions {
         Sessions {
             signer,
             started_millis: now_millis,
@@ -90,21 +99,86 @@ impl Sessions {
             wrong: Pace::new(WRONG_MAX, WRONG_TIME, Instant::now()),
             revocations_file,
             revoked: Mutex::default(),
+            links: Links::new(links_file),
         }
     }
+
     /// Issues the code of a sign-in link, the part after `#code=`.
     ///
     /// # Errors
     /// Fails if the system has no random numbers.
     pub fn code(signer: &Signer, role: WebRole, now_millis: u64) -> Result<String, String> {
-        signer.issue(Purpose::Code, role, "browser", now_millis, CODE_MILLIS).map(|(_, word)| word)
+        signer.issue(Purpose::Code, role, BROWSER, now_millis, CODE_MILLIS).map(|(_, word)| word)
     }
 
-    /// Signs in with a code, which can be used once.
+    /// Issues a link to view the page until a chosen time; returns it with its code.
+    ///
+    /// # Errors
+    /// Fails if the name is invalid or taken, or the link cannot be recorded.
+    pub fn share(
+        &self,
+        name: &str,
+        address: &str,
+        now_millis: u64,
+        for_millis: u64,
+    ) -> Result<(SharedLink, String), LinkError> {
+        if name == BROWSER {
+            return Err(LinkError::Invalid(format!(
+                "the name {BROWSER} is that of other sessions; choose another"
+            )));
+        }
+        let issued = self.signer.issue(Purpose::Share, WebRole::View, name, now_millis, for_millis);
+        let (claims, code) = issued.map_err(LinkError::Invalid)?;
+        let link = SharedLink {
+            name: claims.name,
+            address: address.to_owned(),
+            issued_millis: claims.issued_millis,
+            until_millis: claims.until_millis,
+            nonce: claims.nonce,
+        };
+        self.links.add(link.clone(), &self.revoked_links()?, now_millis)?;
+        Ok((link, code))
+    }
+
+    /// Returns the shared links that are valid.
+    ///
+    /// # Errors
+    /// Fails if they cannot be read.
+    pub fn links(&self, now_millis: u64) -> Result<Vec<SharedLink>, LinkError> {
+        self.links.valid(&self.revoked_links()?, now_millis)
+    }
+
+    /// Revokes a shared link and the sessions that it opened.
+    ///
+    /// # Errors
+    /// Fails if there is none with this name, or that cannot be recorded.
+    pub fn revoke_link(&self, name: &str, now_millis: u64) -> Result<(), LinkError> {
+        self.links.remove(name, &self.revoked_links()?, now_millis)
+    }
+
+    fn revoked_links(&self) -> Result<Revocations, LinkError> {
+        self.revoked().map_err(|error| LinkError::Invalid(error.to_string()))
+    }
+
+    /// Returns the claims of a shared link, if it is valid.
+    fn shared(&self, word: &str, now_millis: u64) -> Result<Option<Claims>, String> {
+        let Ok(claims) = self.signer.read(word, Purpose::Share, now_millis) else { return Ok(None) };
+        let revoked = self.revoked().map_err(|error| error.to_string())?;
+        let is_listed = self.links.has(&claims, &revoked, now_millis).map_err(|error| error.to_string())?;
+        Ok(is_listed.then_some(claims))
+    }
+
+    /// Signs in with the code of a link, which can be used once, or of a shared link.
     ///
     /// # Errors
     /// Fails if the code is invalid, or too many were.
     pub fn sign_in(&self, code: &str, now_millis: u64) -> Result<SignIn, SignInError> {
+        if let Some(claims) = self.shared(code, now_millis).map_err(SignInError::Unavailable)? {
+            // The link itself is the cookie: it ends with the link, and is never renewed.
+            let cookie = self.set_cookie(code, claims.until_millis.saturating_sub(now_millis));
+            let Claims { name, until_millis, .. } = claims;
+            return Ok(SignIn { role: WebRole::View, name, until_millis, cookie, token: None });
+        }
         let claims = self.signer.read(code, Purpose::Code, now_millis);
         let claims = claims.ok().filter(|claims| claims.issued_millis >= self.started_millis);
         let is_revoked = |claims: &Claims| self.revoked().map(|revoked| revoked.covers(claims));
@@ -119,7 +193,7 @@ impl Sessions {
     }
 
     fn admit(&self, role: WebRole, now_millis: u64) -> Result<SignIn, String> {
-        let issue = |purpose, role| self.signer.issue(purpose, role, "browser", now_millis, COOKIE_MILLIS);
+        let issue = |purpose, role| self.signer.issue(purpose, role, BROWSER, now_millis, COOKIE_MILLIS);
         let (claims, cookie) = issue(Purpose::Cookie, WebRole::View)?;
         let token = match role {
             WebRole::Operate => Some(issue(Purpose::Token, role)?.1),
@@ -158,11 +232,12 @@ impl Sessions {
             let Claims { role, name, until_millis, .. } = claims;
             return Ok(Credentials { role, name, until_millis, renewed: None });
         }
-        let Some(claims) = self.cookie(headers, now_millis) else { return Ok(Credentials::anonymous()) };
+        let Some(claims) = self.cookie(headers, now_millis)? else { return Ok(Credentials::anonymous()) };
         if self.revoked().map_err(|error| error.to_string())?.covers(&claims) {
             return Ok(Credentials::anonymous());
         }
-        let is_old = now_millis.saturating_sub(claims.issued_millis) > RENEW_MILLIS;
+        let is_old = claims.purpose == Purpose::Cookie
+            && now_millis.saturating_sub(claims.issued_millis) > RENEW_MILLIS;
         let mut renewed = None;
         if is_old {
             let (_, word) =
@@ -172,13 +247,19 @@ impl Sessions {
         Ok(Credentials { role: WebRole::View, name: claims.name, until_millis: claims.until_millis, renewed })
     }
 
-    fn cookie(&self, headers: &HeaderMap, now_millis: u64) -> Option<Claims> {
+    /// Returns the claims of the cookie: of a session, or of a shared link.
+    fn cookie(&self, headers: &HeaderMap, now_millis: u64) -> Result<Option<Claims>, String> {
         let ours = self.signer.cookie_name();
         let all = headers.get_all(COOKIE).iter().filter_map(|value| value.to_str().ok());
-        let mut pairs = all.flat_map(|value| value.split(';')).filter_map(|pair| pair.trim().split_once('='));
-        pairs.find_map(|(name, word)| {
-            (name == ours).then(|| self.signer.read(word, Purpose::Cookie, now_millis).ok())?
-        })
+        let pairs = all.flat_map(|value| value.split(';')).filter_map(|pair| pair.trim().split_once('='));
+        for (_, word) in pairs.filter(|(name, _)| *name == ours) {
+            let session = self.signer.read(word, Purpose::Cookie, now_millis).ok();
+            let claims = session.map_or_else(|| self.shared(word, now_millis), |claims| Ok(Some(claims)))?;
+            if claims.is_some() {
+                return Ok(claims);
+            }
+        }
+        Ok(None)
     }
 
     fn set_cookie(&self, word: &str, for_millis: u64) -> String {
@@ -219,7 +300,7 @@ mod tests {
     }
 
     fn sessions() -> Sessions {
-        Sessions::new(signer(), None, START)
+        Sessions::new(signer(), None, None, START)
     }
 
     fn code(role: WebRole, at: u64) -> String {
@@ -290,13 +371,57 @@ mod tests {
     }
 
     #[test]
+    fn shared_link_permits_viewing_until_it_ends() {
+        let sessions = sessions();
+        let (link, code) = sessions.share("ada", "/jobs?state=failed", START, 5_000_000).expect("shared");
+        assert_eq!(
+            (link.until_millis, sessions.links(START).expect("readable")),
+            (START + 5_000_000, vec![link])
+        );
+        let [first, second] = [1, 2].map(|after| sessions.sign_in(&code, START + after).expect("valid"));
+        assert_eq!((first.role, &first.token, first.until_millis), (WebRole::View, &None, START + 5_000_000));
+        assert!(first.cookie.contains("Max-Age=4999; HttpOnly; SameSite=Strict"), "{}", first.cookie);
+        let cookie = headers(COOKIE, second.cookie.split(';').next().expect("a pair"));
+        let at = |after| sessions.credentials(&cookie, START + after).expect("no error");
+        assert_eq!((at(3).role, at(3).name.as_str()), (WebRole::View, "ada"));
+        assert_eq!(at(RENEW_MILLIS + 1).renewed, None, "the session would outlive its link");
+        assert_eq!(at(5_000_000), Credentials::anonymous());
+        assert!(sessions.sign_in(&code, START + 5_000_000).is_err());
+        let bearer = headers(AUTHORIZATION, &format!("Bearer {code}"));
+        assert!(sessions.credentials(&bearer, START).is_err(), "a link is not a token");
+        sessions.revoke_link("ada", START + 4).expect("revoked");
+        assert_eq!(at(5), Credentials::anonymous());
+        assert_eq!(sessions.sign_in(&code, START + 5), Err(SignInError::Wrong));
+        assert!(
+            sessions.share(BROWSER, "/", START, 1_000).is_err()
+                && sessions.share("a b", "/", START, 1_000).is_err()
+        );
+    }
+
+    #[test]
+    fn shared_link_survives_restart_and_is_revoked_by_name() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let [revocations, links] = ["web.toml", "web-links.json"].map(|name| folder.path().join(name));
+        let start = |at| Sessions::new(signer(), Some(revocations.clone()), Some(links.clone()), at);
+        let (_, code) = start(START).share("ada", "/", START, 5_000).expect("shared");
+        assert!(start(START + 1).sign_in(&code, START + 2).is_ok());
+        let mut revoked = Revocations::default();
+        revoked.revoke(Some("ada"), START + 3);
+        revoked.write(&revocations).expect("written");
+        let sessions = start(START + 4);
+        assert_eq!(sessions.sign_in(&code, START + 5), Err(SignInError::Wrong));
+        assert_eq!(sessions.links(START + 5).expect("readable"), []);
+        assert!(sessions.share("ada", "/", START + 5, 5_000).is_ok(), "the name is free again");
+    }
+
+    #[test]
     fn revoked_token_is_rejected() {
         let folder = tempfile::tempdir().expect("a folder");
         let file = folder.path().join("web.toml");
         let mut revoked = Revocations::default();
         revoked.revoke(Some("grafana"), START);
         revoked.write(&file).expect("written");
-        let sessions = Sessions::new(signer(), Some(file), START);
+        let sessions = Sessions::new(signer(), Some(file), None, START);
         let token =
             |name, at| signer().issue(Purpose::Token, WebRole::View, name, at, 1_000).expect("a token").1;
         let bearer = |word: String| {

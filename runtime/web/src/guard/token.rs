@@ -54,6 +54,8 @@ listed! {
         Code = "code",
         /// Read in a browser.
         Cookie = "cookie",
+        /// Sign in with a shared link, and read in a browser, until it ends.
+        Share = "share",
         /// Act as a program.
         Token = "token",
     }

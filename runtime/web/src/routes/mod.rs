@@ -2,6 +2,7 @@
 
 mod call;
 mod jobs;
+mod links;
 mod list;
 mod metrics;
 mod openapi;

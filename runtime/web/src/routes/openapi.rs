@@ -73,7 +73,7 @@ fn operation(route: &Route, problem: &Value, generator: &mut SchemaGenerator) ->
         }
         Answer::Other(kind) => json!({ kind: { "schema": { "type": "string" } } }),
     };
-    let done = if route.role == WebRole::Operate { "202" } else { "200" };
+    let done = if route.is_order() { "202" } else { "200" };
     let refusal = json!({ "application/problem+json": { "schema": problem } });
     let mut operation = json!({
         "summary": route.about,

@@ -1,7 +1,7 @@
 //! Handlers for operator commands.
 
 use axum::http::StatusCode;
-use napreduce_engine::{AttemptId, JobId, WorkerId};
+use napreduce_engine::{AttemptId, JobChange, JobId, WorkerId};
 use napreduce_protocol::{JobCommand, TaskCommand};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -39,10 +39,24 @@ pub struct Drain {
     pub reason: Option<String>,
 }
 
+/// The body of an order to change a job; at least one of `priority` and `queue`.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Change {
+    /// Higher ones go first.
+    #[serde(default)]
+    pub priority: Option<i32>,
+    #[serde(default)]
+    pub queue: Option<String>,
+    /// Recorded in the history together with the name of the token; at most 500 characters.
+    #[serde(default)]
+    pub reason: Option<String>,
+}
+
 /// An accepted order. Acceptance does not mean that the order has taken effect.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Ordered {
-    /// ID of the job, task, worker or what-if.
+    /// ID of the job, task, worker or what-if, or name of the link; of a rerun, the new job.
     pub ordered: String,
     /// The affected attempts of an order about a task.
     pub attempts: Vec<String>,
@@ -152,6 +166,23 @@ pub fn undrain(call: &Call<'_>) -> Result<Reply, Problem> {
     let worker = call.path_value::<WorkerId>("worker")?;
     let body: Reason = call.json()?;
     order(call, &OperatorCommand::Undrain(worker), worker, &reason(call, body.reason)?)
+}
+
+pub fn set_job(call: &Call<'_>) -> Result<Reply, Problem> {
+    let job = call.path_value::<JobId>("job")?;
+    let Change { priority, queue, reason: given } = call.json()?;
+    if priority.is_none() && queue.is_none() {
+        return Err(Problem::invalid("nothing to change; give priority or queue"));
+    }
+    let command = OperatorCommand::ChangeJob(job, JobChange { priority, queue });
+    order(call, &command, job, &reason(call, given)?)
+}
+
+pub fn rerun_job(call: &Call<'_>) -> Result<Reply, Problem> {
+    let job = call.path_value::<JobId>("job")?;
+    let body: Reason = call.json()?;
+    let new = call.shown.source.rerun(job, &reason(call, body.reason)?)?;
+    Ok(Reply::json(&Ordered { ordered: new.to_string(), attempts: Vec::new() })?.status(StatusCode::ACCEPTED))
 }
 
 pub fn hold_job(call: &Call<'_>) -> Result<Reply, Problem> {

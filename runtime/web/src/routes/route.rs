@@ -76,6 +76,12 @@ impl Route {
         self
     }
 
+    /// Allows only calls with the role `operate`.
+    pub const fn for_operators(mut self) -> Route {
+        self.role = WebRole::Operate;
+        self
+    }
+
     /// All query parameters; a route that reads also has `recording`.
     pub fn queries(&self) -> impl Iterator<Item = &QueryField> {
         let is_read = self.method == Method::GET && self.role == WebRole::View;

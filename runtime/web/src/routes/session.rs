@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::call::{Call, Reply};
 use crate::clock::now_millis;
-use crate::guard::{SignIn, SignInError, WebRole};
+use crate::guard::{BROWSER, SignIn, SignInError, WebRole};
 use crate::problem::Problem;
 
 /// The one-time code of a sign-in link.
@@ -58,7 +58,7 @@ impl From<&Call<'_>> for SessionAnswer {
 
 pub fn sign_in(call: &Call<'_>) -> Result<Reply, Problem> {
     let SignInBody { code } = call.json()?;
-    let SignIn { role, until_millis, cookie, token, .. } =
+    let SignIn { role, name, until_millis, cookie, token } =
         call.web.sessions.sign_in(&code, now_millis()).map_err(|error| {
             let status = match &error {
                 SignInError::Wrong => StatusCode::UNAUTHORIZED,
@@ -68,6 +68,10 @@ pub fn sign_in(call: &Call<'_>) -> Result<Reply, Problem> {
             Problem::new(status, error.to_string()).remedy("run: nap web link")
         })?;
     let reply = Reply::json(&SignInAnswer { role, until_millis, token })?;
+    // A shared link does not replace the longer session of a browser that is signed in.
+    if name != BROWSER && call.credentials.name == BROWSER {
+        return Ok(reply);
+    }
     Ok(reply.header(SET_COOKIE, header(&cookie)?))
 }
 

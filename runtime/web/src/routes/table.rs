@@ -5,11 +5,12 @@ use napreduce_protocol::{
     AttemptSummary, HistoryLine, JobPhase, JobSummary, TaskSummary, WorkerSample, WorkerSummary,
 };
 
+use super::links::{LinkBody, LinksAnswer, NewLinkAnswer};
 use super::list::{
     AttemptPage, EventPage, FlowPage, GroupPage, JobPage, PreemptionPage, TaskPage, WorkerChangePage,
     WorkerPage, page_fields,
 };
-use super::orders::{Drain, Ordered, Reason};
+use super::orders::{Change, Drain, Ordered, Reason};
 use super::preemptions::FLOW_ENDS;
 use super::recordings::RecordingsAnswer;
 use super::route::{
@@ -17,7 +18,7 @@ use super::route::{
 };
 use super::session::{SessionAnswer, SignInAnswer, SignInBody};
 use super::what_if::{WhatIfBody, WhatIfsAnswer};
-use super::{jobs, orders, preemptions, recordings, session, shares, stream, what_if, whole};
+use super::{jobs, links, orders, preemptions, recordings, session, shares, stream, what_if, whole};
 use crate::answers::{
     COLUMNS_KIND, ComparisonAnswer, CountersAnswer, ENDS, FlowAnswer, GroupAnswer, HistoryAnswer,
     JobExplanation, JobStatusAnswer, PreemptionAnswer, PreemptionTotals, QuantilesAnswer, QueuesAnswer,
@@ -85,6 +86,21 @@ static ROUTES: &[Route] = &[
         "/api/nap/v1/session",
         "Current session and features of the server",
         session::session,
+    ),
+    get::<LinksAnswer>("/api/nap/v1/links", "Shared links that are valid", links::list).for_operators(),
+    post(
+        "/api/nap/v1/links",
+        "Share a link to view the page; it may be used repeatedly until it ends or is revoked",
+        takes::<LinkBody>(),
+        json::<NewLinkAnswer>(),
+        links::share,
+    ),
+    post(
+        "/api/nap/v1/links/{link}/revoke",
+        "Revoke a shared link and the sessions that it opened",
+        None,
+        json::<Ordered>(),
+        links::revoke,
     ),
     get::<RecordingsAnswer>(
         "/api/nap/v1/recordings",
@@ -320,6 +336,12 @@ static ROUTES: &[Route] = &[
         orders::hold_job,
     ),
     order::<Reason>("/api/nap/v1/jobs/{job}/release", "Release a held job", orders::release_job),
+    order::<Change>("/api/nap/v1/jobs/{job}/set", "Change the priority or queue of a job", orders::set_job),
+    order::<Reason>(
+        "/api/nap/v1/jobs/{job}/rerun",
+        "Submit a job again: same program, input and output; the answer names the new job",
+        orders::rerun_job,
+    ),
     order::<Reason>(
         "/api/nap/v1/tasks/{task}/suspend",
         "Suspend the running attempts of a task",

@@ -53,6 +53,8 @@ pub struct WebSettings {
     pub secret: Secret,
     /// The file of revocations.
     pub revocations: Option<PathBuf>,
+    /// The file of shared links; without it they end with the server.
+    pub links: Option<PathBuf>,
     /// Limit of requests per second.
     pub requests_max: u32,
     /// Settings of what-ifs, if they are offered.
@@ -68,6 +70,7 @@ impl WebSettings {
             hosts: Vec::new(),
             secret,
             revocations: None,
+            links: None,
             requests_max: REQUESTS_MAX,
             what_if: None,
         }
@@ -143,7 +146,12 @@ impl WebServer {
             recordings,
             what_ifs: what_ifs(settings.what_if.as_ref()),
             events,
-            sessions: Sessions::new(signer.clone(), settings.revocations.clone(), now_millis()),
+            sessions: Sessions::new(
+                signer.clone(),
+                settings.revocations.clone(),
+                settings.links.clone(),
+                now_millis(),
+            ),
             assets: Assets::new(),
             hosts: Hosts::new(address, &settings.hosts),
             pace: Pace::new(settings.requests_max, Duration::from_secs(1), Instant::now()),

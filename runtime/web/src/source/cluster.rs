@@ -10,8 +10,8 @@ use napreduce_cluster::{ClientError, ClusterClient, ClusterPlace, Patience};
 use napreduce_engine::{AttemptId, JobId, Reason, TaskId};
 use napreduce_history::read_cluster;
 use napreduce_protocol::requests::{
-    CommandJob, CommandTask, DrainWorker, Explain, GetJob, GetWindow, KillJob, ListJobs, ListQueues,
-    ListTasks, ListWorkers, UndrainWorker,
+    ChangeJob, CommandJob, CommandTask, DrainWorker, Explain, GetJob, GetWindow, KillJob, ListJobs,
+    ListQueues, ListTasks, ListWorkers, UndrainWorker,
 };
 use napreduce_protocol::{
     ClusterWindow, JobDetail, JobSummary, LogStream, QueueListing, Request, TaskSummary, WorkerSummary,
@@ -182,9 +182,12 @@ impl PageSource for ClusterSource {
 
     fn order(&self, order: &OperatorCommand, reason: &str) -> Result<Vec<AttemptId>, SourceError> {
         let (none, reason) = (|()| Vec::new(), reason.to_owned());
-        let ordered = match *order {
+        let ordered = match order.clone() {
             OperatorCommand::KillJob(job) => self.request(KillJob { job, reason }).map(none),
             OperatorCommand::Job(job, command) => self.request(CommandJob { job, command, reason }).map(none),
+            OperatorCommand::ChangeJob(job, change) => {
+                self.request(ChangeJob { job, change, reason }).map(none)
+            }
             OperatorCommand::Task { task, attempt, command } => {
                 self.request(CommandTask { task, attempt, command, reason })
             }
@@ -194,10 +197,21 @@ impl PageSource for ClusterSource {
             OperatorCommand::Undrain(worker) => self.request(UndrainWorker { worker, reason }).map(none),
         };
         self.invalidate();
-        ordered.map_err(|error| match error {
-            ClientError::Refused { reason, .. } => SourceError::Refused(reason),
-            other => unanswered(other),
-        })
+        ordered.map_err(refused)
+    }
+
+    fn rerun(&self, job: JobId, reason: &str) -> Result<JobId, SourceError> {
+        let new = self.ask(|client| client.rerun(job, None, reason));
+        self.invalidate();
+        new.map_err(refused)
+    }
+}
+
+/// Converts an error about an order.
+fn refused(error: ClientError) -> SourceError {
+    match error {
+        ClientError::Refused { reason, .. } => SourceError::Refused(reason),
+        other => unanswered(other),
     }
 }
 

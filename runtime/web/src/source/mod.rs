@@ -7,7 +7,7 @@ mod history;
 use std::path::Path;
 use std::sync::Arc;
 
-use napreduce_engine::{AttemptId, JobId, Reason, TaskId, WorkerId};
+use napreduce_engine::{AttemptId, JobChange, JobId, Reason, TaskId, WorkerId};
 use napreduce_history::{JobOverview, LedgerTotals, read_cluster};
 use napreduce_protocol::{
     ClusterWindow, JobCommand, JobDetail, JobSummary, LogStream, QueueListing, TaskCommand, TaskSummary,
@@ -27,6 +27,7 @@ pub const LOG_PIECE_BYTES_MAX: u64 = 1 << 20;
 pub enum OperatorCommand {
     KillJob(JobId),
     Job(JobId, JobCommand),
+    ChangeJob(JobId, JobChange),
     Task {
         task: TaskId,
         /// Only this attempt; otherwise all live attempts that it applies to.
@@ -103,6 +104,11 @@ pub trait PageSource: std::fmt::Debug + Send + Sync + 'static {
 
     /// Carries out a command; returns the affected attempts, if any.
     fn order(&self, order: &OperatorCommand, reason: &str) -> Result<Vec<AttemptId>, SourceError>;
+
+    /// Submits a job again; returns the new job.
+    fn rerun(&self, job: JobId, _reason: &str) -> Result<JobId, SourceError> {
+        Err(SourceError::Refused(format!("cannot rerun {job}: no running cluster is shown")))
+    }
 
     /// The directory of its history, if that is on this machine.
     fn history(&self) -> Option<&Path> {

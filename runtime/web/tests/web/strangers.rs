@@ -76,6 +76,96 @@ fn orders_require_the_operate_token() {
 }
 
 #[test]
+fn no_order_is_authorized_by_cookie_or_viewer() {
+    let sample = Sample::start();
+    let browser = Browser::sign_in(&sample, WebRole::Operate);
+    let (viewer, json) =
+        (format!("Bearer {}", sample.token(WebRole::View)), ("Content-Type", "application/json"));
+    let operator = format!("Bearer {}", sample.token(WebRole::Operate));
+    let orders = [
+        ("jobs/job_0002/hold", "{}"),
+        ("jobs/job_0002/release", "{}"),
+        ("jobs/job_0002/set", r#"{"priority": 1}"#),
+        ("jobs/job_0002/rerun", "{}"),
+        ("links", r#"{"name": "for-ada", "minutes": 5}"#),
+        ("links/for-ada/revoke", "{}"),
+    ];
+    for (path, body) in orders {
+        let order =
+            |headers: &[(&str, &str)]| sample.ask(&format!("POST /api/nap/v1/{path}"), headers, body).status;
+        assert_eq!(order(&[("Cookie", &browser.cookie), json]), 403, "{path}");
+        assert_eq!(order(&[("Authorization", &viewer), json]), 403, "{path}");
+        assert_eq!(order(&[json]), 401, "{path}");
+        for foreign in [("Origin", "http://evil.example"), ("Sec-Fetch-Site", "cross-site")] {
+            assert_eq!(order(&[("Authorization", &operator), json, foreign]), 403, "{path}: {foreign:?}");
+        }
+    }
+    let links = |name, value: &str| sample.ask("GET /api/nap/v1/links", &[(name, value)], "").status;
+    assert_eq!([links("Cookie", &browser.cookie), links("Authorization", &viewer)], [403, 403]);
+    assert!(sample.orders().is_empty(), "{:?}", sample.orders());
+
+    for (path, body) in orders {
+        let given = sample.post(&format!("/api/nap/v1/{path}"), body);
+        assert_eq!(given.status, 202, "{path}: {}", given.body);
+    }
+    let by = "asked for on the page (tester)";
+    let expected = [
+        format!("Job(JobId(2), Hold): {by}"),
+        format!("Job(JobId(2), Release): {by}"),
+        format!("ChangeJob(JobId(2), JobChange {{ priority: Some(1), queue: None }}): {by}"),
+        format!("rerun job_0002: {by}"),
+    ];
+    assert_eq!(sample.orders(), expected);
+}
+
+#[test]
+fn shared_link_permits_viewing_until_revoked() {
+    let sample = Sample::start();
+    let shared = sample
+        .post("/api/nap/v1/links", r#"{"name": "ada", "minutes": 60, "address": "/jobs?state=failed"}"#);
+    let shared = shared.json();
+    let (address, code) = shared["path"].as_str().expect("a path").split_once("#code=").expect("a code");
+    assert_eq!(address, "/jobs?state=failed");
+    let sign_in = |cookie: &str| {
+        let headers = [("Content-Type", "application/json"), ("Cookie", cookie)];
+        sample.ask("POST /api/nap/v1/sign-in", &headers, &format!("{{\"code\":\"{code}\"}}"))
+    };
+    for _ in 0..2 {
+        let answer = sign_in("");
+        assert_eq!((answer.status, &answer.json()["token"]), (200, &serde_json::Value::Null));
+    }
+    let cookie =
+        sign_in("").header("set-cookie").expect("a cookie").split(';').next().expect("a pair").to_owned();
+    let get = |path: &str| sample.ask(&format!("GET {path}"), &[("Cookie", &cookie)], "");
+    assert_eq!(get("/api/nap/v1/session").json()["name"], "ada");
+    assert_eq!((get(JOBS).status, get("/api/nap/v1/links").status), (200, 403));
+    let own = Browser::sign_in(&sample, WebRole::Operate);
+    assert_eq!(sign_in(&own.cookie).header("set-cookie"), None, "it replaces the operator's session");
+
+    let links = |sample: &Sample| {
+        let operator = format!("Bearer {}", sample.token(WebRole::Operate));
+        sample.ask("GET /api/nap/v1/links", &[("Authorization", &operator)], "").json()
+    };
+    let listed = links(&sample);
+    assert_eq!((&listed["total"], &listed["items"][0]["address"]), (&1.into(), &"/jobs?state=failed".into()));
+    assert!(!listed.to_string().contains("nap1."), "the list contains a code: {listed}");
+    assert_eq!(sample.post("/api/nap/v1/links", r#"{"name": "ada", "minutes": 60}"#).status, 409);
+    for invalid in [
+        r#"{"name": "a b", "minutes": 60}"#,
+        r#"{"name": "browser", "minutes": 60}"#,
+        r#"{"name": "eve", "minutes": 4}"#,
+        r#"{"name": "eve", "minutes": 43201}"#,
+        r#"{"name": "eve", "minutes": 60, "address": "//evil.example"}"#,
+        r#"{"name": "eve", "minutes": 60, "address": "/#code=x"}"#,
+    ] {
+        assert_eq!(sample.post("/api/nap/v1/links", invalid).status, 400, "{invalid}");
+    }
+    assert_eq!(sample.post("/api/nap/v1/links/ada/revoke", "{}").status, 202);
+    assert_eq!((get(JOBS).status, sign_in("").status, links(&sample)["total"].as_u64()), (401, 401, Some(0)));
+    assert_eq!(sample.post("/api/nap/v1/links/ada/revoke", "{}").status, 404);
+}
+
+#[test]
 fn invalid_token_is_reported_as_such() {
     let sample = Sample::start();
     let token = sample.token(WebRole::View);
@@ -128,6 +218,9 @@ fn invalid_orders_are_refused() {
     assert_eq!(order(KILL, "application/json", &" ".repeat(70_000)), 413);
     assert_eq!(order("/api/nap/v1/jobs/job_9999/kill", "application/json", "{}"), 409);
     assert_eq!(order("/api/nap/v1/jobs/7/kill", "application/json", "{}"), 400);
+    assert_eq!(order("/api/nap/v1/jobs/job_0002/set", "application/json", "{}"), 400);
+    assert_eq!(order("/api/nap/v1/jobs/job_9999/set", "application/json", r#"{"priority": 1}"#), 409);
+    assert_eq!(order("/api/nap/v1/jobs/job_9999/rerun", "application/json", "{}"), 409);
     assert_eq!(order(JOBS, "application/json", "{}"), 405);
     assert_eq!(order("/api/nap/v1/jobs/job_0002/explode", "application/json", "{}"), 404);
     assert!(sample.orders().is_empty(), "{:?}", sample.orders());

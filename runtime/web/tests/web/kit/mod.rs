@@ -157,11 +157,17 @@ impl PageSource for Jobs {
     }
 
     fn order(&self, order: &OperatorCommand, reason: &str) -> Result<Vec<AttemptId>, SourceError> {
-        if let OperatorCommand::KillJob(job) = order {
+        if let OperatorCommand::KillJob(job) | OperatorCommand::ChangeJob(job, _) = order {
             self.job(*job).map_err(|error| SourceError::Refused(error.to_string()))?;
         }
         self.orders.lock().expect("no test panicked").push(format!("{order:?}: {reason}"));
         Ok(Vec::new())
+    }
+
+    fn rerun(&self, job: JobId, reason: &str) -> Result<JobId, SourceError> {
+        self.job(job).map_err(|error| SourceError::Refused(error.to_string()))?;
+        self.orders.lock().expect("no test panicked").push(format!("rerun {job}: {reason}"));
+        Ok(JobId(9))
     }
 
     fn history(&self) -> Option<&Path> {
