@@ -2,7 +2,7 @@
 
 import { make, sentence } from "./elements.js";
 import { Live } from "./live.js";
-import { Problem, get, ofRecording, recording, signIn } from "./net.js";
+import { Problem, codeIn, get, ofRecording, recording, setWanted, signIn, signInByAddress } from "./net.js";
 import * as about from "./pages/about.js";
 import * as cluster from "./pages/cluster.js";
 import * as compare from "./pages/compare.js";
@@ -16,6 +16,7 @@ import * as task from "./pages/task.js";
 import * as worker from "./pages/worker.js";
 import * as workers from "./pages/workers.js";
 import { Rounds } from "./rounds.js";
+import { shareButton } from "./share.js";
 
 /** Address patterns, views, and the topics of the events that concern them. */
 const VIEWS = [
@@ -125,12 +126,29 @@ function signedOut(problem) {
   document.title = "Sign in – napreduce";
   leave();
   live.follow([]);
+  setWanted();
+  const given = make("input", { type: "text", id: "link-given", autocomplete: "off", required: true, placeholder: "http://127.0.0.1:8088/#code=..." });
+  const message = make("p", { role: "alert", class: "bad-words" });
+  const submit = async (event) => {
+    event.preventDefault();
+    try {
+      const code = codeIn(given.value);
+      if (!code) throw new Problem(0, "this is not a link of nap web link", "it contains #code=");
+      await signIn(code);
+      await start();
+    } catch (error) {
+      if (!(error instanceof Problem)) throw error;
+      message.textContent = [error.message, error.remedy].filter(Boolean).join("; ");
+    }
+  };
   main.replaceChildren(
     make("div", { class: "panel center" },
       make("h1", {}, "Sign in by a link"),
       make("p", {}, problem.message),
-      make("p", {}, "A link is good once, for 15 minutes. Get one where the cluster runs, and open it here:"),
+      make("p", {}, "A link is good once, for 15 minutes. Get one where the cluster runs, and open it, or paste it here to stay on this page:"),
       make("pre", { class: "log" }, "nap web link"),
+      make("form", { submit, class: "bar" }, make("label", { for: "link-given" }, "Link"), given, make("button", { type: "submit" }, "Sign in")),
+      message,
       make("p", { class: "quiet" }, "nap up prints one, too. With --view the link gives read-only access."),
     ),
   );
@@ -181,10 +199,12 @@ async function start() {
   const theme = localStorage.getItem("theme");
   if (theme === "dark" || theme === "light") document.documentElement.dataset.theme = theme;
   try {
-    await signIn();
+    await signInByAddress();
     const session = await get("session");
     document.getElementById("cluster-name").textContent = session.cluster;
     document.getElementById("cluster-name").title = session.cluster;
+    document.getElementById("share")?.remove();
+    document.getElementById("theme").before(shareButton());
     const isOneOfMany = session.capabilities.includes("recordings");
     document.querySelector('header nav a[data-view="/recordings"]').hidden = !isOneOfMany && !session.capabilities.includes("what-if");
     if (isOneOfMany && location.pathname === "/" && recording() === null) history.replaceState(null, "", "/recordings");

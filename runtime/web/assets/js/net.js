@@ -4,6 +4,8 @@ import { setClock } from "./clock.js";
 
 export const BASE = "/api/nap/v1/";
 const TOKEN = "nap-token";
+const WANTED = "nap-wanted";
+const WANTED_MILLIS = 15 * 60_000;
 const KEPT_MAX = 64;
 const kept = new Map();
 
@@ -71,9 +73,18 @@ export async function text(path) {
   return { text: await response.text(), next: Number(response.headers.get("x-nap-log-next")) };
 }
 
+const asOperator = () => ({ Authorization: `Bearer ${sessionStorage.getItem(TOKEN)}` });
+
+/** Requests an object that only operators may read. */
+export async function getAsOperator(path) {
+  const response = await send(path, { headers: asOperator() });
+  if (!response.ok) throw await problem(response);
+  return response.json();
+}
+
 /** Sends an order. */
 export async function order(path, body) {
-  const headers = { "Content-Type": "application/json", Authorization: `Bearer ${sessionStorage.getItem(TOKEN)}` };
+  const headers = { "Content-Type": "application/json", ...asOperator() };
   const response = await send(path, { method: "POST", headers, body: JSON.stringify(body) });
   if (!response.ok) throw await problem(response);
   return response.json();
@@ -84,18 +95,41 @@ export function mayOrder() {
   return sessionStorage.getItem(TOKEN) !== null;
 }
 
-/** Signs in with the code in the address, which is removed at once. Returns whether there was one. */
-export async function signIn() {
-  const found = /^#code=(.+)$/.exec(location.hash);
-  if (!found) return false;
+/** Signs in with the code in the address, which is removed at once, and goes to the page that needed it. */
+export async function signInByAddress() {
+  const code = codeIn(location.hash);
+  if (!code) return;
   history.replaceState(null, "", location.pathname + location.search);
+  await signIn(code);
+  const wanted = takeWanted();
+  if (wanted && location.pathname === "/" && !location.search) history.replaceState(null, "", wanted);
+}
+
+/** The code in a link, or null. */
+export function codeIn(link) {
+  return /#code=([\w.-]+)\s*$/.exec(link)?.[1] ?? null;
+}
+
+/** Remembers the address for the sign-in, which may happen in another tab. */
+export function setWanted() {
+  localStorage.setItem(WANTED, JSON.stringify({ address: location.pathname + location.search, at: Date.now() }));
+}
+
+/** The remembered address, once, and only within the lifetime of a link. */
+function takeWanted() {
+  const { address, at } = JSON.parse(localStorage.getItem(WANTED) ?? "{}");
+  localStorage.removeItem(WANTED);
+  return Date.now() - at < WANTED_MILLIS ? address : null;
+}
+
+/** Signs in with a code. */
+export async function signIn(code) {
   const headers = { "Content-Type": "application/json" };
-  const response = await send("sign-in", { method: "POST", headers, body: JSON.stringify({ code: found[1] }) });
+  const response = await send("sign-in", { method: "POST", headers, body: JSON.stringify({ code }) });
   if (!response.ok) throw await problem(response);
   const { token } = await response.json();
   if (token) sessionStorage.setItem(TOKEN, token);
   else sessionStorage.removeItem(TOKEN);
-  return true;
 }
 
 /** Drops the token and the cookie. */

@@ -1,40 +1,25 @@
 // The button and the dialog for an order of an operator.
 
+import { dialog } from "./dialog.js";
 import { make } from "./elements.js";
-import { Problem, order } from "./net.js";
+import { order } from "./net.js";
 
-/** A button that asks for confirmation and a reason. `more` is sent beside the reason; `asksWhy` is false if the order takes none. */
-export function orderButton({ label, title, about, path, more = {}, asksWhy = true, done, isBad }) {
-  return make("button", { type: "button", class: isBad ? "bad" : null, click: () => ask({ label, title, about, path, more, asksWhy, done }) }, label);
-}
-
-function ask({ label, title, about, path, more, asksWhy, done }) {
-  const reason = make("input", { type: "text", id: "reason", maxlength: "500", placeholder: "recorded in the history" });
-  const message = make("p", { role: "alert" });
-  const close = () => {
-    dialog.close();
-    dialog.remove();
+/**
+ * A button that asks for confirmation and a reason. `more` is sent beside the reason; `asksWhy` is false if the order takes none.
+ * `form` makes further fields when the dialog opens: `{ fields, values }`. `done` gets the answer.
+ */
+export function orderButton({ label, title, about, path, more = {}, form = () => ({}), asksWhy = true, done, isBad }) {
+  const click = async (event) => {
+    const place = event.currentTarget.parentElement;
+    const reason = make("input", { type: "text", id: "reason", maxlength: "500", placeholder: "recorded in the history" });
+    const { fields = [], values = () => more } = form();
+    const inside = [make("p", {}, about), fields, asksWhy && [make("label", { for: "reason" }, "Why?"), reason]];
+    const send = async () => order(path, asksWhy ? { ...values(), reason: reason.value || null } : values());
+    const answer = await dialog({ title, label, inside, send });
+    if (answer === null) return;
+    await done(answer);
+    // The order may have replaced its button.
+    if (document.activeElement === document.body) place.querySelector("button")?.focus();
   };
-  const send = async (event) => {
-    event.preventDefault();
-    try {
-      await order(path, asksWhy ? { ...more, reason: reason.value || null } : more);
-      close();
-      done();
-    } catch (error) {
-      if (!(error instanceof Problem)) throw error;
-      message.textContent = [error.message, error.remedy].filter(Boolean).join("; ");
-    }
-  };
-  const dialog = make("dialog", { "aria-label": title, cancel: close },
-    make("form", { submit: send },
-      make("h2", {}, title),
-      make("p", {}, about),
-      asksWhy && [make("label", { for: "reason" }, "Why?"), reason],
-      message,
-      make("div", { class: "bar" },
-        make("button", { type: "submit" }, label),
-        make("button", { type: "button", click: close }, "Cancel"))));
-  document.body.append(dialog);
-  dialog.showModal();
+  return make("button", { type: "button", class: isBad ? "bad" : null, click }, label);
 }

@@ -2,13 +2,13 @@
 
 import { facts, link, make, progress, renew, sentence, state } from "../elements.js";
 import { about, moment, span, taken, utc } from "../format.js";
-import { get, mayOrder } from "../net.js";
+import { get, mayOrder, ofRecording } from "../net.js";
 import { orderButton } from "../orders.js";
 import { findings } from "./findings.js";
 import { TABS } from "./tabs.js";
 import { why } from "./why.js";
 
-export function view({ main, parts, query, again }) {
+export function view({ main, parts, query, go, again }) {
   const [, id, named] = parts;
   const [name, tab] = TABS.find(([known]) => known === (named ?? "timeline")) ?? TABS[0];
   const head = make("div");
@@ -20,6 +20,7 @@ export function view({ main, parts, query, again }) {
   }));
   const place = make("div");
   main.append(head, orders, tabs, place);
+  const latest = {};
   const content = tab.make({ id, place, query, again });
   const shown = {
     title: id,
@@ -30,10 +31,11 @@ export function view({ main, parts, query, again }) {
       const [job, session] = [await get(`jobs/${id}`), await get("session")];
       const hasEnded = job.ended_millis !== null;
       const explained = await get(`jobs/${id}/explain`);
+      latest.job = job;
       shown.title = `${id} ${job.name}`;
       shown.isLive = session.is_live && !hasEnded;
       renew(head, heading(job), reasons(job, hasEnded ? [] : explained.reasons), findings(explained.findings));
-      if (mayOrder() && shown.isLive) renew(orders, buttons(id, job, again));
+      if (mayOrder() && session.is_live) renew(orders, buttons(latest, { go, again }));
       else orders.replaceChildren();
       await content.refresh(job);
     },
@@ -71,17 +73,38 @@ function reasons(job, found) {
   return why(found);
 }
 
-function buttons(id, job, done) {
-  const path = (word) => `jobs/${id}/${word}`;
-  const about = {
-    suspend: "Its running tasks are stopped where they are, and none are started until it is resumed. No work is lost.",
-    kill: "The job ends for good, without output.",
-    resume: "The job gets slots again as its queue allows.",
+function buttons(latest, { go, again }) {
+  const { job } = latest;
+  const button = (label, word, about, more = {}) =>
+    orderButton({ label, title: `${label} ${job.job}?`, about, path: `jobs/${job.job}/${word}`, done: again, ...more });
+  if (job.ended_millis !== null) {
+    const about = `The same program, inputs and settings become a new job. Its output is ${job.output} again, which must not exist any more unless the job overwrites it.`;
+    return [button("Rerun", "rerun", about, { done: ({ ordered }) => go(ofRecording(`/jobs/${ordered}`)) })];
+  }
+  const suspend = job.state === "suspended"
+    ? button("Resume", "resume", "The job gets slots again as its queue allows.")
+    : button("Suspend", "suspend", "Its running tasks are stopped where they are, and none are started until it is resumed. No work is lost.");
+  const hold = job.state === "held"
+    ? button("Release", "release", "Tasks of the job are started again as its queue allows.")
+    : button("Hold", "hold", "Its running tasks finish, and none are started until it is released.");
+  // The button outlives this state of the job.
+  const change = button("Change", "set", "A higher priority goes first, if the scheduler knows priorities. Tasks that run are not moved.",
+    { title: `Change priority or queue of ${job.job}`, form: () => changes(latest.job) });
+  return [hold, suspend, change, button("Kill", "kill", "The job ends for good, without output.", { isBad: true })];
+}
+
+/** The fields of an order that changes the priority or the queue; it sends only what differs. */
+function changes(job) {
+  const priority = make("input", { type: "number", id: "priority", required: true, step: "1", min: "-2147483648", max: "2147483647", value: job.priority });
+  const queue = make("input", { type: "text", id: "queue", required: true, list: "queues-known", value: job.queue });
+  const known = make("datalist", { id: "queues-known" });
+  // Names of queues are a convenience; the order itself reports an unknown one.
+  get("queues").then(({ queues }) => known.append(...(queues ?? []).map(({ name }) => make("option", { value: name }))), () => {});
+  return {
+    fields: [make("label", { for: "priority" }, "Priority"), priority, make("label", { for: "queue" }, "Queue"), queue, known],
+    values: () => ({
+      ...(Number(priority.value) === job.priority ? {} : { priority: Number(priority.value) }),
+      ...(queue.value === job.queue ? {} : { queue: queue.value }),
+    }),
   };
-  const button = (label, word, isBad) =>
-    orderButton({ label, title: `${label} ${id}?`, about: about[word], path: path(word), done, isBad });
-  return [
-    job.state === "suspended" ? button("Resume", "resume") : button("Suspend", "suspend"),
-    button("Kill", "kill", true),
-  ];
 }
