@@ -39,10 +39,10 @@ fn preempted(folder: &Folder, cluster: &OwnCluster) -> Vec<Value> {
     history[0]["preemptions"].as_array().expect("an array").clone()
 }
 
+/// Opens all groups.
 fn until_rows(browser: &Browser, count: usize) {
-    let rows = "const heads = [...document.querySelectorAll('main h2')]; \
-                const under = heads.find((one) => one.textContent === 'Each of them'); \
-                return under?.nextElementSibling.querySelectorAll('tbody tr').length";
+    let rows = "document.querySelector('.groups button[aria-expanded=false]')?.click(); \
+                return document.querySelectorAll('.groups tr.entries tbody tr').length";
     browser.until(&format!("{count} entries"), &format!("{rows} === {count}"));
 }
 
@@ -57,6 +57,8 @@ fn cluster_ledger_names_preemptor_and_victim() {
     browser.open(&link);
     browser.click("Preemptions");
     browser.until_says("Slots wanted back");
+    browser.until_says("large\nresearch");
+    browser.until_says("small\nproduction");
     until_rows(&browser, known.len());
     // The figures equal those of the history.
     let asked = "return fetch('/api/nap/v1/preemptions/totals').then((answer) => answer.json())";
@@ -87,9 +89,17 @@ fn cluster_ledger_names_preemptor_and_victim() {
     browser.click("Hold these times");
     browser.until("the times are in the address", "return location.search.includes('until=')");
     browser.until_says("For job_0002");
+    until_rows(&browser, known.iter().filter(|one| one["end"] == "suspended").count());
     browser.run("document.documentElement.dataset.theme = 'dark'");
     browser.picture("preemptions-dark");
-    let victim = known[0]["attempt"].as_str().expect("an ID");
+    // The terminal has the same groups.
+    let listed = cluster.json(&["preemption", "list", "--end", "suspended"]);
+    let groups = listed.as_array().expect("an array").iter();
+    let rows = "return document.querySelectorAll('.groups button[aria-expanded]').length";
+    assert_eq!(browser.run(rows), json!(groups.len()));
+    assert_eq!(cluster.json(&["preemption", "totals"])["count"], json!(known.len()));
+    let victim = known.iter().find(|one| one["end"] == "suspended").expect("one was suspended");
+    let victim = victim["attempt"].as_str().expect("an ID");
     browser.click(victim);
     browser.until("its task", "return location.pathname.startsWith('/jobs/job_0001/tasks/job_0001_')");
     browser.has_no_complaints();

@@ -4,10 +4,9 @@ import { now } from "../clock.js";
 import { link, make, renew, table } from "../elements.js";
 import { count, moment, short, span, utc } from "../format.js";
 import { get, ofRecording } from "../net.js";
-import { remarks, under } from "./jobs.js";
-import { ledger } from "./ledger.js";
+import { under } from "./jobs.js";
+import { Groups, cost, queueLink } from "./ledger.js";
 
-const STEP = 100;
 const LIMIT_MAX = 10_000;
 const HOUR = 3_600_000;
 export const LENGTHS = [["10m", "the last 10 minutes", HOUR / 6], ["1h", "the last hour", HOUR], ["1d", "the last day", 24 * HOUR],
@@ -17,9 +16,9 @@ const ENDS = ["suspended", "checkpointed", "killed", "finished", "ended", "withd
 const FILTERS = ["by", "primitive", "queue", "end"];
 
 export function view({ main, query, again }) {
-  const chosen = { ...Object.fromEntries(["last", "from", "until", "flows", ...FILTERS].map((name) => [name, query.get(name) ?? ""])), limit: STEP };
+  const chosen = { ...Object.fromEntries(["last", "from", "until", "flows", "sort", ...FILTERS].map((name) => [name, query.get(name) ?? ""])) };
   const changed = () => {
-    const params = new URLSearchParams(Object.entries(chosen).filter(([name, value]) => name !== "limit" && value));
+    const params = new URLSearchParams(Object.entries(chosen).filter(([, value]) => value));
     history.replaceState(null, "", ofRecording(`/preemptions${params.size ? `?${params}` : ""}`));
     again();
   };
@@ -27,8 +26,14 @@ export function view({ main, query, again }) {
     chosen[name] = event.target.value;
     changed();
   };
-  const list = make("div");
-  main.append(make("h1", {}, "Preemptions"), filters(chosen, changed, set), list);
+  const today = make("p");
+  const above = make("div");
+  const groups = new Groups({ again, empty: "No slot was wanted back in these times.", sort: chosen.sort, sorted: (field) => {
+    chosen.sort = field;
+    changed();
+  } });
+  const below = make("div");
+  main.append(make("h1", {}, "Preemptions"), today, filters(chosen, changed, set), above, make("h2", {}, "Who took whose slots"), groups.element, below);
   return {
     title: "Preemptions",
     async refresh() {
@@ -36,14 +41,11 @@ export function view({ main, query, again }) {
       const times = windowOf(chosen, session.is_live);
       const meant = new URLSearchParams([...Object.entries(times), ...FILTERS.filter((name) => chosen[name]).map((name) => [name, chosen[name]])]);
       const totals = await get(`preemptions/totals?${meant}`);
-      const page = await get(`preemptions?${meant}&limit=${chosen.limit}`);
       const flows = await get(`preemptions/flows?${new URLSearchParams({ ...times, by: chosen.flows || "queue", limit: LIMIT_MAX })}`);
-      const more = () => {
-        chosen.limit = Math.min(chosen.limit * 10, LIMIT_MAX);
-        again();
-      };
-      renew(list, remarks(page), shownTimes(totals), figures(totals), ways(totals), conversions(totals),
-        make("h2", {}, "Each of them"), ledger(page.items, "No slot was wanted back in these times."), under(page, more),
+      if (session.is_live) renew(today, cost(await get(`preemptions/totals?from=${midnight()}`), "Today"));
+      renew(above, shownTimes(totals), figures(totals));
+      await groups.refresh("preemptions", Object.fromEntries(meant));
+      renew(below, totals.count > 0 && make("h2", {}, "By which primitive"), ways(totals), conversions(totals),
         make("h2", {}, "From whom to whom"), matrix(flows.items, chosen.flows || "queue"), flows.next !== null && under(flows, null));
     },
   };
@@ -52,6 +54,11 @@ export function view({ main, query, again }) {
 /** The time `millis` ago, in whole seconds, so that responses can be cached. */
 export function since(millis) {
   return Math.floor((now() - millis) / 1000) * 1000;
+}
+
+/** The begin of this day, in local time. */
+function midnight() {
+  return new Date(now()).setHours(0, 0, 0, 0);
 }
 
 /** Fixed times from the address, or a window that moves on. */
@@ -137,14 +144,14 @@ function conversions(totals) {
 }
 
 /** Flows of slots: a row for each victim, a column for each beneficiary. */
-function matrix(flows, by) {
+export function matrix(flows, by) {
   const nobody = "nobody";
   const toName = (flow) => flow.to ?? nobody;
   const victims = [...new Set(flows.map((flow) => flow.from))];
   const takers = [...new Set(flows.map(toName))];
   const named = (name) => {
     if (name === nobody) return name;
-    return by === "job" ? link(`/jobs/${name}`, name) : link(`/jobs?queue=${encodeURIComponent(name)}`, name);
+    return by === "job" ? link(`/jobs/${name}`, name) : queueLink(name);
   };
   const cell = (taker) => (victim) => {
     const between = flows.filter((flow) => flow.from === victim && toName(flow) === taker);

@@ -5,7 +5,7 @@ import { count, moment, utc } from "../format.js";
 import { get, ofRecording } from "../net.js";
 import { getTimeline } from "../timeline/columns.js";
 import { Timeline } from "../timeline/timeline.js";
-import { preemptions, preemptionTotals } from "./ledger.js";
+import { preemptions } from "./ledger.js";
 import { list } from "./paged.js";
 import { settings } from "./settings.js";
 import { attempts, quantiles, tasks } from "./tasks.js";
@@ -48,7 +48,7 @@ function events(items) {
 export const TABS = [
   ["timeline", { label: "Timeline", make: timeline }],
   ["tasks", { label: "Tasks", make: list("tasks", tasks, "ID, state, worker or why") }],
-  ["preemptions", { label: "Preemptions", make: list("preemptions", preemptions, null, preemptionTotals) }],
+  ["preemptions", { label: "Preemptions", make: preemptions }],
   ["counters", { label: "Counters", make: counters }],
   ["settings", { label: "Settings", make: settings }],
   ["attempts", { label: "Attempts and logs", make: list("attempts", attempts, "ID, worker or end", quantiles) }],
