@@ -20,6 +20,11 @@ export function link(href, ...children) {
   return make("a", { href: ofRecording(href), "data-view": true }, ...children);
 }
 
+/** A link to the page of a queue. */
+export function queueLink(queue) {
+  return link(`/queues/${encodeURIComponent(queue)}`, queue);
+}
+
 const IDS = /\b(?:job_\d{4,}(?:_[mr]_\d{4,}(?:\.\d+)?)?|worker_\d{4,})\b/g;
 
 /** Returns the address of the view of a job, task, attempt or worker. */

@@ -10,6 +10,7 @@ import * as comparison from "./pages/comparison.js";
 import * as job from "./pages/job.js";
 import * as jobs from "./pages/jobs.js";
 import * as preemptions from "./pages/preemptions.js";
+import * as queue from "./pages/queue.js";
 import * as queues from "./pages/queues.js";
 import * as recordings from "./pages/recordings.js";
 import * as task from "./pages/task.js";
@@ -27,6 +28,7 @@ const VIEWS = [
   [/^\/compare$/, compare, () => ["jobs"]],
   [/^\/preemptions$/, preemptions, () => ["preemptions"]],
   [/^\/queues$/, queues, () => ["cluster", "shares"]],
+  [/^\/queues\/([^/]+)$/, queue, () => ["shares", "jobs", "preemptions"]],
   [/^\/workers$/, workers, () => ["workers"]],
   [/^\/workers\/(worker_\d+)$/, worker, () => ["workers", "jobs"]],
   [/^\/recordings$/, recordings, () => []],
@@ -34,7 +36,7 @@ const VIEWS = [
   [/^\/about$/, about, () => []],
 ];
 /** Views of a single object, for the message when it does not exist. */
-const NAMED = [[/^\/jobs\/\w+\/tasks\//, "task"], [/^\/jobs\/./, "job"], [/^\/workers\/./, "worker"]];
+const NAMED = [[/^\/jobs\/\w+\/tasks\//, "task"], [/^\/jobs\/./, "job"], [/^\/workers\/./, "worker"], [/^\/queues\/./, "queue"]];
 const main = document.getElementById("main");
 const notice = document.getElementById("notice");
 let shown = null;

@@ -39,7 +39,7 @@ pub use ledger::{
 pub use noted::WorkerChangeAnswer;
 pub use preemptions::{PreemptionAnswer, RestoreAnswer, ResumeAnswer};
 pub use quantiles::{PhaseQuantiles, QuantilesAnswer};
-pub use queues::{QueueAnswer, QueueSlotsAnswer, QueuesAnswer};
+pub use queues::{QueueAnswer, QueueSlotsAnswer, QueueStatusAnswer, QueueUserAnswer, QueuesAnswer};
 pub use recordings::{
     ComparedJobAnswer, ComparisonAnswer, Recorded, RecordingAnswer, RecordingKind, SojournAnswer,
 };

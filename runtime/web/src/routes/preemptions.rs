@@ -67,7 +67,7 @@ pub fn flows(call: &Call<'_>) -> Result<Reply, Problem> {
             return Err(Problem::invalid(format!("by={other}: expected one of {}", FLOW_ENDS.join(", "))));
         }
     };
-    let ledger = read(call, LedgerFilter::default())?;
+    let ledger = read(call, LedgerFilter { queue: call.query_value("queue")?, ..LedgerFilter::default() })?;
     let flows = FlowAnswer::all_of(ledger.rows(), |row| {
         if by_job {
             (row.victim.to_string(), row.beneficiary.map(|job| job.to_string()))

@@ -21,7 +21,8 @@ use super::what_if::{WhatIfBody, WhatIfsAnswer};
 use super::{jobs, links, orders, preemptions, recordings, session, shares, stream, what_if, whole};
 use crate::answers::{
     COLUMNS_KIND, ComparisonAnswer, CountersAnswer, ENDS, FlowAnswer, GroupAnswer, HistoryAnswer,
-    JobExplanation, JobStatusAnswer, PreemptionAnswer, PreemptionTotals, QuantilesAnswer, QueuesAnswer,
+    JobExplanation, JobStatusAnswer, PreemptionAnswer, PreemptionTotals, QuantilesAnswer,
+    QueueStatusAnswer, QueuesAnswer,
     SharesAnswer, StatusAnswer, TaskExplanation, TaskStatusAnswer, TimelineAnswer, WorkerAnswer,
 };
 use crate::what_if::WhatIf;
@@ -181,7 +182,7 @@ static ROUTES: &[Route] = &[
     )
     .listing(
         page_fields::<FlowAnswer>(),
-        &[one_of("by", "unit of the sums; default: queue", FLOW_ENDS), LEDGER_FROM, LEDGER_UNTIL],
+        &[one_of("by", "unit of the sums; default: queue", FLOW_ENDS), LEDGER_FROM, LEDGER_UNTIL, QUEUE],
     ),
     get::<WorkerPage>("/api/nap/v1/workers", "Workers", whole::workers)
         .listing(page_fields::<WorkerSummary>(), &[]),
@@ -203,6 +204,11 @@ static ROUTES: &[Route] = &[
         "/api/nap/v1/queues",
         "Queues of the scheduler, with their use and demand",
         whole::queues,
+    ),
+    get::<QueueStatusAnswer>(
+        "/api/nap/v1/queues/{queue}",
+        "One queue, and the users of its jobs",
+        whole::queue,
     ),
     get::<SharesAnswer>(
         "/api/nap/v1/shares",

@@ -14,7 +14,8 @@ use super::metrics::{self as formats, plain};
 use super::window::{query_columns, query_window};
 use super::{openapi, stream};
 use crate::answers::{
-    COLUMNS_KIND, QueuesAnswer, StatusAnswer, TimelineAnswer, TimelineWindow, WorkerAnswer, columns_of,
+    COLUMNS_KIND, QueueStatusAnswer, QueuesAnswer, StatusAnswer, TimelineAnswer, TimelineWindow,
+    WorkerAnswer, columns_of,
 };
 use crate::clock::now_micros;
 use crate::per_job::Window;
@@ -79,6 +80,15 @@ pub fn worker_changes(call: &Call<'_>) -> Result<Reply, Problem> {
 
 pub fn queues(call: &Call<'_>) -> Result<Reply, Problem> {
     Reply::json(&QueuesAnswer::from(&*call.shown.source.queues()?))
+}
+
+pub fn queue(call: &Call<'_>) -> Result<Reply, Problem> {
+    let name = call.path_value::<String>("queue")?;
+    let source = &call.shown.source;
+    let found = QueueStatusAnswer::of(&name, &*source.queues()?, &source.jobs()?).ok_or_else(|| {
+        Problem::new(StatusCode::NOT_FOUND, format!("no such queue: {name:?}")).remedy("run: nap queue list")
+    })?;
+    Reply::json(&found)
 }
 
 pub fn timeline(call: &Call<'_>) -> Result<Reply, Problem> {

@@ -97,6 +97,7 @@ fn totals_and_flows_add_up_the_list() {
         ]
     );
     assert_eq!(by_queue[1]["work_saved_millis"], 400);
+    assert_eq!(flows("&queue=research"), json!([]));
     let by_job = flows("&by=job");
     assert_eq!(ends(&by_job)[1], (json!("job_0001"), json!("job_0002"), json!("suspend")));
 }

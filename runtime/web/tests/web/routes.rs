@@ -11,6 +11,7 @@ fn filled(path: &str) -> String {
         ("{task}", "job_0002_m_0000"),
         ("{attempt}", "job_0002_m_0000.1"),
         ("{worker}", "worker_0001"),
+        ("{queue}", "default"),
         ("{stream}", "stdout"),
         ("{number}", "0"),
         // Attempts and workers follow jobs and tasks in the description.
@@ -254,4 +255,15 @@ fn shares_average_slots_per_queue() {
     let fine = shares("from=1790000000000&until=1790000003000&step=1");
     assert_eq!(fine.status, 400);
     assert!(fine.body.contains("step=1 gives 3000 steps; at most 1000"), "{}", fine.body);
+}
+
+#[test]
+fn queue_is_found_by_its_encoded_name() {
+    let sample = Sample::start();
+    let queue = |name: &str| sample.get(&format!("/api/nap/v1/queues/{name}"));
+    let known = queue("de%66ault").json();
+    assert_eq!((&known["scheduler"], &known["now"]["map"]["maximum"]), (&json!("capacity"), &json!(2)));
+    assert_eq!((&known["users"][0]["user"], &known["users"][0]["map_slots"]), (&json!("ada"), &json!(1)));
+    let absent = queue("a%2Fb");
+    assert_eq!((absent.status, &absent.json()["detail"]), (404, &json!("no such queue: \"a/b\"")));
 }

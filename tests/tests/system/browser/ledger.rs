@@ -102,5 +102,15 @@ fn cluster_ledger_names_preemptor_and_victim() {
     let victim = victim["attempt"].as_str().expect("an ID");
     browser.click(victim);
     browser.until("its task", "return location.pathname.startsWith('/jobs/job_0001/tasks/job_0001_')");
-    browser.has_no_complaints();
+    // The queue that lost the slots: its user, its job, and who got them.
+    browser.open(&format!("{}/preemptions", origin(&link)));
+    browser.click("research");
+    browser.until("its queue", "return location.pathname === '/queues/research'");
+    browser.until_says("lost to\tproduction");
+    browser.until_says("natjam");
+    browser.until_says("large");
+    browser.picture("queue");
+    browser.open(&format!("{}/queues/absent", origin(&link)));
+    browser.until_says("No such queue");
+    browser.has_no_complaints_but(&["404"]);
 }

@@ -1,6 +1,6 @@
 // The start page: slots in use, waiting jobs with their reasons, and the timeline of the last minutes.
 
-import { card, link, make, progress, renew, sentence, state, table } from "../elements.js";
+import { card, link, make, progress, queueLink, renew, sentence, state, table } from "../elements.js";
 import { about, count } from "../format.js";
 import { get } from "../net.js";
 import { getTimeline } from "../timeline/columns.js";
@@ -60,7 +60,7 @@ function current(status) {
     table([
       ["Job", (job) => link(`/jobs/${job.job}`, job.job), "id"],
       ["Name", (job) => job.name, "text"],
-      ["Queue", (job) => job.queue],
+      ["Queue", (job) => queueLink(job.queue)],
       ["State", (job) => state(job.state)],
       ["Maps", (job) => progress(job.map, "map")],
       ["Reduces", (job) => progress(job.reduce, "reduce")],

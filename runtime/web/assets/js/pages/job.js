@@ -1,6 +1,6 @@
 // One job: progress, reasons why it waits, orders, and tabs.
 
-import { facts, link, make, progress, renew, sentence, state } from "../elements.js";
+import { facts, link, make, progress, queueLink, renew, sentence, state } from "../elements.js";
 import { about, moment, span, taken, utc } from "../format.js";
 import { get, mayOrder, ofRecording } from "../net.js";
 import { orderButton } from "../orders.js";
@@ -52,7 +52,7 @@ function heading(job) {
       ["State", state(job.state)],
       ["Maps", progress(job.map, "map")],
       ["Reduces", progress(job.reduce, "reduce")],
-      ["User, queue", `${job.user}, ${job.queue}, priority ${job.priority}`],
+      ["User, queue", make("span", {}, `${job.user}, `, queueLink(job.queue), `, priority ${job.priority}`)],
       ["Submitted", make("time", { title: utc(job.submitted_millis) }, moment(job.submitted_millis))],
       [job.ended_millis === null ? "Takes" : "Took", taken(job.submitted_millis, job.ended_millis)],
       ["Left", remaining(job)],

@@ -1,6 +1,6 @@
 // The list of jobs. The filters are part of the address, so that a link shows the same list.
 
-import { link, make, progress, renew, state, table } from "../elements.js";
+import { link, make, progress, queueLink, renew, state, table } from "../elements.js";
 import { about, count, moment, taken, utc } from "../format.js";
 import { get, ofRecording } from "../net.js";
 
@@ -64,7 +64,7 @@ function rows(jobs, sorting) {
     ["Job", (job) => link(`/jobs/${job.job}`, job.job), "id", "job"],
     ["Name", (job) => job.name, "text", "name"],
     ["User", (job) => job.user, null, "user"],
-    ["Queue", (job) => job.queue, null, "queue"],
+    ["Queue", (job) => queueLink(job.queue), null, "queue"],
     ["Priority", (job) => String(job.priority), "number", "priority"],
     ["State", (job) => state(job.state), null, "state"],
     ["Maps", (job) => progress(job.map, "map"), null, "map"],

@@ -1,6 +1,6 @@
 // The ledger: who took which slots from whom, in groups that open to their entries.
 
-import { link, make, renew, sentence, state, table } from "../elements.js";
+import { link, make, queueLink, renew, sentence, state, table } from "../elements.js";
 import { bytes, count, moment, short, span, taken, utc } from "../format.js";
 import { get, ofRecording } from "../net.js";
 import { remarks, under } from "./jobs.js";
@@ -85,11 +85,6 @@ export class Groups {
 function named(job, name, queue) {
   if (job === null) return "–";
   return [link(`/jobs/${job}`, name ?? job), queue !== null && make("div", { class: "quiet" }, queueLink(queue))];
-}
-
-/** A link to the jobs of a queue. */
-export function queueLink(queue) {
-  return link(`/jobs?queue=${encodeURIComponent(queue)}`, queue);
 }
 
 /** One state for all, or the number of each. */

@@ -1,11 +1,11 @@
 // The preemption ledger of the cluster: totals, entries and flows in a window. The filters are part of the address.
 
 import { now } from "../clock.js";
-import { link, make, renew, table } from "../elements.js";
+import { link, make, queueLink, renew, table } from "../elements.js";
 import { count, moment, short, span, utc } from "../format.js";
 import { get, ofRecording } from "../net.js";
 import { under } from "./jobs.js";
-import { Groups, cost, queueLink } from "./ledger.js";
+import { Groups, cost } from "./ledger.js";
 
 const LIMIT_MAX = 10_000;
 const HOUR = 3_600_000;
@@ -144,7 +144,7 @@ function conversions(totals) {
 }
 
 /** Flows of slots: a row for each victim, a column for each beneficiary. */
-export function matrix(flows, by) {
+function matrix(flows, by) {
   const nobody = "nobody";
   const toName = (flow) => flow.to ?? nobody;
   const victims = [...new Set(flows.map((flow) => flow.from))];

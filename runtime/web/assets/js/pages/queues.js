@@ -1,6 +1,6 @@
 // The queues of the scheduler: guarantees, use and demand now, and over time.
 
-import { link, make, renew, table } from "../elements.js";
+import { make, queueLink, renew, table } from "../elements.js";
 import { count } from "../format.js";
 import { get, ofRecording } from "../net.js";
 import { LENGTHS, since } from "./preemptions.js";
@@ -52,7 +52,7 @@ function columns(queues) {
     ["Wanted", (queue) => pair(queue.map.wanted, queue.reduce.wanted), "number"],
     ["Jobs running", (queue) => count(queue.running), "number"],
     ["Jobs waiting", (queue) => count(queue.waiting), "number"],
-    has((queue) => queue.remark !== null) && ["", (queue) => queue.remark, "text"],
+    has((queue) => queue.remark !== null) && ["Remark", (queue) => queue.remark, "text"],
   ].filter(Boolean);
 }
 
@@ -61,16 +61,15 @@ function pair(map, reduce) {
   return `${word(map)} + ${word(reduce)}`;
 }
 
-/** A queue below its parent, as a link to its jobs. */
+/** A queue below its parent. */
 function named(queue, queues) {
   let depth = 0;
   for (let above = queue.parent; above !== null && depth < 9; above = queues.find((other) => other.queue === above)?.parent ?? null) depth += 1;
-  const anchor = link(`/jobs?queue=${encodeURIComponent(queue.queue)}`, queue.queue);
-  return make("span", {}, "\u2003".repeat(depth), anchor);
+  return make("span", {}, "\u2003".repeat(depth), queueLink(queue.queue));
 }
 
 /** The used share of a guarantee; the bar is full at 100 %. */
-function held(slots, kind) {
+export function held(slots, kind) {
   const guaranteed = slots.guaranteed;
   const words = guaranteed === null ? count(slots.used) : `${count(slots.used)} of ${guaranteed.toLocaleString("en-GB", { maximumFractionDigits: 1 })}`;
   const below = guaranteed !== null && slots.used + 1 <= guaranteed && slots.wanted > 0;

@@ -1,6 +1,6 @@
 // Slots of queues over time: held, suspended and wanted slots per step, next to the guarantee.
 
-import { link, make } from "../elements.js";
+import { make, queueLink } from "../elements.js";
 import { count, moment, utc } from "../format.js";
 
 const SHOWN_MAX = 24;
@@ -23,7 +23,7 @@ export function shares(answer, queues, more) {
   }));
   const rows = shown.map((queue) =>
     make("section", { class: "shares" },
-      make("h3", {}, link(`/jobs?queue=${encodeURIComponent(queue.queue)}`, queue.queue)),
+      make("h3", {}, queueLink(queue.queue)),
       KINDS.map(([kind, words]) => chart(answer, queue[kind], { kind, words, most: most[kind], guaranteed: guarantee(queue, kind) }))));
   const left = [];
   const rest = sorted.length - shown.length;
