@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use napreduce_engine::JobId;
 use napreduce_protocol::{JobDetail, JobSummary};
 
-use crate::answers::{JobSlots, LedgerRow};
+use crate::answers::{JobSlots, JobWork, LedgerRow};
 use crate::clock::now_micros;
 use crate::lock::lock;
 use crate::source::{PageSource, SourceError, pause_after};
@@ -33,6 +33,10 @@ impl Window {
             job.submitted_millis <= self.until && job.ended_millis.is_none_or(|ended| ended >= self.from)
         };
         all.iter().filter(exists).collect()
+    }
+
+    pub fn contains(self, millis: u64) -> bool {
+        (self.from..=self.until).contains(&millis)
     }
 }
 
@@ -65,6 +69,19 @@ impl PerJob for JobSlots {
 
     fn of(detail: &JobDetail, _: u64) -> JobSlots {
         JobSlots::of(detail)
+    }
+
+    fn weight(&self) -> usize {
+        self.count()
+    }
+}
+
+impl PerJob for JobWork {
+    /// About 30 MB.
+    const WEIGHT_MAX: usize = 100_000;
+
+    fn of(detail: &JobDetail, now_micros: u64) -> JobWork {
+        JobWork::of(detail, now_micros)
     }
 
     fn weight(&self) -> usize {

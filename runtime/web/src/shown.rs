@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::answers::{JobSlots, LedgerRow, RecordingKind};
+use crate::answers::{JobSlots, JobWork, LedgerRow, RecordingKind};
 use crate::per_job::JobValues;
 use crate::source::PageSource;
 
@@ -15,10 +15,12 @@ pub struct Shown {
     pub source: Arc<dyn PageSource>,
     pub ledgers: JobValues<Vec<LedgerRow>>,
     pub slots: JobValues<JobSlots>,
+    pub work: JobValues<JobWork>,
 }
 
 impl Shown {
     pub fn new(name: String, kind: RecordingKind, source: Arc<dyn PageSource>) -> Shown {
-        Shown { name, kind, source, ledgers: JobValues::default(), slots: JobValues::default() }
+        let (ledgers, slots, work) = (JobValues::default(), JobValues::default(), JobValues::default());
+        Shown { name, kind, source, ledgers, slots, work }
     }
 }

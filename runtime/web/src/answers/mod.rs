@@ -11,6 +11,7 @@ mod groups;
 mod jobs;
 mod ledger;
 mod noted;
+mod performance;
 mod preemptions;
 mod quantiles;
 mod queues;
@@ -37,6 +38,7 @@ pub use ledger::{
     ConvertedWishes, ENDS, LatencyAnswer, LedgerFilter, LedgerRow, PreemptionTotals, PrimitiveTotals,
 };
 pub use noted::WorkerChangeAnswer;
+pub use performance::{FailureAnswer, JobWork, PerformanceAnswer};
 pub use preemptions::{PreemptionAnswer, RestoreAnswer, ResumeAnswer};
 pub use quantiles::{PhaseQuantiles, QuantilesAnswer};
 pub use queues::{QueueAnswer, QueueSlotsAnswer, QueueStatusAnswer, QueueUserAnswer, QueuesAnswer};

@@ -17,6 +17,7 @@ mod table;
 mod what_if;
 mod whole;
 mod window;
+mod workers;
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};

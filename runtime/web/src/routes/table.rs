@@ -7,8 +7,8 @@ use napreduce_protocol::{
 
 use super::links::{LinkBody, LinksAnswer, NewLinkAnswer};
 use super::list::{
-    AttemptPage, EventPage, FlowPage, GroupPage, JobPage, PreemptionPage, TaskPage, WorkerChangePage,
-    WorkerPage, page_fields,
+    AttemptPage, EventPage, FailurePage, FlowPage, GroupPage, JobPage, PerformancePage, PreemptionPage,
+    TaskPage, WorkerChangePage, WorkerPage, page_fields,
 };
 use super::orders::{Change, Drain, Ordered, Reason};
 use super::preemptions::FLOW_ENDS;
@@ -18,12 +18,14 @@ use super::route::{
 };
 use super::session::{SessionAnswer, SignInAnswer, SignInBody};
 use super::what_if::{WhatIfBody, WhatIfsAnswer};
-use super::{jobs, links, orders, preemptions, recordings, session, shares, stream, what_if, whole};
+use super::{
+    jobs, links, orders, preemptions, recordings, session, shares, stream, what_if, whole, workers,
+};
 use crate::answers::{
-    COLUMNS_KIND, ComparisonAnswer, CountersAnswer, ENDS, FlowAnswer, GroupAnswer, HistoryAnswer,
-    JobExplanation, JobStatusAnswer, PreemptionAnswer, PreemptionTotals, QuantilesAnswer,
-    QueueStatusAnswer, QueuesAnswer,
-    SharesAnswer, StatusAnswer, TaskExplanation, TaskStatusAnswer, TimelineAnswer, WorkerAnswer,
+    COLUMNS_KIND, ComparisonAnswer, CountersAnswer, ENDS, FailureAnswer, FlowAnswer, GroupAnswer,
+    HistoryAnswer, JobExplanation, JobStatusAnswer, PerformanceAnswer, PreemptionAnswer, PreemptionTotals,
+    QuantilesAnswer, QueueStatusAnswer, QueuesAnswer, SharesAnswer, StatusAnswer, TaskExplanation,
+    TaskStatusAnswer, TimelineAnswer, WorkerAnswer,
 };
 use crate::what_if::WhatIf;
 
@@ -184,18 +186,43 @@ static ROUTES: &[Route] = &[
         page_fields::<FlowAnswer>(),
         &[one_of("by", "unit of the sums; default: queue", FLOW_ENDS), LEDGER_FROM, LEDGER_UNTIL, QUEUE],
     ),
-    get::<WorkerPage>("/api/nap/v1/workers", "Workers", whole::workers)
+    get::<WorkerPage>("/api/nap/v1/workers", "Workers", workers::list)
         .listing(page_fields::<WorkerSummary>(), &[]),
-    get::<WorkerAnswer>("/api/nap/v1/workers/{worker}", "One worker", whole::worker),
+    get::<WorkerAnswer>("/api/nap/v1/workers/{worker}", "One worker", workers::one),
     get::<WorkerChangePage>(
         "/api/nap/v1/workers/changes",
         "State changes of workers in a window, newest first",
-        whole::worker_changes,
+        workers::changes,
     )
     .listing(
         page_fields::<WorkerSample>(),
         &[
             field("worker", "only this worker"),
+            moment("from", "begin of the window in milliseconds since 1970; default: a day ago"),
+            moment("until", "end of the window in milliseconds since 1970; default: now"),
+        ],
+    ),
+    get::<PerformancePage>(
+        "/api/nap/v1/workers/performance",
+        "Failures and relative speed of each worker in a window",
+        workers::performance,
+    )
+    .listing(
+        page_fields::<PerformanceAnswer>(),
+        &[
+            moment("from", "begin of the window in milliseconds since 1970; default: an hour ago"),
+            moment("until", "end of the window in milliseconds since 1970; default: now"),
+        ],
+    ),
+    get::<FailurePage>(
+        "/api/nap/v1/workers/failures",
+        "Attempts that failed in a window, newest first",
+        workers::failures,
+    )
+    .listing(
+        page_fields::<FailureAnswer>(),
+        &[
+            field("worker", "only on this worker"),
             moment("from", "begin of the window in milliseconds since 1970; default: a day ago"),
             moment("until", "end of the window in milliseconds since 1970; default: now"),
         ],

@@ -9,13 +9,11 @@ use napreduce_engine::WorkerId;
 use napreduce_protocol::JobDetail;
 
 use super::call::{Call, Reply};
-use super::list::{page, page_with};
 use super::metrics::{self as formats, plain};
 use super::window::{query_columns, query_window};
 use super::{openapi, stream};
 use crate::answers::{
-    COLUMNS_KIND, QueueStatusAnswer, QueuesAnswer, StatusAnswer, TimelineAnswer, TimelineWindow,
-    WorkerAnswer, columns_of,
+    COLUMNS_KIND, QueueStatusAnswer, QueuesAnswer, StatusAnswer, TimelineAnswer, TimelineWindow, columns_of,
 };
 use crate::clock::now_micros;
 use crate::per_job::Window;
@@ -25,8 +23,6 @@ use crate::problem::Problem;
 const WINDOW_MILLIS: u64 = 10 * 60_000;
 /// Limit of drawn jobs, newest first: all attempts of each must be loaded.
 const DRAWN_JOBS_MAX: usize = 50;
-/// Default window for changes of workers, which are rare.
-const CHANGES_MILLIS: u64 = 24 * 60 * 60_000;
 
 pub fn health(_: &Call<'_>) -> Result<Reply, Problem> {
     Ok(Reply::of("text/plain", b"ok\n".to_vec()))
@@ -53,29 +49,6 @@ pub fn cluster(call: &Call<'_>) -> Result<Reply, Problem> {
     let mut status = StatusAnswer::of(&workers, &jobs, |job| source.explain(job, None))?;
     status.warnings.extend(formats::disk_warning(&**source));
     Reply::json(&status)
-}
-
-pub fn workers(call: &Call<'_>) -> Result<Reply, Problem> {
-    page(call, call.shown.source.workers()?.iter())
-}
-
-pub fn worker(call: &Call<'_>) -> Result<Reply, Problem> {
-    let worker = call.path_value::<WorkerId>("worker")?;
-    let workers = call.shown.source.workers()?;
-    let known = workers.iter().find(|known| known.worker == worker).ok_or_else(|| {
-        Problem::new(StatusCode::NOT_FOUND, format!("no such worker: {worker}"))
-            .remedy("run: nap worker list")
-    })?;
-    Reply::json(&WorkerAnswer::from(known))
-}
-
-/// Answers with the state changes of workers in a window, newest first.
-pub fn worker_changes(call: &Call<'_>) -> Result<Reply, Problem> {
-    let Window { from, until } = query_window(call, CHANGES_MILLIS)?;
-    let window = call.shown.source.window(from, until)?;
-    let worker = call.query_value::<WorkerId>("worker")?;
-    let changes = window.workers.iter().rev().filter(|change| worker.is_none_or(|one| one == change.worker));
-    page_with(call, changes, window.remarks)
 }
 
 pub fn queues(call: &Call<'_>) -> Result<Reply, Problem> {

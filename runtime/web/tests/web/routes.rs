@@ -267,3 +267,16 @@ fn queue_is_found_by_its_encoded_name() {
     let absent = queue("a%2Fb");
     assert_eq!((absent.status, &absent.json()["detail"]), (404, &json!("no such queue: \"a/b\"")));
 }
+
+#[test]
+fn workers_have_performance_and_failures() {
+    let sample = Sample::start();
+    let get = |path: &str| sample.get(&format!("/api/nap/v1/workers/{path}")).json();
+    // The only attempt of job 1 succeeded; that of job 2 runs.
+    let of_hour = "from=1790000000000&until=1790003600000";
+    let known = get(&format!("performance?{of_hour}"));
+    let worker = &known["items"][0];
+    assert_eq!((&worker["worker"], &worker["succeeded"]), (&json!("worker_0001"), &json!(1)));
+    assert_eq!((&worker["failures_per_hour"], &worker["speed"]), (&json!(0.0), &Value::Null));
+    assert_eq!(get(&format!("failures?{of_hour}&worker=worker_0001"))["total"], 0);
+}

@@ -1,15 +1,19 @@
 // One worker: timeline of its slots, suspended attempts, state changes.
 
 import { facts, link, make, renew, sentence, state, table } from "../elements.js";
-import { bytes, count, moment, span } from "../format.js";
+import { bytes, count, moment, span, taken, utc } from "../format.js";
 import { get, mayOrder } from "../net.js";
 import { orderButton } from "../orders.js";
 import { getTimeline } from "../timeline/columns.js";
 import { Timeline } from "../timeline/timeline.js";
-import { became, drain } from "./workers.js";
+import { under } from "./jobs.js";
+import { logButton } from "./logs.js";
+import { became, drain, speed } from "./workers.js";
 
 const WINDOW_MILLIS = 600_000;
 const CHANGES_MAX = 100;
+const FAILURES_MAX = 100;
+const STREAMS = ["stderr", "stdout"];
 
 export function view({ main, parts, again }) {
   const [, id] = parts;
@@ -20,23 +24,41 @@ export function view({ main, parts, again }) {
   const closer = (from, until) => getTimeline(slots({ from, until }), { isKept: false });
   const picture = new Timeline({ label: `Slots of ${id}, the last 10 minutes`, followsMillis: WINDOW_MILLIS, closer });
   main.append(head, orders, make("h2", {}, "Slots, the last 10 minutes"), picture.element, below);
+  let hasJumped = false;
   return {
     title: id,
     leave: () => picture.leave(),
     repaint: () => picture.draw(),
     async refresh() {
       const [worker, session] = [await get(`workers/${id}`), await get("session")];
-      renew(head, heading(worker));
+      const performance = (await get("workers/performance?limit=10000")).items.find((one) => one.worker === id);
+      renew(head, heading(worker, performance));
       if (mayOrder() && session.is_live) renew(orders, buttons(worker, again));
       picture.show(await getTimeline(slots({})));
       const changes = await get(`workers/changes?worker=${id}&limit=${CHANGES_MAX}&from=0`);
-      renew(below, make("h2", {}, "Suspended attempts"), kept(worker.suspended),
+      const failed = await get(`workers/failures?worker=${id}&limit=${FAILURES_MAX}`);
+      renew(below, make("h2", { id: "failed" }, "Failed attempts of the last day"), failures(failed.items), failed.total > 0 && under(failed, null),
+        make("h2", {}, "Suspended attempts"), kept(worker.suspended),
         make("h2", {}, "State changes"), became(changes));
+      if (location.hash === "#failed" && !hasJumped) below.firstChild.scrollIntoView();
+      hasJumped = true;
     },
   };
 }
 
-function heading(worker) {
+/** Failed attempts with their logs. */
+function failures(items) {
+  return table([
+    ["Attempt", (failure) => sentence(failure.attempt), "id"],
+    ["Job", (failure) => link(`/jobs/${failure.job}`, failure.job_name), "text"],
+    ["Ended", (failure) => make("time", { title: utc(failure.ended_millis) }, moment(failure.ended_millis)), "id"],
+    ["Took", (failure) => taken(failure.launched_millis, failure.ended_millis), "number"],
+    ["Why", (failure) => sentence(failure.end), "text"],
+    ["Log", (failure) => STREAMS.map((stream) => logButton(failure.attempt, stream)), "id"],
+  ], items, "No attempt failed here in the last day.");
+}
+
+function heading(worker, performance) {
   const used = ({ used: held, slots }) => `${count(held)} of ${count(slots)} in use`;
   return [
     make("h1", {}, `${worker.worker} `, make("span", { class: "quiet" }, worker.name, " · ", link("/workers", "all workers"))),
@@ -45,6 +67,9 @@ function heading(worker) {
       ["Why", worker.reason ? sentence(worker.reason) : null],
       ["Host", worker.host],
       ["Rack", worker.rack],
+      ["Excluded for", worker.state.startsWith("excluded") && performance?.failing.length > 0 ? sentence(performance.failing.join(", ")) : null],
+      ["Failures", performance && performance.failed > 0 ? `${count(performance.failed)} in the last hour` : null],
+      ["Speed", performance && performance.speed !== null ? make("span", {}, speed(performance), " that of the other workers at the same work") : null],
       ["Map slots", used(worker.map)],
       ["Reduce slots", used(worker.reduce)],
       ["Free memory", worker.free_bytes === null ? null : bytes(worker.free_bytes)],

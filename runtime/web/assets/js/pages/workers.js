@@ -1,9 +1,12 @@
 // The list of workers, with orders to drain them.
 
-import { make, renew, sentence, state, table } from "../elements.js";
+import { link, make, renew, sentence, state, table } from "../elements.js";
 import { bytes, count, moment, span, utc } from "../format.js";
 import { get, mayOrder } from "../net.js";
 import { orderButton } from "../orders.js";
+
+/** Workers of at most this speed are marked. */
+const SLOW = 0.67;
 
 export function view({ main, again }) {
   const list = make("div");
@@ -13,26 +16,50 @@ export function view({ main, again }) {
     title: "Workers",
     async refresh() {
       const [page, session] = [await get("workers?limit=10000"), await get("session")];
+      const known = new Map((await get("workers/performance?limit=10000")).items.map((one) => [one.worker, one]));
+      // The state changes below have those that left.
+      const present = page.items.filter((worker) => !worker.state.startsWith("left")).sort((one, other) => (one.gone_millis ?? 0) - (other.gone_millis ?? 0));
       const racks = new Set(page.items.map((worker) => worker.rack));
       const columns = [
         ["Worker", (worker) => sentence(worker.worker), "id"],
         ["Name", (worker) => worker.name, "text"],
         ["Host", (worker) => worker.host],
         racks.size > 1 && ["Rack", (worker) => worker.rack],
-        ["State", (worker) => state(worker.state)],
+        ["State", (worker) => stateLink(worker), "text"],
+        ["Failures an hour", (worker) => failures(worker.worker, known.get(worker.worker)), "number"],
+        ["Speed", (worker) => speed(known.get(worker.worker)), "number"],
         ["Map slots", (worker) => `${worker.map.used}/${worker.map.slots}`, "number"],
         ["Reduce slots", (worker) => `${worker.reduce.used}/${worker.reduce.slots}`, "number"],
         ["Free memory", (worker) => (worker.free_bytes === null ? "" : bytes(worker.free_bytes)), "number"],
-        page.items.some((worker) => worker.suspended.length > 0) && ["Suspended", (worker) => worker.suspended.map(suspended)],
+        present.some((worker) => worker.suspended.length > 0) && ["Suspended", (worker) => worker.suspended.map(suspended)],
         ["Isolation", (worker) => worker.isolation],
-        ["Last heartbeat", (worker) => (worker.gone_millis === null ? `${span(worker.silent_millis)} ago` : `gone at ${moment(worker.gone_millis)}`)],
-        ["Why", (worker) => worker.reason, "text"],
+        ["Last heartbeat", (worker) => (worker.gone_millis === null ? `${span(worker.silent_millis)} ago` : `gone at ${moment(worker.gone_millis)}`), "id"],
+        present.some((worker) => worker.reason) && ["Why", (worker) => worker.reason, "text"],
       ].filter(Boolean);
-      if (mayOrder() && session.is_live) columns.push(["", (worker) => (worker.state.startsWith("up") ? drain(worker, again) : ""), "id"]);
+      if (mayOrder() && session.is_live) columns.push(["Order", (worker) => (worker.state.startsWith("up") ? drain(worker, again) : ""), "id"]);
       renew(changes, became(await get(`workers/changes?limit=100${session.is_live ? "" : "&from=0"}`)));
-      renew(list, table(columns, page.items, session.is_live ? "No worker has joined. Start one with: nap worker" : "A history does not record the list of workers."));
+      renew(list, table(columns, present, session.is_live ? "No worker has joined. Start one with: nap worker" : "A history does not record the list of workers."));
     },
   };
+}
+
+/** The state; of an excluded worker, a link to the attempts that failed there. */
+function stateLink({ worker, state: words }) {
+  return words.startsWith("excluded") ? link(`/workers/${worker}#failed`, state(words)) : state(words);
+}
+
+/** Failures per hour, as a link to the failed attempts. */
+function failures(id, performance) {
+  if (!performance || performance.failed === 0) return "0";
+  return link(`/workers/${id}#failed`, performance.failures_per_hour.toLocaleString("en-GB", { maximumFractionDigits: 1 }));
+}
+
+/** Speed relative to the other workers. */
+export function speed(performance) {
+  if (!performance || performance.speed === null) return "–";
+  const words = `${performance.speed.toLocaleString("en-GB", { maximumFractionDigits: 1, minimumFractionDigits: 1 })}\u00d7`;
+  const title = "How many times as fast as the other workers at maps and reduces of the same jobs";
+  return make("span", { title, class: performance.speed <= SLOW ? "bad-words" : null }, words);
 }
 
 /** State changes, newest first. */

@@ -13,8 +13,8 @@ use sort::SortField;
 use super::call::{Call, Reply};
 use super::route::{Form, QueryField, Route, number};
 use crate::answers::{
-    AttemptAnswer, EventAnswer, FlowAnswer, GroupAnswer, JobAnswer, PreemptionAnswer, TaskAnswer,
-    WorkerAnswer, WorkerChangeAnswer,
+    AttemptAnswer, EventAnswer, FailureAnswer, FlowAnswer, GroupAnswer, JobAnswer, PerformanceAnswer,
+    PreemptionAnswer, TaskAnswer, WorkerAnswer, WorkerChangeAnswer,
 };
 use crate::clock::now_millis;
 use crate::problem::Problem;
@@ -43,6 +43,8 @@ pub type AttemptPage = Page<AttemptAnswer>;
 pub type PreemptionPage = Page<PreemptionAnswer>;
 pub type GroupPage = Page<GroupAnswer>;
 pub type EventPage = Page<EventAnswer>;
+pub type PerformancePage = Page<PerformanceAnswer>;
+pub type FailurePage = Page<FailureAnswer>;
 pub type FlowPage = Page<FlowAnswer>;
 /// A page of a list with the query parameter `fields`.
 pub type ThinPage = Page<Map<String, Value>>;
@@ -115,6 +117,24 @@ impl Listed for PreemptionAnswer {
     const SORTS: &'static [SortField<Self>] = sort::PREEMPTIONS;
 
     fn item(&self) -> PreemptionAnswer {
+        self.clone()
+    }
+}
+
+impl Listed for PerformanceAnswer {
+    type Item = PerformanceAnswer;
+    const SORTS: &'static [SortField<Self>] = sort::PERFORMANCE;
+
+    fn item(&self) -> PerformanceAnswer {
+        self.clone()
+    }
+}
+
+impl Listed for FailureAnswer {
+    type Item = FailureAnswer;
+    const SORTS: &'static [SortField<Self>] = sort::FAILURES;
+
+    fn item(&self) -> FailureAnswer {
         self.clone()
     }
 }

@@ -8,7 +8,7 @@ use napreduce_protocol::{
     WorkerSummary,
 };
 
-use crate::answers::{FlowAnswer, GroupAnswer, PreemptionAnswer};
+use crate::answers::{FailureAnswer, FlowAnswer, GroupAnswer, PerformanceAnswer, PreemptionAnswer};
 use crate::problem::Problem;
 
 /// The value that items are compared by. All keys of a field have the same variant.
@@ -226,6 +226,19 @@ pub const WORKER_CHANGES: &[SortField<WorkerSample>] = &[
     by("name", |one| text(&one.name)),
     by("host", |one| text(&one.host)),
     by("state", |one| number(one.state as u8)),
+];
+
+pub const PERFORMANCE: &[SortField<PerformanceAnswer>] = &[
+    by("worker", |one| text(&one.worker)),
+    by("succeeded", |one| number(one.succeeded)),
+    by("failed", |one| number(one.failed)),
+    by("speed", |one| one.speed.and_then(|speed| number((speed * 1e3) as i64))),
+];
+
+pub const FAILURES: &[SortField<FailureAnswer>] = &[
+    by("ended", |one| number(one.ended_millis)),
+    by("attempt", |one| text(&one.attempt)),
+    by("worker", |one| text(&one.worker)),
 ];
 
 pub const PREEMPTIONS: &[SortField<PreemptionAnswer>] = &[
