@@ -33,6 +33,7 @@ mod sim;
 mod status;
 mod streaming;
 mod task;
+mod top;
 mod up;
 mod web;
 mod whole_file;
@@ -69,6 +70,7 @@ Examples:
   nap demo                        see a preemption on a small cluster
   nap up --workers 3              run a cluster here until Ctrl-C
   nap status                      workers, slots, jobs, and why jobs wait
+  nap top                         the same on a full screen, with keys for orders
   nap job list                    running jobs, then ended ones
   nap job wait last               follow the job submitted last
   nap job explain last            why it makes no progress
@@ -93,6 +95,7 @@ enum Command {
     Worker(worker::Arguments),
     Scale(scale::Arguments),
     Status(status::Arguments),
+    Top(top::Arguments),
     Web(web::Arguments),
     History(history::Arguments),
     Job(job::Arguments),
@@ -162,6 +165,7 @@ fn run(command: &Command, cluster: &ClusterArguments) -> Result<ExitCode> {
         Command::Worker(arguments) => worker::run(arguments, cluster),
         Command::Scale(arguments) => scale::run(arguments, cluster),
         Command::Status(arguments) => status::run(arguments, cluster),
+        Command::Top(_) => top::run(cluster),
         Command::Web(arguments) => web::run(arguments, cluster),
         Command::History(arguments) => history::run(arguments),
         Command::Job(arguments) => job::run(arguments, cluster),

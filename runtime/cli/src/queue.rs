@@ -79,8 +79,12 @@ fn slots(queue: &QueueSummary, of: fn(&QueueSlots) -> u64) -> u64 {
     of(&queue.map) + of(&queue.reduce)
 }
 
-/// Formats a table without empty columns.
 fn text(queues: &[QueueSummary], screen: &Screen) -> String {
+    format!("slots: maps+reduces\n{}", table(queues, screen))
+}
+
+/// Formats a table without empty columns.
+pub fn table(queues: &[QueueSummary], screen: &Screen) -> String {
     let has = |column: fn(&QueueSummary) -> bool| queues.iter().any(column);
     let has_weights = has(|queue| queue.weight_permille.is_some());
     let has_guarantees = has(|queue| both(queue).iter().any(|slots| slots.guaranteed_permille.is_some()));
@@ -107,7 +111,7 @@ fn text(queues: &[QueueSummary], screen: &Screen) -> String {
         Column::new("REMARK", Fit::Below, |queue: &QueueSummary, _| queue.remark.clone().unwrap_or_default())
             .only_if(has_remarks),
     ];
-    format!("slots: maps+reduces\n{}", screen.list(&columns, queues))
+    screen.list(&columns, queues)
 }
 
 fn both(queue: &QueueSummary) -> [QueueSlots; 2] {

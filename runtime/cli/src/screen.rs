@@ -51,6 +51,8 @@ impl<T> Column<T> {
 pub struct Screen {
     /// `None` for files and other programs, for which nothing is cut or left out.
     columns: Option<usize>,
+    /// Whether sentences are cut instead of moved below their rows.
+    has_rows_only: bool,
     colours: bool,
     zone: TimeZone,
 }
@@ -67,6 +69,7 @@ impl Screen {
         let dumb = variable("TERM").is_none_or(|terminal| terminal == "dumb");
         Screen {
             columns: columns.filter(|columns| *columns > 0),
+            has_rows_only: false,
             colours: is_terminal && !dumb && variable("NO_COLOR").is_none(),
             zone: if utc { TimeZone::UTC } else { TimeZone::system() },
         }
@@ -74,7 +77,12 @@ impl Screen {
 
     /// Returns a screen of unlimited width, without colours, in UTC.
     pub fn plain() -> Screen {
-        Screen { columns: None, colours: false, zone: TimeZone::UTC }
+        Screen { columns: None, has_rows_only: false, colours: false, zone: TimeZone::UTC }
+    }
+
+    /// Returns a screen without colours on which every item of a list is one row.
+    pub fn of_rows(columns: usize) -> Screen {
+        Screen { columns: Some(columns), has_rows_only: true, zone: TimeZone::system(), ..Screen::plain() }
     }
 
     /// Returns a plain screen of limited width.
@@ -129,7 +137,7 @@ impl Screen {
     }
 
     fn draw(&self, mut columns: Vec<ShownColumn>, rows: usize) -> String {
-        let below = self.columns.map_or_else(Vec::new, |wide| fit(&mut columns, wide));
+        let below = self.columns.map_or_else(Vec::new, |wide| fit(&mut columns, wide, self.has_rows_only));
         let mut text = String::new();
         for row in std::iter::once(None).chain((0..rows).map(Some)) {
             let line: String = columns.iter().map(|column| column.padded(row, self.colours)).collect();
@@ -162,9 +170,13 @@ impl<'a> ShownColumn<'a> {
         ShownColumn { heading, fit, cells, width }
     }
 
-    /// Returns the width if names are cut to `name` columns.
+    /// Returns the width if names are cut to `name` columns, and sentences to twice as many.
     fn least(&self, name: usize) -> usize {
-        if self.fit == Fit::Cut { self.width.min(name.max(self.heading.len())) } else { self.width }
+        match self.fit {
+            Fit::Cut => self.width.min(name.max(self.heading.len())),
+            Fit::Below => self.width.min(2 * name),
+            Fit::Whole | Fit::Drop(_) => self.width,
+        }
     }
 
     /// Returns the heading or the cell of a row, as wide as the column and the gap after it.
@@ -181,12 +193,12 @@ impl<'a> ShownColumn<'a> {
 
 /// Makes the columns fit the width: moves sentences below their rows, leaves out columns, then cuts names, the
 /// widest first. Returns the columns of sentences.
-fn fit<'a>(columns: &mut Vec<ShownColumn<'a>>, wide: usize) -> Vec<ShownColumn<'a>> {
+fn fit<'a>(columns: &mut Vec<ShownColumn<'a>>, wide: usize, has_rows_only: bool) -> Vec<ShownColumn<'a>> {
     let total = |columns: &[ShownColumn], of: fn(&ShownColumn) -> usize| {
         columns.iter().map(of).sum::<usize>() + GAP * columns.len().saturating_sub(1)
     };
     let mut below = Vec::new();
-    if total(columns, |column| column.width) > wide {
+    if total(columns, |column| column.width) > wide && !has_rows_only {
         below.extend(columns.extract_if(.., |column| column.fit == Fit::Below));
     }
     while total(columns, |column| column.least(NAME_COLUMNS)) > wide {
@@ -219,7 +231,7 @@ fn wrapped(sentence: &str, columns: Option<usize>) -> Vec<String> {
 }
 
 /// Returns the colour of a state, as a number of ANSI; ignores remarks after a comma.
-fn colour(state: &str) -> Option<u8> {
+pub fn colour(state: &str) -> Option<u8> {
     match state.split([',', ' ']).next().unwrap_or_default() {
         "succeeded" | "done" => Some(32),
         "failed" | "lost" => Some(31),

@@ -47,7 +47,8 @@ pub fn run(arguments: &Arguments, cluster: &ClusterArguments) -> Result<()> {
     arguments.format.print(|screen| text(&status, screen), || &status)
 }
 
-fn text(status: &StatusAnswer, screen: &Screen) -> String {
+/// Returns the counts of workers, slots, jobs and paused tasks, each with its name.
+pub fn overview(status: &StatusAnswer) -> [(&'static str, String); 4] {
     let WorkerCounts { up, excluded, draining, leaving, lost } = status.workers;
     let workers =
         [(up, "up"), (excluded, "excluded"), (draining, "draining"), (leaving, "leaving"), (lost, "lost")];
@@ -67,14 +68,17 @@ fn text(status: &StatusAnswer, screen: &Screen) -> String {
         (status.map.suspended + status.reduce.suspended, "suspended"),
         (status.checkpointed, "checkpointed"),
     ];
-    let mut text = format!(
-        "workers  {}\nslots    maps {}, reduces {}\njobs     {}\npaused   {}\n",
-        counts(&workers),
-        slots(status.map),
-        slots(status.reduce),
-        counts(&jobs),
-        counts(&paused)
-    );
+    [
+        ("workers", counts(&workers)),
+        ("slots", format!("maps {}, reduces {}", slots(status.map), slots(status.reduce))),
+        ("jobs", counts(&jobs)),
+        ("paused", counts(&paused)),
+    ]
+}
+
+fn text(status: &StatusAnswer, screen: &Screen) -> String {
+    let lines = overview(status).map(|(name, value)| format!("{name:<8} {value}\n"));
+    let mut text = lines.concat();
     for warning in &status.warnings {
         let line = format!("{}; {}", warning.text, warning.remedy);
         text.push_str(&format!("warning  {}\n", one_line(&line, WARNING_COLUMNS_MAX)));

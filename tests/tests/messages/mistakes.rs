@@ -73,6 +73,7 @@ const WITHOUT_CLUSTER: &[&str] = &[
     "nap worker list --sort size",
     "nap queue list --state gone",
     "nap queue list --sort size",
+    "nap top",
     "",
     "nap journal check none",
     "nap history export none --output tables",

@@ -14,3 +14,4 @@ mod outputs;
 mod preemption_commands;
 #[path = "../system/retries.rs"]
 mod retries;
+mod top;

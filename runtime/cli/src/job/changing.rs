@@ -12,7 +12,7 @@ use napreduce_protocol::{
     printing::{print, print_error},
 };
 
-use super::for_each_live;
+use super::{effect_of, for_each_live};
 use crate::failure::usage;
 use crate::ids::{JobSelector, select_one};
 
@@ -101,10 +101,7 @@ pub fn hold(arguments: &HoldArguments, command: JobCommand, client: &mut Cluster
     let reason = arguments.reason(command);
     for_each_live(&arguments.jobs, client, |client, job| {
         client.ask(CommandJob { job, command, reason: reason.clone() })?;
-        match command {
-            JobCommand::Hold => print_error(format_args!("{job} is held; its running tasks finish")),
-            _ => print_error(format_args!("{job} continues")),
-        }
+        print_error(format_args!("{job} {}", effect_of(command)));
         Ok(())
     })
 }

@@ -243,17 +243,21 @@ fn wait(selectors: &[JobSelector], quiet: bool, client: &mut ClusterClient) -> R
     failures.finish()
 }
 
+/// Returns what a job does after a command.
+pub fn effect_of(command: JobCommand) -> &'static str {
+    match command {
+        JobCommand::Suspend => "is being suspended",
+        JobCommand::Resume | JobCommand::Release => "continues",
+        JobCommand::Hold => "is held; its running tasks finish",
+    }
+}
+
 fn command(commanded: &CommandArguments, command: JobCommand, client: &mut ClusterClient) -> Result<()> {
     let reason = commanded.which.reason(command);
     let mut ordered = Vec::new();
     let mut failures = act_on_each(&commanded.which.jobs, client, |client, job| {
         client.ask(CommandJob { job, command, reason: reason.clone() })?;
-        let state = match command {
-            JobCommand::Suspend => "is being suspended",
-            JobCommand::Resume | JobCommand::Release => "continues",
-            JobCommand::Hold => "is held",
-        };
-        print_error(format_args!("{job} {state}"));
+        print_error(format_args!("{job} {}", effect_of(command)));
         ordered.push(CommandTarget { job, attempts: Vec::new() });
         Ok(())
     })?;

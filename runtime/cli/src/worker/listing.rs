@@ -91,7 +91,7 @@ pub fn is_gone(worker: &WorkerSummary) -> bool {
     matches!(worker.state, WorkerPhase::Lost | WorkerPhase::Left)
 }
 
-fn text(workers: &[WorkerSummary], screen: &Screen) -> String {
+pub fn text(workers: &[WorkerSummary], screen: &Screen) -> String {
     let keeps = workers.iter().any(|worker| !worker.memory.suspended.is_empty());
     let racks: BTreeSet<&str> = workers.iter().map(|worker| worker.rack.as_str()).collect();
     let columns: [Column<WorkerSummary>; 11] = [

@@ -19,10 +19,10 @@ use crate::ids::find_worker;
 use crate::log::LogArguments;
 use crate::parent::end_with_parent;
 use crate::worker::leaving::limited;
-use crate::worker::listing::{ListArguments, is_gone, list};
+use crate::worker::listing::{ListArguments, list};
 
 pub use leaving::LeaveArguments;
-pub use listing::is_up;
+pub use listing::{is_gone, is_up, text as workers_text};
 
 /// Interval of listings while waiting for workers.
 const LOOK: Duration = Duration::from_millis(100);
