@@ -70,7 +70,7 @@ Examples:
   nap demo                        see a preemption on a small cluster
   nap up --workers 3              run a cluster here until Ctrl-C
   nap status                      workers, slots, jobs, and why jobs wait
-  nap top                         the same on a full screen, with keys for orders
+  nap top                         the same full-screen, with keys
   nap job list                    running jobs, then ended ones
   nap job wait last               follow the job submitted last
   nap job explain last            why it makes no progress
