@@ -9,6 +9,7 @@ use std::time::Duration;
 use anyhow::Result;
 use napreduce_cluster::{ClientError, ClusterClient, ClusterPlace, Patience};
 use napreduce_engine::{JobChange, JobId, Reason};
+use napreduce_protocol::JobPhase;
 use napreduce_protocol::requests::{
     ChangeJob, CommandJob, Explain, KillJob, ListJobs, ListQueues, ListWorkers,
 };
@@ -100,15 +101,18 @@ impl Fetcher {
         let Ok(mut status) = StatusAnswer::of(&workers, &jobs, |_| Ok::<_, Infallible>(Vec::new()));
         // Not all ended jobs are listed.
         (status.jobs.succeeded, status.jobs.failed, status.jobs.killed) = (0, 0, 0);
-        let waiting = status.current.iter().filter(|current| current.is_waiting);
-        self.explain(waiting.filter_map(|current| current.job.job.parse().ok()).collect())?;
+        let waiting = jobs.iter().filter(|job| job.phase.is_active() && job.phase != JobPhase::Running);
+        self.explain(waiting.map(|job| job.job).collect())?;
         for current in &mut status.current {
             let known = current.job.job.parse().ok().and_then(|job: JobId| self.whys.get(&job));
             current.why = known.and_then(|(_, why)| why.clone());
         }
         workers.retain(|worker| !is_gone(worker));
         let detail = match self.detail {
-            Some(job) => self.reasons(job)?.map(|reasons| explanations(&[(job, reasons)])),
+            Some(job) => self.reasons(job)?.map(|reasons| {
+                let lines = reasons.into_iter().map(|reason| reason.text).collect();
+                explanations([(job.to_string(), lines)].into_iter())
+            }),
             None => None,
         };
         Ok(Snapshot {

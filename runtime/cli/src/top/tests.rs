@@ -26,7 +26,7 @@ fn current(number: u32) -> CurrentJob {
         name: format!("hourly-billing-{number}"),
         user: format!("user-{}", number % 10),
         queue: ["production", "research", "adhoc"][number as usize % 3].to_owned(),
-        state: JobPhase::Active.in_words(),
+        state: if is_waiting { JobPhase::Waiting } else { JobPhase::Running }.in_words(),
         left: (!is_waiting).then_some(left),
         ..(&sample_summary()).into()
     };
@@ -35,7 +35,7 @@ fn current(number: u32) -> CurrentJob {
             "job_{number:04} waits for a slot: all 16 map slots are taken, 12 of them by queue production"
         )
     });
-    CurrentJob { job, is_waiting, why, code: None }
+    CurrentJob { job, why, code: None }
 }
 
 fn worker(number: u32, state: WorkerPhase) -> WorkerSummary {
@@ -74,12 +74,12 @@ fn queue(name: &str, used: u64, waiting: u32) -> QueueSummary {
 
 fn busy(jobs: u32) -> Snapshot {
     let current: Vec<CurrentJob> = (1..=jobs).rev().map(current).collect();
-    let waiting = current.iter().filter(|current| current.is_waiting).count();
+    let waiting = current.iter().filter(|current| current.why.is_some()).count();
     let status = StatusAnswer {
         workers: WorkerCounts { up: 2, excluded: 1, ..WorkerCounts::default() },
         map: SlotsInUse { slots: 24, used: 18, suspended: 2 },
         reduce: SlotsInUse { slots: 12, used: 3, suspended: 0 },
-        jobs: JobCounts { active: current.len(), waiting, ..JobCounts::default() },
+        jobs: JobCounts { waiting, running: current.len() - waiting, ..JobCounts::default() },
         checkpointed: 1,
         current,
         warnings: Vec::new(),
@@ -162,7 +162,7 @@ fn question_detail_and_help_are_drawn() {
     assert_screen("kill", &model);
     press(&mut model, KeyCode::Esc);
     press(&mut model, KeyCode::Enter);
-    let detail = "job_0004: active\njob_0004: it waits for a slot\n".to_owned();
+    let detail = "job_0004: waiting\njob_0004: it waits for a slot\n".to_owned();
     model.fetched(Snapshot { detail: Some(detail), ..busy(4) });
     assert_screen("detail", &model);
     press(&mut model, KeyCode::Esc);

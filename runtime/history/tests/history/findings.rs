@@ -186,7 +186,7 @@ fn live(ran: &Ran) -> TaskSummary {
         bytes_done: 0,
         bytes_total: ran.bytes,
     };
-    TaskSummary { live: vec![live], ..TaskSummary::of(attempt.task, TaskPhase::Active, 1) }
+    TaskSummary { live: vec![live], ..TaskSummary::of(attempt.task, TaskPhase::Running, 1) }
 }
 
 #[test]

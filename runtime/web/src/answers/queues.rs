@@ -194,7 +194,7 @@ mod tests {
             ..job(number, phase, running, suspended)
         };
         let ended = JobPhase::Succeeded;
-        let open = of(4, "", "", JobPhase::Active, 0, 0).phase;
+        let open = of(4, "", "", JobPhase::Running, 0, 0).phase;
         let jobs = [
             of(5, "ada", "etl.daily", open, 0, 2),
             of(4, "alan", "etl.daily", open, 3, 1),

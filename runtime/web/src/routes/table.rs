@@ -18,9 +18,7 @@ use super::route::{
 };
 use super::session::{SessionAnswer, SignInAnswer, SignInBody};
 use super::what_if::{WhatIfBody, WhatIfsAnswer};
-use super::{
-    jobs, links, orders, preemptions, recordings, session, shares, stream, what_if, whole, workers,
-};
+use super::{jobs, links, orders, preemptions, recordings, session, shares, stream, what_if, whole, workers};
 use crate::answers::{
     COLUMNS_KIND, ComparisonAnswer, CountersAnswer, ENDS, FailureAnswer, FlowAnswer, GroupAnswer,
     HistoryAnswer, JobExplanation, JobStatusAnswer, PerformanceAnswer, PreemptionAnswer, PreemptionTotals,
