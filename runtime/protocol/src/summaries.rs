@@ -136,6 +136,9 @@ pub struct AttemptFigures {
     pub processor_millis: u64,
     /// Records that were written to disk by sorting and merging.
     pub spilled_records: u64,
+    /// Peak of its anonymous memory; 0 if unknown.
+    #[serde(default)]
+    pub peak_memory_bytes: u64,
 }
 
 impl AttemptSummary {

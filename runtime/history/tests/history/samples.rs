@@ -354,10 +354,11 @@ prop_compose! {
 }
 
 prop_compose! {
-    fn any_figures()(numbers: [u64; 7]) -> AttemptFigures {
+    fn any_figures()(numbers: [u64; 8]) -> AttemptFigures {
         AttemptFigures {
             input_bytes: numbers[0], output_bytes: numbers[1], input_records: numbers[2], output_records: numbers[3],
             shuffle_millis: numbers[4], processor_millis: numbers[5], spilled_records: numbers[6],
+            peak_memory_bytes: numbers[7],
         }
     }
 }

@@ -273,6 +273,8 @@ pub struct AttemptAnswer {
     pub processor_millis: Option<u64>,
     /// Records written to disk by sorting and merging.
     pub spilled_records: Option<u64>,
+    /// Peak of its anonymous memory; `null` if unknown.
+    pub peak_memory_bytes: Option<u64>,
 }
 
 impl From<&AttemptSummary> for AttemptAnswer {
@@ -295,6 +297,7 @@ impl From<&AttemptSummary> for AttemptAnswer {
             shuffle_millis: figure(attempt, |figures| figures.shuffle_millis),
             processor_millis: figure(attempt, |figures| figures.processor_millis),
             spilled_records: figure(attempt, |figures| figures.spilled_records),
+            peak_memory_bytes: figure(attempt, |figures| figures.peak_memory_bytes).filter(|peak| *peak > 0),
         }
     }
 }

@@ -10,6 +10,7 @@ pub(super) fn figures(plan: &JobPlan, attempt: AttemptId, counters: &CounterValu
         shuffle_millis: of(Counter::ShuffleFetchMillis),
         processor_millis: of(Counter::CpuMillis),
         spilled_records: of(Counter::SpilledRecords),
+        peak_memory_bytes: of(Counter::PeakAnonBytes),
         ..AttemptFigures::default()
     };
     match attempt.task.kind {
