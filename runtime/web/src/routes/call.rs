@@ -75,6 +75,21 @@ impl Call<'_> {
         }
     }
 
+    /// Returns the comma-separated words of the query parameter `name`; empty if it is absent.
+    ///
+    /// # Errors
+    /// `400` if a word is not one of `known`.
+    pub fn query_words(&self, name: &str, known: &[&str]) -> Result<Vec<String>, Problem> {
+        let Some(list) = self.query_value::<String>(name)? else { return Ok(Vec::new()) };
+        let words: Vec<String> = list.split(',').map(str::to_owned).collect();
+        match words.iter().find(|word| !known.contains(&word.as_str())) {
+            None => Ok(words),
+            Some(word) => {
+                Err(Problem::invalid(format!("{name}={word}: expected one of {}", known.join(", "))))
+            }
+        }
+    }
+
     /// Returns the job in the path.
     ///
     /// # Errors

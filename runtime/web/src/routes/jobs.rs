@@ -9,13 +9,13 @@ use napreduce_history::write_trace;
 use napreduce_protocol::{JobDetail, LogStream, TaskPhase, TaskSummary};
 
 use super::call::{Call, Reply};
-use super::list::{page, page_of};
+use super::list::{open_until, page, page_of, page_of_tasks};
 use super::whole::{drawn, timeline_of};
 use super::window::query_columns;
 use crate::answers::{
     CountersAnswer, FindingAnswer, GroupAnswer, HistoryAnswer, JobExplanation, JobFilter, JobStatusAnswer,
-    LedgerRow, PreemptionTotals, QuantilesAnswer, TaskExplanation, TaskStatusAnswer, TextFilter,
-    TimelineAnswer, TimelineWindow, entries_of,
+    LedgerRow, PreemptionTotals, QuantilesAnswer, TaskExplanation, TaskFilter, TaskRow, TaskStatusAnswer,
+    TaskTotals, TextFilter, TimelineAnswer, TimelineWindow, entries_of,
 };
 use crate::clock::now_micros;
 use crate::problem::Problem;
@@ -94,9 +94,18 @@ pub fn preemption_totals(call: &Call<'_>) -> Result<Reply, Problem> {
 }
 
 pub fn tasks(call: &Call<'_>) -> Result<Reply, Problem> {
-    let tasks = call.shown.source.tasks(call.path_value::<JobId>("job")?)?;
-    let filter = TextFilter::new(call.query_value("text")?);
-    page(call, tasks.iter().filter(|task| filter.takes_task(task)))
+    let job = call.job()?;
+    let tasks = call.shown.source.tasks(job.summary.job)?;
+    let until_millis = open_until(call, &job.summary);
+    let (rows, median_millis) = TaskRow::all_of(tasks, job, until_millis);
+    let filter = TaskFilter {
+        text: TextFilter::new(call.query_value("text")?),
+        states: call.query_words("state", &TaskPhase::WORDS)?,
+        is_failed: call.query_value("failed")?,
+        is_slow: call.query_value("slow")?,
+    };
+    let (found, counts) = TaskRow::filtered(&rows, &filter);
+    page_of_tasks(call, found, &TaskTotals { counts, median_millis })
 }
 
 /// Answers for any task of a known job, also for one that was never launched.

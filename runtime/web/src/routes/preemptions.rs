@@ -22,21 +22,11 @@ fn read(call: &Call<'_>, filter: LedgerFilter) -> Result<LedgerWindow, Problem> 
 fn filter_of(call: &Call<'_>) -> Result<LedgerFilter, Problem> {
     Ok(LedgerFilter {
         by: call.query_value("by")?,
-        primitives: some_of(call, "primitive", &Primitive::WORDS)?,
-        ends: some_of(call, "end", &ENDS)?,
+        primitives: call.query_words("primitive", &Primitive::WORDS)?,
+        ends: call.query_words("end", &ENDS)?,
         queue: call.query_value("queue")?,
         ..LedgerFilter::default()
     })
-}
-
-/// Parses a comma-separated list of known words.
-fn some_of(call: &Call<'_>, name: &str, known: &[&str]) -> Result<Vec<String>, Problem> {
-    let Some(list) = call.query_value::<String>(name)? else { return Ok(Vec::new()) };
-    let words: Vec<String> = list.split(',').map(str::to_owned).collect();
-    match words.iter().find(|word| !known.contains(&word.as_str())) {
-        None => Ok(words),
-        Some(word) => Err(Problem::invalid(format!("{name}={word}: expected one of {}", known.join(", ")))),
-    }
 }
 
 pub fn list(call: &Call<'_>) -> Result<Reply, Problem> {

@@ -2,7 +2,7 @@
 
 use napreduce_engine::Primitive;
 use napreduce_protocol::{
-    AttemptSummary, HistoryLine, JobPhase, JobSummary, TaskSummary, WorkerSample, WorkerSummary,
+    AttemptSummary, HistoryLine, JobPhase, JobSummary, TaskPhase, WorkerSample, WorkerSummary,
 };
 
 use super::links::{LinkBody, LinksAnswer, NewLinkAnswer};
@@ -22,7 +22,7 @@ use super::{jobs, links, orders, preemptions, recordings, session, shares, strea
 use crate::answers::{
     COLUMNS_KIND, ComparisonAnswer, CountersAnswer, ENDS, FailureAnswer, FlowAnswer, GroupAnswer,
     HistoryAnswer, JobExplanation, JobStatusAnswer, PerformanceAnswer, PreemptionAnswer, PreemptionTotals,
-    QuantilesAnswer, QueueStatusAnswer, QueuesAnswer, SharesAnswer, StatusAnswer, TaskExplanation,
+    QuantilesAnswer, QueueStatusAnswer, QueuesAnswer, SharesAnswer, StatusAnswer, TaskExplanation, TaskRow,
     TaskStatusAnswer, TimelineAnswer, WorkerAnswer,
 };
 use crate::what_if::WhatIf;
@@ -48,6 +48,8 @@ const PRIMITIVE: QueryField =
 const END: QueryField = some_of("end", "only these outcomes, separated by commas", &ENDS);
 const QUEUE: QueryField = field("queue", "the victim or the beneficiary is in this queue");
 const GROUP: QueryField = field("group", "only the entries of this group, in order of time");
+
+const YES_OR_NO: &[&str] = &["true", "false"];
 
 /// A time in milliseconds; the maximum still fits in microseconds.
 const fn moment(name: &'static str, about: &'static str) -> QueryField {
@@ -275,9 +277,26 @@ static ROUTES: &[Route] = &[
     get::<HistoryAnswer>("/api/nap/v1/jobs/{job}/history", "Complete history of a job", jobs::history),
     get::<EventPage>("/api/nap/v1/jobs/{job}/events", "Events of a job", jobs::events)
         .listing(page_fields::<HistoryLine>(), &[]),
-    get::<TaskPage>("/api/nap/v1/jobs/{job}/tasks", "Tasks of a job", jobs::tasks).listing(
-        page_fields::<TaskSummary>(),
-        &[field("text", "only tasks whose ID, state, reason, attempts or workers contain this text")],
+    get::<TaskPage>(
+        "/api/nap/v1/jobs/{job}/tasks",
+        "Tasks of a job with their attempts: running ones, those with failures, then the others, longest first",
+        jobs::tasks,
+    )
+    .listing(
+        page_fields::<TaskRow>(),
+        &[
+            field(
+                "text",
+                "only tasks whose ID, state or reason, or an attempt's ID, worker or end, contains this text",
+            ),
+            some_of("state", "only tasks in these states, separated by commas", &TaskPhase::WORDS),
+            one_of("failed", "true: only tasks with a failed attempt; false: only others", YES_OR_NO),
+            one_of(
+                "slow",
+                "true: only tasks that took more than three times the median of their kind; false: only others",
+                YES_OR_NO,
+            ),
+        ],
     ),
     get::<AttemptPage>("/api/nap/v1/jobs/{job}/attempts", "Attempts of a job", jobs::attempts).listing(
         page_fields::<AttemptSummary>(),

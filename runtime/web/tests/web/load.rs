@@ -133,13 +133,15 @@ impl PageSource for Large {
 
 const COLUMNS: &str = "columns of 100,000";
 /// Responses and their budgets at the 99th percentile, in milliseconds.
-const ASKED: [(&str, &str, u64); 12] = [
+const ASKED: [(&str, &str, u64); 14] = [
     ("list", "/api/nap/v1/jobs", 20),
     ("list, sorted", "/api/nap/v1/jobs?sort=-took", 20),
     ("list, thinned", "/api/nap/v1/jobs?limit=1000&fields=job,state", 20),
-    ("list of 100,000", "/api/nap/v1/jobs/job_0001/tasks", 20),
+    ("tasks, 100,000", "/api/nap/v1/jobs/job_0001/tasks", 100),
+    ("tasks, sorted", "/api/nap/v1/jobs/job_0001/tasks?sort=-took", 100),
+    ("tasks, slow ones", "/api/nap/v1/jobs/job_0001/tasks?slow=true", 100),
     ("list of 100,000, sorted", "/api/nap/v1/jobs/job_0001/attempts?sort=-took", 20),
-    ("list of 100,000, filtered", "/api/nap/v1/jobs/job_0001/tasks?text=m_99999", 150),
+    ("tasks, filtered", "/api/nap/v1/jobs/job_0001/tasks?text=m_99999", 150),
     ("summary", "/api/nap/v1/jobs/job_0001", 20),
     ("summary", "/api/nap/v1/cluster", 20),
     ("quantiles of 100,000", "/api/nap/v1/jobs/job_0001/quantiles", 150),

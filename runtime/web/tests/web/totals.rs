@@ -190,7 +190,32 @@ fn text_filter_matches_values_not_field_names() {
     assert_eq!((total, &task["task"]), (1, &json!("job_0001_m_100039")));
     let (total, _) = found("attempts", "worker_0003%20(machine-2)");
     assert_eq!(total, u64::from(TASKS).div_ceil(7));
+    // A task has the workers and ends of all its attempts.
+    let (total, task) = found("tasks", "machine-2");
+    assert_eq!(total, u64::from(TASKS).div_ceil(7));
+    assert_eq!(task["all_attempts"][0]["worker_name"], "machine-2");
     for (list, name) in [("attempts", "launched_millis"), ("attempts", "null"), ("tasks", "live")] {
         assert_eq!(found(list, name).0, 0, "{list} {name}");
     }
+}
+
+#[test]
+fn task_table_has_counts_medians_and_naps() {
+    let recording = Recording::start();
+    let page = recording.get("jobs/job_0001/tasks?sort=-naps,task&limit=2");
+    assert_eq!((&page["total"], &page["counts"]["all"]), (&json!(TASKS), &json!(TASKS)));
+    assert_eq!((&page["counts"]["running"], &page["counts"]["slow"]), (&json!(0), &json!(0)));
+    assert_eq!(page["median_millis"], json!({ "map": 300, "reduce": null }));
+    let first = &page["items"][0];
+    assert_eq!((&first["task"], &first["naps"]), (&json!("job_0001_m_0000"), &json!(1)));
+    assert_eq!((&first["took_millis"], &first["worker"]), (&json!(300), &json!("worker_0001")));
+    for none in ["state=running", "failed=true", "slow=true"] {
+        let page = recording.get(&format!("jobs/job_0001/tasks?{none}"));
+        assert_eq!((&page["total"], &page["counts"]["all"]), (&json!(0), &json!(TASKS)), "{none}");
+    }
+    let thin = recording.get("jobs/job_0001/tasks?fields=task,took_millis&limit=1");
+    assert_eq!(thin["items"], json!([{ "task": "job_0001_m_0000", "took_millis": 300 }]));
+    let refused = recording.ask("/api/nap/v1/jobs/job_0001/tasks?state=asleep");
+    assert_eq!(refused.status, 400);
+    assert!(refused.body.contains("expected one of waiting, running"), "{}", refused.body);
 }

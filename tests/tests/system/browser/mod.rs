@@ -81,7 +81,17 @@ fn suspend_ordered_on_page_is_shown_until_resume() {
     browser.click("job_0001");
     browser.until_says("1 attempts run");
     browser.click("Tasks");
+    let button = "document.querySelector('button[aria-label=\"Attempts of job_0001_m_0000\"]')";
+    browser.until("the task", &format!("return {button} !== null"));
+    // A row opens to the attempts of its task, and the button keeps the focus.
+    browser.run(&format!("{button}.focus(); {button}.click()"));
     browser.until_says("job_0001_m_0000.1");
+    assert_eq!(
+        browser.run("return document.activeElement.getAttribute('aria-expanded')"),
+        "true",
+        "the button lost the focus"
+    );
+    browser.picture("tasks-open");
     browser.run(
         "[...document.querySelectorAll('td button')].find((one) => one.textContent === 'Suspend').click()",
     );
@@ -115,7 +125,7 @@ fn suspend_ordered_on_page_is_shown_until_resume() {
     browser.picture("timeline-as-table");
     browser.click("Counters");
     browser.until_says("MAP_INPUT_RECORDS");
-    browser.click("Attempts and logs");
+    browser.click("Tasks");
     browser.click("stderr");
     browser.until_says("job_0001_m_0000.1 stderr");
     browser.has_no_complaints();
@@ -211,8 +221,9 @@ fn timeline_of_hundred_thousand_bars_is_drawn() {
                    return row.bottom > box.top && row.bottom <= box.bottom + 1";
     assert_eq!(browser.run(is_seen), true, "the last row is out of sight");
     browser.picture("hundred-thousand-as-table");
-    browser.click("Attempts and logs");
+    browser.click("Tasks");
     browser.until_says("100 of 100,000 are shown");
+    browser.picture("hundred-thousand-tasks");
     // Clicking a column head sorts all rows, not only the visible ones; the address records the order.
     browser.click("Took");
     let sorted = "return document.querySelector('th[aria-sort=descending]')?.innerText.startsWith('Took')";
@@ -220,7 +231,7 @@ fn timeline_of_hundred_thousand_bars_is_drawn() {
     assert_eq!(browser.run("return location.search"), "?sort=-took");
     browser.until(
         "one of 1.4 s is the first",
-        "return [...document.querySelectorAll('table')].at(-1).querySelector('tbody td.number').innerText === '1.4 s'",
+        "return document.querySelector('tbody .took')?.innerText === '1.4 s'",
     );
     browser.open(&format!("{}/jobs?sort=name", origin(&server.link)));
     let sorted = "return document.querySelector('th[aria-sort=ascending]')?.innerText.startsWith('Name')";

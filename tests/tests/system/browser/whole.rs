@@ -46,19 +46,23 @@ fn totals_and_filters_cover_all_jobs() {
     assert!(!browser.text().contains("at least"), "{}", browser.text());
     browser.picture("queues-of-all-jobs");
 
-    open("/jobs/job_0001/attempts");
-    browser.until_says("100 of 100,040 are shown");
-    filter(&browser, "m_100039");
-    browser.until_says("job_0001_m_100039.1");
-    browser.until_says("1 in all");
-    browser.picture("filtered");
-    filter(&browser, "launched_millis");
-    browser.until_says("No matching attempts.");
-    assert!(!browser.text().contains("No attempt was launched"), "{}", browser.text());
-    open("/jobs/job_0001/tasks");
+    // An address of earlier versions.
+    open("/jobs/job_0001/attempts?text=machine-39");
+    assert_eq!(browser.run("return location.pathname"), "/jobs/job_0001/tasks");
+    browser.until_says("100 of 1,001 are shown");
     filter(&browser, "M_100039");
     browser.until_says("job_0001_m_100039");
     browser.until_says("1 in all");
+    browser.picture("filtered");
+    filter(&browser, "launched_millis");
+    browser.until_says("No matching tasks.");
+    assert!(!browser.text().contains("No task was started"), "{}", browser.text());
+    filter(&browser, "");
+    browser.until_says("All 100,040");
+    // A chip filters on the server, and the address has it.
+    browser.click("Slow 0");
+    browser.until_says("No matching tasks.");
+    assert_eq!(browser.run("return location.search"), "?show=slow");
     browser.has_no_complaints();
 }
 
@@ -199,7 +203,6 @@ fn pages_of_many_jobs_fit_narrow_screens_and_paper() {
         "/jobs",
         "/jobs/job_0001",
         "/jobs/job_0001/preemptions",
-        "/jobs/job_0001/attempts",
         "/jobs/job_0001/tasks",
         "/jobs/job_0001/tasks/job_0001_m_0001",
         "/compare?left=job_0001&right=job_0002",

@@ -9,7 +9,10 @@ import { TABS } from "./tabs.js";
 import { why } from "./why.js";
 
 export function view({ main, parts, query, go, again }) {
-  const [, id, named] = parts;
+  const [, id, asked] = parts;
+  const named = asked === "attempts" ? "tasks" : asked;
+  // An address of earlier versions.
+  if (asked === "attempts") history.replaceState(null, "", location.pathname.replace(/attempts$/, "tasks") + location.search);
   const [name, tab] = TABS.find(([known]) => known === (named ?? "timeline")) ?? TABS[0];
   const head = make("div");
   const orders = make("div", { class: "bar" });

@@ -1,4 +1,4 @@
-// The tabs of a job: timeline, tasks, preemptions, counters, settings, attempts with logs, events.
+// The tabs of a job: timeline, tasks with their attempts and logs, preemptions, counters, settings, events.
 
 import { link, make, renew, sentence, table } from "../elements.js";
 import { count, moment, utc } from "../format.js";
@@ -8,7 +8,7 @@ import { Timeline } from "../timeline/timeline.js";
 import { preemptions } from "./ledger.js";
 import { list } from "./paged.js";
 import { settings } from "./settings.js";
-import { attempts, quantiles, tasks } from "./tasks.js";
+import { tasks } from "./tasks.js";
 
 function timeline({ id, place, again }) {
   const address = (window) => {
@@ -47,10 +47,9 @@ function events(items) {
 /** The tabs in order: name in the address, label, and constructor. */
 export const TABS = [
   ["timeline", { label: "Timeline", make: timeline }],
-  ["tasks", { label: "Tasks", make: list("tasks", tasks, "ID, state, worker or why") }],
+  ["tasks", { label: "Tasks", make: tasks }],
   ["preemptions", { label: "Preemptions", make: preemptions }],
   ["counters", { label: "Counters", make: counters }],
   ["settings", { label: "Settings", make: settings }],
-  ["attempts", { label: "Attempts and logs", make: list("attempts", attempts, "ID, worker or end", quantiles) }],
   ["events", { label: "Events", make: list("events", events) }],
 ];

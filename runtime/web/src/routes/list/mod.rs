@@ -3,7 +3,7 @@
 mod fields;
 mod sort;
 
-use napreduce_protocol::{AttemptSummary, HistoryLine, JobSummary, TaskSummary, WorkerSample, WorkerSummary};
+use napreduce_protocol::{AttemptSummary, HistoryLine, JobSummary, WorkerSample, WorkerSummary};
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Map, Value};
@@ -14,7 +14,7 @@ use super::call::{Call, Reply};
 use super::route::{Form, QueryField, Route, number};
 use crate::answers::{
     AttemptAnswer, EventAnswer, FailureAnswer, FlowAnswer, GroupAnswer, JobAnswer, PerformanceAnswer,
-    PreemptionAnswer, TaskAnswer, WorkerAnswer, WorkerChangeAnswer,
+    PreemptionAnswer, TaskRow, TaskRowAnswer, TaskTotals, WorkerAnswer, WorkerChangeAnswer,
 };
 use crate::clock::now_millis;
 use crate::problem::Problem;
@@ -38,7 +38,7 @@ pub struct Page<T> {
 pub type JobPage = Page<JobAnswer>;
 pub type WorkerPage = Page<WorkerAnswer>;
 pub type WorkerChangePage = Page<WorkerChangeAnswer>;
-pub type TaskPage = Page<TaskAnswer>;
+pub type TaskPage = PageWith<Page<TaskRowAnswer>, TaskTotals>;
 pub type AttemptPage = Page<AttemptAnswer>;
 pub type PreemptionPage = Page<PreemptionAnswer>;
 pub type GroupPage = Page<GroupAnswer>;
@@ -48,6 +48,19 @@ pub type FailurePage = Page<FailureAnswer>;
 pub type FlowPage = Page<FlowAnswer>;
 /// A page of a list with the query parameter `fields`.
 pub type ThinPage = Page<Map<String, Value>>;
+
+/// A page of a list, and totals over the list.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct PageWith<P, T> {
+    #[serde(flatten)]
+    pub page: P,
+    #[serde(flatten)]
+    pub totals: T,
+}
+
+/// The totals of a list without any.
+#[derive(Serialize)]
+struct NoTotals {}
 
 /// An item of a list.
 pub trait Listed: Sized + 'static {
@@ -67,12 +80,12 @@ impl Listed for JobSummary {
     }
 }
 
-impl Listed for TaskSummary {
-    type Item = TaskAnswer;
+impl Listed for TaskRow {
+    type Item = TaskRowAnswer;
     const SORTS: &'static [SortField<Self>] = sort::TASKS;
 
-    fn item(&self) -> TaskAnswer {
-        TaskAnswer::from(self)
+    fn item(&self) -> TaskRowAnswer {
+        self.answer()
     }
 }
 
@@ -172,7 +185,18 @@ pub fn page_of<'all, T: Listed + 'all>(
     all: impl Iterator<Item = &'all T>,
 ) -> Result<Reply, Problem> {
     // The duration of an open item ends with the job at the latest.
-    page_until(call, all, call.shown.source.remarks(), job.ended_millis.or_else(|| now_of(call)))
+    page_until(call, all, call.shown.source.remarks(), open_until(call, job))
+}
+
+/// The moment at which open items of a job end; `None` in a history if the job has no end.
+pub fn open_until(call: &Call<'_>, job: &JobSummary) -> Option<u64> {
+    job.ended_millis.or_else(|| now_of(call))
+}
+
+/// Answers with the requested page of the tasks of a job; by default running tasks come first, then failed ones.
+pub fn page_of_tasks(call: &Call<'_>, tasks: Vec<&TaskRow>, totals: &TaskTotals) -> Result<Reply, Problem> {
+    let sort = call.query_value("sort")?.unwrap_or_else(|| "rank,-took".to_owned());
+    pages(call, tasks, call.shown.source.remarks(), Some(sort), None, totals)
 }
 
 /// The moment at which open items end for sorting; `None` in a history, where nothing runs.
@@ -195,14 +219,24 @@ fn page_until<'all, T: Listed + 'all>(
     remarks: Vec<String>,
     until_millis: Option<u64>,
 ) -> Result<Reply, Problem> {
+    pages(call, all.collect(), remarks, call.query_value("sort")?, until_millis, &NoTotals {})
+}
+
+fn pages<T: Listed>(
+    call: &Call<'_>,
+    mut all: Vec<&T>,
+    remarks: Vec<String>,
+    sort: Option<String>,
+    until_millis: Option<u64>,
+    totals: &impl Serialize,
+) -> Result<Reply, Problem> {
     let limit = call.query_value::<usize>("limit")?.unwrap_or(LIMIT);
     if !(1..=LIMIT_MAX).contains(&limit) {
         return Err(Problem::invalid(format!("limit is {limit}; expected 1 to {LIMIT_MAX}")));
     }
     let after = call.query_value::<usize>("after")?.unwrap_or(0);
-    let mut all: Vec<&T> = all.collect();
     let total = all.len();
-    if let Some(wanted) = call.query_value::<String>("sort")? {
+    if let Some(wanted) = sort {
         all = sort::first(&all, T::SORTS, &wanted, after.saturating_add(limit), until_millis)?;
     }
     let items: Vec<T::Item> = all.iter().skip(after).take(limit).map(|item| item.item()).collect();
@@ -215,11 +249,12 @@ fn page_until<'all, T: Listed + 'all>(
         remarks,
     };
     match call.query_value::<String>("fields")? {
-        None => Reply::json(&Page { items, ..head }),
+        None => Reply::json(&PageWith { page: Page { items, ..head }, totals }),
         Some(wanted) => {
             let Page { total, next, as_of_millis, remarks, .. } = head;
             let items = fields::select_fields(&items, &wanted)?;
-            Reply::json(&ThinPage { items, total, next, as_of_millis, remarks })
+            let page = ThinPage { items, total, next, as_of_millis, remarks };
+            Reply::json(&PageWith { page, totals })
         }
     }
 }

@@ -8,7 +8,7 @@ use napreduce_protocol::{
     WorkerSummary,
 };
 
-use crate::answers::{FailureAnswer, FlowAnswer, GroupAnswer, PerformanceAnswer, PreemptionAnswer};
+use crate::answers::{FailureAnswer, FlowAnswer, GroupAnswer, PerformanceAnswer, PreemptionAnswer, TaskRow};
 use crate::problem::Problem;
 
 /// The value that items are compared by. All keys of a field have the same variant.
@@ -164,6 +164,10 @@ fn figure(attempt: &AttemptSummary, value: fn(&AttemptFigures) -> u64) -> Option
     attempt.figures.as_ref().map(value).and_then(number)
 }
 
+fn task_figure(task: &TaskRow, value: fn(&AttemptFigures) -> u64) -> Option<SortKey<'static>> {
+    task.figures().map(value).and_then(number)
+}
+
 fn done(phase: &PhaseProgress) -> Option<SortKey<'static>> {
     if phase.tasks == 0 { None } else { number(phase.percent()) }
 }
@@ -188,11 +192,23 @@ pub const JOBS: &[SortField<JobSummary>] = &[
     by_length("took", |job| took(job.submitted_millis, job.ended_millis)),
 ];
 
-pub const TASKS: &[SortField<TaskSummary>] = &[
-    by("task", |one| task(one.task)),
-    by("state", |one| number(one.state as u8)),
-    by("attempts", |one| number(one.attempts)),
-    by("progress", progress),
+pub const TASKS: &[SortField<TaskRow>] = &[
+    by("rank", |one| number(one.rank())),
+    by("task", |one| task(one.summary().task)),
+    by("state", |one| number(one.summary().state as u8)),
+    by("attempts", |one| number(one.summary().attempts)),
+    by("progress", |one| progress(one.summary())),
+    by("worker", |one| one.main().and_then(|main| number(main.worker.0))),
+    by("launched", |one| one.main().and_then(|main| number(main.launched_millis))),
+    by("took", |one| one.took_millis.and_then(number)),
+    by("read", |one| task_figure(one, |figures| figures.input_bytes)),
+    by("wrote", |one| task_figure(one, |figures| figures.output_bytes)),
+    by("records", |one| task_figure(one, |figures| figures.input_records)),
+    by("shuffle", |one| task_figure(one, |figures| figures.shuffle_millis)),
+    by("processor", |one| task_figure(one, |figures| figures.processor_millis)),
+    by("memory", |one| task_figure(one, |figures| figures.peak_memory_bytes)),
+    by("naps", |one| number(one.naps)),
+    by("failures", |one| number(one.failures)),
 ];
 
 pub const ATTEMPTS: &[SortField<AttemptSummary>] = &[
