@@ -17,6 +17,7 @@ import * as task from "./pages/task.js";
 import * as worker from "./pages/worker.js";
 import * as workers from "./pages/workers.js";
 import { Rounds } from "./rounds.js";
+import { openSearch } from "./search.js";
 import { shareButton } from "./share.js";
 
 /** Address patterns, views, and the topics of the events that concern them. */
@@ -180,6 +181,9 @@ document.addEventListener("keydown", (event) => {
     event.preventDefault();
     go(ofRecording(place));
   } else if (event.key === "/") {
+    event.preventDefault();
+    openSearch(go);
+  } else if (event.key === "f") {
     const search = main.querySelector("input[type=search]");
     if (search) {
       event.preventDefault();
@@ -189,6 +193,7 @@ document.addEventListener("keydown", (event) => {
   awaiting = event.key === "g";
 });
 
+document.getElementById("search").addEventListener("click", () => openSearch(go));
 document.getElementById("theme").addEventListener("click", () => {
   const root = document.documentElement;
   const isDark = root.dataset.theme ? root.dataset.theme === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;

@@ -16,6 +16,7 @@ mod preemptions;
 mod quantiles;
 mod queues;
 mod recordings;
+mod search;
 mod shares;
 mod task_table;
 mod tasks;
@@ -46,6 +47,7 @@ pub use queues::{QueueAnswer, QueueSlotsAnswer, QueueStatusAnswer, QueueUserAnsw
 pub use recordings::{
     ComparedJobAnswer, ComparisonAnswer, Recorded, RecordingAnswer, RecordingKind, SojournAnswer,
 };
+pub use search::{FoundAnswer, SearchAnswer, Searched};
 pub use shares::{JobSlots, QueueSharesAnswer, SharesAnswer, SharesOfKind, SharesSum, Steps};
 pub use task_table::{TaskCounts, TaskFilter, TaskMedians, TaskRow, TaskRowAnswer, TaskTotals};
 pub use tasks::{LiveAnswer, TaskAnswer, TaskStatusAnswer};

@@ -10,6 +10,7 @@ mod orders;
 mod preemptions;
 mod recordings;
 mod route;
+mod search;
 mod session;
 mod shares;
 mod stream;

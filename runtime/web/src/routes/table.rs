@@ -18,12 +18,14 @@ use super::route::{
 };
 use super::session::{SessionAnswer, SignInAnswer, SignInBody};
 use super::what_if::{WhatIfBody, WhatIfsAnswer};
-use super::{jobs, links, orders, preemptions, recordings, session, shares, stream, what_if, whole, workers};
+use super::{
+    jobs, links, orders, preemptions, recordings, search, session, shares, stream, what_if, whole, workers,
+};
 use crate::answers::{
     COLUMNS_KIND, ComparisonAnswer, CountersAnswer, ENDS, FailureAnswer, FlowAnswer, GroupAnswer,
     HistoryAnswer, JobExplanation, JobStatusAnswer, PerformanceAnswer, PreemptionAnswer, PreemptionTotals,
-    QuantilesAnswer, QueueStatusAnswer, QueuesAnswer, SharesAnswer, StatusAnswer, TaskExplanation, TaskRow,
-    TaskStatusAnswer, TimelineAnswer, WorkerAnswer,
+    QuantilesAnswer, QueueStatusAnswer, QueuesAnswer, SearchAnswer, SharesAnswer, StatusAnswer,
+    TaskExplanation, TaskRow, TaskStatusAnswer, TimelineAnswer, WorkerAnswer,
 };
 use crate::what_if::WhatIf;
 
@@ -143,6 +145,15 @@ static ROUTES: &[Route] = &[
         json::<Ordered>(),
         what_if::remove,
     ),
+    get::<SearchAnswer>(
+        "/api/nap/v1/search",
+        "Jobs, tasks, workers, users and queues whose ID or name contains a text, the best match first",
+        search::search,
+    )
+    .asking(&[
+        field("text", "part of an ID or a name, ignoring case"),
+        number("limit", "number of items, 1 to 100; default: 10", 1, 100),
+    ]),
     get::<StatusAnswer>("/api/nap/v1/cluster", "Overview of the cluster", whole::cluster),
     get_as("text/event-stream", "/api/nap/v1/stream", "Changes as server-sent events", stream::stream)
         .asking(&[

@@ -16,7 +16,7 @@ use napreduce_protocol::{
 use napreduce_web::{OperatorCommand, PageSource, SourceError, WebRole, WebServer, WebSettings, token};
 
 const BASE: u64 = 1_790_000_000_000;
-const JOBS: u32 = 1_000;
+const JOBS: u32 = 10_000;
 /// Running jobs.
 const RUNNING: u32 = 50;
 const ATTEMPTS: u32 = 100_000;
@@ -133,13 +133,15 @@ impl PageSource for Large {
 
 const COLUMNS: &str = "columns of 100,000";
 /// Responses and their budgets at the 99th percentile, in milliseconds.
-const ASKED: [(&str, &str, u64); 14] = [
+const ASKED: [(&str, &str, u64); 16] = [
     ("list", "/api/nap/v1/jobs", 20),
     ("list, sorted", "/api/nap/v1/jobs?sort=-took", 20),
     ("list, thinned", "/api/nap/v1/jobs?limit=1000&fields=job,state", 20),
     ("tasks, 100,000", "/api/nap/v1/jobs/job_0001/tasks", 100),
     ("tasks, sorted", "/api/nap/v1/jobs/job_0001/tasks?sort=-took", 100),
     ("tasks, slow ones", "/api/nap/v1/jobs/job_0001/tasks?slow=true", 100),
+    ("search", "/api/nap/v1/search?text=count", 50),
+    ("search", "/api/nap/v1/search?text=job_0001_m_99999.1", 50),
     ("list of 100,000, sorted", "/api/nap/v1/jobs/job_0001/attempts?sort=-took", 20),
     ("tasks, filtered", "/api/nap/v1/jobs/job_0001/tasks?text=m_99999", 150),
     ("summary", "/api/nap/v1/jobs/job_0001", 20),

@@ -219,3 +219,21 @@ fn task_table_has_counts_medians_and_naps() {
     assert_eq!(refused.status, 400);
     assert!(refused.body.contains("expected one of waiting, running"), "{}", refused.body);
 }
+
+#[test]
+fn search_finds_jobs_tasks_queues_and_users() {
+    let recording = Recording::start();
+    let found = |text: &str| {
+        let answer = recording.get(&format!("search?limit=2&text={text}"));
+        let items = answer["items"].as_array().expect("items").clone();
+        let names = items.iter().map(|item| format!("{} {}", item["kind"], item["name"]).replace('"', ""));
+        (names.collect::<Vec<_>>(), answer["total"].as_u64().expect("a total"))
+    };
+    let one = |name: &str| (vec![name.to_owned()], 1);
+    assert_eq!(found("job_0001_m_100039"), one("task job_0001_m_100039"));
+    assert_eq!(found("RESEARCH"), one("queue research"));
+    assert_eq!(found("61"), one("job job_0061"));
+    assert_eq!(found("ada"), one("user ada"));
+    let (jobs, total) = found("count");
+    assert_eq!((jobs.len(), total), (2, u64::from(JOBS)));
+}

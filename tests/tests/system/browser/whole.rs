@@ -13,6 +13,18 @@ fn now_millis() -> u64 {
     u64::try_from(since.as_millis()).expect("a moment")
 }
 
+/// The Enter key in WebDriver's encoding.
+const ENTER: &str = "\u{e007}";
+
+/// Types a text into the search of the header.
+fn search(browser: &Browser, text: &str) {
+    if browser.run("return document.querySelector('dialog.search') === null") == true {
+        browser.keys("body", "/");
+    }
+    browser.run("document.querySelector('dialog.search input').value = ''");
+    browser.keys("dialog.search input", text);
+}
+
 /// Types a text into the filter of a list.
 fn filter(browser: &Browser, text: &str) {
     browser.run(&format!(
@@ -63,6 +75,14 @@ fn totals_and_filters_cover_all_jobs() {
     browser.click("Slow 0");
     browser.until_says("No matching tasks.");
     assert_eq!(browser.run("return location.search"), "?show=slow");
+
+    search(&browser, "m_100039");
+    browser.until_says("Nothing found.");
+    search(&browser, "job_0001_m_100039");
+    browser.until_says("map of job_0001");
+    browser.picture("search");
+    browser.keys("dialog.search input", ENTER);
+    browser.until("its page", "return location.pathname.endsWith('/tasks/job_0001_m_100039')");
     browser.has_no_complaints();
 }
 

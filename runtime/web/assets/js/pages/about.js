@@ -6,7 +6,8 @@ import { get, mayOrder, signOut } from "../net.js";
 
 const KEYS = [
   ["g then c, j, p, q, w, r", "to the cluster, the jobs, the preemptions, the queues, the workers, the recordings"],
-  ["/", "to the filter of a list"],
+  ["/", "search a job, task, worker, user or queue"],
+  ["f", "to the filter of a list"],
   ["h l, j k", "in a picture: earlier and later, row by row"],
   ["n p", "to the next and the previous nap"],
   ["+ - 0, arrows", "closer, farther, all of it; move"],
