@@ -52,7 +52,7 @@ pub use shares::{JobSlots, QueueSharesAnswer, SharesAnswer, SharesOfKind, Shares
 pub use task_table::{TaskCounts, TaskFilter, TaskMedians, TaskRow, TaskRowAnswer, TaskTotals};
 pub use tasks::{LiveAnswer, TaskAnswer, TaskStatusAnswer};
 pub use thinned::COLUMNS;
-pub use timeline::{LaneAnswer, NapAnswer, StintAnswer, TimelineAnswer, TimelineWindow};
+pub use timeline::{LaneAnswer, NapAnswer, StintAnswer, TimelineAnswer, TimelineJobAnswer, TimelineWindow};
 pub use warnings::WarningAnswer;
 pub use workers::{SlotsAnswer, SuspendedAnswer, WorkerAnswer};
 

@@ -1,10 +1,10 @@
 //! The timeline of a page: which attempt held which slot when, in columns.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use napreduce_engine::{AttemptId, TaskKind, WorkerId};
+use napreduce_engine::{AttemptId, JobId, TaskKind, WorkerId};
 use napreduce_history::{LedgerEntry, Nap, StintEnd, Timeline, assign_lanes, ledger_of};
-use napreduce_protocol::{JobDetail, PreemptionSummary};
+use napreduce_protocol::{JobDetail, JobSummary, PreemptionSummary};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -40,6 +40,8 @@ pub struct TimelineAnswer {
     pub naps_left_out: usize,
     /// Preemptions of drawn stints that are not listed in a thinned answer.
     pub preemptions_left_out: usize,
+    /// The jobs of the stints, by number; the column `job` contains these numbers.
+    pub jobs: Vec<TimelineJobAnswer>,
     /// Ordered by worker and kind; as many of a kind as were in use at once.
     pub lanes: Vec<LaneAnswer>,
     /// Ordered by lane, then time.
@@ -52,6 +54,15 @@ pub struct TimelineAnswer {
     pub ends: BTreeMap<u32, String>,
     /// The attempts whose checkpoints were restored, by the row of the first stint; at most 500 in a thinned answer.
     pub restores: BTreeMap<u32, String>,
+}
+
+/// A job whose work is drawn.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct TimelineJobAnswer {
+    pub number: u32,
+    pub name: String,
+    pub user: String,
+    pub queue: String,
 }
 
 /// A slot, as drawn.
@@ -114,9 +125,11 @@ impl TimelineAnswer {
     ) -> TimelineAnswer {
         let TimelineWindow { from_micros, until_micros } = window;
         let (mut stints, mut naps, mut names) = (Vec::new(), Vec::new(), HashMap::new());
+        let mut summaries = BTreeMap::new();
         let mut known = Preemptions::default();
         for job in jobs {
             let timeline = Timeline::new(job, until_micros);
+            summaries.insert(job.summary.job, &job.summary);
             stints.extend(timeline.stints);
             naps.extend(timeline.naps);
             known.ledger.extend(ledger_of(job).into_iter().map(|entry| (key(entry.preemption), entry)));
@@ -148,6 +161,16 @@ impl TimelineAnswer {
                 thinned(&placed, (base_micros, until_micros), columns)
             }
         };
+        let drawn: BTreeSet<JobId> = bars.iter().map(|bar| bar.stint.attempt.task.job).collect();
+        let of_bars = |(job, summary): (&JobId, &&JobSummary)| {
+            drawn.contains(job).then(|| TimelineJobAnswer {
+                number: job.0,
+                name: summary.name.clone(),
+                user: summary.user.clone(),
+                queue: summary.queue.clone(),
+            })
+        };
+        answer.jobs = summaries.iter().filter_map(of_bars).collect();
         for bar in &bars {
             answer.add_bar(bar, &names, &mut known);
         }

@@ -196,7 +196,9 @@ fn timeline_of_hundred_thousand_bars_is_drawn() {
     browser.open(&format!("{}/jobs/job_0001", origin(&server.link)));
     let stints = "return document.querySelector('canvas[data-stints]')?.dataset.stints === '100000'";
     browser.until("all are drawn", stints);
-    browser.click("By task");
+    // So many tasks are shown by slot.
+    let by_slot = "return document.querySelector('button[aria-pressed=true]').innerText";
+    assert_eq!(browser.run(by_slot), "By slot");
     browser.picture("hundred-thousand");
     let drawn = "const canvas = document.querySelector('canvas[data-stints]'); const times = []; \
                  for (let round = 0; round < 9; round += 1) { \

@@ -41,12 +41,19 @@ fn taken_slot_links_to_beneficiary_and_comparison() {
         "its bars",
         "return Number(document.querySelector('canvas[data-stints]')?.dataset.stints) >= 3",
     );
-    browser.click("By task");
+    // A timeline with a preemption opens by slot.
     browser.until("an arc", "return document.querySelector('canvas[data-links]')?.dataset.links === '1'");
     browser.keys("canvas", "n");
     browser.until_says(&format!("{small}_m_0000.1 got the slot after"));
     browser.until_says("resumed later");
     browser.picture("taken");
+    browser.run(
+        "const select = document.querySelector('select[aria-label=\"Colour by\"]'); \
+         select.value = 'queue'; select.dispatchEvent(new Event('change'))",
+    );
+    browser.until("both queues", "return document.querySelectorAll('.legend .swatch').length === 2");
+    assert_eq!(browser.run("return location.search"), "?colour=queue");
+    browser.picture("taken-by-queue");
     // The beneficiary is a link.
     browser.run("document.querySelector('.said a[href*=\"job_0002\"]').click()");
     browser.until("the job that got it", "return location.pathname.startsWith('/jobs/job_0002')");

@@ -1,5 +1,6 @@
 // The start page: slots in use, waiting jobs with their reasons, and the timeline of the last minutes.
 
+import { now } from "../clock.js";
 import { card, link, make, progress, queueLink, renew, sentence, state, table } from "../elements.js";
 import { about, count } from "../format.js";
 import { get } from "../net.js";
@@ -7,15 +8,31 @@ import { getTimeline } from "../timeline/columns.js";
 import { Timeline } from "../timeline/timeline.js";
 import { OPEN } from "./jobs.js";
 
-const WINDOW_MILLIS = 600_000;
+/** Lengths of the window in minutes. */
+const WINDOWS = [1, 10, 60];
+const MINUTE = 60_000;
 const SHOWN_MAX = 50;
 
-export function view({ main }) {
+export function view({ main, query, again }) {
+  let minutes = WINDOWS.find((known) => `${known}m` === query.get("last")) ?? 10;
   const above = make("div");
   const closer = (from, until) => getTimeline(`timeline?${new URLSearchParams({ from, until })}`, { isKept: false });
-  const timeline = new Timeline({ label: "Slots of the last 10 minutes", followsMillis: WINDOW_MILLIS, closer });
+  const timeline = new Timeline({ label: "Slots of the last minutes", followsMillis: minutes * MINUTE, closer, isAddressed: true });
+  const windows = WINDOWS.map((known) => make("button", { type: "button", click: () => choose(known) }, `${known} min`));
+  const heading = make("h2");
+  const mark = () => {
+    heading.textContent = minutes === 1 ? "Slots, the last minute" : `Slots, the last ${minutes} minutes`;
+    windows.forEach((button, at) => button.setAttribute("aria-pressed", String(WINDOWS[at] === minutes)));
+  };
+  const choose = (known) => {
+    minutes = known;
+    timeline.follow(minutes * MINUTE);
+    mark();
+    again();
+  };
+  mark();
   const left = make("p", { class: "under" });
-  main.append(make("h1", {}, "Cluster"), above, make("h2", {}, "Slots, the last 10 minutes"), timeline.element, left);
+  main.append(make("h1", {}, "Cluster"), above, heading, make("div", { class: "bar" }, make("div", { class: "joined", role: "group", "aria-label": "Length of the window" }, windows)), timeline.element, left);
   return {
     title: "Cluster",
     leave: () => timeline.leave(),
@@ -23,7 +40,7 @@ export function view({ main }) {
     async refresh() {
       const status = await get("cluster");
       renew(above, figures(status), warnings(status), current(status));
-      const window = await getTimeline("timeline");
+      const window = await getTimeline(`timeline?from=${Math.floor(now() - minutes * MINUTE)}`, { isKept: false });
       timeline.show(window);
       left.textContent = window.jobs_left_out ? `${count(window.jobs_left_out)} older jobs of this window are not shown` : "";
     },

@@ -10,20 +10,34 @@ import { list } from "./paged.js";
 import { settings } from "./settings.js";
 import { tasks } from "./tasks.js";
 
-function timeline({ id, place, again }) {
+/** With more tasks, a timeline opens by slot. */
+const TASK_ROWS_MAX = 60;
+
+function timeline({ id, place, query, again }) {
+  let isChosen = query.has("by");
+
   const address = (window) => {
     const asked = new URLSearchParams({ ...(picture.byTask ? {} : { neighbours: true }), ...window });
     return `jobs/${id}/timeline${asked.size ? `?${asked}` : ""}`;
   };
   const closer = (from, until) => getTimeline(address({ from, until }), { isKept: false });
-  const picture = new Timeline({ label: `The life of ${id}`, byTask: true, own: Number(id.slice(4)), swapped: again, closer });
+  const picture = new Timeline({ label: `The life of ${id}`, byTask: query.get("by") !== "slot", own: Number(id.slice(4)), swapped: again, closer, isAddressed: true });
   place.append(picture.element, make("p", { class: "under" },
     make("a", { href: ofRecording(`/api/nap/v1/jobs/${id}/trace.json`), download: `${id}.trace.json` }, "Save a trace for Perfetto"), " · ",
     make("a", { href: ofRecording(`/api/nap/v1/jobs/${id}/report.html`), download: `${id}.html` }, "Save a report"), " · ", link(`/compare?left=${id}`, "Compare with another job")));
   return {
     leave: () => picture.leave(),
     repaint: () => picture.draw(),
-    refresh: async () => picture.show(await getTimeline(address({}))),
+    async refresh(job) {
+      if (!isChosen && job.map.tasks + job.reduce.tasks > TASK_ROWS_MAX) picture.byTask = false;
+      const answer = await getTimeline(address({}));
+      // Preemptions are seen best by slot, with the work that got the slot.
+      if (!isChosen && picture.byTask && answer.preemptions.length > 0) picture.byTask = false;
+      else picture.show(answer);
+      const isSwapped = !isChosen && !picture.byTask && answer.preemptions.length > 0;
+      isChosen = true;
+      if (isSwapped) picture.show(await getTimeline(address({})));
+    },
   };
 }
 

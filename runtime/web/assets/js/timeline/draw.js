@@ -2,6 +2,7 @@
 // 100,000 are drawn as fast as 100; stints that are wide enough get their signs on top.
 
 import { arcs } from "./arcs.js";
+import { GROUPS_MAX } from "./groups.js";
 import { CHECKPOINTED, FAILED, KILLED, OPEN, SUSPENDED } from "./model.js";
 
 export const ROW = 18;
@@ -9,6 +10,8 @@ export const GAP = 4;
 export const AXIS = 26;
 const SIGNS_MAX = 4000;
 const NAMED = 56;
+/** Least width of a bar with the letter of its group. */
+const LETTERED = 16;
 
 /** The current colours of the page, light or dark. */
 export function palette(element) {
@@ -17,6 +20,7 @@ export function palette(element) {
   return {
     map: named("--map"), reduce: named("--reduce"), ink: named("--ink"), quiet: named("--quiet"), line: named("--line"),
     panel: named("--panel"), bad: named("--bad"), wait: named("--wait"), focus: named("--focus"), other: named("--other"),
+    groups: Array.from({ length: GROUPS_MAX }, (_, place) => named(`--group-${place + 1}`)),
   };
 }
 
@@ -82,6 +86,11 @@ function fill(context, model, scale, first, last, y, colours) {
   const line = new Uint32Array(image.data.buffer);
   const tint = [packed(colours.map), packed(colours.reduce)];
   const other = packed(colours.other);
+  const groups = colours.groups.map(packed);
+  const colour = (stint) => {
+    if (model.groups) return groups[model.groups.get(job[stint])?.place] ?? other;
+    return model.own !== null && job[stint] !== model.own ? other : tint[model.isReduce[lane[stint]]];
+  };
   const each = pixels / (scale.until - scale.from);
   for (let row = first; row < last; row += 1) {
     const offset = (row - first) * pixels;
@@ -92,8 +101,7 @@ function fill(context, model, scale, first, last, y, colours) {
       const begin = Math.max(0, Math.floor(from));
       // A gap of one pixel between neighbours, if there is room.
       const end = Math.min(pixels, until - from > 3 ? Math.ceil(until) - 1 : Math.max(begin + 1, Math.ceil(until)));
-      const isOther = model.own !== null && job[stint] !== model.own;
-      line.fill(isOther ? other : tint[model.isReduce[lane[stint]]], offset + begin, offset + end);
+      line.fill(colour(stint), offset + begin, offset + end);
     }
   }
   const source = new OffscreenCanvas(pixels, rows);
@@ -117,7 +125,9 @@ function signs(context, model, scale, first, last, y, colours) {
       drawn += 1;
       const begun = scale.x(start[stint] + starting[stint]);
       pale(context, x - wide, begun, y(row) + GAP / 2, ROW - GAP, colours);
-      if (x - begun > NAMED) name(context, model, stint, Math.max(begun, scale.left), x, y(row) + ROW / 2, colours);
+      const seen = Math.max(begun, scale.left);
+      if (x - begun > NAMED) name(context, model.short(stint), seen, x, y(row) + ROW / 2, colours);
+      else if (model.groups && x - begun > LETTERED) name(context, model.groups.get(model.answer.stints.job[stint])?.letter ?? "", seen - 2, x, y(row) + ROW / 2, colours);
       sign(context, end[stint], x, wide, y(row) + GAP / 2, ROW - GAP, colours);
     }
   }
@@ -134,10 +144,10 @@ function pale(context, from, until, y, high, colours) {
 }
 
 /** The name of the owner, if there is room. */
-function name(context, model, stint, from, until, y, colours) {
+function name(context, words, from, until, y, colours) {
   context.fillStyle = colours.panel;
   context.textAlign = "left";
-  context.fillText(model.short(stint), from + 5, y, Math.max(1, until - from - 14));
+  context.fillText(words, from + 5, y, Math.max(1, until - from - 14));
 }
 
 function sign(context, end, x, wide, y, high, colours) {
@@ -210,22 +220,30 @@ function outline(context, model, scale, stint, y, colours) {
 /** Distances between ticks in seconds, from a microsecond to ten years. */
 const STEPS = [
   ...[-6, -5, -4, -3, -2, -1].flatMap((power) => [1, 2, 5].map((digit) => Number(`${digit}e${power}`))),
-  1, 2, 5, 10, 20, 30, 60, 120, 300, 600, 1800, 3600, 7200, 21_600, 43_200, 86_400,
+  1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10_800, 21_600, 43_200, 86_400,
   ...[2, 7, 30, 90, 365, 3650].map((days) => days * 86_400),
 ];
-const TICK = 80;
-/** Minimum distance of labels in pixels. */
-const APART = 8;
+/** Minimum distance of ticks, and of labels, in pixels. */
+const TICK = 40;
+const APART = 12;
 
+/** The smallest step whose ticks and labels are far enough apart. */
+function stepOf(context, scale, label) {
+  const each = scale.width / ((scale.until - scale.from) / 1e6);
+  const wide = (step) => Math.max(...[scale.from, scale.until].map((micros) => context.measureText(label.words(micros, step)).width));
+  return STEPS.find((step) => each * step >= TICK && each * step >= wide(step) + APART) ?? STEPS.at(-1);
+}
+
+/** Ticks at whole steps since `label.origin`, in microseconds before the start of the timeline. */
 function axis(context, scale, height, colours, label) {
-  const seconds = (scale.until - scale.from) / 1e6;
-  const step = STEPS.find((known) => (scale.width * known) / seconds >= TICK) ?? STEPS.at(-1);
   context.font = "11px system-ui, sans-serif";
+  const step = stepOf(context, scale, label);
+  const origin = label.origin;
   context.textBaseline = "middle";
   let free = -Infinity;
   // Multiplied, since repeated addition of tenths drifts.
-  for (let tick = Math.ceil(scale.from / 1e6 / step); tick * step * 1e6 <= scale.until; tick += 1) {
-    const micros = Math.round(tick * step * 1e6);
+  for (let tick = Math.ceil((scale.from + origin) / 1e6 / step); tick * step * 1e6 - origin <= scale.until; tick += 1) {
+    const micros = Math.round(tick * step * 1e6) - origin;
     const x = Math.round(scale.x(micros)) + 0.5;
     context.strokeStyle = colours.line;
     context.lineWidth = 1;
@@ -234,7 +252,7 @@ function axis(context, scale, height, colours, label) {
     context.lineTo(x, height);
     context.stroke();
     context.fillStyle = colours.quiet;
-    const words = label(micros, step);
+    const words = label.words(micros, step);
     const wide = context.measureText(words).width;
     const begin = Math.max(scale.left, Math.min(x - wide / 2, scale.left + scale.width - wide));
     if (begin < free) continue;

@@ -20,7 +20,7 @@ const pad = (number) => String(number).padStart(4, "0");
 
 /**
  * The rows of an answer. `byTask` gives each task a row of its own, with its naps; otherwise each slot has one. `own` is the number of
- * the job on whose page the timeline is, if any.
+ * the job on whose page the timeline is, if any. `groups` are the groups of the jobs, if bars are coloured by them.
  */
 export class Model {
   #span;
@@ -28,9 +28,10 @@ export class Model {
   #stints = [];
   #naps = [];
 
-  constructor(answer, byTask, own = null) {
+  constructor(answer, byTask, own = null, groups = null) {
     this.#keep(answer);
     this.own = own;
+    this.groups = groups;
     this.length = answer.stints.start.length;
     this.span = this.#span;
     this.isReduce = Uint8Array.from(answer.lanes, (lane) => (lane.kind === "reduce" ? 1 : 0));
@@ -130,6 +131,8 @@ export class Model {
   /** The label inside a bar: the job in rows of slots, the worker in rows of tasks. */
   short(stint) {
     const { job, lane, attempt } = this.answer.stints;
+    const group = this.groups?.get(job[stint]);
+    if (group) return [group.letter, group.name].filter(Boolean).join(" ");
     if (!this.byTask) return `job_${pad(job[stint])}`;
     const { worker, worker_name: name } = this.answer.lanes[lane[stint]];
     return attempt[stint] > 1 ? `${name || worker}, try ${attempt[stint]}` : name || worker;

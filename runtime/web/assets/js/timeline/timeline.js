@@ -1,10 +1,11 @@
 // A timeline of slot occupancy: scrolled, zoomed and read out with mouse, wheel and keys, and a table for screen readers.
 
-import { make, sentence } from "../elements.js";
+import { make, renew, sentence } from "../elements.js";
 import { count, moment, short, span } from "../format.js";
 import { LongTable } from "../long_table.js";
 import { CloserLook } from "./closer.js";
 import { AXIS, ROW, Scale, draw, palette } from "./draw.js";
+import { COLOURINGS, Groups, groupLegend } from "./groups.js";
 import { legend } from "./legend.js";
 import { ENDS, Model } from "./model.js";
 
@@ -27,6 +28,8 @@ export class Timeline {
   #window = null;
   #selected = -1;
   #byTask;
+  #colouring = "";
+  #groups = new Groups();
   #isTable = false;
   #isPrinted = false;
   #print = ({ type }) => {
@@ -36,10 +39,14 @@ export class Timeline {
 
   /**
    * `own` is the number of the job on whose page the timeline is; `swapped` is called when the rows change between slots and tasks;
-   * `closer` requests a window, from and until in milliseconds, of a timeline that is too large for one answer.
+   * `closer` requests a window, from and until in milliseconds, of a timeline that is too large for one answer. With `isAddressed`, bars can
+   * be coloured by job, queue or user, and the address keeps that choice and the one between slots and tasks.
    */
-  constructor({ label, byTask = false, followsMillis = null, own = null, swapped = null, closer = null }) {
+  constructor({ label, byTask = false, followsMillis = null, own = null, swapped = null, closer = null, isAddressed = false }) {
     this.#byTask = byTask;
+    this.isAddressed = isAddressed;
+    const colouring = new URLSearchParams(location.search).get("colour") ?? "";
+    if (isAddressed && COLOURINGS.some(([name]) => name === colouring)) this.#colouring = colouring;
     this.own = own;
     this.swapped = swapped;
     this.follows = followsMillis;
@@ -53,14 +60,18 @@ export class Timeline {
     this.inView = make("p", { class: "under" });
     this.thinned = make("p", { class: "under", hidden: true });
     this.rows = make("div", { hidden: true }, this.table.element, this.inView);
-    this.choice = make("button", { type: "button", "aria-pressed": String(byTask), click: () => this.#swap() }, "By task");
+    this.choices = [["By slot", false], ["By task", true]].map(([words, isByTask]) => make("button", { type: "button", click: () => this.#choose(isByTask) }, words));
+    const colours = make("select", { "aria-label": "Colour by", change: (event) => this.#colour(event.target.value) }, COLOURINGS.map(([name, words]) => make("option", { value: name }, `Colour: ${words.toLowerCase()}`)));
+    colours.value = this.#colouring;
+    this.groupLegend = make("div", { class: "legend" });
     this.asTable = make("button", { type: "button", "aria-pressed": "false", click: () => this.#toggleTable() }, "Table");
     this.element = make("div", {},
-      make("div", { class: "bar" }, this.choice, this.asTable,
+      make("div", { class: "bar" }, make("div", { class: "joined", role: "group", "aria-label": "Rows" }, this.choices), isAddressed ? colours : [], this.asTable,
         make("button", { type: "button", click: () => this.#zoom(0.5) }, "+"),
         make("button", { type: "button", click: () => this.#zoom(2) }, "−"),
         make("button", { type: "button", click: () => this.#all() }, "All")),
-      make("div", { class: "timeline" }, this.scroller, this.rows, this.description), this.thinned, legend());
+      make("div", { class: "timeline" }, this.description, this.scroller, this.rows), this.thinned, this.groupLegend, legend());
+    this.#mark();
     this.canvas.addEventListener("keydown", (event) => this.#key(event));
     this.canvas.addEventListener("wheel", (event) => this.#wheel(event), { passive: false });
     this.canvas.addEventListener("pointermove", (event) => this.#move(event));
@@ -74,6 +85,15 @@ export class Timeline {
 
   get byTask() {
     return this.#byTask;
+  }
+
+  set byTask(byTask) {
+    this.#byTask = byTask;
+    if (!this.#model) return this.#mark();
+    this.#build();
+    this.#grow();
+    this.#fillTable();
+    this.draw();
   }
 
   leave() {
@@ -108,13 +128,22 @@ export class Timeline {
 
   /** A timeline that is too large for one answer has no rows for tasks. */
   #build() {
-    this.#model = new Model(this.#answer, this.#byTask && !this.#whole.is_thinned, this.own);
+    const groups = this.#colouring ? this.#groups.of(this.#answer, this.#colouring) : null;
+    this.#model = new Model(this.#answer, this.#byTask && !this.#whole.is_thinned, this.own, groups);
+    renew(this.groupLegend, groupLegend(groups));
+    this.groupLegend.hidden = groups === null;
+    this.#mark();
+  }
+
+  /** Presses the button of the rows in view. */
+  #mark() {
+    const isByTask = this.#model ? this.#model.byTask : this.#byTask;
+    this.choices.forEach((button, at) => button.setAttribute("aria-pressed", String(isByTask === (at === 1))));
+    this.choices[1].disabled = this.#whole?.is_thinned === true;
   }
 
   #sayThinned() {
     const { is_thinned: isThinned, stints, stints_total: total } = this.#answer;
-    this.choice.disabled = this.#whole.is_thinned;
-    this.choice.setAttribute("aria-pressed", String(this.#model.byTask));
     this.thinned.hidden = !this.#whole.is_thinned;
     this.thinned.textContent = isThinned
       ? `${count(total)} stretches of work are drawn as ${count(stints.start.length)} bars, by slot: zoom in to see each, and the naps between them`
@@ -181,7 +210,7 @@ export class Timeline {
     const context = this.canvas.getContext("2d");
     context.setTransform(ratio, 0, 0, ratio, 0, 0);
     draw(context, this.#model, this.#scale(), {
-      top: this.#isPrinted ? 0 : this.scroller.scrollTop, height: high, selected: this.#selected, colours: palette(this.element), label: (micros, step) => this.#label(micros, step),
+      top: this.#isPrinted ? 0 : this.scroller.scrollTop, height: high, selected: this.#selected, colours: palette(this.element), label: this.#label(),
     });
     if (this.#model.length === 0) this.#nothing(context, wide, high);
     this.canvas.dataset.stints = String(this.#model.length);
@@ -197,20 +226,47 @@ export class Timeline {
     context.fillText("No slot was held.", wide / 2, high / 2);
   }
 
-  #label(micros, step) {
-    if (this.follows) return new Date((this.#model.answer.base_micros + micros) / 1000).toLocaleTimeString("en-GB");
-    // All ticks have the same unit, and enough digits to differ.
-    return step < 1 ? `${(micros / 1e6).toFixed(Math.ceil(-Math.log10(step) - 1e-9))} s` : span(micros / 1000);
+  /** The labels of ticks: local times of a window that follows the clock, else times since the start, with enough digits to differ. */
+  #label() {
+    const base = this.#model.answer.base_micros;
+    if (this.follows) {
+      const zone = -new Date(base / 1000).getTimezoneOffset() * 60e6;
+      const digits = (step) => (step < 1 ? { second: "2-digit", fractionalSecondDigits: 3 } : step < 60 ? { second: "2-digit" } : {});
+      const words = (micros, step) => new Date((base + micros) / 1000).toLocaleTimeString("en-GB", { hour: "2-digit", minute: "2-digit", ...digits(step) });
+      return { origin: base + zone, words };
+    }
+    return { origin: 0, words: (micros, step) => (step < 1 ? `${(micros / 1e6).toFixed(Math.ceil(-Math.log10(step) - 1e-9))} s` : span(micros / 1000)) };
   }
 
-  #swap() {
-    this.#byTask = !this.#byTask;
-    this.choice.setAttribute("aria-pressed", String(this.#byTask));
+  #choose(byTask) {
+    if (byTask === this.#byTask) return;
+    this.byTask = byTask;
+    this.#keepInAddress("by", byTask ? "task" : "slot");
+    this.swapped?.();
+  }
+
+  #colour(colouring) {
+    this.#colouring = colouring;
+    this.#keepInAddress("colour", colouring);
+    if (!this.#model) return;
     this.#build();
     this.#grow();
-    this.#fillTable();
     this.draw();
-    this.swapped?.();
+  }
+
+  #keepInAddress(name, value) {
+    if (!this.isAddressed) return;
+    const params = new URLSearchParams(location.search);
+    if (value) params.set(name, value);
+    else params.delete(name);
+    history.replaceState(null, "", `${location.pathname}${params.size ? `?${params}` : ""}`);
+  }
+
+  /** Shows the last `millis` milliseconds from the next answer on. */
+  follow(millis) {
+    this.follows = millis;
+    this.#window = null;
+    this.#keepInAddress("last", `${millis / 60_000}m`);
   }
 
   #toggleTable() {
