@@ -126,8 +126,8 @@ function signs(context, model, scale, first, last, y, colours) {
       const begun = scale.x(start[stint] + starting[stint]);
       pale(context, x - wide, begun, y(row) + GAP / 2, ROW - GAP, colours);
       const seen = Math.max(begun, scale.left);
-      if (x - begun > NAMED) name(context, model.short(stint), seen, x, y(row) + ROW / 2, colours);
-      else if (model.groups && x - begun > LETTERED) name(context, model.groups.get(model.answer.stints.job[stint])?.letter ?? "", seen - 2, x, y(row) + ROW / 2, colours);
+      const words = wordsFor(context, model, stint, x - seen);
+      if (words) name(context, words, seen, x, y(row) + ROW / 2, colours);
       sign(context, end[stint], x, wide, y(row) + GAP / 2, ROW - GAP, colours);
     }
   }
@@ -143,7 +143,15 @@ function pale(context, from, until, y, high, colours) {
   context.fillRect(until - 1, y, 1, high);
 }
 
-/** The name of the owner, if there is room. */
+/** What fits into a bar: the name of the owner, or only the letter of its group. */
+function wordsFor(context, model, stint, room) {
+  const words = model.short(stint);
+  if (!model.groups) return room > NAMED ? words : "";
+  if (room > NAMED && context.measureText(words).width < room - 14) return words;
+  return room > LETTERED ? model.groups.get(model.answer.stints.job[stint])?.letter ?? "" : "";
+}
+
+/** Words within a bar. */
 function name(context, words, from, until, y, colours) {
   context.fillStyle = colours.panel;
   context.textAlign = "left";
