@@ -235,7 +235,7 @@ export class Timeline {
       const words = (micros, step) => new Date((base + micros) / 1000).toLocaleTimeString("en-GB", { hour: "2-digit", minute: "2-digit", ...digits(step) });
       return { origin: base + zone, words };
     }
-    return { origin: 0, words: (micros, step) => (step < 1 ? `${(micros / 1e6).toFixed(Math.ceil(-Math.log10(step) - 1e-9))} s` : span(micros / 1000)) };
+    return { origin: 0, words: (micros, step) => (step < 1 ? `${(micros / 1e6).toFixed(Math.ceil(-Math.log10(step) - 1e-9))} s` : span(micros / 1000).replace(/ 0 (s|min)$/, "")) };
   }
 
   #choose(byTask) {
