@@ -10,6 +10,7 @@ use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches};
 use napreduce_protocol::printing::printed;
 use napreduce_protocol::protocol_versions;
 
+use super::invocation::without_secrets;
 use super::options::{ReportFormat, RunArguments, program_name};
 use crate::settings::SETTINGS_HELP;
 
@@ -141,9 +142,7 @@ pub(crate) fn parse<P: Args>(face: &Face) -> Result<CommandLine<P>, ExitCode> {
 
 fn from_matches<P: Args>(matches: &ArgMatches) -> Result<CommandLine<P>, clap::Error> {
     let report = matches.get_one::<ReportFormat>(REPORT_ID).copied().unwrap_or(ReportFormat::Text);
-    Ok(CommandLine {
-        run: RunArguments::from_arg_matches(matches)?,
-        parameters: P::from_arg_matches(matches)?,
-        report,
-    })
+    let mut run = RunArguments::from_arg_matches(matches)?;
+    run.command = without_secrets(std::env::args_os());
+    Ok(CommandLine { run, parameters: P::from_arg_matches(matches)?, report })
 }

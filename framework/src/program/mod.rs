@@ -28,6 +28,8 @@ mod ended;
 #[cfg_attr(not(feature = "cli"), allow(dead_code, reason = "the flags alone name some of it"))]
 mod engine;
 mod error;
+#[cfg_attr(not(feature = "cli"), allow(dead_code, reason = "only a command line has secrets"))]
+mod invocation;
 mod named_paths;
 #[cfg_attr(not(feature = "cli"), allow(dead_code, reason = "the flags alone name some of it"))]
 pub(crate) mod options;

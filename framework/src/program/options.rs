@@ -106,6 +106,10 @@ pub(crate) struct RunArguments {
 
     #[cfg_attr(feature = "cli", command(flatten))]
     pub engine: EngineArguments,
+
+    /// The whole command line, without secrets; empty for runs without one.
+    #[cfg_attr(feature = "cli", arg(skip))]
+    pub command: Vec<String>,
 }
 
 const SPLIT_SIZE_DEFAULT: ByteSize = ByteSize::new(64 << 20);
@@ -132,6 +136,7 @@ impl RunArguments {
             quiet: true,
             cluster: ClusterArguments::default(),
             engine: EngineArguments::default(),
+            command: Vec::new(),
         }
     }
 

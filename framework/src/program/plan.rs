@@ -11,6 +11,7 @@ use serde_json::Value;
 use super::dataset::{Files, InputFiles, JobInput};
 use super::definition::{CodePlace, FoundDefinition};
 use super::error::Error;
+use super::invocation::invocation;
 use super::named_paths::{NamedPath, by_input};
 use super::options::RunArguments;
 use super::{Envelope, Program};
@@ -163,6 +164,8 @@ pub(crate) fn plan(
     };
     let paths = by_input(&pipeline.input_names(), &described.inputs, &described.named_inputs);
     let mut paths = paths.map_err(Error::Usage)?;
+    let inputs: Vec<String> =
+        paths.iter().flatten().map(|path| path.to_string_lossy().into_owned()).collect();
     for path in paths.iter_mut().flatten() {
         *path = surroundings.readable_path(std::mem::take(path))?;
     }
@@ -193,6 +196,7 @@ pub(crate) fn plan(
         task_timeout: settings.task_timeout,
         checkpoint: pipeline.checkpoint_support(),
         durable: settings.durable,
+        invocation: invocation(arguments, &inputs),
         ..JobPlan::new(job.name().to_owned(), described.output.clone())
     };
     arguments.cluster.apply(&mut plan);

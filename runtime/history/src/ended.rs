@@ -8,7 +8,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use napreduce_engine::{AttemptId, JobId};
-use napreduce_protocol::{ClusterSample, ClusterWindow, JobDetail, JobEnd, JobSummary};
+use napreduce_protocol::{ClusterSample, ClusterWindow, JobDetail, JobEnd, JobSummary, SchedulerTables};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -60,6 +60,12 @@ pub struct WorkerGroup {
 impl RecordedCluster {
     /// Size limit of the tables: a head needs room for the rest.
     const TABLES_BYTES_MAX: usize = 16 << 10;
+
+    /// Returns the scheduler with its tables as JSON.
+    pub fn in_force(&self) -> SchedulerTables {
+        let tables = serde_json::json!({ "scheduler": self.tables, "preemption": self.preemption });
+        SchedulerTables { name: self.scheduler.clone(), tables: tables.to_string() }
+    }
 
     /// Drops tables that are too long, and all but 64 worker groups.
     #[must_use]

@@ -10,6 +10,7 @@ use crate::counters::CounterValues;
 use crate::plan::JobPlan;
 use crate::preemptions::{PreemptionSummary, RestoreSummary, ResumeSummary};
 use crate::report::PartReport;
+use crate::submitted::{SchedulerTables, Submitted};
 use crate::summaries::{AttemptSummary, HistoryLine, JobSummary, TaskPhase, TaskSummary};
 
 /// Everything about a job.
@@ -37,6 +38,12 @@ pub struct JobDetail {
     /// Its settings; `None` for jobs recorded by earlier versions.
     #[serde(default)]
     pub settings: Option<JobSettings>,
+    /// How it was submitted; `None` for jobs recorded by earlier versions.
+    #[serde(default)]
+    pub submitted: Option<Submitted>,
+    /// The scheduler when the job ended; `None` before, and for jobs recorded by earlier versions.
+    #[serde(default)]
+    pub scheduler: Option<SchedulerTables>,
 }
 
 impl JobDetail {
@@ -52,6 +59,8 @@ impl JobDetail {
             resumes: Vec::new(),
             restores: Vec::new(),
             settings: None,
+            submitted: None,
+            scheduler: None,
         }
     }
 

@@ -26,6 +26,7 @@ mod samples;
 mod secret;
 mod splits;
 mod storage_scheme;
+mod submitted;
 mod summaries;
 mod task_error;
 mod task_failure;
@@ -59,6 +60,7 @@ pub use samples::{ClusterSample, ClusterWindow, QueueSample, WorkerSample};
 pub use secret::{SECRET_BYTES, Secret};
 pub use splits::{FileStamp, InputSplit, Split};
 pub use storage_scheme::StorageScheme;
+pub use submitted::{Invocation, SchedulerTables, Submitted};
 pub use summaries::{
     AttemptFigures, AttemptMoments, AttemptSummary, HistoryLine, JobPhase, JobSummary, LiveAttempt,
     LogStream, SuspendedMemory, TaskPhase, TaskSummary, WorkerMemory, WorkerPhase, WorkerSummary,

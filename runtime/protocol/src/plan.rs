@@ -7,6 +7,7 @@ use napreduce_engine::TaskKind;
 use serde::{Deserialize, Serialize};
 
 use crate::splits::InputSplit;
+use crate::submitted::Invocation;
 use crate::text::check_name;
 
 /// A job ready to run, embedded or on a cluster.
@@ -53,6 +54,9 @@ pub struct JobPlan {
     pub chain: Option<u128>,
     /// Whether saved data must be synced to disk before it counts.
     pub durable: bool,
+    /// The command line that submitted it, if there was one.
+    #[serde(default)]
+    pub invocation: Option<Invocation>,
 }
 
 impl JobPlan {
@@ -78,6 +82,7 @@ impl JobPlan {
             checkpoint: CheckpointSupport::default(),
             chain: None,
             durable: false,
+            invocation: None,
         }
     }
 }

@@ -2,8 +2,8 @@
 
 use jiff::Timestamp;
 use napreduce_history::{ENDED, ENDING};
-use napreduce_protocol::{AttemptSummary, JobDetail, one_line, several_lines};
-use napreduce_web::answers::TimeLeftAnswer;
+use napreduce_protocol::{AttemptSummary, ByteSize, JobDetail, one_line, several_lines};
+use napreduce_web::answers::{SubmittedAnswer, TimeLeftAnswer};
 
 use super::listing;
 use crate::format::{or_dash, span};
@@ -53,6 +53,44 @@ pub fn status(detail: &JobDetail, screen: &Screen) -> String {
         let records: u64 = detail.parts.iter().map(|part| part.records).sum();
         let bytes: u64 = detail.parts.iter().map(|part| part.bytes).sum();
         line("parts", format!("{}, {records} records, {bytes} bytes", detail.parts.len()));
+    }
+    text
+}
+
+pub fn submitted(detail: &JobDetail, _: &Screen) -> String {
+    let SubmittedAnswer { command, program, files, splits, input_bytes, settings, scheduler, .. } =
+        detail.into();
+    let mut text = title(detail);
+    let mut line =
+        |name: &str, value: String| text.push_str(&format!("  {name:<10} {}\n", several_lines(&value)));
+    let unknown = || "not recorded".to_owned();
+    match command {
+        Some(command) => {
+            let cut = format!("{} ... ({} more)", command.arguments.join(" "), command.arguments_left_out);
+            line("command", command.shell.unwrap_or(cut));
+            let more =
+                command.inputs_total as usize - command.inputs.len().min(command.inputs_total as usize);
+            let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+            line("inputs", format!("{}{more}", command.inputs.join(" ")));
+            line("split size", ByteSize::new(command.split_size_bytes).to_string());
+            line("--conf", or_dash(Some(command.confs.join(" ")).filter(|confs| !confs.is_empty())));
+        }
+        None => line("command", unknown()),
+    }
+    line(
+        "input",
+        splits.map_or_else(unknown, |maps| format!("{} bytes in {maps} map tasks", input_bytes.unwrap_or(0))),
+    );
+    line(
+        "program",
+        program.map_or_else(unknown, |blob| format!("SHA-256 {}, {} bytes", blob.sha256, blob.bytes)),
+    );
+    for file in files {
+        line("file", format!("{} SHA-256 {}, {} bytes", file.name, file.sha256, file.bytes));
+    }
+    line("definition", settings.map_or_else(unknown, |settings| settings.definition));
+    if let Some(scheduler) = scheduler {
+        line("scheduler", format!("{} {} (when it ended)", scheduler.name, scheduler.tables));
     }
     text
 }

@@ -21,7 +21,9 @@ use napreduce_protocol::requests::{CommandJob, Explain, GetJob, KillJob, ListJob
 use napreduce_protocol::{
     JobCommand, JobDetail, JobError, TaskCommand, printing::print_error, several_lines,
 };
-use napreduce_web::answers::{CountersAnswer, FindingAnswer, HistoryAnswer, JobExplanation, JobStatusAnswer};
+use napreduce_web::answers::{
+    CountersAnswer, FindingAnswer, HistoryAnswer, JobExplanation, JobStatusAnswer, SubmittedAnswer,
+};
 use napreduce_web::clock::now_micros;
 use serde::Serialize;
 
@@ -114,6 +116,8 @@ enum Command {
     Set(changing::SetArguments),
     /// Submit a job again, with its program and files
     Rerun(changing::RerunArguments),
+    /// Print how jobs were submitted: command line, inputs, program, side files
+    Submitted(Selected),
     /// Print counters of jobs
     Counters(Selected),
     /// Print the output of attempts
@@ -146,6 +150,7 @@ pub fn run(arguments: &Arguments, cluster: &ClusterArguments) -> Result<()> {
     match &arguments.command {
         Command::List(arguments) => listing::list(arguments, &mut client),
         Command::Status(selected) => show::<JobStatusAnswer>(selected, &mut client, detail::status),
+        Command::Submitted(selected) => show::<SubmittedAnswer>(selected, &mut client, detail::submitted),
         Command::Counters(selected) => show::<CountersAnswer>(selected, &mut client, detail::counters),
         Command::History(selected) => show::<HistoryAnswer>(selected, &mut client, detail::history),
         Command::Wait { jobs, quiet } => wait(jobs, *quiet, &mut client),

@@ -1,8 +1,9 @@
 //! Summaries and details of jobs that are not in the history yet.
 
-use napreduce_protocol::{JobDetail, JobSettings, JobSummary};
+use napreduce_protocol::{JobDetail, JobSettings, JobSummary, Submitted};
 
 use super::Coordinator;
+use super::entry::Accepted;
 use super::job::LiveJob;
 
 impl Coordinator {
@@ -16,6 +17,7 @@ impl Coordinator {
     }
 
     pub fn detail(&self, job: &LiveJob) -> JobDetail {
+        let Accepted { plan, program, files, .. } = &*job.accepted;
         JobDetail {
             summary: self.summary(job),
             counters: job.counters(),
@@ -25,7 +27,9 @@ impl Coordinator {
             preemptions: job.book.preemptions.clone(),
             resumes: job.book.resumes.clone(),
             restores: job.book.restores.clone(),
-            settings: Some(JobSettings::of(&job.accepted.plan)),
+            settings: Some(JobSettings::of(plan)),
+            submitted: Some(Submitted::new(*program, files, plan.invocation.as_ref(), &plan.splits)),
+            scheduler: None,
         }
     }
 }

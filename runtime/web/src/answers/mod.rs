@@ -18,6 +18,7 @@ mod queues;
 mod recordings;
 mod search;
 mod shares;
+mod submitted;
 mod task_table;
 mod tasks;
 mod thinned;
@@ -49,6 +50,7 @@ pub use recordings::{
 };
 pub use search::{FoundAnswer, SearchAnswer, Searched};
 pub use shares::{JobSlots, QueueSharesAnswer, SharesAnswer, SharesOfKind, SharesSum, Steps};
+pub use submitted::{SubmittedAnswer, SubmittedPage};
 pub use task_table::{TaskCounts, TaskFilter, TaskMedians, TaskRow, TaskRowAnswer, TaskTotals};
 pub use tasks::{LiveAnswer, TaskAnswer, TaskStatusAnswer};
 pub use thinned::COLUMNS;

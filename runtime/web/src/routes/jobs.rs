@@ -14,8 +14,8 @@ use super::whole::{drawn, timeline_of};
 use super::window::query_columns;
 use crate::answers::{
     CountersAnswer, FindingAnswer, GroupAnswer, HistoryAnswer, JobExplanation, JobFilter, JobStatusAnswer,
-    LedgerRow, PreemptionTotals, QuantilesAnswer, TaskExplanation, TaskFilter, TaskRow, TaskStatusAnswer,
-    TaskTotals, TextFilter, TimelineAnswer, TimelineWindow, entries_of,
+    LedgerRow, PreemptionTotals, QuantilesAnswer, SubmittedPage, TaskExplanation, TaskFilter, TaskRow,
+    TaskStatusAnswer, TaskTotals, TextFilter, TimelineAnswer, TimelineWindow, entries_of,
 };
 use crate::clock::now_micros;
 use crate::problem::Problem;
@@ -41,6 +41,10 @@ pub fn list(call: &Call<'_>) -> Result<Reply, Problem> {
 
 pub fn status(call: &Call<'_>) -> Result<Reply, Problem> {
     Reply::json(&JobStatusAnswer::from(&*call.job()?))
+}
+
+pub fn submitted(call: &Call<'_>) -> Result<Reply, Problem> {
+    Reply::json(&SubmittedPage::new(&*call.job()?, &call.shown.source.jobs()?))
 }
 
 pub fn quantiles(call: &Call<'_>) -> Result<Reply, Problem> {

@@ -25,7 +25,7 @@ use crate::answers::{
     COLUMNS_KIND, ComparisonAnswer, CountersAnswer, ENDS, FailureAnswer, FlowAnswer, GroupAnswer,
     HistoryAnswer, JobExplanation, JobStatusAnswer, PerformanceAnswer, PreemptionAnswer, PreemptionTotals,
     QuantilesAnswer, QueueStatusAnswer, QueuesAnswer, SearchAnswer, SharesAnswer, StatusAnswer,
-    TaskExplanation, TaskRow, TaskStatusAnswer, TimelineAnswer, WorkerAnswer,
+    SubmittedPage, TaskExplanation, TaskRow, TaskStatusAnswer, TimelineAnswer, WorkerAnswer,
 };
 use crate::what_if::WhatIf;
 
@@ -284,6 +284,11 @@ static ROUTES: &[Route] = &[
         ],
     ),
     get::<JobStatusAnswer>("/api/nap/v1/jobs/{job}", "One job", jobs::status),
+    get::<SubmittedPage>(
+        "/api/nap/v1/jobs/{job}/submitted",
+        "How a job was submitted, and the earlier jobs of its name",
+        jobs::submitted,
+    ),
     get::<CountersAnswer>("/api/nap/v1/jobs/{job}/counters", "Counters of a job", jobs::counters),
     get::<HistoryAnswer>("/api/nap/v1/jobs/{job}/history", "Complete history of a job", jobs::history),
     get::<EventPage>("/api/nap/v1/jobs/{job}/events", "Events of a job", jobs::events)

@@ -17,7 +17,7 @@ pub const PAGES: [&str; 14] = [
     "/jobs/job_0001/tasks",
     "/jobs/job_0001/preemptions",
     "/jobs/job_0001/counters",
-    "/jobs/job_0001/settings",
+    "/jobs/job_0001/submitted",
     "/jobs/job_0001/tasks?show=failed",
     "/jobs/job_0001/events",
     "/jobs/job_0001/tasks/job_0001_m_0000",

@@ -80,6 +80,7 @@ fn suspend_ordered_on_page_is_shown_until_resume() {
     browser.open(&link);
     browser.click("job_0001");
     browser.until_says("1 attempts run");
+    operate_and_share(&browser, &cluster);
     browser.click("Tasks");
     let button = "document.querySelector('button[aria-label=\"Attempts of job_0001_m_0000\"]')";
     browser.until("the task", &format!("return {button} !== null"));
@@ -131,6 +132,60 @@ fn suspend_ordered_on_page_is_shown_until_resume() {
     browser.has_no_complaints();
 }
 
+/// Holds, releases and changes job 1 from its page, and shares the page.
+fn operate_and_share(browser: &Browser, cluster: &OwnCluster) {
+    let asked = "return document.querySelector('dialog[open]') !== null";
+    let send = "document.querySelector('dialog button[type=submit]').click()";
+    browser.click("Hold");
+    browser.until("a question is asked", asked);
+    browser.run(send);
+    browser.click("Release");
+    browser.until("a question is asked", asked);
+    browser.until(
+        "the focus is in it",
+        "return document.querySelector('dialog').contains(document.activeElement)",
+    );
+    browser.run(send);
+    browser.click("Change");
+    browser.until("a question is asked", asked);
+    browser.run("document.getElementById('priority').value = 7");
+    browser.picture("change");
+    browser.run(send);
+    browser.until_says("default, priority 7");
+    browser.click("Change");
+    browser.until("a question is asked", asked);
+    browser.run(send);
+    browser.until_says("nothing to change; give priority or queue");
+    browser.click("Cancel");
+    browser.until("the focus is back", "return document.activeElement.textContent === 'Change'");
+    let status = cluster.json(&["job", "status", "job_0001"]);
+    assert_eq!((&status[0]["priority"], &status[0]["state"]), (&7.into(), &"running".into()));
+
+    browser.click("Share");
+    browser.until_says("No other link is valid.");
+    browser.keys("#link-name", "for-ada");
+    browser.run(send);
+    let made = browser.until("a link", "return document.getElementById('link-made')?.value ?? null");
+    let made = made.as_str().expect("an address").to_owned();
+    assert!(made.contains("/jobs/job_0001#code="), "{made}");
+    browser.until_says("for-ada /jobs/job_0001");
+    browser.picture("share");
+    browser.click("Revoke");
+    browser.until_says("No other link is valid.");
+    browser.click("Close");
+
+    // Whoever is signed out arrives, by another link, where they were.
+    browser.run("localStorage.removeItem('nap-wanted'); return fetch('/api/nap/v1/sign-out', { method: 'POST' }).then(() => true)");
+    browser.run("location.reload()");
+    browser.until_says("Sign in by a link");
+    let page = browser.run("return location.pathname");
+    browser.run("location.replace('about:blank')");
+    browser.open(&link(cluster, &[]));
+    browser.until("the page again", &format!("return location.pathname === {page}"));
+    browser.until_says("1 attempts run");
+    browser.has_no_complaints_but(&["400", "401"]);
+}
+
 #[test]
 fn waiting_job_shows_reason_and_viewer_cannot_order() {
     let folder = Folder::new();
@@ -171,7 +226,7 @@ fn hostile_history_is_escaped_on_every_page() {
     browser.picture("jobs");
     let job = format!("{}/jobs/job_0001", origin(&server.link));
     let task = "tasks/job_0001_m_0000";
-    for tab in ["timeline", "tasks", "preemptions", "counters", "settings", "attempts", "events", task] {
+    for tab in ["timeline", "tasks", "preemptions", "counters", "submitted", "attempts", "events", task] {
         browser.open(&format!("{job}/{tab}"));
         browser.until_says("<img src=x onerror=alert(1)>");
         assert_eq!(

@@ -1,4 +1,4 @@
-//! The pages of one task and of one worker, and the settings of a job.
+//! The pages of one task and of one worker, and what was submitted; a rerun.
 
 use napreduce_tests::{Folder, GatedJob, OwnCluster};
 
@@ -10,6 +10,27 @@ fn answer(browser: &Browser, reason: &str) {
     browser.until("a question is asked", "return document.querySelector('dialog[open]') !== null");
     browser.keys("#reason", reason);
     browser.run("document.querySelector('dialog button[type=submit]').click()");
+}
+
+/// Runs job 1 again from its page, after its output was removed; the new job is compared with it.
+fn rerun_and_compare(browser: &Browser, cluster: &OwnCluster) {
+    browser.click("Rerun");
+    answer(browser, "once more");
+    browser.until_says("exists; pass --overwrite");
+    browser.click("Cancel");
+    browser.until("the focus is back", "return document.activeElement.textContent === 'Rerun'");
+    let output =
+        cluster.json(&["job", "status", "job_0001"])[0]["output"].as_str().expect("a path").to_owned();
+    std::fs::remove_dir_all(output).expect("the output of the job");
+    browser.click("Rerun");
+    answer(browser, "once more");
+    browser.until("the new job", "return location.pathname === '/jobs/job_0002'");
+    cluster.wait(&["job_0002"]).succeeded();
+    browser.click("Submitted");
+    browser.until_says("Earlier jobs of this name");
+    browser.click("Compare");
+    browser.until_says("Both were submitted alike.");
+    browser.until("both jobs are named", "return location.search === '?left=job_0001&right=job_0002'");
 }
 
 #[test]
@@ -58,9 +79,14 @@ fn task_and_worker_pages_show_and_order() {
     job.ends_as_undisturbed();
     browser.until_says("job_0001_m_0000.1 ended: done");
     browser.click("job_0001 napping");
-    browser.click("Settings");
+    browser.click("Submitted");
     browser.until_says("Failures of a task until the job fails");
-    browser.picture("settings");
+    browser.until_says("--detach");
+    browser.until_says("SHA-256 ");
+    browser.until_says("Scheduler when it ended");
+    browser.until_says("No earlier job has this name.");
+    browser.picture("submitted");
+    rerun_and_compare(&browser, &cluster);
     browser.open(&format!("{}/jobs/job_0001/tasks/job_0001_m_0009", origin(&page)));
     browser.until_says("no such task: job_0001_m_0009 (job_0001 has 1 map tasks)");
     browser.has_no_complaints_but(&["404"]);

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use napreduce_protocol::{
     CounterValues, HistoryLine, JobDetail, JobEnd, JobPhase, JobReport, JobSettings, JobSummary, PartReport,
-    TaskFailure,
+    Submitted, TaskFailure,
 };
 use serde::{Deserialize, Serialize};
 
@@ -43,6 +43,9 @@ pub(crate) struct Head {
     durations: Durations,
     preemptions: LedgerTotals,
     settings: Option<JobSettings>,
+    /// How it was submitted; `None` if an earlier version wrote the job.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    submitted: Option<Box<Submitted>>,
     #[serde(default)]
     cluster: Option<RecordedCluster>,
     /// The task that failed the job.
@@ -96,7 +99,7 @@ pub(crate) enum StoredHead {
 }
 
 /// Splits a job into head and recording. If the head gets too long, its parts move to the recording, then its
-/// counters.
+/// counters; then it lacks the submission.
 pub(crate) fn split(job: &EndedJob) -> Result<JobFiles<'_>, String> {
     let detail = &job.detail;
     let mut head = Head::new(job);
@@ -121,6 +124,11 @@ pub(crate) fn split(job: &EndedJob) -> Result<JobFiles<'_>, String> {
         files.counters = detail.counters.entries().map(row).collect();
         head.counters = CounterValues::default();
         head.rows.counters = files.counters.len() as u64;
+        files.head = head.to_bytes()?;
+    }
+    if files.head.len() > HEAD_BYTES_MAX {
+        // Thousands of side files: how the job was submitted is lost, not the job.
+        head.submitted = None;
         files.head = head.to_bytes()?;
     }
     let length = files.head.len();
@@ -212,6 +220,7 @@ impl Head {
             durations: Durations::new(&job.detail.attempts),
             preemptions: LedgerTotals::new(&job.detail),
             settings: job.detail.settings.clone(),
+            submitted: job.detail.submitted.clone().map(Box::new),
             cluster: job.cluster.clone(),
             failure,
         }
@@ -229,7 +238,18 @@ impl Head {
     /// Rebuilds the job; missing rows are reported in its events, under the name `recording`.
     pub(crate) fn with_rows(self, rows: RecordedRows, recording: &dyn Display) -> Result<EndedJob, String> {
         let missing = self.rows.missing(&rows);
-        let Head { token, mut summary, wall, mut counters, mut parts, settings, cluster, failure, .. } = self;
+        let Head {
+            token,
+            mut summary,
+            wall,
+            mut counters,
+            mut parts,
+            settings,
+            submitted,
+            cluster,
+            failure,
+            ..
+        } = self;
         summary.reason = rows.reasons.into_iter().next().or(summary.reason);
         for row in &rows.counters {
             counters.add(&row.name, row.value);
@@ -253,6 +273,8 @@ impl Head {
             resumes: rows.resumes,
             restores: rows.restores,
             settings,
+            submitted: submitted.map(|submitted| *submitted),
+            scheduler: cluster.as_ref().map(RecordedCluster::in_force),
         };
         Ok(EndedJob { token, end, detail, cluster, logs: rows.logs })
     }

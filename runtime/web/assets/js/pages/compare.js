@@ -1,4 +1,4 @@
-// Two jobs side by side: figures, counters and timelines on one axis. Both jobs are part of the address.
+// Two jobs side by side: figures, what was submitted, counters and timelines on one axis. Both jobs are part of the address.
 
 import { link, make, renew, state, table } from "../elements.js";
 import { now } from "../clock.js";
@@ -6,6 +6,7 @@ import { count, signed, span } from "../format.js";
 import { get, ofRecording } from "../net.js";
 import { getTimeline } from "../timeline/columns.js";
 import { Timeline } from "../timeline/timeline.js";
+import { rowsOf } from "./submitted.js";
 
 const KNOWN_MAX = 1000;
 
@@ -22,10 +23,11 @@ export function view({ main, query, again }) {
   const pictures = ["left", "right"].map((side) => new Timeline({ label: `The life of the job on the ${side}`, byTask: true }));
   const figures = make("div");
   const lives = make("section", { hidden: true }, make("h2", {}, "Lives, from the first launch on"), pictures.map((picture) => picture.element));
+  const asked = make("div");
   const counters = make("div");
   main.append(make("h1", {}, "Compare two jobs"),
     make("div", { class: "bar" }, choose("left", "Job on the left"), make("span", { class: "quiet" }, "and"), choose("right", "Job on the right"), known),
-    figures, lives, counters);
+    figures, asked, lives, counters);
   let isLive = true;
   return {
     title: "Compare",
@@ -38,6 +40,7 @@ export function view({ main, query, again }) {
       if (!chosen.left || !chosen.right) {
         renew(figures, make("p", { class: "quiet" }, "Name two jobs, such as one that was killed for others and one that was suspended."));
         lives.hidden = true;
+        asked.replaceChildren();
         counters.replaceChildren();
         isLive = true;
         return;
@@ -48,15 +51,16 @@ export function view({ main, query, again }) {
       const longest = Math.max(...[left, right].map(({ life }) => life.until_micros - life.base_micros));
       [left, right].forEach(({ life }, side) => pictures[side].show({ ...life, until_micros: life.base_micros + longest }));
       renew(figures, comparison(left, right));
+      renew(asked, make("h2", {}, "Submitted differently"), differences(left, right));
       renew(counters, make("h2", {}, "Counters that differ"), countersOf(left, right));
     },
   };
 }
 
 async function sideOf(id) {
-  const [job, life, { counters }, history] =
-    await Promise.all([get(`jobs/${id}`), getTimeline(`jobs/${id}/timeline`), get(`jobs/${id}/counters`), get(`jobs/${id}/history`)]);
-  return { job, life, counters, history };
+  const [job, life, { counters }, history, submitted] =
+    await Promise.all([get(`jobs/${id}`), getTimeline(`jobs/${id}/timeline`), get(`jobs/${id}/counters`), get(`jobs/${id}/history`), get(`jobs/${id}/submitted`)]);
+  return { job, life, counters, history, submitted };
 }
 
 /** Figures of a job as numbers; times in milliseconds. */
@@ -101,6 +105,17 @@ function comparison(left, right) {
     ["Difference", (row) => signed(row.other - row.one, row.form), "number"],
     ["Ratio", (row) => ratio(row.one, row.other), "number"],
   ], rows, "");
+}
+
+/** The rows of what was submitted that differ. */
+function differences(left, right) {
+  const [one, other] = [left, right].map(({ submitted }) => rowsOf(submitted));
+  const rows = one.map(([words, value], at) => ({ words, one: value, other: other[at][1] })).filter((row) => row.one !== row.other);
+  return table([
+    ["What", (row) => row.words, "text"],
+    [left.job.job, (row) => make("code", {}, row.one ?? "–"), "text"],
+    [right.job.job, (row) => make("code", {}, row.other ?? "–"), "text"],
+  ], rows, "Both were submitted alike.");
 }
 
 function ratio(one, other) {

@@ -1,4 +1,4 @@
-// The tabs of a job: timeline, tasks with their attempts and logs, preemptions, counters, settings, events.
+// The tabs of a job: timeline, tasks with their attempts and logs, preemptions, counters, what was submitted, events.
 
 import { link, make, renew, sentence, table } from "../elements.js";
 import { count, moment, utc } from "../format.js";
@@ -7,7 +7,7 @@ import { getTimeline } from "../timeline/columns.js";
 import { Timeline } from "../timeline/timeline.js";
 import { preemptions } from "./ledger.js";
 import { list } from "./paged.js";
-import { settings } from "./settings.js";
+import { submitted } from "./submitted.js";
 import { tasks } from "./tasks.js";
 
 /** With more tasks, a timeline opens by slot. */
@@ -64,6 +64,6 @@ export const TABS = [
   ["tasks", { label: "Tasks", make: tasks }],
   ["preemptions", { label: "Preemptions", make: preemptions }],
   ["counters", { label: "Counters", make: counters }],
-  ["settings", { label: "Settings", make: settings }],
+  ["submitted", { label: "Submitted", make: submitted }],
   ["events", { label: "Events", make: list("events", events) }],
 ];

@@ -1,0 +1,86 @@
+// What was submitted: the command line, inputs, program, files, settings, scheduler, and the earlier jobs of the same name.
+
+import { link, make, renew, state, table } from "../elements.js";
+import { bytes, count, moment, span, taken, utc } from "../format.js";
+import { get } from "../net.js";
+
+const yes = (is) => (is ? "yes" : "no");
+const code = (text) => make("code", {}, text);
+const UNKNOWN = "not recorded";
+
+/** Labels of the settings, their fields, and formatters. */
+const SETTINGS = [
+  ["Job of the program", "definition", String],
+  ["Reduce tasks", "reduces", count],
+  ["Failures of a task until the job fails", "attempts_max", count],
+  ["Memory of an attempt", "task_memory_bytes", bytes],
+  ["Reduces start when so much of the maps is done", "slowstart_permille", (permille) => `${permille / 10} %`],
+  ["An attempt without progress is ended after", "task_timeout_millis", (millis) => (millis === 0 ? "never" : span(millis))],
+  ["To be done within", "deadline_millis", (millis) => (millis === null ? "no deadline" : span(millis))],
+  ["Maps can be checkpointed", "checkpoint_maps", yes],
+  ["Reduces can be checkpointed", "checkpoint_reduces", yes],
+  ["Outputs of maps are compressed", "compress", yes],
+  ["An output that was there is replaced", "overwrite", yes],
+  ["What is saved is on the disk before it counts", "durable", yes],
+];
+
+/** The rows [label, text] of a submission, the same for every job, so that two can be compared. */
+export function rowsOf({ command, program, files, settings, scheduler, ...job }) {
+  const of = (known, value) => (known ? value(known) : UNKNOWN);
+  return [
+    ["Command line", of(command, ({ arguments: all, arguments_left_out: rest }) => `${all.join(" ")}${rest ? ` and ${count(rest)} more arguments` : ""}`)],
+    ["Working directory", of(command, ({ directory }) => directory)],
+    ["Inputs", of(command, ({ inputs, inputs_total: all }) => `${inputs.join(", ")}${all > inputs.length ? ` and ${count(all - inputs.length)} more` : ""}`)],
+    ["Size of the inputs", job.splits === null ? UNKNOWN : `${bytes(job.input_bytes)} in ${count(job.splits)} map tasks`],
+    ["Split size", of(command, ({ split_size_bytes: size }) => bytes(size))],
+    ["Settings by --conf", of(command, ({ confs }) => confs.join(", ") || "none")],
+    ["Program", program ? `SHA-256 ${program.sha256}, ${bytes(program.bytes)}` : UNKNOWN],
+    ["Side files", job.splits === null ? UNKNOWN : files.map((file) => `${file.name} (SHA-256 ${file.sha256}, ${bytes(file.bytes)})`).join(", ") || "none"],
+    ["Output", job.output],
+    ["Queue, priority", `${job.queue}, ${job.priority}`],
+    ["User", job.user],
+    ["Scheduler when it ended", scheduler ? `${scheduler.name} ${scheduler.tables}` : null],
+    ...SETTINGS.map(([words, name, form]) => [words, of(settings, (known) => form(known[name]))]),
+  ];
+}
+
+export function submitted({ id, place }) {
+  const again = make("div");
+  const rows = make("div");
+  const earlier = make("section", { "aria-label": "Earlier runs" });
+  place.append(again, rows, earlier);
+  return {
+    async refresh() {
+      const asked = await get(`jobs/${id}/submitted`);
+      // The queues name the scheduler of a running cluster; a history has none.
+      const now = asked.scheduler ? null : await get("queues").then(({ scheduler }) => scheduler, () => UNKNOWN);
+      renew(again, copying(asked.command));
+      renew(rows, table([["What", ([words]) => words, "text"], ["Submitted", ([, value]) => code(value), "text"]],
+        [...rowsOf(asked).filter(([, value]) => value !== null), ...(now ? [["Scheduler now", now]] : [])], ""));
+      renew(earlier, make("h2", {}, "Earlier jobs of this name"), runs(asked));
+    },
+  };
+}
+
+function copying(command) {
+  if (!command?.shell) return make("p", { class: "quiet" }, command ? "The command line is too long to be recorded as a whole." : "The command line is not recorded.");
+  const copy = ({ target }) => navigator.clipboard.writeText(command.shell).then(() => { target.textContent = "Copied"; });
+  return [
+    make("div", { class: "bar" }, make("button", { type: "button", click: copy }, "Copy as a command"),
+      command.lacks_secrets && make("span", { class: "quiet" }, "Secrets are not recorded; put them in place of ***.")),
+    make("pre", { class: "log", tabindex: "0", "aria-label": "The command" }, command.shell),
+  ];
+}
+
+function runs({ job, earlier, earlier_total: total }) {
+  return [
+    table([
+      ["Job", (run) => link(`/jobs/${run.job}`, run.job), "id"],
+      ["State", (run) => state(run.state)],
+      ["Submitted", (run) => make("time", { title: utc(run.submitted_millis) }, moment(run.submitted_millis))],
+      ["Took", (run) => taken(run.submitted_millis, run.ended_millis), "number"],
+      ["", (run) => link(`/compare?left=${run.job}&right=${job}`, "Compare")],
+    ], earlier, "No earlier job has this name."),
+    total > earlier.length && make("p", { class: "under" }, `the newest ${earlier.length} of ${count(total)}`),
+  ];
+}

@@ -1,0 +1,236 @@
+//! How a job was submitted, and the earlier jobs of its name.
+
+use std::fmt::Write as _;
+
+use napreduce_protocol::{Invocation, JobDetail, JobSummary, SchedulerTables};
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use super::jobs::{JobAnswer, SettingsAnswer};
+
+/// The most earlier jobs in an answer.
+const EARLIER_MAX: usize = 20;
+
+/// How a job was submitted. `null` values are not recorded: the job is from an earlier version, or embedded.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct SubmittedAnswer {
+    pub job: String,
+    pub name: String,
+    pub user: String,
+    pub queue: String,
+    pub priority: i32,
+    pub output: String,
+    pub program: Option<BlobAnswer>,
+    /// Side files of the job.
+    pub files: Vec<SideFileAnswer>,
+    /// `null` if the job was not submitted by a command line.
+    pub command: Option<CommandAnswer>,
+    pub splits: Option<u32>,
+    pub input_bytes: Option<u64>,
+    pub settings: Option<SettingsAnswer>,
+    /// The scheduler when the job ended; `null` before.
+    pub scheduler: Option<SchedulerAnswer>,
+}
+
+/// The command line of a submission. Secrets are replaced by `***`.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct CommandAnswer {
+    /// The program and its arguments.
+    pub arguments: Vec<String>,
+    /// Number of arguments beyond the 16 KiB that are recorded.
+    pub arguments_left_out: u32,
+    /// Working directory.
+    pub directory: String,
+    /// The same for a shell; `null` if arguments are left out.
+    pub shell: Option<String>,
+    /// Whether the shell needs secrets in place of `***`.
+    pub lacks_secrets: bool,
+    /// The first 100 inputs.
+    pub inputs: Vec<String>,
+    pub inputs_total: u32,
+    pub split_size_bytes: u64,
+    /// Values of `--conf`.
+    pub confs: Vec<String>,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct BlobAnswer {
+    pub sha256: String,
+    pub bytes: u64,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct SideFileAnswer {
+    pub name: String,
+    pub sha256: String,
+    pub bytes: u64,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct SchedulerAnswer {
+    pub name: String,
+    /// Its table and `[preemption]` as JSON, where they differ from the published values.
+    pub tables: String,
+}
+
+/// How a job was submitted, with the earlier jobs of its name.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct SubmittedPage {
+    #[serde(flatten)]
+    pub submitted: SubmittedAnswer,
+    /// Jobs of the same name, submitted before; newest first, at most 20.
+    pub earlier: Vec<JobAnswer>,
+    pub earlier_total: usize,
+}
+
+impl From<&JobDetail> for SubmittedAnswer {
+    fn from(detail: &JobDetail) -> SubmittedAnswer {
+        let (job, submitted) = (&detail.summary, detail.submitted.as_ref());
+        let files = submitted.map_or(&[][..], |submitted| &submitted.files).iter();
+        SubmittedAnswer {
+            job: job.job.to_string(),
+            name: job.name.clone(),
+            user: job.user.clone(),
+            queue: job.queue.clone(),
+            priority: job.priority,
+            output: job.output.to_string_lossy().into_owned(),
+            program: submitted
+                .and_then(|submitted| submitted.program)
+                .map(|blob| BlobAnswer { sha256: blob.digest.to_string(), bytes: blob.bytes }),
+            files: files
+                .map(|file| SideFileAnswer {
+                    name: file.name.clone(),
+                    sha256: file.blob.digest.to_string(),
+                    bytes: file.blob.bytes,
+                })
+                .collect(),
+            command: submitted.and_then(|submitted| submitted.invocation.as_ref()).map(CommandAnswer::from),
+            splits: submitted.map(|submitted| submitted.splits),
+            input_bytes: submitted.map(|submitted| submitted.input_bytes),
+            settings: detail.settings.as_ref().map(SettingsAnswer::from),
+            scheduler: detail.scheduler.as_ref().map(SchedulerAnswer::from),
+        }
+    }
+}
+
+impl From<&SchedulerTables> for SchedulerAnswer {
+    fn from(scheduler: &SchedulerTables) -> SchedulerAnswer {
+        SchedulerAnswer { name: scheduler.name.clone(), tables: scheduler.tables.clone() }
+    }
+}
+
+impl From<&Invocation> for CommandAnswer {
+    fn from(invocation: &Invocation) -> CommandAnswer {
+        let shell =
+            (invocation.left_out == 0).then(|| shell_line(&invocation.directory, &invocation.command));
+        CommandAnswer {
+            arguments: invocation.command.clone(),
+            arguments_left_out: invocation.left_out,
+            directory: invocation.directory.clone(),
+            lacks_secrets: invocation.command.iter().any(|argument| argument.contains("***")),
+            shell,
+            inputs: invocation.inputs.clone(),
+            inputs_total: invocation.inputs_total,
+            split_size_bytes: invocation.split_size,
+            confs: invocation.confs.clone(),
+        }
+    }
+}
+
+impl SubmittedPage {
+    /// Selects the earlier jobs of the same name.
+    pub fn new(detail: &JobDetail, jobs: &[JobSummary]) -> SubmittedPage {
+        let job = &detail.summary;
+        let is_earlier = |other: &&JobSummary| {
+            other.name == job.name && (other.submitted_millis, other.job) < (job.submitted_millis, job.job)
+        };
+        let mut earlier: Vec<&JobSummary> = jobs.iter().filter(is_earlier).collect();
+        earlier.sort_by_key(|job| std::cmp::Reverse((job.submitted_millis, job.job)));
+        SubmittedPage {
+            submitted: detail.into(),
+            earlier_total: earlier.len(),
+            earlier: earlier.into_iter().take(EARLIER_MAX).map(JobAnswer::from).collect(),
+        }
+    }
+}
+
+/// Returns a line for a POSIX shell that runs the command in the directory.
+fn shell_line(directory: &str, command: &[String]) -> String {
+    let mut line = format!("cd {} &&", quoted(directory));
+    for argument in command {
+        // Writing to a string cannot fail.
+        let _ = write!(line, " {}", quoted(argument));
+    }
+    line
+}
+
+/// Quotes a word unless a shell takes every character of it literally.
+fn quoted(word: &str) -> String {
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_./:=,@%+".contains(&byte);
+    if !word.is_empty() && word.bytes().all(is_plain) {
+        return word.to_owned();
+    }
+    format!("'{}'", word.replace('\'', r"'\''"))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::process::Command;
+
+    use napreduce_protocol::Submitted;
+    use serde_json::to_value;
+
+    use super::super::samples::{EVIL, detail};
+    use super::*;
+
+    #[test]
+    fn shell_line_runs_with_the_same_arguments() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let directory = folder.path().join("it's a folder; $HOME");
+        std::fs::create_dir(&directory).expect("a folder");
+        let arguments = ["plain", "", "a b", "it's", "$(reboot)", "`x`", "*", "\n", "~", "--x=1", "\\", EVIL];
+        let command: Vec<String> =
+            ["printf", "%s|"].iter().chain(&arguments).map(|argument| (*argument).to_owned()).collect();
+        let line = shell_line(&directory.to_string_lossy(), &command);
+        let ran = Command::new("sh").arg("-c").arg(&line).output().expect("a shell");
+        let expected: String = arguments.iter().map(|argument| format!("{argument}|")).collect();
+        assert_eq!(String::from_utf8_lossy(&ran.stdout), expected, "{line}");
+    }
+
+    #[test]
+    fn earlier_versions_have_recorded_nothing() {
+        let answer = to_value(SubmittedAnswer::from(&detail())).expect("JSON");
+        for name in ["program", "command", "splits", "settings", "scheduler"] {
+            assert!(answer[name].is_null(), "{name}: {answer}");
+        }
+    }
+
+    #[test]
+    fn incomplete_command_has_no_shell_line() {
+        let invocation =
+            Invocation { command: vec!["job".to_owned(), "***".to_owned()], ..Invocation::default() };
+        let answer = |invocation: &Invocation| {
+            let submitted = Some(Submitted::new(None, &[], Some(invocation), &[]));
+            SubmittedAnswer::from(&JobDetail { submitted, ..detail() }).command.expect("a command")
+        };
+        assert!(answer(&invocation).lacks_secrets && answer(&invocation).shell.is_some());
+        assert_eq!(answer(&Invocation { left_out: 1, ..invocation }).shell, None);
+    }
+
+    #[test]
+    fn earlier_jobs_have_the_name_and_are_limited() {
+        let this = detail();
+        let run = |number: u32, name: &str, before: u64| {
+            let mut job = this.summary.clone();
+            (job.job, job.name) = (napreduce_engine::JobId(number), name.to_owned());
+            job.submitted_millis -= before;
+            job
+        };
+        let name = this.summary.name.as_str();
+        let mut jobs: Vec<JobSummary> = (10..35).map(|number| run(number, name, u64::from(number))).collect();
+        jobs.extend([this.summary.clone(), run(40, "other", 5)]);
+        let page = SubmittedPage::new(&this, &jobs);
+        assert_eq!((page.earlier.len(), page.earlier_total), (20, 25));
+        assert_eq!((page.earlier[0].job.as_str(), page.earlier[19].job.as_str()), ("job_0010", "job_0029"));
+    }
+}
