@@ -265,13 +265,19 @@ pub struct SuspendedMemory {
     pub swapped_bytes: u64,
 }
 
-/// The state of a worker's memory.
+/// The state of a worker's memory and disk.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct WorkerMemory {
     /// All its suspended attempts.
     pub suspended: Vec<SuspendedMemory>,
     /// Memory available to programs without swapping; 0 while unknown.
     pub free_bytes: u64,
+    /// Free swap; 0 if there is none.
+    pub swap_free_bytes: u64,
+    /// Free space of the disk that its attempts write to; 0 while unknown.
+    pub disk_free_bytes: u64,
+    /// Memory of the control groups of all its attempts, with the files that they cache; `None` without groups.
+    pub groups_bytes: Option<u64>,
 }
 
 /// A worker in a listing.

@@ -178,7 +178,7 @@ mod tests {
             swapped_bytes,
         };
         let keeps = |suspended| {
-            let memory = WorkerMemory { suspended, free_bytes: 0 };
+            let memory = WorkerMemory { suspended, ..WorkerMemory::default() };
             text(&[WorkerSummary { memory, ..worker() }], &Screen::plain())
         };
         assert!(keeps(vec![held(0)]).contains("SUSPENDED") && keeps(vec![held(0)]).contains("1: 3.0 MiB "));

@@ -306,7 +306,7 @@ impl ClusterCoordinator {
             silent_millis: u64::try_from(link.heard.silence().as_millis()).unwrap_or(u64::MAX),
             memory: WorkerMemory {
                 suspended: link.memory().suspended.iter().filter(is_suspended).copied().collect(),
-                free_bytes: link.memory().free_bytes,
+                ..link.memory().clone()
             },
         })
     }

@@ -2,13 +2,22 @@
 //! flapping. Quotas are not visible here; they only show in failed writes.
 
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use rustix::fs::{StatVfs, StatVfsMountFlags, statvfs};
 
 /// Default reserve, unless a share of a small disk is less.
 const RESERVE_BYTES: u64 = 64 << 20;
 const RESERVE_SHARE: u64 = 50;
+
+/// Returns the free space of the disk of a directory; 0 if it cannot be read.
+pub(super) fn free_bytes(directory: &Path) -> u64 {
+    statvfs(directory).map_or(0, |found| free_of(&found))
+}
+
+fn free_of(found: &StatVfs) -> u64 {
+    found.f_bavail.saturating_mul(found.f_frsize)
+}
 
 /// The disk of a directory.
 #[derive(Debug)]
@@ -46,7 +55,7 @@ impl Disk {
         if found.f_flag.contains(StatVfsMountFlags::RDONLY) {
             return Some(format!("disk: {path} is read-only"));
         }
-        let free = found.f_bavail.saturating_mul(found.f_frsize);
+        let free = free_of(found);
         let size = found.f_blocks.saturating_mul(found.f_frsize);
         let reserve = self.reserve.unwrap_or(RESERVE_BYTES.min(size / RESERVE_SHARE));
         let wanted = if self.short { reserve.saturating_mul(2) } else { reserve };
@@ -68,6 +77,13 @@ mod tests {
 
     fn with_free(free: u64) -> StatVfs {
         StatVfs { f_bavail: free, f_frsize: 1, f_blocks: 100_000, ..statvfs("/").expect("there is a root") }
+    }
+
+    #[test]
+    fn free_space_of_absent_directory_is_unknown() {
+        assert!(free_bytes(Path::new("/proc/self/cwd")) > 0);
+        assert_eq!(free_bytes(Path::new("/absent")), 0);
+        assert_eq!(free_of(&with_free(7)), 7);
     }
 
     #[test]

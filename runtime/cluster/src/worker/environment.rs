@@ -12,7 +12,7 @@ use napreduce_protocol::{DataNetwork, FetchLimits, JobDescription, MapInput, Pee
 use tokio::sync::Mutex;
 
 use super::configuration::WorkerConfiguration;
-use super::disk::Disk;
+use super::disk::{Disk, free_bytes};
 use super::logs::LogShelf;
 use super::paths::WorkerPaths;
 use super::preparation::prepare;
@@ -59,6 +59,10 @@ impl Environment for WorkerEnvironment {
 
     fn checkpoints(&self, job: JobId) -> PathBuf {
         self.paths.checkpoints(job)
+    }
+
+    fn free_disk_bytes(&self) -> u64 {
+        free_bytes(self.paths.root())
     }
 
     fn watch_disk(&self) -> WatchDisk {

@@ -221,7 +221,7 @@ mod tests {
         let mut exchange = Exchange::default();
         let holds = |resident_bytes| {
             let held = SuspendedMemory { attempt: attempt(1), resident_bytes, swapped_bytes: 1 };
-            WorkerMemory { suspended: vec![held], free_bytes: 7 }
+            WorkerMemory { suspended: vec![held], free_bytes: 7, ..WorkerMemory::default() }
         };
         let beat = |memory| FromWorker::Heartbeat { progress: Vec::new(), memory };
         exchange.on_news(WorkerNews::Memory(holds(9)));

@@ -14,11 +14,13 @@ use thiserror::Error;
 use tokio::time::Instant;
 
 use super::configuration::SuspendRules;
+use super::environment::Environment;
 use crate::clock::now;
 use crate::process::{ProcessMemory, Processes, SpareMemory};
 
-/// Granularity of reported free memory.
+/// Granularity of reported memory and disk.
 const FREE_STEP: u64 = 16 << 20;
+const USED_STEP: u64 = 1 << 20;
 /// Window for measuring memory pressure.
 const PRESSURE_WINDOW: Duration = Duration::from_secs(2);
 /// Shorter windows give no measurement.
@@ -125,9 +127,9 @@ impl Admission {
         self.state().suspended.insert(attempt, process);
     }
 
-    /// Returns the memory held by each suspended attempt and the free memory, if changed since the last
-    /// report.
-    pub(super) fn news(&self) -> Option<WorkerMemory> {
+    /// Returns the memory held by each suspended attempt and by all groups, and the free memory, swap and disk,
+    /// if changed since the last report.
+    pub(super) fn news(&self, environment: Option<&dyn Environment>) -> Option<WorkerMemory> {
         let held: Vec<(AttemptId, Pid)> =
             self.state().suspended.iter().map(|(attempt, process)| (*attempt, *process)).collect();
         let memory = |(attempt, process)| {
@@ -136,10 +138,18 @@ impl Admission {
                 self.processes.memory_of(process).unwrap_or_default();
             SuspendedMemory { attempt, resident_bytes: resident, swapped_bytes: swapped }
         };
-        let available = self.processes.spare_memory().map_or(0, |spare| spare.available);
-        // Rounded, since it fluctuates.
-        let free_bytes = available / FREE_STEP * FREE_STEP;
-        let now = WorkerMemory { suspended: held.into_iter().map(memory).collect(), free_bytes };
+        let spare = self.processes.spare_memory().unwrap_or_default();
+        let groups = environment.and_then(|environment| environment.isolation().groups.as_ref());
+        let disk = environment.map_or(0, |environment| environment.free_disk_bytes());
+        let now = WorkerMemory {
+            suspended: held.into_iter().map(memory).collect(),
+            free_bytes: rounded(spare.available, FREE_STEP),
+            swap_free_bytes: rounded(spare.swap_free, FREE_STEP),
+            disk_free_bytes: rounded(disk, FREE_STEP),
+            groups_bytes: groups
+                .and_then(|groups| groups.memory_bytes())
+                .map(|used| rounded(used, USED_STEP)),
+        };
         let mut state = self.state();
         (state.reported != now).then(|| state.reported.clone_from(&now))?;
         Some(now)
@@ -149,6 +159,11 @@ impl Admission {
     pub(super) fn release(&self, attempt: AttemptId) {
         self.state().suspended.remove(&attempt);
     }
+}
+
+/// Rounds a value that fluctuates.
+fn rounded(bytes: u64, step: u64) -> u64 {
+    bytes / step * step
 }
 
 impl AdmissionState {

@@ -396,7 +396,8 @@ impl Worker {
             }
         }
         self.send(WorkerNews::Progress(progress));
-        if let Some(memory) = self.admission.news() {
+        let environment = self.settings.environment.as_ref().map(|(environment, _)| &**environment);
+        if let Some(memory) = self.admission.news(environment) {
             self.send(WorkerNews::Memory(memory));
         }
     }

@@ -31,6 +31,9 @@ pub trait Environment: Debug + Send + Sync {
     /// Returns the directory for checkpoints of a job whose output is in an object store.
     fn checkpoints(&self, job: JobId) -> PathBuf;
 
+    /// Returns the free space of the disk that attempts write to; 0 if it is not known.
+    fn free_disk_bytes(&self) -> u64;
+
     /// Starts watching the disk that attempts write to.
     fn watch_disk(&self) -> WatchDisk;
 

@@ -25,6 +25,12 @@ pub struct WorkerAnswer {
     pub suspended: Vec<SuspendedAnswer>,
     /// Memory of its machine that is available to programs; `null` if unknown.
     pub free_bytes: Option<u64>,
+    /// Free swap of its machine; `null` if it has none.
+    pub swap_free_bytes: Option<u64>,
+    /// Free space of the disk that its attempts write to; `null` if unknown.
+    pub disk_free_bytes: Option<u64>,
+    /// Memory of the control groups of its attempts, with the files that they cache; `null` without groups.
+    pub groups_bytes: Option<u64>,
 }
 
 impl From<&WorkerSummary> for WorkerAnswer {
@@ -42,9 +48,16 @@ impl From<&WorkerSummary> for WorkerAnswer {
             isolation: worker.isolation.clone(),
             silent_millis: worker.silent_millis,
             suspended: worker.memory.suspended.iter().map(SuspendedAnswer::from).collect(),
-            free_bytes: Some(worker.memory.free_bytes).filter(|free| *free > 0),
+            free_bytes: known(worker.memory.free_bytes),
+            swap_free_bytes: known(worker.memory.swap_free_bytes),
+            disk_free_bytes: known(worker.memory.disk_free_bytes),
+            groups_bytes: worker.memory.groups_bytes,
         }
     }
+}
+
+fn known(bytes: u64) -> Option<u64> {
+    Some(bytes).filter(|bytes| *bytes > 0)
 }
 
 /// A suspended attempt and the current memory of its process.
@@ -91,7 +104,7 @@ mod tests {
             serde_json::to_value(WorkerAnswer::from(&worker(1, WorkerPhase::Up, 1)))
                 .expect("JSON")
                 .to_string(),
-            r#"{"free_bytes":null,"gone_millis":null,"host":"h","isolation":"none","map":{"slots":2,"used":1},"name":"w1","rack":"r","reason":null,"reduce":{"slots":1,"used":0},"silent_millis":0,"state":"up","suspended":[],"worker":"worker_0001"}"#
+            r#"{"disk_free_bytes":null,"free_bytes":null,"gone_millis":null,"groups_bytes":null,"host":"h","isolation":"none","map":{"slots":2,"used":1},"name":"w1","rack":"r","reason":null,"reduce":{"slots":1,"used":0},"silent_millis":0,"state":"up","suspended":[],"swap_free_bytes":null,"worker":"worker_0001"}"#
         );
     }
 }

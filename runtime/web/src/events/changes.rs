@@ -5,7 +5,7 @@ use std::convert::Infallible;
 use std::hash::Hash;
 use std::sync::Arc;
 
-use napreduce_protocol::{JobSummary, QueueListing, WorkerSummary};
+use napreduce_protocol::{JobSummary, QueueListing, WorkerMemory, WorkerSummary};
 use serde_json::Value;
 
 use super::event::Change;
@@ -91,11 +91,13 @@ fn cluster_status(lists: &Lists) -> Result<Value, serde_json::Error> {
     Ok(cluster)
 }
 
-/// Whether a worker has changed, apart from the time since its last message and its free memory, which always change.
+/// Whether a worker has changed, apart from the time since its last message and its memory and disk, which always
+/// change.
 fn worker_differs(before: &WorkerSummary, now: &WorkerSummary) -> bool {
     let stable = |worker: &WorkerSummary| {
         let mut stable = worker.clone();
-        (stable.silent_millis, stable.memory.free_bytes) = (0, 0);
+        stable.silent_millis = 0;
+        stable.memory = WorkerMemory { suspended: stable.memory.suspended, ..WorkerMemory::default() };
         stable
     };
     stable(before) != stable(now)

@@ -62,6 +62,15 @@ impl Hierarchy {
         Ok(Hierarchy::Second(folder))
     }
 
+    /// Returns the memory of all groups, as the kernel counts it.
+    pub(super) fn memory_bytes(&self) -> Option<u64> {
+        let file = match self {
+            Hierarchy::First { memory, .. } => memory.join("memory.usage_in_bytes"),
+            Hierarchy::Second(folder) => folder.join("memory.current"),
+        };
+        fs::read_to_string(file).ok()?.trim().parse().ok()
+    }
+
     pub(super) fn folders(&self, number: u32) -> Vec<PathBuf> {
         let name = number.to_string();
         match self {

@@ -91,6 +91,11 @@ impl ControlGroups {
         Ok(groups)
     }
 
+    /// Returns the memory of all groups.
+    pub fn memory_bytes(&self) -> Option<u64> {
+        self.inside().hierarchy.memory_bytes()
+    }
+
     /// Returns the version of the kernel's interface: 1 or 2.
     pub fn version(&self) -> u8 {
         match self.inside().hierarchy {

@@ -102,3 +102,16 @@ fn group_of_process_is_found_in_either_version() {
     assert_eq!((group_of(text, "pids"), group_of(text, "")), (Some("x"), Some("user")));
     assert_eq!(group_of(text, "io"), None);
 }
+
+#[test]
+fn memory_of_groups_is_their_sum() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (groups, group) = ControlGroups::without_limits(folder.path());
+    assert_eq!(groups.memory_bytes(), None, "the kernel does not count it");
+    std::fs::write(folder.path().join("memory.current"), "16777216\n").expect("written");
+    assert_eq!(groups.memory_bytes(), Some(16 << 20));
+    drop(group);
+    if let Some(groups) = self::groups() {
+        assert!(groups.memory_bytes().is_some(), "a kernel with groups counts their memory");
+    }
+}

@@ -23,18 +23,20 @@ export function view({ main, again }) {
       const columns = [
         ["Worker", (worker) => sentence(worker.worker), "id"],
         ["Name", (worker) => worker.name, "text"],
-        ["Host", (worker) => worker.host],
+        ["Host", (worker) => worker.host, "id"],
         racks.size > 1 && ["Rack", (worker) => worker.rack],
-        ["State", (worker) => stateLink(worker), "text"],
-        ["Failures an hour", (worker) => failures(worker.worker, known.get(worker.worker)), "number"],
+        ["State", (worker) => stateLink(worker)],
+        ["Failures/h", (worker) => failures(worker.worker, known.get(worker.worker)), "number"],
         ["Speed", (worker) => speed(known.get(worker.worker)), "number"],
-        ["Map slots", (worker) => `${worker.map.used}/${worker.map.slots}`, "number"],
-        ["Reduce slots", (worker) => `${worker.reduce.used}/${worker.reduce.slots}`, "number"],
-        ["Free memory", (worker) => (worker.free_bytes === null ? "" : bytes(worker.free_bytes)), "number"],
+        ["Maps", (worker) => `${worker.map.used}/${worker.map.slots}`, "number"],
+        ["Reduces", (worker) => `${worker.reduce.used}/${worker.reduce.slots}`, "number"],
+        ["Free memory", size("free_bytes"), "number"],
+        present.some((worker) => worker.swap_free_bytes !== null) && ["Free swap", size("swap_free_bytes"), "number"],
+        ["Free disk", size("disk_free_bytes"), "number"],
+        present.some((worker) => worker.groups_bytes !== null) && ["Attempts use", size("groups_bytes"), "number"],
         present.some((worker) => worker.suspended.length > 0) && ["Suspended", (worker) => worker.suspended.map(suspended)],
-        ["Isolation", (worker) => worker.isolation],
         ["Last heartbeat", (worker) => (worker.gone_millis === null ? `${span(worker.silent_millis)} ago` : `gone at ${moment(worker.gone_millis)}`), "id"],
-        present.some((worker) => worker.reason) && ["Why", (worker) => worker.reason, "text"],
+        present.some(why) && ["Why", why, "text"],
       ].filter(Boolean);
       if (mayOrder() && session.is_live) columns.push(["Order", (worker) => (worker.state.startsWith("up") ? drain(worker, again) : ""), "id"]);
       renew(changes, became(await get(`workers/changes?limit=100${session.is_live ? "" : "&from=0"}`)));
@@ -43,9 +45,20 @@ export function view({ main, again }) {
   };
 }
 
+/** The cell of a number of bytes that may be unknown. */
+function size(name) {
+  return (worker) => (worker[name] === null ? "–" : bytes(worker[name]));
+}
+
 /** The state; of an excluded worker, a link to the attempts that failed there. */
 function stateLink({ worker, state: words }) {
-  return words.startsWith("excluded") ? link(`/workers/${worker}#failed`, state(words)) : state(words);
+  const [name] = words.split(", ");
+  return name === "excluded" ? link(`/workers/${worker}#failed`, state(name)) : state(name);
+}
+
+/** Why a worker is in its state: the reason, or the remarks after the state. */
+function why({ reason, state: words }) {
+  return reason ?? words.split(", ").slice(1).join(", ");
 }
 
 /** Failures per hour, as a link to the failed attempts. */
