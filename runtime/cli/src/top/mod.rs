@@ -40,8 +40,8 @@ Examples:
   nap --dir /srv/nap top
 
 Keys: up and down select, Enter explains, s suspends, r resumes, h holds,
-u releases, x kills, p sets the priority, Tab shows workers and queues, / filters,
-? lists all keys, q quits. Without a terminal use: nap status")]
+u releases, x kills, p sets the priority, Tab shows workers and queues,
+/ filters, ? lists all keys, q quits. Without a terminal use: nap status")]
 pub struct Arguments {}
 
 /// What the main thread waits for.

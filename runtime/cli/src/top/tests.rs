@@ -1,9 +1,7 @@
 //! The screen and the keys of `nap top`, without a terminal and without a coordinator.
 
 use napreduce_engine::{JobId, WorkerId};
-use napreduce_protocol::{
-    JobCommand, JobPhase, QueueSlots, QueueSummary, WorkerMemory, WorkerPhase, WorkerSummary,
-};
+use napreduce_protocol::{JobCommand, QueueSlots, QueueSummary, WorkerMemory, WorkerPhase, WorkerSummary};
 use napreduce_web::answers::{
     CurrentJob, JobAnswer, JobCounts, SlotsInUse, StatusAnswer, TimeLeftAnswer, WorkerCounts,
 };
@@ -26,7 +24,7 @@ fn current(number: u32) -> CurrentJob {
         name: format!("hourly-billing-{number}"),
         user: format!("user-{}", number % 10),
         queue: ["production", "research", "adhoc"][number as usize % 3].to_owned(),
-        state: if is_waiting { JobPhase::Waiting } else { JobPhase::Running }.in_words(),
+        state: if is_waiting { "waiting" } else { "running" },
         left: (!is_waiting).then_some(left),
         ..(&sample_summary()).into()
     };
