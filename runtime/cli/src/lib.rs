@@ -92,7 +92,7 @@ enum Command {
     Demo(demo::Arguments),
     Up(up::Arguments),
     Coordinator(coordinator::Arguments),
-    Worker(worker::Arguments),
+    Worker(Box<worker::Arguments>),
     Scale(scale::Arguments),
     Status(status::Arguments),
     Top(top::Arguments),

@@ -131,7 +131,7 @@ mod tests {
         const LIMIT: Option<u32> = Some(4);
 
         fn is_in(&self, state: &str) -> bool {
-            (self % 2 == 0) == (state == "even")
+            self.is_multiple_of(2) == (state == "even")
         }
     }
 
