@@ -87,6 +87,20 @@ fn task_and_worker_pages_show_and_order() {
     browser.until_says("No earlier job has this name.");
     browser.picture("submitted");
     rerun_and_compare(&browser, &cluster);
+    // The attempts that failed on a worker are two clicks from the first page, each with its log.
+    folder.write("bad/1", "bad\n");
+    let failing = ["bad", "--job", "panic-in-map", "--output", "never"];
+    let failing = cluster.submit(&folder, &failing);
+    cluster.wait(&[&failing]).failed(1, &["failed"]);
+    browser.click("Workers");
+    let worker = "return document.querySelector('main td a[href$=\"#failed\"]')?.textContent";
+    browser.until("failures of the last hour", &format!("{worker} === '4'"));
+    browser.click("4");
+    browser.until_says(&format!("{failing}_m_0000.4"));
+    browser.picture("worker-failures");
+    browser.click("stderr");
+    browser.until_says("bad row");
+    browser.click("Close");
     browser.open(&format!("{}/jobs/job_0001/tasks/job_0001_m_0009", origin(&page)));
     browser.until_says("no such task: job_0001_m_0009 (job_0001 has 1 map tasks)");
     browser.has_no_complaints_but(&["404"]);
