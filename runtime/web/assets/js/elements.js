@@ -64,12 +64,12 @@ export function progress(phase, kind) {
   return make("span", { class: `progress ${kind}`, title: `${phase.percent} % of the bytes` }, make("i", { "aria-hidden": "true" }, done), words);
 }
 
-/** A table; `columns` are [heading, cell of a row, class, sort field]. With `sorting`, headings with a sort field are buttons. `below` makes a second row below a row, or none. */
-export function table(columns, rows, empty, sorting, below = null) {
+/** A table with a name for screen readers; `columns` are [heading, cell of a row, class, sort field]. With `sorting`, headings with a sort field are buttons. `below` makes a second row below a row, or none. */
+export function table(name, columns, rows, empty, sorting, below = null) {
   if (rows.length === 0) return make("div", { class: "scroll" }, make("p", { class: "empty" }, empty));
   const head = columns.map(([heading, , kind, field]) => (sorting && field ? sortHead(heading, kind, field, sorting) : make("th", { scope: "col", class: kind }, heading)));
   const body = rows.map((row) => [make("tr", {}, columns.map(([, cell, kind]) => make("td", { class: kind }, cell(row) ?? ""))), below?.(row)]);
-  return make("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Table" },
+  return make("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": name },
     make("table", {}, make("thead", {}, make("tr", {}, head)), make("tbody", {}, body)));
 }
 

@@ -43,7 +43,7 @@ function link(address) {
 function listed(links, again) {
   if (links.length === 0) return make("p", { class: "quiet" }, "No other link is valid.");
   const revoke = ({ name }) => make("button", { type: "button", class: "bad", "aria-label": `Revoke ${name}`, click: () => order(`links/${name}/revoke`, {}).then(again, again) }, "Revoke");
-  return table([
+  return table("Links", [
     ["Link", ({ name, address }) => [make("strong", {}, name), " ", make("span", { class: "quiet" }, address)], "text"],
     ["From", ({ issued_millis: at }) => make("time", { title: utc(at) }, moment(at))],
     ["Until", ({ until_millis: at }) => make("time", { title: utc(at) }, moment(at))],

@@ -2,7 +2,9 @@
 //! unless `NAPREDUCE_REQUIRE` lists `browser`.
 
 mod access;
+mod axe;
 mod budgets;
+mod busy;
 mod checkpointed;
 mod driver;
 mod elsewhere;

@@ -74,7 +74,7 @@ function current(status) {
   const more = status.current.length - shown.length;
   return [
     make("h2", {}, "Jobs that have not ended"),
-    table([
+    table("Jobs that have not ended", [
       ["Job", (job) => link(`/jobs/${job.job}`, job.job), "id"],
       ["Name", (job) => job.name, "text"],
       ["Queue", (job) => queueLink(job.queue)],

@@ -98,7 +98,7 @@ function comparison(left, right) {
   const [one, other] = [sums(left), sums(right)];
   const rows = FIGURES.map(([words, name, form]) => ({ words, one: one[name], other: other[name], form }));
   const head = ({ job }) => make("span", {}, link(`/jobs/${job.job}`, job.job), ` ${job.name} `, state(job.state));
-  return table([
+  return table("Totals", [
     ["", (row) => row.words],
     [head(left), (row) => row.form(row.one), "number"],
     [head(right), (row) => row.form(row.other), "number"],
@@ -111,7 +111,7 @@ function comparison(left, right) {
 function differences(left, right) {
   const [one, other] = [left, right].map(({ submitted }) => rowsOf(submitted));
   const rows = one.map(([words, value], at) => ({ words, one: value, other: other[at][1] })).filter((row) => row.one !== row.other);
-  return table([
+  return table("What was submitted differently", [
     ["What", (row) => row.words, "text"],
     [left.job.job, (row) => make("code", {}, row.one ?? "–"), "text"],
     [right.job.job, (row) => make("code", {}, row.other ?? "–"), "text"],
@@ -126,7 +126,7 @@ function countersOf(left, right) {
   const names = [...new Set([...Object.keys(left.counters), ...Object.keys(right.counters)])].sort();
   const rows = names.map((name) => ({ name, one: left.counters[name] ?? 0, other: right.counters[name] ?? 0, form: count }))
     .filter(({ one, other }) => one !== other);
-  return table([
+  return table("Counters that differ", [
     ["Counter", (row) => row.name, "id"],
     [left.job.job, (row) => count(row.one), "number"],
     [right.job.job, (row) => count(row.other), "number"],

@@ -58,7 +58,7 @@ const FIGURES = [
 function figures({ left, right }) {
   const head = (side) => make("span", {}, link(`/jobs?recording=${encodeURIComponent(side.recording)}`, side.recording), ` ${side.scheduler ?? ""}`);
   const rows = FIGURES.map(([words, of, form]) => ({ words, one: of(left), other: of(right), form }));
-  return table([
+  return table("Totals", [
     ["", (row) => row.words],
     [head(left), (row) => row.form(row.one), "number"],
     [head(right), (row) => row.form(row.other), "number"],
@@ -70,7 +70,7 @@ function figures({ left, right }) {
 function differences({ jobs, jobs_left_out }, left, right) {
   const of = (recording, id) => (id === null ? "–" : link(`/jobs/${id}?recording=${encodeURIComponent(recording)}`, id));
   return [
-    table([
+    table("Jobs", [
       ["Name", (job) => job.name, "text"],
       [left, (job) => of(left, job.left), "id"],
       [right, (job) => of(right, job.right), "id"],

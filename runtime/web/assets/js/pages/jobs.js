@@ -60,7 +60,7 @@ export function under(page, more) {
 }
 
 function rows(jobs, sorting) {
-  return table([
+  return table("Jobs", [
     ["Job", (job) => link(`/jobs/${job.job}`, job.job), "id", "job"],
     ["Name", (job) => job.name, "text", "name"],
     ["User", (job) => job.user, null, "user"],

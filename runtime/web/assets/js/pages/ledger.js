@@ -61,7 +61,7 @@ export class Groups {
       ["Lost", (group) => span(group.work_lost_millis), "number", "lost"],
       ["Why", (group) => [sentence(group.reason), make("span", { class: "quiet" }, ` (${group.by})`)], "text"],
     ].filter(Boolean);
-    const shown = table(columns, groups, this.#empty, this.#sorting);
+    const shown = table("Groups of preemptions", columns, groups, this.#empty, this.#sorting);
     [...shown.querySelectorAll("tbody > tr")].forEach((row, at) => {
       const known = entries.get(groups[at].group);
       if (known) row.after(make("tr", { class: "entries" }, make("td", { colspan: columns.length }, ledger(known, "No entries.", { isGroup: true }))));
@@ -121,7 +121,8 @@ export function preemptions({ id, place, query, again }) {
 
 /** Entries of the ledger, with links to victims and beneficiaries. With `isGroup` what they have in common is left out. */
 export function ledger(items, empty, { isGroup = false } = {}) {
-  return table([
+  const name = isGroup && items.length > 0 ? `Preemptions from ${moment(items[0].requested_micros / 1000)}, ${items[0].attempt}` : "Preemptions";
+  return table(name, [
     ["When", (item) => make("time", { title: utc(item.requested_micros / 1000) }, moment(item.requested_micros / 1000)), "id"],
     ["Victim", (item) => sentence(item.attempt), "id"],
     ["On", (item) => sentence(item.worker), "id"],

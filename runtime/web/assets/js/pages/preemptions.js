@@ -125,7 +125,7 @@ function figures(totals) {
 function ways(totals) {
   if (totals.primitives.length === 0) return [];
   const ends = ENDS.filter((end) => totals.primitives.some((one) => one.ends[end]));
-  return table([
+  return table("By primitive", [
     ["How", (one) => one.primitive],
     ["Wanted", (one) => count(one.count), "number"],
     ...ends.map((end) => [end, (one) => count(one.ends[end] ?? 0), "number"]),
@@ -162,5 +162,5 @@ function matrix(flows, by) {
       make("div", { class: "quiet" }, `${often}; ${span(sum("work_saved_millis"))} saved, ${span(sum("work_lost_millis"))} lost`)];
   };
   const columns = [["From", named, "id"], ...takers.map((taker) => [["For ", named(taker)], cell(taker), "text"])];
-  return table(columns, victims, "No slot was taken in these times.");
+  return table("Flows of slots", columns, victims, "No slot was taken in these times.");
 }

@@ -36,9 +36,9 @@ export function view({ main, parts, query, again }) {
       const jobs = await get(`jobs?${new URLSearchParams({ queue: name, limit: JOBS_MAX })}`);
       const flows = await get(`preemptions/flows?${new URLSearchParams({ queue: name, from, limit: FLOWS_MAX })}`);
       const each = new URLSearchParams({ queue: name, last });
-      renew(below, make("h2", {}, "Jobs"), table(JOBS, jobs.items, queue.children.length > 0 ? "Its jobs are in its child queues." : "No jobs in this queue."),
+      renew(below, make("h2", {}, "Jobs"), table("Jobs", JOBS, jobs.items, queue.children.length > 0 ? "Its jobs are in its child queues." : "No jobs in this queue."),
         jobs.next !== null && make("p", { class: "under" }, link(`/jobs?queue=${encodeURIComponent(name)}`, `All ${count(jobs.total)} jobs of this queue`)),
-        make("h2", {}, "Users"), table(USERS, queue.users, "No jobs in this queue."),
+        make("h2", {}, "Users"), table("Users", USERS, queue.users, "No jobs in this queue."),
         make("h2", {}, "Slots that it lost and got"), moved(flows.items, name),
         flows.total > 0 && make("p", { class: "under" }, link(`/preemptions?${each}`, "Each of these preemptions")));
     },
@@ -68,7 +68,7 @@ function heading({ queue, scheduler, now, children }) {
 /** Flows of slots between this queue and others. */
 function moved(flows, name) {
   const other = (flow) => (flow.from === name ? flow.to : flow.from);
-  return table([
+  return table("Slots lost and got", [
     ["Moved", (flow) => (flow.from === name ? (flow.to === name ? "moved within" : "lost to") : "got from"), "id"],
     ["Queue", (flow) => (other(flow) === null ? "nobody" : queueLink(other(flow))), "text"],
     ["Slots", (flow) => count(flow.count), "number"],

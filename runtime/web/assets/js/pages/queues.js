@@ -26,7 +26,7 @@ export function view({ main, query, again }) {
       const queues = answer.queues ?? [];
       about.textContent = session.is_live ? `The scheduler is ${answer.scheduler}. Slots are shown as used of guaranteed; demand is shown beside them.` : "";
       const empty = session.is_live ? `The scheduler ${answer.scheduler} has no queues.` : "A history does not record the queues themselves, only the slots that their jobs held.";
-      renew(list, table(columns(queues), queues, empty));
+      renew(list, table("Queues", columns(queues), queues, empty));
       renew(pictures, shares(await get(`shares${meant(last)}`), queues, more));
     },
   };

@@ -41,7 +41,7 @@ export function view({ main, go, again }) {
         type: "checkbox", value: item.recording, checked: chosen.includes(item.recording), "aria-label": `Compare ${item.recording}`, change: choose,
       });
       renew(list, remarks.map((remark) => make("p", { class: "panel bad" }, `Left out: ${remark}`)),
-        table([
+        table("Recordings", [
           ["", box],
           ["Recording", (item) => link(`/jobs?recording=${encodeURIComponent(item.recording)}`, item.recording), "id"],
           ["Kind", (item) => item.kind, "id"],

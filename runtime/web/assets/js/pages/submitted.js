@@ -55,7 +55,7 @@ export function submitted({ id, place }) {
       // The queues name the scheduler of a running cluster; a history has none.
       const now = asked.scheduler ? null : await get("queues").then(({ scheduler }) => scheduler, () => UNKNOWN);
       renew(again, copying(asked.command));
-      renew(rows, table([["What", ([words]) => words, "text"], ["Submitted", ([, value]) => code(value), "text"]],
+      renew(rows, table("What was submitted", [["What", ([words]) => words, "text"], ["Submitted", ([, value]) => code(value), "text"]],
         [...rowsOf(asked).filter(([, value]) => value !== null), ...(now ? [["Scheduler now", now]] : [])], ""));
       renew(earlier, make("h2", {}, "Earlier jobs of this name"), runs(asked));
     },
@@ -74,7 +74,7 @@ function copying(command) {
 
 function runs({ job, earlier, earlier_total: total }) {
   return [
-    table([
+    table("Earlier jobs of this name", [
       ["Job", (run) => link(`/jobs/${run.job}`, run.job), "id"],
       ["State", (run) => state(run.state)],
       ["Submitted", (run) => make("time", { title: utc(run.submitted_millis) }, moment(run.submitted_millis))],

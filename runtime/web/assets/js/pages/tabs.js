@@ -46,13 +46,13 @@ function counters({ id, place }) {
     async refresh() {
       const { counters: all } = await get(`jobs/${id}/counters`);
       const rows = Object.entries(all);
-      renew(place, table([["Counter", ([name]) => name, "text"], ["Value", ([, value]) => count(value), "number"]], rows, "No counters yet."));
+      renew(place, table("Counters", [["Counter", ([name]) => name, "text"], ["Value", ([, value]) => count(value), "number"]], rows, "No counters yet."));
     },
   };
 }
 
 function events(items) {
-  return table([
+  return table("Events", [
     ["When", (item) => make("time", { title: utc(item.at_millis) }, moment(item.at_millis)), "id"],
     ["What", (item) => sentence(item.text), "text"],
   ], items, "No events yet.");

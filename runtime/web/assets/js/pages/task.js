@@ -37,7 +37,7 @@ export function view({ main, parts, again }) {
       if (mayOrder() && isOpen) renew(orders, taskOrders(task, again));
       else orders.replaceChildren();
       picture.show(await getTimeline(`tasks/${id}/timeline`));
-      renew(life, make("h2", {}, "What happened to it"), table([
+      renew(life, make("h2", {}, "What happened to it"), table("What happened to it", [
         ["When", ({ at }) => make("time", { title: utc(at / 1000) }, moment(at / 1000)), "id"],
         ["What", ({ what }) => sentence(what), "text"],
       ], taskEvents(history), "The task has not been started yet."));

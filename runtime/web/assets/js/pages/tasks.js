@@ -51,8 +51,8 @@ function rows(items, job, { again, sorting, isFiltered, open, medians }) {
   ];
   if (mayOrder() && isOpen) columns.push(["Orders", (task) => taskOrders(task, again), "id"]);
   const below = (task) => open.has(task.task) && make("tr", { class: "below" },
-    make("td", { colspan: String(columns.length) }, attempts(task.all_attempts, job)));
-  return table(columns, items, isFiltered ? "No matching tasks." : isOpen ? "The job has no tasks yet." : "No task was started.", sorting, below);
+    make("td", { colspan: String(columns.length) }, attempts(task.all_attempts, job, `Attempts of ${task.task}`)));
+  return table("Tasks", columns, items, isFiltered ? "No matching tasks." : isOpen ? "The job has no tasks yet." : "No task was started.", sorting, below);
 }
 
 /** The button that shows the attempts of a task. */
@@ -136,7 +136,7 @@ function quantiles(answer) {
     const phase = answer[kind];
     const known = FIGURES.filter(([, name]) => phase[name].at(-1) > 0);
     return [make("h3", {}, `${count(phase.attempts)} ${plural} that succeeded`),
-      table([["Figure", ([label]) => label, "id"], ...answer.percents.map((percent, at) => [words[percent] ?? `${percent} %`, ([, name, form]) => form(phase[name][at]), "number"])], known, "No figures yet.")];
+      table(`Quantiles of ${plural}`, [["Figure", ([label]) => label, "id"], ...answer.percents.map((percent, at) => [words[percent] ?? `${percent} %`, ([, name, form]) => form(phase[name][at]), "number"])], known, "No figures yet.")];
   });
 }
 
@@ -146,8 +146,8 @@ function moved(size, records) {
 }
 
 /** A list of attempts with buttons for their logs. */
-export function attempts(items, job) {
-  return table([
+export function attempts(items, job, name = "Attempts") {
+  return table(name, [
     ["Attempt", (item) => sentence(item.attempt), "id"],
     ["Worker", (item) => sentence(`${item.worker} (${item.worker_name})`), "id"],
     ["Launched", (item) => make("time", { title: utc(item.launched_millis) }, moment(item.launched_millis)), "id"],

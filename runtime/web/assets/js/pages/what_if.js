@@ -162,7 +162,7 @@ function results({ recordings: names, fidelity: errors }, recordings) {
   const isSure = errors !== null && errors.doubtful.length === 0;
   const against = (one) => (!base || one === base ? "–" : change(one.sojourn.mean, base.sojourn.mean, isSure));
   const compare = (one) => base && one !== base && link(`/recordings/compare?${new URLSearchParams({ left: base.recording, right: one.recording })}`, `Compare with ${one.scheduler ?? "it"}`);
-  return table([
+  return table("Results", [
     ["Scheduler", (one) => `${one.scheduler ?? "unknown"}${one === base ? ", as recorded" : ""}`],
     ["Recording", (one) => link(`/jobs?recording=${encodeURIComponent(one.recording)}`, one.recording), "id"],
     ["Sojourn, mean", (one) => span(one.sojourn.mean), "number"],

@@ -48,7 +48,7 @@ export function view({ main, parts, again }) {
 
 /** Failed attempts with their logs. */
 function failures(items) {
-  return table([
+  return table("Failed attempts", [
     ["Attempt", (failure) => sentence(failure.attempt), "id"],
     ["Job", (failure) => link(`/jobs/${failure.job}`, failure.job_name), "text"],
     ["Ended", (failure) => make("time", { title: utc(failure.ended_millis) }, moment(failure.ended_millis)), "id"],
@@ -83,7 +83,7 @@ function heading(worker, performance) {
 }
 
 function kept(suspended) {
-  return table([
+  return table("Suspended attempts", [
     ["Attempt", (held) => sentence(held.attempt), "id"],
     ["In memory", (held) => bytes(held.resident_bytes), "number"],
     ["In swap", (held) => bytes(held.swapped_bytes), "number"],

@@ -40,7 +40,7 @@ export function view({ main, again }) {
       ].filter(Boolean);
       if (mayOrder() && session.is_live) columns.push(["Order", (worker) => (worker.state.startsWith("up") ? drain(worker, again) : ""), "id"]);
       renew(changes, became(await get(`workers/changes?limit=100${session.is_live ? "" : "&from=0"}`)));
-      renew(list, table(columns, present, session.is_live ? "No worker has joined. Start one with: nap worker" : "A history does not record the list of workers."));
+      renew(list, table("Workers", columns, present, session.is_live ? "No worker has joined. Start one with: nap worker" : "A history does not record the list of workers."));
     },
   };
 }
@@ -77,7 +77,7 @@ export function speed(performance) {
 
 /** State changes, newest first. */
 export function became({ items, total, remarks }) {
-  const rows = table([
+  const rows = table("State changes", [
     ["When", (change) => make("time", { title: utc(change.at_millis) }, moment(change.at_millis)), "id"],
     ["Worker", (change) => sentence(change.worker), "id"],
     ["Name", (change) => change.name, "text"],
