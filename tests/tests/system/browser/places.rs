@@ -16,7 +16,7 @@ fn answer(browser: &Browser, reason: &str) {
 fn rerun_and_compare(browser: &Browser, cluster: &OwnCluster) {
     browser.click("Rerun");
     answer(browser, "once more");
-    browser.until_says("exists; pass --overwrite");
+    browser.until_says("exists; choose another");
     browser.click("Cancel");
     browser.until("the focus is back", "return document.activeElement.textContent === 'Rerun'");
     let output =

@@ -107,14 +107,14 @@ function comparison(left, right) {
   ], rows, "");
 }
 
-/** The rows of what was submitted that differ. */
+/** The rows of what was submitted that differ; a row that only one job can have is none. */
 function differences(left, right) {
   const [one, other] = [left, right].map(({ submitted }) => rowsOf(submitted));
-  const rows = one.map(([words, value], at) => ({ words, one: value, other: other[at][1] })).filter((row) => row.one !== row.other);
+  const rows = one.map(([words, value], at) => ({ words, one: value, other: other[at][1] })).filter((row) => row.one !== row.other && row.one !== null && row.other !== null);
   return table("What was submitted differently", [
     ["What", (row) => row.words, "text"],
-    [left.job.job, (row) => make("code", {}, row.one ?? "–"), "text"],
-    [right.job.job, (row) => make("code", {}, row.other ?? "–"), "text"],
+    [left.job.job, (row) => make("code", {}, row.one), "text"],
+    [right.job.job, (row) => make("code", {}, row.other), "text"],
   ], rows, "Both were submitted alike.");
 }
 

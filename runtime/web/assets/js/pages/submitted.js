@@ -37,7 +37,7 @@ export function rowsOf({ command, program, files, settings, scheduler, ...job })
     ["Program", program ? `SHA-256 ${program.sha256}, ${bytes(program.bytes)}` : UNKNOWN],
     ["Side files", job.splits === null ? UNKNOWN : files.map((file) => `${file.name} (SHA-256 ${file.sha256}, ${bytes(file.bytes)})`).join(", ") || "none"],
     ["Output", job.output],
-    ["Queue, priority", `${job.queue}, ${job.priority}`],
+    ["Queue, priority now", `${job.queue}, ${job.priority}`],
     ["User", job.user],
     ["Scheduler when it ended", scheduler ? `${scheduler.name} ${scheduler.tables}` : null],
     ...SETTINGS.map(([words, name, form]) => [words, of(settings, (known) => form(known[name]))]),
