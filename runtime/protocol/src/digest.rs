@@ -21,6 +21,22 @@ impl fmt::Debug for Digest {
     }
 }
 
+/// A blob's digest and length.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Blob {
+    pub digest: Digest,
+    /// Its length in bytes.
+    pub bytes: u64,
+}
+
+/// A side file of a job.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SideFile {
+    /// Its name for tasks: one component, not `.` or `..`.
+    pub name: String,
+    pub blob: Blob,
+}
+
 /// The text is not 64 hexadecimal digits.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0:?} is not a digest; give 64 hexadecimal digits")]

@@ -43,7 +43,7 @@ pub use description::{
     Work,
 };
 pub use detail::{JobDetail, JobSettings};
-pub use digest::{Digest, DigestError};
+pub use digest::{Blob, Digest, DigestError, SideFile};
 pub use io_result::IoResult;
 pub use messages::*;
 pub use object_stores::{

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::messages::{Blob, SideFile};
+use crate::digest::{Blob, SideFile};
 use crate::splits::InputSplit;
 
 /// The command line that submitted a job. The submitting program has replaced secrets and limited the lengths.

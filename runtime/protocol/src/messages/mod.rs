@@ -14,8 +14,8 @@ pub use data::{
 pub use requests::{CHUNK_BYTES, FromCoordinator, Request, RerunOf, Submission, ToCoordinator};
 pub use task::{FromTask, Outfit, OutfitVariable, PROTOCOL_VERSION, ToTask};
 pub use worker::{
-    AttemptProgress, Blob, FromWorker, Hello, JobDescription, LaunchWork, OutputEntry, Peer, Preempted,
-    PreemptionAccount, SideFile, ToWorker, WorkerNews, WorkerReport,
+    AttemptProgress, FromWorker, Hello, JobDescription, LaunchWork, OutputEntry, Peer, Preempted,
+    PreemptionAccount, ToWorker, WorkerNews, WorkerReport,
 };
 
 /// Version of the preamble, the handshake, the records and all messages inside. Raise it when any of

@@ -11,10 +11,9 @@ use napreduce_engine::{AttemptId, JobChange, JobId, Reason, TaskId, WorkerId};
 use serde::{Deserialize, Serialize};
 
 use super::data::Payload;
-use super::worker::{Blob, SideFile};
 use crate::commands::{CommandOutcome, JobCommand, TaskCommand};
 use crate::detail::JobDetail;
-use crate::digest::Digest;
+use crate::digest::{Blob, Digest, SideFile};
 use crate::plan::JobPlan;
 use crate::progress::JobProgress;
 use crate::queues::QueueListing;

@@ -21,7 +21,7 @@ use serde::{Deserialize, Serialize};
 use crate::claim_token::ClaimToken;
 use crate::counters::CounterValues;
 use crate::description::PartOutput;
-use crate::digest::Digest;
+use crate::digest::{Blob, SideFile};
 use crate::splits::InputSplit;
 use crate::summaries::WorkerMemory;
 use crate::task_error::TaskError;
@@ -50,22 +50,6 @@ pub struct JobDescription {
     pub program: Option<Blob>,
     /// Files in the working directory of every attempt.
     pub files: Vec<SideFile>,
-}
-
-/// A blob's digest and length.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Blob {
-    pub digest: Digest,
-    /// Its length in bytes.
-    pub bytes: u64,
-}
-
-/// A side file of a job.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct SideFile {
-    /// Its name for tasks: one component, not `.` or `..`.
-    pub name: String,
-    pub blob: Blob,
 }
 
 /// A message to a worker.
