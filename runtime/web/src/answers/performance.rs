@@ -1,14 +1,13 @@
 //! The performance of workers: failures, and the speed of each relative to the others at the same work.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
+use std::ops::RangeInclusive;
 
 use napreduce_engine::{AttemptId, TaskId, TaskKind, WorkerId};
 use napreduce_history::Timeline;
 use napreduce_protocol::{AttemptSummary, JobDetail};
 use schemars::JsonSchema;
 use serde::Serialize;
-
-use crate::per_job::Window;
 
 const HOUR_MILLIS: f64 = 3_600_000.0;
 /// Fewer attempts say little about the speed of a worker.
@@ -133,10 +132,11 @@ struct Sums<'job> {
 }
 
 impl PerformanceAnswer {
-    /// Computes the performance of each worker that ended an attempt of these jobs.
+    /// Computes the performance of each worker that ended an attempt of these jobs; `window` is in milliseconds since
+    /// 1970.
     pub fn of_workers<'job>(
         jobs: impl IntoIterator<Item = &'job JobWork>,
-        window: Window,
+        window: &RangeInclusive<u64>,
     ) -> Vec<PerformanceAnswer> {
         let mut workers: BTreeMap<WorkerId, Sums<'_>> = BTreeMap::new();
         for job in jobs {
@@ -169,10 +169,10 @@ impl PerformanceAnswer {
 }
 
 impl Sums<'_> {
-    fn answer(mut self, worker: WorkerId, window: Window) -> PerformanceAnswer {
+    fn answer(mut self, worker: WorkerId, window: &RangeInclusive<u64>) -> PerformanceAnswer {
         self.failures.sort_by_key(|failure| std::cmp::Reverse(failure.ended_millis));
-        let failed = self.failures.iter().filter(|failure| window.contains(failure.ended_millis)).count();
-        let hours = (window.until - window.from).max(1) as f64 / HOUR_MILLIS;
+        let failed = self.failures.iter().filter(|failure| window.contains(&failure.ended_millis)).count();
+        let hours = window.end().saturating_sub(*window.start()).max(1) as f64 / HOUR_MILLIS;
         let has_speed = self.compared >= COMPARED_MIN && self.own_micros > 0.0;
         let since = self.failures.iter().take_while(|one| one.ended_millis > self.last_success_millis);
         PerformanceAnswer {
@@ -198,7 +198,7 @@ mod tests {
     use super::*;
 
     const BASE: u64 = 1_790_000_000_000;
-    const HOUR: Window = Window { from: BASE, until: BASE + 3_600_000 };
+    const HOUR: RangeInclusive<u64> = BASE..=BASE + 3_600_000;
 
     /// A job whose map attempts have a worker, begin and end in milliseconds, and how they ended.
     fn job(attempts: &[(u32, u64, u64, &str)]) -> JobDetail {
@@ -221,9 +221,9 @@ mod tests {
         job
     }
 
-    fn performance(jobs: &[JobDetail], window: Window) -> Vec<PerformanceAnswer> {
+    fn performance(jobs: &[JobDetail], window: RangeInclusive<u64>) -> Vec<PerformanceAnswer> {
         let jobs: Vec<JobWork> = jobs.iter().map(|job| JobWork::of(job, u64::MAX)).collect();
-        PerformanceAnswer::of_workers(&jobs, window)
+        PerformanceAnswer::of_workers(&jobs, &window)
     }
 
     #[test]
@@ -253,7 +253,7 @@ mod tests {
         assert_eq!((only.succeeded, only.failed, only.failures_per_hour), (1, 3, 3.0));
         // Newest first.
         assert_eq!(only.failing, ["job_0007_m_0001.1", "job_0007_m_0000.1"]);
-        let half = Window { from: BASE + 35, until: BASE + 1_800_035 };
+        let half = BASE + 35..=BASE + 1_800_035;
         assert_eq!(performance(&jobs, half)[0].failures_per_hour, 2.0);
     }
 }

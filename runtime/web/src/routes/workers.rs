@@ -53,7 +53,7 @@ fn work_of(call: &Call<'_>, window: Window) -> Result<(Vec<Arc<JobWork>>, Vec<St
 pub fn performance(call: &Call<'_>) -> Result<Reply, Problem> {
     let window = query_window(call, PERFORMANCE_MILLIS)?;
     let (jobs, remarks) = work_of(call, window)?;
-    let workers = PerformanceAnswer::of_workers(jobs.iter().map(|job| &**job), window);
+    let workers = PerformanceAnswer::of_workers(jobs.iter().map(|job| &**job), &(window.from..=window.until));
     page_with(call, workers.iter(), remarks)
 }
 

@@ -108,7 +108,7 @@ fn memory_of_groups_is_their_sum() {
     let folder = tempfile::tempdir().expect("a folder");
     let (groups, group) = ControlGroups::without_limits(folder.path());
     assert_eq!(groups.memory_bytes(), None, "the kernel does not count it");
-    std::fs::write(folder.path().join("memory.current"), "16777216\n").expect("written");
+    fs::write(folder.path().join("memory.current"), "16777216\n").expect("written");
     assert_eq!(groups.memory_bytes(), Some(16 << 20));
     drop(group);
     if let Some(groups) = self::groups() {
