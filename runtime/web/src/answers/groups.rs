@@ -152,8 +152,11 @@ mod tests {
     use super::super::samples::{job, preempted};
     use super::*;
 
+    /// What differs in a request.
+    type Change = fn(&mut PreemptionSummary);
+
     /// Requests at these times in milliseconds, each changed by its function.
-    fn rows(requests: &[(u64, fn(&mut PreemptionSummary))]) -> Vec<LedgerRow> {
+    fn rows(requests: &[(u64, Change)]) -> Vec<LedgerRow> {
         let suspended = |at| (at, Primitive::Suspend, Some(PreemptionEnd::Suspended));
         let mut detail = preempted(&requests.iter().map(|(at, _)| suspended(*at)).collect::<Vec<_>>());
         for (known, (_, change)) in detail.preemptions.iter_mut().zip(requests) {
@@ -175,8 +178,8 @@ mod tests {
 
     #[test]
     fn group_has_same_jobs_scheduler_primitive_and_reason() {
-        let same: fn(&mut PreemptionSummary) = |_| {};
-        let cases: [(&str, fn(&mut PreemptionSummary), &[&[usize]]); 7] = [
+        let same: Change = |_| {};
+        let cases: [(&str, Change, &[&[usize]]); 7] = [
             ("nothing differs", same, &[&[0, 1]]),
             ("a number", |known| known.reason = "job_0009 waits for 5 map slots".to_owned(), &[&[0, 1]]),
             ("another end", |known| known.end = Some(PreemptionEnd::Finished), &[&[0, 1]]),
@@ -193,8 +196,7 @@ mod tests {
     #[test]
     fn group_lasts_a_second_from_its_first_request() {
         let at = |times: &[u64]| {
-            let requests: Vec<(u64, fn(&mut PreemptionSummary))> =
-                times.iter().map(|at| (*at, (|_| {}) as fn(&mut PreemptionSummary))).collect();
+            let requests: Vec<(u64, Change)> = times.iter().map(|at| (*at, (|_| {}) as Change)).collect();
             indices(&rows(&requests))
         };
         assert_eq!(at(&[0, 600, 1_000]), [vec![0, 1, 2]]);
@@ -205,7 +207,7 @@ mod tests {
 
     #[test]
     fn groups_of_other_jobs_may_interleave() {
-        let other: fn(&mut PreemptionSummary) = |known| known.beneficiary = Some(JobId(8));
+        let other: Change = |known| known.beneficiary = Some(JobId(8));
         let rows = rows(&[(0, |_| {}), (1, other), (2, |_| {}), (3, other)]);
         assert_eq!(indices(&rows), [vec![1, 3], vec![0, 2]]);
     }

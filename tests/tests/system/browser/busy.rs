@@ -3,7 +3,6 @@
 
 use napreduce_tests::{Folder, GatedJob, OwnCluster, program, run, wait_until};
 use serde_json::json;
-use serde_json::json;
 
 use super::driver::Browser;
 use super::ledger::NATJAM;
@@ -18,7 +17,6 @@ const CLICKS_MAX: u32 = 3;
 
 /// The cluster with its jobs.
 struct Busy<'test> {
-    cluster: &'test OwnCluster,
     /// A job of which one reduce gets most records.
     skewed: String,
     /// A job of research from which production took a slot.
@@ -77,7 +75,7 @@ impl<'test> Busy<'test> {
         holder.until("m_0001.1", "running");
         let waiting: Vec<String> =
             (0..6).map(|user| by(user, "page ranks", &["large", "--job", "slow"])).collect();
-        Busy { cluster, skewed, preempted, failed, straggling, waiting: waiting[0].clone() }
+        Busy { skewed, preempted, failed, straggling, waiting: waiting[0].clone() }
     }
 }
 
@@ -174,7 +172,8 @@ fn twelve_questions_are_answered_within_three_clicks() {
     // Which worker fails?
     walk.begin();
     walk.click("Workers");
-    browser.until_says("Failures per hour");
+    walk.follow("main td a[href$='#failed']");
+    row_says(&walk, &[&busy.failed, "invalid digit found in string", "stderr"]);
 
     // Which partition is skewed?
     walk.begin();
