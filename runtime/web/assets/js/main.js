@@ -130,7 +130,7 @@ function signedOut(problem) {
   leave();
   live.follow([]);
   setWanted();
-  const given = make("input", { type: "text", id: "link-given", autocomplete: "off", required: true, placeholder: "http://127.0.0.1:8088/#code=..." });
+  const given = make("input", { type: "text", id: "link-given", autocomplete: "off", required: true, placeholder: "what nap web link prints" });
   const message = make("p", { role: "alert", class: "bad-words" });
   const submit = async (event) => {
     event.preventDefault();

@@ -1,6 +1,6 @@
 // Requests to the server: reads use the cookie, orders the token of this tab. Responses are cached by their ETag.
 
-import { setClock } from "./clock.js";
+import { now, setClock } from "./clock.js";
 
 export const BASE = "/api/nap/v1/";
 const TOKEN = "nap-token";
@@ -112,14 +112,14 @@ export function codeIn(link) {
 
 /** Remembers the address for the sign-in, which may happen in another tab. */
 export function setWanted() {
-  localStorage.setItem(WANTED, JSON.stringify({ address: location.pathname + location.search, at: Date.now() }));
+  localStorage.setItem(WANTED, JSON.stringify({ address: location.pathname + location.search, at: now() }));
 }
 
 /** The remembered address, once, and only within the lifetime of a link. */
 function takeWanted() {
   const { address, at } = JSON.parse(localStorage.getItem(WANTED) ?? "{}");
   localStorage.removeItem(WANTED);
-  return Date.now() - at < WANTED_MILLIS ? address : null;
+  return now() - at < WANTED_MILLIS ? address : null;
 }
 
 /** Signs in with a code. */
