@@ -19,6 +19,7 @@ export function openSearch(go) {
   let items = [];
   let selected = 0;
   let asked = "";
+  let answered = null;
   let timer = 0;
   const input = make("input", { type: "text", role: "combobox", "aria-label": "Search", "aria-expanded": "false", "aria-controls": "found",
     "aria-autocomplete": "list", autocomplete: "off", spellcheck: "false", placeholder: "A job, task, worker, user or queue" });
@@ -34,12 +35,18 @@ export function openSearch(go) {
     if (items.length) input.setAttribute("aria-activedescendant", `found-${selected}`);
     else input.removeAttribute("aria-activedescendant");
   };
-  /** Asks for what is typed; a later request overtakes this one. */
-  const ask = async () => {
+  /** Asks for what is typed, if that is new, and waits for the answer. */
+  const ask = () => {
     clearTimeout(timer);
     const text = input.value.trim();
-    if (text === asked) return;
-    asked = text;
+    if (text !== asked) {
+      asked = text;
+      answered = show(text);
+    }
+    return answered;
+  };
+  /** Shows what is found, unless a later request has overtaken this one. */
+  const show = async (text) => {
     const answer = text ? await get(`search?${new URLSearchParams({ text, limit: LIMIT })}`, { isKept: false }) : { items: [], total: 0 };
     if (asked !== text) return;
     items = answer.items;

@@ -8,6 +8,8 @@ use super::driver::Browser;
 use super::ledger::NATJAM;
 use super::{ANYWHERE, link, origin};
 
+/// The Enter key in WebDriver's encoding.
+const ENTER: &str = "\u{e007}";
 const USERS: [&str; 10] = ["ada", "ben", "cleo", "dora", "emil", "fay", "gus", "hana", "ines", "jon"];
 const NAMES: [&str; 5] = ["hourly billing", "nightly index", "sessions", "page ranks", "log cleaning"];
 /// Jobs that have ended before the browser opens.
@@ -116,9 +118,7 @@ impl Walk<'_> {
     fn search(&mut self, job: &str) {
         self.count(job);
         self.browser.keys("body", "/");
-        self.browser.keys(":focus", job);
-        self.browser.until_says(job);
-        self.browser.keys(":focus", "\u{e007}");
+        self.browser.keys("dialog.search input", &format!("{job}{ENTER}"));
         self.browser.until(job, &format!("return location.pathname.startsWith('/jobs/{job}')"));
     }
 }
@@ -153,7 +153,7 @@ fn twelve_questions_are_answered_within_three_clicks() {
     walk.search(busy.straggling.id());
     walk.click("Tasks");
     row_says(&walk, &["m_0005", "running"]);
-    walk.follow("main tbody tr button.log");
+    walk.click("stderr");
     browser.until_says("m_0005.1 stderr");
 
     // The same of a job that has ended.
@@ -161,7 +161,7 @@ fn twelve_questions_are_answered_within_three_clicks() {
     walk.search(&busy.preempted);
     walk.click("Tasks");
     row_says(&walk, &["m_0002", "succeeded"]);
-    walk.follow("main tbody tr button.log");
+    walk.click("stderr");
 
     // What did preemption cost today?
     walk.begin();

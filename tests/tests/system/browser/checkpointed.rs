@@ -35,6 +35,7 @@ fn checkpoint_and_kill_are_drawn_with_lost_work() {
         json!([[false], ["job_0001_m_0000.1"], 2]),
         "a nap in files, a restore, two workers"
     );
+    browser.click("By task");
     browser.keys("canvas", "n");
     browser.until_says("then checkpointed by operator");
     browser.until_says("continued by job_0001_m_0000.2");

@@ -39,7 +39,7 @@ export class Groups {
     const page = await get(`${path}/groups?${query({ limit: this.#limit, ...sort })}`);
     const entries = new Map();
     for (const { group } of page.items.filter((item) => this.#open.has(item.group))) {
-      entries.set(group, (await get(`${path}?${query({ group, limit: ENTRIES_MAX })}`)).items);
+      entries.set(group, await get(`${path}?${query({ group, limit: ENTRIES_MAX })}`));
     }
     const more = () => {
       this.#limit = Math.min(this.#limit * 10, LIMIT_MAX);
@@ -64,7 +64,7 @@ export class Groups {
     const shown = table("Groups of preemptions", columns, groups, this.#empty, this.#sorting);
     [...shown.querySelectorAll("tbody > tr")].forEach((row, at) => {
       const known = entries.get(groups[at].group);
-      if (known) row.after(make("tr", { class: "entries" }, make("td", { colspan: columns.length }, ledger(known, "No entries.", { isGroup: true }))));
+      if (known) row.after(make("tr", { class: "entries" }, make("td", { colspan: columns.length }, ledger(known.items, "No entries.", { isGroup: true }), known.next !== null && under(known))));
     });
     return shown;
   }
