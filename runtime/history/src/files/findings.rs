@@ -451,7 +451,7 @@ struct Sizes {
 impl Sizes {
     /// `None` while too few are known.
     fn of(phase: &Phase<'_>) -> Option<Sizes> {
-        let sized = || phase.runs.iter().filter(|run| run.bytes > 0 || run.records > 0);
+        let sized = || phase.runs.iter().filter(|run| run.attempt.figures.is_some() || run.bytes > 0);
         let count = sized().count();
         if count < 2 || count * 2 < phase.tasks {
             return None;

@@ -213,6 +213,23 @@ fn skewed_reduce_is_found_with_its_share_and_delay() {
 }
 
 #[test]
+fn reduce_that_reads_everything_is_found() {
+    let job = Planted::healthy().with(|job| {
+        for index in 0..REDUCES {
+            let reduce = job.reduce(index);
+            (reduce.records, reduce.bytes, reduce.ended) = (0, 0, Some(9_100));
+        }
+        let reduce = job.reduce(2);
+        (reduce.records, reduce.ended) = (4_000_000, Some(24_000));
+        job.ended = Some(24_500);
+    });
+    job.check(
+        FindingCode::Skew,
+        "job_0007_r_0002 read 100 % of all records, while the median read nothing, and held the job up by 14.0 s",
+    );
+}
+
+#[test]
 fn hot_key_is_found_in_the_only_reduce_that_can_have_it() {
     let job = Planted::healthy().with(|job| {
         let reduce = job.reduce(2);

@@ -35,7 +35,7 @@ struct Busy<'test> {
 fn submit(cluster: &OwnCluster, folder: &Folder, user: &str, arguments: &[&str]) -> String {
     let mut command = program("testjobs");
     command.env_remove("NAPREDUCE_DIR").env("USER", user).current_dir(folder.root()).args(arguments);
-    let output = run(command.args(["--reduces", "2", "--detach", "--cluster"]).arg(cluster.directory()));
+    let output = run(command.args(["--reduces", "4", "--detach", "--cluster"]).arg(cluster.directory()));
     output.succeeded().stdout.trim().to_owned()
 }
 
@@ -43,7 +43,7 @@ impl<'test> Busy<'test> {
     fn start(folder: &'test Folder, cluster: &'test OwnCluster) -> Busy<'test> {
         folder.write("small/1", "some words of a small file\n".repeat(40));
         folder.write("small/2", "other words of a small file\n".repeat(40));
-        folder.write("skewed/1", "the the the the the the the the the rest\n".repeat(20_000));
+        folder.write("skewed/1", "some line\n".repeat(200));
         for file in 1..=3 {
             folder.write(&format!("large/{file}"), "some words\n".repeat(300));
         }
@@ -56,7 +56,7 @@ impl<'test> Busy<'test> {
         let mut ended: Vec<String> = (0..ENDED - 4)
             .map(|number| by(number, NAMES[number % NAMES.len()], &["small", "--job", "words-of-bytes"]))
             .collect();
-        let skewed = by(3, "sessions", &["skewed", "--job", "words-without-combiner"]);
+        let skewed = by(3, "sessions", &["skewed", "--job", "slow-values", "--number", "8"]);
         let failed = by(4, "log cleaning", &["small", "--job", "error-in-map"]);
         ended.extend([skewed.clone(), failed.clone()]);
         let ended: Vec<&str> = ended.iter().map(String::as_str).collect();
@@ -197,10 +197,10 @@ fn twelve_questions_are_answered_within_three_clicks() {
     walk.click("Submitted");
     walk.click("Compare");
 
-    // How are memory, swap and disk?
+    // How are memory and disk? Swap has a column where there is swap.
     walk.begin();
     walk.click("Workers");
-    ["Memory", "Swap", "Disk"].iter().for_each(|what| browser.until_says(what));
+    ["Free memory", "Free disk", "Attempts use"].iter().for_each(|what| browser.until_says(what));
 
     // A trace.
     walk.begin();
@@ -211,8 +211,10 @@ fn twelve_questions_are_answered_within_three_clicks() {
     walk.begin();
     walk.search(&busy.preempted);
     walk.click("Share");
+    browser.keys("#link-name", "for-ada");
     walk.follow("dialog button[type=submit]");
-    browser.until("a link", "return document.querySelector('dialog')?.innerText.includes('#code=') ?? false");
+    browser.until("a link", "return document.querySelector('#link-made') !== null");
+    browser.click("Close");
 
     // What was submitted?
     walk.begin();
