@@ -14,7 +14,7 @@ fn held_job_finishes_running_attempts_only() {
          hold 1: its input is late
              > record held 1
          whyjob 1
-             > active; it is held: its input is late
+             > held; it is held: its input is late
              > 0 of 2 map tasks are done; 1 attempts run, 0 are suspended, 1 tasks wait
          hold 1: once more
              > warn job_0001 cannot be held: already held; ignored

@@ -70,7 +70,7 @@ fn suspended_max_limits_worker() {
              > suspend m0.1
          policy suspend m1.1
          why m1
-             > active
+             > running
              > job_0001_m_0001.1 runs on worker_0001, launched 0.0 s ago; it is being preempted (wait): the script says so (wait instead of suspend: worker_0001 keeps 1 suspended attempts (suspended-max))
          suspended m0.1
          tally requests_satisfied 1",
@@ -185,7 +185,7 @@ fn earlier_request_meets_full_worker() {
                  > record refused m2.1
                  > warn job_0001_m_0002.1 cannot be suspended and continues: worker_0001 keeps 1 suspended attempts (suspended-max)
              why m2
-                 > active
+                 > running
                  > job_0001_m_0002.1 runs on worker_0001, launched 0.0 s ago"
         ),
     );

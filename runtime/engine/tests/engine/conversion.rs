@@ -45,7 +45,7 @@ fn suspended_attempt_converts_when_other_worker_is_idle() {
                  > job 3 failed: job_0003_m_0000 is not retried: no
                  > record given up m0.1 checkpoint; checkpoint m0.1
              why m0
-                 > active
+                 > running
                  > job_0001_m_0000.1 was resumed to save its work and continue elsewhere, on worker_0001, launched 0.0 s ago: worker_0001 had no slot for it for 10ms, and worker_0002 has one
              checkpointed m0.1
                  > record checkpointed m0.1; record launched m0.2 on 2; launch m0.2 on 2 from m0.1"

@@ -124,7 +124,7 @@ fn suspended_attempt_moves_from_draining_worker() {
          drain 1
              > record draining 1; record given up m0.1 checkpoint; checkpoint m0.1
          why m0
-             > active
+             > running
              > job_0001_m_0000.1 was resumed to save its work and continue elsewhere, on worker_0001, launched 0.0 s ago: worker_0001 is draining
          suspended m1.1
              > record suspended m1.1; record given up m1.1 checkpoint; checkpoint m1.1
@@ -159,7 +159,7 @@ fn unsaved_suspended_attempt_is_killed_by_drain_and_retried() {
         "drain 1
              > record draining 1; record given up m0.1 kill; kill m0.1
          why m0
-             > active
+             > running
              > job_0001_m_0000.1 is being killed on worker_0001, launched 0.0 s ago; worker_0001 is draining, and maps of job_0001 cannot be checkpointed
          killed m0.1
              > record ended m0.1: killed: worker_0001 is draining, and maps of job_0001 cannot be checkpointed

@@ -7,14 +7,14 @@ fn no_worker_or_slot_is_explained() {
     check(
         "job 1 maps 1 reduces 1 slowstart 0
          why m0
-             > pending; no worker is up; start one
+             > waiting; no worker is up; start one
          worker 1 0+1
              > launch r0.1 on 1
          why m0
-             > pending; no worker has map slots
+             > waiting; no worker has map slots
          drain 1
          why m0
-             > pending; worker_0001 is draining; no worker takes new attempts",
+             > waiting; worker_0001 is draining; no worker takes new attempts",
     );
 }
 
@@ -26,7 +26,7 @@ fn jobs_and_tasks_before_are_explained() {
              > launch m0.1 on 1; launch m1.1 on 1
          job 2 maps 2
          why 2:m1
-             > pending; no map slot is free: 2 are held, 2 by job_0001
+             > waiting; no map slot is free: 2 are held, 2 by job_0001
              > jobs that want map slots and come first: job_0001; 1 map tasks of job_0002 come first",
     );
 }
@@ -40,17 +40,17 @@ fn waiting_reduce_is_explained() {
          done m0.1
              > launch m2.1 on 1
          why r0
-             > pending; it waits for maps: 2 of 3 must be done (slow-start), 1 are
+             > waiting; it waits for maps: 2 of 3 must be done (slow-start), 1 are
          done m1.1
              > launch r0.1 on 1 reading m0.1 m1.1
          at 1500ms
          started r0.1
          why r0
-             > active; job_0001_r_0000.1 runs on worker_0001, launched 1.5 s ago; it waits for the outputs of 1 maps
+             > running; job_0001_r_0000.1 runs on worker_0001, launched 1.5 s ago; it waits for the outputs of 1 maps
          failed r0.1 retryable losing m0.1: damaged
              > launch m0.2 on 1
          why r0
-             > pending; it waits for 1 lost map outputs, which are being recomputed",
+             > waiting; it waits for 1 lost map outputs, which are being recomputed",
     );
 }
 
@@ -65,7 +65,7 @@ fn avoided_worker_is_explained() {
              > launch m0.1 on 2
          failed m0.1 task: a bad row
          why m0
-             > pending; worker_0002 has a free map slot, but the task failed there and another worker can run it
+             > waiting; worker_0002 has a free map slot, but the task failed there and another worker can run it
              > it failed 1 of at most 4 times, on worker_0002; last: a bad row",
     );
 }
@@ -82,20 +82,20 @@ fn reserved_and_declined_slots_are_explained() {
          policy checkpoint m0.1 for 2
              > checkpoint m0.1
          why m0
-             > active; job_0001_m_0000.1 is saving its work on worker_0001, launched 0.0 s ago; it is being preempted for job_0002 (checkpoint): the script says so
+             > running; job_0001_m_0000.1 is saving its work on worker_0001, launched 0.0 s ago; it is being preempted for job_0002 (checkpoint): the script says so
          why 2:m0
-             > pending; no map slot is free: 1 are held, 1 by job_0001
+             > waiting; no map slot is free: 1 are held, 1 by job_0001
              > jobs that want map slots and come first: job_0001
              > job_0001_m_0000.1 is being preempted for job_0002 (checkpoint, requested 0.0 s ago)
          checkpointed m0.1
          why m1
-             > pending; a free map slot of worker_0001 is kept for job_0002 for another 0.4 s
+             > waiting; a free map slot of worker_0001 is kept for job_0002 for another 0.4 s
              > 1 map tasks of job_0001 come first
          at 500ms
          wake
          policy decline
          why m0
-             > pending; the scheduler left a map slot of worker_0001 empty: not now",
+             > waiting; the scheduler left a map slot of worker_0001 empty: not now",
     );
 }
 
@@ -115,7 +115,7 @@ fn excluded_worker_is_explained() {
          at 1000ms
          wake
          why m0
-             > pending; worker_0001 is excluded for another 29.0 s: the last 4 attempts there failed
+             > waiting; worker_0001 is excluded for another 29.0 s: the last 4 attempts there failed
              > no map slot is free: 1 are held, 1 by job_0001
              > it failed 1 of at most 4 times, on worker_0001; last: no",
     );
@@ -128,14 +128,14 @@ fn states_of_attempts_are_explained() {
          job 1 maps 2
              > launch m0.1 on 1; launch m1.1 on 1
          why m0
-             > active; job_0001_m_0000.1 is starting on worker_0001, launched 0.0 s ago
+             > running; job_0001_m_0000.1 is starting on worker_0001, launched 0.0 s ago
          started m0.1
          started m1.1
          progress m0.1 1/4
          at 2000ms
          wake
          why m0
-             > active; job_0001_m_0000.1 runs on worker_0001, launched 2.0 s ago, 25 % done in 2.0 s of work
+             > running; job_0001_m_0000.1 runs on worker_0001, launched 2.0 s ago, 25 % done in 2.0 s of work
          hold
          policy suspend m0.1
              > suspend m0.1
@@ -145,14 +145,14 @@ fn states_of_attempts_are_explained() {
          commits m1.1
              > commit m1.1
          why m1
-             > active; job_0001_m_0001.1 commits its output on worker_0001, launched 2.0 s ago
+             > running; job_0001_m_0001.1 commits its output on worker_0001, launched 2.0 s ago
          done m1.1
          why m1
-             > done; completed by job_0001_m_0001.1 on worker_0001 in 2.0 s
+             > succeeded; completed by job_0001_m_0001.1 on worker_0001 in 2.0 s
          kill m0.1: ada wants it
              > kill m0.1
          why m0
-             > active; job_0001_m_0000.1 is being killed on worker_0001, launched 2.0 s ago, 25 % done in 2.0 s of work; ada wants it",
+             > running; job_0001_m_0000.1 is being killed on worker_0001, launched 2.0 s ago, 25 % done in 2.0 s of work; ada wants it",
     );
 }
 
@@ -163,7 +163,7 @@ fn job_progress_is_explained() {
          job 1 maps 2 reduces 1
              > launch m0.1 on 1
          whyjob 1
-             > active; 0 of 2 map tasks are done; 1 attempts run, 0 are suspended, 1 tasks wait
+             > running; 0 of 2 map tasks are done; 1 attempts run, 0 are suspended, 1 tasks wait
              > no map slot is free: 1 are held, 1 by job_0001
              > 0 of 1 reduce tasks are done; 0 attempts run, 0 are suspended, 1 tasks wait
              > it waits for maps: 2 of 2 must be done (slow-start), 0 are
@@ -213,6 +213,6 @@ fn suspension_by_policy_is_explained() {
              > suspended; 0 of 1 map tasks are done; 0 attempts run, 1 are suspended, 0 tasks wait
              > job_0001_m_0000.1 on worker_0001 is suspended: suspended 3.0 s ago by an operator for job_0002: ada needs the machine; it continues when an operator resumes it
          whyjob 2
-             > active; 0 of 1 map tasks are done; 1 attempts run, 0 are suspended, 0 tasks wait",
+             > running; 0 of 1 map tasks are done; 1 attempts run, 0 are suspended, 0 tasks wait",
     );
 }

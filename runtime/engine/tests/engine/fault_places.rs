@@ -39,13 +39,13 @@ fn worker_without_disk_gets_no_attempts() {
              > record ended m0.1: local disk: no space left
              > record short 1 until 5000ms: local disk: no space left
          why m0
-             > pending; worker_0001 receives no tasks for another 5.0 s: local disk: no space left; no worker takes new attempts
+             > waiting; worker_0001 receives no tasks for another 5.0 s: local disk: no space left; no worker takes new attempts
          short 1: 3 MiB are free
              > record short 1: 3 MiB are free
          at 6000ms
          wake
          why m0
-             > pending; worker_0001 receives no tasks until its shortage is over: 3 MiB are free; no worker takes new attempts
+             > waiting; worker_0001 receives no tasks until its shortage is over: 3 MiB are free; no worker takes new attempts
          short 1
              > record short 1: nothing; record launched m0.2 on 1; launch m0.2 on 1",
     );

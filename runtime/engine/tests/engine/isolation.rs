@@ -28,7 +28,7 @@ fn crashing_job_fails_and_others_continue() {
                  > launch 2:m0.2 on 4
              lost 3 crashed
              why m0
-                 > pending
+                 > waiting
                  > it must run alone because 3 workers died while it ran; it starts when worker_0004, which is reserved for such tasks, is free
                  > worker_0004 is reserved for a task that must run alone because workers died while it ran
                  > no worker takes new attempts

@@ -50,7 +50,7 @@ fn preempted_task_runs_minimum_before_next_preemption() {
              policy suspend m0.1 for 2
                  > wake at 30ms
              why m0
-                 > active
+                 > running
                  > job_0001_m_0000.1 runs on worker_0001, launched 0.0 s ago; it is being preempted for job_0002 (suspend): the script says so (after another 18ms: it was preempted recently)
              at 29ms
              wake
@@ -212,7 +212,7 @@ fn preemptions_max_counts_every_primitive() {
          started m0.3
          policy kill m0.3
          why m0
-             > active; job_0001_m_0000.3 runs on worker_0001, launched 0.0 s ago; it is being preempted (wait): the script says so (wait instead of kill: its slot was taken 2 times (preemptions-max))",
+             > running; job_0001_m_0000.3 runs on worker_0001, launched 0.0 s ago; it is being preempted (wait): the script says so (wait instead of kill: its slot was taken 2 times (preemptions-max))",
         killed(1),
         killed(2),
     );
@@ -232,7 +232,7 @@ fn fruitless_preemptions_extend_minimum_run() {
          at 100ms
          started m0.3
          why m0
-             > active; job_0001_m_0000.3 runs on worker_0001, launched 0.1 s ago; it is being preempted (kill): the script says so (after another 1s: it was preempted 2 times without progress and may run for 1s)
+             > running; job_0001_m_0000.3 runs on worker_0001, launched 0.1 s ago; it is being preempted (kill): the script says so (after another 1s: it was preempted 2 times without progress and may run for 1s)
          at 1099ms
          wake
          at 1100ms
@@ -242,7 +242,7 @@ fn fruitless_preemptions_extend_minimum_run() {
              > launch m0.4 on 1
          started m0.4
          why m0
-             > active; job_0001_m_0000.4 runs on worker_0001, launched 0.0 s ago; it was preempted 3 times without progress and is exempt until it has run for 2s
+             > running; job_0001_m_0000.4 runs on worker_0001, launched 0.0 s ago; it was preempted 3 times without progress and is exempt until it has run for 2s
          at 3099ms
          policy kill m0.4
          wake
@@ -278,7 +278,7 @@ fn preserved_work_counts_as_progress() {
          resumed m0.1
          policy suspend m0.1
          why m0
-             > active; job_0001_m_0000.1 runs on worker_0001, launched 1.0 s ago; it is being preempted (suspend): the script says so (after another 1s: it was preempted 0 times without progress and may run for 1s)",
+             > running; job_0001_m_0000.1 runs on worker_0001, launched 1.0 s ago; it is being preempted (suspend): the script says so (after another 1s: it was preempted 0 times without progress and may run for 1s)",
     );
 }
 

@@ -64,7 +64,7 @@ fn restored_attempt_starts_with_saved_progress() {
          at 21000ms
          wake
          why m3
-             > active
+             > running
              > job_0001_m_0003.2 runs on worker_0001, launched 1.0 s ago, 50 % done in 1.0 s of work"
     ));
 }

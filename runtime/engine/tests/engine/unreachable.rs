@@ -139,6 +139,6 @@ fn explain_names_unreachable_hosts() {
              > kill r0.1
          killed r0.1
          why r0
-             > pending; bob could not read map outputs from worker_0001",
+             > waiting; bob could not read map outputs from worker_0001",
     );
 }

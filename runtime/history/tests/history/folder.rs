@@ -75,9 +75,10 @@ fn heads_of_earlier_versions_lack_only_the_cluster() {
     head.as_object_mut().expect("an object").remove("cluster");
     head["rows"].as_object_mut().expect("an object").remove("tasks");
     fs::write(scene.path("job_0001.json"), head.to_string()).expect("written");
-    assert_eq!(read(scene.directory()), [EndedJob { cluster: None, ..ended.clone() }]);
+    let detail = JobDetail { scheduler: None, ..ended.detail.clone() };
+    assert_eq!(read(scene.directory()), [EndedJob { cluster: None, detail, ..ended.clone() }]);
     fs::remove_file(scene.path("job_0001.jsonl.gz")).expect("removed");
-    let detail = JobDetail { settings: None, ..ended.detail.clone() };
+    let detail = JobDetail { settings: None, scheduler: None, ..ended.detail.clone() };
     let whole = serde_json::json!({ "version": 1, "token": 5, "end": ended.end, "detail": detail.clone() });
     fs::write(scene.path("job_0001.json"), whole.to_string()).expect("written");
     let earlier = EndedJob { token: 5, detail, cluster: None, logs: Vec::new(), ..ended };

@@ -157,6 +157,7 @@ pub fn succeeded(mut detail: JobDetail, wall: Duration) -> EndedJob {
         stderr: format!("thread 'main' panicked\nin {}\n", one.attempt).into(),
     };
     let logs = detail.attempts.iter().filter(failed).map(printed).collect();
+    detail.scheduler = Some(cluster().in_force());
     EndedJob { token, end, detail, cluster: Some(cluster()), logs }
 }
 
