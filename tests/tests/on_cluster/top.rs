@@ -81,7 +81,7 @@ fn nap(arguments: &[&str]) -> Ended {
 #[test]
 fn job_is_held_by_a_key_and_the_terminal_restored() {
     let folder = Folder::new();
-    folder.write("in", "b a\n".repeat(200));
+    folder.write("in", "b a\n".repeat(3000));
     let directory = cluster().expect("these tests have a cluster").display().to_string();
     let mut command = program("testjobs");
     command.current_dir(folder.root()).args(["in", "--job", "slow", "--number", "20000", "--output", "out"]);

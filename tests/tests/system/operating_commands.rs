@@ -55,7 +55,7 @@ fn held_and_changed_job_equals_undisturbed_run() {
     assert!(why.contains("it is held: its input is late"), "{why}");
     assert!(why.contains("release it with: nap job release job_0001"), "{why}");
     assert!(job.live("m_0001").is_null());
-    assert_eq!(ids(&cluster, &["--queue", "production", "--state", "active,suspended"]), [job.id()]);
+    assert_eq!(ids(&cluster, &["--queue", "production", "--state", "held"]), [job.id()]);
     assert_eq!(ids(&cluster, &["--user", "nobody-of-this-name"]), [""; 0]);
     nap(&cluster, &["job", "release", job.id()]).succeeded();
     nap(&cluster, &["job", "release", job.id()]).failed(2, &["cannot release job_0001: it is not held"]);
