@@ -63,7 +63,7 @@ fn taken_slot_links_to_beneficiary_and_comparison() {
     browser.until_says("1 suspended at most");
     let named = "return [...document.querySelectorAll('.shares h3')].map((head) => head.textContent).join()";
     assert_eq!(browser.run(named), "research,production");
-    let steps = "return document.querySelectorAll('.steps b').length > 2 && document.querySelector('.steps b').offsetHeight > 40";
+    let steps = "return document.querySelectorAll('.steps b').length > 2 && [...document.querySelectorAll('.steps b')].some((step) => step.offsetHeight > 40)";
     assert_eq!(browser.run(steps), true);
     browser.picture("queues");
     browser.run("document.documentElement.dataset.theme = 'dark'");
