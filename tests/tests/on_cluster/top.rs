@@ -74,6 +74,14 @@ impl Top {
     }
 }
 
+impl Drop for Top {
+    fn drop(&mut self) {
+        // Fails if it has already ended.
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
 fn nap(arguments: &[&str]) -> Ended {
     run(program("nap").env_remove("NAPREDUCE_CLUSTER").args(arguments))
 }
