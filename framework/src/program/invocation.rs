@@ -8,7 +8,7 @@ use super::options::RunArguments;
 
 const BYTES_MAX: usize = 16 << 10;
 const INPUTS_MAX: usize = 100;
-/// What replaces a secret.
+/// The replacement for a secret.
 const HIDDEN: &str = "***";
 /// Parts of names whose values are secrets.
 const SECRET_NAMES: [&str; 9] = [

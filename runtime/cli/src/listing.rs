@@ -10,7 +10,7 @@ pub type Compare<T> = fn(&T, &T) -> Ordering;
 
 /// An item of a list.
 pub trait Listed: Clone + Send + Sync + 'static {
-    /// What it is: `job`.
+    /// The name of an item: `job`.
     const KIND: &'static str;
     const STATES: &'static [&'static str];
     /// The columns by which it can be sorted.

@@ -14,7 +14,7 @@ const GAP: usize = 2;
 const NAME_COLUMNS: usize = 10;
 const NAME_COLUMNS_MIN: usize = 5;
 
-/// What happens to a column if the table is wider than the terminal.
+/// The treatment of a column if the table is wider than the terminal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fit {
     /// It stays: IDs and states.

@@ -14,12 +14,28 @@ use rustix::termios::{LocalModes, Winsize, tcgetattr, tcsetwinsize};
 /// Sent to a terminal to show what was on it before a full-screen program.
 const LEAVE_FULL_SCREEN: &str = "\u{1b}[?1049l";
 
+/// Starts `nap top` on a new pseudo-terminal; returns it with the ends of the user and the program.
+fn spawn() -> (Child, File, File) {
+    let keyboard =
+        openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC).expect("a pseudo-terminal");
+    grantpt(&keyboard).and_then(|()| unlockpt(&keyboard)).expect("a pseudo-terminal to use");
+    let path = ptsname(&keyboard, Vec::new()).expect("its name").into_string().expect("text");
+    let terminal = OpenOptions::new().read(true).write(true).open(path).expect("its other end");
+    let size = Winsize { ws_row: 24, ws_col: 80, ws_xpixel: 0, ws_ypixel: 0 };
+    tcsetwinsize(&terminal, size).expect("a size");
+    let end = || Stdio::from(terminal.try_clone().expect("another handle"));
+    let mut command = program("nap");
+    command.env_remove("NAPREDUCE_CLUSTER").env("TERM", "xterm-256color").arg("top");
+    let process = command.stdin(end()).stdout(end()).stderr(end()).spawn().expect("it starts");
+    (process, File::from(keyboard), terminal)
+}
+
 /// `nap top` on a terminal of 80x24.
 struct Top {
     process: Child,
-    /// What a user sees and types.
+    /// The end of the user.
     keyboard: File,
-    /// What the program reads and writes.
+    /// The end of the program.
     terminal: File,
     written: Arc<Mutex<Vec<u8>>>,
 }
@@ -27,17 +43,7 @@ struct Top {
 impl Top {
     /// Starts it and waits for the first answer of the coordinator.
     fn start() -> Top {
-        let keyboard = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).expect("a pseudo-terminal");
-        grantpt(&keyboard).and_then(|()| unlockpt(&keyboard)).expect("a pseudo-terminal to use");
-        let path = ptsname(&keyboard, Vec::new()).expect("its name").into_string().expect("text");
-        let terminal = OpenOptions::new().read(true).write(true).open(path).expect("its other end");
-        let size = Winsize { ws_row: 24, ws_col: 80, ws_xpixel: 0, ws_ypixel: 0 };
-        tcsetwinsize(&terminal, size).expect("a size");
-        let end = || Stdio::from(terminal.try_clone().expect("another handle"));
-        let mut command = program("nap");
-        command.env_remove("NAPREDUCE_CLUSTER").env("TERM", "xterm-256color").arg("top");
-        let process = command.stdin(end()).stdout(end()).stderr(end()).spawn().expect("it starts");
-        let keyboard = File::from(keyboard);
+        let (process, keyboard, terminal) = spawn();
         let (written, mut screen) = (Arc::default(), keyboard.try_clone().expect("another handle"));
         let top = Top { process, keyboard, terminal, written: Arc::clone(&written) };
         thread::spawn(move || {
@@ -109,4 +115,14 @@ fn terminal_is_restored_after_a_signal() {
     let top = Top::start();
     kill_process(Pid::from_child(&top.process), Signal::TERM).expect("it runs");
     assert_eq!(top.ends(), Some(143));
+}
+
+#[test]
+fn closed_terminal_ends_it_without_a_panic() {
+    let (mut process, mut keyboard, terminal) = spawn();
+    drop(terminal);
+    keyboard.read_exact(&mut [0; 64]).expect("it draws");
+    drop(keyboard);
+    // A panic in a panic would abort it.
+    assert_eq!(process.wait().expect("a process of this test").code(), Some(1));
 }

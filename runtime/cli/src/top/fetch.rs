@@ -52,7 +52,7 @@ impl Fetcher {
         Ok(Fetcher { place, client: None, round: 0, whys, detail: None })
     }
 
-    /// Answers until nobody listens.
+    /// Refreshes and carries out orders until the main thread has ended.
     pub fn run(mut self, asks: &Receiver<Ask>, events: &Sender<Event>) {
         loop {
             let fetched = self.fetch();

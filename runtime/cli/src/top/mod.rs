@@ -44,7 +44,7 @@ u releases, x kills, p sets the priority, Tab shows workers and queues,
 / filters, ? lists all keys, q quits. Without a terminal use: nap status")]
 pub struct Arguments {}
 
-/// What the main thread waits for.
+/// An event that the main thread waits for.
 pub enum Event {
     Key(KeyEvent),
     Resized,
@@ -65,7 +65,9 @@ pub fn run(cluster: &ClusterArguments) -> Result<()> {
     let fetcher = Fetcher::connect(cluster)?;
     let mut terminal = ratatui::try_init().context("cannot use the terminal")?;
     let ended = watch(fetcher, &mut terminal);
-    ratatui::restore();
+    // If the terminal is gone, `ratatui::restore` and dropping the handle would print that, and so panic.
+    drop(ratatui::try_restore());
+    std::mem::forget(terminal);
     ended
 }
 

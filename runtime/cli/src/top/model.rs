@@ -8,7 +8,7 @@ use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 /// Rows that Page Up and Page Down move.
 const PAGE: isize = 10;
 
-/// What the coordinator has answered.
+/// The state of the cluster in one refresh.
 #[derive(Debug, Clone, Default)]
 pub struct Snapshot {
     pub status: StatusAnswer,
@@ -31,7 +31,7 @@ impl Tab {
     pub const ALL: [Tab; 3] = [Tab::Jobs, Tab::Workers, Tab::Queues];
 }
 
-/// What keys are for.
+/// The mode, which decides the meaning of keys.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub enum Mode {
     /// Selecting and ordering.
@@ -63,7 +63,7 @@ pub enum Order {
     Priority(i32),
 }
 
-/// What follows from a key.
+/// The effect of a key.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Effect {
     Quit,
@@ -81,7 +81,7 @@ pub struct Model {
     pub filter: String,
     /// The answer to the last order.
     pub message: Option<Result<String, String>>,
-    /// Of each tab.
+    /// The selection of each tab.
     selections: [Selection; Tab::ALL.len()],
 }
 
@@ -185,7 +185,7 @@ impl Model {
         self.selections[self.tab as usize] = Selection { id: rows.get(at).cloned(), at };
     }
 
-    /// Returns the selected job, or reports that there is none.
+    /// Returns the selected job; without one, shows an error to the user.
     fn selected_job(&mut self) -> Option<JobId> {
         let job = self.selection().id.as_ref().filter(|_| self.tab == Tab::Jobs);
         let job = job.and_then(|id| id.parse().ok());

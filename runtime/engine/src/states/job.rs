@@ -27,7 +27,7 @@ listed! {
 }
 
 listed! {
-    /// What a job that has not ended does, in one word for people.
+    /// The displayed state of a job that has not ended.
     #[derive(Debug, Clone, Copy, PartialEq, Eq)]
     pub enum Standing {
         /// It has tasks to do, and none of them has a slot.

@@ -1,4 +1,4 @@
-//! What made a job slow, as sentences with their evidence, from its attempts, counters and preemptions.
+//! Findings: the reasons why a job is or was slow, with figures, from its attempts, counters and preemptions.
 //!
 //! Every finding needs a ratio, so that the usual variance of tasks gives none, and a cost of at least a second and a
 //! twentieth of the job, so that it is worth reading. The constants below give the reason of each ratio.
@@ -76,7 +76,7 @@ pub struct Finding {
     pub about: Vec<String>,
     /// Its numbers, by a name that ends with the unit.
     pub figures: BTreeMap<&'static str, u64>,
-    /// What to do; commands follow a colon.
+    /// The remedy; a command follows a colon.
     pub remedy: Option<String>,
     cost_micros: u64,
 }
@@ -549,7 +549,7 @@ fn skew(kind: TaskKind, run: &Run<'_>, sizes: &Sizes, cost: u64, held: u64) -> F
     }
 }
 
-/// What an outlier did to its job.
+/// The delay that an outlier caused.
 fn consequence(run: &Run<'_>, over: u64, held: u64) -> String {
     match (run.ended, held) {
         (Some(_), _) => format!("held the job up by {}", time(held)),

@@ -14,7 +14,7 @@ pub struct JobExplanation {
     pub lines: Vec<String>,
     /// The same with their codes.
     pub reasons: Vec<ReasonAnswer>,
-    /// What makes or made it slow.
+    /// The reasons why it is or was slow.
     pub findings: Vec<FindingAnswer>,
 }
 

@@ -1,4 +1,4 @@
-//! What made a job slow.
+//! The reasons why a job is or was slow.
 
 use std::collections::BTreeMap;
 
@@ -18,7 +18,7 @@ pub struct FindingAnswer {
     pub about: Vec<String>,
     /// The numbers in it, by names that end with the unit.
     pub figures: BTreeMap<&'static str, u64>,
-    /// What to do; a command follows a colon.
+    /// The remedy; a command follows a colon.
     pub remedy: Option<String>,
 }
 

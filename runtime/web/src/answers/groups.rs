@@ -47,7 +47,7 @@ pub struct GroupAnswer {
     pub work_lost_millis: u64,
 }
 
-/// What the requests of a group have in common.
+/// The values that all requests of a group share.
 #[derive(PartialEq, Eq, Hash)]
 struct GroupKey<'row> {
     victim: JobId,
@@ -152,7 +152,7 @@ mod tests {
     use super::super::samples::{job, preempted};
     use super::*;
 
-    /// What differs in a request.
+    /// A change to a sample request.
     type Change = fn(&mut PreemptionSummary);
 
     /// Requests at these times in milliseconds, each changed by its function.

@@ -13,7 +13,7 @@ const HOUR_MILLIS: f64 = 3_600_000.0;
 /// Fewer attempts say little about the speed of a worker.
 const COMPARED_MIN: u64 = 5;
 
-/// What one worker did in a window.
+/// The results of one worker in a window.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct PerformanceAnswer {
     pub worker: String,
