@@ -2,13 +2,19 @@
 //! stopped. A reused process id is never signalled.
 
 use std::fs;
+use std::time::Duration;
 
 use rustix::process::{Pid, PidfdFlags, Signal, getpgrp, pidfd_open, pidfd_send_signal};
 
-use crate::proc::{bytes_of, children_of, state_of};
+use crate::proc::{age_of, bytes_of, children_of, state_of};
 
 /// Maximum processes examined; the earliest count.
 const SEEN_MAX: usize = 10_000;
+
+/// Minimum age of a child of the command that gets SIGTSTP. A younger one may be a copy of its parent that is about
+/// to call `exec`: it seems to handle the signal as its parent does, but would be stopped by it, and a shell waiting
+/// for it would never run its own handler.
+const ASKED_AGE_MIN: Duration = Duration::from_secs(1);
 
 /// A child of this process, not reaped, and its descendants within this process group.
 #[derive(Debug, Clone, Copy)]
@@ -21,20 +27,27 @@ impl Family {
         Family { first: child }
     }
 
-    /// Sends SIGTSTP to processes that handle it; returns whether there are any. For the others it would
-    /// equal the stop that follows, and one stopped too early may keep its parent from running its handler.
-    pub fn ask_to_stop(self) -> bool {
-        self.signal_if(Signal::TSTP, |member, _| handles_stop_requests(member))
+    /// Sends SIGTSTP to processes that handle it; returns their process IDs. For the others it would equal the stop
+    /// that follows, and one stopped too early may keep its parent from running its handler.
+    pub fn ask_to_stop(self) -> Vec<i32> {
+        self.signal_if(Signal::TSTP, |member, _| self.is_settled(member) && handles_stop_requests(member))
     }
 
     /// Sends SIGCONT to stopped processes; returns whether there were any.
     pub fn continue_stopped(self) -> bool {
-        self.signal_if(Signal::CONT, |_, state| state == 'T')
+        !self.signal_if(Signal::CONT, |_, state| state == 'T').is_empty()
     }
 
-    /// Returns whether a process handles SIGTSTP and has not stopped itself yet.
-    pub fn is_getting_ready(self) -> bool {
-        self.members().into_iter().any(|(member, state)| state != 'T' && handles_stop_requests(member))
+    /// Returns whether one of the processes asked to stop has not stopped itself yet.
+    pub fn is_getting_ready(self, asked: &[i32]) -> bool {
+        let runs = |(member, state)| state != 'T' && asked.contains(&member) && handles_stop_requests(member);
+        self.members().into_iter().any(runs)
+    }
+
+    /// Returns whether a process has surely called `exec`, or never will.
+    fn is_settled(self, member: i32) -> bool {
+        let is_first = member == self.first.as_raw_nonzero().get();
+        is_first || age_of(member).is_some_and(|age| age >= ASKED_AGE_MIN)
     }
 
     /// Returns the highest peak resident memory of a process, in bytes.
@@ -51,8 +64,9 @@ impl Family {
         self.signal_if(Signal::KILL, |_, _| true);
     }
 
-    fn signal_if(self, signal: Signal, wanted: impl Fn(i32, char) -> bool) -> bool {
-        let mut any = false;
+    /// Sends a signal to the processes wanted; returns those that got it.
+    fn signal_if(self, signal: Signal, wanted: impl Fn(i32, char) -> bool) -> Vec<i32> {
+        let mut signalled = Vec::new();
         for (member, state) in self.members() {
             if !wanted(member, state) {
                 continue;
@@ -62,12 +76,13 @@ impl Family {
             let opened = Pid::from_raw(member).and_then(|pid| pidfd_open(pid, PidfdFlags::empty()).ok());
             if let Some(pidfd) = opened
                 && is_ours(member)
-            {
                 // An error means that it has ended.
-                any |= pidfd_send_signal(&pidfd, signal).is_ok();
+                && pidfd_send_signal(&pidfd, signal).is_ok()
+            {
+                signalled.push(member);
             }
         }
-        any
+        signalled
     }
 
     /// Returns the process ids and states, without ended processes.
@@ -134,6 +149,10 @@ mod tests {
             Shell(child)
         }
 
+        fn process(&self) -> i32 {
+            i32::try_from(self.0.id()).expect("a process ID")
+        }
+
         fn family(&self) -> Family {
             Family::of(Pid::from_child(&self.0))
         }
@@ -175,18 +194,31 @@ mod tests {
     #[test]
     fn process_handling_stop_request_is_awaited_until_it_stops() {
         let shell = Shell::run("trap 'kill -STOP $$' TSTP; echo set; while :; do sleep 0.01; done");
-        assert!(shell.family().is_getting_ready());
-        assert!(shell.family().ask_to_stop());
+        let asked = shell.family().ask_to_stop();
+        assert_eq!(asked, [shell.process()]);
         shell.until("it is stopped", |states| states.contains(&'T'));
-        assert!(!shell.family().is_getting_ready());
+        assert!(!shell.family().is_getting_ready(&asked));
     }
 
     #[test]
     fn process_without_handler_gets_no_stop_request() {
         for script in ["trap '' TSTP; echo set; sleep 1000", "echo set; sleep 1000"] {
             let shell = Shell::run(script);
-            assert!(!shell.family().ask_to_stop(), "{script}");
-            assert!(!shell.family().is_getting_ready(), "{script}");
+            assert!(shell.family().ask_to_stop().is_empty(), "{script}");
         }
+    }
+
+    #[test]
+    fn child_gets_stop_request_once_it_cannot_be_a_copy_of_its_parent() {
+        let set = "trap 'exit 7' TSTP; echo set; while :; do sleep 0.01; done";
+        let shell = Shell::run(&format!("sh -c \"{set}\" & wait"));
+        let child = children_of(shell.process())[0];
+        assert!(shell.family().ask_to_stop().is_empty(), "it is too young");
+        let began = Instant::now();
+        while age_of(child).is_some_and(|age| age < ASKED_AGE_MIN) {
+            assert!(began.elapsed() < Duration::from_secs(60), "it gets no older");
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        assert_eq!(shell.family().ask_to_stop(), [child]);
     }
 }

@@ -342,7 +342,8 @@ impl SuspendHooks for RunningCommand {
     /// ends early when they have stopped themselves.
     fn on_suspend(&mut self) -> Result<(), TaskError> {
         let Some(family) = self.family() else { return Ok(()) };
-        if !family.ask_to_stop() {
+        let asked = family.ask_to_stop();
+        if asked.is_empty() {
             return Ok(());
         }
         self.was_asked_to_stop = true;
@@ -353,7 +354,7 @@ impl SuspendHooks for RunningCommand {
             // An interrupted poll counts as a check.
             let _ = poll(&mut interest, Some(&LOOK));
             bell.take();
-            is_in_order = !family.is_getting_ready();
+            is_in_order = !family.is_getting_ready(&asked);
         }
         self.may_stop_late |= !is_in_order;
         Ok(())
