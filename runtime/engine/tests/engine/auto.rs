@@ -278,7 +278,7 @@ fn wait_is_decided_again_ever_more_rarely_while_nothing_is_cheaper() {
          wake
              > record wanted wait m0.1
          whyjob 2
-             > waiting; 0 of 1 map tasks are done; 0 attempts run, 0 are suspended, 1 tasks wait
+             > waiting; 0 of 1 map tasks are done; 0 running, 0 suspended, 1 waiting
              > job_0002 waits for job_0001_m_0000.1 to finish (about 1.1s left) instead of suspending it: the script says so (cheapest of wait 1s, kill 1m 39s); waited for 4.1s, and 2.8s were expected (cheapest of wait 4.1s, kill 1m 48s)
              > no map slot is free: 1 are held, 1 by job_0001",
     );
@@ -292,7 +292,7 @@ fn chosen_wait_is_explained() {
              > job_0001_m_0000.1 runs on worker_0001, launched 0.0 s ago, 97 % done in 0.0 s of work
              > it is being preempted for job_0002 (wait, about 1ms left): the script says so (cheapest of wait 1ms, suspend 5ms, checkpoint 30ms, kill 40ms)
          whyjob 2
-             > waiting; 0 of 1 map tasks are done; 0 attempts run, 0 are suspended, 1 tasks wait
+             > waiting; 0 of 1 map tasks are done; 0 running, 0 suspended, 1 waiting
              > job_0002 waits for job_0001_m_0000.1 to finish (about 1ms left) instead of killing it: the script says so (cheapest of wait 1ms, suspend 5ms, checkpoint 30ms, kill 40ms)
              > no map slot is free: 1 are held, 1 by job_0001";
     check(auto(), &(victim("progress m0.1 40/41") + explained));

@@ -15,7 +15,7 @@ fn held_job_finishes_running_attempts_only() {
              > record held 1
          whyjob 1
              > held; it is held: its input is late
-             > 0 of 2 map tasks are done; 1 attempts run, 0 are suspended, 1 tasks wait
+             > 0 of 2 map tasks are done; 1 running, 0 suspended, 1 waiting
          hold 1: once more
              > warn job_0001 cannot be held: already held; ignored
          commits m0.1

@@ -329,7 +329,7 @@ fn hold_survives_drain_as_checkpoint() {
              > suspended; it is suspended by an operator: ada looks at it
              > its attempt has ended; it continues from the checkpoint made on worker_0001 when an operator resumes it
          whyjob 1
-             > suspended; 0 of 1 map tasks are done; 0 attempts run, 0 are suspended, 0 tasks wait
+             > suspended; 0 of 1 map tasks are done; 0 running, 0 suspended, 0 waiting
              > job_0001_m_0000 is suspended by an operator, and its attempt has ended
          lost 2
          worker 3 1+0

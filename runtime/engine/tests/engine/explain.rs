@@ -163,16 +163,16 @@ fn job_progress_is_explained() {
          job 1 maps 2 reduces 1
              > launch m0.1 on 1
          whyjob 1
-             > running; 0 of 2 map tasks are done; 1 attempts run, 0 are suspended, 1 tasks wait
+             > running; 0 of 2 map tasks are done; 1 running, 0 suspended, 1 waiting
              > no map slot is free: 1 are held, 1 by job_0001
-             > 0 of 1 reduce tasks are done; 0 attempts run, 0 are suspended, 1 tasks wait
+             > 0 of 1 reduce tasks are done; 0 running, 0 suspended, 1 waiting
              > it waits for maps: 2 of 2 must be done (slow-start), 0 are
          stop 1: enough
              > kill m0.1
          whyjob 1
              > stopping; job_0001 is ending, since it is killed: enough; 1 attempts are being killed
-             > 0 of 2 map tasks are done; 1 attempts run, 0 are suspended, 1 tasks wait
-             > 0 of 1 reduce tasks are done; 0 attempts run, 0 are suspended, 1 tasks wait
+             > 0 of 2 map tasks are done; 1 running, 0 suspended, 1 waiting
+             > 0 of 1 reduce tasks are done; 0 running, 0 suspended, 1 waiting
          killed m0.1
              > job 1 killed: enough
          whyjob 1
@@ -206,13 +206,13 @@ fn suspension_by_policy_is_explained() {
          at 3000ms
          wake
          whyjob 1
-             > suspended; 0 of 1 map tasks are done; 0 attempts run, 1 are suspended, 0 tasks wait
+             > suspended; 0 of 1 map tasks are done; 0 running, 1 suspended, 0 waiting
              > job_0001_m_0000.1 on worker_0001 is suspended: suspended 3.0 s ago by the scheduler for job_0002: the script says so; it continues in the next map slot of worker_0001 that the scheduler gives job_0001
          operator suspend m0.1: ada needs the machine
          whyjob 1
-             > suspended; 0 of 1 map tasks are done; 0 attempts run, 1 are suspended, 0 tasks wait
+             > suspended; 0 of 1 map tasks are done; 0 running, 1 suspended, 0 waiting
              > job_0001_m_0000.1 on worker_0001 is suspended: suspended 3.0 s ago by an operator for job_0002: ada needs the machine; it continues when an operator resumes it
          whyjob 2
-             > running; 0 of 1 map tasks are done; 1 attempts run, 0 are suspended, 0 tasks wait",
+             > running; 0 of 1 map tasks are done; 1 running, 0 suspended, 0 waiting",
     );
 }

@@ -202,7 +202,7 @@ fn paused_job_is_suspended_and_not_scheduled() {
          whyjob 1
              > suspended
              > it is suspended: lunch
-             > 0 of 3 map tasks are done; 0 attempts run, 2 are suspended, 1 tasks wait
+             > 0 of 3 map tasks are done; 0 running, 2 suspended, 1 waiting
          operator resume m0.1: that one
              > warn job_0001_m_0000.1 cannot be resumed: job_0001 is suspended; resume the job; ignored
          continue 1: back

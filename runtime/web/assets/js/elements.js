@@ -87,10 +87,16 @@ export function card(label, figure, more) {
   return make("div", { class: "card" }, make("div", { class: "label" }, label), make("div", { class: "figure" }, figure), make("div", { class: "more" }, more));
 }
 
-/** A list of names and values; empty values are left out. */
+/** The columns with a value in some row, and the one that the table is sorted by. */
+export function withValues(columns, rows, by = "") {
+  const isEmpty = (cell) => cell === null || cell === "" || cell === "–";
+  return columns.filter(([, cell, , field]) => (field && by.endsWith(field)) || rows.some((row) => !isEmpty(cell(row))));
+}
+
+/** A list of names and values, in two columns where there is room; empty values are left out. */
 export function facts(pairs) {
   const shown = pairs.filter(([, value]) => value !== null && value !== undefined && value !== "");
-  return make("dl", { class: "facts" }, shown.map(([name, value]) => [make("dt", {}, name), make("dd", {}, value)]));
+  return make("dl", { class: "facts" }, shown.map(([name, value]) => make("div", {}, make("dt", {}, name), make("dd", {}, value))));
 }
 
 /** Replaces the content of an element, but keeps equal nodes, so that selections and focus survive a refresh. */

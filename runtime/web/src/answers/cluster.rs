@@ -170,7 +170,7 @@ mod tests {
 
     fn status(jobs: &[JobSummary]) -> StatusAnswer {
         let workers = [worker(1, WorkerPhase::Up, 2), worker(2, WorkerPhase::Lost, 1)];
-        let counts = "0 of 4 map tasks are done; 0 attempts run, 0 are suspended, 4 tasks wait";
+        let counts = "0 of 4 map tasks are done; 0 running, 0 suspended, 4 waiting";
         let reasons = |job| {
             vec![
                 Reason::new(ReasonCode::State, format!("{job} is active")),

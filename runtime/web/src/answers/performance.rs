@@ -23,8 +23,8 @@ pub struct PerformanceAnswer {
     /// Attempts that failed in the window; killed, preempted and lost ones do not count.
     pub failed: u64,
     pub failures_per_hour: f64,
-    /// Speed relative to other workers: 0.5 if they take half the time for maps or reduces of the same jobs. `null` if
-    /// fewer than five attempts can be compared.
+    /// Speed relative to other workers: 0.5 if they take half the time for maps or reduces of the same jobs, in the
+    /// median over these. `null` if fewer than five attempts can be compared.
     pub speed: Option<f64>,
     /// Attempts that failed there since the last success, newest first. Several of them exclude a worker.
     pub failing: Vec<String>,
@@ -124,10 +124,8 @@ struct Sums<'job> {
     worker_name: &'job str,
     succeeded: u64,
     last_success_millis: u64,
-    /// Compared attempts, their time, and the time that other workers would have taken.
-    compared: u64,
-    own_micros: f64,
-    others_micros: f64,
+    /// For each kind of task of a job that other workers ran too: the relative speed, and the number of attempts.
+    speeds: Vec<(f64, u64)>,
     failures: Vec<&'job FailureAnswer>,
 }
 
@@ -150,11 +148,9 @@ impl PerformanceAnswer {
                     sums.succeeded += work.count;
                     sums.last_success_millis = sums.last_success_millis.max(work.last_ended_millis);
                     let others = count - work.count;
-                    if others > 0 {
-                        sums.compared += work.count;
-                        sums.own_micros += work.micros as f64;
+                    if others > 0 && work.micros > 0 {
                         let mean = (micros - work.micros) as f64 / others as f64;
-                        sums.others_micros += mean * work.count as f64;
+                        sums.speeds.push((mean * work.count as f64 / work.micros as f64, work.count));
                     }
                 }
             }
@@ -173,7 +169,6 @@ impl Sums<'_> {
         self.failures.sort_by_key(|failure| std::cmp::Reverse(failure.ended_millis));
         let failed = self.failures.iter().filter(|failure| window.contains(&failure.ended_millis)).count();
         let hours = window.end().saturating_sub(*window.start()).max(1) as f64 / HOUR_MILLIS;
-        let has_speed = self.compared >= COMPARED_MIN && self.own_micros > 0.0;
         let since = self.failures.iter().take_while(|one| one.ended_millis > self.last_success_millis);
         PerformanceAnswer {
             worker: worker.to_string(),
@@ -181,10 +176,26 @@ impl Sums<'_> {
             succeeded: self.succeeded,
             failed: failed as u64,
             failures_per_hour: rounded(failed as f64 / hours),
-            speed: has_speed.then(|| rounded(self.others_micros / self.own_micros)),
+            speed: median_speed(&mut self.speeds).map(rounded),
             failing: since.map(|failure| failure.attempt.clone()).collect(),
         }
     }
+}
+
+/// Returns the median of the attempts, so that the one task with most data does not make its worker look slow; `None` for
+/// too few attempts.
+fn median_speed(speeds: &mut [(f64, u64)]) -> Option<f64> {
+    let attempts: u64 = speeds.iter().map(|(_, count)| count).sum();
+    if attempts < COMPARED_MIN {
+        return None;
+    }
+    speeds.sort_by(|one, other| one.0.total_cmp(&other.0));
+    let mut slower = 0;
+    let median = speeds.iter().find(|(_, count)| {
+        slower += count;
+        2 * slower >= attempts
+    });
+    median.map(|(speed, _)| *speed)
 }
 
 /// Two decimals are more than a table shows.
@@ -230,15 +241,26 @@ mod tests {
     fn speed_compares_attempts_of_the_same_job_and_kind() {
         // Worker 2 takes twice as long in a short job and in a long one; worker 3 did too little.
         let of = |worker, millis| (worker, 0, millis, "done");
-        let short = job(&[of(1, 100), of(1, 100), of(1, 100), of(2, 200), of(2, 200), of(2, 200), of(3, 9)]);
+        let short =
+            job(&[of(1, 100), of(1, 100), of(1, 100), of(2, 200), of(2, 200), of(2, 200), of(3, 150)]);
         let long = job(&[of(1, 9_000), of(1, 9_000), of(2, 18_000), of(2, 18_000)]);
         let alone = job(&[of(1, 77_000)]);
         let speeds: Vec<Option<f64>> =
             performance(&[short, long, alone], HOUR).iter().map(|worker| worker.speed).collect();
         let [fast, slow, third] = speeds.as_slice() else { panic!("{speeds:?}") };
-        assert!(fast.is_some_and(|speed| (1.9..2.0).contains(&speed)), "{speeds:?}");
-        assert!(slow.is_some_and(|speed| (0.49..0.51).contains(&speed)), "{speeds:?}");
+        assert!(fast.is_some_and(|speed| (1.8..2.0).contains(&speed)), "{speeds:?}");
+        assert!(slow.is_some_and(|speed| (0.5..0.6).contains(&speed)), "{speeds:?}");
         assert_eq!(*third, None);
+    }
+
+    #[test]
+    fn task_with_most_data_does_not_slow_its_worker() {
+        let even =
+            || job(&[(1, 0, 100, "done"), (1, 0, 100, "done"), (2, 0, 100, "done"), (2, 0, 100, "done")]);
+        let skewed = job(&[(1, 0, 9_000, "done"), (2, 0, 100, "done"), (2, 0, 100, "done")]);
+        let speeds: Vec<Option<f64>> =
+            performance(&[even(), even(), skewed], HOUR).iter().map(|worker| worker.speed).collect();
+        assert_eq!(speeds, [Some(1.0), Some(1.0)]);
     }
 
     #[test]

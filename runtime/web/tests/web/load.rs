@@ -146,6 +146,7 @@ const ASKED: [(&str, &str, u64); 16] = [
     ("tasks, filtered", "/api/nap/v1/jobs/job_0001/tasks?text=m_99999", 150),
     ("summary", "/api/nap/v1/jobs/job_0001", 20),
     ("summary", "/api/nap/v1/cluster", 20),
+    ("reasons and findings", "/api/nap/v1/jobs/job_0001/explain", 150),
     ("quantiles of 100,000", "/api/nap/v1/jobs/job_0001/quantiles", 150),
     ("ledger", "/api/nap/v1/preemptions/totals?from=0", 20),
     (COLUMNS, "/api/nap/v1/jobs/job_0001/timeline", 150),

@@ -49,7 +49,7 @@ fn press(browser: &Browser, key: &str, code: u32) {
 }
 
 /// Returns the number of controls in the accessibility tree, and those without a name.
-fn nameless(browser: &Browser) -> (usize, Vec<Value>) {
+pub fn nameless(browser: &Browser) -> (usize, Vec<Value>) {
     let tree = browser.devtools("Accessibility.getFullAXTree", &json!({}));
     let nodes = tree["nodes"].as_array().expect("nodes").iter();
     let seen = nodes.filter(|node| node["ignored"] != true);
@@ -72,6 +72,18 @@ document.addEventListener('focusin', ({ target }) => {
 document.activeElement?.blur();
 return reachable.length";
 
+/// Fails if the Tab key misses a control of the page, or the focus is not visible.
+pub fn tab_reaches_everything(browser: &Browser, page: &str) {
+    let reachable = browser.run(WATCH).as_u64().expect("a number");
+    for _ in 0..reachable + 2 {
+        press(browser, "Tab", 9);
+    }
+    let missed = browser
+        .run("return reachable.filter((one) => !reached.has(one)).map((one) => one.outerHTML.slice(0, 90))");
+    assert_eq!(missed, json!([]), "{page}: {reachable} can be reached");
+    assert_eq!(browser.run("return unseen"), json!([]), "{page}");
+}
+
 #[test]
 fn every_control_is_named_and_reached_by_tab() {
     let folder = Folder::new();
@@ -81,15 +93,7 @@ fn every_control_is_named_and_reached_by_tab() {
         let (controls, nameless) = nameless(&browser);
         assert!(controls >= 8, "{page} has {controls} controls");
         assert!(nameless.is_empty(), "{page}: {nameless:#?}");
-        let reachable = browser.run(WATCH).as_u64().expect("a number");
-        for _ in 0..reachable + 2 {
-            press(&browser, "Tab", 9);
-        }
-        let missed = browser.run(
-            "return reachable.filter((one) => !reached.has(one)).map((one) => one.outerHTML.slice(0, 90))",
-        );
-        assert_eq!(missed, json!([]), "{page}: {reachable} can be reached");
-        assert_eq!(browser.run("return unseen"), json!([]), "{page}");
+        tab_reaches_everything(&browser, page);
     }
     browser.has_no_complaints();
 }

@@ -18,17 +18,17 @@ const ENDED: usize = 62;
 const CLICKS_MAX: u32 = 3;
 
 /// The cluster with its jobs.
-struct Busy<'test> {
+pub struct Busy<'test> {
     /// A job of which one reduce gets most records.
-    skewed: String,
+    pub skewed: String,
     /// A job of research from which production took a slot.
-    preempted: String,
+    pub preempted: String,
     /// A job with a map that fails each time.
-    failed: String,
+    pub failed: String,
     /// A running job with five fast maps and one that goes on.
-    straggling: GatedJob<'test>,
+    pub straggling: GatedJob<'test>,
     /// A job that waits for a slot.
-    waiting: String,
+    pub waiting: String,
 }
 
 /// Submits a job of `testjobs` as a user.
@@ -40,7 +40,8 @@ fn submit(cluster: &OwnCluster, folder: &Folder, user: &str, arguments: &[&str])
 }
 
 impl<'test> Busy<'test> {
-    fn start(folder: &'test Folder, cluster: &'test OwnCluster) -> Busy<'test> {
+    /// Submits the jobs, and waits until each is as described.
+    pub fn start(folder: &'test Folder, cluster: &'test OwnCluster) -> Busy<'test> {
         folder.write("small/1", "some words of a small file\n".repeat(40));
         folder.write("small/2", "other words of a small file\n".repeat(40));
         folder.write("skewed/1", "some line\n".repeat(200));

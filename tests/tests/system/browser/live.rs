@@ -120,7 +120,7 @@ fn events_during_coordinator_outage_are_shown() {
     job.until("m_0000.1", "running");
     browser.open(&link(&cluster, &[]));
     browser.click("job_0001");
-    browser.until_says("1 attempts run");
+    browser.until_says("1 running, 0 suspended");
     until_streams(&browser, 1);
     look_for(&browser, "succeeded");
     let coordinator = cluster.coordinator();

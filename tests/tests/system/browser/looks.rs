@@ -8,9 +8,9 @@ use super::access::PAGES;
 use super::{origin, served_hostile};
 
 /// Returns the number of pixels by which the page is too wide.
-const TOO_WIDE: &str = "return document.documentElement.scrollWidth - innerWidth";
+pub const TOO_WIDE: &str = "return document.documentElement.scrollWidth - innerWidth";
 /// Returns text whose contrast is below 4.5 to 1, or 3 to 1 if it is large (WCAG 2.2 AA).
-const FAINT: &str = "
+pub const FAINT: &str = "
 const channel = (value) => ((value /= 255) <= 0.04045 ? value / 12.92 : ((value + 0.055) / 1.055) ** 2.4);
 const parsed = (colour) => colour.match(/[\\d.]+/g).map(Number);
 const light = ([red, green, blue]) => 0.2126 * channel(red) + 0.7152 * channel(green) + 0.0722 * channel(blue);
@@ -35,7 +35,7 @@ while (texts.nextNode()) {
 }
 return faint";
 /// Returns standalone buttons and links that are less than 24 pixels high or wide.
-const SMALL: &str = "
+pub const SMALL: &str = "
 return [...document.querySelectorAll('button, input, select, header nav a, .tabs a')]
   .filter((one) => one.checkVisibility() && one.type !== 'checkbox')
   .map((one) => [one.getBoundingClientRect(), one])

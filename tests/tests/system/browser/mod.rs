@@ -8,6 +8,7 @@ mod busy;
 mod checkpointed;
 mod driver;
 mod elsewhere;
+mod everywhere;
 mod histories;
 mod ledger;
 mod live;
@@ -81,7 +82,7 @@ fn suspend_ordered_on_page_is_shown_until_resume() {
     let link = link(&cluster, &[]);
     browser.open(&link);
     browser.click("job_0001");
-    browser.until_says("1 attempts run");
+    browser.until_says("1 running, 0 suspended");
     operate_and_share(&browser, &cluster);
     browser.click("Tasks");
     let button = "document.querySelector('button[aria-label=\"Attempts of job_0001_m_0000\"]')";
@@ -184,7 +185,7 @@ fn operate_and_share(browser: &Browser, cluster: &OwnCluster) {
     browser.run("location.replace('about:blank')");
     browser.open(&link(cluster, &[]));
     browser.until("the page again", &format!("return location.pathname === {page}"));
-    browser.until_says("1 attempts run");
+    browser.until_says("1 running, 0 suspended");
     browser.has_no_complaints_but(&["400", "401"]);
 }
 

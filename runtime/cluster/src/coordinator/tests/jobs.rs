@@ -191,7 +191,7 @@ async fn limit_on_running_jobs_is_explained_first() {
              submit 2 maps 1 to other
              ask why 2
                  > job_0002 is waiting
-                 > 0 of 1 map tasks are done; 0 attempts run, 0 are suspended, 1 tasks wait
+                 > 0 of 1 map tasks are done; 0 running, 0 suspended, 1 waiting
                  > it waits: queue default runs 1 job, its limit
              ask why 2:m0
                  > job_0002_m_0000 is waiting

@@ -150,8 +150,8 @@ fn output_unreachable_from_one_host_is_retried() {
          {OUT_OF_OUTPUT}                 > launch m0.2 on v
          ask why 1
              > job_0001 is running
-             > 0 of 1 map tasks are done; 1 attempts run, 0 are suspended, 0 tasks wait
-             > 0 of 1 reduce tasks are done; 0 attempts run, 0 are suspended, 1 tasks wait
+             > 0 of 1 map tasks are done; 1 running, 0 suspended, 0 waiting
+             > 0 of 1 reduce tasks are done; 0 running, 0 suspended, 1 waiting
              > it waits for maps: 1 of 1 must be done (slow-start), 0 are"
     ));
 }

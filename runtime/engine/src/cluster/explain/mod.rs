@@ -75,7 +75,7 @@ impl ClusterView<'_> {
                 (job.holding(kind), job.attempts_of_kind(kind).filter(stopped).count());
             let waiting = job.phases[kind].pending.len();
             let text = format!(
-                "{done} of {total} {kind} tasks are done; {running} attempts run, {suspended} are suspended, {waiting} tasks wait"
+                "{done} of {total} {kind} tasks are done; {running} running, {suspended} suspended, {waiting} waiting"
             );
             reasons.push(Reason::new(ReasonCode::Progress, text));
             if job.pause.is_none() {

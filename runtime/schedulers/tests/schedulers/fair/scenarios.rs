@@ -71,7 +71,7 @@ fn pool_limit_admits_longest_waiting_job() {
              > launch 5:m0.1 on 1
          job 6 queue b user bob maps 1 reduces 0
          whyjob 2
-             > waiting; 0 of 1 map tasks are done; 0 attempts run, 0 are suspended, 1 tasks wait
+             > waiting; 0 of 1 map tasks are done; 0 running, 0 suspended, 1 waiting
              > the scheduler left a map slot of worker_0001 empty: every pool with demand is at its maximum
              > it waits: pool a runs 1 job, its limit
          started m0.1
@@ -80,7 +80,7 @@ fn pool_limit_admits_longest_waiting_job() {
          done m0.1
              > job 1 succeeded; launch 3:m0.1 on 1
          whyjob 2
-             > waiting; 0 of 1 map tasks are done; 0 attempts run, 0 are suspended, 1 tasks wait
+             > waiting; 0 of 1 map tasks are done; 0 running, 0 suspended, 1 waiting
              > the scheduler left a map slot of worker_0001 empty: every pool with demand is at its maximum
              > it waits: user bob runs 2 jobs, the limit per user",
     );

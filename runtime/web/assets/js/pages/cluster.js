@@ -82,7 +82,7 @@ function current(status) {
       ["Maps", (job) => progress(job.map, "map")],
       ["Reduces", (job) => progress(job.reduce, "reduce")],
       ["Left", (job) => about(job.left)],
-      ["Why it waits", (job) => (job.why ? sentence(job.why) : ""), "text"],
+      ["Why it waits", (job) => (job.why ? sentence(job.why) : ""), "text reason"],
     ], shown, "Nothing runs. Submit a job with: PROGRAM INPUT --output DIR --cluster DIR"),
     more > 0 && make("p", { class: "under" }, link(`/jobs?state=${OPEN}`, `${count(more)} more`)),
   ];

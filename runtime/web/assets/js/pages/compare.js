@@ -99,7 +99,7 @@ function comparison(left, right) {
   const rows = FIGURES.map(([words, name, form]) => ({ words, one: one[name], other: other[name], form }));
   const head = ({ job }) => make("span", {}, link(`/jobs/${job.job}`, job.job), ` ${job.name} `, state(job.state));
   return table("Totals", [
-    ["", (row) => row.words],
+    ["Figure", (row) => row.words],
     [head(left), (row) => row.form(row.one), "number"],
     [head(right), (row) => row.form(row.other), "number"],
     ["Difference", (row) => signed(row.other - row.one, row.form), "number"],

@@ -59,7 +59,7 @@ function figures({ left, right }) {
   const head = (side) => make("span", {}, link(`/jobs?recording=${encodeURIComponent(side.recording)}`, side.recording), ` ${side.scheduler ?? ""}`);
   const rows = FIGURES.map(([words, of, form]) => ({ words, one: of(left), other: of(right), form }));
   return table("Totals", [
-    ["", (row) => row.words],
+    ["Figure", (row) => row.words],
     [head(left), (row) => row.form(row.one), "number"],
     [head(right), (row) => row.form(row.other), "number"],
     ["Difference", (row) => signed(row.other - row.one, row.form), "number"],

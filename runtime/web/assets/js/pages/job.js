@@ -57,7 +57,7 @@ function heading(job) {
       ["Reduces", progress(job.reduce, "reduce")],
       ["User, queue", make("span", {}, `${job.user}, `, queueLink(job.queue), `, priority ${job.priority}`)],
       ["Submitted", make("time", { title: utc(job.submitted_millis) }, moment(job.submitted_millis))],
-      [job.ended_millis === null ? "Takes" : "Took", taken(job.submitted_millis, job.ended_millis)],
+      [job.ended_millis === null ? "Elapsed" : "Took", taken(job.submitted_millis, job.ended_millis)],
       ["Left", remaining(job)],
       ["Output", make("code", {}, job.output)],
       ["Parts", parts ? `${parts}, ${records.toLocaleString("en-GB")} records` : null],
@@ -67,7 +67,7 @@ function heading(job) {
 
 function remaining({ left, ended_millis: ended }) {
   if (ended !== null) return null;
-  if (!left) return "unknown while it waits or has no progress";
+  if (!left) return "unknown while it waits";
   return `${about(left)} (${span(left.least_millis)} to ${span(left.most_millis)})`;
 }
 

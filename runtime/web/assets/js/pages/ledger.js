@@ -1,6 +1,6 @@
 // The ledger: who took which slots from whom, in groups that open to their entries.
 
-import { link, make, queueLink, renew, sentence, state, table } from "../elements.js";
+import { link, make, queueLink, renew, sentence, state, table, withValues } from "../elements.js";
 import { bytes, count, moment, short, span, taken, utc } from "../format.js";
 import { get, ofRecording } from "../net.js";
 import { remarks, under } from "./jobs.js";
@@ -59,7 +59,7 @@ export class Groups {
       ["Without a slot", (group) => span(group.slot_millis), "number", "slot"],
       ["Saved", (group) => span(group.work_saved_millis), "number", "saved"],
       ["Lost", (group) => span(group.work_lost_millis), "number", "lost"],
-      ["Why", (group) => [sentence(group.reason), make("span", { class: "quiet" }, ` (${group.by})`)], "text"],
+      ["Why", (group) => [sentence(group.reason), make("span", { class: "quiet" }, ` (${group.by})`)], "text reason"],
     ].filter(Boolean);
     const shown = table("Groups of preemptions", columns, groups, this.#empty, this.#sorting);
     [...shown.querySelectorAll("tbody > tr")].forEach((row, at) => {
@@ -122,14 +122,14 @@ export function preemptions({ id, place, query, again }) {
 /** Entries of the ledger, with links to victims and beneficiaries. With `isGroup` what they have in common is left out. */
 export function ledger(items, empty, { isGroup = false } = {}) {
   const name = isGroup && items.length > 0 ? `Preemptions from ${moment(items[0].requested_micros / 1000)}, ${items[0].attempt}` : "Preemptions";
-  return table(name, [
-    ["When", (item) => make("time", { title: utc(item.requested_micros / 1000) }, moment(item.requested_micros / 1000)), "id"],
+  const columns = [
+    !isGroup && ["When", (item) => make("time", { title: utc(item.requested_micros / 1000) }, moment(item.requested_micros / 1000)), "id"],
     ["Victim", (item) => sentence(item.attempt), "id"],
     ["On", (item) => sentence(item.worker), "id"],
     !isGroup && ["For", (item) => (item.beneficiary ? sentence(item.beneficiary) : "–"), "id"],
     ["How", (item) => (item.asked === item.primitive ? item.primitive : `${item.primitive} (asked: ${item.asked})`)],
     !isGroup && ["By", (item) => item.by],
-    !isGroup && ["Why", (item) => sentence(item.reason), "text"],
+    !isGroup && ["Why", (item) => sentence(item.reason), "text reason"],
     ["End", (item) => (item.end ? state(item.end) : "…")],
     ["Slot free after", (item) => (item.freed_micros === null ? "–" : short(item.freed_micros - item.requested_micros)), "number"],
     ["Slot went to", (item) => (item.used_by ? sentence(item.used_by) : "–"), "id"],
@@ -139,7 +139,8 @@ export function ledger(items, empty, { isGroup = false } = {}) {
     ["In files", (item) => (item.checkpoint_bytes ? bytes(item.checkpoint_bytes) : "–"), "number"],
     ["Saved", (item) => span(item.work_saved_millis), "number"],
     ["Lost", (item) => span(item.work_lost_millis), "number"],
-  ].filter(Boolean), items, empty);
+  ].filter(Boolean);
+  return table(name, withValues(columns, items), items, empty);
 }
 
 function isAsleep({ end, given_back: work, suspended_millis: slept }) {

@@ -25,6 +25,7 @@ export class Log {
     try {
       const piece = await text(`attempts/${this.#attempt}/log/${this.#stream}?offset=${this.#next}`);
       if (piece.text) this.pre.append(piece.text);
+      this.pre.hidden = piece.next === 0;
       this.status.textContent = piece.next === 0 ? "The log is empty." : `${bytes(piece.next)} up to here`;
       this.#next = piece.next;
     } catch (error) {

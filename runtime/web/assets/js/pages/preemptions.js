@@ -75,7 +75,7 @@ function filters(chosen, changed, set) {
     return select;
   };
   const search = (name, label) => make("input", { type: "search", placeholder: label, "aria-label": label, value: chosen[name], change: set(name) });
-  const lengths = [["", "default window"], ...LENGTHS.map(([name, words]) => [name, words])];
+  const lengths = [["", "usual window"], ...LENGTHS.map(([name, words]) => [name, words])];
   const times = make("select", { "aria-label": "Times", change: (event) => {
     Object.assign(chosen, { last: event.target.value, from: "", until: "" });
     changed();

@@ -20,7 +20,7 @@ export function view({ main, parts, query, again }) {
     last = event.target.value;
     history.replaceState(null, "", ofRecording(`${location.pathname}${last ? `?last=${last}` : ""}`));
     again();
-  } }, [["", "default window"], ...LENGTHS].map(([value, words]) => make("option", { value }, words)));
+  } }, [["", "usual window"], ...LENGTHS].map(([value, words]) => make("option", { value }, words)));
   times.value = last;
   main.append(head, make("h2", {}, "Slots over time"), make("div", { class: "bar" }, times), pictures, below);
   return {

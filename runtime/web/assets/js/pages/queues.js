@@ -15,7 +15,7 @@ export function view({ main, query, again }) {
     last = event.target.value;
     history.replaceState(null, "", ofRecording(`/queues${last ? `?last=${last}` : ""}`));
     again();
-  } }, [["", "the usual times"], ...LENGTHS].map(([value, words]) => make("option", { value }, words)));
+  } }, [["", "usual window"], ...LENGTHS].map(([value, words]) => make("option", { value }, words)));
   times.value = last;
   const more = { isWanted: false, show: () => { more.isWanted = true; again(); } };
   main.append(make("h1", {}, "Queues"), about, list, make("h2", {}, "Slots over time"), make("div", { class: "bar" }, times), pictures);

@@ -42,7 +42,7 @@ export function view({ main, go, again }) {
       });
       renew(list, remarks.map((remark) => make("p", { class: "panel bad" }, `Left out: ${remark}`)),
         table("Recordings", [
-          ["", box],
+          ["Compare", box],
           ["Recording", (item) => link(`/jobs?recording=${encodeURIComponent(item.recording)}`, item.recording), "id"],
           ["Kind", (item) => item.kind, "id"],
           ["Policy", (item) => item.scheduler ?? "unknown"],

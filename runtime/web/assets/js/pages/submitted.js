@@ -12,16 +12,16 @@ const UNKNOWN = "not recorded";
 const SETTINGS = [
   ["Job of the program", "definition", String],
   ["Reduce tasks", "reduces", count],
-  ["Failures of a task until the job fails", "attempts_max", count],
-  ["Memory of an attempt", "task_memory_bytes", bytes],
-  ["Reduces start when so much of the maps is done", "slowstart_permille", (permille) => `${permille / 10} %`],
-  ["An attempt without progress is ended after", "task_timeout_millis", (millis) => (millis === 0 ? "never" : span(millis))],
-  ["To be done within", "deadline_millis", (millis) => (millis === null ? "no deadline" : span(millis))],
-  ["Maps can be checkpointed", "checkpoint_maps", yes],
-  ["Reduces can be checkpointed", "checkpoint_reduces", yes],
-  ["Outputs of maps are compressed", "compress", yes],
-  ["An output that was there is replaced", "overwrite", yes],
-  ["What is saved is on the disk before it counts", "durable", yes],
+  ["Attempts per task", "attempts_max", count],
+  ["Memory per attempt", "task_memory_bytes", bytes],
+  ["Slow-start of reduces", "slowstart_permille", (permille) => `${permille / 10} %`],
+  ["Timeout without progress", "task_timeout_millis", (millis) => (millis === 0 ? "never" : span(millis))],
+  ["Deadline", "deadline_millis", (millis) => (millis === null ? "none" : span(millis))],
+  ["Map checkpoints", "checkpoint_maps", yes],
+  ["Reduce checkpoints", "checkpoint_reduces", yes],
+  ["Compressed map output", "compress", yes],
+  ["Overwrites its output", "overwrite", yes],
+  ["Syncs to disk", "durable", yes],
 ];
 
 /** The rows [label, text] of a submission, the same for every job, so that two can be compared. */
@@ -39,7 +39,7 @@ export function rowsOf({ command, program, files, settings, scheduler, ...job })
     ["Output", job.output],
     ["Queue, priority now", `${job.queue}, ${job.priority}`],
     ["User", job.user],
-    ["Scheduler when it ended", scheduler ? `${scheduler.name} ${scheduler.tables}` : null],
+    ["Scheduler at its end", scheduler ? `${scheduler.name} ${scheduler.tables}` : null],
     ...SETTINGS.map(([words, name, form]) => [words, of(settings, (known) => form(known[name]))]),
   ];
 }
@@ -55,7 +55,7 @@ export function submitted({ id, place }) {
       // The queues name the scheduler of a running cluster; a history has none.
       const now = asked.scheduler ? null : await get("queues").then(({ scheduler }) => scheduler, () => UNKNOWN);
       renew(again, copying(asked.command));
-      renew(rows, table("What was submitted", [["What", ([words]) => words, "text"], ["Submitted", ([, value]) => code(value), "text"]],
+      renew(rows, table("What was submitted", [["What", ([words]) => words, "id"], ["Submitted", ([, value]) => code(value), "text"]],
         [...rowsOf(asked).filter(([, value]) => value !== null), ...(now ? [["Scheduler now", now]] : [])], ""));
       renew(earlier, make("h2", {}, "Earlier jobs of this name"), runs(asked));
     },
@@ -79,7 +79,7 @@ function runs({ job, earlier, earlier_total: total }) {
       ["State", (run) => state(run.state)],
       ["Submitted", (run) => make("time", { title: utc(run.submitted_millis) }, moment(run.submitted_millis))],
       ["Took", (run) => taken(run.submitted_millis, run.ended_millis), "number"],
-      ["", (run) => link(`/compare?left=${run.job}&right=${job}`, "Compare")],
+      ["Comparison", (run) => link(`/compare?left=${run.job}&right=${job}`, "Compare")],
     ], earlier, "No earlier job has this name."),
     total > earlier.length && make("p", { class: "under" }, `the newest ${earlier.length} of ${count(total)}`),
   ];

@@ -54,7 +54,7 @@ function counters({ id, place }) {
 function events(items) {
   return table("Events", [
     ["When", (item) => make("time", { title: utc(item.at_millis) }, moment(item.at_millis)), "id"],
-    ["What", (item) => sentence(item.text), "text"],
+    ["What", (item) => sentence(item.text), "text reason"],
   ], items, "No events yet.");
 }
 

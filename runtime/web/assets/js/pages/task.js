@@ -39,7 +39,7 @@ export function view({ main, parts, again }) {
       picture.show(await getTimeline(`tasks/${id}/timeline`));
       renew(life, make("h2", {}, "What happened to it"), table("What happened to it", [
         ["When", ({ at }) => make("time", { title: utc(at / 1000) }, moment(at / 1000)), "id"],
-        ["What", ({ what }) => sentence(what), "text"],
+        ["What", ({ what }) => sentence(what), "text reason"],
       ], taskEvents(history), "The task has not been started yet."));
       renew(below,
         history.preemptions.length > 0 && [make("h2", {}, "Slots that were taken from it"), ledger(history.preemptions, "")],

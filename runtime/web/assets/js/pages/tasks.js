@@ -1,6 +1,6 @@
 // The tasks of a job: one row each, which opens to its attempts, and the quantiles of those that succeeded.
 
-import { make, renew, sentence, state, table } from "../elements.js";
+import { make, renew, sentence, state, table, withValues } from "../elements.js";
 import { bytes, count, moment, span, taken, utc } from "../format.js";
 import { get, mayOrder } from "../net.js";
 import { orderButton } from "../orders.js";
@@ -33,9 +33,7 @@ export function tasks(context) {
 function rows(items, job, { again, sorting, isFiltered, open, medians }) {
   const isOpen = job.ended_millis === null;
   const size = (name) => (task) => (task[name] === null ? "" : bytes(task[name]));
-  // A column without values takes no room, unless it is what the table is sorted by.
-  const some = (field, name, column) => (items.some((task) => task[name]) || sorting.by.endsWith(field) ? [[...column, field]] : []);
-  const columns = [
+  const columns = withValues([
     ["Task", (task) => make("span", { class: "row" }, disclosure(task, open, again), sentence(task.task)), "id", "task"],
     ["State", (task) => stateOf(task), "text", "state"],
     ["Tries", (task) => String(task.attempts), "number", "attempts"],
@@ -44,11 +42,11 @@ function rows(items, job, { again, sorting, isFiltered, open, medians }) {
     ["Read", size("input_bytes"), "number", "read"],
     ["Wrote", size("output_bytes"), "number", "wrote"],
     ["Records", (task) => (task.input_records === null ? "" : count(task.input_records)), "number", "records"],
-    ...some("shuffle", "shuffle_millis", ["Waited for maps", (task) => (task.shuffle_millis ? span(task.shuffle_millis) : ""), "number"]),
-    ...some("memory", "peak_memory_bytes", ["Peak memory", size("peak_memory_bytes"), "number"]),
-    ...some("naps", "naps", ["Naps", (task) => (task.naps ? count(task.naps) : ""), "number"]),
+    ["Waited", (task) => (task.shuffle_millis ? span(task.shuffle_millis) : ""), "number", "shuffle"],
+    ["Peak memory", size("peak_memory_bytes"), "number", "memory"],
+    ["Naps", (task) => (task.naps ? count(task.naps) : ""), "number", "naps"],
     ["Logs", (task) => logs(task), "id"],
-  ];
+  ], items, sorting.by);
   if (mayOrder() && isOpen) columns.push(["Orders", (task) => taskOrders(task, again), "id"]);
   const below = (task) => open.has(task.task) && make("tr", { class: "below" },
     make("td", { colspan: String(columns.length) }, attempts(task.all_attempts, job, `Attempts of ${task.task}`)));
@@ -74,7 +72,7 @@ function stateOf(task) {
   const doing = task.live.map((live) => live.state).filter((word) => word !== task.state);
   const why = task.live.map((live) => live.reason).find(Boolean) ?? task.reason;
   const words = [done, ...doing].filter(Boolean).join(", ");
-  return [state(task.state), words && make("span", { class: "quiet" }, ` ${words}`), why && make("div", { class: "quiet" }, sentence(why))];
+  return [make("span", { class: "id" }, state(task.state), words && make("span", { class: "quiet" }, ` ${words}`)), why && make("div", { class: "quiet" }, sentence(why))];
 }
 
 /** The time that a task took, as a bar with a mark at the median of its kind. */
@@ -85,7 +83,7 @@ function took(task, medians) {
   const bar = make("b");
   bar.style.width = `${Math.min(100, (100 * (times ?? 0)) / BAR_MAX)}%`;
   return make("span", { class: `took${task.is_slow ? " slow" : ""}`, title: times ? `${times.toFixed(1)} times the median of ${span(median)}` : null },
-    task.is_slow ? make("em", {}, `${Math.round(times)} × median`) : [], times ? make("i", { "aria-hidden": "true" }, bar) : [], span(task.took_millis));
+    task.is_slow ? make("em", {}, `${Math.round(times)}×`) : [], times ? make("i", { "aria-hidden": "true" }, bar) : [], span(task.took_millis));
 }
 
 /** The logs of the attempt whose figures the row shows. */
@@ -147,18 +145,19 @@ function moved(size, records) {
 
 /** A list of attempts with buttons for their logs. */
 export function attempts(items, job, name = "Attempts") {
-  return table(name, [
+  const columns = [
     ["Attempt", (item) => sentence(item.attempt), "id"],
     ["Worker", (item) => sentence(`${item.worker} (${item.worker_name})`), "id"],
     ["Launched", (item) => make("time", { title: utc(item.launched_millis) }, moment(item.launched_millis)), "id"],
     ["Took", (item) => (goesOn(item, job) ? taken(item.launched_millis, null) : item.ended_millis === null ? "" : taken(item.launched_millis, item.ended_millis)), "number"],
     ["Read", (item) => moved(item.input_bytes, item.input_records), "number"],
     ["Wrote", (item) => moved(item.output_bytes, item.output_records), "number"],
-    ["Waited for maps", (item) => (item.shuffle_millis ? span(item.shuffle_millis) : ""), "number"],
+    ["Waited", (item) => (item.shuffle_millis ? span(item.shuffle_millis) : ""), "number"],
     ["Processor", (item) => (item.processor_millis === null ? "" : span(item.processor_millis)), "number"],
-    ["End", (item) => (item.end ? (item.end === "done" ? state("done") : sentence(item.end)) : state("running")), "text"],
+    ["End", (item) => (item.end ? (item.end === "done" ? state("done") : sentence(item.end)) : state("running")), "text reason"],
     ["Logs", (item) => [logButton(item.attempt, "stdout"), logButton(item.attempt, "stderr")], "id"],
-  ], items, job.ended_millis === null ? "No attempt was launched yet." : "No attempt was launched.");
+  ];
+  return table(name, withValues(columns, items), items, job.ended_millis === null ? "No attempt was launched yet." : "No attempt was launched.");
 }
 
 /** Whether an attempt is still running; none is in a job that has ended. */

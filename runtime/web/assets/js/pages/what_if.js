@@ -169,7 +169,7 @@ function results({ recordings: names, fidelity: errors }, recordings) {
     ["Against the recorded one", against, "number"],
     ["Makespan", (one) => span(one.makespan_millis), "number"],
     ["Slots taken", (one) => count(one.preemptions), "number"],
-    ["", compare, "id"],
+    ["Comparison", compare, "id"],
   ], found, "Its recordings have been deleted.");
 }
 

@@ -53,7 +53,7 @@ function failures(items) {
     ["Job", (failure) => link(`/jobs/${failure.job}`, failure.job_name), "text"],
     ["Ended", (failure) => make("time", { title: utc(failure.ended_millis) }, moment(failure.ended_millis)), "id"],
     ["Took", (failure) => taken(failure.launched_millis, failure.ended_millis), "number"],
-    ["Why", (failure) => sentence(failure.end), "text"],
+    ["Why", (failure) => sentence(failure.end), "text reason"],
     ["Log", (failure) => STREAMS.map((stream) => logButton(failure.attempt, stream)), "id"],
   ], items, "No attempt failed here in the last day.");
 }

@@ -36,7 +36,7 @@ export function view({ main, again }) {
         present.some((worker) => worker.groups_bytes !== null) && ["Attempts use", size("groups_bytes"), "number"],
         present.some((worker) => worker.suspended.length > 0) && ["Suspended", (worker) => worker.suspended.map(suspended)],
         ["Last heartbeat", (worker) => (worker.gone_millis === null ? `${span(worker.silent_millis)} ago` : `gone at ${moment(worker.gone_millis)}`), "id"],
-        present.some(why) && ["Why", why, "text"],
+        present.some(why) && ["Why", why, "text reason"],
       ].filter(Boolean);
       if (mayOrder() && session.is_live) columns.push(["Order", (worker) => (worker.state.startsWith("up") ? drain(worker, again) : ""), "id"]);
       renew(changes, became(await get(`workers/changes?limit=100${session.is_live ? "" : "&from=0"}`)));
@@ -84,7 +84,7 @@ export function became({ items, total, remarks }) {
     ["Host", (change) => change.host],
     ["Became", (change) => state(change.state)],
     ["Slots", (change) => `${count(change.map_slots)} + ${count(change.reduce_slots)}`, "number"],
-    ["Why", (change) => change.reason ?? "", "text"],
+    ["Why", (change) => change.reason ?? "", "text reason"],
   ], items, "No changes in the last day.");
   const under = [...remarks, ...(total > items.length ? [`${count(items.length)} of ${count(total)} are shown`] : [])];
   return [rows, under.length > 0 && make("p", { class: "under" }, under.join("; "))];

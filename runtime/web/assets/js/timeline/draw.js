@@ -232,8 +232,8 @@ const STEPS = [
   ...[2, 7, 30, 90, 365, 3650].map((days) => days * 86_400),
 ];
 /** Minimum distance of ticks, and of labels, in pixels. */
-const TICK = 40;
-const APART = 12;
+const TICK = 64;
+const APART = 16;
 
 /** The smallest step whose ticks and labels are far enough apart. */
 function stepOf(context, scale, label) {

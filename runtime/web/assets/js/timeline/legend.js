@@ -15,10 +15,11 @@ const SIGNS = [
 ];
 const WIDTH = 26;
 
-/** The entries of the legend. */
-export function legend() {
+/** The entries of the legend; on the page of a job (`isOfJob`), other jobs in its slots have a colour of their own. */
+export function legend(isOfJob) {
   const element = make("div", { class: "legend" });
-  const paint = () => element.replaceChildren(...SIGNS.map(([words, sign]) => make("span", {}, picture(element, sign), words)));
+  const paint = () => element.replaceChildren(...SIGNS.map(([words, sign]) => make("span", {}, picture(element, sign), words)),
+    ...(isOfJob ? [make("span", {}, make("i", { class: "swatch", "aria-hidden": "true" }), "another job")] : []));
   requestAnimationFrame(paint);
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", paint);
   return element;

@@ -70,7 +70,7 @@ export class Timeline {
         make("button", { type: "button", click: () => this.#zoom(0.5) }, "+"),
         make("button", { type: "button", click: () => this.#zoom(2) }, "−"),
         make("button", { type: "button", click: () => this.#all() }, "All")),
-      make("div", { class: "timeline" }, this.description, this.scroller, this.rows), this.thinned, this.groupLegend, legend());
+      make("div", { class: "timeline" }, this.description, this.scroller, this.rows), this.thinned, this.groupLegend, legend(own !== null));
     this.#mark();
     this.canvas.addEventListener("keydown", (event) => this.#key(event));
     this.canvas.addEventListener("wheel", (event) => this.#wheel(event), { passive: false });
