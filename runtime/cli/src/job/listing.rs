@@ -145,9 +145,13 @@ pub fn took_millis(job: &JobSummary) -> Option<u64> {
     job.ended_millis.map(|ended| ended.saturating_sub(job.submitted_millis))
 }
 
-/// Formats an estimate, such as `about 2 min 5 s`.
+/// Formats an estimate, such as `about 2 min 5 s`. It is not exact to less than a second.
 pub fn left_text(left: TimeLeftAnswer) -> String {
-    format!("about {}", span(left.likely_millis))
+    if left.likely_millis < 1_000 {
+        "under 1 s".to_owned()
+    } else {
+        format!("about {}", span(left.likely_millis))
+    }
 }
 
 /// Formats the finished tasks of a phase, such as `3/4 75%`.
@@ -184,6 +188,13 @@ pub mod tests {
             progress: JobProgress { map, ..JobProgress::default() },
             output: "/data/out".into(),
         }
+    }
+
+    #[test]
+    fn estimate_below_a_second_has_no_figure() {
+        let of = |likely_millis| TimeLeftAnswer { least_millis: 0, likely_millis, most_millis: 5_000 };
+        assert_eq!(left_text(of(999)), "under 1 s");
+        assert_eq!(left_text(of(125_000)), "about 2 min 5 s");
     }
 
     #[test]

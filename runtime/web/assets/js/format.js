@@ -41,9 +41,10 @@ export function count(number) {
   return Number(number).toLocaleString("en-GB");
 }
 
-/** An estimate of the time left. */
+/** An estimate of the time left, which is not exact to less than a second. */
 export function about(left) {
-  return left ? `about ${span(left.likely_millis)}` : "";
+  if (!left) return "";
+  return left.likely_millis < 1000 ? "under 1 s" : `about ${span(left.likely_millis)}`;
 }
 
 /** The duration of something that has ended, or its duration so far. */

@@ -23,6 +23,9 @@ new PerformanceObserver((list) => long.push(...list.getEntries().map((entry) => 
 
 const FIRST_PAINT: &str = "return performance.getEntriesByName('first-contentful-paint')[0]?.startTime";
 const FETCHED_AND_DRAWN: &str = "return seen.drawn - performance.getEntriesByType('resource').find((one) => one.name.includes('/job_0001/timeline')).startTime";
+/// The time from the request of a list to its first row.
+const TASKS_SHOWN: &str = "return seen.rows - performance.getEntriesByType('resource').find((one) => one.name.includes('/job_0001/tasks')).startTime";
+const JOBS_SHOWN: &str = "return seen.rows - performance.getEntriesByType('resource').find((one) => one.name.includes('/v1/jobs?')).startTime";
 const ANSWERED: &str = "const asked = performance.getEntriesByType('resource').find((one) => one.name.includes('/job_0001/timeline')); \
                         return asked.responseEnd - asked.startTime";
 /// The median of nine redraws, after the first drawing.
@@ -59,6 +62,7 @@ fn measure(stints: u32, lanes: u32) {
     let Some(browser) = Browser::start(&folder) else { return };
     let history = folder.path("history");
     histories::large(&history, stints, lanes);
+    histories::small(&history, 300);
     let server = Served::start(&folder, &history);
     browser.open(&server.link);
     browser.devtools("Page.addScriptToEvaluateOnNewDocument", &json!({ "source": WATCH }));
@@ -72,6 +76,17 @@ fn measure(stints: u32, lanes: u32) {
     rows();
     say("page visible, ms", browser.run(FIRST_PAINT), "200");
     say("first rows, ms", browser.run("return seen.rows"), "500");
+    let tasks = |filter: &str| {
+        browser.open(&format!("{}/jobs/job_0001/tasks{filter}", origin(&server.link)));
+        browser.until("rows", "return seen.rows");
+    };
+    say("jobs fetched and shown, ms", browser.run(JOBS_SHOWN), "50");
+    for (filter, name) in
+        [("", "all"), ("?sort=-took", "sorted"), ("?show=slow", "slow ones"), ("?text=m_999", "filtered")]
+    {
+        tasks(filter);
+        say(&format!("tasks fetched and shown, {name}, ms"), browser.run(TASKS_SHOWN), "400");
+    }
     let job = || {
         browser.open(&format!("{}/jobs/job_0001", origin(&server.link)));
         browser.until("its bars", "return seen.drawn");

@@ -38,7 +38,7 @@ fn ended(name: &str, tasks: u32, took: u64) -> JobDetail {
 
 fn keep(directory: &Path, detail: JobDetail) {
     std::fs::create_dir_all(directory).expect("a folder");
-    let limits = HistoryLimits { jobs_max: 100, bytes_max: u64::MAX };
+    let limits = HistoryLimits { jobs_max: 1_000, bytes_max: u64::MAX };
     let (history, remarks) = History::open(directory, limits).expect("a history");
     assert!(remarks.is_empty(), "{remarks:?}");
     let end = JobEnd::Killed { job: detail.summary.job, reason: detail.summary.name.clone() };
@@ -81,6 +81,15 @@ pub fn hostile(directory: &Path) {
         swapped_in_bytes: 0,
     });
     keep(directory, job);
+}
+
+/// Jobs 2 to `last`, small ones.
+pub fn small(directory: &Path, last: u32) {
+    for number in 2..=last {
+        let mut job = ended("small", 1, 1_000);
+        job.summary.job = JobId(number);
+        keep(directory, job);
+    }
 }
 
 /// A job with this many maps, one after another on this many slots.

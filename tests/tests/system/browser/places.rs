@@ -81,7 +81,7 @@ fn task_and_worker_pages_show_and_order() {
     browser.until_says("job_0001_m_0000.1 ended: done");
     browser.click("job_0001 napping");
     browser.click("Submitted");
-    browser.until_says("Failures of a task until the job fails");
+    browser.until_says("Attempts per task");
     browser.until_says("--detach");
     browser.until_says("SHA-256 ");
     browser.until_says("Scheduler when it ended");

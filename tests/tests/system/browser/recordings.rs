@@ -2,13 +2,14 @@
 
 use napreduce_tests::{Folder, program, run};
 
+use super::axe::Axe;
 use super::driver::Browser;
 use super::{Served, origin};
 
 #[test]
 fn recordings_of_two_schedulers_are_compared() {
     let folder = Folder::new();
-    let Some(browser) = Browser::start(&folder) else { return };
+    let (Some(axe), Some(browser)) = (Axe::find(), Browser::start(&folder)) else { return };
     let simulated =
         ["sim", "--workload", "natjam-xl-s", "--scheduler", "fifo,natjam", "--primitive", "suspend"];
     let mut simulate = program("nap");
@@ -22,6 +23,7 @@ fn recordings_of_two_schedulers_are_compared() {
     browser.open(&server.link);
     browser.until_says("natjam.0");
     assert_eq!(browser.run("return location.pathname"), "/recordings");
+    axe.finds_nothing(&browser, "recordings");
     browser.picture("recordings");
 
     // The figures equal those printed by the simulation.
@@ -41,6 +43,7 @@ fn recordings_of_two_schedulers_are_compared() {
     browser.until_says("Jobs that differ most");
     let drawn = "return [...document.querySelectorAll('canvas[data-stints]')].filter(one => Number(one.dataset.stints) > 0).length";
     browser.until("both are drawn", &format!("{drawn} === 2"));
+    axe.finds_nothing(&browser, "recordings-compared");
     browser.picture("recordings-compared");
     browser.run("document.documentElement.dataset.theme = 'dark'");
     browser.picture("recordings-compared-dark");
@@ -54,6 +57,7 @@ fn recordings_of_two_schedulers_are_compared() {
     assert_eq!(browser.run("return new URLSearchParams(location.search).get('recording')"), "natjam.0");
     browser.open(&format!("{}/queues?recording=natjam.0", origin(&server.link)));
     browser.until_says("held in the mean");
+    axe.finds_nothing(&browser, "recordings-queues");
     browser.picture("recordings-queues");
     browser.has_no_complaints();
 }

@@ -51,7 +51,10 @@ fn taken_slot_links_to_beneficiary_and_comparison() {
         "const select = document.querySelector('select[aria-label=\"Colour by\"]'); \
          select.value = 'queue'; select.dispatchEvent(new Event('change'))",
     );
-    browser.until("both queues", "return document.querySelectorAll('.legend .swatch').length === 2");
+    browser.until(
+        "both queues",
+        "return document.querySelectorAll('.legend .swatch[class*=group-]').length === 2",
+    );
     assert_eq!(browser.run("return location.search"), "?colour=queue");
     browser.picture("taken-by-queue");
     // The beneficiary is a link.
