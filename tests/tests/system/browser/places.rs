@@ -84,7 +84,7 @@ fn task_and_worker_pages_show_and_order() {
     browser.until_says("Attempts per task");
     browser.until_says("--detach");
     browser.until_says("SHA-256 ");
-    browser.until_says("Scheduler when it ended");
+    browser.until_says("Scheduler at its end");
     browser.until_says("No earlier job has this name.");
     browser.picture("submitted");
     rerun_and_compare(&browser, &cluster);

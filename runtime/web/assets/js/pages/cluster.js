@@ -81,7 +81,7 @@ function current(status) {
       ["State", (job) => state(job.state)],
       ["Maps", (job) => progress(job.map, "map")],
       ["Reduces", (job) => progress(job.reduce, "reduce")],
-      ["Left", (job) => about(job.left)],
+      ["Left", (job) => about(job.left), "id"],
       ["Why it waits", (job) => (job.why ? sentence(job.why) : ""), "text reason"],
     ], shown, "Nothing runs. Submit a job with: PROGRAM INPUT --output DIR --cluster DIR"),
     more > 0 && make("p", { class: "under" }, link(`/jobs?state=${OPEN}`, `${count(more)} more`)),

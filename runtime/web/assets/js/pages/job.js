@@ -65,9 +65,9 @@ function heading(job) {
   ];
 }
 
-function remaining({ left, ended_millis: ended }) {
+function remaining({ left, state: word, ended_millis: ended }) {
   if (ended !== null) return null;
-  if (!left) return "unknown while it waits";
+  if (!left) return word === "running" ? "not known yet" : `unknown while ${word}`;
   return `${about(left)} (${span(left.least_millis)} to ${span(left.most_millis)})`;
 }
 

@@ -89,7 +89,7 @@ function fill(context, model, scale, first, last, y, colours) {
   const groups = colours.groups.map(packed);
   const colour = (stint) => {
     if (model.groups) return groups[model.groups.get(job[stint])?.place] ?? other;
-    return model.own !== null && job[stint] !== model.own ? other : tint[model.isReduce[lane[stint]]];
+    return isOfOther(model, stint) ? other : tint[model.isReduce[lane[stint]]];
   };
   const each = pixels / (scale.until - scale.from);
   for (let row = first; row < last; row += 1) {
@@ -112,6 +112,11 @@ function fill(context, model, scale, first, last, y, colours) {
   }
 }
 
+/** Whether a stint is of another job than that of the page. */
+function isOfOther(model, stint) {
+  return model.own !== null && model.answer.stints.job[stint] !== model.own;
+}
+
 /** The outcome of a stint that is wide enough to show it. */
 function signs(context, model, scale, first, last, y, colours) {
   const { start, length, starting, end } = model.answer.stints;
@@ -127,7 +132,8 @@ function signs(context, model, scale, first, last, y, colours) {
       pale(context, x - wide, begun, y(row) + GAP / 2, ROW - GAP, colours);
       const seen = Math.max(begun, scale.left);
       const words = wordsFor(context, model, stint, x - seen);
-      if (words) name(context, words, seen, x, y(row) + ROW / 2, colours);
+      const ink = !model.groups && isOfOther(model, stint) ? colours.ink : colours.panel;
+      if (words) name(context, words, seen, x, y(row) + ROW / 2, ink);
       sign(context, end[stint], x, wide, y(row) + GAP / 2, ROW - GAP, colours);
     }
   }
@@ -152,8 +158,8 @@ function wordsFor(context, model, stint, room) {
 }
 
 /** Words within a bar. */
-function name(context, words, from, until, y, colours) {
-  context.fillStyle = colours.panel;
+function name(context, words, from, until, y, ink) {
+  context.fillStyle = ink;
   context.textAlign = "left";
   context.fillText(words, from + 5, y, Math.max(1, until - from - 14));
 }
