@@ -71,6 +71,6 @@ function rows(jobs, sorting) {
     ["Reduces", (job) => progress(job.reduce, "reduce"), null, "reduce"],
     ["Submitted", (job) => make("time", { title: utc(job.submitted_millis) }, moment(job.submitted_millis)), null, "submitted"],
     ["Took", (job) => taken(job.submitted_millis, job.ended_millis), "number", "took"],
-    ["Left", (job) => about(job.left), "number"],
+    ["Left", (job) => about(job.left), "number", "left"],
   ], jobs, "No matching jobs.", sorting);
 }

@@ -190,6 +190,7 @@ pub const JOBS: &[SortField<JobSummary>] = &[
     by("submitted", |job| number(job.submitted_millis)),
     by("ended", |job| job.ended_millis.and_then(number)),
     by_length("took", |job| took(job.submitted_millis, job.ended_millis)),
+    by("left", |job| job.progress.left.and_then(|left| number(left.likely.as_micros()))),
 ];
 
 pub const TASKS: &[SortField<TaskRow>] = &[
