@@ -1,5 +1,7 @@
 //! Handlers for operator commands.
 
+use std::path::Path;
+
 use axum::http::StatusCode;
 use napreduce_engine::{AttemptId, JobChange, JobId, WorkerId};
 use napreduce_protocol::{JobCommand, TaskCommand};
@@ -48,6 +50,18 @@ pub struct Change {
     pub priority: Option<i32>,
     #[serde(default)]
     pub queue: Option<String>,
+    /// Recorded in the history together with the name of the token; at most 500 characters.
+    #[serde(default)]
+    pub reason: Option<String>,
+}
+
+/// A job to submit again.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Rerun {
+    /// Another output: an absolute path, or the address of an object store. Default: that of the job.
+    #[serde(default)]
+    pub output: Option<String>,
     /// Recorded in the history together with the name of the token; at most 500 characters.
     #[serde(default)]
     pub reason: Option<String>,
@@ -180,8 +194,8 @@ pub fn set_job(call: &Call<'_>) -> Result<Reply, Problem> {
 
 pub fn rerun_job(call: &Call<'_>) -> Result<Reply, Problem> {
     let job = call.path_value::<JobId>("job")?;
-    let body: Reason = call.json()?;
-    let new = call.shown.source.rerun(job, &reason(call, body.reason)?)?;
+    let Rerun { output, reason: given } = call.json()?;
+    let new = call.shown.source.rerun(job, output.as_deref().map(Path::new), &reason(call, given)?)?;
     Ok(Reply::json(&Ordered { ordered: new.to_string(), attempts: Vec::new() })?.status(StatusCode::ACCEPTED))
 }
 

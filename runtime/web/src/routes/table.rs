@@ -10,7 +10,7 @@ use super::list::{
     AttemptPage, EventPage, FailurePage, FlowPage, GroupPage, JobPage, PerformancePage, PreemptionPage,
     TaskPage, WorkerChangePage, WorkerPage, page_fields,
 };
-use super::orders::{Change, Drain, Ordered, Reason};
+use super::orders::{Change, Drain, Ordered, Reason, Rerun};
 use super::preemptions::FLOW_ENDS;
 use super::recordings::RecordingsAnswer;
 use super::route::{
@@ -403,9 +403,9 @@ static ROUTES: &[Route] = &[
     ),
     order::<Reason>("/api/nap/v1/jobs/{job}/release", "Release a held job", orders::release_job),
     order::<Change>("/api/nap/v1/jobs/{job}/set", "Change the priority or queue of a job", orders::set_job),
-    order::<Reason>(
+    order::<Rerun>(
         "/api/nap/v1/jobs/{job}/rerun",
-        "Submit a job again: same program, input and output; the answer names the new job",
+        "Submit a job again: same program and input; the answer names the new job",
         orders::rerun_job,
     ),
     order::<Reason>(

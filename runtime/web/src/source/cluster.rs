@@ -200,8 +200,8 @@ impl PageSource for ClusterSource {
         ordered.map_err(refused)
     }
 
-    fn rerun(&self, job: JobId, reason: &str) -> Result<JobId, SourceError> {
-        let new = self.ask(|client| client.rerun(job, None, reason));
+    fn rerun(&self, job: JobId, output: Option<&Path>, reason: &str) -> Result<JobId, SourceError> {
+        let new = self.ask(|client| client.rerun(job, output, reason));
         self.invalidate();
         new.map_err(refused)
     }

@@ -106,7 +106,7 @@ pub trait PageSource: std::fmt::Debug + Send + Sync + 'static {
     fn order(&self, order: &OperatorCommand, reason: &str) -> Result<Vec<AttemptId>, SourceError>;
 
     /// Submits a job again; returns the new job.
-    fn rerun(&self, job: JobId, _reason: &str) -> Result<JobId, SourceError> {
+    fn rerun(&self, job: JobId, _output: Option<&Path>, _reason: &str) -> Result<JobId, SourceError> {
         Err(SourceError::Refused(format!("cannot rerun {job}: no running cluster is shown")))
     }
 

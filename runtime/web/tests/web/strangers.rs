@@ -87,6 +87,7 @@ fn no_order_is_authorized_by_cookie_or_viewer() {
         ("jobs/job_0002/release", "{}"),
         ("jobs/job_0002/set", r#"{"priority": 1}"#),
         ("jobs/job_0002/rerun", "{}"),
+        ("jobs/job_0002/rerun", r#"{"output": "/data/again"}"#),
         ("links", r#"{"name": "for-ada", "minutes": 5}"#),
         ("links/for-ada/revoke", "{}"),
     ];
@@ -113,7 +114,8 @@ fn no_order_is_authorized_by_cookie_or_viewer() {
         format!("Job(JobId(2), Hold): {by}"),
         format!("Job(JobId(2), Release): {by}"),
         format!("ChangeJob(JobId(2), JobChange {{ priority: Some(1), queue: None }}): {by}"),
-        format!("rerun job_0002: {by}"),
+        format!("rerun job_0002 None: {by}"),
+        format!("rerun job_0002 Some(\"/data/again\"): {by}"),
     ];
     assert_eq!(sample.orders(), expected);
 }

@@ -81,8 +81,8 @@ function buttons(latest, { go, again }) {
   const button = (label, word, about, more = {}) =>
     orderButton({ label, title: `${label} ${job.job}?`, about, path: `jobs/${job.job}/${word}`, done: again, ...more });
   if (job.ended_millis !== null) {
-    const about = `The same program, inputs and settings become a new job. Its output is ${job.output} again, which must not exist any more unless the job overwrites it.`;
-    return [button("Rerun", "rerun", about, { done: ({ ordered }) => go(ofRecording(`/jobs/${ordered}`)) })];
+    const about = "The same program, inputs and settings become a new job. Its output must not exist, unless the job overwrites it.";
+    return [button("Rerun", "rerun", about, { form: () => otherOutput(job), done: ({ ordered }) => go(ofRecording(`/jobs/${ordered}`)) })];
   }
   const suspend = job.state === "suspended"
     ? button("Resume", "resume", "The job gets slots again as its queue allows.")
@@ -94,6 +94,12 @@ function buttons(latest, { go, again }) {
   const change = button("Change", "set", "A higher priority goes first, if the scheduler knows priorities. Tasks that run are not moved.",
     { title: `Change priority or queue of ${job.job}`, form: () => changes(latest.job) });
   return [hold, suspend, change, button("Kill", "kill", "The job ends for good, without output.", { isBad: true })];
+}
+
+/** The field of a rerun; the output is sent only if it differs. */
+function otherOutput({ output }) {
+  const field = make("input", { type: "text", id: "output", required: true, value: output });
+  return { fields: [make("label", { for: "output" }, "Output"), field], values: () => (field.value === output ? {} : { output: field.value }) };
 }
 
 /** The fields of an order that changes the priority or the queue; it sends only what differs. */

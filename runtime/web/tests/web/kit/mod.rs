@@ -164,9 +164,9 @@ impl PageSource for Jobs {
         Ok(Vec::new())
     }
 
-    fn rerun(&self, job: JobId, reason: &str) -> Result<JobId, SourceError> {
+    fn rerun(&self, job: JobId, output: Option<&Path>, reason: &str) -> Result<JobId, SourceError> {
         self.job(job).map_err(|error| SourceError::Refused(error.to_string()))?;
-        self.orders.lock().expect("no test panicked").push(format!("rerun {job}: {reason}"));
+        self.orders.lock().expect("no test panicked").push(format!("rerun {job} {output:?}: {reason}"));
         Ok(JobId(9))
     }
 
