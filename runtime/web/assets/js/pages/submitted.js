@@ -24,6 +24,13 @@ const SETTINGS = [
   ["Syncs to disk", "durable", yes],
 ];
 
+/** The values of tables as lines of a configuration file, `a.b = 1`; a value that is not set has none. */
+function dotted(value, path = []) {
+  if (value === null) return [];
+  if (typeof value !== "object" || Array.isArray(value)) return [`${path.join(".")} = ${JSON.stringify(value)}`];
+  return Object.entries(value).flatMap(([name, inner]) => dotted(inner, [...path, name]));
+}
+
 /** The rows [label, text] of a submission, the same for every job, so that two can be compared. */
 export function rowsOf({ command, program, files, settings, scheduler, ...job }) {
   const of = (known, value) => (known ? value(known) : UNKNOWN);
@@ -39,7 +46,7 @@ export function rowsOf({ command, program, files, settings, scheduler, ...job })
     ["Output", job.output],
     ["Queue, priority now", `${job.queue}, ${job.priority}`],
     ["User", job.user],
-    ["Scheduler at its end", scheduler ? `${scheduler.name} ${scheduler.tables}` : null],
+    ["Scheduler at its end", scheduler ? [scheduler.name, ...dotted(JSON.parse(scheduler.tables))].join("\n") : null],
     ...SETTINGS.map(([words, name, form]) => [words, of(settings, (known) => form(known[name]))]),
   ];
 }
