@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 use std::process::ExitCode;
 
-use clap::Args;
+use clap::{Args, ValueHint};
 use napreduce::Program;
 use napreduce::streaming::frames;
 
@@ -24,7 +24,7 @@ nap frames --program ./wordcount --python '' books --output counts";
 #[command(disable_help_flag = true)]
 pub struct Arguments {
     /// Options of a frames job
-    #[arg(value_name = "OPTIONS", trailing_var_arg = true, allow_hyphen_values = true)]
+    #[arg(value_name = "OPTIONS", trailing_var_arg = true, allow_hyphen_values = true, value_hint = ValueHint::AnyPath)]
     _rest: Vec<OsString>,
 }
 

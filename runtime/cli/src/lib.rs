@@ -4,6 +4,7 @@
 //! signal's number when interrupted.
 
 mod cluster;
+mod completions;
 mod coordinator;
 mod demo;
 #[cfg(test)]
@@ -20,6 +21,7 @@ mod journal;
 mod lab;
 mod listing;
 mod log;
+mod manual;
 mod moments;
 mod new;
 mod parent;
@@ -28,7 +30,6 @@ mod queue;
 mod scale;
 mod screen;
 mod settling;
-mod shell;
 mod sim;
 mod status;
 mod streaming;
@@ -108,8 +109,8 @@ enum Command {
     Hadoop(hadoop::Arguments),
     Sim(Box<sim::Arguments>),
     Lab(lab::Arguments),
-    Completions(shell::CompletionArguments),
-    Man(shell::ManualArguments),
+    Completions(completions::Arguments),
+    Man(manual::Arguments),
 }
 
 /// Runs the command line of this process and returns its exit status.
@@ -120,6 +121,9 @@ pub fn main() -> ExitCode {
     if napreduce::program::task_requested() {
         let program = napreduce::streaming::add_to(napreduce::Program::new());
         return napreduce::streaming::frames::main(program);
+    }
+    if completions::answered(Arguments::command) {
+        return ExitCode::SUCCESS;
     }
     // These take the options of job programs, some of which have the names of options of `nap`.
     let mut line = std::env::args_os().skip(1);
@@ -178,14 +182,16 @@ fn run(command: &Command, cluster: &ClusterArguments) -> Result<ExitCode> {
         Command::Hadoop(_) => return Ok(hadoop::misplaced()),
         Command::Sim(arguments) => sim::run(arguments, cluster),
         Command::Lab(arguments) => return Ok(lab::run(arguments)),
-        Command::Completions(arguments) => shell::complete(arguments, Arguments::command()),
-        Command::Man(arguments) => shell::write_manual(arguments, Arguments::command()),
+        Command::Completions(arguments) => completions::run(arguments),
+        Command::Man(arguments) => manual::write_manual(arguments, Arguments::command()),
     }
     .map(|()| ExitCode::SUCCESS)
 }
 
 #[cfg(test)]
 mod tests {
+    use std::ffi::OsString;
+
     use super::*;
 
     #[test]
@@ -211,20 +217,19 @@ mod tests {
         let parse = |line: &[&str]| Arguments::try_parse_from(line).expect("it makes sense").command;
         let directory = folder.path().display().to_string();
         let Command::Man(manual) = parse(&["nap", "man", &directory]) else { panic!("it is the manual") };
-        shell::write_manual(&manual, Arguments::command()).expect("written");
+        manual::write_manual(&manual, Arguments::command()).expect("written");
         for name in &all {
             let page = folder.path().join(format!("{}.1", name.replace(' ', "-")));
             assert!(page.is_file(), "{name} has no page");
         }
-        for kind in ["bash", "zsh", "fish", "elvish", "powershell"] {
-            let mut script = Vec::new();
-            let shell: clap_complete::Shell = kind.parse().expect(kind);
-            clap_complete::generate(shell, &mut Arguments::command(), "nap", &mut script);
-            let script = String::from_utf8(script).expect("text");
-            for name in &all {
-                let word = name.rsplit(' ').next().expect("a word");
-                assert!(script.contains(word), "{kind} does not know {name}");
-            }
+        let mut command = Arguments::command();
+        for name in &all {
+            let (before, word) = name.rsplit_once(' ').expect("two words");
+            let words: Vec<OsString> = before.split(' ').chain([""]).map(OsString::from).collect();
+            let at = words.len() - 1;
+            let candidates = clap_complete::engine::complete(&mut command, words, at, None);
+            let candidates = candidates.expect("candidates");
+            assert!(candidates.iter().any(|known| known.get_value() == word), "{name}: {candidates:?}");
         }
     }
 

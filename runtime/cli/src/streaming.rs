@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 use std::process::ExitCode;
 
-use clap::Args;
+use clap::{Args, ValueHint};
 use napreduce::{Program, streaming};
 use napreduce_protocol::printing::print_error;
 
@@ -25,7 +25,7 @@ const WRONG_USAGE: u8 = 2;
 #[command(disable_help_flag = true)]
 pub struct Arguments {
     /// Options of a streaming job
-    #[arg(value_name = "OPTIONS", trailing_var_arg = true, allow_hyphen_values = true)]
+    #[arg(value_name = "OPTIONS", trailing_var_arg = true, allow_hyphen_values = true, value_hint = ValueHint::AnyPath)]
     _rest: Vec<OsString>,
 }
 

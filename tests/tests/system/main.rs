@@ -7,6 +7,7 @@
 
 mod agreement;
 mod browser;
+mod completions;
 mod deadlines;
 mod demo;
 mod driver_reads;

@@ -9,7 +9,7 @@ mod root;
 use std::ffi::OsString;
 use std::process::ExitCode;
 
-use clap::Args;
+use clap::{Args, ValueHint};
 use napreduce_protocol::printing::{print, print_error};
 
 use crate::streaming;
@@ -53,7 +53,7 @@ Examples:
 #[command(disable_help_flag = true)]
 pub struct Arguments {
     /// Options of hadoop
-    #[arg(value_name = "OPTIONS", trailing_var_arg = true, allow_hyphen_values = true)]
+    #[arg(value_name = "OPTIONS", trailing_var_arg = true, allow_hyphen_values = true, value_hint = ValueHint::AnyPath)]
     _rest: Vec<OsString>,
 }
 

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
-use clap::{Args, ValueEnum};
+use clap::{Args, ValueEnum, ValueHint};
 use napreduce_engine::{JobId, PrimitiveChoice, Slots, Span, SuspendedMax, Time};
 use napreduce_protocol::{ByteSize, parse_time};
 use napreduce_schedulers::SchedulerName;
@@ -41,12 +41,12 @@ pub struct Arguments {
     pub trace: Option<PathBuf>,
 
     /// Workload file, or name of a published one
-    #[arg(long, value_name = "FILE|NAME", conflicts_with = "recorded")]
+    #[arg(long, value_name = "FILE|NAME", value_hint = ValueHint::AnyPath, conflicts_with = "recorded")]
     pub workload: Option<String>,
 
     /// Cluster directory or a copy of its history, whose jobs submitted from FROM to UNTIL to simulate; these
     /// are times such as 2026-09-21T14:13:20Z, or 90s after the first submission
-    #[arg(long, value_name = "DIR[@FROM..UNTIL]")]
+    #[arg(long, value_name = "DIR[@FROM..UNTIL]", value_hint = ValueHint::AnyPath)]
     pub recorded: Option<String>,
 
     /// Recorded jobs to simulate [default: all]

@@ -1,4 +1,4 @@
-//! `nap completions` and `nap man`, generated from the definition of the commands.
+//! `nap man`: manual pages, generated from the definition of the commands.
 
 use std::fs;
 use std::io;
@@ -6,43 +6,22 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 use clap::{Args, Command};
-use clap_complete::Shell;
-use napreduce_protocol::printing::{print, print_error};
+use napreduce_protocol::printing::print_error;
 
 const NAME: &str = "nap";
-
-/// Print a completion script for a shell
-#[derive(Debug, Clone, Args)]
-#[command(after_help = "\
-Examples:
-  nap completions bash > ~/.local/share/bash-completion/completions/nap
-  nap completions zsh > ~/.zfunc/_nap                 with fpath+=~/.zfunc before compinit
-  nap completions fish > ~/.config/fish/completions/nap.fish")]
-pub struct CompletionArguments {
-    /// Shell
-    #[arg(value_name = "SHELL")]
-    shell: Shell,
-}
 
 /// Write manual pages, one for each command
 #[derive(Debug, Clone, Args)]
 #[command(after_help = "\
 Examples:
   nap man ~/.local/share/man/man1   then: man nap-job-list")]
-pub struct ManualArguments {
+pub struct Arguments {
     /// Directory to write to, created if missing; existing pages are replaced
     #[arg(value_name = "DIR")]
     directory: PathBuf,
 }
 
-pub fn complete(arguments: &CompletionArguments, mut command: Command) -> Result<()> {
-    let mut script = Vec::new();
-    clap_complete::generate(arguments.shell, &mut command, NAME, &mut script);
-    print(String::from_utf8_lossy(&script));
-    Ok(())
-}
-
-pub fn write_manual(arguments: &ManualArguments, mut command: Command) -> Result<()> {
+pub fn write_manual(arguments: &Arguments, mut command: Command) -> Result<()> {
     let directory = &arguments.directory;
     let cannot = || format!("cannot write manual pages to {}", directory.display());
     fs::create_dir_all(directory).with_context(cannot)?;
@@ -85,7 +64,7 @@ mod tests {
     fn manual_has_a_page_for_every_command() {
         let folder = tempfile::tempdir().expect("a folder");
         let directory = folder.path().join("man/man1");
-        write_manual(&ManualArguments { directory: directory.clone() }, command()).expect("written");
+        write_manual(&Arguments { directory: directory.clone() }, command()).expect("written");
         let page = |name: &str| {
             fs::read_to_string(directory.join(name)).unwrap_or_else(|error| panic!("{name}: {error}"))
         };
@@ -96,7 +75,7 @@ mod tests {
             list.contains("Lists jobs") && list.contains("limit") && list.contains("nap-job-list"),
             "{list}"
         );
-        let error = write_manual(&ManualArguments { directory: directory.join("nap.1") }, command());
+        let error = write_manual(&Arguments { directory: directory.join("nap.1") }, command());
         let error = format!("{:#}", error.expect_err("that is a file"));
         assert!(error.starts_with("cannot write manual pages to "), "{error}");
     }
