@@ -36,7 +36,7 @@ mod what_if;
 
 pub use guard::{RevocationError, Revocations, WebRole};
 pub use ledger_window::LedgerWindow;
-pub use per_job::Window;
+pub use per_job::{Window, recent_performance};
 pub use report::report_html;
 pub use routes::openapi_json;
 pub use server::{DEFAULT_ADDRESS, ServeError, WebServer, WebSettings, link, token};

@@ -11,13 +11,16 @@ use std::time::{Duration, Instant};
 use napreduce_engine::JobId;
 use napreduce_protocol::{JobDetail, JobSummary};
 
-use crate::answers::{JobSlots, JobWork, LedgerRow};
-use crate::clock::now_micros;
+use crate::answers::{JobSlots, JobWork, LedgerRow, PerformanceAnswer};
+use crate::clock::{now_micros, now_millis};
 use crate::lock::lock;
 use crate::source::{PageSource, SourceError, pause_after};
 
 /// A page asks for the list, the totals and the flows of a window one after the other.
 pub const READ_TIME: Duration = Duration::from_secs(2);
+
+/// Default window for the performance of workers: an hour.
+pub const PERFORMANCE_MILLIS: u64 = 60 * 60_000;
 
 /// A time window in milliseconds since 1970.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -37,6 +40,11 @@ impl Window {
 
     pub fn contains(self, millis: u64) -> bool {
         (self.from..=self.until).contains(&millis)
+    }
+
+    /// Returns the performance of workers in the window, from its jobs.
+    pub(crate) fn performance(self, jobs: &[Arc<JobWork>]) -> Vec<PerformanceAnswer> {
+        PerformanceAnswer::of_workers(jobs.iter().map(|job| &**job), &(self.from..=self.until))
     }
 }
 
@@ -97,6 +105,20 @@ pub struct LeftOut {
     pub remarks: Vec<String>,
 }
 
+/// Reads the performance of workers in the last hour, without values from earlier calls. Also returns remarks about
+/// what is left out.
+///
+/// # Errors
+/// Fails if the source is unavailable.
+pub fn recent_performance(
+    source: &dyn PageSource,
+) -> Result<(Vec<PerformanceAnswer>, Vec<String>), SourceError> {
+    let until = now_millis();
+    let window = Window { from: until.saturating_sub(PERFORMANCE_MILLIS), until };
+    let (work, remarks) = JobValues::default().work(source, window)?;
+    Ok((window.performance(&work), remarks))
+}
+
 /// The values of the jobs of one source.
 #[derive(Debug)]
 pub struct JobValues<T> {
@@ -123,6 +145,20 @@ impl<T> Default for JobValues<T> {
             ended: Mutex::new(Ended { values: BTreeMap::new(), weight: 0 }),
             open: Mutex::new(Open { values: HashMap::new(), fresh_until: Instant::now() }),
         }
+    }
+}
+
+impl JobValues<JobWork> {
+    /// Returns the work of the jobs of a window, and remarks about what is left out.
+    pub(crate) fn work(
+        &self,
+        source: &dyn PageSource,
+        window: Window,
+    ) -> Result<(Vec<Arc<JobWork>>, Vec<String>), SourceError> {
+        let mut work = Vec::new();
+        let left_out =
+            self.each(READ_TIME, source, &source.jobs()?, window, |_, of_job| work.push(of_job))?;
+        Ok((work, left_out.remarks.into_iter().chain(source.remarks()).collect()))
     }
 }
 

@@ -104,6 +104,8 @@ fn logs_follow_tail_and_failed_select_output() {
     let listed = cluster.json(&["job", "logs", &bad, "--failed", "--stderr"]);
     assert_eq!(listed.as_array().map(Vec::len), Some(1));
     assert_eq!(listed[0]["stream"], "stderr");
+    let worker = &cluster.json(&["worker", "list"])[0];
+    assert_eq!((&worker["failures_per_hour"], &worker["speed"]), (&1.0.into(), &Value::Null), "{worker}");
     // The coordinator keeps the stderr of failed attempts after their worker has left.
     let wrong = ["job", "logs", &bad, "m_0000.1"];
     let complained = nap(&cluster, &[&wrong[..], &["--stderr"]].concat()).succeeded().stdout;

@@ -5,13 +5,15 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Result, bail};
 use clap::Args;
-use napreduce_cluster::ClusterClient;
 use napreduce_protocol::requests::ListWorkers;
-use napreduce_protocol::{SuspendedMemory, WorkerPhase, WorkerSummary, parse_time};
-use napreduce_web::answers::WorkerAnswer;
+use napreduce_protocol::{SuspendedMemory, WorkerPhase, WorkerSummary, parse_time, printing::print_error};
+use napreduce_web::answers::{PerformanceAnswer, WorkerAnswer};
+use napreduce_web::{ClusterSource, recent_performance};
+use serde::Serialize;
 
 use super::LOOK;
-use crate::format::{FormatArguments, span};
+use crate::cluster::ClusterArguments;
+use crate::format::{Format, FormatArguments, span};
 use crate::listing::{Compare, Listed, ListingArguments, print_total};
 use crate::screen::{Column, Fit, Screen};
 
@@ -36,7 +38,30 @@ pub struct ListArguments {
     format: FormatArguments,
 }
 
-pub fn list(arguments: &ListArguments, client: &mut ClusterClient) -> Result<()> {
+/// A worker with its results in the last hour.
+#[derive(Debug, Serialize)]
+struct WorkerRow {
+    #[serde(flatten)]
+    worker: WorkerAnswer,
+    failures_per_hour: f64,
+    /// Relative to other workers at the same jobs; `None` if too few attempts can be compared.
+    speed: Option<f64>,
+}
+
+impl WorkerRow {
+    fn of(worker: &WorkerSummary, results: &[PerformanceAnswer]) -> WorkerRow {
+        let worker = WorkerAnswer::from(worker);
+        let known = results.iter().find(|known| known.worker == worker.worker);
+        WorkerRow {
+            failures_per_hour: known.map_or(0.0, |known| known.failures_per_hour),
+            speed: known.and_then(|known| known.speed),
+            worker,
+        }
+    }
+}
+
+pub fn list(arguments: &ListArguments, cluster: &ClusterArguments) -> Result<()> {
+    let mut client = cluster.connect()?;
     let until = Instant::now() + arguments.timeout;
     let mut workers = client.ask(ListWorkers)?;
     if let Some(wanted) = arguments.wait {
@@ -56,8 +81,16 @@ pub fn list(arguments: &ListArguments, client: &mut ClusterClient) -> Result<()>
     let shows_gone = arguments.all || arguments.listing.names_states();
     workers.retain(|worker| shows_gone || !is_gone(worker));
     let total = arguments.listing.select(&mut workers);
-    let answers = || workers.iter().map(WorkerAnswer::from).collect::<Vec<_>>();
-    arguments.format.print(|screen| text(&workers, screen), answers)?;
+    let (results, remarks) = match arguments.format.format {
+        // It reads every job of an hour, too much for a list of columns that do not fit.
+        Format::Table => (Vec::new(), Vec::new()),
+        Format::Json => recent_performance(&ClusterSource::new(cluster.place()?))?,
+    };
+    let rows = || workers.iter().map(|worker| WorkerRow::of(worker, &results)).collect::<Vec<_>>();
+    arguments.format.print(|screen| text(&workers, screen), rows)?;
+    for remark in remarks {
+        print_error(format_args!("nap: {remark}"));
+    }
     print_total::<WorkerSummary>(workers.len(), total);
     Ok(())
 }
@@ -195,6 +228,27 @@ mod tests {
         let lost = WorkerSummary { state, gone_millis: Some(1_790_000_000_000), reason, ..worker() };
         let listing = text(&[lost], &Screen::plain());
         assert!(listing.ends_with("lost at 2026-09-21T14:13:20Z: no message for 5.0 s\n"), "{listing}");
+    }
+
+    #[test]
+    fn worker_json_has_failures_and_speed() {
+        let slow = PerformanceAnswer {
+            worker: "worker_0001".to_owned(),
+            worker_name: "left-hand".to_owned(),
+            succeeded: 7,
+            failed: 2,
+            failures_per_hour: 2.0,
+            speed: Some(0.5),
+            failing: Vec::new(),
+        };
+        let json = |results: &[PerformanceAnswer]| {
+            serde_json::to_value(WorkerRow::of(&worker(), results)).expect("JSON")
+        };
+        let row = json(&[PerformanceAnswer { worker: "worker_0002".to_owned(), ..slow.clone() }, slow]);
+        assert_eq!((&row["name"], &row["map"]["used"]), (&"left-hand".into(), &1.into()));
+        assert_eq!((&row["failures_per_hour"], &row["speed"]), (&2.0.into(), &0.5.into()));
+        let row = json(&[]);
+        assert_eq!((&row["failures_per_hour"], &row["speed"]), (&0.0.into(), &serde_json::Value::Null));
     }
 
     #[test]

@@ -128,7 +128,7 @@ pub fn run(arguments: &Arguments, cluster: &ClusterArguments) -> Result<()> {
             arguments.daemon.log.start(configuration.name.as_deref().unwrap_or("worker"))?;
             Ok(run_worker(&configuration)?)
         }
-        Some(Command::List(arguments)) => list(arguments, &mut cluster.connect()?),
+        Some(Command::List(arguments)) => list(arguments, cluster),
         Some(Command::Drain(arguments)) => drain(arguments, &mut cluster.connect()?),
         Some(Command::Undrain(arguments)) => undrain(arguments, &mut cluster.connect()?),
     }

@@ -1,7 +1,6 @@
 //! Handlers for workers: the list, state changes, performance and failed attempts.
 
 use std::cmp::Reverse;
-use std::sync::Arc;
 
 use axum::http::StatusCode;
 use napreduce_engine::WorkerId;
@@ -9,14 +8,12 @@ use napreduce_engine::WorkerId;
 use super::call::{Call, Reply};
 use super::list::{page, page_with};
 use super::window::query_window;
-use crate::answers::{FailureAnswer, JobWork, PerformanceAnswer, WorkerAnswer};
-use crate::per_job::{READ_TIME, Window};
+use crate::answers::{FailureAnswer, WorkerAnswer};
+use crate::per_job::{PERFORMANCE_MILLIS, Window};
 use crate::problem::Problem;
 
 /// Default window for changes and failures of workers, which are rare.
 const CHANGES_MILLIS: u64 = 24 * 60 * 60_000;
-/// Default window for the performance of workers.
-const PERFORMANCE_MILLIS: u64 = 60 * 60_000;
 
 pub fn list(call: &Call<'_>) -> Result<Reply, Problem> {
     page(call, call.shown.source.workers()?.iter())
@@ -41,27 +38,17 @@ pub fn changes(call: &Call<'_>) -> Result<Reply, Problem> {
     page_with(call, changes, window.remarks)
 }
 
-/// Returns the work of the jobs of a window, and remarks about what is left out.
-fn work_of(call: &Call<'_>, window: Window) -> Result<(Vec<Arc<JobWork>>, Vec<String>), Problem> {
-    let source = &*call.shown.source;
-    let jobs = source.jobs()?;
-    let mut work = Vec::new();
-    let left_out = call.shown.work.each(READ_TIME, source, &jobs, window, |_, of_job| work.push(of_job))?;
-    Ok((work, left_out.remarks.into_iter().chain(source.remarks()).collect()))
-}
-
 pub fn performance(call: &Call<'_>) -> Result<Reply, Problem> {
     let window = query_window(call, PERFORMANCE_MILLIS)?;
-    let (jobs, remarks) = work_of(call, window)?;
-    let workers = PerformanceAnswer::of_workers(jobs.iter().map(|job| &**job), &(window.from..=window.until));
-    page_with(call, workers.iter(), remarks)
+    let (jobs, remarks) = call.shown.work.work(&*call.shown.source, window)?;
+    page_with(call, window.performance(&jobs).iter(), remarks)
 }
 
 /// Answers with the attempts that failed in a window, newest first.
 pub fn failures(call: &Call<'_>) -> Result<Reply, Problem> {
     let window = query_window(call, CHANGES_MILLIS)?;
     let worker = call.query_value::<WorkerId>("worker")?;
-    let (jobs, remarks) = work_of(call, window)?;
+    let (jobs, remarks) = call.shown.work.work(&*call.shown.source, window)?;
     let is_meant = |failure: &&FailureAnswer| {
         window.contains(failure.ended_millis) && worker.is_none_or(|one| one == failure.worker_id)
     };
