@@ -165,7 +165,13 @@ fn ended_job_reruns_with_its_program_and_files() {
     let events = cluster.json(&["job", "history", &again])[0]["events"].to_string();
     assert!(events.contains(&format!("submitted as a rerun of {first}: ada asked")), "{events}");
     let taken = nap(&cluster, &["job", "rerun", &first]);
-    taken.failed(2, &["/out/ exists; choose another with --output"]);
+    let remedy = format!("/out/ exists; choose another: nap job rerun {first} --output DIR");
+    taken.failed(2, &[&remedy]);
+    // A refused job takes no number.
+    let output = folder.path("third");
+    let third = nap(&cluster, &["job", "rerun", &first, "--output", output.to_str().expect("text")]);
+    assert_eq!((first.as_str(), again.as_str()), ("job_0001", "job_0002"));
+    assert_eq!(third.succeeded().stdout.trim(), "job_0003");
     nap(&cluster, &["job", "rerun", "99"]).failed(2, &["there is no job_0099; see: nap job list"]);
 }
 

@@ -10,8 +10,8 @@ use napreduce_local::coordinator::{Accepted, LiveJob, Submitter, unix_micros};
 use napreduce_local::output::ClaimMark;
 use napreduce_protocol::requests::{EndChain, Explain, GetJob, HoldChain, ListJobs, ListTasks};
 use napreduce_protocol::{
-    FromCoordinator, JobDetail, JobSummary, LiveAttempt, Submission, SuspendedMemory, TaskPhase, TaskSummary,
-    ToCoordinator, WorkerMemory, WorkerPhase, WorkerSummary,
+    FromCoordinator, JobDetail, JobError, JobSummary, LiveAttempt, Submission, SuspendedMemory, TaskPhase,
+    TaskSummary, ToCoordinator, WorkerMemory, WorkerPhase, WorkerSummary,
 };
 
 use super::ClusterCoordinator;
@@ -91,7 +91,7 @@ impl ClusterCoordinator {
             return send(reply, Ok(FromCoordinator::Submitted(job)));
         }
         if self.local.is_claiming_for(token) {
-            return self.local.join_submission(token, client(reply, submission.rerun_of.is_some()));
+            return self.local.join_submission(token, client(reply, submission.rerun_of.map(|of| of.job)));
         }
         if let Err(refusal) = self.admit(&submission.plan, &submission.user) {
             return send(reply, Err(refusal));
@@ -99,7 +99,7 @@ impl ClusterCoordinator {
         let job = self.local.next_job();
         let Submission { plan, user, program, files, rerun_of, .. } = submission;
         let claim = ClaimMark::default();
-        let client = client(reply, rerun_of.is_some());
+        let client = client(reply, rerun_of.as_ref().map(|of| of.job));
         let accepted = Accepted { job, token, plan, user, program: Some(program), files, claim, rerun_of };
         self.local.claim(accepted, client);
     }
@@ -313,10 +313,14 @@ impl ClusterCoordinator {
 }
 
 /// A client waiting for its submission to be accepted.
-fn client(reply: Reply, is_rerun: bool) -> Submitter {
+fn client(reply: Reply, rerun_of: Option<JobId>) -> Submitter {
     Submitter::Client(Box::new(move |submitted| {
         let answer = submitted.map(FromCoordinator::Submitted);
-        send(reply, answer.map_err(if is_rerun { Refusal::of_rerun } else { Refusal::of }));
+        let refusal = |error: &JobError| match rerun_of {
+            Some(job) => Refusal::of_rerun(job, error),
+            None => Refusal::of(error),
+        };
+        send(reply, answer.map_err(refusal));
     }))
 }
 

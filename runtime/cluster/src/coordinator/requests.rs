@@ -62,14 +62,14 @@ impl Refusal {
     }
 
     /// Returns the refusal of a rerun, which has the options of its job and can change only the output.
-    pub(crate) fn of_rerun(error: &JobError) -> Refusal {
+    pub(crate) fn of_rerun(job: JobId, error: &JobError) -> Refusal {
         let reason = match error {
             JobError::OutputExists { path } => {
-                format!("output directory {path}/ exists; choose another with --output")
+                format!("output directory {path}/ exists; choose another: nap job rerun {job} --output DIR")
             }
             JobError::OutputUnfinished { path } => format!(
                 "output directory {path}/ contains _temporary of an unfinished run; if that run has ended, \
-                 remove it, or choose another with --output"
+                 remove it, or choose another: nap job rerun {job} --output DIR"
             ),
             other => other.to_string(),
         };

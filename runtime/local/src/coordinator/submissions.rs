@@ -62,7 +62,10 @@ impl Coordinator {
                     self.enter(Event::JobKillRequested { job, reason });
                 }
             }
-            Err(error) => refuse_submitters(error, submitters),
+            Err(error) => {
+                self.submitters.take_back(job);
+                refuse_submitters(error, submitters);
+            }
         }
     }
 

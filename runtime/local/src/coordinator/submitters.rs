@@ -23,7 +23,7 @@ pub enum Submitter {
 
 /// Numbers of jobs, submissions in progress by token, and pins of jobs that have not ended.
 pub(super) struct Submitters {
-    /// The highest job number assigned, journaled or not.
+    /// The highest job number assigned, journaled or not; without refused ones at the end.
     last_job: u32,
     waiting: BTreeMap<u128, Vec<Submitter>>,
     pins: BTreeMap<JobId, Pins>,
@@ -38,6 +38,13 @@ impl Submitters {
     pub fn next_job(&mut self) -> JobId {
         self.last_job += 1;
         JobId(self.last_job)
+    }
+
+    /// Takes back the number of a refused job unless a later one is assigned.
+    pub fn take_back(&mut self, job: JobId) {
+        if job == JobId(self.last_job) {
+            self.last_job -= 1;
+        }
     }
 
     /// Adds a submitter to a submission, which it begins if it is the first one.

@@ -82,7 +82,7 @@ async fn leftovers_of_same_submission_are_replaced() {
     let script = format!(
         "submit 6 maps 1
              > refused: output directory ...out/ contains _temporary of an unfinished run; ...
-         submit {TOKEN} maps 1           > is job 2"
+         submit {TOKEN} maps 1           > is job 1"
     );
     stage.play(&script).await;
     stage.end().await;
