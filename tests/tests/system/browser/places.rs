@@ -19,15 +19,14 @@ fn rerun_and_compare(browser: &Browser, cluster: &OwnCluster) {
     browser.until_says("exists; choose another");
     browser.keys("#output", "-again");
     answer(browser, ", elsewhere");
-    // The refused submission took a number, too.
-    browser.until("the new job", "return location.pathname === '/jobs/job_0003'");
-    cluster.wait(&["job_0003"]).succeeded();
+    browser.until("the new job", "return location.pathname === '/jobs/job_0002'");
+    cluster.wait(&["job_0002"]).succeeded();
     browser.click("Submitted");
     browser.until_says("Earlier jobs of this name");
     browser.click("Compare");
     browser.until_says("Submitted differently");
     browser.until_says("-again");
-    browser.until("both jobs are named", "return location.search === '?left=job_0001&right=job_0003'");
+    browser.until("both jobs are named", "return location.search === '?left=job_0001&right=job_0002'");
 }
 
 #[test]
