@@ -318,9 +318,6 @@ pub fn write_csv(path: &Path, lines: &[ReplayLine]) -> Result<()> {
     table.flush().map_err(failed)
 }
 
-/// The end of a successful attempt, as the coordinator records it.
-const DONE: &str = "done";
-
 /// Slot times of a job, in microseconds.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct SlotTimes {
@@ -374,7 +371,7 @@ impl SlotTimes {
 /// When each task was first done.
 fn done_at(detail: &JobDetail) -> BTreeMap<TaskId, u64> {
     let mut done = BTreeMap::new();
-    for attempt in detail.attempts.iter().filter(|one| one.end.as_deref() == Some(DONE)) {
+    for attempt in detail.attempts.iter().filter(|one| one.has_succeeded()) {
         if let Some(at) = attempt.ended_millis {
             done.entry(attempt.attempt.task).or_insert(at * 1_000);
         }
@@ -512,9 +509,9 @@ mod tests {
         let (map, early, late) =
             (attempt(TaskKind::Map, 0, 1), attempt(TaskKind::Reduce, 0, 1), attempt(TaskKind::Reduce, 1, 1));
         let attempts = vec![
-            ran(map, 200, 1_000, "done"),
-            ran(early, 400, 1_500, "done"),
-            ran(late, 1_500, 2_100, "done"),
+            ran(map, 200, 1_000, "succeeded"),
+            ran(early, 400, 1_500, "succeeded"),
+            ran(late, 1_500, 2_100, "succeeded"),
         ];
         let times = SlotTimes::of(&detail(attempts, Vec::new(), Vec::new()));
         assert_eq!(times.started, Some(200_000));
@@ -527,9 +524,9 @@ mod tests {
         let map = attempt(TaskKind::Map, 0, 1);
         let (first, second) = (attempt(TaskKind::Reduce, 0, 1), attempt(TaskKind::Reduce, 0, 2));
         let attempts = vec![
-            ran(map, 200, 1_000, "done"),
+            ran(map, 200, 1_000, "succeeded"),
             ran(first, 1_000, 3_000, "killed"),
-            ran(second, 3_200, 4_000, "done"),
+            ran(second, 3_200, 4_000, "succeeded"),
         ];
         let preemptions = vec![
             preempted(first, 1_400, PreemptionEnd::Suspended, 0),
@@ -544,7 +541,7 @@ mod tests {
 
     #[test]
     fn job_without_reduces_has_no_wait() {
-        let attempts = vec![ran(attempt(TaskKind::Map, 0, 1), 200, 1_000, "done")];
+        let attempts = vec![ran(attempt(TaskKind::Map, 0, 1), 200, 1_000, "succeeded")];
         assert_eq!(SlotTimes::of(&detail(attempts, Vec::new(), Vec::new())).reduces_waited, None);
     }
 }

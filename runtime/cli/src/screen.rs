@@ -233,7 +233,7 @@ fn wrapped(sentence: &str, columns: Option<usize>) -> Vec<String> {
 /// Returns the colour of a state, as a number of ANSI; ignores remarks after a comma.
 pub fn colour(state: &str) -> Option<u8> {
     match state.split([',', ' ']).next().unwrap_or_default() {
-        "succeeded" | "done" => Some(32),
+        "succeeded" => Some(32),
         "failed" | "lost" => Some(31),
         "killed" | "excluded" | "held" | "suspended" | "checkpointed" | "draining" | "leaving"
         | "stopping" => Some(33),

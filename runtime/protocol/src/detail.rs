@@ -86,7 +86,7 @@ impl JobDetail {
             let task = attempt.attempt.task;
             let known = tasks.entry(task).or_insert_with(|| TaskSummary::of(task, TaskPhase::Waiting, 0));
             known.attempts += 1;
-            if attempt.end.as_deref() == Some("done") {
+            if attempt.has_succeeded() {
                 known.state = TaskPhase::Succeeded;
             }
         }

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use napreduce_engine::{AttemptId, AttemptState, JobId, JobOutcome, Standing, TaskId, WorkerId, listed};
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::progress::JobProgress;
 
@@ -100,7 +100,8 @@ pub struct AttemptSummary {
     pub launched_millis: u64,
     /// When it ended, in milliseconds since 1970.
     pub ended_millis: Option<u64>,
-    /// How it ended, for people: `done`, or the reason.
+    /// How it ended, for people: [`AttemptSummary::SUCCEEDED`], or the reason.
+    #[serde(default, deserialize_with = "end_of_any_version")]
     pub end: Option<String>,
     /// Only if it completed its task.
     #[serde(default)]
@@ -141,7 +142,16 @@ pub struct AttemptFigures {
     pub peak_memory_bytes: u64,
 }
 
+/// Reads the end of an attempt; files of earlier versions call a success `done`.
+fn end_of_any_version<'de, D: Deserializer<'de>>(from: D) -> Result<Option<String>, D::Error> {
+    let end = Option::<String>::deserialize(from)?;
+    Ok(end.map(|end| if end == "done" { AttemptSummary::SUCCEEDED.to_owned() } else { end }))
+}
+
 impl AttemptSummary {
+    /// The end and the outcome of an attempt that completed its task.
+    pub const SUCCEEDED: &str = "succeeded";
+
     /// When it was launched, in microseconds.
     pub fn launched_micros(&self) -> u64 {
         self.moments.map_or_else(|| self.launched_millis.saturating_mul(1_000), |exact| exact.launched)
@@ -158,17 +168,22 @@ impl AttemptSummary {
         self.moments.map_or_else(roughly, |exact| exact.ended)
     }
 
-    /// How it ended, in a word: `done`, `checkpointed`, `killed`, `lost` (with its worker) or `failed`.
+    /// How it ended, in a word: `succeeded`, `checkpointed`, `killed`, `lost` (with its worker) or `failed`.
     /// `None` while it runs.
     pub fn outcome(&self) -> Option<&'static str> {
         Some(match self.end.as_deref()? {
-            "done" => "done",
+            AttemptSummary::SUCCEEDED => AttemptSummary::SUCCEEDED,
             "checkpointed" => "checkpointed",
             "killed" | "its job was over" => "killed",
             end if end.starts_with("killed: ") || end.starts_with("preempted: ") => "killed",
             end if *end == format!("{} was lost", self.worker) => "lost",
             _ => "failed",
         })
+    }
+
+    /// Whether it completed its task.
+    pub fn has_succeeded(&self) -> bool {
+        self.end.as_deref() == Some(AttemptSummary::SUCCEEDED)
     }
 
     /// Whether it failed, and was neither killed nor preempted.
@@ -331,25 +346,36 @@ listed! {
 mod tests {
     use super::*;
 
+    fn ended(end: Option<&str>) -> AttemptSummary {
+        AttemptSummary {
+            attempt: "job_0007_m_0003.1".parse().expect("an attempt"),
+            worker: WorkerId(2),
+            worker_name: "w".to_owned(),
+            launched_millis: 1,
+            ended_millis: Some(2),
+            end: end.map(str::to_owned),
+            figures: None,
+            moments: None,
+        }
+    }
+
+    #[test]
+    fn success_of_earlier_versions_is_read_as_success() {
+        let mut written = serde_json::to_value(ended(Some(AttemptSummary::SUCCEEDED))).expect("JSON");
+        assert_eq!(written["end"], "succeeded");
+        written["end"] = "done".into();
+        let read: AttemptSummary = serde_json::from_value(written.clone()).expect("an attempt");
+        assert!(read.has_succeeded());
+        assert_eq!(read.outcome(), Some("succeeded"));
+        written.as_object_mut().expect("an object").remove("end");
+        let open: AttemptSummary = serde_json::from_value(written).expect("an attempt");
+        assert_eq!(open, ended(None));
+    }
+
     #[test]
     fn has_failed_excludes_kills_and_preemptions() {
-        let ended = |end: Option<&str>| {
-            let attempt = "job_0007_m_0003.1".parse().expect("an attempt");
-            let end = end.map(str::to_owned);
-            let (worker, worker_name) = (WorkerId(2), "w".to_owned());
-            AttemptSummary {
-                attempt,
-                worker,
-                worker_name,
-                launched_millis: 1,
-                ended_millis: Some(2),
-                end,
-                figures: None,
-                moments: None,
-            }
-        };
         for end in [
-            "done",
+            AttemptSummary::SUCCEEDED,
             "checkpointed",
             "killed",
             "killed: by nap task kill",

@@ -353,7 +353,7 @@ mod tests {
             "work_saved_seconds_total{primitive=\"suspend\"} 0.08",
             "preemption_seconds_count{primitive=\"suspend\"} 2",
             "job_sojourn_seconds_sum 3.0",
-            "attempts_total{kind=\"map\",end=\"done\"} 2",
+            "attempts_total{kind=\"map\",end=\"succeeded\"} 2",
             "attempt_seconds_sum{kind=\"map\"} 3.0",
             "slot_taken_seconds_total{primitive=\"suspend\"} 2.98",
             "checkpoint_bytes_total{primitive=\"suspend\"} 0",

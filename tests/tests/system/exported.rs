@@ -76,7 +76,7 @@ fn suspended_job_is_exported_as_page_and_tables() {
     let cells: Vec<&str> = lines[1].split(',').collect();
     let moments: Vec<u64> = cells[6..9].iter().filter_map(|cell| cell.parse().ok()).collect();
     assert!(moments.len() == 3 && moments.is_sorted(), "launched, started, ended: {text}");
-    assert_eq!(cells[9..11], ["done", "done"]);
+    assert_eq!(cells[9..11], ["succeeded", "succeeded"]);
     assert!(cells[11].parse::<u64>().is_ok_and(|bytes| bytes > 0), "{text}");
     assert_eq!(lines.len(), 1 + attempts.len(), "{text}");
     export("/nowhere", &[]).failed(2, &["/nowhere"]);

@@ -48,7 +48,7 @@ fn trace_shows_suspend_during_and_after() {
         (stint["name"].as_str().expect("text").to_owned(), end)
     });
     let (map, reduce) = (job.task("m_0000.1"), job.task("r_0000.1"));
-    let expected = [(map.clone(), "suspended"), (map, "done"), (reduce, "done")];
+    let expected = [(map.clone(), "suspended"), (map, "succeeded"), (reduce, "succeeded")];
     let expected: Vec<_> = expected.into_iter().map(|(name, end)| (name, end.to_owned())).collect();
     assert_eq!(names.collect::<Vec<_>>(), expected);
     // Trace and history agree on the time.

@@ -491,7 +491,7 @@ fn runs<'a>(
     let is_open = detail.summary.ended_millis.is_none();
     let mut of_task: BTreeMap<u32, Run<'a>> = BTreeMap::new();
     for attempt in detail.attempts.iter().filter(|one| one.attempt.task.kind == kind) {
-        let is_done = attempt.end.as_deref() == Some("done");
+        let is_done = attempt.has_succeeded();
         let is_running = is_open && attempt.ended_micros().is_none();
         let known = of_task.contains_key(&attempt.attempt.task.index);
         if !is_done && (!is_running || known) {

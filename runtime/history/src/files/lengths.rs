@@ -59,7 +59,7 @@ impl<'a> Ledger<'a> {
         for attempt in &detail.attempts {
             let (id, task) = (attempt.attempt, attempt.attempt.task);
             attempts.insert(id, attempt);
-            if attempt.end.as_deref() == Some("done") {
+            if attempt.has_succeeded() {
                 done.insert((task.kind, task.index), id);
                 if task.kind == TaskKind::Map {
                     let end = interval(attempt).1;
@@ -257,42 +257,40 @@ mod tests {
     fn length_is_that_of_the_last_successful_attempt() {
         let detail = detail()
             .ran(map(0, 1), 0, 90, "failed: no such file")
-            .ran(map(1, 1), 0, 30, "done")
-            .ran(map(0, 2), 100, 150, "done")
-            .ran(map(1, 2), 160, 180, "done");
+            .ran(map(1, 1), 0, 30, "succeeded")
+            .ran(map(0, 2), 100, 150, "succeeded")
+            .ran(map(1, 2), 160, 180, "succeeded");
         check(&detail, &[50, 20], &[]);
     }
 
     #[test]
     fn suspensions_do_not_count() {
-        let detail = detail().ran(map(0, 1), 0, 100, "done").suspended(map(0, 1), 10, 30);
+        let detail = detail().ran(map(0, 1), 0, 100, "succeeded").suspended(map(0, 1), 10, 30);
         check(&detail.suspended(map(0, 1), 50, 90), &[40], &[]);
     }
 
     #[test]
     fn reduce_length_starts_after_the_last_map() {
-        let job = detail().ran(map(0, 1), 0, 100, "done").ran(reduce(0, 1), 20, 130, "done");
-        let job = job.ran(reduce(1, 1), 110, 150, "done").ran(reduce(2, 1), 20, 200, "done");
+        let job = detail().ran(map(0, 1), 0, 100, "succeeded").ran(reduce(0, 1), 20, 130, "succeeded");
+        let job = job.ran(reduce(1, 1), 110, 150, "succeeded").ran(reduce(2, 1), 20, 200, "succeeded");
         check(&job.suspended(reduce(2, 1), 60, 140), &[100], &[30, 40, 60]);
     }
 
     #[test]
     fn checkpointed_work_counts_and_lost_work_does_not() {
-        let job = detail().ran(map(0, 1), 0, 50, "checkpointed").ran(map(0, 2), 80, 100, "done");
+        let job = detail().ran(map(0, 1), 0, 50, "checkpointed").ran(map(0, 2), 80, 100, "succeeded");
         check(&job.clone().restored(map(0, 2), map(0, 1), 45), &[65], &[]);
         check(&job.restored(map(0, 2), map(0, 1), 1_000), &[70], &[]);
-        let waited = detail().ran(map(0, 1), 0, 100, "done").ran(reduce(0, 1), 20, 110, "checkpointed").ran(
-            reduce(0, 2),
-            200,
-            230,
-            "done",
-        );
+        let waited = detail()
+            .ran(map(0, 1), 0, 100, "succeeded")
+            .ran(reduce(0, 1), 20, 110, "checkpointed")
+            .ran(reduce(0, 2), 200, 230, "succeeded");
         check(&waited.restored(reduce(0, 2), reduce(0, 1), 90), &[100], &[40]);
     }
 
     #[test]
     fn task_without_success_is_named() {
-        let mut job = detail().ran(map(0, 1), 0, 50, "done").ran(map(1, 1), 0, 50, "killed");
+        let mut job = detail().ran(map(0, 1), 0, 50, "succeeded").ran(map(1, 1), 0, 50, "killed");
         job.summary.progress.map.tasks = 2;
         let error = TaskLengths::of(&job).expect_err("one task is missing");
         assert_eq!(error.to_string(), "no successful attempt of job_0007_m_0001 is recorded");

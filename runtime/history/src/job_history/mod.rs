@@ -42,7 +42,7 @@ impl JobHistory<'_> {
             }
             Record::TaskDone(attempt) => {
                 self.book.ended(at_micros, *attempt, PreemptionEnd::Finished);
-                self.on_attempt_end(at_micros, *attempt, "done");
+                self.on_attempt_end(at_micros, *attempt, AttemptSummary::SUCCEEDED);
             }
             Record::AttemptEnded(attempt, why) => {
                 let killed = self.killed.remove(attempt);

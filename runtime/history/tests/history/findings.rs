@@ -162,7 +162,7 @@ fn summary(ran: &Ran) -> AttemptSummary {
         worker_name: format!("w{}", ran.worker),
         launched_millis: ran.launched,
         ended_millis: ran.ended,
-        end: ran.ended.map(|_| "done".to_owned()),
+        end: ran.ended.map(|_| "succeeded".to_owned()),
         figures: ran.ended.map(|_| AttemptFigures {
             input_bytes: ran.bytes,
             input_records: ran.records,

@@ -1,8 +1,12 @@
 //! Recordings of version 1, written by an earlier program into `tests/former`.
 
 use std::fs;
+use std::io::{Read, Write};
 use std::path::Path;
 
+use flate2::Compression;
+use flate2::bufread::MultiGzDecoder;
+use flate2::write::GzEncoder;
 use napreduce_engine::JobId;
 use napreduce_history::{HistoryFolder, HistoryStore, convert_history, read_cluster};
 
@@ -64,6 +68,21 @@ fn rewritten() -> Scene {
     let scene = Scene::new();
     scene.open().add(&former_job()).expect("written");
     scene
+}
+
+#[test]
+fn successes_called_done_by_earlier_programs_are_read() {
+    let (scene, written) = (rewritten(), former_job());
+    let file = scene.path("job_0007.jsonl.gz");
+    let mut text = String::new();
+    MultiGzDecoder::new(&fs::read(&file).expect("a file")[..]).read_to_string(&mut text).expect("gzip");
+    let earlier = text.replace(r#""end":"succeeded""#, r#""end":"done""#);
+    assert_ne!(earlier, text);
+    let mut packed = GzEncoder::new(Vec::new(), Compression::fast());
+    packed.write_all(earlier.as_bytes()).expect("packed");
+    fs::write(&file, packed.finish().expect("packed")).expect("written");
+    assert_eq!(scene.open().read(JobId(7)).expect("present").expect("readable"), written);
+    assert!(written.detail.attempts.iter().filter(|one| one.has_succeeded()).count() > 100);
 }
 
 #[test]

@@ -94,7 +94,7 @@ pub fn job(id: u32, attempts: u32) -> EndedJob {
                 format!("failed on worker-{worker:02}: cannot read line {} of part 7", random.random::<u16>())
             }
             1 => "checkpointed".to_owned(),
-            _ => "done".to_owned(),
+            _ => "succeeded".to_owned(),
         };
         if end == "checkpointed" {
             detail.preemptions.push(preemption(id, worker, now));
@@ -106,7 +106,7 @@ pub fn job(id: u32, attempts: u32) -> EndedJob {
             worker_name: format!("worker-{worker:02}.rack-3"),
             launched_millis: now,
             ended_millis: Some(now + took),
-            figures: (end == "done").then(|| figures(now)),
+            figures: (end == "succeeded").then(|| figures(now)),
             end: Some(end),
             moments: Some(AttemptMoments {
                 launched: now * 1_000 + 123,

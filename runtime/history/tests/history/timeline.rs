@@ -147,7 +147,7 @@ fn attempt(number: u32) -> AttemptId {
 #[test]
 fn start_belongs_to_the_first_stint_with_exact_times() {
     let mut history = History::new()
-        .ran(1, 1, 0, Some((9_000, "done")))
+        .ran(1, 1, 0, Some((9_000, "succeeded")))
         .taken(1, 1, 2_000, PreemptionEnd::Suspended)
         .resumed(1, 1, 5_000);
     let micros = |millis: u64, rest: u64| (BEGAN + millis) * 1_000 + rest;
@@ -171,14 +171,14 @@ fn attempt_without_preemption_is_one_stint() {
 #[test]
 fn suspended_attempt_naps_until_resumed() {
     let job = History::new()
-        .ran(1, 1, 10, Some((90, "done")))
+        .ran(1, 1, 10, Some((90, "succeeded")))
         .taken(1, 1, 20, PreemptionEnd::Suspended)
         .resumed(1, 1, 35)
         .taken(1, 1, 50, PreemptionEnd::Withdrawn)
         .taken(1, 1, 60, PreemptionEnd::Suspended)
         .resumed(1, 1, 70);
     job.check(
-        &["1 on 1 10..20 suspended", "1 on 1 35..60 suspended", "1 on 1 70..90 done"],
+        &["1 on 1 10..20 suspended", "1 on 1 35..60 suspended", "1 on 1 70..90 succeeded"],
         &["1 on 1 20..35 suspended", "1 on 1 60..70 suspended"],
     );
     let suspended = History::new().ran(1, 1, 10, None).taken(1, 1, 20, PreemptionEnd::Suspended);
@@ -192,9 +192,12 @@ fn checkpointed_work_naps_until_restored() {
     let job = History::new()
         .ran(1, 1, 10, Some((21, "checkpointed")))
         .taken(1, 1, 20, PreemptionEnd::Checkpointed)
-        .ran(2, 2, 45, Some((60, "done")))
+        .ran(2, 2, 45, Some((60, "succeeded")))
         .restored(2, 1, 2, 45);
-    job.check(&["1 on 1 10..20 checkpointed", "2 on 2 45..60 done from 1"], &["1 on 1 20..45 checkpointed"]);
+    job.check(
+        &["1 on 1 10..20 checkpointed", "2 on 2 45..60 succeeded from 1"],
+        &["1 on 1 20..45 checkpointed"],
+    );
 }
 
 #[test]
@@ -220,7 +223,7 @@ fn converted_suspension_holds_no_slot() {
 fn trace_slots_do_not_overlap_and_naps_end() {
     let job = History::new()
         .ran(1, 1, 10, Some((31, "checkpointed")))
-        .ran(2, 1, 31, Some((80, "done")))
+        .ran(2, 1, 31, Some((80, "succeeded")))
         .taken(1, 1, 20, PreemptionEnd::Suspended)
         .resumed(1, 1, 22)
         .taken(1, 1, 31, PreemptionEnd::Checkpointed)

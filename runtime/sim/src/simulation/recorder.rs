@@ -280,6 +280,6 @@ fn figures(job: &RunningJob, attempt: &AttemptSummary) -> Option<AttemptFigures>
         TaskKind::Map => (job.plan.maps[index].bytes, job.plan.maps[index].output_bytes),
         TaskKind::Reduce => (job.plan.reduces[index].bytes, 0),
     };
-    let is_done = attempt.end.as_deref() == Some("done");
+    let is_done = attempt.has_succeeded();
     is_done.then(|| AttemptFigures { input_bytes, output_bytes, ..AttemptFigures::default() })
 }

@@ -256,9 +256,9 @@ pub struct AttemptAnswer {
     /// When the process started to work.
     pub started_micros: Option<u64>,
     pub ended_micros: Option<u64>,
-    /// `done`, or the reason of the end.
+    /// `succeeded`, or the reason of the end.
     pub end: Option<String>,
-    /// `done`, `checkpointed`, `killed`, `lost` or `failed`; `null` while the attempt runs.
+    /// `succeeded`, `checkpointed`, `killed`, `lost` or `failed`; `null` while the attempt runs.
     pub outcome: Option<&'static str>,
     /// For successful attempts, like the fields below: bytes of a map's split, or bytes that a reduce fetched.
     pub input_bytes: Option<u64>,

@@ -76,7 +76,9 @@ impl JobWork {
         let mut job = JobWork::default();
         for attempt in &detail.attempts {
             match (attempt.outcome(), attempt.ended_millis) {
-                (Some("done"), Some(ended)) if !restored.contains(&attempt.attempt.task) => {
+                (Some(AttemptSummary::SUCCEEDED), Some(ended))
+                    if !restored.contains(&attempt.attempt.task) =>
+                {
                     let waited = attempt.figures.as_ref().map_or(0, |figures| figures.shuffle_millis * 1_000);
                     let micros = slots.get(&attempt.attempt).copied().unwrap_or_default();
                     let work = job.work.entry((attempt.attempt.task.kind, attempt.worker)).or_default();
@@ -240,7 +242,7 @@ mod tests {
     #[test]
     fn speed_compares_attempts_of_the_same_job_and_kind() {
         // Worker 2 takes twice as long in a short job and in a long one; worker 3 did too little.
-        let of = |worker, millis| (worker, 0, millis, "done");
+        let of = |worker, millis| (worker, 0, millis, "succeeded");
         let short =
             job(&[of(1, 100), of(1, 100), of(1, 100), of(2, 200), of(2, 200), of(2, 200), of(3, 150)]);
         let long = job(&[of(1, 9_000), of(1, 9_000), of(2, 18_000), of(2, 18_000)]);
@@ -256,8 +258,8 @@ mod tests {
     #[test]
     fn task_with_most_data_does_not_slow_its_worker() {
         let even =
-            || job(&[(1, 0, 100, "done"), (1, 0, 100, "done"), (2, 0, 100, "done"), (2, 0, 100, "done")]);
-        let skewed = job(&[(1, 0, 9_000, "done"), (2, 0, 100, "done"), (2, 0, 100, "done")]);
+            || job(&[(1, 0, 100, "succeeded"), (1, 0, 100, "succeeded"), (2, 0, 100, "succeeded"), (2, 0, 100, "succeeded")]);
+        let skewed = job(&[(1, 0, 9_000, "succeeded"), (2, 0, 100, "succeeded"), (2, 0, 100, "succeeded")]);
         let speeds: Vec<Option<f64>> =
             performance(&[even(), even(), skewed], HOUR).iter().map(|worker| worker.speed).collect();
         assert_eq!(speeds, [Some(1.0), Some(1.0)]);
@@ -266,7 +268,7 @@ mod tests {
     #[test]
     fn failures_count_in_the_window_and_since_the_last_success() {
         let jobs = [
-            job(&[(1, 0, 10, "failed: disk"), (1, 0, 20, "done"), (2, 0, 15, "killed: not wanted")]),
+            job(&[(1, 0, 10, "failed: disk"), (1, 0, 20, "succeeded"), (2, 0, 15, "killed: not wanted")]),
             job(&[(1, 20, 30, "bad row"), (1, 20, 40, "bad row"), (2, 20, 30, "worker_0002 was lost")]),
         ];
         let workers = performance(&jobs, HOUR);

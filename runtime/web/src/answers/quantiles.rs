@@ -45,8 +45,7 @@ pub struct PhaseQuantiles {
 
 impl PhaseQuantiles {
     fn of(attempts: &[AttemptSummary], kind: TaskKind) -> Option<PhaseQuantiles> {
-        let is_it =
-            |one: &&AttemptSummary| one.attempt.task.kind == kind && one.end.as_deref() == Some("done");
+        let is_it = |one: &&AttemptSummary| one.attempt.task.kind == kind && one.has_succeeded();
         let done: Vec<&AttemptSummary> = attempts.iter().filter(is_it).collect();
         let took = |one: &&AttemptSummary| Some(one.ended_millis?.saturating_sub(one.launched_millis));
         let figure = |value: fn(&AttemptFigures) -> u64| {
@@ -74,7 +73,7 @@ mod tests {
         let mut job = detail();
         assert_eq!(QuantilesAnswer::from(&job).map, None);
         let mut done = job.attempts[0].clone();
-        (done.end, done.ended_millis) = (Some("done".to_owned()), Some(done.launched_millis + 300));
+        (done.end, done.ended_millis) = (Some("succeeded".to_owned()), Some(done.launched_millis + 300));
         done.figures = Some(AttemptFigures { input_bytes: 64, ..AttemptFigures::default() });
         job.attempts.push(done);
         let map = QuantilesAnswer::from(&job).map.expect("one succeeded");

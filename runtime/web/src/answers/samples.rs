@@ -77,7 +77,7 @@ pub fn preempted(requests: &[(u64, Primitive, Option<PreemptionEnd>)]) -> JobDet
             worker_name: "w1".to_owned(),
             launched_millis: job.summary.submitted_millis,
             ended_millis: job.summary.ended_millis,
-            end: Some("done".to_owned()),
+            end: Some("succeeded".to_owned()),
             figures: None,
             moments: None,
         });
@@ -106,7 +106,7 @@ pub fn skewed() -> JobDetail {
     let ran = |kind, index, took, input_records| AttemptSummary {
         attempt: AttemptId { task: TaskId { job: job.summary.job, kind, index }, number: 1 },
         ended_millis: Some(begun + 100 + took),
-        end: Some("done".to_owned()),
+        end: Some("succeeded".to_owned()),
         figures: Some(AttemptFigures { input_records, ..AttemptFigures::default() }),
         ..job.attempts[0].clone()
     };

@@ -74,7 +74,7 @@ pub struct TaskMedians {
 impl TaskMedians {
     fn new(attempts: &[AttemptSummary]) -> TaskMedians {
         let median = |kind| {
-            let done = attempts.iter().filter(|one| one.attempt.task.kind == kind && is_done(one));
+            let done = attempts.iter().filter(|one| one.attempt.task.kind == kind && one.has_succeeded());
             let took: Vec<u64> = done.filter_map(|one| took(one, None)).collect();
             let [_, _, median, ..] = quantiles(took.clone());
             (!took.is_empty()).then_some(median)
@@ -175,7 +175,7 @@ impl TaskRow {
     fn measured(mut self, median: Option<u64>, naps: &Naps, until_millis: Option<u64>) -> TaskRow {
         let all = &self.joined.job.attempts;
         let mine = &self.joined.attempts[self.attempts.clone()];
-        let main = mine.iter().find(|at| is_done(&all[**at]));
+        let main = mine.iter().find(|at| all[**at].has_succeeded());
         let main = main.or_else(|| mine.iter().find(|at| all[**at].end.is_none())).or(mine.last()).copied();
         self.failures = mine.iter().filter(|at| all[**at].has_failed()).count() as u32;
         self.took_millis = main.and_then(|at| took(&all[at], until_millis));
@@ -277,10 +277,6 @@ impl Naps {
     }
 }
 
-fn is_done(attempt: &AttemptSummary) -> bool {
-    attempt.end.as_deref() == Some("done")
-}
-
 fn took(attempt: &AttemptSummary, until_millis: Option<u64>) -> Option<u64> {
     Some(attempt.ended_millis.or(until_millis)?.saturating_sub(attempt.launched_millis))
 }
@@ -325,13 +321,13 @@ mod tests {
         let job = JobDetail {
             attempts: vec![
                 attempt(id(Reduce, 0, 1), None, ""),
-                attempt(id(Map, 0, 1), Some(100), "done"),
-                attempt(id(Map, 1, 1), Some(100), "done"),
-                attempt(id(Map, 2, 1), Some(100), "done"),
-                attempt(id(Map, 3, 1), Some(350), "done"),
-                attempt(id(Map, 4, 1), Some(350), "done"),
+                attempt(id(Map, 0, 1), Some(100), "succeeded"),
+                attempt(id(Map, 1, 1), Some(100), "succeeded"),
+                attempt(id(Map, 2, 1), Some(100), "succeeded"),
+                attempt(id(Map, 3, 1), Some(350), "succeeded"),
+                attempt(id(Map, 4, 1), Some(350), "succeeded"),
                 attempt(id(Map, 5, 1), Some(90), "failed: bad row"),
-                attempt(id(Map, 5, 2), Some(80), "done"),
+                attempt(id(Map, 5, 2), Some(80), "succeeded"),
                 AttemptSummary { launched_millis: BASE - 500, ..attempt(id(Reduce, 1, 1), None, "") },
             ],
             preemptions: vec![slept],

@@ -21,7 +21,7 @@ pub const COLUMNS: u32 = 1_000;
 /// Whether a timeline exceeds the size limit.
 pub fn is_too_much(placed: &[(Lane, Stint<'_>)], naps: usize) -> bool {
     let bytes_of = |stint: &Stint<'_>| {
-        let end = stint.end_text.filter(|text| *text != "done").map_or(0, |text| text.len() + END_BYTES);
+        let end = stint.end_text.filter(|_| !stint.has_succeeded()).map_or(0, |text| text.len() + END_BYTES);
         STINT_BYTES + stint.preemption.map_or(0, |_| PREEMPTION_BYTES) + end
     };
     placed.iter().map(|(_, stint)| bytes_of(stint)).sum::<usize>() + naps * NAP_BYTES > BYTES_MAX
@@ -78,7 +78,7 @@ fn merged<'job>(placed: &[(Lane, Stint<'job>)]) -> Bar<'job> {
     // There are few kinds of ends, so a list suffices.
     let mut ways: Vec<(_, u64, &Stint<'job>)> = Vec::new();
     for (_, stint) in placed {
-        let (way, length) = ((stint.end, stint.end_text == Some("done")), length(stint));
+        let (way, length) = ((stint.end, stint.has_succeeded()), length(stint));
         match ways.iter_mut().find(|(known, ..)| *known == way) {
             None => ways.push((way, length, stint)),
             Some((_, sum, longest)) => {
@@ -123,7 +123,7 @@ mod tests {
             until_micros,
             end: StintEnd::Ended,
             preemption: None,
-            end_text: Some(if is_done { "done" } else { "failed: bad row" }),
+            end_text: Some(if is_done { "succeeded" } else { "failed: bad row" }),
             restore: None,
         }
     }
@@ -154,7 +154,7 @@ mod tests {
                 (bar.stint.attempt.task.index, bar.stint.from_micros, bar.stint.until_micros, bar.count)
             })
             .collect();
-        // Most of the first column ended as `done`, and the first stint is the longest of these.
+        // Most of the first column succeeded, and the first stint is the longest of these.
         assert_eq!(
             drawn,
             [(0, 0, 6_500, 3), (3, 11_000, 12_000, 1), (4, 12_000, 42_000, 1), (5, 42_000, 43_000, 1)]

@@ -89,7 +89,7 @@ pub struct StintAnswer {
     pub job: Vec<u32>,
     pub task: Vec<u32>,
     pub attempt: Vec<u32>,
-    /// 0 running, 1 suspended, 2 checkpointed, 3 killed for another job, 4 done, 5 failed, lost or no longer needed.
+    /// 0 running, 1 suspended, 2 checkpointed, 3 killed for another job, 4 succeeded, 5 failed, lost or no longer needed.
     pub end: Vec<u8>,
     /// Index in `preemptions`, or -1.
     pub preemption: Vec<i32>,
@@ -112,7 +112,7 @@ pub struct NapAnswer {
     pub preemption: u32,
 }
 
-const DONE: u8 = 4;
+const SUCCEEDED: u8 = 4;
 const ENDED: u8 = 5;
 
 impl TimelineAnswer {
@@ -203,7 +203,7 @@ impl TimelineAnswer {
             StintEnd::Suspended => 1,
             StintEnd::Checkpointed => 2,
             StintEnd::Killed => 3,
-            StintEnd::Ended if stint.end_text == Some("done") => DONE,
+            StintEnd::Ended if stint.has_succeeded() => SUCCEEDED,
             StintEnd::Ended => ENDED,
         };
         let is_listed = |listed: usize| !self.is_thinned || listed < LISTED_MAX;
@@ -307,9 +307,9 @@ mod tests {
             moments: None,
         };
         job.attempts = vec![
-            lived(attempt(0, 1), 0, 5_000, "done"),
+            lived(attempt(0, 1), 0, 5_000, "succeeded"),
             lived(attempt(1, 1), 0, 500, "failed: bad row"),
-            lived(attempt(1, 2), 600, 4_000, "done"),
+            lived(attempt(1, 2), 600, 4_000, "succeeded"),
         ];
         let micros = |millis: u64| (BASE + millis) * 1_000;
         let wanted = PreemptionSummary::wanted(micros(900), attempt(0, 1), WorkerId(2), Primitive::Suspend);

@@ -125,7 +125,7 @@ impl Picture<'_> {
             1 => ("", "then suspended"),
             2 => ("", "then checkpointed"),
             3 => ("killed", "killed for another job"),
-            4 => ("", "done"),
+            4 => ("", "succeeded"),
             _ => ("failed", "failed, lost or no longer needed"),
         };
         page.raw(&format!(

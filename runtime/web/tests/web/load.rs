@@ -43,7 +43,7 @@ impl Large {
             worker_name: format!("worker-{}", index % 75 + 1),
             launched_millis: BASE + u64::from(index / 300) * 1_000,
             ended_millis: Some(BASE + u64::from(index / 300) * 1_000 + 500 + u64::from(index % 499)),
-            end: Some("done".to_owned()),
+            end: Some("succeeded".to_owned()),
             figures: None,
             moments: None,
         };

@@ -40,7 +40,7 @@ fn job(number: u32) -> JobDetail {
         worker_name: format!("machine-{}", index % 7),
         launched_millis: submitted_millis + 100,
         ended_millis: Some(submitted_millis + 400),
-        end: Some("done".to_owned()),
+        end: Some("succeeded".to_owned()),
         figures: None,
         moments: None,
     };

@@ -106,7 +106,7 @@ pub fn large(directory: &Path, maps: u32, slots: u32) {
             worker_name: format!("worker-{}", slot / 4 + 1),
             launched_millis: free[slot],
             ended_millis: Some(until),
-            end: Some("done".to_owned()),
+            end: Some("succeeded".to_owned()),
             figures: None,
             moments: None,
         });
@@ -137,7 +137,7 @@ pub fn preempted(directory: &Path, tasks: u32, ended_millis: u64) {
             worker_name: format!("machine-{}", index % 100),
             launched_millis: begun + 1_000,
             ended_millis: Some(end - 1_000),
-            end: Some("done".to_owned()),
+            end: Some("succeeded".to_owned()),
             figures: None,
             moments: None,
         }));
@@ -176,8 +176,8 @@ pub fn causes(directory: &Path) {
         attempt
     };
     let first = add(0, 1, 100, 3_001, "checkpointed");
-    let second = add(0, 2, 3_000, 8_000, "done");
-    add(1, 2, 2_000, 5_000, "done");
+    let second = add(0, 2, 3_000, 8_000, "succeeded");
+    add(1, 2, 2_000, 5_000, "succeeded");
     add(1, 1, 100, 5_000, "killed: another attempt was quicker");
     job.preemptions.push(PreemptionSummary {
         by: "natjam".to_owned(),

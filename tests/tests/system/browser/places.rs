@@ -73,7 +73,7 @@ fn task_and_worker_pages_show_and_order() {
     browser.open(&task);
     browser.until_says("job_0001_m_0000.1 resumed after a nap of");
     job.ends_as_undisturbed();
-    browser.until_says("job_0001_m_0000.1 ended: done");
+    browser.until_says("job_0001_m_0000.1 ended: succeeded");
     browser.click("job_0001 napping");
     browser.click("Submitted");
     browser.until_says("Attempts per task");

@@ -153,7 +153,7 @@ fn task_page_names_worker_and_orders_events() {
     assert!(facts.contains("job_0001_m_0001.2 on worker_0022 (machine-22)"), "{facts}");
     let text = browser.text();
     let place = |words: &str| text.find(words).unwrap_or_else(|| panic!("no {words:?} in {text}"));
-    assert!(place("m_0001.2 ended: done") < place("m_0001.1 ended: killed"), "{text}");
+    assert!(place("m_0001.2 ended: succeeded") < place("m_0001.1 ended: killed"), "{text}");
     browser.has_no_complaints();
 }
 

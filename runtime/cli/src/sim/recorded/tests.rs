@@ -168,7 +168,7 @@ impl Diary {
             self.nap(attempt, asleep, asleep + lasts);
             end += lasts;
         }
-        self.attempt(attempt, launched, end, "done");
+        self.attempt(attempt, launched, end, "succeeded");
         end
     }
 

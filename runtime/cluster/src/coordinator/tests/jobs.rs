@@ -26,8 +26,8 @@ fn job_completes_and_enters_history() {
          ask files out                   > _SUCCESS
                                          > part-r-00000
          ask job 1                       > succeeded, priority 0, queue default
-         ask attempts 1                  > m0.1 done
-                                         > r0.1 done
+         ask attempts 1                  > m0.1 succeeded
+                                         > r0.1 succeeded
          ask tasks 1                     > m0 succeeded
                                          > r0 succeeded",
     );

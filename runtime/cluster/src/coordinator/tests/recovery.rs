@@ -30,9 +30,9 @@ const KILLED_AT_EVERY_STEP: &str = "
     ask end 1                       > succeeded: part-r-00000
     ask file out/part-r-00000       > done
     restart
-    ask attempts 1                  > m0.1 done
-                                    > m1.1 done
-                                    > r0.1 done
+    ask attempts 1                  > m0.1 succeeded
+                                    > m1.1 succeeded
+                                    > r0.1 succeeded
 ";
 
 #[test]

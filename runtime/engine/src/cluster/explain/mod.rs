@@ -21,8 +21,7 @@ use crate::time::Span;
 /// The state of a task or a job, and the reasons for it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Explanation {
-    /// In one word: of a task `pending`, `active`, `done`; of a job `active`, `stopping`; of either
-    /// `suspended`, `unknown`, `ended`.
+    /// In one word: the state of the task or job, `unknown` or `ended`.
     pub state: String,
     /// Most important first.
     pub reasons: Vec<Reason>,

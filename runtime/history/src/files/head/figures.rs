@@ -27,8 +27,7 @@ struct Quantiles {
 impl Durations {
     pub(super) fn new(attempts: &[AttemptSummary]) -> Durations {
         let quantiles = |kind: TaskKind| {
-            let done = attempts.iter().filter(|one| one.attempt.task.kind == kind);
-            let done = done.filter(|one| one.end.as_deref() == Some("done"));
+            let done = attempts.iter().filter(|one| one.attempt.task.kind == kind && one.has_succeeded());
             let took = |one: &AttemptSummary| Some(one.ended_millis?.saturating_sub(one.launched_millis));
             Quantiles::new(done.filter_map(took).collect())
         };

@@ -34,6 +34,13 @@ pub struct Stint<'job> {
     pub restore: Option<&'job RestoreSummary>,
 }
 
+impl Stint<'_> {
+    /// Whether it is the last one of an attempt that completed its task.
+    pub fn has_succeeded(&self) -> bool {
+        self.end_text == Some(AttemptSummary::SUCCEEDED)
+    }
+}
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum StintEnd {
     /// Not ended yet.

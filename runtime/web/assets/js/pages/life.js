@@ -52,7 +52,7 @@ export function taskEvents({ attempts: all, preemptions, resumes, restores }) {
       // A retry starts at the end of the previous attempt; the loser of a race ends with the winner.
       const isNext = all.indexOf(other) < all.indexOf(one);
       if (isNext && isNear(one.launched_micros, other.ended_micros)) causes(begins.get(one.attempt), ends.get(other.attempt));
-      if (other.outcome === "done" && one.ended_micros !== null && one.outcome !== "done" && isNear(one.ended_micros, other.ended_micros)) causes(ends.get(one.attempt), ends.get(other.attempt));
+      if (other.outcome === "succeeded" && one.ended_micros !== null && one.outcome !== "succeeded" && isNear(one.ended_micros, other.ended_micros)) causes(ends.get(one.attempt), ends.get(other.attempt));
     }
   }
   return inOrder([begins, requests, takings, returns, ends].flatMap((known) => [...known.values()]));

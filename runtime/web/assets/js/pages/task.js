@@ -32,7 +32,7 @@ export function view({ main, parts, again }) {
       const [task, of, session] = [await get(`tasks/${id}`), await get(`jobs/${job}`), await get("session")];
       const { history } = task;
       shown.isLive = session.is_live && of.ended_millis === null;
-      const isOpen = shown.isLive && task.state !== "done";
+      const isOpen = shown.isLive && task.state !== "succeeded";
       renew(head, heading(task, of), why(isOpen ? (await get(`tasks/${id}/explain`)).reasons : []));
       if (mayOrder() && isOpen) renew(orders, taskOrders(task, again));
       else orders.replaceChildren();
@@ -64,7 +64,7 @@ export function view({ main, parts, again }) {
 /** The successful attempt; without one, the first running attempt, else the last one. */
 function mainAttempt({ live, history }) {
   const isAlive = (one) => live.some(({ attempt }) => attempt === one.attempt);
-  return history.attempts.find(({ outcome }) => outcome === "done") ?? history.attempts.find(isAlive) ?? history.attempts.at(-1);
+  return history.attempts.find(({ outcome }) => outcome === "succeeded") ?? history.attempts.find(isAlive) ?? history.attempts.at(-1);
 }
 
 function heading(task, job) {
@@ -76,7 +76,7 @@ function heading(task, job) {
     facts([
       ["State", state(task.state)],
       ["Attempts", count(task.history.attempts.length)],
-      [main?.outcome === "done" ? "Done by" : "Attempt", main ? [sentence(`${main.attempt} on ${main.worker} (${main.worker_name})`), others] : null],
+      [main?.outcome === "succeeded" ? "Done by" : "Attempt", main ? [sentence(`${main.attempt} on ${main.worker} (${main.worker_name})`), others] : null],
       ["Done", live?.bytes_total ? `${Math.floor((100 * live.bytes_done) / live.bytes_total)} % of ${bytes(live.bytes_total)}` : null],
     ]),
   ];

@@ -88,7 +88,7 @@ function took(task, medians) {
 
 /** The logs of the attempt whose figures the row shows. */
 function logs({ all_attempts: all }) {
-  const main = all.find(({ outcome }) => outcome === "done") ?? all.find(({ end }) => end === null) ?? all.at(-1);
+  const main = all.find(({ outcome }) => outcome === "succeeded") ?? all.find(({ end }) => end === null) ?? all.at(-1);
   return main ? [logButton(main.attempt, "stdout"), logButton(main.attempt, "stderr")] : "";
 }
 
@@ -154,7 +154,7 @@ export function attempts(items, job, name = "Attempts") {
     ["Wrote", (item) => moved(item.output_bytes, item.output_records), "number"],
     ["Waited", (item) => (item.shuffle_millis ? span(item.shuffle_millis) : ""), "number"],
     ["Processor", (item) => (item.processor_millis === null ? "" : span(item.processor_millis)), "number"],
-    ["End", (item) => (item.end ? (item.end === "done" ? state("done") : sentence(item.end)) : state("running")), "text reason"],
+    ["End", (item) => (item.end ? (item.end === "succeeded" ? state(item.end) : sentence(item.end)) : state("running")), "text reason"],
     ["Logs", (item) => [logButton(item.attempt, "stdout"), logButton(item.attempt, "stderr")], "id"],
   ];
   return table(name, withValues(columns, items), items, job.ended_millis === null ? "No attempt was launched yet." : "No attempt was launched.");

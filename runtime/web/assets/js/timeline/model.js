@@ -2,7 +2,7 @@
 
 import { bytes, count, short, span } from "../format.js";
 
-export const ENDS = ["still running", "suspended", "checkpointed", "killed for another job", "done", "failed"];
+export const ENDS = ["still running", "suspended", "checkpointed", "killed for another job", "succeeded", "failed"];
 export const OPEN = 0;
 export const SUSPENDED = 1;
 export const CHECKPOINTED = 2;

@@ -90,7 +90,7 @@ impl PageSource for Jobs {
             worker_name: "left-hand".to_owned(),
             launched_millis: BASE + 100,
             ended_millis,
-            end: ended_millis.map(|_| "done".to_owned()),
+            end: ended_millis.map(|_| "succeeded".to_owned()),
             figures: None,
             moments: None,
         };

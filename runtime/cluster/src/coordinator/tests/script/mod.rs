@@ -24,7 +24,7 @@
 //!                                 other messages to w: define, outputs, named, forget, received, closed
 //! suspend 9: at night             > refused: there is no job_0009; see: nap job list
 //!                                 the answer; none if the command succeeds
-//! ask tasks 1                     > m0 done > r0 pending
+//! ask tasks 1                     > m0 succeeded > r0 waiting
 //!                                 a query, and each line of the answer: see `questions`
 //! until workers                   > 1 w lost: ...
 //!                                 repeats the query until this is the answer
