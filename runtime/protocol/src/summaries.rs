@@ -215,6 +215,10 @@ listed! {
         Checkpointed = "checkpointed",
         /// It is completed.
         Succeeded = "succeeded",
+        /// Its job has ended without it, and its last attempt failed.
+        Failed = "failed",
+        /// Its job has ended without it for another reason; it may never have been started.
+        Killed = "killed",
     }
 }
 

@@ -111,4 +111,11 @@ fn input_missing_on_worker_is_named() {
     let reason = status[0]["reason"].as_str().expect("a reason");
     assert!(reason.contains(&folder.path("in").display().to_string()), "{reason}");
     assert!(reason.contains("No such file"), "{reason}");
+    let in_state =
+        |state| json(&["task", "list", &id, "--state", state]).as_array().expect("an array").clone();
+    let failed = in_state("failed");
+    assert!(failed.iter().any(|task| task["attempts"] == 4), "{failed:?}");
+    let killed = in_state("killed");
+    assert!(killed.iter().any(|task| task["task"] == format!("{id}_r_0000").as_str()), "{killed:?}");
+    assert_eq!(in_state("waiting,running"), [Value::Null; 0]);
 }

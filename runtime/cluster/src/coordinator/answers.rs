@@ -129,7 +129,7 @@ impl ClusterCoordinator {
         if self.local.state().view().job(job).is_some() {
             return Ok(self.tasks_of(job));
         }
-        Ok(self.find(job)?.tasks_begun())
+        Ok(self.find(job)?.tasks())
     }
 
     fn tasks_of(&self, id: JobId) -> Vec<TaskSummary> {

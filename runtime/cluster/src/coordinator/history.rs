@@ -30,7 +30,7 @@ impl ClusterCoordinator {
     pub(super) fn answer_about_ended(&self, job: JobId, asked: ToCoordinator, reply: Reply) {
         self.read_ended(job, reply, move |EndedJob { detail, .. }| {
             Ok(match asked {
-                ToCoordinator::ListTasks(_) => FromCoordinator::Tasks(detail.tasks_begun()),
+                ToCoordinator::ListTasks(_) => FromCoordinator::Tasks(detail.tasks()),
                 ToCoordinator::GetOutcomes(asked) => {
                     FromCoordinator::Outcomes(outcomes_of_ended(&detail, &asked))
                 }

@@ -222,12 +222,13 @@ impl TaskRow {
         self.joined.attempts[self.attempts.clone()].iter().map(|at| &self.joined.job.attempts[*at])
     }
 
-    /// The place of the row in the default order: running tasks, those with failures, the rest.
+    /// The place of the row in the default order: running tasks, failed ones, those with failures, the rest.
     pub fn rank(&self) -> u8 {
         match self.summary().state {
             TaskPhase::Running => 0,
-            _ if self.failures > 0 => 1,
-            _ => 2,
+            TaskPhase::Failed => 1,
+            _ if self.failures > 0 => 2,
+            _ => 3,
         }
     }
 
@@ -354,7 +355,7 @@ mod tests {
         assert_eq!((answer.took_millis, answer.failures, answer.all_attempts.len()), (Some(80), 1, 2));
         assert_eq!((rows[4].naps, rows[4].took_millis), (1, Some(350)));
         assert_eq!((rows[7].took_millis, rows[8].took_millis), (Some(1_500), None));
-        assert_eq!(rows.iter().map(TaskRow::rank).collect::<Vec<_>>(), [2, 2, 2, 2, 2, 1, 0, 0, 2]);
+        assert_eq!(rows.iter().map(TaskRow::rank).collect::<Vec<_>>(), [3, 3, 3, 3, 3, 2, 0, 0, 3]);
     }
 
     #[test]

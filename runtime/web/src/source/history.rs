@@ -150,7 +150,7 @@ impl PageSource for HistorySource {
     }
 
     fn tasks(&self, job: JobId) -> Result<Arc<Vec<TaskSummary>>, SourceError> {
-        Ok(Arc::new(self.job(job)?.tasks_begun()))
+        Ok(Arc::new(self.job(job)?.tasks()))
     }
 
     fn explain(&self, job: JobId, _: Option<TaskId>) -> Result<Vec<Reason>, SourceError> {

@@ -97,6 +97,10 @@ fn task_and_worker_pages_show_and_order() {
     browser.click("stderr");
     browser.until_says("bad row");
     browser.click("Close");
+    browser.open(&format!("{}/jobs/{failing}/tasks", origin(&page)));
+    let states =
+        "return [...document.querySelectorAll('tbody td .state')].map((one) => one.textContent).join()";
+    browser.until("a failed map and a reduce that never ran", &format!("{states} === 'failed,killed'"));
     browser.open(&format!("{}/jobs/job_0001/tasks/job_0001_m_0009", origin(&page)));
     browser.until_says("no such task: job_0001_m_0009 (job_0001 has 1 map tasks)");
     browser.has_no_complaints_but(&["404", "409"]);

@@ -146,15 +146,22 @@ fn failed_job_reports_reason() {
 fn task_that_failed_its_job_is_known_after_restart() {
     check(
         "worker w 2
-         submit 1 maps 2 attempts 1      > launch m0.1 on w > launch m1.1 on w
+         submit 1 maps 2 reduces 1 attempts 1
+                                         > launch m0.1 on w > launch m1.1 on w
          started m0.1
          started m1.1
          failed m1.1 task: bad row       > kill m0.1
+         ask tasks 1                     > m0 running, m0.1 killing
+                                         > m1 waiting
+                                         > r0 waiting
          restart
          killed m0.1
          ask failure 1                   > m1.1 user code: bad row
          kill coordinator
          start
+         ask tasks 1                     > m0 killed
+                                         > m1 failed
+                                         > r0 killed
          ask failure 1                   > m1.1 user code: bad row",
     );
 }

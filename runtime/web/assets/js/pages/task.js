@@ -40,7 +40,7 @@ export function view({ main, parts, again }) {
       renew(life, make("h2", {}, "What happened to it"), table("What happened to it", [
         ["When", ({ at }) => make("time", { title: utc(at / 1000) }, moment(at / 1000)), "id"],
         ["What", ({ what }) => sentence(what), "text reason"],
-      ], taskEvents(history), "The task has not been started yet."));
+      ], taskEvents(history), "The task has not been started."));
       renew(below,
         history.preemptions.length > 0 && [make("h2", {}, "Slots that were taken from it"), ledger(history.preemptions, "")],
         make("h2", {}, "Attempts"), attempts([...history.attempts].reverse(), of));

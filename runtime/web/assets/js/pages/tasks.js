@@ -96,7 +96,7 @@ function logs({ all_attempts: all }) {
 export function taskOrders(task, done) {
   const button = (label, word, about, isBad) =>
     orderButton({ label, title: `${label} ${task.task}?`, about, path: `tasks/${task.task}/${word}`, done, isBad });
-  if (task.state === "succeeded" || task.state === "waiting") return "";
+  if (["waiting", "succeeded", "failed", "killed"].includes(task.state)) return "";
   if (task.state === "suspended" || task.state === "checkpointed") {
     return button("Resume", "resume", "It continues where it was, as soon as a slot is free for it.");
   }

@@ -185,7 +185,7 @@ fn job_in_words(of: &JobSummary) -> String {
 fn task_in_words(of: &TaskSummary) -> String {
     let live = of.live.iter().map(|live| format!(", {} {}", name(live.attempt), live.state));
     let several = if of.attempts > 1 { format!(", {} attempts", of.attempts) } else { String::new() };
-    assert_eq!(of.attempts == 0, of.state == TaskPhase::Waiting, "{of:?}");
+    assert!(of.attempts > 0 || matches!(of.state, TaskPhase::Waiting | TaskPhase::Killed), "{of:?}");
     let live: String = live.collect();
     format!("{} {}{several}{live}{}", name_task(of.task), of.state, because(&of.reason))
 }
