@@ -257,8 +257,14 @@ mod tests {
 
     #[test]
     fn task_with_most_data_does_not_slow_its_worker() {
-        let even =
-            || job(&[(1, 0, 100, "succeeded"), (1, 0, 100, "succeeded"), (2, 0, 100, "succeeded"), (2, 0, 100, "succeeded")]);
+        let even = || {
+            job(&[
+                (1, 0, 100, "succeeded"),
+                (1, 0, 100, "succeeded"),
+                (2, 0, 100, "succeeded"),
+                (2, 0, 100, "succeeded"),
+            ])
+        };
         let skewed = job(&[(1, 0, 9_000, "succeeded"), (2, 0, 100, "succeeded"), (2, 0, 100, "succeeded")]);
         let speeds: Vec<Option<f64>> =
             performance(&[even(), even(), skewed], HOUR).iter().map(|worker| worker.speed).collect();
