@@ -69,17 +69,20 @@ impl Large {
         };
         let running = (1..=RUNNING).map(|number| summary(number, JobPhase::Running));
         let ended = (RUNNING + 1..=JOBS).rev().map(|number| summary(number, JobPhase::Succeeded));
-        let job = |summary| {
+        let job = |summary, attempts: u32, preemptions: u32| {
             Arc::new(JobDetail {
-                attempts: (0..ATTEMPTS).map(attempt).collect(),
-                preemptions: (0..ATTEMPTS).step_by(1_000).map(preempted).collect(),
+                attempts: (0..attempts).map(attempt).collect(),
+                preemptions: (0..attempts)
+                    .step_by((attempts / preemptions) as usize)
+                    .map(preempted)
+                    .collect(),
                 ..JobDetail::new(summary)
             })
         };
         Large {
             jobs: Arc::new(running.chain(ended).collect()),
-            running: job(summary(1, JobPhase::Running)),
-            ended: job(summary(JOBS, JobPhase::Succeeded)),
+            running: job(summary(1, JobPhase::Running), ATTEMPTS, 100),
+            ended: job(summary(JOBS, JobPhase::Succeeded), 100, 5),
             tasks: Arc::new((0..ATTEMPTS).map(task).collect()),
         }
     }

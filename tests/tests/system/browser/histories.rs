@@ -36,14 +36,16 @@ fn ended(name: &str, tasks: u32, took: u64) -> JobDetail {
     }
 }
 
-fn keep(directory: &Path, detail: JobDetail) {
+fn keep(directory: &Path, details: impl IntoIterator<Item = JobDetail>) {
     std::fs::create_dir_all(directory).expect("a folder");
     let limits = HistoryLimits { jobs_max: 1_000, bytes_max: u64::MAX };
     let (history, remarks) = History::open(directory, limits).expect("a history");
     assert!(remarks.is_empty(), "{remarks:?}");
-    let end = JobEnd::Killed { job: detail.summary.job, reason: detail.summary.name.clone() };
-    let job = EndedJob { token: 1, end, detail, cluster: None, logs: Vec::new() };
-    history.add(&job).expect("it is written");
+    for detail in details {
+        let end = JobEnd::Killed { job: detail.summary.job, reason: detail.summary.name.clone() };
+        let job = EndedJob { token: 1, end, detail, cluster: None, logs: Vec::new() };
+        history.add(&job).expect("it is written");
+    }
 }
 
 /// A job whose every text contains HTML markup, and which was suspended.
@@ -80,16 +82,17 @@ pub fn hostile(directory: &Path) {
         swapped_bytes: 0,
         swapped_in_bytes: 0,
     });
-    keep(directory, job);
+    keep(directory, [job]);
 }
 
 /// Jobs 2 to `last`, small ones.
 pub fn small(directory: &Path, last: u32) {
-    for number in 2..=last {
+    let job = |number| {
         let mut job = ended("small", 1, 1_000);
         job.summary.job = JobId(number);
-        keep(directory, job);
-    }
+        job
+    };
+    keep(directory, (2..=last).map(job));
 }
 
 /// A job with this many maps, one after another on this many slots.
@@ -114,7 +117,7 @@ pub fn large(directory: &Path, maps: u32, slots: u32) {
     }
     let last = free.into_iter().max().expect("slots");
     job.summary.ended_millis = Some(last);
-    keep(directory, job);
+    keep(directory, [job]);
 }
 
 /// A large job that lost its slots 3,480 times, and sixty newer jobs of another queue that each lost one;
@@ -152,7 +155,7 @@ pub fn preempted(directory: &Path, tasks: u32, ended_millis: u64) {
                 ..PreemptionSummary::wanted(requested, victim, WorkerId(1), Primitive::Suspend)
             }
         }));
-        keep(directory, job);
+        keep(directory, [job]);
     }
 }
 
@@ -196,7 +199,7 @@ pub fn causes(directory: &Path) {
         work_saved_millis: 2_800,
         refused: None,
     });
-    keep(directory, job);
+    keep(directory, [job]);
 }
 
 /// A job with this many concurrent maps; the last one was killed and retried.
@@ -220,5 +223,5 @@ pub fn tall(directory: &Path, maps: u32) {
         end: Some(PreemptionEnd::Suspended),
         ..PreemptionSummary::wanted(requested, attempt(maps - 1), WorkerId(maps), Primitive::Suspend)
     });
-    keep(directory, job);
+    keep(directory, [job]);
 }
