@@ -36,7 +36,8 @@ fn preempted_attempts_survive_coordinator_kill_at_every_step() {
 }
 
 /// A checkpoint survives the loss of a worker, even if an attempt restored from it is lost as well. A task
-/// that an operator suspended waits for an operator, although its work is lost.
+/// that an operator suspended waits for an operator, although its work is lost. Its suspension lasts as long as the
+/// script takes, usually under a millisecond: the dots.
 #[test]
 fn checkpoint_outlives_worker_unlike_suspended_attempt() {
     check(
@@ -55,7 +56,7 @@ fn checkpoint_outlives_worker_unlike_suspended_attempt() {
          resume m0: ada asked            > m0.1
                                          > launch m0.2 on w
          ask preemptions 1
-             > m0.1 suspend by operator: ada asked; suspended, saved 800ms, lost 800ms, took 700us
+             > m0.1 suspend by operator: ada asked; suspended, saved 800ms, lost 800ms, ...took 700us
              > m1.1 checkpoint by operator: ada asked; checkpointed, saved 500ms, took 700us
          ask counters 1 WORK_LOST_MILLIS
              > WORK_LOST_MILLIS 800",
