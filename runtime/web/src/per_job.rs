@@ -106,7 +106,7 @@ pub struct LeftOut {
 }
 
 /// Reads the performance of workers in the last hour, without values from earlier calls. Also returns remarks about
-/// what is left out.
+/// jobs left out.
 ///
 /// # Errors
 /// Fails if the source is unavailable.
@@ -149,7 +149,7 @@ impl<T> Default for JobValues<T> {
 }
 
 impl JobValues<JobWork> {
-    /// Returns the work of the jobs of a window, and remarks about what is left out.
+    /// Returns the work of the jobs of a window, and remarks about jobs left out.
     pub(crate) fn work(
         &self,
         source: &dyn PageSource,
