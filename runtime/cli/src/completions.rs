@@ -319,13 +319,7 @@ mod tests {
     #[test]
     fn tasks_with_live_attempts_come_first() {
         let task = |index| TaskId { job: JobId(7), kind: TaskKind::Map, index };
-        let waiting = TaskSummary {
-            task: task(0),
-            state: TaskPhase::Waiting,
-            reason: None,
-            attempts: 0,
-            live: Vec::new(),
-        };
+        let waiting = TaskSummary::of(task(0), TaskPhase::Waiting, 0);
         let live = LiveAttempt {
             attempt: AttemptId { task: task(1), number: 2 },
             worker: WorkerId(1),
