@@ -1,5 +1,6 @@
 //! How a job was submitted: its command line, program, side files and input, kept to explain, compare and repeat runs.
 
+use napreduce_engine::JobId;
 use serde::{Deserialize, Serialize};
 
 use crate::digest::{Blob, SideFile};
@@ -33,6 +34,9 @@ pub struct Submitted {
     pub invocation: Option<Invocation>,
     pub splits: u32,
     pub input_bytes: u64,
+    /// The job whose definition was submitted again; `invocation` is that of its first run.
+    #[serde(default)]
+    pub rerun_of: Option<JobId>,
 }
 
 impl Submitted {
@@ -42,6 +46,7 @@ impl Submitted {
         files: &[SideFile],
         invocation: Option<&Invocation>,
         splits: &[InputSplit],
+        rerun_of: Option<JobId>,
     ) -> Submitted {
         Submitted {
             program,
@@ -49,6 +54,7 @@ impl Submitted {
             invocation: invocation.cloned(),
             splits: u32::try_from(splits.len()).unwrap_or(u32::MAX),
             input_bytes: splits.iter().fold(0, |sum, split| sum.saturating_add(split.length())),
+            rerun_of,
         }
     }
 }

@@ -164,6 +164,9 @@ fn ended_job_reruns_with_its_program_and_files() {
     assert_eq!(parts(&folder.path("again")), parts(&folder.path("out")));
     let events = cluster.json(&["job", "history", &again])[0]["events"].to_string();
     assert!(events.contains(&format!("submitted as a rerun of {first}: ada asked")), "{events}");
+    let submitted = cluster.json(&["job", "submitted", &again])[0].take();
+    assert_eq!(submitted["rerun_of"], first, "{submitted}");
+    assert!(submitted["command"]["arguments"].to_string().contains("known-lines"), "{submitted}");
     let taken = nap(&cluster, &["job", "rerun", &first]);
     let remedy = format!("/out/ exists; choose another: nap job rerun {first} --output DIR");
     taken.failed(2, &[&remedy]);

@@ -58,12 +58,16 @@ pub fn status(detail: &JobDetail, screen: &Screen) -> String {
 }
 
 pub fn submitted(detail: &JobDetail, _: &Screen) -> String {
-    let SubmittedAnswer { command, program, files, splits, input_bytes, settings, scheduler, .. } =
-        detail.into();
+    let SubmittedAnswer {
+        rerun_of, command, program, files, splits, input_bytes, settings, scheduler, ..
+    } = detail.into();
     let mut text = title(detail);
     let mut line =
         |name: &str, value: String| text.push_str(&format!("  {name:<10} {}\n", several_lines(&value)));
     let unknown = || "not recorded".to_owned();
+    if let Some(first) = rerun_of {
+        line("rerun of", first);
+    }
     match command {
         Some(command) => {
             let cut = format!("{} ... ({} more)", command.arguments.join(" "), command.arguments_left_out);

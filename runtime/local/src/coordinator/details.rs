@@ -17,7 +17,8 @@ impl Coordinator {
     }
 
     pub fn detail(&self, job: &LiveJob) -> JobDetail {
-        let Accepted { plan, program, files, .. } = &*job.accepted;
+        let Accepted { plan, program, files, rerun_of, .. } = &*job.accepted;
+        let rerun_of = rerun_of.as_ref().map(|of| of.job);
         JobDetail {
             summary: self.summary(job),
             counters: job.counters(),
@@ -28,7 +29,13 @@ impl Coordinator {
             resumes: job.book.resumes.clone(),
             restores: job.book.restores.clone(),
             settings: Some(JobSettings::of(plan)),
-            submitted: Some(Submitted::new(*program, files, plan.invocation.as_ref(), &plan.splits)),
+            submitted: Some(Submitted::new(
+                *program,
+                files,
+                plan.invocation.as_ref(),
+                &plan.splits,
+                rerun_of,
+            )),
             scheduler: None,
         }
     }

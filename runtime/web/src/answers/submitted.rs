@@ -23,6 +23,8 @@ pub struct SubmittedAnswer {
     pub program: Option<BlobAnswer>,
     /// Side files of the job.
     pub files: Vec<SideFileAnswer>,
+    /// The job that this one is a rerun of; `command` is that of the first run, whose output can be another.
+    pub rerun_of: Option<String>,
     /// `null` if the job was not submitted by a command line.
     pub command: Option<CommandAnswer>,
     pub splits: Option<u32>,
@@ -104,6 +106,7 @@ impl From<&JobDetail> for SubmittedAnswer {
                     bytes: file.blob.bytes,
                 })
                 .collect(),
+            rerun_of: submitted.and_then(|submitted| submitted.rerun_of).map(|job| job.to_string()),
             command: submitted.and_then(|submitted| submitted.invocation.as_ref()).map(CommandAnswer::from),
             splits: submitted.map(|submitted| submitted.splits),
             input_bytes: submitted.map(|submitted| submitted.input_bytes),
@@ -177,6 +180,7 @@ fn quoted(word: &str) -> String {
 mod tests {
     use std::process::Command;
 
+    use napreduce_engine::JobId;
     use napreduce_protocol::Submitted;
     use serde_json::to_value;
 
@@ -210,8 +214,10 @@ mod tests {
         let invocation =
             Invocation { command: vec!["job".to_owned(), "***".to_owned()], ..Invocation::default() };
         let answer = |invocation: &Invocation| {
-            let submitted = Some(Submitted::new(None, &[], Some(invocation), &[]));
-            SubmittedAnswer::from(&JobDetail { submitted, ..detail() }).command.expect("a command")
+            let submitted = Some(Submitted::new(None, &[], Some(invocation), &[], Some(JobId(3))));
+            let answer = SubmittedAnswer::from(&JobDetail { submitted, ..detail() });
+            assert_eq!(answer.rerun_of.as_deref(), Some("job_0003"));
+            answer.command.expect("a command")
         };
         assert!(answer(&invocation).lacks_secrets && answer(&invocation).shell.is_some());
         assert_eq!(answer(&Invocation { left_out: 1, ..invocation }).shell, None);

@@ -22,6 +22,7 @@ fn rerun_and_compare(browser: &Browser, cluster: &OwnCluster) {
     browser.until("the new job", "return location.pathname === '/jobs/job_0002'");
     cluster.wait(&["job_0002"]).succeeded();
     browser.click("Submitted");
+    browser.until_says("This is the command of the first run; a rerun can have another output.");
     browser.until_says("Earlier jobs of this name");
     browser.click("Compare");
     browser.until_says("Submitted differently");

@@ -35,6 +35,7 @@ function dotted(value, path = []) {
 export function rowsOf({ command, program, files, settings, scheduler, ...job }) {
   const of = (known, value) => (known ? value(known) : UNKNOWN);
   return [
+    ["Rerun of", job.rerun_of],
     ["Command line", of(command, ({ arguments: all, arguments_left_out: rest }) => `${all.join(" ")}${rest ? ` and ${count(rest)} more arguments` : ""}`)],
     ["Working directory", of(command, ({ directory }) => directory)],
     ["Inputs", of(command, ({ inputs, inputs_total: all }) => `${inputs.join(", ")}${all > inputs.length ? ` and ${count(all - inputs.length)} more` : ""}`)],
@@ -61,7 +62,7 @@ export function submitted({ id, place }) {
       const asked = await get(`jobs/${id}/submitted`);
       // The queues name the scheduler of a running cluster; a history has none.
       const now = asked.scheduler ? null : await get("queues").then(({ scheduler }) => scheduler, () => UNKNOWN);
-      renew(again, copying(asked.command));
+      renew(again, copying(asked));
       renew(rows, table("What was submitted", [["What", ([words]) => words, "id"], ["Submitted", ([, value]) => code(value), "text"]],
         [...rowsOf(asked).filter(([, value]) => value !== null), ...(now ? [["Scheduler now", now]] : [])], ""));
       renew(earlier, make("h2", {}, "Earlier jobs of this name"), runs(asked));
@@ -69,12 +70,13 @@ export function submitted({ id, place }) {
   };
 }
 
-function copying(command) {
+function copying({ command, rerun_of: first }) {
   if (!command?.shell) return make("p", { class: "quiet" }, command ? "The command line is too long to be recorded as a whole." : "The command line is not recorded.");
   const copy = ({ target }) => navigator.clipboard.writeText(command.shell).then(() => { target.textContent = "Copied"; });
   return [
     make("div", { class: "bar" }, make("button", { type: "button", click: copy }, "Copy as a command"),
-      command.lacks_secrets && make("span", { class: "quiet" }, "Secrets are not recorded; put them in place of ***.")),
+      command.lacks_secrets && make("span", { class: "quiet" }, "Secrets are not recorded; put them in place of ***."),
+      first && make("span", { class: "quiet" }, "This is the command of the first run; a rerun can have another output.")),
     make("pre", { class: "log", tabindex: "0", "aria-label": "The command" }, command.shell),
   ];
 }

@@ -101,7 +101,9 @@ function fill(context, model, scale, first, last, y, colours) {
       const begin = Math.max(0, Math.floor(from));
       // A gap of one pixel between neighbours, if there is room.
       const end = Math.min(pixels, until - from > 3 ? Math.ceil(until) - 1 : Math.max(begin + 1, Math.ceil(until)));
-      line.fill(colour(stint), offset + begin, offset + end);
+      const ink = colour(stint);
+      // Most bars of a large timeline are a pixel wide: a call of fill() would cost more than the loop.
+      for (let pixel = begin; pixel < end; pixel += 1) line[offset + pixel] = ink;
     }
   }
   const source = new OffscreenCanvas(pixels, rows);
@@ -120,12 +122,14 @@ function isOfOther(model, stint) {
 /** The outcome of a stint that is wide enough to show it. */
 function signs(context, model, scale, first, last, y, colours) {
   const { start, length, starting, end } = model.answer.stints;
+  const shortest = (4 * (scale.until - scale.from)) / scale.width;
   let drawn = 0;
   for (let row = first; row < last; row += 1) {
     for (const stint of model.rows[row].stints) {
+      if (length[stint] < shortest) continue;
       const x = scale.x(start[stint] + length[stint]);
       const wide = x - scale.x(start[stint]);
-      if (x < scale.left || x - wide > scale.left + scale.width || wide < 4) continue;
+      if (x < scale.left || x - wide > scale.left + scale.width) continue;
       if (drawn > SIGNS_MAX) return;
       drawn += 1;
       const begun = scale.x(start[stint] + starting[stint]);
