@@ -179,7 +179,7 @@ async fn run(plan: JobPlan, settings: &EmbeddedSettings) -> Result<JobReport, Jo
     let processes = Arc::new(spawner(&plan, settings));
     let (cluster, mut submission) =
         Cluster::start(next_job(), plan, settings.slots, processes, Notices::Printed);
-    let mut display = ProgressDisplay::new(settings.progress, settings.quiet);
+    let mut display = ProgressDisplay::new(settings.progress, settings.quiet, Duration::ZERO);
     let mut rest: Option<Rest> = None;
     let ended = loop {
         tokio::select! {

@@ -33,7 +33,9 @@ pub enum ProgressMode {
 /// Shows the progress of one job.
 pub struct ProgressDisplay {
     form: Form,
+    /// When the display began, and how long the job had been running by then.
     began: Instant,
+    elapsed_before: Duration,
     quiet_start: Duration,
     /// When progress was first reported, and the bytes that were done by then.
     first: Option<(Instant, u64)>,
@@ -53,8 +55,8 @@ enum Form {
 }
 
 impl ProgressDisplay {
-    /// `quiet` overrides `mode`.
-    pub fn new(mode: ProgressMode, quiet: bool) -> ProgressDisplay {
+    /// `quiet` overrides `mode`; `elapsed_before` is the time since the submission.
+    pub fn new(mode: ProgressMode, quiet: bool, elapsed_before: Duration) -> ProgressDisplay {
         let form = match mode {
             ProgressMode::Never => Form::Nothing,
             _ if quiet => Form::Nothing,
@@ -65,7 +67,7 @@ impl ProgressDisplay {
             ProgressMode::Always => Duration::ZERO,
             _ => QUIET_START,
         };
-        ProgressDisplay { form, began: Instant::now(), quiet_start, first: None, finished: 0 }
+        ProgressDisplay { form, began: Instant::now(), elapsed_before, quiet_start, first: None, finished: 0 }
     }
 
     /// Shows the progress of the job.
@@ -73,7 +75,7 @@ impl ProgressDisplay {
         let now = Instant::now();
         let bytes = bytes_done(progress);
         let (since, before) = *self.first.get_or_insert((now, bytes));
-        let elapsed = now.duration_since(self.began);
+        let elapsed = self.elapsed_before + now.duration_since(self.began);
         if elapsed < self.quiet_start || !progress.phases().any(|(_, phase)| phase.has_begun()) {
             return;
         }

@@ -3,8 +3,10 @@
 
 use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};
+use std::io::{BufRead, BufReader};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::process::Stdio;
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use napreduce_tests::{Ended, Folder, GatedJob, NapUp, OwnCluster, joined, parts, program, run, wait_until};
 use serde_json::Value;
@@ -140,6 +142,28 @@ fn worker_drains_with_reason_and_undrains_and_journal_checks() {
     let none = nap(&cluster, &["journal", "check", folder.root().to_str().expect("text")]);
     none.failed(2, &["no coordinator journal in "]);
     job.ends_as_undisturbed();
+}
+
+#[test]
+fn progress_of_job_wait_counts_from_submission() {
+    let folder = Folder::new();
+    let cluster = OwnCluster::start(&folder, 1, "fifo", "");
+    let job = GatedJob::submit(&folder, &cluster, "gated", "only", 1, 1);
+    let submitted =
+        cluster.json(&["job", "status", job.id()])[0]["submitted_millis"].as_u64().expect("a time");
+    wait_until("three seconds since the submission", || {
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).expect("a time after 1970");
+        now.as_millis() >= u128::from(submitted) + 3_000
+    });
+    let mut command = cluster.nap();
+    command.args(["job", "wait", job.id()]).stdout(Stdio::null()).stderr(Stdio::piped());
+    let mut waiting = command.spawn().expect("nap job wait");
+    let (mut progress, mut line) = (BufReader::new(waiting.stderr.take().expect("a pipe")), String::new());
+    progress.read_line(&mut line).expect("progress");
+    let seconds = line.split_once(" s: maps ").and_then(|(seconds, _)| seconds.parse::<u64>().ok());
+    assert!(seconds >= Some(3), "{line}");
+    job.ends_as_undisturbed();
+    assert!(waiting.wait().expect("its end").success());
 }
 
 #[test]

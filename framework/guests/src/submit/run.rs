@@ -83,7 +83,7 @@ impl GuestEngine {
             output.discard()?;
             return Err(error);
         }
-        let display = ProgressDisplay::new(self.settings.progress, self.settings.quiet);
+        let display = ProgressDisplay::new(self.settings.progress, self.settings.quiet, Duration::ZERO);
         let outcome = GuestOutcome::new(job, plan);
         let mut running = Running { engine: self, number, job, plan, outcome, display };
         let renew = output.renewal();

@@ -2,6 +2,7 @@
 
 use std::ffi::OsStr;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use napreduce_cluster::{ClusterClient, ClusterPlace, FollowOptions, OnInterrupt, Patience, SubmitOptions};
 use napreduce_local::{ChainKeeper, SideFileSource};
@@ -48,7 +49,7 @@ pub(super) fn cluster(
         place,
         arguments: arguments.clone(),
         submit: SubmitOptions { files, file_bytes_max, ..SubmitOptions::default() },
-        follow: FollowOptions { progress, quiet, on_interrupt },
+        follow: FollowOptions { progress, quiet, on_interrupt, elapsed: Duration::ZERO },
         connected: None,
     }))
 }

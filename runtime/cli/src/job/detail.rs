@@ -1,9 +1,9 @@
 //! The details of one job: status, counters, history.
 
-use jiff::Timestamp;
 use napreduce_history::{ENDED, ENDING};
 use napreduce_protocol::{AttemptSummary, ByteSize, JobDetail, one_line, several_lines};
 use napreduce_web::answers::{SubmittedAnswer, TimeLeftAnswer};
+use napreduce_web::clock::now_millis;
 
 use super::listing;
 use crate::format::{or_dash, span};
@@ -14,10 +14,6 @@ const NAME_COLUMNS_MAX: usize = 200;
 
 fn title(detail: &JobDetail) -> String {
     format!("{} {}\n", detail.summary.job, one_line(&detail.summary.name, NAME_COLUMNS_MAX))
-}
-
-fn now_millis() -> u64 {
-    u64::try_from(Timestamp::now().as_millisecond()).unwrap_or(0)
 }
 
 /// Formats an estimate with its range, such as `about 2 min 5 s (1 min 40 s to 3 min 0 s)`.

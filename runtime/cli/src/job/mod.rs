@@ -12,6 +12,8 @@ pub use listing::tests::summary as sample_summary;
 pub use listing::{left_text, phase_text, text as jobs_text};
 pub use report::ReportFile;
 
+use std::time::Duration;
+
 use anyhow::Result;
 use clap::{Args, Subcommand};
 use napreduce_cluster::{ClusterClient, FollowOptions, OnInterrupt};
@@ -24,7 +26,7 @@ use napreduce_protocol::{
 use napreduce_web::answers::{
     CountersAnswer, FindingAnswer, HistoryAnswer, JobExplanation, JobStatusAnswer, SubmittedAnswer,
 };
-use napreduce_web::clock::now_micros;
+use napreduce_web::clock::{now_micros, now_millis};
 use serde::Serialize;
 
 use crate::cluster::ClusterArguments;
@@ -221,9 +223,14 @@ pub fn of_each<T>(
 fn wait(selectors: &[JobSelector], quiet: bool, client: &mut ClusterClient) -> Result<()> {
     // Ctrl-C ends the waiting only: the job was submitted by another process.
     let on_interrupt = OnInterrupt::Detach;
-    let options = FollowOptions { progress: ProgressMode::Auto, quiet, on_interrupt };
     let mut failures = Failures::default();
-    for job in select(selectors, client, &mut failures)? {
+    let jobs = select(selectors, client, &mut failures)?;
+    let submitted = client.ask(ListJobs { limit: JOBS_MAX })?;
+    for job in jobs {
+        let known = submitted.iter().find(|listed| listed.job == job);
+        let elapsed = known.map_or(0, |listed| now_millis().saturating_sub(listed.submitted_millis));
+        let elapsed = Duration::from_millis(elapsed);
+        let options = FollowOptions { progress: ProgressMode::Auto, quiet, on_interrupt, elapsed };
         match client.follow(job, &options) {
             Ok(report) => print_error(format_args!(
                 "{job} {} succeeded in {:.3} s; output in {}",

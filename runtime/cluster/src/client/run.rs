@@ -42,6 +42,8 @@ pub struct FollowOptions {
     pub quiet: bool,
     /// The effect of Ctrl-C.
     pub on_interrupt: OnInterrupt,
+    /// Time since the submission of a job that is followed later.
+    pub elapsed: Duration,
 }
 
 /// Submits a job and follows it to its end.
@@ -74,7 +76,7 @@ pub(super) async fn run(
     };
     match signal {
         Some(signal) => {
-            let mut display = ProgressDisplay::new(options.progress, options.quiet);
+            let mut display = ProgressDisplay::new(options.progress, options.quiet, options.elapsed);
             interrupted(session, submitted, signal, options, &mut display).await
         }
         None => follow_to_end(session, submitted, options, &mut interrupts).await,
@@ -123,7 +125,7 @@ async fn follow_to_end(
     options: &FollowOptions,
     interrupts: &mut Interrupts,
 ) -> Result<JobReport, JobError> {
-    let mut display = ProgressDisplay::new(options.progress, options.quiet);
+    let mut display = ProgressDisplay::new(options.progress, options.quiet, options.elapsed);
     let ended = tokio::select! {
         ended = until_end(session, job, |progress| display.show(progress)) => ended?.into_result(),
         signal = interrupts.arrival() => {
