@@ -96,7 +96,7 @@ impl Drop for CountsApart {
 /// Panics if `name` is a built-in counter, such as `MAP_INPUT_RECORDS`, or begins with `HOT_KEY `.
 pub fn counter(name: &str) -> UserCounter {
     assert!(
-        Counter::of_word(name).is_none() && !name.starts_with(CounterValues::HOT_KEY_PREFIX),
+        !CounterValues::is_reserved(name),
         "counter name {name} is reserved for a built-in counter; choose another"
     );
     let mut registry = registry();

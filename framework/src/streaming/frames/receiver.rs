@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use napreduce_protocol::printing::print_error;
-use napreduce_protocol::{Counter, TaskError};
+use napreduce_protocol::{CounterValues, TaskError};
 use napreduce_task::{UserCounter, counter};
 use serde::Deserialize;
 
@@ -222,7 +222,7 @@ impl ProtocolState {
                 known.add(amount);
                 continue;
             }
-            if name.is_empty() || Counter::of_word(&name).is_some() {
+            if name.is_empty() || CounterValues::is_reserved(&name) {
                 return Err(ProgramError::Protocol(format!(
                     "a frame C for the counter {name:?}, which is empty or reserved; choose another name"
                 )));
@@ -326,6 +326,10 @@ mod tests {
             (
                 &[HELLO, (FrameKind::Counters, r#"{"MAP_INPUT_RECORDS":1}"#)],
                 "the counter \"MAP_INPUT_RECORDS\", which is empty or reserved",
+            ),
+            (
+                &[HELLO, (FrameKind::Counters, r#"{"HOT_KEY x":1}"#)],
+                "the counter \"HOT_KEY x\", which is empty or reserved",
             ),
             (&[(FrameKind::Failure, "oh")], "an invalid frame X: "),
             (&[(FrameKind::Failure, r#"{"message":"oh","record":3}"#)], r#"message: "oh", record: Some(3)"#),

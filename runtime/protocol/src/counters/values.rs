@@ -24,6 +24,11 @@ impl CounterValues {
     /// Begins the names of hot keys in serialized counters; names of user counters cannot begin with it.
     pub const HOT_KEY_PREFIX: &str = "HOT_KEY ";
 
+    /// Whether a name is that of a built-in counter or hot key, so that a user counter cannot have it.
+    pub fn is_reserved(name: &str) -> bool {
+        Counter::of_word(name).is_some() || name.starts_with(CounterValues::HOT_KEY_PREFIX)
+    }
+
     /// Returns the value of the named counter.
     pub fn get(&self, name: &str) -> u64 {
         match Counter::of_word(name) {

@@ -4,6 +4,8 @@
 use std::collections::HashMap;
 use std::io::Write;
 
+use napreduce_protocol::CounterValues;
+
 use crate::user_counters::{UserCounter, counter};
 
 const FOR_THE_TASK: &[u8] = b"reporter:";
@@ -69,8 +71,10 @@ impl Reporter {
         let (Some((group, name)), Ok(amount)) = (name.split_once(','), amount.trim().parse()) else {
             return false;
         };
-        // Names of built-in counters do not have this form.
         let name = format!("{group}: {name}");
+        if CounterValues::is_reserved(&name) {
+            return false;
+        }
         let known = self.counters.len();
         match self.counters.get(&name) {
             Some(counter) => counter.add(amount),
@@ -133,6 +137,7 @@ mod tests {
             "reporter:counter:a,b,x\n",
             "reporter:status:half of it\n",
             "reporter:other:a,b,1\n",
+            "reporter:counter:HOT_KEY the,b,1\n",
         ] {
             assert_eq!(check(&[line], line), [false]);
         }

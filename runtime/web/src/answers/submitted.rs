@@ -228,7 +228,7 @@ mod tests {
         let this = detail();
         let run = |number: u32, name: &str, before: u64| {
             let mut job = this.summary.clone();
-            (job.job, job.name) = (napreduce_engine::JobId(number), name.to_owned());
+            (job.job, job.name) = (JobId(number), name.to_owned());
             job.submitted_millis -= before;
             job
         };
