@@ -52,6 +52,8 @@ impl SharesAnswer {
                 let of_it = |sample: &&QueueSample| sample.queue == queue.queue && sample.kind == kind;
                 let noted: Vec<&QueueSample> = samples.iter().filter(of_it).collect();
                 if !noted.is_empty() {
+                    shares.demand_most =
+                        noted.iter().map(|sample| sample.slots.used + sample.slots.wanted).max();
                     shares.wanted = means(&noted, steps, |slots| Some(slots.wanted as f64));
                     shares.guaranteed = means(&noted, steps, |slots| {
                         slots.guaranteed_permille.map(|permille| permille as f64 / 1e3)
@@ -100,7 +102,7 @@ mod tests {
             at_millis: begin + at,
             queue: "default".to_owned(),
             kind,
-            slots: QueueSlots { wanted, guaranteed_permille, ..QueueSlots::default() },
+            slots: QueueSlots { used: 2, wanted, guaranteed_permille, ..QueueSlots::default() },
         };
         let other = QueueSample { queue: "etl".to_owned(), ..noted(0, TaskKind::Map, 9, None) };
         shares.note(&[
@@ -112,6 +114,7 @@ mod tests {
         let map = &shares.queues[0].map;
         assert_eq!(map.wanted, [Some(4.0), Some(1.6), Some(0.0), Some(0.0)]);
         assert_eq!(map.guaranteed, [Some(1.5), Some(1.8), Some(2.0), Some(2.0)]);
+        assert_eq!(map.demand_most, Some(6));
         let reduce = &shares.queues[0].reduce;
         assert_eq!(reduce.wanted, [Some(7.0), Some(7.0), Some(7.0), None]);
         assert_eq!(reduce.guaranteed, [None, None, None, None]);

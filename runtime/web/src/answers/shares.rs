@@ -1,4 +1,4 @@
-//! Slots that the jobs of each queue held over time, as means per step.
+//! Slots that the jobs of each queue held over time: means per step, and the most at once.
 
 use std::collections::BTreeMap;
 
@@ -9,6 +9,8 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 const MILLI_MICROS: u64 = 1_000;
+/// Launches are known to the millisecond.
+const LAUNCH_MICROS: u64 = 1_000;
 /// Later than any window.
 const NO_END_MICROS: u64 = u64::MAX / 2;
 
@@ -81,6 +83,12 @@ pub struct SharesOfKind {
     pub wanted: Vec<Option<f64>>,
     /// Guaranteed slots, sampled like `wanted`.
     pub guaranteed: Vec<Option<f64>>,
+    /// The most slots held at once in the window.
+    pub held_most: usize,
+    /// The most attempts suspended at once.
+    pub suspended_most: usize,
+    /// The most slots held and wanted together in one sample; `null` if there are no samples.
+    pub demand_most: Option<u64>,
 }
 
 /// A period in which an attempt held a slot or was suspended.
@@ -129,11 +137,48 @@ pub struct SharesSum {
     queues: BTreeMap<String, [Sums; 2]>,
 }
 
-/// Microseconds in each step.
+/// Stretches of one kind.
 #[derive(Debug, Clone)]
 struct Sums {
-    held: Vec<u64>,
-    suspended: Vec<u64>,
+    held: Sum,
+    suspended: Sum,
+}
+
+#[derive(Debug, Clone)]
+struct Sum {
+    /// Microseconds in each step.
+    micros: Vec<u64>,
+    /// Starts, and ends, of the stretches within the window.
+    starts: Vec<u64>,
+    ends: Vec<u64>,
+}
+
+impl Sum {
+    fn add(&mut self, steps: Steps, from_micros: u64, until_micros: u64) {
+        for (at, micros) in steps.parts(from_micros, until_micros) {
+            self.micros[at] += micros;
+        }
+        // The attempt before it in its slot may have ended in the millisecond of its launch.
+        let from = (from_micros + LAUNCH_MICROS).max(steps.from_millis * MILLI_MICROS);
+        if from < until_micros.min(steps.until_millis * MILLI_MICROS) {
+            self.starts.push(from);
+            self.ends.push(until_micros);
+        }
+    }
+
+    /// Returns the most stretches at once.
+    fn most(&mut self) -> usize {
+        self.starts.sort_unstable();
+        self.ends.sort_unstable();
+        let mut ended = 0;
+        let at_once = self.starts.iter().enumerate().map(|(before, start)| {
+            while self.ends[ended] <= *start {
+                ended += 1;
+            }
+            before + 1 - ended
+        });
+        at_once.max().unwrap_or(0)
+    }
 }
 
 impl SharesSum {
@@ -143,21 +188,20 @@ impl SharesSum {
 
     pub fn add(&mut self, queue: &str, job: &JobSlots) {
         if !self.queues.contains_key(queue) {
-            let none = vec![0; usize::try_from(self.steps.count()).unwrap_or(0)];
+            let micros = vec![0; usize::try_from(self.steps.count()).unwrap_or(0)];
+            let none = Sum { micros, starts: Vec::new(), ends: Vec::new() };
             let none = Sums { held: none.clone(), suspended: none };
             self.queues.insert(queue.to_owned(), [none.clone(), none]);
         }
         let Some(sums) = self.queues.get_mut(queue) else { return };
         for stretch in &job.0 {
             let of_kind = &mut sums[usize::from(stretch.kind == TaskKind::Reduce)];
-            let sums = if stretch.is_suspended { &mut of_kind.suspended } else { &mut of_kind.held };
-            for (at, micros) in self.steps.parts(stretch.from_micros, stretch.until_micros) {
-                sums[at] += micros;
-            }
+            let sum = if stretch.is_suspended { &mut of_kind.suspended } else { &mut of_kind.held };
+            sum.add(self.steps, stretch.from_micros, stretch.until_micros);
         }
     }
 
-    /// Returns the means, which are too low where `jobs_left_out` held slots.
+    /// Returns means and maxima, which are too low where `jobs_left_out` held slots.
     pub fn answer(self, jobs_left_out: usize, remarks: Vec<String>) -> SharesAnswer {
         let lengths = self.steps.lengths();
         let mean = |sums: Vec<u64>| -> Vec<f64> {
@@ -165,9 +209,12 @@ impl SharesSum {
             let of = |(sum, length): (u64, &u64)| (sum as f64 / *length as f64 * 1e3).round() / 1e3;
             sums.into_iter().zip(&lengths).map(of).collect()
         };
-        let of_kind = |sums: Sums| SharesOfKind {
-            held: mean(sums.held),
-            suspended: mean(sums.suspended),
+        let of_kind = |Sums { mut held, mut suspended }: Sums| SharesOfKind {
+            held_most: held.most(),
+            suspended_most: suspended.most(),
+            demand_most: None,
+            held: mean(held.micros),
+            suspended: mean(suspended.micros),
             wanted: Vec::new(),
             guaranteed: Vec::new(),
         };
@@ -233,9 +280,43 @@ mod tests {
         let steps = Steps { from_millis: begin, until_millis: begin + 1_000, step_millis: 500 };
         let map = &shares_of(&[&job], steps).queues[0].map;
         assert_eq!((&map.held, &map.suspended), (&vec![1.0, 0.0], &vec![0.0, 1.0]));
+        assert_eq!((map.held_most, map.suspended_most), (1, 1));
+    }
+
+    #[test]
+    fn attempts_in_turn_hold_one_slot_and_attempts_at_once_two() {
+        let job = detail();
+        let begin = job.summary.submitted_millis;
+        let steps = Steps { from_millis: begin, until_millis: begin + 2_000, step_millis: 2_000 };
+        let most = |begun_millis: u64| {
+            let mut job = job.clone();
+            let mut second = job.attempts[0].clone();
+            second.attempt.number = 2;
+            // The first attempt ends in this millisecond.
+            second.launched_millis = begin + begun_millis;
+            second.ended_millis = Some(begin + 1_900);
+            job.attempts.push(second);
+            shares_of(&[&job], steps).queues[0].map.held_most
+        };
+        assert_eq!((most(1_300), most(1_200)), (1, 2));
     }
 
     proptest! {
+        #[test]
+        fn most_at_once_is_that_of_a_naive_count(
+            stretches in prop::collection::vec((0_u64..30_000, 0_u64..20_000), 0..20),
+        ) {
+            let steps = Steps { from_millis: 5, until_millis: 25, step_millis: 20 };
+            let mut sum = Sum { micros: vec![0], starts: Vec::new(), ends: Vec::new() };
+            for (from, length) in &stretches {
+                sum.add(steps, *from, from + length);
+            }
+            let count = |micros: u64| {
+                stretches.iter().filter(|(from, length)| (from + 1_000..from + length).contains(&micros)).count()
+            };
+            prop_assert_eq!(sum.most(), (5_000..25_000).map(count).max().unwrap_or(0));
+        }
+
         /// The parts sum to the stretch's overlap with the window.
         #[test]
         fn parts_neither_lose_nor_repeat_time(

@@ -61,7 +61,7 @@ fn recordings_of_two_schedulers_are_compared() {
     browser.until_says("natjam");
     assert_eq!(browser.run("return new URLSearchParams(location.search).get('recording')"), "natjam.0");
     browser.open(&format!("{}/queues?recording=natjam.0", origin(&server.link)));
-    browser.until_says("held in the mean");
+    browser.until_says("held on average");
     if let Some(axe) = &axe {
         axe.finds_nothing(&browser, "recordings-queues");
     }

@@ -63,8 +63,7 @@ fn taken_slot_links_to_beneficiary_and_comparison() {
 
     // First one queue had the slot, then the other, while the work of the first was suspended.
     browser.open(&format!("{}/queues?last=10m", origin(&link)));
-    // A mean over a step, which can be longer than the suspension.
-    browser.until_says(" suspended at most");
+    browser.until_says("1 at most, 1 suspended at most");
     let named = "return [...document.querySelectorAll('.shares h3')].map((head) => head.textContent).join()";
     assert_eq!(browser.run(named), "research,production");
     let steps = "return document.querySelectorAll('.steps b').length > 2 && [...document.querySelectorAll('.steps b')].some((step) => step.offsetHeight > 40)";

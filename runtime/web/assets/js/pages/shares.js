@@ -17,7 +17,7 @@ export function shares(answer, queues, more) {
   // All queues share a scale per kind, so that they can be compared. Demand is left out: one large job would flatten everything else.
   const most = Object.fromEntries(KINDS.map(([kind]) => {
     const maximum = (queue) => now.get(queue.queue)?.[kind].maximum ?? 0;
-    const tops = shown.flatMap((queue) => [guarantee(queue, kind) ?? 0, maximum(queue), ...queue[kind].guaranteed,
+    const tops = shown.flatMap((queue) => [guarantee(queue, kind) ?? 0, maximum(queue), queue[kind].held_most, ...queue[kind].guaranteed,
       ...queue[kind].held.map((held, at) => held + queue[kind].suspended[at])]);
     return [kind, Math.max(1, Math.ceil(Math.max(...tops)))];
   }));
@@ -71,7 +71,7 @@ function chart(answer, shares, { kind, words, most, guaranteed }) {
   const isNoted = shares.guaranteed.some((slots) => slots !== null);
   if (isNoted) lines.push(level(answer, shares.guaranteed, most, "guaranteed"));
   else if (guaranteed !== null) lines.push(height(make("u"), guaranteed));
-  const description = summary(words, shares, wanted, guaranteed, answer.jobs_left_out > 0);
+  const description = summary(words, shares, guaranteed, answer.jobs_left_out > 0);
   return make("figure", { class: kind },
     make("div", { class: "steps", role: "img", "aria-label": description, title: description }, steps, lines, make("span", { class: "most", "aria-hidden": "true" }, count(most)), beyond),
     make("figcaption", {}, description));
@@ -113,11 +113,12 @@ function runs(answer, held, suspended) {
   return found;
 }
 
-function summary(words, { held, suspended }, wanted, guaranteed, isPart) {
+function summary(words, shares, guaranteed, isPart) {
+  const { held, held_most: most, suspended_most: naps, demand_most: wanted } = shares;
   const form = (slots) => (slots > 0 && slots < 0.05 ? "under 0.1" : slots.toLocaleString("en-GB", { maximumFractionDigits: 1 }));
   const mean = held.reduce((total, slots) => total + slots, 0) / held.length;
-  const naps = Math.max(...suspended);
-  return [`${words}: ${isPart ? "at least " : ""}${form(mean)} held in the mean, ${form(Math.max(...held))} at most`, naps > 0 && `${form(naps)} suspended at most`,
-    wanted.some((slots) => slots !== null) && `${form(Math.max(...wanted))} wanted at most`,
+  const used = most === 0 ? "none held" : `${isPart ? "at least " : ""}${form(mean)} held on average, ${count(most)} at most`;
+  return [`${words}: ${used}`, naps > 0 && `${count(naps)} suspended at most`,
+    wanted !== null && (Math.max(wanted, most) === 0 ? "none wanted" : `${count(Math.max(wanted, most))} wanted at most`),
     guaranteed !== null && `${form(guaranteed)} guaranteed`].filter(Boolean).join(", ");
 }
