@@ -162,7 +162,7 @@ impl Natjam {
             eviction: self.configuration.task_eviction,
             primitive: self.configuration.primitive,
             grace: self.configuration.grace(),
-            reason: format!("production {job} waits for {pending} {kind} slots, and none is free"),
+            reason: format!("no {kind} slot is free, and production {job} waits for {pending}"),
             beneficiary: Some(job),
         }
     }
