@@ -30,6 +30,13 @@ const NAME: &str = "nap";
 /// The environment variable with the shell that asks for candidates.
 const VARIABLE: &str = "NAPREDUCE_COMPLETE";
 
+/// Completes the line for which zsh reads the script from a folder of its `fpath`; the script itself only defines.
+const FIRST_OF_ZSH: &str = "
+if [[ $funcstack[1] == _nap ]]; then
+    _clap_dynamic_completer_nap
+fi
+";
+
 /// Maximum wait for the names of a cluster.
 const LIMIT: Duration = Duration::from_millis(300);
 const PATIENCE: Patience =
@@ -69,6 +76,9 @@ pub fn run(arguments: &Arguments) -> Result<()> {
     let shell = shells.completer(&shell).context("a shell without completion")?;
     let mut script = Vec::new();
     shell.write_registration(VARIABLE, NAME, NAME, &own.to_string_lossy(), &mut script)?;
+    if arguments.shell == Shell::Zsh {
+        script.extend(FIRST_OF_ZSH.bytes());
+    }
     print(String::from_utf8_lossy(&script));
     Ok(())
 }

@@ -3,7 +3,7 @@
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use napreduce_tests::{Ended, Folder, GatedJob, OwnCluster, program, run, wait_until};
+use napreduce_tests::{Ended, Folder, GatedJob, OwnCluster, program, run, skipped, wait_until};
 use rustix::process::Signal;
 
 const QUEUES: &str = "[scheduler.fair.root.pools.production]\nweight = 3\n\
@@ -116,6 +116,40 @@ fn bash_completes_names_with_the_printed_script() {
     wait_until("both workers", || complete("drain", "worker_") == "worker_0001\nworker_0002\n");
     assert_eq!(complete("drain", "--hand"), "--hand-back\n");
     assert_eq!(complete("lis", "worker_"), "\n");
+}
+
+#[test]
+fn zsh_completes_names_with_the_script_in_its_fpath() {
+    if Command::new("zsh").arg("--version").output().is_err() {
+        return skipped("zsh", "zsh is not installed");
+    }
+    let folder = Folder::new();
+    let cluster = OwnCluster::start(&folder, 2, "fifo", "");
+    let nap = program("nap");
+    let beside = std::path::Path::new(nap.get_program()).parent().expect("a folder");
+    // As zsh does at the first Tab. Two functions of its completion system are replaced, to print the candidates.
+    let script = "path=($1 $path) fpath=($2 $fpath)
+        compdef() { }
+        _describe() { print -l -- ${(P)@[-1]} }
+        nap completions zsh > $2/_nap
+        autoload -U _nap
+        words=(nap --dir $3 worker drain worker_) CURRENT=6
+        _nap";
+    let complete = || {
+        let mut zsh = Command::new("zsh");
+        zsh.args(["-f", "-c", script, "zsh"]).arg(beside).arg(folder.root()).arg(cluster.directory());
+        let ended = run(&mut zsh).succeeded();
+        assert_eq!(ended.stderr, "");
+        ended.stdout
+    };
+    let mut found = String::new();
+    wait_until("both workers", || {
+        found = complete();
+        found.lines().count() == 2
+    });
+    for (line, name) in found.lines().zip(["worker_0001:", "worker_0002:"]) {
+        assert!(line.starts_with(name), "{found}");
+    }
 }
 
 #[test]
