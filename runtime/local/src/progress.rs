@@ -33,8 +33,8 @@ pub enum ProgressMode {
 /// Shows the progress of one job.
 pub struct ProgressDisplay {
     form: Form,
-    /// When the display began, and how long the job had been running by then.
     began: Instant,
+    /// Time from the submission of the job until the display began.
     elapsed_before: Duration,
     quiet_start: Duration,
     /// When progress was first reported, and the bytes that were done by then.

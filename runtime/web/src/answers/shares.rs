@@ -144,6 +144,7 @@ struct Sums {
     suspended: Sum,
 }
 
+/// The time in slots, or suspended.
 #[derive(Debug, Clone)]
 struct Sum {
     /// Microseconds in each step.
