@@ -13,6 +13,8 @@ use serde_json::{Value, json};
 
 const STREAM: &str = "/api/nap/v1/stream";
 const DEADLINE: Duration = Duration::from_secs(30);
+/// Deadline for what happens at once, with time for a busy machine: half of the pause before a keep-alive.
+const PROMPT: Duration = Duration::from_secs(5);
 
 /// An open event stream.
 struct Listening {
@@ -100,7 +102,7 @@ fn until(what: &str, mut come: impl FnMut() -> bool) {
 }
 
 #[test]
-fn submitted_job_is_streamed_within_a_second() {
+fn submitted_job_is_streamed_at_once() {
     let sample = Sample::start();
     let mut listening = Listening::open(&sample, "?topics=jobs,cluster", None);
     assert_eq!(listening.status(), "200", "{}", listening.head);
@@ -116,7 +118,7 @@ fn submitted_job_is_streamed_within_a_second() {
     sample.submit();
     let begun = Instant::now();
     let job = listening.event();
-    assert!(begun.elapsed() < Duration::from_secs(1), "event after {:?}", begun.elapsed());
+    assert!(begun.elapsed() < PROMPT, "event after {:?}", begun.elapsed());
     assert_eq!((job.event.as_str(), &job.data["job"]), ("job", &json!("job_0003")));
     let mut rest = sample.get("/api/nap/v1/jobs/job_0003").json();
     // The composition of a job is not part of the event.
@@ -202,7 +204,7 @@ fn open_streams_do_not_delay_shutdown() {
     let mut listening: Vec<Listening> = (0..3).map(|_| Listening::open(&sample, "", None)).collect();
     let begun = Instant::now();
     drop(sample);
-    assert!(begun.elapsed() < Duration::from_secs(1), "it ended after {:?}", begun.elapsed());
+    assert!(begun.elapsed() < PROMPT, "it ended after {:?}", begun.elapsed());
     for stream in &mut listening {
         while stream.frame().is_some() {}
     }
