@@ -85,21 +85,36 @@ impl ClusterView<'_> {
         Some(TimeLeft { least: span(likely - spread), likely: span(likely), most: span(likely + spread) })
     }
 
-    /// Returns the length of tasks of a kind: that of its finished tasks, else of the last job of its name,
-    /// else of its running tasks. For reduces that need maps, nothing but the maps may be known.
+    /// Returns the length of tasks of a kind: that of its finished tasks, else of the last job of its name, else
+    /// of its running tasks, which also win if the last job differed by more than a factor of two. For reduces
+    /// that need maps, nothing but the maps may be known.
     fn expected_length(&self, job: &Job, kind: TaskKind, needs_maps: bool) -> Option<Length> {
         if let Some(length) = job.length_of_done(kind) {
             return Some(length);
         }
-        if let Some(named) = self.cluster().lengths.of_name(&job.spec().name, kind) {
-            let mean = named.mean()?.0 as f64;
-            let deviation = (named.longest.0 as f64 - mean) / 2.0;
-            return Some(Length { mean, deviation, tasks: named.tasks as f64 });
+        let (named, running) = (self.length_of_name(job, kind), self.length_of_running(job, kind));
+        match (named, running) {
+            (Some(named), Some(running)) => {
+                let differs = named.mean > 2.0 * running.mean || running.mean > 2.0 * named.mean;
+                Some(if differs { running } else { named })
+            }
+            (Some(named), None) => Some(named),
+            (None, _) if needs_maps => {
+                let maps = self.expected_length(job, TaskKind::Map, false)?;
+                Some(Length { deviation: maps.mean / 2.0, tasks: 1.0, ..maps })
+            }
+            (None, running) => running,
         }
-        if needs_maps {
-            let maps = self.expected_length(job, TaskKind::Map, false)?;
-            return Some(Length { deviation: maps.mean / 2.0, tasks: 1.0, ..maps });
-        }
+    }
+
+    fn length_of_name(&self, job: &Job, kind: TaskKind) -> Option<Length> {
+        let named = self.cluster().lengths.of_name(&job.spec().name, kind)?;
+        let mean = named.mean()?.0 as f64;
+        Some(Length { mean, deviation: (named.longest.0 as f64 - mean) / 2.0, tasks: named.tasks as f64 })
+    }
+
+    /// Returns the length that the running tasks will have at their average rates.
+    fn length_of_running(&self, job: &Job, kind: TaskKind) -> Option<Length> {
         let now = self.now();
         let live = job.attempts_of_kind(kind).filter_map(|attempt| self.attempt(attempt));
         let whole: Vec<f64> = live

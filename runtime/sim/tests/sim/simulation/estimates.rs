@@ -105,3 +105,21 @@ fn job_without_slots_has_no_estimate() {
     let left = |job| view.time_left(view.job(JobId(job)).unwrap());
     assert_eq!((left(1).unwrap().likely, left(2)), (seconds(15), None));
 }
+
+#[test]
+fn running_tasks_correct_the_last_job_of_the_name() {
+    let job = |number: u64, map| SimulatedJob::new("index", at(100 * number)).with_maps(4, seconds(map));
+    // The second run is about as long as the first, so its estimate goes by that; the third and fourth are not.
+    let jobs = [job(0, 2), job(1, 3), job(2, 30), job(3, 2)];
+    let mut settings = machines(2);
+    settings.progress_period = Some(seconds(1));
+    let mut simulation = Simulation::new(Box::new(Fifo::default()), settings, Workload::of(jobs.to_vec()));
+    for (second, job, likely) in [(1, 1, 3), (101, 2, 4), (210, 3, 50), (301, 4, 3)] {
+        while simulation.now() < at(second) {
+            assert!(simulation.step().unwrap());
+        }
+        let view = simulation.view();
+        let left = view.time_left(view.job(JobId(job)).unwrap()).unwrap();
+        assert_eq!(left.likely, seconds(likely), "job {job}");
+    }
+}
