@@ -24,6 +24,8 @@ pub struct HistorySource {
     overviews: Fresh<Vec<JobOverview>>,
     jobs: Fresh<Vec<JobSummary>>,
     kept: Mutex<Kept>,
+    /// Held while a job is read: a page asks several things about a job at once.
+    reading: Mutex<()>,
 }
 
 #[derive(Debug, Default)]
@@ -50,6 +52,7 @@ impl HistorySource {
             overviews: Fresh::default(),
             jobs: Fresh::default(),
             kept: Mutex::default(),
+            reading: Mutex::default(),
         })
     }
 
@@ -78,6 +81,10 @@ impl HistorySource {
             }
         }
         Ok(jobs)
+    }
+
+    fn kept_detail(&self, job: JobId) -> Option<Arc<JobDetail>> {
+        lock(&self.kept).details.iter().find(|known| known.summary.job == job).cloned()
     }
 
     /// Reads data of an ended job.
@@ -120,9 +127,12 @@ impl PageSource for HistorySource {
     }
 
     fn job(&self, job: JobId) -> Result<Arc<JobDetail>, SourceError> {
-        let kept = || lock(&self.kept);
-        if let Some(known) = kept().details.iter().find(|known| known.summary.job == job) {
-            return Ok(known.clone());
+        if let Some(known) = self.kept_detail(job) {
+            return Ok(known);
+        }
+        let _reading = lock(&self.reading);
+        if let Some(just_read) = self.kept_detail(job) {
+            return Ok(just_read);
         }
         let Ok(detail) = self.read(job, |folder| Ok(folder.read(job)?.map(|ended| Arc::new(ended.detail))))
         else {
@@ -130,7 +140,7 @@ impl PageSource for HistorySource {
             let whole = |folder: &HistoryFolder| folder.read_partial(job);
             return self.read(job, |folder| Ok(whole(folder)?.map(|ended| Arc::new(ended.detail))));
         };
-        let mut kept = kept();
+        let mut kept = lock(&self.kept);
         kept.details.push(detail.clone());
         let too_many = kept.details.len().saturating_sub(DETAILS_MAX);
         kept.details.drain(..too_many);
@@ -195,15 +205,17 @@ impl PageSource for HistorySource {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Barrier;
+    use std::thread;
+
     use napreduce_history::{EndedJob, KeptLog, write_simulated};
     use napreduce_protocol::JobEnd;
 
     use super::*;
     use crate::answers::samples;
 
-    #[test]
-    fn history_has_stderr_of_failed_attempts_only() {
-        let folder = tempfile::tempdir().expect("a folder");
+    /// Returns the history of a failed job with a log, and the attempt of the log.
+    fn failed_job(folder: &Path) -> (HistorySource, AttemptId) {
         let detail = samples::detail();
         let attempt = detail.attempts[0].attempt;
         let job = EndedJob {
@@ -213,8 +225,30 @@ mod tests {
             cluster: None,
             logs: vec![KeptLog { attempt, stderr: "it panicked".into() }],
         };
-        write_simulated(folder.path(), &job).expect("a history");
-        let source = HistorySource::open(folder.path()).expect("a history");
+        write_simulated(folder, &job).expect("a history");
+        (HistorySource::open(folder).expect("a history"), attempt)
+    }
+
+    #[test]
+    fn concurrent_requests_share_one_read() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let (source, attempt) = failed_job(folder.path());
+        let all_started = Barrier::new(8);
+        let read = || {
+            all_started.wait();
+            source.job(attempt.task.job).expect("the job")
+        };
+        let read: Vec<Arc<JobDetail>> = thread::scope(|scope| {
+            let threads: Vec<_> = (0..8).map(|_| scope.spawn(read)).collect();
+            threads.into_iter().map(|thread| thread.join().expect("it reads")).collect()
+        });
+        assert!(read.iter().all(|one| Arc::ptr_eq(one, &read[0])));
+    }
+
+    #[test]
+    fn history_has_stderr_of_failed_attempts_only() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let (source, attempt) = failed_job(folder.path());
         let read = |offset, most| source.log(attempt, LogStream::Stderr, offset, most).expect("kept");
         assert_eq!(
             (read(0, 99), read(3, 3), read(99, 9)),
