@@ -16,10 +16,12 @@ fn title(detail: &JobDetail) -> String {
     format!("{} {}\n", detail.summary.job, one_line(&detail.summary.name, NAME_COLUMNS_MAX))
 }
 
-/// Formats an estimate with its range, such as `about 2 min 5 s (1 min 40 s to 3 min 0 s)`.
+/// Formats an estimate with its range, such as `about 2 min 5 s (1 min 40 s to 3 min 0 s)`; without a range that
+/// says no more.
 fn left_text(left: TimeLeftAnswer) -> String {
-    let range = format!("{} to {}", span(left.least_millis), span(left.most_millis));
-    format!("{} ({range})", listing::left_text(left))
+    let (least, most) = (span(left.least_millis), span(left.most_millis));
+    let likely = listing::left_text(left);
+    if least == most { likely } else { format!("{likely} ({least} to {most})") }
 }
 
 pub fn status(detail: &JobDetail, screen: &Screen) -> String {
@@ -159,6 +161,15 @@ mod tests {
         let events = vec![event(1_790_000_000_000, "submitted"), event(1_790_000_001_500, "failed")];
         let parts = vec![PartReport { name: "part-r-00000".to_owned(), records: 2, bytes: 9, digest: 255 }];
         JobDetail { counters, parts, attempts: vec![attempt], events, ..JobDetail::new(summary) }
+    }
+
+    #[test]
+    fn range_of_estimate_is_shown_if_it_is_one() {
+        let of = |least_millis, most_millis| {
+            left_text(TimeLeftAnswer { least_millis, likely_millis: 125_000, most_millis })
+        };
+        assert_eq!(of(100_000, 180_000), "about 2 min 5 s (1 min 40 s to 3 min 0 s)");
+        assert_eq!(of(125_000, 125_400), "about 2 min 5 s");
     }
 
     #[test]

@@ -328,10 +328,14 @@ impl<'a> Evidence<'a> {
         }
         let mut took: BTreeMap<JobId, u64> = BTreeMap::new();
         requests.iter().filter_map(|one| one.beneficiary).for_each(|job| *took.entry(job).or_default() += 1);
-        let most = took.iter().max_by_key(|(_, count)| **count).map(|(job, _)| *job);
-        let whom = most.map(|job| format!(", mostly for {job}")).unwrap_or_default();
-        let job = self.detail.summary.job;
         let count = requests.len() as u64;
+        let most = took.iter().max_by_key(|(_, count)| **count);
+        let whom = match most {
+            Some((job, all)) if *all == count => format!(" for {job}"),
+            Some((job, _)) => format!(", mostly for {job}"),
+            None => String::new(),
+        };
+        let job = self.detail.summary.job;
         let times = if count == 1 { "once".to_owned() } else { format!("{count} times") };
         let effect = match (suspended, lost) {
             (_, 0) => format!("its tasks were suspended for {}", time(suspended)),
@@ -342,7 +346,7 @@ impl<'a> Evidence<'a> {
         Some(Finding {
             code: FindingCode::Preempted,
             text: format!("{job} was preempted {times}{whom}: {effect}"),
-            about: most.iter().map(JobId::to_string).collect(),
+            about: most.iter().map(|(job, _)| job.to_string()).collect(),
             figures: figures(&[
                 ("preemptions", count),
                 ("suspended_millis", suspended / 1_000),

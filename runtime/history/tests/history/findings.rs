@@ -325,7 +325,7 @@ fn suspended_task_is_preempted_and_no_straggler() {
     });
     let finding = job.check(
         FindingCode::Preempted,
-        "job_0007 was preempted once, mostly for job_0009: its tasks were suspended for 38.0 s",
+        "job_0007 was preempted once for job_0009: its tasks were suspended for 38.0 s",
     );
     assert_eq!(finding.about, ["job_0009"]);
     assert!(finding.remedy.expect("it runs").ends_with(": nap job set job_0007 --priority N"));
@@ -335,10 +335,17 @@ fn suspended_task_is_preempted_and_no_straggler() {
 fn lost_work_is_found() {
     let job = Planted::healthy().with(|job| {
         let wanted = PreemptionSummary::wanted(1, attempt(TaskKind::Map, 1), WorkerId(1), Primitive::Kill);
-        let killed = PreemptionSummary { work_lost_millis: 12_000, ..wanted };
-        job.preemptions = vec![killed.clone(), killed];
+        let killed = |beneficiary| PreemptionSummary {
+            work_lost_millis: 12_000,
+            beneficiary: Some(JobId(beneficiary)),
+            ..wanted.clone()
+        };
+        job.preemptions = vec![killed(9), killed(10), killed(9)];
     });
-    job.check(FindingCode::Preempted, "job_0007 was preempted 2 times: its tasks lost 24.0 s of work");
+    job.check(
+        FindingCode::Preempted,
+        "job_0007 was preempted 3 times, mostly for job_0009: its tasks lost 36.0 s of work",
+    );
 }
 
 #[test]

@@ -68,7 +68,8 @@ function heading(job) {
 function remaining({ left, state: word, ended_millis: ended }) {
   if (ended !== null) return null;
   if (!left) return word === "running" ? "not known yet" : `unknown while ${word}`;
-  return `${about(left)} (${span(left.least_millis)} to ${span(left.most_millis)})`;
+  const [least, most] = [span(left.least_millis), span(left.most_millis)];
+  return least === most ? about(left) : `${about(left)} (${least} to ${most})`;
 }
 
 function reasons(job, found) {
