@@ -134,7 +134,7 @@ export function ledger(items, empty, { isGroup = false } = {}) {
     ["Slot free after", (item) => (item.freed_micros === null ? "–" : short(item.freed_micros - item.requested_micros)), "number"],
     ["Slot went to", (item) => (item.used_by ? sentence(item.used_by) : "–"), "id"],
     ["Work then", (item) => item.given_back ?? "–"],
-    ["Slept", (item) => (isAsleep(item) ? taken(item.freed_micros / 1000, null) : span(item.suspended_millis)), "number"],
+    ["Suspended", (item) => (isSuspended(item) ? taken(item.freed_micros / 1000, null) : span(item.suspended_millis)), "number"],
     ["In memory", (item) => (item.resident_bytes ? bytes(item.resident_bytes) : "–"), "number"],
     ["In files", (item) => (item.checkpoint_bytes ? bytes(item.checkpoint_bytes) : "–"), "number"],
     ["Saved", (item) => span(item.work_saved_millis), "number"],
@@ -143,6 +143,6 @@ export function ledger(items, empty, { isGroup = false } = {}) {
   return table(name, withValues(columns, items), items, empty);
 }
 
-function isAsleep({ end, given_back: work, suspended_millis: slept }) {
-  return slept === null && end === "suspended" && work === "waiting";
+function isSuspended({ end, given_back: work, suspended_millis: time }) {
+  return time === null && end === "suspended" && work === "waiting";
 }

@@ -152,12 +152,12 @@ fn freed(one: &PreemptionAnswer) -> Option<(u64, End)> {
 }
 
 /// Milliseconds that the process was suspended, up to now if it still waits for its slot.
-fn slept(one: &PreemptionAnswer) -> Option<(u64, End)> {
+fn suspended(one: &PreemptionAnswer) -> Option<(u64, End)> {
     if let Some(millis) = one.suspended_millis {
         return Some((0, End::At(millis)));
     }
-    let is_asleep = one.end == Some("suspended") && one.given_back == Some("waiting");
-    Some((one.freed_micros.filter(|_| is_asleep)? / 1_000, End::Open { units: 1 }))
+    let is_suspended = one.end == Some("suspended") && one.given_back == Some("waiting");
+    Some((one.freed_micros.filter(|_| is_suspended)? / 1_000, End::Open { units: 1 }))
 }
 
 fn figure(attempt: &AttemptSummary, value: fn(&AttemptFigures) -> u64) -> Option<SortKey<'static>> {
@@ -267,7 +267,7 @@ pub const PREEMPTIONS: &[SortField<PreemptionAnswer>] = &[
     by("beneficiary", |one| one.beneficiary.as_deref().and_then(text)),
     by("end", |one| one.end.and_then(text)),
     by_length("took", freed),
-    by_length("suspended", slept),
+    by_length("suspended", suspended),
     by("resident", |one| number(one.resident_bytes)),
     by("checkpoint", |one| number(one.checkpoint_bytes)),
     by("saved", |one| number(one.work_saved_millis)),
