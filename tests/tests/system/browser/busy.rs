@@ -32,7 +32,7 @@ pub struct Busy<'test> {
 }
 
 /// Submits a job of `testjobs` as a user.
-fn submit(cluster: &OwnCluster, folder: &Folder, user: &str, arguments: &[&str]) -> String {
+pub fn submit(cluster: &OwnCluster, folder: &Folder, user: &str, arguments: &[&str]) -> String {
     let mut command = program("testjobs");
     command.env_remove("NAPREDUCE_DIR").env("USER", user).current_dir(folder.root()).args(arguments);
     let output = run(command.args(["--reduces", "4", "--detach", "--cluster"]).arg(cluster.directory()));

@@ -59,7 +59,7 @@ fn open_first_row(browser: &Browser) {
     browser.run("document.querySelector('main td button[aria-expanded=false]')?.click()");
 }
 
-fn set_size(browser: &Browser, width: u32, height: u64) {
+pub fn set_size(browser: &Browser, width: u32, height: u64) {
     let screen = json!({ "width": width, "height": height, "deviceScaleFactor": 1, "mobile": false });
     browser.devtools("Emulation.setDeviceMetricsOverride", &screen);
     browser.until("the size", &format!("return innerWidth === {width} && innerHeight === {height}"));

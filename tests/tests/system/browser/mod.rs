@@ -6,6 +6,7 @@ mod axe;
 mod budgets;
 mod busy;
 mod checkpointed;
+mod docs_pictures;
 mod driver;
 mod elsewhere;
 mod everywhere;

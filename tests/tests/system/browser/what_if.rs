@@ -7,7 +7,7 @@ use super::driver::Browser;
 use super::{ANYWHERE, Served, link, origin};
 
 /// Selects policies and starts their simulation.
-fn simulate(browser: &Browser, schedulers: &[&str]) {
+pub fn simulate(browser: &Browser, schedulers: &[&str]) {
     browser.until("the form", "return document.querySelector('form.what-if-form') !== null");
     for name in schedulers {
         browser.run(&format!("document.querySelector('input[value=\"{name}\"]').click()"));
