@@ -13,11 +13,11 @@ fn long_timeline_is_thinned_and_zooms_to_each_bar() {
     let folder = Folder::new();
     let Some(browser) = Browser::start(&folder) else { return };
     let history = folder.path("history");
-    histories::large(&history, 300_000, 300);
+    histories::large(&history, 200_000, 300);
     let server = Served::start(&folder, &history);
     browser.open(&server.link);
     browser.open(&format!("{}/jobs/job_0001", origin(&server.link)));
-    browser.until_says("300,000 stretches of work are drawn as");
+    browser.until_says("200,000 stretches of work are drawn as");
     let bars = browser.run(BARS).as_u64().expect("a number");
     assert!((50_000..=250_000).contains(&bars), "{bars}");
     // Merged bars have no row per task.
@@ -29,9 +29,9 @@ fn long_timeline_is_thinned_and_zooms_to_each_bar() {
     browser.keys("canvas", "l");
     browser.until_says("stretches of work on worker-1 in");
     browser.picture("thinned");
-    // From a thousand seconds to four.
+    // From 670 seconds to three.
     browser.keys("canvas", "++++++++");
-    browser.until_says("Each stretch of work is drawn, of 300,000 in all");
+    browser.until_says("Each stretch of work is drawn, of 200,000 in all");
     let close = browser.run(BARS).as_u64().expect("a number");
     assert!((300..20_000).contains(&close), "{close}");
     let rows = "return document.querySelector('.timeline .view').scrollHeight > 300 * 18";
@@ -43,7 +43,7 @@ fn long_timeline_is_thinned_and_zooms_to_each_bar() {
     browser.picture("thinned-closely");
     browser.click("Table");
     browser.click("All");
-    browser.until_says("300,000 stretches of work are drawn as");
+    browser.until_says("200,000 stretches of work are drawn as");
     assert_eq!(browser.run(BARS).as_u64(), Some(bars));
     browser.has_no_complaints();
 }
