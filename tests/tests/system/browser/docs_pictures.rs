@@ -28,9 +28,9 @@ fn job(
     user: &str,
     name: &str,
     number: usize,
-    rest: [&str; 2],
+    input: &str,
+    micros: &str,
 ) -> String {
-    let [input, micros] = rest;
     let queue = if name == "hourly billing" { "production" } else { "research" };
     let output = format!("out/{}-{number}", name.replace(' ', "-"));
     let job = [input, "--job", "slow", "--number", micros, "--name", name, "--queue", queue];
@@ -67,20 +67,20 @@ fn pictures_of_docs() {
     let names = ["sessions", "log cleaning", "page ranks", "hourly billing"];
     let users = ["dora", "emil", "cleo", "ada"];
     let ended: Vec<String> = (0..12)
-        .map(|number| job(&cluster, &folder, users[number % 4], names[number % 4], number, ["small", "200"]))
+        .map(|number| job(&cluster, &folder, users[number % 4], names[number % 4], number, "small", "200"))
         .collect();
     cluster.wait(&ended.iter().map(String::as_str).collect::<Vec<_>>()).succeeded();
-    let index = job(&cluster, &folder, "ben", "nightly index", 12, ["large", "6000"]);
+    let index = job(&cluster, &folder, "ben", "nightly index", 12, "large", "6000");
     until_maps_reach(&cluster, &index, 25);
-    let billing = job(&cluster, &folder, "ada", "hourly billing", 13, ["small", "3000"]);
+    let billing = job(&cluster, &folder, "ada", "hourly billing", 13, "small", "3000");
     cluster.wait(&[&billing, &index]).succeeded();
-    let ranks = job(&cluster, &folder, "cleo", "page ranks", 14, ["large", "6000"]);
+    let ranks = job(&cluster, &folder, "cleo", "page ranks", 14, "large", "6000");
     until_maps_reach(&cluster, &ranks, 25);
     let waiting = ["sessions", "log cleaning", "sessions"];
     for (number, name) in waiting.iter().enumerate() {
-        job(&cluster, &folder, users[number], name, number + 15, ["large", "6000"]);
+        job(&cluster, &folder, users[number], name, number + 15, "large", "6000");
     }
-    let billing = job(&cluster, &folder, "ada", "hourly billing", 18, ["small", "3000"]);
+    let billing = job(&cluster, &folder, "ada", "hourly billing", 18, "small", "3000");
     cluster.wait(&[&billing]).succeeded();
     until_maps_reach(&cluster, &ranks, 40);
 
