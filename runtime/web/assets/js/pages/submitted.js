@@ -7,6 +7,7 @@ import { get } from "../net.js";
 const yes = (is) => (is ? "yes" : "no");
 const code = (text) => make("code", {}, text);
 const UNKNOWN = "not recorded";
+const COMMAND = "Command line";
 
 /** Labels of the settings, their fields, and formatters. */
 const SETTINGS = [
@@ -24,6 +25,12 @@ const SETTINGS = [
   ["Syncs to disk", "durable", yes],
 ];
 
+/** A command line to read; what can be pasted is `command.shell`. */
+function readable({ arguments: all, arguments_left_out: rest }) {
+  const words = all.map((word) => (/^[^\s"]+$/.test(word) ? word : JSON.stringify(word)));
+  return `${words.join(" ")}${rest ? ` and ${count(rest)} more arguments` : ""}`;
+}
+
 /** The values of tables as lines of a configuration file, `a.b = 1`; a value that is not set has none. */
 function dotted(value, path = []) {
   if (value === null) return [];
@@ -36,7 +43,7 @@ export function rowsOf({ command, program, files, settings, scheduler, ...job })
   const of = (known, value) => (known ? value(known) : UNKNOWN);
   return [
     ["Rerun of", job.rerun_of],
-    ["Command line", of(command, ({ arguments: all, arguments_left_out: rest }) => `${all.join(" ")}${rest ? ` and ${count(rest)} more arguments` : ""}`)],
+    [COMMAND, of(command, readable)],
     ["Working directory", of(command, ({ directory }) => directory)],
     ["Inputs", of(command, ({ inputs, inputs_total: all }) => `${inputs.join(", ")}${all > inputs.length ? ` and ${count(all - inputs.length)} more` : ""}`)],
     ["Size of the inputs", job.splits === null ? UNKNOWN : `${bytes(job.input_bytes)} in ${count(job.splits)} map tasks`],
@@ -63,8 +70,10 @@ export function submitted({ id, place }) {
       // The queues name the scheduler of a running cluster; a history has none.
       const now = asked.scheduler ? null : await get("queues").then(({ scheduler }) => scheduler, () => UNKNOWN);
       renew(again, copying(asked));
+      // With a box of its own above, the command line needs no row.
+      const isShown = ([words, value]) => value !== null && !(words === COMMAND && asked.command?.shell);
       renew(rows, table("What was submitted", [["What", ([words]) => words, "id"], ["Submitted", ([, value]) => code(value), "text"]],
-        [...rowsOf(asked).filter(([, value]) => value !== null), ...(now ? [["Scheduler now", now]] : [])], ""));
+        [...rowsOf(asked).filter(isShown), ...(now ? [["Scheduler now", now]] : [])], ""));
       renew(earlier, make("h2", {}, "Earlier jobs of this name"), runs(asked));
     },
   };
