@@ -92,18 +92,17 @@ impl ClusterView<'_> {
         if let Some(length) = job.length_of_done(kind) {
             return Some(length);
         }
-        let (named, running) = (self.length_of_name(job, kind), self.length_of_running(job, kind));
-        match (named, running) {
+        let named = self.length_of_name(job, kind);
+        if needs_maps {
+            let of_maps = |maps: Length| Length { deviation: maps.mean / 2.0, tasks: 1.0, ..maps };
+            return named.or_else(|| self.expected_length(job, TaskKind::Map, false).map(of_maps));
+        }
+        match (named, self.length_of_running(job, kind)) {
             (Some(named), Some(running)) => {
                 let differs = named.mean > 2.0 * running.mean || running.mean > 2.0 * named.mean;
                 Some(if differs { running } else { named })
             }
-            (Some(named), None) => Some(named),
-            (None, _) if needs_maps => {
-                let maps = self.expected_length(job, TaskKind::Map, false)?;
-                Some(Length { deviation: maps.mean / 2.0, tasks: 1.0, ..maps })
-            }
-            (None, running) => running,
+            (named, running) => named.or(running),
         }
     }
 
