@@ -86,8 +86,8 @@ impl ClusterView<'_> {
     }
 
     /// Returns the length of tasks of a kind: that of its finished tasks, else of the last job of its name, else
-    /// of its running tasks, which also win if the last job differed by more than a factor of two. For reduces
-    /// that need maps, nothing but the maps may be known.
+    /// of its running tasks. If the last job and the running tasks differ by more than a factor of two, the
+    /// running tasks count. For reduces that need maps, nothing but the maps may be known.
     fn expected_length(&self, job: &Job, kind: TaskKind, needs_maps: bool) -> Option<Length> {
         if let Some(length) = job.length_of_done(kind) {
             return Some(length);
