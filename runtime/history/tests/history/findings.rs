@@ -335,11 +335,13 @@ fn suspended_task_is_preempted_and_no_straggler() {
 fn lost_work_is_found() {
     let job = Planted::healthy().with(|job| {
         let wanted = PreemptionSummary::wanted(1, attempt(TaskKind::Map, 1), WorkerId(1), Primitive::Kill);
-        let killed = |beneficiary| PreemptionSummary {
-            work_lost_millis: 12_000,
-            beneficiary: Some(JobId(beneficiary)),
-            ..wanted.clone()
-        };
+        let killed = PreemptionSummary { work_lost_millis: 12_000, ..wanted };
+        job.preemptions = vec![killed.clone(), killed];
+    });
+    job.check(FindingCode::Preempted, "job_0007 was preempted 2 times: its tasks lost 24.0 s of work");
+    let job = job.with(|job| {
+        let killed =
+            |job_id| PreemptionSummary { beneficiary: Some(JobId(job_id)), ..job.preemptions[0].clone() };
         job.preemptions = vec![killed(9), killed(10), killed(9)];
     });
     job.check(
