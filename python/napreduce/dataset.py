@@ -13,7 +13,8 @@ from .codec import decode_record
 
 _TASK = re.compile(r"\b(job_\d+_[mr]_\d+) failed")
 _PLACE = re.compile(r"failed, mapping (?:in )?(.*?line \d+): ")
-_RECORD = re.compile(r"^record: (.*)$", re.MULTILINE)
+# The first one is of the last failure; an exception's text may have any lines after it.
+_RECORD = re.compile(r"""(?:^|failed: |failed, mapping .*?: )record: ('(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")""", re.MULTILINE)
 _GROUP = re.compile(r"reducing the group of (.*)$", re.MULTILINE)
 
 

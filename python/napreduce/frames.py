@@ -6,7 +6,7 @@ import io
 import json
 import os
 import struct
-from typing import Any, List, Optional, Sequence, Tuple
+from typing import Any, Dict, List, Optional, Sequence, Tuple
 
 #: Version of the protocol.
 VERSION = 1
@@ -33,6 +33,18 @@ class Pipe:
     def __init__(self, source: int, target: int) -> None:
         self._source = io.BufferedReader(io.FileIO(source, "rb"), _PIPE_BYTES)
         self._target = io.FileIO(target, "wb")
+        self._greeting: Optional[Tuple[Dict[str, Any], bytes]] = None
+
+    def greeting(self) -> Tuple[Dict[str, Any], bytes]:
+        """Returns the greeting of ``nap``, which is read once, and the state to restore."""
+        if self._greeting is None:
+            kind, payload = self.read()
+            if kind != HELLO:
+                raise ProtocolError(f"expected a frame H, got {chr(kind)}")
+            (length,) = _COUNT.unpack_from(payload)
+            end = _COUNT.size + length
+            self._greeting = json.loads(payload[_COUNT.size : end]), payload[end:]
+        return self._greeting
 
     def read(self) -> Tuple[int, bytes]:
         """Returns kind and payload of the next frame."""

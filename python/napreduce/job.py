@@ -12,21 +12,17 @@ import sysconfig
 import tempfile
 from itertools import chain
 from pathlib import Path
+from types import ModuleType
 from typing import Any, Callable, Dict, Iterable, Iterator, List, NoReturn, Optional, Sequence, Tuple, TypeVar, Union
 
 from .codec import Codec, Grouped, KeyType, Number, decode_record, encode_record, key_codec, value_codec
 from .dataset import Dataset, JobError
-from .frames import VERSION, private_pipe
+from .frames import VERSION
 from .in_memory import run_in_memory
+from .program import PIPE, Driver, load, take_driver
 from .task import flat_line, line, speak
 
-#: Set in tasks: the program speaks frames instead of submitting its job.
-_SPEAK_VARIABLE = "NAPREDUCE_FRAMES"
-#: The pipe of a task. It is taken before the program prints anything, and commands that the program runs are no tasks.
-_PIPE = private_pipe() if os.environ.pop(_SPEAK_VARIABLE, None) else None
 _FILES_VARIABLE = "NAPREDUCE_FILES_DIR"
-#: Parameters of the tasks of `Job.run`: the job's name in the program, and whether its output are records of a dataset.
-_JOB_PARAMETER, _RECORDS_PARAMETER = "napreduce.job", "napreduce.records"
 _SUM_BITS, _NUMBER_BITS = 64, 128
 
 _F = TypeVar("_F", bound=Callable[..., Any])
@@ -167,24 +163,24 @@ class Job:
         return self._fold(_total, keys, values)
 
     def min(self, keys: KeyType = str, values: Any = int) -> "Job":
-        """Finds the least value of each key."""
+        """Finds the least value of each key. NaN is greater than all numbers."""
         self.combine(min)
-        return self._fold(_least, keys, values)
+        return self._fold(_least_of_group, keys, values)
 
     def max(self, keys: KeyType = str, values: Any = int) -> "Job":
-        """Finds the greatest value of each key."""
+        """Finds the greatest value of each key. NaN is greater than all numbers."""
         self.combine(max)
-        return self._fold(_greatest, keys, values)
+        return self._fold(_greatest_of_group, keys, values)
 
     def mean(self, keys: KeyType = str, values: Any = int) -> "Job":
         """Computes the mean of the values of each key. Integers are added exactly, floats in the order of the input."""
         return self._fold(_mean, keys, values)
 
     def top(self, n: int, keys: KeyType = str) -> "Job":
-        """Finds the ``n`` greatest values of each key, the greatest first."""
+        """Finds the ``n`` greatest values of each key, the greatest first. NaN is greater than all numbers."""
 
         def greatest(lists: Iterable[List[Any]]) -> List[Any]:
-            return heapq.nlargest(n, chain.from_iterable(lists))
+            return heapq.nlargest(n, chain.from_iterable(lists), key=_sort_key)
 
         def top_of_group(key: Any, lists: Iterable[List[Any]]) -> Iterator[Tuple[Any, List[Any]]]:
             yield key, greatest(lists)
@@ -202,6 +198,7 @@ class Job:
         self._speak_in_task()
         self.describe()
         command = self.command_line(sys.argv[1:] if arguments is None else arguments)
+        driver = self._driver(vars(sys.modules["__main__"]))
         for stream in (sys.stdout, sys.stderr):
             try:
                 # None if the descriptor was closed.
@@ -210,7 +207,7 @@ class Job:
             except (OSError, ValueError):
                 # The job does not depend on the output of its program.
                 pass
-        os.execv(command[0], command)
+        os.execve(command[0], command, driver.environment())
 
     def run(
         self,
@@ -221,28 +218,31 @@ class Job:
     ) -> Dataset:
         """Runs the job and returns its records. Prints nothing; raises `JobError` if the job fails.
 
-        The job must be a global variable of its program, whose file ends with ``main`` or calls ``run``. Tasks execute the file
-        until one of these. ``inputs`` are paths, globs and datasets. With ``output``, a directory, the records stay there as lines
+        The job must be a global variable of its file. Tasks load that file, but not as ``__main__``. ``inputs`` are paths, globs and datasets. With ``output``, a directory, the records stay there as lines
         of text. Other options are those of the command line: ``reduces=4`` is ``--reduces 4``, and ``overwrite=True`` a flag.
         """
         self._speak_in_task()
         self.describe()
-        name = next((name for name, value in self._globals.items() if value is self), None)
-        if name is None:
-            raise RuntimeError("the job is not a global variable of its program; assign it to one, so that tasks find it")
-        given = {**(parameters or {}), _JOB_PARAMETER: name}
+        driver = self._driver(self._globals)._replace(is_run=True, writes_records=output is None)
+        if not driver.job:
+            raise RuntimeError(f"the job is not a global variable of {driver.program}; assign it to one, so that tasks find it")
         folder = Path(tempfile.mkdtemp(prefix="napreduce-")) if output is None else None
-        if folder is not None:
-            given[_RECORDS_PARAMETER] = "1"
         path = Path(output) if output is not None else folder / "output"  # type: ignore[operator]
-        flags = [f"--parameter={name}={value}" for name, value in given.items()]
+        flags = [f"--parameter={name}={value}" for name, value in (parameters or {}).items()]
         for option, value in options.items():
             flag = "--" + option.replace("_", "-")
             flags += [flag] if value is True else [f"{flag}={value}"]
-        arguments = [*flags, f"--output={path}", "--quiet", "--", *map(os.fspath, inputs)]
+        arguments = [*flags, f"--output={path}", "--quiet", "--", *(os.fspath(source) for source in inputs)]
         try:
             command = self.command_line(arguments, self._globals.get("__file__"))
-            ended = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace")
+            ended = subprocess.run(
+                command,
+                env=driver.environment(),
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                text=True,
+                errors="replace",
+            )
             if ended.returncode != 0:
                 raise JobError(ended.stderr.strip())
         except BaseException:
@@ -259,7 +259,8 @@ class Job:
         self.describe()
         encode = encode_record if self.decode_record is decode_record else _as_bytes
         before = self.encode_item
-        self.begin({**(parameters or {}), _RECORDS_PARAMETER: "1"}, None, None)
+        self.encode_item = encode_record
+        self._enter(dict(parameters or {}), None, None)
         try:
             return [decode_record(item) for item in run_in_memory(self, [encode(record) for record in records])]
         finally:
@@ -274,24 +275,41 @@ class Job:
         python = [] if named else ["--python", sys.executable]
         return [_nap(), "frames", "--program", program, *python, *arguments]
 
+    def _driver(self, variables: Dict[str, Any]) -> Driver:
+        """Returns this process for tasks, which find the job among these global variables of its file."""
+        job = next((name for name, value in variables.items() if value is self), "")
+        program = variables.get("__file__") or "the program"
+        return Driver(program, str(variables.get("__name__")), sys.argv, job, is_run=False, writes_records=False)
+
     def _speak_in_task(self) -> None:
         """Runs the task and exits, if this process is one."""
-        if _PIPE is not None:
-            sys.exit(0 if speak(self, _PIPE) else 1)
+        if PIPE is not None:
+            sys.exit(0 if speak(self._begin, PIPE) else 1)
 
-    def begin(self, parameters: Dict[str, str], source: Optional[str], attempt: Optional[str]) -> "Job":
-        """Returns the job of a task, with its attributes: the job that `run` has named, or this one."""
+    def _begin(self, parameters: Dict[str, str], source: Optional[str], attempt: Optional[str]) -> "Job":
+        """Returns the job of a task that has called `run` or `main` while its file was loaded."""
+        driver = take_driver(parameters)
+        if driver is None:
+            return self._enter(parameters, source, attempt)
         job = self
-        name = parameters.pop(_JOB_PARAMETER, None)
-        if name is not None:
-            job = vars(sys.modules["__main__"]).get(name)
-            if not isinstance(job, Job):
-                raise RuntimeError(f"the program defines the job {name} after its first `run` or `main`; define it before")
-            job.shows_record = True
-        if parameters.pop(_RECORDS_PARAMETER, None):
-            job.encode_item = encode_record
-        job.parameters, job.input, job.attempt = parameters, source, attempt
-        return job
+        if driver.job:
+            job = vars(sys.modules["__main__"]).get(driver.job)  # type: ignore[assignment]
+        if not isinstance(job, Job):
+            raise RuntimeError(f"the program defines the job {driver.job} after its first `run` or `main`; define it before")
+        return job._enter_for(driver, parameters, source, attempt)
+
+    def _enter_for(
+        self, driver: Driver, parameters: Dict[str, str], source: Optional[str], attempt: Optional[str]
+    ) -> "Job":
+        self.shows_record = driver.is_run
+        if driver.writes_records:
+            self.encode_item = encode_record
+        return self._enter(parameters, source, attempt)
+
+    def _enter(self, parameters: Dict[str, str], source: Optional[str], attempt: Optional[str]) -> "Job":
+        """Sets the attributes that a task has."""
+        self.parameters, self.input, self.attempt = parameters, source, attempt
+        return self
 
     def describe(self) -> Dict[str, Any]:
         """Returns the description of the job for ``nap``; raises ``TypeError`` for an incomplete job."""
@@ -323,7 +341,14 @@ class Job:
     @property
     def combine_here(self) -> Any:
         """The combiner that Python applies, if there is one."""
-        return None if self._native else self._combine
+        if self._native:
+            return None
+        # The built-in functions depend on the order of values if one of them is NaN.
+        if self._combine is min:
+            return _least
+        if self._combine is max:
+            return _greatest
+        return self._combine
 
     @property
     def is_grouped(self) -> bool:
@@ -359,12 +384,32 @@ def _total(key: Any, values: Iterable[Any]) -> Iterator[Tuple[Any, Any]]:
     yield key, sum(values)
 
 
-def _least(key: Any, values: Iterable[Any]) -> Iterator[Tuple[Any, Any]]:
-    yield key, min(values)
+def _sort_key(value: Any) -> Any:
+    """Orders values as Rust does: NaN, which Python cannot compare, is the greatest number, also inside of tuples and lists."""
+    if isinstance(value, (tuple, list)):
+        return [_sort_key(item) for item in value]
+    try:
+        is_nan = bool(value != value)
+    except (TypeError, ValueError):
+        # Not a number.
+        is_nan = False
+    return (True, 0) if is_nan else (False, value)
 
 
-def _greatest(key: Any, values: Iterable[Any]) -> Iterator[Tuple[Any, Any]]:
-    yield key, max(values)
+def _least(values: Iterable[Any]) -> Any:
+    return min(values, key=_sort_key)
+
+
+def _greatest(values: Iterable[Any]) -> Any:
+    return max(values, key=_sort_key)
+
+
+def _least_of_group(key: Any, values: Iterable[Any]) -> Iterator[Tuple[Any, Any]]:
+    yield key, _least(values)
+
+
+def _greatest_of_group(key: Any, values: Iterable[Any]) -> Iterator[Tuple[Any, Any]]:
+    yield key, _greatest(values)
 
 
 def _mean(key: Any, values: Iterable[Any]) -> Iterator[Tuple[Any, float]]:
@@ -410,3 +455,45 @@ def _nap() -> str:
     if nap is None:
         raise FileNotFoundError("program nap not found; install it with: pip install napreduce")
     return nap
+
+
+def run_task(path: str) -> NoReturn:
+    """Runs the task of this process, of a job that the file defines."""
+    module = load(path)
+
+    def begin(parameters: Dict[str, str], source: Optional[str], attempt: Optional[str]) -> Job:
+        driver = take_driver(parameters)
+        if driver is None:
+            return _only_job(module)._enter(parameters, source, attempt)
+        job = vars(module).get(driver.job)
+        if not isinstance(job, Job):
+            raise RuntimeError(_missing_job(driver))
+        return job._enter_for(driver, parameters, source, attempt)
+
+    if PIPE is None:
+        raise RuntimeError("this process is not a task; start the program itself")
+    sys.exit(0 if speak(begin, PIPE) else 1)
+
+
+def _missing_job(driver: Driver) -> str:
+    if driver.job:
+        return (
+            f"tasks do not find the job {driver.job} in {driver.program}: they skip `if __name__ == \"__main__\"`; "
+            "define the job before that block"
+        )
+    return (
+        f"tasks do not find the job in {driver.program}: it is not a global variable; assign it to one, before "
+        "`if __name__ == \"__main__\"`"
+    )
+
+
+def _only_job(module: ModuleType) -> Job:
+    """Returns the job of a program that was not started by itself but by ``nap frames``."""
+    jobs = {id(value): name for name, value in vars(module).items() if isinstance(value, Job)}
+    if len(jobs) == 1:
+        (name,) = jobs.values()
+        job: Job = vars(module)[name]
+        return job
+    names = ", ".join(sorted(jobs.values()))
+    found = f"the jobs {names}" if jobs else "no job outside of functions and of `if __name__ == \"__main__\"`"
+    raise RuntimeError(f"the program defines {found}; define one, or start the program with python3 instead of `nap frames`")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import json
+import os
 import pickle
 import struct
 import time
@@ -26,6 +26,10 @@ _PROGRESS_SECONDS = 1.0
 _DONE_SECONDS = 0.1
 _DONE = struct.Struct(">Q")
 _HERE = str(Path(__file__).parent)
+#: Where this process was started; in a task, the directory of the attempt.
+_DIRECTORY = os.getcwd()
+#: Returns the job of a task: its parameters without those of this module, its input file, its attempt.
+Begin = Callable[[Dict[str, str], Optional[str], Optional[str]], "Job"]
 
 
 class Counter:
@@ -374,28 +378,25 @@ class GroupError(Exception):
         self.key = key
 
 
-def speak(job: "Job", pipe: Pipe) -> bool:
-    """Runs the task that ``nap`` requests. Returns whether it succeeded."""
+def speak(begin: Begin, pipe: Pipe) -> bool:
+    """Runs the task that ``nap`` requests, of the job that ``begin`` returns. Returns whether it succeeded."""
     task: Optional[_Task] = None
+    job: Optional["Job"] = None
     try:
-        kind, payload = pipe.read()
-        if kind != frames.HELLO:
-            raise ProtocolError(f"expected a frame H, got {chr(kind)}")
-        (length,) = struct.unpack_from(">I", payload)
-        greeting = json.loads(payload[4 : 4 + length])
+        greeting, state = pipe.greeting()
         if greeting["version"] != frames.VERSION:
             raise ProtocolError(
                 f"nap speaks frames of version {greeting['version']}, but this module supports version {frames.VERSION}; "
                 "install the same release of both"
             )
-        job = job.begin(greeting["parameters"], greeting["input"], greeting["attempt"])
+        job = begin(greeting["parameters"], greeting["input"], greeting["attempt"])
         description = job.describe()
         pipe.write_json(frames.HELLO, description)
         if greeting["role"] == "describe":
             return True
         task = MapTask(pipe, job) if greeting["role"] == "map" else ReduceTask(pipe, job)
         if greeting["restores"]:
-            task.restore(payload[4 + length :])
+            task.restore(state)
         if greeting.get("tells_done"):
             task.report_done()
         global _speaking
@@ -407,7 +408,7 @@ def speak(job: "Job", pipe: Pipe) -> bool:
         # nap has closed the pipe.
         return False
     except BaseException as error:
-        pipe.write_json(frames.FAILURE, _failure(error, task, job.shows_record))
+        pipe.write_json(frames.FAILURE, _failure(error, task, job is not None and job.shows_record))
         pipe.drain()
         return False
 
@@ -418,12 +419,15 @@ def _failure(error: BaseException, task: Optional[_Task], shows_record: bool) ->
         about = f"reducing the group of {error.key!r}\n"
         error = error.__cause__ or error
     shown = "".join(traceback.format_exception(type(error), error, _of_program(error.__traceback__))).rstrip()
+    # The directory differs between attempts; without it, equal failures of a task are equal texts.
+    shown = shown.replace(_DIRECTORY + os.sep, "")
     failed = task.failed_record if isinstance(task, MapTask) else None
     if failed is None:
         return {"message": about + shown, "record": None}
     number, record = failed
     if shows_record:
-        shown += f"\nrecord: {_cut(record)!r}"
+        # First, as a line of its own: an exception's text may have any lines.
+        shown = f"record: {_cut(record)!r}\n{shown}"
     return {"message": shown, "record": number}
 
 

@@ -78,6 +78,20 @@ def test_class_with_finish_is_folded():
     assert Job.text().flat_map(Lines).count().test(["a", "b"]) == [("lines", 2)]
 
 
+NAN = float("nan")
+
+
+@pytest.mark.parametrize("values", [[NAN, 1.0, 2.0], [1.0, NAN, 2.0], [2.0, 1.0, NAN]])
+def test_nan_is_the_greatest_number(values):
+    lines = [repr(value) for value in values]
+    floats = lambda: Job.text().flat_map(lambda line: [("all", float(line))])  # noqa: E731
+    assert floats().min(values=float).test(lines) == [("all", 1.0)]
+    assert repr(floats().max(values=float).test(lines)) == "[('all', nan)]"
+    assert repr(floats().top(2).test(lines)) == "[('all', [nan, 2.0])]"
+    pairs = Job.text().flat_map(lambda line: [("all", (float(line), line))]).max(values=(float, str))
+    assert repr(pairs.test(lines)) == "[('all', (nan, 'nan'))]"
+
+
 def test_values_arrive_in_order():
     job = Job.text()
     job.map(lambda line: [((line.split()[0], int(line.split()[1])), line)])
@@ -113,6 +127,11 @@ def test_failed_job_is_described_by_its_error():
         "ValueError: oh\nrecord: 'x y'"
     )
     assert (error.task, error.place, error.record, error.group) == ("job_0001_m_0002", "b line 2", "'x y'", None)
+    error = JobError(
+        "job_0001_m_0002 failed 2 times; last: the mapper `a.py` failed, mapping in line 2: record: \"it's\"\nTraceback ...\n"
+        "ValueError:\nrecord: 'no'; before: the mapper `a.py` failed, mapping in line 1: record: 'first'\nTraceback ..."
+    )
+    assert (error.place, error.record) == ("line 2", '"it\'s"')
     error = JobError("job_0001_r_0001 failed 1 time; last: the reducer `a.py` failed: reducing the group of ('a', 3)\nTraceback")
     assert (error.task, error.place, error.record, error.group) == ("job_0001_r_0001", None, None, "('a', 3)")
 

@@ -1,5 +1,6 @@
 //! The job of `nap frames`, built from its parameters and the program's description.
 
+use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::fs;
 use std::io;
@@ -9,6 +10,7 @@ use std::sync::Arc;
 
 use clap::Args;
 use clap::builder::NonEmptyStringValueParser;
+use serde::Deserialize;
 
 use super::super::place::make_place;
 use super::hello::{Combine, Description, Input};
@@ -25,6 +27,26 @@ use crate::user_code::CombineStage;
 
 /// The name of the job in programs that have it.
 const NAME: &str = "frames";
+
+/// The Python module describes the process that has called `nap` in this variable. Tasks receive it as a
+/// parameter: they have the arguments of that process, and errors name the program as its user does.
+const DRIVER_VARIABLE: &str = "NAPREDUCE_PYTHON_DRIVER";
+const DRIVER_PARAMETER: &str = "napreduce.driver";
+
+/// Loads a program under another name than `__main__`, so that its main block runs in the driver only. A
+/// program without the module speaks frames by itself and runs as always. Python searches next to a program
+/// for modules.
+const LOAD_PROGRAM: &str = r#"import os, runpy, sys
+sys.argv = sys.argv[1:]
+program = sys.argv[0]
+sys.path[0] = os.path.dirname(os.path.realpath(program))
+with open(program, "rb") as source:
+    uses_module = b"napreduce" in source.read()
+if not uses_module:
+    runpy.run_path(program, run_name="__main__")
+else:
+    from napreduce.job import run_task
+    run_task(program)"#;
 
 /// Command-line arguments that name the program of a job.
 ///
@@ -164,23 +186,51 @@ pub fn main(program: Program) -> ExitCode {
 /// Ships the program and asks for its description. It runs as in its tasks: in a directory with all side
 /// files.
 fn ship_program(driver: &mut Driver<'_>, arguments: &FramesArguments) -> Result<FramesProgram, String> {
-    let parameters = arguments.parameter.iter().map(|text| parameter(text)).collect::<Result<_, _>>()?;
+    let parameters = arguments.parameter.iter().map(|text| parameter(text));
+    let mut parameters = parameters.collect::<Result<BTreeMap<_, _>, _>>()?;
+    add_driver(&mut parameters, &arguments.program);
     let name = ship(driver, "--program", &arguments.program)?;
     let py_files = arguments.py_files.iter().map(|path| ship(driver, "--py-files", path));
     let py_files = py_files.collect::<Result<Vec<_>, _>>()?;
-    let command = match arguments.python.as_str() {
-        "" => format!("exec ./{}", quoted(&name)),
-        // Tasks start in another directory.
-        path if path.contains('/') => {
-            let path = absolute(path).map_err(|error| format!("--python {path}: {error}"))?;
-            format!("exec {} ./{}", quoted(&path.to_string_lossy()), quoted(&name))
-        }
-        found => format!("exec {} ./{}", quoted(found), quoted(&name)),
-    };
+    let command = command_line(&arguments.python, &name)?;
     let scratch = TemporaryDirectory::create()
         .map_err(|error| format!("create a directory to run {name} in: {error}"))?;
     let place = make_place(&scratch.path, None).map_err(|error| error.message)?;
     Inquiry { command, name, parameters, py_files }.ask(&place)
+}
+
+/// Returns the command of a task.
+fn command_line(python: &str, program: &str) -> Result<String, String> {
+    let program = quoted(program);
+    if python.is_empty() {
+        return Ok(format!("exec ./{program}"));
+    }
+    let interpreter = if python.contains('/') {
+        // Tasks start in another directory.
+        let path = absolute(python).map_err(|error| format!("--python {python}: {error}"))?;
+        quoted(&path.to_string_lossy())
+    } else {
+        quoted(python)
+    };
+    // Another extension may be of a script in another language.
+    if program.ends_with(".py'") {
+        return Ok(format!("exec {interpreter} -c {} ./{program}", quoted(LOAD_PROGRAM)));
+    }
+    Ok(format!("exec {interpreter} ./{program}"))
+}
+
+/// Adds what the Python module has said about the driver to the parameters, if the driver runs this program.
+fn add_driver(parameters: &mut BTreeMap<String, String>, program: &Path) {
+    #[derive(Deserialize)]
+    struct Driver {
+        program: PathBuf,
+    }
+    let Ok(text) = std::env::var(DRIVER_VARIABLE) else { return };
+    let Ok(driver) = serde_json::from_str::<Driver>(&text) else { return };
+    // A command that a program runs inherits its environment.
+    if driver.program == program {
+        parameters.insert(DRIVER_PARAMETER.to_owned(), text);
+    }
 }
 
 /// Ships a file, unless it is already a side file; returns its name in tasks.

@@ -54,6 +54,43 @@ if __name__ == "__main__":
     print(folder.exists())
 "#;
 
+/// Writes a line for each process that runs its main block, and a line for each that loads the file.
+const DRIVER: &str = r#"
+import argparse, sys
+from napreduce import Job
+with open(FOLDER + "/loaded", "a") as loaded:
+    loaded.write(f"{__name__} {' '.join(sys.argv)}\n")
+class Word:
+    def __init__(self, text):
+        self.text = text
+words = Job.text().flat_map(lambda line: [(word, Word(word)) for word in line.split()])
+@words.reduce(keys=str)
+def first(key, found):
+    yield next(iter(found))
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--input", required=True)
+    arguments = parser.parse_args()
+    with open(FOLDER + "/driven", "a") as driven:
+        driven.write("once\n")
+    print(sorted(word.text for word in words.run(arguments.input, reduces=1)))
+"#;
+
+/// Fails on a line, in a function of a module that is shipped with the program.
+const RAISES: &str = r#"
+from napreduce import Job, JobError
+def number(line):
+    from texts import parse
+    return [("sum", parse(line))]
+numbers = Job.text().flat_map(number).sum()
+if __name__ == "__main__":
+    try:
+        numbers.run("in", reduces=1, files="shipped#texts.py")
+    except JobError as error:
+        print(error.record, error.place, str(error).count("Traceback"))
+        print(str(error))
+"#;
+
 /// Mapper, combiner and reducer are stateful.
 const STATEFUL: &str = r#"
 from napreduce import Job, counter
@@ -130,6 +167,17 @@ fn with_program(source: &str, input: impl AsRef<[u8]>) -> Folder {
     folder
 }
 
+/// Returns a Python that finds the module and `nap`.
+fn driver(folder: &Folder) -> Command {
+    let nap = program("nap");
+    let programs = Path::new(nap.get_program()).parent().expect("a folder of programs");
+    let paths = format!("{}:{}", programs.display(), std::env::var("PATH").expect("a PATH"));
+    let mut python = Command::new("python3");
+    python.env_remove("NAPREDUCE_CLUSTER").env_remove("NAPREDUCE_DIR").current_dir(folder.root());
+    python.env("PATH", paths).env("PYTHONPATH", module()).env("PYTHONDONTWRITEBYTECODE", "1");
+    python
+}
+
 /// Returns the job of a program without `nap`, to be preempted at every boundary.
 fn program_of(folder: &Folder) -> FramesProgram {
     let (module, program) = (module(), folder.path("job.py"));
@@ -179,18 +227,117 @@ fn python_jobs_run_as_values() {
         return;
     }
     let folder = with_program(VALUES, "to be\nor to\n");
-    let nap = program("nap");
-    let programs = Path::new(nap.get_program()).parent().expect("a folder of programs");
-    let paths = format!("{}:{}", programs.display(), std::env::var("PATH").expect("a PATH"));
-    let mut python = Command::new("python3");
-    python.env_remove("NAPREDUCE_CLUSTER").env_remove("NAPREDUCE_DIR").current_dir(folder.root());
-    python.env("PATH", paths).env("PYTHONPATH", module()).env("PYTHONDONTWRITEBYTECODE", "1");
-    let ended = run(python.arg("job.py"));
+    let ended = run(driver(&folder).arg("job.py"));
     let expected = "[('be', 1), ('or', 1), ('to', 2)] 3\n[(None, [(2, 'to')])]\n['be\\t1', 'or\\t1', 'to\\t2']\n\
                     job_0001_m_0000 line 1 'to be' None\njob_0001_r_0000 None None 'or to'\nFalse\n";
     assert_eq!(ended.stdout, expected, "{}", ended.stderr);
     assert_eq!(ended.stderr, "");
     assert_eq!(parts(&folder.path("out"))[0].1, b"be\t1\nor\t1\nto\t2\n");
+}
+
+#[test]
+fn python_main_block_runs_in_driver_only() {
+    if !has_python() {
+        return;
+    }
+    let folder = Folder::new();
+    folder.write("in", "to be\nor to\n");
+    folder.write("job.py", DRIVER.replace("FOLDER", &format!("{:?}", folder.root())));
+    let ended = run(driver(&folder).args(["job.py", "--input", "in"]));
+    assert_eq!(ended.stdout, "['be', 'or', 'to']\n", "{}", ended.stderr);
+    let read = |name: &str| fs::read_to_string(folder.path(name)).expect("it was written");
+    assert_eq!(read("driven"), "once\n");
+    let loaded = read("loaded");
+    let mut processes = loaded.lines();
+    assert_eq!(processes.next(), Some("__main__ job.py --input in"));
+    let tasks: Vec<&str> = processes.collect();
+    // The description of the job, a map and a reduce.
+    assert_eq!(tasks, ["__napreduce_main__ job.py --input in"; 3]);
+}
+
+#[test]
+fn python_job_of_an_imported_module_runs() {
+    if !has_python() {
+        return;
+    }
+    let folder = Folder::new();
+    folder.write("in", "to be\nor to\n");
+    let jobs = DRIVER.split("if __name__").next().expect("the jobs");
+    folder.write("jobs.py", jobs.replace("FOLDER", &format!("{:?}", folder.root())));
+    folder.write(
+        "job.py",
+        "import jobs\nprint(sorted(word.text for word in jobs.words.run('in', reduces=1)))\n",
+    );
+    let ended = run(driver(&folder).arg("job.py"));
+    assert_eq!(ended.stdout, "['be', 'or', 'to']\n", "{}", ended.stderr);
+}
+
+#[test]
+fn python_job_that_tasks_cannot_find_is_refused() {
+    if !has_python() {
+        return;
+    }
+    let define = "Job.text().flat_map(str.split).count()";
+    let import = "from napreduce import Job\nif __name__ == '__main__':\n    ";
+    for (source, says) in [
+        (
+            format!("{import}counts = {define}; counts.main(['in', '--output', 'out'])"),
+            "the job counts in job.py",
+        ),
+        (format!("{import}{define}.main(['in', '--output', 'out'])"), "it is not a global variable"),
+        (format!("{import}counts = {define}; counts.run('in')"), "the job counts in job.py"),
+        (format!("{import}{define}.run('in')"), "the job is not a global variable of job.py"),
+    ] {
+        let folder = with_program(&source, "to be\n");
+        let ended = run(driver(&folder).arg("job.py"));
+        assert!(!ended.status.success() && ended.stderr.contains(says), "{source}: {}", ended.stderr);
+    }
+    let two = format!("from napreduce import Job\none = {define}\ntwo = {define}\n");
+    let folder = with_program(&two, "to be\n");
+    run(&mut frames(&folder, "out", &[]))
+        .failed(2, &["defines the jobs one, two", "start the program with python3"]);
+}
+
+#[test]
+fn python_error_has_one_traceback_and_the_record() {
+    if !has_python() {
+        return;
+    }
+    let folder = with_program(RAISES, "1\none\n");
+    // It is in the directories of the attempts only.
+    folder.write("shipped", "def parse(line):\n    return int(line)\n");
+    let ended = run(driver(&folder).arg("job.py"));
+    let first = ended.stdout.lines().next();
+    assert_eq!(first, Some("'one' line 2 1"), "{}{}", ended.stdout, ended.stderr);
+    let program = folder.path("job.py");
+    let program = format!("File \"{}\", line 5, in number", program.display());
+    for says in ["failed 4 times", program.as_str(), "File \"texts.py\", line 2, in parse"] {
+        assert!(ended.stdout.contains(says), "{says}: {}", ended.stdout);
+    }
+}
+
+#[test]
+fn python_folds_of_nan_do_not_depend_on_splits() {
+    if !has_python() {
+        return;
+    }
+    let values = "x 1.5\nx nan\nx -2\nx 7\nx nan\nx 3\n";
+    let folder = with_program("", "");
+    for (fold, expected) in [
+        ("min(values=float)", "x\t-2.0\n"),
+        ("max(values=float)", "x\tnan\n"),
+        ("max(values=(float, str))", "x\tnan\tx\n"),
+        ("top(3)", "x\tnan\tnan\t7.0\n"),
+    ] {
+        let value = if fold.contains("str") { "(float(line[2:]), line[0])" } else { "float(line[2:])" };
+        let define = format!("job = Job.text().flat_map(lambda line: [(line[0], {value})]).{fold}");
+        folder.write("job.py", format!("from napreduce import Job\n{define}\njob.main()\n"));
+        let program = program_of(&folder);
+        for split_size in [4, 12, 1 << 20] {
+            let test = JobTest::new(|| job(&program)).input(values).split_size(split_size).reduces(1);
+            assert_eq!(test.run().text(), expected, "{fold}, splits of {split_size}");
+        }
+    }
 }
 
 #[test]
