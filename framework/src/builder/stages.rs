@@ -275,6 +275,9 @@ impl<K: Key, V: Value, C: CombineStage<V>, G: Key, O: OutputFormat> MapStage<K, 
     }
 
     /// Chooses the partition (from 0) of each key; the second argument is the number of partitions.
+    ///
+    /// A key must have the same partition in every process. A hash with a random seed, such as that of
+    /// [`RandomState`](std::hash::RandomState), would put it into several parts.
     pub fn partition_by<F>(mut self, choose: F) -> Self
     where
         F: Fn(K::Ref<'_>, u32) -> u32 + Send + Sync + 'static,

@@ -117,6 +117,9 @@ impl<K: Key, V: Value, C: Combining<V>> MapWork<'_, K, V, C> {
         let (segment, statistics) = out.seal().map_err(|error| collect_error_after(error, restore))?;
         counters.add(Counter::MapOutputBytes, statistics.bytes_in);
         counters.add(Counter::MapOutputMaterializedBytes, segment.file_len);
+        if let Some(digest) = segment.digest {
+            self.context.set_output_digest(digest);
+        }
         if segment.is_in_memory {
             counters.add(Counter::MapOutputMemoryBytes, segment.file_len);
         }

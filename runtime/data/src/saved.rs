@@ -87,6 +87,7 @@ impl SavedFile {
             partitions: segment.partitions(),
             is_in_memory: false,
             crc: segment.crc(),
+            digest: None,
         };
         TaskFile { sealed, saved: Some(self.clone()) }
     }

@@ -140,6 +140,9 @@ pub enum Report {
     Done {
         /// Bytes written for reduces or as its part; zero if they were not counted.
         output_bytes: u64,
+        /// The digest of the records that it wrote for reduces; `None` if there are none, or it was not computed.
+        #[serde(default)]
+        output_digest: Option<u64>,
     },
     /// The attempt failed.
     Failed {

@@ -16,7 +16,7 @@ use crate::blobs::{BlobError, BlobStore};
 use crate::journal::{Header, JOURNAL_VERSION, Journal, JournalError, Recovered};
 
 /// Version of the snapshot.
-const SNAPSHOT_VERSION: u32 = 5;
+const SNAPSHOT_VERSION: u32 = 6;
 
 /// A coordinator's complete state as plain data.
 #[derive(Serialize, Deserialize)]

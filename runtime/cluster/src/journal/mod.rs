@@ -30,7 +30,7 @@ use serde_json::Value;
 use thiserror::Error;
 
 /// Version of the format of files and entries.
-pub(crate) const JOURNAL_VERSION: u32 = 9;
+pub(crate) const JOURNAL_VERSION: u32 = 10;
 
 /// When the journal is synced to disk. Every choice survives a killed coordinator; they differ on power loss.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -302,10 +302,10 @@ fn journal_of_other_version_is_refused() {
     let folder = folder();
     let path = with_entries(folder.path(), &[]);
     let mut bytes = Vec::new();
-    super::frame::push(&mut bytes, br#"{"version":10,"news":true}"#).expect("short");
+    super::frame::push(&mut bytes, br#"{"version":11,"news":true}"#).expect("short");
     fs::write(path, bytes).expect("written");
     let error = open(folder.path()).expect_err("another version").to_string();
-    assert!(error.contains("has version 10, but this program writes 9; finish its jobs with"), "{error}");
+    assert!(error.contains("has version 11, but this program writes 10; finish its jobs with"), "{error}");
 }
 
 #[test]

@@ -276,7 +276,7 @@ impl<V> Collector<V> {
             seal: self.seal,
             fan_in: self.fan_in,
             fold: fold_of(combining.as_ref()),
-            fold_arena: folds_arena(counts),
+            may_repeat_keys: may_repeat_keys(counts),
         };
         let (sealed, sealing) = seal(parts, &destination)?;
         let statistics = CollectStatistics {
@@ -298,7 +298,7 @@ impl<V> Collector<V> {
         let (combining, counts) = self.end_combining();
         let statistics = self.statistics(counts.as_ref());
         let budget = self.buffer.shape.budget.clone();
-        let fold = if folds_arena(counts) { fold_of(combining.as_ref()) } else { &NoFold };
+        let fold = if may_repeat_keys(counts) { fold_of(combining.as_ref()) } else { &NoFold };
         let (runs, runs_begun) = save::save_runs(self.buffer.into_parts()?, place, fold)?;
         let memory_peak = statistics.memory_peak.max(budget.peak());
         Ok(SavedCollection::new(runs, runs_begun, CollectStatistics { memory_peak, ..statistics }))
@@ -337,8 +337,8 @@ fn fold_of<V>(combining: Option<&Combining<V>>) -> &dyn Fold {
     }
 }
 
-/// Whether to fold equal keys of the last arena: only if the table was flushed before or passed by. Then a
-/// segment has one record per key, wherever the task was interrupted.
-fn folds_arena(counts: Option<CombineCounts>) -> bool {
-    counts.is_some_and(|counts| (counts.flushes > 1 || counts.oversized > 0) && !counts.bypassed)
+/// Whether an arena may hold several records of one key although values are combined: the table was flushed more
+/// than once, passed by or dropped.
+fn may_repeat_keys(counts: Option<CombineCounts>) -> bool {
+    counts.is_some_and(|counts| counts.flushes > 1 || counts.oversized > 0 || counts.bypassed)
 }

@@ -20,8 +20,9 @@ pub(crate) struct Destination<'a> {
     pub fan_in: usize,
     /// Applied to equal keys when runs are merged.
     pub fold: &'a dyn Fold,
-    /// Whether to fold equal keys of the last arena, too.
-    pub fold_arena: bool,
+    /// Whether the last arena or a run may hold several records of one key, which are then folded. So a segment has
+    /// one record per key, however often the task spilled or was interrupted.
+    pub may_repeat_keys: bool,
 }
 
 /// Runs and records written before the segment.
@@ -39,7 +40,7 @@ pub(crate) fn seal(
     destination: &Destination<'_>,
 ) -> Result<(SealedSegment, Sealing), CollectError> {
     let Parts { mut runs, arena, mut runs_begun, shape } = parts;
-    let fold_arena = if destination.fold_arena { destination.fold } else { &NoFold };
+    let fold_arena = if destination.may_repeat_keys { destination.fold } else { &NoFold };
     if runs.is_empty() {
         let (mut writer, _grant) = shape.writer_at(destination.output, destination.memory)?;
         if let Some(mut arena) = arena {
@@ -66,7 +67,7 @@ pub(crate) fn seal(
         runs.splice(range, [merged]);
     }
     let sealed = match runs.as_slice() {
-        [only] if !only.is_saved() => {
+        [only] if !only.is_saved() && !destination.may_repeat_keys => {
             destination.seal.relocate(only.path(), destination.output)?;
             SealedSegment { path: destination.output.to_owned(), ..only.sealed.clone() }
         }

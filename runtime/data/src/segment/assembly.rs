@@ -175,6 +175,7 @@ impl SegmentAssembly {
             partitions: self.extent.partitions(),
             is_in_memory: false,
             crc: trailer.crc(),
+            digest: None,
         })
     }
 

@@ -16,6 +16,10 @@
 //! Form 0 is a file with all partitions of a map's output. Form 1 is an excerpt, as a fetch writes it: one
 //! partition or the end of one. Its table has one entry, which the fields in brackets describe.
 
+use std::ops::Range;
+
+use xxhash_rust::xxh3::Xxh3;
+
 use crate::record::RecordEncoding;
 
 /// Raw size of a full block. A longer record gets a jumbo block of its own.
@@ -36,6 +40,10 @@ pub(crate) const HEADER_BYTES_MAX: usize = HEADER_FIXED + EXCERPT_BYTES + LABEL_
 pub(crate) const PARTITION_ENTRY_BYTES: usize = 56;
 pub(crate) const BLOCK_ENTRY_BYTES: usize = 56;
 pub(crate) const TRAILER_BYTES: usize = 56;
+/// The fields of a partition entry that do not depend on its place in the file.
+const ENTRY_LENGTHS: Range<usize> = 8..48;
+/// The fields of a block entry that do not depend on its place in the file.
+const BLOCK_CONTENTS: Range<usize> = 8..BLOCK_ENTRY_BYTES;
 /// The part of the trailer that its checksum covers.
 const TRAILER_COVERED: usize = 44;
 
@@ -291,6 +299,19 @@ impl PartitionEntry {
 pub(crate) fn table_crc(table: &[u8]) -> u32 {
     let entries = table.chunks_exact(PARTITION_ENTRY_BYTES);
     entries.fold(0, |crc, entry| crc32c::crc32c_append(crc, &entry[..PARTITION_ENTRY_BYTES - CRC_BYTES]))
+}
+
+/// Returns the digest of the records that a table and a block index describe, in their order. It covers the length
+/// and the checksum of each block but no place in the file, which depends on the length of the label.
+pub(crate) fn records_digest(table: &[u8], index: &[u8]) -> u64 {
+    let mut digest = Xxh3::new();
+    for entry in table.chunks_exact(PARTITION_ENTRY_BYTES) {
+        digest.update(&entry[ENTRY_LENGTHS]);
+    }
+    for block in index.chunks_exact(BLOCK_ENTRY_BYTES) {
+        digest.update(&block[BLOCK_CONTENTS]);
+    }
+    digest.digest()
 }
 
 /// Returns the checksum of an entry, which covers its number: a misplaced entry does not pass.

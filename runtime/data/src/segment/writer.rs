@@ -7,7 +7,7 @@ use super::destination::SegmentDestination;
 use super::error::WriteError;
 use super::format::{
     BLOCK_BYTES, BLOCK_ENTRY_BYTES, BlockCompression, BlockEntry, Codec, Excerpt, Header,
-    PARTITION_ENTRY_BYTES, PartitionEntry, Trailer, table_crc,
+    PARTITION_ENTRY_BYTES, PartitionEntry, Trailer, records_digest, table_crc,
 };
 use super::seal::Seal;
 use crate::activity::block_moved;
@@ -29,6 +29,9 @@ pub struct SealedSegment {
     pub is_in_memory: bool,
     /// The trailer's checksum, which covers the whole file.
     pub crc: u32,
+    /// The digest of the records of all partitions in their order. It does not depend on the attempt, on spills or
+    /// on where the file is. `None` if the file is a part of a segment, or was not written here.
+    pub digest: Option<u64>,
 }
 
 /// Settings shared by all segments of a task.
@@ -259,6 +262,7 @@ impl SegmentWriter {
             raw_len: self.raw_len,
             table_crc: table_crc(&self.table),
         };
+        let digest = records_digest(&self.table, &self.index);
         self.buffer.extend_from_slice(&self.table);
         self.buffer.extend_from_slice(&self.index);
         self.buffer.extend_from_slice(&trailer.encode());
@@ -272,6 +276,7 @@ impl SegmentWriter {
             partitions: self.shape.partitions,
             is_in_memory,
             crc: trailer.crc(),
+            digest: Some(digest),
         })
     }
 }

@@ -6,6 +6,7 @@
 mod combining;
 mod consolidating;
 mod damage;
+mod digests;
 mod failures;
 mod fetching;
 mod many_inputs;

@@ -34,6 +34,8 @@ pub struct Attempt {
     pub(crate) reported_at: Span,
     #[serde(default)]
     pub(crate) output_bytes: u64,
+    #[serde(default)]
+    pub(crate) output_digest: Option<u64>,
     pub(crate) suspends: u32,
     /// The slow attempt at the same task, if this is its duplicate.
     pub(crate) duplicate_of: Option<AttemptId>,
@@ -86,6 +88,7 @@ impl Attempt {
             smoothed_rate: None,
             reported_at: Span::default(),
             output_bytes: 0,
+            output_digest: None,
             suspends: 0,
             duplicate_of: None,
             duplicated: false,

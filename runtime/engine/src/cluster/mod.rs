@@ -56,5 +56,6 @@ pub use job::{DefaultOrder, Job};
 pub use job_view::TaskHistory;
 pub use lengths::Lengths;
 pub use tally::Tally;
+pub(crate) use task::WrittenOutput;
 pub use view::ClusterView;
 pub use worker::{Reservation, Worker};

@@ -60,12 +60,24 @@ pub(crate) struct Task {
     pub done_by: Option<(u32, WorkerId)>,
     /// The attempt that completed it, and the worker that holds its output for reduces.
     pub output: Option<(u32, WorkerId)>,
+    /// The digest of the last output that it wrote for reduces, and the attempt that wrote it. Kept when the output
+    /// is lost, since reduces may have read it.
+    #[serde(default)]
+    pub written: Option<WrittenOutput>,
     /// The output was lost and has not been produced again.
     pub lost: bool,
     /// The number of the event that last lost an output.
     pub lost_at: u64,
     #[serde(flatten)]
     pub faults: Faults,
+}
+
+/// The records that an attempt at a map wrote for reduces.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct WrittenOutput {
+    /// The number of the attempt.
+    pub number: u32,
+    pub digest: u64,
 }
 
 /// The tasks of one kind of a job.

@@ -12,7 +12,7 @@
 //! - a fatal failure ends the job immediately; one caused by a program file does so when two hosts, or all
 //!   hosts, report it.
 
-use crate::cluster::Attempt;
+use crate::cluster::{Attempt, WrittenOutput};
 use crate::effect::{Record, Start};
 use crate::engine::Engine;
 use crate::event::FailureClass;
@@ -103,6 +103,11 @@ impl Engine {
         let duplicates = std::mem::take(&mut task.live);
         let was_lost = std::mem::take(&mut task.lost);
         task.held = None;
+        let written_before = task.written;
+        if let Some(digest) = attempt.output_digest.filter(|_| feeds_reduces) {
+            task.written = Some(WrittenOutput { number: id.number, digest });
+        }
+        let written = task.written;
         if feeds_reduces {
             task.output = Some((id.number, attempt.worker));
             let job = self.cluster.job_mut(id.task.job);
@@ -111,6 +116,14 @@ impl Engine {
         self.record(Record::TaskDone(id));
         for &number in duplicates.iter() {
             self.supersede(AttemptId { number, ..id }, id);
+        }
+        if let (Some(first), Some(second)) = (written_before, written)
+            && first.digest != second.digest
+        {
+            self.map_output_changed(id.task, first, second);
+            if self.active_job(id.task.job).is_none() {
+                return;
+            }
         }
         if feeds_reduces {
             self.feed_waiting_reduces(id.task);

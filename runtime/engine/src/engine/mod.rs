@@ -3,6 +3,7 @@
 //! passes in time and events and carries out the effects in order.
 
 mod auto;
+mod changed_outputs;
 mod changes;
 mod check;
 mod choices;

@@ -27,7 +27,7 @@ impl Engine {
             Report::Progressed { bytes_done, bytes_total } => self.progressed(id, *bytes_done, *bytes_total),
             Report::InputsLost { outputs, place, reason } => self.inputs_lost(id, outputs, *place, reason),
             Report::CommitRequested => self.commit_requested(id),
-            Report::Done { output_bytes } => self.done(id, *output_bytes),
+            Report::Done { output_bytes, output_digest } => self.done(id, *output_bytes, *output_digest),
             Report::Failed { class, place, reason, lost_outputs } => {
                 let (reason, lost_outputs) = (reason.clone(), lost_outputs.clone());
                 let failure = Failure { class: *class, place: *place, reason, lost_outputs };
@@ -105,13 +105,15 @@ impl Engine {
         self.send(worker, Order::Commit { attempt: id });
     }
 
-    fn done(&mut self, id: AttemptId, output_bytes: u64) {
+    fn done(&mut self, id: AttemptId, output_bytes: u64, output_digest: Option<u64>) {
         let commits = self.cluster.job(id.task.job).commits(id.task.kind);
         if commits && self.cluster.task_mut(id.task).committer != Some(id.number) {
             let failure = Failure::retryable("it finished without a commit grant");
             self.attempt_exits(id, AttemptInput::Failed, Some(failure));
         } else {
-            self.cluster.attempt_mut(id).output_bytes = output_bytes;
+            let attempt = self.cluster.attempt_mut(id);
+            attempt.output_bytes = output_bytes;
+            attempt.output_digest = output_digest;
             self.attempt_exits(id, AttemptInput::Done, None);
         }
     }

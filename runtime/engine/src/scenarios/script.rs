@@ -14,6 +14,7 @@
 //!     > launch m0.1 on 1; launch m1.1 on 1
 //! started m0.1                    a report of its worker, or of worker 2: `started m0.1@2`; also: commits, done,
 //!                                 suspended, resumed, checkpointed, killed
+//! done m0.1 wrote 7               it is done, and its records have the digest 7
 //! failed m0.1 task: a bad row     or retryable, fatal; before the colon also: at local-disk, losing m0.1 m1.1
 //! progress m0.1 5/10
 //! misses r0.1 m0.1 m1.1: no route the reduce cannot read these outputs and waits; `lacks`: they do not exist
@@ -380,7 +381,9 @@ pub fn report(what: &str, rest: &[&str], reason: &str) -> Report {
     match what {
         "started" => Report::Started,
         "commits" => Report::CommitRequested,
-        "done" => Report::Done { output_bytes: 0 },
+        "done" => {
+            Report::Done { output_bytes: 0, output_digest: rest.get(1).map(|digest| number(digest).into()) }
+        }
         "suspended" => Report::Suspended,
         "refused" => Report::SuspendRefused { reason: reason.to_owned() },
         "resumed" => Report::Resumed,

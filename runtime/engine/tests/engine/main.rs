@@ -2,6 +2,7 @@
 //! events. Tests of single policies are in `napreduce-schedulers`.
 
 mod auto;
+mod changed_outputs;
 mod changes;
 mod choices;
 mod commit;

@@ -214,10 +214,10 @@ pub fn of_report(worker: WorkerId, number: u64, report: WorkerReport) -> (Option
     let mut extra = vec![Extra::Received { worker, number }];
     let event = match report {
         WorkerReport::Happened { attempt, report } => Event::Reported { worker, attempt, report },
-        WorkerReport::Finished { attempt, counters, part } => {
+        WorkerReport::Finished { attempt, counters, part, output_digest } => {
             let output_bytes = counters.of(Counter::MapOutputMaterializedBytes);
             extra.push(Extra::Finished { attempt, counters, part });
-            Event::Reported { worker, attempt, report: Report::Done { output_bytes } }
+            Event::Reported { worker, attempt, report: Report::Done { output_bytes, output_digest } }
         }
         WorkerReport::Failed { attempt, mut error } => {
             extra.extend(error.record.take().map(|record| Extra::FailedOn { attempt, record }));

@@ -357,10 +357,11 @@ impl Worker {
             job.idle_scratch.extend(left.idle_scratch);
         }
         match end {
-            AttemptEnd::Done { counters, part } => {
+            AttemptEnd::Done { counters, part, output_digest } => {
                 let next = job.and_then(|job| job.on_done(attempt, left.input_bytes, left.memory));
                 self.consolidate(next);
-                self.send(WorkerNews::Report(WorkerReport::Finished { attempt, counters, part }));
+                let report = WorkerReport::Finished { attempt, counters, part, output_digest };
+                self.send(WorkerNews::Report(report));
             }
             AttemptEnd::Failed(error) => {
                 if error.place == FaultPlace::LocalDisk {

@@ -20,4 +20,4 @@ pub use worker::{
 
 /// Version of the preamble, the handshake, the records and all messages inside. Raise it when any of
 /// them changes.
-pub const NETWORK_VERSION: u16 = 18;
+pub const NETWORK_VERSION: u16 = 19;

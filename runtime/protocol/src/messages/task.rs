@@ -25,7 +25,7 @@ use crate::task_error::TaskError;
 
 /// Version of the messages. Both ends are the same program, so a difference means that the file was replaced
 /// during a run.
-pub const PROTOCOL_VERSION: u32 = 8;
+pub const PROTOCOL_VERSION: u32 = 9;
 
 /// A message to a task process.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -94,6 +94,8 @@ pub enum FromTask {
     },
     Done {
         counters: CounterValues,
+        /// The digest of the records that a map sealed for reduces.
+        output_digest: Option<u64>,
     },
     Failed(TaskError),
     /// The outputs of these map attempts are unreadable; the task waits for replacements.

@@ -201,8 +201,15 @@ pub struct Hello {
 pub enum WorkerReport {
     /// Something happened to an attempt.
     Happened { attempt: AttemptId, report: Report },
-    /// An attempt succeeded: its counters and, if it wrote one, its promoted part.
-    Finished { attempt: AttemptId, counters: CounterValues, part: Option<PartOutput> },
+    /// An attempt succeeded.
+    Finished {
+        attempt: AttemptId,
+        counters: CounterValues,
+        /// Its promoted part, if it wrote one.
+        part: Option<PartOutput>,
+        /// The digest of the records that a map sealed for reduces.
+        output_digest: Option<u64>,
+    },
     /// The worker is being stopped from outside, for this reason; like `nap worker drain --hand-back`. With a
     /// grace, it exits after that time in any case, and its attempts should save their work before.
     Leaving {

@@ -222,7 +222,7 @@ fn ends(engine: &Engine, which: usize) -> Vec<Event> {
     let starting = engine.view().attempts().filter(|one| one.state() == AttemptState::Launching);
     let all: Vec<_> = starting.map(|one| (one.worker(), one.id())).collect();
     let Some(&(worker, attempt)) = all.get(which % all.len().max(1)) else { return vec![Event::Woken] };
-    let done = Report::Done { output_bytes: 1 };
+    let done = Report::Done { output_bytes: 1, output_digest: None };
     let told = [Report::Started, done];
     told.into_iter().map(|report| Event::Reported { worker, attempt, report }).collect()
 }

@@ -209,7 +209,7 @@ impl Simulation {
     /// Records that an attempt whose commit was granted immediately has committed.
     fn committed(&mut self, rank: Rank, worker: WorkerId, place: u32) {
         let attempt = self.attempts.at(place).id;
-        let report = Report::Done { output_bytes: 0 };
+        let report = Report::Done { output_bytes: 0, output_digest: None };
         self.end_attempt(place, &report);
         self.batch.push_ranked(rank, Event::Reported { worker, attempt, report });
     }

@@ -185,7 +185,7 @@ impl Simulation {
         let feeds_reduces = id.task.kind == TaskKind::Map && !job.plan.reduces.is_empty();
         if feeds_reduces {
             let output_bytes = job.plan.maps[id.task.index as usize].output_bytes;
-            self.exit(place, Report::Done { output_bytes });
+            self.exit(place, Report::Done { output_bytes, output_digest: None });
         } else {
             self.set_phase(place, Phase::Ended);
             self.attempts.at_mut(place).commit_requested = true;
@@ -197,7 +197,7 @@ impl Simulation {
     pub(super) fn attempt_commits(&mut self, place: u32) {
         if self.attempts.at(place).phase == Phase::Ended {
             self.charge_slot_time(place);
-            self.exit(place, Report::Done { output_bytes: 0 });
+            self.exit(place, Report::Done { output_bytes: 0, output_digest: None });
         }
     }
 

@@ -24,6 +24,7 @@ pub struct TaskContext {
     gate: Arc<Gate>,
     pub(crate) clock: TaskClock,
     refused: OnceLock<String>,
+    output_digest: OnceLock<u64>,
 }
 
 impl TaskContext {
@@ -38,6 +39,7 @@ impl TaskContext {
             gate: Arc::new(gate),
             clock: TaskClock::default(),
             refused: OnceLock::default(),
+            output_digest: OnceLock::default(),
         }
     }
 
@@ -153,6 +155,25 @@ impl TaskContext {
     /// Returns why the attempt did not continue from its checkpoint, if so.
     pub fn refusal(&self) -> Option<&str> {
         self.refused.get().map(String::as_str)
+    }
+
+    /// Reports the digest of the records that a map sealed for reduces. The coordinator compares the digests of all
+    /// attempts of the map whose output may have been read.
+    ///
+    /// ```
+    /// # let attempt = "job_0001_m_0000.1".parse().unwrap();
+    /// let context = napreduce_task::TaskContext::new(attempt, 1 << 20);
+    /// context.set_output_digest(7);
+    /// assert_eq!(context.output_digest(), Some(7));
+    /// ```
+    pub fn set_output_digest(&self, digest: u64) {
+        // A map seals its output once.
+        let _ = self.output_digest.set(digest);
+    }
+
+    /// Returns the digest of the sealed output, if one was reported.
+    pub fn output_digest(&self) -> Option<u64> {
+        self.output_digest.get().copied()
     }
 
     /// Returns the active time of the task: without suspensions, including earlier attempts.

@@ -155,12 +155,15 @@ fn run_attempt(
     let said = match worked {
         Ok(Ended::Checkpointed(saved)) => Ok(FromTask::Checkpointed { bytes: saved.bytes }),
         Ok(Ended::Done { part }) => commit(description, part, &surroundings, &granted).map(|committed| {
-            let millis = millis_of(&description.work);
-            match (committed, home) {
-                (Ok(()), Home::Process) => FromTask::Done { counters: final_counters(millis, &context) },
-                (Ok(()), Home::Thread) => FromTask::Done { counters: thread_counters(millis, &context) },
-                (Err(error), _) => FromTask::Failed(error),
+            if let Err(error) = committed {
+                return FromTask::Failed(error);
             }
+            let millis = millis_of(&description.work);
+            let counters = match home {
+                Home::Process => final_counters(millis, &context),
+                Home::Thread => thread_counters(millis, &context),
+            };
+            FromTask::Done { counters, output_digest: context.output_digest() }
         }),
         Err(error) => Ok(FromTask::Failed(error.fatal_if_permanent())),
     };

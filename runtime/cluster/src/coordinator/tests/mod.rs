@@ -340,7 +340,18 @@ impl Worker {
 
     /// Reports that a map is done, or that a task has committed its part.
     fn finished(&mut self, attempt: AttemptId, counters: CounterValues, part: Option<PartOutput>) {
-        self.report(WorkerReport::Finished { attempt, counters, part });
+        self.wrote(attempt, counters, part, None);
+    }
+
+    /// The same, with the digest of a map's output.
+    fn wrote(
+        &mut self,
+        attempt: AttemptId,
+        counters: CounterValues,
+        part: Option<PartOutput>,
+        output_digest: Option<u64>,
+    ) {
+        self.report(WorkerReport::Finished { attempt, counters, part, output_digest });
     }
 
     /// Writes the part where the commit of the job expects it.

@@ -40,6 +40,33 @@ fn job_survives_coordinator_kill_at_every_step() {
     check(KILLED_AT_EVERY_STEP);
 }
 
+/// The digest of a map's first output, which a reduce has used, outlives the coordinator.
+const MAP_WRITES_OTHER_RECORDS: &str = "
+    worker w 1
+    submit 1 maps 1 reduces 2       > launch m0.1 on w
+    started m0.1
+    done m0.1 wrote 7               > launch r0.1 on w
+    does r0.1                       > launch r1.1 on w
+    started r1.1
+    lacks r1.1 m0.1: it is damaged  > launch m0.2 on w
+    restart
+    started m0.2
+    done m0.2 wrote 8               > kill r1.1
+    killed r1.1
+    ask end 1
+        > failed: job_0001_m_0000 is not deterministic: job_0001_m_0000.2 wrote other records than ...
+";
+
+#[test]
+fn map_output_that_changes_across_restart_fails_job() {
+    check(MAP_WRITES_OTHER_RECORDS);
+}
+
+#[test]
+fn map_output_that_changes_after_snapshot_fails_job() {
+    check(&format!("set snapshots {MAP_WRITES_OTHER_RECORDS}"));
+}
+
 #[test]
 fn job_survives_kills_with_snapshot_at_every_step() {
     check(&format!(

@@ -3,7 +3,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::{AttemptId, Effect, JobId, JobOutcome, JobSpec, Order, Record, TaskId, TaskKind, WorkerId};
+use crate::{
+    AttemptId, Effect, Event, JobId, JobOutcome, JobSpec, MapOutput, Order, Record, Report, TaskId, TaskKind,
+    WorkerId,
+};
 use rand::Rng;
 use rand_pcg::Pcg32;
 
@@ -16,6 +19,10 @@ pub struct Ledger {
     granted: BTreeMap<TaskId, AttemptId>,
     done: BTreeMap<TaskId, AttemptId>,
     done_once: BTreeSet<TaskId>,
+    /// The digests of map outputs.
+    digests: BTreeMap<AttemptId, u64>,
+    /// The map outputs that each reduce attempt may have read.
+    readable: BTreeMap<AttemptId, BTreeSet<AttemptId>>,
     decided: BTreeMap<JobId, JobOutcome>,
     recorded: BTreeSet<JobId>,
     ended: BTreeSet<JobId>,
@@ -42,6 +49,16 @@ impl Ledger {
         if self.over.is_empty() { None } else { Some(self.over[rng.random_range(0..self.over.len())]) }
     }
 
+    /// Takes the digests from the reports about maps.
+    pub fn note(&mut self, event: &Event) {
+        if let Event::Reported { attempt, report: Report::Done { output_digest: Some(digest), .. }, .. } =
+            event
+            && !self.over.contains(attempt)
+        {
+            self.digests.insert(*attempt, *digest);
+        }
+    }
+
     pub fn enter(&mut self, effect: &Effect) {
         match effect {
             Effect::Record(record) => self.record(record),
@@ -58,11 +75,13 @@ impl Ledger {
         }
     }
 
-    fn order(&self, worker: WorkerId, order: &Order) {
+    fn order(&mut self, worker: WorkerId, order: &Order) {
         match order {
-            Order::Launch { attempt, .. } => {
+            Order::Launch { attempt, inputs, .. } => {
                 assert_eq!(self.launched.get(attempt), Some(&worker), "{attempt}: launched without a record");
+                self.name_outputs(*attempt, inputs);
             }
+            Order::MoreInputs { attempt, inputs } => self.name_outputs(*attempt, inputs),
             Order::Commit { attempt } => {
                 assert_eq!(
                     self.granted.get(&attempt.task),
@@ -72,6 +91,11 @@ impl Ledger {
             }
             _ => {}
         }
+    }
+
+    fn name_outputs(&mut self, reduce: AttemptId, inputs: &[MapOutput]) {
+        let outputs = inputs.iter().map(|input| input.attempt);
+        self.readable.entry(reduce).or_default().extend(outputs);
     }
 
     fn record(&mut self, record: &Record) {
@@ -162,6 +186,27 @@ impl Ledger {
         for index in 0..count {
             let task = TaskId { job, kind, index };
             assert!(self.done.contains_key(&task), "{job} succeeded without {task}");
+        }
+        self.check_same_records(job);
+    }
+
+    /// Checks that all reduces of a job have used the same records of each map.
+    fn check_same_records(&self, job: JobId) {
+        let mut used: BTreeMap<TaskId, u64> = BTreeMap::new();
+        let (first, last) = AttemptId::range_of(job, TaskKind::Reduce);
+        for (reduce, outputs) in self.readable.range(first..=last) {
+            if self.done.get(&reduce.task) != Some(reduce) {
+                continue;
+            }
+            for output in outputs {
+                let digest = self.digests[output];
+                let before = *used.entry(output.task).or_insert(digest);
+                assert_eq!(
+                    digest, before,
+                    "{reduce} used other records of {} than another reduce",
+                    output.task
+                );
+            }
         }
     }
 

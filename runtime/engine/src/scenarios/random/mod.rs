@@ -111,6 +111,7 @@ impl RandomRun {
 
     fn handle(&mut self, event: Event) {
         self.events.push((self.now, event.clone()));
+        self.ledger.note(&event);
         let by_twin = self.twin.as_mut().map(|twin| twin.handle(self.now, event.clone()));
         let effects = self.engine.handle(self.now, event.clone());
         let engine = &self.engine;
@@ -137,7 +138,11 @@ impl RandomRun {
                 Effect::Warn { message } => {
                     let about_workers = message.contains("is excluded")
                         || message.contains("cannot be suspended and continues");
-                    assert!(self.hostile || about_workers || message == &self.refusal, "{message}")
+                    let about_maps = message.contains("is not deterministic");
+                    assert!(
+                        self.hostile || about_workers || about_maps || message == &self.refusal,
+                        "{message}"
+                    )
                 }
                 Effect::WorkerMayLeave { worker } => {
                     let daemon = self.daemons.remove(worker).expect("a worker leaves once");
@@ -350,7 +355,7 @@ fn any_report(rng: &mut Pcg32) -> Report {
         0 => Report::Started,
         1 => Report::Progressed { bytes_done: 1, bytes_total: 1 },
         2 => Report::CommitRequested,
-        3 => Report::Done { output_bytes: 0 },
+        3 => Report::Done { output_bytes: 0, output_digest: Some(rng.random_range(0..2)) },
         4 => {
             let place = FaultPlace::ALL[rng.random_range(0..FaultPlace::ALL.len())];
             let (class, reason) = (FailureClass::Task, "no".to_owned());

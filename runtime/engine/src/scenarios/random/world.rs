@@ -4,7 +4,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use crate::{AttemptId, FailureClass, FaultPlace, Order, Report, Slots, TaskKind};
+use crate::{AttemptId, FailureClass, FaultPlace, JobId, Order, Report, Slots, TaskKind};
 use rand::Rng;
 use rand_pcg::Pcg32;
 
@@ -34,6 +34,8 @@ struct Process {
     inputs: Vec<AttemptId>,
     /// Number of maps that it must have read before it can finish.
     maps: usize,
+    /// Whether a map of its job writes other records each time.
+    varies: bool,
 }
 
 /// A worker with its processes.
@@ -97,6 +99,7 @@ impl Daemon {
                     runs: true,
                     inputs: inputs.iter().map(|input| input.attempt).collect(),
                     maps,
+                    varies: varies(attempt.task.job),
                 };
                 assert!(self.processes.insert(attempt, process).is_none(), "{attempt} was launched twice");
                 self.check_slots(attempt);
@@ -166,6 +169,11 @@ impl Daemon {
     }
 }
 
+/// Returns whether a map of a job writes other records each time: in a third of the jobs.
+fn varies(job: JobId) -> bool {
+    job.0.is_multiple_of(3)
+}
+
 impl Process {
     /// Returns its next activity (`None`: it has exited) and its report.
     fn step(&self, rng: &mut Pcg32, may_fail: bool) -> (Option<Doing>, Option<Report>) {
@@ -189,13 +197,13 @@ impl Process {
             Doing::Working if rng.random_bool(0.5) || !self.has_read_everything() => {
                 (Some(Doing::Working), Some(Report::Progressed { bytes_done: 1, bytes_total: 2 }))
             }
-            Doing::Working => self.finish(),
-            Doing::Asking if self.granted => (None, Some(Report::Done { output_bytes: 0 })),
+            Doing::Working => self.finish(rng),
+            Doing::Asking if self.granted => (None, Some(self.done(rng))),
             Doing::Asking | Doing::Stopped => stays,
             Doing::Stopping | Doing::Saving | Doing::Dying if races && !self.commits => {
-                (None, Some(Report::Done { output_bytes: 0 }))
+                (None, Some(self.done(rng)))
             }
-            Doing::Saving if self.granted => (None, Some(Report::Done { output_bytes: 0 })),
+            Doing::Saving if self.granted => (None, Some(self.done(rng))),
             Doing::Stopping | Doing::Saving if races && !self.asked && self.has_read_everything() => {
                 (Some(self.doing), Some(Report::CommitRequested))
             }
@@ -216,12 +224,23 @@ impl Process {
         read.len() == self.maps
     }
 
-    fn finish(&self) -> (Option<Doing>, Option<Report>) {
+    fn finish(&self, rng: &mut Pcg32) -> (Option<Doing>, Option<Report>) {
         if self.commits {
             (Some(Doing::Asking), Some(Report::CommitRequested))
         } else {
-            (None, Some(Report::Done { output_bytes: 0 }))
+            (None, Some(self.done(rng)))
         }
+    }
+
+    fn done(&self, rng: &mut Pcg32) -> Report {
+        let output_digest = if self.commits {
+            None
+        } else if self.varies {
+            Some(rng.random_range(0..2))
+        } else {
+            Some(0)
+        };
+        Report::Done { output_bytes: 0, output_digest }
     }
 
     fn failure(&self, rng: &mut Pcg32) -> Report {

@@ -119,8 +119,10 @@ impl Process {
                 self.doing = Doing::Asking;
                 (true, Some(Report::CommitRequested))
             }
-            Doing::Working => (false, Some(Report::Done { output_bytes: 0 })),
-            Doing::Asking if self.promoted => (false, Some(Report::Done { output_bytes: 0 })),
+            Doing::Working => (false, Some(Report::Done { output_bytes: 0, output_digest: None })),
+            Doing::Asking if self.promoted => {
+                (false, Some(Report::Done { output_bytes: 0, output_digest: None }))
+            }
             Doing::Asking if self.granted => {
                 self.promoted = true;
                 world.promote(self.attempt);
@@ -133,7 +135,7 @@ impl Process {
             }
             // The commit may have completed before the kill.
             Doing::Dying if self.promoted && rng.random_bool(0.5) => {
-                (false, Some(Report::Done { output_bytes: 0 }))
+                (false, Some(Report::Done { output_bytes: 0, output_digest: None }))
             }
             Doing::Dying => (false, Some(Report::Killed)),
         }

@@ -75,6 +75,7 @@ pub(super) enum AttemptEnd {
     Done {
         counters: CounterValues,
         part: Option<PartOutput>,
+        output_digest: Option<u64>,
     },
     Failed(TaskError),
     Killed,

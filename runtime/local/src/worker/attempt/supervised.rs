@@ -301,8 +301,8 @@ impl Supervised {
                 self.watch.set_waits(true);
                 supervision.report(Report::CommitRequested);
             }
-            FromTask::Done { counters } => {
-                self.outcome = Some(AttemptEnd::Done { counters, part: self.part.take() });
+            FromTask::Done { counters, output_digest } => {
+                self.outcome = Some(AttemptEnd::Done { counters, part: self.part.take(), output_digest });
             }
             FromTask::InputsLost { attempts, place, reason } => {
                 supervision.report(Report::InputsLost { outputs: attempts, place, reason });

@@ -50,7 +50,8 @@ fn messages_from_task() -> Vec<FromTask> {
                 upload: Some(PendingUpload { id: "u1".to_owned(), parts: vec!["\"e1\"".to_owned()] }),
             },
         },
-        FromTask::Done { counters },
+        FromTask::Done { counters: counters.clone(), output_digest: None },
+        FromTask::Done { counters, output_digest: Some(u64::MAX) },
         FromTask::Failed(lost),
         FromTask::InputsLost {
             attempts: vec![attempt(TaskKind::Map, 3, 1)],

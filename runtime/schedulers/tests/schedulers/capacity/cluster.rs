@@ -114,7 +114,11 @@ impl Cluster {
             let worker = self.engine.view().attempt(attempt).expect("the attempt runs").worker();
             let commits = Event::Reported { worker, attempt, report: Report::CommitRequested };
             self.handle(commits);
-            self.handle(Event::Reported { worker, attempt, report: Report::Done { output_bytes: 0 } });
+            self.handle(Event::Reported {
+                worker,
+                attempt,
+                report: Report::Done { output_bytes: 0, output_digest: None },
+            });
         }
     }
 

@@ -19,7 +19,7 @@
 //! restored m0.2                   only an account: its checkpoint is loaded, or unusable: reason
 //! stopped m0.1                    its process received SIGTSTP
 //! writes r0.1                     writes its part to the place that the job's commit expects
-//! done m0.1                       also: counting RECORDS 3
+//! done m0.1                       also: counting RECORDS 3, wrote 7 (the digest of its output)
 //! ```
 //!
 //! Lines of the table in other words:
@@ -168,7 +168,8 @@ impl Stage {
                 if let Some([counter, count]) = behind("counting") {
                     counters.add(counter, number(count).into());
                 }
-                worker.finished(attempt, counters, part);
+                let digest = behind("wrote").and_then(|after| after.first());
+                worker.wrote(attempt, counters, part, digest.map(|digest| number(digest).into()));
             }
             _ => {
                 let report = report_of(attempt, report(what, rest, text));
