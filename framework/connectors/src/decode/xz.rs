@@ -17,6 +17,8 @@ const FOOTER_MAGIC: &[u8] = b"YZ";
 /// Memory that a decoder may always use, in bytes: that of `xz -6`.
 const MEMORY_ALWAYS: u64 = 16 << 20;
 const LZMA2: u64 = 0x21;
+/// Bytes of padding read at a time.
+const PADDING_BYTES: u64 = 4 << 10;
 /// Bytes searched for a misplaced end of a stream.
 const SEARCHED_BYTES: u64 = 4 << 20;
 
@@ -222,20 +224,30 @@ fn read_blocks(file: &mut StoredFile) -> Result<Vec<Block>, ReadError> {
         });
     }
     let mut streams = Vec::new();
-    while end > 0 {
-        let mut padding = [0; 4];
-        if end >= 4 {
-            file.read_exact_at(&mut padding, end - 4)?;
-            // Streams and padding are multiples of four bytes.
-            if padding == [0; 4] {
-                end -= 4;
-                continue;
-            }
+    loop {
+        end -= padding_before(file, end)?;
+        if end == 0 {
+            break;
         }
         let blocks = read_stream(file, &mut end, streams.is_empty())?;
         streams.push(blocks);
     }
     Ok(streams.into_iter().rev().flatten().collect())
+}
+
+/// Returns the number of zeros before `end` that are padding. Streams and padding are multiples of four bytes.
+fn padding_before(file: &mut StoredFile, end: u64) -> Result<u64, ReadError> {
+    let mut start = end;
+    loop {
+        let length = start.min(PADDING_BYTES) / 4 * 4;
+        let mut bytes = vec![0; length as usize];
+        file.read_exact_at(&mut bytes, start - length)?;
+        let zeros = 4 * bytes.rchunks(4).take_while(|four| **four == [0; 4]).count() as u64;
+        start -= zeros;
+        if zeros < length || length == 0 {
+            return Ok(end - start);
+        }
+    }
 }
 
 fn is_footer(footer: &[u8]) -> bool {

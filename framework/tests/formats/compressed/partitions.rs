@@ -33,38 +33,81 @@ impl Choice {
     }
 }
 
+/// How the parts of a file are made, and what may lie between them.
+struct Format<'a> {
+    name: &'a str,
+    /// A member, stream or frame with this content.
+    part: &'a dyn Fn(&mut Choice, &[u8]) -> Vec<u8>,
+    /// Padding at an offset of the file, in pieces.
+    padding: &'a dyn Fn(&mut Choice, usize) -> Vec<Vec<u8>>,
+    /// Whether the file may begin with padding.
+    begins_with_padding: bool,
+    /// A file that is truncated at a multiple of this many bytes in a piece of zeros is valid.
+    zeros_unit: usize,
+}
+
+impl<'a> Format<'a> {
+    fn unpadded(name: &'a str, part: &'a dyn Fn(&mut Choice, &[u8]) -> Vec<u8>) -> Self {
+        Format { name, part, padding: &|_, _| Vec::new(), begins_with_padding: false, zeros_unit: 0 }
+    }
+}
+
 /// A file, and the offsets at which truncation cannot be detected.
+#[derive(Default)]
 struct Layout {
     bytes: Vec<u8>,
     content: Vec<u8>,
     ends: Vec<usize>,
+    /// The offsets before, between and after the parts, without the padding there.
+    seams: Vec<usize>,
 }
 
-/// Lays out pieces, each made by `piece`, with `between` before, between and after them.
-fn lay_out(
-    seed: u64,
-    piece: &dyn Fn(&mut Choice, &[u8]) -> Vec<u8>,
-    between: &dyn Fn(&mut Choice) -> Vec<Vec<u8>>,
-    before: bool,
-) -> Layout {
-    let mut choice = Choice::new(seed);
-    let pieces = choice.pieces();
-    let mut layout = Layout { bytes: Vec::new(), content: pieces.concat(), ends: vec![0] };
-    let pad = |layout: &mut Layout, choice: &mut Choice| {
-        for padding in between(choice) {
-            layout.bytes.extend(padding);
+impl Layout {
+    fn draw(format: &Format<'_>, seed: u64) -> Layout {
+        let mut choice = Choice::new(seed);
+        let pieces = choice.pieces();
+        let mut layout = Layout { content: pieces.concat(), ends: vec![0], ..Layout::default() };
+        if format.begins_with_padding {
+            layout.pad(format, &mut choice);
+        }
+        for content in &pieces {
+            let part = (format.part)(&mut choice, content);
+            layout.bytes.extend(part);
+            layout.seams.push(layout.bytes.len());
             layout.ends.push(layout.bytes.len());
+            layout.pad(format, &mut choice);
+        }
+        layout
+    }
+
+    fn pad(&mut self, format: &Format<'_>, choice: &mut Choice) {
+        for padding in (format.padding)(choice, self.bytes.len()) {
+            let start = self.bytes.len();
+            let end = start + padding.len();
+            if format.zeros_unit > 0 && padding.iter().all(|byte| *byte == 0) {
+                self.ends.extend((start..end).step_by(format.zeros_unit));
+            }
+            self.bytes.extend(padding);
+            self.ends.push(end);
+        }
+    }
+}
+
+/// Zeros of any length, often those after which the next part begins near the end of a reader's buffer.
+fn zeros(choice: &mut Choice, at: usize) -> Vec<u8> {
+    let length = match choice.below(8) {
+        0 | 1 => 0,
+        2 => 1 + choice.below(4),
+        3 => 508 + choice.below(8),
+        4 => choice.below(200_000),
+        5 => [choice.below(1000), 1 << 20][choice.below(6) / 5],
+        _ => {
+            let buffer = [4 << 10, 8 << 10, 32 << 10, 64 << 10][choice.below(4)];
+            let up_to_its_end = buffer - at % buffer;
+            (up_to_its_end + choice.below(7)).saturating_sub(4)
         }
     };
-    if before {
-        pad(&mut layout, &mut choice);
-    }
-    for content in &pieces {
-        layout.bytes.extend(piece(&mut choice, content));
-        layout.ends.push(layout.bytes.len());
-        pad(&mut layout, &mut choice);
-    }
-    layout
+    vec![0; length]
 }
 
 /// Zero to two pieces of data that the format allows between its parts.
@@ -72,55 +115,59 @@ fn some(choice: &mut Choice, mut one: impl FnMut(&mut Choice) -> Vec<u8>) -> Vec
     (0..choice.below(3)).map(|_| one(choice)).collect()
 }
 
-/// Returns the lines of all splits of this size.
-fn lines_cut(file: &TestFile, size: u64) -> Result<Vec<String>, InputError> {
+/// Returns the lines of all splits of this size; if `resume`, with a new reader after each batch.
+fn lines_cut(file: &TestFile, size: u64, resume: bool) -> Result<Vec<String>, InputError> {
     let pieces = if ByteLines.splittable(&file.path) {
         file.pieces(size.max(file.size / 64))
     } else {
         vec![file.whole()]
     };
-    let read = pieces.iter().map(|piece| read(&ByteLines, piece, false, show));
+    let read = pieces.iter().map(|piece| read(&ByteLines, piece, resume, show));
     Ok(read.collect::<Result<Vec<_>, _>>()?.concat())
 }
 
-/// A layout is read correctly at every split size. Truncated files and files with trailing data lose no lines
-/// without an error.
+/// Data that is neither padding nor the start of a part in any format.
+const RUBBISH: [&[u8]; 5] =
+    [b"x", b"garbage\nof several lines\n", &[0xff; 40], &[0x50; 70_000], b"\0\0\0\0\x1f\x8a\x08"];
+
+/// A layout is read correctly at every split size. Truncated files and files with rubbish between or after
+/// their parts lose no lines without an error.
 fn check(name: &str, seed: u64, layout: &Layout) {
-    let Layout { bytes, content, ends } = layout;
+    let Layout { bytes, content, ends, seams } = layout;
     let expected = lines_of(content);
     let file = TestFile::new(name, bytes);
     for size in SIZES {
-        let lines = lines_cut(&file, size).unwrap_or_else(|error| panic!("{name}, seed {seed}: {error}"));
+        let lines =
+            lines_cut(&file, size, false).unwrap_or_else(|error| panic!("{name}, seed {seed}: {error}"));
         assert!(lines == expected, "{name}, seed {seed}: {} lines of {}", lines.len(), expected.len());
     }
+    let resumed = lines_cut(&file, 333, true).unwrap_or_else(|error| panic!("{name}, seed {seed}: {error}"));
+    assert!(resumed == expected, "{name}, seed {seed}: {} lines of {}", resumed.len(), expected.len());
     let mut choice = Choice::new(seed ^ 0xABCD);
     for _ in 0..12 {
         let cut = choice.below(bytes.len() as u64 + 1);
         let file = TestFile::new(name, &bytes[..cut]);
-        let is_seen = lines_cut(&file, 333).is_err();
+        let is_seen = lines_cut(&file, 333, false).is_err();
         assert!(is_seen || ends.contains(&cut), "{name}, seed {seed}: cut at byte {cut} is taken for whole");
     }
-    for garbage in [&b"x"[..], b"garbage\nof several lines\n", &[0xff; 40]] {
-        let file = TestFile::new(name, [bytes, garbage].concat());
-        if let Ok(lines) = lines_cut(&file, 333) {
-            assert!(lines == expected, "{name}, seed {seed}: garbage hides lines");
+    for rubbish in RUBBISH {
+        let seam = seams[choice.below(seams.len() as u64)];
+        for at in [seam, bytes.len()] {
+            let file = TestFile::new(name, [&bytes[..at], rubbish, &bytes[at..]].concat());
+            if let Ok(lines) = lines_cut(&file, 333, false) {
+                assert!(lines == expected, "{name}, seed {seed}: {rubbish:?} at byte {at} hides lines");
+            }
         }
     }
 }
 
 /// Checks many layouts, and decompresses all of them with Python, whose function `decompress` is in `script`.
-fn check_all(
-    name: &str,
-    packages: &[&str],
-    script: &str,
-    piece: &dyn Fn(&mut Choice, &[u8]) -> Vec<u8>,
-    between: &dyn Fn(&mut Choice) -> Vec<Vec<u8>>,
-    before: bool,
-) {
+fn check_all(format: &Format<'_>, packages: &[&str], script: &str) {
+    let name = format.name;
     let folder = tempfile::tempdir().expect("a temporary directory");
     let mut contents = Vec::new();
     for seed in 1..=CASES {
-        let layout = lay_out(seed, piece, between, before);
+        let layout = Layout::draw(format, seed);
         check(name, seed, &layout);
         fs::write(folder.path().join(format!("{seed}.in")), &layout.bytes).expect("a written file");
         contents.push(layout.content);
@@ -146,19 +193,15 @@ fn by_program(program: &str) -> String {
     )
 }
 
-fn nothing(_: &mut Choice) -> Vec<Vec<u8>> {
-    Vec::new()
-}
-
 /// A skippable frame, which zstd and lz4 allow.
 fn skippable(choice: &mut Choice) -> Vec<u8> {
     let magic = 0x184D_2A50_u32 + choice.below(16) as u32;
-    let length = choice.below(50);
+    let length = [choice.below(50), choice.below(200_000)][choice.below(2)];
     [&magic.to_le_bytes()[..], &(length as u32).to_le_bytes(), &vec![0x28; length]].concat()
 }
 
 #[test]
-fn gzip_members_match_gzip() {
+fn gzip_members_and_padding_match_python() {
     let member = |choice: &mut Choice, content: &[u8]| {
         let builder = flate2::GzBuilder::new();
         let builder = if choice.below(2) == 0 { builder.filename("a") } else { builder };
@@ -167,8 +210,9 @@ fn gzip_members_match_gzip() {
         encoder.write_all(content).expect("a Vec takes every write");
         encoder.finish().expect("a Vec takes every write")
     };
-    let script = "import gzip\ndecompress = gzip.decompress";
-    check_all("a.gz", &["gzip"], script, &member, &nothing, false);
+    let padding = |choice: &mut Choice, at: usize| vec![zeros(choice, at)];
+    let format = Format { padding: &padding, zeros_unit: 1, ..Format::unpadded("a.gz", &member) };
+    check_all(&format, &["gzip"], "import gzip\ndecompress = gzip.decompress");
 }
 
 #[test]
@@ -182,9 +226,10 @@ fn zstd_frames_match_zstd() {
             _ => ruzstd::encoding::compress_to_vec(content, ruzstd::encoding::CompressionLevel::Fastest),
         }
     };
-    let between = |choice: &mut Choice| some(choice, skippable);
+    let padding = |choice: &mut Choice, _: usize| some(choice, skippable);
+    let format = Format { padding: &padding, begins_with_padding: true, ..Format::unpadded("a.zst", &frame) };
     if filtered("zstd", &["-c"], b"", "zstd").is_some() {
-        check_all("a.zst", &["subprocess"], &by_program("zstd"), &frame, &between, true);
+        check_all(&format, &["subprocess"], &by_program("zstd"));
     }
 }
 
@@ -197,7 +242,8 @@ fn bzip2_streams_match_bzip2() {
         encoder.write_all(content).expect("a Vec takes every write");
         encoder.finish().expect("a Vec takes every write")
     };
-    check_all("a.bz2", &["bz2"], "import bz2\ndecompress = bz2.decompress", &stream, &nothing, false);
+    let format = Format::unpadded("a.bz2", &stream);
+    check_all(&format, &["bz2"], "import bz2\ndecompress = bz2.decompress");
 }
 
 #[cfg(feature = "xz")]
@@ -209,9 +255,14 @@ fn xz_streams_and_padding_match_xz() {
         0 => check(choice, content),
         _ => filtered("xz", &["-c", "--block-size=100"], content, "xz").unwrap_or_default(),
     };
-    let padding = |choice: &mut Choice| vec![vec![0; 4]; choice.below(3) * choice.below(300)];
+    let padding = |choice: &mut Choice, at: usize| {
+        let mut padding = zeros(choice, at);
+        padding.truncate(padding.len() / 4 * 4);
+        vec![padding]
+    };
+    let format = Format { padding: &padding, zeros_unit: 4, ..Format::unpadded("a.xz", &blocks) };
     if filtered("xz", &["-c"], b"", "xz").is_some() {
-        check_all("a.xz", &["subprocess"], &by_program("xz"), &blocks, &padding, false);
+        check_all(&format, &["subprocess"], &by_program("xz"));
     }
 }
 
@@ -227,9 +278,10 @@ fn lz4_frames_match_lz4() {
         encoder.write_all(content).expect("a Vec takes every write");
         encoder.finish().expect("a Vec takes every write")
     };
-    let between = |choice: &mut Choice| some(choice, skippable);
+    let padding = |choice: &mut Choice, _: usize| some(choice, skippable);
+    let format = Format { padding: &padding, begins_with_padding: true, ..Format::unpadded("a.lz4", &frame) };
     if filtered("lz4", &["-c"], b"", "lz4").is_some() {
-        check_all("a.lz4", &["subprocess"], &by_program("lz4"), &frame, &between, true);
+        check_all(&format, &["subprocess"], &by_program("lz4"));
     }
 }
 
@@ -243,7 +295,7 @@ fn snappy_padding_is_skipped_everywhere() {
         let frames = encoder.into_inner().expect("a Vec takes every write");
         if frames.is_empty() { b"\xff\x06\0\0sNaPpY".to_vec() } else { frames }
     };
-    let padding = |choice: &mut Choice| {
+    let padding = |choice: &mut Choice, _: usize| {
         some(choice, |choice| {
             let kind = [0xfe_u8, 0x80, 0xfd][choice.below(3)];
             // A chunk without data may be longer than one with data.
@@ -253,8 +305,9 @@ fn snappy_padding_is_skipped_everywhere() {
         })
     };
     // A file truncated at the end of a chunk cannot be detected.
+    let format = Format { padding: &padding, ..Format::unpadded("a.snappy", &frame) };
     for seed in 1..=CASES {
-        let mut layout = lay_out(seed, &frame, &padding, false);
+        let mut layout = Layout::draw(&format, seed);
         layout.ends.extend(chunk_ends(&layout.bytes));
         check("a.snappy", seed, &layout);
     }
@@ -336,8 +389,10 @@ def decompress(data):
 fn hadoop_snappy_blocks_after_empty_blocks_are_read() {
     let compress = |content: &[u8]| snap::raw::Encoder::new().compress_vec(content).expect("it is short");
     let block = |choice: &mut Choice, content: &[u8]| hadoop_block(choice, content, &compress);
-    let empty = |choice: &mut Choice| some(choice, |_| vec![0; 4]);
-    check_all("a.snappy", &["pyarrow"], &hadoop_script("snappy"), &block, &empty, true);
+    let empty = |choice: &mut Choice, _: usize| some(choice, |_| vec![0; 4]);
+    let format =
+        Format { padding: &empty, begins_with_padding: true, ..Format::unpadded("a.snappy", &block) };
+    check_all(&format, &["pyarrow"], &hadoop_script("snappy"));
 }
 
 #[cfg(feature = "lz4")]
@@ -345,6 +400,7 @@ fn hadoop_snappy_blocks_after_empty_blocks_are_read() {
 fn hadoop_lz4_blocks_after_empty_blocks_are_read() {
     let block =
         |choice: &mut Choice, content: &[u8]| hadoop_block(choice, content, &lz4_flex::block::compress);
-    let empty = |choice: &mut Choice| some(choice, |_| vec![0; 4]);
-    check_all("a.lz4", &["pyarrow"], &hadoop_script("lz4_raw"), &block, &empty, true);
+    let empty = |choice: &mut Choice, _: usize| some(choice, |_| vec![0; 4]);
+    let format = Format { padding: &empty, begins_with_padding: true, ..Format::unpadded("a.lz4", &block) };
+    check_all(&format, &["pyarrow"], &hadoop_script("lz4_raw"));
 }
