@@ -2,6 +2,7 @@
 //! that reads compressed bytes directly would silently produce wrong output.
 
 use std::fmt;
+use std::ops::RangeInclusive;
 use std::path::Path;
 
 /// A compression that is decompressed while a file is read. One task reads such a file, unless it has blocks
@@ -77,6 +78,24 @@ const UNREAD: [Unread; 8] = [
 
 /// Bytes that [`Support::of_first_bytes`] needs.
 pub const FIRST_BYTES: usize = 10;
+
+/// Zstd and lz4 frames with a magic number in this range contain no data.
+pub(crate) const SKIPPABLE_MAGIC: RangeInclusive<u32> = 0x184D_2A50..=0x184D_2A5F;
+
+/// Returns the length of the skippable frame of zstd or lz4 that begins with these bytes, if one does.
+///
+/// ```
+/// use napreduce_connectors::compression::skippable_bytes;
+///
+/// assert_eq!(skippable_bytes(b"\x50\x2a\x4d\x18\x03\0\0\0"), Some(11));
+/// assert_eq!(skippable_bytes(b"P*M text"), None);
+/// ```
+pub fn skippable_bytes(first: &[u8]) -> Option<u64> {
+    let (magic, rest) = first.split_first_chunk::<4>()?;
+    let length = rest.first_chunk::<4>()?;
+    let is_skippable = SKIPPABLE_MAGIC.contains(&u32::from_le_bytes(*magic));
+    is_skippable.then(|| 8 + u64::from(u32::from_le_bytes(*length)))
+}
 
 /// Position of the level in the header of a bzip2 stream.
 const BZIP2_LEVEL: usize = 3;

@@ -1,8 +1,15 @@
 //! Decompression of whole blocks of container files, with a size limit.
 
+#[cfg(feature = "zstd")]
+use std::fmt::Display;
 use std::io::Read;
 
+#[cfg(feature = "zstd")]
+use ruzstd::decoding::StreamingDecoder;
+
 use crate::bytes::ReadError;
+#[cfg(feature = "zstd")]
+use crate::compression::skippable_bytes;
 
 /// The error for a block that cannot be decompressed.
 #[derive(Debug)]
@@ -34,9 +41,25 @@ pub(crate) fn read_up_to(decoder: impl Read, limit: usize) -> Result<Vec<u8>, Co
     if content.len() > limit { Err(ContentError::TooLarge) } else { Ok(content) }
 }
 
-/// Decompresses zstd data.
+/// Decompresses all frames of zstd data.
 #[cfg(feature = "zstd")]
 pub(crate) fn zstd(stored: &[u8], limit: usize) -> Result<Vec<u8>, ContentError> {
-    let decoder = ruzstd::decoding::StreamingDecoder::new(stored);
-    read_up_to(decoder.map_err(|error| ContentError::Invalid(error.to_string()))?, limit)
+    let invalid = |error: &dyn Display| ContentError::Invalid(error.to_string());
+    let mut content = Vec::new();
+    let mut rest = stored;
+    while !rest.is_empty() {
+        if let Some(skipped) = skippable_bytes(rest) {
+            let behind = usize::try_from(skipped).ok().and_then(|skipped| rest.get(skipped..));
+            rest = behind.ok_or_else(|| invalid(&"a skippable frame ends early"))?;
+            continue;
+        }
+        let mut decoder = StreamingDecoder::new(&mut rest).map_err(|error| invalid(&error))?;
+        content.append(&mut read_up_to(&mut decoder, limit - content.len())?);
+        let frame = decoder.into_frame_decoder();
+        let written = frame.get_checksum_from_data();
+        if written.is_some() && written != frame.get_calculated_checksum() {
+            return Err(invalid(&"a frame does not match its checksum"));
+        }
+    }
+    Ok(content)
 }

@@ -4,10 +4,13 @@
 use std::io;
 use std::path::Path;
 
-use napreduce_connectors::compression::{Compression, FIRST_BYTES, Support};
+use napreduce_connectors::compression::{Compression, FIRST_BYTES, Support, skippable_bytes};
 
 use super::error::InputError;
 use super::opening::open_path;
+
+/// Maximum number of skippable frames before the first other one.
+const SKIPPED_FRAMES_MAX: usize = 1000;
 
 /// Rejects a file whose extension is that of an unsupported compression.
 pub(super) fn check_name(path: &Path) -> Result<(), InputError> {
@@ -91,10 +94,19 @@ fn not_decompressed(
     InputError::NotDecompressed { path: path.to_owned(), compression, undo, feature }
 }
 
-/// Reads as many bytes as identify a compression, or fewer at the end of the file.
+/// Reads as many bytes as identify a compression, or fewer at the end of the file. Zstd and lz4 allow frames
+/// without data before the first one with data.
 fn first_bytes(path: &Path) -> io::Result<Vec<u8>> {
     let file = open_path(path)?;
-    let mut first = vec![0; file.length()?.min(FIRST_BYTES as u64) as usize];
-    file.read_exact_at(&mut first, 0)?;
-    Ok(first)
+    let length = file.length()?;
+    let mut at = 0;
+    for _ in 0..SKIPPED_FRAMES_MAX {
+        let mut first = vec![0; (length - at).min(FIRST_BYTES as u64) as usize];
+        file.read_exact_at(&mut first, at)?;
+        match skippable_bytes(&first) {
+            Some(skipped) if skipped < length - at => at += skipped,
+            _ => return Ok(first),
+        }
+    }
+    Ok(Vec::new())
 }

@@ -300,6 +300,24 @@ fn splitting_compressed_file_is_rejected_with_reason() {
 }
 
 #[test]
+fn gzip_members_behind_zeros_are_read() {
+    let mut file = TestFile::new("a.gz", b"");
+    for first in [gzip(b"one\n"), [gzip(b"one\n"), gzip(b"")].concat()] {
+        for zeros in [1, 3, 511, 512, 513, 65_480, 65_536, 1 << 20] {
+            file.rewrite(&[&first[..], &vec![0; zeros], &gzip(b"two\n"), &[0; 7], &gzip(b"")].concat());
+            let (lines, error) = file.lines(1 << 20);
+            assert!(error.is_none(), "{zeros} zeros: {error:?}");
+            assert_eq!(lines, [b"one", b"two"], "{zeros} zeros");
+        }
+    }
+    // Bytes that are neither zeros nor a member hide nothing.
+    for garbage in [&b"x"[..], b"\0\0x\0", &[0x1f; 70_000], &[0x1f, 0x8b, 0xff]] {
+        file.rewrite(&[&gzip(b"one\n")[..], garbage, &gzip(b"two\n")].concat());
+        check_damaged(&file, &[b"one".to_vec(), b"two".to_vec()]).expect("a member follows");
+    }
+}
+
+#[test]
 fn gzip_padding_and_trailing_garbage_are_ignored() {
     let members = [gzip(b"one\n"), gzip(b"two\n")].concat();
     for behind in
@@ -399,6 +417,24 @@ fn unsupported_compression_is_rejected_by_name_and_magic() {
         [("a.gz", &gzip(b"x")[..]), ("a.zst", &zstd(b"x")), ("a.z", b"x"), ("bz2", b"BZh"), ("a", b"")]
     {
         assert_eq!(refusal(name, content), None, "{name}");
+    }
+}
+
+#[test]
+fn compression_behind_skippable_frames_is_recognized() {
+    let refusal = |content: &[u8]| {
+        let file = TestFile::new("a", content);
+        TextLines.check(&file.path).err().map(|error| error.to_string())
+    };
+    let skippable = |length: usize| {
+        [&0x184D_2A5Au32.to_le_bytes()[..], &(length as u32).to_le_bytes(), &vec![b'x'; length]].concat()
+    };
+    for before in [skippable(0), skippable(3), skippable(70_000), skippable(5).repeat(3)] {
+        let error = refusal(&[&before[..], &zstd(b"text\n")].concat()).expect("it is zstd data");
+        assert!(error.contains("contains zstd data, but its name does not end in .zst"), "{error}");
+        let error = refusal(&[&before[..], b"\x04\x22\x4d\x18..."].concat()).expect("it is lz4 data");
+        assert!(error.contains("lz4"), "{error}");
+        assert_eq!(refusal(&[&before[..], b"text\n"].concat()), None);
     }
 }
 

@@ -9,9 +9,6 @@ use crate::bytes::{ReadError, StoredFile};
 /// The reason for truncated data.
 pub(crate) const TOO_SHORT: &str = "ends early; the file is incomplete";
 
-/// Zstd and lz4 frames with a magic number in this range contain no data.
-pub(crate) const SKIPPABLE_MAGIC: std::ops::RangeInclusive<u32> = 0x184D_2A50..=0x184D_2A5F;
-
 /// Returns whether the next `bytes` begin with one of these magic numbers, or end inside one.
 pub(crate) fn begins_with_any(bytes: &[u8], mut magic: impl Iterator<Item = u32>) -> bool {
     let first = &bytes[..bytes.len().min(4)];

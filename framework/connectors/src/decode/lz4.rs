@@ -4,9 +4,10 @@ use std::io::{ErrorKind, Read};
 
 use lz4_flex::frame::FrameDecoder;
 
-use super::decoder::{Decoder, SKIPPABLE_MAGIC, Stored, TOO_SHORT, begins_with_any, no_frame};
+use super::decoder::{Decoder, Stored, TOO_SHORT, begins_with_any, no_frame};
 use super::hadoop_blocks::{ChunkCodec, HadoopBlocks};
 use crate::bytes::{ReadError, StoredFile};
+use crate::compression::SKIPPABLE_MAGIC;
 
 const MAGIC: u32 = 0x184D_2204;
 const LEGACY_MAGIC: u32 = 0x184C_2102;

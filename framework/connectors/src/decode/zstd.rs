@@ -5,8 +5,9 @@ use std::ops::Range;
 
 use ruzstd::decoding::{BlockDecodingStrategy, FrameDecoder};
 
-use super::decoder::{Decoder, SKIPPABLE_MAGIC, SplitBlocks, Stored, TOO_SHORT, begins_with_any, no_frame};
+use super::decoder::{Decoder, SplitBlocks, Stored, TOO_SHORT, begins_with_any, no_frame};
 use crate::bytes::{ReadError, StoredFile};
+use crate::compression::{SKIPPABLE_MAGIC, skippable_bytes};
 
 /// Maximum bytes of a frame header.
 const HEADER_BYTES_MAX: usize = 18;
@@ -92,8 +93,7 @@ impl ZstdStream {
             if !begins_with_any(header, SKIPPABLE_MAGIC.chain([MAGIC])) {
                 return Err(no_frame("zstd", self.stored.position()));
             }
-            if let Some(length) = skippable_length(header) {
-                let wanted = SKIPPABLE_HEADER_BYTES + u64::from(length);
+            if let Some(wanted) = skippable_bytes(header) {
                 if self.stored.skip(wanted)? < wanted {
                     return Err(self.damaged(TOO_SHORT.to_owned()));
                 }
@@ -148,7 +148,7 @@ fn frames_in_table(file: &mut StoredFile) -> Result<Option<Vec<u64>>, ReadError>
     file.read_exact_at(&mut table, start)?;
     let (header, entries) = table.split_at(SKIPPABLE_HEADER_BYTES as usize);
     if header[..4] != SEEK_TABLE_MAGIC.to_le_bytes()
-        || skippable_length(header).map(u64::from) != Some(content)
+        || skippable_bytes(header) != Some(SKIPPABLE_HEADER_BYTES + content)
     {
         return Ok(None);
     }
@@ -165,12 +165,6 @@ fn frames_in_table(file: &mut StoredFile) -> Result<Option<Vec<u64>>, ReadError>
 pub(crate) fn has_several_frames(mut file: StoredFile) -> bool {
     let frames = frames_in_table(&mut file);
     frames.is_ok_and(|frames| frames.is_some_and(|frames| frames.len() > 1))
-}
-
-fn skippable_length(header: &[u8]) -> Option<u32> {
-    let (magic, rest) = header.split_first_chunk::<4>()?;
-    let length = rest.first_chunk::<4>()?;
-    SKIPPABLE_MAGIC.contains(&u32::from_le_bytes(*magic)).then(|| u32::from_le_bytes(*length))
 }
 
 /// Returns the window size of a frame, or 0 for a truncated header, which the decoder rejects.
