@@ -4,6 +4,8 @@ use std::ops::Range;
 
 use serde::{Deserialize, Serialize};
 
+use crate::strict;
+
 /// Returns whether a line is a `T`.
 pub fn is_row<'l, T: Deserialize<'l>>(line: &'l [u8]) -> bool {
     serde_json::from_slice::<T>(line).is_ok()
@@ -12,7 +14,9 @@ pub fn is_row<'l, T: Deserialize<'l>>(line: &'l [u8]) -> bool {
 /// Parses a line; the error is the reason. `is_row` is [`is_row`] for the type of the row, for any other
 /// line.
 pub fn parse<'l, T: Deserialize<'l>>(line: &'l [u8], is_row: impl Fn(&[u8]) -> bool) -> Result<T, String> {
-    let row = serde_json::from_slice::<T>(line).map_err(|error| reason(&error))?;
+    let mut json = serde_json::Deserializer::from_slice(line);
+    let row = strict::deserialize(&mut json).and_then(|row| json.end().map(|()| row));
+    let row = row.map_err(|error| reason(&error))?;
     match may_have_wide_integers(line).then(|| inexact_integer(line, is_row)).flatten() {
         Some(integer) => Err(format!(
             "the integer {integer} exceeds 64 bits and would be rounded to a double; declare its field with its \

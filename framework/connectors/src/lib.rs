@@ -27,5 +27,7 @@ pub mod row;
 pub mod sequence_file;
 #[cfg(feature = "stores")]
 pub mod stores;
+#[cfg(any(feature = "avro", feature = "json-lines"))]
+mod strict;
 #[cfg(any(feature = "avro", feature = "sequence-file"))]
 mod sync;

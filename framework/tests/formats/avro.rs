@@ -96,6 +96,119 @@ fn every_cut_gives_each_row_once() {
     assert_eq!(read(&flights(), &empty.whole(), false, show).expect("it is empty"), [""; 0]);
 }
 
+const TEXTS: &str = r#"{"type":"record","name":"T","fields":[{"name":"text","type":"bytes"}]}"#;
+
+/// Appends a block with one row.
+fn push_text(text: &[u8], file: &mut Vec<u8>) {
+    let mut content = Vec::new();
+    counted(text, &mut content);
+    long(1, file);
+    counted(&content, file);
+    file.extend_from_slice(MARKER);
+}
+
+#[test]
+fn marker_inside_value_is_not_taken_for_a_block() {
+    #[derive(Debug, Deserialize)]
+    struct Text<'a> {
+        text: &'a [u8],
+    }
+    let show = |row: Text<'_>| format!("{:?}", row.text.len());
+    // A value that looks as blocks of this file, up to the marker after the value itself.
+    let mut like_blocks = MARKER.to_vec();
+    push_text(b"false", &mut like_blocks);
+    push_text(b"falser", &mut like_blocks);
+    long(1, &mut like_blocks);
+    counted(b"\x02", &mut like_blocks);
+    let values = [
+        MARKER.to_vec(),
+        [&b"before"[..], MARKER, b"behind"].concat(),
+        MARKER.repeat(3),
+        [MARKER, &b"\x02\x02\x00"[..]].concat(),
+        [&MARKER[..], MARKER, b"\x00\x00", MARKER].concat(),
+        like_blocks,
+        b"plain".to_vec(),
+    ];
+    let mut file = head(TEXTS, "null");
+    for value in values.iter().cycle().take(20) {
+        push_text(value, &mut file);
+    }
+    let file = TestFile::new("a.avro", file);
+    let format = AvroRows::<borrowed!(Text)>::default();
+    let expected: Vec<String> = values.iter().cycle().take(20).map(|value| value.len().to_string()).collect();
+    assert_eq!(same_at_every_cut(&format, &file, 1..=60, show), expected);
+}
+
+/// Beyond some distance from the start of the file, a split does not follow all blocks before it.
+#[test]
+fn marker_inside_value_far_from_the_start_is_not_taken_for_a_block() {
+    let mut file = head(TEXTS, "null");
+    for number in 0..90_usize {
+        let mut value = vec![b'x'; 70_000 + number];
+        value[40_000..40_016].copy_from_slice(MARKER);
+        value[number..number + 16].copy_from_slice(MARKER);
+        push_text(&value, &mut file);
+    }
+    let file = TestFile::new("a.avro", file);
+    let format = AvroRows::<(Vec<u8>,)>::default();
+    let rows = same_at_every_cut(&format, &file, [100_003, 1_000_003], |(text,)| text.len().to_string());
+    assert_eq!(rows, (0..90).map(|number| (70_000 + number).to_string()).collect::<Vec<_>>());
+}
+
+#[test]
+fn block_without_rows_but_with_data_is_damaged() {
+    let mut file = head(TEXTS, "null");
+    push_text(b"one", &mut file);
+    let mut empty = file.clone();
+    empty.extend_from_slice(b"\0\0");
+    empty.extend_from_slice(MARKER);
+    let rows = same_at_every_cut(
+        &AvroRows::<(Vec<u8>,)>::default(),
+        &TestFile::new("a.avro", &empty),
+        1..40,
+        |row| format!("{row:?}"),
+    );
+    assert_eq!(rows.len(), 1, "an empty block is valid");
+    long(0, &mut file);
+    counted(b"\x06one", &mut file);
+    file.extend_from_slice(MARKER);
+    let file = TestFile::new("a.avro", file);
+    let error = read(&AvroRows::<(Vec<u8>,)>::default(), &file.whole(), false, |row| format!("{row:?}"));
+    let error = error.expect_err("the block has data").to_string();
+    assert!(error.contains("it is damaged: a block has 4 bytes after its rows"), "{error}");
+}
+
+#[test]
+fn repeated_key_of_a_map_is_bad_row() {
+    let schema =
+        r#"{"type":"record","name":"M","fields":[{"name":"m","type":{"type":"map","values":"long"}}]}"#;
+    let mut file = head(schema, "null");
+    let mut content = Vec::new();
+    for keys in [["a", "b"], ["a", "a"]] {
+        long(2, &mut content);
+        for key in keys {
+            counted(key.as_bytes(), &mut content);
+            long(7, &mut content);
+        }
+        long(0, &mut content);
+    }
+    long(2, &mut file);
+    counted(&content, &mut file);
+    file.extend_from_slice(MARKER);
+    fn bad<R: serde::de::DeserializeOwned + std::fmt::Debug + 'static>(file: &[u8]) -> u64 {
+        let job = || Job::avro::<R>().map_only(|row, out| out.emit(format!("{row:?}"), ()));
+        JobTest::new(job).input(file).bad_rows(BadRows::Skip).run().counters.get("BAD_ROWS")
+    }
+    #[derive(Debug, Deserialize)]
+    #[allow(dead_code)]
+    struct Row {
+        m: BTreeMap<String, i64>,
+    }
+    assert_eq!(bad::<Row>(&file), 1);
+    assert_eq!(bad::<BTreeMap<String, BTreeMap<String, i64>>>(&file), 1);
+    assert_eq!(bad::<serde_json::Value>(&file), 1);
+}
+
 #[test]
 fn reader_is_preemption_safe_at_every_row() {
     let sums = || {

@@ -163,3 +163,28 @@ fn folds_write_arrays_of_key_and_value() {
     assert_eq!(test.run().text(), "[\"be\",1]\n[\"not\",1]\n[\"or\",1]\n[\"to\",2]\n");
     test.assert_preemption_safe();
 }
+
+#[test]
+fn repeated_member_or_list_for_a_struct_is_bad_row() {
+    fn bad<R: serde::de::DeserializeOwned + std::fmt::Debug + 'static>(text: &str) -> u64 {
+        let job = || Job::json_lines::<R>().map_only(|row, out| out.emit(format!("{row:?}"), ()));
+        JobTest::new(job).input(text).bad_rows(BadRows::Skip).run().counters.get("BAD_ROWS")
+    }
+    #[derive(Debug, Deserialize)]
+    #[allow(dead_code)]
+    struct Point {
+        x: f64,
+    }
+    #[derive(Debug, Deserialize)]
+    #[allow(dead_code)]
+    struct Open {
+        x: f64,
+        #[serde(flatten)]
+        rest: BTreeMap<String, serde_json::Value>,
+    }
+    let rows = "{\"x\":1,\"x\":2}\n{\"x\":1,\"y\":{\"a\":1,\"a\":2}}\n{\"x\":1}\n[7.5]\n";
+    assert_eq!(bad::<Point>(rows), 2, "the struct has no field y");
+    assert_eq!(bad::<Open>(rows), 3);
+    assert_eq!(bad::<serde_json::Value>(rows), 2);
+    assert_eq!(bad::<BTreeMap<String, serde_json::Value>>(rows), 3);
+}

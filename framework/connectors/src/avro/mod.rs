@@ -9,6 +9,7 @@ mod schema;
 
 use std::ops::Range;
 
+use memchr::memmem::FinderRev;
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 
@@ -17,11 +18,14 @@ use self::datum::{Datum, take_counted, take_long};
 use self::schema::Schema;
 use crate::bytes::{ReadAt, ReadError, SharedBytes};
 use crate::row::BadRow;
-use crate::sync::{MARKER_BYTES, TOO_SHORT, find_marker, magic, read_header};
+use crate::strict;
+use crate::sync::{MARKER_BYTES, SEARCH_BYTES, TOO_SHORT, find_marker, magic, read_header};
 
 const MAGIC: &[u8; 4] = b"Obj\x01";
 /// Two integers of at most ten bytes.
 const BLOCK_HEADER_BYTES: usize = 20;
+/// Distance from the first block up to which all blocks before a split are followed.
+const FOLLOWED_BYTES: u64 = 4 << 20;
 /// Maximum zero-size rows of a block.
 const EMPTY_ROWS_MAX: u64 = 1 << 32;
 /// Approximate memory of a zero-size value.
@@ -96,12 +100,78 @@ impl AvroFile {
         if length > 0 {
             let read = |at, wanted| file.read(at, wanted);
             let header = read_header(length, memory, read, Header::parse)?;
-            let range = header.marker_at.max(file.range.start)..file.range.end;
-            let next = find_marker(&header.marker, range, read)?;
-            file.next = next.unwrap_or(file.range.end);
-            (file.schema, file.codec, file.marker) = (header.schema, header.codec, header.marker);
+            file.schema = header.schema;
+            file.codec = header.codec;
+            file.marker = header.marker;
+            file.next = file.first_block(header.marker_at)?;
         }
         Ok(file)
+    }
+
+    /// Returns the marker before the first block of the range, or the end of the range. `first` is the first
+    /// marker of the file.
+    ///
+    /// A value may contain the bytes of the marker.
+    fn first_block(&self, first: u64) -> Result<u64, ReadError> {
+        let mut from = first.max(self.range.start);
+        let read = |at, wanted| self.read(at, wanted);
+        while let Some(found) = find_marker(&self.marker, from..self.range.end, read)? {
+            if self.is_between_blocks(found, first)? {
+                return Ok(found);
+            }
+            from = found + 1;
+        }
+        Ok(self.range.end)
+    }
+
+    /// Returns whether the marker at `at` separates blocks. If the marker before it begins a block that ends
+    /// here, it does; otherwise all blocks from the first one on are followed.
+    fn is_between_blocks(&self, at: u64, first: u64) -> Result<bool, ReadError> {
+        if at == first {
+            return Ok(true);
+        }
+        if at - first > FOLLOWED_BYTES
+            && let Some(before) = self.marker_before(at, first)?
+            && self.block_end(before)? == Some(at)
+        {
+            return Ok(true);
+        }
+        let mut end = first;
+        while end < at {
+            // The task that reads a damaged block reports it.
+            let Some(next) = self.block_end(end)? else { return Ok(true) };
+            end = next;
+        }
+        Ok(end == at)
+    }
+
+    /// Returns the last marker before `at`.
+    fn marker_before(&self, at: u64, first: u64) -> Result<Option<u64>, ReadError> {
+        let finder = FinderRev::new(&self.marker);
+        // Markers do not overlap: blocks have at least two bytes.
+        let mut end = at;
+        while end > first {
+            let start = end.saturating_sub(SEARCH_BYTES as u64).max(first);
+            let wanted = (end - start) as usize + MARKER_BYTES - 1;
+            let bytes = self.read(start, wanted.min((at - start) as usize))?;
+            if let Some(found) = finder.rfind(&bytes) {
+                return Ok(Some(start + found as u64));
+            }
+            end = start;
+        }
+        Ok(None)
+    }
+
+    /// Returns the marker that ends the block after the marker at `at`; `None` if there is no valid block.
+    fn block_end(&self, at: u64) -> Result<Option<u64>, ReadError> {
+        let header = match self.block_header(at + MARKER_BYTES as u64) {
+            Ok(Some(header)) => header,
+            Ok(None) | Err(ReadError::Damaged { .. }) => return Ok(None),
+            Err(error) => return Err(error),
+        };
+        let end = header.content + header.bytes as u64;
+        let marker = self.read(end, MARKER_BYTES)?;
+        Ok((marker == self.marker).then_some(end))
     }
 
     /// Returns the stored bytes of the range up to the end of the current block.
@@ -151,11 +221,16 @@ impl AvroFile {
                 return Err(ReadError::damaged(at, reason));
             }
             self.next = end;
-            if header.rows <= self.skipped {
+            let is_empty = header.rows == 0 && header.bytes == 0;
+            if is_empty || (header.rows > 0 && header.rows <= self.skipped) {
                 self.skipped -= header.rows;
                 continue;
             }
             self.read_content(at, &header)?;
+            if header.rows == 0 {
+                check_end(at, &self.content)?;
+                continue;
+            }
             let passed = std::mem::take(&mut self.skipped);
             let mut rows = Rows {
                 schema: &self.schema,
@@ -191,6 +266,15 @@ impl AvroFile {
         }
         Ok(())
     }
+}
+
+/// Rejects a block, whose marker is at `at`, that continues after its rows.
+fn check_end(at: u64, rest: &[u8]) -> Result<(), ReadError> {
+    if rest.is_empty() {
+        return Ok(());
+    }
+    let reason = format!("it is damaged: a block has {} bytes after its rows", rest.len());
+    Err(ReadError::damaged(at, reason))
 }
 
 /// The header of a file.
@@ -245,16 +329,11 @@ impl<'f> Rows<'f> {
     #[allow(clippy::should_implement_trait, reason = "each row may be of another type")]
     pub fn next<T: Deserialize<'f>>(&mut self) -> Result<Option<Result<T, BadRow>>, ReadError> {
         if self.left == 0 {
-            return match self.rest.len() {
-                0 => Ok(None),
-                more => {
-                    let reason = format!("it is damaged: a block has {more} bytes after its rows");
-                    Err(ReadError::damaged(self.at, reason))
-                }
-            };
+            check_end(self.at, self.rest)?;
+            return Ok(None);
         }
         let begin = self.rest;
-        match T::deserialize(Datum::new(self.schema, &mut self.rest, &mut { self.empty_max })) {
+        match strict::deserialize(Datum::new(self.schema, &mut self.rest, &mut { self.empty_max })) {
             Ok(row) => {
                 self.left -= 1;
                 Ok(Some(Ok(row)))

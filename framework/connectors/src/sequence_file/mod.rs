@@ -161,6 +161,13 @@ impl SequenceFile {
             classes = Some((header.key, header.value));
             let begin = (header.length - MARKER_BYTES) as u64;
             first = find_marker(&header.marker, begin.max(range.start)..range.end, read)?;
+            // A value may contain the bytes of the marker. An escape precedes every marker but that of the header.
+            while let Some(found) = first.filter(|found| *found > begin) {
+                if container.peek(found - LENGTH_BYTES as u64, LENGTH_BYTES)? == ESCAPE {
+                    break;
+                }
+                first = find_marker(&header.marker, found + 1..range.end, read)?;
+            }
             container.marker = header.marker;
             begun = matches!(layout, Layout::Blocks(_)) && first != Some(begin);
         }
