@@ -87,6 +87,20 @@ impl BadRowGate {
         }
     }
 
+    /// Returns the error for a line in which a quoted field begins and does not end. It fails the job even if bad
+    /// rows are skipped: the next lines may be parts of the field and cannot be distinguished from rows.
+    #[cfg(feature = "csv")]
+    #[cold]
+    pub(super) fn unclosed_quote(&self, offset: u64, line: &[u8]) -> InputError {
+        let reason = format!(
+            "a quoted field does not end on its line ({}), which is {}; if fields contain newlines, use \
+             multiline(); if quotes are ordinary characters, use quoting(false)",
+            self.line(offset),
+            quoted(line.trim_ascii_end())
+        );
+        bad_table(&self.split.path, offset, reason)
+    }
+
     fn place(&self, place: RowPlace) -> String {
         match place {
             #[cfg(any(feature = "csv", feature = "json-lines"))]

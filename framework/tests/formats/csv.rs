@@ -50,7 +50,141 @@ fn multiline_rows_are_read_by_one_task() {
     let line_by_line = read(&CsvRows::<(String, u64)>::default(), &file.whole(), false, show);
     let error = line_by_line.expect_err("the quote is not closed on its line").to_string();
     assert!(
-        error.contains("a bad row at line 2: a quoted field does not end on its line; if fields"),
+        error.contains(
+            "at byte 11: a quoted field does not end on its line (line 2), which is \"\\\"to be\"; if fields contain"
+        ),
+        "{error}"
+    );
+}
+
+/// The lines of a quoted field may be valid rows.
+#[test]
+fn newline_in_quotes_without_multiline_never_gives_a_row() {
+    let row = |number: usize| match number % 5 {
+        0 => format!("{number},\"one\n{number},two\n{number},three\"\n"),
+        _ => format!("{number},one\n"),
+    };
+    let text = "id,note\n".to_owned() + &(1..40).map(row).collect::<String>();
+    let file = TestFile::new("notes.csv", &text);
+    let read_all = |format: &CsvRows<(u64, String)>, size: u64| {
+        let pieces = file.pieces(size);
+        let read = pieces.iter().map(|piece| read(format, piece, false, |row| format!("{row:?}")));
+        read.collect::<Result<Vec<_>, _>>()
+    };
+    for choice in [BadRows::Fail, BadRows::Skip, BadRows::AtMost(1000)] {
+        let mut format = CsvRows::<(u64, String)>::default();
+        format.take_bad_rows(choice);
+        for size in [7, 20, 100, file.size] {
+            let error = read_all(&format, size).expect_err("the quote is not closed on its line").to_string();
+            assert!(error.contains("a quoted field does not end on its line ("), "{error}");
+            assert!(
+                error.ends_with("use multiline(); if quotes are ordinary characters, use quoting(false)")
+            );
+        }
+    }
+    let multiline = CsvRows::<(u64, String)>::default().multiline();
+    let rows = read(&multiline, &file.whole(), false, |row| format!("{row:?}")).expect("it is intact");
+    assert_eq!(rows.len(), 39);
+}
+
+/// Numbers are those of `str::parse`.
+#[test]
+fn number_in_another_notation_is_bad_row() {
+    let numbers = |text: &str| {
+        let file = TestFile::new("a.csv", text);
+        let integer = CsvRows::<(i64,)>::default().without_header();
+        let integer = read(&integer, &file.whole(), false, |row| format!("{row:?}")).ok();
+        let float = CsvRows::<(f64,)>::default().without_header();
+        let float = read(&float, &file.whole(), false, |row| format!("{row:?}")).ok();
+        (integer.map(|rows| rows.concat()), float.map(|rows| rows.concat()))
+    };
+    for text in ["0x10", "0b1", "1_000", " 5", "5 ", "1,", "[7.5]", "5u8", "1e", "--1", "0x", "٣"] {
+        assert_eq!(numbers(text), (None, None), "{text}");
+    }
+    for (text, integer, float) in [
+        ("+5", Some("(5,)"), "(5.0,)"),
+        ("007", Some("(7,)"), "(7.0,)"),
+        ("-0", Some("(0,)"), "(-0.0,)"),
+        ("7.5", None, "(7.5,)"),
+        ("1e3", None, "(1000.0,)"),
+        ("inf", None, "(inf,)"),
+        ("-Infinity", None, "(-inf,)"),
+        ("NaN", None, "(NaN,)"),
+    ] {
+        assert_eq!(numbers(text), (integer.map(str::to_owned), Some(float.to_owned())), "{text}");
+    }
+}
+
+#[derive(Debug, Deserialize)]
+#[allow(dead_code)]
+struct Pair {
+    id: i64,
+    name: String,
+}
+
+#[derive(Debug, Deserialize)]
+#[allow(dead_code)]
+struct Optional {
+    id: i64,
+    name: Option<String>,
+    #[serde(default)]
+    rank: u32,
+}
+
+/// Returns the rows that remain if bad ones are skipped, and the number of those.
+fn skipping<R: serde::de::DeserializeOwned + std::fmt::Debug + 'static>(
+    format: fn() -> CsvRows<R>,
+    text: &str,
+) -> (String, u64) {
+    let job = move || Job::input(format()).map_only(|row: R, out| out.emit(format!("{row:?}"), ()));
+    let output = JobTest::new(job).input(text).bad_rows(BadRows::Skip).run();
+    (output.text(), output.counters.get("BAD_ROWS"))
+}
+
+#[test]
+fn row_with_other_number_of_fields_is_bad_without_header() {
+    let text = "1,x\n2,y,extra\n3\n4,z,\n5,w\n";
+    let pairs = skipping(|| CsvRows::<(i64, String)>::default().without_header(), text);
+    assert_eq!(pairs, ("(1, \"x\")\n(5, \"w\")\n".to_owned(), 3));
+    let structs = skipping(|| CsvRows::<Pair>::default().without_header(), text);
+    assert_eq!(structs, ("Pair { id: 1, name: \"x\" }\nPair { id: 5, name: \"w\" }\n".to_owned(), 3));
+    let (lists, bad) = skipping(|| CsvRows::<Vec<String>>::default().without_header(), text);
+    assert_eq!((lists.lines().count(), bad), (5, 0));
+    let (_, bad) = skipping(|| CsvRows::<String>::default().without_header(), "a\nb,c\n");
+    assert_eq!(bad, 1);
+    let (optional, bad) = skipping(|| CsvRows::<Optional>::default().without_header(), "1,x,3,y\n1,,2\n");
+    assert_eq!((optional.lines().count(), bad), (1, 1));
+    let nested = skipping(|| CsvRows::<((i64, String), u8)>::default().without_header(), "1,a,2\n1,a,2,3\n");
+    assert_eq!(nested, ("((1, \"a\"), 2)\n".to_owned(), 1));
+    // With a header, a tuple takes all columns, too.
+    let (_, bad) = skipping(CsvRows::<(i64,)>::default, "a,b\n1,2\n");
+    assert_eq!(bad, 1);
+    let counted = skipping(CsvRows::<serde::de::IgnoredAny>::default, "a,b\n1,2\n");
+    assert_eq!(counted, ("IgnoredAny\n".to_owned(), 0));
+}
+
+#[test]
+fn repeated_column_makes_rows_bad() {
+    fn bad<R: serde::de::DeserializeOwned + std::fmt::Debug + 'static>(text: &str) -> u64 {
+        skipping(CsvRows::<R>::default, text).1
+    }
+    let text = "id,name,id\n1,x,2\n3,y,4\n";
+    assert_eq!(bad::<Pair>(text), 2);
+    assert_eq!(bad::<BTreeMap<String, String>>(text), 2);
+    assert_eq!(bad::<std::collections::HashMap<String, String>>(text), 2);
+    assert_eq!(bad::<serde_json::Value>(text), 2);
+    assert_eq!(bad::<With<BTreeMap<String, String>>>(text), 2);
+    assert_eq!(bad::<With<BTreeMap<String, String>>>("id,a,a\n1,x,2\n"), 1);
+    assert_eq!(bad::<With<serde_json::Value>>("id,a,b,a\n1,x,2,3\n"), 1);
+    assert_eq!(bad::<Event>("kind,id,zip,zip\nMoved,1,2,3\n"), 1);
+    assert_eq!(bad::<BTreeMap<String, String>>("a,,\n1,2,3\n"), 1);
+    assert_eq!(bad::<Pair>("id,name,x,x\n1,x,2,3\n"), 0, "no field is named x");
+    assert_eq!(bad::<(i64, String, i64)>(text), 0, "a tuple has no names");
+    let file = TestFile::new("a.csv", text);
+    let format = CsvRows::<BTreeMap<String, String>>::default();
+    let error = read(&format, &file.whole(), false, |row| format!("{row:?}")).expect_err("bad").to_string();
+    assert!(
+        error.contains(" has a bad row at line 2: the header has the column id twice; the row is "),
         "{error}"
     );
 }

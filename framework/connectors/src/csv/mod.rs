@@ -12,6 +12,7 @@ use serde::Deserialize;
 
 use self::fields::take_record;
 pub use self::fields::{RecordSize, Syntax, Unclosed};
+use self::row::Columns;
 pub use self::writer::RowWriter;
 use crate::columns::columns;
 
@@ -26,7 +27,7 @@ pub struct Table {
     /// Fields per row, if there is a header.
     fields: Option<usize>,
     /// Names and positions of selected columns, in file order; `None` for all.
-    header: Option<ByteRecord>,
+    header: Option<Columns>,
     positions: Option<Vec<usize>>,
     record: ByteRecord,
     scratch: Vec<u8>,
@@ -59,7 +60,8 @@ impl Table {
                 header.iter().take(8).map(String::from_utf8_lossy).collect::<Vec<_>>().join(",")
             ));
         }
-        table.header = Some(positions.iter().filter_map(|at| header.get(*at)).collect());
+        let names = positions.iter().filter_map(|at| header.get(*at)).collect();
+        table.header = Some(Columns::new(names));
         table.positions = wanted.map(|_| positions);
         Ok(table)
     }

@@ -3,6 +3,7 @@
 //! The csv crate does the same, but treats digits as a number whenever serde accepts any value. Serde does so
 //! for every field behind `#[serde(flatten)]`, whatever its type.
 
+use std::collections::HashSet;
 use std::fmt::{self, Display};
 use std::str;
 
@@ -13,32 +14,61 @@ use serde::de::{
 };
 use serde::forward_to_deserialize_any;
 
-/// Deserializes a record; the error is the reason. `names` are the columns, if the file has a header.
+/// The columns of a file with a header.
+pub(super) struct Columns {
+    pub(super) names: ByteRecord,
+    /// The first name that two columns have.
+    pub(super) repeated: Option<String>,
+}
+
+impl Columns {
+    pub(super) fn new(names: ByteRecord) -> Columns {
+        let mut known = HashSet::new();
+        let repeated = names.iter().find(|name| !known.insert(*name));
+        let repeated = repeated.map(|name| String::from_utf8_lossy(name).into_owned());
+        Columns { names, repeated }
+    }
+}
+
+/// Deserializes a record; the error is the reason.
 pub(super) fn deserialize<'de, R: Deserialize<'de>>(
     record: &'de ByteRecord,
-    names: Option<&'de ByteRecord>,
+    columns: Option<&'de Columns>,
 ) -> Result<R, String> {
-    let mut fields = Fields::of(record, names, AnyValue::Guess);
-    let row = match R::deserialize(&mut fields) {
-        Err(error) if fields.has_any => deserialize_as_text(record, names, error),
+    let mut fields = Fields::of(record, columns, AnyValue::Guess);
+    let row = match deserialize_all(&mut fields) {
+        Err(error) if fields.has_any => deserialize_as_text(record, columns, error),
         row => row,
     };
+    let names = columns.map(|columns| &columns.names);
     row.map_err(|error| match error.column.and_then(|at| names?.get(at)) {
         Some(name) => format!("column {}: {}", String::from_utf8_lossy(name), error.message),
         None => error.message,
     })
 }
 
+/// Deserializes a record whose fields must all be part of the row.
+fn deserialize_all<'de, R: Deserialize<'de>>(fields: &mut Fields<'_, 'de>) -> Result<R, RowError> {
+    let row = R::deserialize(&mut *fields)?;
+    let count = fields.record.len();
+    if fields.at < count {
+        let message = format!("it has {count} fields, but the type of the row has {}", fields.at);
+        return Err(RowError::custom(message));
+    }
+    Ok(row)
+}
+
 /// Deserializes after a wrong guess: untyped fields are text, except those whose type rejects text.
 fn deserialize_as_text<'de, R: Deserialize<'de>>(
     record: &'de ByteRecord,
-    names: Option<&'de ByteRecord>,
+    columns: Option<&'de Columns>,
     mut error: RowError,
 ) -> Result<R, RowError> {
+    let names = columns.map(|columns| &columns.names);
     let mut not_text = Vec::new();
     loop {
-        let next = match R::deserialize(&mut Fields::of(record, names, AnyValue::Text { except: &not_text }))
-        {
+        let any = AnyValue::Text { except: &not_text };
+        let next = match deserialize_all(&mut Fields::of(record, columns, any)) {
             Ok(row) => return Ok(row),
             Err(next) => next,
         };
@@ -81,6 +111,8 @@ enum AnyValue<'e> {
 struct Fields<'e, 'de> {
     record: &'de ByteRecord,
     names: Option<&'de ByteRecord>,
+    /// The first name that two columns have.
+    repeated: Option<&'de str>,
     at: usize,
     /// Whether this is a value of the row instead of the row.
     is_inside: bool,
@@ -90,8 +122,16 @@ struct Fields<'e, 'de> {
 }
 
 impl<'e, 'de> Fields<'e, 'de> {
-    fn of(record: &'de ByteRecord, names: Option<&'de ByteRecord>, any: AnyValue<'e>) -> Self {
-        Fields { record, names, at: 0, is_inside: false, any, has_any: false }
+    fn of(record: &'de ByteRecord, columns: Option<&'de Columns>, any: AnyValue<'e>) -> Self {
+        Fields {
+            record,
+            names: columns.map(|columns| &columns.names),
+            repeated: columns.and_then(|columns| columns.repeated.as_deref()),
+            at: 0,
+            is_inside: false,
+            any,
+            has_any: false,
+        }
     }
 
     fn next(&mut self) -> Result<&'de [u8], RowError> {
@@ -115,10 +155,21 @@ impl<'e, 'de> Fields<'e, 'de> {
         value.map_err(|error| RowError { column: error.column.or(Some(start)), ..error })
     }
 
+    /// Skips all fields if this is the row.
+    fn skip(&mut self) {
+        if !self.is_inside {
+            self.at = self.record.len();
+        }
+    }
+
     /// Deserializes all fields by name, or in order if there are no names.
     fn named<V: Visitor<'de>>(&mut self, visitor: V) -> Result<V::Value, RowError> {
         match (self.names, self.is_inside) {
             (None, _) => visitor.visit_seq(self),
+            (Some(_), false) if self.repeated.is_some() => {
+                let name = self.repeated.unwrap_or_default();
+                Err(RowError::custom(format_args!("the header has the column {name} twice")))
+            }
             (Some(_), false) => visitor.visit_map(self),
             (Some(_), true) => Err(RowError::custom(
                 "a field is a single value; use #[serde(flatten)] for a struct in a row",
@@ -168,11 +219,7 @@ enum Scalar {
 macro_rules! integers {
     ($($method:ident $visit:ident $type:ty,)*) => {$(
         fn $method<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, RowError> {
-            let text = self.next_text()?;
-            let number = match text.strip_prefix("0x") {
-                Some(digits) => <$type>::from_str_radix(digits, 16),
-                None => text.parse(),
-            };
+            let number = self.next_text()?.parse::<$type>();
             visitor.$visit(number.map_err(RowError::custom)?)
         }
     )*};
@@ -261,6 +308,7 @@ impl<'de> Deserializer<'de> for &mut Fields<'_, 'de> {
     }
 
     fn deserialize_unit<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, RowError> {
+        self.skip();
         visitor.visit_unit()
     }
 
@@ -269,6 +317,7 @@ impl<'de> Deserializer<'de> for &mut Fields<'_, 'de> {
         _: &'static str,
         visitor: V,
     ) -> Result<V::Value, RowError> {
+        self.skip();
         visitor.visit_unit()
     }
 
@@ -324,7 +373,10 @@ impl<'de> Deserializer<'de> for &mut Fields<'_, 'de> {
     }
 
     fn deserialize_ignored_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, RowError> {
-        self.next()?;
+        if self.is_inside {
+            self.next()?;
+        }
+        self.skip();
         visitor.visit_unit()
     }
 }

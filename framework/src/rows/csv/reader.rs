@@ -14,8 +14,6 @@ use crate::input::{
 
 use super::CsvRows;
 
-const UNCLOSED_LINE: &str =
-    "a quoted field does not end on its line; if fields contain newlines, use multiline()";
 const UNCLOSED_FILE: &str = "a quoted field does not end before the end of the file";
 const LONE_RETURN: &str =
     "a carriage return outside quotes ends the row inside a line; use one kind of line end";
@@ -190,7 +188,7 @@ impl Batch<'_> {
                 }
                 Err(reason) => (taken.bytes, reason),
             },
-            Err(_) if self.lines => (record.len(), UNCLOSED_LINE.to_owned()),
+            Err(_) if self.lines => return Err(self.gate.unclosed_quote(offset, record).into()),
             Err(_) => (record.len(), UNCLOSED_FILE.to_owned()),
         };
         let row = record[..taken].trim_ascii_end();
