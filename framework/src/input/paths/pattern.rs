@@ -1,49 +1,59 @@
-//! Globs over paths: `logs/*.txt`, `logs/**/[ab]?.csv`. The crate `glob` matches one name. The directory walk
-//! is separate, to skip hidden names and stop at link cycles.
+//! Globs over paths: `logs/*.txt`, `logs/**/[ab]?.csv`. The walk skips hidden names and stops at link cycles.
 
 use std::collections::HashSet;
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::fs;
-use std::path::{Component, Path, PathBuf};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::{Path, PathBuf};
 
-use glob::Pattern;
-
+use super::name_pattern::{NamePattern, set_end};
 use super::{Entry, Identity, identity, is_absent, is_hidden, unreadable};
 use crate::input::error::InputError;
 
 /// Returns whether an argument that does not exist may be a glob.
-pub(super) fn is_glob(text: &str) -> bool {
-    text.contains(['*', '?', '['])
+pub(super) fn is_glob(argument: &[u8]) -> bool {
+    argument.iter().any(|byte| matches!(byte, b'*' | b'?' | b'[' | b'\\'))
 }
 
-/// Expands the first `{a,b}` of an argument; returns `None` without one. Braces in brackets, and braces
-/// without a comma, are literal.
-pub(super) fn alternatives(text: &str) -> Option<Vec<String>> {
-    let (mut depth, mut in_brackets) = (0, false);
-    let (mut begin, mut commas) = (0, Vec::new());
-    for (at, letter) in text.char_indices() {
-        match letter {
-            _ if in_brackets => in_brackets = letter != ']',
-            '[' => in_brackets = text[at..].contains(']'),
-            '{' => {
-                depth += 1;
-                if depth == 1 {
-                    (begin, commas) = (at, vec![at]);
+/// Expands the first `{a,b}` of an argument; returns `None` without one. Braces in brackets, after a backslash
+/// or without a comma are literal.
+pub(super) fn alternatives(argument: &[u8]) -> Option<Vec<Vec<u8>>> {
+    let mut depth = 0;
+    let mut begin = 0;
+    let mut commas = Vec::new();
+    let mut at = 0;
+    while at < argument.len() {
+        match argument[at] {
+            b'\\' => at += 1,
+            b'[' => {
+                if let Some(end) = set_end(argument, at) {
+                    at = end;
+                    continue;
                 }
             }
-            ',' if depth == 1 => commas.push(at),
-            '}' if depth > 0 => {
+            b'{' => {
+                depth += 1;
+                if depth == 1 {
+                    begin = at;
+                    commas = vec![at];
+                }
+            }
+            b',' if depth == 1 => commas.push(at),
+            b'}' if depth > 0 => {
                 depth -= 1;
                 if depth == 0 && commas.len() > 1 {
                     commas.push(at);
-                    let parts = commas.windows(2).map(|pair| &text[pair[0] + 1..pair[1]]);
-                    return Some(
-                        parts.map(|part| [&text[..begin], part, &text[at + 1..]].concat()).collect(),
-                    );
+                    let mut expanded = Vec::new();
+                    for pair in commas.windows(2) {
+                        let part = &argument[pair[0] + 1..pair[1]];
+                        expanded.push([&argument[..begin], part, &argument[at + 1..]].concat());
+                    }
+                    return Some(expanded);
                 }
             }
             _ => {}
         }
+        at += 1;
     }
     None
 }
@@ -59,32 +69,23 @@ enum Part {
     /// A literal name.
     Name(OsString),
     /// A pattern of names.
-    Like { pattern: Pattern, spells_hidden: bool },
+    Like(NamePattern),
     /// Any number of directories: `**`.
     Deep,
 }
 
 impl PathPattern {
-    pub(super) fn parse(text: &str) -> Result<PathPattern, InputError> {
-        let bad = |error: glob::PatternError| InputError::BadPattern {
-            pattern: text.to_owned(),
-            reason: error.to_string(),
-        };
-        // Parsed as a whole first, for the position in an error.
-        Pattern::new(text).map_err(bad)?;
-        let part = |component: Component<'_>| {
+    pub(super) fn parse(glob: &[u8]) -> Result<PathPattern, InputError> {
+        let mut parts = Vec::new();
+        for component in Path::new(OsStr::from_bytes(glob)).components() {
             let name = component.as_os_str();
-            let text = name.to_str().filter(|text| is_glob(text));
-            Ok(match text {
-                None => Part::Name(name.to_owned()),
-                Some("**") => Part::Deep,
-                Some(text) => {
-                    Part::Like { pattern: Pattern::new(text).map_err(bad)?, spells_hidden: is_hidden(name) }
-                }
-            })
-        };
-        let parts = Path::new(text).components().map(part).collect::<Result<_, _>>()?;
-        Ok(PathPattern { parts, directories_only: text.ends_with('/') })
+            let part = parse_name(name).map_err(|reason| {
+                let pattern = String::from_utf8_lossy(glob).into_owned();
+                InputError::BadPattern { pattern, reason }
+            })?;
+            parts.push(part);
+        }
+        Ok(PathPattern { parts, directories_only: glob.ends_with(b"/") })
     }
 
     /// Returns the existing matches in the order of names.
@@ -94,6 +95,20 @@ impl PathPattern {
         walk.matches.retain(|(_, metadata)| metadata.is_dir() || !self.directories_only);
         Ok(walk.matches)
     }
+}
+
+fn parse_name(name: &OsStr) -> Result<Part, String> {
+    if !is_glob(name.as_bytes()) {
+        return Ok(Part::Name(name.to_owned()));
+    }
+    if name == "**" {
+        return Ok(Part::Deep);
+    }
+    let pattern = NamePattern::parse(name.as_bytes())?;
+    Ok(match pattern.literal() {
+        Some(name) => Part::Name(OsString::from_vec(name)),
+        None => Part::Like(pattern),
+    })
 }
 
 #[cfg(feature = "storage")]
@@ -123,10 +138,10 @@ fn left_below(parts: &[Part], names: &[&str]) -> Option<usize> {
         Part::Name(name) => {
             first.filter(|(first, _)| name == *first).and_then(|(_, below)| left_below(rest, below))
         }
-        Part::Like { pattern, spells_hidden } => {
+        Part::Like(pattern) => {
             let (name, below) = first?;
-            let may_match = *spells_hidden || !is_hidden(name.as_ref());
-            if may_match && pattern.matches(name) { left_below(rest, below) } else { None }
+            let may_match = pattern.spells_hidden() || !is_hidden(name.as_ref());
+            if may_match && pattern.matches(name.as_bytes()) { left_below(rest, below) } else { None }
         }
         Part::Deep => {
             let here = left_below(rest, names);
@@ -162,10 +177,10 @@ impl Walk {
                     Err(error) => Err(unreadable(&path, error)),
                 }
             }
-            Part::Like { pattern, spells_hidden } => {
+            Part::Like(pattern) => {
                 for name in names(&path)? {
-                    let may_match = *spells_hidden || !is_hidden(&name);
-                    if may_match && pattern.matches(&name.to_string_lossy()) {
+                    let may_match = pattern.spells_hidden() || !is_hidden(&name);
+                    if may_match && pattern.matches(name.as_bytes()) {
                         self.follow(path.join(name), rest)?;
                     }
                 }
@@ -220,7 +235,7 @@ mod tests {
 
     fn left(pattern: &str, key: &str) -> Option<usize> {
         let names: Vec<&str> = key.split('/').collect();
-        PathPattern::parse(pattern).expect("a pattern").left_below(&names)
+        PathPattern::parse(pattern.as_bytes()).expect("a pattern").left_below(&names)
     }
 
     #[test]
@@ -247,7 +262,8 @@ mod tests {
 
     #[test]
     fn listing_prefix_is_literal_part_of_pattern() {
-        let spelled = |text: &str| PathPattern::parse(text).expect("a pattern").spelled().join("/");
+        let spelled =
+            |text: &str| PathPattern::parse(text.as_bytes()).expect("a pattern").spelled().join("/");
         assert_eq!(spelled("logs/2026/*/a.txt"), "logs/2026");
         assert_eq!(spelled("*.txt"), "");
     }

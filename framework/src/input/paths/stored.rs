@@ -14,7 +14,7 @@ use crate::input::objects;
 pub(super) fn expand(argument: &Path, recursive: bool) -> Result<Vec<InputFile>, InputError> {
     let failed = |error: StorageError| InputError::unreadable(argument, std::io::Error::other(error));
     let uri = ObjectUri::parse(argument).map_err(failed)?;
-    let found = if is_glob(uri.key()) {
+    let found = if is_glob(uri.key().as_bytes()) {
         matching(&uri, recursive, &failed)?
     } else {
         named(&uri, recursive, &failed)?
@@ -57,7 +57,7 @@ fn matching(uri: &ObjectUri, recursive: bool, failed: Failed<'_>) -> Result<Vec<
         InputError::BadPattern { reason, .. } => InputError::BadPattern { pattern: uri.to_string(), reason },
         other => other,
     };
-    let pattern = PathPattern::parse(uri.key()).map_err(whole)?;
+    let pattern = PathPattern::parse(uri.key().as_bytes()).map_err(whole)?;
     let listed = list(&uri.with_key(&pattern.spelled().join("/"))).map_err(failed)?;
     // An existing object of exactly this name has priority over a glob.
     let literal = uri.key().trim_end_matches('/');

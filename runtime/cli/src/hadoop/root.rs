@@ -80,8 +80,9 @@ impl HadoopRoot {
         let inside = file
             .strip_prefix(&self.folder)
             .map_err(|_| format!("{text}: patterns are only supported in hdfs:///"))?;
-        let pattern =
-            format!("{}/{}", glob::Pattern::escape(&self.folder.to_string_lossy()), inside.display());
+        // The crate negates a set of characters by `!` only; Hadoop also by `^`.
+        let inside = inside.display().to_string().replace("[^", "[!");
+        let pattern = format!("{}/{inside}", glob::Pattern::escape(&self.folder.to_string_lossy()));
         let options = glob::MatchOptions { require_literal_separator: true, ..glob::MatchOptions::new() };
         let found = glob::glob_with(&pattern, options).map_err(|error| format!("{text}: {error}"))?;
         found.map(|path| path.map_err(|error| error.to_string())).collect()
