@@ -99,11 +99,14 @@ pub enum InputError {
         feature: &'static str,
     },
     /// A socket, a terminal or another special file.
-    #[error(
-        "input {} is neither a file nor a directory; pipe its data to standard input, named -",
-        path.display()
-    )]
+    #[error("input {} is neither a file nor a directory; write its data to a file and name that", path.display())]
     NotAFile {
+        /// As given or found.
+        path: PathBuf,
+    },
+    /// A file whose size is unknown, such as those of /proc.
+    #[error("input {} has no known size, as files of /proc and /sys; write its data to a file and name that", path.display())]
+    UnknownSize {
         /// As given or found.
         path: PathBuf,
     },

@@ -43,7 +43,7 @@ pub(crate) use self::lines::{lines_splitting, mark_length};
 #[cfg(feature = "storage")]
 pub(crate) use self::objects::count as count_storage;
 pub(crate) use self::opening::open_input;
-pub(crate) use self::paths::{InputFile, expand, local_path};
+pub(crate) use self::paths::{InputFile, expand, has_unknown_size, local_path};
 pub use self::place::InputPlace;
 pub(crate) use self::place::quoted;
 #[cfg(any(feature = "csv", feature = "json-lines"))]

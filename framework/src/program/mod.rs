@@ -66,6 +66,7 @@ use serde::{Deserialize, Serialize};
 use arguments::{CommandLine, Face};
 use definition::CodePlace;
 pub use definition::Definition;
+pub(crate) use driver::transient_name;
 pub use driver::{Driver, JobRun};
 pub use ended::{CounterValues, JobError, JobReport, PartReport};
 pub use error::Error;

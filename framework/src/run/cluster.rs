@@ -12,8 +12,8 @@ use napreduce_local::Chain;
 use napreduce_protocol::requests::ListWorkers;
 use napreduce_protocol::{JobError, WorkerPhase};
 
-use super::JobRequest;
 use super::handle::JobHandle;
+use super::{JobRequest, lasting_path};
 use crate::program::dataset::{Dataset, Files};
 use crate::program::plan::{Planned, Surroundings};
 use crate::program::typed_paths::TypedPaths;
@@ -110,7 +110,7 @@ impl Surroundings for FoundCluster {
     }
 
     fn readable_path(&mut self, path: PathBuf) -> Result<PathBuf, Error> {
-        Ok(path)
+        lasting_path(path)
     }
 }
 

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use napreduce_local::{Chain, EmbeddedSettings, ProgressMode, start_embedded, start_on_threads};
 
-use super::JobRequest;
 use super::handle::JobHandle;
+use super::{JobRequest, lasting_path};
 use crate::program::dataset::{Dataset, Files};
 use crate::program::plan::{Planned, Surroundings};
 use crate::program::typed_paths::TypedPaths;
@@ -70,7 +70,7 @@ impl Surroundings for Local {
     }
 
     fn readable_path(&mut self, path: PathBuf) -> Result<PathBuf, Error> {
-        Ok(path)
+        lasting_path(path)
     }
 }
 

@@ -47,7 +47,7 @@ use crate::program::dataset::{Files, JobInput};
 use crate::program::definition::{Definition, FoundDefinition};
 use crate::program::options::RunArguments;
 use crate::program::plan::{Description, Planned, PlannedJob, Surroundings, plan};
-use crate::program::{ByteSize, Error, side_files};
+use crate::program::{ByteSize, Error, side_files, transient_name};
 use crate::settings::Settings;
 
 /// Describes a run of a job: its definition, parameters, inputs and options. `Kind` is inferred.
@@ -228,4 +228,17 @@ impl<T> JobRequest<T> {
         check_reads(&planned.plan.output, inputs.chain(files.values()).cloned().collect())?;
         Ok(planned)
     }
+}
+
+/// Rejects an input that tasks cannot read in splits. A library does not read the standard input of its
+/// program.
+fn lasting_path(path: PathBuf) -> Result<PathBuf, Error> {
+    if transient_name(&path).is_none() {
+        return Ok(path);
+    }
+    Err(Error::Usage(format!(
+        "input {}: standard input, a pipe or a file of unknown size cannot be read in splits; write its data to a file \
+         and name that",
+        path.display()
+    )))
 }

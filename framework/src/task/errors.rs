@@ -123,6 +123,7 @@ impl From<InputError> for TaskError {
             | InputError::NoStorage { .. }
             | InputError::Stored { .. }
             | InputError::NotAFile { .. }
+            | InputError::UnknownSize { .. }
             | InputError::Shortened { .. }
             | InputError::Changed { .. }
             | InputError::NotText { .. }

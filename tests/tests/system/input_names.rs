@@ -45,8 +45,7 @@ fn pipes_and_stdin_are_buffered_in_any_spelling() {
     let ended = run(&mut in_bash(&folder, &format!("\"$1\" <(cat words) --cluster nowhere {more}")));
     ended.failed(2, &["is not visible to the tasks of a cluster; write it to a file"]);
     for special in ["/dev/tty", "/dev/zero", "/dev/null"] {
-        run(wordcount(&folder).arg(special))
-            .failed(2, &[special, "pipe its data to standard input, named -"]);
+        run(wordcount(&folder).arg(special)).failed(2, &[special, "write its data to a file and name that"]);
     }
 }
 

@@ -1,5 +1,6 @@
 //! Expansion of INPUT arguments to files. Each file is read once, even if it is listed twice.
 
+mod name_pattern;
 mod pattern;
 #[cfg(feature = "storage")]
 mod stored;
@@ -10,7 +11,8 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File, Metadata};
 use std::io;
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
 use napreduce_protocol::{Split, StorageScheme};
@@ -46,7 +48,8 @@ impl InputFile {
 /// subdirectories are an error. Names starting with `_` or `.` are skipped in directories and by globs that
 /// do not spell that first letter. A directory that a glob matches is treated like a directory argument.
 ///
-/// `{a,b}` expands to two arguments, and `file:///path` to a path.
+/// `{a,b}` expands to two arguments, and `file:///path` to a path. A backslash makes the next character of a
+/// glob literal.
 pub fn expand<P: AsRef<Path>>(inputs: &[P], recursive: bool) -> Result<Vec<InputFile>, InputError> {
     let mut expansion = Expansion { recursive, ..Expansion::default() };
     for input in inputs {
@@ -72,6 +75,19 @@ fn unreadable(path: &Path, error: io::Error) -> InputError {
         InputError::Missing { path: path.to_owned() }
     } else {
         InputError::unreadable(path, error)
+    }
+}
+
+/// Returns whether a file has another size than its metadata state, as those of /proc and /sys do. Such files
+/// occupy no blocks.
+pub(crate) fn has_unknown_size(file: &File, metadata: &Metadata) -> io::Result<bool> {
+    if !metadata.is_file() || metadata.blocks() > 0 {
+        return Ok(false);
+    }
+    let mut byte = [0];
+    match metadata.len().checked_sub(1) {
+        None => Ok(file.read_at(&mut byte, 0)? > 0),
+        Some(last) => Ok(file.read_at(&mut byte, last)? == 0),
     }
 }
 
@@ -127,19 +143,21 @@ impl Expansion {
             Some(_) => None,
             None => Some(fs::metadata(path)),
         };
-        match (found, path.to_str()) {
+        match found {
             // An existing file of exactly this name has priority over a glob.
-            (Some(Ok(metadata)), _) => return self.add(path, &metadata, &HashSet::new()),
-            (Some(Err(error)), _) if !is_absent(&error) => return Err(unreadable(path, error)),
-            (_, Some(text)) => {
-                if let Some(alternatives) = pattern::alternatives(text) {
-                    return alternatives.iter().try_for_each(|one| self.add_argument(Path::new(one)));
-                }
-                if scheme.is_none() && pattern::is_glob(text) {
-                    return self.add_glob(text);
-                }
+            Some(Ok(metadata)) => return self.add(path, &metadata, &HashSet::new()),
+            Some(Err(error)) if !is_absent(&error) => return Err(unreadable(path, error)),
+            _ => {}
+        }
+        let argument = path.as_os_str().as_bytes();
+        if let Some(alternatives) = pattern::alternatives(argument) {
+            for one in alternatives {
+                self.add_argument(Path::new(OsStr::from_bytes(&one)))?;
             }
-            (_, None) => {}
+            return Ok(());
+        }
+        if scheme.is_none() && pattern::is_glob(argument) {
+            return self.add_glob(argument);
         }
         match scheme {
             Some(scheme) => self.add_objects(path, scheme),
@@ -165,7 +183,10 @@ impl Expansion {
 
     fn add_file(&mut self, path: &Path, metadata: &Metadata) -> Result<(), InputError> {
         // Fail now instead of in a task.
-        File::open(path).map_err(|error| unreadable(path, error))?;
+        let file = File::open(path).map_err(|error| unreadable(path, error))?;
+        if has_unknown_size(&file, metadata).map_err(|error| unreadable(path, error))? {
+            return Err(InputError::UnknownSize { path: path.to_owned() });
+        }
         if self.is_new(path, metadata)? {
             self.files.insert(path.to_owned(), metadata.len());
         }
@@ -236,10 +257,10 @@ impl Expansion {
         files
     }
 
-    fn add_glob(&mut self, text: &str) -> Result<(), InputError> {
-        let matches = PathPattern::parse(text)?.matches()?;
+    fn add_glob(&mut self, glob: &[u8]) -> Result<(), InputError> {
+        let matches = PathPattern::parse(glob)?.matches()?;
         if matches.is_empty() {
-            return Err(InputError::NoMatch { pattern: text.to_owned() });
+            return Err(InputError::NoMatch { pattern: String::from_utf8_lossy(glob).into_owned() });
         }
         let directories = matches.iter().filter(|(_, metadata)| metadata.is_dir());
         let covered = directories.map(|(_, metadata)| identity(metadata)).collect();

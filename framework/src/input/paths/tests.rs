@@ -128,21 +128,71 @@ fn existing_name_is_not_a_pattern() {
 }
 
 #[test]
+fn globs_are_those_of_a_shell() {
+    let root = directory();
+    let found = |argument: &str| expanded(&root, &[argument]).expect("it exists");
+    assert_eq!(found("in/[^a].txt"), ["in/b.txt"]);
+    assert_eq!(found("in/[!a].txt"), ["in/b.txt"]);
+    assert_eq!(found("logs/x\\[1\\].log"), ["logs/x[1].log"]);
+    assert_eq!(found("logs/x[[]1].log"), ["logs/x[1].log"]);
+    assert_eq!(found("{in/[ab],logs/y}.{t,l}[xo]*"), ["in/a.txt", "in/b.txt", "logs/y.log"]);
+}
+
+#[test]
+fn glob_with_bytes_that_are_not_utf_8_matches_names() {
+    let root = directory();
+    let name = |bytes: &[u8]| root.path().join(OsStr::from_bytes(bytes));
+    for file in [&b"in/\xff1"[..], b"in/\xff2", b"in/\xfe1"] {
+        fs::write(name(file), "x").expect("a written file");
+    }
+    let found = |glob: &[u8]| -> Vec<PathBuf> {
+        let files = expand(&[name(glob)], false).expect("they exist");
+        files.into_iter().map(|file| file.path).collect()
+    };
+    assert_eq!(found(b"in/\xff*"), [name(b"in/\xff1"), name(b"in/\xff2")]);
+    assert_eq!(found(b"in/[^\xff]1"), [name(b"in/\xfe1")]);
+    assert_eq!(found(b"in/{\xff1,\xfe1}"), [name(b"in/\xfe1"), name(b"in/\xff1")]);
+    assert_eq!(found(b"in/?1").len(), 2);
+}
+
+#[test]
 fn missing_and_special_files_are_named() {
     let root = directory();
     let error = |argument: &str| expanded(&root, &["in", argument]).expect_err("it is wrong");
     assert_eq!(error("in/x"), "input in/x does not exist");
     assert_eq!(error("in/a.txt/x"), "input in/a.txt/x does not exist");
     assert_eq!(error("in/*.csv"), "input in/*.csv matches no file");
-    assert!(error("in/[").starts_with("input in/[ is not a valid pattern: "));
+    assert_eq!(error("in/["), "input in/[ is not a valid pattern: a bracket is not closed in \"[\"");
 
     let _socket = UnixListener::bind(root.path().join("socket")).expect("a socket");
     assert_eq!(
         error("socket"),
-        "input socket is neither a file nor a directory; pipe its data to standard input, named -"
+        "input socket is neither a file nor a directory; write its data to a file and name that"
     );
     symlink(root.path().join("gone"), root.path().join("in/link")).expect("a link");
     assert_eq!(error("in"), "input in/link does not exist");
+}
+
+#[test]
+fn file_of_unknown_size_is_rejected() {
+    for path in [
+        "/proc/cpuinfo",
+        "/proc/self/status",
+        "/proc/c[p]uinfo",
+        "/sys/kernel/mm/transparent_hugepage/enabled",
+    ] {
+        if !Path::new(path).exists() && !path.contains('[') {
+            continue;
+        }
+        let error = expand(&[path], false).expect_err("its size is unknown").to_string();
+        assert!(error.ends_with(
+            "has no known size, as files of /proc and /sys; write its data to a file and name that"
+        ));
+    }
+    let root = directory();
+    let sparse = File::create(root.path().join("in/sparse")).expect("a file");
+    sparse.set_len(1 << 20).expect("a length");
+    assert_eq!(expanded(&root, &["in/sparse"]), Ok(vec!["in/sparse".into()]));
 }
 
 #[test]

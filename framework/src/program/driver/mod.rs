@@ -16,7 +16,8 @@ use napreduce_protocol::printing::print_error;
 use napreduce_protocol::{JobPlan, JobReport, StorageScheme};
 
 use self::deadline::ChainDeadline;
-use self::standard_input::{DASH, SpooledInput, transient_name};
+pub(crate) use self::standard_input::transient_name;
+use self::standard_input::{DASH, SpooledInput, compared_path};
 use super::cluster::{Following, Submit};
 use super::definition::{Definition, FoundDefinition};
 use super::engine::{Engine, EngineKind};
@@ -303,6 +304,8 @@ impl<'p> Driver<'p> {
                  path"
             )));
         }
+        // The copy is a file of its own; what it was copied from must not be part of the output either.
+        self.reads.insert(compared_path(&name).to_owned());
         if let Some(spooled) = self.spooled.get(&name) {
             return Ok(spooled.path());
         }

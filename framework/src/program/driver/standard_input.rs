@@ -1,5 +1,5 @@
-//! Inputs that can be read only once: standard input, under the name `-`, and named pipes. Each is copied to
-//! an unlinked file, which the kernel removes however the program ends.
+//! Inputs that cannot be read in splits: standard input, under the name `-`, named pipes, and files of unknown
+//! size. Each is copied to an unlinked file, which the kernel removes however the program ends.
 
 use std::fs::{self, File};
 use std::io::{self, Read};
@@ -7,6 +7,7 @@ use std::os::fd::AsRawFd;
 use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 
+use crate::input::has_unknown_size;
 use crate::program::Error;
 
 /// The name of standard input.
@@ -14,17 +15,34 @@ pub(super) const DASH: &str = "-";
 /// Maximum number of symbolic links followed.
 const LINKS_MAX: usize = 40;
 
-/// Returns the name under which an input is copied that can be read only once, or that refers to another file
-/// in each process: `/dev/stdin` and the paths of `<(command)`. Returns `None` for all others.
-pub(super) fn transient_name(path: &Path) -> Option<PathBuf> {
+/// Returns the name under which an input is copied that can be read only once, that refers to another file in
+/// each process, such as `/dev/stdin` and the paths of `<(command)`, or whose size is unknown. Returns `None`
+/// for all others.
+pub(crate) fn transient_name(path: &Path) -> Option<PathBuf> {
     if path == Path::new(DASH) {
         return Some(path.to_owned());
     }
     match own_descriptor(path) {
         Some(0) => Some(DASH.into()),
         Some(_) => Some(path.to_owned()),
-        None => fs::metadata(path).is_ok_and(|found| found.file_type().is_fifo()).then(|| path.to_owned()),
+        None => must_be_copied(path).then(|| path.to_owned()),
     }
+}
+
+/// Returns whether a path leads to a pipe, or to a file of unknown size.
+fn must_be_copied(path: &Path) -> bool {
+    let Ok(metadata) = fs::metadata(path) else { return false };
+    if metadata.file_type().is_fifo() {
+        return true;
+    }
+    // An error is reported when the file is read.
+    metadata.is_file()
+        && File::open(path).is_ok_and(|file| has_unknown_size(&file, &metadata).unwrap_or(true))
+}
+
+/// Returns the path by which a transient input is compared with the files of an output directory.
+pub(super) fn compared_path(name: &Path) -> &Path {
+    if name == Path::new(DASH) { Path::new("/dev/stdin") } else { name }
 }
 
 /// Returns the descriptor of this process to which a path leads.
@@ -55,7 +73,7 @@ impl SpooledInput {
         }
         let shown = name.display().to_string();
         let mut from = File::open(name).map_err(|error| {
-            Error::Usage(format!("cannot read {shown}: {error}; pipe its data to standard input, named -"))
+            Error::Usage(format!("cannot read {shown}: {error}; write its data to a file and name that"))
         })?;
         SpooledInput::spool(&shown, &mut from)
     }
@@ -135,6 +153,11 @@ mod tests {
         assert_eq!(transient_name(&own), Some(own.clone()));
         let spooled = SpooledInput::read(&own).expect("it can be read");
         assert_eq!(fs::read(spooled.path()).expect("it is there"), b"to be\n");
+        let processors = Path::new("/proc/cpuinfo");
+        assert_eq!(transient_name(processors).as_deref(), Some(processors));
+        let spooled = SpooledInput::read(processors).expect("it can be read");
+        let size = fs::metadata(spooled.path()).expect("it is there").len();
+        assert!(size > 0);
         for path in [&file, Path::new("s3://bucket/key"), Path::new("no-such-file"), Path::new("/dev/null")] {
             assert_eq!(transient_name(path), None, "{}", path.display());
         }
