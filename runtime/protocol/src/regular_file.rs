@@ -1,5 +1,5 @@
-//! Opens regular files in directories that other users may write to. A name there may be a pipe, which
-//! blocks, an endless device, or a link to a foreign file.
+//! Opens regular files in directories that other users may write to, and files that a user names. A name may be that of
+//! a pipe, which blocks, of an endless device, or of a link to a foreign file.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read};
@@ -44,7 +44,35 @@ pub fn open_regular_with(options: &OpenOptions, path: &Path) -> io::Result<File>
 ///
 /// As for [`open_regular`], and for a longer file.
 pub fn read_regular(path: &Path, bytes_max: u64) -> io::Result<Vec<u8>> {
-    let file = open_regular(path)?;
+    read_bounded(open_regular(path)?, bytes_max)
+}
+
+/// Reads a text file that a user named, of at most `bytes_max` bytes: a regular file, which may be behind symbolic links.
+///
+/// ```
+/// use napreduce_protocol::read_named_text;
+///
+/// let error = read_named_text("/dev/zero".as_ref(), 1 << 20).unwrap_err();
+/// assert_eq!(error.to_string(), "it is not a regular file");
+/// ```
+///
+/// # Errors
+///
+/// System errors, and [`io::ErrorKind::InvalidInput`] for other kinds of files and for a longer file.
+/// [`io::ErrorKind::InvalidData`] if it is not UTF-8.
+pub fn read_named_text(path: &Path, bytes_max: u64) -> io::Result<String> {
+    // Without the flag, opening a pipe blocks until it has a writer.
+    let flags = OFlags::NONBLOCK | OFlags::NOCTTY;
+    let flags = i32::try_from(flags.bits()).expect("flags of open are a C int");
+    let file = OpenOptions::new().read(true).custom_flags(flags).open(path)?;
+    if !file.metadata()?.is_file() {
+        return Err(irregular("is not a regular file"));
+    }
+    let bytes = read_bounded(file, bytes_max)?;
+    String::from_utf8(bytes).map_err(|_| io::Error::new(io::ErrorKind::InvalidData, "it is not UTF-8 text"))
+}
+
+fn read_bounded(file: File, bytes_max: u64) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     file.take(bytes_max.saturating_add(1)).read_to_end(&mut bytes)?;
     if bytes.len() as u64 > bytes_max {
@@ -83,6 +111,13 @@ mod tests {
         assert!(too_long.to_string().contains("more than 3 bytes"), "{too_long}");
         for name in ["link", "zeros", "dangling", "pipe", "socket", "directory"] {
             let error = read_regular(&path(name), 9).expect_err(name);
+            assert_eq!(error.kind(), io::ErrorKind::InvalidInput, "{name}: {error}");
+        }
+        assert_eq!(read_named_text(&path("link"), 4).expect("a link to a regular file"), "text");
+        let too_long = read_named_text(&path("file"), 3).expect_err("it is longer");
+        assert!(too_long.to_string().contains("more than 3 bytes"), "{too_long}");
+        for name in ["zeros", "pipe", "directory"] {
+            let error = read_named_text(&path(name), 9).expect_err(name);
             assert_eq!(error.kind(), io::ErrorKind::InvalidInput, "{name}: {error}");
         }
         let writing = open_regular_with(OpenOptions::new().write(true).create(true), &path("pipe"));

@@ -1,17 +1,21 @@
 //! The configuration file: TOML with one table for each part of a cluster. Settings of daemons are flags as well
 //! (`options`).
 
+use std::io;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
-use std::{fs, io};
 
 use anyhow::{Context, Result};
 use napreduce_engine::PreemptionSettings;
+use napreduce_protocol::read_named_text;
 use napreduce_schedulers::SchedulerTables;
 use serde::Deserialize;
 
 use super::options::{CoordinatorOptions, WorkerOptions, text};
+
+/// Maximum length of a configuration file.
+const BYTES_MAX: u64 = 16 << 20;
 
 /// The content of the file; missing settings have defaults.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
@@ -56,7 +60,8 @@ pub struct WebTable {
 
 impl Configuration {
     pub fn read(path: &Path) -> Result<Configuration> {
-        let text = fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
+        let text =
+            read_named_text(path, BYTES_MAX).with_context(|| format!("cannot read {}", path.display()))?;
         toml::from_str(&text).with_context(|| format!("invalid configuration file {}", path.display()))
     }
 

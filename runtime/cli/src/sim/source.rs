@@ -1,18 +1,22 @@
 //! The jobs of a simulation, read from a workload file, a published workload, a trace or a history.
 
-use std::fs::{self, File};
+use std::fs::File;
 use std::io::BufReader;
 use std::path::Path;
 use std::sync::Arc;
 
 use anyhow::{Context, Result, ensure};
 use napreduce_engine::{Slots, Span};
+use napreduce_protocol::read_named_text;
 use napreduce_sim::{
     ClusterShape, Overheads, ProgressModel, SizeModel, SwimTrace, Workload, WorkloadFile, published,
 };
 
 use super::arguments::Arguments;
 use super::recorded::Recorded;
+
+/// Maximum length of a workload file.
+const WORKLOAD_BYTES_MAX: u64 = 256 << 20;
 
 /// The jobs of a simulation and their environment.
 pub struct Source {
@@ -59,7 +63,7 @@ impl Source {
         let mut file = match published(name) {
             Some(file) => file?,
             None => {
-                let text = fs::read_to_string(name).with_context(|| {
+                let text = read_named_text(name.as_ref(), WORKLOAD_BYTES_MAX).with_context(|| {
                     let known: Vec<&str> = napreduce_sim::PUBLISHED.iter().map(|known| known.name).collect();
                     format!(
                         "cannot read {name}, and no published workload has this name ({})",

@@ -1,16 +1,19 @@
 //! The variants that are compared: schedulers with their parameters and preemption primitives, and theoretical
 //! baselines.
 
-use std::fs;
 use std::path::Path;
 
 use anyhow::{Context, Result};
 use napreduce_engine::{PreemptionSettings, PrimitiveChoice};
+use napreduce_protocol::read_named_text;
 use napreduce_schedulers::{SchedulerConfiguration, SchedulerName, SchedulerTables};
 use napreduce_sim::{Baseline, SimulationSettings};
 
 use super::arguments::Arguments;
 use crate::cluster::{ClusterArguments, Configuration};
+
+/// Maximum length of a file of placement rules.
+const RULES_BYTES_MAX: u64 = 16 << 20;
 
 /// A policy and the settings of its runs, without seeds.
 pub struct Variant {
@@ -135,7 +138,7 @@ impl Tables {
 }
 
 fn read_rules(path: &Path) -> Result<String> {
-    fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))
+    read_named_text(path, RULES_BYTES_MAX).with_context(|| format!("cannot read {}", path.display()))
 }
 
 /// Returns a label in the form used in file names.

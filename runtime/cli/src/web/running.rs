@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use anyhow::{Context, Result, bail};
 use napreduce_cluster::{ClusterDirectory, ClusterPlace};
-use napreduce_protocol::Secret;
+use napreduce_protocol::{Secret, read_regular};
 use napreduce_schedulers::SchedulerName;
 use napreduce_web::{ClusterSource, DEFAULT_ADDRESS, WebRole, WebServer, WebSettings, WhatIfSettings};
 use serde::{Deserialize, Serialize};
@@ -17,6 +17,9 @@ use serde::{Deserialize, Serialize};
 use crate::cluster::{ClusterArguments, WebAddress};
 use crate::parent::PARENT_VARIABLE;
 use crate::whole_file::write_private;
+
+/// Maximum length of the file that names a server.
+const RECORD_BYTES_MAX: u64 = 64 << 10;
 
 /// The content of `web.json`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -80,7 +83,8 @@ impl Dashboard {
 impl Drop for Dashboard {
     fn drop(&mut self) {
         let Some((file, ours)) = &self.record else { return };
-        let is_ours = fs::read(file).ok().and_then(|bytes| serde_json::from_slice(&bytes).ok());
+        let is_ours =
+            read_regular(file, RECORD_BYTES_MAX).ok().and_then(|bytes| serde_json::from_slice(&bytes).ok());
         if is_ours.is_some_and(|record: WebRecord| record == *ours) {
             // A file that stays names a dead process, which readers detect.
             let _ = fs::remove_file(file);
@@ -108,7 +112,7 @@ pub fn secret_of(place: &ClusterPlace) -> Result<Secret> {
 /// Returns the address where the dashboard of a cluster is served.
 pub fn address_in(directory: &ClusterDirectory) -> Result<SocketAddr> {
     let file = record_file(directory);
-    let bytes = match fs::read(&file) {
+    let bytes = match read_regular(&file, RECORD_BYTES_MAX) {
         Ok(bytes) => bytes,
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
             bail!("{}: no dashboard is served; serve it with: nap web serve", directory.path().display())

@@ -1,17 +1,21 @@
 //! Locks on a cluster directory: at most one coordinator and one `nap up`. The lock files contain the
 //! holder's process id. The kernel releases a lock when its process ends; leftover content is harmless.
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::{File, OpenOptions};
 use std::io::{Read, Seek, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
+use napreduce_protocol::{open_regular_with, read_regular};
 use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
 use rustix::process::{Pid, test_kill_process};
 
 use super::error::ClusterDirectoryError;
 use super::place::ClusterDirectory;
+
+/// Maximum length of a lock file.
+const PID_BYTES_MAX: u64 = 64;
 
 /// A lock, held while this value lives; the kernel releases it when the process ends.
 #[derive(Debug)]
@@ -52,7 +56,8 @@ impl ClusterDirectory {
     /// the lock itself, which would disturb a process that takes it at the same time.
     pub(crate) fn is_held(&self) -> bool {
         [self.up_lock_file(), self.coordinator_lock_file()].iter().any(|path| {
-            let pid = fs::read_to_string(path).ok().and_then(|text| text.trim().parse().ok());
+            let text = read_regular(path, PID_BYTES_MAX).ok().and_then(|bytes| String::from_utf8(bytes).ok());
+            let pid = text.and_then(|text| text.trim().parse().ok());
             pid.and_then(Pid::from_raw).is_some_and(|pid| test_kill_process(pid).is_ok())
         })
     }
@@ -61,9 +66,9 @@ impl ClusterDirectory {
 /// Takes the lock, or returns the holder's process id if it is already recorded.
 fn take(path: &Path) -> Result<Result<DirectoryLock, Option<u32>>, ClusterDirectoryError> {
     let failed = |doing| ClusterDirectoryError::io(doing, path);
-    let opened =
-        OpenOptions::new().read(true).write(true).create(true).truncate(false).mode(0o600).open(path);
-    let mut file = opened.map_err(failed("open"))?;
+    let mut options = OpenOptions::new();
+    options.read(true).write(true).create(true).truncate(false).mode(0o600);
+    let mut file = open_regular_with(&options, path).map_err(failed("open"))?;
     match flock(&file, FlockOperation::NonBlockingLockExclusive) {
         Ok(()) => {
             let written = file.set_len(0).and_then(|()| file.rewind());
@@ -73,7 +78,7 @@ fn take(path: &Path) -> Result<Result<DirectoryLock, Option<u32>>, ClusterDirect
         }
         Err(Errno::WOULDBLOCK) => {
             let mut text = String::new();
-            file.read_to_string(&mut text).map_err(failed("read"))?;
+            (&file).take(PID_BYTES_MAX).read_to_string(&mut text).map_err(failed("read"))?;
             Ok(Err(text.trim().parse().ok()))
         }
         Err(error) => Err(failed("lock")(error.into())),

@@ -7,7 +7,7 @@ use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use napreduce_local::process::{Life, ProcessIdentity};
-use napreduce_protocol::IoResult;
+use napreduce_protocol::{IoResult, open_regular_with, read_regular};
 use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
 
@@ -15,6 +15,8 @@ use super::error::WorkerError;
 use super::paths::WorkerPaths;
 use crate::directory_mark::{DirectoryKind, DirectoryMarkError, take_directory};
 
+/// Maximum length of the files with one line.
+const LINE_BYTES_MAX: u64 = 4 << 10;
 /// Maximum number of directories of unnamed workers to try before creating a new one.
 const NAMELESS_MAX: usize = 10_000;
 
@@ -95,7 +97,7 @@ pub(super) fn clear_jobs(paths: &WorkerPaths) -> Result<(), WorkerError> {
 /// any. Blocking.
 pub(super) fn keep_logs_of(paths: &WorkerPaths, journal: u64) -> Result<bool, WorkerError> {
     let text = format!("{journal:016x}\n");
-    if fs::read(paths.journal()).is_ok_and(|found| found == text.as_bytes()) {
+    if read_regular(&paths.journal(), LINE_BYTES_MAX).is_ok_and(|found| found == text.as_bytes()) {
         return Ok(false);
     }
     remove(&paths.logs())?;
@@ -106,13 +108,13 @@ pub(super) fn keep_logs_of(paths: &WorkerPaths, journal: u64) -> Result<bool, Wo
 
 /// Returns whether another worker's directory is visible here: it contains the same incarnation number.
 pub(super) fn is_within_sight(directory: &Path, incarnation: u64) -> bool {
-    let found = fs::read(WorkerPaths::new(directory).incarnation());
+    let found = read_regular(&WorkerPaths::new(directory).incarnation(), LINE_BYTES_MAX);
     found.is_ok_and(|found| found == format!("{incarnation:016x}\n").as_bytes())
 }
 
 /// Returns whether the daemon of a visible directory is also a process visible here.
 pub(super) fn is_neighbour(directory: &Path) -> bool {
-    let text = fs::read(WorkerPaths::new(directory).process()).unwrap_or_default();
+    let text = read_regular(&WorkerPaths::new(directory).process(), LINE_BYTES_MAX).unwrap_or_default();
     let process = serde_json::from_slice::<ProcessIdentity>(&text).ok();
     process.and_then(|process| process.life().ok()) == Some(Life::Alive)
 }
@@ -152,8 +154,9 @@ fn check_name(name: &str) -> Result<(), WorkerError> {
 /// Settles the worker's name: requested, stored in the directory, or new. Stores it in the directory.
 fn settle_name(paths: &WorkerPaths, asked: Option<&str>) -> Result<String, WorkerError> {
     let file = paths.name();
-    let text = fs::read_to_string(&file).if_there();
+    let text = read_regular(&file, LINE_BYTES_MAX).if_there();
     let text = text.map_err(WorkerError::io(format!("read {}", file.display())))?;
+    let text = text.map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
     let found = text.map(|text| text.trim().to_owned()).filter(|name| check_name(name).is_ok());
     match (found, asked) {
         (Some(found), Some(asked)) if found != asked => {
@@ -171,7 +174,8 @@ fn settle_name(paths: &WorkerPaths, asked: Option<&str>) -> Result<String, Worke
 
 /// Returns whether a worker of a version without marks has started here.
 fn made_before_marks(paths: &WorkerPaths) -> bool {
-    let number = fs::read_to_string(paths.incarnation()).unwrap_or_default();
+    let number = read_regular(&paths.incarnation(), LINE_BYTES_MAX).unwrap_or_default();
+    let number = String::from_utf8_lossy(&number);
     let is_number = number.len() == 17 && u64::from_str_radix(number.trim_end(), 16).is_ok();
     is_number && paths.name().is_file() && paths.lock().is_file()
 }
@@ -179,8 +183,9 @@ fn made_before_marks(paths: &WorkerPaths) -> bool {
 fn lock(paths: &WorkerPaths) -> Result<File, WorkerError> {
     let path = paths.lock();
     let failed = |source| WorkerError::io(format!("lock {}", path.display()))(source);
-    let opened = OpenOptions::new().write(true).create(true).truncate(false).mode(0o600).open(&path);
-    let file = opened.map_err(failed)?;
+    let mut options = OpenOptions::new();
+    options.write(true).create(true).truncate(false).mode(0o600);
+    let file = open_regular_with(&options, &path).map_err(failed)?;
     match flock(&file, FlockOperation::NonBlockingLockExclusive) {
         Ok(()) => Ok(file),
         Err(Errno::WOULDBLOCK) => Err(WorkerError::Locked { path: paths.root().to_owned() }),

@@ -31,6 +31,7 @@ const STDOUT_BYTES_MAX: u64 = 256 << 20;
 const STDERR_TAIL_BYTES: usize = 2_000;
 const RECORD: &str = "what-if.json";
 const RECORD_BYTES_MAX: u64 = 16 << 20;
+const PERCENT_BYTES_MAX: u64 = 64;
 
 /// A finished what-if with its recordings.
 pub type KeptWhatIf = (WhatIf, Vec<Arc<Shown>>);
@@ -128,8 +129,9 @@ impl WhatIfFolder {
 
     /// Returns the progress of a running what-if, if it has written any.
     pub fn percent(&self, name: &str) -> Option<u8> {
-        let percent = fs::read_to_string(self.path.join(format!("{name}.partial")).join(PROGRESS)).ok()?;
-        percent.trim().parse().ok()
+        let file = self.path.join(format!("{name}.partial")).join(PROGRESS);
+        let percent = read_regular(&file, PERCENT_BYTES_MAX).ok()?;
+        std::str::from_utf8(&percent).ok()?.trim().parse().ok()
     }
 
     /// Deletes a kept what-if.

@@ -1,14 +1,16 @@
 //! The index of a job's logs: a JSON line with the version, then one for each non-empty stream. An incomplete
 //! line, as a crash may leave, is skipped.
 
-use std::fs::{self, File};
+use std::fs::File;
 use std::io::{self, Write};
 use std::path::Path;
 
-use napreduce_protocol::{IoResult, LogStream};
+use napreduce_protocol::{IoResult, LogStream, read_regular};
 use serde::{Deserialize, Serialize};
 
 const INDEX_VERSION: u32 = 1;
+/// Maximum length of an index.
+const BYTES_MAX: u64 = 256 << 20;
 
 #[derive(Serialize, Deserialize)]
 struct Heading {
@@ -45,7 +47,8 @@ fn append_line(mut file: &File, line: &impl Serialize) -> io::Result<()> {
 
 /// Returns the last entry of an attempt's stream; `None` if it printed nothing.
 pub(super) fn find(path: &Path, attempt: &str, stream: LogStream) -> io::Result<Option<IndexEntry>> {
-    let Some(text) = fs::read_to_string(path).if_there()? else { return Ok(None) };
+    let Some(bytes) = read_regular(path, BYTES_MAX).if_there()? else { return Ok(None) };
+    let text = String::from_utf8_lossy(&bytes);
     let heading = text.lines().next().and_then(|line| serde_json::from_str::<Heading>(line).ok());
     match heading {
         Some(Heading { version: INDEX_VERSION }) => {}

@@ -12,13 +12,15 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use napreduce_engine::AttemptId;
 use napreduce_local::process::TaskOutput;
 use napreduce_local::worker::AttemptLogs;
-use napreduce_protocol::{IoResult, LogStream};
+use napreduce_protocol::{IoResult, LogStream, read_regular};
 use tokio::task::spawn_blocking;
 
 use super::bounded::BoundedLog;
 use super::index::{self, IndexEntry};
 use crate::shuffle::LogExtent;
 
+/// Maximum length of the file with an attempt's name.
+const NAME_FILE_BYTES_MAX: u64 = 4 << 10;
 /// Maximum bytes of a failed attempt's stderr that are sent to the coordinator.
 const TOLD_BYTES_MAX: u64 = 64 << 10;
 /// Fixed size of an attempt's name in its file.
@@ -294,7 +296,8 @@ pub(super) fn keep_left(directory: &Path) -> io::Result<()> {
         let (Some(number), Some("attempt")) = (number, path.extension().and_then(|it| it.to_str())) else {
             continue;
         };
-        let attempt = fs::read_to_string(&path)?;
+        let attempt = read_regular(&path, NAME_FILE_BYTES_MAX)?;
+        let attempt = String::from_utf8_lossy(&attempt);
         for stream in [LogStream::Stdout, LogStream::Stderr] {
             kept.keep(attempt.trim_end(), stream, &stream_path(&running, number, stream))?;
         }
