@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use napreduce_history::OpenHistory;
-use napreduce_local::process::{Interrupts, raise_descriptors};
+use napreduce_local::process::{Interrupts, raise_descriptors, survive_file_size_limit};
 use napreduce_task::{run_soon_when_woken, signal_name};
 use thiserror::Error;
 use tokio::runtime::Builder;
@@ -92,6 +92,7 @@ async fn serve(
     let io = |doing| move |source| CoordinatorError::Io { doing, source };
     let start = |error: &dyn Display| CoordinatorError::Start(error.to_string());
     let mut interrupts = Interrupts::install().map_err(io("handle signals"))?;
+    survive_file_size_limit().map_err(io("handle signals"))?;
     raise_descriptors();
     let directory = configuration.directory.clone();
     let secret = directory.create()?;

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use napreduce_engine::{AttemptId, Slots};
 use napreduce_local::clock::now;
 use napreduce_local::process::{
-    ControlGroups, Interrupts, Processes, Spawner, check_kernel, raise_descriptors,
+    ControlGroups, Interrupts, Processes, Spawner, check_kernel, raise_descriptors, survive_file_size_limit,
 };
 use napreduce_local::worker::{Isolation, SegmentMemory};
 use napreduce_protocol::{LogStream, Secret};
@@ -54,6 +54,7 @@ async fn run(configuration: &WorkerConfiguration) -> Result<(), WorkerError> {
     let began = now();
     check_kernel().map_err(WorkerError::io("run tasks on this machine"))?;
     let interrupts = Interrupts::install().map_err(WorkerError::io("handle signals"))?;
+    survive_file_size_limit().map_err(WorkerError::io("handle signals"))?;
     let secret = secret(&configuration.cluster)?;
     let directory = take_directory_of(configuration)?;
     let who = directory.name.clone();

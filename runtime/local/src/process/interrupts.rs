@@ -103,6 +103,21 @@ impl Drop for Handlers {
     }
 }
 
+/// Makes a write beyond the limit on file sizes (`ulimit -f`) fail with EFBIG, where SIGXFSZ would end this process
+/// without a word. Programs that it starts have the default again. An ignored signal stays ignored.
+///
+/// # Errors
+/// Fails if the handler cannot be installed.
+pub fn survive_file_size_limit() -> io::Result<()> {
+    let before = current_action(libc::SIGXFSZ)?;
+    if before.sa_sigaction == libc::SIG_IGN {
+        return Ok(());
+    }
+    install_handler(libc::SIGXFSZ, on_file_size_limit)
+}
+
+extern "C" fn on_file_size_limit(_signal: libc::c_int) {}
+
 fn current_action(signal: libc::c_int) -> io::Result<libc::sigaction> {
     let mut action = MaybeUninit::<libc::sigaction>::uninit();
     // SAFETY: with a null new action, sigaction only reads; the out pointer is valid for one sigaction.

@@ -23,7 +23,7 @@ mod threads;
 pub use control_groups::{ControlGroup, ControlGroups, OutOfMemory};
 pub use exit::describe_exit;
 pub use identity::{Life, ProcessIdentity};
-pub use interrupts::Interrupts;
+pub use interrupts::{Interrupts, survive_file_size_limit};
 pub use kernel::check_kernel;
 pub use launch::{Executable, Launch, TaskOutput, Variable};
 pub use limits::{descriptors_max, raise_descriptors};
