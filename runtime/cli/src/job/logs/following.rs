@@ -8,15 +8,18 @@ use std::time::{Duration, Instant};
 use anyhow::{Result, anyhow};
 use napreduce_cluster::{ClientError, ClusterClient};
 use napreduce_engine::{AttemptId, JobId};
-use napreduce_protocol::requests::GetJob;
+use napreduce_protocol::requests::{GetJob, ListJobs};
 use napreduce_protocol::{LogStream, printing::print_error, several_lines};
 
 use super::tail;
 use crate::failure::printed;
 
 const LOOK_MIN: Duration = Duration::from_millis(200);
+/// Whether the job has ended is asked this often, since that is cheap.
+const ASK_INTERVAL: Duration = Duration::from_secs(1);
+/// The number of jobs among which the job is looked for, newest first. Others are listed each time.
+const JOBS_ASKED: u32 = 200;
 /// Listing the attempts of a large job takes a while: it is repeated after `TIMES_AS_LONG` times its duration.
-const LIST_MIN: Duration = Duration::from_secs(1);
 const TIMES_AS_LONG: u32 = 20;
 /// Longer lines are printed in pieces.
 const LINE_BYTES_MAX: usize = 64 << 10;
@@ -63,15 +66,27 @@ struct LogFollower {
     missing: usize,
 }
 
+/// Returns whether a job has ended, or is not among the jobs that are listed first.
+fn has_ended(job: JobId, client: &mut ClusterClient) -> Result<bool, ClientError> {
+    let jobs = client.ask(ListJobs { limit: JOBS_ASKED })?;
+    let found = jobs.iter().find(|summary| summary.job == job);
+    Ok(found.is_none_or(|summary| summary.ended_millis.is_some()))
+}
+
 impl LogFollower {
     fn run(&mut self, job: JobId, client: &mut ClusterClient) -> Result<(), ClientError> {
         let mut job_is_over = self.selection.only.is_some();
-        let mut list_at = Instant::now();
+        let mut ask_at = Instant::now();
+        let mut list_at = ask_at;
         loop {
             let began = Instant::now();
-            if !job_is_over && began >= list_at {
-                job_is_over = self.list(job, client)?;
-                list_at = Instant::now() + LIST_MIN.max(began.elapsed() * TIMES_AS_LONG);
+            if !job_is_over && began >= ask_at {
+                if began >= list_at || has_ended(job, client)? {
+                    let listing = Instant::now();
+                    job_is_over = self.list(job, client)?;
+                    list_at = Instant::now() + listing.elapsed() * TIMES_AS_LONG;
+                }
+                ask_at = Instant::now() + ASK_INTERVAL;
             }
             let open: Vec<AttemptId> =
                 self.logs.iter().filter(|(_, log)| !log.is_over).map(|(attempt, _)| *attempt).collect();
