@@ -29,8 +29,9 @@ pub(super) async fn prepare(
 ) -> Result<Prepared, TaskError> {
     let (paths, job) = (&environment.paths, description.job);
     let files = paths.files(job);
-    for directory in [paths.shuffle(job), paths.scratches(job), paths.checkpoints(job), files.clone()] {
-        make(&directory).map_err(|error| not_made(&environment, &error))?;
+    let directories = [paths.shuffle(job), paths.scratches(job), paths.checkpoints(job), files.clone()];
+    for directory in &directories {
+        make(directory).map_err(|error| not_made(&environment, &error))?;
     }
     let (program, pinned) = match description.program {
         Some(blob) => {
@@ -56,9 +57,11 @@ pub(super) async fn prepare(
         })?;
         copies.push((own, stamp));
     }
-    // Keeps the program pinned. Tasks run as this user and could overwrite the copies.
+    // Keeps the program pinned. Tasks run as this user and could overwrite the copies. If others have removed a
+    // directory, the next attempt makes it again.
     let is_intact = move || {
-        pinned.as_ref().is_none_or(PinnedBlob::is_as_verified)
+        directories.iter().all(|directory| directory.is_dir())
+            && pinned.as_ref().is_none_or(PinnedBlob::is_as_verified)
             && copies.iter().all(|(path, stamp)| Stamp::at(path).is_ok_and(|now| now == *stamp))
     };
     Ok(Prepared { program, files, is_intact: Box::new(is_intact) })
