@@ -2,6 +2,7 @@
 //! a branch that depends on the text, and their positions stored in a list. For lines of usual length that
 //! takes about half the time of a `memchr` call per line.
 
+use std::ffi::OsStr;
 use std::ops::Range;
 use std::path::Path;
 
@@ -42,11 +43,27 @@ const OTHERS: [(&str, &[u8]); 4] = [
     ("UTF-16", b"\xfe\xff"),
 ];
 
-/// Returns the length of the UTF-8 mark at the start of a file.
+/// Digits of the number in the name of a part, at least.
+const PART_DIGITS: usize = 5;
+
+/// Returns whether a path is that of a part file, such as `part-r-00000`. Its records are read back as they were
+/// written: marks and carriage returns at the end of a line belong to them.
+pub(crate) fn is_part(path: &Path) -> bool {
+    let Some(name) = path.file_name().and_then(OsStr::to_str) else { return false };
+    let number = name.strip_prefix("part-r-").or_else(|| name.strip_prefix("part-m-"));
+    let Some(number) = number else { return false };
+    let digits = number.bytes().take_while(u8::is_ascii_digit).count();
+    digits >= PART_DIGITS && (digits == number.len() || number[digits..].starts_with('.'))
+}
+
+/// Returns the length of the UTF-8 mark at the start of a file; a part file has none.
 ///
 /// # Errors
 /// Fails with `OtherEncoding` if it begins with a mark of UTF-16 or UTF-32.
 pub(crate) fn mark_length(path: &Path, start: &[u8]) -> Result<usize, InputError> {
+    if is_part(path) {
+        return Ok(0);
+    }
     if start.starts_with(UTF_8_MARK) {
         return Ok(MARK_BYTES);
     }
@@ -68,6 +85,8 @@ pub(crate) struct LineBlocks {
     searched: usize,
     /// Length of the last block.
     block: usize,
+    /// Whether a carriage return before a newline belongs to its line.
+    keeps_returns: bool,
     /// Where the current line begins.
     line: ReadPosition,
 }
@@ -87,6 +106,7 @@ impl LineBlocks {
             inside_line,
             searched: 0,
             block: 0,
+            keeps_returns: is_part(&split.path),
         })
     }
 
@@ -173,7 +193,8 @@ impl LineBlocks {
     #[inline]
     pub(crate) fn block(&self) -> LineBlock<'_> {
         let bytes = &self.window.available()[..self.block];
-        LineBlock { bytes, offset: self.window.offset(), line: &self.line }
+        let keeps_returns = self.keeps_returns;
+        LineBlock { bytes, offset: self.window.offset(), keeps_returns, line: &self.line }
     }
 
     /// Returns the offset of the file's first line.
@@ -226,35 +247,40 @@ pub(crate) struct LineBlock<'a> {
     pub(crate) bytes: &'a [u8],
     /// Offset of the block in the file.
     pub(crate) offset: u64,
+    /// Whether a carriage return before a newline belongs to its line.
+    keeps_returns: bool,
     /// The shared offset of the current line.
     pub(crate) line: &'a ReadPosition,
 }
 
-/// Calls `each` with the range of each line of a block, without its newline and one CR before that. The first
-/// line is also stripped of the `mark` bytes of a byte order mark. Updates the offset of the current line; at
+/// Calls `each` with the range of each line of a block, without its newline and, unless the block keeps them, one
+/// CR before that. The first line is also stripped of the `mark` bytes of a byte order mark, which are no line by
+/// themselves. Updates the offset of the current line; at
 /// the end it is that after the last line.
 #[inline]
 pub(crate) fn for_each_line<E>(
-    LineBlock { bytes: block, offset: base, line }: LineBlock<'_>,
+    LineBlock { bytes: block, offset: base, keeps_returns, line }: LineBlock<'_>,
     mut mark: usize,
     mut each: impl FnMut(Range<usize>) -> Result<(), E>,
 ) -> Result<(), E> {
     let mut start = 0;
     let mut newlines = Newlines::new();
+    let end_of =
+        |start: usize, end: usize| if keeps_returns { end } else { without_return(block, start, end) };
     lend(block, || {
         for (part, part_start) in block.chunks(PART_BYTES).zip((0..).step_by(PART_BYTES)) {
             for position in newlines.find(part) {
                 let newline = part_start + usize::from(*position);
                 line.set(base + start as u64);
                 let text = start + std::mem::take(&mut mark);
-                each(text..without_return(block, text, newline))?;
+                each(text..end_of(text, newline))?;
                 start = newline + 1;
             }
         }
-        if start < block.len() {
+        let text = start + mark;
+        if text < block.len() {
             line.set(base + start as u64);
-            let text = start + mark;
-            each(text..without_return(block, text, block.len()))?;
+            each(text..end_of(text, block.len()))?;
         }
         line.set(base + block.len() as u64);
         Ok(())

@@ -17,6 +17,9 @@ use super::lines::{LineBlocks, for_each_line, lines_splitting};
 /// `\r` elsewhere is part of its line: read files whose lines end in `\r` alone with
 /// [`TextRecords::delimited_by("\r")`](crate::input::TextRecords::delimited_by).
 ///
+/// The lines of part files, such as `part-r-00000`, are read as they were written: there, a mark at the start and
+/// a `\r` before a newline are part of the line.
+///
 /// ```
 /// use napreduce::Job;
 /// use napreduce::input::TextLines;

@@ -378,6 +378,10 @@ impl TextRecordReader {
             let offset = base + start as u64;
             self.position.set(offset);
             let mark = if offset == 0 { mark_length(self.source.path(), record)? } else { 0 };
+            if mark > 0 && mark == bytes.len() {
+                // The file has nothing but a mark.
+                return Ok((next, 0));
+            }
             each(self.checked(offset + mark as u64, &record[mark..])?)?;
             (start, from) = (next, next);
         }
