@@ -1,5 +1,6 @@
 //! Spellings of INPUT, `--output` and `--files` on the command line.
 
+use std::fs;
 use std::process::{Command, Stdio};
 
 use napreduce_tests::{Ended, Folder, joined, program, run};
@@ -46,6 +47,42 @@ fn pipes_and_stdin_are_buffered_in_any_spelling() {
     ended.failed(2, &["is not visible to the tasks of a cluster; write it to a file"]);
     for special in ["/dev/tty", "/dev/zero", "/dev/null"] {
         run(wordcount(&folder).arg(special)).failed(2, &[special, "write its data to a file and name that"]);
+    }
+}
+
+#[test]
+fn file_of_unknown_size_is_read_to_its_end() {
+    let folder = Folder::new();
+    let names = ["version", "filesystems"];
+    let originals = names.map(|name| format!("/proc/{name}"));
+    for (name, original) in names.iter().zip(&originals) {
+        folder.write(name, fs::read(original).expect("a file of the system"));
+    }
+    let of_copies = run(wordcount(&folder).args(names));
+    let of_copies = counted(&folder, of_copies);
+    let of_originals = run(wordcount(&folder).args(&originals).args(["--split-size", "3B"]));
+    assert_eq!(counted(&folder, of_originals), of_copies);
+    // In a directory its name says nothing of how it is to be read.
+    run(wordcount(&folder).arg("/proc/versio[n]")).failed(2, &["/proc/version has no known size"]);
+}
+
+#[test]
+fn descriptor_of_a_file_in_the_output_is_refused() {
+    let folder = Folder::new();
+    folder.write("out/part-r-00000", "to be\n");
+    fs::hard_link(folder.path("out/part-r-00000"), folder.path("hard")).expect("a link");
+    let more = "--output out --overwrite --reduces 1";
+    for script in [
+        format!("\"$1\" - {more} <out/part-r-00000"),
+        format!("\"$1\" /dev/stdin {more} <out/part-r-00000"),
+        format!("\"$1\" /dev/fd/7 {more} 7<out/part-r-00000"),
+        format!("\"$1\" - {more} <hard"),
+        format!(
+            "mkfifo out/pipe; (cat hard >out/pipe & \"$1\" out/pipe {more}; status=$?; wait; exit $status)"
+        ),
+    ] {
+        run(&mut in_bash(&folder, &script)).failed(2, &["it is or contains the job's input"]);
+        assert_eq!(fs::read(folder.path("out/part-r-00000")).expect("it stays"), b"to be\n", "{script}");
     }
 }
 

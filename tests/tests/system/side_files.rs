@@ -60,6 +60,27 @@ fn side_files_are_in_working_directory_of_command() {
 }
 
 #[test]
+fn command_that_writes_to_side_file_changes_its_copy_only() {
+    let folder = Folder::new();
+    folder.write("in", "a\n");
+    let original = folder.write("side", "mine\n");
+    fs::set_permissions(&original, fs::Permissions::from_mode(0o640)).expect("permissions can be set");
+    std::os::unix::fs::symlink("side", folder.path("link")).expect("a link");
+    let cluster = OwnCluster::start(&folder, 1, "fifo", "");
+    let change = "cat side link; chmod 666 side link; echo theirs >side; echo theirs >>link";
+    for cluster in [None, Some(&cluster)] {
+        for _ in 0..2 {
+            let rest = ["--mapper", change, "--files", "side,link"];
+            run(&mut streaming(&folder, cluster, "out", &rest)).succeeded();
+            assert_eq!(said(&folder, "out"), "mine\nmine\n");
+            assert_eq!(fs::read_to_string(&original).expect("a file"), "mine\n");
+            let mode = fs::metadata(&original).expect("a file").permissions().mode();
+            assert_eq!(mode & 0o777, 0o640);
+        }
+    }
+}
+
+#[test]
 fn program_of_command_is_shipped() {
     let folder = Folder::new();
     folder.write("in", "a\nb\nc\n");
