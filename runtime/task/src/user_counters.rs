@@ -28,11 +28,16 @@ pub struct UserCounter {
 }
 
 impl UserCounter {
-    /// Adds to the counter with one relaxed atomic operation.
+    /// Adds to the counter with one relaxed atomic operation. A counter stays at its greatest value, `u64::MAX`, when
+    /// it is reached, in a task as in the sum of all tasks.
     #[inline]
     pub fn add(self, amount: u64) {
-        if !COUNTS_APART.load(Ordering::Relaxed) || !self.add_apart(amount) {
-            self.cell.fetch_add(amount, Ordering::Relaxed);
+        if COUNTS_APART.load(Ordering::Relaxed) && self.add_apart(amount) {
+            return;
+        }
+        let before = self.cell.fetch_add(amount, Ordering::Relaxed);
+        if before.checked_add(amount).is_none() {
+            self.cell.store(u64::MAX, Ordering::Relaxed);
         }
     }
 
@@ -54,7 +59,10 @@ impl UserCounter {
     /// Returns false if this thread does not count apart.
     fn add_apart(self, amount: u64) -> bool {
         APART.with_borrow_mut(|counts| {
-            counts.as_mut().map(|counts| *place_of(counts, self) += amount).is_some()
+            let Some(counts) = counts else { return false };
+            let count = place_of(counts, self);
+            *count = count.saturating_add(amount);
+            true
         })
     }
 }
@@ -153,6 +161,18 @@ mod tests {
         });
         assert_eq!(counted, [20, 40]);
         assert_eq!(seen.get(), 1, "this thread counts for the process");
+    }
+
+    #[test]
+    fn counter_stays_at_its_greatest_value() {
+        let full = counter("full in a test");
+        full.add(u64::MAX);
+        full.add(2);
+        assert_eq!(full.get(), u64::MAX);
+        let _apart = CountsApart::begin();
+        full.add(u64::MAX);
+        full.add(2);
+        assert_eq!(full.get(), u64::MAX);
     }
 
     #[test]

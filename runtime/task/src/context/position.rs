@@ -19,11 +19,18 @@ listed! {
     }
 }
 
+#[derive(Debug)]
+enum Source {
+    /// The name of an input; the numbers are places in it.
+    Input { name: String, unit: PositionUnit },
+    /// The whole position, and the record there if there is one.
+    Place { text: String, record: Option<FailedRecord> },
+}
+
 /// The input that an attempt reads now. An update is two relaxed stores, cheap enough for every record.
 #[derive(Debug, Default)]
 pub struct Position {
-    /// Without a unit the text is the whole position.
-    source: Mutex<Option<(String, Option<PositionUnit>)>>,
+    source: Mutex<Option<Source>>,
     start: AtomicU64,
     end: AtomicU64,
 }
@@ -31,13 +38,22 @@ pub struct Position {
 impl Position {
     /// Sets the name of the input, such as a path, and the unit of its positions; starts at 0.
     pub fn enter(&self, source: impl Into<String>, unit: PositionUnit) {
-        *self.source.lock().unwrap_or_else(PoisonError::into_inner) = Some((source.into(), Some(unit)));
+        self.set(Source::Input { name: source.into(), unit });
         self.at(0);
     }
 
-    /// Sets the whole position, such as `data/a.log line 3`, until the next input is entered.
+    /// Sets the whole position, such as `after group 3`, until the next input is entered.
     pub fn set_text(&self, position: impl Into<String>) {
-        *self.source.lock().unwrap_or_else(PoisonError::into_inner) = Some((position.into(), None));
+        self.set(Source::Place { text: position.into(), record: None });
+    }
+
+    /// Sets the whole position, such as `data/a.log line 3`, and the record there, until the next input is entered.
+    pub fn set_record(&self, position: impl Into<String>, record: FailedRecord) {
+        self.set(Source::Place { text: position.into(), record: Some(record) });
+    }
+
+    fn set(&self, source: Source) {
+        *self.source.lock().unwrap_or_else(PoisonError::into_inner) = Some(source);
     }
 
     /// Clears the position.
@@ -59,20 +75,25 @@ impl Position {
     }
 
     /// Returns the record at this position; the first one of a range. `None` if nothing is being read, or the
-    /// position is a text.
+    /// position is between two records.
     pub fn record(&self) -> Option<FailedRecord> {
         let source = self.source.lock().unwrap_or_else(PoisonError::into_inner);
-        let (name, unit) = source.as_ref()?;
-        let unit = (*unit)?;
-        let start = self.start.load(Ordering::Relaxed);
-        Some(FailedRecord::new(name, format!("{unit} {start}"), None))
+        match source.as_ref()? {
+            Source::Input { name, unit } => {
+                let start = self.start.load(Ordering::Relaxed);
+                Some(FailedRecord::new(name, format!("{unit} {start}"), None))
+            }
+            Source::Place { record, .. } => record.clone(),
+        }
     }
 
     /// Returns the position for people, such as `data/a.log byte 1048576`; `None` if nothing is being read.
     pub fn describe(&self) -> Option<String> {
         let source = self.source.lock().unwrap_or_else(PoisonError::into_inner);
-        let (name, unit) = source.as_ref()?;
-        let Some(unit) = unit else { return Some(name.clone()) };
+        let (name, unit) = match source.as_ref()? {
+            Source::Input { name, unit } => (name, unit),
+            Source::Place { text, .. } => return Some(text.clone()),
+        };
         let (start, end) = (self.start.load(Ordering::Relaxed), self.end.load(Ordering::Relaxed));
         Some(if end > start.saturating_add(1) {
             format!("{name} {unit}s {start}..{end}")
