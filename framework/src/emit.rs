@@ -59,7 +59,7 @@ impl<K: Key, V: Key> EmitInKeys<K, V> for Emit<(K, V), ()> {
         K::encode(key, false, bytes);
         V::encode(value, true, bytes);
         match &mut self.sink {
-            Sink::Collect(collector) if collector.combines() => collector.emit_value(bytes, ()),
+            Sink::Collect(collector) if collector.combines() => collector.emit_value(bytes, (), 0),
             Sink::Collect(collector) => collector.emit_bytes(bytes, &[]),
             Sink::Sample(keys) => keys.push(bytes.clone()),
             Sink::InKeys(_) => unreachable!("compound keys are emitted into a collector or a sample"),
@@ -112,7 +112,9 @@ impl<K: Key, V: Value> Emit<K, V> {
         self.records += 1;
         match &mut self.sink {
             Sink::Collect(collector) if collector.combines() => {
-                collector.emit_value(K::bytes(key, &mut self.key_buffer), V::to_owned(value));
+                let value = V::to_owned(value);
+                let heap_bytes = V::heap_bytes(&value);
+                collector.emit_value(K::bytes(key, &mut self.key_buffer), value, heap_bytes);
             }
             Sink::Collect(collector) => {
                 let key = K::bytes(key, &mut self.key_buffer);

@@ -102,11 +102,13 @@ fn value_impl(shape: &Shape<'_>) -> TokenStream {
     let any = with_lifetime(shape, "'_");
     let owned = owned_name(shape);
     let fixed = methods::fixed(shape);
+    let varies = methods::varies(shape);
     let encode = methods::encode(shape, shape.name, quote!(encode));
     let encode_owned = methods::encode(shape, &owned, quote!(encode_owned));
     let decode = methods::decode(shape);
     let measure = methods::measure(shape);
     let to_owned = methods::to_owned(shape, &owned);
+    let heap_bytes = methods::heap_bytes(shape, &owned);
     quote! {
         #[automatically_derived]
         #[allow(unused_variables, unused_mut)]
@@ -114,6 +116,7 @@ fn value_impl(shape: &Shape<'_>) -> TokenStream {
             type Ref<'record> = #reference;
             type Owned = #owned;
             const FIXED: ::core::option::Option<usize> = #fixed;
+            const VARIES: bool = #varies;
 
             #[inline]
             fn encode(value: #any, last: bool, out: &mut ::std::vec::Vec<u8>) {
@@ -146,6 +149,11 @@ fn value_impl(shape: &Shape<'_>) -> TokenStream {
             #[inline]
             fn to_owned(value: #any) -> #owned {
                 #to_owned
+            }
+
+            #[inline]
+            fn heap_bytes(value: &#owned) -> usize {
+                #heap_bytes
             }
         }
     }

@@ -65,6 +65,12 @@ pub fn fixed(shape: &Shape<'_>) -> TokenStream {
     }
 }
 
+pub fn varies(shape: &Shape<'_>) -> TokenStream {
+    let cases = cases(shape);
+    let families = cases.iter().flat_map(|case| case.members.fields.iter().map(|field| &field.family));
+    quote!(false #(|| <#families as derive_support::Value>::VARIES)*)
+}
+
 /// Encodes `value`, a `name`, with the method `encode` of each field.
 pub fn encode(shape: &Shape<'_>, name: &Ident, encode: TokenStream) -> TokenStream {
     let cases = cases(shape);
@@ -91,6 +97,19 @@ pub fn to_owned(shape: &Shape<'_>, owned: &Ident) -> TokenStream {
             quote!(#member: <#family as derive_support::Value>::to_owned(#variable))
         });
         quote!(#pattern => #path { #(#fields),* },)
+    });
+    quote!(match value { #(#arms)* })
+}
+
+/// Adds up the heap memory of the fields.
+pub fn heap_bytes(shape: &Shape<'_>, owned: &Ident) -> TokenStream {
+    let cases = cases(shape);
+    let arms = cases.iter().map(|case| {
+        let pattern = case.pattern(owned);
+        let fields = case.members.fields.iter().map(|Field { variable, family, .. }| {
+            quote!(+ <#family as derive_support::Value>::heap_bytes(#variable))
+        });
+        quote!(#pattern => 0 #(#fields)*,)
     });
     quote!(match value { #(#arms)* })
 }

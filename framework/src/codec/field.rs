@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::cmp::Reverse;
 
-use super::Value;
+use super::{List, Value};
 
 /// A Rust value, borrowed or owned, that names its family: `&str` and `String` travel as a `String`, numbers as
 /// themselves, and tuples as tuples of the families of their fields.
@@ -116,6 +116,58 @@ fields_by_reference! {
     Vec<u8>: Vec<u8>, [u8];
 }
 
+/// A field that a `Vec` may hold to travel as a [`List`]: every one but `u8`, since a `Vec<u8>` travels as bytes.
+///
+/// ```
+/// use napreduce::Job;
+/// use napreduce::testing::JobTest;
+///
+/// let lengths = || {
+///     Job::text()
+///         .flat_map(|line: &str| Some((line[..1].to_owned(), line.len() as u64)))
+///         .map_groups(|letter, lengths| (letter.to_owned(), lengths.owned().collect::<Vec<u64>>()))
+/// };
+/// assert_eq!(JobTest::new(lengths).input("to\nbe\ntree\n").run().text(), "b\t2\nt\t2\t4\n");
+/// ```
+#[diagnostic::on_unimplemented(
+    message = "a list of `{Self}` does not name the type as which it travels in a record",
+    label = "not an element of a list",
+    note = "return lists of text, numbers of a fixed size (not `usize`) or tuples of these"
+)]
+pub trait ListElement: Field {}
+
+impl<T: ListElement> Field for Vec<T> {
+    type Family = List<T::Family>;
+
+    fn lend(&self) -> Vec<<T::Family as Value>::Ref<'_>> {
+        self.iter().map(T::lend).collect()
+    }
+}
+
+impl<T: ListElement> KeyAlone for Vec<T> {}
+
+impl ListElement for () {}
+impl ListElement for bool {}
+impl ListElement for char {}
+impl ListElement for u16 {}
+impl ListElement for u32 {}
+impl ListElement for u64 {}
+impl ListElement for u128 {}
+impl ListElement for i8 {}
+impl ListElement for i16 {}
+impl ListElement for i32 {}
+impl ListElement for i64 {}
+impl ListElement for i128 {}
+impl ListElement for f32 {}
+impl ListElement for f64 {}
+impl ListElement for str {}
+impl ListElement for String {}
+impl<T: ListElement + ?Sized> ListElement for &T {}
+impl<T: ListElement> ListElement for Vec<T> {}
+impl<T: Field> ListElement for Option<T> {}
+impl<T: Field> ListElement for Reverse<T> {}
+impl<const N: usize> ListElement for [u8; N] {}
+
 impl<T: KeyAlone + ?Sized> KeyAlone for &T {}
 impl<T: Field> KeyAlone for Option<T> {}
 impl<T: Field> KeyAlone for Reverse<T> {}
@@ -149,6 +201,8 @@ macro_rules! field_tuple {
                 ($($value.lend(),)*)
             }
         }
+
+        impl<$($name: Field),*> ListElement for ($($name,)*) {}
     };
 }
 

@@ -2,7 +2,9 @@
 //! extensions.
 
 use std::marker::PhantomData;
+use std::mem::needs_drop;
 
+use super::heap::allocation;
 use super::{DecodeError, Key, Scratch, Value};
 
 const END: u8 = 0;
@@ -28,6 +30,7 @@ impl<V: Value> Value for List<V> {
     type Ref<'a> = Vec<V::Ref<'a>>;
     type Owned = Vec<V::Owned>;
     const FIXED: Option<usize> = None;
+    const VARIES: bool = true;
 
     fn encode(value: Vec<V::Ref<'_>>, _: bool, out: &mut Vec<u8>) {
         for element in value {
@@ -83,7 +86,11 @@ impl<V: Value> Value for List<V> {
     }
 
     fn heap_bytes(owned: &Vec<V::Owned>) -> usize {
-        owned.capacity() * size_of::<V::Owned>()
+        let own = allocation(owned.capacity() * size_of::<V::Owned>());
+        if !needs_drop::<V::Owned>() {
+            return own;
+        }
+        owned.iter().fold(own, |bytes, element| bytes + V::heap_bytes(element))
     }
 
     fn to_owned(value: Vec<V::Ref<'_>>) -> Vec<V::Owned> {

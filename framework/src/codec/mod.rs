@@ -30,6 +30,7 @@ pub mod derive_support;
 mod error;
 mod field;
 mod grouping;
+mod heap;
 mod list;
 mod numbers;
 mod option;
@@ -58,7 +59,7 @@ pub use bumpalo::Bump as Scratch;
 pub use napreduce_derive::{Key, Value};
 
 pub use self::error::DecodeError;
-pub use self::field::{Field, KeyAlone};
+pub use self::field::{Field, KeyAlone, ListElement};
 pub use self::grouping::GroupBy;
 pub use self::list::List;
 pub use self::serde_value::Serde;
@@ -88,7 +89,8 @@ pub use self::serde_value::Serde;
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be a value of a record",
     label = "not a value",
-    note = "derive(Value) or derive(Key) for it, or wrap a serde type: `Serde<{Self}>`"
+    note = "integers have a fixed size (`u64`, not `usize`), and a list is a `codec::List<V>`; for a type of your own \
+            derive(Value) or derive(Key), or wrap a serde type: `Serde<{Self}>`"
 )]
 pub trait Value: 'static {
     /// An emitted or received value; borrows where that avoids a copy.
@@ -99,6 +101,10 @@ pub trait Value: 'static {
 
     /// The length of the encoding in bytes, if it is the same for all values and in both forms.
     const FIXED: Option<usize>;
+
+    /// Whether two values may differ in their number of fields, as lists and byte strings do. Formats of rows with a
+    /// fixed number of fields refuse such a type.
+    const VARIES: bool = false;
 
     /// Appends the encoding of `value` to `out`. `last` is set for the last field of a record.
     fn encode(value: Self::Ref<'_>, last: bool, out: &mut Vec<u8>);
@@ -131,12 +137,27 @@ pub trait Value: 'static {
     /// Copies what `value` borrows.
     fn to_owned(value: Self::Ref<'_>) -> Self::Owned;
 
-    /// Returns the heap memory of a value that a combiner keeps, in bytes. Only types that grow while they are
-    /// folded need it.
+    /// Returns about how many bytes of heap memory a value in owned form takes. A combiner keeps values in memory, and
+    /// counts them by this method as part of the task's memory.
+    ///
+    /// By default it is 0 for types that own no heap memory; for others it is estimated from the encoding, which takes
+    /// time. A type that is often combined should return the capacities of its texts and lists.
+    ///
+    /// ```
+    /// use napreduce::Value;
+    ///
+    /// let text = "a text of some length".repeat(10);
+    /// assert_eq!(u64::heap_bytes(&7), 0);
+    /// assert!(<(u64, String)>::heap_bytes(&(7, text)) > 200);
+    /// ```
     #[inline]
     fn heap_bytes(owned: &Self::Owned) -> usize {
-        let _ = owned;
-        0
+        if !std::mem::needs_drop::<Self::Owned>() {
+            return 0;
+        }
+        let mut encoded = Vec::new();
+        Self::encode_owned(owned, true, &mut encoded);
+        heap::allocation(2 * encoded.len())
     }
 
     /// Returns the length in bytes of the encoding at the front of `bytes`.
@@ -250,7 +271,8 @@ fn left_over(bytes: &[u8], rest: &[u8]) -> DecodeError {
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be a key: it has no order-preserving encoding",
     label = "not a key",
-    note = "derive(Key) for it"
+    note = "integers have a fixed size (`u64`, not `usize`), and a list is a `codec::List<K>`; for a type of your own \
+            derive(Key)"
 )]
 pub trait Key: Value {}
 

@@ -10,6 +10,7 @@ impl<T: Value> Value for Option<T> {
     type Ref<'a> = Option<T::Ref<'a>>;
     type Owned = Option<T::Owned>;
     const FIXED: Option<usize> = None;
+    const VARIES: bool = T::VARIES;
 
     #[inline]
     fn encode(value: Self::Ref<'_>, last: bool, out: &mut Vec<u8>) {
@@ -67,6 +68,11 @@ impl<T: Value> Value for Option<T> {
     #[inline]
     fn to_owned(value: Self::Ref<'_>) -> Self::Owned {
         value.map(T::to_owned)
+    }
+
+    #[inline]
+    fn heap_bytes(owned: &Self::Owned) -> usize {
+        owned.as_ref().map_or(0, T::heap_bytes)
     }
 }
 

@@ -17,6 +17,7 @@ impl<T: Value> Value for Reverse<T> {
     type Ref<'a> = Reverse<T::Ref<'a>>;
     type Owned = Reverse<T::Owned>;
     const FIXED: Option<usize> = T::FIXED;
+    const VARIES: bool = T::VARIES;
 
     #[inline]
     fn encode(Reverse(value): Self::Ref<'_>, _: bool, out: &mut Vec<u8>) {
@@ -50,6 +51,11 @@ impl<T: Value> Value for Reverse<T> {
     #[inline]
     fn to_owned(Reverse(value): Self::Ref<'_>) -> Self::Owned {
         Reverse(T::to_owned(value))
+    }
+
+    #[inline]
+    fn heap_bytes(Reverse(owned): &Self::Owned) -> usize {
+        T::heap_bytes(owned)
     }
 }
 

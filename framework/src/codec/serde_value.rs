@@ -6,6 +6,7 @@ use std::marker::PhantomData;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
+use super::heap::heap_bytes_of;
 use super::{DecodeError, Scratch, Value};
 
 /// The length prefix of a field that is not last, a u32.
@@ -91,6 +92,11 @@ impl<T: Serialize + DeserializeOwned + Send + 'static> Value for Serde<T> {
     #[inline]
     fn to_owned(value: T) -> T {
         value
+    }
+
+    #[inline]
+    fn heap_bytes(owned: &T) -> usize {
+        heap_bytes_of(owned)
     }
 }
 

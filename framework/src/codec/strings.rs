@@ -1,6 +1,7 @@
 //! Text and bytes of any length. The last field is encoded unchanged; in others 00 is escaped as 00 FF, and
 //! 00 00 is the end.
 
+use super::heap::allocation;
 use super::{DecodeError, Key, Scratch, Value};
 
 const END_EXPECTED: &str = "the end of a byte string (00 00)";
@@ -84,11 +85,12 @@ fn not_text(bytes: &[u8], valid: usize, last: bool) -> DecodeError {
 /// Implements a family of borrowed bytes or text: `$family` is passed as `&'a $borrowed` and owned as
 /// `$owned`.
 macro_rules! string_key {
-    ($family:ty, $borrowed:ty, $owned:ty, $view:expr, $decode:expr) => {
+    ($family:ty, $borrowed:ty, $owned:ty, $varies:literal, $view:expr, $decode:expr) => {
         impl Value for $family {
             type Ref<'a> = &'a $borrowed;
             type Owned = $owned;
             const FIXED: Option<usize> = None;
+            const VARIES: bool = $varies;
 
             #[inline]
             fn encode(value: &$borrowed, last: bool, out: &mut Vec<u8>) {
@@ -123,13 +125,18 @@ macro_rules! string_key {
             fn to_owned(value: &$borrowed) -> $owned {
                 value.into()
             }
+
+            #[inline]
+            fn heap_bytes(owned: &$owned) -> usize {
+                allocation(owned.capacity())
+            }
         }
 
         impl Key for $family {}
     };
 }
 
-string_key!(String, str, String, str::as_bytes, decode_text);
-string_key!(&'static str, str, String, str::as_bytes, decode_text);
-string_key!(Vec<u8>, [u8], Vec<u8>, std::convert::identity, decode_bytes);
-string_key!(&'static [u8], [u8], Vec<u8>, std::convert::identity, decode_bytes);
+string_key!(String, str, String, false, str::as_bytes, decode_text);
+string_key!(&'static str, str, String, false, str::as_bytes, decode_text);
+string_key!(Vec<u8>, [u8], Vec<u8>, true, std::convert::identity, decode_bytes);
+string_key!(&'static [u8], [u8], Vec<u8>, true, std::convert::identity, decode_bytes);

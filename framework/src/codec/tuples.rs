@@ -11,6 +11,7 @@ macro_rules! tuple_key {
             type Ref<'a> = ($($name::Ref<'a>,)* $last_name::Ref<'a>,);
             type Owned = ($($name::Owned,)* $last_name::Owned,);
             const FIXED: Option<usize> = fixed_sum_of(&[$($name::FIXED,)* $last_name::FIXED]);
+            const VARIES: bool = $($name::VARIES ||)* $last_name::VARIES;
 
             #[inline]
             fn encode(($($value,)* $last_value,): Self::Ref<'_>, last: bool, out: &mut Vec<u8>) {
@@ -47,6 +48,11 @@ macro_rules! tuple_key {
             #[inline]
             fn to_owned(($($value,)* $last_value,): Self::Ref<'_>) -> Self::Owned {
                 ($($name::to_owned($value),)* $last_name::to_owned($last_value),)
+            }
+
+            #[inline]
+            fn heap_bytes(($($value,)* $last_value,): &Self::Owned) -> usize {
+                $($name::heap_bytes($value) +)* $last_name::heap_bytes($last_value)
             }
         }
 

@@ -192,3 +192,24 @@ fn derived_value_round_trips() {
         assert_eq!(Measure::decode_owned(&bytes), Ok(value));
     }
 }
+
+#[derive(Value)]
+struct Page<'a> {
+    title: &'a str,
+    links: Option<&'a [u8]>,
+    rank: f64,
+}
+
+#[test]
+fn heap_memory_of_derived_types_is_that_of_their_fields() {
+    let mut bytes = Vec::new();
+    let text = "t".repeat(1000);
+    Page::encode(Page { title: &text, links: Some(&[7; 500]), rank: 0.5 }, true, &mut bytes);
+    let page = Page::decode_owned(&bytes).expect("it decodes");
+    assert!((1500..2000).contains(&Page::heap_bytes(&page)), "{}", Page::heap_bytes(&page));
+    bytes.clear();
+    Event::encode(Event::Said { who: &text, what: &text }, true, &mut bytes);
+    let said = Event::decode_owned(&bytes).expect("it decodes");
+    assert!((2000..2500).contains(&Event::heap_bytes(&said)));
+    assert_eq!(Point::heap_bytes(&Point(1, Reverse(2))), 0);
+}

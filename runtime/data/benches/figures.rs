@@ -226,7 +226,7 @@ fn merge(settings: ReduceSettings) -> Result<(), Error> {
 
 fn count_words(folder: &Path, text: &Text) -> Result<(), Error> {
     let mut collector = Collector::combining(settings(folder, "words", 256 * MIB), Sum)?;
-    lend(&text.bytes, || text.words().for_each(|word| collector.emit_value(word, 1)));
+    lend(&text.bytes, || text.words().for_each(|word| collector.emit_value(word, 1, 0)));
     let (sealed, _) = collector.finish()?;
     std::fs::remove_file(sealed.path)?;
     Ok(())
@@ -254,7 +254,7 @@ fn emit_words(folder: &Path, text: &Text) -> Result<(), Error> {
 /// Runs the smallest job: a map task with one record, and the reduce task that reads it.
 fn tiny(folder: &Path) -> Result<(), Error> {
     let mut collector = Collector::combining(settings(folder, "tiny", 256 * MIB), Sum)?;
-    collector.emit_value(b"word", 1);
+    collector.emit_value(b"word", 1, 0);
     let (sealed, _) = collector.finish()?;
     merge(reduce_settings(folder, vec![sealed.path.clone()], 0))?;
     std::fs::remove_file(sealed.path)?;
@@ -287,7 +287,7 @@ fn main() -> Result<(), Error> {
         }),
         Figure::new("combine words, emit only", "word", WORDS, || {
             let mut collector = Collector::combining(settings(folder, "words", 256 * MIB), Sum)?;
-            lend(&text.bytes, || text.words().for_each(|word| collector.emit_value(word, 1)));
+            lend(&text.bytes, || text.words().for_each(|word| collector.emit_value(word, 1, 0)));
             Ok(collector.check()?)
         }),
         Figure::new("combine words", "word", WORDS, || count_words(folder, &text)),

@@ -53,7 +53,8 @@ pub trait Combiner {
     /// A description of the invalid bytes, which becomes part of the task's error.
     fn decode(&self, bytes: &[u8]) -> Result<Self::Value, String>;
 
-    /// Heap bytes of the value, for the memory budget: 0 for a number, the capacity for a list.
+    /// Heap bytes of the value, for the memory budget: 0 for a number, the capacity for a list. A fold may add twice
+    /// those of the folded value, since lists grow in advance.
     #[inline]
     fn heap_bytes(&self, value: &Self::Value) -> usize {
         let _ = value;

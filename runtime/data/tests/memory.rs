@@ -9,9 +9,34 @@ mod support;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-use napreduce_data::{Collector, ReduceInput, ReduceSettings};
+use napreduce_data::{Collector, Combiner, ReduceInput, ReduceSettings};
 use rand::Rng;
 use support::{MIB, Place, Shape, Sum, random};
+
+/// Keeps the longest text.
+struct Longest;
+
+impl Combiner for Longest {
+    type Value = Vec<u8>;
+
+    fn fold(&self, into: &mut Vec<u8>, more: Vec<u8>) {
+        if more.len() > into.len() {
+            *into = more;
+        }
+    }
+
+    fn encode(&self, value: &Vec<u8>, into: &mut Vec<u8>) {
+        into.extend_from_slice(value);
+    }
+
+    fn decode(&self, bytes: &[u8]) -> Result<Vec<u8>, String> {
+        Ok(bytes.to_vec())
+    }
+
+    fn heap_bytes(&self, value: &Vec<u8>) -> usize {
+        value.capacity()
+    }
+}
 
 fn anonymous_bytes() -> usize {
     let status = std::fs::read_to_string("/proc/self/status").unwrap();
@@ -74,7 +99,24 @@ fn process_memory_stays_within_the_task_memory() {
             for _ in 0..1_000_000 {
                 let number = random.random_range(0..distinct) / (1 + random.random_range(0..3));
                 key[..4].copy_from_slice(&number.to_be_bytes());
-                collector.emit_value(&key, 1);
+                collector.emit_value(&key, 1, 0);
+            }
+            collector.finish().unwrap();
+        });
+    }
+    for (name, distinct, value_len) in [
+        ("few long texts", 200u32, 40_000),
+        ("many texts", 20_000, 2_000),
+        ("one text of each", 400_000, 500),
+    ] {
+        check(name, memory, || {
+            let settings = place.settings(name, Shape::default().memory(memory));
+            let mut collector = Collector::combining(settings, Longest).unwrap();
+            for _ in 0..400_000_000 / value_len {
+                let key = random.random_range(0..distinct).to_be_bytes();
+                let value = vec![b'v'; random.random_range(1..value_len)];
+                let heap_bytes = Longest.heap_bytes(&value);
+                collector.emit_value(&key, value, heap_bytes);
             }
             collector.finish().unwrap();
         });

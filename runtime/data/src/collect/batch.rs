@@ -9,8 +9,8 @@ use crate::collect::slots::SlotWindow;
 pub(crate) const BATCH: usize = 256;
 /// Longer keys bypass the table.
 pub(crate) const LONG_MAX: usize = 4 << 10;
-/// A batch with this many bytes of long keys is full.
-const LONG_BYTES: usize = 64 << 10;
+/// A batch with this many bytes of long keys and of heap memory of values is full.
+const BYTES_MAX: usize = 64 << 10;
 
 /// One emitted value and its key.
 pub(crate) struct Emitted<V> {
@@ -22,30 +22,33 @@ pub(crate) struct Batch<V> {
     pub emitted: Vec<Emitted<V>>,
     /// The long keys, concatenated; a long key's probe has the end of its bytes.
     pub long: Vec<u8>,
+    /// Heap memory of the values.
+    pub heap: usize,
     pub window: SlotWindow,
 }
 
 impl<V> Batch<V> {
     pub(crate) fn new(window: SlotWindow) -> Batch<V> {
-        Batch { emitted: Vec::with_capacity(BATCH), long: Vec::new(), window }
+        Batch { emitted: Vec::with_capacity(BATCH), long: Vec::new(), heap: 0, window }
     }
 
     /// Adds a value with a key of at most `PACKED_MAX` bytes; returns whether the batch is full.
     #[inline(always)]
-    pub(crate) fn push(&mut self, key: &[u8], value: V) -> bool {
-        self.add(Probe::packed(key), value);
-        self.emitted.len() == BATCH
+    pub(crate) fn push(&mut self, key: &[u8], value: V, heap_bytes: usize) -> bool {
+        self.add(Probe::packed(key), value, heap_bytes);
+        self.emitted.len() == BATCH || self.heap >= BYTES_MAX
     }
 
     /// Adds a value with a key of at most `LONG_MAX` bytes; returns whether the batch is full.
-    pub(crate) fn push_long(&mut self, key: &[u8], value: V) -> bool {
+    pub(crate) fn push_long(&mut self, key: &[u8], value: V, heap_bytes: usize) -> bool {
         self.long.extend_from_slice(key);
-        self.add(Probe::long(key, self.long.len()), value);
-        self.emitted.len() == BATCH || self.long.len() >= LONG_BYTES
+        self.add(Probe::long(key, self.long.len()), value, heap_bytes);
+        self.emitted.len() == BATCH || self.long.len() + self.heap >= BYTES_MAX
     }
 
     #[inline(always)]
-    fn add(&mut self, probe: Probe, value: V) {
+    fn add(&mut self, probe: Probe, value: V, heap_bytes: usize) {
+        self.heap += heap_bytes;
         self.window.prefetch(probe.home);
         self.emitted.push(Emitted { probe, value });
     }

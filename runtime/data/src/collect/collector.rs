@@ -207,28 +207,28 @@ impl<V> Collector<V> {
         self.buffer.add(key, value);
     }
 
-    /// Adds a value to fold, in combining mode.
+    /// Adds a value to fold, in combining mode, which takes `heap_bytes` of heap memory.
     #[inline(always)]
-    pub fn emit_value(&mut self, key: &[u8], value: V) {
+    pub fn emit_value(&mut self, key: &[u8], value: V, heap_bytes: usize) {
         let Some(combining) = &mut self.combining else {
             return self.wrong_mode("emit_value", "Collector::plain");
         };
         self.bytes_in += key.len() as u64;
         if key.len() <= PACKED_MAX {
-            if combining.batch.push(key, value) {
+            if combining.batch.push(key, value, heap_bytes) {
                 self.absorb();
             }
         } else {
-            self.emit_long(key, value);
+            self.emit_long(key, value, heap_bytes);
         }
     }
 
     #[inline(never)]
-    fn emit_long(&mut self, key: &[u8], value: V) {
+    fn emit_long(&mut self, key: &[u8], value: V, heap_bytes: usize) {
         let Some(combining) = &mut self.combining else { return };
         if key.len() > LONG_MAX {
             combining.table.pass(key, value, &mut self.buffer);
-        } else if combining.batch.push_long(key, value) {
+        } else if combining.batch.push_long(key, value, heap_bytes) {
             self.absorb();
         }
     }

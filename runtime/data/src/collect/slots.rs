@@ -247,6 +247,18 @@ impl<V> Slots<V> {
         *self = larger;
     }
 
+    /// Passes each value to `each`.
+    pub(crate) fn for_each_value(&self, mut each: impl FnMut(&V)) {
+        for at in 0..=self.mask {
+            // SAFETY: as in `fold_home`.
+            let slot = unsafe { &*self.slot(at) };
+            if slot.tag != Tag::EMPTY {
+                // SAFETY: the slot has a tag.
+                each(unsafe { slot.value.assume_init_ref() });
+            }
+        }
+    }
+
     /// Empties all slots and passes the tag, key and value of each to `each`.
     pub(crate) fn drain(&mut self, mut each: impl FnMut(Tag, PackedKey, V)) {
         self.count = 0;

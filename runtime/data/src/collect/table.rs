@@ -1,8 +1,6 @@
 //! The combine table: hash aggregation in front of the sort. It grows within its share of memory, flushes
 //! when full, and is dropped if combining does not shrink the data.
 
-use std::cell::Cell;
-
 use crate::budget::Grant;
 use crate::collect::batch::{BATCH, Batch, Emitted};
 use crate::collect::buffer::SortBuffer;
@@ -17,6 +15,10 @@ const WINDOW: u64 = 1 << 17;
 /// The table is dropped if it shrinks a window by less than 5/4.
 const SHRINK_MIN: (u64, u64) = (5, 4);
 const CAPACITY_MIN: usize = 1 << 10;
+/// The table is kept if it turns out to take less than this share of its memory when it seems to be full.
+const KEPT_MAX: (usize, usize) = (3, 4);
+/// A larger buffer of one encoded accumulator is not kept.
+const ENCODED_KEPT: usize = 64 << 10;
 
 /// The combine table behind one virtual call per batch.
 pub(crate) trait Absorb<V>: Fold {
@@ -49,7 +51,7 @@ pub(crate) struct Table<C: Combiner, P> {
     long: LongKeys,
     /// Values of the current batch that were not found in their home slots.
     missed: Vec<Emitted<C::Value>>,
-    /// Heap bytes of all accumulators.
+    /// At least the heap bytes of all accumulators.
     heap: usize,
     memory_max: usize,
     grant: Grant,
@@ -83,6 +85,12 @@ impl<C: Combiner, P> Table<C, P> {
 
     /// Makes room for a batch of new keys: doubles the slots, or flushes at the memory limit.
     fn make_room(&mut self, long_bytes: usize, sink: &mut SortBuffer) {
+        if self.heap > 0 && self.memory() + long_bytes > self.memory_max {
+            self.measure_heap();
+            if self.memory() + long_bytes > self.memory_max / KEPT_MAX.1 * KEPT_MAX.0 {
+                self.flush(sink);
+            }
+        }
         let memory = self.memory();
         // Probes stay short while a third of the slots is free.
         let crowded = self.slots.count() + BATCH > self.slots.capacity() / 3 * 2;
@@ -95,6 +103,15 @@ impl<C: Combiner, P> Table<C, P> {
             self.slots.double();
         }
         self.grant.set(self.memory());
+    }
+
+    /// Measures what the accumulators take. Between two measurements each value that is folded in counts in full,
+    /// although folding may discard it, as `min` does; so a measurement is due only after as much as it saves.
+    fn measure_heap(&mut self) {
+        let combiner = &self.combiner;
+        let mut heap = 0;
+        self.slots.for_each_value(|value| heap += combiner.heap_bytes(value));
+        self.heap = heap;
     }
 
     /// Moves all entries to the sort buffer.
@@ -112,6 +129,9 @@ impl<C: Combiner, P> Table<C, P> {
         });
         self.heap = 0;
         self.long.clear();
+        if self.encoded.capacity() > ENCODED_KEPT {
+            self.encoded = Vec::new();
+        }
     }
 
     /// Flushes the table and frees its memory.
@@ -139,16 +159,13 @@ impl<C: Combiner, P> Table<C, P> {
     {
         let before = self.slots.count();
         let Table { combiner, prepare, slots, long, missed, .. } = self;
-        let heap = Cell::new(self.heap);
-        let fold = |into: &mut C::Value, more: C::Value| {
-            let separate = combiner.heap_bytes(into) + combiner.heap_bytes(&more);
-            combiner.fold(into, more);
-            heap.set((heap.get() + combiner.heap_bytes(into)).saturating_sub(separate));
-        };
+        let mut heap = self.heap;
+        let fold = |into: &mut C::Value, more: C::Value| combiner.fold(into, more);
         let mut long_start = 0;
         for Emitted { probe, value } in batch.emitted.drain(..) {
             let value = prepare(value);
-            heap.set(heap.get() + combiner.heap_bytes(&value));
+            // Lists grow in advance.
+            heap += 2 * combiner.heap_bytes(&value);
             if probe.tag.packed_len().is_none() {
                 let end = probe.key.high as usize;
                 let bytes = &batch.long[std::mem::replace(&mut long_start, end)..end];
@@ -160,7 +177,7 @@ impl<C: Combiner, P> Table<C, P> {
         for Emitted { probe, value } in missed.drain(..) {
             slots.fold_probing(probe, value, fold);
         }
-        self.heap = heap.get();
+        self.heap = heap;
         self.window_new += (self.slots.count() - before) as u64;
     }
 
@@ -200,6 +217,7 @@ impl<V, C: Combiner, P: Fn(V) -> C::Value> Absorb<V> for Table<C, P> {
             batch.window = self.slots.window();
         }
         batch.long.clear();
+        batch.heap = 0;
     }
 
     fn pass(&mut self, key: &[u8], value: V, sink: &mut SortBuffer) {

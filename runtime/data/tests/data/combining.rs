@@ -180,7 +180,7 @@ fn heap_accumulators_are_budgeted_and_dropped_once() {
     let count = 200_000u32;
     for number in 0..count {
         let value = List::new(number.to_be_bytes().to_vec(), &alive);
-        collector.emit_value(&(number % 100).to_be_bytes(), value);
+        collector.emit_value(&(number % 100).to_be_bytes(), value, 4);
         assert!(alive.get() < 500);
     }
     let (sealed, statistics) = collector.finish().unwrap();
@@ -198,7 +198,7 @@ fn dropped_collector_drops_accumulators_and_files() {
     let mut collector =
         Collector::combining(place.settings("out", Shape::default()), Lists(alive.clone())).unwrap();
     for number in 0..200_000u32 {
-        collector.emit_value(&(number / 2).to_be_bytes(), List::new(vec![0; 20], &alive));
+        collector.emit_value(&(number / 2).to_be_bytes(), List::new(vec![0; 20], &alive), 20);
     }
     assert!(alive.get() > 0);
     drop(collector);
@@ -213,10 +213,10 @@ fn undecodable_value_names_its_key() {
     let settings = place.settings("out", Shape::default());
     let mut collector = Collector::combining(settings, Lists(alive.clone())).unwrap();
     for _ in 0..2 {
-        collector.emit_value(b"bad\n", List::new(b"poison".to_vec(), &alive));
+        collector.emit_value(b"bad\n", List::new(b"poison".to_vec(), &alive), 6);
         // Enough other keys to flush the table and spill, so that the two values meet in the merge.
         for number in 0..60_000u32 {
-            collector.emit_value(&number.to_be_bytes(), List::new(vec![1; 8], &alive));
+            collector.emit_value(&number.to_be_bytes(), List::new(vec![1; 8], &alive), 8);
         }
     }
     let error = collector.finish().unwrap_err().to_string();

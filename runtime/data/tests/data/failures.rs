@@ -93,7 +93,7 @@ fn emit_rejects_the_wrong_mode() {
     let place = Place::new();
     let mut plain: Collector<u64> = Collector::plain(place.settings("out", Shape::default())).unwrap();
     assert!(!plain.combines());
-    plain.emit_value(b"key", 1);
+    plain.emit_value(b"key", 1, 0);
     assert!(matches!(plain.check(), Err(CollectError::WrongMode { called: "emit_value", .. })));
     let mut combining = Collector::combining(place.settings("out", Shape::default()), Sum).unwrap();
     assert!(combining.combines());

@@ -84,7 +84,7 @@ fn counting(
 ) -> CollectStatistics {
     let make = |settings| Collector::combining(settings, Sum);
     Interrupted { place, shape, before }
-        .collect(name, keys, make, |collector, key| collector.emit_value(key, 1))
+        .collect(name, keys, make, |collector, key| collector.emit_value(key, 1, 0))
 }
 
 /// Drops the statistics that depend on where runs end.

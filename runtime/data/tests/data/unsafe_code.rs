@@ -85,7 +85,7 @@ fn joining(place: &Place, words: usize) -> Collector<String> {
     let mut collector = Collector::combining(place.settings("out", Shape::default()), Join).unwrap();
     lend(text.as_bytes(), || {
         for word in text.split_ascii_whitespace() {
-            collector.emit_value(word.as_bytes(), word[..1].to_owned());
+            collector.emit_value(word.as_bytes(), word[..1].to_owned(), 1);
         }
     });
     collector

@@ -152,7 +152,7 @@ impl Place {
     ) -> CollectStatistics {
         let mut collector = Collector::combining(self.settings(name, shape), Sum).unwrap();
         for key in keys {
-            collector.emit_value(key, 1);
+            collector.emit_value(key, 1, 0);
         }
         collector.finish().unwrap().1
     }
