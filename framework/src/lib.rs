@@ -349,6 +349,7 @@ pub mod codec;
 mod counter;
 mod emit;
 pub mod input;
+mod limits;
 #[cfg(all(doctest, feature = "csv", feature = "json-lines", feature = "parquet"))]
 #[doc = include_str!("../../docs/cookbook.md")]
 mod cookbook {}
@@ -357,6 +358,7 @@ mod cookbook {}
 mod library {}
 #[cfg(doctest)]
 mod must_use;
+mod numbers;
 pub mod output;
 pub mod program;
 #[cfg(all(doctest, feature = "cli"))]

@@ -4,6 +4,7 @@
 ///
 /// ```no_run
 /// #![deny(unused_must_use)]
+/// use napreduce::builder::Sum;
 /// use napreduce::program::Error;
 /// use napreduce::streaming::CommandMapper;
 /// use napreduce::testing::JobTest;
@@ -12,7 +13,7 @@
 /// fn count(_: &()) -> Job {
 ///     Job::text()
 ///         .map(|line: &str, out: &mut Emit<String, u64>| words(line).for_each(|word| out.emit(word, 1)))
-///         .combine(|count, more| *count += more)
+///         .combine(Sum::add)
 ///         .reduce(|word, counts, out| out.emit(word, counts.sum()))
 /// }
 ///
@@ -101,9 +102,10 @@ pub fn a_map_without_a_reduce_is_not_dropped() {}
 
 /// ```compile_fail
 /// #![deny(unused_must_use)]
+/// use napreduce::builder::Sum;
 /// use napreduce::{Emit, Job};
 ///
-/// Job::text().map(|line: &str, out: &mut Emit<String, u64>| out.emit(line, 1)).combine(|count, more| *count += more);
+/// Job::text().map(|line: &str, out: &mut Emit<String, u64>| out.emit(line, 1)).combine(Sum::add);
 /// ```
 pub fn a_combine_without_a_reduce_is_not_dropped() {}
 

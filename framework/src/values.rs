@@ -1,13 +1,13 @@
 //! The values of one group, lent one at a time, so that a group of any size takes constant memory.
 
 use std::marker::PhantomData;
-use std::ops::Add;
 
 use napreduce_data::{ReduceError, ReduceInput};
 use napreduce_protocol::TaskError;
 use napreduce_task::{Boundary, TaskContext};
 
 use crate::codec::{DecodeError, Key, Scratch, Value};
+use crate::numbers::Sum;
 
 /// The reason why the values ended before their group.
 pub(crate) enum ValuesError {
@@ -25,6 +25,21 @@ pub(crate) enum ValuesError {
 /// A value borrows from its block until the next one is read, so `while let Some(value) = values.next()`
 /// copies and allocates nothing. `for value in values` copies each value: free for numbers, an allocation for
 /// a text.
+///
+/// Values are read once. After a method that reads all of them, such as [`sum`](Values::sum),
+/// [`count`](Values::count) returns how many they were; other methods then fail the task. Several results of one pass
+/// are computed in a loop or by [`fold`](Values::fold):
+///
+/// ```
+/// # let _ = |delays: &mut napreduce::Values<'_, String, u64>| {
+/// let mean = delays.sum() as f64 / delays.count() as f64;
+/// # mean
+/// # };
+/// # let _ = |delays: &mut napreduce::Values<'_, String, u64>| {
+/// let (least, most) = delays.fold((u64::MAX, 0), |(least, most), next| (next.min(least), next.max(most)));
+/// # (least, most)
+/// # };
+/// ```
 ///
 /// ```
 /// use napreduce::testing::JobTest;
@@ -52,7 +67,16 @@ pub struct Values<'g, K: Key, V: Value> {
     input: &'g mut ReduceInput,
     scratch: &'g mut Scratch,
     pub(crate) gate: GroupGate<'g>,
+    /// The method that has read all values.
+    pass: Option<Pass>,
     types: PhantomData<fn(K, V)>,
+}
+
+/// A method that has read all remaining values.
+#[derive(Clone, Copy)]
+struct Pass {
+    method: &'static str,
+    values: u64,
 }
 
 /// Checks for suspend and checkpoint requests between two values.
@@ -108,7 +132,7 @@ impl<'c> GroupGate<'c> {
 
 impl<'g, K: Key, V: Value> Values<'g, K, V> {
     pub(crate) fn new(input: &'g mut ReduceInput, scratch: &'g mut Scratch, gate: GroupGate<'g>) -> Self {
-        Values { input, scratch, gate, types: PhantomData }
+        Values { input, scratch, gate, pass: None, types: PhantomData }
     }
 
     /// Returns the next value; `None` at the end of the group.
@@ -121,7 +145,10 @@ impl<'g, K: Key, V: Value> Values<'g, K, V> {
         self.scratch.reset();
         match self.input.next_value() {
             Ok(Some((_, bytes))) => keep(decode_value::<V>(bytes, self.scratch), &mut self.gate.error),
-            Ok(None) => None,
+            Ok(None) => {
+                reject_second_pass(self.pass, "next");
+                None
+            }
             Err(error) => keep(Err(ValuesError::Input(error)), &mut self.gate.error),
         }
     }
@@ -158,7 +185,10 @@ impl<'g, K: Key, V: Value> Values<'g, K, V> {
                     .and_then(|key| Ok((key, decode_value::<V>(value, self.scratch)?)));
                 keep(entry, &mut self.gate.error)
             }
-            Ok(None) => None,
+            Ok(None) => {
+                reject_second_pass(self.pass, "next_entry");
+                None
+            }
             Err(error) => keep(Err(ValuesError::Input(error)), &mut self.gate.error),
         }
     }
@@ -215,27 +245,58 @@ impl<'g, K: Key, V: Value> Values<'g, K, V> {
     /// # largest
     /// # };
     /// ```
+    ///
+    /// # Panics
+    ///
+    /// Panics if another method has read all values, which fails the task.
     #[inline]
-    pub fn fold<A>(&mut self, start: A, mut fold: impl FnMut(A, V::Ref<'_>) -> A) -> A {
+    pub fn fold<A>(&mut self, start: A, fold: impl FnMut(A, V::Ref<'_>) -> A) -> A {
+        self.read_all("fold", start, fold)
+    }
+
+    /// Adds up the remaining values. Integers are added exactly, as by the
+    /// [`sum`](crate::builder::MapStage::sum) of a job, in every build; floats in their order.
+    ///
+    /// The values of a group that [is cut](Values::is_cut) are added up to the cut.
+    ///
+    /// # Panics
+    ///
+    /// Panics if the sum of integers is outside the range of their type, or if another method has read all values.
+    /// This fails the task.
+    #[inline]
+    pub fn sum(&mut self) -> V
+    where
+        V: Sum,
+    {
+        let total = self.read_all("sum", V::Total::zero(), |mut total, value| {
+            total.add(V::to_owned(value).widen());
+            total
+        });
+        V::narrow(total)
+    }
+
+    /// Counts the remaining values. If a method such as [`sum`](Values::sum) has read all values before, returns how
+    /// many it has read.
+    pub fn count(&mut self) -> u64 {
+        if let Some(pass) = self.pass {
+            return pass.values;
+        }
+        self.read_all("count", (), |(), _| ());
+        self.pass.map_or(0, |pass| pass.values)
+    }
+
+    /// Reads the values to their end on behalf of a method.
+    #[inline]
+    fn read_all<A>(&mut self, method: &'static str, start: A, mut fold: impl FnMut(A, V::Ref<'_>) -> A) -> A {
+        reject_second_pass(self.pass, method);
         let mut result = start;
+        let mut values = 0;
         while let Some(value) = self.next() {
+            values += 1;
             result = fold(result, value);
         }
+        self.pass = Some(Pass { method, values });
         result
-    }
-
-    /// Adds up the remaining values, starting from the default (zero).
-    #[inline]
-    pub fn sum(&mut self) -> V::Owned
-    where
-        V::Owned: Default + Add<Output = V::Owned>,
-    {
-        self.fold(V::Owned::default(), |total, value| total + V::to_owned(value))
-    }
-
-    /// Counts the remaining values.
-    pub fn count(&mut self) -> u64 {
-        self.fold(0, |count, _| count + 1)
     }
 
     /// Returns the remaining values as an iterator of owned values; copies each.
@@ -291,6 +352,22 @@ impl<K: Key, V: Value> Iterator for OwnedValues<'_, '_, K, V> {
     #[inline]
     fn next(&mut self) -> Option<V::Owned> {
         self.values.next().map(V::to_owned)
+    }
+
+    #[inline]
+    fn fold<A, F: FnMut(A, V::Owned) -> A>(self, start: A, mut fold: F) -> A {
+        self.values.read_all("owned", start, |result, value| fold(result, V::to_owned(value)))
+    }
+}
+
+/// Fails the task if a method reads values that another one has read to their end: it would find none.
+#[inline]
+fn reject_second_pass(pass: Option<Pass>, method: &str) {
+    if let Some(Pass { method: before, values }) = pass {
+        panic!(
+            "`{method}` finds no values, because `{before}` has read all {values}: the values of a group are read once; \
+             compute both results in one pass with `fold`, or keep the values with `owned().collect()`"
+        );
     }
 }
 

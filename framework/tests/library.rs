@@ -94,7 +94,7 @@ fn result_of_job_is_a_value(text: &Path) -> Result<(), Error> {
     let counts = napreduce::job(pairs).inputs([text]).reduces(1).run_local(&local())?;
     assert_eq!(counts.report().expect("a job made it").counters.get("MAP_INPUT_RECORDS"), 2);
     assert_eq!(counts.collect()?[..2], [("be".to_owned(), 2), ("is".to_owned(), 1)]);
-    assert_eq!(counts.fold(0, |sum, (_, count)| *sum += count)?, 8);
+    assert_eq!(counts.fold(0, |sum, (_, count)| sum + count)?, 8);
     Ok(())
 }
 

@@ -3,6 +3,7 @@
 //! The reducer carries the balance from one day to the next and saves it in checkpoints. One reduce receives
 //! all days in order.
 
+use napreduce::builder::Sum;
 use napreduce::output::Text;
 use napreduce::{Emit, Job, Output, Program, Reducer, Resumable, TaskError, Values};
 
@@ -21,7 +22,7 @@ impl Reducer for Balance {
         amounts: &mut Values<'_, String, i64>,
         out: &mut Output<Text>,
     ) -> Result<(), TaskError> {
-        self.0 += amounts.sum();
+        Sum::add(&mut self.0, amounts.sum());
         out.emit(day, self.0);
         Ok(())
     }

@@ -4,6 +4,7 @@
 //! integers, so sums do not depend on the order of the points.
 
 use clap::Args;
+use napreduce::builder::Sum;
 use napreduce::{Driver, Emit, Job, Program};
 use serde::{Deserialize, Serialize};
 
@@ -22,17 +23,24 @@ fn point(text: &str) -> Result<Point, String> {
     numbers.ok_or_else(|| format!("expected two integers X,Y, but found {text:?}"))
 }
 
+/// The square of a distance, in a type that holds it.
+fn square(one: i64, other: i64) -> i128 {
+    let distance = i128::from(one) - i128::from(other);
+    distance.saturating_pow(2)
+}
+
 /// One round: writes the new position of each centre.
 fn round(Centres { centres }: &Centres) -> Job {
     let centres = centres.clone();
     Job::text()
-        .map(move |line: &str, out: &mut Emit<Point, (i64, i64, i64)>| -> Result<(), String> {
+        .map(move |line: &str, out: &mut Emit<Point, (i128, i128, i128)>| -> Result<(), String> {
             let (x, y) = point(line)?;
-            let square = |centre: &&Point| (x - centre.0).pow(2) + (y - centre.1).pow(2);
-            out.emit(*centres.iter().min_by_key(square).ok_or("there are no centres")?, (x, y, 1));
+            let square = |centre: &&Point| square(x, centre.0).saturating_add(square(y, centre.1));
+            let nearest = centres.iter().min_by_key(square).ok_or("there are no centres")?;
+            out.emit(*nearest, (x.into(), y.into(), 1));
             Ok(())
         })
-        .combine(|sum, more| *sum = (sum.0 + more.0, sum.1 + more.1, sum.2 + more.2))
+        .combine(Sum::add)
         .reduce_total(|_, (x, y, points), out| out.emit(format!("{},{}", x / points, y / points), ()))
 }
 

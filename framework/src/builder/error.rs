@@ -1,11 +1,7 @@
 //! The error for an invalid job definition.
 
-use std::ops::RangeInclusive;
-
+use crate::limits::REDUCES;
 use crate::output::OutputNameError;
-
-/// Valid numbers of reduces.
-pub(super) const REDUCES: RangeInclusive<u32> = 1..=100_000;
 
 /// The error for an invalid job definition.
 #[derive(Debug, thiserror::Error)]
@@ -18,6 +14,11 @@ pub(crate) enum DefinitionError {
     DuplicateInput(String),
     #[error(transparent)]
     Output(#[from] OutputNameError),
+    #[error(
+        "`partition_by` comes before `group_by`, so that it could divide a group; call it after `group_by`, where it gets \
+         the group"
+    )]
+    PartitionBeforeGrouping,
     #[error("the job has {reduces} reduces; use {} to {}", REDUCES.start(), REDUCES.end())]
     Reduces { reduces: u32 },
 }

@@ -4,13 +4,13 @@ use std::cmp::{Ordering, Reverse};
 
 use crate::codec::{Field, Key, List, Value};
 use crate::emit::Emit;
+use crate::numbers::{Number, Sum};
 use crate::output::{OutputFormat, Text, TextField};
 use crate::records::{PairOutput, Pairs, TypedRecords, WritePair};
 use crate::user_code::{CombineStage, NoCombine};
 use crate::values::Values;
 
 use super::Job;
-use super::numbers::{Number, Sum};
 use super::source::Source;
 use super::stages::MapStage;
 
@@ -36,7 +36,7 @@ impl<K: Key, V: Value, G: Key, O: OutputFormat> MapStage<K, V, NoCombine, G, O> 
     where
         O: PairOutput<G, u64, Format: WritePair<G, u64>>,
     {
-        self.aggregate::<u64, u64>(|_| 1, |count, more| *count += more, |count| count)
+        self.aggregate::<u64, u64>(|_| 1, Sum::add, |count| count)
     }
 
     /// Writes the key of each group once.
@@ -58,8 +58,9 @@ impl<K: Key, V: Value, G: Key, O: OutputFormat> MapStage<K, V, NoCombine, G, O> 
     /// Adds up the values of each group. Floats are added in the order of the input, so the sum is the same however
     /// the input is split.
     ///
-    /// An integer that overflows, if only midway, fails the job. The error names the type and the key, or the range
-    /// of the input if a map adds the values. Emit values of a wider type, such as `i128`.
+    /// A sum of integers outside the range of their type fails the job. Only the whole sum counts: `i64::MAX`, 1 and
+    /// -1 add up to `i64::MAX` in any order. The error names the type and the key, or the range of the input if a map
+    /// finds it. Emit values of a wider type, such as `i128`.
     ///
     /// ```
     /// use napreduce::Job;
@@ -84,9 +85,9 @@ impl<K: Key, V: Value, G: Key, O: OutputFormat> MapStage<K, V, NoCombine, G, O> 
         O: PairOutput<G, V, Format: WritePair<G, V>>,
     {
         if !V::IS_ORDERED {
-            return self.reduce_by_key(V::add);
+            return self.aggregate::<V::Total, V>(V::widen, Sum::add, V::narrow);
         }
-        self.fold_in_order(V::zero(), V::add, |sum| sum)
+        self.fold_in_order(V::Total::zero(), |sum, value| sum.add(value.widen()), V::narrow)
     }
 
     /// Returns the mean of the values of each group. The sum of integers is exact, and floats are added in the
@@ -104,12 +105,12 @@ impl<K: Key, V: Value, G: Key, O: OutputFormat> MapStage<K, V, NoCombine, G, O> 
         V: Number,
         O: PairOutput<G, f64, Format: WritePair<G, f64>>,
     {
-        let ratio = |(total, count)| V::ratio(total, count);
+        let ratio = |(sum, count)| V::ratio(sum, count);
         if !V::IS_ORDERED {
-            return self.aggregate::<(V::Total, u64), f64>(|value| (value.exact(), 1), Sum::add, ratio);
+            return self.aggregate::<(V::Exact, u64), f64>(|value| (value.exact(), 1), Sum::add, ratio);
         }
-        let add = |sum: &mut (V::Total, u64), value: V| sum.add((value.exact(), 1));
-        self.fold_in_order((V::Total::zero(), 0), add, ratio)
+        let add = |sum: &mut (V::Exact, u64), value: V| sum.add((value.exact(), 1));
+        self.fold_in_order((V::Exact::zero(), 0), add, ratio)
     }
 
     /// Returns the least value of each group, in the order of [`Key`].

@@ -20,7 +20,6 @@ mod error;
 mod folds;
 mod inputs;
 mod join;
-mod numbers;
 mod pipeline;
 mod sampling;
 mod source;
@@ -30,13 +29,13 @@ use std::marker::PhantomData;
 
 use self::inputs::InputMaps;
 pub use join::{AsPairs, Join, JoinLeft, JoinRow, Keyed};
-pub use numbers::{Number, Sum};
 pub(crate) use pipeline::Pipeline;
 pub use source::Source;
 pub use stages::MapStage;
 
 use crate::codec::{Key, Value};
 use crate::input::{ByteLines, FixedRecords, InputFormat, LossyLines, TextLines, WholeFiles};
+pub use crate::numbers::{Number, Sum, WideInteger};
 use crate::output::Text;
 use crate::records::TypedRecords;
 #[cfg(feature = "avro")]
@@ -63,6 +62,7 @@ pub use crate::values::OwnedValues;
 /// these count words:
 ///
 /// ```
+/// use napreduce::builder::Sum;
 /// use napreduce::{Emit, Job, words};
 ///
 /// fn short() -> Job<(String, u64)> {
@@ -72,7 +72,7 @@ pub use crate::values::OwnedValues;
 /// fn long() -> Job {
 ///     Job::text()
 ///         .map(|line: &str, out: &mut Emit<String, u64>| words(line).for_each(|word| out.emit(word, 1)))
-///         .combine(|count, more| *count += more)
+///         .combine(Sum::add)
 ///         .reduce(|word, counts, out| out.emit(word, counts.sum()))
 /// }
 /// # let _ = (short(), long());

@@ -10,6 +10,7 @@ use crate::input::{
     BadRows, InputError, InputFile, InputFormat, InputSplit, Split, Splitting, check_files, combine,
     plan_splits,
 };
+use crate::limits::REDUCES;
 use crate::output::{OutputDefinition, OutputFormat};
 use crate::settings::Settings;
 use crate::state::Save;
@@ -18,7 +19,7 @@ use crate::task::map_only::MapOnlyWork;
 use crate::task::reduce::ReduceWork;
 use crate::user_code::{Combining, Grouping, PartMap, PartitionChoice, Reducer};
 
-use super::error::{DefinitionError, REDUCES};
+use super::error::DefinitionError;
 use super::inputs::InputMaps;
 use super::sampling;
 
@@ -89,7 +90,7 @@ pub(super) fn refusals<I: InputFormat>(input: &I, files: &[InputFile], split_siz
 pub(crate) struct MapReduce<V: Value, C, R: Reducer> {
     pub inputs: InputMaps<R::Key, V>,
     pub combine: C,
-    pub partition: PartitionChoice<R::Key>,
+    pub partition: PartitionChoice,
     pub grouping: Grouping<R::Group>,
     pub reducer: R,
     pub reduces: Option<u32>,
@@ -115,6 +116,9 @@ impl<V: Value, C: Combining<V, Total = R::Value>, R: Reducer> Pipeline for MapRe
     fn check(&self) -> Result<(), DefinitionError> {
         self.inputs.check()?;
         self.output.check()?;
+        if matches!(self.partition, PartitionChoice::BeforeGrouping) {
+            return Err(DefinitionError::PartitionBeforeGrouping);
+        }
         match self.reduces {
             Some(reduces) if !REDUCES.contains(&reduces) => Err(DefinitionError::Reduces { reduces }),
             _ => Ok(()),

@@ -26,13 +26,14 @@ use super::pipeline::MapReduce;
 /// One or several maps without a reduce yet; they emit `K` and `V`, `G` is the group, `O` the output format.
 ///
 /// ```
+/// use napreduce::builder::Sum;
 /// use napreduce::testing::JobTest;
 /// use napreduce::{Emit, Job};
 ///
 /// let by_first_letter = || {
 ///     Job::text()
 ///         .map(|line: &str, out: &mut Emit<String, u64>| out.emit(line, 1))
-///         .combine(|count, more| *count += more)
+///         .combine(Sum::add)
 ///         .partition_by(|line, partitions| u32::from(line.starts_with(char::is_uppercase)) % partitions)
 ///         .reduce(|line, counts, out| out.emit(line, counts.sum()))
 /// };
@@ -50,7 +51,7 @@ pub struct MapStage<K: Key, V: Value, C, G, O> {
 /// Choices for a stage that do not change its type.
 struct Said<K: Key, V: Value> {
     inputs: InputMaps<K, V>,
-    partition: PartitionChoice<K>,
+    partition: PartitionChoice,
     reduces: Option<u32>,
     named: Vec<Arc<dyn DeclaredOutput>>,
 }
@@ -99,7 +100,8 @@ impl<K: Key, V: Key, O: OutputFormat> MapStage<K, V, NoCombine, K, O> {
     /// Emits each value as the second field of its key, so that the values of a group are sorted.
     pub(super) fn values_in_keys(self) -> MapStage<(K, V), (), NoCombine, K, O> {
         let Said { inputs, partition, reduces, named } = self.said;
-        let said = Said { inputs: inputs.values_in_keys(), partition: partition.of_first(), reduces, named };
+        let said =
+            Said { inputs: inputs.values_in_keys(), partition: partition.of_first::<K, V>(), reduces, named };
         let grouping = Grouping::prefix(<(K, V) as GroupBy<K>>::prefix_length);
         MapStage { said, combine: NoCombine, grouping, output: self.output }
     }
@@ -182,6 +184,7 @@ impl<K: Key, V: Value, C: CombineStage<V>, G: Key, O: OutputFormat> MapStage<K, 
     /// the same types.
     ///
     /// ```
+    /// use napreduce::builder::Sum;
     /// use napreduce::input::{ByteLines, TextLines};
     /// use napreduce::testing::JobTest;
     /// use napreduce::{Emit, Job};
@@ -191,7 +194,7 @@ impl<K: Key, V: Value, C: CombineStage<V>, G: Key, O: OutputFormat> MapStage<K, 
     ///     Job::inputs()
     ///         .add("text", TextLines, |line: &str, out: &mut Emit<u64, u64>| out.emit(line.chars().count() as u64, 1))
     ///         .add("raw", ByteLines, |line: &[u8], out| out.emit(line.len() as u64, 1))
-    ///         .combine(|count, more| *count += more)
+    ///         .combine(Sum::add)
     ///         .reduce_total(|length, count, out| out.emit(length, count))
     /// };
     /// let test = JobTest::new(lengths).input_named("text", "é\nto\n").input_named("raw", b"\xff\n");
@@ -274,15 +277,38 @@ impl<K: Key, V: Value, C: CombineStage<V>, G: Key, O: OutputFormat> MapStage<K, 
         self.add_mapper(name, format, ResumableMapper(mapper))
     }
 
-    /// Chooses the partition (from 0) of each key; the second argument is the number of partitions.
+    /// Chooses the partition (from 0) of each key, or after [`group_by`](MapStage::group_by) of each group; the second
+    /// argument is the number of partitions.
     ///
-    /// A key must have the same partition in every process. A hash with a random seed, such as that of
-    /// [`RandomState`](std::hash::RandomState), would put it into several parts.
+    /// The choice must depend on nothing else. It is called in every map task, and again when one is repeated: if it
+    /// chose by a random number, by a hash with a seed of its process (that of a `HashMap`), by the time or by the host,
+    /// the values of a key would be divided among several reduces, each of which writes the key. A hash with a fixed
+    /// seed is the same everywhere.
+    ///
+    /// ```
+    /// use napreduce::testing::JobTest;
+    /// use napreduce::{Emit, Job};
+    ///
+    /// /// The lengths of lines by their first letter, in order; the letters before `m` in the first part.
+    /// let lengths = || {
+    ///     Job::text()
+    ///         .map(|line: &str, out: &mut Emit<(String, u64), ()>| out.emit((&line[..1], line.len() as u64), ()))
+    ///         .group_by::<String>()
+    ///         .partition_by(|letter, partitions| u32::from(letter >= "m") % partitions)
+    ///         .reduce(|letter, lengths, out| {
+    ///             while let Some(((_, length), ())) = lengths.next_entry() {
+    ///                 out.emit(letter, length);
+    ///             }
+    ///         })
+    /// };
+    /// let output = JobTest::new(lengths).input("tree\nbe\nto\n").reduces(2).run();
+    /// assert_eq!(output.parts, [b"b\t2\n".to_vec(), b"t\t2\nt\t4\n".to_vec()]);
+    /// ```
     pub fn partition_by<F>(mut self, choose: F) -> Self
     where
-        F: Fn(K::Ref<'_>, u32) -> u32 + Send + Sync + 'static,
+        F: Fn(G::Ref<'_>, u32) -> u32 + Send + Sync + 'static,
     {
-        self.said.partition = PartitionChoice::Custom(Arc::new(choose));
+        self.said.partition = PartitionChoice::custom(choose, &self.grouping);
         self
     }
 
@@ -307,13 +333,15 @@ impl<K: Key, V: Value, C: CombineStage<V>, G: Key, O: OutputFormat> MapStage<K, 
     }
 
     /// Groups by a prefix of the key: with keys `(String, u64)`, `group_by::<String>()` makes one group for
-    /// each string, its values in the order of the number.
+    /// each string, its values in the order of the number. [`partition_by`](MapStage::partition_by) comes after it.
     pub fn group_by<P: Key>(self) -> MapStage<K, V, C, P, O>
     where
         K: GroupBy<P>,
     {
+        let MapStage { mut said, combine, output, .. } = self;
+        said.partition = said.partition.before_grouping();
         let grouping = Grouping::prefix(<K as GroupBy<P>>::prefix_length);
-        MapStage { said: self.said, combine: self.combine, grouping, output: self.output }
+        MapStage { said, combine, grouping, output }
     }
 
     /// Sets the number of reduce tasks and thus of part files, unless the command line (`--reduces`) or the

@@ -295,6 +295,27 @@ pub enum InputError {
         /// The memory of the task.
         limit: u64,
     },
+    /// A file that a [format of your own](crate::input::InputFormat) cannot read.
+    ///
+    /// ```
+    /// use napreduce::input::InputError;
+    ///
+    /// let error = InputError::Custom {
+    ///     path: "points.bin".into(),
+    ///     position: "record 7".to_owned(),
+    ///     reason: "a coordinate is not finite".to_owned(),
+    /// };
+    /// assert_eq!(error.to_string(), "points.bin cannot be read at record 7: a coordinate is not finite");
+    /// ```
+    #[error("{} cannot be read at {position}: {reason}", path.display())]
+    Custom {
+        /// The file.
+        path: PathBuf,
+        /// Position of the problem, such as `record 7` or `byte 120`.
+        position: String,
+        /// The problem.
+        reason: String,
+    },
     /// A compressed file that cannot be decompressed.
     #[error("{} is damaged: {compression} data at byte {offset} {reason}", path.display())]
     Damaged {
@@ -337,6 +358,9 @@ impl InputError {
         match self {
             InputError::BadRow { path, place, row, .. } => {
                 Some(FailedRecord::new(path.display().to_string(), place, Some(row)))
+            }
+            InputError::Custom { path, position, .. } => {
+                Some(FailedRecord::new(path.display().to_string(), position, None))
             }
             InputError::NotText { path, offset, .. }
             | InputError::LineTooLong { path, offset, .. }

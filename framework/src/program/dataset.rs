@@ -1,6 +1,5 @@
 //! Datasets: the output of a job, or values of the program, as input of other jobs.
 
-use std::ffi::OsStr;
 use std::fmt;
 use std::fs;
 use std::marker::PhantomData;
@@ -16,6 +15,12 @@ use crate::input::{InputError, InputFile, InputFormat, RecordReader, TextLines, 
 use crate::records::{TypedRecords, write_records};
 
 /// A record that a program can read back: a line of text (`String`), or a pair of key and value.
+#[diagnostic::on_unimplemented(
+    message = "records of type `{Self}` cannot be read back",
+    label = "cannot be read back",
+    note = "pairs in the directory of `output` are lines of text: call `as_records()` before the run to write them as \
+            records, which this method reads, or read the lines with `read(&TextLines, ...)`"
+)]
 pub trait Item: Sized {
     /// A record in memory.
     type Owned;
@@ -42,6 +47,43 @@ impl<K: Key, V: Value> Item for (K, V) {
         read_file(&TypedRecords::<K, V>::default(), file, memory, &mut |(key, value)| {
             each((K::to_owned(key), V::to_owned(value)));
         })
+    }
+}
+
+/// The records of a job with an [output directory](crate::JobRequest::output), where pairs are lines of text: a
+/// `Dataset<TextOf<(K, V)>>` is the input of a job that reads text, and its pairs are not collected.
+///
+/// With [`as_records`](crate::JobRequest::as_records) they are:
+///
+/// ```
+/// use napreduce::run::Local;
+/// use napreduce::{Dataset, Job, words};
+///
+/// # fn main() -> Result<(), napreduce::program::Error> {
+/// # let folder = std::env::temp_dir().join(format!("napreduce-doc-{}", std::process::id()));
+/// let lines = Dataset::lines(["to be", "or not to be"])?;
+/// let count = napreduce::job(|| Job::text().flat_map(words).count()).inputs([&lines]).reduces(1);
+/// let counts = count.output(folder.join("counts")).as_records().run_local(&Local::threads())?;
+/// assert_eq!(counts.collect()?[0], ("be".to_owned(), 2));
+/// # std::fs::remove_dir_all(folder).expect("removed");
+/// # Ok(())
+/// # }
+/// ```
+///
+/// ```compile_fail
+/// # use napreduce::run::Local;
+/// # use napreduce::{Job, words};
+/// let count = napreduce::job(|| Job::text().flat_map(words).count()).inputs(["README.md"]);
+/// let counts = count.output("counts").run_local(&Local::threads())?.collect()?;
+/// # Ok::<(), napreduce::program::Error>(())
+/// ```
+pub struct TextOf<T>(PhantomData<fn() -> T>);
+
+impl Item for TextOf<String> {
+    type Owned = String;
+
+    fn read(file: &InputFile, memory: usize, each: &mut dyn FnMut(String)) -> Result<(), InputError> {
+        String::read(file, memory, each)
     }
 }
 
@@ -184,41 +226,51 @@ impl<T> Dataset<T> {
     }
 }
 
-impl<T: Item> Dataset<T> {
+impl<T> Dataset<T> {
     /// Calls a closure for each record, in the order of the part files.
     ///
     /// # Errors
-    /// Fails if a file cannot be read, or has records of another type: typed pairs are records only in directories that
-    /// no person has named, where they are lines of text.
-    pub fn for_each(&self, mut each: impl FnMut(T::Owned)) -> Result<(), Error> {
+    /// Fails if a file cannot be read, or has records of another type.
+    pub fn for_each(&self, mut each: impl FnMut(T::Owned)) -> Result<(), Error>
+    where
+        T: Item,
+    {
         for file in parts(self.path())? {
             T::read(&file, RECORD_MEMORY, &mut each)?;
         }
         Ok(())
     }
 
-    /// Folds all records into one value, such as the sum that ends a loop of jobs.
+    /// Folds all records into one value, such as the sum that ends a loop of jobs. The closure returns the next value,
+    /// as that of [`Iterator::fold`].
     ///
     /// ```
     /// # fn main() -> Result<(), napreduce::program::Error> {
     /// let ranks = napreduce::Dataset::<(String, u64)>::of([("a".to_owned(), 2), ("b".to_owned(), 3)])?;
-    /// assert_eq!(ranks.fold(0, |sum, (_, rank)| *sum += rank)?, 5);
+    /// assert_eq!(ranks.fold(0, |sum, (_, rank)| sum + rank)?, 5);
     /// # Ok(())
     /// # }
     /// ```
     ///
     /// # Errors
     /// As [`for_each`](Dataset::for_each).
-    pub fn fold<A>(&self, mut value: A, mut fold: impl FnMut(&mut A, T::Owned)) -> Result<A, Error> {
-        self.for_each(|record| fold(&mut value, record))?;
-        Ok(value)
+    pub fn fold<A>(&self, start: A, mut fold: impl FnMut(A, T::Owned) -> A) -> Result<A, Error>
+    where
+        T: Item,
+    {
+        let mut result = Some(start);
+        self.for_each(|record| result = result.take().map(|before| fold(before, record)))?;
+        Ok(result.expect("the fold returns a value for each record"))
     }
 
     /// Returns all records, which have to fit into memory, in the order of the part files.
     ///
     /// # Errors
     /// As [`for_each`](Dataset::for_each).
-    pub fn collect(&self) -> Result<Vec<T::Owned>, Error> {
+    pub fn collect(&self) -> Result<Vec<T::Owned>, Error>
+    where
+        T: Item,
+    {
         let mut records = Vec::new();
         self.for_each(|record| records.push(record))?;
         Ok(records)
@@ -284,14 +336,9 @@ fn read_file<I: InputFormat>(
     Ok(())
 }
 
-/// Returns the part files of an output without named outputs; expands any other path as an input.
+/// Returns the files that a job with this dataset as input reads.
 pub(crate) fn parts(output: &Path) -> Result<Vec<InputFile>, InputError> {
-    let mut files = expand(&[output], false)?;
-    if output.is_dir() {
-        let is_part = |name: &OsStr| name.as_encoded_bytes().starts_with(b"part-");
-        files.retain(|file| file.path.file_name().is_some_and(is_part));
-    }
-    Ok(files)
+    expand(&[output], false)
 }
 
 /// A path or a [`Dataset`], as an input of a job: `&str`, `String`, `&Path`, `PathBuf` or `&Dataset<T>`.

@@ -121,8 +121,10 @@ fn build_found<Kind, D: Definition<Kind>>(
     build(&definition, bytes)
 }
 
-const CAPTURES: &str = "a job definition must not capture variables, since task processes call it again; pass them as \
-                        parameters: fn(&P) -> Job<T>";
+const CAPTURES: &str = "a job definition is a function or a closure that captures nothing, since task processes call it \
+                        again; pass captured variables as parameters, fn(&P) -> Job<T>, and the function itself instead of \
+                        a function pointer (a variable or parameter of type `fn() -> Job<T>`): let the caller be generic \
+                        over `D: Definition<Kind>`";
 
 /// A definition without its type: what a program needs to plan its jobs, and a task process to find it.
 #[derive(Clone, Copy)]

@@ -1,8 +1,11 @@
 //! The errors of a driver, with their exit status.
 
+use std::fmt;
+
 use napreduce_engine::JobId;
 use napreduce_protocol::{JobError, TaskError};
 
+use super::wording::worded;
 use crate::input::InputError;
 use crate::settings::SettingError;
 
@@ -14,27 +17,69 @@ use crate::settings::SettingError;
 /// let error = Error::Usage("--most 0 leaves nothing to write".to_owned());
 /// assert_eq!((error.to_string().as_str(), error.exit_status()), ("--most 0 leaves nothing to write", 2));
 /// ```
-#[derive(Debug, thiserror::Error)]
+///
+/// Its message names the flag of an option, or in a program that runs jobs as values
+/// ([`napreduce::job`](crate::job())) the method. The debug form is the message, too, so that a `main` that returns the
+/// error prints it.
 #[non_exhaustive]
 pub enum Error {
     /// The command line or the driver requests something invalid.
-    #[error("{0}")]
     Usage(String),
     /// An input is missing, unreadable or in the wrong format.
-    #[error(transparent)]
-    Input(#[from] InputError),
+    Input(InputError),
     /// The sample for a total order could not be taken.
-    #[error("cannot sample the input: {0}")]
     Sample(TaskError),
     /// The job was submitted with `--detach`; this ends the driver but is not a failure.
-    #[error("{job} continues on the cluster; wait for it with: nap job wait {job}")]
     Detached {
         /// The detached job.
         job: JobId,
     },
     /// The job failed or was killed.
-    #[error(transparent)]
-    Job(#[from] JobError),
+    Job(JobError),
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let message = match self {
+            Error::Usage(message) => message.clone(),
+            Error::Input(error) => error.to_string(),
+            Error::Sample(error) => format!("cannot sample the input: {error}"),
+            Error::Detached { job } => {
+                format!("{job} continues on the cluster; wait for it with: nap job wait {job}")
+            }
+            Error::Job(error) => error.to_string(),
+        };
+        formatter.write_str(&worded(&message))
+    }
+}
+
+impl fmt::Debug for Error {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, formatter)
+    }
+}
+
+/// The message contains that of the cause, so `source` is the cause of the cause.
+impl std::error::Error for Error {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Error::Input(error) => error.source(),
+            Error::Job(error) => error.source(),
+            Error::Usage(_) | Error::Sample(_) | Error::Detached { .. } => None,
+        }
+    }
+}
+
+impl From<InputError> for Error {
+    fn from(error: InputError) -> Error {
+        Error::Input(error)
+    }
+}
+
+impl From<JobError> for Error {
+    fn from(error: JobError) -> Error {
+        Error::Job(error)
+    }
 }
 
 impl From<SettingError> for Error {

@@ -40,6 +40,7 @@ mod report;
 pub(crate) mod side_files;
 mod stores;
 pub(crate) mod typed_paths;
+pub(crate) mod wording;
 
 use std::collections::BTreeMap;
 #[cfg(feature = "cli")]
@@ -443,6 +444,7 @@ impl Program {
         F: FnOnce(&mut Driver, &P) -> Result<(), E>,
         E: Into<Box<dyn std::error::Error>>,
     {
+        wording::use_flags();
         let settings = match Settings::parse(&line.run.conf) {
             Ok(settings) => {
                 Settings { bad_rows: line.run.bad_rows, bad_records: line.run.bad_records, ..settings }

@@ -1,5 +1,7 @@
 //! The flags of every job program, with the feature `cli`, and their defaults without it.
 
+#[cfg(feature = "cli")]
+use std::ops::RangeInclusive;
 use std::path::PathBuf;
 
 #[cfg(feature = "cli")]
@@ -10,6 +12,8 @@ use napreduce_protocol::ByteSize;
 use super::cluster::ClusterArguments;
 use super::engine::EngineArguments;
 use crate::input::BadRows;
+#[cfg(feature = "cli")]
+use crate::limits::{REDUCES, SLOTS, TASK_MEMORY};
 
 /// How the report at the end of a program is printed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -56,11 +60,11 @@ pub(crate) struct RunArguments {
     pub intermediate: Option<PathBuf>,
 
     /// Number of reduce tasks and part files [default: the number of slots]
-    #[cfg_attr(feature = "cli", arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100_000)))]
+    #[cfg_attr(feature = "cli", arg(long, value_name = "N", value_parser = within(REDUCES)))]
     pub reduces: Option<u32>,
 
     /// Concurrent tasks of each kind, without a cluster [default: the number of cores]
-    #[cfg_attr(feature = "cli", arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=4_096)))]
+    #[cfg_attr(feature = "cli", arg(long, value_name = "N", value_parser = within(SLOTS)))]
     pub slots: Option<u32>,
 
     /// Input bytes for one map task
@@ -156,19 +160,20 @@ fn local_paths() -> impl TypedValueParser<Value = PathBuf> {
     PathBufValueParser::new().map(|path| crate::input::local_path(&path))
 }
 
-/// The smallest memory that a task can divide, and the largest plausible one.
+/// Returns the parser of a number in a range.
 #[cfg(feature = "cli")]
-const TASK_MEMORY: (ByteSize, ByteSize) = (ByteSize::new(1 << 20), ByteSize::new(1 << 40));
+fn within(valid: RangeInclusive<u32>) -> impl TypedValueParser<Value = u32> {
+    clap::value_parser!(u32).range(i64::from(*valid.start())..=i64::from(*valid.end()))
+}
 
 #[cfg(feature = "cli")]
 fn parse_task_memory(text: &str) -> Result<ByteSize, String> {
     let size: ByteSize =
         text.parse().map_err(|error: napreduce_protocol::ByteSizeError| error.to_string())?;
-    let (least, most) = TASK_MEMORY;
-    if (least..=most).contains(&size) {
+    if TASK_MEMORY.contains(&size) {
         Ok(size)
     } else {
-        Err(format!("expected {least} to {most} (default 256MiB)"))
+        Err(format!("expected {} to {} (default 256MiB)", TASK_MEMORY.start(), TASK_MEMORY.end()))
     }
 }
 

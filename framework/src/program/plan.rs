@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use napreduce_protocol::{JobPlan, TaskError};
+use napreduce_protocol::{ByteSize, JobPlan, TaskError};
 use serde::Serialize;
 use serde_json::Value;
 
@@ -17,6 +17,7 @@ use super::options::RunArguments;
 use super::{Envelope, Program};
 use crate::builder::Pipeline;
 use crate::input::{about_empty, expand, stamp};
+use crate::limits;
 use crate::settings::Settings;
 
 /// The job that is to run.
@@ -129,6 +130,21 @@ pub(crate) struct Planned {
     pub(crate) warnings: Vec<String>,
 }
 
+/// Checks the numbers of a run before anything is read.
+fn check_numbers(described: &Description, arguments: &RunArguments) -> Result<(), String> {
+    if let Some(reduces) = described.reduces.or(arguments.reduces) {
+        limits::check("reduces", reduces, &limits::REDUCES)?;
+    }
+    if arguments.split_size == ByteSize::new(0) {
+        return Err("--split-size 0: must be positive (default 64MiB)".to_owned());
+    }
+    limits::check("task memory", arguments.task_memory, &limits::TASK_MEMORY)?;
+    if let Some(deadline) = arguments.cluster.deadline {
+        limits::check_time("deadline", deadline)?;
+    }
+    Ok(())
+}
+
 /// Plans a run of `job`, with the options of `arguments`. `files` are the side files that tasks find by their paths;
 /// those that workers place are not among them.
 pub(crate) fn plan(
@@ -142,6 +158,7 @@ pub(crate) fn plan(
     if let Some(fault) = &described.fault {
         return Err(Error::Usage(fault.clone()));
     }
+    check_numbers(described, arguments).map_err(Error::Usage)?;
     let mut settings = Settings { records: described.records, ..settings.clone() };
     let code = job.code()?;
     let envelope = |settings: &Settings| -> Result<Vec<u8>, Error> {
@@ -170,9 +187,6 @@ pub(crate) fn plan(
         *path = surroundings.readable_path(std::mem::take(path))?;
     }
     let split_size = arguments.split_size.bytes();
-    if split_size == 0 {
-        return Err(Error::Usage("--split-size 0: must be positive (default 64MiB)".to_owned()));
-    }
     let files = paths.iter().map(|paths| expand(paths, arguments.recursive));
     let files = files.collect::<Result<Vec<_>, _>>()?;
     let mut splits = pipeline.split(&files, split_size, &mut settings)?;

@@ -13,7 +13,11 @@ use napreduce_protocol::requests::ListWorkers;
 use napreduce_protocol::{JobError, WorkerPhase};
 
 use super::handle::JobHandle;
+<<<<<<< HEAD
 use super::{JobRequest, lasting_path};
+=======
+use crate::limits;
+>>>>>>> ff0784bb (Add integers exactly, and read a dataset as collect does)
 use crate::program::dataset::{Dataset, Files};
 use crate::program::plan::{Planned, Surroundings};
 use crate::program::typed_paths::TypedPaths;
@@ -63,6 +67,9 @@ impl Cluster {
 
     fn found(&self) -> Result<FoundCluster, Error> {
         let place = ClusterPlace::parse(&self.place, self.secret_file.as_deref()).map_err(JobError::from)?;
+        if let Some(timeout) = self.connect_timeout {
+            limits::check_time("connect timeout", timeout).map_err(Error::Usage)?;
+        }
         let default = Patience { tell: false, ..Patience::default() };
         let patience = Patience { first: self.connect_timeout.unwrap_or(default.first), ..default };
         Ok(FoundCluster { place, patience })

@@ -43,11 +43,15 @@ pub use handle::{JobHandle, Progress, ProgressWatch};
 pub use local::Local;
 
 use crate::input::BadRows;
-use crate::program::dataset::{Files, JobInput};
+use crate::program::dataset::{Files, JobInput, TextOf};
 use crate::program::definition::{Definition, FoundDefinition};
 use crate::program::options::RunArguments;
 use crate::program::plan::{Description, Planned, PlannedJob, Surroundings, plan};
+<<<<<<< HEAD
 use crate::program::{ByteSize, Error, side_files, transient_name};
+=======
+use crate::program::{ByteSize, Error, side_files, wording};
+>>>>>>> ff0784bb (Add integers exactly, and read a dataset as collect does)
 use crate::settings::Settings;
 
 /// Describes a run of a job: its definition, parameters, inputs and options. `Kind` is inferred.
@@ -68,6 +72,7 @@ pub fn job<Kind, D: Definition<Kind>>(definition: D) -> JobRequest<D::Item> {
         definition: FoundDefinition::of(&definition),
         described: Description::default(),
         output: None,
+        as_records: false,
         arguments: RunArguments::silent(PathBuf::new()),
         item: PhantomData,
     }
@@ -82,6 +87,8 @@ pub struct JobRequest<T> {
     described: Description,
     /// Named by a person.
     output: Option<PathBuf>,
+    /// Whether typed pairs are records in that directory, too.
+    as_records: bool,
     arguments: RunArguments,
     item: PhantomData<fn() -> T>,
 }
@@ -113,11 +120,13 @@ impl<T> JobRequest<T> {
         self
     }
 
-    /// Sets the directory to create for the output. It stays, and typed pairs are written there as lines of text.
-    /// Without it the output is temporary, and its pairs are read back with [`collect`](crate::Dataset::collect).
-    pub fn output(mut self, directory: impl AsRef<Path>) -> Self {
-        self.output = Some(directory.as_ref().to_owned());
-        self
+    /// Sets the directory to create for the output. It stays, and typed pairs are written there as lines of text, which
+    /// is what [`TextOf`] says; [`as_records`](JobRequest::as_records) keeps them as records. Without a directory the
+    /// output is temporary, and its pairs are read back with [`collect`](crate::Dataset::collect).
+    pub fn output(self, directory: impl AsRef<Path>) -> JobRequest<TextOf<T>> {
+        let JobRequest { definition, described, arguments, .. } = self;
+        let output = Some(directory.as_ref().to_owned());
+        JobRequest { definition, described, output, as_records: false, arguments, item: PhantomData }
     }
 
     /// Replaces an existing output when the job succeeds.
@@ -195,7 +204,14 @@ impl<T> JobRequest<T> {
         self
     }
 
+    /// Also reads files in subdirectories of the inputs.
+    pub fn recursive(mut self) -> Self {
+        self.arguments.recursive = true;
+        self
+    }
+
     fn settings(&self) -> Result<Settings, Error> {
+        wording::use_methods();
         Ok(Settings {
             bad_rows: self.arguments.bad_rows,
             bad_records: self.arguments.bad_records,
@@ -214,7 +230,7 @@ impl<T> JobRequest<T> {
         let settings = self.settings()?;
         let described = Description {
             output: output.path().to_owned(),
-            records: self.output.is_none(),
+            records: self.output.is_none() || self.as_records,
             ..self.described.clone()
         };
         let files = side_files::by_name(&self.arguments.cluster.files.concat()).map_err(Error::Usage)?;
@@ -230,6 +246,7 @@ impl<T> JobRequest<T> {
     }
 }
 
+<<<<<<< HEAD
 /// Rejects an input that tasks cannot read in splits. A library does not read the standard input of its
 /// program.
 fn lasting_path(path: PathBuf) -> Result<PathBuf, Error> {
@@ -241,4 +258,13 @@ fn lasting_path(path: PathBuf) -> Result<PathBuf, Error> {
          and name that",
         path.display()
     )))
+=======
+impl<T> JobRequest<TextOf<T>> {
+    /// Writes typed pairs to the directory of [`output`](JobRequest::output) as records, which
+    /// [`collect`](crate::Dataset::collect) and [`Job::records`](crate::Job::records) read.
+    pub fn as_records(self) -> JobRequest<T> {
+        let JobRequest { definition, described, output, arguments, .. } = self;
+        JobRequest { definition, described, output, as_records: true, arguments, item: PhantomData }
+    }
+>>>>>>> ff0784bb (Add integers exactly, and read a dataset as collect does)
 }

@@ -137,6 +137,7 @@ impl From<InputError> for TaskError {
             | InputError::BadRecords { .. }
             | InputError::BadRow { .. }
             | InputError::BadTable { .. }
+            | InputError::Custom { .. }
             | InputError::Damaged { .. } => TaskError::fatal(message).at(FaultPlace::Input),
         };
         TaskError { record: record.map(Box::new), ..failed }

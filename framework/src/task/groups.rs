@@ -179,14 +179,21 @@ impl<'a> GroupLoop<'a> {
     }
 
     fn located(&self, error: TaskError) -> TaskError {
-        if error.is_located {
+        if error.is_located && error.record.is_some() {
             return error;
         }
-        let (partition, group) = (self.task.partition, self.count.saturating_sub(1));
+        if error.is_located {
+            return error.with_record(self.failed_record());
+        }
         let message = format!("{}, reducing {}", error.message, self.place());
-        let (partition, group) = (format!("partition {partition}"), format!("group {group}"));
-        let key = shown_key(&self.group);
-        TaskError { message, ..error }.with_record(FailedRecord::new(partition, group, Some(&key)))
+        TaskError { message, ..error }.with_record(self.failed_record())
+    }
+
+    /// Returns the current group, for an error.
+    pub(crate) fn failed_record(&self) -> FailedRecord {
+        let partition = format!("partition {}", self.task.partition);
+        let group = format!("group {}", self.count.saturating_sub(1));
+        FailedRecord::new(partition, group, Some(&shown_key(&self.group)))
     }
 
     /// Returns the keys of the largest groups for people, with their records.

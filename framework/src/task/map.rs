@@ -26,7 +26,7 @@ pub(crate) struct MapWork<'a, K: Key, V: Value, C> {
     /// The input of the split.
     pub(crate) input: &'a dyn OpenMap<K, V>,
     pub(crate) combine: &'a C,
-    pub(crate) partition: &'a PartitionChoice<K>,
+    pub(crate) partition: &'a PartitionChoice,
     pub(crate) grouping: Option<fn(&[u8]) -> usize>,
     pub(crate) settings: &'a Settings,
     pub(crate) task: &'a MapTask,

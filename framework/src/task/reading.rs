@@ -163,7 +163,9 @@ fn read_part<I: InputFormat, S: RecordSink<I>>(
             Err(panic) => {
                 // A panic message includes the record at which it happened.
                 match place.describe() {
-                    Some(record) => context.position().set_text(record),
+                    Some(described) => {
+                        context.position().set_record(described, failed_record(&place, &reader.place()));
+                    }
                     None => context.position().at(reader.offset()),
                 }
                 resume_unwind(panic)
@@ -264,18 +266,27 @@ impl RecordLoop<'_> {
 
 /// Adds the record to an error; `of_reader` is its place in a format without positions.
 fn located(error: TaskError, place: &InputPlace, of_reader: &str) -> TaskError {
-    if error.is_located {
+    if error.is_located && error.record.is_some() {
         return error;
     }
+    let record = failed_record(place, of_reader);
+    if error.is_located {
+        return error.with_record(record);
+    }
+    let described = place.describe().unwrap_or_else(|| format!("{} {of_reader}", place.path().display()));
+    let message = format!("{}, reading {described}", error.message);
+    TaskError { message, ..error }.with_record(record)
+}
+
+/// Returns the record at a place; `of_reader` is the place in a format without positions.
+fn failed_record(place: &InputPlace, of_reader: &str) -> FailedRecord {
     let input = place.path().display().to_string();
-    let (record, position) = match place.describe() {
-        Some(record) => {
+    let position = match place.describe() {
+        Some(_) => {
             let shown = place.to_string();
-            let position = shown.strip_prefix(&input).map_or(shown.as_str(), str::trim_start).to_owned();
-            (record, position)
+            shown.strip_prefix(&input).map_or(shown.as_str(), str::trim_start).to_owned()
         }
-        None => (format!("{input} {of_reader}"), of_reader.to_owned()),
+        None => of_reader.to_owned(),
     };
-    let message = format!("{}, reading {record}", error.message);
-    TaskError { message, ..error }.with_record(FailedRecord::new(input, position, place.quote().as_deref()))
+    FailedRecord::new(input, position, place.quote().as_deref())
 }

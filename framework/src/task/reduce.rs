@@ -64,7 +64,7 @@ impl<R: Reducer, C: Merging> ReduceWork<'_, R, C> {
         let reduced = match looped {
             Ok(reduced) => reduced?,
             Err(panic) => {
-                context.position().set_text(groups.place());
+                context.position().set_record(groups.place(), groups.failed_record());
                 resume_unwind(panic)
             }
         };

@@ -9,7 +9,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use napreduce_engine::{AttemptId, JobId, TaskId, TaskKind};
 use napreduce_protocol::printing::print_error;
-use napreduce_protocol::{CounterValues, MapTask, NamedPart, PartOutput, ReduceTask, TaskError};
+use napreduce_protocol::{ByteSize, CounterValues, MapTask, NamedPart, PartOutput, ReduceTask, TaskError};
 use napreduce_task::{
     Ask, Checkpoint, CheckpointStage, MapResult, ReduceResult, Script, TaskContext, set_user_counters,
     user_counters,
@@ -20,6 +20,7 @@ use super::interruptions::{Interruption, Preemption, Schedule};
 use super::{JobOutput, JobTest, TestInput};
 use crate::builder::Job;
 use crate::input::{InputFile, InputSplit, Split, quoted};
+use crate::limits;
 use crate::program::set_side_files;
 use crate::settings::Settings;
 
@@ -79,12 +80,23 @@ enum Call {
     Checkpointed,
 }
 
+fn check_numbers<J>(test: &JobTest<J>) -> Result<(), String> {
+    if let Some(reduces) = test.reduces {
+        limits::check("reduces", reduces, &limits::REDUCES)?;
+    }
+    if test.split_size == 0 {
+        return Err("split size 0: use at least 1".to_owned());
+    }
+    limits::check("task memory", ByteSize::new(test.task_memory), &limits::TASK_MEMORY)
+}
+
 impl<'t, T, J: Fn() -> Job<T>> Trial<'t, J> {
     pub(super) fn new(test: &'t JobTest<J>) -> Trial<'t, J> {
         Trial::with_boundaries(test, &[])
     }
 
     pub(super) fn with_boundaries(test: &'t JobTest<J>, boundaries: &'t [u64]) -> Trial<'t, J> {
+        check_numbers(test).unwrap_or_else(|error| panic!("{error}"));
         let settings = Settings::parse(&test.settings).unwrap_or_else(|error| panic!("{error}"));
         let JobTest { bad_rows, bad_records, records, .. } = *test;
         let settings = Settings { bad_rows, bad_records, records, ..settings };

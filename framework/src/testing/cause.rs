@@ -1,6 +1,8 @@
 //! Why an interruption changes the output of a job: which task, at which boundary, and what becomes of its
 //! state.
 
+use napreduce_protocol::Counter;
+
 use super::JobTest;
 use super::attempts::{MadeCheckpoint, Trial, TrialResult};
 use super::interruptions::{Interruption, Preemption, Schedule};
@@ -10,6 +12,11 @@ use crate::builder::Job;
 /// Two undisturbed runs differ.
 const NOT_REPEATABLE: &str = "cause: two undisturbed runs differ already; the job depends on the time, on random numbers, on the \
                               order of a HashMap, or on a static";
+
+/// A run with more maps differs, in which only the fold is called otherwise.
+const NOT_ASSOCIATIVE: &str = "cause: the fold of `combine` is not associative: it gives another result when the same values are divided \
+                               among more map tasks; fold(fold(a, b), c) must equal fold(a, fold(b, c)), so for a mean combine \
+                               the sum and the count, and divide in the reduce";
 
 /// The only thing that changes at a boundary where nothing is asked.
 const IN_PARTS: &str = "cause: `reduce` is called again for the rest of a group, since it resumes in groups; when \
@@ -21,6 +28,9 @@ impl<T, J: Fn() -> Job<T>> JobTest<J> {
         let differs = |ran: &TrialResult| difference(&expected.output, &ran.output).is_some();
         if differs(&Trial::new(self).run(&Schedule::Undisturbed)) {
             return Some(NOT_REPEATABLE.to_owned());
+        }
+        if self.depends_on_combining(expected) {
+            return Some(NOT_ASSOCIATIVE.to_owned());
         }
         let boundary = match schedule {
             Schedule::Counted => return Some(IN_PARTS.to_owned()),
@@ -39,6 +49,19 @@ impl<T, J: Fn() -> Job<T>> JobTest<J> {
         // The first boundary of the next attempt is before its first unit of work.
         let again = self.checkpointed(expected, task, vec![*boundary, 1]).checkpoints;
         Some(describe(&made, again.get(1)?))
+    }
+
+    /// Returns whether a job with a combiner writes something else when more maps read the input. Then its fold divides
+    /// the values in another way, and otherwise all stays the same.
+    fn depends_on_combining(&self, expected: &TrialResult) -> bool {
+        if expected.output.counters.of(Counter::CombineInputRecords) == 0 {
+            return false;
+        }
+        // A map for each line would fold the values one after another, as a single map does.
+        [2, 3].iter().any(|pieces| {
+            let divided = Trial::new(&self.in_pieces(*pieces)).run(&Schedule::Undisturbed);
+            divided.output.parts != expected.output.parts
+        })
     }
 
     fn checkpointed(&self, expected: &TrialResult, task: u64, checkpoints: Vec<u64>) -> TrialResult {

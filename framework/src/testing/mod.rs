@@ -72,6 +72,7 @@ pub struct JobTest<J> {
 }
 
 /// A file, and the name of its input if the job has several.
+#[derive(Clone)]
 struct TestInput {
     name: Option<String>,
     bytes: Vec<u8>,
@@ -282,6 +283,26 @@ impl<T, J: Fn() -> Job<T>> JobTest<J> {
     pub fn for_next_job(mut self) -> Self {
         self.records = true;
         self
+    }
+
+    /// Returns the same test with about this number of maps for its largest file.
+    fn in_pieces(&self, pieces: u64) -> JobTest<&J> {
+        let largest = self.inputs.iter().map(|input| input.bytes.len() as u64).max().unwrap_or(0);
+        let mut settings = self.settings.clone();
+        settings.push("combine-files=false".to_owned());
+        JobTest {
+            job: &self.job,
+            inputs: self.inputs.clone(),
+            extension: self.extension.clone(),
+            reduces: self.reduces,
+            split_size: (largest / pieces).max(1),
+            task_memory: self.task_memory,
+            settings,
+            bad_rows: self.bad_rows,
+            bad_records: self.bad_records,
+            side_files: self.side_files.clone(),
+            records: self.records,
+        }
     }
 
     /// Runs the job undisturbed.

@@ -14,7 +14,7 @@ use crate::values::Values;
 /// Combines records of one key before the reduce: [`Fold`], made by `combine`, or [`NoCombine`].
 ///
 /// ```
-/// use napreduce::builder::{CombineStage, MapStage};
+/// use napreduce::builder::{CombineStage, MapStage, Sum};
 /// use napreduce::output::Text;
 /// use napreduce::{Emit, Job};
 ///
@@ -24,7 +24,7 @@ use crate::values::Values;
 /// }
 ///
 /// let lines = || Job::text().map(|line: &str, out: &mut Emit<String, u64>| out.emit(line, 1));
-/// let jobs = [keys_once(lines()), keys_once(lines().combine(|count, more| *count += more))];
+/// let jobs = [keys_once(lines()), keys_once(lines().combine(Sum::add))];
 /// # let _ = jobs;
 /// ```
 ///
@@ -52,13 +52,13 @@ pub trait Merging: Clone + Send + Sync + 'static {
 /// No combiner: every record is shuffled as emitted.
 ///
 /// ```
-/// use napreduce::builder::{MapStage, NoCombine};
+/// use napreduce::builder::{MapStage, NoCombine, Sum};
 /// use napreduce::output::Text;
 /// use napreduce::Job;
 ///
 /// /// A stage that has no combiner yet can be given one.
 /// fn counted(stage: MapStage<String, u64, NoCombine, String, Text>) -> Job {
-///     stage.combine(|count, more| *count += more).reduce_total(|key, count, out| out.emit(key, count))
+///     stage.combine(Sum::add).reduce_total(|key, count, out| out.emit(key, count))
 /// }
 /// # let _ = counted;
 /// ```
@@ -83,7 +83,7 @@ impl Merging for NoCombine {
 /// An associative fold: `fold(&mut total, more)`.
 ///
 /// ```
-/// use napreduce::builder::{Fold, MapStage};
+/// use napreduce::builder::{Fold, MapStage, Sum};
 /// use napreduce::output::Text;
 /// use napreduce::Job;
 ///
@@ -96,7 +96,7 @@ impl Merging for NoCombine {
 /// }
 ///
 /// let lines = || Job::text().map(|line: &str, out: &mut napreduce::Emit<String, u64>| out.emit(line, 1));
-/// let jobs = [totals(lines().combine(|sum, more| *sum += more)), totals(lines().combine(|most, more| *most = more.max(*most)))];
+/// let jobs = [totals(lines().combine(Sum::add)), totals(lines().combine(|most, more| *most = more.max(*most)))];
 /// # let _ = jobs;
 /// ```
 #[must_use = "it is part of a map stage"]

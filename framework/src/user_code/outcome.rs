@@ -100,7 +100,7 @@ impl<E: Display + 'static> Outcome for Result<(), E> {
 /// emitted.
 ///
 /// ```
-/// use napreduce::builder::BadRecord;
+/// use napreduce::builder::{BadRecord, Sum};
 /// use napreduce::input::BadRows;
 /// use napreduce::testing::JobTest;
 /// use napreduce::{Emit, Job};
@@ -112,7 +112,7 @@ impl<E: Display + 'static> Outcome for Result<(), E> {
 ///             out.emit(name, number.parse()?);
 ///             Ok(())
 ///         })
-///         .combine(|sum, more| *sum += more)
+///         .combine(Sum::add)
 ///         .reduce_total(|name, sum, out| out.emit(name, sum))
 /// };
 /// let test = JobTest::new(sums).input("a 1\nb\na x\na 2\n").bad_records(BadRows::Skip);

@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Display;
 
-use napreduce::builder::{MapStage, NoCombine};
+use napreduce::builder::{MapStage, NoCombine, Sum};
 use napreduce::codec::List;
 use napreduce::output::Text;
 use napreduce::records::Records;
@@ -159,7 +159,8 @@ fn pairs_for_next_job_equal_typed_records() {
     };
     let expected = JobTest::new(by_records).input(INPUT).run();
     let found = JobTest::new(|| pairs().sum()).input(INPUT).for_next_job().run();
-    assert_eq!(found, expected);
+    // Unfinished sums are wider.
+    assert_eq!(found.parts, expected.parts);
     let read = || Job::records::<String, i64>().map_only(|(key, sum), out| out.emit(key, sum));
     assert_eq!(JobTest::new(read).input(&found.parts[0]).run().text(), "a\t6\nb\t11\nc\t3\n");
 }
@@ -266,19 +267,21 @@ fn overflow_of_sum_fails_job() {
 
 #[test]
 fn overflow_of_sum_names_key_in_reduce_and_input_in_map() {
-    let sums = || Job::text().flat_map(|line: &str| [("x", line.parse::<u8>().expect("a number"))]).sum();
+    let sums = || Job::text().flat_map(|line: &str| [("x", line.parse::<u64>().expect("a number"))]).sum();
     let message = |lines: &[&[&str]]| {
         let inputs: Vec<_> = lines.iter().map(|lines| Dataset::lines(*lines).expect("lines")).collect();
-        let failed =
-            napreduce::job(sums).inputs(&inputs).run_local(&Local::threads()).expect_err("300 is no u8");
+        let failed = napreduce::job(sums)
+            .inputs(&inputs)
+            .run_local(&Local::threads())
+            .expect_err("the sum is too large");
         failed.to_string()
     };
-    let in_reduce = message(&[&["200"], &["100"]]);
-    assert!(in_reduce.contains("the sum exceeds the range of u8"), "{in_reduce}");
+    let in_reduce = message(&[&["18446744073709551615"], &["1"]]);
+    assert!(in_reduce.contains("the sum exceeds the range of u64"), "{in_reduce}");
     assert!(in_reduce.contains("key \"x\""), "{in_reduce}");
-    let in_map = message(&[&["200", "100"]]);
-    assert!(in_map.contains("the sum exceeds the range of u8"), "{in_map}");
-    assert!(in_map.contains("bytes 0..8"), "{in_map}");
+    let in_map = message(&[&["18446744073709551615", "1"]]);
+    assert!(in_map.contains("the sum exceeds the range of u64"), "{in_map}");
+    assert!(in_map.contains("bytes 0..23"), "{in_map}");
 }
 
 #[test]
@@ -295,4 +298,169 @@ fn spilled_folds_equal_naive_folds() {
     assert_eq!(run(|| pairs().count_distinct()), naive(&pairs_, distinct));
     let top = JobTest::new(|| pairs().top(2)).input(lines(&pairs_)).task_memory(1 << 20).run();
     assert_eq!(top.text(), naive(&pairs_, |numbers| greatest(numbers, 2)));
+}
+
+/// Numbers of an input, all of one group.
+fn numbers<V>() -> MapStage<String, V, NoCombine, String, Text>
+where
+    V: Value<Owned = V> + std::str::FromStr<Err: std::fmt::Debug> + Clone,
+    for<'a> V: Value<Ref<'a> = V>,
+{
+    Job::text().map(|line: &str, out: &mut Emit<String, V>| out.emit("x", line.parse().expect("a number")))
+}
+
+/// The output of a job over one file for each text, or the message of its failure.
+fn outcome<T>(job: fn() -> Job<T>, texts: &[&[&str]]) -> Result<String, String> {
+    let mut test = JobTest::new(job).setting("combine-files=false");
+    for lines in texts {
+        test = test.input(lines.join("\n"));
+    }
+    let ran = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| test.run().text()));
+    ran.map_err(|panic| panic.downcast_ref::<String>().expect("a message").clone())
+}
+
+/// Every way in which the lines are divided among two files, in both orders.
+fn divided<'a>(lines: &[&'a str]) -> Vec<[Vec<&'a str>; 2]> {
+    let mut divisions = Vec::new();
+    for choice in 0..1u32 << lines.len() {
+        let mut files = [Vec::new(), Vec::new()];
+        for (number, line) in lines.iter().enumerate() {
+            files[(choice >> number & 1) as usize].push(*line);
+        }
+        divisions.push(files);
+    }
+    divisions
+}
+
+#[track_caller]
+fn assert_sum<T>(job: fn() -> Job<T>, lines: &[&str], expected: Result<&str, &str>) {
+    for files in divided(lines) {
+        let files: Vec<&[&str]> = files.iter().map(Vec::as_slice).filter(|file| !file.is_empty()).collect();
+        match (outcome(job, &files), expected) {
+            (Ok(text), Ok(sum)) => assert_eq!(text, format!("x\t{sum}\n"), "{files:?}"),
+            (Err(message), Err(range)) => {
+                assert!(message.contains(&format!("the sum exceeds the range of {range}")), "{message}")
+            }
+            (found, _) => panic!("{files:?}: {found:?} instead of {expected:?}"),
+        }
+    }
+}
+
+#[test]
+fn sum_that_overflows_midway_is_exact_however_input_is_divided() {
+    assert_sum(|| numbers::<i64>().sum(), &["9223372036854775807", "1", "-1"], Ok("9223372036854775807"));
+    assert_sum(|| numbers::<i8>().sum(), &["-128", "-1", "1"], Ok("-128"));
+    let (most, least) = (i128::MAX.to_string(), i128::MIN.to_string());
+    assert_sum(|| numbers::<i128>().sum(), &[&most, &most, &least, &least, "5"], Ok("3"));
+    assert_sum(
+        || numbers::<i64>().reduce(|key, numbers, out| out.emit(key, numbers.sum())),
+        &["9223372036854775807", "1", "-1"],
+        Ok("9223372036854775807"),
+    );
+}
+
+#[test]
+fn sum_outside_its_range_fails_however_input_is_divided() {
+    assert_sum(|| numbers::<i64>().sum(), &["9223372036854775807", "1"], Err("i64"));
+    assert_sum(|| numbers::<i64>().sum(), &["-9223372036854775808", "-1"], Err("i64"));
+    assert_sum(|| numbers::<u8>().sum(), &["255", "1"], Err("u8"));
+    assert_sum(|| numbers::<u64>().sum(), &["18446744073709551615", "1"], Err("u64"));
+    let most = u128::MAX.to_string();
+    assert_sum(|| numbers::<u128>().sum(), &[&most, "1"], Err("u128"));
+    let by_reduce = || numbers::<u8>().reduce(|key, numbers, out| out.emit(key, numbers.sum()));
+    assert_sum(by_reduce, &["255", "1"], Err("u8"));
+    let combined = || numbers::<u8>().combine(Sum::add).totals();
+    assert_sum(combined, &["255", "1"], Err("u8"));
+}
+
+#[test]
+fn integers_beside_floats_are_added_exactly() {
+    let sums =
+        || Job::text().flat_map(|line: &str| [("x", (0.5f64, line.parse::<i64>().expect("a number")))]).sum();
+    let output = JobTest::new(sums).input("9223372036854775807\n1\n-1\n").run();
+    assert_eq!(output.text(), "x\t1.5\t9223372036854775807\n");
+}
+
+#[test]
+fn mean_of_widest_integers_is_a_number() {
+    let most = u128::MAX;
+    let means = || numbers::<u128>().mean();
+    let text = JobTest::new(means).input(format!("{most}\n{most}\n")).run().text();
+    assert_eq!(text, format!("x\t{:?}\n", most as f64));
+}
+
+#[test]
+fn count_after_sum_is_number_of_summands() {
+    let means = || {
+        numbers::<u64>()
+            .reduce(|key, numbers, out| out.emit(key, numbers.sum() as f64 / numbers.count() as f64))
+    };
+    assert_eq!(JobTest::new(means).input("1\n2\n6\n").run().text(), "x\t3.0\n");
+    let repeated = || {
+        numbers::<u64>().reduce(|key, numbers, out| {
+            numbers.sum();
+            out.emit((key, numbers.count()), numbers.count());
+        })
+    };
+    assert_eq!(JobTest::new(repeated).input("1\n2\n6\n").run().text(), "x\t3\t3\n");
+}
+
+#[test]
+fn second_pass_over_values_fails_task() {
+    let second_passes: [fn() -> Job; 5] = [
+        || numbers::<u64>().reduce(|key, numbers, out| out.emit(key, (numbers.count(), numbers.sum()))),
+        || numbers::<u64>().reduce(|key, numbers, out| out.emit(key, (numbers.sum(), numbers.sum()))),
+        || {
+            numbers::<u64>()
+                .reduce(|key, numbers, out| out.emit(key, (numbers.owned().max(), numbers.owned().min())))
+        },
+        || {
+            numbers::<u64>().reduce(|key, numbers, out| {
+                let mean = numbers.fold(0, |sum, number| sum + number);
+                for number in numbers {
+                    out.emit(key, number - mean);
+                }
+            })
+        },
+        || {
+            numbers::<u64>().reduce(|key, numbers, out| {
+                let sum = numbers.sum();
+                while let Some(number) = numbers.next() {
+                    out.emit(key, number as f64 / sum as f64);
+                }
+            })
+        },
+    ];
+    for job in second_passes {
+        let message = outcome(job, &[&["1", "2"]]).expect_err("values are read once");
+        assert!(message.contains("the values of a group are read once"), "{message}");
+    }
+}
+
+#[test]
+fn rest_of_values_is_read_after_the_first_ones() {
+    let rest = || {
+        numbers::<u64>().reduce(|key, numbers, out| {
+            let first: Vec<u64> = numbers.owned().take(2).collect();
+            out.emit((key, first.len()), (numbers.sum(), numbers.count()));
+        })
+    };
+    assert_eq!(JobTest::new(rest).input("1\n2\n6\n7\n").run().text(), "x\t2\t13\t2\n");
+    assert_eq!(JobTest::new(rest).input("1\n").run().text(), "x\t1\t0\t0\n");
+}
+
+#[test]
+fn partition_by_before_group_by_is_refused() {
+    let stage = || {
+        Job::text()
+            .map(|line: &str, out: &mut Emit<(String, u64), ()>| out.emit((line, line.len() as u64), ()))
+    };
+    let before = move || {
+        let divided = stage().partition_by(|(_, length), partitions| length as u32 % partitions);
+        divided.group_by::<String>().count()
+    };
+    let lines = Dataset::lines(["to", "be"]).expect("lines");
+    let refused =
+        napreduce::job(before).inputs([&lines]).run_local(&Local::threads()).expect_err("it divides groups");
+    assert!(refused.to_string().contains("call it after `group_by`"), "{refused}");
 }

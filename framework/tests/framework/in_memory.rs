@@ -1,8 +1,14 @@
 //! Jobs over values in memory, on threads of the test.
 
+use std::time::Duration;
+
+use napreduce::builder::BadRecord;
+use napreduce::output::{NamedOutput, Text};
+use napreduce::program::{Error, JobError};
+use napreduce::records::Records;
 use napreduce::run::Local;
 use napreduce::testing::JobTest;
-use napreduce::{Dataset, Emit, Job, words};
+use napreduce::{Dataset, Emit, Job, Output, TaskError, words};
 
 fn count() -> Job<(String, u64)> {
     Job::text().flat_map(words).count()
@@ -44,4 +50,151 @@ fn reduce_returns_its_hot_keys_in_readable_form() {
     assert_eq!(counters.hot_keys(), [(r#""a\tkey""#, 20_000)]);
     assert!(counters.iter().all(|(name, _)| !name.contains("key")), "a hot key is no counter");
     assert_eq!(hot(9_000).hot_keys(), []);
+}
+
+/// Writes the words of even length, and the others to a named output.
+fn even_lengths() -> Job<(String, u64)> {
+    let odd = NamedOutput::new("odd", Text);
+    Job::text()
+        .map(|word: &str, out: &mut Emit<String, u64>| out.emit(word, word.len() as u64))
+        .named_output(&odd)
+        .output(Records::default())
+        .reduce(move |word, lengths, out| match lengths.sum() {
+            odd_length if odd_length % 2 == 1 => out.to(&odd).emit(word, ()),
+            length => out.emit(word, length),
+        })
+}
+
+fn words_of_records() -> Job {
+    Job::records::<String, u64>().map_only(|(word, _), out| out.emit(word, ()))
+}
+
+#[test]
+fn next_job_reads_what_collect_returns_and_no_named_output() {
+    let lines = Dataset::lines(["four", "two", "to", "three"]).expect("lines");
+    let folder = tempfile::tempdir().expect("a folder");
+    let kept = folder.path().join("kept");
+    let request = napreduce::job(even_lengths).inputs([&lines]).reduces(2);
+    let temporary = request.clone().run_local(&Local::threads()).expect("it runs");
+    let named = request.output(&kept).as_records().run_local(&Local::threads()).expect("it runs");
+    assert!(kept.join("odd-r-00000").exists());
+
+    let collected = temporary.fold(Vec::new(), |mut words, (word, _)| {
+        words.push(word);
+        words
+    });
+    let mut collected = collected.expect("it is read back");
+    collected.sort();
+    assert_eq!(collected, ["four", "to"]);
+    let next = || napreduce::job(words_of_records);
+    let by_glob = folder.path().join("k*");
+    let requests = [
+        next().inputs([&temporary]),
+        next().inputs([&named]),
+        next().inputs([&kept]),
+        next().inputs([&by_glob]),
+    ];
+    for request in requests {
+        let mut words = request.run_local(&Local::threads()).expect("it runs").collect().expect("lines");
+        words.sort();
+        assert_eq!(words, collected);
+    }
+    let odd = napreduce::job(|| Job::text().map_only(|line: &str, out| out.emit(line, ())));
+    let odd = odd.inputs([kept.join("odd-*")]).run_local(&Local::threads()).expect("a glob names the files");
+    assert_eq!(odd.report().expect("a report").counters.get("MAP_INPUT_RECORDS"), 2);
+}
+
+/// The record of the failure of a job over these lines.
+fn failed_record<T: 'static, J: Fn() -> Job<T> + Copy + 'static>(job: J, lines: &[&str]) -> (String, String) {
+    let lines = Dataset::lines(lines).expect("lines");
+    let failed = napreduce::job(job).inputs([&lines]).reduces(1).run_local(&Local::threads());
+    let Err(Error::Job(JobError::Failed { failure: Some(failure), .. })) = failed.map(drop) else {
+        panic!("the job fails in a task");
+    };
+    let record = failure.record.expect("a record");
+    (record.position, record.text.expect("its text"))
+}
+
+#[test]
+fn failure_names_its_record_however_the_closure_fails() {
+    type Out = Emit<String, ()>;
+    let lines = ["good", "bad"];
+    let in_map = ("line 2".to_owned(), "\"bad\"".to_owned());
+    let panic = || {
+        let map = |line: &str, out: &mut Out| if line == "bad" { panic!("no") } else { out.emit(line, ()) };
+        Job::text().map(map).count()
+    };
+    assert_eq!(failed_record(panic, &lines), in_map);
+    let error = || {
+        let map = |line: &str, _: &mut Out| if line == "bad" { Err("no") } else { Ok(()) };
+        Job::text().map(map).count()
+    };
+    assert_eq!(failed_record(error, &lines), in_map);
+    let retryable = || {
+        let map = |line: &str, _: &mut Out| match line {
+            "bad" => Err(TaskError::retryable("not yet")),
+            _ => Ok(()),
+        };
+        Job::text().map(map).count()
+    };
+    assert_eq!(failed_record(retryable, &lines), in_map);
+    let bad = || {
+        let map = |line: &str, _: &mut Out| match line {
+            "bad" => Err(BadRecord::new("no")),
+            _ => Ok(()),
+        };
+        Job::text().map(map).count()
+    };
+    assert_eq!(failed_record(bad, &lines), in_map);
+    let map_only = || {
+        Job::text().map_only(|line: &str, out| if line == "bad" { panic!("no") } else { out.emit(line, ()) })
+    };
+    assert_eq!(failed_record(map_only, &lines), in_map);
+
+    let in_reduce = ("group 0".to_owned(), "\"bad\"".to_owned());
+    let pairs = || Job::text().map(|line: &str, out: &mut Out| out.emit(line, ()));
+    assert_eq!(
+        failed_record(move || pairs().reduce(|_, _, _: &mut Output<Text>| panic!("no")), &lines),
+        in_reduce
+    );
+    assert_eq!(
+        failed_record(move || pairs().reduce(|_, _, _: &mut Output<Text>| Err("no")), &lines),
+        in_reduce
+    );
+}
+
+#[test]
+fn refusal_of_a_request_names_methods_and_is_readable_in_debug_form() {
+    let lines = Dataset::lines(["to be"]).expect("lines");
+    let folder = tempfile::tempdir().expect("a folder");
+    std::fs::write(folder.path().join("old"), "").expect("written");
+    let request = || napreduce::job(count).inputs([&lines]);
+    let refusal = |error: Error| {
+        assert_eq!(format!("{error:?}"), error.to_string());
+        error.to_string()
+    };
+    let ran = request().output(folder.path()).run_local(&Local::threads()).map(drop);
+    let exists = refusal(ran.expect_err("the directory is not empty"));
+    assert!(exists.ends_with("/ exists; call `overwrite()` or choose another"), "{exists}");
+
+    for (message, request) in [
+        ("reduces 0: use 1 to 100000", request().reduces(0)),
+        ("reduces 4294967295: use 1 to 100000", request().reduces(u32::MAX)),
+        ("task memory 0B: use 1MiB to 1TiB", request().task_memory(0)),
+        ("task memory 18446744073709551615B: use 1MiB to 1TiB", request().task_memory(u64::MAX)),
+        ("`split_size` 0: must be positive (default 64MiB)", request().split_size(0)),
+        ("setting attempts-max=\"0\": invalid value; use 1 to 100", request().setting("attempts-max=0")),
+        (
+            "deadline 18446744073709551615.999999999s: use 876000h (100 years) at most",
+            request().deadline(Duration::MAX),
+        ),
+    ] {
+        let refused = request.run_local(&Local::threads()).map(drop).expect_err("it is out of range");
+        assert_eq!(refusal(refused), message);
+    }
+    for slots in [0, 100_000] {
+        let refused =
+            request().run_local(&Local::threads().slots(slots)).map(drop).expect_err("out of range");
+        assert_eq!(refusal(refused), format!("slots {slots}: use 1 to 4096"));
+    }
 }

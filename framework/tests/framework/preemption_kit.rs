@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use napreduce::input::TextLines;
 use napreduce::output::Text;
-use napreduce::testing::assert_preemption_safe;
+use napreduce::testing::{JobTest, assert_preemption_safe};
 use napreduce::{Emit, Job, Mapper, Output, Reducer, Save, TaskError, Values, counter};
 
 const LINES: &str = "one\ntwo\nthree\nfour\nfive\n";
@@ -305,4 +305,35 @@ fn failing_job_is_named_with_interruption() {
         })
     });
     assert!(message.starts_with("job_0001_m_0000.1 failed, undisturbed: four is too many"), "{message}");
+}
+
+fn panic_of(call: impl FnOnce()) -> String {
+    let panic = catch_unwind(AssertUnwindSafe(call)).expect_err("it panics");
+    panic.downcast_ref::<String>().expect("a message").clone()
+}
+
+#[test]
+fn fold_that_is_not_associative_is_named() {
+    let means = || {
+        Job::text()
+            .map(|line: &str, out: &mut Emit<String, u64>| out.emit("all", line.parse().expect("a number")))
+            .combine(|mean, more| *mean = (*mean + more) / 2)
+            .totals()
+    };
+    let test = JobTest::new(means).input("1\n5\n9\n17\n");
+    let message = panic_of(|| test.assert_preemption_safe());
+    assert!(message.contains("\ncause: the fold of `combine` is not associative"), "{message}");
+}
+
+#[test]
+fn numbers_of_a_test_are_checked() {
+    let test = || JobTest::new(|| Job::text().flat_map(napreduce::words).count()).input("to be\n");
+    for (message, refused) in [
+        ("reduces 0: use 1 to 100000", test().reduces(0)),
+        ("reduces 4294967295: use 1 to 100000", test().reduces(u32::MAX)),
+        ("split size 0: use at least 1", test().split_size(0)),
+        ("task memory 0B: use 1MiB to 1TiB", test().task_memory(0)),
+    ] {
+        assert_eq!(panic_of(|| drop(refused.run())), message);
+    }
 }

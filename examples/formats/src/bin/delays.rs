@@ -22,9 +22,9 @@ struct CarrierDelays<'a> {
 
 fn delays() -> Job<()> {
     Job::parquet::<borrowed!(Flight)>()
-        .map(|flight: Flight, out: &mut Emit<String, (u64, i64, i64)>| {
+        .map(|flight: Flight, out: &mut Emit<String, (u64, i128, i64)>| {
             if let Some(delay) = flight.delay {
-                out.emit(flight.carrier, (1, delay, delay));
+                out.emit(flight.carrier, (1, delay.into(), delay));
             }
         })
         .combine(|(late, sum, longest), more| {

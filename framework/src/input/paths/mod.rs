@@ -15,6 +15,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
+use napreduce_local::named_output_files;
 use napreduce_protocol::{Split, StorageScheme};
 
 use self::pattern::PathPattern;
@@ -48,8 +49,15 @@ impl InputFile {
 /// subdirectories are an error. Names starting with `_` or `.` are skipped in directories and by globs that
 /// do not spell that first letter. A directory that a glob matches is treated like a directory argument.
 ///
+<<<<<<< HEAD
 /// `{a,b}` expands to two arguments, and `file:///path` to a path. A backslash makes the next character of a
 /// glob literal.
+=======
+/// The directory with the output of a job stands for its part files: named outputs, which its `_SUCCESS` lists, are
+/// skipped there, and read where their files are given themselves (`out/errors-*`).
+///
+/// `{a,b}` expands to two arguments, and `file:///path` to a path.
+>>>>>>> ff0784bb (Add integers exactly, and read a dataset as collect does)
 pub fn expand<P: AsRef<Path>>(inputs: &[P], recursive: bool) -> Result<Vec<InputFile>, InputError> {
     let mut expansion = Expansion { recursive, ..Expansion::default() };
     for input in inputs {
@@ -117,6 +125,20 @@ fn entries(directory: &Path) -> Result<Vec<Entry>, InputError> {
         Err(error) => Err(unreadable(&path, error)),
     };
     paths.into_iter().map(followed).collect()
+}
+
+/// The file that a job writes last in its output directory.
+const SUCCESS: &str = "_SUCCESS";
+
+/// Returns the names of the files of named outputs in the output directory of a job.
+fn named_outputs_in(directory: &Path) -> Result<HashSet<OsString>, InputError> {
+    let success = directory.join(SUCCESS);
+    let is_file = fs::symlink_metadata(&success).is_ok_and(|metadata| metadata.is_file());
+    if !is_file {
+        return Ok(HashSet::new());
+    }
+    let listed = fs::read(&success).map_err(|error| InputError::unreadable(&success, error))?;
+    Ok(named_output_files(&listed).into_iter().map(OsString::from).collect())
 }
 
 /// The paths with the same device and inode.
@@ -221,7 +243,11 @@ impl Expansion {
         if !self.directories.insert(identity(metadata)) {
             return Ok(());
         }
+        let named_outputs = named_outputs_in(directory)?;
         for (path, metadata) in entries(directory)? {
+            if path.file_name().is_some_and(|name| named_outputs.contains(name)) {
+                continue;
+            }
             if !metadata.is_dir() || self.recursive {
                 self.add(&path, &metadata, covered)?;
             } else if !covered.contains(&identity(&metadata)) {

@@ -1,12 +1,14 @@
 //! Expansion of INPUT arguments in a store. Keys are treated like paths of files: slashes separate
 //! directories, hidden names are skipped, and globs match names between slashes.
 
+use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
-use napreduce_connectors::stores::{FoundObject, ObjectUri, StorageError, list, stat};
+use napreduce_connectors::stores::{FoundObject, ObjectUri, StorageError, StoredObject, list, stat};
+use napreduce_local::named_output_files;
 
 use super::pattern::{PathPattern, is_glob};
-use super::{InputFile, is_hidden};
+use super::{InputFile, SUCCESS, is_hidden};
 use crate::input::error::InputError;
 use crate::input::objects;
 
@@ -48,7 +50,7 @@ fn named(uri: &ObjectUri, recursive: bool, failed: Failed<'_>) -> Result<Vec<Fou
         let left = object.uri.key().split('/').count() - depth;
         (object, left)
     });
-    directly(below.collect(), recursive)
+    directly(below.collect(), recursive, failed)
 }
 
 /// Returns the objects that a glob matches, and those in matching directories.
@@ -81,16 +83,49 @@ fn matching(uri: &ObjectUri, recursive: bool, failed: Failed<'_>) -> Result<Vec<
     if matched.is_empty() {
         return Err(InputError::NoMatch { pattern: uri.to_string() });
     }
-    directly(matched, recursive)
+    directly(matched, recursive, failed)
+}
+
+/// Returns the keys of named outputs in the outputs of jobs among these directories.
+fn named_outputs_of(found: &[(FoundObject, usize)]) -> Result<HashSet<String>, StorageError> {
+    let mut keys = HashSet::new();
+    for (object, _) in found {
+        let Some(folder) = object.uri.key().strip_suffix(SUCCESS) else { continue };
+        if folder.ends_with('/') || folder.is_empty() {
+            let names = named_output_files(&read_whole(object)?);
+            keys.extend(names.into_iter().map(|name| format!("{folder}{name}")));
+        }
+    }
+    Ok(keys)
+}
+
+fn read_whole(object: &FoundObject) -> Result<Vec<u8>, StorageError> {
+    let stored = StoredObject::open(object.uri.clone(), object.version.clone(), object.length)?;
+    let mut bytes = vec![0; object.length as usize];
+    let mut filled = 0;
+    while filled < bytes.len() {
+        let read = stored.read_at(&mut bytes[filled..], filled as u64)?;
+        if read == 0 {
+            break;
+        }
+        filled += read;
+    }
+    bytes.truncate(filled);
+    Ok(bytes)
 }
 
 /// Selects the objects of a directory; each comes with the number of its names below the argument.
-fn directly(found: Vec<(FoundObject, usize)>, recursive: bool) -> Result<Vec<FoundObject>, InputError> {
+fn directly(
+    found: Vec<(FoundObject, usize)>,
+    recursive: bool,
+    failed: Failed<'_>,
+) -> Result<Vec<FoundObject>, InputError> {
+    let named_outputs = named_outputs_of(&found).map_err(failed)?;
     let mut selected = Vec::new();
     for (object, left) in found {
         let names: Vec<&str> = object.uri.key().split('/').collect();
         let below = &names[names.len() - left..];
-        if below.iter().any(|name| is_hidden(name.as_ref())) {
+        if below.iter().any(|name| is_hidden(name.as_ref())) || named_outputs.contains(object.uri.key()) {
             continue;
         }
         if left > 1 && !recursive {

@@ -45,7 +45,7 @@ pub use job_run::JobRun;
 /// /// Adds up numbers until there is only one sum left.
 /// fn drive(driver: &mut Driver, _: &()) -> Result<(), Error> {
 ///     let mut sums = driver.job(numbers).dataset()?;
-///     while sums.fold(0, |count, _| *count += 1)? > 1 {
+///     while sums.fold(0, |count, _| count + 1)? > 1 {
 ///         sums = driver.job(add_neighbours).inputs([&sums]).dataset()?;
 ///     }
 ///     driver.job(add_neighbours).inputs([&sums]).run().map(drop)

@@ -44,14 +44,14 @@ pub struct Csv {
     delimiter: u8,
     quote: u8,
     header: bool,
-    /// Whether this part has a row already.
-    begun: bool,
+    /// Fields of the rows of this part, if it has a row already.
+    width: Option<u32>,
     writer: Option<RowWriter>,
 }
 
 impl Default for Csv {
     fn default() -> Self {
-        Csv { delimiter: b',', quote: b'"', header: true, begun: false, writer: None }
+        Csv { delimiter: b',', quote: b'"', header: true, width: None, writer: None }
     }
 }
 
@@ -82,10 +82,11 @@ impl Csv {
     }
 
     fn write<T: Serialize + ?Sized>(&mut self, row: &T, out: &mut Vec<u8>) -> Result<(), String> {
-        let header = self.header && !self.begun;
-        let writer = self.writer.get_or_insert_with(|| RowWriter::new(self.delimiter, self.quote, header));
-        self.begun = true;
-        writer.write(row, out)
+        let header = self.header && self.width.is_none();
+        let (delimiter, quote, width) = (self.delimiter, self.quote, self.width);
+        let writer = self.writer.get_or_insert_with(|| RowWriter::new(delimiter, quote, header, width));
+        self.width = Some(writer.write(row, out)?);
+        Ok(())
     }
 }
 
@@ -94,15 +95,13 @@ impl OutputFormat for Csv {
     type Item = ();
 
     fn save(&self, state: &mut Vec<u8>) -> Result<Save, TaskError> {
-        state.push(u8::from(self.begun));
+        Option::<u32>::encode_owned(&self.width, true, state);
         Ok(Save::Saved)
     }
 
     fn restore(&mut self, state: &[u8]) -> Result<(), TaskError> {
-        match state {
-            [begun @ (0 | 1)] => self.begun = *begun == 1,
-            _ => return Err(TaskError::task("the saved csv output does not match this program")),
-        }
+        self.width = Option::<u32>::decode_owned(state)
+            .map_err(|_| TaskError::task("the saved csv output does not match this program"))?;
         Ok(())
     }
 }
@@ -115,12 +114,26 @@ impl Output<Csv> {
     }
 }
 
-/// A row of the fields of the key and of the value.
+const LISTS: &str = "rows of csv have a fixed number of fields, which lists and byte strings do not have; write JsonLines, or a \
+                     text made of the list";
+
+/// A row of the fields of the key and of the value. These have a fixed number, so a list is refused by the compiler:
+///
+/// ```compile_fail
+/// use napreduce::rows::Csv;
+/// use napreduce::{Job, testing::JobTest};
+///
+/// let top = || {
+///     Job::text().flat_map(|line: &str| Some((line.to_owned(), line.len() as u64))).output(Csv::default()).top(2)
+/// };
+/// let _ = JobTest::new(top).run();
+/// ```
 impl<K: Key, V: Value> PairOutput<K, V> for Csv {
     type Record = ();
     type Format = Csv;
 
     fn into_format(self) -> Csv {
+        const { assert!(!(K::VARIES || V::VARIES), "{}", LISTS) };
         self
     }
 }

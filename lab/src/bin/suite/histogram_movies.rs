@@ -1,6 +1,7 @@
 //! A histogram of mean ratings: `histogram-movies INPUT... --output DIR`. Bins are half a star wide, named by their upper
 //! ends.
 
+use napreduce::builder::Sum;
 use napreduce::{Emit, Job, Program, counter};
 use napreduce_lab::records::Movie;
 
@@ -17,7 +18,7 @@ pub fn histogram() -> Job {
             }
             Ok::<(), String>(())
         })
-        .combine(|count, more| *count += more)
+        .combine(Sum::add)
         .reduce(|bin, counts, out| out.emit(format!("{}.{}", bin / 10, bin % 10), counts.sum()))
 }
 

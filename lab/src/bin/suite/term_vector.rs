@@ -3,6 +3,7 @@
 
 use std::cmp::Reverse;
 
+use napreduce::builder::Sum;
 use napreduce::{Emit, Job, Program, words};
 use napreduce_lab::records::by_document;
 
@@ -14,7 +15,7 @@ pub fn term_vector() -> Job {
         .mapper(by_document(|document, line, out: &mut Emit<(String, String), u64>| {
             words(line).for_each(|word| out.emit((document, word), 1));
         }))
-        .combine(|count, more| *count += more)
+        .combine(Sum::add)
         .group_by::<String>()
         .reduce(|document, words, out| {
             let mut frequent: Vec<(Reverse<u64>, String)> = Vec::new();

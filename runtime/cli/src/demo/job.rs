@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 use clap::Args;
+use napreduce::builder::Sum;
 use napreduce::{Driver, Emit, Job, Program, words};
 use serde::{Deserialize, Serialize};
 
@@ -32,7 +33,7 @@ fn slow_count(pauses: &Pauses) -> Job {
     let pause = Duration::from_millis(pauses.pause);
     Job::text()
         .map(|line: &str, out: &mut Emit<String, u64>| words(line).for_each(|word| out.emit(word, 1)))
-        .combine(|count, more| *count += more)
+        .combine(Sum::add)
         .reduce(move |word, counts, out| {
             sleep(pause);
             out.emit(word, counts.sum());

@@ -71,7 +71,7 @@ impl Attempt {
         self.digest(
             keys,
             |settings| Collector::combining(settings, Sum).unwrap(),
-            |collector, key| collector.emit_value(key, 1),
+            |collector, key| collector.emit_value(key, 1, 0),
         )
     }
 }

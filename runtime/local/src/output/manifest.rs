@@ -1,6 +1,7 @@
 //! `_SUCCESS`: the parts of an output and the claim that committed it.
 
 use std::collections::BTreeMap;
+use std::ffi::OsStr;
 use std::path::Path;
 use std::time::Duration;
 
@@ -10,7 +11,7 @@ use napreduce_protocol::{
 };
 use serde::{Deserialize, Serialize};
 
-use super::layout::{JobPaths, SUCCESS};
+use super::layout::{JobPaths, SUCCESS, is_part};
 use super::storage::{Storage, StorageError};
 use super::trouble::Trouble;
 
@@ -125,6 +126,12 @@ impl Manifest {
         text.push(b'\n');
         Ok(text)
     }
+}
+
+/// Returns the names of files that a `_SUCCESS` lists beside the part files: those of named outputs. None for a file of
+/// another program.
+pub fn named_output_files(success: &[u8]) -> Vec<String> {
+    Written::parse(success).files().filter(|name| !is_part(OsStr::new(name))).collect()
 }
 
 /// The fields that are read from a `_SUCCESS`, including those of other versions and other programs.

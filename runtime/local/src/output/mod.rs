@@ -35,6 +35,7 @@ pub(crate) use layout::JobPaths;
 #[cfg(test)]
 pub(crate) use manifest::CommittedPart;
 pub(crate) use manifest::Manifest;
+pub use manifest::named_output_files;
 pub use places::check_reads;
 pub(crate) use places::{Surroundings, check_place, files_read};
 pub use record::Owner;
