@@ -248,6 +248,15 @@ pub enum Record {
         /// The attempt that took the slot.
         by: AttemptId,
     },
+    /// A slot that an attempt gave up for a job was not taken by that job.
+    SlotUnused {
+        /// The attempt that gave up the slot.
+        freed: AttemptId,
+        /// The job for which it was freed.
+        job: JobId,
+        /// Why the job did not take it, for people.
+        reason: String,
+    },
     /// The outcome of a job was decided; its live attempts are killed first.
     JobDecided(JobId, JobOutcome),
     /// A job ended; it has no attempts left.
@@ -282,6 +291,7 @@ impl Record {
             | Record::Suspended(attempt)
             | Record::Resumed(attempt)
             | Record::SlotTaken { freed: attempt, .. }
+            | Record::SlotUnused { freed: attempt, .. }
             | Record::Checkpointed(attempt) => attempt.task.job,
             Record::OutputLost(task) | Record::TaskIsolated { task, .. } => task.job,
         })

@@ -33,7 +33,7 @@ pub mod time;
 pub use by_kind::ByKind;
 pub use chain::chain_share;
 pub use cluster::{
-    Attempt, ClusterView, DefaultOrder, Explanation, Job, Lengths, MeasuredCosts, Reason, ReasonCode,
+    Attempt, Claims, ClusterView, DefaultOrder, Explanation, Job, Lengths, MeasuredCosts, Reason, ReasonCode,
     Reservation, Suspension, Tally, TaskHistory, TimeLeft, Worker, accesses,
 };
 pub use effect::{Effect, MapOutput, Order, Record, Start};

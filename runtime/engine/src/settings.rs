@@ -137,12 +137,15 @@ impl PreemptionSettings {
     }
 
     /// Returns how long a task must run before it can be a victim again, given its preemptions without
-    /// progress.
-    pub(crate) fn spared_for(&self, preemptions_without_progress: u32) -> Span {
-        match preemptions_without_progress.checked_sub(self.preemptions_without_progress_max) {
-            Some(beyond) => Span(PROGRESS.0.saturating_mul(1 << beyond.min(40))),
-            None => Span(0),
-        }
+    /// progress and the work that they lost: at first as long as each of them lost, at least a second, and
+    /// twice as long after each further one.
+    pub(crate) fn spared_for(&self, preemptions_without_progress: u32, lost_work: Span) -> Span {
+        let Some(beyond) = preemptions_without_progress.checked_sub(self.preemptions_without_progress_max)
+        else {
+            return Span(0);
+        };
+        let lost_each = lost_work.0.checked_div(preemptions_without_progress.into()).unwrap_or_default();
+        Span(PROGRESS.0.max(lost_each).saturating_mul(1 << beyond.min(40)))
     }
 }
 

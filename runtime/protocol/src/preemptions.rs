@@ -51,6 +51,9 @@ pub struct PreemptionSummary {
     /// When that attempt was ordered.
     #[serde(default)]
     pub used_micros: Option<u64>,
+    /// Why the beneficiary did not take the slot, if it did not: the preemption was in vain.
+    #[serde(default)]
+    pub unused: Option<String>,
     /// How it ended, if it has.
     pub end: Option<PreemptionEnd>,
     /// From the order's arrival at the worker until it was carried out, by the worker's clock.
@@ -94,6 +97,7 @@ impl PreemptionSummary {
             freed_micros: None,
             used_by: None,
             used_micros: None,
+            unused: None,
             end: None,
             worker_micros: None,
             active_millis: 0,

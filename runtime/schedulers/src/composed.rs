@@ -138,6 +138,13 @@ impl Scheduler for Composed {
         }
     }
 
+    fn order(&self, kind: TaskKind, view: &ClusterView<'_>) -> Vec<JobId> {
+        match kind {
+            TaskKind::Map => self.map.order(kind, view),
+            TaskKind::Reduce => self.reduce.order(kind, view),
+        }
+    }
+
     fn can_change(&self, change: &JobChange) -> Result<(), PolicyRefusal> {
         self.map.can_change(change)?;
         self.reduce.can_change(change)

@@ -13,6 +13,19 @@ fn serve_fresh(job: &Job, offer: Offer, actions: &mut Actions) -> bool {
     true
 }
 
+/// Returns whether a job takes a slot although it waits for one near its saved work: only saved work has a
+/// preferred worker, a reduce without any can run everywhere.
+fn takes_fresh(job: &Job, offer: Offer) -> bool {
+    offer.kind == TaskKind::Reduce && job.next_fresh(offer.kind, offer.worker).is_some()
+}
+
+/// Returns whether a job has tasks with a preferred worker, and none of them prefers this one.
+fn is_far(job: &Job, offer: Offer) -> bool {
+    let Offer { worker, kind, .. } = offer;
+    let near = job.suspended_on(kind, worker).is_some() || job.next_local(kind, worker).is_some();
+    !near && job.prefers_workers(kind) && job.next_task(kind, worker).is_some()
+}
+
 /// How long a job waits for a slot near its data or its saved work. By default it does not wait.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
@@ -67,7 +80,6 @@ impl Delay {
     /// Assigns the offered slot to a job as [`serve`] does, unless the job waits for a slot near its data.
     pub fn serve(&mut self, now: Time, job: &Job, offer: Offer, actions: &mut Actions) -> bool {
         if self.waits(now, job, offer) {
-            // Only saved work has a preferred worker: a reduce without any can run everywhere.
             return offer.kind == TaskKind::Reduce && serve_fresh(job, offer, actions);
         }
         let served = serve(job, offer, actions);
@@ -84,6 +96,25 @@ impl Delay {
         }
     }
 
+    /// Returns whether a job takes a slot of a worker, without counting a decline.
+    pub fn would_take(&self, job: &Job, offer: Offer) -> bool {
+        let DelaySettings { declines, rack_declines, .. } = self.settings;
+        let (kind, worker) = (offer.kind, offer.worker);
+        let declines_max = declines.saturating_add(if job.knows_racks() { rack_declines } else { 0 });
+        if declines_max == 0 || !is_far(job, offer) {
+            return true;
+        }
+        let count = self.declined.get(&(job.id(), kind)).map_or(0, |declined| declined.count);
+        count >= declines_max
+            || (count >= declines && job.next_on_rack(kind, worker).is_some())
+            || takes_fresh(job, offer)
+    }
+
+    /// Returns whether a job takes a slot of a worker; counts a decline.
+    pub fn takes(&mut self, now: Time, job: &Job, offer: Offer) -> bool {
+        !self.waits(now, job, offer) || takes_fresh(job, offer)
+    }
+
     /// Whether the job declines the slot; counts the decline.
     pub fn waits(&mut self, now: Time, job: &Job, offer: Offer) -> bool {
         self.accepts(now, job, offer) == Accepts::Nothing
@@ -98,8 +129,7 @@ impl Delay {
             return Accepts::Anything;
         }
         let (kind, worker) = (offer.kind, offer.worker);
-        let near = job.suspended_on(kind, worker).is_some() || job.next_local(kind, worker).is_some();
-        if near || !job.prefers_workers(kind) || job.next_task(kind, worker).is_none() {
+        if !is_far(job, offer) {
             return Accepts::Anything;
         }
         let declined = self.declined.entry((job.id(), kind)).or_default();

@@ -201,7 +201,7 @@ impl ClusterCoordinator {
         match task {
             Some(task) if known.task_state(task).is_none() => Err(Refusal::NoSuchTask(task)),
             Some(task) => {
-                let mut reasons = with_state(&task, view.explain(task));
+                let mut reasons = with_state(&task, self.local.state().engine().explain(task));
                 self.put_limit_first(job, &mut reasons);
                 reasons.extend(held);
                 reasons.extend(self.ways_on(known, |attempt| attempt.task == task));
@@ -211,7 +211,7 @@ impl ClusterCoordinator {
                 Ok(reasons)
             }
             None => {
-                let mut reasons = with_state(&job, view.explain_job(job));
+                let mut reasons = with_state(&job, self.local.state().engine().explain_job(job));
                 self.put_limit_first(job, &mut reasons);
                 let remarks = self.local.state().engine().remarks(self.local.entry_time(), job);
                 let remarks = remarks.into_iter().map(|remark| Reason::new(ReasonCode::Scheduler, remark));

@@ -9,6 +9,7 @@ use crate::cluster::attempt::Attempt;
 use crate::cluster::costs::Costs;
 use crate::cluster::deadlines::Deadlines;
 use crate::cluster::demand::Demand;
+use crate::cluster::held_slots::UnusedSlot;
 use crate::cluster::departures::Departures;
 use crate::cluster::id_map::IdMap;
 use crate::cluster::job::Job;
@@ -56,6 +57,8 @@ pub(crate) struct Cluster {
     pub suspended: Suspended,
     /// The roles of jobs that are about to be submitted, if jobs have masters.
     pub parts: BTreeMap<JobId, JobPart>,
+    /// Slots that were freed in vain and are not recorded yet.
+    pub unused: Vec<UnusedSlot>,
     pub tally: Tally,
 }
 

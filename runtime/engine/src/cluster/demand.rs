@@ -68,11 +68,6 @@ impl Demand {
         self.wanting[kind].iter().map(|(_, _, job)| *job)
     }
 
-    /// Returns those of them that come before a job.
-    pub fn wanting_before(&self, kind: TaskKind, order: DefaultOrder) -> impl Iterator<Item = JobId> + '_ {
-        self.wanting[kind].range(..order).map(|(_, _, job)| *job)
-    }
-
     /// Returns whether a job is listed as wanting a slot of a kind.
     pub fn wants(&self, kind: TaskKind, order: DefaultOrder) -> bool {
         self.wanting[kind].contains(&order)

@@ -3,12 +3,22 @@
 use crate::cluster::{Cluster, Deadline, Reservation};
 use crate::ids::{AttemptId, JobId, TaskKind, WorkerId};
 
+/// A slot that was freed for a job which did not use it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct UnusedSlot {
+    /// The attempt that gave it up.
+    pub freed: AttemptId,
+    pub job: JobId,
+    pub kind: TaskKind,
+    pub worker: WorkerId,
+}
+
 impl Cluster {
     /// Gives a slot to an attempt of a job, preferably a reserved one. Returns the attempt that gave up the
     /// slot for the job, if any.
     pub fn occupy(&mut self, worker: WorkerId, kind: TaskKind, job: JobId) -> Option<AttemptId> {
         let mut used = None;
-        self.drop_reservations(worker, |_, kept| {
+        self.remove_reservations(worker, |_, kept| {
             let mine = kept.job == job && kept.kind == kind && used.is_none();
             if mine {
                 used = Some(kept.of);
@@ -17,7 +27,9 @@ impl Cluster {
         });
         let known = self.workers.get_mut(&worker).expect("workers are never forgotten");
         self.slots.occupy(known, kind);
-        self.job_mut(job).slots.occupy(kind);
+        let known = self.job_mut(job);
+        known.slots.occupy(kind);
+        known.unused_on[kind].remove(&worker);
         self.touch(job);
         used.flatten()
     }
@@ -45,17 +57,46 @@ impl Cluster {
         self.touch(reservation.job);
     }
 
-    /// Drops the reservations on a worker for which `unwanted` returns true.
+    /// Drops the reservations on a worker for which `unwanted` returns true. Slots that were freed for their
+    /// jobs were freed in vain.
     pub fn drop_reservations(
         &mut self,
         worker: WorkerId,
-        mut unwanted: impl FnMut(&Cluster, &Reservation) -> bool,
+        unwanted: impl FnMut(&Cluster, &Reservation) -> bool,
     ) {
-        if self.workers[&worker].reservations().is_empty() {
+        for gone in self.remove_reservations(worker, unwanted) {
+            if let Some(freed) = gone.of {
+                self.add_unused(UnusedSlot { freed, job: gone.job, kind: gone.kind, worker });
+            }
+        }
+    }
+
+    /// Notes that a slot was freed for a job which did not use it. If the job still wants slots, none is freed
+    /// for it on that worker until it starts something there.
+    pub fn add_unused(&mut self, slot: UnusedSlot) {
+        if slot.freed.task.job == slot.job {
+            // The engine freed the slot of a reduce for a map of the same job.
             return;
         }
+        if let Some(job) = self.jobs.get_mut(&slot.job)
+            && job.wants(slot.kind)
+        {
+            job.unused_on[slot.kind].insert(slot.worker);
+        }
+        self.unused.push(slot);
+    }
+
+    /// Removes the reservations on a worker for which `removed` returns true.
+    fn remove_reservations(
+        &mut self,
+        worker: WorkerId,
+        mut removed: impl FnMut(&Cluster, &Reservation) -> bool,
+    ) -> Vec<Reservation> {
+        if self.workers[&worker].reservations().is_empty() {
+            return Vec::new();
+        }
         let all = self.worker_mut(worker).set_reservations(Vec::new());
-        let (dropped, kept): (Vec<_>, Vec<_>) = all.into_iter().partition(|one| unwanted(self, one));
+        let (dropped, kept): (Vec<_>, Vec<_>) = all.into_iter().partition(|one| removed(self, one));
         for gone in &dropped {
             if !kept.iter().any(|one| one.until == gone.until) {
                 self.deadlines.cancel(gone.until, Deadline::Reservation(worker));
@@ -67,5 +108,6 @@ impl Cluster {
             }
         }
         self.worker_mut(worker).set_reservations(kept);
+        dropped
     }
 }

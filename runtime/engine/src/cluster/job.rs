@@ -45,6 +45,8 @@ pub struct Job {
     /// Live reduces that were launched before every map output was ready, or that cannot read some.
     pub(crate) awaiting_inputs: BTreeSet<AttemptId>,
     pub(crate) outputs: MapOutputs,
+    /// Workers that freed a slot for it which it did not use; it has started nothing there since.
+    pub(crate) unused_on: ByKind<BTreeSet<WorkerId>>,
     pub(crate) listed: ByKind<Listed>,
     /// The policy has not yet been notified of a change.
     pub(crate) changed: bool,
@@ -67,6 +69,7 @@ impl Job {
             awaiting_inputs: BTreeSet::new(),
             slots: JobSlots::default(),
             outputs: MapOutputs::default(),
+            unused_on: ByKind::default(),
             listed: ByKind::default(),
             changed: false,
         }
@@ -85,6 +88,8 @@ pub(crate) struct JobImage {
     pause: Option<Pause>,
     tasks: ByKind<Vec<Task>>,
     awaiting_inputs: BTreeSet<AttemptId>,
+    #[serde(default)]
+    unused_on: ByKind<BTreeSet<WorkerId>>,
 }
 
 impl JobImage {
@@ -98,6 +103,7 @@ impl JobImage {
             pause: job.pause.clone(),
             tasks: ByKind::of(|kind| job.phases[kind].tasks.clone()),
             awaiting_inputs: job.awaiting_inputs.clone(),
+            unused_on: job.unused_on.clone(),
         }
     }
 }
@@ -111,7 +117,7 @@ impl Job {
     /// Restores a job without its attempts and reservations, which also enter other indices. Fails if the
     /// image is inconsistent.
     pub(crate) fn from_image(image: JobImage) -> Result<Job, String> {
-        let JobImage { id, spec, submitted, state, outcome, pause, tasks, awaiting_inputs } = image;
+        let JobImage { id, spec, submitted, state, outcome, pause, tasks, awaiting_inputs, unused_on } = image;
         spec.check().map_err(|error| format!("{id}: {error}"))?;
         if (tasks.map.len(), tasks.reduce.len()) != (spec.maps.len(), spec.reduces as usize) {
             return Err(format!("{id}: its tasks differ from its plan"));
@@ -139,6 +145,7 @@ impl Job {
             phases,
             awaiting_inputs,
             outputs,
+            unused_on,
             ..Job::new(id, nothing, submitted)
         })
     }

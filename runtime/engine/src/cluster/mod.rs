@@ -7,6 +7,7 @@
 mod accesses;
 mod attempt;
 mod by_bytes;
+mod claims;
 mod costs;
 mod data;
 mod deadlines;
@@ -45,12 +46,15 @@ mod worker;
 
 pub use accesses::accesses;
 pub use attempt::{Attempt, Suspension};
+pub use claims::Claims;
+pub(crate) use claims::Planned;
 pub use costs::MeasuredCosts;
 pub(crate) use data::Cluster;
 pub(crate) use deadlines::Deadline;
 pub use estimate::TimeLeft;
 pub use explain::{Explanation, Reason, ReasonCode};
 pub(crate) use free_workers::OfferOrder;
+pub(crate) use held_slots::UnusedSlot;
 pub(crate) use image::ClusterImage;
 pub use job::{DefaultOrder, Job};
 pub use job_view::TaskHistory;

@@ -24,6 +24,12 @@ pub struct Tally {
     /// Rejected requests to take a slot from a job for that same job.
     #[serde(default)]
     pub requests_refused: u64,
+    /// Ignored requests for a slot that the beneficiary would not use.
+    #[serde(default)]
+    pub requests_useless: u64,
+    /// Slots that were freed for a job which did not use them.
+    #[serde(default)]
+    pub slots_unused: u64,
     /// Delayed wake-ups that the scheduler requested for a past time, or repeatedly without effect.
     #[serde(default)]
     pub wakes_put_off: u64,

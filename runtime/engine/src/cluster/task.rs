@@ -52,6 +52,9 @@ pub(crate) struct Task {
     /// The preserved work at that time.
     #[serde(default)]
     pub secured: Span,
+    /// The work that these preemptions lost.
+    #[serde(default)]
+    pub lost_work: Span,
     /// The work time for the completed task, without lost work.
     pub took: Span,
     /// Bytes written by the attempt that completed it.
@@ -114,12 +117,15 @@ impl Task {
         self.faults.lost_with.len() >= ISOLATED_AT
     }
 
-    /// Records that a policy took its slot and how much of its work is preserved.
-    pub fn preempted(&mut self, kept: Span) {
+    /// Records that a policy took its slot after some work, and how much of that is preserved.
+    pub fn preempted(&mut self, kept: Span, worked: Span) {
         if kept >= self.secured + PROGRESS {
-            (self.secured, self.fruitless) = (kept, 0);
+            self.secured = kept;
+            self.fruitless = 0;
+            self.lost_work = Span(0);
         } else {
             self.fruitless += 1;
+            self.lost_work = self.lost_work + Span(worked.0.saturating_sub(kept.0));
         }
     }
 }

@@ -245,7 +245,7 @@ impl Worker {
 
     /// Returns whether it reached its maximum of suspended attempts and still has more than half of the
     /// maximum.
-    pub(crate) fn is_full(&self) -> bool {
+    pub fn is_full(&self) -> bool {
         self.full
     }
 

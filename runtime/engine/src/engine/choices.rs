@@ -179,10 +179,15 @@ impl Engine {
                 eviction_key(attempt, wish.eviction, unknown, is_near(attempt.worker))
             });
         }
-        able.truncate(wish.count as usize);
+        let mut left = wish.count;
         for attempt in able {
+            if left == 0 {
+                break;
+            }
             let Release { primitive, grace, beneficiary, .. } = *wish;
             self.preempt(&Preempt { attempt, primitive, grace, reason: wish.reason.clone(), beneficiary })?;
+            // The beneficiary would not use some slots.
+            left -= u32::from(self.cluster.requests.contains(&attempt));
         }
         Ok(())
     }

@@ -66,7 +66,7 @@ impl Engine {
         }
         self.keep_hold(&attempt);
         self.pass_on_commit(id.task);
-        self.close_request(id, attempt.worker, held_slot);
+        self.close_request(id, attempt.worker, held_slot, attempt.work_time(self.cluster.now));
         if attempt.is_master {
             self.cluster.find_avoided();
         }

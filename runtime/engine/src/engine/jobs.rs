@@ -1,9 +1,9 @@
 //! Jobs from submission to their end.
 
-use crate::cluster::Job;
+use crate::cluster::{Explanation, Job};
 use crate::effect::{Effect, Record};
 use crate::engine::Engine;
-use crate::ids::{AttemptId, JobId};
+use crate::ids::{AttemptId, JobId, TaskId};
 use crate::job::{JobOutcome, JobPart, JobSpec};
 use crate::refusal::{PolicyRefusal, SubmissionRefusal};
 use crate::states::{JobInput, JobState};
@@ -54,6 +54,19 @@ impl Engine {
     /// Returns the limit on running jobs that a job waits for, as a sentence.
     pub fn why_limited(&self, job: JobId) -> Option<String> {
         self.scheduler.why_limited(job)
+    }
+
+    /// Explains why a task waits, where its attempts run and what they wait for, or which attempt completed
+    /// it. Jobs that come first are those of the policy's order.
+    pub fn explain(&self, task: TaskId) -> Explanation {
+        let view = self.view();
+        view.explain_in_order(task, &|kind| self.scheduler.order(kind, &view))
+    }
+
+    /// Explains the progress of a job and why its tasks wait: see [`Engine::explain`].
+    pub fn explain_job(&self, job: JobId) -> Explanation {
+        let view = self.view();
+        view.explain_job_in_order(job, &|kind| self.scheduler.order(kind, &view))
     }
 
     /// Returns the policy's remarks about a job, for people.

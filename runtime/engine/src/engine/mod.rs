@@ -125,6 +125,7 @@ impl Engine {
         self.resolve_deadlocks();
         self.convert();
         self.speculate();
+        self.record_unused();
         // Policies that account slot time must observe every slot when it is taken.
         self.notify_policy();
         self.note_vain(events);

@@ -53,7 +53,7 @@ impl Engine {
         let attempt = AttemptId { task: id, number: task.launched };
         task.live.push(attempt.number);
         let (saved, kept) = (task.saved, task.kept);
-        let spared_for = self.settings.preemption.spared_for(task.fruitless);
+        let spared_for = self.settings.preemption.spared_for(task.fruitless, task.lost_work);
         if let Some(slow) = duplicate_of {
             self.cluster.attempt_mut(slow).duplicated = true;
         }
@@ -107,9 +107,11 @@ impl Engine {
 
     /// Continues a suspended attempt in a slot that is available to it.
     pub(super) fn resume_in_slot(&mut self, id: AttemptId) {
-        let fruitless = self.cluster.task_mut(id.task).fruitless;
+        let task = self.cluster.task_mut(id.task);
+        let fruitless = task.fruitless;
+        let lost_work = task.lost_work;
         let attempt = self.cluster.attempt_mut(id);
-        attempt.spared_for = self.settings.preemption.spared_for(fruitless);
+        attempt.spared_for = self.settings.preemption.spared_for(fruitless, lost_work);
         attempt.holds_slot = true;
         attempt.drop_recall();
         attempt.waits_since = None;

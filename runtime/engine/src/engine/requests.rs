@@ -1,7 +1,7 @@
 //! Requests to preempt, from the policy's request to the free slot: their life cycle (see `preemption`),
 //! their orders, their grace, and the reservation of the freed slot.
 
-use crate::cluster::{Deadline, Job, Reservation};
+use crate::cluster::{Deadline, Job, Planned, Reservation, UnusedSlot};
 use crate::effect::{Order, Record};
 use crate::engine::Engine;
 use crate::ids::{AttemptId, JobId, TaskKind, WorkerId};
@@ -39,6 +39,13 @@ impl Engine {
             && self.cluster.jobs.get(&job).is_none_or(|job| job.state != JobState::Active)
         {
             return Err(ActionRefusal::BeneficiaryEnded { attempt: id, job });
+        }
+        let kinds = if self.cluster.shares_slots { &TaskKind::ALL[..] } else { &[id.task.kind][..] };
+        if let Some(job) = beneficiary.filter(|_| attempt.holds_slot)
+            && !self.cluster.will_use(self.cluster.job(job), kinds, attempt.worker, &Planned::default())
+        {
+            self.cluster.tally.requests_useless += 1;
+            return Ok(());
         }
         let now = self.cluster.now;
         let request = PreemptRequest::new(id, asked, Requester::Policy, reason.clone(), now);
@@ -239,18 +246,25 @@ impl Engine {
         possible
     }
 
-    /// Closes the request for an attempt that gave up its slot or ended, and reserves the slot for the
-    /// beneficiary.
-    pub(super) fn close_request(&mut self, id: AttemptId, worker: WorkerId, slot_freed: bool) {
+    /// Closes the request for an attempt that gave up its slot or ended after it had worked for `worked`, and
+    /// reserves the slot for the beneficiary.
+    pub(super) fn close_request(
+        &mut self,
+        id: AttemptId,
+        worker: WorkerId,
+        slot_freed: bool,
+        worked: Span,
+    ) {
         let Some(request) = self.remove_request(id) else { return };
-        let suspended = self.cluster.attempts.get(&id).map(|attempt| attempt.work_time(self.cluster.now));
+        let is_suspended = self.cluster.attempts.contains_key(&id);
         if let Some(task) = self.cluster.jobs.get_mut(&id.task.job).and_then(|job| job.task_mut(id.task))
             && slot_freed
             && task.state != TaskState::Done
         {
             task.preemptions += 1;
             if request.by != Requester::Operator {
-                task.preempted(suspended.unwrap_or(task.kept));
+                let kept = if is_suspended { worked } else { task.kept };
+                task.preempted(kept, worked);
             }
         }
         if self.cluster.workers[&worker].state() != WorkerState::Up {
@@ -261,16 +275,53 @@ impl Engine {
             RequestState::Forced => self.cluster.tally.requests_forced += 1,
             RequestState::Created | RequestState::Ordered => self.cluster.tally.requests_satisfied += 1,
         }
-        // A reduce that gave way to its own job did so for a map.
-        let own = request.beneficiary == Some(id.task.job);
-        let kind = if own { TaskKind::Map } else { id.task.kind };
-        let wanted = |job: &JobId| self.cluster.jobs.get(job).is_some_and(|job| job.wants_on(kind, worker));
-        if let Some(job) = request.beneficiary.filter(wanted)
-            && slot_freed
-            && self.cluster.workers[&worker].takes_attempts()
+        if let Some(job) = request.beneficiary.filter(|_| slot_freed) {
+            self.keep_freed_slot(&request, job, worker);
+        }
+    }
+
+    /// Reserves the slot that an attempt gave up for a job, if the job wants it.
+    fn keep_freed_slot(&mut self, request: &PreemptRequest, job: JobId, worker: WorkerId) {
+        let id = request.attempt;
+        let mut kinds = vec![id.task.kind];
+        if job == id.task.job {
+            // A reduce that gave way to its own job did so for a map.
+            kinds = vec![TaskKind::Map];
+        } else if self.cluster.shares_slots {
+            kinds.extend(TaskKind::ALL.into_iter().filter(|kind| *kind != id.task.kind));
+        }
+        let mut wanted = None;
+        if self.cluster.workers[&worker].takes_attempts()
+            && let Some(known) = self.cluster.jobs.get(&job)
         {
-            let until = self.cluster.now + self.settings.reservation + request.grace.unwrap_or_default();
-            self.cluster.reserve(worker, Reservation { job, kind, until, of: Some(id) });
+            wanted = kinds.into_iter().find(|kind| known.wants_on(*kind, worker));
+        }
+        match wanted {
+            Some(kind) => {
+                let until = self.cluster.now + self.settings.reservation + request.grace.unwrap_or_default();
+                self.cluster.reserve(worker, Reservation { job, kind, until, of: Some(id) });
+            }
+            None => self.cluster.add_unused(UnusedSlot { freed: id, job, kind: id.task.kind, worker }),
+        }
+    }
+
+    /// Records the slots that were freed for jobs which did not use them.
+    pub(super) fn record_unused(&mut self) {
+        for slot in std::mem::take(&mut self.cluster.unused) {
+            let UnusedSlot { freed, job, kind, worker } = slot;
+            if !self.cluster.jobs.contains_key(&freed.task.job) {
+                continue;
+            }
+            let known = &self.cluster.workers[&worker];
+            let wants = self.cluster.jobs.get(&job).is_some_and(|job| job.wants(kind));
+            let reason = match known.declined(kind) {
+                _ if !wants => format!("{job} wanted no more {kind} slots"),
+                _ if !known.takes_attempts() => format!("{worker} takes no attempts any more"),
+                Some(declined) => declined.to_owned(),
+                None => format!("{job} could start nothing on {worker}"),
+            };
+            self.cluster.tally.slots_unused += 1;
+            self.record(Record::SlotUnused { freed, job, reason });
         }
     }
 

@@ -38,7 +38,8 @@ impl Engine {
         self.cluster.relist(id);
         self.record(Record::Suspended(id));
         self.judge_free(id, Span(0));
-        self.close_request(id, worker, true);
+        let worked = self.cluster.attempt_mut(id).work_time(now);
+        self.close_request(id, worker, true, worked);
         self.cluster.refresh(id.task.job);
         if self.cluster.workers[&worker].state() == WorkerState::Draining {
             self.move_away(id, worker);

@@ -99,6 +99,7 @@ fn record(record: &Record) -> String {
         }
         Record::Suspended(attempt) => format!("suspended {}", name(*attempt)),
         Record::Resumed(attempt) => format!("resumed {}", name(*attempt)),
+        Record::SlotUnused { freed, job, .. } => format!("slot of {} unused by {job}", name(*freed)),
         Record::SlotTaken { freed, by } => format!("slot of {} to {}", name(*freed), name(*by)),
         Record::SuspendRefused { attempt, instead, .. } => {
             let instead = instead.map_or_else(String::new, |instead| format!(" so {instead}"));

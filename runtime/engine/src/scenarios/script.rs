@@ -126,6 +126,10 @@ impl Scheduler for Ordered {
         self.policy.job_changed(now, job, view);
     }
 
+    fn order(&self, kind: TaskKind, view: &ClusterView<'_>) -> Vec<JobId> {
+        self.policy.order(kind, view)
+    }
+
     fn admits(&self, spec: &JobSpec) -> Result<(), PolicyRefusal> {
         self.policy.admits(spec)
     }
@@ -253,11 +257,11 @@ impl Scene {
             }
             ["why", of] => {
                 let id = task(of);
-                return Some(self.explained(self.engine.view().explain(id)));
+                return Some(self.explained(self.engine.explain(id)));
             }
             ["whyjob", of] => {
                 let id = JobId(number(of));
-                let mut lines = self.explained(self.engine.view().explain_job(id));
+                let mut lines = self.explained(self.engine.explain_job(id));
                 lines.extend(self.engine.remarks(self.now, id));
                 return Some(lines);
             }

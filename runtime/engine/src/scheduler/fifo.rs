@@ -7,6 +7,7 @@ use super::serving::{other_kind_first, serve};
 use super::{Actions, Scheduler};
 use crate::cluster::{ClusterView, Job};
 use crate::event::Event;
+use crate::ids::{JobId, TaskKind};
 use crate::job::{JobChange, JobSpec};
 use crate::refusal::PolicyRefusal;
 use crate::time::Time;
@@ -40,6 +41,14 @@ impl Scheduler for Fifo {
         if !served {
             actions.decline("every job that wants a slot waits for one of another worker");
         }
+    }
+
+    fn order(&self, kind: TaskKind, view: &ClusterView<'_>) -> Vec<JobId> {
+        let mut jobs: Vec<&Job> = view.wanting(kind).collect();
+        if self.ignore_priority {
+            jobs.sort_by_key(|job| (job.submitted(), job.id()));
+        }
+        jobs.into_iter().map(Job::id).collect()
     }
 
     fn rank(&self, spec: &JobSpec) -> i128 {

@@ -18,7 +18,7 @@ pub use serving::{is_other_first, other_kind_first, serve};
 
 use crate::cluster::{ClusterView, Job};
 use crate::event::Event;
-use crate::ids::JobId;
+use crate::ids::{JobId, TaskKind};
 use crate::job::{JobChange, JobSpec};
 use crate::refusal::PolicyRefusal;
 use crate::time::Time;
@@ -114,6 +114,12 @@ pub trait Scheduler: Send {
     /// each may use: the masters of its jobs must leave one free.
     fn maxima(&self, _spec: &JobSpec, _slots: u32) -> Vec<(String, u64)> {
         Vec::new()
+    }
+
+    /// Returns the jobs that want a slot of a kind, in the order in which a free one would be offered to them
+    /// now; those at a limit may be missing. The default is the order of [`ClusterView::wanting`].
+    fn order(&self, kind: TaskKind, view: &ClusterView<'_>) -> Vec<JobId> {
+        view.wanting(kind).map(Job::id).collect()
     }
 
     /// Returns the limit on running jobs that a job waits for, as a sentence.

@@ -150,3 +150,62 @@ fn reservation_ends_with_job() {
              > job 2 killed: enough; launch m0.2 on 1",
     );
 }
+
+#[test]
+fn unused_slot_is_not_freed_again_for_the_same_job() {
+    check(
+        "worker 1 1+0
+         job 1 maps 1
+             > launch m0.1 on 1
+         started m0.1
+         job 2 maps 1
+         hold
+         policy suspend m0.1 for 2
+             > suspend m0.1
+         suspended m0.1
+         at 400ms
+         wake
+         tally slots_unused 1
+         policy resume m0.1
+             > resume m0.1
+         resumed m0.1
+         policy suspend m0.1 for 2
+         tally requests_useless 1
+         job 3 maps 1
+         policy suspend m0.1 for 3
+             > suspend m0.1
+         release
+         suspended m0.1
+             > launch 3:m0.1 on 1
+         tally slots_unused 1",
+    );
+}
+
+#[test]
+fn slot_is_not_freed_where_task_of_beneficiary_failed() {
+    check(
+        "worker 1 1+0
+         job 1 maps 1
+             > launch m0.1 on 1
+         started m0.1
+         worker 2 1+0
+         hold
+         failed m0.1 retryable: a bad disk
+         job 2 maps 2
+         policy launch 2:m0 on 1
+             > launch 2:m0.1 on 1
+         policy launch 2:m1 on 2
+             > launch 2:m1.1 on 2
+         started 2:m0.1
+         started 2:m1.1
+         policy suspend 2:m0.1 for 1
+         tally requests_useless 1
+         policy suspend 2:m1.1 for 1
+             > suspend 2:m1.1
+         policy suspend 2:m0.1 for 1
+         tally requests_useless 2
+         release
+         suspended 2:m1.1
+             > launch m0.2 on 2",
+    );
+}

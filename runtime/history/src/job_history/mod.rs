@@ -55,6 +55,10 @@ impl JobHistory<'_> {
                 self.on_attempt_end(at_micros, *attempt, "checkpointed");
             }
             Record::SlotTaken { freed, by } => self.book.used(at_micros, *freed, *by),
+            Record::SlotUnused { freed, job, reason } => {
+                self.book.unused(*freed, reason);
+                self.add_event(at_millis, format!("{job} did not use the slot of {freed}: {reason}"));
+            }
             Record::OutputMoved(attempt) => {
                 self.add_event(at_millis, format!("the output of {attempt} was copied off its worker"));
             }

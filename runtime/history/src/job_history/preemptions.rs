@@ -65,6 +65,17 @@ impl PreemptionBook {
         }
     }
 
+    /// Records that the beneficiary did not use the freed slot: the preemption saved nothing.
+    pub fn unused(&mut self, attempt: AttemptId, reason: &str) {
+        let freed = |known: &&mut PreemptionSummary| known.attempt == attempt && known.freed_micros.is_some();
+        if let Some(known) = self.preemptions.iter_mut().rev().find(freed)
+            && known.used_by.is_none()
+        {
+            known.unused = Some(reason.to_owned());
+            known.work_saved_millis = 0;
+        }
+    }
+
     /// Records the end of the attempt.
     pub fn ended(&mut self, at_micros: u64, attempt: AttemptId, end: PreemptionEnd) {
         let mut accounted = matches!(end, PreemptionEnd::Finished | PreemptionEnd::Checkpointed);
@@ -302,5 +313,6 @@ impl PreemptionBook {
 
 fn in_words(known: &PreemptionSummary) -> String {
     let whom = known.beneficiary.map_or_else(String::new, |job| format!(" for {job}"));
-    format!("{} by {}{whom}: {}", known.primitive, known.by, known.reason)
+    let vain = known.unused.as_ref().map_or_else(String::new, |why| format!("; the slot was not used: {why}"));
+    format!("{} by {}{whom}: {}{vain}", known.primitive, known.by, known.reason)
 }

@@ -319,6 +319,7 @@ prop_compose! {
             attempt, worker: WorkerId(worker), primitive, asked, by, reason,
             beneficiary: beneficiary.map(JobId), requested_micros, end,
             ordered_micros: times[0], freed_micros: times[1], worker_micros: times[2],
+            unused: used_by.is_none().then(|| "declined".to_owned()),
             suspended_millis: times[3], used_micros: times[4], used_by, active_millis: numbers[0], resident_bytes: numbers[1],
             swapped_bytes: numbers[2], swapped_out_bytes: numbers[3], checkpoint_bytes: numbers[4],
             work_saved_millis: numbers[5], work_lost_millis: numbers[6],

@@ -23,6 +23,8 @@ pub(super) struct Assignment<'a> {
     pub kind: TaskKind,
     /// Total slots of the kind.
     pub slots: u32,
+    /// Whether queues below the whole slots of their guarantee go first, as the monitor would restore these.
+    pub whole_slots_first: bool,
 }
 
 impl Assignment<'_> {
@@ -53,6 +55,26 @@ impl Assignment<'_> {
             queue = able[first];
         }
         is_other_first(self.kind, |kind| self.usage.of(kind, queue).wanting.first())
+    }
+
+    /// Returns the jobs that want slots, in the order in which one would be offered to them now.
+    pub fn order(&self) -> Vec<JobId> {
+        let mut jobs = Vec::new();
+        self.add_in_order(0, &mut jobs);
+        jobs
+    }
+
+    fn add_in_order(&self, queue: usize, jobs: &mut Vec<JobId>) {
+        let children = &self.usage.queues.queue(queue).children;
+        if children.is_empty() {
+            jobs.extend(self.usage.of(self.kind, queue).wanting.iter().map(|(.., job)| *job));
+            return;
+        }
+        let mut children: Vec<usize> = children.iter().copied().filter(|&child| self.may_grow(child)).collect();
+        children.sort_by(|&one, &other| self.compare(one, other));
+        for child in children {
+            self.add_in_order(child, jobs);
+        }
     }
 
     /// Whether the queue and all its ancestors are below their maximum.
@@ -136,8 +158,16 @@ impl Assignment<'_> {
             }
             let is_satisfied =
                 |used: u32, weight| u128::from(used) * queues.unit() >= weight * u128::from(self.slots);
-            let by_priority = (is_satisfied(used, mine), Reverse(first.priority))
-                .cmp(&(is_satisfied(others, theirs), Reverse(second.priority)));
+            // A queue that lacks less than one slot holds all whole slots of its guarantee.
+            let lacks_none = |used: u32, weight| {
+                let next = (u128::from(used) + 1) * queues.unit();
+                !self.whole_slots_first || next > weight * u128::from(self.slots)
+            };
+            let standing = |used: u32, weight, priority| {
+                (lacks_none(used, weight), is_satisfied(used, weight), Reverse(priority))
+            };
+            let by_priority =
+                standing(used, mine, first.priority).cmp(&standing(others, theirs, second.priority));
             let by_share = || (u128::from(used) * theirs).cmp(&(u128::from(others) * mine));
             by_priority.then_with(by_share).then_with(by_turn).then_with(|| theirs.cmp(&mine))
         };

@@ -194,6 +194,12 @@ impl MonitorConfiguration {
         self.reserved_aware || self.priority_aware
     }
 
+    /// Returns how long the passes between queues and within a queue respect what the other took.
+    pub(super) fn memory(&self) -> Span {
+        let rounds = self.interval.0.saturating_mul(10);
+        Span(rounds.saturating_add(self.max_wait_before_kill.0))
+    }
+
     /// Returns the delay before a victim is marked in lazy mode. Suspended and checkpointed tasks lose no
     /// work, so they need none.
     pub(super) fn mark_delay(&self, wait: Span) -> Span {

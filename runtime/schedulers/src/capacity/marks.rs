@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use napreduce_engine::{Actions, AttemptId, ClusterView, Preempt, Primitive, Ratio, Span, TaskKind};
+use napreduce_engine::{Actions, Attempt, AttemptId, ClusterView, Preempt, Primitive, Ratio, Span, TaskKind};
 use serde::{Deserialize, Serialize};
 
 use super::beneficiaries::Beneficiaries;
@@ -11,6 +11,7 @@ use super::monitor::{Pass, Victim, ideal};
 use super::snapshot;
 use super::usage::Usage;
 use super::watch::reason;
+use crate::serving::Delay;
 
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Marks(BTreeSet<AttemptId>);
@@ -47,6 +48,7 @@ impl Marks {
         usage: &Usage,
         view: &ClusterView<'_>,
         kind: TaskKind,
+        delay: Option<&mut Delay>,
         actions: &mut Actions,
     ) {
         if self.0.is_empty() {
@@ -65,10 +67,12 @@ impl Marks {
         }
         let tree = snapshot::tree(usage, kind, slots, &[]);
         let due: Vec<Ratio> = ideal(&tree, configuration.balance_beyond_guaranteed);
-        let mut beneficiaries = Beneficiaries::new(usage, *view, kind, &tree, &due, Vec::new());
+        let mut beneficiaries = Beneficiaries::new(usage, *view, &kind, &tree, delay);
+        beneficiaries.begin_pass(&due, &[], true);
         for attempt in marked.into_iter().rev() {
             let Some(giver) = usage.leaf_of(attempt.task.job) else { continue };
-            let Some((job, taker)) = beneficiaries.for_marked(giver) else { continue };
+            let Some(worker) = view.attempt(attempt).map(Attempt::worker) else { continue };
+            let Some((job, taker)) = beneficiaries.for_marked(giver, worker) else { continue };
             let victim = Victim {
                 container: 0,
                 size: 1,

@@ -62,8 +62,14 @@ impl Capacity {
 
     /// Assigns an offered slot, or declines it with a reason.
     fn assign(&mut self, now: Time, view: &ClusterView<'_>, offer: Offer, actions: &mut Actions) {
-        let (usage, delay) = (&self.usage, &mut self.delay);
-        let assignment = Assignment { usage, kind: offer.kind, slots: view.slots(offer.kind) };
+        let usage = &self.usage;
+        let delay = &mut self.delay;
+        let assignment = Assignment {
+            usage,
+            kind: offer.kind,
+            slots: view.slots(offer.kind),
+            whole_slots_first: self.watch.is_some(),
+        };
         let chooses_kind = actions.chooses_kind(view);
         let mut accepts = |job: JobId| view.job(job).is_some_and(|job| delay.serve(now, job, offer, actions));
         if let Some(job) = offer.reserved_for {
@@ -121,9 +127,15 @@ impl Scheduler for Capacity {
     fn schedule(&mut self, now: Time, view: &ClusterView<'_>, actions: &mut Actions) {
         match (actions.offer(), &mut self.watch) {
             (Some(offer), _) => self.assign(now, view, offer, actions),
-            (None, Some(watch)) => watch.run(now, &self.usage, view, actions),
+            (None, Some(watch)) => watch.run(now, &self.usage, Some(&mut self.delay), view, actions),
             (None, None) => {}
         }
+    }
+
+    fn order(&self, kind: TaskKind, view: &ClusterView<'_>) -> Vec<JobId> {
+        let slots = view.slots(kind);
+        let whole_slots_first = self.watch.is_some();
+        Assignment { usage: &self.usage, kind, slots, whole_slots_first }.order()
     }
 
     fn why_limited(&self, job: JobId) -> Option<String> {
@@ -177,7 +189,7 @@ impl Scheduler for CapacityMonitor {
 
     fn schedule(&mut self, now: Time, view: &ClusterView<'_>, actions: &mut Actions) {
         if actions.offer().is_none() {
-            self.watch.run(now, &self.usage, view, actions);
+            self.watch.run(now, &self.usage, None, view, actions);
         }
     }
 

@@ -7,7 +7,7 @@ use napreduce_engine::{AttemptId, AttemptState, ClusterView, Job, Ratio, TaskKin
 
 use super::configuration::MonitorConfiguration;
 use super::monitor::{
-    Application, Container, IntraQueue, Node, QueueSettings, QueueState, QueueTree, RoundSettings,
+    Application, Arithmetic, Container, IntraQueue, Node, QueueSettings, QueueState, QueueTree, RoundSettings,
 };
 use super::usage::Usage;
 
@@ -42,6 +42,7 @@ pub(super) fn settings(
 ) -> RoundSettings {
     let slots = view.slots(kind);
     RoundSettings {
+        arithmetic: Arithmetic::WholeSlots,
         cluster: u64::from(slots),
         total_per_round: configuration.total_per_round,
         dead_zone: configuration.dead_zone,

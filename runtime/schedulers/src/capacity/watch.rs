@@ -1,17 +1,20 @@
 //! Runs the preemption monitor periodically while demand exceeds free slots, requests preemptions, and
 //! cancels requests that a later round does not confirm.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
-use napreduce_engine::{Actions, AttemptId, ClusterView, JobId, Preempt, Span, TaskKind, Time};
+use napreduce_engine::{
+    Actions, AttemptId, ClusterView, JobId, Preempt, Primitive, Ratio, Span, TaskId, TaskKind, Time, WorkerId,
+};
 use serde::{Deserialize, Serialize};
 
 use super::beneficiaries::Beneficiaries;
 use super::configuration::MonitorConfiguration;
 use super::marks::Marks;
-use super::monitor::{Pass, QueueTree, Round, RoundOutcome, Rounds, Victim};
-use super::snapshot;
+use super::monitor::{Application, Claim, Pass, QueueTree, Round, RoundOutcome, Rounds, Source, Victim};
+use super::snapshot::{self, Containers};
 use super::usage::Usage;
+use crate::serving::Delay;
 
 /// The monitor and its state.
 #[derive(Debug, Clone)]
@@ -20,6 +23,17 @@ pub(super) struct Watch {
     next: Option<Time>,
     rounds: Rounds<AttemptId>,
     marks: Marks,
+    recent: Recent,
+}
+
+/// What recent rounds did to jobs, so that the passes between queues and within a queue do not undo each
+/// other.
+#[derive(Debug, Clone, Default)]
+struct Recent {
+    /// When a job last lost a slot to another queue.
+    lost: BTreeMap<(JobId, TaskKind), Time>,
+    /// When a job last received a slot of another job of its queue.
+    received: BTreeMap<(JobId, TaskKind), Time>,
 }
 
 /// The saved state.
@@ -29,21 +43,159 @@ pub(super) struct SavedWatch {
     asked: Vec<(AttemptId, Time, Span)>,
     #[serde(default)]
     marks: Marks,
+    #[serde(default)]
+    lost: Vec<(JobId, TaskKind, Time)>,
+    #[serde(default)]
+    received: Vec<(JobId, TaskKind, Time)>,
 }
 
 /// An attempt chosen by a round.
 struct Candidate {
     attempt: AttemptId,
     wait: Span,
+    pass: Pass,
     /// The beneficiary and the reason; `None` if preemption was already requested.
     request: Option<(JobId, String)>,
+}
+
+/// The cluster during a round over one slot kind.
+struct Matching<'a> {
+    configuration: &'a MonitorConfiguration,
+    recent: &'a Recent,
+    tree: &'a QueueTree,
+    containers: Containers<'a>,
+    beneficiaries: Beneficiaries<'a>,
+    /// Counts from 0; see [`Source::sweeps`].
+    sweep: usize,
+    /// Queues and workers for which this pass found no beneficiary: there will be none later.
+    refused: BTreeSet<(usize, WorkerId)>,
+    chosen: Vec<Candidate>,
+}
+
+impl Matching<'_> {
+    /// Returns how long a victim may run before it is killed.
+    fn wait(&self, pass: Pass) -> Span {
+        match pass {
+            Pass::Balance => self.configuration.balance_max_wait_before_kill,
+            _ => self.configuration.max_wait_before_kill,
+        }
+    }
+
+    /// Whether there may be a better victim: the worker cannot keep another suspended attempt, or the job
+    /// just received the slot from another job of its queue.
+    fn is_second_choice(&self, attempt: AttemptId, worker: WorkerId, pass: Pass) -> bool {
+        let view = self.containers.view;
+        let is_full = view.worker(worker).is_some_and(|worker| worker.is_full());
+        let suspends = self.configuration.primitive == Primitive::Suspend;
+        let received = self.recent.received.contains_key(&(attempt.task.job, attempt.task.kind));
+        (suspends && is_full) || (received && pass != Pass::IntraQueue)
+    }
+
+    /// Returns the job that will use the slot of a victim on a worker, and its queue.
+    fn beneficiary(&mut self, victim: &Victim, of: JobId, worker: WorkerId) -> Option<(JobId, usize)> {
+        if let Some(container) = victim.reservation {
+            let job = self.containers.attempts[container as usize].task.job;
+            return self.beneficiaries.for_reservation(job, worker);
+        }
+        if victim.pass == Pass::IntraQueue {
+            return self.beneficiaries.for_victim(victim, of, worker);
+        }
+        if self.refused.contains(&(victim.queue, worker)) {
+            return None;
+        }
+        let found = self.beneficiaries.for_victim(victim, of, worker);
+        if found.is_none() {
+            self.refused.insert((victim.queue, worker));
+        }
+        found
+    }
+}
+
+impl Source for Matching<'_> {
+    fn applications(&mut self, leaf: usize) -> Vec<Application> {
+        snapshot::applications(&mut self.containers, leaf)
+    }
+
+    fn begin_pass(&mut self, ideal: &[Ratio], claims: &[Claim], sweep: usize) {
+        self.sweep = sweep;
+        self.refused.clear();
+        self.beneficiaries.begin_pass(ideal, claims, sweep > 0);
+    }
+
+    fn accepts(&mut self, victim: &Victim) -> bool {
+        let attempt = self.containers.attempts[victim.container as usize];
+        let view = self.containers.view;
+        let Some(known) = view.attempt(attempt) else { return false };
+        let worker = known.worker();
+        let wait = self.wait(victim.pass);
+        let mut candidate = Candidate { attempt, wait, pass: victim.pass, request: None };
+        if view.request(attempt).is_some() {
+            let is_useful = is_useful(view, attempt);
+            if is_useful {
+                self.chosen.push(candidate);
+            }
+            return is_useful;
+        }
+        if known.is_spared(view.now()) {
+            return false;
+        }
+        if self.configuration.lazy {
+            // The beneficiary is selected when the slot is needed.
+            self.chosen.push(candidate);
+            return true;
+        }
+        if self.sweep == 0 && self.is_second_choice(attempt, worker, victim.pass) {
+            return false;
+        }
+        let Some((job, queue)) = self.beneficiary(victim, attempt.task.job, worker) else { return false };
+        candidate.request = Some((job, reason(self.tree, victim, queue, attempt.task.kind)));
+        self.chosen.push(candidate);
+        true
+    }
+
+    fn sweeps(&self) -> usize {
+        2
+    }
+
+    fn may_take_within(&self, leaf: usize) -> bool {
+        let Containers { usage, kind, .. } = &self.containers;
+        let is_of_leaf = |(job, of): &(JobId, TaskKind)| of == kind && usage.leaf_of(*job) == Some(leaf);
+        !self.recent.lost.keys().any(is_of_leaf)
+    }
+}
+
+/// Whether the beneficiary of an open request can still use the slot.
+fn is_useful(view: &ClusterView<'_>, attempt: AttemptId) -> bool {
+    let Some(request) = view.request(attempt) else { return true };
+    let Some(known) = view.attempt(attempt) else { return false };
+    let worker = known.worker();
+    let Some(job) = request.beneficiary else { return true };
+    let takes_attempts = view.worker(worker).is_some_and(|worker| worker.takes_attempts());
+    takes_attempts && view.job(job).is_some_and(|job| job.wants_on(attempt.task.kind, worker))
+}
+
+impl Recent {
+    /// Forgets what happened before a time.
+    fn forget_before(&mut self, time: Time) {
+        self.lost.retain(|_, at| *at >= time);
+        self.received.retain(|_, at| *at >= time);
+    }
+
+    fn add(&mut self, now: Time, candidate: &Candidate, beneficiary: JobId) {
+        let TaskId { job, kind, .. } = candidate.attempt.task;
+        if candidate.pass == Pass::IntraQueue {
+            self.received.insert((beneficiary, kind), now);
+        } else {
+            self.lost.insert((job, kind), now);
+        }
+    }
 }
 
 impl Watch {
     /// Creates the monitor from a checked configuration.
     pub fn new(configuration: MonitorConfiguration) -> Watch {
         let rounds = Rounds::new(configuration.observe_only);
-        Watch { configuration, next: None, rounds, marks: Marks::default() }
+        Watch { configuration, next: None, rounds, marks: Marks::default(), recent: Recent::default() }
     }
 
     /// Returns the time of the next round, if one is due.
@@ -51,21 +203,41 @@ impl Watch {
         self.next.filter(|&at| at > now)
     }
 
-    /// Runs a round per kind if it is due, and preempts marked attempts whose slots are needed.
-    pub fn run(&mut self, now: Time, usage: &Usage, view: &ClusterView<'_>, actions: &mut Actions) {
-        self.run_if_due(now, usage, view, actions);
+    /// Runs a round per kind if it is due, and preempts marked attempts whose slots are needed. `delay` is the
+    /// delay scheduling of the policy.
+    pub fn run(
+        &mut self,
+        now: Time,
+        usage: &Usage,
+        mut delay: Option<&mut Delay>,
+        view: &ClusterView<'_>,
+        actions: &mut Actions,
+    ) {
+        self.run_if_due(now, usage, delay.as_deref_mut(), view, actions);
         for &kind in actions.kinds() {
-            self.marks.preempt_needed(&self.configuration, usage, view, kind, actions);
+            let delay = delay.as_deref_mut();
+            self.marks.preempt_needed(&self.configuration, usage, view, kind, delay, actions);
         }
     }
 
-    fn run_if_due(&mut self, now: Time, usage: &Usage, view: &ClusterView<'_>, actions: &mut Actions) {
+    fn run_if_due(
+        &mut self,
+        now: Time,
+        usage: &Usage,
+        mut delay: Option<&mut Delay>,
+        view: &ClusterView<'_>,
+        actions: &mut Actions,
+    ) {
         let kinds = actions.kinds();
         if self.next.is_some_and(|at| at > now) {
             return;
         }
         if self.next.is_some() {
-            let chosen = kinds.iter().flat_map(|&kind| self.round(usage, view, kind)).collect();
+            self.recent.forget_before(now - self.configuration.memory());
+            let mut chosen = Vec::new();
+            for &kind in kinds {
+                chosen.extend(self.round(usage, delay.as_deref_mut(), view, kind));
+            }
             self.act(now, view, chosen, actions);
         }
         let is_wanted = kinds.iter().any(|&kind| usage.of(kind, 0).pending > 0);
@@ -76,56 +248,62 @@ impl Watch {
     }
 
     pub fn save(&self) -> SavedWatch {
-        SavedWatch { next: self.next, asked: self.rounds.requested().collect(), marks: self.marks.clone() }
+        let listed = |jobs: &BTreeMap<(JobId, TaskKind), Time>| {
+            jobs.iter().map(|((job, kind), at)| (*job, *kind, *at)).collect()
+        };
+        SavedWatch {
+            next: self.next,
+            asked: self.rounds.requested().collect(),
+            marks: self.marks.clone(),
+            lost: listed(&self.recent.lost),
+            received: listed(&self.recent.received),
+        }
     }
 
     pub fn restore(&mut self, saved: SavedWatch) {
-        (self.next, self.marks) = (saved.next, saved.marks);
+        self.next = saved.next;
+        self.marks = saved.marks;
+        self.recent.lost = saved.lost.into_iter().map(|(job, kind, at)| ((job, kind), at)).collect();
+        self.recent.received = saved.received.into_iter().map(|(job, kind, at)| ((job, kind), at)).collect();
         for (attempt, since, wait) in saved.asked {
             self.rounds.restore(attempt, since, wait);
         }
     }
 
     /// Returns the attempts that a round over one slot kind chooses.
-    fn round(&self, usage: &Usage, view: &ClusterView<'_>, kind: TaskKind) -> Vec<Candidate> {
+    fn round(
+        &self,
+        usage: &Usage,
+        delay: Option<&mut Delay>,
+        view: &ClusterView<'_>,
+        kind: TaskKind,
+    ) -> Vec<Candidate> {
         let slots = view.slots(kind);
         if slots == 0 || usage.of(kind, 0).pending == 0 {
             return Vec::new();
         }
         let tree = snapshot::tree(usage, kind, slots, &self.marks.of_queues(usage, kind));
         let settings = snapshot::settings(&self.configuration, usage, view, kind);
-        let (marked, reservations) = (self.marks.attempts(), self.configuration.uses_reservations());
-        let mut containers =
-            snapshot::Containers { usage, view, kind, marked, reservations, attempts: Vec::new() };
-        let outcome = Round::run(&tree, &settings, &mut |leaf| snapshot::applications(&mut containers, leaf));
-        let attempts = containers.attempts;
-        let mut beneficiaries =
-            Beneficiaries::new(usage, *view, kind, &tree, &outcome.ideal, outcome.claims.clone());
-        let mut chosen = Vec::new();
-        for victim in &outcome.victims {
-            let attempt = attempts[victim.container as usize];
-            let waiting = victim.reservation.map(|container| attempts[container as usize].task.job);
-            let wait = match victim.pass {
-                Pass::Balance => self.configuration.balance_max_wait_before_kill,
-                _ => self.configuration.max_wait_before_kill,
-            };
-            if view.request(attempt).is_some() {
-                chosen.push(Candidate { attempt, wait, request: None });
-                continue;
-            }
-            let beneficiary = match waiting {
-                Some(job) => beneficiaries.for_reservation(job),
-                None => beneficiaries.for_victim(victim, attempt.task.job),
-            };
-            if self.configuration.lazy {
-                // The beneficiary is selected when the slot is needed.
-                chosen.push(Candidate { attempt, wait, request: None });
-            } else if let Some((job, queue)) = beneficiary {
-                let request = Some((job, reason(&tree, victim, queue, kind)));
-                chosen.push(Candidate { attempt, wait, request });
-            }
-        }
-        chosen
+        let containers = Containers {
+            usage,
+            view,
+            kind,
+            marked: self.marks.attempts(),
+            reservations: self.configuration.uses_reservations(),
+            attempts: Vec::new(),
+        };
+        let mut matching = Matching {
+            configuration: &self.configuration,
+            recent: &self.recent,
+            tree: &tree,
+            containers,
+            beneficiaries: Beneficiaries::new(usage, *view, &kind, &tree, delay),
+            sweep: 0,
+            refused: BTreeSet::new(),
+            chosen: Vec::new(),
+        };
+        Round::run_on(&tree, &settings, &mut matching);
+        matching.chosen
     }
 
     /// Marks victims whose grace period is over (lazy mode).
@@ -147,7 +325,7 @@ impl Watch {
     }
 
     /// Requests preemption of newly chosen attempts. Cancels requests that would end in a kill before the
-    /// next round although this round did not choose the attempt.
+    /// next round although this round did not choose the attempt, or whose beneficiary cannot use the slot.
     fn act(&mut self, now: Time, view: &ClusterView<'_>, chosen: Vec<Candidate>, actions: &mut Actions) {
         if self.configuration.lazy {
             return self.mark(now, view, &chosen);
@@ -160,7 +338,8 @@ impl Watch {
         let horizon = now + self.configuration.interval;
         let kinds = actions.kinds();
         let unwanted = self.rounds.requested().filter(|&(attempt, since, wait)| {
-            kinds.contains(&attempt.task.kind) && !again.contains(&attempt) && since + wait <= horizon
+            let is_soon = since + wait <= horizon || !is_useful(view, attempt);
+            kinds.contains(&attempt.task.kind) && !again.contains(&attempt) && is_soon
         });
         for (attempt, ..) in unwanted.collect::<Vec<_>>() {
             actions.cancel(attempt);
@@ -175,16 +354,17 @@ impl Watch {
                 RoundOutcome::Kill(_) => None,
             })
             .collect();
-        for Candidate { attempt, wait, request } in chosen {
-            if let Some((job, reason)) = request
-                && requested.contains(&attempt)
+        for candidate in chosen {
+            if let Some((job, reason)) = &candidate.request
+                && requested.contains(&candidate.attempt)
             {
+                self.recent.add(now, &candidate, *job);
                 actions.preempt(Preempt {
-                    attempt,
+                    attempt: candidate.attempt,
                     primitive: self.configuration.primitive,
-                    grace: Some(wait),
-                    reason,
-                    beneficiary: Some(job),
+                    grace: Some(candidate.wait),
+                    reason: reason.clone(),
+                    beneficiary: Some(*job),
                 });
             }
         }

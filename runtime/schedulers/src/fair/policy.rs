@@ -23,7 +23,7 @@ type Resumable = BTreeMap<PoolId, BTreeSet<Key>>;
 pub struct Fair {
     pub(super) configuration: FairConfiguration,
     pub(super) tree: Tree,
-    delay: Delay,
+    pub(super) delay: Delay,
     /// When shares and starvation are next updated; `None` while no job waits.
     pub(super) next_update: Option<Time>,
     /// When demand first exceeded the free slots: before that, every job had what it wanted.
@@ -166,7 +166,26 @@ impl Walk<'_, '_> {
     }
 }
 
+impl Fair {
+    /// Adds the jobs of a pool that want slots, in serving order.
+    fn add_in_order(&self, pool: PoolId, kind: TaskKind, jobs: &mut Vec<JobId>) {
+        for Key { name, .. } in &self.tree.pools[pool].lines[kind] {
+            if self.tree.pools[pool].holds_pools {
+                self.add_in_order(*name as PoolId, kind, jobs);
+            } else {
+                jobs.push(JobId(*name));
+            }
+        }
+    }
+}
+
 impl Scheduler for Fair {
+    fn order(&self, kind: TaskKind, _view: &ClusterView<'_>) -> Vec<JobId> {
+        let mut jobs = Vec::new();
+        self.add_in_order(ROOT, kind, &mut jobs);
+        jobs
+    }
+
     fn on_event(&mut self, _now: Time, _event: &Event, _view: &ClusterView<'_>) {}
 
     fn job_changed(&mut self, now: Time, job: JobId, view: &ClusterView<'_>) {

@@ -4,12 +4,13 @@
 //! A preemption is requested only if it helps: never within one job, never within a pool for the pool's own
 //! minimum, never below the minimum of the victim's pool, and never for a pool at its maximum.
 
+use std::cell::RefCell;
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 use napreduce_engine::{
-    Actions, Attempt, AttemptId, AttemptState, ClusterView, Job, JobId, JobState, Preempt, TaskKind, Time,
-    WorkerId,
+    Actions, Attempt, AttemptId, AttemptState, Claims, ClusterView, Job, JobId, JobState, Offer, Preempt,
+    TaskKind, Time, WorkerId,
 };
 
 use crate::fair::configuration::PoolOrder;
@@ -20,9 +21,11 @@ use crate::fair::update::{
     JobSnapshot, PoolSnapshot, Starved, is_utilised, recheck_after, set_shares, starved,
 };
 use crate::fair::victims::{Container, Holder, Host, Search};
+use crate::serving::Delay;
 
 /// The running attempts, in the form that the victim search takes.
-struct Candidates {
+struct Candidates<'a> {
+    claims: Claims<'a>,
     workers: Vec<WorkerId>,
     /// Attempts by worker, in the order of the host's containers.
     attempts: Vec<Vec<AttemptId>>,
@@ -47,8 +50,8 @@ struct PoolLevel {
 struct Claimant<'a> {
     job: &'a Job,
     pool: usize,
-    /// The slot satisfies the minimum of the pool, so another job of the pool cannot provide it.
-    for_pool: bool,
+    /// The slot satisfies the minimum of this pool, so a job in it cannot provide it.
+    for_minimum_of: Option<usize>,
 }
 
 impl Fair {
@@ -128,7 +131,7 @@ impl Fair {
         let delay =
             recheck_after(configuration.kill_wait, configuration.heartbeat, configuration.recheck_delay);
         let (primitive, grace) = (configuration.primitive, Some(configuration.kill_wait));
-        let mut candidates = Candidates::collect(kind, view, pools);
+        let mut candidates = Candidates::collect(&kind, view, pools);
         for starved in found {
             let snapshot = &pools[starved.pool].jobs[starved.place];
             if let Some(entry) = self.tree.jobs.get_mut(&snapshot.job) {
@@ -138,10 +141,11 @@ impl Fair {
             let Some(claimant) = claimant else { continue };
             let promised = u64::from(claimant.promised(kind));
             let JobNeed { usage, share, demand, .. } = snapshot.need;
-            for taken in promised..starved.amount {
-                let for_pool = usage + taken >= share;
-                let claimant = Claimant { job: claimant, pool: starved.pool, for_pool };
-                let Some(victims) = candidates.make_room(claimant, kind) else { break };
+            for taken in promised.max(starved.before)..starved.before + starved.amount {
+                let own = Some(starved.pool).filter(|_| usage + taken >= share);
+                let for_minimum_of = starved.for_minimum_of.or(own);
+                let claimant = Claimant { job: claimant, pool: starved.pool, for_minimum_of };
+                let Some(victims) = candidates.make_room(claimant, kind, &mut self.delay) else { break };
                 for attempt in victims {
                     let (job, beneficiary) = (snapshot.job, Some(snapshot.job));
                     let reason = format!(
@@ -154,8 +158,9 @@ impl Fair {
     }
 }
 
-impl Candidates {
-    fn collect(kind: TaskKind, view: &ClusterView<'_>, pools: &[PoolSnapshot]) -> Candidates {
+impl<'a> Candidates<'a> {
+    fn collect(kinds: &'a TaskKind, view: &ClusterView<'a>, pools: &[PoolSnapshot]) -> Candidates<'a> {
+        let kind = *kinds;
         let mut holder_of: BTreeMap<JobId, usize> = BTreeMap::new();
         let (mut holders, mut holder_jobs) = (Vec::new(), Vec::new());
         let mut levels: Vec<PoolLevel> = pools.iter().map(PoolLevel::of).collect();
@@ -196,6 +201,7 @@ impl Candidates {
             workers.push(id);
         }
         Candidates {
+            claims: Claims::new(*view, std::slice::from_ref(kinds)),
             workers,
             attempts,
             search: Search::new(hosts, holders),
@@ -204,22 +210,38 @@ impl Candidates {
         }
     }
 
-    /// Returns the victims that free a usable slot for the claimant; empty if one is free, `None` if there
+    /// Returns the victims that free a slot which the claimant will use; empty if one is free, `None` if there
     /// are not enough.
-    fn make_room(&mut self, claimant: Claimant<'_>, kind: TaskKind) -> Option<Vec<AttemptId>> {
+    fn make_room(
+        &mut self,
+        claimant: Claimant<'_>,
+        kind: TaskKind,
+        delay: &mut Delay,
+    ) -> Option<Vec<AttemptId>> {
         let full = |pool: usize| self.pools[pool].holds >= self.pools[pool].max;
         if above(&self.pools, claimant.pool).any(full) {
             return None;
         }
-        let Candidates { workers, attempts, search, pools, holders } = self;
+        let Candidates { claims, workers, attempts, search, pools, holders } = self;
         let may_give = |holder: usize| {
             let (job, pool) = holders[holder];
-            let level = pools[pool];
-            let same = pool == claimant.pool;
-            job != claimant.job.id() && if same { !claimant.for_pool } else { level.holds > level.min }
+            job != claimant.job.id() && may_give(pools, pool, claimant)
         };
-        let usable = |host: usize| claimant.job.wants_on(kind, workers[host]);
-        let room = search.make_room_of(1, usable, may_give)?;
+        let now = claims.now();
+        let offer = |host: usize| Offer { worker: workers[host], kind, reserved_for: Some(claimant.job.id()) };
+        let wants = |host: usize| claims.wants_on(claimant.job.id(), workers[host]);
+        let near = |host: usize| wants(host) && delay.would_take(claimant.job, offer(host));
+        let mut room = search.make_room_of(1, near, may_give);
+        if room.is_none() {
+            // A job that waits for a slot near its data declines the others.
+            let delay = RefCell::new(delay);
+            let anywhere = |host: usize| {
+                wants(host) && delay.borrow_mut().takes(now, claimant.job, offer(host))
+            };
+            room = search.make_room_of(1, anywhere, may_give);
+        }
+        let room = room?;
+        claims.add(claimant.job.id(), workers[room.host]);
         let victims: Vec<AttemptId> = room.taken.iter().map(|place| attempts[room.host][*place]).collect();
         for victim in &victims {
             let giver = holders.iter().find(|(job, _)| *job == victim.task.job).map(|(_, pool)| *pool);
@@ -227,6 +249,19 @@ impl Candidates {
         }
         Some(victims)
     }
+}
+
+/// Returns whether a pool may give a slot to the claimant: no pool falls below its minimum, and none provides
+/// for its own minimum.
+fn may_give(pools: &[PoolLevel], giver: usize, claimant: Claimant<'_>) -> bool {
+    if let Some(minimum) = claimant.for_minimum_of
+        && above(pools, giver).any(|pool| pool == minimum)
+    {
+        return false;
+    }
+    let takers: Vec<usize> = above(pools, claimant.pool).collect();
+    let mut givers = above(pools, giver).take_while(|pool| !takers.contains(pool));
+    givers.all(|pool| pools[pool].holds > pools[pool].min)
 }
 
 impl PoolLevel {

@@ -42,7 +42,8 @@ pub struct JobNeed {
 }
 
 impl JobNeed {
-    fn unmet(&self) -> u64 {
+    /// Returns the slots that the job wants and does not hold.
+    pub(super) fn unmet(&self) -> u64 {
         self.demand.saturating_sub(self.usage)
     }
 
@@ -61,7 +62,7 @@ impl JobNeed {
 
 impl PoolNeed {
     /// Returns the slots missing to the minimum share, once the timeout has passed.
-    fn below_min(&mut self, now: Time) -> u64 {
+    pub(super) fn below_min(&mut self, now: Time) -> u64 {
         let bound = self.min.min(self.demand);
         if self.usage >= bound {
             self.last_at_min = now;

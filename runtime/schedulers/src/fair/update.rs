@@ -49,8 +49,12 @@ pub struct Starved {
     pub pool: usize,
     /// Its index in the pool.
     pub place: usize,
-    /// Missing slots.
+    /// Missing slots, after those of earlier entries for the same job.
     pub amount: u64,
+    /// Slots of earlier entries for the same job.
+    pub before: u64,
+    /// The pool that holds this pool and is below its minimum, if the slots are for that minimum.
+    pub for_minimum_of: Option<usize>,
 }
 
 /// Computes the share of every pool and job in `total`. With `cap_by_demand` no share exceeds the demand.
@@ -151,9 +155,57 @@ pub fn starved(now: Time, pools: &mut [PoolSnapshot]) -> Vec<Starved> {
             job.need = need;
         }
         let starving = amounts.into_iter().enumerate().filter(|(_, amount)| *amount > 0);
-        found.extend(starving.map(|(job, amount)| Starved { pool: place, place: job, amount }));
+        found.extend(starving.map(|(job, amount)| Starved {
+            pool: place,
+            place: job,
+            amount,
+            before: 0,
+            for_minimum_of: None,
+        }));
     }
+    add_starved_below_parents(now, pools, &mut found);
     found
+}
+
+/// Adds the jobs that receive slots for the minimum of a pool that holds pools: those of the pools furthest
+/// below their share first.
+fn add_starved_below_parents(now: Time, pools: &mut [PoolSnapshot], found: &mut Vec<Starved>) {
+    for place in (1..pools.len()).rev() {
+        let holds_pools = pools.iter().any(|pool| pool.parent == Some(place));
+        if !holds_pools || pools[place].claim.min == 0 {
+            continue;
+        }
+        let mut need = PoolNeed {
+            usage: pools[place].usage,
+            min: pools[place].claim.min,
+            demand: pools[place].demand,
+            patience: pools[place].patience,
+            last_at_min: pools[place].last_at_min,
+        };
+        let missing = need.below_min(now);
+        pools[place].last_at_min = need.last_at_min;
+        let mut below: Vec<usize> = (place..pools.len()).filter(|&pool| is_in(pools, pool, place)).collect();
+        let explained: u64 = found.iter().filter(|one| below.contains(&one.pool)).map(|one| one.amount).sum();
+        let mut left = missing.saturating_sub(explained);
+        below.sort_by_key(|&pool| Reverse(pools[pool].share.saturating_sub(pools[pool].usage)));
+        for pool in below {
+            for (job, known) in pools[pool].jobs.iter().enumerate() {
+                let earlier = found.iter().filter(|one| (one.pool, one.place) == (pool, job));
+                let before: u64 = earlier.map(|one| one.amount).sum();
+                let amount = known.need.unmet().saturating_sub(before).min(left);
+                if amount > 0 && known.need.next_check <= now {
+                    left -= amount;
+                    let for_minimum_of = Some(place);
+                    found.push(Starved { pool, place: job, amount, before, for_minimum_of });
+                }
+            }
+        }
+    }
+}
+
+/// Returns whether a pool is `of` or in it.
+fn is_in(pools: &[PoolSnapshot], pool: usize, of: usize) -> bool {
+    std::iter::successors(Some(pool), |&pool| pools[pool].parent).any(|pool| pool == of)
 }
 
 /// Whether more than the fraction `gate` of any resource is in use; `resources` are pairs of used and total.

@@ -4,13 +4,12 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
 use napreduce_engine::{
-    Actions, Attempt, AttemptId, AttemptState, ClusterView, JobId, Preempt, Ratio, TaskKind, Time, WorkerId,
+    Actions, Attempt, AttemptId, AttemptState, Claims, ClusterView, JobId, Preempt, Ratio, TaskKind, Time, WorkerId,
 };
 
 use crate::fcs::estimates::{RunningReduce, is_preemptable};
 use crate::fcs::jobs::RankKey;
 use crate::fcs::policy::Fcs;
-use crate::larger::{LargerJob, select};
 
 /// Limit on the jobs, and on the preempted tasks of one job, examined in one round. Later rounds continue.
 const LOOKS_MAX: usize = 32;
@@ -22,6 +21,8 @@ struct Round<'a, 'b> {
     /// Preemptable attempts of each examined job; the last is preempted first.
     candidates: BTreeMap<JobId, Vec<AttemptId>>,
     chosen: BTreeSet<AttemptId>,
+    /// The slots that claimants will use.
+    claims: Claims<'a>,
 }
 
 impl Fcs {
@@ -43,7 +44,13 @@ impl Fcs {
         };
         let available = view.free_slots(TaskKind::Reduce) + view.freeing(TaskKind::Reduce);
         let mut free = available.saturating_sub(self.state.jobs.promised);
-        let mut round = Round { now, view, candidates: BTreeMap::new(), chosen: BTreeSet::new() };
+        let mut round = Round {
+            now,
+            view,
+            candidates: BTreeMap::new(),
+            chosen: BTreeSet::new(),
+            claims: Claims::new(*view, &[TaskKind::Reduce]),
+        };
         for rank in claimants {
             if self.state.jobs.running.last().is_none_or(|largest| largest.0 <= rank.0) {
                 return;
@@ -66,15 +73,10 @@ impl Fcs {
         let mut victims = Vec::new();
         if lacking > 0 {
             let larger = self.state.jobs.running.iter().rev().take_while(|job| job.0 > rank.0);
-            let running = larger.map(|job| LargerJob {
-                id: job.2,
-                remaining: job.0,
-                tasks: self.candidates(job.2, round).len() as u32,
-            });
-            let chosen = select(&rank.0, lacking, running);
-            for (job, count) in chosen {
-                if let Some(candidates) = round.candidates.get_mut(&job) {
-                    victims.extend(candidates.split_off(candidates.len() - count as usize));
+            for job in larger {
+                self.take_candidates(job.2, rank.2, lacking, round, &mut victims);
+                if victims.len() >= lacking as usize {
+                    break;
                 }
             }
         }
@@ -82,8 +84,9 @@ impl Fcs {
         let stopped =
             round.view.job(rank.2).into_iter().flat_map(|job| job.suspended_attempts(TaskKind::Reduce));
         let workers = workers.take(LOOKS_MAX).chain(stopped.take(LOOKS_MAX).map(|(worker, _)| worker));
-        victims
-            .extend(workers.filter_map(|worker| self.candidate_on(worker, rank, round)).collect::<Vec<_>>());
+        for worker in workers.collect::<Vec<_>>() {
+            victims.extend(self.candidate_on(worker, rank, round));
+        }
         for attempt in victims {
             round.chosen.insert(attempt);
             actions.preempt(Preempt {
@@ -97,9 +100,33 @@ impl Fcs {
         demand.min(free)
     }
 
-    /// Returns the preemptable attempts of a job in reverse preemption order. Attempts with the least
+    /// Takes candidates of a job, until there are `most` victims, where the claimant will use their slots.
+    fn take_candidates(
+        &self,
+        job: JobId,
+        claimant: JobId,
+        most: u32,
+        round: &mut Round<'_, '_>,
+        victims: &mut Vec<AttemptId>,
+    ) {
+        self.candidates(job, round);
+        let Round { view, candidates, claims, .. } = round;
+        let Some(candidates) = candidates.get_mut(&job) else { return };
+        for place in (0..candidates.len()).rev() {
+            if victims.len() >= most as usize {
+                return;
+            }
+            let Some(worker) = view.attempt(candidates[place]).map(Attempt::worker) else { continue };
+            if claims.wants_on(claimant, worker) {
+                claims.add(claimant, worker);
+                victims.push(candidates.remove(place));
+            }
+        }
+    }
+
+    /// Collects the preemptable attempts of a job in reverse preemption order. Attempts with the least
     /// progress are preempted first; of these, the youngest.
-    fn candidates<'r>(&self, job: JobId, round: &'r mut Round<'_, '_>) -> &'r [AttemptId] {
+    fn candidates(&self, job: JobId, round: &mut Round<'_, '_>) {
         let (now, view) = (round.now, round.view);
         round.candidates.entry(job).or_insert_with(|| {
             let attempts = view.job(job).into_iter().flat_map(|job| job.attempts_of_kind(TaskKind::Reduce));
@@ -110,7 +137,7 @@ impl Fcs {
                 (Reverse(one.progress_millionths().unwrap_or_default()), one.launched(), one.id())
             });
             candidates.into_iter().map(Attempt::id).collect()
-        })
+        });
     }
 
     /// Returns the attempt to preempt on a worker for a preempted task of the claimant, if no slot there is
@@ -123,6 +150,7 @@ impl Fcs {
             |id: AttemptId| view.request(id).is_some_and(|open| open.beneficiary == Some(rank.2));
         let promised = known.reservation_of(rank.2, kind).is_some() || reduces().any(for_claimant);
         if promised
+            || !round.claims.wants_on(rank.2, worker)
             || known.free(kind) > known.reserved(kind)
             || reduces().any(|id| round.chosen.contains(&id))
         {
@@ -138,6 +166,7 @@ impl Fcs {
         if let Some(candidates) = round.candidates.get_mut(&chosen.task.job) {
             candidates.retain(|id| *id != chosen);
         }
+        round.claims.add(rank.2, worker);
         Some(chosen)
     }
 

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use napreduce_engine::{
-    Actions, AttemptId, ClusterView, Event, JobId, Report, Scheduler, TaskKind, Time, WorkerId,
+    Actions, AttemptId, ClusterView, Event, Job, JobId, Report, Scheduler, TaskKind, Time, WorkerId,
 };
 
 use crate::composed::Composed;
@@ -124,6 +124,13 @@ impl Scheduler for Fcs {
                 self.refresh(now, view);
                 self.preempt_for_claimants(now, view, actions);
             }
+        }
+    }
+
+    fn order(&self, kind: TaskKind, view: &ClusterView<'_>) -> Vec<JobId> {
+        match kind {
+            TaskKind::Map => view.wanting(kind).map(Job::id).collect(),
+            TaskKind::Reduce => self.state.jobs.waiting.iter().map(|rank| rank.2).collect(),
         }
     }
 

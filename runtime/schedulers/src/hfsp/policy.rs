@@ -106,6 +106,10 @@ impl Scheduler for Hfsp {
     }
 
     /// Before a job starts, only its number of tasks is known.
+    fn order(&self, kind: TaskKind, _view: &ClusterView<'_>) -> Vec<JobId> {
+        self.state.lanes[kind].waiting.iter().map(|rank| rank.job).collect()
+    }
+
     fn rank(&self, spec: &JobSpec) -> i128 {
         spec.maps.len() as i128 + i128::from(spec.reduces)
     }
@@ -115,10 +119,10 @@ impl Scheduler for Hfsp {
         let HfspState { lanes, delay, .. } = &mut self.state;
         let Some(offer) = actions.offer() else {
             self.measure_due(now, view);
-            for &kind in actions.kinds() {
-                let lane = &mut self.state.lanes[kind];
+            for kind in actions.kinds() {
+                let lane = &mut self.state.lanes[*kind];
                 lane.update(now, view, &self.configuration);
-                lane.preempt_for_claimants(&mut Round::new(now, view, &self.configuration, actions));
+                lane.preempt_for_claimants(&mut Round::new(now, view, kind, &self.configuration, actions));
             }
             return;
         };

@@ -4,8 +4,8 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
 use napreduce_engine::{
-    Actions, Attempt, AttemptId, AttemptState, ClusterView, Job, JobId, Preempt, Primitive, Span, Time,
-    Worker, WorkerId,
+    Actions, Attempt, AttemptId, AttemptState, Claims, ClusterView, Job, JobId, Preempt, Primitive, Span,
+    TaskKind, Time, Worker, WorkerId,
 };
 
 use crate::hfsp::configuration::HfspConfiguration;
@@ -29,6 +29,8 @@ pub(super) struct Round<'a, 'b> {
     pub view: &'a ClusterView<'b>,
     pub configuration: &'a HfspConfiguration,
     pub actions: &'a mut Actions,
+    /// The slots that claimants will use.
+    claims: Claims<'a>,
     /// Victims of this round; the view does not show them yet.
     victims: BTreeSet<AttemptId>,
     victims_of: BTreeMap<JobId, u32>,
@@ -47,11 +49,20 @@ impl<'a, 'b> Round<'a, 'b> {
     pub fn new(
         now: Time,
         view: &'a ClusterView<'b>,
+        kind: &'a TaskKind,
         configuration: &'a HfspConfiguration,
         actions: &'a mut Actions,
     ) -> Round<'a, 'b> {
-        let (victims, victims_of, victims_on) = (BTreeSet::new(), BTreeMap::new(), BTreeMap::new());
-        Round { now, view, configuration, actions, victims, victims_of, victims_on }
+        Round {
+            now,
+            view,
+            configuration,
+            actions,
+            claims: Claims::new(*view, std::slice::from_ref(kind)),
+            victims: BTreeSet::new(),
+            victims_of: BTreeMap::new(),
+            victims_on: BTreeMap::new(),
+        }
     }
 
     /// Requests preemption of an attempt.
@@ -61,6 +72,7 @@ impl<'a, 'b> Round<'a, 'b> {
         *self.victims_of.entry(id.task.job).or_default() += 1;
         *self.victims_on.entry(victim.worker()).or_default() += 1;
         let (job, larger) = (claimant.job.id(), id.task.job);
+        self.claims.add(job, victim.worker());
         self.actions.preempt(Preempt {
             attempt: id,
             primitive: self.configuration.primitive,
@@ -154,7 +166,8 @@ impl Lane {
                 || self.attempts_on(worker).any(|id| {
                     view.request(id).is_some_and(|open| open.beneficiary == Some(claimant.job.id()))
                 });
-            if promised || worker.free(self.kind) > worker.reserved(self.kind) {
+            let wants = round.claims.wants_on(claimant.job.id(), place);
+            if promised || !wants || worker.free(self.kind) > worker.reserved(self.kind) {
                 continue;
             }
             let gives = |id: &AttemptId| {
@@ -208,7 +221,8 @@ impl Lane {
             if left == 0 {
                 return;
             }
-            if self.may_suspend(victim.worker(), round) {
+            let wants = round.claims.wants_on(claimant.job.id(), victim.worker());
+            if wants && self.may_suspend(victim.worker(), round) {
                 round.preempt(victim, claimant);
                 left -= 1;
             }

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::{Deserialize, Serialize};
 
 use napreduce_engine::{
-    Actions, ClusterView, Event, Job, JobId, JobSpec, Offer, PolicyRefusal, Release, Scheduler, Span,
+    Actions, Claims, ClusterView, Event, Job, JobId, JobSpec, Offer, PolicyRefusal, Release, Scheduler, Span,
     TaskKind, Time,
 };
 
@@ -13,6 +13,7 @@ use crate::natjam::admission::{DeadlineAdmission, Lateness};
 use crate::natjam::configuration::{NatjamConfigurationError, NatjamRConfiguration};
 use crate::natjam::expected_work::{check_known, check_new, is_known};
 use crate::natjam::job_index::{JobIndex, serve_job};
+use crate::natjam::places::Places;
 use crate::natjam::reclaim::Runs;
 use crate::natjam::urgency::{Urgency, UrgencyKey};
 use crate::serving::Delay;
@@ -127,26 +128,29 @@ impl NatjamR {
                 kinds().map(|kind| job.eligible_count(kind)).sum::<u32>().saturating_sub(promised)
             })
         };
-        let preemptable =
-            |id: JobId| view.job(id).map_or(0, |job| job.holding(kind).saturating_sub(job.requested(kind)));
+        let usable_for: Vec<TaskKind> = kinds().collect();
+        let mut claims = Claims::new(*view, &usable_for);
+        let mut places = Places::new(*view, kind);
+        let mut left = self.configuration.per_run;
         let open: BTreeSet<(Key, JobId)> = kinds().flat_map(|kind| self.queue.open(kind)).collect();
-        let mut claimants = open.into_iter().filter(|(_, id)| demand(*id) > 0);
-        let mut victims = self.queue.holders(kind).rev().filter(|(_, id)| preemptable(*id) > 0);
-        let (mut claimant, mut victim) = (claimants.next(), victims.next());
-        let (mut claimed, mut lost) = (0, 0);
-        for _ in 0..self.configuration.per_run {
-            let (Some((key, job)), Some((urgent, from))) = (claimant, victim) else { return };
-            let behind = (urgent, from) > (key, job);
-            if !behind || !urgent.0.yields_to(key.0, self.configuration.laxity_margin) {
+        for (key, job) in open {
+            if left == 0 {
                 return;
             }
-            actions.release(self.release(from, kind, job));
-            (claimed, lost) = (claimed + 1, lost + 1);
-            if claimed == demand(job) {
-                (claimant, claimed) = (claimants.next(), 0);
-            }
-            if lost == preemptable(from) {
-                (victim, lost) = (victims.next(), 0);
+            let gives_way = |(urgent, from): &(Key, JobId)| {
+                (*urgent, *from) > (key, job)
+                    && urgent.0.yields_to(key.0, self.configuration.laxity_margin)
+            };
+            for _ in 0..demand(job) {
+                if left == 0 {
+                    return;
+                }
+                let mut behind = self.queue.holders(kind).rev().take_while(gives_way);
+                let Some((_, from)) = behind.find(|(_, from)| places.take_for(*from, job, &mut claims)) else {
+                    break;
+                };
+                actions.release(self.release(from, kind, job));
+                left -= 1;
             }
         }
     }
@@ -221,6 +225,10 @@ impl Scheduler for NatjamR {
                 self.preempt(kind, view, actions);
             }
         }
+    }
+
+    fn order(&self, kind: TaskKind, _view: &ClusterView<'_>) -> Vec<JobId> {
+        self.queue.open(kind).map(|(_, job)| job).collect()
     }
 
     fn rank(&self, spec: &JobSpec) -> i128 {

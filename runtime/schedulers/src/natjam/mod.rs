@@ -7,6 +7,7 @@ mod deadline;
 mod eviction;
 mod expected_work;
 mod job_index;
+mod places;
 mod policy;
 mod reclaim;
 mod urgency;

@@ -7,13 +7,14 @@ use rand_pcg::Pcg64;
 use serde::{Deserialize, Serialize};
 
 use napreduce_engine::{
-    Actions, ClusterView, DefaultOrder, Event, JobChange, JobId, JobSpec, Offer, PolicyRefusal, QueueShare,
+    Actions, Claims, ClusterView, DefaultOrder, Event, JobChange, JobId, JobSpec, Offer, PolicyRefusal, QueueShare,
     Release, Scheduler, TaskKind, Time,
 };
 
 use crate::natjam::configuration::{NatjamConfiguration, NatjamConfigurationError};
 use crate::natjam::eviction::{Evictions, Holding};
 use crate::natjam::job_index::{JobIndex, serve_job};
+use crate::natjam::places::Places;
 use crate::natjam::reclaim::{ReclaimList, Runs, new_requests};
 use crate::serving::Delay;
 use crate::tables::{Built, ConfiguredPrimitive, PolicyTable, PolicyTables};
@@ -125,26 +126,36 @@ impl Natjam {
         if view.free_slots(kind) > 0 {
             return;
         }
-        let holding = |(_, id): (DefaultOrder, JobId)| {
-            let job = view.job(id)?;
-            let usage = job.holding(kind).saturating_sub(job.requested(kind));
-            Some(Holding { job: id, submitted: job.submitted(), usage })
-        };
-        let mut evictions =
-            Evictions::new(self.configuration.job_eviction, self.research.holders(kind).filter_map(holding));
         // The task kinds that can use the victims' slots; their requests count together.
         let both = actions.has_both_kinds(view);
         let kinds = || TaskKind::ALL.into_iter().filter(|one| both || *one == kind);
         let claimants: BTreeSet<(DefaultOrder, JobId)> =
             kinds().flat_map(|kind| self.production.open(kind)).collect();
+        let usable_for: Vec<TaskKind> = kinds().collect();
+        let mut claims = Claims::new(*view, &usable_for);
+        let mut places = Places::new(*view, kind);
         for (key, id) in claimants {
             let Some(job) = view.job(id) else { continue };
             let outstanding =
                 kinds().map(|kind| self.lists.get(&(kind, key)).map_or(0, ReclaimList::outstanding)).sum();
             let pending = kinds().map(|kind| job.eligible_count(kind)).sum();
             let mut requests: BTreeMap<JobId, u32> = BTreeMap::new();
-            for _ in 0..new_requests(true, pending, outstanding) {
+            let mut left = new_requests(true, pending, outstanding);
+            if left == 0 {
+                continue;
+            }
+            let holding = |(_, job): (DefaultOrder, JobId)| {
+                let submitted = view.job(job)?.submitted();
+                Some(Holding { job, submitted, usage: places.held(job) })
+            };
+            let research = self.research.holders(kind).filter_map(holding);
+            let mut evictions = Evictions::new(self.configuration.job_eviction, research);
+            while left > 0 {
                 let Some(from) = evictions.choose(&mut self.random) else { break };
+                if !places.take_for(from, id, &mut claims) {
+                    continue;
+                }
+                left -= 1;
                 self.lists.entry((kind, key)).or_default().append(now, from);
                 *requests.entry(from).or_default() += 1;
             }
@@ -203,6 +214,10 @@ impl Scheduler for Natjam {
                 }
             }
         }
+    }
+
+    fn order(&self, kind: TaskKind, _view: &ClusterView<'_>) -> Vec<JobId> {
+        self.production.open(kind).chain(self.research.open(kind)).map(|(_, job)| job).collect()
     }
 
     fn rank(&self, spec: &JobSpec) -> i128 {

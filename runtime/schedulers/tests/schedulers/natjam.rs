@@ -1,7 +1,7 @@
 //! Scenarios of Natjam and Natjam-R. The choice of jobs and the limits of reclaim lists are checked by the
 //! published cases.
 
-use napreduce_engine::{Primitive, Span};
+use napreduce_engine::{Primitive, Span, TaskEviction};
 use napreduce_schedulers::natjam::{
     DeadlineAdmission, DeadlineEviction, DeadlineSelection, JobEviction, Natjam, NatjamConfiguration,
     NatjamConfigurationError, NatjamR, NatjamRConfiguration,
@@ -53,6 +53,31 @@ fn production_preempts_and_research_resumes_first() {
          started 2:m0.1
          done 2:m0.1
              > resume m1.1",
+    );
+}
+
+#[test]
+fn victim_is_where_production_task_may_run() {
+    // The production task failed on worker 1, whose research attempt is the youngest.
+    check(
+        NatjamConfiguration { task_eviction: TaskEviction::Youngest, ..natjam() },
+        "worker 1 1+0
+         job 2 maps 1 reduces 1 queue production
+             > launch 2:m0.1 on 1
+         started 2:m0.1
+         worker 2 1+0
+         job 1 maps 4 reduces 1 queue research
+             > launch m0.1 on 2
+         started m0.1
+         failed 2:m0.1 retryable: a bad disk
+             > launch m1.1 on 1
+         started m1.1
+         at 2s
+         wake
+             > suspend m0.1
+         suspended m0.1
+             > launch 2:m0.2 on 2
+         tally requests_useless 0",
     );
 }
 

@@ -4,6 +4,7 @@
 
 mod capacity;
 mod conformance;
+mod guarantees;
 mod oracles;
 mod simulation;
 mod workloads;

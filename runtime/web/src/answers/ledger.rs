@@ -23,7 +23,7 @@ pub struct LedgerRow {
     pub victim: JobId,
     pub victim_queue: String,
     pub beneficiary: Option<JobId>,
-    /// Whether the attempt lost its slot.
+    /// Whether the attempt lost its slot, other than in vain.
     pub is_taken: bool,
     /// Time that the work had no slot, up to now.
     pub slot_millis: u64,
@@ -75,7 +75,7 @@ fn concerned(detail: &JobDetail) -> JobDetail {
 
 fn is_taken(known: &PreemptionSummary) -> bool {
     use PreemptionEnd::{Checkpointed, Killed, Suspended};
-    matches!(known.end, Some(Suspended | Checkpointed | Killed))
+    matches!(known.end, Some(Suspended | Checkpointed | Killed)) && known.unused.is_none()
 }
 
 fn resume_micros(entry: &LedgerEntry<'_>) -> Option<u64> {
@@ -161,8 +161,10 @@ pub struct PreemptionTotals {
     pub until_millis: u64,
     /// All requests, with any end.
     pub count: u64,
-    /// Requests by which an attempt lost its slot.
+    /// Requests by which an attempt lost its slot, without unused slots.
     pub taken: u64,
+    /// Slots that were freed for a job which did not use them.
+    pub unused: u64,
     /// Time that the work of these had no slot, up to now.
     pub slot_millis: u64,
     pub work_saved_millis: u64,
@@ -198,6 +200,7 @@ impl PreemptionTotals {
             until_millis: 0,
             count: rows.len() as u64,
             taken: sum(rows, |row| u64::from(row.is_taken)),
+            unused: sum(rows, |row| u64::from(row.answer.unused.is_some())),
             slot_millis: sum(rows, |row| row.slot_millis),
             work_saved_millis: sum(rows, |row| row.answer.work_saved_millis),
             work_lost_millis: sum(rows, |row| row.answer.work_lost_millis),

@@ -28,6 +28,8 @@ pub struct PreemptionAnswer {
     pub used_micros: Option<u64>,
     /// Time that the slot was empty for it.
     pub kept_millis: Option<u64>,
+    /// Why the beneficiary did not take the slot, if it did not.
+    pub unused: Option<String>,
     /// The fate of the work: `waiting`, `resumed`, `restored` or `lost`; `null` if the slot was not taken, or
     /// the job ended first.
     pub given_back: Option<&'static str>,
@@ -65,6 +67,7 @@ impl From<&LedgerEntry<'_>> for PreemptionAnswer {
             used_by: entry.preemption.used_by.map(|attempt| attempt.to_string()),
             used_micros: entry.preemption.used_micros,
             kept_millis: kept_millis(entry.preemption),
+            unused: entry.preemption.unused.clone(),
             given_back: entry.sequel.as_ref().map(Sequel::in_words),
             resumed_micros: match entry.sequel {
                 Some(Sequel::Resumed(resume)) => Some(resume.ordered_micros),

@@ -27,10 +27,20 @@ pub struct Explanation {
     pub reasons: Vec<Reason>,
 }
 
+/// Returns the jobs that want slots of a kind, in order.
+pub(crate) type Order<'a> = &'a dyn Fn(TaskKind) -> Vec<JobId>;
+
 impl ClusterView<'_> {
     /// Explains why a task waits, where its attempts run and what they wait for, or which attempt completed
     /// it.
+    ///
+    /// Jobs that come first are those of the default order: see [`ClusterView::wanting`].
     pub fn explain(&self, task: TaskId) -> Explanation {
+        self.explain_in_order(task, &|kind| self.wanting(kind).map(Job::id).collect())
+    }
+
+    /// As [`ClusterView::explain`], with an order of the jobs that want slots of a kind.
+    pub(crate) fn explain_in_order(&self, task: TaskId, order: Order<'_>) -> Explanation {
         let cluster = self.cluster();
         let job = match self.known_job(task.job) {
             Ok(job) => job,
@@ -43,7 +53,7 @@ impl ClusterView<'_> {
         };
         let mut reasons = ending(job);
         reasons.extend(match known.state {
-            TaskState::Pending => waits(cluster, job, task),
+            TaskState::Pending => waits(cluster, job, task, order),
             TaskState::Active => job.attempts_of(task).map(|id| attempt_state(cluster, job, id)).collect(),
             TaskState::Done => known.done_by.map(|by| done(task, known, by)).into_iter().collect(),
         });
@@ -62,6 +72,11 @@ impl ClusterView<'_> {
 
     /// Explains the progress of a job and why its tasks wait.
     pub fn explain_job(&self, job: JobId) -> Explanation {
+        self.explain_job_in_order(job, &|kind| self.wanting(kind).map(Job::id).collect())
+    }
+
+    /// As [`ClusterView::explain_job`], with an order of the jobs that want slots of a kind.
+    pub(crate) fn explain_job_in_order(&self, job: JobId, order: Order<'_>) -> Explanation {
         let job = match self.known_job(job) {
             Ok(job) => job,
             Err(explanation) => return explanation,
@@ -82,7 +97,8 @@ impl ClusterView<'_> {
             }
             reasons.extend(held_without_attempts(job, kind));
             if let Some(index) = job.phases[kind].pending.iter().next() {
-                reasons.extend(waits(self.cluster(), job, TaskId { job: job.id, kind, index }));
+                let task = TaskId { job: job.id, kind, index };
+                reasons.extend(waits(self.cluster(), job, task, order));
             }
         }
         explanation(self.standing(job).in_words(), reasons)
@@ -151,7 +167,7 @@ fn held_without_attempts(job: &Job, kind: TaskKind) -> Option<Reason> {
 }
 
 /// Returns what a pending task waits for.
-fn waits(cluster: &Cluster, job: &Job, task: TaskId) -> Vec<Reason> {
+fn waits(cluster: &Cluster, job: &Job, task: TaskId, order: Order<'_>) -> Vec<Reason> {
     let phase = &job.phases.map;
     if job.state != JobState::Active || job.pause.is_some() {
         return Vec::new();
@@ -179,7 +195,7 @@ fn waits(cluster: &Cluster, job: &Job, task: TaskId) -> Vec<Reason> {
         let text = format!("it waits for maps: {needed} of {total} must be done (slow-start), {done} are");
         return vec![Reason::new(ReasonCode::SlowStart, text)];
     }
-    slots::obstacles(cluster, job, task)
+    slots::obstacles(cluster, job, task, order)
 }
 
 /// Returns the state of an attempt.

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{Reason, ReasonCode, left, seconds};
+use super::{Order, Reason, ReasonCode, left, seconds};
 use crate::cluster::{Cluster, Job, Worker};
 use crate::ids::{JobId, TaskId, TaskKind, WorkerId};
 use crate::preemption::Primitive;
@@ -13,7 +13,7 @@ use crate::states::WorkerState;
 const NAMED: usize = 5;
 
 /// Returns every reason why a launchable task has no slot.
-pub(super) fn obstacles(cluster: &Cluster, job: &Job, task: TaskId) -> Vec<Reason> {
+pub(super) fn obstacles(cluster: &Cluster, job: &Job, task: TaskId, order: Order<'_>) -> Vec<Reason> {
     let present: Vec<(WorkerId, &Worker)> =
         cluster.workers.iter().filter(|(_, worker)| worker.state() != WorkerState::Lost).collect();
     if present.is_empty() {
@@ -38,7 +38,7 @@ pub(super) fn obstacles(cluster: &Cluster, job: &Job, task: TaskId) -> Vec<Reaso
     for (_, id) in cluster.slots.free(kind).iter() {
         reasons.extend(not_here(cluster, job, task, id));
     }
-    reasons.extend(jobs_before(cluster, job, kind));
+    reasons.extend(jobs_before(job, kind, order));
     let before = job.phases[kind].pending.iter().take_while(|index| *index < task.index).count();
     if before > 0 {
         let text = format!("{before} {kind} tasks of {} come first", job.id);
@@ -134,9 +134,11 @@ fn not_here(cluster: &Cluster, job: &Job, task: TaskId, id: WorkerId) -> Vec<Rea
     reasons
 }
 
-/// Returns the jobs that come first, by priority and submit time.
-fn jobs_before(cluster: &Cluster, job: &Job, kind: TaskKind) -> Option<Reason> {
-    let before: Vec<JobId> = cluster.demand.wanting_before(kind, job.default_order()).collect();
+/// Returns the jobs that come first.
+fn jobs_before(job: &Job, kind: TaskKind, order: Order<'_>) -> Option<Reason> {
+    let mut before = order(kind);
+    let place = before.iter().position(|id| *id == job.id)?;
+    before.truncate(place);
     let named: Vec<String> = before.iter().take(NAMED).map(ToString::to_string).collect();
     let rest = before.len().saturating_sub(NAMED);
     let rest = if rest > 0 { format!(" and {rest} more") } else { String::new() };

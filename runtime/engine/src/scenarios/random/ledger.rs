@@ -111,6 +111,7 @@ impl Ledger {
             | Record::Suspended(_)
             | Record::Resumed(_)
             | Record::SlotTaken { .. }
+            | Record::SlotUnused { .. }
             | Record::SuspendRefused { .. }
             | Record::Converted { .. }
             | Record::AttemptHeld { .. }

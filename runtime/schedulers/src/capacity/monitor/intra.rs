@@ -41,13 +41,15 @@ pub(super) fn select(round: &mut Round<'_>, settings: &IntraQueue, leaf: usize) 
     for size in earlier {
         shares.deduct(size);
     }
-    take(round, settings, leaf, &mut shares);
     let claims = shares.applications.iter().filter(|share| share.gets > 0).map(|share| Claim {
         queue: leaf,
         application: share.application.id,
         amount: u64::try_from(share.gets).unwrap_or(u64::MAX),
     });
-    claims.collect()
+    let claims: Vec<Claim> = claims.collect();
+    round.begin_within(&claims);
+    take(round, settings, leaf, &mut shares);
+    claims
 }
 
 /// Takes containers, lowest precedence first, until the total to give is reached.
@@ -75,7 +77,7 @@ fn take(round: &mut Round<'_>, settings: &IntraQueue, leaf: usize, shares: &mut 
                 pass: Pass::IntraQueue,
                 reservation: None,
             };
-            if round.selection.add(victim) {
+            if round.add(victim) {
                 missing -= i128::from(container.size);
                 user.used = rest;
             }

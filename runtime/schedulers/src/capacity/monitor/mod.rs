@@ -9,6 +9,8 @@ mod reserved;
 mod round;
 mod rounds;
 mod shares;
+mod slots;
+mod source;
 mod take;
 mod tree;
 mod victims;
@@ -16,18 +18,30 @@ mod victims;
 pub use intra::Claim;
 pub use round::{Round, RoundChoice};
 pub use rounds::{RoundOutcome, Rounds};
+pub use source::Source;
 pub use take::after_natural_termination;
 pub use tree::{QueueState, QueueTree};
 pub use victims::{Application, Container, Pass, Victim};
 
 use napreduce_engine::{Ratio, Span, Time};
 
-use self::ideal::{Distribution, Sharing};
+use self::ideal::Sharing;
 use crate::capacity::configuration::{ApplicationOrder, IntraQueueOrder};
+
+/// How a round computes amounts.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Arithmetic {
+    /// As published, for large amounts such as megabytes: every rounding is of the smallest unit.
+    #[default]
+    Published,
+    /// In whole slots: the integer part of every guarantee is met, whatever the sizes.
+    WholeSlots,
+}
 
 /// Settings of a round. Published defaults, for an empty cluster.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RoundSettings {
+    pub arithmetic: Arithmetic,
     pub cluster: u64,
     /// Fraction of the cluster that one round may preempt.
     pub total_per_round: Ratio,
@@ -61,6 +75,7 @@ pub struct RoundSettings {
 impl Default for RoundSettings {
     fn default() -> RoundSettings {
         RoundSettings {
+            arithmetic: Arithmetic::Published,
             cluster: 0,
             total_per_round: Ratio::new(1, 10),
             dead_zone: Ratio::new(1, 10),
@@ -106,10 +121,10 @@ pub struct Node {
     pub free: u64,
 }
 
-/// Returns the ideal share of each queue; with `beyond_guaranteed`, growth beyond guarantees at the expense
-/// of other queues is included.
+/// Returns the ideal amount of each queue in whole slots; with `beyond_guaranteed`, growth beyond guarantees at
+/// the expense of other queues is included.
 pub(super) fn ideal(tree: &QueueTree, beyond_guaranteed: bool) -> Vec<Ratio> {
-    Distribution::of(tree, Sharing { beyond_guaranteed, count_reserved: false }).ideal
+    slots::distribute(tree, Sharing { beyond_guaranteed, count_reserved: false }).ideal
 }
 
 impl RoundSettings {

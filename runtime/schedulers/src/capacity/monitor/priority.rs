@@ -5,6 +5,7 @@ use napreduce_engine::{Ratio, Span};
 
 use super::reserved::{Occupants, OnNode};
 use super::round::Round;
+use super::Arithmetic;
 use super::tree::QueueTree;
 use super::victims::{Pass, Victim};
 
@@ -17,11 +18,11 @@ pub(super) fn select(round: &mut Round<'_>, delay: Span) {
     waiting.retain(|one| round.settings.now.since(one.container.since) > delay);
     waiting.sort_by_key(|one| (one.container.since, one.container.id));
     for one in waiting {
-        if !is_below_guarantee(round.tree, one.queue, marked[one.queue]) {
+        if !is_below_guarantee(round, one.queue, marked[one.queue]) {
             continue;
         }
         for victim in room_for(round, &occupants, &one) {
-            if round.selection.add(victim) {
+            if round.add(victim) {
                 marked[one.queue] += victim.size;
             }
         }
@@ -30,9 +31,24 @@ pub(super) fn select(round: &mut Round<'_>, delay: Span) {
 
 /// Whether a queue is below its guarantee, counting containers already marked for it but not its
 /// reservations.
-fn is_below_guarantee(tree: &QueueTree, queue: usize, marked: u64) -> bool {
-    let state = tree.queue(queue);
-    Ratio::whole(state.used.saturating_sub(state.reserved) + marked) < state.guaranteed
+fn is_below_guarantee(round: &Round<'_>, queue: usize, marked: u64) -> bool {
+    let state = round.tree.queue(queue);
+    let holds = state.used.saturating_sub(state.reserved) + marked;
+    match round.settings.arithmetic {
+        Arithmetic::Published => Ratio::whole(holds) < state.guaranteed,
+        Arithmetic::WholeSlots => Ratio::whole(holds + 1) <= state.guaranteed,
+    }
+}
+
+/// Whether a queue can give another container. In whole slots, no queue falls below its guarantee.
+fn can_give(round: &Round<'_>, queue: usize, given: u64) -> bool {
+    let state = round.tree.queue(queue);
+    let chosen: u64 = round.selection.of_queue(queue).map(|victim| victim.size).sum();
+    match round.settings.arithmetic {
+        _ if state.preemption_disabled => false,
+        Arithmetic::Published => true,
+        Arithmetic::WholeSlots => state.used.saturating_sub(chosen + given) > state.guaranteed.of(1),
+    }
 }
 
 /// Returns the containers to take so that a reservation fits; empty if it fits already or cannot.
@@ -44,8 +60,10 @@ fn room_for(round: &Round<'_>, occupants: &Occupants, waiting: &OnNode) -> Vec<V
         if room >= waiting.container.size {
             break;
         }
-        let disabled = round.tree.queue(one.queue).preemption_disabled;
-        if one.container.size <= budget && !disabled && precedes(round.tree, waiting.queue, one.queue) {
+        let given: u64 =
+            victims.iter().filter(|victim: &&Victim| victim.queue == one.queue).map(|one| one.size).sum();
+        let gives = can_give(round, one.queue, given);
+        if one.container.size <= budget && gives && precedes(round.tree, waiting.queue, one.queue) {
             budget -= one.container.size;
             room += one.container.size;
             victims.push(one.victim(Pass::Priority, waiting));

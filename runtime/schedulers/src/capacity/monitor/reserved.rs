@@ -93,7 +93,7 @@ pub(super) fn select(round: &mut Round<'_>, mut obtain: Vec<u64>) {
     for (_, _, _, waiting) in by_cost {
         // Recomputed: earlier reservations have used up candidates and budget.
         for victim in room_for(round, &occupants, &waiting, &obtain).unwrap_or_default() {
-            if round.selection.add(victim) {
+            if round.add(victim) {
                 obtain[victim.queue] -= victim.size;
             }
         }

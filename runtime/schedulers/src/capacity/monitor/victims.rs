@@ -6,6 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use napreduce_engine::{Ratio, Time};
 
+use super::source::Source;
 use crate::capacity::configuration::ApplicationOrder;
 
 /// An application in a leaf; here a job.
@@ -114,9 +115,9 @@ impl Selection {
         self.containers.contains(&container)
     }
 
-    /// Adds a victim if the budget allows; returns whether it did.
-    pub fn add(&mut self, victim: Victim) -> bool {
-        if victim.size > self.budget || self.contains(victim.container) {
+    /// Adds a victim if the budget allows and the source accepts it; returns whether it did.
+    pub fn add(&mut self, victim: Victim, source: &mut dyn Source) -> bool {
+        if victim.size > self.budget || self.contains(victim.container) || !source.accepts(&victim) {
             return false;
         }
         self.budget -= victim.size;
@@ -151,8 +152,13 @@ pub(super) struct Demand {
     pub reserved: bool,
 }
 
-/// Chooses containers of a leaf.
-pub(super) fn take_from_leaf(applications: &[Application], demand: Demand, selection: &mut Selection) {
+/// Chooses containers of a leaf; returns the amount that is still missing.
+pub(super) fn take_from_leaf(
+    applications: &[Application],
+    demand: Demand,
+    selection: &mut Selection,
+    source: &mut dyn Source,
+) -> u64 {
     let mut missing = demand.obtain;
     let mut sorted: Vec<&Application> = applications.iter().collect();
     sort_in_service_order(&mut sorted, demand.order);
@@ -165,12 +171,12 @@ pub(super) fn take_from_leaf(applications: &[Application], demand: Demand, selec
             reserved.map(|one| (one, false)).chain(live.map(|one| (one, one.is_master))).collect();
         for (container, is_master) in candidates {
             if missing == 0 {
-                return;
+                return 0;
             }
             let victim = demand.victim(application, container);
             if is_master {
                 masters.push(victim);
-            } else if selection.add(victim) {
+            } else if selection.add(victim, source) {
                 missing = missing.saturating_sub(victim.size);
             }
         }
@@ -178,13 +184,14 @@ pub(super) fn take_from_leaf(applications: &[Application], demand: Demand, selec
     let mut spared: u64 = masters.iter().map(|victim| victim.size).sum();
     for victim in masters {
         if missing == 0 || Ratio::whole(spared) <= demand.masters_kept {
-            return;
+            return missing;
         }
-        if selection.add(victim) {
+        if selection.add(victim, source) {
             missing = missing.saturating_sub(victim.size);
             spared -= victim.size;
         }
     }
+    missing
 }
 
 impl Demand {

@@ -5,6 +5,7 @@ mod assignment;
 mod caps;
 mod cluster;
 mod configurations;
+mod guarantees;
 mod lazy;
 mod monitor;
 mod reclaim;

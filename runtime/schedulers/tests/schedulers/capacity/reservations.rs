@@ -42,11 +42,12 @@ fn first_victim(cluster: &Cluster) -> WorkerId {
 }
 
 #[test]
-fn without_selector_youngest_victim_frees_unusable_slot() {
+fn without_selector_victims_are_where_suspended_work_waits() {
     let (mut cluster, tied_to, quiet, _) = tied(&queues(50, ""));
     cluster.pass(3);
-    assert_ne!(first_victim(&cluster), tied_to);
-    assert_eq!(cluster.holds(quiet), 0);
+    assert_eq!(first_victim(&cluster), tied_to);
+    cluster.pass(300);
+    assert_eq!((cluster.asked.len(), cluster.holds(quiet)), (2, 2), "no victim in vain");
 }
 
 #[test]
@@ -63,8 +64,8 @@ fn reserved_selector_makes_room_at_suspended_work() {
     assert_eq!((cluster.holds(quiet), cluster.holds(loud)), (2, 2));
 }
 
-/// The loud queue holds all four slots, within its dead zone.
-const WITHIN_THE_DEAD_ZONE: &str = "dead-zone = 0.9\npriority-aware = true\npriority-delay = \"30s\"";
+/// The loud queue holds all four slots, within its dead zone, and the quiet one lacks its only slot.
+const WITHIN_THE_DEAD_ZONE: &str = "dead-zone = 1\npriority-aware = true\npriority-delay = \"30s\"";
 
 #[test]
 fn priority_selector_makes_room_after_delay() {

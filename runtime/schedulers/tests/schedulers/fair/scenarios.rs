@@ -286,6 +286,55 @@ fn pool_below_minimum_preempts_for_its_jobs() {
 }
 
 #[test]
+fn pool_of_pools_below_minimum_preempts_for_its_jobs() {
+    let group = pool(|pool| {
+        pool.min_maps = 2;
+        pool.min_share_timeout = Some(Timeout(Some(Span(0))));
+        pool.pools = [("inner".to_owned(), PoolConfiguration::default())].into();
+    });
+    let mut configuration = with_pools([("group", group)]);
+    configuration.preemption = true;
+    configuration.kill_wait = Span(0);
+    check(
+        configuration,
+        "worker 1 3+0
+         job 1 maps 8 reduces 1
+             > launch m0.1 on 1; launch m1.1 on 1; launch m2.1 on 1
+         started m0.1
+         started m1.1
+         started m2.1
+         job 2 maps 8 reduces 1 queue group.inner
+         at 500ms
+         wake
+             > kill m2.1; kill m1.1
+         killed m2.1
+             > launch 2:m0.1 on 1
+         killed m1.1
+             > launch 2:m1.1 on 1
+         at 9s
+         wake",
+    );
+}
+
+#[test]
+fn explanation_names_jobs_in_fair_order() {
+    check(
+        FairConfiguration::default(),
+        "worker 1 2+0
+         job 1 maps 4
+             > launch m0.1 on 1; launch m1.1 on 1
+         job 2 maps 4
+         job 3 maps 4 priority 5
+         why 3:m0
+             > waiting; no map slot is free: 2 are held, 2 by job_0001
+             > jobs that want map slots and come first: job_0002
+         why m2
+             > waiting; no map slot is free: 2 are held, 2 by job_0001
+             > jobs that want map slots and come first: job_0002, job_0003",
+    );
+}
+
+#[test]
 fn utilization_gate_prevents_preemption() {
     let mut configuration = preempting(Primitive::Kill);
     configuration.utilization_gate = Ratio::ONE;

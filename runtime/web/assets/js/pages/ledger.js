@@ -132,7 +132,7 @@ export function ledger(items, empty, { isGroup = false } = {}) {
     !isGroup && ["Why", (item) => sentence(item.reason), "text reason"],
     ["End", (item) => (item.end ? state(item.end) : "…")],
     ["Slot free after", (item) => (item.freed_micros === null ? "–" : short(item.freed_micros - item.requested_micros)), "number"],
-    ["Slot went to", (item) => (item.used_by ? sentence(item.used_by) : "–"), "id"],
+    ["Slot went to", (item) => (item.used_by ? sentence(item.used_by) : item.unused ? sentence(`nobody: ${item.unused}`) : "–"), "id"],
     ["Work then", (item) => item.given_back ?? "–"],
     ["Suspended", (item) => (isSuspended(item) ? taken(item.freed_micros / 1000, null) : span(item.suspended_millis)), "number"],
     ["In memory", (item) => (item.resident_bytes ? bytes(item.resident_bytes) : "–"), "number"],

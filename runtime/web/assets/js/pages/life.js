@@ -17,7 +17,7 @@ export function taskEvents({ attempts: all, preemptions, resumes, restores }) {
   const taken = (one) => {
     const held = one.checkpoint_bytes ? `, ${bytes(one.checkpoint_bytes)} in files` : one.resident_bytes ? `, ${bytes(one.resident_bytes)} kept in memory` : "";
     const lost = one.work_lost_millis ? `, ${span(one.work_lost_millis)} of it lost` : "";
-    const to = one.used_by ? `; the slot went to ${one.used_by}` : "";
+    const to = one.used_by ? `; the slot went to ${one.used_by}` : one.unused ? `; the slot was not used: ${one.unused}` : "";
     return { at: one.freed_micros, what: `${one.attempt} was ${one.end} after ${span(one.active_millis)} of work${held}${lost}${to}` };
   };
   const resumed = (one) => ({

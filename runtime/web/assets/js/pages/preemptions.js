@@ -110,7 +110,7 @@ function quickness(latency) {
 
 function figures(totals) {
   const cards = [
-    ["Slots wanted back", least(totals, count(totals.count)), `${count(totals.taken)} were taken`],
+    ["Slots wanted back", least(totals, count(totals.count)), `${count(totals.taken)} were taken${totals.unused ? `, ${count(totals.unused)} were not used` : ""}`],
     ["Slot free after", ...quickness(totals.freeing)],
     ["Resumed within", ...quickness(totals.resuming)],
     ["Restored within", ...quickness(totals.restoring)],

@@ -183,6 +183,7 @@ export class Model {
       if (taken.work_saved_millis) words.push(`${short(taken.work_saved_millis * 1000)} of work saved`);
       if (taken.work_lost_millis) words.push(`${short(taken.work_lost_millis * 1000)} lost`);
       if (taken.used_by) words.push(`${taken.used_by} got the slot after ${span(taken.kept_millis)}`);
+      if (taken.unused) words.push(`the slot was not used: ${taken.unused}`);
       if (taken.given_back) words.push(GIVEN_BACK[taken.given_back](taken));
       if (taken.resident_bytes) words.push(`${bytes(taken.resident_bytes)} kept in memory`);
     } else words.push(answer.ends[stint] ?? ENDS[stints.end[stint]]);
