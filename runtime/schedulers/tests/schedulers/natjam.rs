@@ -70,11 +70,8 @@ fn victim_is_where_production_task_may_run() {
              > launch m0.1 on 2
          started m0.1
          failed 2:m0.1 retryable: a bad disk
-             > launch m1.1 on 1
+             > launch m1.1 on 1; suspend m0.1
          started m1.1
-         at 2s
-         wake
-             > suspend m0.1
          suspended m0.1
              > launch 2:m0.2 on 2
          tally requests_useless 0",
