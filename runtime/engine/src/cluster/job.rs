@@ -117,7 +117,8 @@ impl Job {
     /// Restores a job without its attempts and reservations, which also enter other indices. Fails if the
     /// image is inconsistent.
     pub(crate) fn from_image(image: JobImage) -> Result<Job, String> {
-        let JobImage { id, spec, submitted, state, outcome, pause, tasks, awaiting_inputs, unused_on } = image;
+        let JobImage { id, spec, submitted, state, outcome, pause, tasks, awaiting_inputs, unused_on } =
+            image;
         spec.check().map_err(|error| format!("{id}: {error}"))?;
         if (tasks.map.len(), tasks.reduce.len()) != (spec.maps.len(), spec.reduces as usize) {
             return Err(format!("{id}: its tasks differ from its plan"));

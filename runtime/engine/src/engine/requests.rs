@@ -248,13 +248,7 @@ impl Engine {
 
     /// Closes the request for an attempt that gave up its slot or ended after it had worked for `worked`, and
     /// reserves the slot for the beneficiary.
-    pub(super) fn close_request(
-        &mut self,
-        id: AttemptId,
-        worker: WorkerId,
-        slot_freed: bool,
-        worked: Span,
-    ) {
+    pub(super) fn close_request(&mut self, id: AttemptId, worker: WorkerId, slot_freed: bool, worked: Span) {
         let Some(request) = self.remove_request(id) else { return };
         let is_suspended = self.cluster.attempts.contains_key(&id);
         if let Some(task) = self.cluster.jobs.get_mut(&id.task.job).and_then(|job| job.task_mut(id.task))

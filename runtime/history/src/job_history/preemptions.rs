@@ -313,6 +313,7 @@ impl PreemptionBook {
 
 fn in_words(known: &PreemptionSummary) -> String {
     let whom = known.beneficiary.map_or_else(String::new, |job| format!(" for {job}"));
-    let vain = known.unused.as_ref().map_or_else(String::new, |why| format!("; the slot was not used: {why}"));
+    let vain =
+        known.unused.as_ref().map_or_else(String::new, |why| format!("; the slot was not used: {why}"));
     format!("{} by {}{whom}: {}{vain}", known.primitive, known.by, known.reason)
 }

@@ -70,7 +70,8 @@ impl Assignment<'_> {
             jobs.extend(self.usage.of(self.kind, queue).wanting.iter().map(|(.., job)| *job));
             return;
         }
-        let mut children: Vec<usize> = children.iter().copied().filter(|&child| self.may_grow(child)).collect();
+        let mut children: Vec<usize> =
+            children.iter().copied().filter(|&child| self.may_grow(child)).collect();
         children.sort_by(|&one, &other| self.compare(one, other));
         for child in children {
             self.add_in_order(child, jobs);

@@ -228,16 +228,16 @@ impl<'a> Candidates<'a> {
             job != claimant.job.id() && may_give(pools, pool, claimant)
         };
         let now = claims.now();
-        let offer = |host: usize| Offer { worker: workers[host], kind, reserved_for: Some(claimant.job.id()) };
+        let offer =
+            |host: usize| Offer { worker: workers[host], kind, reserved_for: Some(claimant.job.id()) };
         let wants = |host: usize| claims.wants_on(claimant.job.id(), workers[host]);
         let near = |host: usize| wants(host) && delay.would_take(claimant.job, offer(host));
         let mut room = search.make_room_of(1, near, may_give);
         if room.is_none() {
             // A job that waits for a slot near its data declines the others.
             let delay = RefCell::new(delay);
-            let anywhere = |host: usize| {
-                wants(host) && delay.borrow_mut().takes(now, claimant.job, offer(host))
-            };
+            let anywhere =
+                |host: usize| wants(host) && delay.borrow_mut().takes(now, claimant.job, offer(host));
             room = search.make_room_of(1, anywhere, may_give);
         }
         let room = room?;

@@ -4,7 +4,8 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
 use napreduce_engine::{
-    Actions, Attempt, AttemptId, AttemptState, Claims, ClusterView, JobId, Preempt, Ratio, TaskKind, Time, WorkerId,
+    Actions, Attempt, AttemptId, AttemptState, Claims, ClusterView, JobId, Preempt, Ratio, TaskKind, Time,
+    WorkerId,
 };
 
 use crate::fcs::estimates::{RunningReduce, is_preemptable};

@@ -138,15 +138,15 @@ impl NatjamR {
                 return;
             }
             let gives_way = |(urgent, from): &(Key, JobId)| {
-                (*urgent, *from) > (key, job)
-                    && urgent.0.yields_to(key.0, self.configuration.laxity_margin)
+                (*urgent, *from) > (key, job) && urgent.0.yields_to(key.0, self.configuration.laxity_margin)
             };
             for _ in 0..demand(job) {
                 if left == 0 {
                     return;
                 }
                 let mut behind = self.queue.holders(kind).rev().take_while(gives_way);
-                let Some((_, from)) = behind.find(|(_, from)| places.take_for(*from, job, &mut claims)) else {
+                let Some((_, from)) = behind.find(|(_, from)| places.take_for(*from, job, &mut claims))
+                else {
                     break;
                 };
                 actions.release(self.release(from, kind, job));

@@ -7,8 +7,8 @@ use rand_pcg::Pcg64;
 use serde::{Deserialize, Serialize};
 
 use napreduce_engine::{
-    Actions, Claims, ClusterView, DefaultOrder, Event, JobChange, JobId, JobSpec, Offer, PolicyRefusal, QueueShare,
-    Release, Scheduler, TaskKind, Time,
+    Actions, Claims, ClusterView, DefaultOrder, Event, JobChange, JobId, JobSpec, Offer, PolicyRefusal,
+    QueueShare, Release, Scheduler, TaskKind, Time,
 };
 
 use crate::natjam::configuration::{NatjamConfiguration, NatjamConfigurationError};

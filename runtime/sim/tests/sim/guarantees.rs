@@ -138,9 +138,7 @@ fn draw_queues(random: &mut Pcg32) -> (String, Vec<Leaf>) {
         }
         for (below, inner) in draw_parts(random, grouped).into_iter().enumerate() {
             let name = format!("q0-{below}");
-            text += &format!(
-                "[[queue]]\nname = \"{name}\"\nparent = \"q0\"\nguaranteed-percent = {inner}\n"
-            );
+            text += &format!("[[queue]]\nname = \"{name}\"\nparent = \"q0\"\nguaranteed-percent = {inner}\n");
             leaves.push(Leaf { name, share: part * inner });
         }
     }
@@ -199,7 +197,8 @@ fn passes_between_and_within_queues_do_not_undo_each_other() {
     .unwrap();
     let policy = Capacity::new(&configuration).unwrap();
     let job = |name: &str, queue: &str, submit: u64, maps: u32, seconds: u64, priority: i32| {
-        let plan = SimulatedJob::new(name, Time(submit * 1_000_000)).with_maps(maps, Span::from_secs(seconds));
+        let plan =
+            SimulatedJob::new(name, Time(submit * 1_000_000)).with_maps(maps, Span::from_secs(seconds));
         SimulatedJob { queue: queue.into(), priority, ..plan }
     };
     let jobs = vec![

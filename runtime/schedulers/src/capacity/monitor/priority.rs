@@ -3,9 +3,9 @@
 
 use napreduce_engine::{Ratio, Span};
 
+use super::Arithmetic;
 use super::reserved::{Occupants, OnNode};
 use super::round::Round;
-use super::Arithmetic;
 use super::tree::QueueTree;
 use super::victims::{Pass, Victim};
 

@@ -181,8 +181,7 @@ impl<'a> Round<'a> {
                     pass,
                     reserved: self.settings.reserved_hold_room,
                 };
-                let applications =
-                    self.leaves[queue].get_or_insert_with(|| self.source.applications(queue));
+                let applications = self.leaves[queue].get_or_insert_with(|| self.source.applications(queue));
                 missing[queue] = take_from_leaf(applications, demand, &mut self.selection, self.source);
             }
         }

@@ -74,13 +74,7 @@ fn bounds(tree: &QueueTree, sharing: Sharing) -> Vec<Bounds> {
 
 /// Gives every child its least amount, and the remaining slots one by one to the neediest child. Children
 /// without a guarantee come last.
-fn distribute_to_children(
-    tree: &QueueTree,
-    parent: usize,
-    slots: u64,
-    bounds: &[Bounds],
-    ideal: &mut [u64],
-) {
+fn distribute_to_children(tree: &QueueTree, parent: usize, slots: u64, bounds: &[Bounds], ideal: &mut [u64]) {
     let children = tree.children(parent);
     let mut left = slots;
     for &child in children {

@@ -56,9 +56,9 @@ impl Shape {
 fn fewest_victims(slots: u32, held: &[u32], wanted: &[u32], guaranteed: &[u32]) -> Option<u32> {
     let mut allocations: Vec<Vec<u32>> = vec![Vec::new()];
     for most in wanted {
-        let longer = allocations.iter().flat_map(|first| {
-            (0..=*most.min(&slots)).map(move |next| [first.as_slice(), &[next]].concat())
-        });
+        let longer = allocations
+            .iter()
+            .flat_map(|first| (0..=*most.min(&slots)).map(move |next| [first.as_slice(), &[next]].concat()));
         allocations = longer.collect();
     }
     let is_due = |allocation: &&Vec<u32>| {
