@@ -121,7 +121,7 @@ impl<'c> GroupGate<'c> {
             return !self.cut;
         }
         if !self.due {
-            match self.context.boundary(&mut ()) {
+            match self.context.boundary_within(&mut ()) {
                 Ok(boundary) => self.due = boundary == Boundary::Checkpoint,
                 Err(error) => self.error = Some(ValuesError::Boundary(error)),
             }

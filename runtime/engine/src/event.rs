@@ -157,8 +157,8 @@ pub enum Report {
     Killed,
     /// The process is verified stopped; the acknowledgement of a suspend.
     Suspended,
-    /// The worker cannot keep another stopped process because of its memory or memory pressure; the attempt
-    /// continues.
+    /// The worker cannot keep another stopped process because of its memory or memory pressure, or a process of the
+    /// attempt did not stop; the attempt continues in its slot.
     SuspendRefused {
         /// For people.
         reason: String,
@@ -169,6 +169,9 @@ pub enum Report {
     Checkpointed,
     /// The output of a finished attempt is on storage that outlives the reporting worker.
     OutputMoved,
+    /// As `Suspended`, but inside a unit of work (a record or a group), which it must finish before it can save its
+    /// work: its process must not be continued for that without a slot.
+    SuspendedAtWork,
 }
 
 /// The classification of an attempt's failure.

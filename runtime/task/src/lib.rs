@@ -8,6 +8,7 @@ mod before_main;
 mod checkpoint;
 mod command;
 mod context;
+mod descendants;
 mod fetch_inputs;
 mod heap;
 mod marker;
@@ -21,6 +22,7 @@ mod slice;
 mod stop_signals;
 mod task_process;
 mod user_counters;
+mod watcher;
 
 pub use checkpoint::{
     Checkpoint, CheckpointDirectory, CheckpointError, CheckpointObjects, CheckpointStage, FetchedInput,
@@ -31,12 +33,13 @@ pub use context::{
     Ask, Boundary, Position, PositionUnit, Presence, ReadPosition, Script, Supervisor, SuspendHooks,
     TaskContext, TaskProgress, progress,
 };
+pub use descendants::{Descendant, Descendants, descendants_of};
 pub use fetch_inputs::{Fetch, FetchInputs, FetchSettings, FetchedInputs, InputEvent, StartFetch};
 pub use marker::{FORK_MARKER, FORK_SERVER_READY, MARKER, PRESTART_NUMBER_DIGITS, PRESTART_VARIABLE};
 pub use object_stores::{object_stores, set_object_stores};
 pub use paging::{PagedProcess, Paging};
 pub use passing::send_with_descriptors;
-pub use proc::{bytes_of, children_of, state_of};
+pub use proc::{Stat, bytes_of, children_of, stat_of};
 pub use runner::{Definitions, Ended, MapResult, ReduceResult, SavedCheckpoint, TaskRunner};
 pub use signals::{exit_when_told, install_handler, pass_on, signal_name, wake_pair};
 pub use slice::run_soon_when_woken;
@@ -46,3 +49,4 @@ pub use task_process::{
     task_process_main, task_process_requested,
 };
 pub use user_counters::{UserCounter, counter, set_user_counters, user_counters};
+pub use watcher::{WORKER_VARIABLE, Watcher, end_processes_of};

@@ -7,6 +7,7 @@ use std::{fs, io};
 use rustix::param::clock_ticks_per_second;
 use rustix::time::{ClockId, clock_gettime};
 
+/// Returns the children of a process, also those of its threads.
 pub fn children_of(process: i32) -> Vec<i32> {
     let Ok(threads) = fs::read_dir(format!("/proc/{process}/task")) else { return Vec::new() };
     let lists =
@@ -18,32 +19,46 @@ pub fn children_of(process: i32) -> Vec<i32> {
     children
 }
 
-/// Returns the letter of its state and its process group.
-pub fn state_of(process: i32) -> Option<(char, i32)> {
-    parse_state(&fs::read_to_string(format!("/proc/{process}/stat")).ok()?)
+/// A process as the kernel describes it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Stat {
+    /// The letter of the state of its first thread.
+    pub state: char,
+    /// Its process group.
+    pub group: i32,
+    /// In clock ticks since boot.
+    pub started: u64,
+}
+
+/// Returns the state of a process; `None` if it does not exist.
+pub fn stat_of(process: i32) -> Option<Stat> {
+    parse_stat(&fs::read_to_string(format!("/proc/{process}/stat")).ok()?)
 }
 
 /// Parses `/proc/PID/stat`. The name in parentheses may contain anything.
-fn parse_state(stat: &str) -> Option<(char, i32)> {
+fn parse_stat(stat: &str) -> Option<Stat> {
     let (_, fields) = stat.rsplit_once(')')?;
     let mut fields = fields.split_ascii_whitespace();
     let state = fields.next()?.chars().next()?;
-    Some((state, fields.nth(1)?.parse().ok()?))
+    let group = fields.nth(1)?.parse().ok()?;
+    let started = fields.nth(16)?.parse().ok()?;
+    Some(Stat { state, group, started })
+}
+
+/// Returns the letters of the states of the threads of a process.
+pub fn threads_of(process: i32) -> Vec<char> {
+    let Ok(threads) = fs::read_dir(format!("/proc/{process}/task")) else { return Vec::new() };
+    let stats = threads.flatten().filter_map(|thread| fs::read_to_string(thread.path().join("stat")).ok());
+    stats.filter_map(|stat| Some(parse_stat(&stat)?.state)).collect()
 }
 
 /// Returns the time since a process was forked, exact to a clock tick (usually 10 ms).
 pub fn age_of(process: i32) -> Option<Duration> {
-    let ticks = parse_start(&fs::read_to_string(format!("/proc/{process}/stat")).ok()?)?;
+    let ticks = stat_of(process)?.started;
     let ticks_per_second = clock_ticks_per_second();
     let started = Duration::from_millis(ticks.checked_mul(1000)?.checked_div(ticks_per_second)?);
     let now = Duration::try_from(clock_gettime(ClockId::Boottime)).ok()?;
     Some(now.saturating_sub(started))
-}
-
-/// Parses the start time from `/proc/PID/stat`, in clock ticks since boot.
-fn parse_start(stat: &str) -> Option<u64> {
-    let (_, fields) = stat.rsplit_once(')')?;
-    fields.split_ascii_whitespace().nth(19)?.parse().ok()
 }
 
 /// Parses a line of `/proc` such as `VmRSS:     1234 kB`.
@@ -68,11 +83,10 @@ mod tests {
 
     #[test]
     fn process_name_with_parenthesis_is_skipped() {
-        assert_eq!(parse_state("12 (a) b) T 1 77 3"), Some(('T', 77)));
-        assert_eq!(parse_state("12"), None);
+        assert_eq!(parse_stat("12"), None);
         let stat = "12 (a) b) T 1 77 3 0 -1 4194560 0 0 0 0 1 2 0 0 20 0 1 0 4711 9 9";
-        assert_eq!(parse_start(stat), Some(4711));
-        assert_eq!(parse_start("12 (a) T 1"), None);
+        assert_eq!(parse_stat(stat), Some(Stat { state: 'T', group: 77, started: 4711 }));
+        assert_eq!(parse_stat("12 (a) T 1"), None);
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use std::io;
 use std::net::{IpAddr, SocketAddr, UdpSocket};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use napreduce_engine::{AttemptId, Slots};
@@ -75,7 +75,7 @@ async fn run(configuration: &WorkerConfiguration) -> Result<(), WorkerError> {
         data_address,
     };
     let processes: Arc<dyn Processes> =
-        Arc::new(spawner(configuration, environment.isolation.groups.clone())?);
+        Arc::new(spawner(configuration, environment.isolation.groups.clone(), directory.paths.root())?);
     let resources = Resources {
         segment_memory: SegmentMemory::new(configuration.segment_memory, Arc::clone(&processes)),
         processes,
@@ -94,11 +94,12 @@ async fn run(configuration: &WorkerConfiguration) -> Result<(), WorkerError> {
 fn spawner(
     configuration: &WorkerConfiguration,
     groups: Option<Arc<ControlGroups>>,
+    directory: &Path,
 ) -> Result<Spawner, WorkerError> {
     let slots =
         usize::try_from(configuration.map_slots.max(configuration.reduce_slots)).unwrap_or(usize::MAX);
     let ready = slots.clamp(1, PRESTARTED_MAX);
-    Spawner::adopting(ready, groups).map_err(WorkerError::io("adopt orphans of tasks"))
+    Spawner::adopting(ready, groups, directory).map_err(WorkerError::io("adopt orphans of tasks"))
 }
 
 fn secret(cluster: &ClusterPlace) -> Result<Secret, WorkerError> {

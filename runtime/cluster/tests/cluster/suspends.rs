@@ -6,7 +6,7 @@ use std::time::Duration;
 use napreduce_engine::{FailureClass, Order, Report, Start};
 use napreduce_local::process::ProcessMemory;
 use napreduce_protocol::{Preempted, PreemptionAccount};
-use rustix::process::{Pid, Signal};
+use rustix::process::{Pid, Signal, kill_process};
 
 use super::line::Line;
 use super::processes::{Daemon, Moment, states_of};
@@ -43,6 +43,14 @@ impl Scene {
         account
     }
 
+    /// As `suspend`, of a task that does not reach its gate.
+    async fn suspend_at_work(&mut self) -> PreemptionAccount {
+        self.line.order(Order::Suspend { attempt: map(1) }).await;
+        let account = self.line.preempted(map(1), Report::SuspendedAtWork).await;
+        assert!(self.moment.process.states().chars().all(|state| state == 'T'));
+        account
+    }
+
     async fn resume(&mut self) -> PreemptionAccount {
         self.line.order(Order::Resume { attempt: map(1) }).await;
         self.line.preempted(map(1), Report::Resumed).await
@@ -76,7 +84,7 @@ async fn suspended_attempt_stops_and_continues_on_resume() {
 #[tokio::test(flavor = "current_thread")]
 async fn attempt_without_boundary_is_stopped_anywhere() {
     let mut scene = living("stubborn", &["grace_millis=100"]).await;
-    let account = scene.suspend().await;
+    let account = scene.suspend_at_work().await;
     assert!(account.micros >= 100_000, "{account:?}");
     scene.line.hear_nothing_for(Duration::from_millis(1_500)).await;
     let resumed = scene.resume().await;
@@ -109,6 +117,61 @@ async fn stop_is_reported_once_all_threads_and_children_stopped() {
     until("the end of the child", || matches!(states_of(child).as_str(), "" | "Z")).await;
 }
 
+/// A scene whose task has processes in other groups and sessions; returns them, too.
+async fn household() -> (Scene, Vec<i32>) {
+    let mut scene = living("household", &[]).await;
+    let line = scene.moment.line().await;
+    let ids = line.strip_prefix("children ").unwrap().split(' ');
+    let children: Vec<i32> = ids.map(|id| id.parse().unwrap()).collect();
+    assert_eq!(children.len(), 3);
+    (scene, children)
+}
+
+fn is_gone(process: i32) -> bool {
+    matches!(states_of(process).as_str(), "" | "Z")
+}
+
+#[tokio::test(flavor = "current_thread")]
+async fn processes_of_other_groups_and_sessions_stop_and_continue_with_their_task() {
+    let (mut scene, children) = household().await;
+    for _ in 0..3 {
+        scene.suspend().await;
+        for child in &children {
+            assert_eq!(states_of(*child), "T");
+        }
+        scene.resume().await;
+        for child in &children {
+            assert_ne!(states_of(*child), "T");
+        }
+        assert_eq!(scene.moment.line().await, "suspend");
+        assert_eq!(scene.moment.line().await, "resume");
+    }
+    scene.suspend().await;
+    kill_process(Pid::from_raw(children[1]).unwrap(), Signal::CONT).unwrap();
+    until("another stop", || states_of(children[1]) == "T").await;
+    scene.line.order(Order::Kill { attempt: map(1) }).await;
+    scene.line.preempted(map(1), Report::Killed).await;
+    for child in children {
+        until("the end of a child", || is_gone(child)).await;
+    }
+}
+
+#[tokio::test(flavor = "current_thread")]
+async fn processes_of_other_sessions_die_with_their_worker() {
+    for suspended in [true, false] {
+        let (mut scene, children) = household().await;
+        if suspended {
+            scene.suspend().await;
+        }
+        scene.daemon.signal(Signal::KILL);
+        scene.daemon.end().await;
+        scene.moment.process.assert_gone().await;
+        for child in children {
+            until("the end of a child", || is_gone(child)).await;
+        }
+    }
+}
+
 #[tokio::test(flavor = "current_thread")]
 async fn early_resume_is_not_lost() {
     let mut scene = living("tame", &[]).await;
@@ -132,7 +195,7 @@ async fn early_resume_is_not_lost() {
 #[tokio::test(flavor = "current_thread")]
 async fn slow_suspend_hook_is_stopped_after_grace() {
     let mut scene = living("slow", &["grace_millis=50"]).await;
-    scene.suspend().await;
+    scene.suspend_at_work().await;
     assert_eq!(scene.moment.line().await, "suspend");
     scene.resume().await;
     assert_eq!(scene.moment.line().await, "resume");
@@ -186,14 +249,13 @@ async fn suspended_attempts_die_with_their_worker() {
     scene.daemon.signal(Signal::KILL);
     scene.daemon.end().await;
     scene.moment.process.assert_gone().await;
-    // The kernel ends a stopped process whose process group has lost its leader.
     until("the end of the child", || matches!(states_of(child).as_str(), "" | "Z")).await;
 }
 
 #[tokio::test(flavor = "current_thread")]
 async fn external_sigcont_is_undone() {
     let mut scene = living("stubborn", &["grace_millis=10"]).await;
-    scene.suspend().await;
+    scene.suspend_at_work().await;
     for _ in 0..5 {
         scene.moment.process.signal(Signal::CONT);
         scene.line.hear_nothing_for(Duration::from_millis(100)).await;

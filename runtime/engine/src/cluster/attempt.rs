@@ -53,6 +53,12 @@ pub struct Attempt {
     /// The time of its last order other than the launch.
     #[serde(default)]
     pub(crate) ordered: Time,
+    /// It is stopped inside a unit of work, which it must finish, in a slot, before it can save its work.
+    #[serde(default)]
+    pub(crate) is_at_work: bool,
+    /// It gets the next free slot of its worker, to save its work.
+    #[serde(default)]
+    pub(crate) saving: Option<Box<Saving>>,
     /// Since when it has been suspended without a slot on its worker.
     #[serde(default)]
     pub(crate) waits_since: Option<Time>,
@@ -97,6 +103,8 @@ impl Attempt {
             hold: None,
             suspension: None,
             ordered: now,
+            is_at_work: false,
+            saving: None,
             waits_since: None,
             kept: Span::default(),
             missed: BTreeSet::new(),
@@ -106,6 +114,13 @@ impl Attempt {
             active_since: None,
         }
     }
+}
+
+/// Why a suspended attempt saves its work.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Saving {
+    pub by: Requester,
+    pub reason: String,
 }
 
 /// Why an attempt is suspended.
@@ -216,6 +231,12 @@ impl Attempt {
     /// Forgets that an operator resumed it: it continues, or is given up.
     pub(crate) fn drop_recall(&mut self) {
         self.hold = self.hold.filter(|hold| *hold != Hold::Resume);
+    }
+
+    /// Returns whether it gets the next free slot of its worker: an operator resumed it, or it must finish a unit of
+    /// work before its work can be saved.
+    pub fn gets_next_slot(&self) -> bool {
+        self.is_recalled() || self.saving.is_some()
     }
 
     /// Returns whether it was suspended and now saves its work, without a slot, so that its task can continue

@@ -45,6 +45,7 @@ mod view;
 mod worker;
 
 pub use accesses::accesses;
+pub(crate) use attempt::Saving;
 pub use attempt::{Attempt, Suspension};
 pub use claims::Claims;
 pub(crate) use claims::Planned;

@@ -35,7 +35,7 @@ impl Cluster {
         let attempt = &self.attempts[&id];
         let (worker, stopped) = (attempt.worker, attempt.state == AttemptState::Suspended);
         let waits = stopped && !attempt.is_held() && self.job(id.task.job).pause.is_none();
-        let recalled = waits && attempt.is_recalled();
+        let recalled = (waits && attempt.is_recalled()) || (stopped && attempt.saving.is_some());
         self.list_suspended(id, worker, waits);
         if recalled {
             self.suspended.recall(id);

@@ -212,7 +212,8 @@ impl Engine {
     fn suspended_on(&self, worker: WorkerId) -> Vec<(crate::time::Time, Reverse<u64>, AttemptId)> {
         let attempts = self.cluster.workers[&worker].attempts().map(|id| &self.cluster.attempts[&id]);
         let waits = attempts.filter(|one| {
-            one.state == AttemptState::Suspended && !one.is_held() && self.can_do(one.id).checkpoint
+            let saves = self.can_do(one.id).checkpoint && !one.is_at_work;
+            one.state == AttemptState::Suspended && !one.is_held() && saves
         });
         let listed = |one: &Attempt| {
             let since = one.suspension()?.since;

@@ -155,7 +155,10 @@ fn check_attempt(cluster: &Cluster, id: AttemptId) -> Result<(), String> {
     let waits = attempt.state == AttemptState::Suspended && !attempt.is_held() && job.pause.is_none();
     ensure!(suspended == waits, "{id}: listed as waiting for a slot: {suspended} (expected {waits})");
     let recalled = cluster.suspended.recalled().contains(&id);
-    ensure!(recalled == (waits && attempt.is_recalled()), "{id}: wrongly listed as recalled by an operator");
+    let saves = attempt.state == AttemptState::Suspended && attempt.saving.is_some();
+    let gets_slot = saves || (waits && attempt.is_recalled());
+    ensure!(recalled == gets_slot, "{id}: wrongly listed as getting the next slot");
+    ensure!(!attempt.is_converting() || !attempt.is_at_work, "{id}: works without a slot");
     ensure!(
         !attempt.is_held() || task.held.is_some() || attempt.superseded,
         "{id}: held, but its task is not"

@@ -30,6 +30,7 @@ impl Engine {
             (Primitive::Wait, _) => Err(OperatorRefusal::NothingToDo),
             (_, AttemptState::Killing) => Err(OperatorRefusal::BeingKilled),
             (_, AttemptState::Checkpointing) => Err(OperatorRefusal::BeingCheckpointed),
+            (Primitive::Checkpoint, _) if attempt.saving.is_some() => Err(OperatorRefusal::BeingCheckpointed),
             (Primitive::Checkpoint, AttemptState::Suspending) => Err(OperatorRefusal::BeingSuspended),
             (Primitive::Checkpoint, _) if !can.checkpoint && rules.of(kind).checkpoint => {
                 Err(OperatorRefusal::StateNotSaved(kind))
@@ -166,6 +167,7 @@ impl Engine {
                     (suspension.by, suspension.reason) = (Requester::Operator, reason.to_owned());
                 }
                 attempt.waits_since = None;
+                attempt.saving = attempt.saving.take().filter(|saving| saving.by != Requester::Operator);
                 self.cluster.relist(id);
                 self.cluster.refresh(id.task.job);
             }
@@ -283,7 +285,8 @@ impl Engine {
         self.cluster.refresh(id);
     }
 
-    /// Resumes attempts that operators released, as far as there are slots, before any slot is offered.
+    /// Resumes attempts that operators released, and those that must work before they can be saved, as far as there
+    /// are slots, before any slot is offered.
     pub(super) fn resume_recalled(&mut self) {
         if self.cluster.suspended.recalled().is_empty() {
             return;
@@ -291,7 +294,7 @@ impl Engine {
         let recalled: Vec<AttemptId> = self.cluster.suspended.recalled().iter().copied().collect();
         for id in recalled {
             // Without a slot the attempt stays suspended and is checked again after the next event.
-            if self.has_slot_to_resume(id) {
+            if self.has_next_slot(id) {
                 self.resume_in_slot(id);
             }
         }

@@ -113,6 +113,7 @@ impl Engine {
         let attempt = self.cluster.attempt_mut(id);
         attempt.spared_for = self.settings.preemption.spared_for(fruitless, lost_work);
         attempt.holds_slot = true;
+        attempt.is_at_work = false;
         attempt.drop_recall();
         attempt.waits_since = None;
         let worker = attempt.worker;

@@ -22,7 +22,8 @@ impl Engine {
         match report {
             Report::Started => self.runs(id, AttemptInput::Started),
             Report::Resumed => self.runs(id, AttemptInput::Resumed),
-            Report::Suspended => self.suspended(id),
+            Report::Suspended => self.suspended(id, true),
+            Report::SuspendedAtWork => self.suspended(id, false),
             Report::SuspendRefused { reason } => self.suspend_refused(id, reason),
             Report::Progressed { bytes_done, bytes_total } => self.progressed(id, *bytes_done, *bytes_total),
             Report::InputsLost { outputs, place, reason } => self.inputs_lost(id, outputs, *place, reason),
@@ -56,6 +57,7 @@ impl Engine {
         }
         // A commit requested just before the stop comes first: it frees the slot fastest.
         self.grant_commit(id);
+        self.save_in_slot(id);
         self.advance_request(id);
     }
 

@@ -24,7 +24,7 @@ impl Engine {
         if attempt.state == AttemptState::Killing {
             return Err(ActionRefusal::BeingKilled(id));
         }
-        if attempt.state == AttemptState::Suspended && asked == Primitive::Checkpoint {
+        if attempt.state == AttemptState::Suspended && asked == Primitive::Checkpoint && !attempt.is_at_work {
             self.give_up(id, asked, Requester::Policy, reason.clone());
             return Ok(());
         }

@@ -4,7 +4,7 @@
 
 use std::cmp::Reverse;
 
-use crate::cluster::{Attempt, Suspension};
+use crate::cluster::{Attempt, Saving, Suspension};
 use crate::effect::{Order, Record, Start};
 use crate::engine::Engine;
 use crate::ids::{AttemptId, TaskKind, WorkerId};
@@ -14,7 +14,8 @@ use crate::states::{AttemptInput, AttemptState, WorkerState};
 use crate::time::{Span, Time};
 
 impl Engine {
-    pub(super) fn suspended(&mut self, id: AttemptId) {
+    /// Handles a verified stop. Unless it `saves`, the attempt must finish a unit of work before it can save.
+    pub(super) fn suspended(&mut self, id: AttemptId, saves: bool) {
         let Some((_, AttemptState::Suspended)) = self.step(id, AttemptInput::Suspended) else { return };
         let now = self.cluster.now;
         let suspension = match self.cluster.requests.get(&id) {
@@ -29,6 +30,7 @@ impl Engine {
         let attempt = self.cluster.attempt_mut(id);
         attempt.stop_clock(now);
         attempt.suspends += 1;
+        attempt.is_at_work = !saves;
         attempt.holds_slot = false;
         attempt.suspension = Some(Box::new(suspension));
         let (worker, ordered) = (attempt.worker, attempt.ordered);
@@ -88,7 +90,8 @@ impl Engine {
     }
 
     /// Gives up a suspended attempt so that its task can continue on another worker: wakes it to save its
-    /// work and exit, without a slot, or kills it.
+    /// work and exit, without a slot, or kills it. One that must first finish a unit of work gets the next free slot
+    /// of its worker for that.
     pub(super) fn give_up(&mut self, id: AttemptId, how: Primitive, by: Requester, reason: String) {
         let can = self.can_do(id);
         let primitive = match how {
@@ -97,6 +100,9 @@ impl Engine {
         };
         if primitive == Primitive::Wait {
             return;
+        }
+        if primitive == Primitive::Checkpoint && self.cluster.attempts[&id].is_at_work {
+            return self.save_in_next_slot(id, by, reason);
         }
         self.record(Record::Converted { attempt: id, primitive, by, reason: reason.clone() });
         if primitive == Primitive::Kill {
@@ -119,6 +125,35 @@ impl Engine {
         self.cluster.refresh(id.task.job);
     }
 
+    /// Lets a suspended attempt finish its unit of work in the next free slot of its worker and save its work then.
+    fn save_in_next_slot(&mut self, id: AttemptId, by: Requester, reason: String) {
+        let attempt = self.cluster.attempt_mut(id);
+        attempt.saving = Some(Box::new(Saving { by, reason }));
+        attempt.waits_since = None;
+        self.cluster.relist(id);
+        self.cluster.refresh(id.task.job);
+    }
+
+    /// Opens the request to save the work of an attempt that was resumed for that.
+    pub(super) fn save_in_slot(&mut self, id: AttemptId) {
+        let Some(saving) = self.cluster.attempt_mut(id).saving.take() else { return };
+        let Saving { by, reason } = *saving;
+        if by == Requester::Operator {
+            self.release_hold(id);
+            self.cluster.attempt_mut(id).hold = None;
+        }
+        self.replace_request(id, Primitive::Checkpoint, by, reason);
+    }
+
+    /// Returns whether a suspended attempt that gets the next free slot can have one. A draining worker gives its
+    /// slots to no others.
+    pub(super) fn has_next_slot(&self, id: AttemptId) -> bool {
+        let attempt = &self.cluster.attempts[&id];
+        let worker = &self.cluster.workers[&attempt.worker];
+        let leaves = attempt.saving.is_some() && worker.state() == WorkerState::Draining;
+        self.has_slot_to_resume(id) || (leaves && worker.free(id.task.kind) > 0)
+    }
+
     /// Gives up attempts that have waited long enough for a slot of their worker, while others have unwanted
     /// slots. Must be called after all possible slots are given.
     pub(super) fn convert(&mut self) {
@@ -139,7 +174,8 @@ impl Engine {
         let mut due: Vec<(_, Time, AttemptId, Conversion)> = Vec::new();
         for id in self.waiting(kind) {
             let Some(rule) = self.conversion_of(id) else { continue };
-            let possible = rule.to == Converted::Kill || self.can_do(id).checkpoint;
+            let saves = self.can_do(id).checkpoint && !self.cluster.attempts[&id].is_at_work;
+            let possible = rule.to == Converted::Kill || saves;
             let now = self.cluster.now;
             let full = !self.has_slot_to_resume(id);
             let attempt = self.cluster.attempt_mut(id);

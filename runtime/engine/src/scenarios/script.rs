@@ -389,6 +389,7 @@ pub fn report(what: &str, rest: &[&str], reason: &str) -> Report {
             Report::Done { output_bytes: 0, output_digest: rest.get(1).map(|digest| number(digest).into()) }
         }
         "suspended" => Report::Suspended,
+        "suspended-at-work" => Report::SuspendedAtWork,
         "refused" => Report::SuspendRefused { reason: reason.to_owned() },
         "resumed" => Report::Resumed,
         "checkpointed" => Report::Checkpointed,

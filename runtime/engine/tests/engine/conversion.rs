@@ -219,3 +219,83 @@ fn requested_commit_precedes_kill() {
         ),
     );
 }
+
+/// `SUSPENDED`, with a task that must finish a record or a group before it can save its work.
+fn suspended_at_work() -> String {
+    SUSPENDED.replace("\n    suspended m0.1", "\n    suspended-at-work m0.1")
+}
+
+#[test]
+fn attempt_suspended_at_work_is_not_converted() {
+    let suspended = suspended_at_work();
+    assert_ne!(suspended, SUSPENDED);
+    converting(
+        Converted::Checkpoint,
+        &format!(
+            "{suspended}
+             at 12ms
+             wake
+             failed 3:m0.1 fatal: no
+                 > job 3 failed: job_0003_m_0000 is not retried: no
+             done 2:m0.1
+                 > job 2 succeeded; resume m0.1
+             resumed m0.1"
+        ),
+    );
+}
+
+#[test]
+fn checkpoint_of_attempt_suspended_at_work_waits_for_a_slot() {
+    let suspended = suspended_at_work();
+    converting(
+        Converted::Checkpoint,
+        &format!(
+            "{suspended}
+             operator checkpoint m0.1: elsewhere
+             operator checkpoint m0.1: again
+                 > warn job_0001_m_0000.1 cannot be preempted by checkpoint: already being checkpointed; ignored
+             done 2:m0.1
+                 > job 2 succeeded; resume m0.1
+             resumed m0.1
+                 > checkpoint m0.1
+             checkpointed m0.1
+                 > launch m0.2 on 1 from m0.1"
+        ),
+    );
+}
+
+#[test]
+fn attempt_suspended_at_work_leaves_draining_worker_in_a_free_slot() {
+    let suspended = suspended_at_work();
+    converting(
+        Converted::Checkpoint,
+        &format!(
+            "{suspended}
+             drain 1
+             done 2:m0.1
+                 > job 2 succeeded; resume m0.1
+             resumed m0.1
+                 > checkpoint m0.1
+             checkpointed m0.1
+                 > leave 1"
+        ),
+    );
+}
+
+#[test]
+fn attempt_suspended_at_work_is_killed_without_a_slot() {
+    let suspended = suspended_at_work();
+    converting(
+        Converted::Kill,
+        &format!(
+            "{suspended}
+             at 12ms
+             wake
+             failed 3:m0.1 fatal: no
+                 > job 3 failed: job_0003_m_0000 is not retried: no
+                 > kill m0.1
+             killed m0.1
+                 > launch m0.2 on 2"
+        ),
+    );
+}

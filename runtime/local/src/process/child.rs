@@ -18,15 +18,19 @@ use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 use tokio::net::UnixStream;
 use tokio::task::{JoinHandle, spawn_blocking};
+use tokio::time::timeout;
 
 use super::control_groups::{ControlGroup, ControlGroups};
-use super::members::await_stopped_members;
+use super::family::Family;
 use super::memory::{oom_score_adjustment, set_oom_score_adjustment};
 use super::processes::{Change, Pending, TaskProcess};
 use super::stops::{Awaited, ChildEvent, await_turn};
 
 /// Time for the descendants of a task process to stop after it; most task processes have none.
-const MEMBERS_PATIENCE: Duration = Duration::from_millis(100);
+const DESCENDANTS_PATIENCE: Duration = Duration::from_secs(2);
+/// Interval at which the states of a task process are read, since the kernel reports no second stop of a stopped
+/// process, and none while a thread waits for a child between `vfork` and `exec`.
+const LOOK: Duration = Duration::from_millis(20);
 
 /// Task processes that are not reaped.
 #[derive(Debug, Clone, Default)]
@@ -40,6 +44,18 @@ impl Own {
     /// Locks the set; no panic can leave it half-changed.
     fn lock(&self) -> MutexGuard<'_, BTreeSet<i32>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Waits for a stop of the leader, or its end.
+async fn await_stop(pidfd: &OwnedFd, family: &Family) -> io::Result<ChildEvent> {
+    loop {
+        if family.leader_is_stopped() {
+            return Ok(ChildEvent::Stopped);
+        }
+        if let Ok(event) = timeout(LOOK, await_turn(pidfd, Awaited::Stop)).await {
+            return event;
+        }
     }
 }
 
@@ -127,6 +143,7 @@ pub(super) struct ChildProcess {
     pub(super) control: UnixStream,
     pub(super) marks: Vec<String>,
     group: Option<ControlGroup>,
+    family: Arc<Family>,
 }
 
 impl ChildProcess {
@@ -135,7 +152,8 @@ impl ChildProcess {
         let control = UnixStream::from_std(control)?;
         // SAFETY: the descriptor is open, and owned by the result alone until that is dropped.
         let pidfd = unsafe { AsyncFd::register_with_interest(pidfd, Interest::READABLE) }?;
-        Ok(ChildProcess { kept, pidfd, control, marks, group })
+        let family = Arc::new(Family::of(kept.child));
+        Ok(ChildProcess { kept, pidfd, control, marks, group, family })
     }
 
     /// Opens the process for paging, if that is permitted.
@@ -163,27 +181,44 @@ impl TaskProcess for ChildProcess {
         self.group.take()
     }
 
+    fn note_stopped(&self) {
+        self.family.note_stopped();
+    }
+
     fn suspend(&self) {
-        self.kept.signal(Signal::STOP);
+        if !self.kept.reaped {
+            self.family.stop();
+        }
+    }
+
+    fn stands_still(&self) -> bool {
+        self.family.stands_still()
     }
 
     fn resume(&self) {
-        self.kept.signal(Signal::CONT);
+        if !self.kept.reaped {
+            self.family.resume();
+        }
     }
 
     fn kill(&self) {
-        self.kept.signal(Signal::KILL);
+        if !self.kept.reaped {
+            self.family.kill();
+        }
     }
 
     fn await_change(&self, awaited: Awaited) -> Pending<'static, Change> {
-        let process = self.kept.child;
+        let family = Arc::clone(&self.family);
         // Opened now: later the process may be reaped and its id reused.
-        let pidfd = pidfd_open(process, PidfdFlags::empty());
+        let pidfd = pidfd_open(self.kept.child, PidfdFlags::empty());
         Box::pin(async move {
-            let event = await_turn(&pidfd?, awaited).await?;
+            let event = match awaited {
+                Awaited::Stop => await_stop(&pidfd?, &family).await?,
+                Awaited::Continuation => await_turn(&pidfd?, awaited).await?,
+            };
             let running = match event {
-                ChildEvent::Stopped => await_stopped_members(process, MEMBERS_PATIENCE).await,
-                ChildEvent::Continued | ChildEvent::Ended => 0,
+                ChildEvent::Stopped => family.await_stop(DESCENDANTS_PATIENCE).await,
+                ChildEvent::Continued | ChildEvent::Ended => None,
             };
             Ok(Change { event, running })
         })

@@ -5,12 +5,13 @@ use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixStream as StdUnixStream;
 use std::os::unix::process::CommandExt;
+use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::sync::mpsc::{RecvTimeoutError, TryRecvError};
 use std::sync::{Arc, mpsc};
 use std::time::{Duration, Instant};
 
-use napreduce_task::{FORK_MARKER, MARKER, PRESTART_NUMBER_DIGITS, PRESTART_VARIABLE};
+use napreduce_task::{FORK_MARKER, MARKER, PRESTART_NUMBER_DIGITS, PRESTART_VARIABLE, WORKER_VARIABLE};
 use rustix::process::Pid;
 use tokio::sync::oneshot;
 
@@ -52,6 +53,8 @@ pub(super) struct Forking {
     servers: Vec<(Model, ForkServer)>,
     /// Number of prestarted processes.
     count: u64,
+    /// The directory of the worker.
+    directory: Option<PathBuf>,
 }
 
 impl Forking {
@@ -59,8 +62,9 @@ impl Forking {
         adopts: bool,
         groups: Option<Arc<ControlGroups>>,
         prestarts: Arc<Prestarts>,
+        directory: Option<PathBuf>,
     ) -> Forking {
-        Forking { own: Own::default(), adopts, groups, prestarts, servers: Vec::new(), count: 0 }
+        Forking { own: Own::default(), adopts, groups, prestarts, servers: Vec::new(), count: 0, directory }
     }
 
     pub(super) fn run(mut self, inbox: &mpsc::Receiver<Request>) {
@@ -92,15 +96,25 @@ impl Forking {
         let waiting = self.prestarts.take(&model);
         match waiting.or_else(|| self.fork(&model)?.ok()) {
             Some(started) => Ok(AnswerToStart { started, unused: Some(launch) }),
-            None => Ok(AnswerToStart { started: start(*launch, MARKER, &self.own)?, unused: None }),
+            None => {
+                Ok(AnswerToStart { started: start(self.marked(*launch), MARKER, &self.own)?, unused: None })
+            }
         }
+    }
+
+    /// Adds the directory of the worker to the environment.
+    fn marked(&self, mut launch: Launch) -> Launch {
+        if let Some(directory) = &self.directory {
+            launch.variables.push((WORKER_VARIABLE, Some(directory.clone().into_os_string())));
+        }
+        launch
     }
 
     fn prestart(&mut self, model: &Model) {
         let serves = self.servers.iter().any(|(known, _)| known == model);
         if !serves && self.prestarts.lacking(model) > 0 {
             let launch = model.launch(&self.name(0));
-            match start(launch, FORK_MARKER, &self.own).and_then(ForkServer::await_ready) {
+            match start(self.marked(launch), FORK_MARKER, &self.own).and_then(ForkServer::await_ready) {
                 Ok(server) => self.servers.push((model.clone(), server)),
                 // An attempt started in the usual way meets the same error and reports it.
                 Err(_) => return self.put(model, None),

@@ -83,11 +83,12 @@ impl Handlers {
         handler: extern "C" fn(libc::c_int),
         unless_ignored: bool,
     ) -> io::Result<()> {
-        let before = current_action(signal)?;
-        if !unless_ignored || before.sa_sigaction != libc::SIG_IGN {
-            install_handler(signal, handler)?;
-            self.replaced.push((signal, before));
+        if unless_ignored && is_ignored(signal)? {
+            return Ok(());
         }
+        let before = current_action(signal)?;
+        install_handler(signal, handler)?;
+        self.replaced.push((signal, before));
         Ok(())
     }
 }
@@ -109,14 +110,19 @@ impl Drop for Handlers {
 /// # Errors
 /// Fails if the handler cannot be installed.
 pub fn survive_file_size_limit() -> io::Result<()> {
-    let before = current_action(libc::SIGXFSZ)?;
-    if before.sa_sigaction == libc::SIG_IGN {
+    if is_ignored(libc::SIGXFSZ)? {
         return Ok(());
     }
     install_handler(libc::SIGXFSZ, on_file_size_limit)
 }
 
 extern "C" fn on_file_size_limit(_signal: libc::c_int) {}
+
+/// Returns whether this program ignores a signal. One that is ignored from the start must stay ignored: its user
+/// asked for that, for example by `nohup`, which ignores SIGHUP, or by `&` in a script, which ignores SIGINT.
+pub fn is_ignored(signal: i32) -> io::Result<bool> {
+    Ok(current_action(signal)?.sa_sigaction == libc::SIG_IGN)
+}
 
 fn current_action(signal: libc::c_int) -> io::Result<libc::sigaction> {
     let mut action = MaybeUninit::<libc::sigaction>::uninit();

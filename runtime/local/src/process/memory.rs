@@ -3,11 +3,10 @@
 use std::path::{Path, PathBuf};
 use std::{fs, io};
 
-use napreduce_task::bytes_of;
+use napreduce_task::{bytes_of, descendants_of};
 use rustix::process::Pid;
 
 use super::control_groups::group_of;
-use super::members::members;
 
 /// The memory of a process, or of all processes of a task.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -33,11 +32,11 @@ impl ProcessMemory {
         })
     }
 
-    /// Returns the memory of a process that is not reaped and of its descendants in the process group that it
-    /// leads: a task and its commands. Shared pages count for each process.
-    pub fn of_group(leader: Pid) -> io::Result<ProcessMemory> {
+    /// Returns the memory of a process that is not reaped and of its descendants: a task and its commands. Shared
+    /// pages count for each process.
+    pub fn with_descendants(leader: Pid) -> io::Result<ProcessMemory> {
         let mut sum = ProcessMemory::of(leader)?;
-        for member in members(leader.as_raw_nonzero().get()) {
+        for member in descendants_of(leader.as_raw_nonzero().get()).members {
             // A process that has just ended holds no memory.
             let Some(memory) = Pid::from_raw(member.process).and_then(|pid| ProcessMemory::of(pid).ok())
             else {
@@ -273,7 +272,7 @@ mod tests {
         let printed = leader.stdout.take().expect("piped");
         BufReader::new(printed).read_line(&mut line).expect("it prints");
         let pid = Pid::from_child(&leader);
-        let (alone, group) = (ProcessMemory::of(pid), ProcessMemory::of_group(pid));
+        let (alone, group) = (ProcessMemory::of(pid), ProcessMemory::with_descendants(pid));
         drop(leader.stdin.take());
         leader.wait().expect("reaped");
         let (alone, group) = (alone.expect("it runs"), group.expect("it runs"));

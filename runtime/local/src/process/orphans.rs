@@ -5,32 +5,56 @@ use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 use std::{fs, io};
 
-use napreduce_task::{children_of, state_of};
-use rustix::process::{Pid, Signal, WaitOptions, getpid, kill_process, set_child_subreaper, waitpid};
+use napreduce_task::{Descendant, children_of, descendants_of, stat_of};
+use rustix::process::{Pid, Signal, WaitOptions, getpid, set_child_subreaper, waitpid};
 
 /// Time for a killed process to end, unless it is blocked on a disk; the next sweep finds it then.
 const PATIENCE: Duration = Duration::from_millis(100);
 const LOOK: Duration = Duration::from_millis(1);
+/// Maximum scans for descendants of a process to be killed. Each stops what it found, so more are needed only while
+/// a process that was not found yet keeps forking.
+const SCANS_MAX: u32 = 100;
 
 /// Makes this process the parent of orphaned descendants.
 pub(super) fn adopt() -> io::Result<()> {
     Ok(set_child_subreaper(Some(getpid()))?)
 }
 
-/// Kills and reaps children that have one of these marks and are not in `own`. Orphans of running attempts are
-/// reaped only after their end. Must run on the thread that starts processes, so that none starts meanwhile.
+/// Kills and reaps children that have one of these marks and are not in `own`, and their descendants. Orphans of
+/// running attempts are children of their tasks. Must run on the thread that starts processes, so that none starts meanwhile.
 pub(super) fn sweep(own: &BTreeSet<i32>, marks: &[String]) {
     let strangers =
         children_of(getpid().as_raw_nonzero().get()).into_iter().filter(|child| !own.contains(child));
     for child in strangers {
         let Some(process) = Pid::from_raw(child) else { continue };
-        let has_ended = state_of(child).is_some_and(|(state, _)| state == 'Z');
+        let has_ended = stat_of(child).is_some_and(|stat| stat.state == 'Z');
         if !has_ended && !is_marked(child, marks) {
             continue;
         }
-        // A child that is not reaped keeps its process id; an error means that it has ended.
-        let _ = kill_process(process, Signal::KILL);
+        kill_tree(child);
         reap(process);
+    }
+}
+
+/// Kills a process and its descendants, which are stopped first, so that none starts another one meanwhile.
+pub(super) fn kill_tree(process: i32) {
+    let mut found = BTreeSet::from_iter(Descendant::of(process));
+    for member in &found {
+        member.signal(Signal::STOP);
+    }
+    for _ in 0..SCANS_MAX {
+        let before = found.len();
+        for member in descendants_of(process).members {
+            if found.insert(member) {
+                member.signal(Signal::STOP);
+            }
+        }
+        if found.len() == before {
+            break;
+        }
+    }
+    for member in found {
+        member.signal(Signal::KILL);
     }
 }
 

@@ -28,10 +28,10 @@ pub trait Processes: Debug + Send + Sync {
     /// Starts a task process or takes a prestarted one.
     fn start(&self, launch: Launch) -> Pending<'_, Box<dyn TaskProcess>>;
 
-    /// Kills the processes that an ended, reaped attempt started in other process groups.
+    /// Kills what is left of the processes that an ended, reaped attempt started.
     fn sweep(&self, marks: Vec<String>);
 
-    /// Returns the memory of a process that is not reaped and of its descendants in its process group.
+    /// Returns the memory of a process that is not reaped and of its descendants.
     fn memory_of(&self, process: Pid) -> io::Result<ProcessMemory>;
 
     /// Returns the memory that is free now.
@@ -59,17 +59,24 @@ pub trait TaskProcess: Debug + Send + Sync {
     /// dropping it kills the process.
     fn take_group(&mut self) -> Option<ControlGroup>;
 
-    /// Stops the process and every descendant in its group.
+    /// Records which descendants are stopped before a suspension: [`resume`](TaskProcess::resume) leaves them
+    /// alone. Must be called before anything asks the process or its commands to stop.
+    fn note_stopped(&self);
+
+    /// Stops the process and every descendant, in whatever process group or session.
     fn suspend(&self);
 
-    /// Continues the process and every descendant in its group.
+    /// Returns whether the process and every descendant are stopped.
+    fn stands_still(&self) -> bool;
+
+    /// Continues the process and every descendant that was not stopped before the suspension.
     fn resume(&self);
 
-    /// Kills the process and every descendant in its group.
+    /// Kills the process and every descendant.
     fn kill(&self);
 
     /// Waits until the kernel confirms a stop or a continuation, or the process has ended. After a stop, its
-    /// descendants get a moment to stop, too.
+    /// descendants are stopped, too, also those that are forked meanwhile.
     fn await_change(&self, awaited: Awaited) -> Pending<'static, Change>;
 
     /// Waits until the process has ended; it is then a zombie and its id is not reused.
@@ -96,9 +103,9 @@ pub trait TaskProcess: Debug + Send + Sync {
 }
 
 /// A confirmed change of a task process.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Change {
     pub event: ChildEvent,
-    /// Number of its descendants that did not stop in time.
-    pub running: usize,
+    /// A descendant that did not stop in time.
+    pub running: Option<String>,
 }

@@ -3,10 +3,12 @@
 
 use std::io;
 use std::os::fd::BorrowedFd;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError, mpsc};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use napreduce_task::{Watcher, end_processes_of};
 use rustix::io::{FdFlags, fcntl_setfd};
 use rustix::process::Pid;
 use tokio::sync::oneshot;
@@ -37,6 +39,10 @@ pub struct Spawner {
     /// Whether task output to this program's standard error is dropped.
     is_silent: bool,
     prestarts: Arc<Prestarts>,
+    /// Ends what is left of attempts if this process is killed. Dropped after the thread has ended.
+    watcher: Option<Watcher>,
+    /// The directory of the worker, in the environment of every process.
+    directory: Option<PathBuf>,
 }
 
 impl Spawner {
@@ -48,17 +54,28 @@ impl Spawner {
             groups: None,
             is_silent: false,
             prestarts: Arc::new(prestarts),
+            watcher: None,
+            directory: None,
         }
     }
 
     /// Creates a spawner for a daemon, which has no other children: it adopts orphans of tasks and kills
     /// them. It keeps `ready` processes of a program prestarted once one was started, each in a control group
-    /// if there are any.
-    pub fn adopting(ready: usize, groups: Option<Arc<ControlGroups>>) -> io::Result<Spawner> {
+    /// if there are any. What a killed predecessor in the same directory has left is ended first; a watcher ends it
+    /// sooner.
+    pub fn adopting(
+        ready: usize,
+        groups: Option<Arc<ControlGroups>>,
+        directory: &Path,
+    ) -> io::Result<Spawner> {
         adopt()?;
         close_on_execution()?;
+        let directory = std::path::absolute(directory)?;
+        end_processes_of(&directory);
         let mut spawner = Spawner::new(Prestarts::new(ready, None));
         (spawner.adopts, spawner.groups) = (true, groups);
+        spawner.watcher = Some(Watcher::start(&directory)?);
+        spawner.directory = Some(directory);
         Ok(spawner)
     }
 
@@ -144,7 +161,8 @@ impl Spawner {
 
     fn begin_thread(&self) -> io::Result<mpsc::Sender<Request>> {
         let (requests, inbox) = mpsc::channel::<Request>();
-        let forking = Forking::new(self.adopts, self.groups.clone(), Arc::clone(&self.prestarts));
+        let (groups, prestarts) = (self.groups.clone(), Arc::clone(&self.prestarts));
+        let forking = Forking::new(self.adopts, groups, prestarts, self.directory.clone());
         let thread = std::thread::Builder::new().name("spawner".into()).spawn(move || forking.run(&inbox))?;
         *self.thread.lock().unwrap_or_else(PoisonError::into_inner) = Some(thread);
         Ok(requests)
@@ -164,7 +182,7 @@ impl Processes for Spawner {
     }
 
     fn memory_of(&self, process: Pid) -> io::Result<ProcessMemory> {
-        ProcessMemory::of_group(process)
+        ProcessMemory::with_descendants(process)
     }
 
     fn spare_memory(&self) -> io::Result<SpareMemory> {

@@ -112,7 +112,13 @@ impl TaskProcess for TaskThread {
         None
     }
 
+    fn note_stopped(&self) {}
+
     fn suspend(&self) {}
+
+    fn stands_still(&self) -> bool {
+        false
+    }
 
     fn resume(&self) {}
 

@@ -3,7 +3,7 @@
 use std::io;
 use std::os::unix::process::ExitStatusExt;
 use std::process::ExitStatus;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
 use napreduce_protocol::{FrameBuffer, FromTask, ToTask, encode};
@@ -43,8 +43,9 @@ pub(super) struct ScriptedMachine {
 #[derive(Debug)]
 struct ScriptedProcess {
     control: UnixStream,
-    changes: Arc<AsyncMutex<UnboundedReceiver<ChildEvent>>>,
+    changes: Arc<AsyncMutex<UnboundedReceiver<Change>>>,
     requests: UnboundedSender<Request>,
+    stands_still: Arc<AtomicBool>,
     has_ended: watch::Sender<bool>,
 }
 
@@ -53,7 +54,9 @@ pub(super) struct ScriptedTask {
     control: UnixStream,
     inbox: FrameBuffer,
     /// Changes that the kernel confirms.
-    pub(super) changes: UnboundedSender<ChildEvent>,
+    pub(super) changes: UnboundedSender<Change>,
+    /// What the kernel shows of a suspended process.
+    pub(super) stands_still: Arc<AtomicBool>,
     pub(super) requests: UnboundedReceiver<Request>,
 }
 
@@ -63,10 +66,12 @@ impl ScriptedMachine {
         let (control, own) = UnixStream::pair().expect("a channel");
         let (changes, confirmed) = unbounded_channel();
         let (requests, asked) = unbounded_channel();
+        let stands_still = Arc::new(AtomicBool::new(true));
         let process = ScriptedProcess {
             control,
             changes: Arc::new(AsyncMutex::new(confirmed)),
             requests: requests.clone(),
+            stands_still: Arc::clone(&stands_still),
             has_ended: watch::Sender::new(false),
         };
         let machine = ScriptedMachine {
@@ -76,7 +81,13 @@ impl ScriptedMachine {
             process: Mutex::new(Some(process)),
             requests,
         };
-        let task = ScriptedTask { control: own, inbox: FrameBuffer::default(), changes, requests: asked };
+        let task = ScriptedTask {
+            control: own,
+            inbox: FrameBuffer::default(),
+            changes,
+            stands_still,
+            requests: asked,
+        };
         (machine, task)
     }
 }
@@ -159,8 +170,14 @@ impl TaskProcess for ScriptedProcess {
         None
     }
 
+    fn note_stopped(&self) {}
+
     fn suspend(&self) {
         self.ask(Request::Suspend);
+    }
+
+    fn stands_still(&self) -> bool {
+        self.stands_still.load(Ordering::Relaxed)
     }
 
     fn resume(&self) {
@@ -175,8 +192,8 @@ impl TaskProcess for ScriptedProcess {
     fn await_change(&self, _: Awaited) -> Pending<'static, Change> {
         let changes = Arc::clone(&self.changes);
         Box::pin(async move {
-            let event = changes.lock().await.recv().await.unwrap_or(ChildEvent::Ended);
-            Ok(Change { event, running: 0 })
+            let ended = Change { event: ChildEvent::Ended, running: None };
+            Ok(changes.lock().await.recv().await.unwrap_or(ended))
         })
     }
 

@@ -108,6 +108,8 @@ pub enum FromTask {
     /// At the gate: the user's hook has run and memory is trimmed, so the process may be stopped.
     Ready {
         epoch: u32,
+        /// It can save its work there without doing more of it.
+        saves: bool,
     },
     /// The task continues after a stop.
     Resumed {

@@ -88,6 +88,7 @@ fn describe(report: &Report) -> String {
         Report::Failed { reason, .. } => format!("failed: {reason}"),
         Report::Killed => "killed".to_owned(),
         Report::Suspended => "suspended".to_owned(),
+        Report::SuspendedAtWork => "suspended at work".to_owned(),
         Report::SuspendRefused { reason } => format!("cannot be suspended: {reason}"),
         Report::Resumed => "resumed".to_owned(),
         Report::Checkpointed => "checkpointed".to_owned(),

@@ -1,22 +1,20 @@
 //! A command and its descendants: processes that are asked to stop one by one, so that their parent is not
-//! stopped. A reused process id is never signalled.
+//! stopped.
 
 use std::fs;
 use std::time::Duration;
 
-use rustix::process::{Pid, PidfdFlags, Signal, getpgrp, pidfd_open, pidfd_send_signal};
+use rustix::process::{Pid, Signal};
 
-use crate::proc::{age_of, bytes_of, children_of, state_of};
-
-/// Maximum processes examined; the earliest count.
-const SEEN_MAX: usize = 10_000;
+use crate::descendants::{Descendant, descendants_of};
+use crate::proc::{age_of, bytes_of};
 
 /// Minimum age of a child of the command that gets SIGTSTP. A younger one may be a copy of its parent that is about
 /// to call `exec`: it seems to handle the signal as its parent does, but would be stopped by it, and a shell waiting
 /// for it would never run its own handler.
 const ASKED_AGE_MIN: Duration = Duration::from_secs(1);
 
-/// A child of this process, not reaped, and its descendants within this process group.
+/// A child of this process, not reaped, and its descendants.
 #[derive(Debug, Clone, Copy)]
 pub struct Family {
     first: Pid,
@@ -68,19 +66,10 @@ impl Family {
     /// Sends a signal to the processes wanted; returns those that got it.
     fn signal_if(self, signal: Signal, wanted: impl Fn(i32, char) -> bool) -> Vec<i32> {
         let mut signalled = Vec::new();
-        for (member, state) in self.members() {
-            if !wanted(member, state) {
-                continue;
-            }
-            // Open the descriptor before checking the process, so that a reused process id cannot be
-            // signalled.
-            let opened = Pid::from_raw(member).and_then(|pid| pidfd_open(pid, PidfdFlags::empty()).ok());
-            if let Some(pidfd) = opened
-                && is_ours(member)
-                // An error means that it has ended.
-                && pidfd_send_signal(&pidfd, signal).is_ok()
-            {
-                signalled.push(member);
+        for member in self.processes() {
+            let Some(state) = member.state() else { continue };
+            if wanted(member.process, state) && member.signal(signal) {
+                signalled.push(member.process);
             }
         }
         signalled
@@ -88,29 +77,17 @@ impl Family {
 
     /// Returns the process ids and states, without ended processes.
     fn members(self) -> Vec<(i32, char)> {
-        let (mut found, mut waiting, mut seen) = (Vec::new(), vec![self.first.as_raw_nonzero().get()], 0);
-        while let Some(process) = waiting.pop() {
-            seen += 1;
-            if seen > SEEN_MAX {
-                break;
-            }
-            if let Some((state, group)) = state_of(process) {
-                if group == own_group() && !matches!(state, 'Z' | 'X') {
-                    found.push((process, state));
-                }
-                waiting.extend(children_of(process));
-            }
-        }
-        found
+        let state = |member: Descendant| Some((member.process, member.state()?));
+        self.processes().into_iter().filter_map(state).collect()
     }
-}
 
-fn own_group() -> i32 {
-    getpgrp().as_raw_nonzero().get()
-}
-
-fn is_ours(process: i32) -> bool {
-    state_of(process).is_some_and(|(_, group)| group == own_group())
+    fn processes(self) -> Vec<Descendant> {
+        let first = self.first.as_raw_nonzero().get();
+        let mut all: Vec<Descendant> = Descendant::of(first).into_iter().collect();
+        all.retain(|first| !matches!(first.state(), Some('Z' | 'X')));
+        all.extend(descendants_of(first).members);
+        all
+    }
 }
 
 /// Returns whether it has a handler for SIGTSTP, as reported by the kernel.
@@ -131,6 +108,7 @@ mod tests {
     use std::time::{Duration, Instant};
 
     use super::*;
+    use crate::proc::children_of;
 
     /// A shell that prints a line when it is set up. It is in the group of this test, like a task's command in
     /// the task's.

@@ -84,7 +84,7 @@ fn task_waiting_for_command_reaches_its_gate() {
     let working = std::thread::spawn(move || feed_to_failure(command));
     for epoch in 1..=3 {
         context.gate().suspend(epoch, false);
-        assert_eq!(messages.recv_timeout(DEADLINE), Ok(FromTask::Ready { epoch }));
+        assert_eq!(messages.recv_timeout(DEADLINE), Ok(FromTask::Ready { epoch, saves: false }));
         assert!(!context.gate().resume(epoch), "the work is at its gate");
         assert_eq!(messages.recv_timeout(DEADLINE), Ok(FromTask::Resumed { epoch }));
     }
@@ -99,7 +99,7 @@ fn command_handling_stop_requests_gets_time_to_stop() {
     let Scene { context, messages, command, process } = Scene::start(script);
     let working = std::thread::spawn(move || feed_to_failure(command));
     context.gate().suspend(1, false);
-    assert_eq!(messages.recv_timeout(DEADLINE), Ok(FromTask::Ready { epoch: 1 }));
+    assert_eq!(messages.recv_timeout(DEADLINE), Ok(FromTask::Ready { epoch: 1, saves: false }));
     let stat = fs::read_to_string(format!("/proc/{}/stat", process.as_raw_nonzero())).expect("it is there");
     assert!(stat.contains(") T "), "ready before it was: {stat}");
     // As the worker does.
@@ -123,7 +123,7 @@ fn command_stopping_too_late_is_continued() {
     // The grace expires before the command has stopped itself, and it is resumed before it does.
     wait_until("it was asked to stop", || asked.exists());
     assert!(!context.gate().resume(1), "the work is at its gate");
-    assert_eq!(messages.recv_timeout(DEADLINE), Ok(FromTask::Ready { epoch: 1 }));
+    assert_eq!(messages.recv_timeout(DEADLINE), Ok(FromTask::Ready { epoch: 1, saves: false }));
     assert_eq!(messages.recv_timeout(DEADLINE), Ok(FromTask::Resumed { epoch: 1 }));
     // The command ends, so it was continued.
     working.join().expect("no panic");

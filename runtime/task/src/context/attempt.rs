@@ -132,7 +132,17 @@ impl TaskContext {
     ///
     /// Returns the error of a hook, or an error if the channel to the worker is closed.
     pub fn boundary(&self, hooks: &mut dyn SuspendHooks) -> Result<Boundary, TaskError> {
-        self.gate.pass(hooks)
+        self.gate.pass(hooks, true)
+    }
+
+    /// A [`boundary`](TaskContext::boundary) inside a unit of work, which must be finished before the work can be
+    /// saved: the caller continues with it after [`Boundary::Checkpoint`], too.
+    ///
+    /// # Errors
+    ///
+    /// As [`boundary`](TaskContext::boundary).
+    pub fn boundary_within(&self, hooks: &mut dyn SuspendHooks) -> Result<Boundary, TaskError> {
+        self.gate.pass(hooks, false)
     }
 
     /// Returns the number of boundaries reached by a scripted attempt; 0 for any other.

@@ -3,7 +3,7 @@
 //! It records pending requests and orders the steps of a suspension. The worker stops the process.
 //!
 //! ```text
-//! Suspend{epoch} -> asked -> boundary: on_suspend, trim, Ready{epoch}, wait .. Resume{epoch} -> on_resume, Resumed{epoch}
+//! Suspend{epoch} -> asked -> boundary: on_suspend, trim, Ready{epoch, saves}, wait .. Resume{epoch} -> on_resume, Resumed{epoch}
 //!                        \-> Resume{epoch} before any boundary: Resumed{epoch} at once
 //! Checkpoint     -> asked -> boundary returns Checkpoint
 //! kill           -> asked -> boundary returns an error; only for a task on a thread
@@ -215,7 +215,8 @@ impl Gate {
         self.ring();
     }
 
-    pub(super) fn pass(&self, hooks: &mut dyn SuspendHooks) -> Result<Boundary, TaskError> {
+    /// Follows pending requests. With `saves`, the work can be saved here without doing more of it.
+    pub(super) fn pass(&self, hooks: &mut dyn SuspendHooks, saves: bool) -> Result<Boundary, TaskError> {
         if let Some(script) = &self.script {
             return self.follow(script, hooks);
         }
@@ -234,7 +235,7 @@ impl Gate {
             if page_out {
                 page_out_self();
             }
-            self.tell(&FromTask::Ready { epoch })?;
+            self.tell(&FromTask::Ready { epoch, saves })?;
             self.wait_for_resume(epoch);
             hooks.on_resume()?;
             self.tell(&FromTask::Resumed { epoch })?;

@@ -39,7 +39,7 @@ impl Presence {
         if !self.gate.is_stopping() {
             return Ok(());
         }
-        self.gate.pass(hooks).map(drop)
+        self.gate.pass(hooks, false).map(drop)
     }
 
     /// Returns the bell that rings on a change of the requests.

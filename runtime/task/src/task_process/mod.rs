@@ -29,7 +29,7 @@ pub use panics::catch_panics;
 use panics::catch_panics_of_thread;
 use promotion::{PartPaths, Promotion, WAS_IT_CHANGED, in_output};
 use rustix::io::fcntl_dupfd_cloexec;
-use rustix::process::{Pid, Signal, getppid, set_parent_process_death_signal};
+use rustix::process::{Pid, Signal, getpid, getppid, set_child_subreaper, set_parent_process_death_signal};
 use rustix::stdio::{dup2_stdin, stdin};
 use rustix::time::{ClockId, clock_gettime};
 use stored_checkpoints::with_stored_checkpoints;
@@ -44,6 +44,7 @@ use crate::proc::has_one_thread;
 use crate::runner::{Definitions, Ended, MapResult};
 use crate::signals::{heed_hang_ups, outlive_terminate};
 use crate::user_counters::{CountsApart, user_counters};
+use crate::watcher::{become_watcher, watcher_requested};
 
 /// An error that prevents a task process from starting its attempt.
 #[derive(Debug, Error)]
@@ -64,10 +65,10 @@ pub enum TaskProcessError {
     Io(#[from] io::Error),
 }
 
-/// Returns whether this process was started by a worker, as a task process or to become a command. If so,
+/// Returns whether this process was started by a worker, as a task process, a watcher or to become a command. If so,
 /// [`task_process_main`] must be called before anything else.
 pub fn task_process_requested() -> bool {
-    parent_of_task_process().is_some() || command_requested()
+    parent_of_task_process().is_some() || command_requested() || watcher_requested()
 }
 
 /// Runs the attempt for which this process was started, and exits. `start_fetch` fetches inputs of reduces
@@ -75,6 +76,9 @@ pub fn task_process_requested() -> bool {
 pub fn task_process_main(definitions: &dyn Definitions, start_fetch: Option<StartFetch>) -> ! {
     if command_requested() {
         become_command();
+    }
+    if watcher_requested() {
+        become_watcher();
     }
     let status = match serve(definitions, start_fetch) {
         Ok(()) => 0,
@@ -90,6 +94,8 @@ pub fn task_process_main(definitions: &dyn Definitions, start_fetch: Option<Star
 fn serve(definitions: &dyn Definitions, start_fetch: Option<StartFetch>) -> Result<(), TaskProcessError> {
     let parent = parent_of_task_process().ok_or(TaskProcessError::NotStarted)?;
     die_with(&parent)?;
+    // Orphans of its commands stay in its tree, so that they are stopped, continued and killed with it.
+    set_child_subreaper(Some(getpid())).map_err(io::Error::from)?;
     heed_hang_ups()?;
     outlive_terminate()?;
     let stream = take_control_channel()?;

@@ -76,7 +76,7 @@ impl Sending<'_> {
         while left > 0 {
             if self.context.is_asked() {
                 // Not worth a checkpoint: the upload finishes soon.
-                self.context.boundary(&mut ())?;
+                self.context.boundary_within(&mut ())?;
             }
             let mut part = Vec::new();
             let wanted = left.min(part_bytes);

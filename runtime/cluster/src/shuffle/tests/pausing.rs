@@ -40,7 +40,7 @@ fn suspend_while_gathering(encrypt: bool) -> u32 {
             arrived.send(InputEvent::GateRequest).unwrap();
             loop {
                 match messages.recv_timeout(Duration::from_millis(10)) {
-                    Ok(message) => break assert_eq!(message, FromTask::Ready { epoch }),
+                    Ok(message) => break assert_eq!(message, FromTask::Ready { epoch, saves: true }),
                     Err(_) if over.load(Ordering::SeqCst) => return epoch - 1,
                     Err(_) => {}
                 }
@@ -155,7 +155,7 @@ fn suspend_over_slow_link_loses_one_block_at_most() {
         }
         context.gate().suspend(1, false);
         arrived.send(InputEvent::GateRequest).unwrap();
-        assert_eq!(messages.recv_timeout(PATIENCE), Ok(FromTask::Ready { epoch: 1 }));
+        assert_eq!(messages.recv_timeout(PATIENCE), Ok(FromTask::Ready { epoch: 1, saves: true }));
         assert!(!context.gate().resume(1));
         assert_eq!(messages.recv_timeout(PATIENCE), Ok(FromTask::Resumed { epoch: 1 }));
     });

@@ -209,6 +209,9 @@ fn attempt_state(cluster: &Cluster, job: &Job, id: AttemptId) -> Reason {
         AttemptState::Running if attempt.wants_commit => "is ready and waits while another attempt commits",
         AttemptState::Running => "runs",
         AttemptState::Suspending => "is being suspended",
+        AttemptState::Suspended if attempt.saving.is_some() => {
+            "is suspended and gets the next free slot, to finish its record or group and be saved"
+        }
         AttemptState::Suspended if attempt.is_held() => "is suspended by an operator",
         AttemptState::Suspended if job.pause.is_some() => "is suspended with its job",
         AttemptState::Suspended if attempt.is_recalled() => "is suspended and gets the next free slot",

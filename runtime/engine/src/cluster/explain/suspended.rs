@@ -26,7 +26,9 @@ pub(super) fn why(cluster: &Cluster, job: &Job, attempt: &Attempt) -> Option<Str
 /// Returns what must happen before a suspended attempt continues.
 fn what_next(job: &Job, attempt: &Attempt) -> String {
     let (kind, worker) = (attempt.id.task.kind, attempt.worker);
-    if attempt.is_held() {
+    if attempt.saving.is_some() {
+        format!("it finishes its record or group in the next free {kind} slot of {worker} and is saved then")
+    } else if attempt.is_held() {
         "it continues when an operator resumes it".to_owned()
     } else if job.pause.is_some() {
         "it continues when an operator resumes its job".to_owned()

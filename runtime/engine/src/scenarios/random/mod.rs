@@ -351,7 +351,7 @@ impl RandomRun {
 }
 
 fn any_report(rng: &mut Pcg32) -> Report {
-    match rng.random_range(0..12) {
+    match rng.random_range(0..13) {
         0 => Report::Started,
         1 => Report::Progressed { bytes_done: 1, bytes_total: 1 },
         2 => Report::CommitRequested,
@@ -365,6 +365,7 @@ fn any_report(rng: &mut Pcg32) -> Report {
         6 => Report::Suspended,
         7 => Report::Resumed,
         10 => Report::OutputMoved,
+        11 => Report::SuspendedAtWork,
         9 => Report::SuspendRefused { reason: "no".to_owned() },
         8 => {
             let task = TaskId { job: JobId(1), kind: TaskKind::Map, index: rng.random_range(0..4) };

@@ -31,6 +31,8 @@ struct Process {
     granted: bool,
     /// False while it is stopped.
     runs: bool,
+    /// It is stopped inside a unit of work.
+    is_at_work: bool,
     inputs: Vec<AttemptId>,
     /// Number of maps that it must have read before it can finish.
     maps: usize,
@@ -97,6 +99,7 @@ impl Daemon {
                     asked: false,
                     granted: false,
                     runs: true,
+                    is_at_work: false,
                     inputs: inputs.iter().map(|input| input.attempt).collect(),
                     maps,
                     varies: varies(attempt.task.job),
@@ -122,7 +125,14 @@ impl Daemon {
                 });
                 self.check_slots(attempt);
             }
-            Order::Checkpoint { attempt } => self.tell(attempt, |process| process.doing = Doing::Saving),
+            Order::Checkpoint { attempt } => {
+                let trusted = self.trusted;
+                self.tell(attempt, |process| {
+                    let works = process.doing == Doing::Stopped && process.is_at_work;
+                    assert!(!trusted || !works, "{attempt} would work without a slot");
+                    process.doing = Doing::Saving;
+                });
+            }
             Order::MoveOutput { attempt } => self.reports.push_back((attempt, Report::OutputMoved)),
         }
     }
@@ -161,6 +171,8 @@ impl Daemon {
         let (next, report) = process.step(rng, may_fail);
         process.asked |= report == Some(Report::CommitRequested);
         process.runs &= next != Some(Doing::Stopped);
+        process.is_at_work |= report == Some(Report::SuspendedAtWork);
+        process.is_at_work &= report != Some(Report::Suspended);
         match next {
             Some(next) => process.doing = next,
             None => drop(self.processes.remove(&attempt)),
@@ -211,6 +223,7 @@ impl Process {
                 let going_on = if self.asked { Doing::Asking } else { Doing::Working };
                 (Some(going_on), Some(Report::SuspendRefused { reason: "no memory".to_owned() }))
             }
+            Doing::Stopping if rng.random_bool(0.3) => (Some(Doing::Stopped), Some(Report::SuspendedAtWork)),
             Doing::Stopping => (Some(Doing::Stopped), Some(Report::Suspended)),
             Doing::Continuing if self.asked => (Some(Doing::Asking), Some(Report::Resumed)),
             Doing::Continuing => (Some(Doing::Working), Some(Report::Resumed)),

@@ -42,6 +42,8 @@ pub(super) struct Supervised {
     deferred: Vec<MapInput>,
     /// Time of the kill order and the memory held then.
     killed: Option<(Instant, PreemptionAccount)>,
+    /// The descendant that kept the last suspend from being complete.
+    obstacle: Option<String>,
     saved_bytes: u64,
     part: Option<PartOutput>,
     outcome: Option<AttemptEnd>,
@@ -64,6 +66,7 @@ impl Supervised {
             suspension: Suspension::new(&supervision.description, &supervision.admission),
             deferred: Vec::new(),
             killed: None,
+            obstacle: None,
             saved_bytes: 0,
             part: None,
             outcome: None,
@@ -105,8 +108,11 @@ impl Supervised {
         self.finish(supervision).await
     }
 
-    /// Kills a hanging process and bounds its logs.
+    /// Kills a hanging process, bounds its logs, and stops what runs of a suspended one.
     fn look(&mut self, supervision: &mut Supervision) {
+        if matches!(self.preemption.stage(), Stage::Suspended { .. }) && !self.process.stands_still() {
+            self.step(Input::Continued, supervision);
+        }
         if let Some(logs) = &mut supervision.logs {
             logs.keep_bound();
         }
@@ -166,6 +172,10 @@ impl Supervised {
         match occurrence {
             Occurrence::GraceOver => self.step(Input::GraceOver, supervision),
             Occurrence::Changed(ChildEvent::Stopped) => self.step(Input::Stopped, supervision),
+            Occurrence::StillRuns(what) => {
+                self.obstacle = Some(what);
+                self.step(Input::StillRuns, supervision);
+            }
             Occurrence::Changed(ChildEvent::Continued) => self.step(Input::Continued, supervision),
             // The end of the process is detected separately.
             Occurrence::Changed(ChildEvent::Ended) | Occurrence::PagedOut => {}
@@ -197,6 +207,9 @@ impl Supervised {
         let process = &*self.process;
         match step {
             Step::Send(message) => {
+                if matches!(message, ToTask::Suspend { .. }) {
+                    process.note_stopped();
+                }
                 self.send_now(&message);
                 if matches!(message, ToTask::Suspend { .. }) {
                     self.suspension.begin_grace();
@@ -207,13 +220,13 @@ impl Supervised {
                 self.process.suspend();
                 self.suspension.await_stop(process);
             }
-            Step::ReportSuspended => {
+            Step::ReportSuspended { saves } => {
                 self.suspension.on_suspended(process);
                 // Before the slot is reported free, so that the account contains the reason if nothing is
                 // moved.
                 self.suspension.begin_paging_out(process);
                 self.account(Preempted::Suspended, supervision);
-                supervision.report(Report::Suspended);
+                supervision.report(if saves { Report::Suspended } else { Report::SuspendedAtWork });
             }
             Step::Continue { .. } => {
                 if !self.suspension.begin_prefetch(process) {
@@ -223,6 +236,12 @@ impl Supervised {
             Step::ReportResumed => {
                 self.account(Preempted::Resumed, supervision);
                 supervision.report(Report::Resumed);
+            }
+            Step::ReportRefused => {
+                self.suspension.drop_order();
+                let unknown = || "its process did not stop".to_owned();
+                let reason = self.obstacle.take().unwrap_or_else(unknown);
+                supervision.report(Report::SuspendRefused { reason });
             }
         }
     }
@@ -312,7 +331,7 @@ impl Supervised {
                 self.saved_bytes = bytes;
                 self.outcome = Some(AttemptEnd::Checkpointed);
             }
-            FromTask::Ready { epoch } => self.step(Input::Ready { epoch }, supervision),
+            FromTask::Ready { epoch, saves } => self.step(Input::Ready { epoch, saves }, supervision),
             FromTask::Resumed { epoch } => self.step(Input::Resumed { epoch }, supervision),
             FromTask::Restored => self.account(Preempted::Restored, supervision),
             FromTask::RestoreRefused { reason } => {

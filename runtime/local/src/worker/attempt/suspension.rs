@@ -36,6 +36,8 @@ pub(super) enum Occurrence {
     /// The grace period is over.
     GraceOver,
     Changed(ChildEvent),
+    /// The process is stopped, but this descendant is not.
+    StillRuns(String),
     /// Prefetching is complete or as far as possible.
     Prefetched,
     /// Paging out is complete or as far as possible.
@@ -107,6 +109,11 @@ impl Suspension {
     /// Drops the last order, which was illegal.
     pub(super) fn forget_order(&mut self) {
         self.ordered.pop_back();
+    }
+
+    /// Drops the oldest order, which was refused.
+    pub(super) fn drop_order(&mut self) {
+        self.ordered.pop_front();
     }
 
     /// Starts the grace period for reaching the gate.
@@ -315,12 +322,8 @@ impl Suspension {
 
     fn on_changed(&mut self, result: Result<io::Result<Change>, tokio::task::JoinError>) -> Occurrence {
         match result {
-            Ok(Ok(Change { event, running })) => {
-                if running > 0 {
-                    self.note(format!("{running} child processes did not stop in time"));
-                }
-                Occurrence::Changed(event)
-            }
+            Ok(Ok(Change { running: Some(what), .. })) => Occurrence::StillRuns(what),
+            Ok(Ok(Change { event, running: None })) => Occurrence::Changed(event),
             Ok(Err(error)) => Occurrence::Unwatchable(error),
             Err(error) => Occurrence::Unwatchable(io::Error::other(error)),
         }

@@ -1,5 +1,6 @@
 //! Tests of attempts on a scripted machine.
 
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use napreduce_engine::{JobId, TaskId, TaskKind};
@@ -9,7 +10,7 @@ use tokio::sync::mpsc::unbounded_channel;
 use super::super::configuration::SuspendRules;
 use super::super::scripted::{Request, ScriptedMachine, ScriptedTask};
 use super::*;
-use crate::process::{ChildEvent, SpareMemory};
+use crate::process::{Change, ChildEvent, SpareMemory};
 
 const ATTEMPT: AttemptId =
     AttemptId { task: TaskId { job: JobId(1), kind: TaskKind::Map, index: 0 }, number: 1 };
@@ -116,10 +117,14 @@ async fn suspend_is_reported_after_confirmed_stop() {
     let mut attempt = RunningAttempt::start(machine, task).await;
     attempt.order(Order::Suspend { attempt: ATTEMPT });
     assert_eq!(attempt.task.receive().await, ToTask::Suspend { epoch: 1, page_out: false });
-    attempt.task.send(&FromTask::Ready { epoch: 1 });
+    attempt.task.send(&FromTask::Ready { epoch: 1, saves: true });
     assert_eq!(attempt.request().await, Request::Suspend);
     assert!(attempt.events.try_recv().is_err(), "the stop is not confirmed");
-    attempt.task.changes.send(ChildEvent::Stopped).expect("the worker waits");
+    attempt
+        .task
+        .changes
+        .send(Change { event: ChildEvent::Stopped, running: None })
+        .expect("the worker waits");
     assert_eq!(attempt.account().await, Preempted::Suspended);
     assert_eq!(attempt.report().await, Report::Suspended);
     attempt.order(Order::Resume { attempt: ATTEMPT });
@@ -128,6 +133,49 @@ async fn suspend_is_reported_after_confirmed_stop() {
     attempt.task.send(&FromTask::Resumed { epoch: 1 });
     assert_eq!(attempt.account().await, Preempted::Resumed);
     assert_eq!(attempt.report().await, Report::Resumed);
+}
+
+#[tokio::test]
+async fn attempt_with_a_running_descendant_continues_and_refuses_the_suspend() {
+    let (machine, task) = ScriptedMachine::new();
+    let mut attempt = RunningAttempt::start(machine, task).await;
+    attempt.order(Order::Suspend { attempt: ATTEMPT });
+    assert_eq!(attempt.task.receive().await, ToTask::Suspend { epoch: 1, page_out: false });
+    attempt.task.send(&FromTask::Ready { epoch: 1, saves: true });
+    assert_eq!(attempt.request().await, Request::Suspend);
+    let reason = "process 7 (sleep) in state D did not stop within 2s".to_owned();
+    let incomplete = Change { event: ChildEvent::Stopped, running: Some(reason.clone()) };
+    attempt.task.changes.send(incomplete).expect("the worker waits");
+    assert_eq!(attempt.request().await, Request::Resume);
+    assert!(matches!(attempt.task.receive().await, ToTask::Resume { epoch: 1, .. }));
+    assert!(attempt.events.try_recv().is_err(), "it does not run yet");
+    attempt.task.send(&FromTask::Resumed { epoch: 1 });
+    assert_eq!(attempt.report().await, Report::SuspendRefused { reason });
+    attempt.order(Order::Suspend { attempt: ATTEMPT });
+    assert_eq!(attempt.task.receive().await, ToTask::Suspend { epoch: 2, page_out: false });
+}
+
+#[tokio::test]
+async fn suspended_attempt_with_a_running_descendant_is_stopped_again() {
+    let (machine, task) = ScriptedMachine::new();
+    let mut attempt = RunningAttempt::start(machine, task).await;
+    attempt.order(Order::Suspend { attempt: ATTEMPT });
+    attempt.task.receive().await;
+    attempt.task.send(&FromTask::Ready { epoch: 1, saves: true });
+    assert_eq!(attempt.request().await, Request::Suspend);
+    let stopped = || Change { event: ChildEvent::Stopped, running: None };
+    attempt.task.changes.send(stopped()).expect("the worker waits");
+    assert_eq!(attempt.account().await, Preempted::Suspended);
+    assert_eq!(attempt.report().await, Report::Suspended);
+    attempt.task.stands_still.store(false, Ordering::Relaxed);
+    assert_eq!(attempt.request().await, Request::Suspend);
+    attempt.task.stands_still.store(true, Ordering::Relaxed);
+    // The first one reaches the abandoned wait for a continuation.
+    for _ in 0..2 {
+        attempt.task.changes.send(stopped()).expect("the worker waits");
+    }
+    attempt.order(Order::Resume { attempt: ATTEMPT });
+    assert_eq!(attempt.request().await, Request::Resume);
 }
 
 #[tokio::test]

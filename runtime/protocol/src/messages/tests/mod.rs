@@ -58,7 +58,7 @@ fn messages_from_task() -> Vec<FromTask> {
             place: FaultPlace::Path,
             reason: "gone".into(),
         },
-        FromTask::Ready { epoch: 1 },
+        FromTask::Ready { epoch: 1, saves: true },
         FromTask::Resumed { epoch: 300 },
         FromTask::Checkpointed { bytes: 1 << 33 },
         FromTask::Restored,

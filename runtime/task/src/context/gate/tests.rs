@@ -44,7 +44,7 @@ fn attached() -> (Arc<Gate>, std::sync::mpsc::Receiver<FromTask>) {
 fn gate_without_requests_is_open() {
     let (gate, messages) = attached();
     assert!(!gate.is_asked());
-    assert_eq!(gate.pass(&mut ()), Ok(Boundary::GoOn));
+    assert_eq!(gate.pass(&mut (), true), Ok(Boundary::GoOn));
     assert!(messages.try_recv().is_err());
 }
 
@@ -57,11 +57,11 @@ fn suspended_work_waits_at_gate_until_resumed() {
         let gate = Arc::clone(&gate);
         std::thread::spawn(move || {
             let mut calls = Calls::default();
-            let passed = gate.pass(&mut calls);
+            let passed = gate.pass(&mut calls, true);
             (passed, calls.0)
         })
     };
-    assert_eq!(messages.recv_timeout(DEADLINE), Ok(FromTask::Ready { epoch: 1 }));
+    assert_eq!(messages.recv_timeout(DEADLINE), Ok(FromTask::Ready { epoch: 1, saves: true }));
     assert!(!gate.resume(1), "the waiting thread acknowledges");
     assert_eq!(messages.recv_timeout(DEADLINE), Ok(FromTask::Resumed { epoch: 1 }));
     assert_eq!(passing.join().expect("no panic"), (Ok(Boundary::GoOn), vec!["suspend", "resume"]));
@@ -74,7 +74,7 @@ fn stop_away_from_gate_is_acknowledged_by_control_thread() {
     gate.suspend(1, false);
     assert!(gate.resume(1));
     assert!(!gate.is_asked());
-    assert_eq!(gate.pass(&mut ()), Ok(Boundary::GoOn));
+    assert_eq!(gate.pass(&mut (), true), Ok(Boundary::GoOn));
 }
 
 #[test]
@@ -83,9 +83,9 @@ fn resume_for_checkpoint_returns_checkpoint() {
     gate.suspend(3, false);
     let passing = {
         let gate = Arc::clone(&gate);
-        std::thread::spawn(move || gate.pass(&mut ()))
+        std::thread::spawn(move || gate.pass(&mut (), true))
     };
-    assert_eq!(messages.recv_timeout(DEADLINE), Ok(FromTask::Ready { epoch: 3 }));
+    assert_eq!(messages.recv_timeout(DEADLINE), Ok(FromTask::Ready { epoch: 3, saves: true }));
     gate.checkpoint();
     gate.resume(3);
     assert_eq!(passing.join().expect("no panic"), Ok(Boundary::Checkpoint));
@@ -105,7 +105,7 @@ fn failing_hook_fails_its_task() {
     }
     let (gate, messages) = attached();
     gate.suspend(1, false);
-    assert_eq!(gate.pass(&mut Failing), Err(TaskError::task("cannot let go")));
+    assert_eq!(gate.pass(&mut Failing, true), Err(TaskError::task("cannot let go")));
     assert!(messages.try_recv().is_err(), "it is not ready");
 }
 
@@ -114,7 +114,7 @@ fn lost_worker_fails_the_task() {
     let (gate, messages) = attached();
     drop(messages);
     gate.suspend(1, false);
-    let error = gate.pass(&mut ()).expect_err("no worker receives it");
+    let error = gate.pass(&mut (), true).expect_err("no worker receives it");
     assert!(error.message.starts_with("control channel: "), "{error}");
 }
 
@@ -123,10 +123,11 @@ fn script_is_followed_boundary_by_boundary() {
     let script = Script::new([(4, Ask::Checkpoint), (2, Ask::Suspend), (4, Ask::Suspend), (2, Ask::Suspend)]);
     let gate = Gate::scripted(script);
     let mut calls = Calls::default();
-    let passed: Vec<Boundary> = (0..3).map(|_| gate.pass(&mut calls).expect("hooks do not fail")).collect();
+    let passed: Vec<Boundary> =
+        (0..3).map(|_| gate.pass(&mut calls, true).expect("hooks do not fail")).collect();
     assert_eq!(passed, [Boundary::GoOn; 3]);
     assert_eq!(calls.0, ["suspend", "resume", "suspend", "resume"]);
-    assert_eq!(gate.pass(&mut calls), Ok(Boundary::Checkpoint));
+    assert_eq!(gate.pass(&mut calls, true), Ok(Boundary::Checkpoint));
     assert_eq!((gate.boundaries(), gate.is_asked()), (4, true));
 }
 

@@ -13,8 +13,11 @@
 //!                       +---------------- Resuming <------------------------ Resume ----------------------------+
 //! ```
 //!
-//! SIGCONT is sent in `Suspended` only: before the stop is confirmed it could be lost, and the process would
-//! stay stopped. So an order that arrives while another is carried out waits for it. A task with a commit
+//! If a descendant does not stop in time, `Stopping` leads over `Undoing` back to `Running`, and the suspend is
+//! refused.
+//!
+//! SIGCONT is sent only after the stop of the task process is confirmed: before that it could be lost, and the
+//! process would stay stopped. So an order that arrives while another is carried out waits for it. A task with a commit
 //! grant is not stopped, since it is about to end.
 
 use std::collections::VecDeque;
@@ -22,6 +25,9 @@ use std::collections::VecDeque;
 use napreduce_engine::Order;
 use napreduce_protocol::ToTask;
 use thiserror::Error;
+
+/// How often SIGSTOP is sent to a process that does not stop, once a second: it may wait for a disk.
+pub(super) const STOPS_MAX: u32 = 5;
 
 /// The stage of an attempt. Epochs count its suspensions from 1.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -42,6 +48,10 @@ pub(super) enum Stage {
     Suspended {
         epoch: u32,
     },
+    /// A descendant did not stop: SIGCONT is being or was sent; the task has not confirmed it.
+    Undoing {
+        epoch: u32,
+    },
     /// SIGCONT is being or was sent; the task has not confirmed it.
     Resuming {
         epoch: u32,
@@ -58,15 +68,18 @@ pub(super) enum Input {
     Ordered(Order),
     /// The attempt has a commit grant.
     Granted,
-    /// The task is at its gate.
+    /// The task is at its gate, where it `saves` its work without doing more of it, or not.
     Ready {
         epoch: u32,
+        saves: bool,
     },
     /// The time for reaching the gate, or for stopping, is over.
     GraceOver,
-    /// The kernel confirms that every thread is stopped.
+    /// The kernel confirms that every thread of it and of its descendants is stopped.
     Stopped,
-    /// The kernel reports that the process runs again.
+    /// A descendant did not stop in time.
+    StillRuns,
+    /// The process or a descendant runs again.
     Continued,
     /// The task confirms that it runs.
     Resumed {
@@ -81,13 +94,18 @@ pub(super) enum Step {
     Send(ToTask),
     /// Send SIGSTOP and wait for the kernel's confirmation.
     Stop,
-    /// Report the suspension, which frees the slot.
-    ReportSuspended,
+    /// Report the suspension, which frees the slot. The task may be continued without a slot to save its work if it
+    /// `saves` without doing more of it.
+    ReportSuspended {
+        saves: bool,
+    },
     /// Send the resume message, then SIGCONT.
     Continue {
         epoch: u32,
     },
     ReportResumed,
+    /// Report that the suspend was not possible; the attempt runs in its slot.
+    ReportRefused,
 }
 
 /// An order that is illegal in the present stage.
@@ -105,13 +123,24 @@ pub(super) struct Preemption {
     /// The epoch begun last.
     pub(super) epoch: u32,
     granted: bool,
+    /// Whether the present stop is at a place where the task saves without doing more work.
+    saves: bool,
+    /// How often SIGSTOP was sent for the present suspend.
+    stops: u32,
     /// Orders that wait for the present one.
     waiting: VecDeque<Order>,
 }
 
 impl Default for Preemption {
     fn default() -> Preemption {
-        Preemption { stage: Stage::Starting, epoch: 0, granted: false, waiting: VecDeque::new() }
+        Preemption {
+            stage: Stage::Starting,
+            epoch: 0,
+            granted: false,
+            saves: false,
+            stops: 0,
+            waiting: VecDeque::new(),
+        }
     }
 }
 
@@ -188,16 +217,33 @@ impl Preemption {
     fn advance(&mut self, input: Input, steps: &mut Vec<Step>) {
         match (self.stage, input) {
             (Stage::Starting, Input::Hello) => self.stage = Stage::Running,
-            (Stage::Suspending { epoch }, Input::Ready { epoch: ready }) if epoch == ready => {
+            (Stage::Suspending { epoch }, Input::Ready { epoch: ready, saves }) if epoch == ready => {
+                self.saves = saves;
                 self.stop(epoch, steps);
             }
-            (Stage::Suspending { epoch }, Input::GraceOver) if !self.granted => self.stop(epoch, steps),
+            (Stage::Suspending { epoch }, Input::GraceOver) if !self.granted => {
+                self.saves = false;
+                self.stop(epoch, steps);
+            }
             // A signal cannot be lost, but another process may have sent SIGCONT before the stop was seen.
-            (Stage::Stopping { .. }, Input::GraceOver) => steps.push(Step::Stop),
+            (Stage::Stopping { epoch, again: false }, Input::GraceOver) if self.stops >= STOPS_MAX => {
+                self.stage = Stage::Undoing { epoch };
+                steps.push(Step::Continue { epoch });
+            }
+            (Stage::Stopping { .. }, Input::GraceOver) => {
+                self.stops += 1;
+                steps.push(Step::Stop);
+            }
+            (Stage::Stopping { epoch, again: false }, Input::StillRuns) => {
+                self.stage = Stage::Undoing { epoch };
+                steps.push(Step::Continue { epoch });
+            }
+            // The slot was given away: only a stop helps.
+            (Stage::Stopping { again: true, .. }, Input::StillRuns) => steps.push(Step::Stop),
             (Stage::Stopping { epoch, again }, Input::Stopped) => {
                 self.stage = Stage::Suspended { epoch };
                 if !again {
-                    steps.push(Step::ReportSuspended);
+                    steps.push(Step::ReportSuspended { saves: self.saves });
                 }
             }
             (Stage::Suspended { epoch }, Input::Continued) => {
@@ -208,6 +254,10 @@ impl Preemption {
                 self.stage = Stage::Running;
                 steps.push(Step::ReportResumed);
             }
+            (Stage::Undoing { epoch }, Input::Resumed { epoch: resumed }) if epoch == resumed => {
+                self.stage = Stage::Running;
+                steps.push(Step::ReportRefused);
+            }
             // Late: the grace ended before it reached its gate, or it was woken for another order.
             _ => {}
         }
@@ -215,6 +265,7 @@ impl Preemption {
 
     fn stop(&mut self, epoch: u32, steps: &mut Vec<Step>) {
         self.stage = Stage::Stopping { epoch, again: false };
+        self.stops = 1;
         steps.push(Step::Stop);
     }
 }

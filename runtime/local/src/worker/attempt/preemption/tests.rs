@@ -9,25 +9,28 @@ const ATTEMPT: AttemptId =
 const SUSPEND: Input = Input::Ordered(Order::Suspend { attempt: ATTEMPT });
 const RESUME: Input = Input::Ordered(Order::Resume { attempt: ATTEMPT });
 const CHECKPOINT: Input = Input::Ordered(Order::Checkpoint { attempt: ATTEMPT });
-const STAGES: [Stage; 8] = [
+const STAGES: [Stage; 9] = [
     Stage::Starting,
     Stage::Running,
     Stage::Suspending { epoch: 1 },
     Stage::Stopping { epoch: 1, again: false },
     Stage::Stopping { epoch: 1, again: true },
     Stage::Suspended { epoch: 1 },
+    Stage::Undoing { epoch: 1 },
     Stage::Resuming { epoch: 1 },
     Stage::Checkpointing,
 ];
-const INPUTS: [Input; 10] = [
+const INPUTS: [Input; 12] = [
     Input::Hello,
     SUSPEND,
     RESUME,
     CHECKPOINT,
     Input::Granted,
-    Input::Ready { epoch: 1 },
+    Input::Ready { epoch: 1, saves: true },
+    Input::Ready { epoch: 1, saves: false },
     Input::GraceOver,
     Input::Stopped,
+    Input::StillRuns,
     Input::Continued,
     Input::Resumed { epoch: 1 },
 ];
@@ -59,7 +62,13 @@ fn every_transition_of_the_table() {
         (Running, CHECKPOINT, Checkpointing, &[Step::Send(ToTask::Checkpoint)]),
         (
             Suspending { epoch: 1 },
-            Input::Ready { epoch: 1 },
+            Input::Ready { epoch: 1, saves: true },
+            Stopping { epoch: 1, again: false },
+            &[Step::Stop],
+        ),
+        (
+            Suspending { epoch: 1 },
+            Input::Ready { epoch: 1, saves: false },
             Stopping { epoch: 1, again: false },
             &[Step::Stop],
         ),
@@ -80,8 +89,21 @@ fn every_transition_of_the_table() {
             Stopping { epoch: 1, again: false },
             Input::Stopped,
             Suspended { epoch: 1 },
-            &[Step::ReportSuspended],
+            &[Step::ReportSuspended { saves: false }],
         ),
+        (
+            Stopping { epoch: 1, again: false },
+            Input::StillRuns,
+            Undoing { epoch: 1 },
+            &[Step::Continue { epoch: 1 }],
+        ),
+        (
+            Stopping { epoch: 1, again: true },
+            Input::StillRuns,
+            Stopping { epoch: 1, again: true },
+            &[Step::Stop],
+        ),
+        (Undoing { epoch: 1 }, Input::Resumed { epoch: 1 }, Running, &[Step::ReportRefused]),
         (Stopping { epoch: 1, again: true }, Input::Stopped, Suspended { epoch: 1 }, &[]),
         (Suspended { epoch: 1 }, Input::Continued, Stopping { epoch: 1, again: true }, &[Step::Stop]),
         (Suspended { epoch: 1 }, RESUME, Resuming { epoch: 1 }, &[Step::Continue { epoch: 1 }]),
@@ -124,7 +146,7 @@ fn every_transition_of_the_table() {
 #[test]
 fn answer_of_earlier_epoch_is_ignored() {
     let mut preemption = at(Stage::Suspending { epoch: 1 });
-    assert_eq!(preemption.on(Input::Ready { epoch: 9 }, &|| false), Ok(vec![]));
+    assert_eq!(preemption.on(Input::Ready { epoch: 9, saves: true }, &|| false), Ok(vec![]));
     preemption.stage = Stage::Resuming { epoch: 1 };
     assert_eq!(preemption.on(Input::Resumed { epoch: 9 }, &|| false), Ok(vec![]));
 }
@@ -133,8 +155,8 @@ fn answer_of_earlier_epoch_is_ignored() {
 fn resume_waits_for_confirmed_stop() {
     let (epoch, resume) = (1, Step::Continue { epoch: 1 });
     check(
-        &[SUSPEND, RESUME, Input::Ready { epoch }, Input::Stopped],
-        &[ask_to_suspend(epoch), Step::Stop, Step::ReportSuspended, resume],
+        &[SUSPEND, RESUME, Input::Ready { epoch, saves: true }, Input::Stopped],
+        &[ask_to_suspend(epoch), Step::Stop, Step::ReportSuspended { saves: true }, resume],
         Stage::Resuming { epoch },
     );
 }
@@ -147,7 +169,7 @@ fn checkpoint_during_suspend_wakes_the_attempt() {
         &[
             ask_to_suspend(epoch),
             Step::Stop,
-            Step::ReportSuspended,
+            Step::ReportSuspended { saves: false },
             Step::Send(ToTask::Checkpoint),
             Step::Continue { epoch },
         ],
@@ -162,13 +184,24 @@ fn resumed_attempt_is_suspended_in_next_epoch() {
         &[
             ask_to_suspend(1),
             Step::Stop,
-            Step::ReportSuspended,
+            Step::ReportSuspended { saves: false },
             Step::Continue { epoch: 1 },
             Step::ReportResumed,
             ask_to_suspend(2),
         ],
         Stage::Suspending { epoch: 2 },
     );
+}
+
+#[test]
+fn process_that_never_stops_is_continued_and_the_suspend_refused() {
+    let mut inputs = vec![SUSPEND, Input::Ready { epoch: 1, saves: true }];
+    inputs.extend((0..STOPS_MAX).map(|_| Input::GraceOver));
+    inputs.push(Input::Resumed { epoch: 1 });
+    let mut steps = vec![ask_to_suspend(1)];
+    steps.extend((0..STOPS_MAX).map(|_| Step::Stop));
+    steps.extend([Step::Continue { epoch: 1 }, Step::ReportRefused]);
+    check(&inputs, &steps, Stage::Running);
 }
 
 #[test]
