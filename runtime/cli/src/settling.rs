@@ -109,6 +109,10 @@ fn in_words(command: TaskCommand, outcome: &CommandOutcome, waited: Duration) ->
     match outcome {
         CommandOutcome::Done if command == TaskCommand::Resume => "continues".to_owned(),
         CommandOutcome::Done => format!("is {done}"),
+        CommandOutcome::Queued if command == TaskCommand::Checkpoint => {
+            "finishes its record or group in the next free slot of its worker, and is checkpointed then"
+                .to_owned()
+        }
         CommandOutcome::Queued => "continues in the next free slot of its worker".to_owned(),
         CommandOutcome::Refused(why) => format!("is not {done}, it continues: {why}"),
         CommandOutcome::Overtaken(what) => format!("is not {done}: it was {what} first"),

@@ -1,6 +1,6 @@
 //! Outcomes of operators' commands: when a command counts as done, refused or superseded.
 
-use napreduce_engine::{AttemptId, AttemptState};
+use napreduce_engine::{AttemptId, AttemptState, Primitive};
 use napreduce_history::PreemptionBook;
 use napreduce_protocol::requests::GetOutcomes;
 use napreduce_protocol::{CommandOutcome, JobDetail, PreemptionEnd, PreemptionSummary, TaskCommand};
@@ -21,10 +21,29 @@ impl ClusterCoordinator {
         let live: Vec<AttemptId> = known.attempts().collect();
         let wanted = if attempts.is_empty() { &live } else { attempts };
         let outcome = |attempt: &AttemptId| {
-            let state = view.attempt(*attempt).map(|attempt| (attempt.state(), attempt.is_recalled()));
-            (*attempt, outcome(state, &kept.book, *attempt, command))
+            let state = view.attempt(*attempt).map(|attempt| (attempt.state(), attempt.gets_next_slot()));
+            let refused = self.refused_with_job(asked, *attempt, &kept.book);
+            (*attempt, refused.unwrap_or_else(|| outcome(state, &kept.book, *attempt, command)))
         };
         Ok(wanted.iter().map(outcome).collect())
+    }
+
+    /// Returns the refusal of an attempt that is not suspended with its job, for example because its worker keeps as
+    /// many as it may: it gets no request and finishes.
+    fn refused_with_job(
+        &self,
+        asked: &GetOutcomes,
+        attempt: AttemptId,
+        book: &PreemptionBook,
+    ) -> Option<CommandOutcome> {
+        let is_for_job = asked.command == TaskCommand::Suspend && asked.attempts.is_empty();
+        let state = self.local.state().view().attempt(attempt)?.state();
+        let last = book.preemptions.iter().rev().find(|known| known.attempt == attempt);
+        if !is_for_job || state.is_stopped() || last.is_some_and(|last| last.end.is_none()) {
+            return None;
+        }
+        let why = self.local.state().engine().can_preempt(attempt, Primitive::Suspend).err()?;
+        Some(CommandOutcome::Refused(why.to_string()))
     }
 }
 
@@ -41,7 +60,7 @@ pub(super) fn outcomes_of_ended(detail: &JobDetail, asked: &GetOutcomes) -> Vec<
     asked.attempts.iter().map(ended).collect()
 }
 
-/// Returns a command's outcome. `state` is the state of a live attempt and whether it waits to resume.
+/// Returns a command's outcome. `state` is the state of a live attempt and whether it gets the next slot.
 fn outcome(
     state: Option<(AttemptState, bool)>,
     book: &PreemptionBook,
@@ -57,6 +76,8 @@ fn outcome(
         (TaskCommand::Resume, Some((AttemptState::Resuming, _))) => CommandOutcome::Pending,
         (TaskCommand::Resume, Some(_)) => CommandOutcome::Done,
         (TaskCommand::Suspend, Some((AttemptState::Suspended, _))) => CommandOutcome::Done,
+        // It must finish a record or a group in a slot first.
+        (TaskCommand::Checkpoint, Some((AttemptState::Suspended, true))) => CommandOutcome::Queued,
         (TaskCommand::Kill, Some(_)) => CommandOutcome::Pending,
         // The attempt has resumed and ended since, or its task is no longer suspended.
         (TaskCommand::Resume, None) => CommandOutcome::Done,
