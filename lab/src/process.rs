@@ -17,6 +17,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Result, anyhow, bail};
 use datagen::Watch;
+use napreduce_local::process::is_ignored;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::param::{clock_ticks_per_second, page_size};
 use rustix::process::{
@@ -282,7 +283,7 @@ impl Interrupt {
     /// ignored.
     pub fn listen() -> io::Result<Interrupt> {
         let interrupt = Interrupt::default();
-        let hangup = if ignored(SIGHUP) { None } else { Some(SIGHUP) };
+        let hangup = if is_ignored(SIGHUP)? { None } else { Some(SIGHUP) };
         for signal in [SIGINT, SIGTERM].into_iter().chain(hangup) {
             let number = usize::try_from(signal).map_err(io::Error::other)?;
             flag::register_usize(signal, Arc::clone(&interrupt.signal), number)?;
@@ -303,18 +304,6 @@ impl Interrupt {
     pub fn watch(&self) -> Watch {
         self.watch.clone()
     }
-}
-
-/// Whether this process was started with `signal` ignored.
-fn ignored(signal: i32) -> bool {
-    fs::read_to_string("/proc/self/status").is_ok_and(|status| ignored_in(&status, signal))
-}
-
-/// The kernel prints the ignored signals as a hexadecimal mask, signal 1 in the lowest bit.
-fn ignored_in(status: &str, signal: i32) -> bool {
-    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
-    let mask = mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());
-    mask.is_some_and(|mask| mask >> (signal - 1) & 1 == 1)
 }
 
 /// How long to wait for orphans.
@@ -541,14 +530,6 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let command = CommandLine::new("/bin/echo").arg("hello");
         assert_eq!(run_and_read(&command, folder.path(), &Interrupt::never()).unwrap(), "hello\n");
-    }
-
-    #[test]
-    fn ignored_signals_are_parsed() {
-        let status = "Name:\tnap\nSigBlk:\tffffffffffffffff\nSigIgn:\t0000000000000001\n";
-        assert!(ignored_in(status, SIGHUP));
-        assert!(!ignored_in(status, SIGINT));
-        assert!(!ignored_in("Name:\tnap\n", SIGHUP));
     }
 
     #[test]

@@ -20,6 +20,6 @@ pub use gated_job::{COUNTERS_OF_RECORDS, GatedJob};
 pub use noted_job::NotedJob;
 pub use output::{counter, joined, parts, report, sorted_lines};
 pub use own_cluster::{NapUp, OwnCluster, wait_until};
-pub use processes::Process;
+pub use processes::{Process, ending_signal, is_ignored};
 pub use programs::{Ended, cluster, program, run};
 pub use skipped::{is_required, skipped};

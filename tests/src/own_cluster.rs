@@ -11,7 +11,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
 use crate::folder::Folder;
-use crate::processes::Process;
+use crate::processes::{Process, ending_signal};
 use crate::programs::{Ended, program, run};
 
 /// The time after which a test gives up waiting.
@@ -176,7 +176,7 @@ impl Drop for OwnCluster {
         let mut process = self.process();
         // The process ID of an ended child may be reused.
         if let Ok(None) = process.try_wait()
-            && kill_process(Pid::from_child(&process), Signal::INT).is_ok()
+            && kill_process(Pid::from_child(&process), ending_signal()).is_ok()
         {
             let _ = process.wait();
         }
@@ -197,10 +197,10 @@ impl NapUp {
         self.0.id()
     }
 
-    /// Ends it with SIGINT unless it has ended; returns its exit status.
+    /// Ends it with [`ending_signal`] unless it has ended; returns its exit status.
     pub fn end(&mut self) -> ExitStatus {
         if let Ok(None) = self.0.try_wait() {
-            kill_process(Pid::from_child(&self.0), Signal::INT).expect("it runs");
+            kill_process(Pid::from_child(&self.0), ending_signal()).expect("it runs");
         }
         self.0.wait().expect("a child of this test")
     }

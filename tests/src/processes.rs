@@ -114,3 +114,16 @@ impl Process {
         kill_process(pid, signal).is_ok()
     }
 }
+
+/// Returns whether this process, and so each program that a test starts, ignores a signal, as under `nohup`.
+pub fn is_ignored(signal: Signal) -> bool {
+    let status = fs::read_to_string("/proc/self/status").expect("the status of this process");
+    let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:")).expect("its ignored signals");
+    let mask = u64::from_str_radix(ignored.trim(), 16).expect("a mask");
+    mask >> (signal.as_raw() - 1) & 1 == 1
+}
+
+/// Returns the signal that ends `nap up`: SIGINT, or SIGTERM if SIGINT is ignored.
+pub fn ending_signal() -> Signal {
+    if is_ignored(Signal::INT) { Signal::TERM } else { Signal::INT }
+}

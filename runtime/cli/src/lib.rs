@@ -30,6 +30,7 @@ mod queue;
 mod scale;
 mod screen;
 mod settling;
+mod signals;
 mod sim;
 mod status;
 mod streaming;

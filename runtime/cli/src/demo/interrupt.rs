@@ -8,10 +8,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use anyhow::{Context, Result};
 use napreduce_protocol::printing::print_error;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::flag;
 
 use crate::failure::Failure;
+use crate::signals::ending_signals;
 
 /// Base of the exit status of a program that a signal has ended.
 const SIGNALLED: u8 = 128;
@@ -30,10 +30,10 @@ pub struct Interrupt {
 }
 
 impl Interrupt {
-    /// Handles SIGINT, SIGTERM and SIGHUP from now on.
+    /// Handles SIGINT, SIGTERM and SIGHUP from now on, unless they are ignored.
     pub fn install() -> Result<Interrupt> {
         let signal = Arc::new(AtomicUsize::new(0));
-        for number in [SIGINT, SIGTERM, SIGHUP] {
+        for number in ending_signals().context("cannot handle signals")? {
             flag::register_usize(number, Arc::clone(&signal), number.unsigned_abs() as usize)
                 .context("cannot handle signals")?;
         }

@@ -19,11 +19,11 @@ use clap::Args;
 use napreduce_protocol::several_lines;
 use ratatui::DefaultTerminal;
 use ratatui::crossterm::event::{self, Event as TerminalEvent, KeyEvent, KeyEventKind};
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
 use crate::cluster::ClusterArguments;
 use crate::failure::{Failure, usage};
+use crate::signals::ending_signals;
 use fetch::Fetcher;
 use model::{Effect, Model, Snapshot};
 
@@ -77,7 +77,7 @@ fn watch(fetcher: Fetcher, terminal: &mut DefaultTerminal) -> Result<()> {
     let (asks, asked) = channel();
     let sender = events.clone();
     thread::spawn(move || read_keys(&sender));
-    let mut signals = Signals::new([SIGHUP, SIGINT, SIGTERM]).context("cannot handle signals")?;
+    let mut signals = ending_signals().and_then(Signals::new).context("cannot handle signals")?;
     let sender = events.clone();
     thread::spawn(move || signals.forever().try_for_each(|signal| sender.send(Event::Signal(signal))));
     let fetching = thread::spawn(move || fetcher.run(&asked, &events));

@@ -19,12 +19,13 @@ use napreduce_protocol::printing::{print, print_error};
 use readiness::Readiness;
 use restarts::Restarts;
 use rustix::process::Signal;
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::consts::SIGTERM;
 use signal_hook::iterator::Signals;
 
 use crate::cluster::{ClusterArguments, Configuration, WebAddress, WebTable, without_empty_variables};
 use crate::failure::usage;
 use crate::parent::end_with_parent;
+use crate::signals::ending_signals;
 use crate::web::Dashboard;
 use crate::worker::{DaemonArguments, LeaveArguments};
 
@@ -250,7 +251,7 @@ fn common_line(command: &str, cluster: &ClusterArguments, directory: &Path) -> V
 
 /// Forwards signals as events.
 fn listen(events: Sender<Event>) -> Result<()> {
-    let mut signals = Signals::new([SIGINT, SIGTERM, SIGHUP]).context("cannot handle signals")?;
+    let mut signals = ending_signals().and_then(Signals::new).context("cannot handle signals")?;
     thread::spawn(move || {
         for signal in signals.forever() {
             // Fails only while the main thread ends the program.

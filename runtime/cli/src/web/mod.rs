@@ -8,7 +8,6 @@ use napreduce_cluster::{ClusterDirectory, ClusterPlace};
 use napreduce_protocol::printing::{print, print_error};
 use napreduce_web::clock::now_millis;
 use napreduce_web::{Revocations, WebRole, link, token};
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
 use running::secret_of;
@@ -16,6 +15,7 @@ pub use running::{Dashboard, settings, what_if_settings};
 
 use crate::cluster::{ClusterArguments, WebAddress};
 use crate::failure::usage;
+use crate::signals::ending_signals;
 
 const DAYS_MAX: i64 = 3650;
 
@@ -121,9 +121,9 @@ pub fn run(arguments: &Arguments, cluster: &ClusterArguments) -> Result<()> {
     }
 }
 
-/// Prints a line and waits for a signal.
+/// Prints a line and waits for a signal that ends the command.
 pub fn wait(line: &str) -> Result<()> {
-    let mut signals = Signals::new([SIGINT, SIGTERM, SIGHUP]).context("cannot handle signals")?;
+    let mut signals = ending_signals().and_then(Signals::new).context("cannot handle signals")?;
     print(line);
     signals.forever().next();
     Ok(())

@@ -43,6 +43,30 @@ impl Running {
         Running { child: command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("nap runs") }
     }
 
+    /// Starts `nap` as `nohup` and `&` in a script do: with SIGHUP and SIGINT ignored.
+    fn start_in_background(folder: &Path, line: &str) -> Running {
+        let mut command = nap(folder, line);
+        let mut shell = Command::new("sh");
+        shell
+            .args(["-c", "trap '' HUP INT; exec \"$@\"", "sh"])
+            .arg(command.get_program())
+            .args(command.get_args());
+        for (name, value) in command.get_envs() {
+            match value {
+                Some(value) => shell.env(name, value),
+                None => shell.env_remove(name),
+            };
+        }
+        command = shell;
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        Running { child: command.spawn().expect("nap runs") }
+    }
+
+    /// Returns whether it ignores a signal.
+    fn ignores(&self, signal: Signal) -> bool {
+        ignores(self.child.id(), signal)
+    }
+
     fn pid(&self) -> Pid {
         Pid::from_child(&self.child)
     }
@@ -66,6 +90,8 @@ impl Running {
     }
 
     fn ends_after(mut self, signal: Signal) -> i32 {
+        // These tests may run in the background themselves.
+        let signal = if self.ignores(signal) { Signal::TERM } else { signal };
         kill_process(self.pid(), signal).expect("it runs");
         let until = Instant::now() + DEADLINE;
         loop {
@@ -190,6 +216,34 @@ fn second_nap_up_fails_and_names_the_first() {
     let (status, stdout, stderr) = ask(folder, "up --workers 1");
     assert_eq!((status, stdout.as_str()), (1, ""), "{stderr}");
     assert!(stderr.contains(&format!("(process {} at ", coordinator.child.id())), "{stderr}");
+}
+
+/// Returns whether a process ignores a signal, as the kernel reports it.
+fn ignores(process: u32, signal: Signal) -> bool {
+    let status = std::fs::read_to_string(format!("/proc/{process}/status")).expect("it runs");
+    let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:")).expect("its ignored signals");
+    let mask = u64::from_str_radix(ignored.trim(), 16).expect("a mask");
+    mask >> (signal.as_raw() - 1) & 1 == 1
+}
+
+#[test]
+fn ignored_signals_stay_ignored_by_long_running_commands() {
+    let folder = folder();
+    let folder = folder.path();
+    let mut up = Running::start_in_background(folder, "up --workers 1");
+    assert!(up.first_line_of_stdout().starts_with("ready: 1 worker "));
+    let mut page = Running::start_in_background(folder, "web serve --bind 127.0.0.1:0");
+    assert!(page.first_line_of_stdout().contains("http://"));
+    for running in [&up, &page] {
+        for signal in [Signal::HUP, Signal::INT] {
+            assert!(running.ignores(signal), "{signal:?}");
+            kill_process(running.pid(), signal).expect("it runs");
+        }
+    }
+    let (status, _, stderr) = ask(folder, "worker list --wait 1");
+    assert_eq!(status, 0, "{stderr}");
+    assert_eq!(page.ends_after(Signal::TERM), 0);
+    assert_eq!(up.ends_after(Signal::TERM), 0);
 }
 
 #[test]

@@ -341,7 +341,7 @@ impl Served {
 impl Drop for Served {
     fn drop(&mut self) {
         let process = rustix::process::Pid::from_child(&self.process);
-        if rustix::process::kill_process(process, rustix::process::Signal::INT).is_ok() {
+        if rustix::process::kill_process(process, rustix::process::Signal::TERM).is_ok() {
             let _ = self.process.wait();
         }
     }
