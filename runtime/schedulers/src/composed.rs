@@ -78,6 +78,12 @@ impl PolicyTable for ComposedSettings {
         None
     }
 
+    fn uses_progress(&self, all: &PolicyTables<'_>) -> bool {
+        let uses =
+            |name: &str| name == "composed" || all.named(name).is_ok_and(|part| part.uses_progress(all));
+        uses(&self.map) || uses(&self.reduce)
+    }
+
     fn uses_output_bytes(&self, all: &PolicyTables<'_>) -> bool {
         // Building rejects a composed part.
         self.reduce != "composed" && all.named(&self.reduce).is_ok_and(|part| part.uses_output_bytes(all))
@@ -158,6 +164,13 @@ impl Scheduler for Composed {
     fn admits(&self, spec: &JobSpec) -> Result<(), PolicyRefusal> {
         self.map.admits(spec)?;
         self.reduce.admits(spec)
+    }
+
+    fn is_before(&self, kind: TaskKind, one: &Job, other: &Job) -> bool {
+        match kind {
+            TaskKind::Map => self.map.is_before(kind, one, other),
+            TaskKind::Reduce => self.reduce.is_before(kind, one, other),
+        }
     }
 
     fn rank(&self, spec: &JobSpec) -> i128 {

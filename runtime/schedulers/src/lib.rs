@@ -131,6 +131,11 @@ impl SchedulerConfiguration {
         self.tables.all().build(self.scheduler.in_words())
     }
 
+    /// Returns whether the progress of tasks affects the policy's decisions.
+    pub fn uses_progress(&self) -> bool {
+        self.tables.of(self.scheduler).uses_progress(&self.tables.all())
+    }
+
     /// Whether the policy orders reduces by the bytes that maps wrote for them. Without these counts it
     /// cannot tell jobs apart.
     pub fn uses_output_bytes(&self) -> bool {

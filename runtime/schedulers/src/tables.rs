@@ -87,6 +87,11 @@ pub trait PolicyTable {
     fn uses_output_bytes(&self, _all: &PolicyTables<'_>) -> bool {
         false
     }
+
+    /// Returns whether the progress of tasks affects its decisions.
+    fn uses_progress(&self, _all: &PolicyTables<'_>) -> bool {
+        true
+    }
 }
 
 /// The tables of all policies, by name.
@@ -179,6 +184,10 @@ impl<'a> PolicyTables<'a> {
 }
 
 impl PolicyTable for Fifo {
+    fn uses_progress(&self, _all: &PolicyTables<'_>) -> bool {
+        false
+    }
+
     fn build(&self, _all: &PolicyTables<'_>) -> Built {
         Ok(Box::new(*self))
     }

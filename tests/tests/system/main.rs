@@ -48,5 +48,6 @@ mod small_outputs;
 mod spark;
 mod static_programs;
 mod streaming;
+mod time_left;
 mod trace;
 mod typed_pages;

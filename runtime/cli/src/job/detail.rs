@@ -43,7 +43,12 @@ pub fn status(detail: &JobDetail, screen: &Screen) -> String {
         None => {
             line("elapsed", span(now_millis().saturating_sub(job.submitted_millis)));
             let left = job.progress.left.map(|left| left_text(left.into()));
-            line("left", left.unwrap_or_else(|| "unknown while no task has a slot or progress".to_owned()));
+            line(
+                "left",
+                left.unwrap_or_else(|| {
+                    "unknown: no task has a slot, or nothing tells how long its tasks take".to_owned()
+                }),
+            );
         }
     }
     line("output", several_lines(&job.output.display().to_string()));

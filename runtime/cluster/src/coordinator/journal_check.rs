@@ -44,7 +44,6 @@ pub fn check_journal(directory: &Path, read_policy: ReadPolicy) -> Result<Journa
     let (has_snapshot, entries) = (recovered.snapshot.is_some(), recovered.entries.len());
     let state = replay(directory, recovered, &header, read_policy, |state| state)
         .map_err(|error: RecoveryError| ReplayError::Recovery(error.to_string()))?;
-    let view = state.view();
     Ok(JournalCheck {
         scheduler: state.policy().to_owned(),
         begun_millis: header.epoch_micros / 1_000,
@@ -52,7 +51,7 @@ pub fn check_journal(directory: &Path, read_policy: ReadPolicy) -> Result<Journa
         has_snapshot,
         entries,
         workers: state.links().len(),
-        jobs: state.jobs().values().rev().map(|job| job.summary(&view)).collect(),
+        jobs: state.jobs().values().rev().map(|job| job.summary(state.engine(), state.last())).collect(),
         remarks,
     })
 }

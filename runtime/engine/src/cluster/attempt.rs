@@ -29,9 +29,12 @@ pub struct Attempt {
     /// Bytes per second of work, smoothed over its reports.
     #[serde(default)]
     pub(crate) smoothed_rate: Option<u64>,
-    /// Its work time at the last progress report.
+    /// How its consumed input grew.
     #[serde(default)]
-    pub(crate) reported_at: Span,
+    pub(crate) movement: Movement,
+    /// Its own work time until the last map output was ready, if it is a reduce.
+    #[serde(default)]
+    pub(crate) waited: Span,
     #[serde(default)]
     pub(crate) output_bytes: u64,
     #[serde(default)]
@@ -92,7 +95,8 @@ impl Attempt {
             bytes_done: 0,
             bytes_total: 0,
             smoothed_rate: None,
-            reported_at: Span::default(),
+            movement: Movement::default(),
+            waited: Span::default(),
             output_bytes: 0,
             output_digest: None,
             suspends: 0,
@@ -136,12 +140,47 @@ pub struct Suspension {
     pub reason: String,
 }
 
+/// When the consumed input of an attempt grew, in work time. A command that reads all its input at once and
+/// then works on it reports bytes that do not change: such an attempt has no rate.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Movement {
+    /// How many reports had more bytes than the one before.
+    pub count: u32,
+    /// The last report without any consumed input.
+    pub begun: Span,
+    /// The last report with more bytes than the one before.
+    pub last: Span,
+    /// The longest time between two such reports.
+    pub longest_gap: Span,
+}
+
+impl Movement {
+    /// How long an attempt may report the same bytes before its rate is unknown, at least.
+    const PATIENCE: Span = Span::from_secs(3);
+
+    /// Returns whether the bytes still grow, as far as is known after this work time.
+    fn is_current(self, worked: Span) -> bool {
+        let patience = Span(self.longest_gap.0.saturating_mul(3)).max(Self::PATIENCE);
+        self.count > 0 && worked.0.saturating_sub(self.last.0) <= patience.0
+    }
+
+    fn grew(&mut self, worked: Span) {
+        let before = if self.count == 0 { self.begun } else { self.last };
+        let gap = Span(worked.0.saturating_sub(before.0));
+        self.longest_gap = self.longest_gap.max(gap);
+        self.last = worked;
+        self.count += 1;
+    }
+}
+
 /// The progress of an attempt when it saved its work.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct SavedProgress {
     bytes_done: u64,
     bytes_total: u64,
     smoothed_rate: Option<u64>,
+    #[serde(default)]
+    movement: Movement,
 }
 
 impl Attempt {
@@ -259,47 +298,83 @@ impl Attempt {
     }
 
     /// Estimates its remaining work time from the average rate of itself and the attempts whose work it
-    /// continues; `None` before any input was consumed.
+    /// continues. `None` before any input was consumed, and while the reported bytes do not change: then there
+    /// is no rate.
     pub fn remaining(&self, now: Time) -> Option<Span> {
-        let left = u128::from(self.bytes_total.checked_sub(self.bytes_done)?);
-        let remaining =
-            (u128::from(self.work_time(now).0) * left).checked_div(u128::from(self.bytes_done))?;
-        Some(Span(u64::try_from(remaining).unwrap_or(u64::MAX)))
+        if !self.movement.is_current(self.work_time(now)) {
+            return None;
+        }
+        self.remaining_after(self.work_time(now))
     }
 
-    /// Estimates its remaining work time by its smoothed rate, counted from its last report; `None` before it
-    /// has a rate.
-    pub fn smoothed_remaining(&self) -> Option<Span> {
+    /// Estimates its remaining work time by its smoothed rate, counted from its last report, with the same
+    /// rules.
+    pub fn smoothed_remaining(&self, now: Time) -> Option<Span> {
+        if !self.movement.is_current(self.work_time(now)) {
+            return None;
+        }
         let left = u128::from(self.bytes_total.checked_sub(self.bytes_done)?) * 1_000_000;
         let remaining = left.checked_div(u128::from(self.smoothed_rate?))?;
         Some(Span(u64::try_from(remaining).unwrap_or(u64::MAX)))
     }
 
-    /// Records a progress report: the smoothed rate is one quarter the new rate and three quarters the old
-    /// one.
-    pub(crate) fn progressed(&mut self, now: Time, bytes_done: u64, bytes_total: u64) {
-        let active = self.active_time(now);
-        let (more, span) = (bytes_done.saturating_sub(self.bytes_done), active.0 - self.reported_at.0);
-        if let Some(rate) = (u128::from(more) * 1_000_000).checked_div(u128::from(span)) {
-            let rate = u64::try_from(rate).unwrap_or(u64::MAX);
-            let old = self.smoothed_rate.unwrap_or(rate);
-            self.smoothed_rate = Some(old - old / 4 + rate / 4);
-            self.reported_at = active;
+    /// Estimates its whole work time from its average rate, without the time that it waited for maps. It is
+    /// constant between reports. `None` before it has a rate; the first report alone is not one.
+    pub(crate) fn projected_length(&self, now: Time) -> Option<Span> {
+        if self.movement.count < 2 || !self.movement.is_current(self.work_time(now)) {
+            return None;
         }
-        (self.bytes_done, self.bytes_total) = (bytes_done, bytes_total);
+        let remaining = self.remaining_after(self.movement.last)?;
+        let worked = self.movement.last.0.saturating_sub(self.waited.0);
+        Some(Span(worked.saturating_add(remaining.0)))
+    }
+
+    /// Returns its work time without the time that it waited for maps.
+    pub(crate) fn work_with_inputs(&self, now: Time) -> Span {
+        Span(self.work_time(now).0.saturating_sub(self.waited.0))
+    }
+
+    /// Returns the time for the rest of its input, if the consumed part took until `worked`.
+    fn remaining_after(&self, worked: Span) -> Option<Span> {
+        let left = u128::from(self.bytes_total.checked_sub(self.bytes_done)?);
+        let took = worked.0.saturating_sub(self.movement.begun.0);
+        let remaining = (u128::from(took) * left).checked_div(u128::from(self.bytes_done))?;
+        Some(Span(u64::try_from(remaining).unwrap_or(u64::MAX)))
+    }
+
+    /// Records a progress report: the smoothed rate is one quarter the new rate and three quarters the old
+    /// one. Unchanged bytes are not a rate.
+    pub(crate) fn progressed(&mut self, now: Time, bytes_done: u64, bytes_total: u64) {
+        let worked = self.work_time(now);
+        if bytes_done > self.bytes_done {
+            let before = if self.movement.count == 0 { self.movement.begun } else { self.movement.last };
+            let span = worked.0.saturating_sub(before.0);
+            let more = u128::from(bytes_done - self.bytes_done) * 1_000_000;
+            if let Some(rate) = more.checked_div(u128::from(span)) {
+                let rate = u64::try_from(rate).unwrap_or(u64::MAX);
+                let old = self.smoothed_rate.unwrap_or(rate);
+                self.smoothed_rate = Some(old - old / 4 + rate / 4);
+            }
+            self.movement.grew(worked);
+        } else if self.movement.count == 0 {
+            self.movement.begun = worked;
+        }
+        self.bytes_done = bytes_done;
+        self.bytes_total = bytes_total;
     }
 
     /// Starts from the contents of its checkpoint.
     pub(crate) fn continue_from(&mut self, saved: SavedProgress, kept: Span) {
         (self.bytes_done, self.bytes_total) = (saved.bytes_done, saved.bytes_total);
         self.smoothed_rate = saved.smoothed_rate;
+        self.movement = saved.movement;
         self.kept = kept;
     }
 
     /// Returns its progress, for its task to keep.
     pub(crate) fn progress(&self) -> SavedProgress {
-        let Attempt { bytes_done, bytes_total, smoothed_rate, .. } = *self;
-        SavedProgress { bytes_done, bytes_total, smoothed_rate }
+        let Attempt { bytes_done, bytes_total, smoothed_rate, movement, .. } = *self;
+        SavedProgress { bytes_done, bytes_total, smoothed_rate, movement }
     }
 
     pub(crate) fn start_clock(&mut self, now: Time) {

@@ -102,7 +102,7 @@ impl Cluster {
             TaskInput::OutputLost => {
                 let phase = &mut job.phases[id.kind];
                 phase.done -= 1;
-                phase.remove_work(phase.tasks[id.index as usize].took);
+                phase.remove_work(id.index);
                 job.add_pending(id);
             }
         }

@@ -64,7 +64,7 @@ impl Job {
 
     /// Returns how many of its tasks of a kind are done, and the total work time for them.
     pub fn worked(&self, kind: TaskKind) -> (u32, Span) {
-        (self.phases[kind].done, self.phases[kind].worked)
+        (self.phases[kind].done, self.phases[kind].sums.worked)
     }
 
     /// Returns the bytes that its finished maps wrote for reduces, as far as they were counted.

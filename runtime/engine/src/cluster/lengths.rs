@@ -18,6 +18,12 @@ pub struct Lengths {
     pub tasks: u64,
     pub total: Span,
     pub longest: Span,
+    /// The part of the total for which reduces waited for maps.
+    #[serde(default)]
+    pub(crate) waited: Span,
+    /// The squares of the other parts, in microseconds.
+    #[serde(default)]
+    pub(crate) squares: u128,
 }
 
 impl Lengths {
@@ -31,6 +37,8 @@ impl Lengths {
             tasks: self.tasks.saturating_add(more.tasks),
             total: Span(self.total.0.saturating_add(more.total.0)),
             longest: self.longest.max(more.longest),
+            waited: Span(self.waited.0.saturating_add(more.waited.0)),
+            squares: self.squares.saturating_add(more.squares),
         }
     }
 }
@@ -72,6 +80,13 @@ impl KnownLengths {
 }
 
 fn of_done(job: &Job, kind: TaskKind) -> Lengths {
-    let each = |took: Span| Lengths { tasks: 1, total: took, longest: took };
-    job.phases[kind].done_tasks().fold(Lengths::default(), |sum, task| sum.add(each(task.took)))
+    let phase = &job.phases[kind];
+    let longest = phase.done_tasks().map(|task| task.took).max();
+    Lengths {
+        tasks: u64::from(phase.done),
+        total: phase.sums.worked,
+        longest: longest.unwrap_or_default(),
+        waited: phase.sums.waited,
+        squares: phase.sums.squares,
+    }
 }

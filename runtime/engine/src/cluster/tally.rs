@@ -33,4 +33,22 @@ pub struct Tally {
     /// Delayed wake-ups that the scheduler requested for a past time, or repeatedly without effect.
     #[serde(default)]
     pub wakes_put_off: u64,
+    /// Requests of the policy that the settings changed.
+    #[serde(default)]
+    pub fallbacks: Fallbacks,
+}
+
+/// How often the settings for preemption replaced or delayed what a policy requested.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Fallbacks {
+    /// The worker keeps `suspended-max` attempts, or refused to suspend another one: `when-full`.
+    pub worker_full: u64,
+    /// The task cannot be preempted as requested: `otherwise`.
+    pub not_possible: u64,
+    /// The task was preempted often enough: `preemptions-max`, `suspends-max`.
+    pub taken_enough: u64,
+    /// The rule for costs.
+    pub costs: u64,
+    /// The task must run first: `minimum-run`, or several preemptions without progress.
+    pub delayed: u64,
 }

@@ -57,6 +57,9 @@ pub(crate) struct Task {
     pub lost_work: Span,
     /// The work time for the completed task, without lost work.
     pub took: Span,
+    /// The part of that time for which the attempt that completed it waited for maps.
+    #[serde(default)]
+    pub waited: Span,
     /// Bytes written by the attempt that completed it.
     pub output_bytes: u64,
     /// The attempt that completed it, and its worker.
@@ -102,14 +105,31 @@ pub(crate) struct Phase {
     /// Tasks that run alone on a worker that the engine chooses; policies do not launch them.
     pub isolated: BTreeSet<u32>,
     pub done: u32,
-    /// The total work time for the completed tasks.
+    pub sums: SumsOfWork,
+}
+
+/// Sums over the completed tasks of one kind.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct SumsOfWork {
+    /// The total work time.
     pub worked: Span,
-    /// The sum of the squares of those times, in microseconds.
+    /// The part of it for which reduces waited for maps.
+    pub waited: Span,
+    /// The squares of the other parts, in microseconds.
     pub squares: u128,
 }
 
 /// A task runs alone after this many workers died while it ran there.
 const ISOLATED_AT: usize = 2;
+
+impl SumsOfWork {
+    /// Adds a task that is completed.
+    pub fn add(&mut self, took: Span, waited: Span) {
+        self.worked = self.worked + took;
+        self.waited = self.waited + waited;
+        self.squares += square(took, waited);
+    }
+}
 
 impl Task {
     /// Returns whether it must run alone.
@@ -156,7 +176,7 @@ impl Phase {
         let isolated = (0..).zip(&tasks).filter(|(_, task)| task.is_isolated()).map(|(index, _)| index);
         let isolated = isolated.collect();
         let mut phase = Phase { tasks, failed, isolated, done, ..Phase::of_reduces(0) };
-        (phase.worked, phase.squares) = phase.sums_of_work();
+        phase.sums = phase.sums_of_work();
         for index in 0..phase.total() {
             if phase.tasks[index as usize].state == TaskState::Pending {
                 phase.add_pending(index, preferred(index), &Racks::default());
@@ -248,22 +268,21 @@ impl Phase {
         }
     }
 
-    /// Adds the work time of a task that is completed.
-    pub fn add_work(&mut self, took: Span) {
-        self.worked = self.worked + took;
-        self.squares += square(took);
-    }
-
     /// Subtracts the work time of a completed task that has to run again.
-    pub fn remove_work(&mut self, took: Span) {
-        self.worked.0 = self.worked.0.saturating_sub(took.0);
-        self.squares = self.squares.saturating_sub(square(took));
+    pub fn remove_work(&mut self, index: u32) {
+        let task = &self.tasks[index as usize];
+        self.sums.worked.0 = self.sums.worked.0.saturating_sub(task.took.0);
+        self.sums.waited.0 = self.sums.waited.0.saturating_sub(task.waited.0);
+        self.sums.squares = self.sums.squares.saturating_sub(square(task.took, task.waited));
     }
 
-    /// Computes the total work time for the completed tasks, and the sum of the squares, from scratch.
-    pub fn sums_of_work(&self) -> (Span, u128) {
-        let add = |(sum, squares), task: &Task| (sum + task.took, squares + square(task.took));
-        self.done_tasks().fold((Span::default(), 0), add)
+    /// Computes the sums over the completed tasks from scratch.
+    pub fn sums_of_work(&self) -> SumsOfWork {
+        let mut sums = SumsOfWork::default();
+        for task in self.done_tasks() {
+            sums.add(task.took, task.waited);
+        }
+        sums
     }
 
     /// Returns the completed tasks.
@@ -326,6 +345,7 @@ impl Phase {
     }
 }
 
-fn square(took: Span) -> u128 {
-    u128::from(took.0) * u128::from(took.0)
+fn square(took: Span, waited: Span) -> u128 {
+    let with_inputs = u128::from(took.0.saturating_sub(waited.0));
+    with_inputs * with_inputs
 }

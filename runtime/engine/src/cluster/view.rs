@@ -7,7 +7,7 @@ use crate::cluster::accesses::count_access;
 use crate::cluster::{Attempt, Cluster, Job, Lengths, MeasuredCosts, Tally, Worker};
 use crate::ids::{AttemptId, JobId, TaskKind, WorkerId};
 use crate::pause::{Pause, PauseKind};
-use crate::preemption::{PreemptRequest, Primitive};
+use crate::preemption::{PreemptRequest, Primitive, RequestState};
 use crate::primitive_choice::Judged;
 use crate::states::{AttemptState, JobState, Standing, WorkerState};
 use crate::time::Time;
@@ -145,6 +145,16 @@ impl<'a> ClusterView<'a> {
     /// Returns the open preemption request for one attempt.
     pub fn request(&self, attempt: AttemptId) -> Option<&'a PreemptRequest> {
         self.cluster.requests.get(&attempt)
+    }
+
+    /// Returns whether an attempt is being killed to take its slot, not because its job is over, another attempt
+    /// did its task, or an operator ordered it.
+    pub fn is_killed_by_request(&self, attempt: AttemptId) -> bool {
+        let Some(request) = self.request(attempt) else { return false };
+        let Some(known) = self.cluster.attempts.get(&attempt) else { return false };
+        let is_ordered = request.primitive == Primitive::Kill || request.state == RequestState::Forced;
+        let job_is_active = self.cluster.job(attempt.task.job).state() == JobState::Active;
+        known.state == AttemptState::Killing && is_ordered && known.kill_reason.is_none() && job_is_active
     }
 
     /// Returns the measured costs of taking slots from tasks of a kind and giving them back.

@@ -103,8 +103,12 @@ impl Worker {
         Worker { used, attempts, stopped, listed, ..self.clone() }
     }
 
-    /// Checks that its attempts hold no more slots than it has.
+    /// Checks that its attempts hold no more slots than it has, and that shared slots are those of both kinds.
     pub(crate) fn has_room(&self) -> Result<(), String> {
+        if self.shared && self.slots.map != self.slots.reduce {
+            let ByKind { map, reduce } = self.slots;
+            return Err(format!("{}: shared slots, but {map} for maps and {reduce} for reduces", self.id));
+        }
         match TaskKind::ALL.into_iter().find(|kind| self.taken(*kind) > self.slots[*kind]) {
             Some(kind) => {
                 let (taken, slots) = (self.taken(kind), self.slots[kind]);

@@ -235,8 +235,7 @@ fn check_phase(cluster: &Cluster, job: &Job, kind: TaskKind) -> Result<(), Strin
     let marked = marked.filter_map(|(index, task)| Some((task.checkpoint_made?.1, index)));
     let marked: std::collections::BTreeSet<_> = marked.collect();
     ensure!(phase.checkpointed == marked, "{}: wrong index of {kind} tasks with a checkpoint", job.id);
-    let sums = (phase.worked, phase.squares);
-    ensure!(sums == phase.sums_of_work(), "{}: wrong sums of {kind} work", job.id);
+    ensure!(phase.sums == phase.sums_of_work(), "{}: wrong sums of {kind} work", job.id);
     let local_is_pending = phase.local.values().flatten().all(|index| phase.pending.contains(*index));
     ensure!(local_is_pending, "{}: a {kind} task is listed as local, but is not pending", job.id);
     let usable = cluster.usable(kind);

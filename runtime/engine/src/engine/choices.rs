@@ -17,8 +17,40 @@ use crate::states::AttemptState;
 use crate::suspended_max::SuspendedMax;
 use crate::time::{Span, Time};
 
-/// A primitive, why it differs from the requested one, and its estimated cost if that decided.
-pub(super) type Choice = (Primitive, Option<String>, Option<CostEstimate>);
+/// The primitive to use for a requested one.
+#[derive(Debug)]
+pub(super) struct Choice {
+    pub primitive: Primitive,
+    /// Why it differs from the requested one.
+    pub why: Option<String>,
+    /// Its estimated cost, if that decided.
+    pub estimate: Option<CostEstimate>,
+    /// The setting that decided, if it differs.
+    pub fallback: Option<Fallback>,
+}
+
+/// The settings that replace a requested primitive.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Fallback {
+    /// `preemptions-max` or `suspends-max`.
+    TakenEnough,
+    /// `otherwise`: the task cannot be preempted as requested.
+    NotPossible,
+    /// `when-full`: the worker keeps `suspended-max` attempts.
+    WorkerFull,
+    /// The rule for costs.
+    Costs,
+}
+
+impl Choice {
+    fn as_requested(primitive: Primitive) -> Choice {
+        Choice { primitive, why: None, estimate: None, fallback: None }
+    }
+
+    fn instead(primitive: Primitive, why: String, fallback: Fallback) -> Choice {
+        Choice { primitive, why: Some(why), estimate: None, fallback: Some(fallback) }
+    }
+}
 
 impl Engine {
     /// Returns how an attempt can be preempted, by the settings and by what its job's code can save.
@@ -28,8 +60,7 @@ impl Engine {
         KindPreemption { checkpoint: can.checkpoint && !job.spec.unsaved.contains(&kind), ..can }
     }
 
-    /// Returns the primitive to use for a requested one, why it differs, and its estimated cost if that
-    /// decided. The attempt is assumed to need at least `least` to finish.
+    /// Returns the primitive to use for a requested one. The attempt is assumed to need at least `least` to finish.
     pub(super) fn primitive_for(&self, attempt: &Attempt, asked: Primitive, least: Span) -> Choice {
         let rules = &self.settings.preemption;
         // A fixed primitive applies only to attempts with a slot. A suspended one can only be checkpointed or
@@ -42,28 +73,30 @@ impl Engine {
         if asked != Primitive::Wait
             && let Some(why) = self.taken_enough(attempt)
         {
-            return (Primitive::Wait, Some(format!("wait instead of {asked}: {why}")), None);
+            let why = format!("wait instead of {asked}: {why}");
+            return Choice::instead(Primitive::Wait, why, Fallback::TakenEnough);
         }
         let can = self.can_do(attempt.id);
         let possible = match asked {
             Primitive::Suspend => can.suspend,
             Primitive::Checkpoint => can.checkpoint,
-            Primitive::Wait | Primitive::Kill => return (asked, None, None),
+            Primitive::Wait | Primitive::Kill => return Choice::as_requested(asked),
         };
         if !possible {
             let instead = can.otherwise.into();
             let why = format!("{instead} instead of {asked}, which {kind}s cannot do here");
-            return (instead, Some(why), None);
+            return Choice::instead(instead, why, Fallback::NotPossible);
         }
         if asked == Primitive::Suspend
             && let Some(why) = self.why_full(attempt.worker)
         {
             let instead = rules.when_full.into();
-            return (instead, Some(format!("{instead} instead of {asked}: {why}")), None);
+            let why = format!("{instead} instead of {asked}: {why}");
+            return Choice::instead(instead, why, Fallback::WorkerFull);
         }
         if asked == Primitive::Suspend && rules.limits.suspends_max.is_some_and(|most| suspends >= most) {
             let why = format!("wait instead of {asked}: its task was {suspends} times");
-            return (Primitive::Wait, Some(why), None);
+            return Choice::instead(Primitive::Wait, why, Fallback::TakenEnough);
         }
         self.worth(attempt, asked, least)
     }
@@ -78,7 +111,7 @@ impl Engine {
     /// Applies the cost rule to a primitive that saves work: an attempt that ends sooner may finish, and an
     /// attempt that has done less work is killed.
     fn worth(&self, attempt: &Attempt, asked: Primitive, least: Span) -> Choice {
-        let Some(rule) = self.settings.preemption.cost else { return (asked, None, None) };
+        let Some(rule) = self.settings.preemption.cost else { return Choice::as_requested(asked) };
         let (free, go_on) = self.cost_of(rule, attempt.id.task.kind, asked);
         let now = self.cluster.now;
         if rule.let_finish
@@ -90,7 +123,8 @@ impl Engine {
                 free.rounded()
             );
             let estimate = CostEstimate { primitive: Primitive::Wait, free: rest, victim: Span(0) };
-            return (Primitive::Wait, Some(why), Some(estimate));
+            let choice = Choice::instead(Primitive::Wait, why, Fallback::Costs);
+            return Choice { estimate: Some(estimate), ..choice };
         }
         let (worked, costs) = (attempt.active_time(now), free + go_on);
         if rule.kill_fresh && worked < costs {
@@ -99,9 +133,9 @@ impl Engine {
                 worked.rounded(),
                 costs.rounded()
             );
-            return (Primitive::Kill, Some(why), None);
+            return Choice::instead(Primitive::Kill, why, Fallback::Costs);
         }
-        (asked, None, None)
+        Choice::as_requested(asked)
     }
 
     /// Returns how long a primitive takes to free a slot and then to continue the work.
@@ -172,11 +206,13 @@ impl Engine {
             able.shuffle(&mut self.random);
         } else {
             let unknown = self.mean_remaining(&able);
+            let now = self.cluster.now;
             let claimant = wish.beneficiary.and_then(|id| self.cluster.jobs.get(&id));
             let is_near = |worker| claimant.is_some_and(|job| job.next_local(wish.kind, worker).is_some());
             able.sort_by_cached_key(|id| {
                 let attempt = &self.cluster.attempts[id];
-                eviction_key(attempt, wish.eviction, unknown, is_near(attempt.worker))
+                let remaining = attempt.smoothed_remaining(now).unwrap_or(unknown);
+                eviction_key(attempt, wish.eviction, remaining, is_near(attempt.worker))
             });
         }
         let mut left = wish.count;
@@ -207,8 +243,9 @@ impl Engine {
 
     /// Returns the mean remaining time of the attempts that report progress, as the estimate for the others.
     fn mean_remaining(&self, of: &[AttemptId]) -> Span {
+        let now = self.cluster.now;
         let known: Vec<Span> =
-            of.iter().filter_map(|id| self.cluster.attempts[id].smoothed_remaining()).collect();
+            of.iter().filter_map(|id| self.cluster.attempts[id].smoothed_remaining(now)).collect();
         let sum: u128 = known.iter().map(|span| u128::from(span.0)).sum();
         let mean = sum.checked_div(known.len() as u128).unwrap_or_default();
         Span(u64::try_from(mean).unwrap_or(u64::MAX))
@@ -217,11 +254,15 @@ impl Engine {
 
 /// Returns the sort key of an eviction order; ties go to the attempt near the beneficiary's data, then the
 /// younger one, then the larger index.
-fn eviction_key(attempt: &Attempt, eviction: TaskEviction, unknown: Span, is_near: bool) -> impl Ord + use<> {
-    let remaining = attempt.smoothed_remaining().unwrap_or(unknown).0;
+fn eviction_key(
+    attempt: &Attempt,
+    eviction: TaskEviction,
+    remaining: Span,
+    is_near: bool,
+) -> impl Ord + use<> {
     let by = match eviction {
-        TaskEviction::ShortestRemaining => remaining,
-        TaskEviction::LongestRemaining => u64::MAX - remaining,
+        TaskEviction::ShortestRemaining => remaining.0,
+        TaskEviction::LongestRemaining => u64::MAX - remaining.0,
         TaskEviction::LeastProgress => u64::from(attempt.progress_millionths().unwrap_or_default()),
         TaskEviction::Youngest => u64::MAX - attempt.launched.0,
         TaskEviction::Random => 0,

@@ -95,9 +95,10 @@ impl Engine {
         let took = took + attempt.kept;
         let job = self.cluster.job_mut(id.task.job);
         job.set_checkpoint(id.task, None);
-        job.phases[id.task.kind].add_work(took);
+        job.phases[id.task.kind].sums.add(took, attempt.waited);
         let task = self.cluster.task_mut(id.task);
         task.took = took;
+        task.waited = attempt.waited;
         task.output_bytes = attempt.output_bytes;
         task.done_by = Some((id.number, attempt.worker));
         let duplicates = std::mem::take(&mut task.live);
@@ -126,11 +127,24 @@ impl Engine {
             }
         }
         if feeds_reduces {
+            if !was_lost && self.cluster.job(id.task.job).phases.map.is_done() {
+                self.end_wait_for_maps(id.task.job);
+            }
             self.feed_waiting_reduces(id.task);
             self.move_output_in_time(id, attempt.worker);
         }
         if self.cluster.job(id.task.job).is_complete() {
             self.decide(id.task.job, JobInput::Succeeded, JobOutcome::Succeeded);
+        }
+    }
+
+    /// Records how long the reduces of a job have waited for its maps.
+    fn end_wait_for_maps(&mut self, job: JobId) {
+        let now = self.cluster.now;
+        let reduces: Vec<AttemptId> = self.cluster.job(job).attempts_of_kind(TaskKind::Reduce).collect();
+        for id in reduces {
+            let attempt = self.cluster.attempt_mut(id);
+            attempt.waited = attempt.active_time(now);
         }
     }
 

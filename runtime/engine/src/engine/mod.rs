@@ -11,6 +11,7 @@ mod containment;
 mod deadlocks;
 mod drain;
 mod endings;
+mod estimate;
 mod isolation;
 mod jobs;
 mod lost_outputs;
@@ -27,6 +28,7 @@ mod stopping;
 mod timers;
 mod workers;
 
+pub use estimate::TimeLeft;
 pub use snapshot::{EngineSnapshot, SnapshotError};
 use timers::Timers;
 

@@ -4,6 +4,7 @@
 use crate::cluster::{Deadline, Job, Planned, Reservation, UnusedSlot};
 use crate::effect::{Order, Record};
 use crate::engine::Engine;
+use crate::engine::choices::{Choice, Fallback};
 use crate::ids::{AttemptId, JobId, TaskKind, WorkerId};
 use crate::preemption::{CostEstimate, PreemptRequest, Primitive, RequestState, Requester};
 use crate::primitive_choice::PrimitiveChoice;
@@ -60,14 +61,29 @@ impl Engine {
         let attempt = &self.cluster.attempts[&id];
         let chooses = self.chooses() && attempt.holds_slot && self.taken_enough(attempt).is_none();
         let chosen = if chooses { self.cheapest(attempt, beneficiary, waited) } else { None };
-        let (primitive, mut instead, estimate) = match chosen {
-            Some((cheapest, why)) => (cheapest.primitive, Some(why), Some(cheapest)),
+        let choice = match chosen {
+            Some((cheapest, why)) => Choice {
+                primitive: cheapest.primitive,
+                why: Some(why),
+                estimate: Some(cheapest),
+                fallback: None,
+            },
             None => self.primitive_for(attempt, asked, waited),
         };
+        let Choice { primitive, why: mut instead, estimate, fallback } = choice;
         let earliest = self.earliest_for(attempt, primitive).map(|(at, why)| {
             instead = Some(format!("{}{why}", prefix(instead.take())));
             at
         });
+        let counts = &mut self.cluster.tally.fallbacks;
+        match fallback {
+            Some(Fallback::WorkerFull) => counts.worker_full += 1,
+            Some(Fallback::NotPossible) => counts.not_possible += 1,
+            Some(Fallback::TakenEnough) => counts.taken_enough += 1,
+            Some(Fallback::Costs) => counts.costs += 1,
+            None => {}
+        }
+        counts.delayed += u64::from(earliest.is_some());
         // The grace belongs to the requested primitive: a victim that may finish instead is not killed after
         // it, and a kill that replaces a slower primitive does not wait.
         let waits = self.settings.preemption.primitive == Some(PrimitiveChoice::Wait);

@@ -80,6 +80,7 @@ impl Engine {
         } else if let Some(primitive) = instead
             && let Some(mut request) = self.remove_request(id)
         {
+            self.cluster.tally.fallbacks.worker_full += 1;
             request.reason = format!("{} ({primitive} instead of suspend: {why})", request.reason);
             (request.primitive, request.state) = (primitive, RequestState::Created);
             // The grace was for the suspend: see `preempt`.

@@ -51,6 +51,14 @@ impl Scheduler for Fifo {
         jobs.into_iter().map(Job::id).collect()
     }
 
+    fn is_before(&self, _kind: TaskKind, one: &Job, other: &Job) -> bool {
+        if self.ignore_priority {
+            (one.submitted(), one.id()) < (other.submitted(), other.id())
+        } else {
+            one.default_order() < other.default_order()
+        }
+    }
+
     fn rank(&self, spec: &JobSpec) -> i128 {
         if self.ignore_priority { 0 } else { -i128::from(spec.priority) }
     }

@@ -122,6 +122,12 @@ pub trait Scheduler: Send {
         view.wanting(kind).map(Job::id).collect()
     }
 
+    /// Returns whether one job gets every free slot of a kind that it can use before another job gets one.
+    /// Jobs of which neither comes first share the slots. Used to estimate when jobs will be done.
+    fn is_before(&self, _kind: TaskKind, _one: &Job, _other: &Job) -> bool {
+        false
+    }
+
     /// Returns the limit on running jobs that a job waits for, as a sentence.
     fn why_limited(&self, _job: JobId) -> Option<String> {
         None

@@ -32,5 +32,6 @@ mod slowstart;
 mod snapshots;
 mod speculation;
 mod states;
+mod time_left;
 mod unreachable;
 mod workers;

@@ -202,8 +202,9 @@ impl Coordinator {
 
     pub fn on_tick(&mut self) {
         self.look_after_claims();
-        let view = self.state.engine().view();
-        self.followers.publish(|job| Some(self.state.jobs().get(&job)?.progress(&view)));
+        let engine = self.state.engine();
+        let now = self.entry_time();
+        self.followers.publish(|job| Some(self.state.jobs().get(&job)?.progress(engine, now)));
     }
 
     /// Subscribes to the progress of a job.

@@ -9,7 +9,7 @@ use super::job::LiveJob;
 impl Coordinator {
     /// Returns the summary of a job, with the reason why it is paused or not settled.
     pub fn summary(&self, job: &LiveJob) -> JobSummary {
-        let summary = job.summary(&self.state.view());
+        let summary = job.summary(self.state.engine(), self.entry_time());
         match self.why_held(job.id()) {
             Some(why) => JobSummary { reason: Some(why), ..summary },
             None => summary,

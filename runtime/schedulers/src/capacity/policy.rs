@@ -138,6 +138,13 @@ impl Scheduler for Capacity {
         Assignment { usage: &self.usage, kind, slots, whole_slots_first }.order()
     }
 
+    fn is_before(&self, _kind: TaskKind, one: &Job, other: &Job) -> bool {
+        let leaf = self.usage.leaf_of(one.id());
+        let is_fifo = |leaf| self.usage.queues.queue(leaf).order == ApplicationOrder::Fifo;
+        let shares_queue = leaf.is_some_and(is_fifo) && leaf == self.usage.leaf_of(other.id());
+        shares_queue && one.default_order() < other.default_order()
+    }
+
     fn why_limited(&self, job: JobId) -> Option<String> {
         self.usage.why_not_running(job).map(|why| format!("it waits: {why}"))
     }
@@ -213,6 +220,10 @@ impl Scheduler for CapacityMonitor {
 }
 
 impl PolicyTable for CapacityConfiguration {
+    fn uses_progress(&self, _all: &PolicyTables<'_>) -> bool {
+        false
+    }
+
     fn build(&self, _all: &PolicyTables<'_>) -> Built {
         Ok(Box::new(Capacity::new(self)?))
     }

@@ -9,7 +9,7 @@ use napreduce_engine::{
     Scheduler, TaskKind, Time, serve,
 };
 
-use crate::fair::configuration::{FairConfiguration, FairConfigurationError, Placement};
+use crate::fair::configuration::{FairConfiguration, FairConfigurationError, Placement, PoolOrder};
 use crate::fair::pool::{Key, Pool, PoolId};
 use crate::fair::tree::{Entry, ROOT, StarvationTimes, Tree};
 use crate::serving::Delay;
@@ -246,6 +246,14 @@ impl Scheduler for Fair {
         self.tree.path_for(spec).map(drop).map_err(|error| PolicyRefusal::Queue(error.to_string()))
     }
 
+    fn is_before(&self, _kind: TaskKind, one: &Job, other: &Job) -> bool {
+        let pool_of = |job: &Job| self.tree.jobs.get(&job.id()).map(|entry| entry.pool);
+        let Some(pool) = pool_of(one) else { return false };
+        let shares_pool = pool_of(other) == Some(pool);
+        let is_fifo = self.tree.pools[pool].order == PoolOrder::Fifo;
+        shares_pool && is_fifo && one.default_order() < other.default_order()
+    }
+
     fn why_limited(&self, job: JobId) -> Option<String> {
         self.tree.why_not_running(job).map(|why| format!("it waits: {why}"))
     }
@@ -299,6 +307,10 @@ impl Scheduler for Fair {
 }
 
 impl PolicyTable for FairConfiguration {
+    fn uses_progress(&self, _all: &PolicyTables<'_>) -> bool {
+        false
+    }
+
     fn build(&self, _all: &PolicyTables<'_>) -> Built {
         Ok(Box::new(Fair::new(self.clone())?))
     }

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::{Deserialize, Serialize};
 
 use napreduce_engine::{
-    Actions, AttemptId, ByKind, ClusterView, Event, JobChange, JobId, JobSpec, PolicyRefusal, Primitive,
+    Actions, AttemptId, ByKind, ClusterView, Event, Job, JobChange, JobId, JobSpec, PolicyRefusal, Primitive,
     QueueShare, Ratio, Report, Scheduler, TaskKind, Time,
 };
 
@@ -102,6 +102,14 @@ impl Scheduler for Hfsp {
         }
         if view.job(job).is_none() {
             self.state.delay.forget(job);
+        }
+    }
+
+    fn is_before(&self, kind: TaskKind, one: &Job, other: &Job) -> bool {
+        let ranking = &self.state.lanes[kind].ranking;
+        match (ranking.rank(one.id()), ranking.rank(other.id())) {
+            (Some(one), Some(other)) => one < other,
+            _ => false,
         }
     }
 

@@ -231,6 +231,14 @@ impl Scheduler for NatjamR {
         self.queue.open(kind).map(|(_, job)| job).collect()
     }
 
+    fn is_before(&self, _kind: TaskKind, one: &Job, other: &Job) -> bool {
+        let order = |job: &Job| Some((self.queue.key(job.id())?, job.id()));
+        match (order(one), order(other)) {
+            (Some(one), Some(other)) => one < other,
+            _ => false,
+        }
+    }
+
     fn rank(&self, spec: &JobSpec) -> i128 {
         spec.deadline.map_or(i128::MAX, |deadline| i128::from(deadline.0))
     }

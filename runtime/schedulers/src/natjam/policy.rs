@@ -7,7 +7,7 @@ use rand_pcg::Pcg64;
 use serde::{Deserialize, Serialize};
 
 use napreduce_engine::{
-    Actions, Claims, ClusterView, DefaultOrder, Event, JobChange, JobId, JobSpec, Offer, PolicyRefusal,
+    Actions, Claims, ClusterView, DefaultOrder, Event, Job, JobChange, JobId, JobSpec, Offer, PolicyRefusal,
     QueueShare, Release, Scheduler, TaskKind, Time,
 };
 
@@ -218,6 +218,11 @@ impl Scheduler for Natjam {
 
     fn order(&self, kind: TaskKind, _view: &ClusterView<'_>) -> Vec<JobId> {
         self.production.open(kind).chain(self.research.open(kind)).map(|(_, job)| job).collect()
+    }
+
+    fn is_before(&self, _kind: TaskKind, one: &Job, other: &Job) -> bool {
+        let order = |job: &Job| (!self.configuration.is_production(job.spec()), job.default_order());
+        order(one) < order(other)
     }
 
     fn rank(&self, spec: &JobSpec) -> i128 {

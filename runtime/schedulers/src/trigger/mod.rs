@@ -176,6 +176,10 @@ impl Scheduler for Trigger {
         }
     }
 
+    fn is_before(&self, _kind: TaskKind, one: &Job, other: &Job) -> bool {
+        one.default_order() < other.default_order()
+    }
+
     fn save(&self) -> Option<String> {
         Some(serde_json::to_string(&self.state.to_saved()).expect("plain data serializes"))
     }

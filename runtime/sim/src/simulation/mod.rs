@@ -32,7 +32,9 @@ use std::io::Write;
 use std::iter::Peekable;
 use std::sync::Arc;
 
-use napreduce_engine::{AttemptId, ClusterView, Engine, EngineSettings, Scheduler, TaskKind, Time};
+use napreduce_engine::{
+    AttemptId, ClusterView, Engine, EngineSettings, JobId, Scheduler, TaskKind, Time, TimeLeft,
+};
 
 use self::attempts::{Attempts, Phase};
 use self::chains::ChainLengths;
@@ -176,6 +178,17 @@ impl Simulation {
         self.engine.view()
     }
 
+    /// Estimates when a job will be done, as a cluster shows it at this time.
+    pub fn time_left(&self, job: JobId, at: Time) -> Option<TimeLeft> {
+        self.engine.time_left(job, at)
+    }
+
+    /// Returns the time of the next instant, if there is any.
+    pub fn next_instant(&mut self) -> Option<Time> {
+        let arrival = self.arrivals.peek().map(|job| job.submit);
+        [arrival, self.queue.next()].into_iter().flatten().min()
+    }
+
     /// Returns the results so far.
     pub fn so_far(&self) -> &Run {
         &self.run
@@ -203,8 +216,7 @@ impl Simulation {
         {
             return Ok(false);
         }
-        let arrival = self.arrivals.peek().map(|job| job.submit);
-        let Some(next) = [arrival, self.queue.next()].into_iter().flatten().min() else {
+        let Some(next) = self.next_instant() else {
             return Err(self.stalled());
         };
         if self.settings.until.is_some_and(|until| next > until) {

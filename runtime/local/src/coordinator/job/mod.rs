@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use napreduce_engine::{
-    AttemptId, ClusterView, JobChange, JobId, JobOutcome, Record, Report, TaskId, TaskKind,
+    AttemptId, Engine, JobChange, JobId, JobOutcome, Record, Report, TaskId, TaskKind, Time,
 };
 use napreduce_history::{JobHistory, KeptLog, PreemptionBook};
 use napreduce_protocol::{
@@ -288,7 +288,8 @@ impl LiveJob {
     }
 
     /// Returns the job's line in a listing.
-    pub fn summary(&self, view: &ClusterView<'_>) -> JobSummary {
+    pub fn summary(&self, engine: &Engine, now: Time) -> JobSummary {
+        let view = engine.view();
         let plan = &self.accepted.plan;
         let known = view.job(self.id());
         let outcome = known.and_then(|job| job.outcome()).or(self.outcome.as_ref());
@@ -303,7 +304,7 @@ impl LiveJob {
             reason: outcome.and_then(JobOutcome::reason).map(str::to_owned),
             submitted_millis: self.submitted_micros / 1_000,
             ended_millis: None,
-            progress: self.progress(view),
+            progress: self.progress(engine, now),
             output: plan.output.clone(),
         }
     }

@@ -1,6 +1,8 @@
 //! The progress of a job, including estimates of unknown bytes.
 
-use napreduce_engine::{AttemptState, ByKind, ClusterView, Job, Start, TaskId, TaskKind, TaskState};
+use napreduce_engine::{
+    AttemptState, ByKind, ClusterView, Engine, Job, Start, TaskId, TaskKind, TaskState, Time,
+};
 use napreduce_protocol::{Counter, InputSplit, JobProgress, PhaseProgress};
 
 use super::LiveJob;
@@ -53,11 +55,12 @@ impl LiveJob {
     }
 
     /// Returns the job's progress.
-    pub(in crate::coordinator) fn progress(&self, view: &ClusterView<'_>) -> JobProgress {
+    pub(in crate::coordinator) fn progress(&self, engine: &Engine, now: Time) -> JobProgress {
+        let view = engine.view();
         JobProgress {
-            map: self.phase(view, TaskKind::Map),
-            reduce: self.phase(view, TaskKind::Reduce),
-            left: view.job(self.id()).and_then(|job| view.time_left(job)),
+            map: self.phase(&view, TaskKind::Map),
+            reduce: self.phase(&view, TaskKind::Reduce),
+            left: engine.time_left(self.id(), now),
         }
     }
 

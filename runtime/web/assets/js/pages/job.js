@@ -67,7 +67,7 @@ function heading(job) {
 
 function remaining({ left, state: word, ended_millis: ended }) {
   if (ended !== null) return null;
-  if (!left) return word === "running" ? "not known yet" : `unknown while ${word}`;
+  if (!left) return word === "running" ? "unknown" : `unknown while ${word}`;
   const [least, most] = [span(left.least_millis), span(left.most_millis)];
   return least === most ? about(left) : `${about(left)} (${least} to ${most})`;
 }
