@@ -70,7 +70,8 @@ pub struct PreemptionSummary {
     pub swapped_out_bytes: u64,
     /// Size of its checkpoint.
     pub checkpoint_bytes: u64,
-    /// Work saved compared to a kill at this moment.
+    /// Work that a kill at this moment would have lost, without the work that earlier preemptions of the
+    /// attempt saved; zero if it was lost later.
     pub work_saved_millis: u64,
     /// Work that has to be redone.
     pub work_lost_millis: u64,

@@ -5,10 +5,12 @@
 //! is synced, because entries lost in a power failure can be rebuilt from the heads.
 //!
 //! ```text
-//! {"version":2}
-//! 1a2b3c4d {"job":7,"row":{"summary":{..},"token":"..","stamp":{..}}}
-//! 5e6f7a8b {"job":3,"row":null}
+//! {"version":3}
+//! {"checksum":"1a2b3c4d","job":7,"row":{"summary":{..},"token":"..","stamp":{..}}}
+//! {"checksum":"5e6f7a8b","job":3,"row":null}
 //! ```
+//!
+//! A checksum is that of its line without the checksum itself.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File, OpenOptions};
@@ -23,7 +25,9 @@ use serde::{Deserialize, Serialize};
 use crate::files::head::in_hexadecimal;
 
 /// Version of the rows; an index of another version is rewritten from the heads.
-const INDEX_VERSION: u32 = 2;
+const INDEX_VERSION: u32 = 3;
+/// What a line begins with.
+const CHECKSUM: &str = "{\"checksum\":\"";
 /// A longer index is not read.
 const BYTES_MAX: u64 = 1 << 30;
 /// Up to this many stale lines do not cause a rewrite.
@@ -185,8 +189,8 @@ fn text_of<'a>(lines: impl Iterator<Item = LineToWrite<'a>>) -> io::Result<Vec<u
     let mut text = Vec::new();
     for line in lines {
         let json = serde_json::to_vec(&line)?;
-        write!(text, "{:08x} ", crc32c::crc32c(&json))?;
-        text.extend(json);
+        write!(text, "{CHECKSUM}{:08x}\",", crc32c::crc32c(&json))?;
+        text.extend(&json[1..]);
         text.push(b'\n');
     }
     Ok(text)
@@ -225,8 +229,12 @@ fn load(path: &Path) -> io::Result<Loaded> {
 /// Parses a line after verifying its checksum.
 fn parse(line: &[u8]) -> Option<Line> {
     let line = line.strip_suffix(b"\n")?;
-    let (checksum, json) = line.split_at_checked(8)?;
-    let json = json.strip_prefix(b" ")?;
+    let (checksum, rest) = line.strip_prefix(CHECKSUM.as_bytes())?.split_at_checked(8)?;
+    let rest = rest.strip_prefix(b"\",")?;
     let checksum = u32::from_str_radix(std::str::from_utf8(checksum).ok()?, 16).ok()?;
-    (checksum == crc32c::crc32c(json)).then(|| serde_json::from_slice(json).ok())?
+    let json = [b"{", rest].concat();
+    if checksum != crc32c::crc32c(&json) {
+        return None;
+    }
+    serde_json::from_slice(&json).ok()
 }

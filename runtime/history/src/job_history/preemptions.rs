@@ -1,7 +1,7 @@
 //! The preemptions of one job: requests, resumes and restores, with the costs that workers account for. Plain
 //! data, which a coordinator's snapshot contains.
 
-use napreduce_engine::{AttemptId, TaskId, WorkerId};
+use napreduce_engine::{AttemptId, Primitive, TaskId, WorkerId};
 use napreduce_protocol::{
     Counter, CounterValues, Preempted, PreemptionAccount, PreemptionEnd, PreemptionSummary, RestoreSummary,
     ResumeSummary,
@@ -79,10 +79,14 @@ impl PreemptionBook {
     /// Records the end of the attempt.
     pub fn ended(&mut self, at_micros: u64, attempt: AttemptId, end: PreemptionEnd) {
         let mut accounted = matches!(end, PreemptionEnd::Finished | PreemptionEnd::Checkpointed);
+        let is_over = self.over;
         if let Some(open) = self.open(attempt) {
+            accounted |= end == PreemptionEnd::Killed;
+            // A kill because the job is over, or while the attempt may finish, does not take the slot.
+            let is_preempted = !is_over && open.primitive != Primitive::Wait;
+            let end = if end == PreemptionEnd::Killed && !is_preempted { PreemptionEnd::Ended } else { end };
             open.freed_micros = Some(at_micros);
             open.end = Some(end);
-            accounted |= end == PreemptionEnd::Killed;
         }
         let lost = !accounted && !self.over;
         if let Some(stop) = self.open_suspension(attempt) {
@@ -90,6 +94,16 @@ impl PreemptionBook {
             stop.suspended_millis = Some(at_micros.saturating_sub(freed) / 1_000);
             // Without an account, as after the loss of its worker, the suspended work is lost.
             stop.work_lost_millis = if lost { stop.active_millis } else { 0 };
+            if lost {
+                self.revoke_saved(attempt);
+            }
+        }
+    }
+
+    /// Records that work saved by suspensions of an attempt was lost after all, so that no work counts as both.
+    fn revoke_saved(&mut self, attempt: AttemptId) {
+        for known in self.preemptions.iter_mut().filter(|known| known.attempt == attempt) {
+            known.work_saved_millis = 0;
         }
     }
 
@@ -134,6 +148,10 @@ impl PreemptionBook {
                 active_millis = stop.active_millis;
             }
         }
+        // The work up to an earlier suspension was counted there.
+        let of_attempt = self.preemptions.iter().filter(|known| known.attempt == attempt);
+        let counted: u64 = of_attempt.map(|known| known.work_saved_millis).sum();
+        let is_over = self.over;
         let Some(open) = self.open(attempt) else { return };
         open.worker_micros = Some(account.micros);
         open.active_millis = active_millis;
@@ -142,9 +160,12 @@ impl PreemptionBook {
         open.swapped_out_bytes = account.swapped_out_bytes;
         open.checkpoint_bytes = account.checkpoint_bytes;
         if killed {
-            open.work_lost_millis = active_millis;
+            if !is_over && open.primitive != Primitive::Wait {
+                open.work_lost_millis = active_millis;
+                self.revoke_saved(attempt);
+            }
         } else {
-            open.work_saved_millis = active_millis;
+            open.work_saved_millis = active_millis.saturating_sub(counted);
         }
     }
 
@@ -316,4 +337,113 @@ fn in_words(known: &PreemptionSummary) -> String {
     let vain =
         known.unused.as_ref().map_or_else(String::new, |why| format!("; the slot was not used: {why}"));
     format!("{} by {}{whom}: {}{vain}", known.primitive, known.by, known.reason)
+}
+
+#[cfg(test)]
+mod tests {
+    use napreduce_engine::{JobId, TaskKind};
+
+    use super::*;
+
+    fn attempt(number: u32) -> AttemptId {
+        AttemptId { task: TaskId { job: JobId(1), kind: TaskKind::Map, index: 0 }, number }
+    }
+
+    /// Preempts an attempt after this much work since its launch.
+    fn preempt(book: &mut PreemptionBook, of: AttemptId, primitive: Primitive, active_millis: u64) {
+        let (what, end) = match primitive {
+            Primitive::Suspend => (Preempted::Suspended, PreemptionEnd::Suspended),
+            Primitive::Checkpoint => (Preempted::Checkpointed, PreemptionEnd::Checkpointed),
+            Primitive::Wait | Primitive::Kill => (Preempted::Killed, PreemptionEnd::Killed),
+        };
+        book.requested(PreemptionSummary::wanted(0, of, WorkerId(1), primitive));
+        let account = PreemptionAccount {
+            what,
+            micros: 1,
+            active_millis,
+            suspended_millis: 0,
+            resident_bytes: 0,
+            swapped_bytes: 0,
+            swapped_out_bytes: 0,
+            swapped_in_bytes: 0,
+            checkpoint_bytes: 0,
+            notes: Vec::new(),
+        };
+        book.accounted(1, of, &account);
+        if end == PreemptionEnd::Suspended {
+            book.suspended(1, of);
+        } else {
+            book.ended(1, of, end);
+        }
+    }
+
+    fn resume(book: &mut PreemptionBook, of: AttemptId) {
+        book.resume_ordered(2, of, WorkerId(1));
+        book.resumed(2, of);
+    }
+
+    /// Returns the sums of the work saved and lost.
+    fn work(book: &PreemptionBook) -> (u64, u64) {
+        let saved = book.preemptions.iter().map(|known| known.work_saved_millis).sum();
+        let lost = book.preemptions.iter().map(|known| known.work_lost_millis).sum();
+        (saved, lost)
+    }
+
+    #[test]
+    fn work_saved_by_several_suspends_is_counted_once() {
+        let mut book = PreemptionBook::default();
+        for active in [3_000, 8_000, 8_000, 13_000] {
+            preempt(&mut book, attempt(1), Primitive::Suspend, active);
+            resume(&mut book, attempt(1));
+        }
+        let saved: Vec<u64> = book.preemptions.iter().map(|known| known.work_saved_millis).collect();
+        assert_eq!(saved, [3_000, 5_000, 0, 5_000]);
+        preempt(&mut book, attempt(1), Primitive::Checkpoint, 15_000);
+        preempt(&mut book, attempt(2), Primitive::Suspend, 4_000);
+        assert_eq!(work(&book), (19_000, 0));
+    }
+
+    #[test]
+    fn work_that_a_later_kill_loses_was_not_saved() {
+        let mut book = PreemptionBook::default();
+        preempt(&mut book, attempt(1), Primitive::Suspend, 3_000);
+        resume(&mut book, attempt(1));
+        preempt(&mut book, attempt(1), Primitive::Kill, 8_000);
+        preempt(&mut book, attempt(2), Primitive::Kill, 2_000);
+        assert_eq!(work(&book), (0, 10_000));
+    }
+
+    #[test]
+    fn work_that_a_lost_worker_held_suspended_was_not_saved() {
+        let mut book = PreemptionBook::default();
+        preempt(&mut book, attempt(1), Primitive::Suspend, 3_000);
+        resume(&mut book, attempt(1));
+        preempt(&mut book, attempt(1), Primitive::Suspend, 8_000);
+        book.ended(3, attempt(1), PreemptionEnd::Ended);
+        assert_eq!(work(&book), (0, 8_000));
+    }
+
+    #[test]
+    fn suspended_attempt_that_is_killed_lost_its_work_once() {
+        let mut book = PreemptionBook::default();
+        preempt(&mut book, attempt(1), Primitive::Suspend, 3_000);
+        preempt(&mut book, attempt(1), Primitive::Kill, 3_000);
+        assert_eq!(work(&book), (0, 3_000));
+    }
+    #[test]
+    fn kill_of_an_attempt_that_may_finish_is_not_a_preemption() {
+        let mut book = PreemptionBook::default();
+        preempt(&mut book, attempt(1), Primitive::Wait, 3_000);
+        assert_eq!(book.preemptions[0].end, Some(PreemptionEnd::Ended));
+        assert_eq!(work(&book), (0, 0));
+    }
+
+    #[test]
+    fn kill_after_the_end_of_the_job_is_not_a_preemption() {
+        let mut book = PreemptionBook::default();
+        book.decided();
+        preempt(&mut book, attempt(1), Primitive::Kill, 3_000);
+        assert_eq!(book.preemptions[0].end, Some(PreemptionEnd::Ended));
+        assert_eq!(work(&book), (0, 0));
+    }
 }

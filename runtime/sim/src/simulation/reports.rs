@@ -254,6 +254,9 @@ impl Simulation {
         let (id, worker, executed, held) =
             (attempt.id, attempt.worker, attempt.executed(), attempt.holds_slot);
         let (done, position, started_fresh) = (attempt.done, attempt.place, attempt.done_before == 0);
+        // The work that suspensions of the attempt saved, and the work since the last of them.
+        let saved_before = attempt.preserved - attempt.done_before;
+        let since_saved = attempt.done - attempt.preserved;
         // Its work counts as lost until the engine completes the task, since another attempt may have been
         // first.
         let mut lost = executed;
@@ -277,9 +280,10 @@ impl Simulation {
                     job.result.wasted.0 += worse;
                 }
                 job.result.preemptions.checkpoint += 1;
-                self.run.slot_time.saved += executed - lost;
+                self.run.slot_time.saved += since_saved;
+                self.run.slot_time.saved -= lost;
             }
-            _ => {}
+            _ => self.run.slot_time.saved -= saved_before,
         }
         self.run.slot_time.wasted += lost;
         self.jobs.at_mut(id.task.job).result.wasted.0 += lost;
