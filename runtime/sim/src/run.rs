@@ -133,9 +133,12 @@ impl JobResult {
         self.ended.since(self.submitted)
     }
 
-    /// Returns the sojourn time divided by the run time alone.
-    pub fn slowdown(&self) -> f64 {
-        if self.alone.0 == 0 { 1.0 } else { self.sojourn().0 as f64 / self.alone.0 as f64 }
+    /// Returns the sojourn time divided by the run time alone; `None` if that is zero.
+    pub fn slowdown(&self) -> Option<f64> {
+        if self.alone.0 == 0 {
+            return None;
+        }
+        Some(self.sojourn().0 as f64 / self.alone.0 as f64)
     }
 
     /// Whether it missed its deadline.

@@ -81,6 +81,16 @@ impl SlotTime {
         if all == 0 { 0.0 } else { (self.busy[0] + self.busy[1]) as f64 / all as f64 }
     }
 
+    /// Returns whether both kinds of tasks use the same slots: containers.
+    pub fn is_shared(&self) -> bool {
+        self.shared
+    }
+
+    /// Returns the time of the slots that tasks of a kind can use.
+    pub fn capacity_for(&self, kind: usize) -> u64 {
+        if self.shared { self.capacity[0] } else { self.capacity[kind] }
+    }
+
     /// Accumulates all counters up to a time.
     pub(crate) fn advance(&mut self, now: Time) {
         let span = now.since(self.counted_until).0;

@@ -207,7 +207,7 @@ pub struct OverheadArguments {
     #[arg(long, value_name = "TIME", value_parser = parse_time)]
     pub kill_cleanup: Option<Duration>,
 
-    /// Interval of progress reports [default: 1s, none for a trace]
+    /// Interval of progress reports [default: 1s where progress matters, none for a trace]
     #[arg(long, value_name = "TIME", value_parser = parse_time)]
     pub progress: Option<Duration>,
 

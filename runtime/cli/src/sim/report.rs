@@ -18,7 +18,7 @@ const NAMED_MAX: usize = 10;
 /// A row of the table: heading and function of a run.
 type Row = (&'static str, fn(&RunSummary) -> f64);
 
-const ROWS: [Row; 24] = [
+const ROWS: [Row; 22] = [
     ("jobs ended", |run| run.jobs as f64),
     ("  failed", |run| run.failed as f64),
     ("sojourn mean, s", |run| run.sojourn.mean),
@@ -39,10 +39,31 @@ const ROWS: [Row; 24] = [
     ("preempted by suspend", |run| run.preemptions.suspend as f64),
     ("  by checkpoint", |run| run.preemptions.checkpoint as f64),
     ("  by kill", |run| run.preemptions.kill as f64),
-    ("map slots used, %", |run| run.utilisation[0] * 100.0),
-    ("reduce slots used, %", |run| run.utilisation[1] * 100.0),
     ("deadlines", |run| run.deadlines as f64),
     ("  missed", |run| run.missed as f64),
+];
+
+/// Rows for requests that settings replaced or delayed; those that are zero everywhere are left out.
+const FALLBACK_ROWS: [Row; 6] = [
+    ("requests: worker full", |run| run.fallbacks.worker_full as f64),
+    ("requests: not possible", |run| run.fallbacks.not_possible as f64),
+    ("requests: taken often", |run| run.fallbacks.taken_enough as f64),
+    ("requests: by costs", |run| run.fallbacks.costs as f64),
+    ("requests: delayed", |run| run.fallbacks.delayed as f64),
+    ("requests: timed out", |run| run.forced_kills as f64),
+];
+
+/// Rows for runs with slots of two kinds.
+const SLOT_ROWS: [Row; 2] = [
+    ("map slots used, %", |run| run.utilisation[0] * 100.0),
+    ("reduce slots used, %", |run| run.utilisation[1] * 100.0),
+];
+
+/// Rows for runs with containers.
+const CONTAINER_ROWS: [Row; 3] = [
+    ("containers used, %", |run| run.containers.unwrap_or(0.0) * 100.0),
+    ("  by maps and masters", |run| run.utilisation[0] * 100.0),
+    ("  by reduces", |run| run.utilisation[1] * 100.0),
 ];
 
 /// Rows for runs with data locality.
@@ -79,7 +100,13 @@ pub fn text(experiment: &Experiment, outcomes: &[Outcome]) -> String {
         (true, 1) => 1,
         (true, _) => 2,
     };
-    let rows = ROWS.iter().chain(&LOCALITY_ROWS[..more]).map(|(name, of)| {
+    let has_containers =
+        outcomes.iter().flat_map(|outcome| &outcome.summaries).any(|run| run.containers.is_some());
+    let used = if has_containers { &CONTAINER_ROWS[..] } else { &SLOT_ROWS[..] };
+    let is_counted =
+        |row: &&Row| outcomes.iter().flat_map(|outcome| &outcome.summaries).any(|run| row.1(run) > 0.0);
+    let fallbacks = FALLBACK_ROWS.iter().filter(is_counted);
+    let rows = ROWS.iter().chain(fallbacks).chain(used).chain(&LOCALITY_ROWS[..more]).map(|(name, of)| {
         let cells =
             outcomes.iter().map(|outcome| cell(&outcome.summaries.iter().map(of).collect::<Vec<_>>()));
         std::iter::once((*name).to_owned()).chain(cells).collect()
@@ -105,6 +132,7 @@ pub fn text(experiment: &Experiment, outcomes: &[Outcome]) -> String {
     }
     for outcome in outcomes {
         let run = &outcome.first;
+        text += &fallback_notes(outcome);
         text += &not_ended(outcome, experiment.source.jobs);
         if !run.never_submitted.is_empty() {
             let never = run.never_submitted.join(", ");
@@ -114,6 +142,38 @@ pub fn text(experiment: &Experiment, outcomes: &[Outcome]) -> String {
             let _ = writeln!(text, "\n{}: {} warnings, the last one: {warning}", outcome.label, run.warnings);
         }
     }
+    text
+}
+
+/// Says which settings replaced what a policy requested, since they may decide a comparison of primitives.
+fn fallback_notes(outcome: &Outcome) -> String {
+    let Some(run) = outcome.summaries.first() else { return String::new() };
+    let preemption = &outcome.preemption;
+    let limit = preemption.suspended_max;
+    let when_full = Primitive::from(preemption.when_full);
+    let counts = &run.fallbacks;
+    let taken = run.preemptions;
+    let requests = taken.suspend + taken.checkpoint + taken.kill;
+    let mut text = String::new();
+    let mut note = |count: u64, what: String| {
+        if count > 0 {
+            let share = if count > requests { "; this decides the result" } else { "" };
+            let requests = if count == 1 { "request" } else { "requests" };
+            let _ = writeln!(text, "\n{}: {count} {requests} {what}{share}", outcome.label);
+        }
+    };
+    note(counts.worker_full, format!("became {when_full}: worker full (suspended-max {limit}, when-full)"));
+    note(
+        counts.not_possible,
+        "got another primitive: the task cannot be preempted so (otherwise)".to_owned(),
+    );
+    note(
+        counts.taken_enough,
+        "became wait: preempted often enough (preemptions-max, suspends-max)".to_owned(),
+    );
+    note(counts.costs, "became wait or kill by the rule for costs".to_owned());
+    note(counts.delayed, "were delayed: the task must run first (minimum-run, no progress)".to_owned());
+    note(run.forced_kills, "became kill when their time was over (grace, kill-timeout)".to_owned());
     text
 }
 

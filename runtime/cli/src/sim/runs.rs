@@ -10,6 +10,7 @@ use std::thread;
 
 use anyhow::{Context, Result, anyhow};
 use indicatif::{ProgressBar, ProgressStyle};
+use napreduce_engine::PreemptionSettings;
 use napreduce_schedulers::SchedulerConfiguration;
 use napreduce_sim::metrics::RunSummary;
 use napreduce_sim::{Run, Simulation, SimulationSettings, run_baseline};
@@ -24,6 +25,8 @@ use super::variants::{Subject, Variant, in_file_name};
 pub struct Outcome {
     /// The label of the variant.
     pub label: String,
+    /// The settings for preemption in its runs.
+    pub preemption: PreemptionSettings,
     /// In the order of seeds.
     pub summaries: Vec<RunSummary>,
     /// The first of them in full.
@@ -89,7 +92,14 @@ pub fn all(
         let mut own = own.into_iter().map(|result| result.run);
         let first = own.next().context("internal error: no run")?;
         let others = own.filter(|_| arguments.plot.is_some()).collect();
-        outcomes.push(Outcome { label: variant.label.clone(), summaries, first, others, jobs });
+        outcomes.push(Outcome {
+            label: variant.label.clone(),
+            preemption: variant.settings.engine.preemption,
+            summaries,
+            first,
+            others,
+            jobs,
+        });
     }
     Ok(outcomes)
 }
@@ -114,11 +124,12 @@ impl Execution<'_> {
             }
             Subject::Policy(policy) => self.simulate(&variant.label, policy, settings)?,
         };
+        let summary = RunSummary::of(&run);
         let jobs = match self.arguments.results {
-            Some(_) => jobs::of(&run, &variant.label, seed),
+            Some(_) => jobs::of(&run, &summary, variant, seed),
             None => Vec::new(),
         };
-        Ok(RunResult { summary: RunSummary::of(&run), jobs, run })
+        Ok(RunResult { summary, jobs, run })
     }
 
     /// Runs a policy, with the event log and the recording that the arguments ask for.

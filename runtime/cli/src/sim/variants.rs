@@ -19,6 +19,10 @@ const RULES_BYTES_MAX: u64 = 16 << 20;
 pub struct Variant {
     /// The name of the policy, and everything else that distinguishes it from other variants.
     pub label: String,
+    /// The file of its parameters; `None` for the one of the cluster, or the defaults.
+    pub configuration: Option<String>,
+    /// The primitive of `--primitive`.
+    pub primitive: Option<PrimitiveChoice>,
     pub subject: Subject,
     pub settings: SimulationSettings,
 }
@@ -48,8 +52,9 @@ impl Subject {
 
 /// The tables of a file.
 struct Tables {
-    /// The path of the file, if there are several.
-    label: Option<String>,
+    path: Option<String>,
+    /// Whether there are several files, so that labels name them.
+    is_one_of_several: bool,
     scheduler: SchedulerTables,
     preemption: PreemptionSettings,
 }
@@ -83,7 +88,8 @@ impl Variant {
         }
         for &baseline in &arguments.baseline {
             let (label, subject) = (format!("{baseline} (theory)"), Subject::Baseline(baseline));
-            add(&mut all, Variant { label, subject, settings: settings.clone() });
+            let settings = settings.clone();
+            add(&mut all, Variant { label, configuration: None, primitive: None, subject, settings });
         }
         Ok(all)
     }
@@ -92,16 +98,17 @@ impl Variant {
 impl Tables {
     fn read(arguments: &Arguments, cluster: &ClusterArguments) -> Result<Vec<Tables>> {
         let rules = arguments.rules.as_deref().map(read_rules).transpose()?;
-        let of = |label, file: Configuration| {
+        let is_one_of_several = arguments.configuration.len() > 1;
+        let of = |path, file: Configuration| {
             let mut scheduler = file.scheduler;
             if let Some(rules) = &rules {
                 scheduler.trigger.rules.clone_from(rules);
             }
-            Tables { label, scheduler, preemption: file.preemption.unwrap_or_default() }
+            let preemption = file.preemption.unwrap_or_default();
+            Tables { path, is_one_of_several, scheduler, preemption }
         };
         match &arguments.configuration[..] {
             [] => Ok(vec![of(None, cluster.configuration()?)]),
-            [one] => Ok(vec![of(None, Configuration::read(one)?)]),
             several => several
                 .iter()
                 .map(|path| Ok(of(Some(path.display().to_string()), Configuration::read(path)?)))
@@ -128,13 +135,29 @@ impl Tables {
         if let Some(primitive) = primitive.filter(|_| arguments.primitive.len() > 1) {
             label += &format!(" {primitive}");
         }
-        if let Some(file) = &self.label {
+        if let Some(file) = self.path.as_ref().filter(|_| self.is_one_of_several) {
             label += &format!(" {file}");
         }
         let configuration = SchedulerConfiguration { scheduler, tables: self.scheduler.clone() };
         configuration.build().with_context(|| format!("cannot set up the scheduler {label}"))?;
-        Ok(Variant { label, subject: Subject::Policy(Box::new(configuration)), settings })
+        if arguments.overheads.progress.is_none() && !uses_progress(&configuration, &settings) {
+            settings.progress_period = None;
+        }
+        Ok(Variant {
+            label,
+            configuration: self.path.clone(),
+            primitive,
+            subject: Subject::Policy(Box::new(configuration)),
+            settings,
+        })
     }
+}
+
+/// Returns whether the progress of tasks affects anything in a run, so that reports of it are worth their time.
+fn uses_progress(policy: &SchedulerConfiguration, settings: &SimulationSettings) -> bool {
+    let preemption = &settings.engine.preemption;
+    let by_costs = preemption.cost.is_some() || preemption.primitive == Some(PrimitiveChoice::Auto);
+    policy.uses_progress() || by_costs || settings.engine.speculation.is_some()
 }
 
 fn read_rules(path: &Path) -> Result<String> {

@@ -8,7 +8,7 @@ pub use percentile::{Spread, ecdf};
 
 use std::collections::BTreeMap;
 
-use napreduce_engine::TaskKind;
+use napreduce_engine::{Fallbacks, TaskKind};
 use serde::{Deserialize, Serialize};
 
 use crate::run::{Ending, JobResult, Preemptions, Run};
@@ -38,10 +38,20 @@ pub struct RunSummary {
     /// Slot time of everything else: launches, suspends, orders in transit.
     pub overhead: f64,
     pub preemptions: Preemptions,
+    /// How often settings replaced or delayed what the policy requested.
+    #[serde(default)]
+    pub fallbacks: Fallbacks,
+    /// Requests that became a kill when their grace or kill timeout was over.
+    #[serde(default)]
+    pub forced_kills: u64,
     /// From the end of a job's maps to its first reduce.
     pub reduce_wait: Spread,
-    /// Fraction of map slot time that was held, and of reduce slot time.
+    /// Fraction of map slot time that was held, and of reduce slot time. With containers, the fractions of the
+    /// time of all containers that maps and masters held, and that reduces held.
     pub utilisation: [f64; 2],
+    /// With containers, the fraction of their time that they were held.
+    #[serde(default)]
+    pub containers: Option<f64>,
     /// Jobs with a deadline.
     pub deadlines: u64,
     /// Of these, jobs that missed it.
@@ -68,10 +78,11 @@ impl RunSummary {
         let first = all.iter().map(|job| job.submitted).min().unwrap_or_default();
         let last = all.iter().map(|job| job.ended).max().unwrap_or_default();
         let slot_time = &run.slot_time;
-        let share = |kind: usize| match slot_time.capacity[kind] {
+        let share = |kind: usize| match slot_time.capacity_for(kind) {
             0 => 0.0,
             capacity => slot_time.busy[kind] as f64 / capacity as f64,
         };
+        let containers = slot_time.is_shared().then(|| share(0) + share(1));
         RunSummary {
             jobs: whole.jobs,
             failed: all.iter().filter(|job| job.ending != Ending::Succeeded).count() as u64,
@@ -85,8 +96,11 @@ impl RunSummary {
             waiting: seconds(slot_time.waiting),
             overhead: seconds(slot_time.overhead()),
             preemptions: whole.preemptions,
+            fallbacks: run.tally.fallbacks,
+            forced_kills: run.tally.requests_forced,
             reduce_wait: whole.reduce_wait,
             utilisation: [share(0), share(1)],
+            containers,
             deadlines: all.iter().filter(|job| job.deadline.is_some()).count() as u64,
             missed: whole.missed,
             placed_maps: run.placed_maps,
@@ -131,7 +145,7 @@ impl ClassSummary {
         ClassSummary {
             jobs: jobs.len() as u64,
             sojourn: Spread::of(jobs.iter().map(|job| seconds(job.sojourn().0))),
-            slowdown: Spread::of(jobs.iter().map(|job| job.slowdown())),
+            slowdown: Spread::of(jobs.iter().filter_map(|job| job.slowdown())),
             reduce_wait: Spread::of(with_reduces.map(|job| seconds(job.reduce_wait.0))),
             wasted: jobs.iter().map(|job| seconds(job.wasted.0)).sum(),
             preemptions,

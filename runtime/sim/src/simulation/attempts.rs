@@ -61,6 +61,8 @@ pub(super) struct VirtualAttempt {
     pub pace: Pace,
     /// Work completed by earlier attempts.
     pub done_before: u64,
+    /// The time of its last progress report.
+    pub reported: Time,
     /// Work done at its last suspend; a later suspend preserves only the difference.
     pub preserved: u64,
     /// Input bytes, for progress reports.
@@ -110,6 +112,7 @@ impl VirtualAttempt {
             fails_at: u64::MAX,
             pace: Pace::FULL,
             done_before: done,
+            reported: now,
             preserved: done,
             bytes,
             swapped: 0,
@@ -199,6 +202,11 @@ impl VirtualAttempt {
         self.since = time;
     }
 
+    /// Returns whether its progress changed enough for a periodic report: at most a thousand per task.
+    pub fn is_due_to_report(&self, now: Time) -> bool {
+        now.since(self.reported).0 >= self.total / REPORTS_PER_TASK
+    }
+
     /// Returns the progress to report: input bytes if known, otherwise microseconds of work. Rounded up.
     pub fn progress(&self, now: Time) -> (u64, u64) {
         let done = match self.phase {
@@ -216,6 +224,9 @@ impl VirtualAttempt {
         self.id.task.kind
     }
 }
+
+/// The most periodic progress reports of an attempt.
+const REPORTS_PER_TASK: u64 = 1_000;
 
 /// The live attempts, by place.
 #[derive(Debug, Default)]

@@ -184,10 +184,16 @@ impl Simulation {
         let suspended: u64 =
             view.jobs().flat_map(|job| TaskKind::ALL.map(|kind| u64::from(job.suspended(kind)))).sum();
         let what = if shared { "containers" } else { "slots" };
-        format!(
+        let mut text = format!(
             "of {all} {what} {held}; waiting: {} maps, {} reduces and {suspended} suspended tasks",
             wanted(TaskKind::Map),
             wanted(TaskKind::Reduce)
-        )
+        );
+        for kind in TaskKind::ALL {
+            if slots(kind) == 0 && wanted(kind) > 0 {
+                text += &format!("; there are no {kind} slots at all (--{kind}-slots)");
+            }
+        }
+        text
     }
 }

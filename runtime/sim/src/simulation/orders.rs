@@ -106,9 +106,9 @@ impl Simulation {
         self.send(place, OrderKind::Resume);
     }
 
-    /// Sends a kill; counts it as a preemption if one was requested.
+    /// Sends a kill; counts it as a preemption if a request ordered it.
     fn send_kill(&mut self, worker: u32, id: AttemptId) {
-        if self.engine.view().request(id).is_some() {
+        if self.engine.view().is_killed_by_request(id) {
             self.jobs.at_mut(id.task.job).result.preemptions.kill += 1;
         }
         self.send_to(worker, id, OrderKind::Kill);

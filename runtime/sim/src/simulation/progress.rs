@@ -47,7 +47,9 @@ impl Simulation {
             let worker = self.on_machine[machine] as usize;
             for position in 0..self.workers[worker].attempts.len() {
                 let place = self.workers[worker].attempts[position];
-                self.report_progress(place);
+                if self.attempts.at(place).is_due_to_report(self.now) {
+                    self.report_progress(place);
+                }
             }
         }
     }
@@ -57,8 +59,10 @@ impl Simulation {
         if self.attempts.at(place).phase == Phase::Fetching {
             self.charge_slot_time(place);
         }
-        let attempt = self.attempts.at(place);
+        let now = self.now;
+        let attempt = self.attempts.at_mut(place);
         if matches!(attempt.phase, Phase::Working | Phase::Fetching) {
+            attempt.reported = now;
             let (bytes_done, bytes_total) = attempt.progress(self.now);
             let drawn = factor_of(self.settings.seed, attempt.id);
             let bytes_done = self.settings.progress.of(bytes_done, bytes_total, drawn);

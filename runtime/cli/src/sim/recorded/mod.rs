@@ -94,7 +94,13 @@ impl Recorded {
         settings.progress_period = Some(Span::from_secs(1));
         settings.engine.preemption = policy.preemption;
         let label = format!("{} as recorded", policy.configuration.scheduler);
-        Some(Variant { label, subject: Subject::Policy(Box::new(policy.configuration.clone())), settings })
+        Some(Variant {
+            label,
+            configuration: None,
+            primitive: None,
+            subject: Subject::Policy(Box::new(policy.configuration.clone())),
+            settings,
+        })
     }
 }
 

@@ -62,7 +62,7 @@ fn empty_workload_ends_immediately() {
 fn job_without_tasks_ends_on_arrival() {
     let run = fifo(machines(1), vec![SimulatedJob::new("nothing", at(7))]);
     assert_eq!(end(&run, "nothing"), 7.0);
-    assert_eq!(run.jobs[0].slowdown(), 1.0);
+    assert_eq!(run.jobs[0].slowdown(), None);
 }
 
 #[test]
