@@ -3,9 +3,9 @@
 //! Every finding needs a ratio, so that the usual variance of tasks gives none, and a cost of at least a second and a
 //! twentieth of the job, so that it is worth reading. The constants below give the reason of each ratio.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-use napreduce_engine::{AttemptId, JobId, TaskKind, WorkerId, listed};
+use napreduce_engine::{AttemptId, JobId, TaskId, TaskKind, WorkerId, listed};
 use napreduce_protocol::{AttemptFigures, AttemptSummary, ByteSize, Counter, JobDetail, TaskSummary};
 
 use super::lengths::{Interval, suspensions};
@@ -39,6 +39,8 @@ const SPILLED_BYTES_MIN: u64 = 64 << 20;
 const COST_MICROS_MIN: u64 = SECOND;
 /// The smallest cost as a part of the job.
 const COST_PART: u64 = 20;
+/// Tasks that must have failed on a worker and succeeded elsewhere before it counts as failing.
+const FAILED_TASKS_MIN: usize = 2;
 /// Findings of one code; the costliest ones are returned.
 const PER_CODE_MAX: usize = 3;
 const SECOND: u64 = 1_000_000;
@@ -53,6 +55,8 @@ listed! {
         HotKey = "hot-key",
         /// A task took far longer than the others without having more input.
         Straggler = "straggler",
+        /// Attempts failed on one worker, and their tasks succeeded on others.
+        FailingWorker = "failing-worker",
         /// Tasks took longer on one worker.
         SlowWorker = "slow-worker",
         /// Work was lost, or slots were held while suspended.
@@ -91,6 +95,7 @@ pub fn findings_of(detail: &JobDetail, tasks: &[TaskSummary], now_micros: u64) -
         evidence.slow_workers(phase, &mut findings);
     }
     evidence.hot_keys(&mut findings);
+    evidence.failing_workers(&mut findings);
     findings.extend(evidence.preempted());
     findings.extend(evidence.small_files());
     findings.extend(evidence.waiting_for_maps());
@@ -158,6 +163,13 @@ impl LastTwo {
         let before = self.before_last.filter(|_| is_last).unwrap_or(u64::MAX);
         self.last.min(self.until).saturating_sub(before)
     }
+}
+
+/// How the attempts on a worker ended.
+#[derive(Default)]
+struct Ends<'a> {
+    failed: Vec<&'a AttemptSummary>,
+    succeeded: usize,
 }
 
 /// A job, indexed.
@@ -312,6 +324,39 @@ impl<'a> Evidence<'a> {
             if percent <= SLOW_SPEED_PERCENT && cost >= self.cost_min {
                 findings.push(slow_worker(phase.kind, &own, percent, cost));
             }
+        }
+    }
+
+    /// Finds workers on which at least half of the attempts failed, while their tasks succeeded on other workers
+    /// where attempts fail less than half as often.
+    fn failing_workers(&self, findings: &mut Vec<Finding>) {
+        let mut succeeded_on: BTreeMap<TaskId, WorkerId> = BTreeMap::new();
+        let mut ends: BTreeMap<WorkerId, Ends<'_>> = BTreeMap::new();
+        for attempt in &self.detail.attempts {
+            if attempt.has_succeeded() {
+                succeeded_on.insert(attempt.attempt.task, attempt.worker);
+                ends.entry(attempt.worker).or_default().succeeded += 1;
+            } else if attempt.has_failed() {
+                ends.entry(attempt.worker).or_default().failed.push(attempt);
+            }
+        }
+        let all_failed: usize = ends.values().map(|ends| ends.failed.len()).sum();
+        let all_succeeded: usize = ends.values().map(|ends| ends.succeeded).sum();
+        for (worker, own) in &ends {
+            let is_elsewhere = |attempt: &&&AttemptSummary| {
+                succeeded_on.get(&attempt.attempt.task).is_some_and(|other| other != worker)
+            };
+            let blamed: Vec<&AttemptSummary> = own.failed.iter().filter(is_elsewhere).copied().collect();
+            let tasks: BTreeSet<TaskId> = blamed.iter().map(|attempt| attempt.attempt.task).collect();
+            let failed_percent = percent_of_failures(own.failed.len(), own.succeeded);
+            let failed = all_failed - own.failed.len();
+            let others_percent = percent_of_failures(failed, all_succeeded - own.succeeded);
+            let Some(last) = blamed.iter().max_by_key(|attempt| attempt.ended_micros()) else { continue };
+            if tasks.len() < FAILED_TASKS_MIN || failed_percent < 50 || others_percent * 2 > failed_percent {
+                continue;
+            }
+            let cost = sum(blamed.iter().map(|attempt| self.times.between(attempt, 0, u64::MAX)));
+            findings.push(failing_worker(last, blamed.len(), tasks.len(), cost));
         }
     }
 
@@ -589,6 +634,36 @@ fn straggler(kind: TaskKind, run: &Run<'_>, usual: u64, cost: u64, held: u64) ->
             ("held_up_millis", held / 1_000),
         ]),
         remedy: Some(format!("see what it does: nap job logs {job} {short} --stderr")),
+        cost_micros: cost,
+    }
+}
+
+fn percent_of_failures(failed: usize, succeeded: usize) -> u64 {
+    percent(failed as u64, (failed + succeeded) as u64)
+}
+
+fn failing_worker(last: &AttemptSummary, failures: usize, tasks: usize, cost: u64) -> Finding {
+    let (worker, id) = (last.worker, last.attempt);
+    let job = id.task.job;
+    let reason = last.end.as_deref().unwrap_or("unknown reason");
+    let short = id.to_string();
+    let short = short.trim_start_matches(&format!("{job}_"));
+    Finding {
+        code: FindingCode::FailingWorker,
+        text: format!(
+            "{failures} attempts of {tasks} tasks failed on {worker} ({}), and the tasks succeeded on other workers; \
+             last: {id}: {reason}",
+            last.worker_name
+        ),
+        about: vec![worker.to_string(), id.to_string()],
+        figures: figures(&[
+            ("failures", failures as u64),
+            ("tasks", tasks as u64),
+            ("cost_millis", cost / 1_000),
+        ]),
+        remedy: Some(format!(
+            "see why: nap job logs {job} {short} --stderr; take the worker out: nap worker drain {worker}"
+        )),
         cost_micros: cost,
     }
 }

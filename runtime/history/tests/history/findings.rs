@@ -484,3 +484,56 @@ fn healthy_jobs_have_no_findings() {
         assert_eq!(running.findings(), [], "job {number} at half time");
     }
 }
+
+/// Adds failed first attempts of maps to a job; their second attempts succeeded.
+fn with_failures(detail: &mut JobDetail, failures: &[(u32, u32)]) {
+    for (map, worker) in failures {
+        let task = TaskId { job: JobId(7), kind: TaskKind::Map, index: *map };
+        for attempt in &mut detail.attempts {
+            if attempt.attempt.task == task {
+                attempt.attempt.number = 2;
+            }
+        }
+        let failed = Ran { worker: *worker, ended: Some(100), ..*Planted::healthy().map(*map) };
+        let end = Some("exit status 3".to_owned());
+        detail.attempts.push(AttemptSummary { end, figures: None, ..summary(&failed) });
+    }
+}
+
+fn failing_workers(detail: &JobDetail) -> Vec<Finding> {
+    let mut findings = findings_of(detail, &[], 90_000_000);
+    findings.retain(|finding| finding.code == FindingCode::FailingWorker);
+    findings
+}
+
+#[test]
+fn worker_whose_failed_tasks_succeed_elsewhere_is_found() {
+    let mut detail = Planted::healthy().detail();
+    with_failures(&mut detail, &[(0, 4), (1, 4), (2, 4)]);
+    let found = failing_workers(&detail);
+    assert_eq!(found.len(), 1, "{found:?}");
+    assert_eq!(
+        found[0].text,
+        "3 attempts of 3 tasks failed on worker_0004 (w4), and the tasks succeeded on other workers; last: \
+         job_0007_m_0002.1: exit status 3"
+    );
+    assert_eq!(
+        found[0].remedy.as_deref(),
+        Some(
+            "see why: nap job logs job_0007 m_0002.1 --stderr; take the worker out: nap worker drain worker_0004"
+        )
+    );
+}
+
+#[test]
+fn job_that_fails_everywhere_blames_no_worker() {
+    let mut detail = Planted::healthy().detail();
+    // One failure on each worker, as of a program that sometimes fails.
+    with_failures(&mut detail, &[(0, 2), (1, 3), (2, 1), (3, 2), (4, 3), (5, 1)]);
+    assert_eq!(failing_workers(&detail), []);
+    // Many failures of tasks that succeed nowhere.
+    let mut detail = Planted::healthy().detail();
+    with_failures(&mut detail, &[(0, 4), (1, 4), (2, 4)]);
+    detail.attempts.retain(|attempt| attempt.attempt.task.index > 2 || !attempt.has_succeeded());
+    assert_eq!(failing_workers(&detail), []);
+}

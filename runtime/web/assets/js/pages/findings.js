@@ -5,7 +5,7 @@ import { remedy } from "./why.js";
 
 /** The codes as headings. */
 const WORDS = {
-  "skew": "Skew", "hot-key": "Hot key", "straggler": "Straggler", "slow-worker": "Slow worker", "preempted": "Preempted",
+  "skew": "Skew", "hot-key": "Hot key", "straggler": "Straggler", "failing-worker": "Failing worker", "slow-worker": "Slow worker", "preempted": "Preempted",
   "small-files": "Small files", "waiting-for-maps": "Waiting for maps", "spills": "Spills",
 };
 
