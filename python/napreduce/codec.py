@@ -278,12 +278,32 @@ def key_codec(key_type: KeyType) -> Codec:
     )
 
 
+def _json(value: Any) -> bytes:
+    """Returns a value as JSON. Refuses values that JSON changes: tuples, and keys other than strings."""
+    _check_json(value)
+    return json.dumps(value, separators=(",", ":")).encode()
+
+
+def _check_json(value: Any) -> None:
+    kind = type(value)
+    if kind is list:
+        for item in value:
+            _check_json(item)
+    elif kind is dict:
+        for key, item in value.items():
+            if type(key) is not str:
+                raise TypeError(f'a dict with the key {key!r} would be another one after JSON; use str keys, or values="pickle"')
+            _check_json(item)
+    elif kind not in (str, int, float, bool, type(None)):
+        raise TypeError(f'{value!r} ({kind.__name__}) would be another value after JSON; use a list or dict, or values="pickle"')
+
+
 def value_codec(value_type: Any) -> Codec:
     """Returns the encoding of values: a key type, ``int`` of any size, ``"json"`` or ``"pickle"``."""
     if value_type == "pickle":
         return _Foreign(lambda value: pickle.dumps(value, 5), pickle.loads)
     if value_type == "json":
-        return _Foreign(lambda value: json.dumps(value, separators=(",", ":")).encode(), json.loads)
+        return _Foreign(_json, json.loads)
     return Number() if value_type is int else key_codec(value_type)
 
 

@@ -146,6 +146,12 @@ def test_combined_number_over_limit_is_rejected():
             Number().decode(bytes(length))
 
 
+@pytest.mark.parametrize("value", [(1, 2), [{"a": (1,)}], {1: "a"}, {"a": {None: 1}}, {1, 2}, b"bytes"])
+def test_values_that_json_changes_are_refused(value):
+    with pytest.raises(TypeError, match="after JSON; use .* or values=\"pickle\""):
+        value_codec("json").encode(value)
+
+
 @pytest.mark.parametrize(("value_type", "value"), [("pickle", {1: {2.5}}), ("json", {"a": [1, None]}), (bytes, b"\0"), (str, "é"), ((str, float), ("a", 0.5))])
 def test_values_round_trip(value_type, value):
     codec = value_codec(value_type)

@@ -109,6 +109,7 @@ fn value_impl(shape: &Shape<'_>) -> TokenStream {
     let measure = methods::measure(shape);
     let to_owned = methods::to_owned(shape, &owned);
     let heap_bytes = methods::heap_bytes(shape, &owned);
+    let family_name = methods::family(shape);
     quote! {
         #[automatically_derived]
         #[allow(unused_variables, unused_mut)]
@@ -154,6 +155,10 @@ fn value_impl(shape: &Shape<'_>) -> TokenStream {
             #[inline]
             fn heap_bytes(value: &#owned) -> usize {
                 #heap_bytes
+            }
+
+            fn family() -> ::std::string::String {
+                #family_name
             }
         }
     }

@@ -4,7 +4,7 @@
 use proc_macro2::{Ident, TokenStream};
 use quote::quote;
 
-use crate::shape::{Body, Field, Members, Shape};
+use crate::shape::{Body, Field, Members, Shape, Style};
 
 /// A struct, or a variant of an enum.
 struct Case<'a> {
@@ -69,6 +69,29 @@ pub fn varies(shape: &Shape<'_>) -> TokenStream {
     let cases = cases(shape);
     let families = cases.iter().flat_map(|case| case.members.fields.iter().map(|field| &field.family));
     quote!(false #(|| <#families as derive_support::Value>::VARIES)*)
+}
+
+/// Names the type and its fields: `Visit { user: String, time: u64 }`, `Level { Low, High(u64) }`.
+pub fn family(shape: &Shape<'_>) -> TokenStream {
+    let name = shape.name.to_string();
+    let cases = cases(shape).into_iter().map(|case| {
+        let variant = match case.variant {
+            Some((_, name)) => name.to_string(),
+            None => String::new(),
+        };
+        let fields = case.members.fields.iter().map(|Field { member, family, .. }| {
+            let member = match case.members.style {
+                Style::Named => member.to_string(),
+                Style::Tuple | Style::Unit => String::new(),
+            };
+            quote!((#member, <#family as derive_support::Value>::family()))
+        });
+        quote!((#variant, ::std::vec![#(#fields),*]))
+    });
+    match &shape.body {
+        Body::Struct(_) => quote!(derive_support::struct_family(#name, #(#cases),*)),
+        Body::Enum(_) => quote!(derive_support::enum_family(#name, ::std::vec![#(#cases),*])),
+    }
 }
 
 /// Encodes `value`, a `name`, with the method `encode` of each field.

@@ -9,7 +9,7 @@ use napreduce_protocol::TaskError;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use crate::codec::{Field, Key, Serde, Value};
+use crate::codec::{Field, Key, Serde, Value, tagged};
 use crate::emit::Emit;
 use crate::input::InputFormat;
 use crate::output::{Output, OutputFormat, Text};
@@ -466,14 +466,14 @@ where
     }
 
     fn save(&self, state: &mut Vec<u8>) -> Result<Save, TaskError> {
-        let saved = postcard::to_extend(&self.group, std::mem::take(state));
-        *state =
-            saved.map_err(|error| TaskError::task(format!("the rows of a join cannot be saved: {error}")))?;
+        // Each row was checked when it was emitted.
+        tagged::append_unchecked(&self.group, state)
+            .map_err(|error| TaskError::fatal(format!("the rows of a join cannot be saved: {error}")))?;
         Ok(Save::Saved)
     }
 
     fn restore(&mut self, state: &[u8]) -> Result<(), TaskError> {
-        let restored = postcard::from_bytes(state);
+        let restored = tagged::decode(state);
         self.group = restored
             .map_err(|error| TaskError::task(format!("the rows of a join cannot be restored: {error}")))?;
         Ok(())

@@ -4,7 +4,7 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use napreduce_protocol::{CounterValues, TaskError};
-use napreduce_task::{set_user_counters, user_counters};
+use napreduce_task::{refusal, set_user_counters, user_counters};
 
 use crate::emit::Emit;
 use crate::input::{InputError, InputFormat, InputPlace, InputSplit, RecordReader, Split};
@@ -103,12 +103,13 @@ pub(super) fn sample_split<M: Mapper>(
     }));
     match sampled {
         Ok(result) => result?,
-        Err(_) => {
+        Err(panic) => {
             let record =
                 place.describe().unwrap_or_else(|| format!("{} {}", split.path.display(), reader.place()));
-            return Err(TaskError::task(format!(
-                "the map function panicked while the input was sampled, reading {record}"
-            )));
+            let refused = refusal(&*panic).map(|error| format!("{}, reading {record}", error.message));
+            return Err(TaskError::task(refused.unwrap_or_else(|| {
+                format!("the map function panicked while the input was sampled, reading {record}")
+            })));
         }
     }
     Ok(out)

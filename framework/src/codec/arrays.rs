@@ -86,6 +86,10 @@ impl<const N: usize> Value for &'static [u8; N] {
     fn to_owned(value: &[u8; N]) -> [u8; N] {
         *value
     }
+
+    fn family() -> String {
+        <[u8; N]>::family()
+    }
 }
 
 impl<const N: usize> Key for &'static [u8; N] {}

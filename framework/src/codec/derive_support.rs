@@ -49,3 +49,32 @@ pub const fn fixed_sum_of(fields: &[Option<usize>]) -> Option<usize> {
     }
     Some(sum)
 }
+
+/// A struct or variant: its name, and the names and families of its fields, which have no names in a tuple.
+type Described = (&'static str, Vec<(&'static str, String)>);
+
+/// Returns the family name of a struct.
+pub fn struct_family(name: &str, (_, fields): Described) -> String {
+    format!("{name}{}", fields_family(&fields))
+}
+
+/// Returns the family name of an enum.
+pub fn enum_family(name: &str, variants: Vec<Described>) -> String {
+    let variants: Vec<_> =
+        variants.iter().map(|(variant, fields)| format!("{variant}{}", fields_family(fields))).collect();
+    format!("{name} {{ {} }}", variants.join(", "))
+}
+
+fn fields_family(fields: &[(&str, String)]) -> String {
+    match fields {
+        [] => String::new(),
+        [("", _), ..] => {
+            let families: Vec<_> = fields.iter().map(|(_, family)| family.as_str()).collect();
+            format!("({})", families.join(", "))
+        }
+        _ => {
+            let families: Vec<_> = fields.iter().map(|(name, family)| format!("{name}: {family}")).collect();
+            format!(" {{ {} }}", families.join(", "))
+        }
+    }
+}

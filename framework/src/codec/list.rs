@@ -96,6 +96,10 @@ impl<V: Value> Value for List<V> {
     fn to_owned(value: Vec<V::Ref<'_>>) -> Vec<V::Owned> {
         value.into_iter().map(V::to_owned).collect()
     }
+
+    fn family() -> String {
+        format!("List<{}>", V::family())
+    }
 }
 
 impl<V: Key> Key for List<V> {}

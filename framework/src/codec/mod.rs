@@ -32,11 +32,13 @@ mod field;
 mod grouping;
 mod heap;
 mod list;
+pub(crate) mod names;
 mod numbers;
 mod option;
 mod reverse;
 mod serde_value;
 mod strings;
+pub(crate) mod tagged;
 mod tuples;
 
 /// Memory for decoded data that the encoded bytes do not contain literally: text with escapes, reversed
@@ -158,6 +160,20 @@ pub trait Value: 'static {
         let mut encoded = Vec::new();
         Self::encode_owned(owned, true, &mut encoded);
         heap::allocation(2 * encoded.len())
+    }
+
+    /// Returns the name of the family, which files of typed records carry: a file is read only by the types that it was
+    /// written with. Types of one name must have one encoding.
+    ///
+    /// By default the name of the type without its modules. A derived type names its fields, too.
+    ///
+    /// ```
+    /// use napreduce::Value;
+    ///
+    /// assert_eq!(<(&'static str, Option<u64>)>::family(), "(String, Option<u64>)");
+    /// ```
+    fn family() -> String {
+        names::short_name(std::any::type_name::<Self>())
     }
 
     /// Returns the length in bytes of the encoding at the front of `bytes`.

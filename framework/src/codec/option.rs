@@ -74,6 +74,10 @@ impl<T: Value> Value for Option<T> {
     fn heap_bytes(owned: &Self::Owned) -> usize {
         owned.as_ref().map_or(0, T::heap_bytes)
     }
+
+    fn family() -> String {
+        format!("Option<{}>", T::family())
+    }
 }
 
 impl<T: Key> Key for Option<T> {}

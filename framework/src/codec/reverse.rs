@@ -57,6 +57,10 @@ impl<T: Value> Value for Reverse<T> {
     fn heap_bytes(Reverse(owned): &Self::Owned) -> usize {
         T::heap_bytes(owned)
     }
+
+    fn family() -> String {
+        format!("Reverse<{}>", T::family())
+    }
 }
 
 impl<T: Key> Key for Reverse<T> {}

@@ -1,13 +1,16 @@
-//! Any serde type as a value, in postcard encoding. The encoding has no order, so it cannot be a key.
+//! Any serde type as a value. The encoding has no order, so it cannot be a key.
 
 use std::any::type_name;
 use std::marker::PhantomData;
 
+use napreduce_protocol::TaskError;
+use napreduce_task::refuse;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use super::heap::heap_bytes_of;
-use super::{DecodeError, Scratch, Value};
+use super::names::short_name;
+use super::{DecodeError, Scratch, Value, tagged};
 
 /// The length prefix of a field that is not last, a u32.
 const LENGTH_BYTES: usize = 4;
@@ -22,6 +25,7 @@ const LENGTH_BYTES: usize = 4;
 /// #[derive(Serialize, Deserialize)]
 /// struct Page {
 ///     rank: f64,
+///     #[serde(default, skip_serializing_if = "Vec::is_empty")]
 ///     links: Vec<String>,
 /// }
 ///
@@ -31,10 +35,21 @@ const LENGTH_BYTES: usize = 4;
 /// # Ok::<(), napreduce::codec::DecodeError>(())
 /// ```
 ///
+/// A value arrives as it was written, or fails the job: each one is read and written again when it is encoded, and
+/// refused if that differs. The encoding names fields and variants, so types with `#[serde(flatten)]`, `untagged`,
+/// `tag` or `skip_serializing_if` work, and so do maps with keys of any type, options in options, and integers of 128
+/// bits. Refused are:
+///
+/// - types whose `Serialize` and `Deserialize` disagree, such as a field with `#[serde(skip_serializing)]` and no default;
+/// - values that serde takes for others, such as an untagged variant behind one that fits as well;
+/// - integers of 128 bits behind `flatten`, `untagged` and `tag`, which serde does not support;
+/// - more than 256 levels of values in values.
+///
+/// What `Serialize` does not write, such as a field with `#[serde(skip)]`, has its default in the reader.
+///
 /// # Panics
 ///
-/// Encoding panics, which fails the task, if the type's own `Serialize` returns an error or uses a feature
-/// that postcard does not support (a sequence of unknown length, a flattened map).
+/// Encoding a value that is refused panics, with a message that names its type and the field. This fails the job.
 pub struct Serde<T>(PhantomData<fn() -> T>);
 
 impl<T: Serialize + DeserializeOwned + Send + 'static> Value for Serde<T> {
@@ -53,9 +68,8 @@ impl<T: Serialize + DeserializeOwned + Send + 'static> Value for Serde<T> {
         if !last {
             out.extend_from_slice(&[0; LENGTH_BYTES]);
         }
-        match postcard::to_extend(owned, std::mem::take(out)) {
-            Ok(written) => *out = written,
-            Err(error) => panic!("a value of type {} cannot be encoded: {error}", type_name::<T>()),
+        if let Err(error) = tagged::append(owned, out) {
+            refuse(TaskError::fatal(error.to_string()));
         }
         if !last {
             write_length::<T>(out, start);
@@ -67,11 +81,10 @@ impl<T: Serialize + DeserializeOwned + Send + 'static> Value for Serde<T> {
         let (encoded, rest) = input.split_at(Self::measure(input, last, 0)?);
         *input = rest;
         let header = if last { 0 } else { LENGTH_BYTES };
-        match postcard::take_from_bytes(&encoded[header..]) {
-            Ok((value, [])) => Ok(value),
-            Ok((_, rest)) => Err(DecodeError::new("the end", encoded.len() - rest.len())),
-            Err(error) => Err(DecodeError::new(format!("a {} ({error})", type_name::<T>()), header)),
-        }
+        tagged::decode(&encoded[header..]).map_err(|error| {
+            let expected = format!("a {} ({error})", short_name(type_name::<T>()));
+            DecodeError::new(expected, header)
+        })
     }
 
     #[inline]
@@ -103,7 +116,8 @@ impl<T: Serialize + DeserializeOwned + Send + 'static> Value for Serde<T> {
 fn write_length<T>(out: &mut [u8], start: usize) {
     let length = out.len() - start - LENGTH_BYTES;
     let Ok(length) = u32::try_from(length) else {
-        panic!("a value of type {} takes {length} bytes (limit 4 GiB)", type_name::<T>());
+        let type_name = short_name(type_name::<T>());
+        refuse(TaskError::fatal(format!("a value of type {type_name} takes {length} bytes (limit 4 GiB)")));
     };
     out[start..start + LENGTH_BYTES].copy_from_slice(&length.to_be_bytes());
 }

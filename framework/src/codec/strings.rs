@@ -83,9 +83,9 @@ fn not_text(bytes: &[u8], valid: usize, last: bool) -> DecodeError {
 }
 
 /// Implements a family of borrowed bytes or text: `$family` is passed as `&'a $borrowed` and owned as
-/// `$owned`.
+/// `$owned`. `$name` is the name of all families with this encoding.
 macro_rules! string_key {
-    ($family:ty, $borrowed:ty, $owned:ty, $varies:literal, $view:expr, $decode:expr) => {
+    ($name:literal, $family:ty, $borrowed:ty, $owned:ty, $varies:literal, $view:expr, $decode:expr) => {
         impl Value for $family {
             type Ref<'a> = &'a $borrowed;
             type Owned = $owned;
@@ -130,13 +130,17 @@ macro_rules! string_key {
             fn heap_bytes(owned: &$owned) -> usize {
                 allocation(owned.capacity())
             }
+
+            fn family() -> String {
+                $name.to_owned()
+            }
         }
 
         impl Key for $family {}
     };
 }
 
-string_key!(String, str, String, false, str::as_bytes, decode_text);
-string_key!(&'static str, str, String, false, str::as_bytes, decode_text);
-string_key!(Vec<u8>, [u8], Vec<u8>, true, std::convert::identity, decode_bytes);
-string_key!(&'static [u8], [u8], Vec<u8>, true, std::convert::identity, decode_bytes);
+string_key!("String", String, str, String, false, str::as_bytes, decode_text);
+string_key!("String", &'static str, str, String, false, str::as_bytes, decode_text);
+string_key!("Vec<u8>", Vec<u8>, [u8], Vec<u8>, true, std::convert::identity, decode_bytes);
+string_key!("Vec<u8>", &'static [u8], [u8], Vec<u8>, true, std::convert::identity, decode_bytes);

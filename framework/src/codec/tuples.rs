@@ -54,6 +54,10 @@ macro_rules! tuple_key {
             fn heap_bytes(($($value,)* $last_value,): &Self::Owned) -> usize {
                 $($name::heap_bytes($value) +)* $last_name::heap_bytes($last_value)
             }
+
+            fn family() -> String {
+                tuple_family(&[$($name::family(),)* $last_name::family()])
+            }
         }
 
         impl<$($name: Key,)* $last_name: Key> Key for ($($name,)* $last_name,) {}
@@ -66,3 +70,10 @@ tuple_key!(A a, B b; C c);
 tuple_key!(A a, B b, C c; D d);
 tuple_key!(A a, B b, C c, D d; E e);
 tuple_key!(A a, B b, C c, D d, E e; F f);
+
+fn tuple_family(fields: &[String]) -> String {
+    match fields {
+        [only] => format!("({only},)"),
+        _ => format!("({})", fields.join(", ")),
+    }
+}

@@ -12,6 +12,9 @@ use super::opening::open_path;
 /// Maximum number of skippable frames before the first other one.
 const SKIPPED_FRAMES_MAX: usize = 1000;
 
+/// The first bytes of a file of typed records.
+pub(crate) const TYPED_RECORDS: [u8; 8] = *b"NAPRECS\n";
+
 /// Rejects a file whose extension is that of an unsupported compression.
 pub(super) fn check_name(path: &Path) -> Result<(), InputError> {
     match Support::of_name(path) {
@@ -36,8 +39,18 @@ pub(super) fn check(path: &Path) -> Result<(), InputError> {
         }
         Some(Support::Refused { name, undo, feature }) => Err(not_decompressed(path, name, undo, feature)),
         Some(Support::Read { .. }) => Ok(()),
+        None if first.starts_with(&TYPED_RECORDS) => Err(InputError::TypedRecords { path: path.to_owned() }),
         None => check_container(path, &first),
     }
+}
+
+/// Rejects a file of typed records.
+pub(super) fn check_typed_records(path: &Path) -> Result<(), InputError> {
+    let first = first_bytes(path).map_err(|error| InputError::unreadable(path, error))?;
+    if first.starts_with(&TYPED_RECORDS) {
+        return Err(InputError::TypedRecords { path: path.to_owned() });
+    }
+    Ok(())
 }
 
 /// A container file format.

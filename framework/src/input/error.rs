@@ -98,6 +98,25 @@ pub enum InputError {
         /// The feature of this crate that provides the function.
         feature: &'static str,
     },
+    /// A file of typed records in a job that reads another format.
+    #[error("{} is a file of typed records, but this job reads another format; use Job::records", path.display())]
+    TypedRecords {
+        /// The file.
+        path: PathBuf,
+    },
+    /// A file of typed records of other types.
+    #[error(
+        "{} holds records of {found}, but this job reads {expected}; read it as the types that wrote it",
+        path.display()
+    )]
+    OtherRecords {
+        /// The file.
+        path: PathBuf,
+        /// The types of key and value in the head of the file.
+        found: String,
+        /// Those of the job.
+        expected: String,
+    },
     /// A socket, a terminal or another special file.
     #[error("input {} is neither a file nor a directory; write its data to a file and name that", path.display())]
     NotAFile {

@@ -51,9 +51,11 @@ impl InputFormat for FixedRecords {
         Compression::of(path).map_or(Splitting::Multiples(self.length), Splitting::Compressed)
     }
 
-    /// Fixed-length records may begin with any bytes, so only names are checked.
+    /// Fixed-length records may begin with any bytes, so only names are checked, and that the file is not one of typed
+    /// records.
     fn check(&self, path: &Path) -> Result<(), InputError> {
-        check::check_name(path)
+        check::check_name(path)?;
+        check::check_typed_records(path)
     }
 
     fn open_at(&self, split: &Split, offset: u64, memory: usize) -> Result<FixedReader, InputError> {

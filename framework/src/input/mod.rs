@@ -32,6 +32,7 @@ mod text_records;
 mod whole;
 mod window;
 
+pub(crate) use self::check::TYPED_RECORDS;
 pub use self::error::InputError;
 pub(crate) use self::error::{remedy, which};
 pub use self::fixed::{FixedReader, FixedRecords};
@@ -42,7 +43,7 @@ pub(crate) use self::lines::{LineBlocks, for_each_line};
 pub(crate) use self::lines::{lines_splitting, mark_length};
 #[cfg(feature = "storage")]
 pub(crate) use self::objects::count as count_storage;
-pub(crate) use self::opening::open_input;
+pub(crate) use self::opening::{open_input, open_path};
 pub(crate) use self::paths::{InputFile, expand, has_unknown_size, local_path};
 pub use self::place::InputPlace;
 pub(crate) use self::place::quoted;

@@ -336,8 +336,7 @@ impl<F: OutputFormat> Output<F> {
                 Save::Unsupported => return Ok(Save::Unsupported),
             }
         }
-        let saved = postcard::to_extend(&states, std::mem::take(state));
-        *state = saved.map_err(|error| TaskError::task(format!("the output cannot be saved: {error}")))?;
+        resume::join_states(&states, state);
         Ok(Save::Saved)
     }
 

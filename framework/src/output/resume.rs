@@ -95,8 +95,9 @@ impl<F: OutputFormat> OutputDefinition<F> {
         if self.named.is_empty() {
             return Ok(vec![saved.to_vec()]);
         }
-        let states: Vec<Vec<u8>> = postcard::from_bytes(saved).map_err(|error| error.to_string())?;
-        let (found, expected) = (states.len(), 1 + self.named.len());
+        let states = split_states(saved).ok_or("the states of its outputs are truncated")?;
+        let found = states.len();
+        let expected = 1 + self.named.len();
         if found != expected {
             return Err(format!("it contains the states of {found} outputs instead of {expected}"));
         }
@@ -112,4 +113,26 @@ impl<F: OutputFormat> OutputDefinition<F> {
         };
         self.named.iter().map(open).collect()
     }
+}
+
+/// Appends states, each after its length.
+pub(super) fn join_states(states: &[Vec<u8>], joined: &mut Vec<u8>) {
+    for state in states {
+        joined.extend_from_slice(&(state.len() as u64).to_le_bytes());
+        joined.extend_from_slice(state);
+    }
+}
+
+/// Reverses [`join_states`]; `None` if the bytes end within a state.
+fn split_states(joined: &[u8]) -> Option<Vec<Vec<u8>>> {
+    let mut states = Vec::new();
+    let mut rest = joined;
+    while !rest.is_empty() {
+        let (length, after) = rest.split_first_chunk()?;
+        let length = usize::try_from(u64::from_le_bytes(*length)).ok()?;
+        let (state, after) = after.split_at_checked(length)?;
+        states.push(state.to_vec());
+        rest = after;
+    }
+    Some(states)
 }

@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use napreduce_local::Chain;
 use napreduce_protocol::{JobError, JobReport};
+use napreduce_task::catch_refusal;
 
 use super::error::Error;
 use crate::codec::{Key, Value};
@@ -304,9 +305,10 @@ impl<K: Key, V: Value> Dataset<(K, V)> {
     /// ```
     ///
     /// # Errors
-    /// Fails if the file cannot be written.
+    /// Fails if the file cannot be written, or if a value of [`Serde`](crate::codec::Serde) is refused.
     pub fn of(pairs: impl IntoIterator<Item = (K::Owned, V::Owned)>) -> Result<Dataset<(K, V)>, Error> {
-        in_memory(&write_records::<K, V>(pairs))
+        let records = catch_refusal(|| write_records::<K, V>(pairs));
+        in_memory(&records.map_err(|error| Error::Usage(error.message))?)
     }
 }
 

@@ -15,7 +15,7 @@ use napreduce_protocol::TaskError;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use super::Envelope;
+use super::envelope::Envelope;
 use crate::builder::{Job, Pipeline};
 
 /// A function or closure that returns a job: `fn() -> Job<T>` or `fn(&P) -> Job<T>`, where `P` are its parameters.
@@ -95,11 +95,10 @@ pub(super) fn build<Kind, D: Definition<Kind>>(
     definition: &D,
     bytes: &[u8],
 ) -> Result<Box<dyn Pipeline>, TaskError> {
-    let envelope: Envelope<D::Parameters> = serde_json::from_slice(bytes)
-        .map_err(|error| TaskError::fatal(format!("parameters of the job cannot be decoded: {error}")))?;
-    let mut pipeline = definition.job(&envelope.parameters).pipeline;
+    let (parameters, settings) = Envelope::decode::<D::Parameters>(bytes)?;
+    let mut pipeline = definition.job(&parameters).pipeline;
     pipeline.check().map_err(|error| TaskError::fatal(error.to_string()))?;
-    pipeline.set(envelope.settings);
+    pipeline.set(settings);
     Ok(pipeline)
 }
 

@@ -27,6 +27,7 @@ mod driver;
 mod ended;
 #[cfg_attr(not(feature = "cli"), allow(dead_code, reason = "the flags alone name some of it"))]
 mod engine;
+mod envelope;
 mod error;
 #[cfg_attr(not(feature = "cli"), allow(dead_code, reason = "only a command line has secrets"))]
 mod invocation;
@@ -45,7 +46,7 @@ pub(crate) mod wording;
 use std::collections::BTreeMap;
 #[cfg(feature = "cli")]
 use std::ffi::OsString;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 #[cfg(feature = "cli")]
 use std::process::ExitCode;
 use std::process::exit;
@@ -59,17 +60,17 @@ use napreduce_protocol::TaskError;
 #[cfg(feature = "cli")]
 use napreduce_protocol::printing::finish;
 use napreduce_task::{Definitions, TaskRunner, task_process_main, task_process_requested};
+use serde::Serialize;
 #[cfg(feature = "cli")]
 use serde::de::DeserializeOwned;
-use serde::{Deserialize, Serialize};
 
 #[cfg(feature = "cli")]
 use arguments::{CommandLine, Face};
-use definition::CodePlace;
 pub use definition::Definition;
 pub(crate) use driver::transient_name;
 pub use driver::{Driver, JobRun};
 pub use ended::{CounterValues, JobError, JobReport, PartReport};
+use envelope::{Addressed, Envelope, SentParameters};
 pub use error::Error;
 use options::{ReportFormat, RunArguments};
 
@@ -219,17 +220,6 @@ fn run_task(program: &Program) {
     INITIALISED.store(true, Ordering::Relaxed);
 }
 
-/// The data with which a task process rebuilds a job: where its definition is unless it has a name, the settings
-/// of the run, the paths of side files unless a worker has placed them, and the parameters of the definition.
-#[derive(Serialize, Deserialize)]
-struct Envelope<P> {
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    code: Option<CodePlace>,
-    settings: Settings,
-    files: BTreeMap<String, PathBuf>,
-    parameters: P,
-}
-
 /// Encodes parameters as the tasks of a [`Program`]'s job read them, with default settings, to submit a job
 /// without a driver.
 ///
@@ -238,9 +228,10 @@ struct Envelope<P> {
 /// assert!(encoded.ends_with(br#""parameters":["most",10]}"#));
 /// ```
 pub fn encode_parameters<P: Serialize>(parameters: &P) -> Result<Vec<u8>, Error> {
+    let parameters = SentParameters::new(parameters)
+        .map_err(|error| Error::Usage(format!("parameters cannot be encoded: {error}")))?;
     let envelope = Envelope { code: None, settings: Settings::default(), files: BTreeMap::new(), parameters };
-    serde_json::to_vec(&envelope)
-        .map_err(|error| Error::Usage(format!("parameters cannot be encoded: {error}")))
+    Ok(envelope.encode())
 }
 
 type Build = Box<dyn Fn(&[u8]) -> Result<Box<dyn Pipeline>, TaskError>>;
@@ -491,21 +482,5 @@ impl Definitions for CodeOnly {
             code.ok_or_else(|| TaskError::fatal(format!("job {definition:?} was sent without its code")))?;
         let pipeline: Box<dyn TaskRunner> = place.build(parameters)?;
         Ok(pipeline)
-    }
-}
-
-/// The part of an [`Envelope`] that is needed to find its definition.
-#[derive(Deserialize)]
-struct Addressed {
-    /// `None` for a definition with a name.
-    #[serde(default)]
-    code: Option<CodePlace>,
-    files: BTreeMap<String, PathBuf>,
-}
-
-impl Addressed {
-    fn of(envelope: &[u8]) -> Result<Addressed, TaskError> {
-        serde_json::from_slice(envelope)
-            .map_err(|error| TaskError::fatal(format!("parameters of the job cannot be decoded: {error}")))
     }
 }

@@ -6,15 +6,15 @@ use std::sync::Arc;
 
 use napreduce_protocol::{ByteSize, JobPlan, TaskError};
 use serde::Serialize;
-use serde_json::Value;
 
+use super::Program;
 use super::dataset::{Files, InputFiles, JobInput};
 use super::definition::{CodePlace, FoundDefinition};
+use super::envelope::{Envelope, SentParameters};
 use super::error::Error;
 use super::invocation::invocation;
 use super::named_paths::{NamedPath, by_input};
 use super::options::RunArguments;
-use super::{Envelope, Program};
 use crate::builder::Pipeline;
 use crate::input::{about_empty, expand, stamp};
 use crate::limits;
@@ -59,8 +59,8 @@ impl PlannedJob<'_> {
 /// One run of a job, as its author describes it.
 #[derive(Clone, Default)]
 pub(crate) struct Description {
-    /// Parameters of the definition; null is `()`.
-    pub(crate) parameters: Value,
+    /// Parameters of the definition; `()` by default.
+    pub(crate) parameters: SentParameters,
     /// The first mistake in the description.
     pub(crate) fault: Option<String>,
     /// The datasets that the job reads.
@@ -77,8 +77,8 @@ pub(crate) struct Description {
 
 impl Description {
     pub(crate) fn set_parameters<P: Serialize>(&mut self, parameters: &P) {
-        match serde_json::to_value(parameters) {
-            Ok(encoded) => self.parameters = encoded,
+        match SentParameters::new(parameters) {
+            Ok(sent) => self.parameters = sent,
             Err(error) => self.reject(format!("parameters of the job cannot be encoded: {error}")),
         }
     }
@@ -161,17 +161,16 @@ pub(crate) fn plan(
     check_numbers(described, arguments).map_err(Error::Usage)?;
     let mut settings = Settings { records: described.records, ..settings.clone() };
     let code = job.code()?;
-    let envelope = |settings: &Settings| -> Result<Vec<u8>, Error> {
+    let envelope = |settings: &Settings| -> Vec<u8> {
         let envelope = Envelope {
             code: code.clone(),
             settings: settings.clone(),
             files: files.clone(),
-            parameters: &described.parameters,
+            parameters: described.parameters.clone(),
         };
-        serde_json::to_vec(&envelope)
-            .map_err(|error| Error::Usage(format!("parameters of {} cannot be encoded: {error}", job.name())))
+        envelope.encode()
     };
-    let mut pipeline = job.build(&envelope(&settings)?).map_err(|error| Error::Usage(error.message))?;
+    let mut pipeline = job.build(&envelope(&settings)).map_err(|error| Error::Usage(error.message))?;
     let reduces = match pipeline.reduces() {
         Some(0) => 0,
         of_definition => match described.reduces.or(arguments.reduces).or(of_definition) {
@@ -198,7 +197,7 @@ pub(crate) fn plan(
     let cuts = pipeline.cuts(&splits, reduces, task_memory).map_err(Error::Sample)?;
     let mut plan = JobPlan {
         name: arguments.name.clone().unwrap_or_else(|| job.name().to_owned()),
-        parameters: envelope(&settings)?,
+        parameters: envelope(&settings),
         splits,
         reduces,
         cuts,

@@ -1,29 +1,88 @@
-//! The layout of blocks of typed records, with checksums and limits.
+//! The layout of the head and of blocks of typed records, with checksums and limits.
+
+use std::fmt;
 
 use crate::codec::{Key, Value};
+use crate::input::TYPED_RECORDS;
 
-/// Header of a file: magic and version.
-pub(super) const HEADER_BYTES: usize = 12;
+/// The fixed part of the head of a file: magic, version, checksum of the names, and their lengths.
+pub(super) const HEAD_BYTES: usize = 24;
+/// The longest name of a family.
+const FAMILY_BYTES_MAX: usize = 1 << 20;
 /// Header of a block: length, checksum, records.
 pub(super) const BLOCK_HEADER_BYTES: usize = 12;
 /// A block is closed when its body reaches this size; a larger record gets a block of its own.
 const BODY_BYTES: usize = 128 << 10;
-const MAGIC: [u8; 8] = *b"NAPRECS\n";
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 
-pub(super) fn write_header(out: &mut Vec<u8>) {
-    out.extend_from_slice(&MAGIC);
-    out.extend_from_slice(&VERSION.to_le_bytes());
+/// The names of the families of the records of a file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Families {
+    key: String,
+    value: String,
 }
 
-/// Checks the header of a file.
-pub(super) fn check_header(bytes: &[u8; HEADER_BYTES]) -> Result<(), String> {
-    if bytes[..8] != MAGIC {
-        return Err("not a file of typed records".into());
+impl fmt::Display for Families {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "({}, {})", self.key, self.value)
     }
-    match u32_at(bytes, 8) {
-        VERSION => Ok(()),
-        version => Err(format!("it has version {version}, but this program reads version {VERSION}")),
+}
+
+impl Families {
+    pub(super) fn of<K: Key, V: Value>() -> Families {
+        Families { key: K::family(), value: V::family() }
+    }
+
+    /// Appends the head of a file.
+    pub(super) fn write_head(&self, out: &mut Vec<u8>) {
+        let names = [self.key.as_bytes(), self.value.as_bytes()].concat();
+        out.extend_from_slice(&TYPED_RECORDS);
+        for field in [VERSION, crc32c::crc32c(&names), self.key.len() as u32, self.value.len() as u32] {
+            out.extend_from_slice(&field.to_le_bytes());
+        }
+        out.extend_from_slice(&names);
+    }
+}
+
+/// The checked fixed part of the head of a file.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Head {
+    crc: u32,
+    key_bytes: usize,
+    value_bytes: usize,
+}
+
+impl Head {
+    pub(super) fn decode(bytes: &[u8; HEAD_BYTES]) -> Result<Head, String> {
+        if bytes[..8] != TYPED_RECORDS {
+            return Err("not a file of typed records".into());
+        }
+        let version = u32_at(bytes, 8);
+        if version != VERSION {
+            return Err(format!(
+                "it has version {version} of typed records, but this program reads version {VERSION}; write it again"
+            ));
+        }
+        let key_bytes = u32_at(bytes, 16) as usize;
+        let value_bytes = u32_at(bytes, 20) as usize;
+        if key_bytes.max(value_bytes) > FAMILY_BYTES_MAX {
+            return Err("the names of its types are damaged".into());
+        }
+        Ok(Head { crc: u32_at(bytes, 12), key_bytes, value_bytes })
+    }
+
+    /// Returns the length of both names.
+    pub(super) fn names_bytes(self) -> usize {
+        self.key_bytes + self.value_bytes
+    }
+
+    pub(super) fn families(self, names: &[u8]) -> Result<Families, String> {
+        let (key, value) = names.split_at(self.key_bytes);
+        if crc32c::crc32c(names) != self.crc {
+            return Err("the names of its types do not match their checksum".into());
+        }
+        let text = |name: &[u8]| String::from_utf8_lossy(name).into_owned();
+        Ok(Families { key: text(key), value: text(value) })
     }
 }
 

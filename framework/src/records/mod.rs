@@ -2,11 +2,11 @@
 //! thus needs no text in between.
 //!
 //! ```text
-//! file    magic "NAPRECS\n", version u32
+//! file    magic "NAPRECS\n", version u32, crc32c u32 of the names, their lengths u32, names of key and value type
 //! block   length u32, crc32c u32 of length, records and body, records u32, body
 //! record  key length, key, value length, value        lengths in LEB128
 //! ```
-//! Integers are little-endian. A reader finds the first block of its split by stepping from block to block.
+//! Integers are little-endian. A file is read only as the types that it names. A reader finds the first block of its split by stepping from block to block.
 //!
 //! ```
 //! use napreduce::Job;
@@ -28,7 +28,8 @@ use napreduce_protocol::TaskError;
 use crate::codec::{Key, Value};
 use crate::output::{Output, OutputFormat};
 use crate::state::Save;
-use block::BlockWriter;
+use crate::state::derive_support::{read_shape, write_shape};
+use block::{BlockWriter, Families};
 pub use pairs::{PairOutput, Pairs, WritePair};
 pub use reader::{RecordsReader, TypedRecords};
 
@@ -72,16 +73,18 @@ impl<K: Key, V: Value> OutputFormat for Records<K, V> {
     type Item = (K, V);
 
     fn begin(&mut self, out: &mut Vec<u8>) {
-        block::write_header(out);
+        Families::of::<K, V>().write_head(out);
     }
 
     fn save(&self, state: &mut Vec<u8>) -> Result<Save, TaskError> {
+        write_shape(&Families::of::<K, V>().to_string(), state);
         self.block.save(state);
         Ok(Save::Saved)
     }
 
     fn restore(&mut self, state: &[u8]) -> Result<(), TaskError> {
-        self.block.restore(state).map_err(TaskError::task)
+        let block = read_shape(&Families::of::<K, V>().to_string(), state)?;
+        self.block.restore(block).map_err(TaskError::task)
     }
 
     fn end(&mut self, out: &mut Vec<u8>) {
@@ -110,7 +113,7 @@ pub(crate) fn write_records<K: Key, V: Value>(
     pairs: impl IntoIterator<Item = (K::Owned, V::Owned)>,
 ) -> Vec<u8> {
     let mut out = Vec::new();
-    block::write_header(&mut out);
+    Families::of::<K, V>().write_head(&mut out);
     let mut block = BlockWriter::default();
     for (key, value) in pairs {
         block.add_owned::<K, V>(&key, &value, &mut out);

@@ -5,9 +5,9 @@ use std::path::{Path, PathBuf};
 
 use napreduce_task::{ReadPosition, progress};
 
-use super::block::{BLOCK_HEADER_BYTES, BlockHeader, HEADER_BYTES, check_header, take_field};
+use super::block::{BLOCK_HEADER_BYTES, BlockHeader, Families, HEAD_BYTES, Head, take_field};
 use crate::codec::{DecodeError, Key, Scratch, Value};
-use crate::input::{InputError, InputFormat, RecordReader, Split, Splitting, open_input};
+use crate::input::{InputError, InputFormat, RecordReader, Split, Splitting, open_input, open_path};
 use napreduce_connectors::bytes::SharedBytes;
 
 /// Files that a job wrote with [`Records`](crate::records::Records); made by
@@ -74,6 +74,17 @@ impl<K: Key, V: Value> InputFormat for TypedRecords<K, V> {
         Splitting::Anywhere
     }
 
+    /// Rejects files with records of other types.
+    fn check(&self, path: &Path) -> Result<(), InputError> {
+        let unreadable = |error| InputError::unreadable(path, error);
+        let file = open_path(path).map_err(unreadable)?;
+        let file_length = file.length().map_err(unreadable)?;
+        if file_length == 0 {
+            return Ok(());
+        }
+        read_head(&file, path, file_length, &Families::of::<K, V>()).map(drop)
+    }
+
     fn open_at(&self, split: &Split, offset: u64, memory: usize) -> Result<RecordsReader<K, V>, InputError> {
         let unreadable = |error| InputError::unreadable(&split.path, error);
         let mut reader = RecordsReader {
@@ -82,16 +93,15 @@ impl<K: Key, V: Value> InputFormat for TypedRecords<K, V> {
             file_length: split.file_length,
             split_offset: split.offset,
             end: split.end(),
-            position: HEADER_BYTES as u64,
+            position: 0,
             before: ReadPosition::default(),
             memory: memory as u64,
             body: Vec::new(),
             scratch: Scratch::new(),
             types: PhantomData,
         };
-        let mut header = [0; HEADER_BYTES];
-        reader.read_at(&mut header, 0)?;
-        check_header(&header).map_err(|reason| reader.bad(0, reason))?;
+        let families = Families::of::<K, V>();
+        reader.position = read_head(&reader.file, &split.path, split.file_length, &families)?;
         while reader.position < offset.min(reader.file_length) {
             let block = reader.block_header()?;
             reader.position += BLOCK_HEADER_BYTES as u64 + u64::from(block.length);
@@ -101,13 +111,46 @@ impl<K: Key, V: Value> InputFormat for TypedRecords<K, V> {
     }
 }
 
+/// Reads the head of a file and returns its length.
+fn read_head(
+    file: &SharedBytes,
+    path: &Path,
+    file_length: u64,
+    expected: &Families,
+) -> Result<u64, InputError> {
+    let bad = |reason| InputError::BadRecords { path: path.to_owned(), offset: 0, reason };
+    let mut fixed = [0; HEAD_BYTES];
+    read_within(file, path, file_length, &mut fixed, 0)?;
+    let head = Head::decode(&fixed).map_err(bad)?;
+    let mut names = vec![0; head.names_bytes()];
+    read_within(file, path, file_length, &mut names, HEAD_BYTES as u64)?;
+    let found = head.families(&names).map_err(bad)?;
+    if found != *expected {
+        let found = found.to_string();
+        let expected = expected.to_string();
+        return Err(InputError::OtherRecords { path: path.to_owned(), found, expected });
+    }
+    Ok((HEAD_BYTES + names.len()) as u64)
+}
+
+fn read_within(
+    file: &SharedBytes,
+    path: &Path,
+    file_length: u64,
+    into: &mut [u8],
+    at: u64,
+) -> Result<(), InputError> {
+    if at + into.len() as u64 > file_length {
+        let reason = "the file ends inside a block".to_owned();
+        return Err(InputError::BadRecords { path: path.to_owned(), offset: at, reason });
+    }
+    let read = file.read_exact_at(into, at);
+    read.map_err(|error| InputError::of_read(path, file_length, at, error))
+}
+
 impl<K: Key, V: Value> RecordsReader<K, V> {
     fn read_at(&self, into: &mut [u8], at: u64) -> Result<(), InputError> {
-        if at + into.len() as u64 > self.file_length {
-            return Err(self.bad(at, "the file ends inside a block".into()));
-        }
-        let read = self.file.read_exact_at(into, at);
-        read.map_err(|error| InputError::of_read(&self.path, self.file_length, at, error))
+        read_within(&self.file, &self.path, self.file_length, into, at)
     }
 
     #[cold]

@@ -1,7 +1,7 @@
 //! The steps of a derived `Resumable`. Public only for `napreduce-derive`.
 //!
 //! ```text
-//! length of the shape u32, little-endian   the shape in UTF-8   each field in postcard
+//! length of the shape u32, little-endian   the shape in UTF-8   each field as a tagged value
 //! ```
 
 pub use napreduce_protocol::TaskError;
@@ -9,6 +9,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 pub use super::Resumable;
+use crate::codec::tagged;
 
 /// A type that a field of a state may have.
 #[diagnostic::on_unimplemented(
@@ -46,20 +47,15 @@ pub fn read_shape<'a>(shape: &str, saved: &'a [u8]) -> Result<&'a [u8], TaskErro
 
 /// Appends a field.
 pub fn write_field<T: StateField>(name: &str, field: &T, saved: &mut Vec<u8>) -> Result<(), TaskError> {
-    let appended = postcard::to_extend(field, std::mem::take(saved));
-    *saved = appended.map_err(|error| {
-        TaskError::task(format!("the field `{name}` of the state cannot be saved: {error}"))
-    })?;
-    Ok(())
+    tagged::append_state(field, saved)
+        .map_err(|error| TaskError::fatal(format!("the state cannot be saved: `{name}`, {error}")))
 }
 
 /// Takes a field from the bytes.
 pub fn read_field<T: StateField>(shape: &str, name: &str, rest: &mut &[u8]) -> Result<T, TaskError> {
-    let (field, after) = postcard::take_from_bytes(rest).map_err(|error| {
-        TaskError::task(format!("the saved field `{name}` of `{shape}` cannot be read: {error}"))
-    })?;
-    *rest = after;
-    Ok(field)
+    tagged::take_state(rest).map_err(|error| {
+        TaskError::task(format!("the saved state of `{shape}` cannot be read: `{name}`, {error}"))
+    })
 }
 
 /// Fails if there are bytes after the last field.

@@ -132,6 +132,8 @@ impl From<InputError> for TaskError {
             | InputError::NotDecompressed { .. }
             | InputError::Misnamed { .. }
             | InputError::OtherFormat { .. }
+            | InputError::TypedRecords { .. }
+            | InputError::OtherRecords { .. }
             | InputError::PartialRecord { .. }
             | InputError::NoRecordLength
             | InputError::BadRecords { .. }

@@ -1,6 +1,7 @@
 //! States that are saved in checkpoints by their types: closures with a state of a serde type, and mappers and
 //! reducers that are `Resumable`.
 
+use std::any::type_name;
 use std::marker::PhantomData;
 use std::sync::Arc;
 
@@ -8,11 +9,12 @@ use napreduce_protocol::TaskError;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
+use crate::codec::names::short_name;
 use crate::codec::{Key, Value};
 use crate::emit::Emit;
 use crate::input::InputFormat;
 use crate::output::{Output, OutputFormat};
-use crate::state::{Resumable, Save};
+use crate::state::{Resumable, Save, derive_support};
 use crate::values::Values;
 
 use super::mapper::Mapper;
@@ -194,12 +196,23 @@ impl<R: Reducer + Resumable> Reducer for ResumableReducer<R> {
 }
 
 /// Appends a state to the saved bytes.
-pub(super) fn save_serde<S: Serialize>(state: &S, saved: &mut Vec<u8>) -> Result<Save, TaskError> {
-    let appended = postcard::to_extend(state, std::mem::take(saved));
-    *saved = appended.map_err(|error| TaskError::task(format!("the state cannot be saved: {error}")))?;
+pub(super) fn save_serde<S: Serialize + DeserializeOwned>(
+    state: &S,
+    saved: &mut Vec<u8>,
+) -> Result<Save, TaskError> {
+    derive_support::write_shape(&shape_of::<S>(), saved);
+    derive_support::write_field("state", state, saved)?;
     Ok(Save::Saved)
 }
 
-pub(super) fn restore_serde<S: DeserializeOwned>(saved: &[u8]) -> Result<S, TaskError> {
-    postcard::from_bytes(saved).map_err(|error| TaskError::task(format!("the state cannot be read: {error}")))
+pub(super) fn restore_serde<S: Serialize + DeserializeOwned>(saved: &[u8]) -> Result<S, TaskError> {
+    let shape = shape_of::<S>();
+    let mut rest = derive_support::read_shape(&shape, saved)?;
+    let state = derive_support::read_field(&shape, "state", &mut rest)?;
+    derive_support::read_end(&shape, rest)?;
+    Ok(state)
+}
+
+fn shape_of<S>() -> String {
+    short_name(type_name::<S>())
 }

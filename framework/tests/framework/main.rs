@@ -22,6 +22,7 @@ mod preemption_flush;
 mod preemption_kit;
 mod preemption_state;
 mod resumable;
+mod serde_values;
 mod several_inputs;
 mod small_files;
 mod streaming;

@@ -1,11 +1,15 @@
 //! Typed records round-trip at every cut, and damage is detected.
 
+use std::cmp::Reverse;
 use std::path::Path;
 
-use napreduce::input::{InputError, InputFormat, RecordReader, Split, TextLines};
+use napreduce::Value as _;
+use napreduce::codec::{List, Serde};
+use napreduce::input::{ByteLines, FixedRecords, InputError, InputFormat, RecordReader, Split, TextLines};
 use napreduce::records::{Records, TypedRecords};
+use napreduce::run::Local;
 use napreduce::testing::JobTest;
-use napreduce::{Emit, Job};
+use napreduce::{Dataset, Emit, Job, Key};
 use proptest::collection::vec;
 use proptest::prelude::*;
 
@@ -13,7 +17,11 @@ type Pairs = Vec<(String, u64)>;
 
 /// Writes a file of blocks of a few records each, according to the description of the format.
 fn file(path: &Path, blocks: &[Pairs]) -> Vec<u8> {
-    let mut bytes = b"NAPRECS\n\x01\0\0\0".to_vec();
+    let names = b"Stringu64";
+    let mut bytes = b"NAPRECS\n\x02\0\0\0".to_vec();
+    bytes.extend(crc32c::crc32c(names).to_le_bytes());
+    bytes.extend([6, 0, 0, 0, 3, 0, 0, 0]);
+    bytes.extend(names);
     for pairs in blocks {
         let mut body = Vec::new();
         for (key, value) in pairs {
@@ -125,11 +133,68 @@ fn records_of_other_type_are_rejected() {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("records");
     let length = file(&path, &[vec![("key".into(), 7)]]).len() as u64;
-    let split = Split::whole(&path, length);
-    let mut reader = TypedRecords::<String, u32>::default().open(&split, 1 << 20).expect("a reader");
+    let refusals = [
+        (TypedRecords::<String, i64>::default().check(&path), "(String, i64)"),
+        (TypedRecords::<String, f64>::default().check(&path), "(String, f64)"),
+        (TypedRecords::<Vec<u8>, u64>::default().check(&path), "(Vec<u8>, u64)"),
+        (TypedRecords::<Reverse<String>, u64>::default().check(&path), "(Reverse<String>, u64)"),
+        (TypedRecords::<String, Serde<u64>>::default().check(&path), "(String, Serde<u64>)"),
+    ];
+    for (refusal, expected) in refusals {
+        let error = refusal.expect_err("other types").to_string();
+        let message =
+            format!("holds records of (String, u64), but this job reads {expected}; read it as the types");
+        assert!(error.contains(&message), "{error}");
+    }
+    let opened = TypedRecords::<String, i64>::default().open(&Split::whole(&path, length), 1 << 20);
+    assert!(matches!(opened.err(), Some(InputError::OtherRecords { .. })));
+    TypedRecords::<&'static str, u64>::default().check(&path).expect("the same encoding");
+}
+
+#[test]
+fn derived_families_name_their_fields() {
+    #[derive(Key, Clone)]
+    struct Visit<'a> {
+        user: &'a str,
+        time: Option<u64>,
+    }
+    #[derive(Key, Clone)]
+    enum Level {
+        Low,
+        High(u8, i64),
+        Named { name: [u8; 2] },
+    }
+    assert_eq!(Visit::family(), "Visit { user: String, time: Option<u64> }");
+    assert_eq!(Level::family(), "Level { Low, High(u8, i64), Named { name: [u8; 2] } }");
+    assert_eq!(<(Level,)>::family(), format!("({},)", Level::family()));
+    assert_eq!(List::<()>::family(), "List<()>");
+    let _ = (Level::Low, Level::High(1, 2), Level::Named { name: [0; 2] });
+}
+
+#[test]
+fn typed_records_as_text_are_rejected() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("records");
+    file(&path, &[vec![("key".into(), 7)]]);
+    for refusal in [TextLines.check(&path), ByteLines.check(&path), FixedRecords { length: 4 }.check(&path)] {
+        let error = refusal.expect_err("they are not text").to_string();
+        assert!(error.ends_with("but this job reads another format; use Job::records"), "{error}");
+    }
+}
+
+#[test]
+fn dataset_of_other_types_is_rejected_before_tasks_run() {
+    let pairs = Dataset::<(String, u64)>::of([("a".to_owned(), 1)]).expect("a dataset");
+    let as_signed = || Job::records::<String, i64>().map_only(|(key, value), out| out.emit(key, value));
     let error =
-        reader.read_batch(&mut |_| -> Result<(), InputError> { Ok(()) }).expect_err("8 bytes are no u32");
-    assert!(error.to_string().contains("a value does not match the job's type"), "{error}");
+        napreduce::job(as_signed).inputs([&pairs]).run_local(&Local::threads()).expect_err("other types");
+    assert!(
+        error.to_string().contains("holds records of (String, u64), but this job reads (String, i64)"),
+        "{error}"
+    );
+    let as_text = || Job::text().map_only(|line: &str, out| out.emit(line, ()));
+    let error = napreduce::job(as_text).inputs([&pairs]).run_local(&Local::threads()).expect_err("no text");
+    assert!(error.to_string().contains("is a file of typed records"), "{error}");
 }
 
 #[test]

@@ -45,8 +45,8 @@ pub use signals::{exit_when_told, install_handler, pass_on, signal_name, wake_pa
 pub use slice::run_soon_when_woken;
 pub use stop_signals::StopSignals;
 pub use task_process::{
-    TaskProcessError, catch_panics, create_scratch, die_with, final_counters, prepare_part, run_on_thread,
-    task_process_main, task_process_requested,
+    TaskProcessError, catch_panics, catch_refusal, create_scratch, die_with, final_counters, prepare_part,
+    refusal, refuse, run_on_thread, task_process_main, task_process_requested,
 };
 pub use user_counters::{UserCounter, counter, set_user_counters, user_counters};
 pub use watcher::{WORKER_VARIABLE, Watcher, end_processes_of};

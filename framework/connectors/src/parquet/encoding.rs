@@ -151,13 +151,32 @@ struct Encoded {
 }
 
 /// The state in a checkpoint. Part files contain the complete groups.
-#[derive(Serialize, Deserialize)]
 struct WriterState {
     bytes: u64,
     /// A footer over the complete groups.
     footer: Vec<u8>,
     /// A file with the rows of the incomplete group.
     rows: Vec<u8>,
+}
+
+impl WriterState {
+    /// Appends the number of bytes, the length of the footer, the footer and the rows.
+    fn append_to(&self, state: &mut Vec<u8>) {
+        state.extend_from_slice(&self.bytes.to_le_bytes());
+        state.extend_from_slice(&(self.footer.len() as u64).to_le_bytes());
+        state.extend_from_slice(&self.footer);
+        state.extend_from_slice(&self.rows);
+    }
+
+    /// Returns `None` if the state is truncated.
+    fn read(state: &[u8]) -> Option<WriterState> {
+        let (bytes, rest) = state.split_first_chunk()?;
+        let (footer_length, rest) = rest.split_first_chunk()?;
+        let footer_length = usize::try_from(u64::from_le_bytes(*footer_length)).ok()?;
+        let (footer, rows) = rest.split_at_checked(footer_length)?;
+        let bytes = u64::from_le_bytes(*bytes);
+        Some(WriterState { bytes, footer: footer.to_vec(), rows: rows.to_vec() })
+    }
 }
 
 impl Encoded {
@@ -206,14 +225,14 @@ impl Encoded {
     fn save(&self, rows: &RecordBatch, state: &mut Vec<u8>) -> Result<(), String> {
         let (rows, _) = file_of(rows, Types::Arrow)?;
         let saved = WriterState { bytes: self.bytes, footer: self.footer()?, rows };
-        *state = postcard::to_extend(&saved, std::mem::take(state)).map_err(|error| error.to_string())?;
+        saved.append_to(state);
         Ok(())
     }
 
     /// Restores a saved state; returns the rows of the incomplete group.
     fn restore(&mut self, state: &[u8]) -> Result<Vec<RecordBatch>, String> {
         let WriterState { bytes, footer, rows } =
-            postcard::from_bytes(state).map_err(|error| error.to_string())?;
+            WriterState::read(state).ok_or("the state of a Parquet writer is truncated")?;
         let metadata = metadata_of(&footer)?;
         self.bytes = bytes;
         self.groups = metadata.row_groups().to_vec();

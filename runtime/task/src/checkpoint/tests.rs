@@ -143,8 +143,8 @@ fn scene_bytes() -> Vec<u8> {
 fn other_version_is_reported() {
     let scene = Scene::with(&checkpoint(), false);
     let mut other = scene.bytes();
-    other[8..12].copy_from_slice(&2u32.to_le_bytes());
-    assert!(scene.refusal(&signed(other)).ends_with("has version 2, but this program reads version 1"));
+    other[8..12].copy_from_slice(&3u32.to_le_bytes());
+    assert!(scene.refusal(&signed(other)).ends_with("has version 3, but this program reads version 2"));
 }
 
 #[test]

@@ -25,8 +25,8 @@ use napreduce_protocol::{
     StorageScheme, TaskDescription, TaskError, ToTask, WireError, Work, read_message, write_message,
 };
 use outfit::put_on_outfit;
-pub use panics::catch_panics;
 use panics::catch_panics_of_thread;
+pub use panics::{catch_panics, catch_refusal, refusal, refuse};
 use promotion::{PartPaths, Promotion, WAS_IT_CHANGED, in_output};
 use rustix::io::fcntl_dupfd_cloexec;
 use rustix::process::{Pid, Signal, getpid, getppid, set_child_subreaper, set_parent_process_death_signal};

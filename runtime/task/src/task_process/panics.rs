@@ -1,8 +1,9 @@
-//! Converts panics of user code to errors with message, location and input position.
+//! Converts panics of user code to errors with message, location and input position, and ends code that can return no
+//! error.
 
 use std::any::Any;
-use std::cell::RefCell;
-use std::panic::{AssertUnwindSafe, PanicHookInfo, catch_unwind};
+use std::cell::{Cell, RefCell};
+use std::panic::{AssertUnwindSafe, PanicHookInfo, catch_unwind, resume_unwind};
 use std::sync::{Arc, Mutex, Once, PoisonError};
 
 use napreduce_protocol::TaskError;
@@ -26,6 +27,37 @@ pub fn catch_panics<T>(
 thread_local! {
     /// The last panic of an attempt on this thread; `None` outside of attempts.
     static OF_ATTEMPT: RefCell<Option<Option<String>>> = const { RefCell::new(None) };
+}
+
+thread_local! {
+    /// The error of the last [`refuse`].
+    static REFUSED: Cell<Option<TaskError>> = const { Cell::new(None) };
+    /// Whether [`catch_refusal`] waits for one.
+    static CATCHES: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Fails the task with an error, from code that cannot return one: a panic with the message of the error.
+pub fn refuse(error: TaskError) -> ! {
+    let message = error.message.clone();
+    REFUSED.set(Some(error));
+    if CATCHES.get() {
+        resume_unwind(Box::new(message));
+    }
+    panic!("{message}")
+}
+
+/// Returns the error of a panic if it is one of [`refuse`].
+pub fn refusal(payload: &(dyn Any + Send)) -> Option<TaskError> {
+    let error = REFUSED.take()?;
+    if text_of(payload) == error.message { Some(error) } else { None }
+}
+
+/// Returns the error of [`refuse`], without printing it as a panic.
+pub fn catch_refusal<T>(work: impl FnOnce() -> T) -> Result<T, TaskError> {
+    let before = CATCHES.replace(true);
+    let worked = catch_unwind(AssertUnwindSafe(work));
+    CATCHES.set(before);
+    worked.map_err(|panic| refusal(&*panic).unwrap_or_else(|| resume_unwind(panic)))
 }
 
 /// Like [`catch_panics`] for an attempt on a thread of the worker's process: its panics are not printed, and all
@@ -59,12 +91,14 @@ fn install_thread_hook() {
 
 /// Returns the error of a panic, with its location if the hook has seen it.
 fn panicked(context: &TaskContext, payload: &(dyn Any + Send), said: Option<String>) -> TaskError {
-    let mut message = said.unwrap_or_else(|| format!("panicked at '{}'", text_of(payload)));
+    let mut error = refusal(payload).unwrap_or_else(|| {
+        TaskError::task(said.unwrap_or_else(|| format!("panicked at '{}'", text_of(payload))))
+    });
     // Read only now: the body may set its exact position while the panic unwinds.
     if let Some(position) = context.position().describe() {
-        message.push_str(&format!(", reading {position}"));
+        error.message.push_str(&format!(", reading {position}"));
     }
-    TaskError { record: context.position().record().map(Box::new), ..TaskError::task(message) }
+    TaskError { record: context.position().record().map(Box::new), ..error }
 }
 
 /// Installs a hook that stores the last panic of any thread: it ends the work, or the work passes it on with
