@@ -129,7 +129,7 @@ mod tests {
     fn status_shows_counts_warnings_and_waiting_jobs() {
         let warning = WarningAnswer {
             text: "worker_0002 (w2) is lost: silent\u{1b}[2J".to_owned(),
-            remedy: "start it again there: nap worker",
+            remedy: "start it again there: nap worker".to_owned(),
             ..WarningAnswer::default()
         };
         let status = StatusAnswer {

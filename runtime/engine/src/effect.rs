@@ -150,8 +150,6 @@ pub enum Record {
         worker: WorkerId,
         /// The missing resource, for people; `None`: the shortage is over.
         lacks: Option<String>,
-        /// When the engine tries the worker again, unless the worker reports the end of the shortage.
-        until: Option<Time>,
     },
     /// A task ran when several workers died: from now on it runs alone on a worker.
     TaskIsolated {

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::fault::FaultPlace;
+use crate::fault::{DiskNeed, FaultPlace};
 use crate::ids::{AttemptId, JobId, WorkerId};
 use crate::job::{JobChange, JobSpec, Slots};
 use crate::pause::Pause;
@@ -152,6 +152,9 @@ pub enum Report {
         reason: String,
         /// Map attempts whose output could not be read; their tasks are run again.
         lost_outputs: Vec<AttemptId>,
+        /// The disk space that it needed, if its worker had too little.
+        #[serde(default)]
+        disk_need: Option<DiskNeed>,
     },
     /// A kill was carried out; not a failure.
     Killed,

@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::ids::TaskKind;
+
 listed! {
     /// The place of a failure.
     #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -30,6 +32,45 @@ listed! {
         /// Other faults of the host or the worker: a process that was killed from outside, or could not be
         /// monitored.
         Host = "host",
+    }
+}
+
+/// The disk space that an attempt needed when it failed for lack of it.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DiskNeed {
+    /// An estimate from its progress; 0 if that is not known.
+    pub needed_bytes: u64,
+    /// The space that its worker had for it; 0 if that is not known.
+    pub available_bytes: u64,
+}
+
+impl DiskNeed {
+    /// Describes the need of a task, and what to do.
+    pub(crate) fn in_words(self, kind: TaskKind) -> String {
+        const MIB: u64 = 1 << 20;
+        let needed = if self.needed_bytes > self.available_bytes {
+            format!("it needs about {} MiB of the worker's disk", self.needed_bytes.div_ceil(MIB))
+        } else {
+            "it needs more of the worker's disk".to_owned()
+        };
+        let smaller = match kind {
+            TaskKind::Map => "make splits smaller (--split-size)",
+            TaskKind::Reduce => "use more reduces (--reduces)",
+        };
+        format!(
+            "{needed}, and the largest worker has {} MiB; free space there, add a worker with a larger disk, or \
+             {smaller}",
+            self.available_bytes / MIB
+        )
+    }
+
+    /// Returns the larger of both needs, and the larger of both spaces.
+    #[must_use]
+    pub fn max(self, other: DiskNeed) -> DiskNeed {
+        DiskNeed {
+            needed_bytes: self.needed_bytes.max(other.needed_bytes),
+            available_bytes: self.available_bytes.max(other.available_bytes),
+        }
     }
 }
 

@@ -33,13 +33,13 @@ pub mod time;
 pub use by_kind::ByKind;
 pub use chain::chain_share;
 pub use cluster::{
-    Attempt, Claims, ClusterView, DefaultOrder, Explanation, Fallbacks, Job, Lengths, MeasuredCosts, Reason, ReasonCode,
-    Reservation, Suspension, Tally, TaskHistory, Worker, accesses,
+    Attempt, Blame, Claims, ClusterView, DefaultOrder, Exclusion, Explanation, Fallbacks, Job, Lengths,
+    MeasuredCosts, Reason, ReasonCode, Reservation, Suspension, Tally, TaskHistory, Worker, accesses,
 };
 pub use effect::{Effect, MapOutput, Order, Record, Start};
 pub use engine::{Engine, EngineSnapshot, SnapshotError, TimeLeft};
 pub use event::{DEFAULT_RACK, Event, FailureClass, Report};
-pub use fault::FaultPlace;
+pub use fault::{DiskNeed, FaultPlace};
 pub use ids::{AttemptId, IdError, JobId, TaskId, TaskKind, WorkerId};
 pub use job::{JobChange, JobOutcome, JobPart, JobSpec, JobSpecError, MapSpec, Slots};
 pub use pause::{Pause, PauseKind};

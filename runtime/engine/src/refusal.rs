@@ -130,7 +130,7 @@ pub(crate) enum ActionRefusal {
     NotLaunchable { task: TaskId, state: TaskState, job: JobState },
     #[error("{task} cannot start from {from:?}, only from {possible:?}")]
     Start { task: TaskId, from: Start, possible: Start },
-    #[error("{task} failed on {worker}, and another worker could run it")]
+    #[error("{task} avoids {worker} after failures there")]
     FailedThere { task: TaskId, worker: WorkerId },
     #[error("{attempt} is {state:?} and its job {job:?}")]
     NotSuspended { attempt: AttemptId, state: AttemptState, job: JobState },

@@ -23,8 +23,8 @@ pub struct EngineSettings {
     pub reservation: Span,
     /// When a worker with many failures is excluded; `None`: never.
     pub exclusion: Option<ExclusionSettings>,
-    /// How long a worker gets no attempts after a failure caused by its disk or its limits. Doubles with each
-    /// further one, up to 64 times the value, until an attempt succeeds there.
+    /// How long a task is not retried on a worker after a failure caused by the worker's disk or limits. Doubles
+    /// with each further one of the task, up to four times the value.
     pub shortage_span: Span,
     /// A task fails for good after this many workers died while it ran alone; zero: never. It runs alone
     /// after two workers died while it ran with other tasks.

@@ -312,6 +312,8 @@ pub struct WorkerSummary {
     pub state: WorkerPhase,
     /// Remarks, such as a shortage.
     pub remarks: Vec<String>,
+    /// The attempt that failed last there, if its task and others then succeeded on other workers.
+    pub failing: Option<AttemptId>,
     /// The isolation of its attempts: `cgroup v2`, `watchdog`, `none`; empty if it is gone.
     pub isolation: String,
     /// When it left or was lost, in milliseconds since 1970.

@@ -4,7 +4,7 @@
 use std::sync::OnceLock;
 use std::{fmt, io};
 
-use napreduce_engine::{AttemptId, FailureClass, FaultPlace, Report};
+use napreduce_engine::{AttemptId, DiskNeed, FailureClass, FaultPlace, Report};
 use serde::{Deserialize, Serialize};
 
 use crate::task_failure::FailedRecord;
@@ -26,6 +26,8 @@ pub struct TaskError {
     pub lost_inputs: Vec<AttemptId>,
     /// The record or group that the attempt was working on, if it is known.
     pub record: Option<Box<FailedRecord>>,
+    /// Set if the worker's disk was full; its worker fills in the numbers.
+    pub disk_need: Option<DiskNeed>,
     /// Whether the message already names its record, so that readers need not add it. Only meaningful within
     /// this process.
     #[serde(skip)]
@@ -53,6 +55,7 @@ impl TaskError {
             message: message.into(),
             lost_inputs: Vec::new(),
             record: None,
+            disk_need: None,
             is_located: false,
         }
     }
@@ -115,13 +118,15 @@ impl TaskError {
     pub fn local(message: impl Into<String>, error: &io::Error) -> TaskError {
         let passes_elsewhere =
             matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::PermissionDenied);
-        let (class, place) = match io_cause(error) {
+        let cause = io_cause(error);
+        let (class, place) = match cause {
             IoCause::Limit => (FailureClass::Retryable, FaultPlace::LocalLimit),
             IoCause::Full | IoCause::Broken => (FailureClass::Retryable, FaultPlace::LocalDisk),
             IoCause::Other if passes_elsewhere => (FailureClass::Retryable, FaultPlace::LocalDisk),
             IoCause::Other => (FailureClass::Task, FaultPlace::LocalDisk),
         };
-        TaskError::of(class, place, message)
+        let disk_need = (cause == IoCause::Full).then(DiskNeed::default);
+        TaskError { disk_need, ..TaskError::of(class, place, message) }
     }
 
     /// Makes the error fatal if user code failed with one that every retry meets.
@@ -169,8 +174,8 @@ fn io_cause(error: &io::Error) -> IoCause {
 /// A worker's report of the failed attempt.
 impl From<TaskError> for Report {
     fn from(error: TaskError) -> Report {
-        let TaskError { class, place, message, lost_inputs, .. } = error;
-        Report::Failed { class, place, reason: message, lost_outputs: lost_inputs }
+        let TaskError { class, place, message, lost_inputs, disk_need, .. } = error;
+        Report::Failed { class, place, reason: message, lost_outputs: lost_inputs, disk_need }
     }
 }
 

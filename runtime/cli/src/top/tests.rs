@@ -45,6 +45,7 @@ fn worker(number: u32, state: WorkerPhase) -> WorkerSummary {
         rack: "/default-rack".to_owned(),
         state,
         remarks: Vec::new(),
+        failing: None,
         isolation: "cgroup v2".to_owned(),
         gone_millis: None,
         reason,

@@ -187,6 +187,7 @@ mod tests {
             rack: "/default-rack".to_owned(),
             state: WorkerPhase::Up,
             remarks: Vec::new(),
+            failing: None,
             isolation: "cgroup v2".to_owned(),
             gone_millis: None,
             reason: None,

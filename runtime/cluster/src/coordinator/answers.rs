@@ -3,8 +3,8 @@
 use std::fmt::Display;
 
 use napreduce_engine::{
-    AttemptId, AttemptState, Explanation, Job, JobId, PauseKind, Reason, ReasonCode, Start, TaskId, TaskKind,
-    TaskState, WorkerId, WorkerState,
+    AttemptId, AttemptState, Blame, Explanation, Job, JobId, PauseKind, Reason, ReasonCode, Start, TaskId,
+    TaskKind, TaskState, WorkerId, WorkerState,
 };
 use napreduce_local::coordinator::{Accepted, LiveJob, Submitter, unix_micros};
 use napreduce_local::output::ClaimMark;
@@ -269,9 +269,7 @@ impl ClusterCoordinator {
             WorkerState::Up if !link.is_connected() => {
                 (WorkerPhase::Up, Some("but not connected".to_owned()))
             }
-            WorkerState::Up if known.excluded_until().is_some() => {
-                (WorkerPhase::Excluded, Some("many attempts failed there".to_owned()))
-            }
+            WorkerState::Up if known.exclusion().is_some() => (WorkerPhase::Excluded, None),
             WorkerState::Up if lacks.is_some() => (WorkerPhase::Excluded, lacks),
             WorkerState::Up if known.is_cleared() => {
                 (WorkerPhase::Up, Some("kept for a task that runs alone".to_owned()))
@@ -281,6 +279,12 @@ impl ClusterCoordinator {
             WorkerState::Unknown | WorkerState::Lost => (WorkerPhase::Lost, None),
         };
         let mut remarks: Vec<String> = remark.into_iter().collect();
+        let blame = match known.exclusion() {
+            Some(exclusion) => Some(&exclusion.blame),
+            None => known.blame(),
+        };
+        let blame = blame.filter(|_| matches!(state, WorkerPhase::Up | WorkerPhase::Excluded));
+        remarks.extend(blame.map(Blame::in_words));
         let unread = self.local.state().view().unread_from(worker).collect::<Vec<_>>();
         if !unread.is_empty() {
             remarks.push(format!("not readable from {}", unread.join(", ")));
@@ -298,6 +302,7 @@ impl ClusterCoordinator {
             rack: link.identity().rack.clone(),
             state,
             remarks,
+            failing: blame.map(|blame| blame.last),
             isolation: link.identity().isolation.clone(),
             gone_millis: None,
             reason: link.drain_reason().filter(|_| state == WorkerPhase::Draining).map(str::to_owned),

@@ -145,7 +145,10 @@ impl Cluster {
         let Some(job) = self.jobs.get_mut(&id) else { return };
         self.demand.list(job);
         // A job may have a slot kept on every worker: skip the scan while it can use each of them.
-        let uses_any = |kind| job.eligible_count(kind) > 0 && job.phases[kind].avoided.is_empty();
+        let uses_any = |kind| {
+            let phase = &job.phases[kind];
+            job.eligible_count(kind) > 0 && phase.avoided.is_empty() && phase.shunned.is_empty()
+        };
         if job.slots.reserved_on().is_empty()
             || TaskKind::ALL.into_iter().all(|kind| job.slots.promised(kind) == 0 || uses_any(kind))
         {
@@ -189,6 +192,16 @@ impl Cluster {
             worker.takes_attempts() && worker.slots(kind) > worker.masters()
         };
         self.workers.iter().filter(usable).map(|(id, _)| id).collect()
+    }
+
+    /// Recomputes which tasks of a job avoid which workers, after a change of its faults.
+    pub fn find_avoided_by(&mut self, id: JobId) {
+        let usable = ByKind::of(|kind| self.usable(kind));
+        let Some(job) = self.jobs.get_mut(&id) else { return };
+        for kind in TaskKind::ALL {
+            job.phases[kind].find_avoided(&usable[kind]);
+        }
+        self.refresh(id);
     }
 
     /// Recomputes which tasks avoid which workers, after the set of usable workers changed.

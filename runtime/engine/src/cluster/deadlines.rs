@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use crate::ids::{AttemptId, WorkerId};
+use crate::ids::{AttemptId, JobId, WorkerId};
 use crate::time::Time;
 
 /// An event that is due at a time.
@@ -18,8 +18,8 @@ pub(crate) enum Deadline {
     Reservation(WorkerId),
     /// The exclusion of this worker ends.
     Excluded(WorkerId),
-    /// The shortage of this worker is assumed to be over.
-    ShortageOver(WorkerId),
+    /// Tasks of this job may be retried on a worker that they avoided.
+    AvoidanceOver(JobId),
     /// This worker leaves, and the time for its attempts to save their work is over.
     Drained(WorkerId),
 }

@@ -1,11 +1,33 @@
 //! The fault history of a task. It takes no space for a task without faults, i.e. for nearly all tasks.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::{Deref, DerefMut};
 
 use serde::{Deserialize, Serialize};
 
+use crate::cluster::pairs;
+use crate::fault::DiskNeed;
 use crate::ids::WorkerId;
+use crate::time::Time;
+
+/// A worker on which a task is not retried for a while.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct RetryPause {
+    pub until: Time,
+    /// Why the task failed there.
+    pub reason: String,
+}
+
+/// The failures of a job's tasks of one kind on one worker since such a task last succeeded there.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub(crate) struct FailureStreak {
+    pub failures: u32,
+    pub tasks: BTreeSet<u32>,
+    /// None of the tasks starts there until then.
+    pub avoided_until: Option<Time>,
+    /// Whether they wait even if every other worker is avoided: the worker lacked a resource.
+    pub waits: bool,
+}
 
 /// The faults of one task.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -17,6 +39,15 @@ pub(crate) struct TaskFaults {
     /// Hosts that lacked a resource that it needs.
     #[serde(default)]
     pub short_on: BTreeSet<String>,
+    /// How many of its attempts failed for lack of such a resource.
+    #[serde(default)]
+    pub shortages: u32,
+    /// The disk space that it needs, and the most that a worker had for it.
+    #[serde(default)]
+    pub disk_need: Option<DiskNeed>,
+    /// The workers that lacked the resource, and for how long it is not retried there.
+    #[serde(default, with = "pairs")]
+    pub pauses: BTreeMap<WorkerId, RetryPause>,
     /// Hosts that could not run its program.
     #[serde(default)]
     pub program_failed_on: BTreeSet<String>,
@@ -32,6 +63,9 @@ static NONE: TaskFaults = TaskFaults {
     failures: Vec::new(),
     failed_on: BTreeSet::new(),
     short_on: BTreeSet::new(),
+    shortages: 0,
+    disk_need: None,
+    pauses: BTreeMap::new(),
     program_failed_on: BTreeSet::new(),
     lost_with: Vec::new(),
     lost_alone: 0,

@@ -1,6 +1,6 @@
 //! Forgets lost workers, except for their ids, when nothing refers to them.
 
-use crate::cluster::{Cluster, Deadline};
+use crate::cluster::Cluster;
 use crate::ids::WorkerId;
 
 impl Cluster {
@@ -16,9 +16,6 @@ impl Cluster {
             self.departures.lost().iter().copied().filter(|id| !kept(id)).collect();
         for id in forgotten {
             let Some(worker) = self.workers.remove(&id) else { continue };
-            if let Some(shortage) = worker.health().shortage() {
-                self.deadlines.cancel(shortage.until, Deadline::ShortageOver(id));
-            }
             if self.quarantine.cleared() == Some(id) {
                 self.quarantine.clear(None);
             }

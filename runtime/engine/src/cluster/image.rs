@@ -81,7 +81,7 @@ impl Cluster {
             | Deadline::Overdue(_)
             | Deadline::Reservation(_)
             | Deadline::Excluded(_)
-            | Deadline::ShortageOver(_)
+            | Deadline::AvoidanceOver(_)
             | Deadline::Drained(_) => None,
         })
     }
@@ -184,9 +184,6 @@ impl Cluster {
                 self.quarantine.exclude(id, until);
                 self.deadlines.set(until, Deadline::Excluded(id));
             }
-            if let Some(shortage) = self.workers[&id].health().shortage() {
-                self.deadlines.set(shortage.until, Deadline::ShortageOver(id));
-            }
             // A time that has passed was already handled.
             if let Some(until) = self.workers[&id].saves_until().filter(|until| *until > self.now) {
                 self.deadlines.set(until, Deadline::Drained(id));
@@ -200,6 +197,9 @@ impl Cluster {
             for kind in TaskKind::ALL {
                 for &index in &job.phases[kind].isolated {
                     self.quarantine.isolate(TaskId { job: job.id, kind, index });
+                }
+                for end in job.phases[kind].avoidance_ends() {
+                    self.deadlines.set(end, Deadline::AvoidanceOver(job.id));
                 }
             }
         }

@@ -2,7 +2,7 @@
 //! determines which of its tasks may be launched; policies decide which are.
 
 use std::cmp::Reverse;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use crate::by_kind::ByKind;
 use crate::cluster::accesses::count_access;
 use crate::cluster::demand::Listed;
+use crate::cluster::faults::FailureStreak;
 use crate::cluster::job_slots::JobSlots;
 use crate::cluster::map_outputs::MapOutputs;
 use crate::cluster::racks::Racks;
@@ -90,6 +91,8 @@ pub(crate) struct JobImage {
     awaiting_inputs: BTreeSet<AttemptId>,
     #[serde(default)]
     unused_on: ByKind<BTreeSet<WorkerId>>,
+    #[serde(default)]
+    streaks: ByKind<BTreeMap<WorkerId, FailureStreak>>,
 }
 
 impl JobImage {
@@ -104,6 +107,7 @@ impl JobImage {
             tasks: ByKind::of(|kind| job.phases[kind].tasks.clone()),
             awaiting_inputs: job.awaiting_inputs.clone(),
             unused_on: job.unused_on.clone(),
+            streaks: ByKind::of(|kind| job.phases[kind].streaks.clone()),
         }
     }
 }
@@ -117,17 +121,29 @@ impl Job {
     /// Restores a job without its attempts and reservations, which also enter other indices. Fails if the
     /// image is inconsistent.
     pub(crate) fn from_image(image: JobImage) -> Result<Job, String> {
-        let JobImage { id, spec, submitted, state, outcome, pause, tasks, awaiting_inputs, unused_on } =
-            image;
+        let JobImage {
+            id,
+            spec,
+            submitted,
+            state,
+            outcome,
+            pause,
+            tasks,
+            awaiting_inputs,
+            unused_on,
+            streaks,
+        } = image;
         spec.check().map_err(|error| format!("{id}: {error}"))?;
         if (tasks.map.len(), tasks.reduce.len()) != (spec.maps.len(), spec.reduces as usize) {
             return Err(format!("{id}: its tasks differ from its plan"));
         }
         let task = |kind, index| TaskId { job: id, kind, index };
-        let phases = ByKind {
+        let mut phases = ByKind {
             map: Phase::of_tasks(tasks.map, |index| preferred(&spec, task(TaskKind::Map, index))),
             reduce: Phase::of_tasks(tasks.reduce, |_| &[]),
         };
+        phases.map.streaks = streaks.map;
+        phases.reduce.streaks = streaks.reduce;
         let mut outputs = MapOutputs::default();
         for (index, task) in (0..).zip(&phases.map.tasks) {
             if let Some((_, worker)) = task.output {
@@ -242,9 +258,15 @@ impl Job {
         if launchable > 0 && self.is_open(kind) { launchable } else { 0 }
     }
 
-    /// Returns whether a task should avoid a worker: it failed there, and another worker could run it.
+    /// Returns whether a task should avoid a worker: it failed there, and another worker could run it; or the
+    /// worker lacked a resource that it needs; or many tasks of its job failed there.
     pub fn avoids(&self, task: TaskId, worker: WorkerId) -> bool {
         self.phases[task.kind].avoids(task.index, worker)
+    }
+
+    /// Returns when its tasks no longer avoid a worker.
+    pub(crate) fn avoidance_ends(&self) -> impl Iterator<Item = Time> + '_ {
+        self.phases.map.avoidance_ends().chain(self.phases.reduce.avoidance_ends())
     }
 
     /// Returns the tasks of a kind that may be launched now on this worker, in order.

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::{Deserialize, Serialize};
 
 use crate::cluster::attempt::SavedProgress;
-use crate::cluster::faults::Faults;
+use crate::cluster::faults::{FailureStreak, Faults, RetryPause};
 use crate::cluster::live_numbers::LiveNumbers;
 use crate::cluster::racks::{RackNumber, Racks};
 use crate::cluster::task_set::TaskSet;
@@ -102,6 +102,9 @@ pub(crate) struct Phase {
     /// Tasks that failed on some worker; `avoided` lists by worker those that another worker can run.
     pub failed: BTreeSet<u32>,
     pub avoided: BTreeMap<WorkerId, BTreeSet<u32>>,
+    /// Failures by worker; `shunned` lists the workers that all tasks avoid.
+    pub streaks: BTreeMap<WorkerId, FailureStreak>,
+    pub shunned: BTreeSet<WorkerId>,
     /// Tasks that run alone on a worker that the engine chooses; policies do not launch them.
     pub isolated: BTreeSet<u32>,
     pub done: u32,
@@ -217,6 +220,9 @@ impl Phase {
     }
 
     fn first_for(&self, worker: WorkerId, mut of: impl Iterator<Item = u32>) -> Option<u32> {
+        if self.shunned.contains(&worker) {
+            return None;
+        }
         if self.isolated.is_empty() && !self.avoided.contains_key(&worker) {
             return of.next();
         }
@@ -226,6 +232,7 @@ impl Phase {
     /// Returns whether a task should avoid `worker`.
     pub fn avoids(&self, index: u32, worker: WorkerId) -> bool {
         self.isolated.contains(&index)
+            || self.shunned.contains(&worker)
             || self.avoided.get(&worker).is_some_and(|avoided| avoided.contains(&index))
     }
 
@@ -251,13 +258,82 @@ impl Phase {
         for index in self.failed.clone() {
             self.find_avoided_of(index, usable);
         }
+        self.shunned = self.shunned_among(usable);
+    }
+
+    /// Returns the workers that all tasks avoid. If these are all usable ones, only those that lack a resource
+    /// remain.
+    pub fn shunned_among(&self, usable: &BTreeSet<WorkerId>) -> BTreeSet<WorkerId> {
+        let is_avoided =
+            |worker: &WorkerId| self.streaks.get(worker).is_some_and(|streak| streak.avoided_until.is_some());
+        let elsewhere = usable.iter().any(|worker| !is_avoided(worker));
+        let mut shunned = BTreeSet::new();
+        for (worker, streak) in &self.streaks {
+            if streak.avoided_until.is_some() && (streak.waits || elsewhere) {
+                shunned.insert(*worker);
+            }
+        }
+        shunned
+    }
+
+    /// Does not retry a task on a worker for a while.
+    pub fn pause_retries(&mut self, index: u32, worker: WorkerId, pause: RetryPause) {
+        self.tasks[index as usize].faults.pauses.insert(worker, pause);
+    }
+
+    /// Ends the avoidance of workers that is due; returns whether there was any.
+    pub fn end_avoidance(&mut self, now: Time) -> bool {
+        let mut ended = false;
+        for index in &self.failed {
+            let faults = &mut self.tasks[*index as usize].faults;
+            if faults.pauses.values().any(|pause| pause.until <= now) {
+                faults.pauses.retain(|_, pause| pause.until > now);
+                ended = true;
+            }
+        }
+        let before = self.streaks.len();
+        self.streaks.retain(|_, streak| streak.avoided_until.is_none_or(|until| until > now));
+        ended || self.streaks.len() < before
+    }
+
+    /// Ends the avoidance of a worker that no longer lacks a resource; returns whether there was any.
+    pub fn end_shortage_of(&mut self, worker: WorkerId) -> bool {
+        let mut ended = false;
+        for index in &self.failed {
+            let faults = &mut self.tasks[*index as usize].faults;
+            if faults.pauses.contains_key(&worker) {
+                faults.pauses.remove(&worker);
+                ended = true;
+            }
+        }
+        if self.streaks.get(&worker).is_some_and(|streak| streak.waits) {
+            self.streaks.remove(&worker);
+            ended = true;
+        }
+        ended
+    }
+
+    /// Returns the ends of the avoidance of workers.
+    pub fn avoidance_ends(&self) -> impl Iterator<Item = Time> + '_ {
+        let tasks = self.failed.iter().map(|index| &self.tasks[*index as usize]);
+        let pauses = tasks.flat_map(|task| task.faults.pauses.values().map(|pause| pause.until));
+        pauses.chain(self.streaks.values().filter_map(|streak| streak.avoided_until))
+    }
+
+    /// Returns the workers that a task should avoid, apart from those that all tasks avoid.
+    pub fn workers_avoided_by(&self, index: u32, usable: &BTreeSet<WorkerId>) -> BTreeSet<WorkerId> {
+        let faults = &self.tasks[index as usize].faults;
+        let mut avoided: BTreeSet<WorkerId> = faults.pauses.keys().copied().collect();
+        if usable.difference(&faults.failed_on).next().is_some() {
+            avoided.extend(&faults.failed_on);
+        }
+        avoided
     }
 
     fn find_avoided_of(&mut self, index: u32, usable: &BTreeSet<WorkerId>) {
-        let failed_on = &self.tasks[index as usize].faults.failed_on;
-        let elsewhere = usable.difference(failed_on).next().is_some();
-        for worker in failed_on {
-            if elsewhere {
+        let avoided_now = self.workers_avoided_by(index, usable);
+        for worker in &self.tasks[index as usize].faults.failed_on {
+            if avoided_now.contains(worker) {
                 self.avoided.entry(*worker).or_default().insert(index);
             } else if let Some(avoided) = self.avoided.get_mut(worker) {
                 avoided.remove(&index);

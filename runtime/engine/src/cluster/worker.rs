@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::by_kind::ByKind;
 use crate::cluster::accesses::count_access;
-use crate::cluster::health::Health;
+use crate::cluster::health::{Blame, Exclusion, Health};
 use crate::ids::{AttemptId, JobId, TaskKind, WorkerId};
 use crate::job::Slots;
 use crate::states::WorkerState;
@@ -293,7 +293,17 @@ impl Worker {
 
     /// Returns the end of its exclusion, if it is excluded.
     pub fn excluded_until(&self) -> Option<Time> {
-        self.health.excluded_until()
+        self.exclusion().map(|exclusion| exclusion.until)
+    }
+
+    /// Returns its exclusion, if it is excluded.
+    pub fn exclusion(&self) -> Option<&Exclusion> {
+        self.health.exclusion()
+    }
+
+    /// Returns the failures there since the last success whose tasks then succeeded on other workers.
+    pub fn blame(&self) -> Option<&Blame> {
+        self.health.blame()
     }
 
     /// Returns whether new attempts may start here: it is up, not draining, not excluded, not short of
@@ -307,10 +317,9 @@ impl Worker {
         self.state == WorkerState::Up && self.health.is_good()
     }
 
-    /// Returns the missing resource, or why it temporarily gets no attempts; for people.
+    /// Returns the missing resource that it reported; for people.
     pub fn lacks(&self) -> Option<&str> {
-        let assumed = self.health.shortage().map(|shortage| shortage.because.as_str());
-        self.health.reported_shortage().or(assumed)
+        self.health.reported_shortage()
     }
 
     /// Returns whether it is kept for a task that runs alone.

@@ -74,9 +74,12 @@ fn check_worker(cluster: &Cluster, id: WorkerId) -> Result<(), String> {
         !excluded || worker.excluded_until() > Some(cluster.now),
         "{id}: still excluded after its exclusion ended"
     );
-    let timed = |until| cluster.deadlines.contains(until, Deadline::ShortageOver(id));
-    let timed = worker.health().shortage().is_none_or(|shortage| timed(shortage.until));
-    ensure!(timed, "{id}: shortage without a deadline");
+    for task in worker.health().suspected() {
+        let job = cluster.jobs.get(&task.job);
+        let failed =
+            job.and_then(|job| job.task(task)).is_some_and(|task| task.faults.failed_on.contains(&id));
+        ensure!(failed, "{id}: suspected for {task}, which did not fail there");
+    }
     let saves = worker.saves_until().filter(|until| *until > cluster.now);
     let timed = saves.is_none_or(|until| cluster.deadlines.contains(until, Deadline::Drained(id)));
     ensure!(timed, "{id}: saves its work without a deadline");
@@ -239,11 +242,17 @@ fn check_phase(cluster: &Cluster, job: &Job, kind: TaskKind) -> Result<(), Strin
     let local_is_pending = phase.local.values().flatten().all(|index| phase.pending.contains(*index));
     ensure!(local_is_pending, "{}: a {kind} task is listed as local, but is not pending", job.id);
     let usable = cluster.usable(kind);
+    ensure!(phase.shunned == phase.shunned_among(&usable), "{}: {kind}s avoid the wrong workers", job.id);
+    for end in phase.avoidance_ends() {
+        let timed = cluster.deadlines.contains(end, Deadline::AvoidanceOver(job.id));
+        ensure!(timed, "{}: {kind}s avoid a worker without a deadline", job.id);
+    }
     for (index, task) in (0..).zip(&phase.tasks) {
-        let elsewhere = usable.difference(&task.faults.failed_on).next().is_some();
-        let kept_from = phase.avoided.iter().filter(|(_, tasks)| tasks.contains(&index)).map(|(id, _)| id);
-        let avoided = task.faults.failed_on.iter().filter(|_| elsewhere && phase.failed.contains(&index));
+        let kept_from = phase.avoided.iter().filter(|(_, tasks)| tasks.contains(&index)).map(|(id, _)| *id);
+        let avoided = phase.workers_avoided_by(index, &usable);
         ensure!(kept_from.eq(avoided), "{}: {kind} {index} avoids the wrong workers", job.id);
+        let has_faults = !task.faults.failed_on.is_empty();
+        ensure!(phase.failed.contains(&index) == has_faults, "{}: {kind} {index} failed, unlisted", job.id);
         let id = TaskId { job: job.id, kind, index };
         let mut live = task.live.iter().map(|&number| AttemptId { task: id, number });
         ensure!(
@@ -364,9 +373,9 @@ fn check_indices(cluster: &Cluster) -> Result<(), String> {
                 cluster.requests.get(&attempt).is_some_and(|one| one.overdue() == Some(due))
             }
             Deadline::Excluded(worker) => cluster.quarantine.excluded().contains(&(due, worker)),
-            Deadline::ShortageOver(worker) => {
-                cluster.workers[&worker].health().shortage().is_some_and(|shortage| shortage.until == due)
-            }
+            Deadline::AvoidanceOver(job) => cluster.jobs.get(&job).is_some_and(|job| {
+                TaskKind::ALL.iter().any(|kind| job.phases[*kind].avoidance_ends().any(|end| end == due))
+            }),
             Deadline::Drained(worker) => cluster.workers[&worker].saves_until() == Some(due),
             Deadline::Reservation(worker) => {
                 cluster.workers[&worker].reservations().iter().any(|kept| kept.until == due)

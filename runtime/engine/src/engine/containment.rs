@@ -1,12 +1,19 @@
-//! Containment of broken workers: a task avoids workers on which it failed, and a worker with many failures
-//! is excluded. If no other worker is left, a task runs where it failed before, and half of the workers are
-//! never excluded, so no work waits forever.
+//! Containment of broken workers. Three steps, each needs more evidence than the one before:
+//!
+//! 1. A task avoids the workers on which it failed.
+//! 2. After several failures of different tasks, the job's tasks of that kind avoid the worker for a while.
+//! 3. When tasks that failed there then succeed on other workers, the failures count against the worker. After
+//!    several of them it is excluded for a while.
+//!
+//! A job that fails everywhere thus affects no other job. If no other worker is left, a task runs where it
+//! failed before, and half of the workers are never excluded, so no work waits forever.
 
-use crate::cluster::Deadline;
+use crate::cluster::{Deadline, Job};
 use crate::effect::Record;
 use crate::engine::Engine;
-use crate::ids::{TaskId, WorkerId};
+use crate::ids::{AttemptId, JobId, TaskId, TaskKind, WorkerId};
 use crate::states::WorkerState;
+use crate::time::Time;
 
 impl Engine {
     /// Makes a task avoid the worker on which it had a counted failure.
@@ -17,28 +24,144 @@ impl Engine {
         self.cluster.refresh(task.job);
     }
 
-    /// Counts a failure against a worker; the fault may be the task's or the worker's.
-    pub(super) fn hold_against(&mut self, id: WorkerId, task: TaskId) {
-        let worker = self.cluster.worker_mut(id);
-        worker.health_mut().count_failure(task);
-        let (failures, tasks) = worker.health().failures();
+    /// Records a failure of which the task or the worker may be the cause: it counts against the worker when
+    /// the task succeeds on another one. After many failures the tasks of this kind of the job avoid the worker
+    /// for a while.
+    pub(super) fn hold_against(&mut self, worker: WorkerId, failed: AttemptId, reason: &str) {
+        if self.active_job(failed.task.job).is_none() {
+            return;
+        }
+        self.cluster.worker_mut(worker).health_mut().suspect(failed, reason);
+        if let Some(rule) = self.settings.exclusion {
+            let until = self.cluster.now + rule.span;
+            self.extend_streak(worker, failed.task, until, false);
+        }
+    }
+
+    /// Adds a failure to those of a job's tasks of one kind on a worker. When there are many, all of these
+    /// tasks avoid the worker until the given time.
+    pub(super) fn extend_streak(&mut self, worker: WorkerId, task: TaskId, until: Time, waits: bool) {
+        let rule = self.settings.exclusion.unwrap_or_default();
+        let phase = &mut self.cluster.job_mut(task.job).phases[task.kind];
+        let streak = phase.streaks.entry(worker).or_default();
+        streak.failures += 1;
+        streak.tasks.insert(task.index);
+        if streak.failures < rule.failures || streak.tasks.len() < rule.tasks as usize {
+            return;
+        }
+        self.change_avoidance(task.job, |job| {
+            let streak = job.phases[task.kind].streaks.entry(worker).or_default();
+            streak.avoided_until = streak.avoided_until.max(Some(until));
+            streak.waits |= waits;
+        });
+    }
+
+    /// Ends the avoidance of workers by tasks of a job that is due.
+    pub(super) fn avoidance_over(&mut self, id: JobId) {
+        let now = self.cluster.now;
+        self.change_avoidance(id, |job| {
+            for kind in TaskKind::ALL {
+                job.phases[kind].end_avoidance(now);
+            }
+        });
+    }
+
+    /// Ends the avoidance of a worker because it lacked a resource.
+    pub(super) fn forget_shortage_failures(&mut self, worker: WorkerId) {
+        let ids: Vec<JobId> = self.cluster.jobs.keys().collect();
+        for id in ids {
+            let job = self.cluster.job(id);
+            if TaskKind::ALL.iter().any(|kind| job.phases[*kind].avoidance_ends().next().is_some()) {
+                self.change_avoidance(id, |job| {
+                    for kind in TaskKind::ALL {
+                        job.phases[kind].end_shortage_of(worker);
+                    }
+                });
+            }
+        }
+    }
+
+    /// Forgets the failures of a job that is over.
+    pub(super) fn forget_failures_of(&mut self, id: JobId) {
+        let mut failed = Vec::new();
+        let job = self.cluster.job(id);
+        for kind in TaskKind::ALL {
+            let phase = &job.phases[kind];
+            for &index in &phase.failed {
+                let task = TaskId { job: id, kind, index };
+                failed.extend(phase.tasks[index as usize].faults.failed_on.iter().map(|on| (*on, task)));
+            }
+        }
+        if failed.is_empty() {
+            return;
+        }
+        for (worker, task) in failed {
+            if let Some(worker) = self.cluster.workers.get_mut(&worker) {
+                worker.health_mut().acquit(task);
+            }
+        }
+        self.change_avoidance(id, |job| {
+            for kind in TaskKind::ALL {
+                job.phases[kind].end_avoidance(Time(u64::MAX));
+                job.phases[kind].streaks.clear();
+            }
+        });
+    }
+
+    /// Changes which workers the tasks of a job avoid, and for how long.
+    pub(super) fn change_avoidance(&mut self, id: JobId, change: impl FnOnce(&mut Job)) {
+        let Some(job) = self.cluster.jobs.get_mut(&id) else { return };
+        for end in job.avoidance_ends() {
+            self.cluster.deadlines.cancel(end, Deadline::AvoidanceOver(id));
+        }
+        change(job);
+        for end in job.avoidance_ends() {
+            self.cluster.deadlines.set(end, Deadline::AvoidanceOver(id));
+        }
+        self.cluster.find_avoided_by(id);
+    }
+
+    /// Counts the failures of a task that succeeded on a worker against the other workers where it failed.
+    pub(super) fn settle_blame(&mut self, task: TaskId, succeeded_on: WorkerId) {
+        let phase = &self.cluster.job(task.job).phases[task.kind];
+        if phase.failed.is_empty() {
+            return;
+        }
+        let failed_on = phase.tasks[task.index as usize].faults.failed_on.clone();
+        let had_streak = phase.streaks.contains_key(&succeeded_on);
+        for worker in failed_on {
+            let Some(known) = self.cluster.workers.get_mut(&worker) else { continue };
+            if known.health_mut().convict(task) {
+                self.exclude_failing(worker);
+            }
+        }
+        if had_streak {
+            self.change_avoidance(task.job, |job| {
+                job.phases[task.kind].streaks.remove(&succeeded_on);
+            });
+        }
+    }
+
+    /// Excludes a worker if the failures that were its fault suffice.
+    fn exclude_failing(&mut self, id: WorkerId) {
         let Some(rule) = self.settings.exclusion else { return };
-        let much = failures >= rule.failures && tasks >= rule.tasks as usize;
-        let up = worker.state() == WorkerState::Up && worker.excluded_until().is_none();
+        let worker = &self.cluster.workers[&id];
+        let Some(blame) = worker.blame().cloned() else { return };
+        let much = blame.failures >= rule.failures && blame.tasks >= rule.tasks;
+        let up = worker.state() == WorkerState::Up && worker.exclusion().is_none();
         if !much || !up || !self.cluster.may_exclude(id) {
             return;
         }
         let until = self.cluster.now + rule.span;
-        self.cluster.worker_mut(id).health_mut().exclude(until);
+        let message = format!("{id} is excluded until {until}: {}", blame.in_words());
+        self.cluster.worker_mut(id).health_mut().exclude(until, blame);
         self.cluster.quarantine.exclude(id, until);
         self.cluster.deadlines.set(until, Deadline::Excluded(id));
         self.cluster.list_worker(id);
-        self.cluster.drop_reservations(id, |_, _| true);
+        self.promise_no_slots_of(id);
         self.workers_changed();
         self.record(Record::WorkerExcluded { worker: id, until });
-        self.warn(format!(
-            "{id} is excluded until {until}: the last {failures} attempts there failed, of {tasks} tasks; see their logs"
-        ));
+        self.warn(message);
     }
 
     /// Clears a worker's failures after an attempt succeeded there.

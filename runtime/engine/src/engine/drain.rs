@@ -26,7 +26,7 @@ impl Engine {
         }
         if before == Some(WorkerState::Up) {
             self.cluster.list_worker(id);
-            self.cluster.drop_reservations(id, |_, _| true);
+            self.promise_no_slots_of(id);
             self.cluster.departures.drain(id);
             self.exclusion_over(id);
             self.workers_changed();

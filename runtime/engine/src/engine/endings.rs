@@ -4,9 +4,9 @@
 //!   must not be restarted forever;
 //! - a failure because of a lost map output does not count against the reduce, if it was given that output:
 //!   the map is run again, and the loss counts against the map, which bounds the retries;
-//! - a failure because of the disk or a limit of one host does not count: the task runs elsewhere, and the
-//!   worker temporarily gets no attempts. The task is at fault only when as many hosts as it has attempts
-//!   report this;
+//! - a failure because of the disk or a limit of one host does not count while another host has not been
+//!   tried: the task runs elsewhere and is not retried there for a while. The task is at fault when it has
+//!   failed so as often as it has attempts, on as many hosts or on all (`shortages`);
 //! - a stopped process that the host killed for its memory does not count;
 //! - an ordered kill, a checkpoint and the loss of the worker never count;
 //! - a fatal failure ends the job immediately; one caused by a program file does so when two hosts, or all
@@ -16,7 +16,7 @@ use crate::cluster::{Attempt, WrittenOutput};
 use crate::effect::{Record, Start};
 use crate::engine::Engine;
 use crate::event::FailureClass;
-use crate::fault::FaultPlace;
+use crate::fault::{DiskNeed, FaultPlace};
 use crate::ids::{AttemptId, JobId, TaskId, TaskKind, WorkerId};
 use crate::job::JobOutcome;
 use crate::states::{AttemptInput, AttemptOutcome, AttemptState, JobInput, JobState, TaskInput};
@@ -28,6 +28,7 @@ pub(super) struct Failure {
     pub place: FaultPlace,
     pub reason: String,
     pub lost_outputs: Vec<AttemptId>,
+    pub disk_need: Option<DiskNeed>,
 }
 
 impl Engine {
@@ -115,6 +116,7 @@ impl Engine {
             job.outputs.add(id.task.index, attempt.worker, attempt.output_bytes, was_lost);
         }
         self.record(Record::TaskDone(id));
+        self.settle_blame(id.task, attempt.worker);
         for &number in duplicates.iter() {
             self.supersede(AttemptId { number, ..id }, id);
         }
@@ -205,7 +207,7 @@ impl Engine {
             && failure.class == FailureClass::Retryable
             && !self.settings.one_host
         {
-            self.excuse_for_host(id.task, attempt.worker, why_failed);
+            self.excuse_for_host(id, attempt.worker, &why_failed, failure.disk_need);
         } else if failure.place == FaultPlace::HostMemory && failure.class == FailureClass::Retryable {
             // The checkpoint that it started from, if any, is still valid.
         } else if failure.class != FailureClass::Retryable || !excused {
@@ -214,8 +216,8 @@ impl Engine {
                 // it.
                 self.cluster.job_mut(id.task.job).set_checkpoint(id.task, None);
             }
-            self.count_failure(id.task, attempt.worker, why_failed);
-            self.hold_against(attempt.worker, id.task);
+            self.count_failure(id.task, attempt.worker, why_failed.clone());
+            self.hold_against(attempt.worker, id, &why_failed);
         } else if !doubted.is_empty() {
             self.avoid(id.task, attempt.worker);
         }
@@ -251,7 +253,7 @@ impl Engine {
         }
     }
 
-    fn active_job(&self, id: JobId) -> Option<&crate::cluster::Job> {
+    pub(super) fn active_job(&self, id: JobId) -> Option<&crate::cluster::Job> {
         self.cluster.jobs.get(&id).filter(|job| job.state == JobState::Active)
     }
 }

@@ -96,6 +96,7 @@ impl Engine {
         let live: Vec<AttemptId> = job.live.iter().copied().collect();
         self.record(Record::JobDecided(id, outcome));
         self.withdraw_requests_for(id);
+        self.forget_failures_of(id);
         for attempt in live {
             self.order_kill(attempt);
         }

@@ -127,7 +127,7 @@ impl Engine {
         let reader = reduce.worker;
         self.kill(reduce.id, format!("{reader} cannot read from {holder}, but other workers can: {reason}"));
         self.avoid(reduce.id.task, reader);
-        self.hold_against(reader, reduce.id.task);
+        self.hold_against(reader, reduce.id, reason);
     }
 
     /// Drops the read failures reported by the host of a worker or about that worker.

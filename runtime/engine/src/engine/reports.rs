@@ -29,9 +29,10 @@ impl Engine {
             Report::InputsLost { outputs, place, reason } => self.inputs_lost(id, outputs, *place, reason),
             Report::CommitRequested => self.commit_requested(id),
             Report::Done { output_bytes, output_digest } => self.done(id, *output_bytes, *output_digest),
-            Report::Failed { class, place, reason, lost_outputs } => {
+            Report::Failed { class, place, reason, lost_outputs, disk_need } => {
                 let (reason, lost_outputs) = (reason.clone(), lost_outputs.clone());
-                let failure = Failure { class: *class, place: *place, reason, lost_outputs };
+                let disk_need = *disk_need;
+                let failure = Failure { class: *class, place: *place, reason, lost_outputs, disk_need };
                 self.attempt_exits(id, AttemptInput::Failed, Some(failure));
             }
             Report::Killed => {
@@ -124,6 +125,6 @@ impl Engine {
 impl Failure {
     fn retryable(reason: &str) -> Failure {
         let (class, place) = (FailureClass::Retryable, FaultPlace::Host);
-        Failure { class, place, reason: reason.to_owned(), lost_outputs: Vec::new() }
+        Failure { class, place, reason: reason.to_owned(), lost_outputs: Vec::new(), disk_need: None }
     }
 }

@@ -36,6 +36,10 @@ impl Engine {
             self.cluster.tally.requests_refused += 1;
             return Err(ActionRefusal::OwnJob(id));
         }
+        if attempt.holds_slot && !self.cluster.workers[&attempt.worker].takes_attempts() {
+            self.cluster.tally.requests_refused += 1;
+            return Ok(());
+        }
         if let Some(job) = beneficiary
             && self.cluster.jobs.get(&job).is_none_or(|job| job.state != JobState::Active)
         {
@@ -352,6 +356,25 @@ impl Engine {
             .collect();
         for (id, withdrawn) in for_it {
             if withdrawn {
+                self.remove_request(id);
+                self.cluster.tally.requests_cancelled += 1;
+            } else {
+                self.drop_beneficiary(id);
+            }
+        }
+    }
+
+    /// Drops the reservations on a worker that gets no more attempts, and withdraws the requests of the policy
+    /// there: nobody could use the slots.
+    pub(super) fn promise_no_slots_of(&mut self, worker: WorkerId) {
+        self.cluster.drop_reservations(worker, |_, _| true);
+        let attempts: Vec<AttemptId> = self.cluster.workers[&worker].attempts().collect();
+        for id in attempts {
+            let Some(request) = self.cluster.requests.get(&id) else { continue };
+            if request.by != Requester::Policy {
+                continue;
+            }
+            if request.state == RequestState::Created {
                 self.remove_request(id);
                 self.cluster.tally.requests_cancelled += 1;
             } else {

@@ -161,7 +161,7 @@ impl Engine {
                 Deadline::Earliest(attempt) => self.advance_request(attempt),
                 Deadline::Overdue(attempt) => self.wait_overran(attempt),
                 Deadline::Excluded(worker) => self.exclusion_over(worker),
-                Deadline::ShortageOver(worker) => self.shortage_over(worker),
+                Deadline::AvoidanceOver(job) => self.avoidance_over(job),
                 Deadline::Drained(worker) => self.saving_over(worker),
                 Deadline::Reservation(worker) => {
                     self.cluster.drop_reservations(worker, |_, kept| kept.until <= now);

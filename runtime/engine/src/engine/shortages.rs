@@ -1,14 +1,25 @@
-//! Workers that lack a resource that every attempt needs: disk, or a limit of their host. A worker that
-//! reports a shortage also reports its end; after a failure on a worker that does not, the worker gets no
-//! attempts for a while, longer each time. Unlike an excluded worker it stays out of use even if no other is
-//! left: a job waits rather than fails. If the shortage follows the task to enough hosts, the task is at
-//! fault.
+//! Shortages of a worker: disk, or a limit of its host. A worker that reports a shortage gets no attempts until
+//! it reports the end.
+//!
+//! An attempt that fails for lack of a resource shows only that its own task needs more than is there, so other
+//! jobs are not affected: the task is not retried on that worker for a while, even if no other worker is left.
+//! That ends with the job, or when the worker reports the end of a shortage. If the shortage follows the task to
+//! every host, the task fails.
 
-use crate::cluster::Deadline;
+use std::collections::BTreeSet;
+
+use crate::cluster::RetryPause;
 use crate::effect::Record;
 use crate::engine::Engine;
-use crate::ids::{TaskId, WorkerId};
+use crate::fault::DiskNeed;
+use crate::ids::{AttemptId, WorkerId};
 use crate::states::WorkerState;
+use crate::time::Span;
+
+/// How often the pause before a retry on the same worker is doubled.
+const DOUBLED_MAX: u32 = 2;
+/// How many hosts a message names.
+const HOSTS_NAMED: usize = 5;
 
 impl Engine {
     /// Handles a worker's report that a shortage began or ended.
@@ -22,54 +33,71 @@ impl Engine {
         if !worker.health_mut().report_shortage(lacks) {
             return;
         }
-        self.record(Record::WorkerShort { worker: id, lacks: lacks.map(str::to_owned), until: None });
+        self.record(Record::WorkerShort { worker: id, lacks: lacks.map(str::to_owned) });
         self.use_changed(id);
+        if lacks.is_none() {
+            self.forget_shortage_failures(id);
+        }
     }
 
-    /// Handles a failure caused by a shortage of the host: the task runs on another host, and the worker gets
-    /// no attempts for a while. When the number of such hosts reaches the task's attempts, the task is at
-    /// fault.
-    pub(super) fn excuse_for_host(&mut self, task: TaskId, worker: WorkerId, reason: String) {
-        self.exclude(worker, &reason);
-        let Some(job) = self.cluster.jobs.get(&task.job) else { return };
-        let attempts_max = job.spec.attempts_max as usize;
+    /// Handles a failure caused by a shortage of the host: the task runs on another host, and is not retried on
+    /// this worker for a while. When there are as many such failures as the task has attempts, and no other host
+    /// is left to try, the task is at fault.
+    pub(super) fn excuse_for_host(
+        &mut self,
+        failed: AttemptId,
+        worker: WorkerId,
+        reason: &str,
+        need: Option<DiskNeed>,
+    ) {
+        let task = failed.task;
+        let Some(job) = self.active_job(task.job) else { return };
+        let failures_max = job.spec.attempts_max.max(2);
         let host = self.cluster.host_of(worker);
-        let short_on = &mut self.cluster.task_mut(task).faults.short_on;
-        short_on.insert(host);
-        let hosts = short_on.len();
-        if hosts >= attempts_max.max(2) {
-            self.fail_task(task, format!("on each of {hosts} hosts; the last: {reason}"));
-        } else {
-            self.avoid(task, worker);
+        let faults = &mut self.cluster.task_mut(task).faults;
+        faults.short_on.insert(host);
+        faults.shortages += 1;
+        if let Some(need) = need {
+            faults.disk_need = Some(faults.disk_need.map_or(need, |known| known.max(need)));
         }
-    }
-
-    fn exclude(&mut self, id: WorkerId, because: &str) {
-        let (now, first) = (self.cluster.now, self.settings.shortage_span);
-        let worker = self.cluster.worker_mut(id);
-        if worker.state() != WorkerState::Up {
-            return;
+        let shortages = faults.shortages;
+        let hosts = faults.short_on.clone();
+        let disk_need = faults.disk_need;
+        let could_try = |worker: WorkerId| !hosts.contains(&self.cluster.host_of(worker));
+        let has_other_host = self.cluster.usable(task.kind).into_iter().any(could_try);
+        if shortages >= failures_max && (hosts.len() >= failures_max as usize || !has_other_host) {
+            let mut text = on_hosts(shortages, &hosts);
+            text += &format!("; the last: {reason}");
+            if let Some(need) = disk_need {
+                text += &format!("; {}", need.in_words(task.kind));
+            }
+            return self.fail_task(task, text);
         }
-        let Some(until) = worker.health_mut().assume_shortage(now, first, because) else { return };
-        self.cluster.deadlines.set(until, Deadline::ShortageOver(id));
-        let lacks = Some(because.to_owned());
-        self.record(Record::WorkerShort { worker: id, lacks, until: Some(until) });
-        self.use_changed(id);
-    }
-
-    /// Tries a worker again after a shortage.
-    pub(super) fn shortage_over(&mut self, id: WorkerId) {
-        if self.cluster.worker_mut(id).health_mut().end_shortage() {
-            self.use_changed(id);
-        }
+        let doubled = shortages.saturating_sub(1).min(DOUBLED_MAX);
+        let until = self.cluster.now + Span(self.settings.shortage_span.0.max(1) << doubled);
+        self.avoid(task, worker);
+        self.change_avoidance(task.job, |job| {
+            let pause = RetryPause { until, reason: reason.to_owned() };
+            job.phases[task.kind].pause_retries(task.index, worker, pause);
+        });
+        self.cluster.worker_mut(worker).health_mut().suspect(failed, reason);
+        self.extend_streak(worker, task, until, true);
     }
 
     /// Updates the state after a worker started or stopped taking attempts.
     pub(super) fn use_changed(&mut self, id: WorkerId) {
         self.cluster.list_worker(id);
         if !self.cluster.workers[&id].takes_attempts() {
-            self.cluster.drop_reservations(id, |_, _| true);
+            self.promise_no_slots_of(id);
         }
         self.workers_changed();
     }
+}
+
+/// Names the hosts on which a task failed for lack of a resource.
+fn on_hosts(failures: u32, hosts: &BTreeSet<String>) -> String {
+    let named: Vec<&str> = hosts.iter().map(String::as_str).take(HOSTS_NAMED).collect();
+    let more = hosts.len() - named.len();
+    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+    format!("it failed {failures} times for lack of a resource of the host, on {}{more}", named.join(", "))
 }

@@ -95,6 +95,7 @@ impl Engine {
             *worker != own
                 && known.free(kind) > known.reserved(kind)
                 && !task.faults.failed_on.contains(worker)
+                && !cluster.job(id.task.job).avoids(id.task, *worker)
                 && !wanted(*worker)
         };
         cluster.slots.free(kind).iter().map(|(_, worker)| worker).find(suits)

@@ -82,9 +82,8 @@ fn record(record: &Record) -> String {
         Record::WorkerExcluded { worker, until } => {
             format!("excluded {} until {}ms", worker.0, until.0 / 1000)
         }
-        Record::WorkerShort { worker, lacks, until } => {
-            let until = until.map_or_else(String::new, |until| format!(" until {}ms", until.0 / 1000));
-            format!("short {}{until}: {}", worker.0, lacks.as_deref().unwrap_or("nothing"))
+        Record::WorkerShort { worker, lacks } => {
+            format!("short {}: {}", worker.0, lacks.as_deref().unwrap_or("nothing"))
         }
         Record::TaskIsolated { task, reason } => format!("alone {}: {reason}", name_task(*task)),
         Record::WorkerLeft(worker) => format!("left {}", worker.0),

@@ -50,7 +50,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
 use crate::{
-    Action, Actions, AttemptId, ClusterView, Effect, Engine, EngineSettings, Event, Explanation,
+    Action, Actions, AttemptId, ClusterView, DiskNeed, Effect, Engine, EngineSettings, Event, Explanation,
     FailureClass, FaultPlace, Job, JobChange, JobId, JobSpec, MapSpec, Order, Pause, PauseKind,
     PolicyRefusal, Report, Scheduler, Slots, SpeculationSettings, TaskKind, Time, WorkerId,
 };
@@ -419,7 +419,15 @@ pub fn report(what: &str, rest: &[&str], reason: &str) -> Report {
             let word = rest.iter().skip_while(|word| **word != "at").nth(1);
             let word = word.map_or_else(|| usual.to_owned(), |word| word.replace('-', " "));
             let place = FaultPlace::of_word(&word).unwrap_or_else(|| panic!("'{word}' is no place"));
-            Report::Failed { class, place, reason: reason.to_owned(), lost_outputs }
+            let need = rest.iter().skip_while(|word| **word != "needing").nth(1);
+            let disk_need = need.map(|mebibytes| {
+                let (needed, available) = mebibytes.split_once('/').expect("a need is written 300/120");
+                DiskNeed {
+                    needed_bytes: u64::from(number(needed)) << 20,
+                    available_bytes: u64::from(number(available)) << 20,
+                }
+            });
+            Report::Failed { class, place, reason: reason.to_owned(), lost_outputs, disk_need }
         }
         other => panic!("'{other}' is no report"),
     }

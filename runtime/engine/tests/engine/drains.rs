@@ -382,3 +382,53 @@ fn hold_survives_loss_of_worker() {
              > warn job_0001_m_0000.1 cannot be resumed: it is not running; ignored",
     );
 }
+
+/// A job waits for a slot that a kill with a grace will free.
+const KILL_REQUESTED: &str = "
+    worker 1 1+0
+    worker 2 1+0
+    hold
+    job 1 maps 1
+    policy launch m0 on 1
+        > launch m0.1 on 1
+    started m0.1
+    job 2 maps 1
+    policy kill m0.1 grace 500ms for 2
+";
+
+#[test]
+fn drain_withdraws_preemption_of_running_task() {
+    check(&format!(
+        "{KILL_REQUESTED}
+         drain 1
+         tally requests_cancelled 1
+         at 500ms
+         wake
+         policy kill m0.1 for 2
+         tally requests_refused 1"
+    ));
+}
+
+#[test]
+fn shortage_withdraws_preemption_of_running_task() {
+    check(&format!(
+        "{KILL_REQUESTED}
+         short 1: disk full
+         tally requests_cancelled 1
+         at 500ms
+         wake"
+    ));
+}
+
+#[test]
+fn drain_keeps_preemption_by_operator() {
+    check(
+        "worker 1 1+0
+         worker 2 0+1
+         job 1 maps 1
+             > launch m0.1 on 1
+         operator suspend m0.1: let it rest
+         drain 1
+         tally requests_cancelled 0",
+    );
+}

@@ -100,7 +100,7 @@ fn reserved_and_declined_slots_are_explained() {
 }
 
 #[test]
-fn excluded_worker_is_explained() {
+fn worker_that_a_job_avoids_is_explained() {
     check(
         "worker 1 4+0
          worker 2 1+0
@@ -111,12 +111,10 @@ fn excluded_worker_is_explained() {
          failed m1.1 task: no
          failed m2.1 task: no
          failed m3.1 task: no
-             > warn worker_0001 is excluded until 30.000000s: the last 4 attempts there failed, of 4 tasks; see their logs
          at 1000ms
          wake
          why m0
-             > waiting; worker_0001 is excluded for another 29.0 s: the last 4 attempts there failed
-             > no map slot is free: 1 are held, 1 by job_0001
+             > waiting; maps of job_0001 avoid worker_0001 for another 29.0 s: 4 of them failed there
              > it failed 1 of at most 4 times, on worker_0001; last: no",
     );
 }

@@ -79,6 +79,7 @@ impl GoneWorker {
                 Parting::Lost => WorkerPhase::Lost,
             },
             remarks: Vec::new(),
+            failing: None,
             isolation: String::new(),
             gone_millis: Some(self.at_millis),
             reason: Some(self.reason.clone()),

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use napreduce_engine::{AttemptId, FaultPlace, JobId, Order, Report, Start};
+use napreduce_engine::{AttemptId, DiskNeed, FaultPlace, JobId, Order, Report, Start};
 use napreduce_protocol::{
     AttemptProgress, JobDescription, LaunchWork, MapInput, TaskError, ToWorker, WorkerNews, WorkerReport,
 };
@@ -351,7 +351,7 @@ impl Worker {
     }
 
     fn on_ended(&mut self, attempt: AttemptId, end: AttemptEnd, left: Leftovers) {
-        self.attempts.remove(&attempt);
+        let progress = self.attempts.remove(&attempt).map_or((0, 0), |running| running.progress);
         let mut job = self.jobs.get_mut(&attempt.task.job);
         if let Some(job) = &mut job {
             job.idle_scratch.extend(left.idle_scratch);
@@ -371,11 +371,25 @@ impl Worker {
                 if let Some(stderr) = left.stderr {
                     self.send(WorkerNews::Report(WorkerReport::Printed { attempt, stderr }));
                 }
-                self.fail(attempt, error);
+                let disk_need = error.disk_need.map(|_| self.disk_need(progress));
+                self.fail(attempt, TaskError { disk_need, ..error });
             }
             AttemptEnd::Killed => self.report(attempt, Report::Killed),
             AttemptEnd::Checkpointed => self.report(attempt, Report::Checkpointed),
         }
+    }
+
+    /// Estimates the disk space that an attempt needs which found the disk full after this progress. Its files
+    /// are removed by now.
+    fn disk_need(&self, (bytes_done, bytes_total): (u64, u64)) -> DiskNeed {
+        let Some((environment, _)) = &self.settings.environment else { return DiskNeed::default() };
+        let available_bytes = environment.free_disk_bytes();
+        let mut needed_bytes = 0;
+        if bytes_done > 0 && bytes_done < bytes_total {
+            let estimate = u128::from(available_bytes) * u128::from(bytes_total) / u128::from(bytes_done);
+            needed_bytes = u64::try_from(estimate).unwrap_or(u64::MAX);
+        }
+        DiskNeed { needed_bytes, available_bytes }
     }
 
     /// Reports a change of the disk shortage.

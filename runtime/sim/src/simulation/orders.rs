@@ -223,6 +223,7 @@ impl Simulation {
             place: napreduce_engine::FaultPlace::UserCode,
             reason: "simulated failure".to_owned(),
             lost_outputs: Vec::new(),
+            disk_need: None,
         }
     }
 }

@@ -127,6 +127,7 @@ pub fn worker(number: u32, state: WorkerPhase, used: u32) -> WorkerSummary {
         rack: "r".to_owned(),
         state,
         remarks: Vec::new(),
+        failing: None,
         isolation: "none".to_owned(),
         gone_millis: None,
         reason: (state == WorkerPhase::Lost).then(|| "silent\u{1b}[2J".to_owned()),

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use napreduce_protocol::{ByteSize, WorkerPhase, WorkerSummary};
+use napreduce_protocol::{ByteSize, SuspendedMemory, WorkerPhase, WorkerSummary};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -14,11 +14,11 @@ const DISK_BYTES_MIN: u64 = 1 << 30;
 /// A problem that needs attention.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct WarningAnswer {
-    /// `worker-lost`, `worker-excluded`, `worker-remark`, `swap-in-use`, `memory-short` or `disk-short`.
+    /// `worker-lost`, `worker-excluded`, `worker-failing`, `worker-remark`, `swap-in-use`, `memory-short` or `disk-short`.
     pub code: &'static str,
     pub text: String,
     /// How to fix it.
-    pub remedy: &'static str,
+    pub remedy: String,
     /// Set for warnings about workers, like the fields below.
     pub worker: Option<String>,
     pub name: Option<String>,
@@ -30,8 +30,15 @@ pub struct WarningAnswer {
 
 impl WarningAnswer {
     /// All codes.
-    pub const CODES: [&'static str; 6] =
-        ["worker-lost", "worker-excluded", "worker-remark", "swap-in-use", "memory-short", "disk-short"];
+    pub const CODES: [&'static str; 7] = [
+        "worker-lost",
+        "worker-excluded",
+        "worker-failing",
+        "worker-remark",
+        "swap-in-use",
+        "memory-short",
+        "disk-short",
+    ];
 
     /// Returns the warnings about workers, in their order.
     pub fn of_workers(workers: &[WorkerSummary]) -> Vec<WarningAnswer> {
@@ -56,7 +63,7 @@ fn disk_is_short(directory: &Path, free: u64, whole: u64) -> Option<WarningAnswe
             ByteSize::new(free).rounded(),
             ByteSize::new(whole).rounded()
         ),
-        remedy: "free disk space: jobs fail when the coordinator cannot write",
+        remedy: "free disk space: jobs fail when the coordinator cannot write".to_owned(),
         ..WarningAnswer::default()
     })
 }
@@ -72,15 +79,33 @@ fn is_replaced(worker: &WorkerSummary, workers: &[WorkerSummary]) -> bool {
 /// Warns about the state of a worker.
 fn state_of(worker: &WorkerSummary) -> Option<WarningAnswer> {
     let (code, remedy) = match worker.state {
-        WorkerPhase::Lost => ("worker-lost", "restart it on that machine: nap worker"),
-        WorkerPhase::Excluded => ("worker-excluded", "find the failures: nap job logs JOB --failed"),
+        WorkerPhase::Lost => ("worker-lost", "restart it on that machine: nap worker".to_owned()),
+        WorkerPhase::Excluded => ("worker-excluded", remedy_of(worker)),
         WorkerPhase::Left => return None,
-        _ if !worker.remarks.is_empty() => ("worker-remark", "see: nap worker list"),
+        _ if worker.failing.is_some() => ("worker-failing", remedy_of(worker)),
+        _ if !worker.remarks.is_empty() => ("worker-remark", "see: nap worker list".to_owned()),
         _ => return None,
     };
     let why = worker.reason.as_deref().map(|reason| format!(": {reason}"));
     let why = why.or_else(|| (worker.state == WorkerPhase::Lost).then(|| ": unknown reason".to_owned()));
     Some(about(worker, code, remedy, format!("is {}{}", worker.state_in_words(), why.unwrap_or_default())))
+}
+
+/// Returns what to do about a worker that is excluded or on which attempts fail.
+fn remedy_of(worker: &WorkerSummary) -> String {
+    match worker.failing {
+        Some(attempt) => {
+            let job = attempt.task.job;
+            format!(
+                "see why they failed: nap job logs {job} --failed; take it out: nap worker drain {}",
+                worker.worker
+            )
+        }
+        None => format!(
+            "it is used again when it reports the end of the shortage; take it out: nap worker drain {}",
+            worker.worker
+        ),
+    }
 }
 
 /// Warns about the memory of suspended attempts.
@@ -89,7 +114,8 @@ fn memory_of(worker: &WorkerSummary) -> Option<WarningAnswer> {
     let swapped: u64 = suspended.iter().map(|held| held.swapped_bytes).sum();
     if swapped > 0 {
         let text = format!("has {} of suspended attempts in swap", ByteSize::new(swapped).rounded());
-        let remedy = "they resume more slowly; free memory by checkpointing: nap task checkpoint ATTEMPT";
+        let remedy =
+            format!("they resume more slowly; free memory by checkpointing: {}", checkpoint_of(suspended));
         return Some(about(worker, "swap-in-use", remedy, text));
     }
     let free = worker.memory.free_bytes;
@@ -103,11 +129,18 @@ fn memory_of(worker: &WorkerSummary) -> Option<WarningAnswer> {
         ByteSize::new(free).rounded(),
         ByteSize::new(resident).rounded()
     );
-    let remedy = "free memory by checkpointing: nap task checkpoint ATTEMPT";
+    let remedy = format!("free memory by checkpointing: {}", checkpoint_of(suspended));
     Some(about(worker, "memory-short", remedy, text))
 }
 
-fn about(worker: &WorkerSummary, code: &'static str, remedy: &'static str, text: String) -> WarningAnswer {
+/// Returns the command that frees the most memory.
+fn checkpoint_of(suspended: &[SuspendedMemory]) -> String {
+    let largest = suspended.iter().max_by_key(|held| held.resident_bytes + held.swapped_bytes);
+    let attempt = largest.map_or_else(|| "ATTEMPT".to_owned(), |held| held.attempt.to_string());
+    format!("nap task checkpoint {attempt}")
+}
+
+fn about(worker: &WorkerSummary, code: &'static str, remedy: String, text: String) -> WarningAnswer {
     WarningAnswer {
         code,
         text: format!("{} ({}) {text}", worker.worker, worker.name),
@@ -121,11 +154,9 @@ fn about(worker: &WorkerSummary, code: &'static str, remedy: &'static str, text:
 
 #[cfg(test)]
 mod tests {
-    use napreduce_engine::{AttemptId, JobId, TaskId, TaskKind};
-    use napreduce_protocol::SuspendedMemory;
-
     use super::super::samples::worker;
     use super::*;
+    use napreduce_engine::{AttemptId, JobId, TaskId, TaskKind};
 
     fn warnings_of(workers: &[WorkerSummary]) -> Vec<(&'static str, String)> {
         let warnings = WarningAnswer::of_workers(workers);

@@ -366,8 +366,8 @@ impl Worker {
 /// Returns the worker's message about this report.
 fn report_of(attempt: AttemptId, report: Report) -> WorkerReport {
     match report {
-        Report::Failed { class, place, reason, lost_outputs } => {
-            let error = TaskError { class, lost_inputs: lost_outputs, ..TaskError::task(reason) };
+        Report::Failed { class, place, reason, lost_outputs, disk_need } => {
+            let error = TaskError { class, lost_inputs: lost_outputs, disk_need, ..TaskError::task(reason) };
             WorkerReport::Failed { attempt, error: error.at(place) }
         }
         report => WorkerReport::Happened { attempt, report },

@@ -39,8 +39,13 @@ impl Answering {
                 self.worker.started(*attempt);
                 if self.random.random_bool(0.1) {
                     let (class, place) = (FailureClass::Task, FaultPlace::UserCode);
-                    let report =
-                        Report::Failed { class, place, reason: "bad luck".into(), lost_outputs: Vec::new() };
+                    let report = Report::Failed {
+                        class,
+                        place,
+                        reason: "bad luck".into(),
+                        lost_outputs: Vec::new(),
+                        disk_need: None,
+                    };
                     self.worker.happened(*attempt, report);
                 } else if attempt.task.kind == TaskKind::Map {
                     self.worker.finished(*attempt, CounterValues::default(), None);

@@ -79,19 +79,14 @@ fn out_of_use(cluster: &Cluster, id: WorkerId, worker: &Worker) -> Option<Reason
         let text = format!("{id} receives no tasks until its shortage is over: {lacks}");
         return because(ReasonCode::WorkerShort, text);
     }
-    if let Some(shortage) = worker.health().shortage() {
-        let left = seconds(shortage.until.since(cluster.now));
-        let text = format!("{id} receives no tasks for another {left}: {}", shortage.because);
-        return because(ReasonCode::WorkerShort, text);
-    }
     if worker.is_cleared() {
         let text =
             format!("{id} is reserved for a task that must run alone because workers died while it ran");
         return because(ReasonCode::WorkerKept, text);
     }
-    let until = worker.excluded_until()?;
-    let (left, (failures, _)) = (seconds(until.since(cluster.now)), worker.health().failures());
-    let text = format!("{id} is excluded for another {left}: the last {failures} attempts there failed");
+    let exclusion = worker.exclusion()?;
+    let left = seconds(exclusion.until.since(cluster.now));
+    let text = format!("{id} is excluded for another {left}: {}", exclusion.blame.in_words());
     because(ReasonCode::Excluded, text)
 }
 
@@ -117,8 +112,7 @@ fn not_here(cluster: &Cluster, job: &Job, task: TaskId, id: WorkerId) -> Vec<Rea
     let (worker, kind) = (&cluster.workers[&id], task.kind);
     let mut reasons = Vec::new();
     if job.avoids(task, id) {
-        let text =
-            format!("{id} has a free {kind} slot, but the task failed there and another worker can run it");
+        let text = why_avoided(cluster, job, task, id);
         reasons.push(Reason::new(ReasonCode::FailedThere, text));
     } else if !worker.has_slot_for(job.id, kind) {
         let kept = worker.reservations().iter().filter(|kept| kept.kind == kind);
@@ -132,6 +126,29 @@ fn not_here(cluster: &Cluster, job: &Job, task: TaskId, id: WorkerId) -> Vec<Rea
         reasons.push(Reason::new(ReasonCode::Declined, text));
     }
     reasons
+}
+
+/// Returns why a task does not use a free slot of a worker.
+fn why_avoided(cluster: &Cluster, job: &Job, task: TaskId, id: WorkerId) -> String {
+    let kind = task.kind;
+    let phase = &job.phases[kind];
+    let pause = job.task(task).and_then(|known| known.faults.pauses.get(&id));
+    if let Some(pause) = pause {
+        let left = seconds(pause.until.since(cluster.now));
+        return format!("the task is not retried on {id} for another {left}: {}", pause.reason);
+    }
+    if let Some(streak) = phase.streaks.get(&id)
+        && let Some(until) = streak.avoided_until
+        && phase.shunned.contains(&id)
+    {
+        let left = seconds(until.since(cluster.now));
+        let failures = streak.failures;
+        return format!(
+            "{kind}s of {} avoid {id} for another {left}: {failures} of them failed there",
+            job.id
+        );
+    }
+    format!("{id} has a free {kind} slot, but the task failed there and another worker can run it")
 }
 
 /// Returns the jobs that come first.

@@ -359,7 +359,7 @@ fn any_report(rng: &mut Pcg32) -> Report {
         4 => {
             let place = FaultPlace::ALL[rng.random_range(0..FaultPlace::ALL.len())];
             let (class, reason) = (FailureClass::Task, "no".to_owned());
-            Report::Failed { class, place, reason, lost_outputs: Vec::new() }
+            Report::Failed { class, place, reason, lost_outputs: Vec::new(), disk_need: None }
         }
         5 => Report::Killed,
         6 => Report::Suspended,

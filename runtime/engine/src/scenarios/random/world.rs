@@ -264,6 +264,6 @@ impl Process {
         };
         let place = FaultPlace::ALL[rng.random_range(0..FaultPlace::ALL.len())];
         let lost_outputs = self.inputs.iter().copied().filter(|_| rng.random_bool(0.2)).collect();
-        Report::Failed { class, place, reason: "it happened".to_owned(), lost_outputs }
+        Report::Failed { class, place, reason: "it happened".to_owned(), lost_outputs, disk_need: None }
     }
 }

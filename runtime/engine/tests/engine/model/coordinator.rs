@@ -56,7 +56,7 @@ pub struct Coordinator {
 pub fn settings() -> EngineSettings {
     EngineSettings {
         strict: true,
-        exclusion: Some(ExclusionSettings { failures: 2, tasks: 2, span: Span::from_millis(20) }),
+        exclusion: Some(ExclusionSettings { failures: 1, tasks: 1, span: Span::from_millis(20) }),
         shortage_span: Span::from_millis(2),
         speculation: Some(SpeculationSettings {
             minimum: Span::from_millis(5),

@@ -158,7 +158,10 @@ impl Process {
         if rng.random_bool(0.2) {
             let class = FailureClass::Retryable;
             let place = FaultPlace::Path;
-            return (false, Some(Report::Failed { class, place, reason, lost_outputs: lost }));
+            return (
+                false,
+                Some(Report::Failed { class, place, reason, lost_outputs: lost, disk_need: None }),
+            );
         }
         self.inputs.remove(&map);
         (true, Some(Report::InputsLost { outputs: lost, place: FaultPlace::Path, reason }))
@@ -171,6 +174,12 @@ impl Process {
             _ => FailureClass::Retryable,
         };
         let place = FaultPlace::ALL[rng.random_range(0..FaultPlace::ALL.len())];
-        Report::Failed { class, place, reason: "it happened".to_owned(), lost_outputs: Vec::new() }
+        Report::Failed {
+            class,
+            place,
+            reason: "it happened".to_owned(),
+            lost_outputs: Vec::new(),
+            disk_need: None,
+        }
     }
 }

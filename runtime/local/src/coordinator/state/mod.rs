@@ -449,17 +449,15 @@ impl CoordinatorState {
             }
             Record::WorkerExcluded { worker, until } => {
                 let seconds = until.0.saturating_sub(self.last.0) / 1_000_000;
-                format!("{worker} is excluded for {seconds} s: too many attempts failed there")
+                format!(
+                    "{worker} is excluded for {seconds} s: many attempts failed there that succeeded elsewhere"
+                )
             }
-            Record::WorkerShort { worker, lacks: None, .. } => {
+            Record::WorkerShort { worker, lacks: None } => {
                 format!("{worker} receives tasks again: its shortage is over")
             }
-            Record::WorkerShort { worker, lacks: Some(lacks), until: None } => {
+            Record::WorkerShort { worker, lacks: Some(lacks) } => {
                 format!("{worker} receives no tasks until its shortage is over: {lacks}")
-            }
-            Record::WorkerShort { worker, lacks: Some(lacks), until: Some(until) } => {
-                let seconds = until.0.saturating_sub(self.last.0) / 1_000_000;
-                format!("{worker} receives no tasks for {seconds} s: {lacks}")
             }
             _ => return,
         };
@@ -533,6 +531,6 @@ fn unknown_task(worker: WorkerId, attempt: AttemptId) -> Event {
     Event::Reported {
         worker,
         attempt,
-        report: Report::Failed { class, place, reason, lost_outputs: Vec::new() },
+        report: Report::Failed { class, place, reason, lost_outputs: Vec::new(), disk_need: None },
     }
 }

@@ -113,6 +113,7 @@ impl PageSource for Jobs {
             rack: "/default-rack".to_owned(),
             state: WorkerPhase::Up,
             remarks: Vec::new(),
+            failing: None,
             isolation: "none".to_owned(),
             gone_millis: None,
             reason: None,
