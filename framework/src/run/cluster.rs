@@ -13,11 +13,8 @@ use napreduce_protocol::requests::ListWorkers;
 use napreduce_protocol::{JobError, WorkerPhase};
 
 use super::handle::JobHandle;
-<<<<<<< HEAD
 use super::{JobRequest, lasting_path};
-=======
 use crate::limits;
->>>>>>> ff0784bb (Add integers exactly, and read a dataset as collect does)
 use crate::program::dataset::{Dataset, Files};
 use crate::program::plan::{Planned, Surroundings};
 use crate::program::typed_paths::TypedPaths;

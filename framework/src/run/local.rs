@@ -6,11 +6,8 @@ use std::sync::Arc;
 use napreduce_local::{Chain, EmbeddedSettings, ProgressMode, start_embedded, start_on_threads};
 
 use super::handle::JobHandle;
-<<<<<<< HEAD
 use super::{JobRequest, lasting_path};
-=======
 use crate::limits;
->>>>>>> ff0784bb (Add integers exactly, and read a dataset as collect does)
 use crate::program::dataset::{Dataset, Files};
 use crate::program::plan::{Planned, Surroundings};
 use crate::program::typed_paths::TypedPaths;

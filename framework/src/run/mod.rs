@@ -47,11 +47,7 @@ use crate::program::dataset::{Files, JobInput, TextOf};
 use crate::program::definition::{Definition, FoundDefinition};
 use crate::program::options::RunArguments;
 use crate::program::plan::{Description, Planned, PlannedJob, Surroundings, plan};
-<<<<<<< HEAD
-use crate::program::{ByteSize, Error, side_files, transient_name};
-=======
-use crate::program::{ByteSize, Error, side_files, wording};
->>>>>>> ff0784bb (Add integers exactly, and read a dataset as collect does)
+use crate::program::{ByteSize, Error, side_files, transient_name, wording};
 use crate::settings::Settings;
 
 /// Describes a run of a job: its definition, parameters, inputs and options. `Kind` is inferred.
@@ -246,7 +242,6 @@ impl<T> JobRequest<T> {
     }
 }
 
-<<<<<<< HEAD
 /// Rejects an input that tasks cannot read in splits. A library does not read the standard input of its
 /// program.
 fn lasting_path(path: PathBuf) -> Result<PathBuf, Error> {
@@ -258,7 +253,8 @@ fn lasting_path(path: PathBuf) -> Result<PathBuf, Error> {
          and name that",
         path.display()
     )))
-=======
+}
+
 impl<T> JobRequest<TextOf<T>> {
     /// Writes typed pairs to the directory of [`output`](JobRequest::output) as records, which
     /// [`collect`](crate::Dataset::collect) and [`Job::records`](crate::Job::records) read.
@@ -266,5 +262,4 @@ impl<T> JobRequest<TextOf<T>> {
         let JobRequest { definition, described, output, arguments, .. } = self;
         JobRequest { definition, described, output, as_records: true, arguments, item: PhantomData }
     }
->>>>>>> ff0784bb (Add integers exactly, and read a dataset as collect does)
 }

@@ -49,15 +49,11 @@ impl InputFile {
 /// subdirectories are an error. Names starting with `_` or `.` are skipped in directories and by globs that
 /// do not spell that first letter. A directory that a glob matches is treated like a directory argument.
 ///
-<<<<<<< HEAD
-/// `{a,b}` expands to two arguments, and `file:///path` to a path. A backslash makes the next character of a
-/// glob literal.
-=======
 /// The directory with the output of a job stands for its part files: named outputs, which its `_SUCCESS` lists, are
 /// skipped there, and read where their files are given themselves (`out/errors-*`).
 ///
-/// `{a,b}` expands to two arguments, and `file:///path` to a path.
->>>>>>> ff0784bb (Add integers exactly, and read a dataset as collect does)
+/// `{a,b}` expands to two arguments, and `file:///path` to a path. A backslash makes the next character of a
+/// glob literal.
 pub fn expand<P: AsRef<Path>>(inputs: &[P], recursive: bool) -> Result<Vec<InputFile>, InputError> {
     let mut expansion = Expansion { recursive, ..Expansion::default() };
     for input in inputs {
