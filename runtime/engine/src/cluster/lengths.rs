@@ -21,9 +21,9 @@ pub struct Lengths {
     /// The part of the total for which reduces waited for maps.
     #[serde(default)]
     pub(crate) waited: Span,
-    /// The squares of the other parts, in microseconds.
+    /// The squares of the other parts, in milliseconds.
     #[serde(default)]
-    pub(crate) squares: u128,
+    pub(crate) squares: u64,
 }
 
 impl Lengths {
@@ -87,6 +87,6 @@ fn of_done(job: &Job, kind: TaskKind) -> Lengths {
         total: phase.sums.worked,
         longest: longest.unwrap_or_default(),
         waited: phase.sums.waited,
-        squares: phase.sums.squares,
+        squares: u64::try_from(phase.sums.squares / 1_000_000).unwrap_or(u64::MAX),
     }
 }

@@ -218,7 +218,8 @@ impl Estimator<'_> {
 
     /// Returns the expected length of tasks of a kind: that of the job's finished tasks, else of the last job
     /// of its name, else of its running tasks. If the last job and the running tasks differ by more than a
-    /// factor of two, the running tasks count, else both. For reduces that need maps, nothing but the maps may be known.
+    /// factor of two, the running tasks count, else both. For reduces that need maps, nothing but the maps may
+    /// be known.
     fn basis(&self, job: &Job, kind: TaskKind, needs_maps: bool) -> Option<Basis> {
         let sums = job.phases[kind].sums;
         let done = f64::from(job.tasks_done(kind));
@@ -228,7 +229,8 @@ impl Estimator<'_> {
         }
         let named = self.view.cluster().lengths.of_name(&job.spec().name, kind);
         let named = named.and_then(|named| {
-            let length = Length::of_tasks(named.tasks as f64, named.total, named.waited, named.squares)?;
+            let squares = u128::from(named.squares) * 1_000_000;
+            let length = Length::of_tasks(named.tasks as f64, named.total, named.waited, squares)?;
             Some(Basis { length, doubt: 0.15 })
         });
         if needs_maps {
@@ -273,7 +275,7 @@ impl Estimator<'_> {
             let used = match kind {
                 TaskKind::Map => self.view.used(TaskKind::Reduce),
                 // Its reduces get the containers of its maps.
-                TaskKind::Reduce => self.view.used(TaskKind::Map) - job.holding(TaskKind::Map),
+                TaskKind::Reduce => self.view.used(TaskKind::Map).saturating_sub(job.holding(TaskKind::Map)),
             };
             total = total.saturating_sub(u64::from(used));
         }
@@ -461,7 +463,8 @@ impl PhasePlan {
 /// share of the possible time at every look.
 fn uniform(kind: TaskKind, draw: usize, number: u32) -> f64 {
     let kind = u64::from(kind == TaskKind::Reduce);
-    let mut mixed = (u64::from(number) << 8 | draw as u64) << 1 | kind;
+    let place = (u64::from(number) << 8) | draw as u64;
+    let mut mixed = (place << 1) | kind;
     mixed = mixed.wrapping_add(0x9e37_79b9_7f4a_7c15);
     mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
