@@ -88,7 +88,7 @@ async fn follow(
         }
     };
     let text = counts.and_then(|counts| {
-        counts.fold(String::new(), |text, (word, count)| text.push_str(&format!("{word}\t{count}\n")))
+        counts.fold(String::new(), |text, (word, count)| text + &format!("{word}\t{count}\n"))
     });
     ended.send_replace(Some(text.map_err(|error| format!("{error}\n"))));
 }

@@ -55,7 +55,7 @@ impl Cluster {
         let position = self.running.iter().position(of_index).expect("it runs");
         let attempt = self.running.remove(position);
         self.handle(tenths, reported(attempt, Report::CommitRequested));
-        self.handle(tenths, reported(attempt, Report::Done { output_bytes: 0 }));
+        self.handle(tenths, reported(attempt, Report::Done { output_bytes: 0, output_digest: None }));
     }
 
     fn progressed(&mut self, tenths: u64, index: u32, bytes_done: u64) {
