@@ -134,12 +134,11 @@ impl<'a> Beneficiaries<'a> {
     fn first_in(&mut self, leaf: usize, worker: WorkerId) -> Option<JobId> {
         let usage = self.usage;
         let limit = usage.user_limit(self.kind, leaf, self.view.slots(self.kind));
-        for &(.., job) in &usage.of(self.kind, leaf).wanting {
-            if limit.is_none_or(|limit| self.user_holds(leaf, job) < limit) && self.will_use(job, worker) {
-                return Some(job);
-            }
-        }
-        None
+        let mut jobs = usage.of(self.kind, leaf).wanting.iter().map(|&(.., job)| job);
+        jobs.find(|&job| {
+            let may_have_more = limit.is_none_or(|limit| self.user_holds(leaf, job) < limit);
+            may_have_more && self.will_use(job, worker)
+        })
     }
 
     /// Returns the slots that the user of a job holds and is promised in a leaf.
