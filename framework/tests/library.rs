@@ -234,7 +234,7 @@ fn mistakes_are_errors_before_anything_runs(text: &Path) -> Result<(), Error> {
         refusal(napreduce::job(count).parameters(&2).inputs([text]).setting("x=1").run_local(&local()));
     assert!(error.contains("\"x\": unknown setting"), "{error}");
     let error = refusal(napreduce::job(count).parameters(&2).run_local(&local()));
-    assert_eq!(error, "the job has no input; pass the path of a file");
+    assert_eq!(error, "the job has no input; call `inputs`");
     Ok(())
 }
 

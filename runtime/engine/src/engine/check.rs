@@ -60,8 +60,13 @@ fn check_worker(cluster: &Cluster, id: WorkerId) -> Result<(), String> {
         ensure!(worker.reservations().is_empty(), "{id}: has reservations, but takes no attempts");
     }
     if worker.state() != WorkerState::Up {
-        let stuck = mine.iter().any(|one| cluster.attempts[one].state == AttemptState::Suspended);
-        ensure!(!stuck, "{id}: has a suspended attempt, but is not up");
+        for one in &mine {
+            let attempt = &cluster.attempts[one];
+            // One that must finish a unit of work first saves its work in a slot of the draining worker.
+            let leaves = worker.state() == WorkerState::Draining && attempt.saving.is_some();
+            let is_stuck = attempt.state == AttemptState::Suspended && !leaves;
+            ensure!(!is_stuck, "{id}: has the suspended attempt {one}, but is not up");
+        }
     }
     let excluded =
         worker.excluded_until().is_some_and(|until| cluster.quarantine.excluded().contains(&(until, id)));

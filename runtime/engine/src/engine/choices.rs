@@ -13,7 +13,7 @@ use crate::primitive_choice::PrimitiveChoice;
 use crate::refusal::ActionRefusal;
 use crate::scheduler::{Preempt, Release};
 use crate::settings::{CostRule, KindPreemption};
-use crate::states::AttemptState;
+use crate::states::{AttemptState, JobState};
 use crate::suspended_max::SuspendedMax;
 use crate::time::{Span, Time};
 
@@ -217,12 +217,17 @@ impl Engine {
         }
         let mut left = wish.count;
         for attempt in able {
+            let Release { primitive, grace, beneficiary, .. } = *wish;
             if left == 0 {
                 break;
             }
-            let Release { primitive, grace, beneficiary, .. } = *wish;
+            let claimant = beneficiary.and_then(|id| self.cluster.jobs.get(&id));
+            let is_active = claimant.is_some_and(|job| job.state == JobState::Active);
+            if is_active && !self.is_of_use(attempt, beneficiary) {
+                continue;
+            }
             self.preempt(&Preempt { attempt, primitive, grace, reason: wish.reason.clone(), beneficiary })?;
-            // The beneficiary would not use some slots.
+            // A request can be ignored, for example where the worker takes no attempts.
             left -= u32::from(self.cluster.requests.contains(&attempt));
         }
         Ok(())

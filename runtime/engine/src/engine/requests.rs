@@ -25,7 +25,7 @@ impl Engine {
         if attempt.state == AttemptState::Killing {
             return Err(ActionRefusal::BeingKilled(id));
         }
-        if attempt.state == AttemptState::Suspended && asked == Primitive::Checkpoint && !attempt.is_at_work {
+        if attempt.state == AttemptState::Suspended && asked == Primitive::Checkpoint {
             self.give_up(id, asked, Requester::Policy, reason.clone());
             return Ok(());
         }
@@ -45,10 +45,7 @@ impl Engine {
         {
             return Err(ActionRefusal::BeneficiaryEnded { attempt: id, job });
         }
-        let kinds = if self.cluster.shares_slots { &TaskKind::ALL[..] } else { &[id.task.kind][..] };
-        if let Some(job) = beneficiary.filter(|_| attempt.holds_slot)
-            && !self.cluster.will_use(self.cluster.job(job), kinds, attempt.worker, &Planned::default())
-        {
+        if !self.is_of_use(id, beneficiary) {
             self.cluster.tally.requests_useless += 1;
             return Ok(());
         }
@@ -56,6 +53,14 @@ impl Engine {
         let request = PreemptRequest::new(id, asked, Requester::Policy, reason.clone(), now);
         self.choose(PreemptRequest { grace, asked_grace: grace, beneficiary, ..request });
         Ok(())
+    }
+
+    /// Returns whether the beneficiary of a request, if there is one, will use the slot of an attempt.
+    pub(super) fn is_of_use(&self, id: AttemptId, beneficiary: Option<JobId>) -> bool {
+        let attempt = &self.cluster.attempts[&id];
+        let Some(job) = beneficiary.filter(|_| attempt.holds_slot) else { return true };
+        let kinds = if self.cluster.shares_slots { &TaskKind::ALL[..] } else { &[id.task.kind][..] };
+        self.cluster.will_use(self.cluster.job(job), kinds, attempt.worker, &Planned::default())
     }
 
     /// Opens a request of the policy with the primitive that the settings choose. A victim that was already
@@ -326,16 +331,27 @@ impl Engine {
             if !self.cluster.jobs.contains_key(&freed.task.job) {
                 continue;
             }
-            let known = &self.cluster.workers[&worker];
-            let wants = self.cluster.jobs.get(&job).is_some_and(|job| job.wants(kind));
-            let reason = match known.declined(kind) {
-                _ if !wants => format!("{job} wanted no more {kind} slots"),
-                _ if !known.takes_attempts() => format!("{worker} takes no attempts any more"),
-                Some(declined) => declined.to_owned(),
-                None => format!("{job} could start nothing on {worker}"),
-            };
+            let reason = self.why_unused(job, kind, worker);
             self.cluster.tally.slots_unused += 1;
             self.record(Record::SlotUnused { freed, job, reason });
+        }
+    }
+
+    /// Returns why a job did not use a slot that was freed for it.
+    fn why_unused(&self, job: JobId, kind: TaskKind, worker: WorkerId) -> String {
+        let wants = self.cluster.jobs.get(&job).is_some_and(|job| job.wants(kind));
+        if !wants {
+            return format!("{job} wanted no more {kind} slots");
+        }
+        let Some(known) = self.cluster.workers.get(&worker) else {
+            return format!("{worker} was lost");
+        };
+        if !known.takes_attempts() {
+            return format!("{worker} takes no attempts any more");
+        }
+        match known.declined(kind) {
+            Some(declined) => declined.to_owned(),
+            None => format!("{job} could start nothing on {worker}"),
         }
     }
 

@@ -237,6 +237,8 @@ fn attempt_suspended_at_work_is_not_converted() {
              wake
              failed 3:m0.1 fatal: no
                  > job 3 failed: job_0003_m_0000 is not retried: no
+             commits 2:m0.1
+                 > commit 2:m0.1
              done 2:m0.1
                  > job 2 succeeded; resume m0.1
              resumed m0.1"
@@ -254,6 +256,8 @@ fn checkpoint_of_attempt_suspended_at_work_waits_for_a_slot() {
              operator checkpoint m0.1: elsewhere
              operator checkpoint m0.1: again
                  > warn job_0001_m_0000.1 cannot be preempted by checkpoint: already being checkpointed; ignored
+             commits 2:m0.1
+                 > commit 2:m0.1
              done 2:m0.1
                  > job 2 succeeded; resume m0.1
              resumed m0.1
@@ -272,6 +276,8 @@ fn attempt_suspended_at_work_leaves_draining_worker_in_a_free_slot() {
         &format!(
             "{suspended}
              drain 1
+             commits 2:m0.1
+                 > commit 2:m0.1
              done 2:m0.1
                  > job 2 succeeded; resume m0.1
              resumed m0.1

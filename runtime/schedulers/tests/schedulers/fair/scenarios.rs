@@ -311,7 +311,7 @@ fn pool_of_pools_below_minimum_preempts_for_its_jobs() {
              > launch 2:m0.1 on 1
          killed m1.1
              > launch 2:m1.1 on 1
-         at 9s
+         at 9000ms
          wake",
     );
 }
