@@ -13,20 +13,20 @@ use crate::serving::Delay;
 
 /// Assigns the slots freed by one round to jobs.
 pub(super) struct Beneficiaries<'a> {
-    usage: &'a Usage,
-    view: ClusterView<'a>,
-    kind: TaskKind,
-    tree: &'a QueueTree,
+    pub(super) usage: &'a Usage,
+    pub(super) view: ClusterView<'a>,
+    pub(super) kind: TaskKind,
+    pub(super) tree: &'a QueueTree,
     ideal: Vec<Ratio>,
     within: Vec<Claim>,
     /// Slots of each leaf: held, promised, and assigned here.
-    allocated: Vec<u64>,
+    pub(super) allocated: Vec<u64>,
     /// Slots assigned here, by job and by user.
     assigned: BTreeMap<JobId, u32>,
     assigned_to_users: BTreeMap<(usize, &'a str), u32>,
     /// Slots taken here.
     taken: BTreeMap<JobId, u32>,
-    claims: Claims<'a>,
+    pub(super) claims: Claims<'a>,
     /// Delay scheduling of the policy, if it has any.
     delay: Option<&'a mut Delay>,
     /// Whether a job that waits for a slot near its data counts a slot elsewhere as declined.
@@ -101,7 +101,7 @@ impl<'a> Beneficiaries<'a> {
         Some((job, queue))
     }
 
-    fn assign(&mut self, job: JobId, queue: usize, worker: WorkerId) {
+    pub(super) fn assign(&mut self, job: JobId, queue: usize, worker: WorkerId) {
         *self.assigned.entry(job).or_default() += 1;
         if let Some(known) = self.view.job(job) {
             *self.assigned_to_users.entry((queue, &known.spec().user)).or_default() += 1;
@@ -132,13 +132,14 @@ impl<'a> Beneficiaries<'a> {
 
     /// Returns the first job of a leaf, in its order, that will use a slot of a worker.
     fn first_in(&mut self, leaf: usize, worker: WorkerId) -> Option<JobId> {
-        let usage = self.usage;
-        let limit = usage.user_limit(self.kind, leaf, self.view.slots(self.kind));
-        let mut jobs = usage.of(self.kind, leaf).wanting.iter().map(|&(.., job)| job);
-        jobs.find(|&job| {
-            let may_have_more = limit.is_none_or(|limit| self.user_holds(leaf, job) < limit);
-            may_have_more && self.will_use(job, worker)
-        })
+        let mut jobs = self.usage.of(self.kind, leaf).wanting.iter().map(|&(.., job)| job);
+        jobs.find(|&job| self.may_have_more(leaf, job) && self.will_use(job, worker))
+    }
+
+    /// Whether the user of a job of a leaf is below the limit of users.
+    pub(super) fn may_have_more(&self, leaf: usize, job: JobId) -> bool {
+        let limit = self.usage.user_limit(self.kind, leaf, self.view.slots(self.kind));
+        limit.is_none_or(|limit| self.user_holds(leaf, job) < limit)
     }
 
     /// Returns the slots that the user of a job holds and is promised in a leaf.

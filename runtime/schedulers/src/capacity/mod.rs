@@ -7,6 +7,7 @@ mod configuration;
 mod error;
 mod marks;
 pub mod monitor;
+mod moves;
 mod order;
 mod policy;
 mod queues;

@@ -12,6 +12,7 @@ use super::beneficiaries::Beneficiaries;
 use super::configuration::MonitorConfiguration;
 use super::marks::Marks;
 use super::monitor::{Application, Claim, Pass, QueueTree, Round, RoundOutcome, Rounds, Source, Victim};
+use super::moves::{Move, unused_slots};
 use super::snapshot::{self, Containers};
 use super::usage::Usage;
 use crate::serving::Delay;
@@ -236,7 +237,7 @@ impl Watch {
             self.recent.forget_before(now - self.configuration.memory());
             let mut chosen = Vec::new();
             for &kind in kinds {
-                chosen.extend(self.round(usage, delay.as_deref_mut(), view, kind));
+                chosen.extend(self.round(usage, delay.as_deref_mut(), view, kind, actions));
             }
             self.act(now, view, chosen, actions);
         }
@@ -270,13 +271,14 @@ impl Watch {
         }
     }
 
-    /// Returns the attempts that a round over one slot kind chooses.
+    /// Returns the attempts that a round over one slot kind chooses, and moves suspended ones.
     fn round(
         &self,
         usage: &Usage,
         delay: Option<&mut Delay>,
         view: &ClusterView<'_>,
         kind: TaskKind,
+        actions: &mut Actions,
     ) -> Vec<Candidate> {
         let slots = view.slots(kind);
         if slots == 0 || usage.of(kind, 0).pending == 0 {
@@ -302,8 +304,37 @@ impl Watch {
             refused: BTreeSet::new(),
             chosen: Vec::new(),
         };
-        Round::run_on(&tree, &settings, &mut matching);
+        let choice = Round::run_on(&tree, &settings, &mut matching);
+        // Marks are counted as taken, but nobody has used these.
+        let left = choice.untaken + tree.queue(0).killable + unused_slots(view, kind);
+        self.move_suspended(view, &mut matching.beneficiaries, &tree, left, actions);
         matching.chosen
+    }
+
+    /// Moves suspended attempts of queues below their guarantee that cannot use any of the slots that others leave.
+    fn move_suspended(
+        &self,
+        view: &ClusterView<'_>,
+        beneficiaries: &mut Beneficiaries<'_>,
+        tree: &QueueTree,
+        left: u64,
+        actions: &mut Actions,
+    ) {
+        let configuration = &self.configuration;
+        if left == 0 || configuration.observe_only || configuration.primitive == Primitive::Wait {
+            return;
+        }
+        let latest = view.now() - configuration.max_wait_before_kill;
+        for Move { attempt, queue } in beneficiaries.moves(left, configuration.dead_zone, latest) {
+            let standing = standing(tree, queue, attempt.task.kind);
+            actions.preempt(Preempt {
+                attempt,
+                primitive: Primitive::Checkpoint,
+                grace: None,
+                reason: format!("{standing}, and slots of other workers are due to it"),
+                beneficiary: None,
+            });
+        }
     }
 
     /// Marks victims whose grace period is over (lazy mode).
@@ -373,11 +404,7 @@ impl Watch {
 
 /// Returns the reason of a preemption, for people.
 pub(super) fn reason(tree: &QueueTree, victim: &Victim, beneficiary: usize, kind: TaskKind) -> String {
-    let has = |number: usize| {
-        let queue = tree.queue(number);
-        let guaranteed = queue.guaranteed.to_f64();
-        format!("queue {} has {} {kind} slots of {guaranteed:.1} guaranteed", queue.name, queue.used)
-    };
+    let has = |number: usize| standing(tree, number, kind);
     match victim.pass {
         Pass::IntraQueue => format!("{}, and another of its jobs is due more of them", has(beneficiary)),
         Pass::Balance => format!("{}, {}; balancing the excess", has(victim.queue), has(beneficiary)),
@@ -390,4 +417,11 @@ pub(super) fn reason(tree: &QueueTree, victim: &Victim, beneficiary: usize, kind
         }
         Pass::Guarantee => format!("{}, {}", has(victim.queue), has(beneficiary)),
     }
+}
+
+/// Returns what a queue has, for people.
+fn standing(tree: &QueueTree, number: usize, kind: TaskKind) -> String {
+    let queue = tree.queue(number);
+    let guaranteed = queue.guaranteed.to_f64();
+    format!("queue {} has {} {kind} slots of {guaranteed:.1} guaranteed", queue.name, queue.used)
 }

@@ -213,3 +213,27 @@ fn passes_between_and_within_queues_do_not_undo_each_other() {
         simulation.so_far().jobs.iter().map(|job| (job.job, job.preemptions.kill)).collect();
     assert!(kills.values().all(|count| *count <= 10), "{kills:?}");
 }
+
+#[test]
+fn suspended_work_moves_to_slots_that_are_due_to_its_queue() {
+    let configuration: CapacityConfiguration = toml::from_str(
+        "mode = \"preemptive\"
+         [[queue]]\nname = \"a\"\nguaranteed-percent = 50
+         [[queue]]\nname = \"b\"\nguaranteed-percent = 50
+         [monitor]\nprimitive = \"suspend\"\ninterval = \"1s\"\nmax-wait-before-kill = \"4s\"",
+    )
+    .unwrap();
+    let policy = Capacity::new(&configuration).unwrap();
+    let job = |name: &str, queue: &str, submit: u64, seconds: u64| {
+        let plan = SimulatedJob::new(name, Time(submit * 1_000_000)).with_maps(1, Span::from_secs(seconds));
+        SimulatedJob { queue: queue.into(), ..plan }
+    };
+    // When the short job ends, its slot is free, and another queue holds its guarantee on the worker of the long job.
+    let jobs = vec![job("short", "a", 0, 10), job("long", "a", 1, 100), job("other", "b", 5, 200)];
+    let settings = SimulationSettings::new(2, Slots { map: 1, reduce: 0 });
+    let simulation = Simulation::new(Box::new(policy), settings, Workload::of(jobs));
+    let run = simulation.run().unwrap();
+    let long = run.jobs.iter().find(|job| job.name.as_ref() == "long").unwrap();
+    assert!(long.ended <= Time(115_000_000), "{:?}", long.ended);
+    assert_eq!(long.work, Span::from_secs(100));
+}

@@ -19,6 +19,8 @@ pub struct RoundChoice {
     pub obtain: Vec<u64>,
     /// The applications that benefit from the intra-queue pass.
     pub claims: Vec<Claim>,
+    /// Amount that queues below their guarantee lack and others exceed, but that nobody uses where it is.
+    pub untaken: u64,
 }
 
 /// A round in progress.
@@ -32,6 +34,7 @@ pub struct Round<'a> {
     ideal: Vec<Ratio>,
     obtain: Vec<u64>,
     claims: Vec<Claim>,
+    untaken: u64,
 }
 
 impl Round<'_> {
@@ -63,6 +66,7 @@ impl<'a> Round<'a> {
             ideal: Vec::new(),
             obtain: vec![0; tree.len()],
             claims: Vec::new(),
+            untaken: 0,
         };
         let idle = (0..tree.len()).all(|queue| tree.queue(queue).pending == 0);
         if idle {
@@ -76,7 +80,7 @@ impl<'a> Round<'a> {
             let obtain = round.distribute(false, false);
             reserved::select(&mut round, obtain);
         }
-        round.take_from_leaves(Pass::Guarantee);
+        round.untaken = round.take_from_leaves(Pass::Guarantee);
         if settings.balance_beyond_guaranteed {
             round.take_from_leaves(Pass::Balance);
         }
@@ -93,8 +97,8 @@ impl<'a> Round<'a> {
     }
 
     fn into_outcome(self) -> RoundChoice {
-        let Round { selection, ideal, obtain, claims, .. } = self;
-        RoundChoice { victims: selection.victims, ideal, obtain, claims }
+        let Round { selection, ideal, obtain, claims, untaken, .. } = self;
+        RoundChoice { victims: selection.victims, ideal, obtain, claims, untaken }
     }
 
     pub(super) fn applications(&mut self, leaf: usize) -> &[Application] {
@@ -153,8 +157,9 @@ impl<'a> Round<'a> {
         obtain
     }
 
-    /// One pass over the queues: for queues below their guarantee, or to balance those above it.
-    fn take_from_leaves(&mut self, pass: Pass) {
+    /// One pass over the queues: for queues below their guarantee, or to balance those above it. Returns the
+    /// amount within the budget that nobody uses.
+    fn take_from_leaves(&mut self, pass: Pass) -> u64 {
         self.obtain = self.distribute(pass == Pass::Balance, true);
         for victim in &self.selection.victims {
             let obtain = &mut self.obtain[victim.queue];
@@ -185,5 +190,6 @@ impl<'a> Round<'a> {
                 missing[queue] = take_from_leaf(applications, demand, &mut self.selection, self.source);
             }
         }
+        missing.iter().sum::<u64>().min(self.selection.budget)
     }
 }
