@@ -83,7 +83,16 @@ impl Cluster {
         {
             job.unused_on[slot.kind].insert(slot.worker);
         }
-        self.unused.push(slot);
+        if !self.has_finished(slot.freed) {
+            self.unused.push(slot);
+        }
+    }
+
+    /// Returns whether an attempt completed its task: nothing was taken from it.
+    fn has_finished(&self, id: AttemptId) -> bool {
+        let task = self.jobs.get(&id.task.job).and_then(|job| job.task(id.task));
+        let done_by = task.and_then(|task| task.done_by);
+        done_by.is_some_and(|(number, _)| number == id.number)
     }
 
     /// Removes the reservations on a worker for which `removed` returns true.
