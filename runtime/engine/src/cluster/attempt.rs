@@ -35,6 +35,9 @@ pub struct Attempt {
     /// Its own work time until the last map output was ready, if it is a reduce.
     #[serde(default)]
     pub(crate) waited: Span,
+    /// The bytes that it had consumed by then.
+    #[serde(default)]
+    pub(crate) consumed_while_waiting: u64,
     #[serde(default)]
     pub(crate) output_bytes: u64,
     #[serde(default)]
@@ -97,6 +100,7 @@ impl Attempt {
             smoothed_rate: None,
             movement: Movement::default(),
             waited: Span::default(),
+            consumed_while_waiting: 0,
             output_bytes: 0,
             output_digest: None,
             suspends: 0,
@@ -152,6 +156,15 @@ pub(crate) struct Movement {
     pub last: Span,
     /// The longest time between two such reports.
     pub longest_gap: Span,
+}
+
+/// The work time that an attempt will have at its average rate.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Projection {
+    pub length: Span,
+    pub remaining: Span,
+    /// The share of the input that counts for the rate.
+    pub share: f64,
 }
 
 impl Movement {
@@ -318,15 +331,28 @@ impl Attempt {
         Some(Span(u64::try_from(remaining).unwrap_or(u64::MAX)))
     }
 
-    /// Estimates its whole work time from its average rate, without the time that it waited for maps. It is
-    /// constant between reports. `None` before it has a rate; the first report alone is not one.
-    pub(crate) fn projected_length(&self, now: Time) -> Option<Span> {
+    /// Estimates its whole work time from its average rate, without the time that it waited for maps, and tells
+    /// which share of its input the rate comes from. What it consumed while it waited tells nothing about its
+    /// rate. The estimate is constant between reports. `None` before it has a rate; the first report alone is
+    /// not one.
+    pub(crate) fn projection(&self, now: Time) -> Option<Projection> {
         if self.movement.count < 2 || !self.movement.is_current(self.work_time(now)) {
             return None;
         }
-        let remaining = self.remaining_after(self.movement.last)?;
+        let left = self.bytes_total.checked_sub(self.bytes_done)?;
+        let consumed = self.bytes_done.checked_sub(self.consumed_while_waiting)?;
+        let waited_until = if self.waited.0 == 0 { Span(0) } else { self.kept + self.waited };
+        let begun = self.movement.begun.max(waited_until);
+        let took = self.movement.last.0.saturating_sub(begun.0);
+        if took == 0 || consumed == 0 {
+            return None;
+        }
+        let remaining = u128::from(took) * u128::from(left) / u128::from(consumed);
+        let remaining = u64::try_from(remaining).unwrap_or(u64::MAX);
         let worked = self.movement.last.0.saturating_sub(self.waited.0);
-        Some(Span(worked.saturating_add(remaining.0)))
+        let length = Span(worked.saturating_add(remaining));
+        let share = consumed as f64 / (consumed + left) as f64;
+        Some(Projection { length, remaining: Span(remaining), share })
     }
 
     /// Returns its work time without the time that it waited for maps.

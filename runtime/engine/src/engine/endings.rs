@@ -147,6 +147,7 @@ impl Engine {
         for id in reduces {
             let attempt = self.cluster.attempt_mut(id);
             attempt.waited = attempt.active_time(now);
+            attempt.consumed_while_waiting = attempt.bytes_done;
         }
     }
 

@@ -1,15 +1,15 @@
 //! When a job will be done, estimated from the lengths of its tasks and the slots that its policy gives it.
 //!
 //! The length of a running task comes from its own rate and from the finished tasks of its phase; that of a
-//! waiting task from the finished ones, else from the last job of the same name, else from the rates of the
-//! running ones. Slots follow the order of the policy. The estimate comes from a fixed number of drawn courses
-//! of the job: a little more than their median, since lengths are skewed. The range leaves out the extremes.
-//! It is made so that it holds the time that jobs really take in four of five cases.
+//! waiting task from the finished ones and what the running ones are expected to take, else from the last job
+//! of the same name, else from the rates of the running ones. Slots follow the order of the policy. The
+//! estimate comes from a fixed number of drawn courses of the job: a little more than their median, since
+//! lengths are skewed. The range leaves out the extremes. It is made so that it holds the time that jobs really take in four of five cases.
 //!
 //! Lengths are logistic, because then the time left of a running task falls while it runs, however long it has
 //! run. So an estimate falls with the clock between events. A task that has run longer than any such task
 //! plausibly does tells nothing about its end: then there is no estimate, unless the other tasks take longer
-//! anyway.
+//! anyway. The range of a job with a late task has a longer upper end.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -45,7 +45,16 @@ const ASSUMED_TASKS: f64 = 2.0;
 /// The assumed deviation of lengths, relative to their mean.
 const ASSUMED_DEVIATION: f64 = 0.3;
 
-/// Only its own rate counts for a task if fewer than this share of such tasks run longer.
+/// How often the expected lengths of running tasks are refined.
+const PASSES: usize = 5;
+
+/// A task that is late, with nothing that tells why, seldom takes more than so many times as long again.
+const LATE_LASTS: f64 = 4.0;
+
+/// Two lengths contradict each other if they differ by more than so many deviations.
+const CONTRADICTION: f64 = 2.0;
+
+/// A task is late if fewer than this share of such tasks run longer. Then only its own rate counts for it.
 const LATE: f64 = 0.05;
 
 /// A task has run implausibly long if fewer than this share of such tasks run longer.
@@ -68,6 +77,8 @@ struct Length {
 #[derive(Debug, Clone, Copy)]
 struct Basis {
     length: Length,
+    /// The same without the running tasks, which is what a running task's own rate is compared with.
+    of_others: Length,
     /// The deviation of the mean itself, relative to it.
     doubt: f64,
 }
@@ -105,6 +116,8 @@ struct PhasePlan {
     launch: f64,
     /// The longest work time of a task that has run implausibly long.
     overdue: f64,
+    /// The longest work time, at the last event, of a task that was late then.
+    late_before: f64,
 }
 
 impl Engine {
@@ -144,6 +157,10 @@ impl Engine {
         let outside = DRAWS / 20;
         let least = (ends[outside] * 0.95).clamp(SHORTEST / 2.0, likely);
         let most = (ends[DRAWS - 1 - outside] * 1.1 + 2.0 * SHORTEST).max(likely);
+        let late_before = phases.iter().map(|phase| phase.late_before).fold(0.0, f64::max);
+        let since_event = now.since(view.now()).0 as f64;
+        // The range takes in what late tasks may still take. It is settled at the last event, so it falls too.
+        let most = most.max(LATE_LASTS * late_before - since_event);
         let span = |micros: f64| Span(micros as u64);
         Some(TimeLeft { least: span(least), likely: span(likely), most: span(most) })
     }
@@ -165,10 +182,16 @@ impl Estimator<'_> {
         let undone = job.tasks_total(kind) - job.tasks_done(kind);
         let mut begun = Vec::new();
         let mut overdue = 0.0_f64;
+        let mut late_before = 0.0_f64;
+        let since_event = self.now.since(self.view.now()).0 as f64;
         for attempt in live(self.view, job, kind) {
             let task = self.begun(attempt, basis, needs_maps)?;
             if task.is_overdue() {
                 overdue = overdue.max(task.worked);
+            }
+            let worked_before = task.worked - since_event;
+            if task.length.survival(worked_before) < LATE {
+                late_before = late_before.max(worked_before);
             }
             begun.push(task);
         }
@@ -176,7 +199,7 @@ impl Estimator<'_> {
         let basis = basis.or_else(|| {
             // Every task of the phase has a rate.
             let length = begun.first()?.length;
-            (waiting == 0).then_some(Basis { length, doubt: ASSUMED_DEVIATION })
+            (waiting == 0).then_some(Basis::new(length, ASSUMED_DEVIATION))
         })?;
         let turn = self.turn(kind, waiting)?;
         let holds = begun.iter().filter(|task| task.holds_slot).count();
@@ -192,6 +215,7 @@ impl Estimator<'_> {
             has_free_slots: self.view.free_slots(kind) > 0,
             launch: self.view.costs(kind).launch.map_or(0.0, |span| span.0 as f64),
             overdue,
+            late_before,
         })
     }
 
@@ -208,10 +232,8 @@ impl Estimator<'_> {
         let (length, is_by_others) = match (by_rate, basis) {
             (None, None) => return None,
             (None, Some(basis)) => (basis.length, true),
-            (Some(by_rate), Some(basis)) if basis.length.survival(worked) > LATE => {
-                (by_rate.combine(basis.length), false)
-            }
-            (Some(by_rate), _) => (by_rate, false),
+            (Some(by_rate), Some(basis)) => (by_rate.given(basis.of_others, worked), false),
+            (Some(by_rate), None) => (by_rate, false),
         };
         Some(BegunTask { index, length, worked, is_by_others, holds_slot })
     }
@@ -223,21 +245,22 @@ impl Estimator<'_> {
     fn basis(&self, job: &Job, kind: TaskKind, needs_maps: bool) -> Option<Basis> {
         let sums = job.phases[kind].sums;
         let done = f64::from(job.tasks_done(kind));
-        if let Some(length) = Length::of_tasks(done, sums.worked, sums.waited, sums.squares) {
+        if let Some(finished) = Length::of_tasks(done, sums.worked, sums.waited, sums.squares) {
+            let length = self.with_running(job, kind, finished, done);
             let doubt = length.deviation / length.mean.max(1.0) / done.sqrt();
-            return Some(Basis { length, doubt });
+            return Some(Basis { length, of_others: finished, doubt });
         }
         let named = self.view.cluster().lengths.of_name(&job.spec().name, kind);
         let named = named.and_then(|named| {
             let squares = u128::from(named.squares) * 1_000_000;
             let length = Length::of_tasks(named.tasks as f64, named.total, named.waited, squares)?;
-            Some(Basis { length, doubt: 0.15 })
+            Some(Basis::new(length, 0.15))
         });
         if needs_maps {
             return named.or_else(|| {
                 let maps = self.basis(job, TaskKind::Map, false)?.length;
                 let length = Length { deviation: maps.mean / 2.0, ..maps };
-                Some(Basis { length, doubt: 0.5 })
+                Some(Basis::new(length, 0.5))
             });
         }
         match (named, self.basis_of_running(job, kind)) {
@@ -247,10 +270,38 @@ impl Estimator<'_> {
                     return Some(running);
                 }
                 let mean = f64::midpoint(named.length.mean, running.length.mean);
-                Some(Basis { length: Length { mean, ..named.length }, doubt: named.doubt })
+                Some(Basis::new(Length { mean, ..named.length }, named.doubt))
             }
             (named, running) => named.or(running),
         }
+    }
+
+    /// Returns the length of the finished tasks and the running ones together. The first tasks to finish are the
+    /// shortest, so a running task counts with the length that it is expected to have. It is constant between
+    /// events.
+    fn with_running(&self, job: &Job, kind: TaskKind, finished: Length, done: f64) -> Length {
+        let at = self.view.now();
+        let running: Vec<(f64, Option<Length>)> = live(self.view, job, kind)
+            .map(|attempt| (attempt.work_with_inputs(at).0 as f64, length_by_rate(attempt, at)))
+            .collect();
+        let count = done + running.len() as f64;
+        let mut length = finished;
+        for _ in 0..PASSES {
+            let mut sum = done * finished.mean;
+            let mut squares = done * finished.square();
+            for &(worked, by_rate) in &running {
+                let expected = match by_rate {
+                    Some(own) => own.given(finished, worked),
+                    None => length.beyond(worked),
+                };
+                sum += expected.mean;
+                squares += expected.square();
+            }
+            let mean = sum / count;
+            let variance = (squares / count - mean * mean).max(0.0);
+            length = Length { mean, deviation: variance.sqrt() };
+        }
+        length
     }
 
     /// Returns the length that the running tasks will have at their average rates.
@@ -262,7 +313,7 @@ impl Estimator<'_> {
         }
         let mean = lengths.iter().map(|length| length.mean).sum::<f64>() / lengths.len() as f64;
         let deviation = mean * ASSUMED_DEVIATION + REPORT_DEVIATION;
-        Some(Basis { length: Length { mean, deviation }, doubt: ASSUMED_DEVIATION / 2.0 })
+        Some(Basis::new(Length { mean, deviation }, ASSUMED_DEVIATION / 2.0))
     }
 
     /// Returns the slots that the job gets: those that the jobs before it leave, in equal shares with the jobs
@@ -332,10 +383,17 @@ fn live<'a>(view: &'a ClusterView<'_>, job: &'a Job, kind: TaskKind) -> impl Ite
 /// Returns the length that an attempt will have at its average rate. The less of its input is consumed, the
 /// less certain it is.
 fn length_by_rate(attempt: &Attempt, now: Time) -> Option<Length> {
-    let mean = attempt.projected_length(now)?.0 as f64;
-    let done = f64::from(attempt.progress_millionths()?) / 1e6;
-    let rest = mean * (1.0 - done);
-    Some(Length { mean, deviation: rest * (0.1 + 0.3 * (1.0 - done)) + REPORT_DEVIATION })
+    let projection = attempt.projection(now)?;
+    let mean = projection.length.0 as f64;
+    let rest = projection.remaining.0 as f64;
+    let deviation = rest * (0.1 + 0.3 * (1.0 - projection.share)) + REPORT_DEVIATION;
+    Some(Length { mean, deviation })
+}
+
+impl Basis {
+    fn new(length: Length, doubt: f64) -> Basis {
+        Basis { length, of_others: length, doubt }
+    }
 }
 
 impl Length {
@@ -357,6 +415,31 @@ impl Length {
         let others = 1.0 / other.deviation.max(1.0).powi(2);
         let mean = (self.mean * own + other.mean * others) / (own + others);
         Length { mean, deviation: (1.0 / (own + others)).sqrt() }
+    }
+
+    /// Returns the length of a task that has its own rate, if such tasks take the other length. The other one
+    /// does not count for a task that is late by it, or whose own rate contradicts it.
+    fn given(self, other: Length, worked: f64) -> Length {
+        let difference = (self.mean - other.mean).abs();
+        let plausible = CONTRADICTION * self.deviation.hypot(other.deviation);
+        if other.survival(worked) <= LATE || difference > plausible { self } else { self.combine(other) }
+    }
+
+    /// Returns the expected length of those tasks that take longer than `worked`, with the same deviation.
+    fn beyond(self, worked: f64) -> Length {
+        let scale = self.scale();
+        let ahead = (self.mean - worked) / scale;
+        if ahead < -20.0 {
+            return Length { mean: worked + scale, ..self };
+        }
+        let excess = ahead.max(0.0) + (-ahead.abs()).exp().ln_1p();
+        let rest = scale * excess / self.survival(worked);
+        Length { mean: worked + rest, ..self }
+    }
+
+    /// Returns the mean of the squares of such lengths.
+    fn square(self) -> f64 {
+        self.mean * self.mean + self.deviation * self.deviation
     }
 
     fn scale(self) -> f64 {
@@ -491,6 +574,19 @@ mod tests {
     }
 
     #[test]
+    fn expected_length_grows_with_the_work_so_far() {
+        for deviation in [0.1, 3.0, 9.0] {
+            let length = Length { mean: 10.0e6, deviation: deviation * 1e6 };
+            let beyond = |seconds: i32| length.beyond(f64::from(seconds) * 1e6).mean;
+            assert!(beyond(-100) >= length.mean, "{deviation}: {}", beyond(-100));
+            assert!((beyond(-100) - length.mean).abs() < 1.0, "{deviation}: {}", beyond(-100));
+            assert!((-100..100).all(|second| beyond(second) <= beyond(second + 1) + 1.0), "{deviation}");
+            let rest = beyond(200) - 200e6;
+            assert!((rest - length.scale()).abs() < 1.0, "{deviation}: {rest}");
+        }
+    }
+
+    #[test]
     fn share_of_small_demands_is_left_to_the_others() {
         assert_eq!(equal_share(10, vec![]), 10);
         assert_eq!(equal_share(10, vec![100]), 5);
@@ -506,11 +602,12 @@ mod tests {
             kind: TaskKind::Map,
             begun: Vec::new(),
             waiting,
-            basis: Basis { length, doubt: 0.0 },
+            basis: Basis::new(length, 0.0),
             turn: Turn { slots, wait: 0.0, is_alone: true },
             has_free_slots: true,
             launch: 0.0,
             overdue: 0.0,
+            late_before: 0.0,
         };
         for (waiting, slots, seconds) in [(1, 1, 10), (3, 1, 30), (4, 2, 20), (5, 2, 30), (1_000, 100, 100)] {
             let end = plan(waiting, slots).end(0);

@@ -2,8 +2,8 @@
 
 use napreduce_engine::scenarios::spec;
 use napreduce_engine::{
-    AttemptId, Effect, Engine, EngineSettings, Event, Fifo, JobId, Order, Report, Slots, Span, TaskKind,
-    Time, TimeLeft, WorkerId,
+    AttemptId, Effect, Engine, EngineSettings, Event, Fifo, JobId, JobSpec, Order, Report, Slots, Span,
+    TaskKind, Time, TimeLeft, WorkerId,
 };
 
 /// A cluster of one worker under FIFO, and the attempts that it was ordered to launch.
@@ -51,7 +51,10 @@ impl Cluster {
 
     /// Completes a map of job 1.
     fn done(&mut self, tenths: u64, index: u32) {
-        let of_index = |attempt: &AttemptId| attempt.task.job == JobId(1) && attempt.task.index == index;
+        let of_index = |attempt: &AttemptId| {
+            let task = attempt.task;
+            task.job == JobId(1) && task.kind == TaskKind::Map && task.index == index
+        };
         let position = self.running.iter().position(of_index).expect("it runs");
         let attempt = self.running.remove(position);
         self.handle(tenths, reported(attempt, Report::CommitRequested));
@@ -59,7 +62,11 @@ impl Cluster {
     }
 
     fn progressed(&mut self, tenths: u64, index: u32, bytes_done: u64) {
-        let task = napreduce_engine::TaskId { job: JobId(1), kind: TaskKind::Map, index };
+        self.task_progressed(tenths, TaskKind::Map, index, bytes_done);
+    }
+
+    fn task_progressed(&mut self, tenths: u64, kind: TaskKind, index: u32, bytes_done: u64) {
+        let task = napreduce_engine::TaskId { job: JobId(1), kind, index };
         let report = Report::Progressed { bytes_done, bytes_total: 1_000 };
         self.handle(tenths, reported(AttemptId { task, number: 1 }, report));
     }
@@ -192,4 +199,21 @@ fn jobs_behind_the_last_tasks_of_another_wait_for_those() {
     assert_eq!(left, None);
     let likely = cluster.likely_seconds(100);
     assert!((8.0..13.0).contains(&likely), "{likely}");
+}
+
+#[test]
+fn wait_for_maps_is_no_part_of_the_rate() {
+    let mut cluster = Cluster::new(2);
+    let spec = JobSpec { slowstart_permille: 0, ..spec(2, 1) };
+    cluster.handle(0, Event::JobSubmitted { job: JobId(1), spec });
+    // Half of the maps are done early, so the reduce fetches a tenth of its input and waits for the rest.
+    cluster.done(10, 0);
+    cluster.task_progressed(20, TaskKind::Reduce, 0, 50);
+    cluster.task_progressed(30, TaskKind::Reduce, 0, 100);
+    cluster.done(1_000, 1);
+    for second in 1..=6 {
+        cluster.task_progressed(1_000 + 10 * second, TaskKind::Reduce, 0, 100 + 50 * second);
+    }
+    let likely = cluster.likely_seconds(1_060);
+    assert!((9.0..16.0).contains(&likely), "{likely}");
 }

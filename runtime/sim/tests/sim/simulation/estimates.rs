@@ -90,6 +90,8 @@ struct Calibration {
     below_percent: usize,
     inside_percent: usize,
     median_ratio: f64,
+    /// The median of the width of the range over the likely time.
+    median_width: f64,
 }
 
 fn calibration(samples: &[Sample]) -> Calibration {
@@ -99,12 +101,20 @@ fn calibration(samples: &[Sample]) -> Calibration {
     let below = known.iter().filter(|(left, estimate)| *left < estimate.least);
     let below_percent = below.count() * 100 / known.len().max(1);
     let inside_percent = inside.count() * 100 / known.len().max(1);
-    let mut ratios: Vec<f64> =
-        known.iter().map(|(left, estimate)| estimate.likely.0 as f64 / left.0.max(1) as f64).collect();
-    ratios.sort_by(f64::total_cmp);
-    let median_ratio = ratios.get(ratios.len() / 2).copied().unwrap_or(0.0);
+    let ratios = known.iter().map(|(left, estimate)| estimate.likely.0 as f64 / left.0.max(1) as f64);
+    let median_ratio = median(ratios.collect());
+    let widths = known.iter().map(|(_, estimate)| {
+        let width = estimate.most.0 - estimate.least.0;
+        width as f64 / estimate.likely.0 as f64
+    });
+    let median_width = median(widths.collect());
     let known_percent = known.len() * 100 / samples.len();
-    Calibration { known_percent, below_percent, inside_percent, median_ratio }
+    Calibration { known_percent, below_percent, inside_percent, median_ratio, median_width }
+}
+
+fn median(mut values: Vec<f64>) -> f64 {
+    values.sort_by(f64::total_cmp);
+    values.get(values.len() / 2).copied().unwrap_or(0.0)
 }
 
 /// What differs between the kinds of jobs.
@@ -220,6 +230,7 @@ fn range_holds_time_left_of_every_kind_of_job() {
     assert!(found.below_percent <= 20, "{found:?}");
     assert!(found.inside_percent >= 75, "{found:?}");
     assert!((0.8..=1.25).contains(&found.median_ratio), "{found:?}");
+    assert!(found.median_width <= 1.0, "{found:?}");
 }
 
 #[test]
@@ -232,6 +243,7 @@ fn range_holds_time_left_of_daily_jobs() {
     println!("{} samples: {found:?}", all.len());
     assert!(found.inside_percent >= 75, "{found:?}");
     assert!((0.8..=1.25).contains(&found.median_ratio), "{found:?}");
+    assert!(found.median_width <= 1.0, "{found:?}");
 }
 
 #[test]
