@@ -56,7 +56,7 @@ fn checkpoint_outlives_worker_unlike_suspended_attempt() {
          resume m0: ada asked            > m0.1
                                          > launch m0.2 on w
          ask preemptions 1
-             > m0.1 suspend by operator: ada asked; suspended, saved 800ms, lost 800ms, ...took 700us
+             > m0.1 suspend by operator: ada asked; suspended, lost 800ms, ...took 700us
              > m1.1 checkpoint by operator: ada asked; checkpointed, saved 500ms, took 700us
          ask counters 1 WORK_LOST_MILLIS
              > WORK_LOST_MILLIS 800",
