@@ -8,7 +8,7 @@ use napreduce_local::clock::now;
 use napreduce_protocol::{open_regular, open_regular_with};
 use tokio::time::Instant;
 
-use super::frame::{self, Frame};
+use super::frame::{self, CHAINED_HEAD_BYTES, Frame};
 use super::{FsyncPolicy, Header, JOURNAL_VERSION, JournalError};
 
 /// A journal file open for appending.
@@ -17,15 +17,17 @@ pub(super) struct JournalFile {
     path: PathBuf,
     file: File,
     bytes: u64,
+    /// The checksum of the last frame; `None` before the header.
+    sum: Option<u32>,
     fsync: FsyncPolicy,
     synced: Instant,
     dirty: bool,
 }
 
 impl JournalFile {
-    /// Creates a handle that appends after `bytes`.
-    fn at_end(path: &Path, file: File, bytes: u64, fsync: FsyncPolicy) -> JournalFile {
-        JournalFile { path: path.to_owned(), file, bytes, fsync, synced: now(), dirty: false }
+    /// Creates a handle that appends to an empty file.
+    fn empty(path: &Path, file: File, fsync: FsyncPolicy) -> JournalFile {
+        JournalFile { path: path.to_owned(), file, bytes: 0, sum: None, fsync, synced: now(), dirty: false }
     }
 }
 
@@ -36,6 +38,8 @@ pub(super) struct Content {
     pub(super) entries: Vec<Vec<u8>>,
     /// The end of its last whole frame.
     pub(super) end: u64,
+    /// The checksum of that frame.
+    sum: u32,
     /// A message about a truncated tail.
     pub(super) cut: Option<String>,
 }
@@ -43,10 +47,32 @@ pub(super) struct Content {
 impl Content {
     /// Parses a file; `None` if it has no header.
     fn parse(path: &Path, bytes: &[u8]) -> Result<Option<Content>, JournalError> {
-        let (payloads, end, cut) = read_frames(path, bytes)?;
-        let mut payloads = payloads.into_iter();
-        let Some(first) = payloads.next() else { return Ok(None) };
-        Ok(Some(Content { header: read_header(path, &first)?, entries: payloads.collect(), end, cut }))
+        let Frame::Whole { payload, mut sum, mut next } = check(path, 0, frame::read_first(bytes))? else {
+            return Ok(None);
+        };
+        let header = read_header(path, payload)?;
+        let mut entries = Vec::new();
+        loop {
+            let offset = next;
+            match check(path, offset, frame::read(bytes, offset, sum))? {
+                Frame::Whole { payload, sum: own, next: end } => {
+                    entries.push(payload.to_vec());
+                    sum = own;
+                    next = end;
+                }
+                Frame::Torn { what } => {
+                    let cut = format!(
+                        "{} ends inside an entry ({what}): dropped its last {} bytes, from byte {offset} on",
+                        path.display(),
+                        bytes.len() - offset
+                    );
+                    return Ok(Some(Content { header, entries, end: offset as u64, sum, cut: Some(cut) }));
+                }
+                Frame::End | Frame::Damaged { .. } => {
+                    return Ok(Some(Content { header, entries, end: offset as u64, sum, cut: None }));
+                }
+            }
+        }
     }
 }
 
@@ -60,7 +86,7 @@ impl JournalFile {
         let failed = |doing| move |source| JournalError::io(doing, path, source);
         let file = open_regular_with(OpenOptions::new().create(true).truncate(true).write(true), path)
             .map_err(failed("create"))?;
-        let mut journal = JournalFile::at_end(path, file, 0, fsync);
+        let mut journal = JournalFile::empty(path, file, fsync);
         let text =
             serde_json::to_vec(&header).map_err(|error| failed("encode the header of")(error.into()))?;
         journal.append(&[text])?;
@@ -85,7 +111,12 @@ impl JournalFile {
             file.sync_data().map_err(failed("sync"))?;
         }
         std::io::Seek::seek(&mut file, std::io::SeekFrom::Start(content.end)).map_err(failed("seek in"))?;
-        Ok(Some((JournalFile::at_end(path, file, content.end, fsync), content)))
+        let journal = JournalFile {
+            bytes: content.end,
+            sum: Some(content.sum),
+            ..JournalFile::empty(path, file, fsync)
+        };
+        Ok(Some((journal, content)))
     }
 
     /// Reads a file up to its last whole frame without changing it.
@@ -98,12 +129,20 @@ impl JournalFile {
 
     /// Appends entries with one write.
     pub(super) fn append(&mut self, entries: &[Vec<u8>]) -> Result<(), JournalError> {
-        let mut bytes = Vec::with_capacity(entries.iter().map(|entry| entry.len() + 8).sum());
+        let mut bytes =
+            Vec::with_capacity(entries.iter().map(|entry| entry.len() + CHAINED_HEAD_BYTES).sum());
+        let mut sum = self.sum;
         for entry in entries {
-            frame::push(&mut bytes, entry)
+            let pushed = match sum {
+                None => frame::push(&mut bytes, entry),
+                Some(previous) => frame::push_chained(&mut bytes, previous, entry),
+            };
+            let pushed = pushed
                 .map_err(|what| JournalError::io("append to", &self.path, std::io::Error::other(what)))?;
+            sum = Some(pushed);
         }
         self.file.write_all(&bytes).map_err(|error| JournalError::io("append to", &self.path, error))?;
+        self.sum = sum;
         self.bytes += bytes.len() as u64;
         self.dirty = true;
         if self.fsync == FsyncPolicy::Always { self.sync() } else { self.sync_if_due() }
@@ -139,29 +178,13 @@ impl JournalFile {
     }
 }
 
-type Frames = (Vec<Vec<u8>>, u64, Option<String>);
-
-fn read_frames(path: &Path, bytes: &[u8]) -> Result<Frames, JournalError> {
-    let (mut payloads, mut offset) = (Vec::new(), 0);
-    loop {
-        match frame::read(bytes, offset) {
-            Frame::Whole { payload, next } => {
-                payloads.push(payload.to_vec());
-                offset = next;
-            }
-            Frame::End => return Ok((payloads, offset as u64, None)),
-            Frame::Torn { what } => {
-                let cut = format!(
-                    "{} ends inside an entry ({what}): dropped its last {} bytes, from byte {offset} on",
-                    path.display(),
-                    bytes.len() - offset
-                );
-                return Ok((payloads, offset as u64, Some(cut)));
-            }
-            Frame::Damaged { what } => {
-                return Err(JournalError::Damaged { path: path.to_owned(), offset: offset as u64, what });
-            }
+/// Refuses a damaged frame.
+fn check<'a>(path: &Path, offset: usize, frame: Frame<'a>) -> Result<Frame<'a>, JournalError> {
+    match frame {
+        Frame::Damaged { what } => {
+            Err(JournalError::Damaged { path: path.to_owned(), offset: offset as u64, what })
         }
+        other => Ok(other),
     }
 }
 

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use tempfile::TempDir;
 
+use super::frame::CHAINED_HEAD_BYTES;
 use super::{EngineRules, FsyncPolicy, Header, JOURNAL_VERSION, Journal, JournalError, Recovered};
 
 fn header(journal: u64) -> Header {
@@ -139,6 +140,7 @@ fn only_last_file_may_be_torn() {
         let (mut journal, _) = open(folder.path()).expect("opened");
         journal.begin_compaction().expect("begun");
         journal.append(&entries(&["three"])).expect("appended");
+        drop(journal);
         let bytes = fs::read(&path).expect("read");
         let kept = if how == "torn" { bytes.len() - 1 } else { 0 };
         fs::write(&path, &bytes[..kept]).expect("written");
@@ -199,7 +201,7 @@ fn torn_tail_is_cut_at_any_byte() {
         let folder = folder();
         fs::read(with_entries(folder.path(), &["one", "two"])).expect("read")
     };
-    let last = whole.len() - entries(&["two"])[0].len() - 8;
+    let last = whole.len() - entries(&["two"])[0].len() - CHAINED_HEAD_BYTES;
     for length in last + 1..whole.len() {
         let folder = folder();
         let path = folder.path().join("journal-00000001.log");
@@ -220,11 +222,11 @@ fn damage_in_middle_is_refused_with_offset() {
     let folder = folder();
     let path = with_entries(folder.path(), &["one", "two"]);
     let mut bytes = fs::read(&path).expect("read");
-    let last = bytes.len() - entries(&["two"])[0].len() - 8;
+    let last = bytes.len() - entries(&["two"])[0].len() - CHAINED_HEAD_BYTES;
     bytes[last - 1] ^= 1;
     fs::write(&path, bytes).expect("written");
     let error = open(folder.path()).expect_err("damaged").to_string();
-    let first = last - entries(&["one"])[0].len() - 8;
+    let first = last - entries(&["one"])[0].len() - CHAINED_HEAD_BYTES;
     assert!(error.contains(&format!("{} is damaged at byte {first}", path.display())), "{error}");
 }
 
@@ -294,6 +296,23 @@ fn empty_or_removed_journal_is_reported() {
         let expected = format!("journal-00000002.log is {how}: events since the last snapshot are lost");
         assert!(recovered.remarks[0].contains(&expected), "{recovered:?}");
         assert_eq!(open(folder.path()).expect("opened").1.remarks, [""; 0], "once");
+    }
+}
+
+#[test]
+fn missing_repeated_or_moved_entry_is_refused() {
+    let folder = folder();
+    let path = with_entries(folder.path(), &["one", "two", "three"]);
+    let whole = fs::read(&path).expect("read");
+    let frame_bytes = |entry: &str| CHAINED_HEAD_BYTES + entries(&[entry])[0].len();
+    let third = whole.len() - frame_bytes("three");
+    let second = third - frame_bytes("two");
+    let [before, two, three] = [&whole[..second], &whole[second..third], &whole[third..]];
+    for changed in [[before, three, &[]].concat(), [before, two, two].concat(), [before, three, two].concat()]
+    {
+        fs::write(&path, changed).expect("written");
+        let error = open(folder.path()).expect_err("damaged").to_string();
+        assert!(error.contains("entries are missing, repeated or in another order"), "{error}");
     }
 }
 
