@@ -39,8 +39,14 @@ fi
 
 /// Maximum wait for the names of a cluster.
 const LIMIT: Duration = Duration::from_millis(300);
-const PATIENCE: Patience =
-    Patience { first: LIMIT, later: LIMIT, absent: Duration::ZERO, answer: LIMIT, tell: false };
+const PATIENCE: Patience = Patience {
+    first: LIMIT,
+    later: LIMIT,
+    absent: Duration::ZERO,
+    answer: LIMIT,
+    silence: LIMIT,
+    tell: false,
+};
 
 /// Maximum number of jobs that are read, and of candidates.
 const JOBS_MAX: u32 = 2_000;

@@ -119,6 +119,7 @@ fn show(folder: &Path, waits: bool, interrupt: &Interrupt) -> Result<()> {
         later: ANSWER_MAX,
         absent: ANSWER_MAX,
         answer: ANSWER_MAX,
+        silence: ANSWER_MAX,
         tell: false,
     };
     let place = ClusterPlace::Directory(ClusterDirectory::resolve(Some(cluster.clone()))?);

@@ -85,8 +85,14 @@ impl Fetcher {
         let client = match self.client.take() {
             Some(client) => client,
             None => {
-                let patience =
-                    Patience { first: TRY, later: TRY, absent: Duration::ZERO, answer: ANSWER, tell: false };
+                let patience = Patience {
+                    first: TRY,
+                    later: TRY,
+                    absent: Duration::ZERO,
+                    answer: ANSWER,
+                    tell: false,
+                    ..Patience::default()
+                };
                 ClusterClient::connect(self.place.clone(), patience)?
             }
         };

@@ -36,8 +36,14 @@ impl Readiness {
     }
 
     fn wait(&self) -> Result<bool, ClientError> {
-        let patience =
-            Patience { first: DEADLINE, later: DEADLINE, absent: DEADLINE, answer: DEADLINE, tell: false };
+        let patience = Patience {
+            first: DEADLINE,
+            later: DEADLINE,
+            absent: DEADLINE,
+            answer: DEADLINE,
+            tell: false,
+            ..Patience::default()
+        };
         let mut client = ClusterClient::connect(ClusterPlace::Directory(self.directory.clone()), patience)?;
         let until = Instant::now() + DEADLINE;
         while Instant::now() < until {

@@ -3,10 +3,11 @@
 use std::fs::File;
 use std::io::{self, Read};
 
-use napreduce_protocol::CHUNK_BYTES;
 use tokio::sync::mpsc::{Receiver, channel};
 use tokio::task::spawn_blocking;
 
+/// Bytes of a chunk: few, so that a connection that breaks loses little and a slow one shows progress.
+const CHUNK_BYTES: usize = 128 << 10;
 /// Chunks buffered for the network.
 const CHUNKS_WAITING_MAX: usize = 2;
 

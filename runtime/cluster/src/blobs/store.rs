@@ -14,6 +14,9 @@ use super::stamp::Stamp;
 use super::writer::{BlobWriter, MODE, UNFINISHED};
 use super::{BlobError, digest_of};
 
+/// Maximum number of unfinished files that wait to be continued.
+const UNFINISHED_MAX: usize = 2;
+
 /// The blobs of a coordinator or a worker.
 #[derive(Debug)]
 pub(crate) struct BlobStore {
@@ -31,6 +34,8 @@ struct Index {
     uses: u64,
     /// Makes the names of unfinished files unique.
     writers: u64,
+    /// Unfinished files that can be continued, oldest first.
+    unfinished: Vec<(Digest, PathBuf)>,
 }
 
 #[derive(Debug)]
@@ -46,13 +51,9 @@ impl BlobStore {
     /// Opens a directory, creating it if it is missing; removes unfinished files of an earlier process.
     pub(crate) fn open(directory: impl Into<PathBuf>, bytes_max: u64) -> Result<Arc<BlobStore>, BlobError> {
         let directory = directory.into();
-        let shown = directory.display();
-        DirBuilder::new()
-            .recursive(true)
-            .mode(0o700)
-            .create(&directory)
-            .map_err(|error| BlobError::io(format!("create {shown}"), error))?;
-        let index = scan(&directory).map_err(|error| BlobError::io(format!("list {shown}"), error))?;
+        create(&directory)?;
+        let index = scan(&directory)
+            .map_err(|error| BlobError::io(format!("list {}", directory.display()), error))?;
         Ok(Arc::new(BlobStore { directory, bytes_max, index: Mutex::new(index) }))
     }
 
@@ -78,6 +79,8 @@ impl BlobStore {
 
     /// Starts to write a blob and reserves its bytes.
     pub(crate) fn writer(self: &Arc<Self>, blob: Blob) -> Result<BlobWriter, BlobError> {
+        // Others may have removed it.
+        create(&self.directory)?;
         let number = {
             let mut index = self.index();
             self.make_room(&mut index, blob)?;
@@ -87,6 +90,38 @@ impl BlobStore {
         };
         let unfinished = self.directory.join(format!("{}.{number}{UNFINISHED}", blob.digest));
         BlobWriter::create(Arc::clone(self), blob, unfinished)
+    }
+
+    /// Continues an unfinished blob, or starts to write it; reserves its bytes.
+    pub(crate) fn continued(self: &Arc<Self>, blob: Blob) -> Result<BlobWriter, BlobError> {
+        let begun = {
+            let mut index = self.index();
+            let place = index.unfinished.iter().position(|(digest, _)| *digest == blob.digest);
+            let Some(place) = place else {
+                drop(index);
+                return self.writer(blob);
+            };
+            self.make_room(&mut index, blob)?;
+            index.reserved += blob.bytes;
+            let (_, path) = index.unfinished.remove(place);
+            path
+        };
+        // A file that cannot be continued is removed.
+        match BlobWriter::resume(Arc::clone(self), blob, begun) {
+            Ok(writer) if writer.fits() => Ok(writer),
+            _ => self.writer(blob),
+        }
+    }
+
+    /// Keeps the unfinished file of a blob for the next writer, and removes the oldest ones.
+    pub(super) fn keep_unfinished(&self, digest: Digest, path: PathBuf) {
+        let mut index = self.index();
+        index.unfinished.push((digest, path));
+        while index.unfinished.len() > UNFINISHED_MAX {
+            let (_, oldest) = index.unfinished.remove(0);
+            // A leftover is removed when the store is next opened.
+            let _ = fs::remove_file(oldest);
+        }
     }
 
     /// The path of a blob, stored or not.
@@ -190,6 +225,12 @@ impl BlobStore {
         }
         Ok(())
     }
+}
+
+/// Creates the directory if it is missing.
+fn create(directory: &Path) -> Result<(), BlobError> {
+    let made = DirBuilder::new().recursive(true).mode(0o700).create(directory);
+    made.map_err(|error| BlobError::io(format!("create {}", directory.display()), error))
 }
 
 /// Returns the file's stamp if its content matches the digest. Restricts its permissions to read and execute

@@ -132,6 +132,18 @@ fn concurrent_writers_of_one_blob_all_succeed() {
 }
 
 #[test]
+fn writer_makes_removed_directory_again() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let directory = folder.path().join("blobs");
+    let store = BlobStore::open(&directory, 100).expect("a store");
+    fs::remove_dir(&directory).expect("it is empty");
+    let mut writer = store.writer(blob(b"two")).expect("a writer");
+    writer.write(b"two").expect("written");
+    let pinned = writer.finish().expect("a blob");
+    assert_eq!(fs::read(pinned.path()).expect("a blob"), b"two");
+}
+
+#[test]
 fn reopened_store_keeps_blobs_and_removes_unfinished_files() {
     let scene = Scene::new(100);
     scene.put(b"one");

@@ -1,14 +1,16 @@
-//! Writes a blob to a temporary file, which is renamed once its length and digest are verified.
+//! Writes a blob to a temporary file, which is renamed once its length and digest are verified. If the sender's
+//! connection breaks, the file can be kept, and the next writer of the blob continues it.
 
-use std::fs::{self, File, OpenOptions};
-use std::io::Write;
-use std::os::unix::fs::OpenOptionsExt;
+use std::fs::{self, File, OpenOptions, Permissions};
+use std::io::{self, Read, Write};
+use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use napreduce_protocol::{Blob, Digest};
+use napreduce_protocol::{Blob, Digest, open_regular_with};
 use sha2::{Digest as _, Sha256};
-use tokio::sync::mpsc::{Sender, channel};
+use tokio::sync::mpsc::{Receiver, Sender, channel};
+use tokio::sync::oneshot;
 use tokio::task::{JoinHandle, spawn_blocking};
 
 use super::BlobError;
@@ -20,6 +22,10 @@ pub(super) const UNFINISHED: &str = ".unfinished";
 const CHUNKS_WAITING_MAX: usize = 4;
 /// Readable and executable by the owner, since a blob may be a program; no other access.
 pub(super) const MODE: u32 = 0o500;
+/// While it is written.
+const UNFINISHED_MODE: u32 = 0o600;
+/// Bytes of an unfinished file that are read at a time.
+const READ_BYTES: usize = 256 << 10;
 
 /// A blob being written. Dropping it early removes the file.
 pub(crate) struct BlobWriter {
@@ -29,6 +35,8 @@ pub(crate) struct BlobWriter {
     file: Option<File>,
     hasher: Sha256,
     written: u64,
+    /// The unfinished file stays for the next writer.
+    is_kept: bool,
 }
 
 impl BlobWriter {
@@ -39,11 +47,66 @@ impl BlobWriter {
         unfinished: PathBuf,
     ) -> Result<BlobWriter, BlobError> {
         // From here on, dropping this value releases the reservation.
-        let mut writer =
-            BlobWriter { store, blob, unfinished, file: None, hasher: Sha256::new(), written: 0 };
-        let opened = OpenOptions::new().write(true).create_new(true).mode(MODE).open(&writer.unfinished);
+        let mut writer = BlobWriter {
+            store,
+            blob,
+            unfinished,
+            file: None,
+            hasher: Sha256::new(),
+            written: 0,
+            is_kept: false,
+        };
+        let mut options = OpenOptions::new();
+        options.write(true).create_new(true).mode(UNFINISHED_MODE);
+        let opened = options.open(&writer.unfinished);
         writer.file = Some(opened.map_err(|error| writer.io("create", error))?);
         Ok(writer)
+    }
+
+    /// Continues an unfinished file; the store has reserved the bytes of the blob.
+    pub(super) fn resume(
+        store: Arc<BlobStore>,
+        blob: Blob,
+        unfinished: PathBuf,
+    ) -> Result<BlobWriter, BlobError> {
+        // From here on, dropping this value releases the reservation.
+        let mut writer = BlobWriter {
+            store,
+            blob,
+            unfinished,
+            file: None,
+            hasher: Sha256::new(),
+            written: 0,
+            is_kept: false,
+        };
+        writer.take_in().map_err(|error| writer.io("continue", error))?;
+        Ok(writer)
+    }
+
+    /// Opens the unfinished file and reads it to its end, where writing continues.
+    fn take_in(&mut self) -> io::Result<()> {
+        let mut options = OpenOptions::new();
+        options.read(true).write(true);
+        let mut file = open_regular_with(&options, &self.unfinished)?;
+        let mut bytes = vec![0; READ_BYTES];
+        loop {
+            let count = file.read(&mut bytes)?;
+            if count == 0 {
+                break;
+            }
+            self.hasher.update(&bytes[..count]);
+            self.written += count as u64;
+        }
+        self.file = Some(file);
+        Ok(())
+    }
+
+    /// Keeps what has been written for the next writer of the blob.
+    fn keep(mut self) {
+        // Writes are not buffered.
+        self.file = None;
+        self.is_kept = true;
+        self.store.keep_unfinished(self.blob.digest, self.unfinished.clone());
     }
 
     /// Appends bytes; fails if they exceed the announced length.
@@ -70,16 +133,24 @@ impl BlobWriter {
             return Err(BlobError::Digest { digest, found });
         }
         // Closed before the rename: a file open for writing cannot be executed.
-        let synced = self.file.take().map_or(Ok(()), |file| file.sync_data());
+        let synced = self.file.take().map_or(Ok(()), |file| {
+            file.set_permissions(Permissions::from_mode(MODE))?;
+            file.sync_data()
+        });
         let added = synced.and_then(|()| self.store.add(self.blob, &self.unfinished));
         added.map_err(|error| self.io("finish", error))
+    }
+
+    /// Returns whether the file is not longer than the blob.
+    pub(super) fn fits(&self) -> bool {
+        self.written <= self.blob.bytes
     }
 
     fn wrong_length(&self, found: u64) -> BlobError {
         BlobError::Length { digest: self.blob.digest, expected: self.blob.bytes, found }
     }
 
-    fn io(&self, doing: &str, source: std::io::Error) -> BlobError {
+    fn io(&self, doing: &str, source: io::Error) -> BlobError {
         BlobError::io(format!("{doing} {}", self.unfinished.display()), source)
     }
 }
@@ -87,8 +158,10 @@ impl BlobWriter {
 impl Drop for BlobWriter {
     fn drop(&mut self) {
         self.store.release(self.blob.bytes);
-        // Fails if the file has become a blob. Any other leftover is removed when the store is next opened.
-        let _ = fs::remove_file(&self.unfinished);
+        if !self.is_kept {
+            // Fails if the file has become a blob. Any other leftover is removed when the store is next opened.
+            let _ = fs::remove_file(&self.unfinished);
+        }
     }
 }
 
@@ -101,16 +174,33 @@ pub(crate) struct BlobIntake {
 }
 
 impl BlobIntake {
+    /// Starts to write a blob; what has been written is removed if the rest does not arrive.
     pub(crate) fn start(store: Arc<BlobStore>, blob: Blob) -> BlobIntake {
-        let (chunks, mut arriving) = channel::<Vec<u8>>(CHUNKS_WAITING_MAX);
-        let writing = spawn_blocking(move || {
-            let mut writer = store.writer(blob)?;
-            while let Some(chunk) = arriving.blocking_recv() {
-                writer.write(&chunk)?;
-            }
-            writer.finish()
-        });
+        let (chunks, arriving) = channel(CHUNKS_WAITING_MAX);
+        let writing = spawn_blocking(move || write_all(store.writer(blob)?, arriving)?.finish());
         BlobIntake { blob, chunks, writing, left: blob.bytes }
+    }
+
+    /// Starts to write a blob, or continues where an earlier intake ended; also returns the number of bytes that
+    /// have been written. What has been written is kept if the rest does not arrive.
+    pub(crate) async fn continuing(store: Arc<BlobStore>, blob: Blob) -> (BlobIntake, u64) {
+        let (chunks, arriving) = channel(CHUNKS_WAITING_MAX);
+        let (told, begun) = oneshot::channel();
+        let writing = spawn_blocking(move || {
+            let writer = store.continued(blob)?;
+            // The intake may be gone already.
+            let _ = told.send(writer.written);
+            let writer = write_all(writer, arriving)?;
+            if writer.written == blob.bytes {
+                return writer.finish();
+            }
+            let error = writer.wrong_length(writer.written);
+            writer.keep();
+            Err(error)
+        });
+        // After an error, which `finish` returns, everything is received.
+        let begun = begun.await.unwrap_or(0);
+        (BlobIntake { blob, chunks, writing, left: blob.bytes - begun }, begun)
     }
 
     /// Returns the number of bytes still missing.
@@ -124,10 +214,24 @@ impl BlobIntake {
         self.chunks.send(chunk).await.is_ok()
     }
 
+    /// Waits until what has arrived is written, and ignores errors.
+    pub(crate) async fn stop(self) {
+        drop(self.chunks);
+        // The blob is not complete.
+        let _ = self.writing.await;
+    }
+
     /// Returns the blob, or the first error.
     pub(crate) async fn finish(self) -> Result<PinnedBlob, BlobError> {
         drop(self.chunks);
         let digest = self.blob.digest;
         self.writing.await.unwrap_or(Err(BlobError::Interrupted { digest }))
     }
+}
+
+fn write_all(mut writer: BlobWriter, mut arriving: Receiver<Vec<u8>>) -> Result<BlobWriter, BlobError> {
+    while let Some(chunk) = arriving.blocking_recv() {
+        writer.write(&chunk)?;
+    }
+    Ok(writer)
 }

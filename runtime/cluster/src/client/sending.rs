@@ -1,15 +1,19 @@
 //! Reads, digests and uploads a job's program and side files.
 
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions};
-use std::io::{self, Read};
+use std::io::{self, Read, Seek, SeekFrom};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
-use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
+use napreduce_protocol::printing::print_error;
 use napreduce_protocol::requests::OfferBlob;
-use napreduce_protocol::{Blob, FromCoordinator, Payload, ToCoordinator};
+use napreduce_protocol::{Blob, Digest, FromCoordinator, Payload, ToCoordinator};
+use tokio::time::Instant;
 
 use super::ClientError;
 use super::session::{TryError, exchange, receive};
@@ -20,6 +24,10 @@ use crate::transport::Connection;
 const OWN_PROGRAM: &str = "/proc/self/exe";
 /// Maximum wait until the coordinator has written a blob to disk.
 const TAKEN_DEADLINE: Duration = Duration::from_secs(120);
+
+/// An upload that takes this long prints its progress, and again after each interval.
+const PRINT_AFTER: Duration = Duration::from_secs(3);
+const PRINT_INTERVAL: Duration = Duration::from_secs(5);
 
 /// A file to send as a blob.
 #[derive(Debug, Clone)]
@@ -98,22 +106,69 @@ impl ProgramFile {
     }
 }
 
-/// Asks the coordinator to pin a file for the next submission; uploads it if missing.
-pub(super) async fn offer(connection: &mut Connection, source: &SourceFile) -> Result<(), TryError> {
+/// Asks the coordinator to pin a file for the next submission; uploads what it does not have.
+pub(super) async fn offer(
+    connection: &mut Connection,
+    source: &SourceFile,
+    progress: &UploadProgress,
+) -> Result<(), TryError> {
     let blob = source.blob;
-    if exchange(connection, OfferBlob { blob }).await? {
-        return Ok(());
-    }
+    let Some(begun) = exchange(connection, OfferBlob { blob }).await? else { return Ok(()) };
+    progress.arrived(blob, begun);
     let failed = |error| ClientError::File { path: source.path.clone(), source: error };
-    let file = open(&source.path)?;
-    let mut chunks = chunks_of(file, blob.bytes);
+    let mut file = open(&source.path)?;
+    file.seek(SeekFrom::Start(begun)).map_err(failed)?;
+    let mut sent = begun;
+    let mut chunks = chunks_of(file, blob.bytes.saturating_sub(begun));
     while let Some(chunk) = chunks.recv().await {
         let bytes = Payload(chunk.map_err(failed)?);
+        sent += bytes.0.len() as u64;
         connection.send(&ToCoordinator::Chunk(bytes)).await.map_err(TryError::new)?;
+        progress.print(source, sent);
     }
     match receive(connection, TAKEN_DEADLINE).await? {
         FromCoordinator::Done => Ok(()),
         other => Err(ClientError::unexpected(&other).into()),
+    }
+}
+
+/// The progress of a submission's uploads, over all connections.
+pub(super) struct UploadProgress {
+    /// Whether to print it.
+    pub(super) tell: bool,
+    /// Set when more of a blob has arrived at the coordinator than over earlier connections.
+    pub(super) advanced: Arc<AtomicBool>,
+    /// The bytes of each blob that had arrived when it was last offered.
+    arrived: RefCell<BTreeMap<Digest, u64>>,
+    print_at: Cell<Instant>,
+}
+
+impl UploadProgress {
+    pub(super) fn new(tell: bool, advanced: Arc<AtomicBool>) -> UploadProgress {
+        let print_at = Cell::new(Instant::now() + PRINT_AFTER);
+        UploadProgress { tell, advanced, arrived: RefCell::default(), print_at }
+    }
+
+    fn arrived(&self, blob: Blob, bytes: u64) {
+        let before = self.arrived.borrow_mut().insert(blob.digest, bytes).unwrap_or(0);
+        if bytes > before {
+            self.advanced.store(true, Ordering::Relaxed);
+        }
+    }
+
+    fn print(&self, source: &SourceFile, sent: u64) {
+        let now = Instant::now();
+        if !self.tell || now < self.print_at.get() {
+            return;
+        }
+        self.print_at.set(now + PRINT_INTERVAL);
+        let percent = sent.saturating_mul(100) / source.blob.bytes.max(1);
+        let name = if source.path == Path::new(OWN_PROGRAM) {
+            "the program".to_owned()
+        } else {
+            source.path.display().to_string()
+        };
+        print_error(format_args!("sending {name}: {sent} of {} bytes ({percent} %)", source.blob.bytes));
     }
 }
 

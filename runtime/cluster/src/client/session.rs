@@ -1,6 +1,9 @@
 //! A connection to a coordinator that reconnects: how often and how long to retry, and which errors are
 //! final.
 
+use std::pin::pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use napreduce_protocol::printing::print_error;
@@ -10,7 +13,9 @@ use tokio::time::{Instant, sleep};
 
 use super::{ClientError, ClusterPlace};
 use crate::cluster_directory::ClusterDirectoryError;
-use crate::transport::{self, Connection, HANDSHAKE_DEADLINE, Role, TransportError};
+use crate::transport::{
+    self, Connection, HANDSHAKE_DEADLINE, Role, SILENCE_MAX, TransferClock, TransportError,
+};
 
 const MINUTE: Duration = Duration::from_secs(60);
 const BACKOFF_FIRST: Duration = Duration::from_millis(50);
@@ -38,6 +43,8 @@ pub struct Patience {
     pub absent: Duration,
     /// Limit on the answer of a listening coordinator to a repeatable request; for others it is a minute.
     pub answer: Duration,
+    /// Limit on the time in which no byte of a message is transferred. Then the client connects again.
+    pub silence: Duration,
     /// Whether to report waiting on standard error.
     pub tell: bool,
 }
@@ -49,6 +56,7 @@ impl Default for Patience {
             later: MINUTE,
             absent: Duration::from_secs(1),
             answer: ANSWER_DEADLINE,
+            silence: SILENCE_MAX,
             tell: true,
         }
     }
@@ -82,11 +90,30 @@ pub(super) struct Session {
     answered_before: bool,
     /// Number of consecutive refusals of the secret.
     refusals: u32,
+    /// Set when an exchange that was interrupted has made progress, which resets the retry limit.
+    advanced: Arc<AtomicBool>,
 }
 
 impl Session {
     pub(super) fn new(place: ClusterPlace, patience: Patience) -> Session {
-        Session { place, patience, connection: None, answered_before: false, refusals: 0 }
+        Session {
+            place,
+            patience,
+            connection: None,
+            answered_before: false,
+            refusals: 0,
+            advanced: Arc::default(),
+        }
+    }
+
+    /// Whether to report waiting on standard error.
+    pub(super) fn tells(&self) -> bool {
+        self.patience.tell
+    }
+
+    /// Returns the flag that an exchange sets when it has made progress.
+    pub(super) fn advanced(&self) -> Arc<AtomicBool> {
+        Arc::clone(&self.advanced)
     }
 
     /// Drops a connection whose conversation was interrupted.
@@ -111,7 +138,9 @@ impl Session {
         self.connect().await?;
         let unanswered = ClientError::Unanswered { place: self.place.to_string() };
         let Some(mut connection) = self.connection.take() else { return Err(unanswered) };
-        match exchange_within::<R>(&mut connection, &message, ANSWER_DEADLINE).await {
+        let transfers = connection.transfers();
+        let exchange = exchange_within::<R>(&mut connection, &message, ANSWER_DEADLINE);
+        match self.watch(&transfers, exchange).await {
             Ok(answer) => {
                 self.connection = Some(connection);
                 Ok(answer)
@@ -137,8 +166,9 @@ impl Session {
                 Ok(mut connection) => {
                     self.answered_before = true;
                     let began = Instant::now();
-                    let acted = act(&mut connection).await;
-                    if began.elapsed() >= LASTING {
+                    let transfers = connection.transfers();
+                    let acted = self.watch(&transfers, act(&mut connection)).await;
+                    if self.advanced.swap(false, Ordering::Relaxed) || began.elapsed() >= LASTING {
                         outage = Outage::default();
                     }
                     match acted {
@@ -152,6 +182,30 @@ impl Session {
                 Err(error) => error,
             };
             self.pause(&mut outage, error).await?;
+        }
+    }
+
+    /// Runs an exchange. Reports when a message has stopped on its way.
+    async fn watch<T>(&self, transfers: &[TransferClock; 2], exchange: impl Future<Output = T>) -> T {
+        let mut exchange = pin!(exchange);
+        let mut report_after = REPORT_AFTER;
+        loop {
+            tokio::select! {
+                biased;
+                done = &mut exchange => return done,
+                () = sleep(REPORT_AFTER) => {}
+            }
+            let silence = transfers.iter().filter_map(TransferClock::silence).max().unwrap_or_default();
+            if silence < REPORT_AFTER {
+                report_after = REPORT_AFTER;
+            } else if self.patience.tell && silence >= report_after {
+                report_after = silence + REPORT_INTERVAL;
+                print_error(format_args!(
+                    "waiting for the coordinator of {}: no data was transferred for {silence:.0?}; \
+                     reconnecting after {:.0?}",
+                    self.place, self.patience.silence
+                ));
+            }
         }
     }
 
@@ -208,6 +262,10 @@ impl Session {
         let connected = transport::connect(&address, Role::Client, &secret, limit).await;
         let refused = matches!(connected, Err(TransportError::SecretRefused));
         self.refusals = if refused { self.refusals + 1 } else { 0 };
+        let connected = connected.map(|mut connection| {
+            connection.limit_silence(self.patience.silence);
+            connection
+        });
         connected.map_err(|error| match &error {
             TransportError::OtherVersion { .. }
             | TransportError::NotNapreduce { .. }

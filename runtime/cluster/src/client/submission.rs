@@ -9,7 +9,7 @@ use napreduce_local::{SIDE_FILE_BYTES_MAX, SideFileSource, current_user, random_
 use napreduce_protocol::{JobPlan, SideFile, Submission};
 
 use super::ClientError;
-use super::sending::{ProgramFile, Reading, SourceFile, offer};
+use super::sending::{ProgramFile, Reading, SourceFile, UploadProgress, offer};
 use super::session::{ANSWER_DEADLINE, Session, exchange_within};
 
 /// Options of a submission besides the plan. The default is this program, without side files, for the current
@@ -84,9 +84,10 @@ impl Parcel {
     ) -> Result<JobId, ClientError> {
         let Parcel { submission, sources } = self;
         let message = submission.into();
+        let progress = UploadProgress::new(session.tells(), session.advanced());
         let submitting = session.retry(async |connection| {
             for source in &sources {
-                offer(connection, source).await?;
+                offer(connection, source, &progress).await?;
             }
             handed_in.set(true);
             exchange_within::<Submission>(connection, &message, ANSWER_DEADLINE).await

@@ -4,19 +4,25 @@ use std::io;
 use std::time::Duration;
 
 use napreduce_protocol::Secret;
+use rustix::net::sockopt::set_socket_send_buffer_size;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout, timeout_at};
 
 use super::blocking::BlockingConnection;
 use super::error::TransportError;
 use super::handshake::{Initiator, Keys, NOISE_BYTES, Responder};
 use super::preamble::{self, ANSWER_BYTES, GREETING_BYTES, Role};
 use super::records::{CONFIRMATION_BYTES, Opener, Sealer};
+use super::transfer::{SILENCE_MAX, TransferClock};
 
+const ACCEPTED: &str = "the peer to accept data";
+/// Send buffer of the kernel for a client's connection. A larger one, as the kernel chooses it, hides for a minute that a
+/// slow link makes progress.
+const CLIENT_BUFFER_BYTES: usize = 256 << 10;
 /// Limit on data read from a refused peer before closing.
 const FAREWELL_BYTES_MAX: usize = 1 << 10;
 
@@ -35,6 +41,8 @@ pub struct MessageSender {
     records: Vec<u8>,
     /// Bytes of the records already written.
     written: usize,
+    clock: TransferClock,
+    silence_max: Duration,
 }
 
 /// The receiving half.
@@ -42,6 +50,8 @@ pub struct MessageSender {
 pub struct MessageReceiver {
     socket: OwnedReadHalf,
     opener: Opener,
+    clock: TransferClock,
+    silence_max: Duration,
 }
 
 /// Connects to a daemon; both sides prove that they know the secret. `secret` is the cluster's, or the token
@@ -57,6 +67,7 @@ pub async fn connect(
         let unreachable = |source| TransportError::Unreachable { address: address.to_owned(), source };
         let mut socket = TcpStream::connect(address).await.map_err(unreachable)?;
         socket.set_nodelay(true)?;
+        limit_send_buffer(&socket, role)?;
         let keys = initiate(&mut socket, role, secret, &mut awaited).await?;
         Ok(Connection::new(socket, keys))
     };
@@ -74,10 +85,18 @@ pub(super) async fn accept(
     let handshake = async {
         socket.set_nodelay(true)?;
         let (role, keys) = respond(&mut socket, secret, &mut awaited).await?;
+        limit_send_buffer(&socket, role)?;
         Ok((role, Connection::new(socket, keys)))
     };
     let ended = timeout(deadline, handshake).await;
     ended.unwrap_or_else(|_| Err(TransportError::TimedOut { awaited, deadline }))
+}
+
+fn limit_send_buffer(socket: &TcpStream, role: Role) -> io::Result<()> {
+    if role == Role::Client {
+        set_socket_send_buffer_size(socket, CLIENT_BUFFER_BYTES)?;
+    }
+    Ok(())
 }
 
 /// The client's part of the handshake.
@@ -170,13 +189,37 @@ pub(super) fn closed_or_broken(error: io::Error, awaited: &'static str) -> Trans
 impl Connection {
     fn new(socket: TcpStream, keys: Keys) -> Connection {
         let (reads, writes) = socket.into_split();
-        let sender = MessageSender { socket: writes, sealer: keys.sealer, records: Vec::new(), written: 0 };
-        Connection { sender, receiver: MessageReceiver { socket: reads, opener: keys.opener } }
+        let sender = MessageSender {
+            socket: writes,
+            sealer: keys.sealer,
+            records: Vec::new(),
+            written: 0,
+            clock: TransferClock::default(),
+            silence_max: SILENCE_MAX,
+        };
+        let receiver = MessageReceiver {
+            socket: reads,
+            opener: keys.opener,
+            clock: TransferClock::default(),
+            silence_max: SILENCE_MAX,
+        };
+        Connection { sender, receiver }
     }
 
     /// Splits the connection for two tasks.
     pub fn split(self) -> (MessageSender, MessageReceiver) {
         (self.sender, self.receiver)
+    }
+
+    /// Limits the time in which no byte of a message moves; by default 20 s.
+    pub(crate) fn limit_silence(&mut self, silence_max: Duration) {
+        self.sender.silence_max = silence_max;
+        self.receiver.silence_max = silence_max;
+    }
+
+    /// Returns the clocks of the messages that are being sent and received.
+    pub(crate) fn transfers(&self) -> [TransferClock; 2] {
+        [self.sender.clock.clone(), self.receiver.clock.clone()]
     }
 
     /// See [`MessageSender::send`].
@@ -189,14 +232,14 @@ impl Connection {
         self.receiver.receive().await
     }
 
-    /// Receives the next message; fails after `deadline` or at the end of the connection.
+    /// Receives the next message; fails if it has not begun after `deadline`, if it stops arriving, or at the end of
+    /// the connection.
     pub async fn receive_within<M: DeserializeOwned>(
         &mut self,
         deadline: Duration,
         awaited: &'static str,
     ) -> Result<M, TransportError> {
-        let received = timeout(deadline, self.receive()).await;
-        let received = received.unwrap_or(Err(TransportError::TimedOut { awaited, deadline }))?;
+        let received = self.receiver.receive_within(deadline, awaited).await?;
         received.ok_or(TransportError::ClosedEarly { awaited })
     }
 
@@ -216,6 +259,8 @@ impl Connection {
 
 impl MessageSender {
     /// Sends one message. If the future is dropped half-way, the next call sends the rest.
+    ///
+    /// Fails if the peer accepts no byte for a while, by default 20 s.
     pub async fn send<M: Serialize>(&mut self, message: &M) -> Result<(), TransportError> {
         self.send_all([message]).await
     }
@@ -226,17 +271,23 @@ impl MessageSender {
         &mut self,
         messages: impl IntoIterator<Item = M>,
     ) -> Result<(), TransportError> {
+        let silence_max = self.silence_max;
         self.sealer.stage(messages)?;
         loop {
             while self.written < self.records.len() {
-                match self.socket.write(&self.records[self.written..]).await? {
+                let writing = self.socket.write(&self.records[self.written..]);
+                let written = timeout_at(self.clock.last_moved() + silence_max, writing).await;
+                let silent = TransportError::TimedOut { awaited: ACCEPTED, deadline: silence_max };
+                match written.map_err(|_| silent)?? {
                     0 => return Err(TransportError::Io(io::ErrorKind::WriteZero.into())),
                     count => self.written += count,
                 }
+                self.clock.moved();
             }
             self.written = 0;
             self.sealer.seal(&mut self.records)?;
             if self.records.is_empty() {
+                self.clock.ended();
                 return Ok(());
             }
         }
@@ -251,16 +302,53 @@ impl MessageSender {
 impl MessageReceiver {
     /// Receives the next message; `None` if the peer ended the stream between two messages. Cancel-safe: the
     /// next call resumes.
+    ///
+    /// Waits for any time until a message begins; then fails if no byte of it arrives for a while, by default
+    /// 20 s.
     pub async fn receive<M: DeserializeOwned>(&mut self) -> Result<Option<M>, TransportError> {
+        self.receive_message(None, "the rest of a message").await
+    }
+
+    /// The same, and fails if the message has not begun after `deadline`.
+    pub async fn receive_within<M: DeserializeOwned>(
+        &mut self,
+        deadline: Duration,
+        awaited: &'static str,
+    ) -> Result<Option<M>, TransportError> {
+        self.receive_message(Some(deadline), awaited).await
+    }
+
+    async fn receive_message<M: DeserializeOwned>(
+        &mut self,
+        first_byte: Option<Duration>,
+        awaited: &'static str,
+    ) -> Result<Option<M>, TransportError> {
+        let began = Instant::now();
+        let silence_max = self.silence_max;
         loop {
             if let Some(message) = self.opener.next()? {
+                self.clock.ended();
                 return Ok(Some(message));
             }
-            match self.socket.read(self.opener.room()).await? {
-                0 if self.opener.is_between_messages() => return Ok(None),
+            let is_inside = !self.opener.is_between_messages();
+            let limit = match first_byte {
+                _ if is_inside => Some((self.clock.last_moved(), silence_max)),
+                Some(deadline) => Some((began, deadline)),
+                None => None,
+            };
+            let reading = self.socket.read(self.opener.room());
+            let read = match limit {
+                Some((since, deadline)) => timeout_at(since + deadline, reading)
+                    .await
+                    .map_err(|_| TransportError::TimedOut { awaited, deadline })?,
+                None => reading.await,
+            };
+            match read? {
+                0 if !is_inside => return Ok(None),
                 0 => return Err(TransportError::CutShort),
                 count => self.opener.filled(count)?,
             }
+            self.clock.moved();
         }
     }
 }

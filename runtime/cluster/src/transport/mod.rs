@@ -24,6 +24,7 @@ mod records;
 mod secret;
 #[cfg(test)]
 mod tests;
+mod transfer;
 
 use std::time::Duration;
 
@@ -32,6 +33,7 @@ pub use error::TransportError;
 pub use listener::{Incoming, Listener};
 pub use preamble::Role;
 pub use secret::{SecretError, job_token, read_or_create_secret, read_secret};
+pub(crate) use transfer::{SILENCE_MAX, TransferClock};
 
 /// Maximum duration of a handshake, from the first byte to the last.
 pub const HANDSHAKE_DEADLINE: Duration = Duration::from_secs(5);

@@ -36,8 +36,8 @@ pub trait Request: Into<ToCoordinator> {
     fn answer(message: FromCoordinator) -> Result<Self::Answer, FromCoordinator>;
 }
 
-/// Asks whether a blob is stored. If not, `Chunk`s of `blob.bytes` bytes in all follow, which are answered by
-/// `Done`. The blob stays pinned until this connection's next submission.
+/// Asks whether a blob is stored; then the answer is `None`. Otherwise it is the number of bytes that have arrived over
+/// an earlier connection. `Chunk`s of the other bytes follow, which are answered by `Done`. The blob stays pinned until this connection's next submission.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct OfferBlob {
     pub blob: Blob,
@@ -244,7 +244,8 @@ pub struct LogLength {
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub enum FromCoordinator {
     Done,
-    Present(bool),
+    /// Whether an offered blob is wanted, and from which byte on; see [`OfferBlob`].
+    Wanted(Option<u64>),
     Blob(u64),
     LogLength(LogLength),
     Chunk(Payload),
@@ -292,7 +293,7 @@ macro_rules! requests {
 }
 
 requests! {
-    OfferBlob true -> bool, Present(present) => present;
+    OfferBlob true -> Option<u64>, Wanted(from) => from;
     FetchBlob true -> u64, Blob(bytes) => bytes;
     Submission true -> JobId, Submitted(job) => job;
     RerunJob true -> JobId, Submitted(job) => job;

@@ -27,6 +27,7 @@ const PATIENCE: Patience = Patience {
     later: Duration::from_secs(2),
     absent: Duration::from_millis(100),
     answer: Duration::from_secs(2),
+    silence: Duration::from_secs(2),
     tell: false,
 };
 /// The most jobs in a listing.

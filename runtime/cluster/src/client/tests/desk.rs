@@ -76,7 +76,7 @@ fn chunk_of_wrong_length_disconnects_client() {
 }
 
 #[test]
-fn stalled_upload_is_disconnected_and_discarded() {
+fn stalled_upload_is_disconnected_and_kept_for_next() {
     let mut scene = Scene::new();
     scene.limits.stalled = Duration::from_millis(50);
     let coordinator = scene.coordinator(drop);
@@ -89,8 +89,11 @@ fn stalled_upload_is_disconnected_and_discarded() {
     let line = coordinator.warnings.recv_timeout(DEADLINE).expect("a line about it");
     assert!(line.ends_with("the client sent nothing for 50ms during an upload"), "{line}");
     drop(coordinator);
-    let blobs = std::fs::read_dir(scene.blobs()).expect("a directory");
-    assert_eq!(blobs.count(), 0);
+    let mut blobs = std::fs::read_dir(scene.blobs()).expect("a directory");
+    let unfinished = blobs.next().expect("a file").expect("an entry");
+    assert_eq!(unfinished.metadata().expect("a file").len(), 5);
+    assert!(unfinished.path().to_string_lossy().ends_with(".unfinished"));
+    assert!(blobs.next().is_none());
 }
 
 #[test]

@@ -29,6 +29,7 @@ const AT_ONCE: Patience = Patience {
     later: Duration::ZERO,
     absent: Duration::ZERO,
     answer: Duration::from_secs(60),
+    silence: Duration::from_secs(20),
     tell: false,
 };
 

@@ -6,3 +6,4 @@ mod jobs;
 mod scene;
 mod started;
 mod transfers;
+mod uploads;

@@ -156,7 +156,14 @@ fn tell(to: &Sender<String>, line: &str) {
 }
 
 pub(super) fn patience() -> Patience {
-    Patience { first: DEADLINE, later: DEADLINE, absent: DEADLINE, answer: DEADLINE, tell: false }
+    Patience {
+        first: DEADLINE,
+        later: DEADLINE,
+        absent: DEADLINE,
+        answer: DEADLINE,
+        tell: false,
+        ..Patience::default()
+    }
 }
 
 pub(super) fn plan() -> JobPlan {

@@ -38,7 +38,8 @@ pub(crate) struct ClientLimits {
     pub(crate) blob_bytes_max: u64,
     /// An idle client is disconnected after this time; it reconnects on its next request.
     pub(crate) idle: Duration,
-    /// A client that stalls in the middle of an exchange is disconnected after this time.
+    /// A client that stalls in the middle of an exchange is disconnected after this time. Shorter than the client's own
+    /// limit, so that its upload can continue over the next connection.
     pub(crate) stalled: Duration,
     /// A client that follows a job receives a message at least this often, as proof that the connection is
     /// alive.
@@ -50,7 +51,7 @@ impl Default for ClientLimits {
         ClientLimits {
             blob_bytes_max: 1 << 30,
             idle: Duration::from_secs(300),
-            stalled: Duration::from_secs(30),
+            stalled: Duration::from_secs(15),
             sign_of_life: Duration::from_secs(5),
         }
     }
@@ -82,8 +83,9 @@ impl ClientDesk {
     }
 
     /// Serves a client until it disconnects, breaks the protocol or times out.
-    pub(crate) async fn serve(self, connection: Connection, peer: SocketAddr) {
+    pub(crate) async fn serve(self, mut connection: Connection, peer: SocketAddr) {
         let warn = Arc::clone(&self.warn);
+        connection.limit_silence(self.limits.stalled);
         let (sender, receiver) = connection.split();
         let mut client = Client { desk: self, sender, receiver, pins: BTreeMap::new() };
         match client.serve().await {
@@ -204,9 +206,9 @@ impl Client {
 
     async fn send(&mut self, message: &FromCoordinator) -> Result<(), Parting> {
         let stalled = self.desk.limits.stalled;
-        match timeout(stalled, self.sender.send(message)).await {
-            Ok(sent) => Ok(sent?),
-            Err(_) => Err(Parting::TakesNothing(stalled)),
+        match self.sender.send(message).await {
+            Err(TransportError::TimedOut { .. }) => Err(Parting::TakesNothing(stalled)),
+            sent => Ok(sent?),
         }
     }
 }

@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use napreduce_protocol::{Blob, CHUNK_BYTES, Digest, FromCoordinator, Payload, ToCoordinator};
 use tokio::task::spawn_blocking;
-use tokio::time::timeout;
 
 use super::{Client, Parting, Refusal};
 use crate::blobs::{BlobError, BlobIntake, PinnedBlob, chunks_of};
+use crate::transport::TransportError;
 
 /// Maximum number of blobs of one submission.
 const PINS_MAX: usize = super::checks::FILES_MAX + 1;
@@ -30,23 +30,36 @@ impl Client {
         let _turn = self.desk.uploads.turn(blob.digest).await;
         if let Some(pinned) = self.pin(blob.digest).await? {
             self.pins.insert(blob.digest, pinned);
-            return self.send(&FromCoordinator::Present(true)).await;
+            return self.send(&FromCoordinator::Wanted(None)).await;
         }
-        self.send(&FromCoordinator::Present(false)).await?;
-        let received = self.receive_blob(blob).await?;
+        let (intake, begun) = BlobIntake::continuing(Arc::clone(&self.desk.blobs), blob).await;
+        self.send(&FromCoordinator::Wanted(Some(begun))).await?;
+        let received = self.receive_blob(intake).await?;
         self.pins.insert(blob.digest, received);
         self.send(&FromCoordinator::Done).await
     }
 
-    /// Receives a blob. Reads it to the end even if it cannot be stored, so that the client receives the
-    /// error.
-    async fn receive_blob(&mut self, blob: Blob) -> Result<PinnedBlob, Parting> {
+    /// Receives the rest of a blob. Reads it to the end even if it cannot be stored, so that the client receives
+    /// the error. What has arrived is kept if the connection breaks.
+    async fn receive_blob(&mut self, mut intake: BlobIntake) -> Result<PinnedBlob, Parting> {
+        if let Err(parting) = self.receive_chunks(&mut intake).await {
+            // The next upload of the blob waits until the file is ready to be continued.
+            intake.stop().await;
+            return Err(parting);
+        }
+        Ok(intake.finish().await.map_err(Refusal::failed)?)
+    }
+
+    async fn receive_chunks(&mut self, intake: &mut BlobIntake) -> Result<(), Parting> {
         let stalled = self.desk.limits.stalled;
-        let mut intake = BlobIntake::start(Arc::clone(&self.desk.blobs), blob);
         while intake.left() > 0 {
             let left = intake.left();
-            let received = timeout(stalled, self.receiver.receive()).await;
-            match received.map_err(|_| Parting::SendsNothing(stalled))?? {
+            let received = self.receiver.receive_within(stalled, "the next piece of a blob").await;
+            let received = received.map_err(|error| match error {
+                TransportError::TimedOut { .. } => Parting::SendsNothing(stalled),
+                other => other.into(),
+            })?;
+            match received {
                 Some(ToCoordinator::Chunk(Payload(bytes)))
                     if (1..=CHUNK_BYTES).contains(&bytes.len()) && bytes.len() as u64 <= left =>
                 {
@@ -59,10 +72,10 @@ impl Client {
                     let (got, expected) = ("a request", "a piece of a blob");
                     return Err(Parting::OutOfTurn { got, expected });
                 }
-                None => return Err(crate::transport::TransportError::CutShort.into()),
+                None => return Err(TransportError::CutShort.into()),
             }
         }
-        Ok(intake.finish().await.map_err(Refusal::failed)?)
+        Ok(())
     }
 
     /// Sends a blob to a worker.

@@ -95,6 +95,57 @@ fn dropped_receive_loses_nothing() {
     });
 }
 
+#[test]
+fn send_to_peer_that_takes_nothing_fails_after_silence() {
+    run(async {
+        let (mut client, _server) = pair(Role::Client).await;
+        client.limit_silence(Duration::from_millis(100));
+        let [clock, _] = client.transfers();
+        let error = client.send(&vec![7_u8; 64 << 20]).await.unwrap_err();
+        assert_eq!(error.to_string(), "timed out waiting for the peer to accept data (100ms)");
+        assert!(clock.silence().unwrap() >= Duration::from_millis(100));
+    });
+}
+
+#[test]
+fn message_that_stops_arriving_fails_after_silence() {
+    run(async {
+        let (client, mut server) = pair(Role::Client).await;
+        server.limit_silence(Duration::from_millis(100));
+        let (mut sender, _held) = client.split();
+        let [_, clock] = server.transfers();
+        let message = vec![7_u8; 64 << 20];
+        let sending = async {
+            let has_begun = async {
+                while clock.silence().is_none() {
+                    tokio::task::yield_now().await;
+                }
+            };
+            tokio::select! {
+                biased;
+                () = has_begun => {}
+                sent = sender.send(&message) => panic!("it fits into no buffer: {sent:?}"),
+            }
+        };
+        let ((), received) = tokio::join!(sending, server.receive::<Vec<u8>>());
+        assert_eq!(received.unwrap_err().to_string(), "timed out waiting for the rest of a message (100ms)");
+    });
+}
+
+#[test]
+fn silence_between_messages_is_unlimited() {
+    run(async {
+        let (mut client, mut server) = pair(Role::Client).await;
+        server.limit_silence(Duration::from_millis(1));
+        let receiving = server.receive::<u32>();
+        let mut receiving = std::pin::pin!(receiving);
+        let waited = tokio::time::timeout(Duration::from_millis(50), &mut receiving).await;
+        assert!(waited.is_err(), "nothing has arrived");
+        client.send(&7_u32).await.unwrap();
+        assert_eq!(receiving.await.unwrap(), Some(7));
+    });
+}
+
 /// The socket of a connection that continues unencrypted.
 fn plain(connection: Connection) -> Result<std::net::TcpStream, TransportError> {
     connection.into_blocking(PATIENCE)?.into_plain()
