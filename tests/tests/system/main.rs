@@ -7,6 +7,7 @@
 
 mod agreement;
 mod browser;
+mod changed_outputs;
 mod completions;
 mod deadlines;
 mod demo;

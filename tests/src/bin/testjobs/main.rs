@@ -93,6 +93,7 @@ fn main() -> ExitCode {
         .job("gated-holding", gated::gated_holding)
         .job("gated-unsaved", gated::gated_unsaved)
         .job("gated-saving", gated::gated_saving)
+        .job("scattered", misbehaving::scattered)
         .job("endless", misbehaving::endless)
         .job("known-lines", shapes::known_lines)
         .job("straggler", misbehaving::straggler)

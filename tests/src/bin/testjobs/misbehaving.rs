@@ -50,6 +50,35 @@ pub fn killed_reduce(choice: &Choice) -> Job {
         })
 }
 
+/// Each attempt at a map gives its records other keys. A line names a folder and ends in a number; a reduce waits until
+/// that folder has a file with its name, such as `r_0001`.
+pub fn scattered(_: &Choice) -> Job {
+    Job::text()
+        .map(|line: &str, out: &mut Emit<u64, String>| {
+            let (_, number) = line.rsplit_once('\t').expect("a folder and a number");
+            let number: u64 = number.parse().expect("a number");
+            let seed = u64::from(std::process::id());
+            out.emit((number + seed).wrapping_mul(0x9e37_79b9_7f4a_7c15), line);
+        })
+        .reduce(|_, lines, out| {
+            while let Some(line) = lines.next() {
+                let (folder, number) = line.rsplit_once('\t').expect("a folder and a number");
+                wait_for_gate(folder);
+                out.emit(number, ());
+            }
+        })
+}
+
+fn wait_for_gate(folder: &str) {
+    let attempt = std::env::var("NAPREDUCE_ATTEMPT_ID").expect("a task process");
+    let (task, _) = attempt.rsplit_once('.').expect("an attempt");
+    let (_, name) = task.split_at(task.len() - "r_0000".len());
+    while !std::path::Path::new(folder).join(name).exists() {
+        napreduce::progress();
+        std::thread::sleep(std::time::Duration::from_millis(10));
+    }
+}
+
 /// Each map kills its worker.
 pub fn kills_its_worker(_: &Choice) -> Job {
     Job::text().map_only(|line: &str, out| {
