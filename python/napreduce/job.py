@@ -20,7 +20,7 @@ from .dataset import Dataset, JobError
 from .frames import VERSION
 from .in_memory import run_in_memory
 from .program import PIPE, Driver, load, take_driver
-from .task import flat_line, line, speak
+from .task import MissingJobError, flat_line, line, speak
 
 _FILES_VARIABLE = "NAPREDUCE_FILES_DIR"
 _SUM_BITS, _NUMBER_BITS = 64, 128
@@ -218,7 +218,8 @@ class Job:
     ) -> Dataset:
         """Runs the job and returns its records. Prints nothing; raises `JobError` if the job fails.
 
-        The job must be a global variable of its file. Tasks load that file, but not as ``__main__``. ``inputs`` are paths, globs and datasets. With ``output``, a directory, the records stay there as lines
+        The job must be a global variable of its file. Tasks load that file, but not as ``__main__``. ``inputs`` are paths, globs
+        and datasets. With ``output``, a directory, the records stay there as lines
         of text. Other options are those of the command line: ``reduces=4`` is ``--reduces 4``, and ``overwrite=True`` a flag.
         """
         self._speak_in_task()
@@ -295,7 +296,7 @@ class Job:
         if driver.job:
             job = vars(sys.modules["__main__"]).get(driver.job)  # type: ignore[assignment]
         if not isinstance(job, Job):
-            raise RuntimeError(f"the program defines the job {driver.job} after its first `run` or `main`; define it before")
+            raise MissingJobError(f"the program defines the job {driver.job} after its first `run` or `main`; define it before")
         return job._enter_for(driver, parameters, source, attempt)
 
     def _enter_for(
@@ -467,7 +468,7 @@ def run_task(path: str) -> NoReturn:
             return _only_job(module)._enter(parameters, source, attempt)
         job = vars(module).get(driver.job)
         if not isinstance(job, Job):
-            raise RuntimeError(_missing_job(driver))
+            raise MissingJobError(_missing_job(driver))
         return job._enter_for(driver, parameters, source, attempt)
 
     if PIPE is None:
@@ -496,4 +497,4 @@ def _only_job(module: ModuleType) -> Job:
         return job
     names = ", ".join(sorted(jobs.values()))
     found = f"the jobs {names}" if jobs else "no job outside of functions and of `if __name__ == \"__main__\"`"
-    raise RuntimeError(f"the program defines {found}; define one, or start the program with python3 instead of `nap frames`")
+    raise MissingJobError(f"the program defines {found}; define one, or start the program with python3 instead of `nap frames`")

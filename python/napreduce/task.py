@@ -370,6 +370,10 @@ class ReduceTask(_Task):
         super().flush()
 
 
+class MissingJobError(RuntimeError):
+    """A program in whose file a task does not find its job."""
+
+
 class GroupError(Exception):
     """A failed reduce of one group; the cause is the error."""
 
@@ -414,6 +418,8 @@ def speak(begin: Begin, pipe: Pipe) -> bool:
 
 
 def _failure(error: BaseException, task: Optional[_Task], shows_record: bool) -> Dict[str, Any]:
+    if isinstance(error, MissingJobError):
+        return {"message": str(error), "record": None}
     about = ""
     if isinstance(error, GroupError):
         about = f"reducing the group of {error.key!r}\n"

@@ -282,11 +282,11 @@ fn python_job_that_tasks_cannot_find_is_refused() {
     for (source, says) in [
         (
             format!("{import}counts = {define}; counts.main(['in', '--output', 'out'])"),
-            "the job counts in job.py",
+            "tasks do not find the job counts in",
         ),
         (format!("{import}{define}.main(['in', '--output', 'out'])"), "it is not a global variable"),
-        (format!("{import}counts = {define}; counts.run('in')"), "the job counts in job.py"),
-        (format!("{import}{define}.run('in')"), "the job is not a global variable of job.py"),
+        (format!("{import}counts = {define}; counts.run('in')"), "tasks do not find the job counts in"),
+        (format!("{import}{define}.run('in')"), "the job is not a global variable of"),
     ] {
         let folder = with_program(&source, "to be\n");
         let ended = run(driver(&folder).arg("job.py"));
