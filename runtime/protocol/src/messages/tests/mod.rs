@@ -157,7 +157,7 @@ fn message_bytes_are_fixed() {
     assert_eq!(progress, [10, 0, 0, 0, 1, 251, 0xe8, 3, 252, 0x70, 0x11, 1, 0, 3]);
     assert_eq!(encode(&ToTask::CommitGranted).unwrap(), [1, 0, 0, 0, 1]);
     let failed = TaskError::fatal("no");
-    assert_eq!(encode(&FromTask::Failed(failed)).unwrap(), [8, 0, 0, 0, 4, 2, 0, 2, b'n', b'o', 0, 0]);
+    assert_eq!(encode(&FromTask::Failed(failed)).unwrap(), [9, 0, 0, 0, 4, 2, 0, 2, b'n', b'o', 0, 0, 0]);
 }
 
 #[test]
