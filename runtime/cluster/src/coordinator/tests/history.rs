@@ -180,7 +180,9 @@ fn forget_settling(directory: &Path) {
     let mut at = 0;
     while at < bytes.len() {
         let length = bytes[at..at + 4].try_into().expect("four bytes");
-        let behind = at + 8 + u32::from_le_bytes(length) as usize;
+        // Every frame but the first contains the checksum of the one before, too.
+        let head = if at == 0 { 8 } else { 12 };
+        let behind = at + head + u32::from_le_bytes(length) as usize;
         if String::from_utf8_lossy(&bytes[at..behind]).contains("\"Settled\"") {
             bytes.truncate(at);
             return fs::write(journal, bytes).expect("written");

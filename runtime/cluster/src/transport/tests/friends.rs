@@ -101,7 +101,7 @@ fn send_to_peer_that_takes_nothing_fails_after_silence() {
         let (mut client, _server) = pair(Role::Client).await;
         client.limit_silence(Duration::from_millis(100));
         let [clock, _] = client.transfers();
-        let error = client.send(&vec![7_u8; 64 << 20]).await.unwrap_err();
+        let error = client.send(&vec![7_u8; 32 << 20]).await.unwrap_err();
         assert_eq!(error.to_string(), "timed out waiting for the peer to accept data (100ms)");
         assert!(clock.silence().unwrap() >= Duration::from_millis(100));
     });
@@ -114,7 +114,7 @@ fn message_that_stops_arriving_fails_after_silence() {
         server.limit_silence(Duration::from_millis(100));
         let (mut sender, _held) = client.split();
         let [_, clock] = server.transfers();
-        let message = vec![7_u8; 64 << 20];
+        let message = vec![7_u8; 32 << 20];
         let sending = async {
             let has_begun = async {
                 while clock.silence().is_none() {
