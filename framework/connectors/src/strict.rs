@@ -17,7 +17,7 @@ pub(crate) fn deserialize<'de, T: Deserialize<'de>, D: Deserializer<'de>>(inner:
     T::deserialize(Strict { inner, role: Role::Value })
 }
 
-/// What a deserializer returns.
+/// The result of a deserializer.
 enum Role<'n> {
     Value,
     /// The fields of a struct, which rejects repeated fields itself.

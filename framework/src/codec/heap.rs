@@ -8,7 +8,7 @@ use serde::ser::{
     SerializeTupleStruct, SerializeTupleVariant, Serializer,
 };
 
-/// What an allocator adds to a small allocation.
+/// The overhead of a small allocation.
 const ALLOCATION_BYTES: usize = 16;
 
 /// The size of a `String` or `Vec` without its content.

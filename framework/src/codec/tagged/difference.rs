@@ -15,7 +15,7 @@ pub(super) struct Difference {
     pub(super) read: String,
 }
 
-/// Returns the first difference of two encodings; `None` if there is none, but for the order of maps.
+/// Returns the first difference of two encodings; `None` if they differ at most in the order of maps.
 pub(super) fn difference(written: &[u8], read: &[u8]) -> Result<Option<Difference>, TaggedError> {
     let mut walk = Walk { written: Reader::new(written), read: Reader::new(read), path: Vec::new() };
     walk.value()

@@ -24,7 +24,7 @@ impl TransferClock {
         *self.lock() = None;
     }
 
-    /// Returns when the current message last moved; begins one if there is none.
+    /// Returns when the current message last moved; starts a message if none is under way.
     pub(super) fn last_moved(&self) -> Instant {
         *self.lock().get_or_insert_with(Instant::now)
     }

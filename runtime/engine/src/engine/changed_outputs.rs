@@ -16,7 +16,7 @@ use crate::ids::{AttemptId, JobId, TaskId, TaskKind};
 use crate::job::JobOutcome;
 use crate::states::{JobInput, TaskInput, TaskState};
 
-/// What a job must fulfil; the end of messages about one that does not.
+/// The requirement on every map; ends messages about a map that violates it.
 const REQUIREMENT: &str = "a map must emit the same records in the same order whenever it reads the same input: \
                            without the order of a HashMap, the time, random numbers or a hash with a random seed, \
                            and its input must not change while the job runs";
