@@ -207,17 +207,16 @@ fn command_without_siblings_has_no_time_left() {
     let folder = Folder::new();
     let cluster = OwnCluster::start(&folder, 1, "fifo", "");
     folder.write("in", "x\n");
+    let read = folder.path("read");
     let gate = folder.path("gate");
-    let mapper = format!("cat; while [ ! -e {} ]; do sleep 0.1; done", gate.display());
+    let mapper =
+        format!("cat; touch {}; while [ ! -e {} ]; do sleep 0.1; done", read.display(), gate.display());
     let mut command = program("nap");
     command.env_remove("NAPREDUCE_DIR").current_dir(folder.root());
     command.args(["streaming", "--input", "in", "--output", "out", "--mapper", &mapper]);
     command.arg("--detach").arg("--cluster").arg(cluster.directory());
     let job = run(&mut command).succeeded().stdout.trim().to_owned();
-    wait_until("its input is read", || {
-        let tasks = cluster.json(&["task", "list", &job]);
-        tasks[0]["live"][0]["bytes_done"].as_u64().is_some_and(|bytes| bytes > 0)
-    });
+    wait_until("its input is read", || read.exists());
     let status = cluster.json(&["job", "status", &job]);
     assert_eq!(status[0]["left"], Value::Null, "{status}");
     let text = run(cluster.nap().args(["job", "status", &job])).succeeded().stdout;
