@@ -27,7 +27,7 @@ pub mod row;
 pub mod sequence_file;
 #[cfg(feature = "stores")]
 pub mod stores;
-#[cfg(any(feature = "avro", feature = "json-lines"))]
+#[cfg(any(feature = "avro", feature = "json-lines", feature = "parquet"))]
 mod strict;
 #[cfg(any(feature = "avro", feature = "sequence-file"))]
 mod sync;

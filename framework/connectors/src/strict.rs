@@ -134,16 +134,18 @@ impl<'de, D: Deserializer<'de>> Deserializer<'de> for Strict<'_, D> {
         inner.deserialize_u128(visitor)
     }
 
+    /// Formats with typed columns refuse an integer here; floats of serde take integers.
     #[inline]
     fn deserialize_f32<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, D::Error> {
         let (inner, visitor) = self.wrap(visitor);
-        inner.deserialize_f32(visitor)
+        inner.deserialize_any(visitor)
     }
 
+    /// As [`deserialize_f32`](Deserializer::deserialize_f32).
     #[inline]
     fn deserialize_f64<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, D::Error> {
         let (inner, visitor) = self.wrap(visitor);
-        inner.deserialize_f64(visitor)
+        inner.deserialize_any(visitor)
     }
 
     #[inline]

@@ -335,6 +335,65 @@ pyarrow.parquet.write_table(table, "zstd.parquet", compression="zstd")
     assert!(error.to_string().contains("it is damaged: "), "{error}");
 }
 
+/// A map whose names are written as they are, also repeated ones.
+#[derive(Debug, Deserialize)]
+struct Names(#[allow(dead_code)] BTreeMap<String, i64>);
+
+#[derive(Debug, Serialize, Deserialize)]
+struct Named {
+    #[serde(serialize_with = "name_twice")]
+    names: Names,
+}
+
+fn name_twice<S: serde::Serializer>(_: &Names, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_map([("a", 1), ("b", 2), ("a", 3)])
+}
+
+#[test]
+fn repeated_key_of_a_map_is_bad_row() {
+    let write = || {
+        Job::text().map_only_to(Parquet::<Named>::default(), |_: &str, out| {
+            out.emit(&Named { names: Names(BTreeMap::new()) });
+        })
+    };
+    let file = JobTest::new(write).input("1\n2\n").run().parts.concat();
+    fn bad<R: serde::de::DeserializeOwned + std::fmt::Debug + 'static>(file: &[u8]) -> u64 {
+        let job = || Job::parquet::<R>().map_only(|row, out| out.emit(format!("{row:?}"), ()));
+        JobTest::new(job).input(file).bad_rows(BadRows::Skip).run().counters.get("BAD_ROWS")
+    }
+    assert_eq!(bad::<Named>(&file), 2);
+    assert_eq!(bad::<BTreeMap<String, BTreeMap<String, i64>>>(&file), 2);
+    assert_eq!(bad::<Value>(&file), 2);
+}
+
+#[test]
+fn integer_columns_are_read_as_floats() {
+    #[derive(Debug, Deserialize)]
+    #[allow(dead_code)]
+    struct Floats {
+        gates: Vec<f32>,
+        delay: Option<f64>,
+    }
+    let file = TestFile::new("a.parquet", written(3));
+    let floats = ParquetRows::<Floats>::default();
+    let rows = same_at_every_cut(&floats, &file, [100], |row| format!("{:?} {:?}", row.gates, row.delay));
+    assert_eq!(rows, ["[] None", "[1.0] Some(-1.0)", "[2.0, 2.0] None"]);
+}
+
+#[test]
+fn letters_are_their_numbers() {
+    let write = || {
+        Job::text().map_only_to(Parquet::<(char,)>::default(), |line: &str, out| {
+            line.chars().for_each(|letter| out.emit(&(letter,)));
+        })
+    };
+    let file = JobTest::new(write).input("aÜ\n").run().parts.concat();
+    let letters = || Job::parquet::<(char,)>().map_only(|(letter,), out| out.emit(letter, ()));
+    assert_eq!(JobTest::new(letters).input(&file).run().text(), "a\nÜ\n");
+    let numbers = || Job::parquet::<(u32,)>().map_only(|(number,), out| out.emit(number, ()));
+    assert_eq!(JobTest::new(numbers).input(&file).run().text(), "97\n220\n");
+}
+
 #[test]
 fn polars_files_round_trip() {
     let folder = tempfile::tempdir().expect("a temporary directory");

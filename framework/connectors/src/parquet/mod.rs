@@ -19,6 +19,7 @@ pub use self::encoding::{MAGIC, PartWriter};
 use self::groups::{Footer, Group, checked};
 use crate::bytes::{ReadAt, ReadError, SharedBytes};
 use crate::row::BadRow;
+use crate::strict;
 
 const ENCRYPTED: &[u8; 4] = b"PARE";
 const OTHER_ROWS: &str = "it is damaged: the rows of a row group do not match the footer";
@@ -172,7 +173,7 @@ impl Rows<'_> {
     /// Decodes the row with this number, which is below [`Batch::count`].
     pub fn get<'r, T: Deserialize<'r>>(&'r self, number: usize) -> Result<Result<T, BadRow>, ReadError> {
         let row = || self.rows.get(number).ok_or_else(|| ReadError::damaged(self.offset, OTHER_ROWS));
-        match T::deserialize(row()?) {
+        match strict::deserialize(row()?) {
             Ok(row) => Ok(Ok(row)),
             Err(error) => {
                 let shown = serde_json::Value::deserialize(row()?);
