@@ -19,8 +19,12 @@ pub const NAME_CHARS_MAX: usize = 200;
 /// ```
 pub fn one_line(text: &str, columns_max: usize) -> String {
     let (mut line, mut columns, mut fits) = (String::new(), 0, 0);
-    for character in text.chars() {
-        if is_shown(character) {
+    let mut before = None;
+    let mut characters = text.chars().peekable();
+    while let Some(character) = characters.next() {
+        let is_joined = joins(before, character, characters.peek().copied());
+        before = Some(character);
+        if is_shown(character) || is_joined {
             line.push(character);
             columns += character.width().unwrap_or(0);
         } else {
@@ -53,11 +57,23 @@ pub fn check_name(what: &str, name: &str, flag: &str) -> Result<(), String> {
             one_line(name, 40)
         ));
     }
-    if name.chars().all(is_shown) {
+    // Every character takes at most ten columns when it is escaped.
+    if one_line(name, NAME_CHARS_MAX * 10 + 1) == name {
         return Ok(());
     }
     let shown = one_line(name, NAME_CHARS_MAX);
     Err(format!("the {what} {shown} has unprintable characters; give another one with {flag}"))
+}
+
+/// Whether the character joins or separates its neighbours, as in emoji and in Persian and Indic words. Between
+/// other characters it would only hide in a name.
+fn joins(before: Option<char>, character: char, after: Option<char>) -> bool {
+    let is_letter = |neighbour: Option<char>| {
+        neighbour.is_some_and(|neighbour| {
+            !neighbour.is_ascii() && !neighbour.is_whitespace() && is_shown(neighbour)
+        })
+    };
+    matches!(character, '\u{200c}' | '\u{200d}') && is_letter(before) && is_letter(after)
 }
 
 /// Whether a terminal shows the character without side effects.
@@ -90,6 +106,11 @@ mod tests {
             ("\u{9b}2J\u{7f}", "\\u{9b}2J\\u{7f}"),
             ("abc\u{202e}cba\u{2066}", "abc\\u{202e}cba\\u{2066}"),
             ("a\u{200b}b\u{feff}", "a\\u{200b}b\\u{feff}"),
+            ("a\u{200d}b", "a\\u{200d}b"),
+            ("é\u{200d}\u{200d}é", "é\\u{200d}\\u{200d}é"),
+            ("é\u{200c}", "é\\u{200c}"),
+            ("👩\u{200d}💻, 🏳\u{fe0f}\u{200d}🌈", "👩\u{200d}💻, 🏳\u{fe0f}\u{200d}🌈"),
+            ("می\u{200c}خواهم, क्\u{200d}ष", "می\u{200c}خواهم, क्\u{200d}ष"),
         ] {
             assert_eq!(one_line(text, 80), shown);
         }
@@ -114,7 +135,8 @@ mod tests {
 
     #[test]
     fn check_name_rejects_unprintable_and_long_names() {
-        assert_eq!(check_name("name", "Größen, 日本", "--name"), Ok(()));
+        assert_eq!(check_name("name", "Größen, 日本, می\u{200c}خواهم", "--name"), Ok(()));
+        assert_eq!(check_name("name", "日".repeat(NAME_CHARS_MAX).as_str(), "--name"), Ok(()));
         assert_eq!(check_name("name", &"x".repeat(NAME_CHARS_MAX), "--name"), Ok(()));
         let error = check_name("name", &"x".repeat(5_000), "--name").expect_err("too long");
         assert!(error.contains("has 5000 characters (limit 200); give a shorter one with --name"), "{error}");
