@@ -12,7 +12,7 @@ use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
-use prometheus_client::registry::Registry;
+use prometheus_client::registry::{Registry, Unit};
 
 use crate::answers::LedgerRow;
 use crate::clock::now_micros;
@@ -219,26 +219,31 @@ impl Tally {
         let taken = "Preemption requests of jobs ended since the server started";
         registry.register("preemptions", taken, self.preemptions.clone());
         let saved = "Work saved by preemptions of these jobs that a kill would have lost";
-        registry.register("work_saved_seconds", saved, self.work_saved.clone());
+        registry.register_with_unit("work_saved", saved, Unit::Seconds, self.work_saved.clone());
         let lost = "Work of these jobs that had to be redone";
-        registry.register("work_lost_seconds", lost, self.work_lost.clone());
+        registry.register_with_unit("work_lost", lost, Unit::Seconds, self.work_lost.clone());
         let slot = "Time that preempted work of these jobs had no slot";
-        registry.register("slot_taken_seconds", slot, self.slot_taken.clone());
+        registry.register_with_unit("slot_taken", slot, Unit::Seconds, self.slot_taken.clone());
         let bytes = "Bytes of checkpoints of these jobs";
-        registry.register("checkpoint_bytes", bytes, self.checkpoint_bytes.clone());
+        registry.register_with_unit("checkpoint", bytes, Unit::Bytes, self.checkpoint_bytes.clone());
         let attempts = "Attempts of these jobs by outcome";
         registry.register("attempts", attempts, self.attempts.clone());
         let lengths = "Time from launch to end of attempts of these jobs, including suspensions";
-        registry.register("attempt_seconds", lengths, self.attempt_lengths.clone());
+        registry.register_with_unit("attempt", lengths, Unit::Seconds, self.attempt_lengths.clone());
         let freeing = "Time from a preemption request until the slot was free";
-        registry.register("preemption_seconds", freeing, self.freeing.clone());
+        registry.register_with_unit("preemption", freeing, Unit::Seconds, self.freeing.clone());
         let resuming = "Time from the resume order until a suspended attempt ran again";
-        registry.register("resume_seconds", resuming, self.resuming.clone());
+        registry.register_with_unit("resume", resuming, Unit::Seconds, self.resuming.clone());
         let restoring = "Time from the launch of a restored attempt until it made new progress";
-        registry.register("restore_seconds", restoring, self.restoring.clone());
+        registry.register_with_unit("restore", restoring, Unit::Seconds, self.restoring.clone());
         let sojourns = "Time from submission to end of jobs";
-        registry.register("job_sojourn_seconds", sojourns, self.sojourns.clone());
-        registry.register("http_request_seconds", "Duration of HTTP requests", self.requests.clone());
+        registry.register_with_unit("job_sojourn", sojourns, Unit::Seconds, self.sojourns.clone());
+        registry.register_with_unit(
+            "http_request",
+            "Duration of HTTP requests",
+            Unit::Seconds,
+            self.requests.clone(),
+        );
     }
 }
 

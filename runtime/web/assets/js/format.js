@@ -65,6 +65,11 @@ export function moment(millis) {
   return isToday ? time : `${date.toLocaleDateString("en-CA")} ${time}`;
 }
 
+/** The name of the time zone of all local times. */
+export function zone() {
+  return Intl.DateTimeFormat().resolvedOptions().timeZone;
+}
+
 /** The time in UTC, for a tooltip. */
 export function utc(millis) {
   if (millis === null || millis === undefined) return "";

@@ -1,6 +1,7 @@
 // The entry point: selects the view for an address, and handles signing in and global keys.
 
 import { make, sentence } from "./elements.js";
+import { zone } from "./format.js";
 import { Live } from "./live.js";
 import { Problem, codeIn, get, ofRecording, recording, setWanted, signIn, signInByAddress } from "./net.js";
 import * as about from "./pages/about.js";
@@ -40,6 +41,7 @@ const VIEWS = [
 const NAMED = [[/^\/jobs\/\w+\/tasks\//, "task"], [/^\/jobs\/./, "job"], [/^\/workers\/./, "worker"], [/^\/queues\/./, "queue"]];
 const main = document.getElementById("main");
 const notice = document.getElementById("notice");
+document.getElementById("zone").textContent = zone();
 let shown = null;
 const live = new Live(() => shown?.rounds.changed());
 
@@ -63,10 +65,15 @@ async function show() {
   current.rounds = new Rounds({ ask: () => ask(current), live });
   current.view = page.view({ main, parts, query: new URLSearchParams(location.search), go, again: () => current.rounds.now() });
   shown = current;
-  document.title = `${current.view.title} – napreduce`;
+  entitle(current);
   // Subscribe before the first request, so that no change between the two is missed.
   live.follow(topics(parts));
   await current.rounds.now();
+}
+
+/** Names the tab; a view may know more of its object after a request. */
+function entitle(current) {
+  document.title = `${current.view.title} – napreduce`;
 }
 
 /** Shows a message in place of a view. */
@@ -111,6 +118,7 @@ async function ask(current) {
     return "over";
   }
   current.isKnown ||= problem === null;
+  entitle(current);
   say(problem);
   ready();
   if (current.view.isLive === false) {

@@ -21,6 +21,9 @@ pub fn shares(call: &Call<'_>) -> Result<Reply, Problem> {
     let length = if source.is_live() { WINDOW_MILLIS } else { u64::MAX };
     let window = within(query_window(call, length)?, &all, source.is_live());
     let step = call.query_value::<u64>("step")?;
+    if step == Some(0) {
+        return Err(Problem::invalid("step is 0; expected 1 or more milliseconds"));
+    }
     let step_millis = step.unwrap_or_else(|| (window.until - window.from).div_ceil(STEPS)).max(1);
     let steps = Steps { from_millis: window.from, until_millis: window.until, step_millis };
     if steps.count() > STEPS_MAX {

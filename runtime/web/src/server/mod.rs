@@ -260,6 +260,7 @@ const VIEWS: [&str; 8] = ["", "about", "compare", "jobs", "preemptions", "queues
 fn service(web: Arc<Web>) -> Router {
     router()
         .fallback(page)
+        .method_not_allowed_fallback(other_method)
         .layer(CatchPanicLayer::custom(|_: Box<dyn std::any::Any + Send>| {
             Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "internal error; please report it")
                 .into_response()
@@ -294,6 +295,11 @@ async fn guard(State(web): State<Arc<Web>>, mut request: Request, next: Next) ->
         response.headers_mut().append(SET_COOKIE, cookie);
     }
     protect(response)
+}
+
+async fn other_method() -> Response<Body> {
+    Problem::new(StatusCode::METHOD_NOT_ALLOWED, "this route has other methods; see /api/openapi.json")
+        .into_response()
 }
 
 async fn page(State(web): State<Arc<Web>>, request: Request) -> Response<Body> {

@@ -151,6 +151,21 @@ fn etag_avoids_resending_unchanged_responses() {
 }
 
 #[test]
+fn etag_of_list_does_not_depend_on_time() {
+    let sample = Sample::start();
+    let path = "/api/nap/v1/jobs/job_0001/preemptions";
+    let first = sample.get(path);
+    let tag = first.header("etag").expect("a tag").to_owned();
+    assert!(first.body.contains("\"as_of_millis\":"), "{}", first.body);
+    let token = format!("Bearer {}", sample.token(WebRole::View));
+    let ask =
+        || sample.ask(&format!("GET {path}"), &[("Authorization", &token), ("If-None-Match", &tag)], "");
+    let is_later = || sample.get(path).json()["as_of_millis"] != first.json()["as_of_millis"];
+    while !is_later() {}
+    assert_eq!(ask().status, 304);
+}
+
+#[test]
 fn metrics_count_slots_jobs_requests() {
     let sample = Sample::start();
     sample.get("/api/nap/v1/jobs");
@@ -171,6 +186,9 @@ fn metrics_count_slots_jobs_requests() {
         "napreduce_scheduler_info{scheduler=\"capacity\"} 1.0",
         "napreduce_tasks{kind=\"map\",state=\"running\"} 1",
         "napreduce_tasks{kind=\"reduce\",state=\"running\"} 0",
+        "# UNIT napreduce_suspended_resident_bytes bytes",
+        "# UNIT napreduce_http_request_seconds seconds",
+        "# UNIT napreduce_start_time_seconds seconds",
         "# EOF",
     ] {
         assert!(answer.body.lines().any(|known| known == line), "{line} is missing in\n{}", answer.body);
@@ -255,6 +273,9 @@ fn shares_average_slots_per_queue() {
     let fine = shares("from=1790000000000&until=1790000003000&step=1");
     assert_eq!(fine.status, 400);
     assert!(fine.body.contains("step=1 gives 3000 steps; at most 1000"), "{}", fine.body);
+    let none = shares("from=1790000000000&until=1790000003000&step=0");
+    assert_eq!(none.status, 400);
+    assert!(none.body.contains("step is 0; expected 1 or more"), "{}", none.body);
 }
 
 #[test]

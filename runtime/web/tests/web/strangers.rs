@@ -224,6 +224,8 @@ fn invalid_orders_are_refused() {
     assert_eq!(order("/api/nap/v1/jobs/job_9999/set", "application/json", r#"{"priority": 1}"#), 409);
     assert_eq!(order("/api/nap/v1/jobs/job_9999/rerun", "application/json", "{}"), 409);
     assert_eq!(order(JOBS, "application/json", "{}"), 405);
+    let deleted = sample.ask("DELETE /api/nap/v1/jobs/job_0002", &[("Authorization", &operator)], "");
+    assert_eq!((deleted.status, deleted.json()["status"].as_u64()), (405, Some(405)), "{}", deleted.body);
     assert_eq!(order("/api/nap/v1/jobs/job_0002/explode", "application/json", "{}"), 404);
     assert!(sample.orders().is_empty(), "{:?}", sample.orders());
 }

@@ -99,6 +99,18 @@ fn every_control_is_named_and_reached_by_tab() {
 }
 
 #[test]
+fn tab_names_job_and_page_names_time_zone() {
+    let folder = Folder::new();
+    let Some((browser, server)) = served_hostile(&folder) else { return };
+    browser.open(&format!("{}/jobs/job_0001", origin(&server.link)));
+    let title = browser.run("return document.title");
+    assert!(title.as_str().is_some_and(|title| title.starts_with("job_0001 <img src=x")), "{title}");
+    let zone = browser.run("return Intl.DateTimeFormat().resolvedOptions().timeZone");
+    let zone = zone.as_str().expect("a name");
+    assert!(browser.text().contains(&format!("Times are in the time zone {zone};")), "{}", browser.text());
+}
+
+#[test]
 fn suspend_by_keyboard_is_announced_to_screen_reader() {
     let folder = Folder::new();
     let Some(browser) = Browser::start(&folder) else { return };

@@ -15,7 +15,7 @@ use prometheus_client::encoding::text::encode;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
-use prometheus_client::registry::Registry;
+use prometheus_client::registry::{Registry, Unit};
 
 use super::table::all_routes;
 use crate::answers::{SlotsInUse, StatusAnswer, WarningAnswer};
@@ -42,8 +42,10 @@ pub fn text(web: &Web) -> Result<String, Problem> {
         "The version of the web server",
         &[(&[("version", env!("CARGO_PKG_VERSION"))], 1)],
     );
-    let started = [(&[][..], web.tally.started_millis() / 1_000)];
-    gauges(&mut registry, "start_time_seconds", "Start time of the web server, Unix time", &started);
+    let started: Gauge<i64> = Gauge::default();
+    started.set(i64::try_from(web.tally.started_millis() / 1_000).unwrap_or(i64::MAX));
+    let help = "Start time of the web server, Unix time";
+    registry.register_with_unit("start_time", help, Unit::Seconds, started);
     cluster(&mut registry, &status);
     states(&mut registry, &jobs, &workers);
     warnings(&mut registry, &status.warnings);
@@ -61,7 +63,34 @@ pub fn text(web: &Web) -> Result<String, Problem> {
         let detail = format!("cannot encode the metrics: {error}");
         Problem::new(axum::http::StatusCode::INTERNAL_SERVER_ERROR, detail)
     })?;
-    Ok(text)
+    Ok(sort_series(&text))
+}
+
+/// Sorts the series of each metric by their labels: the families are hash maps, whose order changes. The buckets
+/// of a histogram have equal labels apart from `le`, and keep their order.
+fn sort_series(text: &str) -> String {
+    let mut sorted = String::with_capacity(text.len());
+    let mut series: Vec<&str> = Vec::new();
+    for line in text.lines() {
+        if !line.starts_with('#') {
+            series.push(line);
+            continue;
+        }
+        series.sort_by_key(|line| labels_without_bucket(line));
+        for line in series.drain(..).chain([line]) {
+            sorted.push_str(line);
+            sorted.push('\n');
+        }
+    }
+    sorted
+}
+
+/// Returns the labels of a series without `le`.
+fn labels_without_bucket(line: &str) -> String {
+    let Some((_, labels)) = line.split_once('{') else { return String::new() };
+    let Some((labels, _)) = labels.rsplit_once('}') else { return String::new() };
+    let others = labels.split(',').filter(|label| !label.starts_with("le=\""));
+    others.collect::<Vec<_>>().join(",")
 }
 
 /// Only while the cluster runs: nothing is written to a finished history.
@@ -138,4 +167,20 @@ fn gauges(registry: &mut Registry, name: &str, help: &str, values: &[(&[(&'stati
         family.get_or_create(&labels).set(i64::try_from(*value).unwrap_or(i64::MAX));
     }
     registry.register(name, help, family);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sort_series_orders_labels_and_keeps_buckets() {
+        let text = "# TYPE a counter\na_total{k=\"2\"} 1\na_total{k=\"1\"} 2\n# TYPE h histogram\n\
+                    h_sum{k=\"b\"} 1\nh_bucket{le=\"0.5\",k=\"b\"} 1\nh_bucket{le=\"+Inf\",k=\"b\"} 1\n\
+                    h_sum{k=\"a\"} 1\nh_bucket{le=\"0.5\",k=\"a\"} 1\nh_bucket{le=\"+Inf\",k=\"a\"} 1\n# EOF\n";
+        let sorted = "# TYPE a counter\na_total{k=\"1\"} 2\na_total{k=\"2\"} 1\n# TYPE h histogram\n\
+                      h_sum{k=\"a\"} 1\nh_bucket{le=\"0.5\",k=\"a\"} 1\nh_bucket{le=\"+Inf\",k=\"a\"} 1\n\
+                      h_sum{k=\"b\"} 1\nh_bucket{le=\"0.5\",k=\"b\"} 1\nh_bucket{le=\"+Inf\",k=\"b\"} 1\n# EOF\n";
+        assert_eq!(sort_series(text), sorted);
+    }
 }

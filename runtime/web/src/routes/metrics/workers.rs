@@ -5,7 +5,7 @@ use std::sync::atomic::AtomicU64;
 use napreduce_protocol::{SuspendedMemory, WorkerSummary};
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
-use prometheus_client::registry::Registry;
+use prometheus_client::registry::{Registry, Unit};
 
 use crate::tally::{Labels, OTHERS};
 
@@ -19,12 +19,27 @@ pub fn register(registry: &mut Registry, workers: &[WorkerSummary]) {
     let present: Vec<&WorkerSummary> = workers.iter().filter(|worker| worker.gone_millis.is_none()).collect();
     let sum = |values: &[f64]| values.iter().sum();
     let resident = family(&present, |worker| held(worker, |held| held.resident_bytes), sum);
-    registry.register("suspended_resident_bytes", "Resident memory of suspended attempts", resident);
+    registry.register_with_unit(
+        "suspended_resident",
+        "Resident memory of suspended attempts",
+        Unit::Bytes,
+        resident,
+    );
     let swapped = family(&present, |worker| held(worker, |held| held.swapped_bytes), sum);
-    registry.register("suspended_swapped_bytes", "Swapped memory of suspended attempts", swapped);
+    registry.register_with_unit(
+        "suspended_swapped",
+        "Swapped memory of suspended attempts",
+        Unit::Bytes,
+        swapped,
+    );
     let most = |values: &[f64]| values.iter().copied().fold(0.0, f64::max);
     let silence = family(&present, |worker| worker.silent_millis as f64 / 1e3, most);
-    registry.register("worker_silence_seconds", "Time since the last heartbeat of a worker", silence);
+    registry.register_with_unit(
+        "worker_silence",
+        "Time since the last heartbeat of a worker",
+        Unit::Seconds,
+        silence,
+    );
 }
 
 fn held(worker: &WorkerSummary, bytes: fn(&SuspendedMemory) -> u64) -> f64 {
