@@ -3,6 +3,7 @@
 //! - A map in which a name occurs twice is invalid. Maps of other crates keep one of the values, and a struct
 //!   with a flattened field keeps them all.
 //! - A list is not a struct. Derived structs also accept their fields in order.
+//! - An integer is valid for a float. Formats with typed columns refuse it unless the column decides.
 
 use std::collections::HashSet;
 use std::fmt;
@@ -134,7 +135,7 @@ impl<'de, D: Deserializer<'de>> Deserializer<'de> for Strict<'_, D> {
         inner.deserialize_u128(visitor)
     }
 
-    /// Formats with typed columns refuse an integer here; floats of serde take integers.
+    /// The column decides, because serde's floats also accept integers.
     #[inline]
     fn deserialize_f32<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, D::Error> {
         let (inner, visitor) = self.wrap(visitor);

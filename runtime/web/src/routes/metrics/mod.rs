@@ -66,8 +66,8 @@ pub fn text(web: &Web) -> Result<String, Problem> {
     Ok(sort_series(&text))
 }
 
-/// Sorts the series of each metric by their labels: the families are hash maps, whose order changes. The buckets
-/// of a histogram have equal labels apart from `le`, and keep their order.
+/// Sorts the series of each metric by their labels, because a family is a hash map without a fixed order. The sort
+/// is stable and ignores `le`, so the buckets of a histogram stay in order.
 fn sort_series(text: &str) -> String {
     let mut sorted = String::with_capacity(text.len());
     let mut series: Vec<&str> = Vec::new();
