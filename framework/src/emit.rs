@@ -56,7 +56,7 @@ impl<K: Key, V: Key> EmitInKeys<K, V> for Emit<(K, V), ()> {
         self.records += 1;
         let bytes = &mut self.key_buffer;
         bytes.clear();
-        K::encode(key, false, bytes);
+        K::encode_key(key, false, bytes);
         V::encode(value, true, bytes);
         match &mut self.sink {
             Sink::Collect(collector) if collector.combines() => collector.emit_value(bytes, (), 0),
@@ -114,13 +114,13 @@ impl<K: Key, V: Value> Emit<K, V> {
             Sink::Collect(collector) if collector.combines() => {
                 let value = V::to_owned(value);
                 let heap_bytes = V::heap_bytes(&value);
-                collector.emit_value(K::bytes(key, &mut self.key_buffer), value, heap_bytes);
+                collector.emit_value(K::key_bytes(key, &mut self.key_buffer), value, heap_bytes);
             }
             Sink::Collect(collector) => {
-                let key = K::bytes(key, &mut self.key_buffer);
+                let key = K::key_bytes(key, &mut self.key_buffer);
                 collector.emit_bytes(key, V::bytes(value, &mut self.value_buffer));
             }
-            Sink::Sample(keys) => keys.push(K::bytes(key, &mut self.key_buffer).to_vec()),
+            Sink::Sample(keys) => keys.push(K::key_bytes(key, &mut self.key_buffer).to_vec()),
             Sink::InKeys(out) => out.emit(key, value),
         }
     }

@@ -1,5 +1,6 @@
 //! The values of one group, lent one at a time, so that a group of any size takes constant memory.
 
+use std::iter;
 use std::marker::PhantomData;
 
 use napreduce_data::{ReduceError, ReduceInput};
@@ -357,6 +358,27 @@ impl<K: Key, V: Value> Iterator for OwnedValues<'_, '_, K, V> {
     #[inline]
     fn fold<A, F: FnMut(A, V::Owned) -> A>(self, start: A, mut fold: F) -> A {
         self.values.read_all("owned", start, |result, value| fold(result, V::to_owned(value)))
+    }
+
+    /// Reads all values, as `fold` does. An adapter such as `take` collects by `next`, and may leave some.
+    fn collect<C: FromIterator<V::Owned>>(mut self) -> C {
+        reject_second_pass(self.values.pass, "owned");
+        let mut count = 0;
+        let mut has_ended = false;
+        let counted = iter::from_fn(|| {
+            let value = self.next();
+            match value {
+                Some(_) => count += 1,
+                None => has_ended = true,
+            }
+            value
+        });
+        let collection = C::from_iter(counted);
+        // A collection of options ends at the first `None`.
+        if has_ended {
+            self.values.pass = Some(Pass { method: "owned", values: count });
+        }
+        collection
     }
 }
 

@@ -103,8 +103,8 @@ fn value_impl(shape: &Shape<'_>) -> TokenStream {
     let owned = owned_name(shape);
     let fixed = methods::fixed(shape);
     let varies = methods::varies(shape);
-    let encode = methods::encode(shape, shape.name, quote!(encode));
-    let encode_owned = methods::encode(shape, &owned, quote!(encode_owned));
+    let encode = methods::encode(shape, shape.name, quote!(Value), quote!(encode));
+    let encode_owned = methods::encode(shape, &owned, quote!(Value), quote!(encode_owned));
     let decode = methods::decode(shape);
     let measure = methods::measure(shape);
     let to_owned = methods::to_owned(shape, &owned);
@@ -195,9 +195,16 @@ fn key_impl(shape: &Shape<'_>) -> TokenStream {
         Body::Struct(_) => grouping_impls(&family, &fields),
         Body::Enum(_) => TokenStream::new(),
     };
+    let encode_key = methods::encode(shape, shape.name, quote!(Key), quote!(encode_key));
     quote! {
         #[automatically_derived]
-        impl derive_support::Key for #family {}
+        #[allow(unused_variables)]
+        impl derive_support::Key for #family {
+            #[inline]
+            fn encode_key(value: #any, last: bool, out: &mut ::std::vec::Vec<u8>) {
+                #encode_key
+            }
+        }
 
         #[automatically_derived]
         impl derive_support::KeyAlone for #any {}

@@ -94,14 +94,14 @@ pub fn family(shape: &Shape<'_>) -> TokenStream {
     }
 }
 
-/// Encodes `value`, a `name`, with the method `encode` of each field.
-pub fn encode(shape: &Shape<'_>, name: &Ident, encode: TokenStream) -> TokenStream {
+/// Encodes `value`, a `name`, with the method `encode` that `of` (`Value` or `Key`) gives to each field.
+pub fn encode(shape: &Shape<'_>, name: &Ident, of: TokenStream, encode: TokenStream) -> TokenStream {
     let cases = cases(shape);
     let arms = cases.iter().map(|case| {
         let pattern = case.pattern(name);
         let tag = case.variant.map(|(tag, _)| quote!(out.push(#tag);));
         let fields = case.fields().map(|(Field { family, variable, .. }, last)| {
-            quote!(<#family as derive_support::Value>::#encode(#variable, #last, out);)
+            quote!(<#family as derive_support::#of>::#encode(#variable, #last, out);)
         });
         quote!(#pattern => { #tag #(#fields)* })
     });

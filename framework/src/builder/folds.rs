@@ -2,7 +2,7 @@
 
 use std::cmp::{Ordering, Reverse};
 
-use crate::codec::{Field, Key, List, Value};
+use crate::codec::{Field, Key, List, Scratch, Value};
 use crate::emit::Emit;
 use crate::numbers::{Number, Sum};
 use crate::output::{OutputFormat, Text, TextField};
@@ -396,11 +396,17 @@ where
 {
     one.partial_cmp(other).unwrap_or_else(|| {
         // One of them holds a NaN, which is the greatest number.
-        let encoded = |value: &V::Owned| {
-            let mut bytes = Vec::new();
-            V::encode_owned(value, true, &mut bytes);
-            bytes
-        };
-        encoded(one).cmp(&encoded(other))
+        as_key::<V>(one).cmp(&as_key::<V>(other))
     })
+}
+
+/// Returns the encoding of a value as a key, in which both zeros are one.
+fn as_key<V: Key>(value: &V::Owned) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    V::encode_owned(value, true, &mut bytes);
+    let scratch = Scratch::new();
+    let value = V::decode_whole(&bytes, &scratch).expect("the value was encoded just now");
+    let mut key = Vec::new();
+    V::encode_key(value, true, &mut key);
+    key
 }

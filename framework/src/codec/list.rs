@@ -102,4 +102,12 @@ impl<V: Value> Value for List<V> {
     }
 }
 
-impl<V: Key> Key for List<V> {}
+impl<V: Key> Key for List<V> {
+    fn encode_key(key: Vec<V::Ref<'_>>, _: bool, out: &mut Vec<u8>) {
+        for element in key {
+            out.push(ELEMENT);
+            V::encode_key(element, false, out);
+        }
+        out.push(END);
+    }
+}

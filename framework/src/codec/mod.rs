@@ -215,7 +215,8 @@ fn left_over(bytes: &[u8], rest: &[u8]) -> DecodeError {
 
 /// A [`Value`] whose encodings compare like its values: byte by byte, the shorter prefix first.
 ///
-/// Keys are integers, floats (−0 and 0 are one key, so are all NaN; NaN comes last), `bool`, `char`, `()`,
+/// Keys are integers, floats (−0 and 0 are one key, the 0, though −0 stays −0 as a value; all NaN are one key, which
+/// comes last), `bool`, `char`, `()`,
 /// `String`, `Vec<u8>`, `[u8; N]`, `Option` (`None` first), [`Reverse`](std::cmp::Reverse), tuples of up to
 /// six, and structs and enums with `#[derive(Key)]`. `&'static str`, `&'static [u8]` and `&'static [u8; N]`
 /// are further names of the families of borrowed text and bytes.
@@ -241,7 +242,8 @@ fn left_over(bytes: &[u8], rest: &[u8]) -> DecodeError {
 /// ```
 ///
 /// A manual implementation must guarantee that order, and that no encoding in the self-delimiting form is a
-/// prefix of another. A wrapper of another type delegates to its methods:
+/// prefix of another. A wrapper of another type delegates to its methods, and if that type holds floats to its
+/// [`encode_key`](Key::encode_key), too:
 ///
 /// ```
 /// use napreduce::codec::{DecodeError, Scratch};
@@ -290,7 +292,37 @@ fn left_over(bytes: &[u8], rest: &[u8]) -> DecodeError {
     note = "integers have a fixed size (`u64`, not `usize`), and a list is a `codec::List<K>`; for a type of your own \
             derive(Key)"
 )]
-pub trait Key: Value {}
+pub trait Key: Value {
+    /// Appends the encoding of `key`, as [`encode`](Value::encode) does, but with one encoding for keys that are equal:
+    /// a job sorts, groups and distributes records by these bytes. They differ from those of the value only in floats,
+    /// where −0 is written as 0.
+    ///
+    /// ```
+    /// use napreduce::{Key, Value};
+    ///
+    /// let mut key = Vec::new();
+    /// f64::encode_key(-0.0, true, &mut key);
+    /// let mut value = Vec::new();
+    /// f64::encode(-0.0, true, &mut value);
+    ///
+    /// assert!(f64::decode_owned(&key)?.is_sign_positive());
+    /// assert!(f64::decode_owned(&value)?.is_sign_negative());
+    /// # Ok::<(), napreduce::codec::DecodeError>(())
+    /// ```
+    #[inline]
+    fn encode_key(key: Self::Ref<'_>, last: bool, out: &mut Vec<u8>) {
+        Self::encode(key, last, out);
+    }
+
+    /// Returns the encoding of `key` as the only field of a record's key. Text and bytes are returned without a copy;
+    /// other types are written into `buffer`, whose content is replaced.
+    #[inline]
+    fn key_bytes<'b, 'a: 'b>(key: Self::Ref<'a>, buffer: &'b mut Vec<u8>) -> &'b [u8] {
+        buffer.clear();
+        Self::encode_key(key, true, buffer);
+        buffer
+    }
+}
 
 /// Returns the length of a fixed-length encoding.
 #[inline]

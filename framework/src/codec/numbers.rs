@@ -3,9 +3,9 @@
 
 use super::{DecodeError, Key, Scratch, Value, measure_fixed};
 
-/// Implements a key that is its own reference and owned form and takes `$length` bytes, with `$write` and
+/// Implements a value that is its own reference and owned form and takes `$length` bytes, with `$write` and
 /// `$read`.
-macro_rules! plain_key {
+macro_rules! plain_value {
     ($type:ty, $length:expr, $expected:expr, $write:expr, $read:expr) => {
         impl Value for $type {
             type Ref<'a> = $type;
@@ -45,6 +45,13 @@ macro_rules! plain_key {
                 value
             }
         }
+    };
+}
+
+/// Implements such a value that is a key with the same encoding.
+macro_rules! plain_key {
+    ($type:ty, $length:expr, $expected:expr, $write:expr, $read:expr) => {
+        plain_value!($type, $length, $expected, $write, $read);
 
         impl Key for $type {}
     };
@@ -71,14 +78,13 @@ macro_rules! signed_keys {
 /// Negative floats have all bits flipped, so that larger magnitudes come first; others only the sign bit.
 macro_rules! float_keys {
     ($($type:ty, $bits:ty, $signed:ty: $expected:literal),*) => {$(
-        plain_key!(
+        plain_value!(
             $type,
             size_of::<$type>(),
             $expected,
             |value: $type| {
-                // One encoding for every NaN, after all numbers, and one for both zeros.
-                let canonical = if value.is_nan() { <$type>::NAN.abs() } else { value + 0.0 };
-                let bits = canonical.to_bits();
+                // One encoding for every NaN, after all numbers.
+                let bits = if value.is_nan() { <$type>::NAN.abs().to_bits() } else { value.to_bits() };
                 let negative = ((bits as $signed) >> (<$bits>::BITS - 1)) as $bits;
                 (bits ^ (negative | 1 << (<$bits>::BITS - 1))).to_be_bytes()
             },
@@ -88,6 +94,14 @@ macro_rules! float_keys {
                 Some(<$type>::from_bits(bits ^ (!positive | 1 << (<$bits>::BITS - 1))))
             }
         );
+
+        impl Key for $type {
+            #[inline]
+            fn encode_key(key: $type, last: bool, out: &mut Vec<u8>) {
+                // −0 + 0 is 0; any other number stays as it is.
+                Self::encode(key + 0.0, last, out);
+            }
+        }
     )*};
 }
 

@@ -80,4 +80,15 @@ impl<T: Value> Value for Option<T> {
     }
 }
 
-impl<T: Key> Key for Option<T> {}
+impl<T: Key> Key for Option<T> {
+    #[inline]
+    fn encode_key(key: Self::Ref<'_>, last: bool, out: &mut Vec<u8>) {
+        match key {
+            None => out.push(NONE),
+            Some(inner) => {
+                out.push(SOME);
+                T::encode_key(inner, last, out);
+            }
+        }
+    }
+}

@@ -63,4 +63,11 @@ impl<T: Value> Value for Reverse<T> {
     }
 }
 
-impl<T: Key> Key for Reverse<T> {}
+impl<T: Key> Key for Reverse<T> {
+    #[inline]
+    fn encode_key(Reverse(key): Self::Ref<'_>, _: bool, out: &mut Vec<u8>) {
+        let start = out.len();
+        T::encode_key(key, false, out);
+        complement(&mut out[start..]);
+    }
+}

@@ -136,7 +136,12 @@ macro_rules! string_key {
             }
         }
 
-        impl Key for $family {}
+        impl Key for $family {
+            #[inline]
+            fn key_bytes<'b, 'a: 'b>(key: &'a $borrowed, _: &'b mut Vec<u8>) -> &'b [u8] {
+                $view(key)
+            }
+        }
     };
 }
 

@@ -60,7 +60,13 @@ macro_rules! tuple_key {
             }
         }
 
-        impl<$($name: Key,)* $last_name: Key> Key for ($($name,)* $last_name,) {}
+        impl<$($name: Key,)* $last_name: Key> Key for ($($name,)* $last_name,) {
+            #[inline]
+            fn encode_key(($($value,)* $last_value,): Self::Ref<'_>, last: bool, out: &mut Vec<u8>) {
+                $($name::encode_key($value, false, out);)*
+                $last_name::encode_key($last_value, last, out);
+            }
+        }
     };
 }
 

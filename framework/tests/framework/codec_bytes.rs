@@ -2,7 +2,7 @@
 
 use std::cmp::Reverse;
 
-use napreduce::codec::{DecodeError, GroupBy, Scratch, Serde};
+use napreduce::codec::{DecodeError, GroupBy, List, Scratch, Serde};
 use napreduce::{Key, Value};
 use serde::{Deserialize, Serialize};
 
@@ -10,6 +10,18 @@ fn encode<V: Value>(value: V::Ref<'_>, last: bool) -> Vec<u8> {
     let mut out = Vec::new();
     V::encode(value, last, &mut out);
     out
+}
+
+fn encode_key<K: Key>(key: K::Ref<'_>) -> Vec<u8> {
+    let mut out = Vec::new();
+    K::encode_key(key, true, &mut out);
+    out
+}
+
+#[derive(Key)]
+struct Reading<'a> {
+    sensor: &'a str,
+    level: f64,
 }
 
 fn error<V: Value>(bytes: &[u8]) -> String {
@@ -26,8 +38,18 @@ fn integers_are_big_endian_with_flipped_sign() {
 }
 
 #[test]
-fn floats_have_one_zero_and_one_nan() {
-    assert_eq!(encode::<f64>(-0.0, true), encode::<f64>(0.0, true));
+fn floats_have_one_nan_and_as_keys_one_zero() {
+    assert_eq!(encode_key::<f64>(-0.0), encode_key::<f64>(0.0));
+    assert_eq!(encode_key::<f64>(0.0), encode::<f64>(0.0, true));
+    assert!(encode::<f64>(-0.0, true) < encode::<f64>(0.0, true));
+    assert!(encode::<f64>(-f64::from_bits(1), true) < encode::<f64>(-0.0, true));
+    assert_eq!(encode_key::<(Option<f32>, Reverse<f64>)>((Some(-0.0), Reverse(-0.0))), {
+        encode_key::<(Option<f32>, Reverse<f64>)>((Some(0.0), Reverse(0.0)))
+    });
+    assert_eq!(encode_key::<List<f64>>(vec![-0.0, 1.0]), encode_key::<List<f64>>(vec![0.0, 1.0]));
+    assert_eq!(encode_key::<Reading>(Reading { sensor: "a", level: -0.0 }), {
+        encode_key::<Reading>(Reading { sensor: "a", level: 0.0 })
+    });
     assert_eq!(encode::<f32>(-f32::NAN, true), encode::<f32>(f32::NAN, true));
     assert_eq!(encode::<f64>(1.0, true), [0xBF, 0xF0, 0, 0, 0, 0, 0, 0]);
     assert_eq!(encode::<f64>(-1.0, true), [0x40, 0x0F, 255, 255, 255, 255, 255, 255]);

@@ -15,10 +15,18 @@ struct Encoded {
 }
 
 fn encoded<K: Key>(owned: &K::Owned) -> Encoded {
-    let (mut last, mut inner) = (Vec::new(), Vec::new());
-    K::encode_owned(owned, true, &mut last);
-    K::encode_owned(owned, false, &mut inner);
-    Encoded { last, inner }
+    Encoded { last: key_of::<K>(owned, true), inner: key_of::<K>(owned, false) }
+}
+
+/// Returns the encoding of a key, by way of that as a value.
+fn key_of<K: Key>(owned: &K::Owned, last: bool) -> Vec<u8> {
+    let mut value = Vec::new();
+    K::encode_owned(owned, true, &mut value);
+    let scratch = Scratch::new();
+    let decoded = K::decode_whole(&value, &scratch).expect("it was encoded");
+    let mut key = Vec::new();
+    K::encode_key(decoded, last, &mut key);
+    key
 }
 
 /// Encoded bytes compare as the values do, and no self-terminating encoding is a prefix of another.
@@ -37,14 +45,17 @@ where
 {
     let Encoded { last, inner } = encoded::<K>(owned);
     let scratch = Scratch::new();
-    let (mut buffer, mut again) = (vec![7; 3], Vec::new());
+    let mut buffer = vec![7; 3];
     let value = K::decode_whole(&last, &scratch).expect("it was encoded");
     assert_eq!(K::bytes(value, &mut buffer), last);
+    let value = K::decode_whole(&last, &scratch).expect("it was encoded");
+    assert_eq!(K::key_bytes(value, &mut buffer), last);
 
     let followed = [&inner, tail].concat();
     let mut rest = followed.as_slice();
     let value = K::decode(&mut rest, false, &scratch).expect("it was encoded");
     assert_eq!(rest, tail);
+    let mut again = Vec::new();
     K::encode(value, false, &mut again);
     assert_eq!(again, inner);
 
@@ -174,6 +185,12 @@ macro_rules! float_properties {
                 check_again::<Option<Reverse<$type>>>(&Some(reversed), &tail);
                 let again = <$type>::decode_owned(&encoded::<$type>(&left).last).expect("it was encoded");
                 prop_assert!(again == left || again.is_nan() && left.is_nan());
+                let mut value = Vec::new();
+                <(Option<$type>, $type)>::encode((Some(left), left), true, &mut value);
+                let (first, second) = <(Option<$type>, $type)>::decode_owned(&value).expect("it was encoded");
+                for kept in [first.expect("it is some"), second] {
+                    prop_assert!(kept.to_bits() == left.to_bits() || kept.is_nan() && left.is_nan());
+                }
             }
         }
     };

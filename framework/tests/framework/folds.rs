@@ -407,12 +407,18 @@ fn count_after_sum_is_number_of_summands() {
 
 #[test]
 fn second_pass_over_values_fails_task() {
-    let second_passes: [fn() -> Job; 5] = [
+    let second_passes: [fn() -> Job; 6] = [
         || numbers::<u64>().reduce(|key, numbers, out| out.emit(key, (numbers.count(), numbers.sum()))),
         || numbers::<u64>().reduce(|key, numbers, out| out.emit(key, (numbers.sum(), numbers.sum()))),
         || {
             numbers::<u64>()
                 .reduce(|key, numbers, out| out.emit(key, (numbers.owned().max(), numbers.owned().min())))
+        },
+        || {
+            numbers::<u64>().reduce(|key, numbers, out| {
+                let kept: Vec<u64> = numbers.owned().collect();
+                out.emit((key, kept.len()), numbers.sum());
+            })
         },
         || {
             numbers::<u64>().reduce(|key, numbers, out| {
@@ -447,6 +453,24 @@ fn rest_of_values_is_read_after_the_first_ones() {
     };
     assert_eq!(JobTest::new(rest).input("1\n2\n6\n7\n").run().text(), "x\t2\t13\t2\n");
     assert_eq!(JobTest::new(rest).input("1\n").run().text(), "x\t1\t0\t0\n");
+}
+
+#[test]
+fn negative_zero_stays_as_value_and_is_zero_as_key() {
+    let zeros = || {
+        Job::text().map(|line: &str, out: &mut Emit<f64, (f64, Option<f64>)>| {
+            let number: f64 = line.parse().expect("a number");
+            out.emit(number, (number, Some(number)));
+        })
+    };
+    let listed = move || zeros().reduce(|key, values, out| out.emit(key, values.owned().collect::<Vec<_>>()));
+    let lines = JobTest::new(listed).input("-0.0\n0.0\n1\n").run();
+    assert_eq!(lines.text(), "0.0\t-0.0\t-0.0\t0.0\t0.0\n1.0\t1.0\t1.0\n");
+    let greatest = move || zeros().max();
+    assert_eq!(
+        JobTest::new(greatest).input("-0.0\n1\n-0.0\n").run().text(),
+        "0.0\t-0.0\t-0.0\n1.0\t1.0\t1.0\n"
+    );
 }
 
 #[test]

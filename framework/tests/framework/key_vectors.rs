@@ -3,7 +3,7 @@
 //! `NAPREDUCE_WRITE_VECTORS=1` rewrites the file.
 
 use napreduce::Key;
-use napreduce::codec::DecodeError;
+use napreduce::codec::{DecodeError, Scratch};
 use serde_json::{Value as Json, json};
 
 const PATH: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../python/tests/vectors.json");
@@ -14,9 +14,13 @@ fn hex(bytes: &[u8]) -> String {
 
 /// Encodes values of one type in both forms; `write` formats a value for the file.
 fn of<K: Key>(name: &str, values: Vec<K::Owned>, write: impl Fn(&K::Owned) -> Json) -> Json {
-    let encode = |value: &K::Owned, last: bool| {
+    let encode = |owned: &K::Owned, last: bool| {
+        let mut value = Vec::new();
+        K::encode_owned(owned, true, &mut value);
+        let scratch = Scratch::new();
+        let key = K::decode_whole(&value, &scratch).expect("it was encoded");
         let mut bytes = Vec::new();
-        K::encode_owned(value, last, &mut bytes);
+        K::encode_key(key, last, &mut bytes);
         bytes
     };
     let known: Vec<Json> = values

@@ -89,7 +89,7 @@ const SPLIT: [&str; 2] = ["--split-size", "20000"];
 
 /// Each task has records that take 20 ms.
 fn submit_records(scene: &Scene<'_>, input: &str, name: &str) -> String {
-    scene.write_input(input, |number| lines((scene.tasks)(number) / 20));
+    scene.write_input(input, |number| lines(number, (scene.tasks)(number) / 20));
     let output = format!("out-{input}");
     let arguments = [input, "--job", "slow-records", "--number", "20", "--output", &output, "--name", name];
     scene.cluster.submit(scene.folder, &[&arguments[..], &SPLIT].concat())
@@ -97,16 +97,18 @@ fn submit_records(scene: &Scene<'_>, input: &str, name: &str) -> String {
 
 /// Fast maps, and reduces whose groups take 20 ms.
 fn submit_groups(scene: &Scene<'_>, input: &str, name: &str) -> String {
-    scene.write_input(input, |number| lines((scene.tasks)(number) / 40));
+    scene.write_input(input, |number| lines(number, (scene.tasks)(number) / 20));
     let output = format!("out-{input}");
     let arguments = [input, "--job", "slow-groups", "--number", "20", "--output", &output, "--name", name];
     scene.cluster.submit(scene.folder, &[&arguments[..], &SPLIT, &["--reduces", "6"]].concat())
 }
 
-fn lines(count: u64) -> String {
+/// Lines that no other file has, so that each is a group of its own.
+fn lines(file: u64, count: u64) -> String {
     let mut text = String::new();
     for line in 0..count {
-        let _ = writeln!(text, "{:016x}", line.wrapping_mul(0x9e37_79b9_7f4a_7c15));
+        let number = file * 1_000_000 + line;
+        let _ = writeln!(text, "{:016x}", number.wrapping_mul(0x9e37_79b9_7f4a_7c15));
     }
     text
 }
