@@ -220,7 +220,9 @@ fn unsafe_lines(file: &syn::File) -> Vec<usize> {
             syn::visit::visit_expr_unsafe(self, block);
         }
         fn visit_signature(&mut self, signature: &'ast syn::Signature) {
-            self.0.extend(signature.unsafety.map(|token| token.span.start().line));
+            if let syn::Safety::Unsafe(token) = &signature.safety {
+                self.0.push(token.span.start().line);
+            }
             syn::visit::visit_signature(self, signature);
         }
         fn visit_item_impl(&mut self, implementation: &'ast syn::ItemImpl) {

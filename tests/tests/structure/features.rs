@@ -10,7 +10,6 @@ use toml::{Table, Value};
 /// the workspace table, so that every member has it.
 const ADD_ITEMS: [(&str, &str); 16] = [
     ("bincode", "serde"),
-    ("clap", "env"),
     ("hyper-util", "client-legacy"),
     ("lz4_flex", "frame"),
     ("lzma-rust2", "encoder"),
@@ -24,6 +23,7 @@ const ADD_ITEMS: [(&str, &str); 16] = [
     ("rustix", "system"),
     ("rustix", "termios"),
     ("rustls-pki-types", "std"),
+    ("syn", "extra-traits"),
     ("toml", "display"),
 ];
 

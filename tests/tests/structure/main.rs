@@ -3,6 +3,7 @@
 
 #![allow(clippy::unwrap_used)]
 
+mod builds;
 mod calls;
 mod circles;
 mod docs;
