@@ -82,7 +82,8 @@ pub fn generate(settings: &CentroidsSettings) -> Result<(), CentroidsError> {
 /// Draws movies with Vitter's algorithm R: each of `n` movies is drawn with the same probability.
 fn draw(settings: &CentroidsSettings) -> Result<Vec<(u64, String)>, CentroidsError> {
     let mut random = SplitMix::new(settings.seed, 0);
-    let (mut drawn, mut found) = (Vec::new(), 0);
+    let mut drawn = Vec::new();
+    let mut found = 0;
     for path in files(&settings.movies)? {
         let io_error = |source| CentroidsError::Io { action: "read", path: path.clone(), source };
         let mut lines = BufReader::with_capacity(1 << 20, File::open(&path).map_err(io_error)?).lines();

@@ -98,7 +98,8 @@ impl<'r, R: Rows> Blocks<'r, R> {
             Amount::Bytes(bytes) => {
                 // The number of rows is unknown until the blocks reach the size, so all blocks are full.
                 blocks.count = u64::MAX;
-                let (mut done, mut more) = (0, BLOCKS_AT_FIRST);
+                let mut done = 0;
+                let mut more = BLOCKS_AT_FIRST;
                 while blocks.bytes() < bytes {
                     blocks.extend(done..done + more, settings)?;
                     (done, more) = (done + more, (done + more).min(1 << 20));

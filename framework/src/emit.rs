@@ -102,7 +102,8 @@ impl<K: Key, V: Value> Emit<K, V> {
     }
 
     fn new(sink: Sink<K, V>) -> Self {
-        let (key_buffer, value_buffer) = (Vec::new(), Vec::new());
+        let key_buffer = Vec::new();
+        let value_buffer = Vec::new();
         Emit { sink, key_buffer, value_buffer, records: 0, input: None }
     }
 

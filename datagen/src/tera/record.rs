@@ -33,7 +33,8 @@ static HEX_FILLER: [[u8; 8]; 256] = {
     let mut filler = [[0; 8]; 256];
     let mut byte = 0;
     while byte < 256 {
-        let (high, low) = (HEX_DIGITS[byte >> 4], HEX_DIGITS[byte & 15]);
+        let high = HEX_DIGITS[byte >> 4];
+        let low = HEX_DIGITS[byte & 15];
         filler[byte] = [high, high, high, high, low, low, low, low];
         byte += 1;
     }

@@ -163,7 +163,8 @@ mod tests {
 
     #[test]
     fn vocabulary_smaller_is_prefix_of_larger() {
-        let (small, large) = (Vocabulary::new(2), Vocabulary::new(5000));
+        let small = Vocabulary::new(2);
+        let large = Vocabulary::new(5000);
         assert!((0..2).all(|rank| small.word(rank) == large.word(rank)));
         assert_eq!((small.word(0).len(), small.word(1).len()), (2, 1));
     }

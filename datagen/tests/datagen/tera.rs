@@ -142,7 +142,8 @@ proptest! {
     fn ascii_keys_match_base_95_digits(number in any::<u32>()) {
         let mut random = TeraRandom::new();
         random.jump(u64::from(number) + 1);
-        let (mut high, mut low) = ((random.value() >> 64) as u64, random.value() as u64);
+        let mut high = (random.value() >> 64) as u64;
+        let mut low = random.value() as u64;
         let mut expected = Vec::new();
         for _ in 0..8 {
             expected.push(b' ' + (high % 95) as u8);

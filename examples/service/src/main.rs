@@ -107,7 +107,8 @@ async fn progress(State(jobs): State<Jobs>, Path(job): Path<u32>) -> Result<Body
     let watch = jobs.find(job)?.progress;
     let lines = stream::unfold(watch, |mut watch| async move {
         let progress = watch.next().await?;
-        let (map, reduce) = (progress.map, progress.reduce);
+        let map = progress.map;
+        let reduce = progress.reduce;
         let line = format!("maps {}/{} reduces {}/{}\n", map.done, map.tasks, reduce.done, reduce.tasks);
         Some((Ok::<_, std::convert::Infallible>(line), watch))
     });

@@ -85,7 +85,9 @@ fn owned_type(shape: &Shape<'_>) -> TokenStream {
 
 fn owned_members(members: &Members<'_>) -> TokenStream {
     let declared = members.fields.iter().map(|field| {
-        let (member, visibility, family) = (&field.member, field.visibility, &field.family);
+        let member = &field.member;
+        let visibility = field.visibility;
+        let family = &field.family;
         let name = (members.style == Style::Named).then(|| quote!(#member:));
         quote!(#visibility #name <#family as derive_support::Value>::Owned)
     });

@@ -87,7 +87,8 @@ impl EngineKind {
         quiet: bool,
     ) -> Result<GuestEngine, EngineError> {
         let EngineKind { settings, checkpoints, .. } = self;
-        let (settings, checkpoints) = (settings.clone(), checkpoints.clone());
+        let settings = settings.clone();
+        let checkpoints = checkpoints.clone();
         let settings = GuestEngineSettings { name: name.to_owned(), settings, checkpoints, progress, quiet };
         let engine = match &self.runner {
             Runner::Program(program) => GuestEngine::start(settings, |directory| {

@@ -281,7 +281,8 @@ impl<K: Key, V: Key, O: OutputFormat> MapStage<K, V, NoCombine, K, O> {
     {
         let sorted = self.values_in_keys().combine(|(), ()| ());
         sorted.pairs().reduce(|key, values, out| {
-            let (mut before, mut count) = (None::<Vec<u8>>, 0);
+            let mut before = None::<Vec<u8>>;
+            let mut count = 0;
             while let Some((entry, _)) = values.next_encoded() {
                 match &mut before {
                     Some(before) if before == entry => continue,

@@ -393,7 +393,8 @@ impl<L> Default for Group<L> {
 /// A clone has read no rows.
 impl<K, L, R, O, F> Clone for JoinReducer<K, L, R, O, F> {
     fn clone(&self) -> Self {
-        let (each, left_name) = (Arc::clone(&self.each), self.left_name.clone());
+        let each = Arc::clone(&self.each);
+        let left_name = self.left_name.clone();
         JoinReducer { each, left_name, group: Group::default(), ..*self }
     }
 }

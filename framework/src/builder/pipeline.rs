@@ -183,7 +183,9 @@ where
     F: PartMap<I, O>,
 {
     fn run_map(&self, task: &MapTask, context: &TaskContext) -> Result<MapResult, TaskError> {
-        let (format, output, map) = (&self.input, &self.output, &self.map);
+        let format = &self.input;
+        let output = &self.output;
+        let map = &self.map;
         MapOnlyWork { format, bad_records: self.bad_records, output, map, task, context }.run()
     }
 

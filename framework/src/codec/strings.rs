@@ -58,7 +58,8 @@ fn decode_bytes<'a>(input: &mut &'a [u8], last: bool, scratch: &'a Scratch) -> R
 fn unescape<'a>(escaped: &[u8], scratch: &'a Scratch) -> &'a [u8] {
     let escapes = memchr::memchr_iter(0, escaped).count();
     let plain = scratch.alloc_slice_fill_copy(escaped.len() - escapes, 0);
-    let (mut from, mut to) = (0, 0);
+    let mut from = 0;
+    let mut to = 0;
     while let Some(zero) = memchr::memchr(0, &escaped[from..]) {
         let part = zero + 1;
         plain[to..to + part].copy_from_slice(&escaped[from..from + part]);

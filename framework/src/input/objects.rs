@@ -85,7 +85,8 @@ struct ObjectInput {
 
 impl ObjectInput {
     fn new(object: StoredObject, ahead: Option<(u64, u64)>, request_bytes: u64) -> ObjectInput {
-        let (lanes, trouble) = (Mutex::new(Vec::new()), Mutex::new(None));
+        let lanes = Mutex::new(Vec::new());
+        let trouble = Mutex::new(None);
         ObjectInput { object, ahead, request_bytes, lanes, trouble }
     }
 

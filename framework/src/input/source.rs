@@ -105,7 +105,8 @@ impl Source {
 
     /// Returns the position of the split's records before the one at `offset`.
     pub(crate) fn position_at(&self, offset: u64) -> ReadPosition {
-        let (start, length) = (self.split_offset, self.split_length);
+        let start = self.split_offset;
+        let length = self.split_length;
         let position = match self.compressed_position() {
             Some(read) => ReadPosition::new(offset..offset, read..read),
             None => ReadPosition::new(start..start.saturating_add(length), 0..length),

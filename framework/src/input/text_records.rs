@@ -367,8 +367,10 @@ impl TextRecordReader {
         base: u64,
         each: &mut impl FnMut(&str) -> Result<(), E>,
     ) -> Result<(usize, usize), E> {
-        let (bytes, ended) = (self.window.available(), self.window.ended());
-        let (mut start, mut from) = (0, self.searched);
+        let bytes = self.window.available();
+        let ended = self.window.ended();
+        let mut start = 0;
+        let mut from = self.searched;
         while start < bytes.len() && base + (start as u64) < self.end {
             let (record, next) = match self.find(bytes, from, ended) {
                 SearchResult::Record { end, next } => (&bytes[start..end], next),

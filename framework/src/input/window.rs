@@ -76,7 +76,8 @@ impl Window {
     pub(crate) fn fill(&mut self, source: &mut Source, end: u64) -> Result<(), InputError> {
         if !self.make_room() {
             // The last byte is for the newline.
-            let (path, limit) = (source.path().to_owned(), self.limit as u64 - 1);
+            let path = source.path().to_owned();
+            let limit = self.limit as u64 - 1;
             return Err(InputError::LineTooLong { path, offset: self.offset(), limit });
         }
         let mut read_before = false;

@@ -123,7 +123,8 @@ impl PartWriter {
         let records = self.records - pieces.iter().map(|piece| piece.records).sum::<u64>();
         if self.bytes > 0 || records > 0 {
             directory.take_in(&own, piece).map_err(unsaved)?;
-            let (file, digest) = (directory.name(piece), self.digest.digest());
+            let file = directory.name(piece);
+            let digest = self.digest.digest();
             pieces.push(OutputPiece { file, bytes: self.bytes, records, digest });
         }
         Ok(pieces)
@@ -135,7 +136,9 @@ impl PartWriter {
         let own = self.own_path();
         match self.earlier {
             None => {
-                let (records, bytes, digest) = (self.records, self.bytes, self.digest.digest());
+                let records = self.records;
+                let bytes = self.bytes;
+                let digest = self.digest.digest();
                 Ok(PartOutput { records, bytes, digest, ..PartOutput::default() })
             }
             Some(earlier) => {

@@ -84,7 +84,8 @@ impl<F: OutputFormat> OutputDefinition<F> {
         match pieces.first() {
             None => Ok(output),
             Some(piece) => {
-                let (path, what) = (base.join(&piece.file), "the job has no output of this name".to_owned());
+                let path = base.join(&piece.file);
+                let what = "the job has no output of this name".to_owned();
                 Err(PiecesError::Damaged { path, what }.into())
             }
         }

@@ -158,9 +158,13 @@ impl Drop for Files {
         match &mut self.owner {
             Owner::Person => {}
             // A file that cannot be removed now is removed with the driver's directory.
-            Owner::Driver => drop(fs::remove_dir_all(&self.path)),
+            Owner::Driver => {
+                let _ = fs::remove_dir_all(&self.path);
+            }
             // A file that cannot be removed now is removed by the next program with such a directory.
-            Owner::Program(chain) => drop(chain.get_mut().unwrap_or_else(PoisonError::into_inner).end()),
+            Owner::Program(chain) => {
+                let _ = chain.get_mut().unwrap_or_else(PoisonError::into_inner).end();
+            }
         }
     }
 }

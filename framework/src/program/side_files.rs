@@ -298,7 +298,8 @@ fn parse_one(text: &str) -> Result<SideFileSource, String> {
     let Some((name, path)) = parts.split_last().filter(|(_, path)| !path.is_empty()) else {
         return of_path(&unescaped(text));
     };
-    let (path, name) = (local_path(Path::new(&unescaped(&path.join("#")))), unescaped(name));
+    let path = local_path(Path::new(&unescaped(&path.join("#"))));
+    let name = unescaped(name);
     let is_source = is_name(&name) && !path.as_os_str().is_empty();
     if is_source { Ok(SideFileSource { path, name }) } else { Err(no_source(text)) }
 }
@@ -318,7 +319,9 @@ fn no_source(text: &str) -> String {
 
 /// Splits a text at unescaped letters; keeps the escapes.
 fn split(text: &str, letter: char) -> Vec<&str> {
-    let (mut parts, mut begin, mut is_escaped) = (Vec::new(), 0, false);
+    let mut parts = Vec::new();
+    let mut begin = 0;
+    let mut is_escaped = false;
     for (at, found) in text.char_indices() {
         if found == letter && !is_escaped {
             parts.push(&text[begin..at]);

@@ -175,7 +175,8 @@ impl<K: Key, V: Value> RecordsReader<K, V> {
         let room = usize::try_from(self.memory).unwrap_or(usize::MAX).saturating_sub(kept);
         let more = (header.length as usize - read).min(room);
         if more == 0 {
-            let (path, offset) = (self.path.clone(), self.position);
+            let path = self.path.clone();
+            let offset = self.position;
             return Err(InputError::BlockRecordTooLong { path, offset, limit: self.memory });
         }
         let mut body = std::mem::take(&mut self.body);

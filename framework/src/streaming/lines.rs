@@ -27,7 +27,8 @@ impl OutputLines {
     pub(super) fn take(&mut self, piece: &[u8], mut each: impl FnMut(&[u8])) -> Result<(), LineTooLong> {
         let mut rest = piece;
         while let Some(newline) = memchr::memchr(b'\n', rest) {
-            let (line, after) = (&rest[..newline], &rest[newline + 1..]);
+            let line = &rest[..newline];
+            let after = &rest[newline + 1..];
             if self.incomplete.is_empty() {
                 self.check(line.len())?;
                 each(line);
@@ -95,7 +96,8 @@ mod tests {
     use super::*;
 
     fn lines(pieces: &[&[u8]], limit: usize) -> Result<Vec<Vec<u8>>, LineTooLong> {
-        let (mut lines, mut found) = (OutputLines::new(limit), Vec::new());
+        let mut lines = OutputLines::new(limit);
+        let mut found = Vec::new();
         for piece in pieces {
             lines.take(piece, |line| found.push(line.to_vec()))?;
         }

@@ -39,7 +39,9 @@ pub(crate) fn pass(error: TaskError, choice: BadRows, place: Option<&InputPlace>
 
 /// Adds to the error the position of the record, its text, and how to skip it.
 fn described(error: TaskError, most: Option<u64>, place: Option<&InputPlace>) -> TaskError {
-    let (which, remedy, quote) = (which("record", most), remedy("record", most), quote(place));
+    let which = which("record", most);
+    let remedy = remedy("record", most);
+    let quote = quote(place);
     let record = place.and_then(|place| {
         let text = place.quote();
         Some(FailedRecord::new(place.path().display().to_string(), place.in_file()?, text.as_deref()))

@@ -90,7 +90,8 @@ impl<'a> GroupLoop<'a> {
                 if (self.due || self.context.is_asked()) && self.is_cut(reducer, out)? {
                     return Ok(Reduced::UpTo { in_group: false });
                 }
-                let (task, restore) = (self.task, self.restore);
+                let task = self.task;
+                let restore = self.restore;
                 if !self.input.next_group().map_err(|error| reduce_error(error, task, restore))? {
                     break;
                 }
@@ -203,7 +204,8 @@ impl<'a> GroupLoop<'a> {
 
     /// Returns the partition, number and key of the current group.
     pub(crate) fn place(&self) -> String {
-        let (partition, group) = (self.task.partition, self.count.saturating_sub(1));
+        let partition = self.task.partition;
+        let group = self.count.saturating_sub(1);
         format!("partition {partition} group {group}, key {}", shown_key(&self.group))
     }
 

@@ -141,7 +141,9 @@ impl<K: Key, V: Value, C: Combining<V>> MapWork<'_, K, V, C> {
         let collection = out.save(&saving.place()).map_err(unsaved)?;
         saving.count(collection.files());
         let ReadPosition { part, offset, repeated, records } = place;
-        let (split, part, collection) = (task.split.clone(), part as u32, Some(collection));
+        let split = task.split.clone();
+        let part = part as u32;
+        let collection = Some(collection);
         let stage = CheckpointStage::Map { split, part, offset, repeated, records, emitted, collection };
         saving.finish(stage, Vec::new(), saved.unwrap_or_default())
     }
@@ -227,7 +229,8 @@ impl<M: Mapper> MapLoop<M::Key, M::Value> for MapSink<'_, M> {
 
     fn read(&mut self, place: ReadPosition, restored: bool) -> Result<Read, TaskError> {
         let MapSink { typed, task, context, .. } = *self;
-        let (format, bad_records) = (&typed.format, typed.bad_records);
+        let format = &typed.format;
+        let bad_records = typed.bad_records;
         read_all(MapInput { format, bad_records, task, context, place, restored }, self)
     }
 

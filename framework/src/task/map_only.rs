@@ -85,7 +85,8 @@ fn resume<O: OutputFormat>(
         return Err(ResumeError::other_stage());
     };
     check_split(&split, part, task)?;
-    let (base, state) = (base_of(directory), &checkpoint.format_state);
+    let base = base_of(directory);
+    let state = &checkpoint.format_state;
     let out = output.resume(&task.output, &base, checkpoint.pieces, state)?;
     Ok((out, ReadPosition { part: part as usize, offset, repeated, records }))
 }
@@ -101,7 +102,9 @@ fn save<O: OutputFormat>(
     let emitted = out.records();
     let pieces = out.cut(&mut saving.directory)?;
     let ReadPosition { part, offset, repeated, records } = place;
-    let (split, part, collection) = (task.split.clone(), part as u32, None);
+    let split = task.split.clone();
+    let part = part as u32;
+    let collection = None;
     let stage = CheckpointStage::Map { split, part, offset, repeated, records, emitted, collection };
     saving.finish(stage, pieces, saved.unwrap_or_default())
 }

@@ -41,7 +41,8 @@ struct Parts<R: Reducer> {
 impl<R: Reducer, C: Merging> ReduceWork<'_, R, C> {
     /// Reduces one partition and writes its part file.
     pub(crate) fn run(&self) -> Result<ReduceResult, TaskError> {
-        let (task, context) = (self.task, self.context);
+        let task = self.task;
+        let context = self.context;
         context.position().enter(format!("partition {}", task.partition), PositionUnit::Group);
         let begun = start(
             task.restore.as_deref(),
@@ -185,7 +186,8 @@ impl<R: Reducer, C: Merging> ReduceWork<'_, R, C> {
 /// hold other records there.
 fn check_inputs(saved: &[NeededInput], task: &ReduceTask) -> Result<(), ResumeError> {
     if saved.len() != task.inputs.len() {
-        let (saved, inputs) = (saved.len(), task.inputs.len());
+        let saved = saved.len();
+        let inputs = task.inputs.len();
         return Err(ResumeError::Checkpoint(format!(
             "it belongs to a reduce of {saved} inputs instead of {inputs}"
         )));

@@ -135,7 +135,8 @@ pub(crate) fn start<T>(
     let counted = user_counters();
     let resumed = Checkpoint::read(directory, context.attempt().task).map_err(ResumeError::from).and_then(
         |checkpoint| {
-            let (counters, active_millis) = (checkpoint.counters.clone(), checkpoint.active_millis);
+            let counters = checkpoint.counters.clone();
+            let active_millis = checkpoint.active_millis;
             let with = resume(directory, checkpoint)?;
             context.add_active_millis(active_millis);
             context.counters().add_all(&counters);

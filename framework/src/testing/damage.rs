@@ -42,7 +42,9 @@ impl Damage {
         match self {
             Damage::Removed => return fs::remove_file(path).expect("a writable folder"),
             Damage::Emptied => bytes.clear(),
-            Damage::LastByteCut => drop(bytes.pop()),
+            Damage::LastByteCut => {
+                bytes.pop();
+            }
             Damage::ByteAdded => bytes.push(b'x'),
             Damage::BitFlipped(permille) => {
                 let at = bytes.len() * permille / 1000;

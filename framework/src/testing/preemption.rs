@@ -167,6 +167,7 @@ fn counters_differ(expected: &CounterValues, found: &CounterValues) -> Option<St
 }
 
 fn excerpt(bytes: &[u8], at: usize) -> String {
-    let (from, to) = (at.saturating_sub(20), (at + 40).min(bytes.len()));
+    let from = at.saturating_sub(20);
+    let to = (at + 40).min(bytes.len());
     String::from_utf8_lossy(bytes.get(from..to).unwrap_or_default()).into_owned()
 }

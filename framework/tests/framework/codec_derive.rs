@@ -55,7 +55,8 @@ where
     K::Ref<'k>: Copy + Ord + std::fmt::Debug,
 {
     for last in [true, false] {
-        let (mut left_bytes, mut right_bytes) = (Vec::new(), Vec::new());
+        let mut left_bytes = Vec::new();
+        let mut right_bytes = Vec::new();
         K::encode(left, last, &mut left_bytes);
         K::encode(right, last, &mut right_bytes);
         assert_eq!(left_bytes.cmp(&right_bytes), left.cmp(&right), "{left:?} and {right:?}, last: {last}");

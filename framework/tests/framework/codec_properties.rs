@@ -176,7 +176,8 @@ macro_rules! float_properties {
                     5 => <$type>::INFINITY,
                     _ => <$type>::from_bits(bits),
                 };
-                let (left, right) = (special(left), special(right));
+                let left = special(left);
+                let right = special(right);
                 let order = left.partial_cmp(&right).unwrap_or(left.is_nan().cmp(&right.is_nan()));
                 let reversed = Reverse(left);
                 check_order(&encoded::<$type>(&left), &encoded::<$type>(&right), order);

@@ -350,7 +350,8 @@ fn assert_sum<T>(job: fn() -> Job<T>, lines: &[&str], expected: Result<&str, &st
 fn sum_that_overflows_midway_is_exact_however_input_is_divided() {
     assert_sum(|| numbers::<i64>().sum(), &["9223372036854775807", "1", "-1"], Ok("9223372036854775807"));
     assert_sum(|| numbers::<i8>().sum(), &["-128", "-1", "1"], Ok("-128"));
-    let (most, least) = (i128::MAX.to_string(), i128::MIN.to_string());
+    let most = i128::MAX.to_string();
+    let least = i128::MIN.to_string();
     assert_sum(|| numbers::<i128>().sum(), &[&most, &most, &least, &least, "5"], Ok("3"));
     assert_sum(
         || numbers::<i64>().reduce(|key, numbers, out| out.emit(key, numbers.sum())),

@@ -126,7 +126,8 @@ fn command_line_tool_output_is_read() {
 #[test]
 fn skippable_frames_are_skipped() {
     let skippable = [&0x184D_2A53u32.to_le_bytes()[..], &70_000u32.to_le_bytes(), &vec![1; 70_000]].concat();
-    let (one, two) = (zstd(b"one\n"), zstd(b"two\n"));
+    let one = zstd(b"one\n");
+    let two = zstd(b"two\n");
     let file = TestFile::new("a.zst", &[&skippable[..], &one, &skippable, &two, &skippable].concat());
     let (lines, error) = file.lines(1 << 20);
     assert!(error.is_none(), "{error:?}");
@@ -183,7 +184,8 @@ fn check_damaged(file: &TestFile, intact: &[Vec<u8>]) -> Option<String> {
 #[test]
 fn truncated_file_is_rejected_except_between_members() {
     for (name, compress) in FORMATS {
-        let (first, second) = (compress(&content(0..10)), compress(&content(10..20)));
+        let first = compress(&content(0..10));
+        let second = compress(&content(10..20));
         let both = [first.clone(), second].concat();
         let lines = split_lines(&content(0..20));
         let mut file = TestFile::new(name, b"");

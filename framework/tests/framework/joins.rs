@@ -55,7 +55,8 @@ fn naive(left: &Table, right: &Table, keeps_left: bool, keeps_right: bool) -> St
         let of_key = |table: &Table| {
             table.iter().filter(|(of, _)| *of == key).map(|(_, field)| *field).collect::<Vec<_>>()
         };
-        let (left, right) = (of_key(left), of_key(right));
+        let left = of_key(left);
+        let right = of_key(right);
         let mut write =
             |one: Option<u8>, other: Option<u8>| rows += &format!("{key}\t{}\t{}\n", text(one), text(other));
         for other in &right {
@@ -93,7 +94,8 @@ proptest! {
 
 #[test]
 fn joins_are_preemption_safe() {
-    let (one, other) = ([(1, 10), (2, 20), (2, 21), (3, 30)], [(2, 1), (2, 2), (0, 3), (3, 4), (2, 5)]);
+    let one = [(1, 10), (2, 20), (2, 21), (3, 30)];
+    let other = [(2, 1), (2, 2), (0, 3), (3, 4), (2, 5)];
     for job in [inner as fn() -> Job<Joined>, left, right, full] {
         test(job, &one, &other).assert_preemption_safe();
     }

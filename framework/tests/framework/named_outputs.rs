@@ -9,8 +9,8 @@ use napreduce::{Emit, Job};
 
 /// Writes numbers, other lines, and line lengths as bytes to three outputs.
 fn sorted_out() -> Job {
-    let (errors, lengths) =
-        (NamedOutput::new("errors", Text), NamedOutput::new("lengths", FixedBytes { length: 1 }));
+    let errors = NamedOutput::new("errors", Text);
+    let lengths = NamedOutput::new("lengths", FixedBytes { length: 1 });
     Job::text().named_output(&lengths).named_output(&errors).map_only(move |line: &str, out| {
         out.to(&lengths).write(&[b'0' + line.len() as u8]);
         match line.parse::<u64>() {
@@ -125,8 +125,8 @@ fn undeclared_output_fails_job() {
         "{message}"
     );
     let in_reduce = || {
-        let (declared, used) =
-            (NamedOutput::new("errors", Text), NamedOutput::new("errors", FixedBytes { length: 1 }));
+        let declared = NamedOutput::new("errors", Text);
+        let used = NamedOutput::new("errors", FixedBytes { length: 1 });
         Job::text()
             .map(|line: &str, out: &mut Emit<String, ()>| out.emit(line, ()))
             .named_output(&declared)

@@ -238,7 +238,8 @@ fn command_increments_counters_on_stderr() {
 
 fn divided(key_fields: u32, partition_fields: u32) -> impl Fn() -> Job {
     let fields = |fields| NonZeroU32::new(fields).expect("not 0");
-    let (key_fields, partition_fields) = (fields(key_fields), Some(fields(partition_fields)));
+    let key_fields = fields(key_fields);
+    let partition_fields = Some(fields(partition_fields));
     let reducer = Some("cat".to_owned());
     move || {
         job(&Commands { reducer: reducer.clone(), key_fields, partition_fields, ..Commands::mapper("cat") })

@@ -42,7 +42,8 @@ impl<'a> Figure<'a> {
     }
 
     fn measure(&mut self, counts: bool) -> Result<(), Error> {
-        let (wall, cpu) = (Instant::now(), cpu_seconds());
+        let wall = Instant::now();
+        let cpu = cpu_seconds();
         (self.run)()?;
         if counts {
             self.times.push((wall.elapsed().as_secs_f64(), cpu_seconds() - cpu));

@@ -130,7 +130,8 @@ fn fold<S: Source, C: Combiner>(
 where
     FoldError: From<S::Error>,
 {
-    let (mut key, mut value) = (Vec::new(), Vec::new());
+    let mut key = Vec::new();
+    let mut value = Vec::new();
     let mut more = source.advance()?;
     while more {
         key.clear();

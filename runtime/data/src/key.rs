@@ -38,7 +38,8 @@ pub(crate) fn head_of_any_length(key: &[u8]) -> u128 {
     }
     let wide = select_unpredictable(key.len() >= 4, key, FILLER);
     let last = wide.len() - 4;
-    let (second, third) = (last.min(4), last.min(8));
+    let second = last.min(4);
+    let third = last.min(8);
     let high = u64::from(load(wide, 0)) << 32 | new_bytes(load(wide, second), second);
     let low = new_bytes(load(wide, third), third - second) << 32 | new_bytes(load(wide, last), last - third);
     let narrow = select_unpredictable(key.len().wrapping_sub(1) < 3, key, FILLER);

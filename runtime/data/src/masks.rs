@@ -59,8 +59,10 @@ mod sse2 {
     #[inline]
     #[target_feature(enable = "sse2")]
     pub(super) fn white(group: &[u8; GROUP_BYTES]) -> u64 {
-        let (tab, width) = (_mm_set1_epi8(b'\t' as i8), _mm_set1_epi8((b'\r' - b'\t') as i8));
-        let (vertical_tab, space) = (_mm_set1_epi8(0x0b), _mm_set1_epi8(b' ' as i8));
+        let tab = _mm_set1_epi8(b'\t' as i8);
+        let width = _mm_set1_epi8((b'\r' - b'\t') as i8);
+        let vertical_tab = _mm_set1_epi8(0x0b);
+        let space = _mm_set1_epi8(b' ' as i8);
         quarters(group).rev().fold(0, |mask, bytes| {
             let from_tab = _mm_sub_epi8(bytes, tab);
             let control = _mm_cmpeq_epi8(_mm_min_epu8(from_tab, width), from_tab);

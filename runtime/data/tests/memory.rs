@@ -47,9 +47,11 @@ fn anonymous_bytes() -> usize {
 /// Runs `work` and returns the peak growth of anonymous memory, sampled as fast as one thread can.
 fn growth(work: impl FnOnce()) -> usize {
     let before = anonymous_bytes();
-    let (done, peak) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicUsize::new(0)));
+    let done = Arc::new(AtomicBool::new(false));
+    let peak = Arc::new(AtomicUsize::new(0));
     let sampler = std::thread::spawn({
-        let (done, peak) = (done.clone(), peak.clone());
+        let done = done.clone();
+        let peak = peak.clone();
         move || {
             while !done.load(Ordering::Relaxed) {
                 peak.fetch_max(anonymous_bytes(), Ordering::Relaxed);

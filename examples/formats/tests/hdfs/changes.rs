@@ -24,7 +24,8 @@ fn lost_requests_do_not_change_output() {
     let proxy = Proxy::on(Kind::READ, &files.address, &[&[Trick::Pass][..], &tricks].concat());
     run(&proxy.address, "found");
     proxy.check_fired();
-    let (expected, found) = (folder.path("expected"), folder.path("found"));
+    let expected = folder.path("expected");
+    let found = folder.path("found");
     assert!(parts(&expected) == parts(&found));
     assert_eq!(counter(&expected, "STORAGE_READ_BYTES"), counter(&found, "STORAGE_READ_BYTES"));
 }

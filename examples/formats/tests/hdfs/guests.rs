@@ -33,7 +33,8 @@ fn killed_guest_restores_checkpoint_from_hdfs() {
     assert!(killed.signal(Signal::KILL));
     let status = job.wait().expect("its end");
     assert!(status.success(), "{status}");
-    let (out, undisturbed) = (scene.folder.path("out"), scene.folder.path("undisturbed"));
+    let out = scene.folder.path("out");
+    let undisturbed = scene.folder.path("undisturbed");
     assert_eq!(napreduce_tests::parts(&out), napreduce_tests::parts(&undisturbed));
     assert!(counter(&out, "CHECKPOINTS") > 0);
     assert_eq!(scene.files.keys(), ["saved/"], "all that was saved is removed");

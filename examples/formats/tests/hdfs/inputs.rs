@@ -33,7 +33,8 @@ fn books(folder: &Folder, files: &Files) {
 /// The output for HDFS and for files is byte-identical.
 fn check_same(folder: &Folder, files: &Files, argument: &str, more: &[&str]) {
     let local = folder.path(argument);
-    let (of_folder, of_hdfs) = (folder.path("of-folder"), folder.path("of-hdfs"));
+    let of_folder = folder.path("of-folder");
+    let of_hdfs = folder.path("of-hdfs");
     let words = |input: &str, output: &Path| {
         let output = output.to_str().expect("text");
         let fixed = [input, "--output", output, "--overwrite", "--quiet", "--reduces", "3"];

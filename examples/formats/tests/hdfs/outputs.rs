@@ -31,7 +31,8 @@ fn hdfs_output_equals_local_output() {
 #[test]
 fn existing_output_is_replaced_only_with_overwrite() {
     let Some(scene) = Scene::new("replaced-output") else { return };
-    let (address, out) = (scene.files.address.clone(), scene.out());
+    let address = scene.files.address.clone();
+    let out = scene.out();
     let mut more = scene.program(env!("CARGO_BIN_EXE_stored-words"), &address);
     run(more.args(["in.txt", "--reduces", "5", "--quiet", "--output", &out])).succeeded();
     scene.files.put("out/notes.txt", "mine");

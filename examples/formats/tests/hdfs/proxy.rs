@@ -78,7 +78,8 @@ impl Proxy {
             held: Mutex::new((None, 0)),
             released: Condvar::new(),
         });
-        let (shared, server) = (Arc::clone(&state), server.to_owned());
+        let shared = Arc::clone(&state);
+        let server = server.to_owned();
         std::thread::spawn(move || {
             for client in listener.incoming() {
                 let (Ok(client), state, server) = (client, Arc::clone(&shared), server.clone()) else {

@@ -70,7 +70,8 @@ impl Scene {
     /// Checks that the output equals that of a local directory and that nothing else is left.
     #[track_caller]
     pub fn assert_written(&self) {
-        let (expected, found) = (parts(&self.folder.path("expected")), self.stored_parts());
+        let expected = parts(&self.folder.path("expected"));
+        let found = self.stored_parts();
         let names =
             |parts: &[(String, Vec<u8>)]| parts.iter().map(|(name, _)| name.clone()).collect::<Vec<_>>();
         assert_eq!(names(&expected), names(&found));

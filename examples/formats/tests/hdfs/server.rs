@@ -42,7 +42,8 @@ impl Files {
             Some(running) => running,
             None => server.insert(start()?),
         };
-        let (address, root) = (server.address.clone(), server.root.clone());
+        let address = server.address.clone();
+        let root = server.root.clone();
         let client = client(&address);
         let files = Files { name, address, root, client };
         files.client.mkdirs(&files.path(""), 0o755, true).expect("a directory");

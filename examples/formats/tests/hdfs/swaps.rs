@@ -19,7 +19,8 @@ fn race<T: Send>(act: impl Fn(usize) -> T + Sync) -> Vec<T> {
     let barrier = Barrier::new(RACERS);
     std::thread::scope(|scope| {
         let start = |racer| {
-            let (barrier, act) = (&barrier, &act);
+            let barrier = &barrier;
+            let act = &act;
             scope.spawn(move || {
                 barrier.wait();
                 act(racer)

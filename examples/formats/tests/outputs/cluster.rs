@@ -108,7 +108,9 @@ fn coordinator_without_stores_or_credentials_is_reported(server: Server) {
         run(command.arg("--cluster").arg(cluster.directory())).failed(2, says);
         assert_eq!(scene.bucket.keys(), Vec::<String>::new());
     };
-    let (dialect, out, passed) = (server.dialect(), scene.out(), passed(server));
+    let dialect = server.dialect();
+    let out = scene.out();
+    let passed = passed(server);
     let mut variables = server.environment(&scene.bucket.address);
     let plain = OwnCluster::start_with(&scene.folder, 1, "fifo", &passed, &variables);
     let in_store = format!("the coordinator reported: {out} is in {}", dialect.service);

@@ -36,7 +36,8 @@ fn store_output_equals_local_output(server: Server) {
 
 fn existing_output_is_replaced_only_with_overwrite(server: Server) {
     let Some(scene) = Scene::new(server, "replaced") else { return };
-    let (address, out) = (scene.bucket.address.clone(), scene.out());
+    let address = scene.bucket.address.clone();
+    let out = scene.out();
     let mut more = scene.program(env!("CARGO_BIN_EXE_stored-words"), &address);
     run(more.args(["in.txt", "--reduces", "5", "--quiet", "--output", &out])).succeeded();
     scene.bucket.put("out/notes.txt", "mine");

@@ -42,7 +42,8 @@ fn killed_guest_restores_checkpoint_from_store(server: Server) {
     }
     let status = job.wait().expect("its end");
     assert!(status.success(), "{status}");
-    let (out, undisturbed) = (scene.folder.path("out"), scene.folder.path("undisturbed"));
+    let out = scene.folder.path("out");
+    let undisturbed = scene.folder.path("undisturbed");
     assert_eq!(napreduce_tests::parts(&out), napreduce_tests::parts(&undisturbed));
     assert_eq!(counter(&out, "CHECKPOINT_RESTORES"), 2);
     for name in ["MAP_INPUT_RECORDS", "REDUCE_INPUT_GROUPS"] {

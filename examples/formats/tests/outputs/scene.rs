@@ -77,7 +77,8 @@ impl Scene {
 
     #[track_caller]
     pub fn assert_written_from(&self, expected: &str) {
-        let (expected, found) = (parts(&self.folder.path(expected)), self.stored_parts());
+        let expected = parts(&self.folder.path(expected));
+        let found = self.stored_parts();
         let names =
             |parts: &[(String, Vec<u8>)]| parts.iter().map(|(name, _)| name.clone()).collect::<Vec<_>>();
         assert_eq!(names(&expected), names(&found));

@@ -30,7 +30,8 @@ fn server_faults_do_not_change_output(server: Server) {
     let proxy = Proxy::before(&bucket.address, &[&[Trick::Pass][..], &tricks].concat());
     run(&proxy.address, "found");
     proxy.check_fired();
-    let (expected, found) = (folder.path("expected"), folder.path("found"));
+    let expected = folder.path("expected");
+    let found = folder.path("found");
     assert!(parts(&expected) == parts(&found));
     assert_eq!(counter(&expected, "STORAGE_READ_RETRIES"), 0);
     assert_eq!(counter(&found, "STORAGE_READ_RETRIES"), tricks.len() as u64);

@@ -33,7 +33,8 @@ fn books(folder: &Folder, bucket: &Bucket) {
 /// The output for objects and for files is byte-identical.
 fn check_same(folder: &Folder, bucket: &Bucket, argument: &str, more: &[&str]) {
     let local = folder.path(argument);
-    let (files, objects) = (folder.path("of-files"), folder.path("of-objects"));
+    let files = folder.path("of-files");
+    let objects = folder.path("of-objects");
     let words = |input: &str, output: &Path| {
         let output = output.to_str().expect("text");
         let fixed = [input, "--output", output, "--overwrite", "--quiet", "--reduces", "3"];

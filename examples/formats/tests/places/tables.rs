@@ -16,7 +16,8 @@ fn parquet_is_read_from_a_store(server: Server) {
     bucket.put_all(&folder.path("flights"), "flights/");
     let delays = env!("CARGO_BIN_EXE_delays");
     program(delays, &["flights", "--output", "of-files", "--reduces", "1", "--quiet"]);
-    let (whole, cut) = (bucket.uri("flights/"), bucket.uri("flights/part-*"));
+    let whole = bucket.uri("flights/");
+    let cut = bucket.uri("flights/part-*");
     program(delays, &[&whole, "--output", "of-objects", "--reduces", "1", "--quiet"]);
     program(delays, &[&cut, "--output", "cut", "--reduces", "1", "--split-size", "2000", "--quiet"]);
     let expected = parts(&folder.path("of-files"));

@@ -81,7 +81,8 @@ impl<'a, 'de> Datum<'a, 'de> {
         if self.schema.may_be_empty(kind) {
             *self.empty_left = self.empty_left.checked_sub(1).ok_or_else(too_many_empty)?;
         }
-        let (bytes, depth) = (&mut *self.bytes, self.depth + 1);
+        let bytes = &mut *self.bytes;
+        let depth = self.depth + 1;
         Ok(Datum { schema: self.schema, kind, bytes, depth, empty_left: self.empty_left })
     }
 

@@ -194,7 +194,8 @@ impl AvroFile {
             return Ok(None);
         }
         let mut rest = &bytes[..];
-        let (rows, length) = (take_long(&mut rest), take_long(&mut rest));
+        let rows = take_long(&mut rest);
+        let length = take_long(&mut rest);
         let (Some(rows), Some(length)) = (rows, length) else {
             return Err(ReadError::damaged(self.length, TOO_SHORT));
         };
@@ -255,7 +256,8 @@ impl AvroFile {
         let stored = self.read(header.content, header.bytes)?;
         let content = self.codec.decompress(stored, self.memory);
         self.content = content.map_err(|error| error.at(at, "a block", ""))?;
-        let (rows, held) = (header.rows, self.content.len() as u64);
+        let rows = header.rows;
+        let held = self.content.len() as u64;
         if !self.schema.may_be_empty(self.schema.root) && rows > held {
             let reason = format!("it is damaged: a block of {rows} rows in {held} bytes");
             return Err(ReadError::damaged(at, reason));
@@ -294,7 +296,8 @@ impl Header {
         let (marker, _) = rest.split_first_chunk()?;
         let marker_at = (bytes.len() - rest.len()) as u64;
         let parsed = || {
-            let (schema, codec) = (Schema::parse(schema)?, Codec::of(codec)?);
+            let schema = Schema::parse(schema)?;
+            let codec = Codec::of(codec)?;
             Ok(Header { schema, codec, marker: *marker, marker_at })
         };
         Some(parsed())
@@ -303,7 +306,8 @@ impl Header {
 
 /// Returns schema and codec of a header; `None` if it is truncated.
 fn take_metadata<'b>(bytes: &mut &'b [u8]) -> Option<(&'b [u8], &'b [u8])> {
-    let (mut schema, mut codec) = (&b""[..], &b"null"[..]);
+    let mut schema = &b""[..];
+    let mut codec = &b"null"[..];
     loop {
         let count = take_long(bytes)?;
         if count < 0 {
@@ -340,7 +344,8 @@ impl<'f> Rows<'f> {
             }
             Err(error) => {
                 // A row of another type ends where the schema says; invalid bytes have no such end.
-                let (mut copy, mut empty_left) = (begin, self.empty_max);
+                let mut copy = begin;
+                let mut empty_left = self.empty_max;
                 let shown = Datum::new(self.schema, &mut copy, &mut empty_left);
                 let shown = serde_json::Value::deserialize(shown).map(|row| row.to_string());
                 self.rest = begin;

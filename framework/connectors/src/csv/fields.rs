@@ -185,7 +185,8 @@ mod tests {
             double_quote in any::<bool>(),
         ) {
             let syntax = Syntax { delimiter: b',', quote, quoting, escape, double_quote };
-            let (mut found, mut rest) = (Vec::new(), text.as_bytes());
+            let mut found = Vec::new();
+            let mut rest = text.as_bytes();
             while !rest.is_empty() {
                 // The csv crate accepts an open quote.
                 let Ok(taken) = fields_in(syntax, rest, true) else { return Ok(()) };

@@ -36,7 +36,8 @@ pub struct Table {
 impl Table {
     /// Creates a table of all columns.
     pub fn without_header(syntax: Syntax) -> Table {
-        let (record, scratch) = (ByteRecord::new(), Vec::new());
+        let record = ByteRecord::new();
+        let scratch = Vec::new();
         Table { syntax, fields: None, header: None, positions: None, record, scratch }
     }
 

@@ -55,7 +55,8 @@ impl Lz4Frames {
                 return Err(no_frame("lz4", stored.position()));
             }
             let number = |at: usize| header.get(at..at + 4)?.first_chunk().map(|b| u32::from_le_bytes(*b));
-            let (magic, length) = (number(0), number(4));
+            let magic = number(0);
+            let length = number(4);
             let held = header.len() as u64;
             match (magic, length) {
                 (Some(MAGIC), _) => break,

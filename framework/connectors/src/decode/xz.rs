@@ -73,7 +73,8 @@ impl XzStream {
         }
         blocks.reverse();
         let memory = decoder_memory(memory);
-        let (of_split, position) = (SplitBlocks::of(range, starts_file), range.start);
+        let of_split = SplitBlocks::of(range, starts_file);
+        let position = range.start;
         Ok(XzStream { between: Some(file), blocks, block: None, memory, of_split, position })
     }
 
@@ -297,8 +298,8 @@ fn read_stream(file: &mut StoredFile, end: &mut u64, is_last: bool) -> Result<Ve
     file.read_exact_at(&mut index, index_at)?;
     let bad_index = || damaged(index_at, "is not valid (its index is damaged)");
     let (records, sum) = index.split_at(index.len() - 4);
-    let (mut rest, valid) =
-        (records.get(1..).unwrap_or_default(), sum == crc32(records) && records.first() == Some(&0));
+    let mut rest = records.get(1..).unwrap_or_default();
+    let valid = sum == crc32(records) && records.first() == Some(&0);
     let count = take_number(&mut rest).filter(|_| valid).ok_or_else(bad_index)?;
     let mut blocks = Vec::new();
     let mut stored = 0u64;

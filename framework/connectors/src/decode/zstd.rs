@@ -68,7 +68,8 @@ impl Decoder for ZstdStream {
                 return Ok(read);
             }
             if frame.is_finished() {
-                let (written, computed) = (frame.get_checksum_from_data(), frame.get_calculated_checksum());
+                let written = frame.get_checksum_from_data();
+                let computed = frame.get_calculated_checksum();
                 if written.is_some() && written != computed {
                     return Err(self.damaged("does not match its checksum".to_owned()));
                 }

@@ -294,7 +294,8 @@ fn moved(
     let offset = group.file_offset();
     let mut group = group.into_builder();
     let columns = group.take_columns().into_iter().map(|column| {
-        let (data, dictionary) = (column.data_page_offset(), column.dictionary_page_offset());
+        let data = column.data_page_offset();
+        let dictionary = column.dictionary_page_offset();
         let column = column.into_builder().set_data_page_offset(data + by);
         column.set_dictionary_page_offset(dictionary.map(|at| at + by)).build()
     });

@@ -152,8 +152,10 @@ impl SequenceFile {
         check(&*bytes)?;
         let held = RefCell::default();
         let mut container = Container { bytes, length, memory, marker: [0; MARKER_BYTES], held };
-        let (mut first, mut begun) = (None, false);
-        let (mut layout, mut classes) = (Layout::Plain, None);
+        let mut first = None;
+        let mut begun = false;
+        let mut layout = Layout::Plain;
+        let mut classes = None;
         if length > 0 {
             let read = |at, wanted| container.peek(at, wanted);
             let header = read_header(length, memory, read, Header::parse)?;
@@ -259,7 +261,8 @@ impl SequenceFile {
         let lengths = self.container.read(at, 2 * LENGTH_BYTES as u64)?;
         let length =
             |from: usize| lengths[from..].first_chunk().map_or(0, |bytes| u32::from_be_bytes(*bytes));
-        let (both, key) = (u64::from(length(0)), length(LENGTH_BYTES) as usize);
+        let both = u64::from(length(0));
+        let key = length(LENGTH_BYTES) as usize;
         let begin = at + 2 * LENGTH_BYTES as u64;
         if key as u64 > both {
             let reason = format!("it is damaged: a key of {key} bytes in a record of {both}");

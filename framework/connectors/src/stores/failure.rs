@@ -62,7 +62,8 @@ impl Failure {
 
     /// Returns the error for users.
     pub(crate) fn explain(&self, uri: &ObjectUri) -> StorageError {
-        let (object, answer) = (uri.to_string(), self.to_string());
+        let object = uri.to_string();
+        let answer = self.to_string();
         let Failure::Answer { status, code } = self else {
             let answer = format!("an unexpected response: {answer}");
             return StorageError::Refused { uri: object, answer, hint: "" };

@@ -45,7 +45,9 @@ impl FoundObject {
 ///
 /// [`StorageError::Missing`] if it does not exist; other errors after retries for three minutes.
 pub fn stat(uri: &ObjectUri) -> Result<FoundObject, StorageError> {
-    let (bucket, path, object) = (bucket(uri)?, path_of(uri)?, uri.clone());
+    let bucket = bucket(uri)?;
+    let path = path_of(uri)?;
+    let object = uri.clone();
     let head = async move { retried(&object, RetryBudget::new(), || bucket.objects.head(&path)).await };
     FoundObject::of(uri.clone(), threads::wait(uri, head)??)
 }
@@ -57,7 +59,9 @@ pub fn stat(uri: &ObjectUri) -> Result<FoundObject, StorageError> {
 ///
 /// If the bucket does not exist, or cannot be listed after retries for three minutes.
 pub fn list(uri: &ObjectUri) -> Result<Vec<FoundObject>, StorageError> {
-    let (bucket, prefix, asked) = (bucket(uri)?, path_of(uri)?, uri.clone());
+    let bucket = bucket(uri)?;
+    let prefix = path_of(uri)?;
+    let asked = uri.clone();
     let listed = threads::wait(uri, async move {
         let prefix: Option<&Path> = (!prefix.is_root()).then_some(&prefix);
         if let Some(pages) = &bucket.pages {
@@ -84,7 +88,8 @@ async fn by_pages(
     asked: &ObjectUri,
 ) -> Result<Vec<ObjectMeta>, StorageError> {
     let prefix = prefix.map(|prefix| format!("{prefix}/"));
-    let (mut found, mut options) = (Vec::new(), PaginatedListOptions::default());
+    let mut found = Vec::new();
+    let mut options = PaginatedListOptions::default();
     loop {
         let page = || pages.list_paginated(prefix.as_deref(), options.clone());
         let page = retried(asked, RetryBudget::new(), page).await?;
@@ -140,9 +145,12 @@ mod tests {
                 let error = HttpError::new(HttpErrorKind::Connect, std::io::Error::other("no answer"));
                 return Err(object_store::Error::Generic { store: "test", source: Box::new(error) });
             }
-            let (location, last_modified) = (Path::from(format!("out/{token}")), Default::default());
+            let location = Path::from(format!("out/{token}"));
+            let last_modified = Default::default();
             let object = ObjectMeta { location, last_modified, size: 1, e_tag: None, version: None };
-            let (objects, common_prefixes, extensions) = (vec![object], Vec::new(), Default::default());
+            let objects = vec![object];
+            let common_prefixes = Vec::new();
+            let extensions = Default::default();
             let result = ListResult { objects, common_prefixes, extensions };
             let next = token.parse::<u32>().expect("a number") + 1;
             Ok(PaginatedListResult { result, page_token: (next < 3).then(|| next.to_string()) })

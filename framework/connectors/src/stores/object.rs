@@ -147,7 +147,9 @@ impl StoredObject {
     pub(crate) fn replace(&self, bytes: &[u8]) -> String {
         use object_store::ObjectStoreExt as _;
 
-        let (bucket, path, bytes) = (self.bucket.clone(), self.path.clone(), Bytes::copy_from_slice(bytes));
+        let bucket = self.bucket.clone();
+        let path = self.path.clone();
+        let bytes = Bytes::copy_from_slice(bytes);
         let put = async move { bucket.objects.put(&path, bytes.into()).await };
         let put = threads::wait(&self.uri, put);
         put.expect("threads").expect("memory").e_tag.expect("a version")

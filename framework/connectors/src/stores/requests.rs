@@ -83,7 +83,8 @@ impl RetryBudget {
         let pause = jittered(self.pause);
         self.spent += tried + pause;
         if self.spent > self.left {
-            let (seconds, tries) = (self.spent.as_secs(), self.tries);
+            let seconds = self.spent.as_secs();
+            let tries = self.tries;
             let reason = match failure {
                 Failure::Answer { .. } => format!("the server returned {failure}"),
                 Failure::Broken(reason) | Failure::Odd(reason) => reason.clone(),

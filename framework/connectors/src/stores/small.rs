@@ -22,7 +22,9 @@ pub(crate) fn get(uri: &ObjectUri) -> Result<Option<(Vec<u8>, FoundObject)>, Sto
 }
 
 fn get_in(bucket: &Bucket, uri: &ObjectUri) -> Result<Option<(Vec<u8>, FoundObject)>, StorageError> {
-    let (bucket, path, object) = (bucket.clone(), path_of(uri)?, uri.clone());
+    let bucket = bucket.clone();
+    let path = path_of(uri)?;
+    let object = uri.clone();
     let got = threads::wait(uri, async move {
         let whole = || async {
             let answer = bucket.objects.get(&path).await?;
@@ -78,7 +80,9 @@ fn put_in(
             version: Some(version.to_owned()),
         }),
     };
-    let (sent, path, object) = (Bytes::copy_from_slice(bytes), path_of(uri)?, uri.clone());
+    let sent = Bytes::copy_from_slice(bytes);
+    let path = path_of(uri)?;
+    let object = uri.clone();
     let asked = bucket.clone();
     let put = threads::wait(uri, async move {
         let request = || {
@@ -114,7 +118,9 @@ fn version_in(uri: &ObjectUri, generation: Option<String>) -> Option<String> {
 
 /// Removes an object; succeeds if there is none.
 pub(crate) fn remove(uri: &ObjectUri) -> Result<(), StorageError> {
-    let (bucket, path, object) = (bucket(uri)?, path_of(uri)?, uri.clone());
+    let bucket = bucket(uri)?;
+    let path = path_of(uri)?;
+    let object = uri.clone();
     let removed = threads::wait(uri, async move {
         let request = || {
             WRITTEN.count_request();
@@ -134,8 +140,8 @@ mod tests {
 
     #[test]
     fn conditional_write_respects_condition() {
-        let (bucket, uri) =
-            (Bucket::in_memory(), ObjectUri::parse("s3://memory/claim".as_ref()).expect("a name"));
+        let bucket = Bucket::in_memory();
+        let uri = ObjectUri::parse("s3://memory/claim".as_ref()).expect("a name");
         let put = |bytes: &[u8], condition| put_in(&bucket, &uri, bytes, condition).expect("memory answers");
         assert_eq!(get_in(&bucket, &uri).expect("memory answers"), None);
         let first = put(b"one", PutCondition::Absent).expect("there was none");

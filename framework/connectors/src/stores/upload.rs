@@ -45,7 +45,9 @@ impl Upload {
 
     fn begin_in(bucket: Bucket, uri: ObjectUri) -> Result<Upload, StorageError> {
         let path = path_of(&uri)?;
-        let (asked, at, object) = (bucket.clone(), path.clone(), uri.clone());
+        let asked = bucket.clone();
+        let at = path.clone();
+        let object = uri.clone();
         let begun = threads::wait(&uri, async move {
             let request = || {
                 if object.scheme() != StorageScheme::Azure {
@@ -56,7 +58,9 @@ impl Upload {
             retried(&object, RetryBudget::writing(), request).await
         });
         let id = begun??;
-        let (under_way, sent, done) = (VecDeque::with_capacity(UNDER_WAY), 0, Vec::new());
+        let under_way = VecDeque::with_capacity(UNDER_WAY);
+        let sent = 0;
+        let done = Vec::new();
         Ok(Upload { uri, bucket, path, id, under_way, sent, done })
     }
 
@@ -80,8 +84,12 @@ impl UploadWriter for Upload {
         while self.under_way.len() >= UNDER_WAY {
             self.take_answer()?;
         }
-        let (bucket, path, object) = (self.bucket.clone(), self.path.clone(), self.uri.clone());
-        let (id, number, part) = (self.id.clone(), self.sent, Bytes::from(part));
+        let bucket = self.bucket.clone();
+        let path = self.path.clone();
+        let object = self.uri.clone();
+        let id = self.id.clone();
+        let number = self.sent;
+        let part = Bytes::from(part);
         let request = threads::start(&self.uri, async move {
             let request = || {
                 WRITTEN.count_request();
@@ -126,7 +134,10 @@ fn complete_in(
     uri: &ObjectUri,
     upload: &PendingUpload,
 ) -> Result<Option<String>, StorageError> {
-    let (bucket, path, object, upload) = (bucket.clone(), path_of(uri)?, uri.clone(), upload.clone());
+    let bucket = bucket.clone();
+    let path = path_of(uri)?;
+    let object = uri.clone();
+    let upload = upload.clone();
     let completed = threads::wait(uri, async move {
         let mut budget = RetryBudget::writing();
         loop {
@@ -167,7 +178,10 @@ pub(crate) fn abort(uri: &ObjectUri, id: &str) -> Result<(), StorageError> {
     if uri.scheme() == StorageScheme::Azure {
         return Ok(());
     }
-    let (bucket, path, object, id) = (bucket(uri)?, path_of(uri)?, uri.clone(), id.to_owned());
+    let bucket = bucket(uri)?;
+    let path = path_of(uri)?;
+    let object = uri.clone();
+    let id = id.to_owned();
     let aborted = threads::wait(uri, async move {
         let request = || {
             WRITTEN.count_request();
@@ -212,7 +226,8 @@ mod tests {
     }
 
     fn bytes_of(bucket: &Bucket) -> Option<Vec<u8>> {
-        let (bucket, path) = (bucket.clone(), path_of(&uri()).expect("a key"));
+        let bucket = bucket.clone();
+        let path = path_of(&uri()).expect("a key");
         let got = threads::wait(&uri(), async move { bucket.objects.get(&path).await?.bytes().await });
         got.expect("threads").ok().map(|bytes| bytes.to_vec())
     }

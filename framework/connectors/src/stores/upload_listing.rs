@@ -53,7 +53,9 @@ pub(crate) fn uploads(uri: &ObjectUri) -> Result<Vec<(ObjectUri, String)>, Stora
             query.push(("key-marker".to_owned(), key.clone()));
             query.push(("upload-id-marker".to_owned(), upload.clone()));
         }
-        let (listing, client, asked) = (listing.clone(), client.clone(), uri.clone());
+        let listing = listing.clone();
+        let client = client.clone();
+        let asked = uri.clone();
         let page = threads::wait(uri, async move {
             let mut budget = RetryBudget::new();
             loop {

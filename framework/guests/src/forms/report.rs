@@ -79,7 +79,8 @@ impl MapsReport {
 
 impl GuestReport {
     pub fn new(task: TaskId, counters: CounterValues, frames: u64) -> GuestReport {
-        let (format, maps) = (FORMAT.to_owned(), MapsReport::default());
+        let format = FORMAT.to_owned();
+        let maps = MapsReport::default();
         GuestReport { format, task, counters, frames, maps, part: None }
     }
 

@@ -294,7 +294,8 @@ fn write_report(hadoop: &mut impl Write, report: &[u8]) -> io::Result<()> {
 /// Copies the guest's messages to the log of its task; returns the last ones.
 fn copy_errors(errors: impl Read, mut log: impl Write) -> String {
     let mut errors = BufReader::new(errors);
-    let (mut last, mut line) = (Vec::new(), Vec::new());
+    let mut last = Vec::new();
+    let mut line = Vec::new();
     loop {
         line.clear();
         match errors.read_until(b'\n', &mut line) {

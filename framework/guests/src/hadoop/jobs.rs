@@ -203,7 +203,8 @@ impl Submission<'_> {
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().map_err(|error| format!("cannot start {shown}: {error}"))?;
         let (sender, lines) = channel();
-        let (output, errors) = (child.stdout.take(), child.stderr.take());
+        let output = child.stdout.take();
+        let errors = child.stderr.take();
         let readers = [
             output.map(|output| listen(output, sender.clone())),
             errors.map(|errors| listen(errors, sender)),
@@ -295,7 +296,8 @@ impl ClientOutput {
                 Some(ClientLine::Percent { maps, reduces }) => {
                     let count = |tasks, percent| PhaseCounts { done: done(tasks, percent), running: 0 };
                     let all = u32::try_from(request.inputs.len()).unwrap_or(u32::MAX);
-                    let (maps, reduces) = (count(all, maps), count(request.reduces, reduces));
+                    let maps = count(all, maps);
+                    let reduces = count(request.reduces, reduces);
                     send(&EngineEvent::Progress { number: request.number, maps, reduces });
                 }
                 None => {}
@@ -327,7 +329,9 @@ fn uri(path: &Path) -> String {
                 uri.push(byte as char)
             }
             // Writing to a string cannot fail.
-            _ => drop(write!(uri, "%{byte:02X}")),
+            _ => {
+                let _ = write!(uri, "%{byte:02X}");
+            }
         }
     }
     uri
@@ -356,7 +360,8 @@ mod tests {
     fn words(reduces: u32, settings: &[(&str, &str)]) -> Vec<String> {
         let installed = Installed { command: "hadoop".into(), jar: "s.jar".into() };
         let settings = settings.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect();
-        let (format, name) = (ENGINE_FORMAT.to_owned(), "count".to_owned());
+        let format = ENGINE_FORMAT.to_owned();
+        let name = "count".to_owned();
         let engine = EngineDescription { format, submitter: 1, name, settings };
         let request = request(reduces);
         let job = Submission {

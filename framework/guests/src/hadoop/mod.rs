@@ -169,7 +169,8 @@ mod tests {
     #[test]
     fn hadoop_home_contains_command_and_jar() {
         let folder = tempfile::tempdir().expect("a folder");
-        let (home, tools) = (folder.path(), folder.path().join("share/hadoop/tools/lib"));
+        let home = folder.path();
+        let tools = folder.path().join("share/hadoop/tools/lib");
         let unnamed = Hadoop::of(None, &BTreeMap::new());
         assert!(found(&unnamed, &[]).expect_err("nowhere").starts_with("Hadoop not found: "));
         assert!(found(&unnamed, &[("HADOOP_HOME", home)]).expect_err("empty").contains("has no bin/hadoop"));

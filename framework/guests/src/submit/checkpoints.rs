@@ -155,7 +155,8 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder");
         let settings = settings(folder.path());
         let make = || SubmissionCheckpoints::make(Some(&settings), &plan(true, true)).expect("a directory");
-        let (one, other) = (make().expect("it is wanted"), make().expect("it is wanted"));
+        let one = make().expect("it is wanted");
+        let other = make().expect("it is wanted");
         assert_ne!(one.0.directory, other.0.directory);
         assert_eq!(one.0.interval_millis, 60_000);
         fs::write(one.0.directory.join("file"), "saved").expect("written");

@@ -122,10 +122,8 @@ impl EngineDirectory {
         };
         let text = json(&request)?;
         self.write(&format!("jobs/{number}.unfinished"), &text)?;
-        let (from, to) = (
-            self.path.join(format!("jobs/{number}.unfinished")),
-            self.path.join(format!("jobs/{number}.json")),
-        );
+        let from = self.path.join(format!("jobs/{number}.unfinished"));
+        let to = self.path.join(format!("jobs/{number}.json"));
         fs::rename(from, to).map_err(|error| JobError::io("hand the job to the engine", error))
     }
 

@@ -130,9 +130,13 @@ fn listen(printed: ChildStdout, heard: &UnboundedSender<Result<EngineEvent, Stri
         }
         match EngineEvent::parse(&line) {
             // The engine is being stopped, and the receiver is gone.
-            Some(event) => drop(heard.send(event)),
+            Some(event) => {
+                let _ = heard.send(event);
+            }
             // Failing to write the log is not an error.
-            None => drop(log.write_all(&line)),
+            None => {
+                let _ = log.write_all(&line);
+            }
         }
     }
 }

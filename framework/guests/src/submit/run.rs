@@ -183,7 +183,8 @@ impl Running<'_> {
 
     /// Cancels the job; stops the engine with all its processes if that takes too long.
     async fn cancel(&mut self) {
-        let (number, engine) = (self.number, &mut *self.engine);
+        let number = self.number;
+        let engine = &mut *self.engine;
         let asked = engine.directory.cancel(number);
         let ends = |event: &Result<EngineEvent, String>| match event {
             Ok(event @ (EngineEvent::Failed { .. } | EngineEvent::Done { .. })) => event.number() == number,

@@ -34,7 +34,8 @@ pub(super) fn run(guest: &Guest, definitions: &dyn Definitions, out: &mut File) 
 
 /// Runs the map. It writes a part in a map-only job, otherwise the segment.
 fn map(guest: &Guest, body: &dyn TaskRunner, round: &Round, segment: &Path) -> Result<MapResult, TaskError> {
-    let (plan, arguments) = (&guest.plan, &guest.arguments);
+    let plan = &guest.plan;
+    let arguments = &guest.arguments;
     let no_task = || TaskError::fatal(format!("the plan has no {} {}", TaskKind::Map, arguments.task));
     let split = plan.splits.get(arguments.task as usize).ok_or_else(no_task)?;
     let task = MapTask {

@@ -85,7 +85,9 @@ struct Intake<'a> {
 
 impl<'a> Intake<'a> {
     fn new(guest: &'a Guest) -> Intake<'a> {
-        let (open, inputs, described) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
+        let open = BTreeMap::new();
+        let inputs = BTreeMap::new();
+        let described = BTreeMap::new();
         Intake { guest, open, inputs, described, maps: MapsReport::default(), frames: 0 }
     }
 
@@ -109,7 +111,8 @@ impl<'a> Intake<'a> {
         if attempt.task != (TaskId { job: plan.job, kind: TaskKind::Map, index: map }) {
             return Err(format!("it belongs to {attempt}"));
         }
-        let (own, found) = ((arguments.task, plan.reduces), (extent.partition(), extent.partitions()));
+        let own = (arguments.task, plan.reduces);
+        let found = (extent.partition(), extent.partitions());
         if own != found {
             return Err(format!(
                 "it belongs to partition {} of {} instead of {} of {}",
@@ -139,7 +142,9 @@ impl<'a> Intake<'a> {
                 let sealed = assembly.seal().map_err(|error| assembly_error(map, &error))?;
                 self.inputs.insert(map, (attempt, sealed.path));
             }
-            _ => drop(self.open.insert(map, (attempt, assembly))),
+            _ => {
+                self.open.insert(map, (attempt, assembly));
+            }
         }
         Ok(())
     }

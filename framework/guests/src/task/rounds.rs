@@ -87,7 +87,8 @@ impl Guest {
         for number in 1_u64.. {
             let scratch = self.scratch(&format!("round-{number}"));
             create_scratch(&scratch)?;
-            let (context, checkpoint) = (self.context(number == 1), saves.next());
+            let context = self.context(number == 1);
+            let checkpoint = saves.next();
             let round = Round { context, scratch, checkpoint, restore: restore.take(), durable: true };
             listen(&round, watch, &saves);
             // The counters of a round are in its checkpoint.

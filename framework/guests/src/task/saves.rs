@@ -146,7 +146,8 @@ fn unusable(doing: String, error: &io::Error) -> TaskError {
 fn remove_others(task: &Path, inputs: &str, attempt: AttemptId) {
     // The rest is removed with the job.
     for entry in fs::read_dir(task).into_iter().flatten().flatten() {
-        let (path, name) = (entry.path(), entry.file_name());
+        let path = entry.path();
+        let name = entry.file_name();
         let Some(directory) = File::open(&path).ok().filter(|_| name != inputs) else { continue };
         if flock(&directory, FlockOperation::NonBlockingLockExclusive).is_ok() {
             print_error(format_args!(

@@ -150,17 +150,29 @@ impl<'de> Reader<'de> {
     pub(super) fn skip(&mut self) -> Read<()> {
         match self.take_tag()? {
             tags::NONE | tags::UNIT | tags::FALSE | tags::TRUE | tags::SMALL_U8.. => {}
-            tags::U8 | tags::I8 => drop(self.take_tag()?),
-            tags::U16..=tags::U64 | tags::I16..=tags::I64 | tags::CHAR => drop(self.take_varint()?),
-            tags::U128 | tags::I128 => drop(self.take_bytes(16)?),
-            tags::F32 => drop(self.take_bytes(4)?),
-            tags::F64 => drop(self.take_bytes(8)?),
+            tags::U8 | tags::I8 => {
+                self.take_tag()?;
+            }
+            tags::U16..=tags::U64 | tags::I16..=tags::I64 | tags::CHAR => {
+                self.take_varint()?;
+            }
+            tags::U128 | tags::I128 => {
+                self.take_bytes(16)?;
+            }
+            tags::F32 => {
+                self.take_bytes(4)?;
+            }
+            tags::F64 => {
+                self.take_bytes(8)?;
+            }
             tags::STR | tags::BYTES => {
                 let length = self.take_varint()?;
                 self.take_bytes(length)?;
             }
             tags::SOME => self.skip()?,
-            tags::UNIT_VARIANT => drop(self.take_variant()?),
+            tags::UNIT_VARIANT => {
+                self.take_variant()?;
+            }
             tags::VARIANT => {
                 self.take_variant()?;
                 self.skip()?;

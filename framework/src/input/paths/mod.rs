@@ -265,7 +265,8 @@ impl Expansion {
 
     #[cfg(not(feature = "storage"))]
     fn add_objects(&mut self, path: &Path, scheme: StorageScheme) -> Result<(), InputError> {
-        let (path, store) = (path.to_owned(), scheme.to_string());
+        let path = path.to_owned();
+        let store = scheme.to_string();
         Err(InputError::NoStorage { path, store, feature: scheme.feature() })
     }
 

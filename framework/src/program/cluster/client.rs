@@ -100,7 +100,9 @@ impl Submit for Cluster {
 
     /// Messages about the paths of the job show them as typed.
     fn run(&mut self, mut plan: JobPlan) -> Result<JobReport, Error> {
-        let (submit, follow, detach) = (self.submit.clone(), self.follow.clone(), self.arguments.detach);
+        let submit = self.submit.clone();
+        let follow = self.follow.clone();
+        let detach = self.arguments.detach;
         let Connected { client, paths } = self.connected()?;
         let typed = plan.output.clone();
         let relative = paths.make_absolute(&mut plan);

@@ -108,7 +108,8 @@ impl<'d, 'p, T> JobRun<'d, 'p, T> {
         driver.check_output(&self.described.output)?;
         // Workers place side files themselves.
         let files = if driver.is_elsewhere() { Default::default() } else { driver.files.clone() };
-        let (arguments, settings) = (driver.run.clone(), driver.settings.clone());
+        let arguments = driver.run.clone();
+        let settings = driver.settings.clone();
         let planned = plan(&self.job, &self.described, &arguments, &settings, &files, driver)?;
         if !driver.run.quiet {
             for warning in planned.warnings {

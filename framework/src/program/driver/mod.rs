@@ -322,7 +322,8 @@ impl<'p> Driver<'p> {
     fn engine(&mut self) -> Result<Option<&mut Engine>, Error> {
         let Some(kind) = &self.engine_kind else { return Ok(None) };
         if self.engine.is_none() {
-            let (progress, quiet) = (self.run.progress_mode(), self.run.quiet);
+            let progress = self.run.progress_mode();
+            let quiet = self.run.quiet;
             let attempts_max = self.settings.attempts_max;
             self.engine = Some(Engine::start(kind, self.name, attempts_max, progress, quiet)?);
         }

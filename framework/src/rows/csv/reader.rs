@@ -222,12 +222,14 @@ impl<R: TypedRow> RecordReader<CsvRows<R>> for CsvRowReader<R> {
                 Ok(true)
             }
             Records::Multiline(from) => loop {
-                let (available, base) = (from.window.available(), from.window.offset());
+                let available = from.window.available();
+                let base = from.window.offset();
                 let mut done = 0;
                 while done < available.len() {
                     let offset = base + done as u64;
                     from.position.set(offset);
-                    let (rest, all) = (&available[done..], from.window.ended());
+                    let rest = &available[done..];
+                    let all = from.window.ended();
                     match batch.pass::<R, E>(rest, all, offset, each)? {
                         Some(taken) => done += taken,
                         None => break,

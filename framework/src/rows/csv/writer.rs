@@ -83,7 +83,9 @@ impl Csv {
 
     fn write<T: Serialize + ?Sized>(&mut self, row: &T, out: &mut Vec<u8>) -> Result<(), String> {
         let header = self.header && self.width.is_none();
-        let (delimiter, quote, width) = (self.delimiter, self.quote, self.width);
+        let delimiter = self.delimiter;
+        let quote = self.quote;
+        let width = self.width;
         let writer = self.writer.get_or_insert_with(|| RowWriter::new(delimiter, quote, header, width));
         self.width = Some(writer.write(row, out)?);
         Ok(())

@@ -31,7 +31,8 @@ impl<R: TypedRow> ParquetRowReader<R> {
         memory: usize,
     ) -> Result<Self, InputError> {
         let bytes = container::open(split, memory)?;
-        let (range, skipped) = (split.offset..split.end(), offset.saturating_sub(split.offset));
+        let range = split.offset..split.end();
+        let skipped = offset.saturating_sub(split.offset);
         let batch_bytes = (memory / BATCH_SHARE) as u64;
         let file = ParquetFile::open::<R::Of<'_>>(bytes, split.file_length, &range, skipped, batch_bytes);
         let file = file.map_err(|error| container::in_file(&split.path, memory, error))?;

@@ -220,7 +220,8 @@ impl Conversation {
     }
 
     fn feed(&mut self, parts: &[&[u8]], out: &mut impl TakeBatch) -> Result<(), TaskError> {
-        let (program, role) = (Arc::clone(&self.program), self.role);
+        let program = Arc::clone(&self.program);
+        let role = self.role;
         let running = self.running()?;
         let greeting = match running.greeting.take() {
             Some(PendingGreeting { input, attempt, state }) => {

@@ -122,7 +122,8 @@ mod tests {
 
     #[test]
     fn min_and_max_keep_extremes() {
-        let (mut least, mut greatest) = (3, 3);
+        let mut least = 3;
+        let mut greatest = 3;
         for number in [5, -7, 3] {
             combine(Combine::Min, &mut least, number);
             combine(Combine::Max, &mut greatest, number);

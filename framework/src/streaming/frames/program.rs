@@ -200,7 +200,8 @@ mod tests {
     use super::*;
 
     fn answer(command: &str) -> Result<Description, String> {
-        let (command, name) = (command.to_owned(), "test".to_owned());
+        let command = command.to_owned();
+        let name = "test".to_owned();
         let inquiry = Inquiry { command, name, parameters: BTreeMap::new(), py_files: Vec::new() };
         inquiry.ask(&CommandPlace::default()).map(|program| program.description)
     }

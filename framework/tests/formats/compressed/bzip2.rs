@@ -49,7 +49,8 @@ proptest! {
 
 #[test]
 fn damage_is_detected() {
-    let (first, second) = (bzip2(b"one\ntwo\n", 9), bzip2(b"three\n", 1));
+    let first = bzip2(b"one\ntwo\n", 9);
+    let second = bzip2(b"three\n", 1);
     let both = [&first[..], &second].concat();
     let found = damage("a.bz2", &both, b"one\ntwo\nthree\n", &[first.len()]);
     assert!(found > both.len() * 6, "only {found} of {} flips were found", both.len() * 8);
@@ -59,7 +60,8 @@ fn damage_is_detected() {
 #[test]
 fn false_block_mark_is_read_as_data() {
     // Random bits contain no block mark, so one is placed between two streams, where only a search finds it.
-    let (first, second) = (bzip2(&content(9000), 1), bzip2(&content(50), 1));
+    let first = bzip2(&content(9000), 1);
+    let second = bzip2(&content(50), 1);
     let mark = [0x31, 0x41, 0x59, 0x26, 0x53, 0x59];
     let file = TestFile::new("a.bz2", [&first[..], &mark, &second].concat());
     let split = Split { offset: first.len() as u64 - 3, length: 9, ..file.whole() };
@@ -69,7 +71,8 @@ fn false_block_mark_is_read_as_data() {
 
 #[test]
 fn bzip2_streams_after_garbage_are_rejected() {
-    let (first, second) = (bzip2(&content(9000), 1), bzip2(&content(9000), 1));
+    let first = bzip2(&content(9000), 1);
+    let second = bzip2(&content(9000), 1);
     for garbage in [&b"x"[..], &[b'y'; 400_000]] {
         let file = TestFile::new("a.bz2", [&first[..], garbage, &second].concat());
         for size in [9_000, 50_001, file.size] {

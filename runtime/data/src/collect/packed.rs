@@ -54,7 +54,8 @@ impl PackedKey {
     #[inline(always)]
     pub(crate) fn new(key: &[u8]) -> PackedKey {
         let Some(bytes) = load(key) else { return PackedKey::from_any(key) };
-        let (loaded, mask) = (PackedKey::from_bits(u128::from_le_bytes(bytes)), MASKS[key.len()]);
+        let loaded = PackedKey::from_bits(u128::from_le_bytes(bytes));
+        let mask = MASKS[key.len()];
         PackedKey { low: loaded.low & mask.low, high: loaded.high & mask.high }
     }
 

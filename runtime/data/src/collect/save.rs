@@ -44,7 +44,8 @@ impl SavedCollection {
         let mut runs = Vec::with_capacity(self.runs.len());
         for saved in &self.runs {
             let segment = saved.open(base)?;
-            let (found, wanted) = ((segment.encoding(), segment.partitions()), &shape.segment);
+            let found = (segment.encoding(), segment.partitions());
+            let wanted = &shape.segment;
             if found != (wanted.encoding, wanted.partitions) {
                 let what = format!(
                     "has {} partitions of {:?} records; expected {} of {:?}",

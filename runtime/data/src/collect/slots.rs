@@ -205,7 +205,8 @@ impl<V> Slots<V> {
         value: V,
         fold: impl FnOnce(&mut V, V),
     ) {
-        let (tag, hash) = (long.probe.tag, long.probe.key.low);
+        let tag = long.probe.tag;
+        let hash = long.probe.key.low;
         let mut at = self.first(long.probe.home);
         loop {
             // SAFETY: as in `fold_home`.

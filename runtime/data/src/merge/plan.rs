@@ -26,7 +26,8 @@ pub(crate) fn next_merge(sizes: &[u64], fan_in: usize) -> Option<Range<usize>> {
     let rest = (sizes.len() - 1) % (fan_in - 1);
     let width = if rest == 0 { fan_in } else { rest + 1 };
     let mut sum: u64 = sizes[..width].iter().sum();
-    let (mut start, mut least) = (0, sum);
+    let mut start = 0;
+    let mut least = sum;
     for end in width..sizes.len() {
         sum = sum - sizes[end - width] + sizes[end];
         if sum < least {

@@ -191,7 +191,8 @@ impl Merge {
             winners[sources + source] = self.next_node(source)?;
         }
         for node in (1..sources).rev() {
-            let (left, right) = (winners[2 * node], winners[2 * node + 1]);
+            let left = winners[2 * node];
+            let right = winners[2 * node + 1];
             let left_wins = self.less(left, right);
             winners[node] = if left_wins { left } else { right };
             self.nodes[node] = if left_wins { right } else { left };

@@ -68,7 +68,8 @@ impl ReduceInput {
     }
 
     fn open_folding(mut settings: ReduceSettings, fold: &dyn Fold) -> Result<ReduceInput, ReduceError> {
-        let (grouping, resume) = (settings.grouping, settings.resume.take());
+        let grouping = settings.grouping;
+        let resume = settings.resume.take();
         let mut sources = match &resume {
             None => opening::open(settings)?,
             Some((saved, base)) => opening::open_at(settings, saved, base)?,
@@ -185,7 +186,8 @@ impl ReduceInput {
             return Ok(None);
         }
         self.state = RecordState::Taken;
-        let (key, value) = (self.merge.key(), self.merge.value());
+        let key = self.merge.key();
+        let value = self.merge.value();
         self.records += 1;
         self.bytes += (key.len() + value.len()) as u64;
         Ok(Some((key, value)))

@@ -165,7 +165,9 @@ impl Opening {
 
 /// Reads small segments from consolidated files within `bytes_max`; returns them and warnings.
 fn preload(settings: &ReduceSettings, bytes_max: usize) -> (HashMap<PathBuf, Arc<Segment>>, Vec<String>) {
-    let (mut found, mut remarks, mut room) = (HashMap::new(), Vec::new(), bytes_max);
+    let mut found = HashMap::new();
+    let mut remarks = Vec::new();
+    let mut room = bytes_max;
     let wanted = settings.consolidated.iter().filter(|_| settings.read_max > 0);
     for path in wanted {
         match read_consolidated(path, settings.partition, room as u64) {

@@ -196,7 +196,8 @@ impl Sources {
                 Origin::Merged(file) => SavedSource::Merged { file: file.save(place)?, block, ordinal },
             });
         }
-        let (partition, inputs) = (self.settings.partition, as_u32(self.settings.segments.len()));
+        let partition = self.settings.partition;
+        let inputs = as_u32(self.settings.segments.len());
         Ok(SavedReduceInput { partition, inputs, sources, statistics: self.statistics, group: None })
     }
 

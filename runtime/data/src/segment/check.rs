@@ -96,7 +96,10 @@ pub(super) fn check_footer(ends: &Ends, footer: &[u8]) -> Result<(), String> {
     if table_crc(table) != trailer.table_crc {
         return Err("checksum mismatch in the partition table".into());
     }
-    let (mut offset, mut block, mut records, mut raw_len) = (*header_len as u64, 0u64, 0u64, 0u64);
+    let mut offset = *header_len as u64;
+    let mut block = 0u64;
+    let mut records = 0u64;
+    let mut raw_len = 0u64;
     for (row, bytes) in (0..).zip(table.chunks_exact(PARTITION_ENTRY_BYTES)) {
         let entry = ends.entry(row, bytes)?;
         if (entry.offset, entry.first_block) != (offset, block) {
@@ -136,7 +139,8 @@ pub(super) fn check_partition(header: &Header, entry: &PartitionEntry, index: &[
     };
     let first = header.first_ordinal();
     let end_ordinal = first.checked_add(entry.records).ok_or("the record counts overflow")?;
-    let (mut offset, mut raw_len) = (entry.offset, 0u64);
+    let mut offset = entry.offset;
+    let mut raw_len = 0u64;
     for at in 0..end {
         let block = block_at(at)?;
         let next = if at + 1 < end { block_at(at + 1)?.first_ordinal } else { end_ordinal };

@@ -164,14 +164,16 @@ pub(crate) fn read_consolidated(
     if crc32c::crc32c(covered) != u32_at(crc, 0) {
         return Err("checksum mismatch in the head".to_owned());
     }
-    let (partitions, count) = (u32_at(covered, 12), u32_at(covered, 16));
+    let partitions = u32_at(covered, 12);
+    let count = u32_at(covered, 16);
     if partition >= partitions {
         return Err(format!("it has {partitions} partitions; partition {partition} was requested"));
     }
     let mut place = [0; 2 * OFFSET_BYTES];
     let table_at = head_len as u64 + u64::from(partition) * OFFSET_BYTES as u64;
     file.read_exact_at(&mut place, table_at).map_err(io)?;
-    let (begin, end) = (u64_at(&place, 0), u64_at(&place, OFFSET_BYTES));
+    let begin = u64_at(&place, 0);
+    let end = u64_at(&place, OFFSET_BYTES);
     if begin > end || end > file_len || end - begin < CRC_BYTES as u64 {
         return Err(format!("partition {partition} spans bytes {begin} to {end} of {file_len}"));
     }
@@ -195,7 +197,8 @@ fn head_len(start: &[u8]) -> Result<usize, String> {
     if fixed[..8] != MAGIC {
         return Err("not a file of consolidated segments".to_owned());
     }
-    let (version, len) = (u32_at(fixed, 8), u32_at(fixed, 20) as usize);
+    let version = u32_at(fixed, 8);
+    let len = u32_at(fixed, 20) as usize;
     if version != VERSION {
         return Err(format!("version {version}; this program reads version {VERSION}"));
     }

@@ -198,7 +198,8 @@ impl Cursor {
     fn enter_next_block(&mut self) -> Result<bool, SegmentError> {
         if self.next_ordinal != self.block_end_ordinal {
             let block = self.next_block.saturating_sub(1);
-            let (found, expected) = (self.next_ordinal, self.block_end_ordinal);
+            let found = self.next_ordinal;
+            let expected = self.block_end_ordinal;
             return Err(self.segment.damaged(format!(
                 "block {block} ends after record {found} of its partition; expected {expected}"
             )));
@@ -234,7 +235,8 @@ impl Cursor {
 
     #[cold]
     fn cut_record(&self) -> SegmentError {
-        let (ordinal, block) = (self.next_ordinal, self.next_block.saturating_sub(1));
+        let ordinal = self.next_ordinal;
+        let block = self.next_block.saturating_sub(1);
         self.segment
             .damaged(format!("record {ordinal} of partition {} exceeds block {block}", self.partition))
     }

@@ -89,7 +89,8 @@ mod tests {
     /// Writes three pieces with this much memory; returns whether the segment ends up in memory.
     fn is_in_memory(room: u64, durable: bool) -> bool {
         let folder = tempfile::tempdir().expect("a folder");
-        let (target, memory) = (folder.path().join("segment"), folder.path().join("memory"));
+        let target = folder.path().join("segment");
+        let memory = folder.path().join("memory");
         File::create(&memory).expect("memory");
         let mut destination =
             SegmentDestination::create(&target, Some(&(memory, room))).expect("a destination");

@@ -122,7 +122,8 @@ impl PartitionExtent {
     }
 
     fn check(&self) -> Result<(), String> {
-        let (partition, first_block) = (self.partition(), self.first_block());
+        let partition = self.partition();
+        let first_block = self.first_block();
         let first_ordinal = self.header.first_ordinal();
         if partition >= self.header.partitions {
             return Err(format!("partition {partition}; the segment has {}", self.header.partitions));

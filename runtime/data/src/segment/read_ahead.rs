@@ -60,7 +60,8 @@ mod tests {
 
     #[test]
     fn advice_is_given_once_per_window_inside_the_partition() {
-        let (start, end) = (PAGE + 10, PAGE + 10 + 3 * WINDOW_BYTES);
+        let start = PAGE + 10;
+        let end = PAGE + 10 + 3 * WINDOW_BYTES;
         let mut ahead = ReadAhead::new(start..end);
         let second = 2 * PAGE + WINDOW_BYTES;
         let table = [

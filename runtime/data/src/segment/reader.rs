@@ -233,7 +233,8 @@ impl Segment {
 
     /// Finds the block that contains a record, by binary search over the given blocks.
     pub(super) fn block_of(&self, blocks: &Range<u64>, ordinal: u64) -> Result<u64, SegmentError> {
-        let (mut low, mut high) = (blocks.start, blocks.end);
+        let mut low = blocks.start;
+        let mut high = blocks.end;
         while high - low > 1 {
             let middle = low + (high - low) / 2;
             if self.block(middle)?.first_ordinal <= ordinal {

@@ -135,7 +135,8 @@ impl SegmentWriter {
     pub(crate) fn append_encoded(&mut self, record: &[u8]) -> Result<(), WriteError> {
         if record.len() > self.block_room {
             let extent = self.shape.encoding.parse(record).expect("an encoded record is complete");
-            let (key, value) = (&record[extent.key..extent.value], &record[extent.value..extent.end]);
+            let key = &record[extent.key..extent.value];
+            let value = &record[extent.value..extent.end];
             return self.append_to_new_block(key, value);
         }
         self.buffer.extend_from_slice(record);
@@ -184,7 +185,8 @@ impl SegmentWriter {
         self.flush()?;
         let mut header = [0; HEADER_MAX];
         let header_len = self.shape.encoding.header(key.len(), value.len(), &mut header);
-        let (mut crc, mut len) = (0, 0);
+        let mut crc = 0;
+        let mut len = 0;
         for part in [&header[..header_len], key, value] {
             self.destination.write(part)?;
             crc = crc32c::crc32c_append(crc, part);
@@ -207,7 +209,8 @@ impl SegmentWriter {
             codec = self.compress_block(raw_len);
         }
         let stored = &self.buffer[self.block_start..];
-        let (stored_len, crc) = (stored.len(), crc32c::crc32c(stored));
+        let stored_len = stored.len();
+        let crc = crc32c::crc32c(stored);
         self.add_block(raw_len, stored_len, crc, codec);
         self.block_start = self.buffer.len();
         if self.buffer.len() >= self.buffer_bytes { self.flush() } else { Ok(()) }

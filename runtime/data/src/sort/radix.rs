@@ -157,7 +157,8 @@ fn by_digits(entries: &mut [u128], other: &mut [u128], window: impl Fn(u128) -> 
             counts[(window >> (64 - DIGIT_BITS * (pass as u32 + 1))) as usize % DIGITS] += 1;
         }
     }
-    let (mut from, mut to) = (&mut *entries, &mut *other);
+    let mut from = &mut *entries;
+    let mut to = &mut *other;
     for pass in (0..passes).rev() {
         let next = &mut next[pass];
         starts(next);

@@ -19,7 +19,8 @@ struct Maps {
 impl Maps {
     /// Collects `count` maps with few records each, some with none.
     fn new(shape: Shape, count: usize, partitions: u32, seed: u64) -> Maps {
-        let (place, mut random) = (Place::new(), Pcg64::seed_from_u64(seed));
+        let place = Place::new();
+        let mut random = Pcg64::seed_from_u64(seed);
         let names: Vec<String> = (0..count).map(|number| format!("map-{number:03}")).collect();
         for name in &names {
             let record = |random: &mut Pcg64| -> Pair {

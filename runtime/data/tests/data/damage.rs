@@ -168,7 +168,8 @@ proptest! {
         if blocks_too {
             // Change a block, and its checksum in the index.
             let entry = start + PARTITIONS * ENTRY;
-            let (offset, len) = (field(&bytes, entry), field(&bytes, entry + 8));
+            let offset = field(&bytes, entry);
+            let len = field(&bytes, entry + 8);
             bytes[offset + at.index(len)] ^= byte;
             let crc = crc32c::crc32c(&bytes[offset..offset + len]);
             bytes[entry + 48..entry + 52].copy_from_slice(&crc.to_le_bytes());
@@ -200,7 +201,8 @@ fn fix_checksums(bytes: &mut [u8], start: usize, end: usize) {
     let index = start + PARTITIONS * ENTRY;
     for number in 0..PARTITIONS {
         let entry = start + number * ENTRY;
-        let (first, count) = (field(bytes, entry + 32), field(bytes, entry + 40));
+        let first = field(bytes, entry + 32);
+        let count = field(bytes, entry + 40);
         let from = first.saturating_mul(BLOCK).saturating_add(index).min(end);
         let to = count.saturating_mul(BLOCK).saturating_add(from).min(end);
         let index_crc = crc32c::crc32c(&bytes[from..to]);

@@ -177,7 +177,8 @@ fn extent_continues_only_as_the_same_partition() {
     let shape = shapes()[0];
     place.collect("sealed", shape, &pairs(shape));
     place.collect("other", shape, &pairs(shape)[1..]);
-    let (sealed, other) = (index(&place.path("sealed")), index(&place.path("other")));
+    let sealed = index(&place.path("sealed"));
+    let other = index(&place.path("other"));
     let extent = sealed.extent(0, 1).unwrap();
     assert!(extent.continues_as(&sealed.extent(0, 2).unwrap()));
     assert!(!extent.continues_as(&sealed.extent(0, 0).unwrap()));

@@ -164,7 +164,8 @@ fn intermediate_merges_fold_equal_keys() {
     let mut input = ReduceInput::open_combining(settings, &Sum).unwrap();
     let mut groups = 0;
     while input.next_group().unwrap() {
-        let (mut sum, mut values) = (0, 0);
+        let mut sum = 0;
+        let mut values = 0;
         while let Some((_, value)) = input.next_value().unwrap() {
             sum += u64::from_be_bytes(value.try_into().unwrap());
             values += 1;

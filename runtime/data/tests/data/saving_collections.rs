@@ -89,8 +89,11 @@ fn counting(
 
 /// Drops the statistics that depend on where runs end.
 fn stable(statistics: CollectStatistics) -> CollectStatistics {
-    let (spills, spilled_records, memory_peak) = (0, 0, 0);
-    let (combine_records_out, combine_bypassed) = (0, false);
+    let spills = 0;
+    let spilled_records = 0;
+    let memory_peak = 0;
+    let combine_records_out = 0;
+    let combine_bypassed = false;
     CollectStatistics {
         spills,
         spilled_records,

@@ -47,7 +47,8 @@ impl<'a> Reading<'a> {
         let scratch = self.place.path(&format!("scratch {attempt}"));
         fs::create_dir_all(&scratch).unwrap();
         let names: Vec<&str> = self.segments.iter().map(String::as_str).collect();
-        let (fan_in, grouping) = (self.fan_in, self.grouping);
+        let fan_in = self.fan_in;
+        let grouping = self.grouping;
         // The memory suffices to decompress a block of every input. Attempts alternate between mapping and
         // reading.
         let read_max = if attempt.is_multiple_of(2) { 0 } else { READ_MAX };

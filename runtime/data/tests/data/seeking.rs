@@ -76,7 +76,8 @@ fn resume_at_90_percent_reads_at_most_12_percent() {
 
         let mut restored = inputs.resume_elsewhere(input);
         while restored.next_group().unwrap() {}
-        let (read, most) = (restored.statistics().bytes_read, total * 12 / 100 + MAPS * BLOCK);
+        let read = restored.statistics().bytes_read;
+        let most = total * 12 / 100 + MAPS * BLOCK;
         println!("{:?} {:?} fan-in {fan_in}: {read} of {total} bytes", shape.encoding, shape.compression);
         assert!(read <= most, "read {read} of {total} bytes (limit {most})");
         assert_eq!(restored.statistics().records, MAPS * ROWS);
@@ -96,7 +97,8 @@ fn huge_group_is_read_once_across_saves() {
     let mut random = random(76);
     let mut input = inputs.open();
     assert!(input.next_group().unwrap());
-    let (mut read, mut saves) = (0, 0);
+    let mut read = 0;
+    let mut saves = 0;
     let mut next_save = 0;
     for expected in 0..3 * VALUES {
         if expected == next_save {

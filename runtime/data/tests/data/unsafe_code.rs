@@ -38,7 +38,8 @@ fn fixed_records_are_written_sorted_and_read() {
             key.resize(length, 3);
             key
         });
-        let (pairs, shape) = (numbered(keys.collect()), Shape::default().partitions(2));
+        let pairs = numbered(keys.collect());
+        let shape = Shape::default().partitions(2);
         let place = Place::new();
         place.collect("out", shape.fixed(length as u32, 8), &pairs);
         assert!(read(&place.path("out")).unwrap() == sorted(&pairs, 2), "keys of {length} bytes");

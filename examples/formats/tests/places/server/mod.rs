@@ -230,7 +230,8 @@ impl Bucket {
 
 /// Returns the content of every element of this name.
 fn texts(body: &[u8], element: &str) -> Vec<String> {
-    let (begin, end) = (format!("<{element}>"), format!("</{element}>"));
+    let begin = format!("<{element}>");
+    let end = format!("</{element}>");
     let text = String::from_utf8_lossy(body);
     let texts = text.split(&begin).skip(1).filter_map(|rest| rest.split_once(&end));
     texts.map(|(text, _)| text.to_owned()).collect()

@@ -57,7 +57,9 @@ impl Bits {
     /// Moves to `byte`, which lies in the file, and discards earlier bytes.
     pub(crate) fn go_to(&mut self, byte: u64) {
         match usize::try_from(byte.wrapping_sub(self.base)) {
-            Ok(done) if byte >= self.base && done <= self.bytes.len() => drop(self.bytes.drain(..done)),
+            Ok(done) if byte >= self.base && done <= self.bytes.len() => {
+                self.bytes.drain(..done);
+            }
             _ => {
                 self.bytes.clear();
                 self.file.seek(byte);
@@ -116,7 +118,8 @@ impl Bits {
         let mut at = from / 8;
         let mut window = 0u64;
         loop {
-            let (base, start) = (self.base, (at - self.base) as usize);
+            let base = self.base;
+            let start = (at - self.base) as usize;
             for (byte, index) in self.bytes.get(start..).unwrap_or_default().iter().zip(start as u64..) {
                 window = window << 8 | u64::from(*byte);
                 let mut shifts = CANDIDATES[(window >> 16) as u8 as usize];
@@ -149,7 +152,8 @@ impl Bits {
     /// checksum.
     pub(crate) fn stand_alone(&mut self, block: u64, next: u64) -> Result<Vec<u8>, ReadError> {
         let crc = self.bits(block + MARK_BITS, CRC_BITS)?.unwrap_or_default();
-        let (first, shift) = (block / 8, block % 8);
+        let first = block / 8;
+        let shift = block % 8;
         let stored = self.peek(first, (next.div_ceil(8) - first) as usize)?;
         let mut file = b"BZh9".to_vec();
         file.reserve(stored.len() + 16);

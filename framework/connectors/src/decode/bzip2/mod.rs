@@ -62,7 +62,8 @@ impl Bzip2Stream {
             garbage: None,
         };
         let first = stream.first_block()?;
-        let (from, until) = (range.start * 8, range.end.saturating_mul(8));
+        let from = range.start * 8;
+        let until = range.end.saturating_mul(8);
         let starts_file = first.map_or(range.start == 0, |first| (from..until).contains(&first.bit));
         stream.blocks.starts_file = starts_file;
         if starts_file {
@@ -229,7 +230,8 @@ impl Bzip2Stream {
     fn decode(&mut self, into: &mut [u8]) -> Result<Decoded, ()> {
         let Some(block) = &mut self.block else { return Ok(Decoded::Whole) };
         while !block.whole {
-            let (taken, given) = (block.decoder.total_in(), block.decoder.total_out());
+            let taken = block.decoder.total_in();
+            let given = block.decoder.total_out();
             let status = block.decoder.decompress(&block.file[block.taken..], into).map_err(drop)?;
             let took = (block.decoder.total_in() - taken) as usize;
             let gave = (block.decoder.total_out() - given) as usize;
@@ -290,7 +292,8 @@ impl Decoder for Bzip2Stream {
                 }
                 continue;
             };
-            let (mark, given) = (block.mark, block.given);
+            let mark = block.mark;
+            let given = block.given;
             match self.decode(into) {
                 Ok(Decoded::Bytes(bytes)) => {
                     self.blocks.read(bytes);

@@ -183,7 +183,8 @@ impl Hdfs {
 
     /// Lists all files below a directory; none if it does not exist.
     pub(crate) async fn files_below(&self, directory: &str) -> Result<Vec<FileStatus>, Failure> {
-        let (mut found, mut left) = (Vec::new(), vec![directory.to_owned()]);
+        let mut found = Vec::new();
+        let mut left = vec![directory.to_owned()];
         while let Some(directory) = left.pop() {
             for status in self.entries(&directory).await?.unwrap_or_default() {
                 if status.isdir {

@@ -74,7 +74,8 @@ impl ObjectStore for HdfsObjects {
             None => 0..meta.size,
             Some(_) => return Err(not_implemented("ranges from the end")),
         };
-        let (begin, end) = (range.start as usize, range.end.max(range.start) as usize);
+        let begin = range.start as usize;
+        let end = range.end.max(range.start) as usize;
         let bytes = file.reader.read_range_stream(begin, end - begin);
         let hdfs = Arc::clone(&self.0);
         let broken = move |error| {
@@ -85,7 +86,8 @@ impl ObjectStore for HdfsObjects {
     }
 
     fn list(&self, prefix: Option<&Path>) -> BoxStream<'static, Result<ObjectMeta>> {
-        let (hdfs, directory) = (Arc::clone(&self.0), prefix.map_or("/".to_owned(), absolute));
+        let hdfs = Arc::clone(&self.0);
+        let directory = prefix.map_or("/".to_owned(), absolute);
         let listed = async move { hdfs.files_below(&directory).await.map_err(failed) };
         let metas = listed.map_ok(|files| stream::iter(files).map(|status| meta(&status)));
         metas.into_stream().try_flatten().boxed()

@@ -25,7 +25,8 @@ fn swapped(uri: &ObjectUri) -> Result<Option<Current>, StorageError> {
     let Some(versions) = Places::of(uri)?.versions() else { return Ok(None) };
     let hdfs = connected(uri)?;
     read(uri, move || {
-        let (hdfs, versions) = (Arc::clone(&hdfs), versions.clone());
+        let hdfs = Arc::clone(&hdfs);
+        let versions = versions.clone();
         async move { current(&hdfs, &versions).await }
     })
 }
@@ -44,7 +45,8 @@ fn of_listed(found: FoundObject) -> Option<ObjectEntry> {
     match listed(found.uri.key()) {
         ListedKey::Object => Some(found.entry()),
         ListedKey::Swapped(key, version) => {
-            let (object, version) = (found.uri.with_key(&key).to_string(), version.to_owned());
+            let object = found.uri.with_key(&key).to_string();
+            let version = version.to_owned();
             Some(ObjectEntry { object, bytes: 0, version, modified: found.modified })
         }
         ListedKey::Hidden => None,
@@ -89,11 +91,13 @@ impl ObjectStores for HdfsStores {
         condition: PutCondition<'_>,
     ) -> Result<Option<String>, StoreError> {
         let uri = ObjectUri::of(object)?;
-        let (hdfs, places) = (connected(&uri)?, Places::of(&uri)?);
+        let hdfs = connected(&uri)?;
+        let places = Places::of(&uri)?;
         if let Some(swap) = Swap::new(&places, bytes, condition) {
             let swap = Arc::new(swap);
             return Ok(written(&uri, move || {
-                let (hdfs, swap) = (Arc::clone(&hdfs), Arc::clone(&swap));
+                let hdfs = Arc::clone(&hdfs);
+                let swap = Arc::clone(&swap);
                 async move { swap.run(&hdfs).await }
             })?);
         }
@@ -101,9 +105,13 @@ impl ObjectStores for HdfsStores {
             let message = format!("{object}: conditional writes need a path in _temporary");
             return Err(StoreError { message, is_passing: false });
         }
-        let (writing, path, bytes) = (places.writing(&draw()), places.path, Arc::<[u8]>::from(bytes));
+        let writing = places.writing(&draw());
+        let path = places.path;
+        let bytes = Arc::<[u8]>::from(bytes);
         let version = written(&uri, move || {
-            let (hdfs, writing, path) = (Arc::clone(&hdfs), writing.clone(), path.clone());
+            let hdfs = Arc::clone(&hdfs);
+            let writing = writing.clone();
+            let path = path.clone();
             let bytes = Arc::clone(&bytes);
             async move { replace(&hdfs, &writing, &path, &bytes).await }
         })?;
@@ -120,10 +128,12 @@ impl ObjectStores for HdfsStores {
 
     fn remove(&self, object: &str) -> Result<(), StoreError> {
         let uri = ObjectUri::of(object)?;
-        let (hdfs, places) = (connected(&uri)?, Places::of(&uri)?);
+        let hdfs = connected(&uri)?;
+        let places = Places::of(&uri)?;
         let is_swapped = swapped(&uri)?.is_some();
         Ok(written(&uri, move || {
-            let (hdfs, places) = (Arc::clone(&hdfs), places.clone());
+            let hdfs = Arc::clone(&hdfs);
+            let places = places.clone();
             async move {
                 if let Some(versions) = places.versions().filter(|_| is_swapped) {
                     // A concurrent claim notices and starts again.
@@ -140,9 +150,11 @@ impl ObjectStores for HdfsStores {
 
     fn remove_below(&self, under: &str) -> Result<(), StoreError> {
         let uri = ObjectUri::of(under)?;
-        let (hdfs, path) = (connected(&uri)?, Places::of(&uri)?.path);
+        let hdfs = connected(&uri)?;
+        let path = Places::of(&uri)?.path;
         Ok(written(&uri, move || {
-            let (hdfs, path) = (Arc::clone(&hdfs), path.clone());
+            let hdfs = Arc::clone(&hdfs);
+            let path = path.clone();
             async move { remove(&hdfs, &path).await }
         })?)
     }

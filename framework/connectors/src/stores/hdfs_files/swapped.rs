@@ -76,7 +76,8 @@ impl Swap {
             PutCondition::Absent => None,
             PutCondition::Version(version) => Some(version.to_owned()),
         };
-        let (versions, version) = (places.versions()?, draw());
+        let versions = places.versions()?;
+        let version = draw();
         Some(Swap { versions, writing: places.writing(&version), version, expected, bytes: bytes.to_vec() })
     }
 
@@ -96,7 +97,8 @@ impl Swap {
 
     /// Creates the file if it does not exist.
     async fn first(&self, hdfs: &Hdfs) -> Result<bool, Failure> {
-        let (version, from) = (&self.version, &self.writing);
+        let version = &self.version;
+        let from = &self.writing;
         write_small(hdfs, &format!("{from}/{version}"), &self.bytes, true).await?;
         write_small(hdfs, &format!("{from}/{MARK}{version}"), b"", true).await?;
         match ask(hdfs.client.rename(from, &self.versions, false)).await {
@@ -115,14 +117,16 @@ impl Swap {
 
     /// Replaces the expected version.
     async fn next(&self, hdfs: &Hdfs, expected: &str) -> Result<bool, Failure> {
-        let (versions, version) = (&self.versions, &self.version);
+        let versions = &self.versions;
+        let version = &self.version;
         let file = format!("{versions}/{version}");
         match write_small(hdfs, &file, &self.bytes, false).await {
             Ok(_) => {}
             Err(failure) if failure == MISSING => return Ok(false),
             Err(failure) => return Err(failure),
         }
-        let (from, to) = (format!("{versions}/{MARK}{expected}"), format!("{versions}/{MARK}{version}"));
+        let from = format!("{versions}/{MARK}{expected}");
+        let to = format!("{versions}/{MARK}{version}");
         match ask(hdfs.client.rename(&from, &to, false)).await {
             Ok(()) => {
                 // A leftover file is harmless.

@@ -28,12 +28,15 @@ pub(crate) struct HdfsUpload {
 impl HdfsUpload {
     /// Creates the file.
     pub(crate) fn begin(uri: ObjectUri) -> Result<HdfsUpload, StorageError> {
-        let (hdfs, id) = (connected(&uri)?, draw());
+        let hdfs = connected(&uri)?;
+        let id = draw();
         let path = Places::of(&uri)?.upload(&id);
         let begun = {
-            let (hdfs, path) = (Arc::clone(&hdfs), path.clone());
+            let hdfs = Arc::clone(&hdfs);
+            let path = path.clone();
             written(&uri, move || {
-                let (hdfs, path) = (Arc::clone(&hdfs), path.clone());
+                let hdfs = Arc::clone(&hdfs);
+                let path = path.clone();
                 async move { ask(hdfs.client.create(&path, overwriting(true))).await }
             })?
         };
@@ -76,7 +79,8 @@ impl UploadWriter for HdfsUpload {
     /// Waits until all bytes are on DataNodes.
     fn finish(mut self: Box<Self>) -> Result<PendingUpload, StoreError> {
         let Some(mut writer) = self.writer.take() else { return Err(self.broken().into()) };
-        let (hdfs, path) = (Arc::clone(&self.hdfs), self.path.clone());
+        let hdfs = Arc::clone(&self.hdfs);
+        let path = self.path.clone();
         let finished = threads::wait(&self.uri, async move {
             ask(writer.close()).await?;
             hdfs.status(&path).await
@@ -89,10 +93,16 @@ impl UploadWriter for HdfsUpload {
 
 /// Renames an upload to its object. Returns the version, or `None` if there is no such upload.
 pub(crate) fn complete(uri: &ObjectUri, upload: &PendingUpload) -> Result<Option<String>, StorageError> {
-    let (hdfs, places) = (connected(uri)?, Places::of(uri)?);
-    let (from, to, version) = (places.upload(&upload.id), places.path, upload.parts.first().cloned());
+    let hdfs = connected(uri)?;
+    let places = Places::of(uri)?;
+    let from = places.upload(&upload.id);
+    let to = places.path;
+    let version = upload.parts.first().cloned();
     written(uri, move || {
-        let (hdfs, from, to, version) = (Arc::clone(&hdfs), from.clone(), to.clone(), version.clone());
+        let hdfs = Arc::clone(&hdfs);
+        let from = from.clone();
+        let to = to.clone();
+        let version = version.clone();
         async move {
             match ask(hdfs.client.rename(&from, &to, true)).await {
                 Ok(()) => Ok(version),
@@ -108,18 +118,22 @@ pub(crate) fn complete(uri: &ObjectUri, upload: &PendingUpload) -> Result<Option
 
 /// Removes an upload; succeeds if there is none.
 pub(crate) fn abort(uri: &ObjectUri, id: &str) -> Result<(), StorageError> {
-    let (hdfs, path) = (connected(uri)?, Places::of(uri)?.upload(id));
+    let hdfs = connected(uri)?;
+    let path = Places::of(uri)?.upload(id);
     written(uri, move || {
-        let (hdfs, path) = (Arc::clone(&hdfs), path.clone());
+        let hdfs = Arc::clone(&hdfs);
+        let path = path.clone();
         async move { remove_file(&hdfs, &path).await }
     })
 }
 
 /// Lists the uploads of an output with their ids.
 pub(crate) fn uploads(output: &ObjectUri) -> Result<Vec<(ObjectUri, String)>, StorageError> {
-    let (hdfs, directory) = (connected(output)?, uploads_of(output));
+    let hdfs = connected(output)?;
+    let directory = uploads_of(output);
     let found = read(output, move || {
-        let (hdfs, directory) = (Arc::clone(&hdfs), directory.clone());
+        let hdfs = Arc::clone(&hdfs);
+        let directory = directory.clone();
         async move { hdfs.entries(&directory).await }
     })?;
     let base = output.key().trim_end_matches('/');
