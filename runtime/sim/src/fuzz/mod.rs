@@ -7,6 +7,7 @@
 mod draw;
 mod jobs;
 mod policies;
+mod queues;
 
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -16,6 +17,7 @@ use napreduce_schedulers::{SchedulerConfiguration, SchedulerName, SchedulerTable
 use serde::Deserialize;
 
 use self::draw::Draw;
+pub use self::queues::{LeafQueue, QueueRanges, QueueWorkload};
 use crate::run::Run;
 use crate::settings::Failures;
 use crate::simulation::Simulation;

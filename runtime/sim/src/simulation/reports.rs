@@ -1,7 +1,7 @@
 //! Reports of workers, and the order of simultaneous events: completions and confirmations, failures,
 //! arrivals, timers, heartbeats; within a group by worker, job, task and attempt.
 
-use napreduce_engine::{AttemptId, AttemptState, Effect, Event, Order, Report, WorkerId};
+use napreduce_engine::{AttemptId, AttemptState, Effect, Event, Order, Report, Time, WorkerId};
 use napreduce_protocol::PreemptionAccount;
 
 use super::Simulation;
@@ -168,13 +168,15 @@ impl Simulation {
     }
 
     /// Passes the batch to the engine, commit requests first. Requesting and granting a commit takes no time,
-    /// so a task that ends now has ended before the other events of this instant.
+    /// so a task that ends now has ended before the other events of this instant. The engine receives the requests
+    /// just before this instant: a policy or a grace that is due now decides when it knows which tasks have ended.
     pub(super) fn flush_batch(&mut self) -> Result<(), SimulationError> {
         if !self.batch.commits.is_empty() {
             let mut commits = std::mem::take(&mut self.batch.commits);
             commits.sort_unstable_by_key(|(rank, ..)| *rank);
             let requests = self.batch.take_commits(&commits);
-            let mut effects = self.engine_handles(&requests)?;
+            let just_before = Time(self.now.0.saturating_sub(1)).max(self.engine.view().now());
+            let mut effects = self.engine_handles(just_before, &requests)?;
             let mut answered = 0;
             for effect in effects.drain(..) {
                 let granted = match effect {
@@ -192,7 +194,7 @@ impl Simulation {
         }
         let events = self.batch.take();
         if !events.is_empty() {
-            let mut effects = self.engine_handles(&events)?;
+            let mut effects = self.engine_handles(self.now, &events)?;
             for effect in effects.drain(..) {
                 self.apply(effect)?;
             }
@@ -214,12 +216,12 @@ impl Simulation {
         self.batch.push_ranked(rank, Event::Reported { worker, attempt, report });
     }
 
-    fn engine_handles(&mut self, events: &[Event]) -> Result<Vec<Effect>, SimulationError> {
+    fn engine_handles(&mut self, at: Time, events: &[Event]) -> Result<Vec<Effect>, SimulationError> {
         self.run.events += events.len() as u64;
         if let Some(log) = &mut self.log {
             log.events(self.now, events)?;
         }
-        let effects = self.engine.handle_batch(self.now, events);
+        let effects = self.engine.handle_batch(at, events);
         if self.engine.view().tally().wakes_put_off > 0 {
             let warning = effects.iter().find_map(|effect| match effect {
                 Effect::Warn { message } => Some(message.clone()),
