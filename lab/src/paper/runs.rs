@@ -135,12 +135,14 @@ impl PlannedRun<'_> {
         let machines = self.variant.nodes.or(self.campaign.nodes).unwrap_or(cluster.machines);
         let mut settings = cluster.settings(machines);
         (settings.overheads, settings.progress) = (file.overheads, file.progress);
-        settings.progress_period = Some(Span::from_secs(1));
         settings.until = self.campaign.until.map(|until| Time(until.0));
         (settings.seed, settings.engine.seed) = (self.seed, self.seed);
         settings.engine.preemption.primitive = self.variant.primitive;
         if let Some(most) = self.variant.suspended_max {
             settings.engine.preemption.suspended_max = most;
+        }
+        if settings.reads_progress(&configuration) {
+            settings.progress_period = Some(Span::from_secs(1));
         }
         let text = format!("{file:?}{:?}{configuration:?}{settings:?}", self.variant.jobs);
         let policy = configuration.build().map_err(|error| error.to_string())?;

@@ -1,6 +1,7 @@
 //! The settings of a simulation. All overheads are zero by default.
 
-use napreduce_engine::{EngineSettings, Ratio, Slots, Span, TaskKind, Time};
+use napreduce_engine::{EngineSettings, PrimitiveChoice, Ratio, Slots, Span, TaskKind, Time};
+use napreduce_schedulers::SchedulerConfiguration;
 use serde::{Deserialize, Serialize};
 
 /// Maximum machines of a cluster.
@@ -105,6 +106,15 @@ impl SimulationSettings {
             return Err(LimitError(error));
         }
         Ok(())
+    }
+
+    /// Returns whether anything in a run under a policy reads the progress of tasks: the policy, the costs of
+    /// preemption, or speculation. Otherwise reports of progress only take time.
+    pub fn reads_progress(&self, policy: &SchedulerConfiguration) -> bool {
+        let preemption = &self.engine.preemption;
+        let chooses_by_cost = preemption.primitive == Some(PrimitiveChoice::Auto);
+        let by_costs = preemption.cost.is_some() || chooses_by_cost;
+        policy.uses_progress() || by_costs || self.engine.speculation.is_some()
     }
 
     /// Returns the last time at which slot time does not overflow.

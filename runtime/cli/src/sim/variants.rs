@@ -140,7 +140,7 @@ impl Tables {
         }
         let configuration = SchedulerConfiguration { scheduler, tables: self.scheduler.clone() };
         configuration.build().with_context(|| format!("cannot set up the scheduler {label}"))?;
-        if arguments.overheads.progress.is_none() && !uses_progress(&configuration, &settings) {
+        if arguments.overheads.progress.is_none() && !settings.reads_progress(&configuration) {
             settings.progress_period = None;
         }
         Ok(Variant {
@@ -151,13 +151,6 @@ impl Tables {
             settings,
         })
     }
-}
-
-/// Returns whether the progress of tasks affects anything in a run, so that reports of it are worth their time.
-fn uses_progress(policy: &SchedulerConfiguration, settings: &SimulationSettings) -> bool {
-    let preemption = &settings.engine.preemption;
-    let by_costs = preemption.cost.is_some() || preemption.primitive == Some(PrimitiveChoice::Auto);
-    policy.uses_progress() || by_costs || settings.engine.speculation.is_some()
 }
 
 fn read_rules(path: &Path) -> Result<String> {

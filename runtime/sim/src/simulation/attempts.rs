@@ -1,6 +1,6 @@
 //! Virtual attempts: their phase, the progress of their work in integer microseconds, and their storage.
 
-use napreduce_engine::{AttemptId, TaskKind, Time};
+use napreduce_engine::{AttemptId, Span, TaskKind, Time};
 
 use super::bandwidth::Pace;
 use crate::job::SimulatedJob;
@@ -63,6 +63,8 @@ pub(super) struct VirtualAttempt {
     pub done_before: u64,
     /// The time of its last progress report.
     pub reported: Time,
+    /// Whether the next periodic report is in the queue.
+    pub report_is_scheduled: bool,
     /// Work done at its last suspend; a later suspend preserves only the difference.
     pub preserved: u64,
     /// Input bytes, for progress reports.
@@ -113,6 +115,7 @@ impl VirtualAttempt {
             pace: Pace::FULL,
             done_before: done,
             reported: now,
+            report_is_scheduled: false,
             preserved: done,
             bytes,
             swapped: 0,
@@ -202,9 +205,12 @@ impl VirtualAttempt {
         self.since = time;
     }
 
-    /// Returns whether its progress changed enough for a periodic report: at most a thousand per task.
-    pub fn is_due_to_report(&self, now: Time) -> bool {
-        now.since(self.reported).0 >= self.total / REPORTS_PER_TASK
+    /// Returns the earliest time of the next periodic report. The interval grows with the length of the task, and
+    /// with the time for which it has worked or fetched: a reduce that waits for maps reports less and less.
+    pub fn next_report(&self, now: Time) -> Time {
+        let age = now.since(self.phase_began).0;
+        let interval = self.total.max(age) / REPORTS_PER_TASK;
+        now.max(self.reported + Span(interval.max(1)))
     }
 
     /// Returns the progress to report: input bytes if known, otherwise microseconds of work. Rounded up.
@@ -225,7 +231,7 @@ impl VirtualAttempt {
     }
 }
 
-/// The most periodic progress reports of an attempt.
+/// The periodic progress reports of an attempt that works without a pause.
 const REPORTS_PER_TASK: u64 = 1_000;
 
 /// The live attempts, by place.

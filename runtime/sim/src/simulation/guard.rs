@@ -17,11 +17,10 @@ const EXTRA_PER_JOB: Span = Span::from_secs(3600);
 /// Limits on attempt ends and suspends without progress: absolute and per slot.
 const EVICTIONS_MAX: u64 = 200_000;
 const EVICTIONS_PER_SLOT_MAX: u64 = 20;
-/// Limits on consecutive instants with timers and machine changes only: absolute and per machine.
+/// Limits on consecutive instants with timers, progress reports and machine changes only while nothing works: absolute
+/// and per machine.
 const IDLE_MAX: u64 = 200_000;
 const IDLE_PER_MACHINE_MAX: u64 = 100;
-/// Limit on consecutive progress reports without other events.
-const TICKS_MAX: u64 = 2_000_000;
 
 /// The limits and counters of a run.
 #[derive(Debug)]
@@ -36,18 +35,15 @@ pub(super) struct Guard {
     /// Completed tasks minus lost outputs, and the maximum so far; only a new maximum is progress.
     done: u64,
     most_done: u64,
-    /// Consecutive instants with timers only, and those of them with progress reports.
+    /// Instants with timers, progress reports and machine changes only, since the last other instant.
     idle: u64,
-    ticks: u64,
 }
 
 /// The kind of activity at an instant.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Activity {
-    /// Timers and machine changes only.
+    /// Timers, progress reports and machine changes only.
     Idle,
-    /// Progress reports of running attempts.
-    Progress,
     Other,
 }
 
@@ -57,7 +53,7 @@ impl Guard {
         let evictions_max =
             EVICTIONS_MAX.max(EVICTIONS_PER_SLOT_MAX.saturating_mul(maps.saturating_add(reduces)));
         let (last, horizon) = (settings.last_time(), Time(0));
-        Guard { last, evictions_max, horizon, evictions: 0, done: 0, most_done: 0, idle: 0, ticks: 0 }
+        Guard { last, evictions_max, horizon, evictions: 0, done: 0, most_done: 0, idle: 0 }
     }
 
     /// Checks that slot time does not overflow at `at`.
@@ -84,8 +80,7 @@ impl Guard {
     pub fn record_instant(&mut self, activity: Activity) {
         match activity {
             Activity::Idle => self.idle += 1,
-            Activity::Progress => self.ticks += 1,
-            Activity::Other => (self.idle, self.ticks) = (0, 0),
+            Activity::Other => self.idle = 0,
         }
     }
 }
@@ -106,9 +101,16 @@ impl Simulation {
         self.guard.horizon = self.guard.horizon.max(self.now) + more;
     }
 
-    /// Whether the run has been idle for too long.
+    /// Whether the run has been idle for too long, and no attempt works, which would end.
     pub(super) fn is_idle(&self) -> bool {
-        self.guard.idle > IDLE_MAX + IDLE_PER_MACHINE_MAX * u64::from(self.settings.machines)
+        let limit = IDLE_MAX + IDLE_PER_MACHINE_MAX * u64::from(self.settings.machines);
+        self.guard.idle > limit && !self.has_working_attempt()
+    }
+
+    fn has_working_attempt(&self) -> bool {
+        let workers = self.on_machine.iter().map(|worker| &self.workers[*worker as usize]);
+        let mut places = workers.flat_map(|worker| &worker.attempts);
+        places.any(|place| self.attempts.at(*place).phase == Phase::Working)
     }
 
     /// Fails if the run makes no progress. The time limit does not apply to runs with machine losses, which
@@ -122,8 +124,6 @@ impl Simulation {
                 None => String::new(),
             };
             format!("{evictions_max} attempts ended or were suspended without an additional task done{lost}")
-        } else if self.guard.ticks > TICKS_MAX {
-            format!("{TICKS_MAX} progress reports without any other event; report less often")
         } else if self.now > self.guard.horizon && self.unfinished() > 0 && !cut {
             format!("this is {WORK_FACTOR_MAX} times the total work on a single slot")
         } else if self.is_idle() {

@@ -36,7 +36,7 @@ use napreduce_engine::{
     AttemptId, ClusterView, Engine, EngineSettings, JobId, Scheduler, TaskKind, Time, TimeLeft,
 };
 
-use self::attempts::{Attempts, Phase};
+use self::attempts::Attempts;
 use self::chains::ChainLengths;
 use self::guard::{Activity, Guard};
 use self::job_tasks::JobTasks;
@@ -203,9 +203,6 @@ impl Simulation {
             for machine in 0..self.settings.machines {
                 self.join(machine);
             }
-            if let Some(period) = self.settings.progress_period {
-                self.queue.push(Time(0) + period, Due::Tick);
-            }
             self.flush_batch()?;
         }
         if self.jobs.running == 0
@@ -253,7 +250,7 @@ impl Simulation {
                 due.sort_by_key(|event| rank(*event));
             }
             for event in due.drain(..) {
-                activity = activity.max(self.activity_of(event));
+                activity = activity.max(activity_of(event));
                 self.handle_due(event)?;
             }
             self.due = due;
@@ -279,20 +276,6 @@ impl Simulation {
         Err(SimulationError::Thrashing { at: self.now, rounds: ROUNDS_MAX })
     }
 
-    /// Returns the kind of activity that an event counts as.
-    fn activity_of(&self, due: Due) -> Activity {
-        match due {
-            Due::Wake | Due::Heartbeat { .. } | Due::Lost { .. } | Due::Returns { .. } => Activity::Idle,
-            Due::Tick => {
-                let workers = self.on_machine.iter().map(|worker| &self.workers[*worker as usize]);
-                let mut places = workers.flat_map(|worker| &worker.attempts);
-                let works = places.any(|place| self.attempts.at(*place).phase == Phase::Working);
-                if works { Activity::Progress } else { Activity::Idle }
-            }
-            _ => Activity::Other,
-        }
-    }
-
     fn handle_due(&mut self, due: Due) -> Result<(), SimulationError> {
         match due {
             Due::PhaseEnds { attempt, stamp } => self.phase_ends(attempt, stamp),
@@ -313,7 +296,7 @@ impl Simulation {
             }
             Due::Wake => {}
             Due::JobTaskEnds { number } => self.job_task_ends(number)?,
-            Due::Tick => self.tick(),
+            Due::Report { attempt, generation } => self.periodic_report(attempt, generation),
             Due::Heartbeat { worker } => self.beats.push(worker),
         }
         Ok(())
@@ -364,6 +347,16 @@ impl Simulation {
     }
 }
 
+/// Returns the kind of activity that an event counts as.
+fn activity_of(due: Due) -> Activity {
+    match due {
+        Due::Wake | Due::Heartbeat { .. } | Due::Report { .. } | Due::Lost { .. } | Due::Returns { .. } => {
+            Activity::Idle
+        }
+        _ => Activity::Other,
+    }
+}
+
 /// The order of simultaneous events.
 fn rank(due: Due) -> u8 {
     match due {
@@ -371,7 +364,7 @@ fn rank(due: Due) -> u8 {
         Due::Lost { .. } => 1,
         Due::Returns { .. } => 2,
         Due::Wake => 3,
-        Due::Tick => 4,
+        Due::Report { .. } => 4,
         Due::Heartbeat { .. } => 5,
     }
 }

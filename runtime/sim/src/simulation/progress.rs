@@ -1,8 +1,8 @@
-//! Progress reports: periodic ticks, and marks, which are points of progress reported exactly when reached.
+//! Progress reports: periodic ones, and marks, which are points of progress reported exactly when reached.
 
 use std::collections::BTreeMap;
 
-use napreduce_engine::{Ratio, Report, TaskId, TaskKind};
+use napreduce_engine::{Ratio, Report, TaskId, TaskKind, Time};
 
 use super::Simulation;
 use super::attempts::Phase;
@@ -38,19 +38,32 @@ impl Marks {
 }
 
 impl Simulation {
-    /// Reports the progress of every running attempt.
-    pub(super) fn tick(&mut self) {
+    /// Schedules the next periodic report of an attempt that works or fetches, unless one is scheduled. Reports are due
+    /// at multiples of the period.
+    pub(super) fn schedule_report(&mut self, place: u32) {
         let Some(period) = self.settings.progress_period else { return };
-        self.queue.push(self.now + period, Due::Tick);
-        // Skip lost workers: a run may have thousands of them.
-        for machine in 0..self.on_machine.len() {
-            let worker = self.on_machine[machine] as usize;
-            for position in 0..self.workers[worker].attempts.len() {
-                let place = self.workers[worker].attempts[position];
-                if self.attempts.at(place).is_due_to_report(self.now) {
-                    self.report_progress(place);
-                }
-            }
+        let attempt = self.attempts.at_mut(place);
+        if attempt.report_is_scheduled {
+            return;
+        }
+        attempt.report_is_scheduled = true;
+        let generation = attempt.generation;
+        let due = attempt.next_report(self.now);
+        let at = due.0.checked_next_multiple_of(period.0).unwrap_or(u64::MAX);
+        self.queue.push(Time(at), Due::Report { attempt: place, generation });
+    }
+
+    /// Handles a periodic report that is due.
+    pub(super) fn periodic_report(&mut self, place: u32, generation: u32) {
+        if self.attempts.at(place).generation != generation {
+            return;
+        }
+        self.attempts.at_mut(place).report_is_scheduled = false;
+        let phase = self.attempts.at(place).phase;
+        // A suspended attempt schedules a report when it works again.
+        if matches!(phase, Phase::Working | Phase::Fetching) {
+            self.report_progress(place);
+            self.schedule_report(place);
         }
     }
 

@@ -39,8 +39,11 @@ pub(super) enum Due {
     },
     /// A wake-up of the engine.
     Wake,
-    /// All running attempts report progress.
-    Tick,
+    /// A periodic progress report of an attempt.
+    Report {
+        attempt: u32,
+        generation: u32,
+    },
     Heartbeat {
         worker: u32,
     },

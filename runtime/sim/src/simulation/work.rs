@@ -119,6 +119,7 @@ impl Simulation {
         let now = self.now;
         let attempt = self.attempts.at_mut(place);
         attempt.stamp = attempt.stamp.wrapping_add(1);
+        attempt.phase_began = now;
         let job = self.jobs.at_mut(attempt.id.task.job);
         if job.is_master() {
             attempt.phase = Phase::Managing;
@@ -133,6 +134,7 @@ impl Simulation {
             attempt.history_position = job.history.len();
             attempt.maps_seen = job.maps_done;
             let worker = attempt.worker;
+            self.schedule_report(place);
             // While it waits for maps it uses no bandwidth; it may have used some before.
             return self.share_bandwidth(worker);
         }
@@ -142,9 +144,11 @@ impl Simulation {
             return;
         }
         attempt.phase = Phase::Working;
+        self.schedule_report(place);
         if self.settings.overheads.machine_bandwidth.is_none() {
             return self.schedule_end(place);
         }
+        let attempt = self.attempts.at_mut(place);
         let worker = attempt.worker;
         attempt.pace = Pace::UNKNOWN;
         self.share_bandwidth(worker);
