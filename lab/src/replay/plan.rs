@@ -3,8 +3,7 @@
 //! short to be measured are an error.
 
 use std::collections::BTreeSet;
-use std::fs::{self, File};
-use std::io::BufReader;
+use std::fs::File;
 use std::path::Path;
 
 use anyhow::{Result, anyhow};
@@ -12,7 +11,8 @@ use napreduce_engine::{PreemptionSettings, Slots, Span, TaskKind, Time};
 use napreduce_schedulers::SchedulerConfiguration;
 use napreduce_sim::{
     ClusterShape, Cost, PUBLISHED, Run, SimulatedJob, SimulatedMap, SimulatedReduce, Simulation,
-    SimulationSettings, SizeModel, SwimTrace, Workload, WorkloadFile, published,
+    SimulationSettings, SizeModel, SwimTrace, Workload, WorkloadFile, decompressed, published,
+    read_workload_text,
 };
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -409,7 +409,8 @@ impl ReplaySource {
         let file = match published(name) {
             Some(file) => file.map_err(usage)?,
             None => {
-                let text = fs::read_to_string(name).map_err(|error| unreadable(Path::new(name), &error))?;
+                let text = read_workload_text(Path::new(name))
+                    .map_err(|error| unreadable(Path::new(name), &error))?;
                 WorkloadFile::read(name, &text).map_err(usage)?
             }
         };
@@ -426,7 +427,8 @@ impl ReplaySource {
     pub fn trace(path: &Path, jobs: Option<usize>) -> Result<ReplaySource> {
         let name = path.display().to_string();
         let file = File::open(path).map_err(|error| unreadable(path, &error))?;
-        let mut trace = SwimTrace::read(&name, BufReader::new(file)).map_err(usage)?;
+        let text = decompressed(file).map_err(|error| unreadable(path, &error))?;
+        let mut trace = SwimTrace::read(&name, text).map_err(usage)?;
         trace.jobs.truncate(jobs.unwrap_or(usize::MAX));
         // A trace is an excerpt of a day; its first job is submitted at once.
         let first = trace.jobs.first().map_or(0, |job| job.submit);
@@ -482,6 +484,8 @@ impl ReplaySource {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use napreduce_engine::Time;
     use napreduce_schedulers::SchedulerName;
     use proptest::prelude::*;

@@ -54,7 +54,9 @@ pub use plan::{CheckpointSupport, JobPlan};
 pub use preemptions::{PreemptionEnd, PreemptionSummary, RestoreSummary, ResumeSummary};
 pub use progress::{JobProgress, PhaseProgress};
 pub use queues::{QueueListing, QueueSlots, QueueSummary, SlotsWanted};
-pub use regular_file::{open_regular, open_regular_with, read_named_text, read_regular};
+pub use regular_file::{
+    open_named, open_regular, open_regular_with, read_named_text, read_regular, read_text,
+};
 pub use report::{JobEnd, JobError, JobReport, PartReport};
 pub use samples::{ClusterSample, ClusterWindow, QueueSample, WorkerSample};
 pub use secret::{SECRET_BYTES, Secret};

@@ -61,6 +61,15 @@ pub fn read_regular(path: &Path, bytes_max: u64) -> io::Result<Vec<u8>> {
 /// System errors, and [`io::ErrorKind::InvalidInput`] for other kinds of files and for a longer file.
 /// [`io::ErrorKind::InvalidData`] if it is not UTF-8.
 pub fn read_named_text(path: &Path, bytes_max: u64) -> io::Result<String> {
+    read_text(open_named(path)?, bytes_max)
+}
+
+/// Opens a regular file that a user named, which may be behind symbolic links.
+///
+/// # Errors
+///
+/// System errors, and [`io::ErrorKind::InvalidInput`] for other kinds of files.
+pub fn open_named(path: &Path) -> io::Result<File> {
     // Without the flag, opening a pipe blocks until it has a writer.
     let flags = OFlags::NONBLOCK | OFlags::NOCTTY;
     let flags = i32::try_from(flags.bits()).expect("flags of open are a C int");
@@ -68,13 +77,23 @@ pub fn read_named_text(path: &Path, bytes_max: u64) -> io::Result<String> {
     if !file.metadata()?.is_file() {
         return Err(irregular("is not a regular file"));
     }
-    let bytes = read_bounded(file, bytes_max)?;
+    Ok(file)
+}
+
+/// Reads a text of at most `bytes_max` bytes to its end.
+///
+/// # Errors
+///
+/// Errors of the reader, [`io::ErrorKind::InvalidInput`] for a longer text, and [`io::ErrorKind::InvalidData`] if it is
+/// not UTF-8.
+pub fn read_text(from: impl Read, bytes_max: u64) -> io::Result<String> {
+    let bytes = read_bounded(from, bytes_max)?;
     String::from_utf8(bytes).map_err(|_| io::Error::new(io::ErrorKind::InvalidData, "it is not UTF-8 text"))
 }
 
-fn read_bounded(file: File, bytes_max: u64) -> io::Result<Vec<u8>> {
+fn read_bounded(from: impl Read, bytes_max: u64) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
-    file.take(bytes_max.saturating_add(1)).read_to_end(&mut bytes)?;
+    from.take(bytes_max.saturating_add(1)).read_to_end(&mut bytes)?;
     if bytes.len() as u64 > bytes_max {
         return Err(irregular(&format!("has more than {bytes_max} bytes")));
     }

@@ -2,12 +2,11 @@
 //! MACHINES ORIGINAL [SCHEDULER]`.
 
 use std::fs::File;
-use std::io::BufReader;
 use std::time::Instant;
 
 use napreduce_engine::Slots;
 use napreduce_schedulers::SchedulerConfiguration;
-use napreduce_sim::{Simulation, SimulationSettings, SizeModel, SwimTrace};
+use napreduce_sim::{Simulation, SimulationSettings, SizeModel, SwimTrace, decompressed};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -21,7 +20,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         }
     };
     let (machines, original): (u32, u32) = (machines.parse()?, original.parse()?);
-    let trace = SwimTrace::read(path, BufReader::new(File::open(path)?))?.scaled(machines, original);
+    let trace = SwimTrace::read(path, decompressed(File::open(path)?)?)?.scaled(machines, original);
     let model = SizeModel { block: 64 << 20, ..SizeModel::default() };
     let settings = SimulationSettings::new(machines, Slots { map: 4, reduce: 2 });
     let policy = SchedulerConfiguration::named(scheduler.parse()?).build()?;

@@ -27,5 +27,5 @@ pub use slot_time::{SlotTime, SlotTimeError};
 pub use workload::{
     Arrivals, ChainEntry, ClusterShape, Distribution, JobEntry, MapsEntry, PUBLISHED, Published,
     ReducesEntry, Replicas, SizeModel, Skew, SwimError, SwimJob, SwimTrace, Workload, WorkloadError,
-    WorkloadFile, published,
+    WorkloadFile, decompressed, published, read_workload_text,
 };

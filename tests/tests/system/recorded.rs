@@ -70,7 +70,9 @@ fn recorded_cluster_replays_under_its_and_other_policies() {
 
     let before = contents(&folder.path("cluster"));
     let arguments = ["--recorded", "cluster", "--scheduler", "fair", "--scheduler", "fifo", "--nodes", "1"];
-    let text = sim(&folder, &arguments).succeeded().stdout;
+    let Ended { stdout: text, stderr: notes, .. } = sim(&folder, &arguments).succeeded();
+    assert!(notes.contains("fair does not use [scheduler.fair] of the recording"), "{notes}");
+    assert!(!notes.contains("fifo does not use"), "{notes}");
     assert_eq!(sim(&folder, &arguments).succeeded().stdout, text, "equal input gives equal bytes");
     let said = json(&folder, &[&arguments[..], &["--results", "jobs.csv"]].concat());
     assert_eq!(contents(&folder.path("cluster")), before, "nothing is written there");

@@ -36,11 +36,11 @@ Published workloads: natjam-xl-s, natjam-xl-l, natjam-m-m-s, natjam-l-s-s,
 natjam-deadlines, fcs-map-heavy, fcs-reduce-heavy, hfsp-fb-dataset.
 See docs/workloads.md and docs/schedulers.")]
 pub struct Arguments {
-    /// Trace in the format of SWIM: one job per line, fields separated by tabs
+    /// Trace in the format of SWIM: one job per line, fields separated by tabs; may be compressed with gzip
     #[arg(long, value_name = "FILE", conflicts_with_all = ["workload", "recorded"])]
     pub trace: Option<PathBuf>,
 
-    /// Workload file, or name of a published one
+    /// Workload file, or name of a published one; may be compressed with gzip
     #[arg(long, value_name = "FILE|NAME", value_hint = ValueHint::AnyPath, conflicts_with = "recorded")]
     pub workload: Option<String>,
 
@@ -207,7 +207,8 @@ pub struct OverheadArguments {
     #[arg(long, value_name = "TIME", value_parser = parse_time)]
     pub kill_cleanup: Option<Duration>,
 
-    /// Interval of progress reports [default: 1s where progress matters, none for a trace]
+    /// Interval of progress reports; longer for tasks of more than a thousand intervals [default: 1s where the scheduler
+    /// reads progress, none for a trace]
     #[arg(long, value_name = "TIME", value_parser = parse_time)]
     pub progress: Option<Duration>,
 

@@ -105,6 +105,11 @@ fn experiment(arguments: &Arguments, cluster: &ClusterArguments) -> Result<Exper
         return Err(LimitError(limit).into());
     }
     note_ignored(&source, &variants, seed);
+    if let Some(recorded) = source.recorded() {
+        for note in recorded.notes_on_other_settings(&variants, arguments) {
+            print_error(format_args!("nap: note: {note}"));
+        }
+    }
     Ok(Experiment { source, settings, variants, seed, runs })
 }
 

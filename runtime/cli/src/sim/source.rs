@@ -1,22 +1,18 @@
 //! The jobs of a simulation, read from a workload file, a published workload, a trace or a history.
 
 use std::fs::File;
-use std::io::BufReader;
 use std::path::Path;
 use std::sync::Arc;
 
 use anyhow::{Context, Result, ensure};
 use napreduce_engine::{Slots, Span};
-use napreduce_protocol::read_named_text;
 use napreduce_sim::{
-    ClusterShape, Overheads, ProgressModel, SizeModel, SwimTrace, Workload, WorkloadFile, published,
+    ClusterShape, Overheads, ProgressModel, SizeModel, SwimTrace, Workload, WorkloadFile, decompressed,
+    published, read_workload_text,
 };
 
 use super::arguments::Arguments;
 use super::recorded::Recorded;
-
-/// Maximum length of a workload file.
-const WORKLOAD_BYTES_MAX: u64 = 256 << 20;
 
 /// The jobs of a simulation and their environment.
 pub struct Source {
@@ -63,7 +59,7 @@ impl Source {
         let mut file = match published(name) {
             Some(file) => file?,
             None => {
-                let text = read_named_text(name.as_ref(), WORKLOAD_BYTES_MAX).with_context(|| {
+                let text = read_workload_text(name.as_ref()).with_context(|| {
                     let known: Vec<&str> = napreduce_sim::PUBLISHED.iter().map(|known| known.name).collect();
                     format!(
                         "cannot read {name}, and no published workload has this name ({})",
@@ -90,8 +86,10 @@ impl Source {
 
     fn read_trace(path: &Path, arguments: &Arguments) -> Result<Source> {
         let name = path.display().to_string();
-        let file = File::open(path).with_context(|| format!("cannot read {name}"))?;
-        let mut trace = SwimTrace::read(&name, BufReader::new(file))?;
+        let unreadable = || format!("cannot read {name}");
+        let file = File::open(path).with_context(unreadable)?;
+        let text = decompressed(file).with_context(unreadable)?;
+        let mut trace = SwimTrace::read(&name, text)?;
         let traced = &arguments.trace_arguments;
         if let Some(jobs) = traced.jobs {
             trace.jobs.truncate(jobs);

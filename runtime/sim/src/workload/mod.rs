@@ -4,6 +4,7 @@
 mod arrivals;
 mod chain;
 mod cluster;
+mod compressed;
 mod distribution;
 mod file;
 mod published;
@@ -14,6 +15,7 @@ mod swim;
 pub use arrivals::Arrivals;
 pub use chain::ChainEntry;
 pub use cluster::ClusterShape;
+pub use compressed::{decompressed, read_workload_text};
 pub use distribution::Distribution;
 pub use file::{JobEntry, MapsEntry, ReducesEntry, WorkloadError, WorkloadFile};
 pub use published::{PUBLISHED, Published, published};

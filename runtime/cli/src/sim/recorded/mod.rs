@@ -13,13 +13,16 @@ use std::path::Path;
 use anyhow::{Result, bail, ensure};
 use napreduce_engine::{JobId, Slots, Span};
 use napreduce_history::{EndedJob, HistoryFolder};
+use napreduce_schedulers::{SchedulerConfiguration, SchedulerName};
 use napreduce_sim::{ClusterShape, Overheads, SimulatedJob, SimulationSettings};
+use serde_json::Value;
 
 use self::costs::MeasuredCosts;
 use self::place::RecordedPlace;
 pub use self::plan::RecordedTimes;
 use self::plan::{Omission, rebuild};
 use self::surroundings::{RecordedPolicy, Surroundings};
+use super::arguments::Arguments;
 use super::variants::{Subject, Variant};
 use crate::format::moment;
 
@@ -84,6 +87,43 @@ impl Recorded {
         if alike { Vec::new() } else { self.machines.clone() }
     }
 
+    /// Returns a note for each variant without a file of its own that has other settings than the recording.
+    pub fn notes_on_other_settings(&self, variants: &[Variant], arguments: &Arguments) -> Vec<String> {
+        let (Some(policy), Some(own)) = (&self.policy, self.variant()) else { return Vec::new() };
+        let mut notes = Vec::new();
+        for variant in variants {
+            let Some(configuration) = variant.subject.policy() else { continue };
+            if variant.label == own.label || variant.configuration.is_some() {
+                continue;
+            }
+            let mut differing = Vec::new();
+            let recorded =
+                SchedulerConfiguration { scheduler: configuration.scheduler, ..policy.configuration.clone() };
+            if !reads_equal_tables(configuration, &recorded) {
+                differing.push(format!("[scheduler.{}]", configuration.scheduler));
+            }
+            // A flag is no surprise.
+            let mut preemption = variant.settings.engine.preemption;
+            if variant.primitive.is_some() {
+                preemption.primitive = policy.preemption.primitive;
+            }
+            if arguments.suspended_max.is_some() {
+                preemption.suspended_max = policy.preemption.suspended_max;
+            }
+            if preemption != policy.preemption {
+                differing.push("[preemption]".to_owned());
+            }
+            if !differing.is_empty() {
+                let tables = differing.join(" and ");
+                notes.push(format!(
+                    "{} does not use {tables} of the recording; give the tables with --configuration FILE",
+                    variant.label
+                ));
+            }
+        }
+        notes
+    }
+
     /// Returns the recorded policy on the recorded cluster, if the policy is known.
     pub fn variant(&self) -> Option<Variant> {
         let policy = self.policy.as_ref()?;
@@ -91,8 +131,10 @@ impl Recorded {
         let mut settings = SimulationSettings::new(shape.machines, shape.slots());
         settings.unlike_slots = self.unlike_slots();
         settings.overheads = self.overheads;
-        settings.progress_period = Some(Span::from_secs(1));
         settings.engine.preemption = policy.preemption;
+        if settings.reads_progress(&policy.configuration) {
+            settings.progress_period = Some(Span::from_secs(1));
+        }
         let label = format!("{} as recorded", policy.configuration.scheduler);
         Some(Variant {
             label,
@@ -110,6 +152,18 @@ struct Submission {
     submitted: u64,
     job: JobId,
     ended: u64,
+}
+
+/// Returns whether a policy reads equal tables in two configurations. `composed` and `fcs` read those of their parts.
+fn reads_equal_tables(one: &SchedulerConfiguration, other: &SchedulerConfiguration) -> bool {
+    if matches!(one.scheduler, SchedulerName::Composed | SchedulerName::Fcs) {
+        return one.tables == other.tables;
+    }
+    let name = one.scheduler.in_words();
+    let table = |of: &SchedulerConfiguration| {
+        of.tables.changed().and_then(|mut all| all.get_mut(name).map(Value::take))
+    };
+    table(one) == table(other)
 }
 
 /// Returns the jobs of a window in order of submission, and the number of earlier jobs that were still running.

@@ -4,7 +4,8 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use napreduce_engine::{AttemptId, Primitive, TaskId, WorkerId};
+use clap::Parser;
+use napreduce_engine::{AttemptId, PreemptionSettings, Primitive, TaskId, WorkerId};
 use napreduce_engine::{TaskKind, Time};
 use napreduce_history::{History, HistoryLimits, HistoryStore, RecordedCluster, WorkerGroup};
 use napreduce_protocol::{
@@ -18,6 +19,13 @@ use proptest::prelude::*;
 use tempfile::TempDir;
 
 use super::*;
+
+/// The flags of `nap sim`.
+#[derive(Debug, Parser)]
+struct Flags {
+    #[command(flatten)]
+    arguments: Arguments,
+}
 
 const EPOCH: u64 = 1_790_000_000_000;
 
@@ -288,6 +296,43 @@ fn policy_and_workers_are_those_of_most_jobs() {
         "{remarks}"
     );
     assert!(remarks.contains("1 of 3 jobs ended with other workers"), "{remarks}");
+}
+
+#[test]
+fn variant_with_other_settings_than_the_recording_is_noted() {
+    let mut with_tables = Diary::run(JobId(1), &plan(), &[NO_LUCK]);
+    let cluster = with_tables.cluster.as_mut().expect("a cluster");
+    cluster.tables = Some(serde_json::json!({ "fair": { "preemption": true } }));
+    let recorded = read(&history(&[with_tables]));
+    let own = recorded.variant().expect("a policy");
+    let variant = |scheduler: &str, preemption: PreemptionSettings, file: Option<&str>| {
+        let policy = SchedulerConfiguration::named(scheduler.parse().expect("a scheduler"));
+        let mut settings = own.settings.clone();
+        settings.engine.preemption = preemption;
+        Variant {
+            label: scheduler.to_owned(),
+            configuration: file.map(str::to_owned),
+            primitive: None,
+            subject: Subject::Policy(Box::new(policy)),
+            settings,
+        }
+    };
+    let notes = |variant: Variant| {
+        let Flags { arguments } = Flags::parse_from(["sim"]);
+        recorded.notes_on_other_settings(&[variant], &arguments).join("; ")
+    };
+    let same = own.settings.engine.preemption;
+    let other = PreemptionSettings::default();
+    assert_eq!(notes(variant("hfsp", same, None)), "");
+    assert_eq!(notes(variant("natjam", same, None)), "", "its recorded table is the default");
+    assert!(
+        notes(variant("fair", same, None)).contains("fair does not use [scheduler.fair] of the recording")
+    );
+    assert!(notes(variant("hfsp", other, None)).contains("hfsp does not use [preemption] of the recording"));
+    let both = notes(variant("fair", other, None));
+    assert!(both.contains("[scheduler.fair] and [preemption]") && both.contains("--configuration"), "{both}");
+    assert!(notes(variant("composed", same, None)).contains("[scheduler.composed]"), "it reads fair's table");
+    assert_eq!(notes(variant("fair", other, Some("own.toml"))), "");
 }
 
 #[test]
