@@ -5,6 +5,7 @@ from __future__ import annotations
 import heapq
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -23,6 +24,8 @@ from .program import PIPE, Driver, load, take_driver
 from .task import MissingJobError, flat_line, line, speak
 
 _FILES_VARIABLE = "NAPREDUCE_FILES_DIR"
+#: A line of progress: ``1 min 2 s: maps 45% 18/40, reduces 0% 0/4, 2 running``.
+_PROGRESS = re.compile(r"\d+ (?:s|min|h)[ \w]*: maps \d+% ")
 _SUM_BITS, _NUMBER_BITS = 64, 128
 
 _F = TypeVar("_F", bound=Callable[..., Any])
@@ -214,13 +217,16 @@ class Job:
         *inputs: Union[str, "os.PathLike[str]"],
         output: Union[str, "os.PathLike[str]", None] = None,
         parameters: Optional[Dict[str, str]] = None,
+        progress: bool = False,
         **options: Any,
     ) -> Dataset:
-        """Runs the job and returns its records. Prints nothing; raises `JobError` if the job fails.
+        """Runs the job and returns its records. Raises `JobError` if the job fails.
 
         The job must be a global variable of its file. Tasks load that file, but not as ``__main__``. ``inputs`` are paths, globs
         and datasets. With ``output``, a directory, the records stay there as lines
-        of text. Other options are those of the command line: ``reduces=4`` is ``--reduces 4``, and ``overwrite=True`` a flag.
+        of text. With ``progress``, the progress of the job is printed on ``sys.stderr``, a line about every two seconds;
+        otherwise nothing is printed. Other options are those of the command line: ``reduces=4`` is ``--reduces 4``, and
+        ``overwrite=True`` a flag.
         """
         self._speak_in_task()
         self.describe()
@@ -233,19 +239,11 @@ class Job:
         for option, value in options.items():
             flag = "--" + option.replace("_", "-")
             flags += [flag] if value is True else [f"{flag}={value}"]
-        arguments = [*flags, f"--output={path}", "--quiet", "--", *(os.fspath(source) for source in inputs)]
+        shown = "--progress=always" if progress else "--quiet"
+        arguments = [*flags, f"--output={path}", shown, "--", *(os.fspath(source) for source in inputs)]
         try:
             command = self.command_line(arguments, self._globals.get("__file__"))
-            ended = subprocess.run(
-                command,
-                env=driver.environment(),
-                stdin=subprocess.DEVNULL,
-                capture_output=True,
-                text=True,
-                errors="replace",
-            )
-            if ended.returncode != 0:
-                raise JobError(ended.stderr.strip())
+            _run_to_end(command, driver.environment())
         except BaseException:
             if folder is not None:
                 shutil.rmtree(folder, ignore_errors=True)
@@ -270,8 +268,12 @@ class Job:
     def command_line(self, arguments: Sequence[str], program: Optional[str] = None) -> List[str]:
         """Returns the command that runs this job."""
         program = program or getattr(sys.modules["__main__"], "__file__", None)
-        if program is None:
-            raise RuntimeError("the program is not a file; save it and run it as a script")
+        # A program from standard input has the file <stdin> in some versions.
+        if program is None or program.startswith("<"):
+            raise RuntimeError(
+                "the job is not defined in a file that tasks could load, but in a notebook cell or at a prompt; write it to a file, "
+                "such as words.py (in a notebook with %%writefile words.py), and import it from there; `test` needs no file"
+            )
         named = any(argument == "--python" or argument.startswith("--python=") for argument in arguments)
         python = [] if named else ["--python", sys.executable]
         return [_nap(), "frames", "--program", program, *python, *arguments]
@@ -379,6 +381,32 @@ class Job:
     def make_reduce(self) -> Any:
         """Returns the reduce of one task."""
         return _instance(self._reduce)
+
+
+def _run_to_end(command: List[str], environment: Dict[str, str]) -> None:
+    """Runs ``nap`` and prints its progress; raises `JobError` with what it prints besides if it fails."""
+    with subprocess.Popen(
+        command,
+        env=environment,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+        errors="replace",
+    ) as process:
+        printed = []
+        try:
+            for text in process.stderr or ():
+                if _PROGRESS.match(text):
+                    # In a notebook this is not the standard error of the process.
+                    print(text, end="", file=sys.stderr, flush=True)
+                else:
+                    printed.append(text)
+        except BaseException:
+            process.kill()
+            raise
+    if process.returncode != 0:
+        raise JobError("".join(printed).strip())
 
 
 def _total(key: Any, values: Iterable[Any]) -> Iterator[Tuple[Any, Any]]:

@@ -4,7 +4,7 @@
 
 mod on_cluster;
 
-use std::fs;
+use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -233,6 +233,84 @@ fn python_jobs_run_as_values() {
     assert_eq!(ended.stdout, expected, "{}", ended.stderr);
     assert_eq!(ended.stderr, "");
     assert_eq!(parts(&folder.path("out"))[0].1, b"be\t1\nor\t1\nto\t2\n");
+}
+
+/// Returns the program of the README that begins with this line.
+fn readme_program(first: &str) -> String {
+    let readme = fs::read_to_string(module().join("README.md")).expect("the README");
+    let mut blocks = readme.split("\n```python\n").skip(1).filter_map(|block| block.split("\n```").next());
+    blocks.find(|block| block.starts_with(first)).expect("the program").to_owned() + "\n"
+}
+
+#[test]
+fn python_readme_join_reads_csv_and_typed_rows() {
+    if !has_python() {
+        return;
+    }
+    let folder = Folder::new();
+    folder.write("join.py", readme_program("import csv\n"));
+    folder.write("customers.csv", "id,name\n7,Ada\n8,\"Bob, the second\"\n9,Eve\n");
+    folder.write("sales.csv", "customer,price\n8,1.5\n7,2\n8,\"0.25\"\n5,100\nbroken\n7,much\n");
+    let arguments = ["join.py", "customers.csv", "sales.csv", "--output", "totals", "--reduces", "1"];
+    let ended = run(driver(&folder).args(arguments)).succeeded();
+    assert_eq!(parts(&folder.path("totals"))[0].1, b"Ada\t2.0\nBob, the second\t1.75\nEve\t0\n");
+    assert_eq!(counter(&folder.path("totals"), "bad rows"), 2, "{}", ended.stderr);
+}
+
+#[test]
+fn python_run_prints_progress_on_request_only() {
+    if !has_python() {
+        return;
+    }
+    let source = "\
+from napreduce import Job, JobError
+counts = Job.text().flat_map(str.split).count()
+fails = Job.text().flat_map(lambda line: [(line, 1 // 0)]).sum()
+if __name__ == '__main__':
+    counts.run('in')
+    import sys
+    print('quiet', file=sys.stderr, flush=True)
+    print(sorted(counts.run('in', progress=True)))
+    try:
+        fails.run('in', progress=True, conf='attempts-max=1')
+    except JobError as error:
+        print('division by zero' in str(error), ': maps ' in str(error), error.record)
+";
+    let folder = with_program(source, "to be\nor to\n");
+    let ended = run(driver(&folder).arg("job.py"));
+    let expected = "[('be', 1), ('or', 1), ('to', 2)]\nTrue False 'to be'\n";
+    assert_eq!(ended.stdout, expected, "{}", ended.stderr);
+    let (before, after) = ended.stderr.split_once("quiet\n").expect("the second run comes later");
+    assert_eq!(before, "");
+    assert!(after.contains(": maps 100% 1/1, reduces 100% "), "{after}");
+    // Neither counters nor results of the command line.
+    assert!(after.lines().all(|line| line.contains(": maps ")), "{after}");
+}
+
+#[test]
+fn python_job_of_a_notebook_cell_is_refused_with_a_remedy() {
+    if !has_python() {
+        return;
+    }
+    let cell = "\
+from napreduce import Job
+counts = Job.text().flat_map(str.split).count()
+print(counts.test(['to be']))
+try:
+    counts.run('in')
+except RuntimeError as error:
+    print(error)
+";
+    let folder = Folder::new();
+    folder.write("in", "to be\n");
+    folder.write("cell", cell);
+    // Like a cell, a program from standard input has no file.
+    let program = File::open(folder.path("cell")).expect("a program");
+    let ended = run(driver(&folder).arg("-").stdin(program));
+    assert!(ended.stdout.starts_with("[('be', 1), ('to', 1)]\n"), "{}{}", ended.stdout, ended.stderr);
+    for part in ["in a notebook cell or at a prompt", "%%writefile words.py", "import it from there"] {
+        assert!(ended.stdout.contains(part), "{part}: {}", ended.stdout);
+    }
 }
 
 #[test]

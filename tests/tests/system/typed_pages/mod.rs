@@ -38,7 +38,7 @@ const UP: &str = r#"__up() {
 }
 __end() {
     __status=$?
-    [ -z "$__cluster" ] || { kill "$__cluster"; wait "$__cluster"; }
+    [ -z "$__cluster" ] || { kill "$__cluster" 2>&-; wait "$__cluster"; }
     exit $__status
 }
 trap __end EXIT
@@ -204,12 +204,19 @@ fn python_page_commands_run_as_typed() {
     if !has_python() {
         return;
     }
-    let job = "mkdir books && cp README.md books/a.txt && cp python/examples/wordcount.py .\n\
-               export PATH=$PWD/target/release:$PATH PYTHONPATH=python";
+    let readme = fs::read_to_string(top().join("python/README.md")).expect("the page is there");
+    let join = readme.split("\n```python\n").find(|block| block.starts_with("import csv\n")).expect("a join");
+    let join = join.split("\n```").next().unwrap_or_default();
+    let job = format!(
+        "mkdir books && cp README.md books/a.txt && cp python/examples/wordcount.py .\n\
+         cat > join.py <<'END'\n{join}\nEND\n\
+         printf 'id,name\\n7,Ada\\n' > customers.csv\nprintf 'customer,price\\n7,1.5\\n' > sales.csv\n\
+         export PATH=$PWD/target/release:$PATH PYTHONPATH=python"
+    );
     type_page(&Page {
         path: "python/README.md",
         left_out: &[("python3 wordcount.py books --output again --cluster DIR", "DIR stands for a cluster")],
-        before: job,
+        before: &job,
     });
     type_page(&Page {
         path: "docs/python.md",
@@ -221,6 +228,6 @@ fn python_page_commands_run_as_typed() {
             ("rustup target add", "a wheel is not built here"),
             ("env -i", "a wheel is not built here"),
         ],
-        before: job,
+        before: &job,
     });
 }
