@@ -311,11 +311,8 @@ fn seconds(micros: u64) -> f64 {
 pub fn write_csv(path: &Path, lines: &[ReplayLine]) -> Result<()> {
     let failed = cannot("write", path);
     let file = File::create(path).map_err(failed)?;
-    let mut table = csv::Writer::from_writer(file);
-    for line in lines {
-        table.serialize(line).map_err(cannot("write", path))?;
-    }
-    table.flush().map_err(failed)
+    napreduce_sim::write_csv(file, lines).map_err(failed)?;
+    Ok(())
 }
 
 /// Slot times of a job, in microseconds.

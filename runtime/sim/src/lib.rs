@@ -2,6 +2,7 @@
 
 mod alone;
 mod baseline;
+mod csv_table;
 pub mod fuzz;
 mod job;
 pub mod metrics;
@@ -15,6 +16,7 @@ mod workload;
 
 pub use alone::alone;
 pub use baseline::{Baseline, run_baseline};
+pub use csv_table::write_csv;
 pub use job::{Followers, SimulatedJob, SimulatedMap, SimulatedReduce};
 pub use presets::OverheadPreset;
 pub use run::{Allocation, AllocationStep, Ending, JobResult, Preemptions, Run, SimulationError};

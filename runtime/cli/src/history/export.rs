@@ -9,6 +9,7 @@ use anyhow::{Context, Result};
 use clap::{Args, ValueEnum};
 use napreduce_history::{HistoryFolder, ledger_of};
 use napreduce_protocol::{JobDetail, printing::print_error};
+use napreduce_sim::write_csv;
 use napreduce_web::answers::{AttemptAnswer, EventAnswer, JobAnswer, PartAnswer, PreemptionAnswer};
 use serde::Serialize;
 
@@ -19,7 +20,8 @@ use crate::whole_file::{create_empty, write_whole};
 #[derive(Debug, Clone, Args)]
 #[command(after_help = "\
 Writes the tables jobs, attempts, preemptions, counters, parts and events, to be
-joined by the column `job`.
+joined by the column `job`. In csv a text that a spreadsheet would take for a
+formula has an apostrophe in front: '=1+1.
 
 Examples:
   nap history export /srv/nap --output tables
@@ -208,17 +210,6 @@ fn exported_job<'a>(answer: &'a JobAnswer, job: &JobDetail) -> ExportedJob<'a> {
         work_saved_millis: job.preemptions.iter().map(|one| one.work_saved_millis).sum(),
         work_lost_millis: job.preemptions.iter().map(|one| one.work_lost_millis).sum(),
     }
-}
-
-fn write_csv<T: Serialize>(file: &mut BufWriter<File>, rows: impl Iterator<Item = T>) -> io::Result<usize> {
-    let mut table = csv::Writer::from_writer(file);
-    let mut count = 0;
-    for row in rows {
-        table.serialize(row).map_err(io::Error::other)?;
-        count += 1;
-    }
-    table.flush()?;
-    Ok(count)
 }
 
 fn write_lines<T: Serialize>(file: &mut BufWriter<File>, rows: impl Iterator<Item = T>) -> io::Result<usize> {

@@ -7,7 +7,7 @@ use std::path::Path;
 use anyhow::{Context, Result};
 use napreduce_engine::Span;
 use napreduce_sim::metrics::RunSummary;
-use napreduce_sim::{Ending, JobResult, Run};
+use napreduce_sim::{Ending, JobResult, Run, write_csv};
 use serde::Serialize;
 
 use super::variants::Variant;
@@ -129,12 +129,7 @@ pub fn write<'a>(path: &Path, lines: impl Iterator<Item = &'a JobLine>) -> Resul
     let failed = || format!("cannot write {}", path.display());
     let mut file = BufWriter::new(File::create(path).with_context(failed)?);
     if path.extension().is_some_and(|ending| ending == "csv") {
-        let mut table = csv::Writer::from_writer(&mut file);
-        for line in lines {
-            table.serialize(line).with_context(failed)?;
-        }
-        table.flush().with_context(failed)?;
-        drop(table);
+        write_csv(&mut file, lines).with_context(failed)?;
     } else {
         for line in lines {
             serde_json::to_writer(&mut file, line).with_context(failed)?;
