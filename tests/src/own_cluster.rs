@@ -84,8 +84,13 @@ impl OwnCluster {
     /// Sends a signal to `nap up`, checks that it ends successfully, and starts it again in the same
     /// directory.
     pub fn end_and_start_again(&self, signal: Signal, count: u32) {
+        kill_process(Pid::from_child(&self.process()), signal).expect("it runs");
+        self.start_again(count);
+    }
+
+    /// Waits for the end of `nap up`, which must succeed, and starts it again in the same directory.
+    pub fn start_again(&self, count: u32) {
         let mut process = self.process();
-        kill_process(Pid::from_child(&process), signal).expect("it runs");
         assert!(process.wait().expect("a child of this test").success());
         *process = up(&self.nap, &self.directory, &self.options, &self.variables, &self.log);
         drop(process);

@@ -3,6 +3,7 @@
 //! The printed script runs `nap -- WORDS` with [`VARIABLE`] set whenever the shell completes a line. Names are
 //! those of the cluster that the line names. A completion prints candidates or nothing, and never waits long.
 
+use std::collections::BTreeSet;
 use std::env;
 use std::ffi::{OsStr, OsString};
 use std::io::{self, Write};
@@ -22,7 +23,7 @@ use napreduce_protocol::requests::{GetJob, ListJobs, ListQueues, ListTasks, List
 use napreduce_protocol::{AttemptSummary, JobSummary, QueueSummary, TaskSummary, WorkerSummary, one_line};
 
 use crate::cluster::{ClusterArguments, without_empty_variables};
-use crate::ids::{JobSelector, select_one};
+use crate::ids::{JobSelector, KnownJob, select_one};
 use crate::worker::is_gone;
 
 const NAME: &str = "nap";
@@ -203,11 +204,11 @@ impl Names {
     fn ask(self, current: &str, words: &[String]) -> Result<Vec<(String, String)>> {
         let mut client = ClusterClient::connect(cluster_of(words)?.place()?, PATIENCE)?;
         Ok(match self {
-            Names::Jobs => jobs(&client.ask(ListJobs { limit: JOBS_MAX })?),
+            Names::Jobs => jobs(&client.ask(ListJobs { limit: JOBS_MAX })?, current),
             Names::Tasks => tasks(client.ask(ListTasks { job: job_of(current) })?, current.contains('.')),
             Names::Attempts => {
                 let selector = first_job(words).context("no job before the attempt")?;
-                let job = select_one(selector, "nap job logs", &mut client)?;
+                let job = select_one(&selector, "nap job logs", &mut client)?;
                 attempts(&client.ask(GetJob { job })?.attempts, job)
             }
             Names::Workers => workers(&client.ask(ListWorkers)?),
@@ -239,14 +240,31 @@ fn job_of(current: &str) -> Option<JobId> {
     number.parse().ok().map(JobId)
 }
 
-/// Returns the first job among the words that is not the value of an option.
+/// Returns the first job among the words after `logs` that is not the value of an option.
 fn first_job(words: &[String]) -> Option<JobSelector> {
-    let mut pairs = words.windows(2).filter(|pair| !pair[0].starts_with('-'));
+    let command = words.iter().position(|word| word == "logs")?;
+    let is_free = |pair: &&[String]| pair.iter().all(|word| !word.starts_with('-'));
+    let mut pairs = words[command..].windows(2).filter(is_free);
     pairs.find_map(|pair| pair[1].parse().ok())
 }
 
-fn jobs(jobs: &[JobSummary]) -> Vec<(String, String)> {
-    jobs.iter().map(|job| (job.job.to_string(), format!("{}, {}", job.name, job.phase.in_words()))).collect()
+/// Jobs have their IDs; a word that begins with a letter may also be continued to the name of one job.
+fn jobs(jobs: &[JobSummary], current: &str) -> Vec<(String, String)> {
+    let id = |job: &JobSummary| (job.job.to_string(), format!("{}, {}", job.name, job.phase.in_words()));
+    let mut names: Vec<(String, String)> = jobs.iter().map(id).collect();
+    if !current.starts_with(char::is_alphabetic) {
+        return names;
+    }
+    let known: Vec<KnownJob> = jobs.iter().map(KnownJob::from).collect();
+    let of_name: BTreeSet<&String> =
+        jobs.iter().map(|job| &job.name).filter(|name| name.starts_with(current)).collect();
+    for name in of_name {
+        let Ok(selector @ JobSelector::Named(_)) = name.parse() else { continue };
+        if let Ok(job) = selector.one_among(&known, "a name") {
+            names.push((name.clone(), job.to_string()));
+        }
+    }
+    names
 }
 
 /// Tasks with live attempts come first.
@@ -290,7 +308,7 @@ fn queues(queues: &[QueueSummary]) -> Vec<(String, String)> {
 #[cfg(test)]
 mod tests {
     use napreduce_engine::{AttemptId, AttemptState, TaskId, TaskKind, WorkerId};
-    use napreduce_protocol::{LiveAttempt, TaskPhase};
+    use napreduce_protocol::{JobPhase, LiveAttempt, TaskPhase};
 
     use super::*;
     use crate::job::sample_summary;
@@ -327,9 +345,34 @@ mod tests {
     #[test]
     fn descriptions_have_names_and_states() {
         let odd = JobSummary { name: "a\u{1b}[2Jb\nc".to_owned(), ..sample_summary() };
-        let chosen = Names::Jobs.chosen(jobs(&[sample_summary(), odd]), "job_");
+        let chosen = Names::Jobs.chosen(jobs(&[sample_summary(), odd], "job_"), "job_");
         let helps: Vec<String> = chosen.iter().map(|one| one.get_help().expect("help").to_string()).collect();
         assert_eq!(helps, ["wordcount, failed", "a\\u{1b}[2Jb\\nc, failed"]);
+    }
+
+    #[test]
+    fn names_of_one_job_continue_a_word_that_begins_with_a_letter() {
+        let job = |number, name: &str, phase| JobSummary {
+            job: JobId(number),
+            name: name.to_owned(),
+            phase,
+            ..sample_summary()
+        };
+        let all = [
+            job(5, "index", JobPhase::Running),
+            job(4, "index", JobPhase::Succeeded),
+            job(3, "input", JobPhase::Running),
+            job(2, "input", JobPhase::Waiting),
+            job(1, "billing", JobPhase::Failed),
+        ];
+        let values = |current: &str| {
+            let chosen = Names::Jobs.chosen(jobs(&all, current), current);
+            chosen.iter().map(|one| one.get_value().to_string_lossy().into_owned()).collect::<Vec<_>>()
+        };
+        assert_eq!(values("in"), ["index"]);
+        assert_eq!(values("b"), ["billing"]);
+        assert_eq!(values("").len(), 5);
+        assert_eq!(values("job_0003"), ["job_0003"]);
     }
 
     #[test]
@@ -340,6 +383,7 @@ mod tests {
             attempt: AttemptId { task: task(1), number: 2 },
             worker: WorkerId(1),
             state: AttemptState::Running,
+            launched_millis: 1_790_000_000_000,
             reason: None,
             bytes_done: 0,
             bytes_total: 0,

@@ -8,6 +8,7 @@ use napreduce_cluster::{JournalCheck, ReplayError, check_journal};
 use napreduce_protocol::several_lines;
 use napreduce_schedulers::SchedulerConfiguration;
 use napreduce_web::answers::JobAnswer;
+use napreduce_web::clock::now_millis;
 use serde_json::json;
 
 use crate::cluster::ClusterArguments;
@@ -86,7 +87,7 @@ fn text(place: &str, check: &JournalCheck, screen: &Screen) -> String {
     }
     text.push_str("a coordinator can continue from it\n");
     if !jobs.is_empty() {
-        text.push_str(&format!("\n{}", jobs_text(jobs, screen)));
+        text.push_str(&format!("\n{}", jobs_text(jobs, now_millis(), screen)));
     }
     text
 }

@@ -9,6 +9,7 @@ mod coordinator;
 mod demo;
 #[cfg(test)]
 mod documented;
+mod down;
 mod explaining;
 mod failure;
 mod format;
@@ -71,6 +72,7 @@ Examples:
   nap new words                   a crate with a job, its tests and data
   nap demo                        see a preemption on a small cluster
   nap up --workers 3              run a cluster here until Ctrl-C
+  nap down                        end the cluster of nap up
   nap status                      workers, slots, jobs, and why jobs wait
   nap top                         the same full-screen, with keys
   nap job list                    running jobs, then ended ones
@@ -93,6 +95,7 @@ enum Command {
     New(new::Arguments),
     Demo(demo::Arguments),
     Up(up::Arguments),
+    Down(down::Arguments),
     Coordinator(coordinator::Arguments),
     Worker(Box<worker::Arguments>),
     Scale(scale::Arguments),
@@ -136,6 +139,9 @@ pub fn main() -> ExitCode {
         _ => {}
     }
     let matches = without_empty_variables(Arguments::command()).try_get_matches();
+    // Help and usage errors are rare; only they need the usage of every command.
+    let matches = matches
+        .or_else(|_| with_plain_usage(without_empty_variables(Arguments::command())).try_get_matches());
     let parsed = matches.and_then(|matches| Arguments::from_arg_matches(&matches));
     let status = match parsed.map(|Arguments { command, cluster }| run(&command, &cluster)) {
         Ok(Ok(status)) => status,
@@ -146,6 +152,19 @@ pub fn main() -> ExitCode {
         Err(refused) => print_refusal(&refused),
     };
     finish(NAME, status)
+}
+
+/// Sets the usage of every command to its own arguments. Otherwise a usage error lists each option that has a value
+/// as required, also one from an environment variable: `nap job kill --dir <DIR> <JOB>...`.
+fn with_plain_usage(mut command: clap::Command) -> clap::Command {
+    command.build();
+    with_own_usage(command)
+}
+
+fn with_own_usage(mut command: clap::Command) -> clap::Command {
+    let usage = command.render_usage().to_string();
+    let usage = usage.strip_prefix("Usage: ").unwrap_or(&usage).to_owned();
+    command.override_usage(usage).mut_subcommands(with_own_usage)
 }
 
 fn version() -> String {
@@ -166,6 +185,7 @@ fn run(command: &Command, cluster: &ClusterArguments) -> Result<ExitCode> {
         Command::New(arguments) => new::run(arguments),
         Command::Demo(arguments) => demo::run(arguments),
         Command::Up(arguments) => up::run(arguments, cluster),
+        Command::Down(arguments) => down::run(arguments, cluster),
         Command::Coordinator(arguments) => coordinator::run(arguments, cluster),
         Command::Worker(arguments) => worker::run(arguments, cluster),
         Command::Scale(arguments) => scale::run(arguments, cluster),
@@ -235,6 +255,41 @@ mod tests {
     }
 
     #[test]
+    fn usage_of_an_error_lists_only_what_is_required() {
+        let usage = |line: &[&str]| {
+            let command = with_plain_usage(Arguments::command());
+            let error = command.try_get_matches_from(line).expect_err("it is wrong").to_string();
+            error.lines().find(|line| line.starts_with("Usage: ")).expect("usage").to_owned()
+        };
+        // An option after the command has the same effect on the usage as one from the environment.
+        for (line, expected) in [
+            (&["nap", "job", "kill", "--dir", "d"][..], "Usage: nap job kill [OPTIONS] <JOB>..."),
+            (&["nap", "task", "suspend", "--reason", "r"], "Usage: nap task suspend [OPTIONS] <TASK>..."),
+            (
+                &["nap", "history", "export", "--dir", "d"],
+                "Usage: nap history export [OPTIONS] --output <DIR> <PATH> [JOB]...",
+            ),
+            (&["nap", "worker", "drain", "--dir", "d"], "Usage: nap worker drain [OPTIONS] <WORKER>..."),
+            (&["nap", "jo"], "Usage: nap [OPTIONS] <COMMAND>"),
+        ] {
+            assert_eq!(usage(line), expected);
+        }
+    }
+
+    #[test]
+    fn dashboard_address_has_one_name_in_all_commands() {
+        for line in [
+            &["nap", "up", "--web", "127.0.0.1:0"][..],
+            &["nap", "web", "serve", "--web", "127.0.0.1:0"],
+            &["nap", "web", "serve", "--bind", "127.0.0.1:0"],
+            &["nap", "history", "serve", "runs", "--web", "127.0.0.1:0"],
+            &["nap", "history", "serve", "runs", "--bind", "127.0.0.1:0"],
+        ] {
+            Arguments::try_parse_from(line).unwrap_or_else(|error| panic!("{line:?}: {error}"));
+        }
+    }
+
+    #[test]
     fn systemd_units_start_valid_commands() {
         let units = [
             include_str!("../systemd/nap-coordinator.service"),
@@ -298,7 +353,7 @@ mod tests {
             &["nap", "scale"],
             &["nap", "scale", "slurm", "-p", "batch"],
             &["nap", "job", "status"],
-            &["nap", "job", "kill", "seven"],
+            &["nap", "job", "kill", "job_0"],
             &["nap", "task", "kill", "job_0007"],
             &["nap", "up", "--workers", "0"],
             &["nap", "coordinator", "--scheduler", "fare"],

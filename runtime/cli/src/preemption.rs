@@ -4,17 +4,18 @@ use std::path::PathBuf;
 
 use anyhow::{Result, ensure};
 use clap::builder::PossibleValuesParser;
-use clap::{Args, Subcommand};
+use clap::{Args, Subcommand, ValueEnum};
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use napreduce_engine::Primitive;
 use napreduce_history::HistoryFolder;
 use napreduce_protocol::printing::print_error;
 use napreduce_web::answers::{
-    ENDS, GroupAnswer, LatencyAnswer, LedgerFilter, PreemptionAnswer, PreemptionTotals,
+    ENDS, FlowAnswer, GroupAnswer, LatencyAnswer, LedgerFilter, PreemptionAnswer, PreemptionTotals,
 };
 use napreduce_web::clock::now_millis;
-use napreduce_web::{ClusterSource, HistorySource, LedgerWindow, PageSource, Window};
+use napreduce_web::{ClusterSource, FlowEnds, HistorySource, LedgerWindow, PageSource, Window};
+use serde::Serialize;
 
 use crate::cluster::ClusterArguments;
 use crate::failure::usage;
@@ -29,6 +30,8 @@ Examples:
   nap preemption list                       today's, in groups, newest first
   nap preemption list --since 2h --queue nightly
   nap preemption list --each --primitive kill
+  nap preemption flows                      from which queue to which
+  nap preemption flows --between job --since 2h
   nap preemption totals                     slot time saved and lost today
   nap preemption totals --since 7d --format json
   nap preemption list --history /srv/nap    of a stopped cluster")]
@@ -52,11 +55,29 @@ enum Command {
         #[command(flatten)]
         choice: Choice,
     },
+    /// Print how many slots went from whom to whom, those with most first
+    Flows {
+        /// The ends of a flow
+        #[arg(long, value_name = "ENDS", default_value = "queue")]
+        between: Ends,
+
+        #[command(flatten)]
+        choice: Choice,
+    },
     /// Print counts, latencies, and the work saved and lost
     Totals {
         #[command(flatten)]
         choice: Choice,
     },
+}
+
+/// The ends of a flow of slots.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Ends {
+    /// Queues
+    Queue,
+    /// Jobs
+    Job,
 }
 
 /// The preemptions that are meant.
@@ -99,6 +120,7 @@ struct Choice {
 pub fn run(arguments: &Arguments, cluster: &ClusterArguments) -> Result<()> {
     match &arguments.command {
         Command::List { each, limit, choice } => list(choice.read(cluster)?, choice.format, *each, *limit),
+        Command::Flows { between, choice } => flows(&choice.read(cluster)?, choice.format, *between),
         Command::Totals { choice } => {
             let totals = choice.read(cluster)?.totals();
             choice.format.print(|screen| totals_text(&totals, screen), || &totals)?;
@@ -169,6 +191,59 @@ fn list(ledger: LedgerWindow, format: FormatArguments, each: bool, limit: u32) -
         ));
     }
     Ok(())
+}
+
+/// A flow, with names for its ends.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+struct NamedFlow {
+    #[serde(flatten)]
+    flow: FlowAnswer,
+    /// The names of the jobs; `null` for queues, and for jobs that are no longer known.
+    from_name: Option<String>,
+    to_name: Option<String>,
+}
+
+fn flows(ledger: &LedgerWindow, format: FormatArguments, between: Ends) -> Result<()> {
+    let ends = match between {
+        Ends::Queue => FlowEnds::Queues,
+        Ends::Job => FlowEnds::Jobs,
+    };
+    let name = |end: &str| end.parse().ok().and_then(|job| ledger.name_of(job)).map(str::to_owned);
+    let named = |flow: FlowAnswer| NamedFlow {
+        from_name: name(&flow.from).filter(|_| between == Ends::Job),
+        to_name: flow.to.as_deref().and_then(name).filter(|_| between == Ends::Job),
+        flow,
+    };
+    let mut flows: Vec<NamedFlow> = ledger.flows(ends).into_iter().map(named).collect();
+    flows.sort_by_key(|named| std::cmp::Reverse(named.flow.count));
+    format.print(|screen| flows_text(&flows, screen), || &flows)?;
+    remark(&ledger.remarks);
+    Ok(())
+}
+
+fn flows_text(flows: &[NamedFlow], screen: &Screen) -> String {
+    if flows.is_empty() {
+        return "no slot was taken\n".to_owned();
+    }
+    let has_names = flows.iter().any(|named| named.from_name.is_some() || named.to_name.is_some());
+    let columns: [Column<NamedFlow>; 9] = [
+        Column::new("FROM", if has_names { Fit::Whole } else { Fit::Cut }, |named, _| {
+            named.flow.from.clone()
+        }),
+        Column::new("NAME", Fit::Cut, |named: &NamedFlow, _| or_dash(named.from_name.clone()))
+            .only_if(has_names),
+        Column::new("TO", if has_names { Fit::Whole } else { Fit::Cut }, |named, _| {
+            or_dash(named.flow.to.clone())
+        }),
+        Column::new("NAME", Fit::Cut, |named: &NamedFlow, _| or_dash(named.to_name.clone()))
+            .only_if(has_names),
+        Column::new("HOW", Fit::Whole, |named, _| named.flow.primitive.clone()),
+        Column::new("SLOTS", Fit::Whole, |named, _| named.flow.count.to_string()),
+        Column::new("WITHOUT SLOT", Fit::Drop(1), |named, _| span(named.flow.slot_millis)),
+        Column::new("SAVED", Fit::Drop(2), |named, _| span(named.flow.work_saved_millis)),
+        Column::new("LOST", Fit::Drop(3), |named, _| span(named.flow.work_lost_millis)),
+    ];
+    screen.list(&columns, flows)
 }
 
 fn remark(remarks: &[String]) {
@@ -322,6 +397,40 @@ mod tests {
              14:13:20Z  6      nightly in…  -           1 killed, 1 open  -      4.2 s  0.0 s\n  \
              fair: job_0009 starves: it holds 0 of 6 map slots, its share is 6\n"
         );
+    }
+
+    #[test]
+    fn flows_have_names_only_between_jobs() {
+        let flow = |from: &str, to: Option<&str>, count| FlowAnswer {
+            from: from.to_owned(),
+            to: to.map(str::to_owned),
+            primitive: "suspend".to_owned(),
+            count,
+            slot_millis: 65_000,
+            work_saved_millis: 4_200,
+            work_lost_millis: 0,
+        };
+        let queues = [("research", Some("production"), 6), ("adhoc", None, 1)];
+        let queues = queues.map(|(from, to, count)| NamedFlow {
+            flow: flow(from, to, count),
+            from_name: None,
+            to_name: None,
+        });
+        assert_eq!(
+            flows_text(&queues, &Screen::of(80)),
+            "FROM      TO          HOW      SLOTS  WITHOUT SLOT  SAVED  LOST\n\
+             research  production  suspend  6      1 min 5 s     4.2 s  0.0 s\n\
+             adhoc     -           suspend  1      1 min 5 s     4.2 s  0.0 s\n"
+        );
+        let jobs = [NamedFlow {
+            flow: flow("job_0007", Some("job_0009"), 6),
+            from_name: Some("nightly index of the northern region".to_owned()),
+            to_name: Some("hourly billing\u{1b}[2J".to_owned()),
+        }];
+        let text = flows_text(&jobs, &Screen::of(80));
+        assert!(text.lines().all(|line| line.chars().count() <= 80) && !text.contains('\u{1b}'), "{text}");
+        assert!(text.starts_with("FROM      NAME         TO        NAME"), "{text}");
+        assert_eq!(flows_text(&[], &Screen::plain()), "no slot was taken\n");
     }
 
     #[test]

@@ -91,6 +91,11 @@ impl Screen {
         Screen { columns: Some(columns), ..Screen::plain() }
     }
 
+    /// Returns whether a line of this width fits.
+    pub fn fits(&self, width: usize) -> bool {
+        self.columns.is_none_or(|columns| width <= columns)
+    }
+
     /// Formats a time in the time zone; with `Z` in UTC.
     pub fn moment(&self, millis: u64) -> String {
         match stamp(millis) {

@@ -8,11 +8,12 @@ use napreduce_protocol::requests::{CommandTask, Explain, ListTasks};
 use napreduce_protocol::{LiveAttempt, TaskCommand, TaskPhase, TaskSummary, printing::print_error};
 
 use napreduce_web::answers::{TaskAnswer, TaskExplanation};
+use napreduce_web::clock::now_millis;
 
 use crate::cluster::ClusterArguments;
 use crate::explaining::explanations;
 use crate::failure::Failures;
-use crate::format::{FormatArguments, or_dash};
+use crate::format::{FormatArguments, or_dash, span};
 use crate::ids::{JobSelector, TaskName, TaskSelector, find_tasks};
 use crate::job::of_each;
 use crate::listing::{Compare, Listed, ListingArguments, print_total};
@@ -33,7 +34,8 @@ Examples:
   nap task explain job_0007_r_0000      why it does not run
 
 TASK is job_0007_m_0003 for all live attempts of a task, job_0007_m_0003.1 for
-one attempt, or last_m_0003 for a task of the last job.
+one attempt, last_m_0003 for a task of the last job, or NAME_m_0003 for a task
+of the only unfinished job of a name.
 
 The commands wait until the attempts have followed. Exit status: 0 done, or
 queued for a free slot; 1 refused, overtaken or not done within --timeout;
@@ -47,7 +49,7 @@ pub struct Arguments {
 enum Command {
     /// List tasks of jobs, or all tasks with live attempts
     List {
-        /// Jobs: job_0007, 7, 3-7, last, all
+        /// Jobs: job_0007, 7, 3-7, last, all, or the name of one job
         #[arg(value_name = "JOB")]
         jobs: Vec<JobSelector>,
 
@@ -67,7 +69,7 @@ enum Command {
     Kill(CommandArguments),
     /// Print why tasks do not run
     Explain {
-        /// job_0007_m_0003, or last_m_0003
+        /// job_0007_m_0003, last_m_0003, or NAME_m_0003
         #[arg(value_name = "TASK", required = true)]
         tasks: Vec<TaskName>,
 
@@ -78,7 +80,8 @@ enum Command {
 
 #[derive(Debug, Clone, Args)]
 struct CommandArguments {
-    /// job_0007_m_0003, or job_0007_m_0003.1 for one attempt; last_m_0003 of the last job
+    /// job_0007_m_0003, or job_0007_m_0003.1 for one attempt; last_m_0003 of the last job, NAME_m_0003
+    /// of the job of a name
     #[arg(value_name = "TASK", required = true)]
     tasks: Vec<TaskName>,
 
@@ -103,7 +106,7 @@ pub fn run(arguments: &Arguments, cluster: &ClusterArguments) -> Result<()> {
             };
             let total = listing.select(&mut tasks);
             format.print(
-                |screen| text(&tasks, screen),
+                |screen| text(&tasks, now_millis(), screen),
                 || tasks.iter().map(TaskAnswer::from).collect::<Vec<_>>(),
             )?;
             print_total::<TaskSummary>(tasks.len(), total);
@@ -159,6 +162,7 @@ impl Listed for TaskSummary {
         ("state", |one, other| one.state.in_words().cmp(other.state.in_words())),
         ("tries", |one, other| one.attempts.cmp(&other.attempts)),
         ("worker", |one, other| worker(one).cmp(&worker(other))),
+        ("took", |one, other| launched(other).cmp(&launched(one))),
         ("done", |one, other| done(one).cmp(&done(other))),
     ];
 
@@ -169,6 +173,11 @@ impl Listed for TaskSummary {
 
 fn worker(task: &TaskSummary) -> Option<WorkerId> {
     task.live.first().map(|live| live.worker)
+}
+
+/// Returns the launch of the oldest live attempt; tasks without one sort before those with one.
+fn launched(task: &TaskSummary) -> u64 {
+    task.live.iter().map(|live| live.launched_millis).min().unwrap_or(u64::MAX)
 }
 
 /// Returns the per cent of the attempt that has done most.
@@ -185,29 +194,42 @@ fn in_words(command: TaskCommand) -> &'static str {
     }
 }
 
-/// Formats a row for each live attempt, and for each task without one.
-fn text(tasks: &[TaskSummary], screen: &Screen) -> String {
-    type Row<'a> = (&'a TaskSummary, Option<&'a LiveAttempt>);
-    let columns: [Column<Row>; 8] = [
-        Column::new("TASK", Fit::Whole, |(task, _), _| task.task.to_string()),
-        Column::new("STATE", Fit::Whole, |(task, _), _| task.state.to_string()),
-        Column::new("TRIES", Fit::Drop(3), |(task, _), _| task.attempts.to_string()),
-        Column::new("ATTEMPT", Fit::Drop(1), |(_, live), _| {
-            or_dash(live.map(|live| live.attempt.to_string()))
+/// A live attempt, or a task without one.
+struct Row<'a> {
+    task: &'a TaskSummary,
+    live: Option<&'a LiveAttempt>,
+    now_millis: u64,
+}
+
+impl Row<'_> {
+    fn of_live(&self, text: impl FnOnce(&LiveAttempt) -> String) -> String {
+        or_dash(self.live.map(text))
+    }
+}
+
+/// Formats a row for each live attempt, and for each task without one. Attempts took the time since their launch.
+fn text(tasks: &[TaskSummary], now_millis: u64, screen: &Screen) -> String {
+    let columns: [Column<Row>; 9] = [
+        Column::new("TASK", Fit::Whole, |row, _| row.task.task.to_string()),
+        Column::new("STATE", Fit::Whole, |row, _| row.task.state.to_string()),
+        Column::new("TRIES", Fit::Drop(3), |row, _| row.task.attempts.to_string()),
+        Column::new("ATTEMPT", Fit::Drop(1), |row, _| row.of_live(|live| live.attempt.to_string())),
+        Column::new("WORKER", Fit::Whole, |row, _| row.of_live(|live| live.worker.to_string())),
+        Column::new("DOING", Fit::Drop(2), |row, _| row.of_live(|live| live.state.to_string())),
+        Column::new("TOOK", Fit::Whole, |row, _| {
+            row.of_live(|live| span(row.now_millis.saturating_sub(live.launched_millis)))
         }),
-        Column::new("WORKER", Fit::Whole, |(_, live), _| or_dash(live.map(|live| live.worker.to_string()))),
-        Column::new("DOING", Fit::Drop(2), |(_, live), _| or_dash(live.map(|live| live.state.to_string()))),
-        Column::new("DONE", Fit::Whole, |(_, live), _| {
-            or_dash(live.and_then(percent).map(|percent| format!("{percent}%")))
+        Column::new("DONE", Fit::Whole, |row, _| {
+            or_dash(row.live.and_then(percent).map(|percent| format!("{percent}%")))
         }),
-        Column::new("WHY", Fit::Below, |(task, live), _| {
-            live.and_then(|live| live.reason.clone()).or(task.reason.clone()).unwrap_or_default()
+        Column::new("WHY", Fit::Below, |row, _| {
+            row.live.and_then(|live| live.reason.clone()).or(row.task.reason.clone()).unwrap_or_default()
         }),
     ];
     let mut rows: Vec<Row> = Vec::new();
     for task in tasks {
-        rows.extend(task.live.iter().map(|live| (task, Some(live))));
-        rows.extend(task.live.is_empty().then_some((task, None)));
+        rows.extend(task.live.iter().map(|live| Row { task, live: Some(live), now_millis }));
+        rows.extend(task.live.is_empty().then_some(Row { task, live: None, now_millis }));
     }
     screen.list(&columns, &rows)
 }
@@ -223,12 +245,27 @@ mod tests {
     use super::*;
     use napreduce_engine::{AttemptId, AttemptState, JobId, TaskId, TaskKind};
 
+    const NOW: u64 = 1_790_000_065_000;
+
+    #[test]
+    fn tasks_are_sorted_by_the_time_since_their_launch() {
+        let [waiting, running] = tasks();
+        let mut longer = running.clone();
+        longer.live[0].launched_millis -= 1;
+        let mut all = vec![longer.clone(), waiting.clone(), running.clone()];
+        let (_, compare) =
+            TaskSummary::SORTED.iter().find(|(column, _)| *column == "took").expect("a column");
+        all.sort_by(compare);
+        assert_eq!(all, [waiting, running, longer]);
+    }
+
     fn tasks() -> [TaskSummary; 2] {
         let task = |index| TaskId { job: JobId(7), kind: TaskKind::Map, index };
         let live = LiveAttempt {
             attempt: AttemptId { task: task(1), number: 2 },
             worker: WorkerId(1),
             state: AttemptState::Running,
+            launched_millis: 1_790_000_000_000,
             reason: None,
             bytes_done: 50,
             bytes_total: 200,
@@ -248,10 +285,10 @@ mod tests {
     #[test]
     fn tasks_are_listed_with_their_live_attempts() {
         assert_eq!(
-            text(&tasks(), &Screen::plain()),
-            "TASK             STATE    TRIES  ATTEMPT            WORKER       DOING    DONE  WHY\n\
-             job_0007_m_0000  waiting  0      -                  -            -        -\n\
-             job_0007_m_0001  running  2      job_0007_m_0001.2  worker_0001  running  25%\n"
+            text(&tasks(), NOW, &Screen::plain()),
+            "TASK             STATE    TRIES  ATTEMPT            WORKER       DOING    TOOK       DONE  WHY\n\
+             job_0007_m_0000  waiting  0      -                  -            -        -          -\n\
+             job_0007_m_0001  running  2      job_0007_m_0001.2  worker_0001  running  1 min 5 s  25%\n"
         );
     }
 
@@ -261,9 +298,9 @@ mod tests {
         tasks[1].state = TaskPhase::Suspended;
         tasks[1].live[0].state = AttemptState::Suspended;
         tasks[1].reason = Some("suspended by nap job suspend, and resumed when a slot is free".to_owned());
-        let text = text(&tasks, &Screen::of(80));
+        let text = text(&tasks, NOW, &Screen::of(80));
         assert!(
-            text.starts_with("TASK             STATE      ATTEMPT            WORKER       DOING      DONE\n"),
+            text.starts_with("TASK             STATE      ATTEMPT            WORKER       TOOK       DONE\n"),
             "{text}"
         );
         assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");

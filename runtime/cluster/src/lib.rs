@@ -21,7 +21,9 @@ pub use client::{
     ClientError, ClusterClient, ClusterPlace, FollowOptions, LogRead, OnInterrupt, Patience, SubmitOptions,
     attach_job, start_job,
 };
-pub use cluster_directory::{ClusterDirectory, ClusterDirectoryError, CoordinatorRecord, DirectoryLock};
+pub use cluster_directory::{
+    ClusterDirectory, ClusterDirectoryError, CoordinatorRecord, DirectoryLock, RunningProcess,
+};
 #[cfg(feature = "daemon")]
 pub use coordinator::{
     CoordinatorConfiguration, CoordinatorError, JournalCheck, ReplayError, check_journal, replay_journal,

@@ -249,6 +249,8 @@ pub struct LiveAttempt {
     /// Its worker.
     pub worker: WorkerId,
     pub state: AttemptState,
+    /// When it was launched, in milliseconds since 1970.
+    pub launched_millis: u64,
     /// Why and for which job its slot is or was preempted.
     pub reason: Option<String>,
     /// Bytes of input consumed.

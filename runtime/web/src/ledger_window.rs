@@ -8,12 +8,19 @@ use std::time::Duration;
 use napreduce_engine::JobId;
 use napreduce_protocol::JobSummary;
 
-use crate::answers::{GroupAnswer, LedgerFilter, LedgerRow, PreemptionTotals};
+use crate::answers::{FlowAnswer, GroupAnswer, LedgerFilter, LedgerRow, PreemptionTotals};
 use crate::per_job::{JobValues, READ_TIME, Window};
 use crate::source::{PageSource, SourceError};
 
 /// A terminal waits longer than a page, which asks again.
 const TERMINAL_READ_TIME: Duration = Duration::from_secs(60);
+
+/// The two ends of a flow of slots.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FlowEnds {
+    Queues,
+    Jobs,
+}
 
 /// The entries of a window that pass a filter.
 #[derive(Debug)]
@@ -87,12 +94,28 @@ impl LedgerWindow {
         PreemptionTotals { from_millis: from, until_millis: until, remarks: self.remarks.clone(), ..totals }
     }
 
+    /// Returns how many slots went from whom to whom, between queues or between jobs.
+    pub fn flows(&self, ends: FlowEnds) -> Vec<FlowAnswer> {
+        FlowAnswer::all_of(self.rows(), |row| match ends {
+            FlowEnds::Jobs => (row.victim.to_string(), row.beneficiary.map(|job| job.to_string())),
+            FlowEnds::Queues => {
+                let to = row.beneficiary.and_then(|job| self.queue_of(job)).map(str::to_owned);
+                (row.victim_queue.clone(), to)
+            }
+        })
+    }
+
+    /// Returns the name of a job that is still known.
+    pub fn name_of(&self, job: JobId) -> Option<&str> {
+        self.jobs.get(&job).map(|job| job.name.as_str())
+    }
+
     fn matches(&self, row: &LedgerRow) -> bool {
         self.filter.matches(row, row.beneficiary.and_then(|job| self.queue_of(job)))
     }
 
     /// Returns the queue of a job that is still known.
-    pub fn queue_of(&self, job: JobId) -> Option<&str> {
+    fn queue_of(&self, job: JobId) -> Option<&str> {
         self.jobs.get(&job).map(|job| job.queue.as_str())
     }
 }

@@ -35,7 +35,7 @@ mod tally;
 mod what_if;
 
 pub use guard::{RevocationError, Revocations, WebRole};
-pub use ledger_window::LedgerWindow;
+pub use ledger_window::{FlowEnds, LedgerWindow};
 pub use per_job::{Window, recent_performance};
 pub use report::report_html;
 pub use routes::openapi_json;

@@ -55,7 +55,7 @@ const WITHOUT_CLUSTER: &[&str] = &[
     "nap scale slurm --job-name 'a b'",
     "",
     "nap job status",
-    "nap job status seven",
+    "nap job status job_0",
     "nap job kill 7-3",
     "nap job list --since soon",
     "nap job list --since 1960-01-01",

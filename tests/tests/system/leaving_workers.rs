@@ -6,9 +6,10 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
 use napreduce_tests::{
-    Folder, GatedJob, OwnCluster, Process, counter, is_ignored, program, skipped, wait_until,
+    Folder, GatedJob, OwnCluster, Process, counter, is_ignored, program, run, skipped, wait_until,
 };
 use rustix::process::Signal;
+use serde_json::{Value, json};
 
 /// A worker that was started without `nap up` and is not restarted.
 struct Worker {
@@ -298,4 +299,34 @@ fn evicted_pod_saves_its_work() {
     job.ends_as_undisturbed();
     assert_eq!(counter(&job.output(), "CHECKPOINT_RESTORES"), 1);
     lost_next_to_nothing(&job);
+}
+
+#[test]
+fn nap_down_ends_every_process_and_jobs_continue_with_the_next_nap_up() {
+    let folder = Folder::new();
+    let cluster = OwnCluster::start(&folder, 2, "fifo", "");
+    let job = GatedJob::submit(&folder, &cluster, "gated", "long", 1, 2);
+    for map in ["m_0000.1", "m_0001.1"] {
+        job.until(map, "running");
+    }
+    let mut processes = vec![cluster.coordinator()];
+    processes.extend(cluster.workers());
+    processes.extend(cluster.tasks());
+    assert_eq!(processes.len(), 5);
+    let ended = run(cluster.nap().args(["down", "--format", "json"])).succeeded();
+    assert!(processes.iter().all(Process::is_gone), "{}", ended.stderr);
+    let ended: Value = serde_json::from_str(&ended.stdout).expect("JSON");
+    assert_eq!(ended["workers"], json!(["local-a", "local-b"]));
+    assert_eq!(ended["unfinished"], json!([{ "job": "job_0001", "name": "long" }]));
+    run(cluster.nap().arg("down")).failed(69, &["no nap up is running for"]);
+    cluster.start_again(2);
+    job.until("m_0000.2", "running");
+    // Its tasks were checkpointed, so that they lose next to nothing.
+    job.ends_as_undisturbed();
+    assert_eq!(counter(&job.output(), "CHECKPOINT_RESTORES"), 2);
+    lost_next_to_nothing(&job);
+    let ended = run(cluster.nap().args(["down", "--now"])).succeeded();
+    assert!(ended.stdout.starts_with("ended after "), "{}", ended.stdout);
+    assert!(!ended.stdout.contains("unfinished"), "{}", ended.stdout);
+    cluster.start_again(2);
 }

@@ -308,3 +308,92 @@ fn nap_up_accepts_non_utf8_directory() {
         .collect();
     assert_eq!(names, BTreeSet::from(["in".into(), "out".into(), OsString::from_vec(b"n\xff".to_vec())]));
 }
+
+#[test]
+fn commands_take_the_name_of_one_job() {
+    let folder = Folder::new();
+    let cluster = OwnCluster::start(&folder, 1, "fifo", "");
+    let job = GatedJob::submit(&folder, &cluster, "gated", "first", 1, 1);
+    job.until("m_0000.1", "running");
+    // A task of the job of a name.
+    nap(&cluster, &["task", "suspend", "first_m_0000"]).succeeded();
+    assert_eq!(job.live("m_0000")["state"], "suspended");
+    nap(&cluster, &["task", "resume", "first_m_0000", "--no-wait"]).succeeded();
+    job.until("m_0000.1", "running");
+    folder.write("in", "ada\nbob\n");
+    folder.write("names.txt", "bob\n");
+    let submit = |output: &str| {
+        let arguments =
+            ["in", "--job", "known-lines", "--files", "names.txt#known", "--name", "second words"];
+        cluster.submit(&folder, &[&arguments[..], &["--output", output]].concat())
+    };
+    submit("out-2");
+    let status = |name: &str| cluster.json(&["job", "status", name])[0]["job"].clone();
+    assert_eq!((status("first"), status("second words")), ("job_0001".into(), "job_0002".into()));
+    let tasks = cluster.json(&["task", "list", "first"]);
+    assert!(tasks[0]["live"][0]["launched_millis"].as_u64().is_some_and(|millis| millis > 0), "{tasks}");
+    nap(&cluster, &["job", "kill", "second words"]).succeeded();
+    nap(&cluster, &["job", "wait", "second words"]).failed(1, &["job_0002 was killed"]);
+    // An unfinished job comes before an ended one of its name; two of them are an error.
+    submit("out-3");
+    assert_eq!(status("second words"), "job_0003");
+    submit("out-4");
+    nap(&cluster, &["job", "kill", "second words"])
+        .failed(2, &["2 jobs have the name \"second words\": job_0004 (waiting), job_0003 (waiting)"]);
+    nap(&cluster, &["job", "explain", "second"]).failed(2, &["no job has the ID or name \"second\""]);
+    nap(&cluster, &["task", "kill", "second_m_0000"]).failed(2, &["no job has the ID or name \"second\""]);
+    job.ends_as_undisturbed();
+    cluster.wait(&["3-4"]).succeeded();
+    nap(&cluster, &["job", "status", "second words"]).failed(2, &["3 jobs have the name"]);
+    let history = cluster.directory().display().to_string();
+    let report = folder.path("report.html").display().to_string();
+    nap(&cluster, &["history", "report", &history, "first", "--output", &report]).succeeded();
+    nap(&cluster, &["history", "report", &history, "second words", "--output", &report, "--overwrite"])
+        .failed(2, &["job_0004 (succeeded), job_0003 (succeeded), job_0002 (killed); give the ID of one"]);
+}
+
+#[test]
+fn jobs_are_compared_and_flows_are_summed() {
+    let folder = Folder::new();
+    let cluster = OwnCluster::start(&folder, 1, "fifo", "");
+    let job = GatedJob::submit(&folder, &cluster, "gated", "first", 1, 1);
+    job.until("m_0000.1", "running");
+    nap(&cluster, &["task", "suspend", "first_m_0000"]).succeeded();
+    nap(&cluster, &["task", "resume", "first_m_0000", "--no-wait"]).succeeded();
+    job.ends_as_undisturbed();
+    let output = folder.path("again").display().to_string();
+    nap(&cluster, &["job", "rerun", "first", "--output", &output]).succeeded();
+    cluster.wait(&["2"]).succeeded();
+    let compared = cluster.json(&["job", "compare", "1", "2"]);
+    assert_eq!(
+        (&compared["left"]["taken"], &compared["right"]["taken"]),
+        (&1.into(), &0.into()),
+        "{compared}"
+    );
+    assert!(compared["left"]["napped_millis"].as_u64() > Some(0), "{compared}");
+    let labels: Vec<&str> = compared["submitted"].as_array().expect("rows").iter().map(label).collect();
+    assert_eq!(labels, ["Output"], "{compared}");
+    // By default with the run before it; also without a cluster.
+    assert_eq!(cluster.json(&["job", "compare", "last"]), compared);
+    let history = cluster.directory().join("coordinator").display().to_string();
+    assert_eq!(cluster.json(&["job", "compare", "1", "2", "--history", &history]), compared);
+    nap(&cluster, &["job", "compare", "1"])
+        .failed(2, &["job_0001: no earlier job has its name; give two jobs"]);
+    nap(&cluster, &["job", "compare", "all"]).failed(2, &["nap job compare takes one job, not 2"]);
+    for columns in ["80", "200"] {
+        let text = run(cluster.nap().env("COLUMNS", columns).args(["job", "compare", "1", "2"])).succeeded();
+        let figures: Vec<&str> = text.stdout.lines().filter(|line| line.contains(" s ")).collect();
+        assert!(figures.len() > 5 && figures.iter().all(|line| line.len() <= 80), "{}", text.stdout);
+    }
+    let flows = cluster.json(&["preemption", "flows"]);
+    assert_eq!(flows.as_array().map(Vec::len), Some(1), "{flows}");
+    assert_eq!((&flows[0]["count"], &flows[0]["primitive"]), (&1.into(), &"suspend".into()));
+    assert_eq!((&flows[0]["to"], &flows[0]["from_name"]), (&Value::Null, &Value::Null));
+    let between = cluster.json(&["preemption", "flows", "--between", "job", "--history", &history]);
+    assert_eq!((&between[0]["from"], &between[0]["from_name"]), (&"job_0001".into(), &"first".into()));
+    assert_eq!(cluster.json(&["preemption", "flows", "--primitive", "kill"]), Value::Array(Vec::new()));
+}
+
+fn label(row: &Value) -> &str {
+    row["label"].as_str().expect("a label")
+}

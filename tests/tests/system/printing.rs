@@ -135,7 +135,7 @@ const COMMANDS: &[(&str, &str)] = &[
     ("up", "--workers 1"),
     ("web link", ""),
     ("web revoke", "somebody"),
-    ("web serve", "--bind nowhere"),
+    ("web serve", "--web nowhere"),
     ("web token", "--role view --name somebody"),
     ("worker drain", "nosuch"),
     ("worker list", ""),

@@ -7,14 +7,15 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 use clap::{Args, ValueEnum};
+use napreduce_engine::JobId;
 use napreduce_history::{HistoryFolder, ledger_of};
-use napreduce_protocol::{JobDetail, printing::print_error};
+use napreduce_protocol::{JobDetail, JobPhase, printing::print_error};
 use napreduce_sim::write_csv;
 use napreduce_web::answers::{AttemptAnswer, EventAnswer, JobAnswer, PartAnswer, PreemptionAnswer};
 use serde::Serialize;
 
 use crate::failure::{Failures, usage};
-use crate::ids::JobSelector;
+use crate::ids::{JobSelector, KnownJob};
 use crate::whole_file::{create_empty, write_whole};
 
 #[derive(Debug, Clone, Args)]
@@ -32,7 +33,7 @@ pub struct ExportArguments {
     #[arg(value_name = "PATH")]
     path: PathBuf,
 
-    /// job_0007, 7, 3-7, last, all
+    /// job_0007, 7, 3-7, last, all, or the name of one job
     #[arg(value_name = "JOB", default_value = "all")]
     jobs: Vec<JobSelector>,
 
@@ -107,7 +108,7 @@ pub fn run(arguments: &ExportArguments) -> Result<()> {
     let ExportArguments { path, jobs, output, format } = arguments;
     let folder = HistoryFolder::open(path).map_err(usage)?;
     let mut failures = Failures::default();
-    let wanted = JobSelector::select(jobs, folder.jobs(), &mut failures)?;
+    let wanted = JobSelector::select(jobs, &known_jobs(&folder, jobs)?, &mut failures)?;
     create_empty(output)?;
     let mut exported = Vec::new();
     for job in wanted {
@@ -226,10 +227,25 @@ fn write_lines<T: Serialize>(file: &mut BufWriter<File>, rows: impl Iterator<Ite
 ///
 /// # Errors
 /// If it does not exist or cannot be read.
-pub fn read_one(path: &Path, job: JobSelector) -> Result<JobDetail> {
+pub fn read_one(path: &Path, job: &JobSelector) -> Result<JobDetail> {
     let folder = HistoryFolder::open(path).map_err(usage)?;
-    let job = job.one_among(folder.jobs(), "nap history report")?;
+    let known = known_jobs(&folder, std::slice::from_ref(job))?;
+    let job = job.one_among(&known, "nap history report")?;
     let ended =
         folder.read(job)?.with_context(|| format!("{job}: not in the history {}", folder.path().display()));
     Ok(ended.map_err(usage)?.detail)
+}
+
+/// Lists the jobs of a history. Reads their names only if a selector depends on them.
+fn known_jobs(folder: &HistoryFolder, selectors: &[JobSelector]) -> Result<Vec<KnownJob>> {
+    if selectors.iter().any(JobSelector::needs_names) {
+        let mut known = Vec::new();
+        for job in folder.jobs() {
+            // A job may have been removed meanwhile.
+            known.extend(folder.summary(*job)?.as_ref().map(KnownJob::from));
+        }
+        return Ok(known);
+    }
+    let unnamed = |job: &JobId| KnownJob { job: *job, name: String::new(), phase: JobPhase::Succeeded };
+    Ok(folder.jobs().iter().map(unnamed).collect())
 }

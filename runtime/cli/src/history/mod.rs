@@ -51,7 +51,7 @@ enum Command {
         #[arg(value_name = "PATH")]
         path: PathBuf,
 
-        /// job_0007, 7, last
+        /// job_0007, 7, last, or the name of one job
         #[arg(value_name = "JOB")]
         job: JobSelector,
 
@@ -70,7 +70,7 @@ pub fn run(arguments: &Arguments) -> Result<()> {
     match &arguments.command {
         Command::Serve { paths, serve } => serve_page(paths, serve),
         Command::Export(arguments) => export::run(arguments),
-        Command::Report { path, job, file } => file.write(&export::read_one(path, *job)?),
+        Command::Report { path, job, file } => file.write(&export::read_one(path, job)?),
         Command::Convert { path } => convert(path),
     }
 }
@@ -92,7 +92,7 @@ fn serve_page(paths: &[PathBuf], serve: &ServeArguments) -> Result<()> {
     let recordings = named_histories(paths).map_err(usage)?;
     // A fresh secret: links are valid until the server ends.
     let secret = Secret::generate().context("cannot read random numbers")?;
-    let settings = settings(secret, WebAddress::chosen(serve.bind, None));
+    let settings = settings(secret, WebAddress::chosen(serve.web, None));
     // Simulation results are removed with the server; the folder has no configuration file.
     let place = tempfile::Builder::new().prefix("nap-what-if-").tempdir();
     let place =

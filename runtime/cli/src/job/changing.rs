@@ -18,7 +18,7 @@ use crate::ids::{JobSelector, select_one};
 
 #[derive(Debug, Clone, Args)]
 pub struct HoldArguments {
-    /// job_0007, 7, 3-7, last, or all for unfinished jobs
+    /// job_0007, 7, 3-7, last, the name of one job, or all for unfinished jobs
     #[arg(value_name = "JOB", required = true)]
     pub jobs: Vec<JobSelector>,
 
@@ -29,7 +29,7 @@ pub struct HoldArguments {
 
 #[derive(Debug, Clone, Args)]
 pub struct SetArguments {
-    /// job_0007, 7, 3-7, last, or all for unfinished jobs
+    /// job_0007, 7, 3-7, last, the name of one job, or all for unfinished jobs
     #[arg(value_name = "JOB", required = true)]
     jobs: Vec<JobSelector>,
 
@@ -48,7 +48,7 @@ pub struct SetArguments {
 
 #[derive(Debug, Clone, Args)]
 pub struct RerunArguments {
-    /// job_0007, 7, last
+    /// job_0007, 7, last, or the name of one job
     #[arg(value_name = "JOB")]
     job: JobSelector,
 
@@ -84,7 +84,7 @@ impl HoldArguments {
 
 /// Submits a job again and prints the ID of the new one.
 pub fn rerun(arguments: &RerunArguments, client: &mut ClusterClient) -> Result<()> {
-    let job = select_one(arguments.job, "nap job rerun", client)?;
+    let job = select_one(&arguments.job, "nap job rerun", client)?;
     let absolute = |output: &PathBuf| match StorageScheme::of(output) {
         None => std::path::absolute(output),
         // The path of an object store is absolute.

@@ -1,9 +1,10 @@
 //! The details of one job: status, counters, history.
 
 use napreduce_history::{ENDED, ENDING};
-use napreduce_protocol::{AttemptSummary, ByteSize, JobDetail, one_line, several_lines};
+use napreduce_protocol::{AttemptSummary, JobDetail, one_line, several_lines};
 use napreduce_web::answers::{SubmittedAnswer, TimeLeftAnswer};
 use napreduce_web::clock::now_millis;
+use unicode_width::UnicodeWidthStr;
 
 use super::listing;
 use crate::format::{or_dash, span};
@@ -60,44 +61,22 @@ pub fn status(detail: &JobDetail, screen: &Screen) -> String {
     text
 }
 
-pub fn submitted(detail: &JobDetail, _: &Screen) -> String {
-    let SubmittedAnswer {
-        rerun_of, command, program, files, splits, input_bytes, settings, scheduler, ..
-    } = detail.into();
+/// Formats what was submitted, with one item a line. A value that is too wide for the screen is below its name.
+pub fn submitted(detail: &JobDetail, screen: &Screen) -> String {
+    let rows = SubmittedAnswer::from(detail).rows();
+    let width = rows.iter().map(|row| row.label.len()).max().unwrap_or(0);
     let mut text = title(detail);
-    let mut line =
-        |name: &str, value: String| text.push_str(&format!("  {name:<10} {}\n", several_lines(&value)));
-    let unknown = || "not recorded".to_owned();
-    if let Some(first) = rerun_of {
-        line("rerun of", first);
-    }
-    match command {
-        Some(command) => {
-            let cut = format!("{} ... ({} more)", command.arguments.join(" "), command.arguments_left_out);
-            line("command", command.shell.unwrap_or(cut));
-            let more =
-                command.inputs_total as usize - command.inputs.len().min(command.inputs_total as usize);
-            let more = if more > 0 { format!(" and {more} more") } else { String::new() };
-            line("inputs", format!("{}{more}", command.inputs.join(" ")));
-            line("split size", ByteSize::new(command.split_size_bytes).to_string());
-            line("--conf", or_dash(Some(command.confs.join(" ")).filter(|confs| !confs.is_empty())));
+    for row in rows {
+        let Some(value) = row.text else { continue };
+        let value = several_lines(&value);
+        let label = row.label.to_lowercase();
+        let longest = value.lines().map(UnicodeWidthStr::width).max().unwrap_or(0);
+        if screen.fits(width + 4 + longest) {
+            let indent = format!("\n{:1$}", "", width + 4);
+            text.push_str(&format!("  {label:<width$}  {}\n", value.replace('\n', &indent)));
+        } else {
+            text.push_str(&format!("  {label}\n    {}\n", value.replace('\n', "\n    ")));
         }
-        None => line("command", unknown()),
-    }
-    line(
-        "input",
-        splits.map_or_else(unknown, |maps| format!("{} bytes in {maps} map tasks", input_bytes.unwrap_or(0))),
-    );
-    line(
-        "program",
-        program.map_or_else(unknown, |blob| format!("SHA-256 {}, {} bytes", blob.sha256, blob.bytes)),
-    );
-    for file in files {
-        line("file", format!("{} SHA-256 {}, {} bytes", file.name, file.sha256, file.bytes));
-    }
-    line("definition", settings.map_or_else(unknown, |settings| settings.definition));
-    if let Some(scheduler) = scheduler {
-        line("scheduler", format!("{} {} (when it ended)", scheduler.name, scheduler.tables));
     }
     text
 }
@@ -142,7 +121,9 @@ pub fn history(detail: &JobDetail, screen: &Screen) -> String {
 #[cfg(test)]
 mod tests {
     use napreduce_engine::{AttemptId, TaskId, TaskKind, WorkerId};
-    use napreduce_protocol::{CounterValues, HistoryLine, PartReport};
+    use napreduce_protocol::{
+        CounterValues, HistoryLine, Invocation, PartReport, SchedulerTables, Submitted,
+    };
 
     use super::*;
 
@@ -185,6 +166,43 @@ mod tests {
              queue      default, priority 0\n  maps       3/4 75%\n  reduces    -\n  \
              submitted  2026-09-21T14:13:20Z\n  ended      2026-09-21T14:13:21Z\n  took       1.5 s\n  \
              output     /data/out\n  parts      1, 2 records, 9 bytes\n"
+        );
+    }
+
+    #[test]
+    fn what_was_submitted_is_an_item_a_line() {
+        let mut detail = detail();
+        let words = ["wordcount", "a b", "--output", "/data/out", "--reduces", "4"];
+        let invocation = Invocation {
+            command: words.iter().map(|word| (*word).to_owned()).collect(),
+            directory: "/home/ada".to_owned(),
+            inputs: vec!["/home/ada/a b".to_owned(), "/home/ada/\u{1b}[2J".to_owned()],
+            inputs_total: 3,
+            ..Invocation::default()
+        };
+        detail.submitted = Some(Submitted::new(None, &[], Some(&invocation), &[], None));
+        let tables = r#"{"fair":{"weight":3},"preemption":{"grace":"5s"}}"#.to_owned();
+        detail.scheduler = Some(SchedulerTables { name: "fair".to_owned(), tables });
+        let text = submitted(&detail, &Screen::of(80));
+        assert!(
+            text.starts_with(
+                "job_0007 wordcount\n  \
+                 command line              wordcount 'a b' \\\n                            \
+                                           --output /data/out \\\n                            \
+                                           --reduces 4\n  \
+                 working directory         /home/ada\n  \
+                 inputs                    /home/ada/a b\n                            \
+                                           /home/ada/\\u{1b}[2J\n                            \
+                                           and 1 more\n"
+            ),
+            "{text}"
+        );
+        assert!(text.contains("fair\n                            fair.weight = 3\n"), "{text}");
+        assert!(text.lines().all(|line| line.len() <= 80), "{text}");
+        let narrow = submitted(&detail, &Screen::of(40));
+        assert!(
+            narrow.contains("  inputs\n    /home/ada/a b\n    /home/ada/\\u{1b}[2J\n    and 1 more\n"),
+            "{narrow}"
         );
     }
 

@@ -1,5 +1,7 @@
 //! `nap job list`: jobs as rows.
 
+use std::sync::OnceLock;
+
 use anyhow::{Result, ensure};
 use clap::Args;
 use jiff::Timestamp;
@@ -8,6 +10,7 @@ use napreduce_cluster::ClusterClient;
 use napreduce_protocol::requests::ListJobs;
 use napreduce_protocol::{JobPhase, JobSummary};
 use napreduce_web::answers::{JobAnswer, JobFilter, PhaseAnswer, TimeLeftAnswer};
+use napreduce_web::clock::now_millis;
 
 use crate::failure::usage;
 use crate::format::{FormatArguments, or_dash, span};
@@ -64,7 +67,7 @@ impl Listed for JobSummary {
         ("state", |one, other| one.phase.in_words().cmp(other.phase.in_words())),
         ("submitted", |one, other| one.submitted_millis.cmp(&other.submitted_millis)),
         ("ended", |one, other| one.ended_millis.cmp(&other.ended_millis)),
-        ("took", |one, other| took_millis(one).cmp(&took_millis(other))),
+        ("took", |one, other| took_until(one, command_millis()).cmp(&took_until(other, command_millis()))),
         ("left", |one, other| left_micros(one).cmp(&left_micros(other))),
     ];
     const LIMIT: Option<u32> = Some(20);
@@ -80,7 +83,7 @@ pub fn list(arguments: &JobListArguments, client: &mut ClusterClient) -> Result<
     jobs.retain(|job| filter.matches(job));
     let total = arguments.listing.select(&mut jobs);
     let answers = || jobs.iter().map(JobAnswer::from).collect::<Vec<_>>();
-    arguments.format.print(|screen| text(&jobs, screen), answers)?;
+    arguments.format.print(|screen| text(&jobs, command_millis(), screen), answers)?;
     print_total::<JobSummary>(jobs.len(), total);
     Ok(())
 }
@@ -110,30 +113,32 @@ impl JobListArguments {
     }
 }
 
-/// Formats a table; the columns queue and priority are shown if any job has other than the default, the time
-/// left if any has an estimate.
-pub fn text(jobs: &[JobSummary], screen: &Screen) -> String {
+/// Formats a table at a time; the columns queue and priority are shown if any job has other than the default, the
+/// time left if any has an estimate. Jobs that have not ended took the time so far.
+pub fn text(jobs: &[JobSummary], now_millis: u64, screen: &Screen) -> String {
+    type Row<'a> = (u64, &'a JobSummary);
     let has_queues = jobs.iter().any(|job| job.queue != DEFAULT_QUEUE);
     let has_priorities = jobs.iter().any(|job| job.priority != 0);
     let has_estimates = jobs.iter().any(|job| job.progress.left.is_some());
-    let columns: [Column<JobSummary>; 11] = [
-        Column::new("JOB", Fit::Whole, |job, _| job.job.to_string()),
-        Column::new("NAME", Fit::Cut, |job, _| job.name.clone()),
-        Column::new("USER", Fit::Cut, |job, _| job.user.clone()),
-        Column::new("QUEUE", Fit::Cut, |job: &JobSummary, _| job.queue.clone()).only_if(has_queues),
-        Column::new("PRIORITY", Fit::Drop(2), |job: &JobSummary, _| job.priority.to_string())
+    let columns: [Column<Row<'_>>; 11] = [
+        Column::new("JOB", Fit::Whole, |(_, job), _| job.job.to_string()),
+        Column::new("NAME", Fit::Cut, |(_, job), _| job.name.clone()),
+        Column::new("USER", Fit::Cut, |(_, job), _| job.user.clone()),
+        Column::new("QUEUE", Fit::Cut, |(_, job): &Row<'_>, _| job.queue.clone()).only_if(has_queues),
+        Column::new("PRIORITY", Fit::Drop(2), |(_, job): &Row<'_>, _| job.priority.to_string())
             .only_if(has_priorities),
-        Column::new("STATE", Fit::Whole, |job, _| job.phase.in_words().to_owned()),
-        Column::new("MAPS", Fit::Whole, |job, _| percent_text(&job.progress.map)),
-        Column::new("REDUCES", Fit::Whole, |job, _| percent_text(&job.progress.reduce)),
-        Column::new("SUBMITTED", Fit::Drop(3), |job, screen| screen.minute(job.submitted_millis)),
-        Column::new("TOOK", Fit::Drop(1), |job, _| or_dash(took_millis(job).map(span))),
-        Column::new("LEFT", Fit::Whole, |job: &JobSummary, _| {
+        Column::new("STATE", Fit::Whole, |(_, job), _| job.phase.in_words().to_owned()),
+        Column::new("MAPS", Fit::Whole, |(_, job), _| percent_text(&job.progress.map)),
+        Column::new("REDUCES", Fit::Whole, |(_, job), _| percent_text(&job.progress.reduce)),
+        Column::new("SUBMITTED", Fit::Drop(3), |(_, job), screen| screen.minute(job.submitted_millis)),
+        Column::new("TOOK", Fit::Drop(1), |(now, job), _| span(took_until(job, *now))),
+        Column::new("LEFT", Fit::Whole, |(_, job): &Row<'_>, _| {
             or_dash(job.progress.left.map(|left| left_text(left.into())))
         })
         .only_if(has_estimates),
     ];
-    screen.list(&columns, jobs)
+    let rows: Vec<Row<'_>> = jobs.iter().map(|job| (now_millis, job)).collect();
+    screen.list(&columns, &rows)
 }
 
 fn left_micros(job: &JobSummary) -> Option<u64> {
@@ -143,6 +148,17 @@ fn left_micros(job: &JobSummary) -> Option<u64> {
 /// Time from submission to the end.
 pub fn took_millis(job: &JobSummary) -> Option<u64> {
     job.ended_millis.map(|ended| ended.saturating_sub(job.submitted_millis))
+}
+
+/// Time from submission to the end, or so far.
+fn took_until(job: &JobSummary, now_millis: u64) -> u64 {
+    took_millis(job).unwrap_or_else(|| now_millis.saturating_sub(job.submitted_millis))
+}
+
+/// The time of this command; the same for every comparison, so that a sort has one order.
+fn command_millis() -> u64 {
+    static COMMAND_MILLIS: OnceLock<u64> = OnceLock::new();
+    *COMMAND_MILLIS.get_or_init(now_millis)
 }
 
 /// Formats an estimate, such as `about 2 min 5 s`. It is not exact to less than a second.
@@ -190,6 +206,20 @@ pub mod tests {
         }
     }
 
+    /// A minute and five seconds after the submission.
+    const NOW: u64 = 1_790_000_065_000;
+
+    #[test]
+    fn jobs_that_run_are_sorted_by_their_time_so_far() {
+        let job =
+            |number, ended_millis: Option<u64>| JobSummary { job: JobId(number), ended_millis, ..summary() };
+        let begun = summary().submitted_millis;
+        let mut jobs = [job(1, None), job(2, Some(begun + 9_000)), job(3, Some(begun + 2_000))];
+        let (_, compare) = JobSummary::SORTED.iter().find(|(column, _)| *column == "took").expect("a column");
+        jobs.sort_by(compare);
+        assert_eq!(jobs.map(|job| job.job.0), [3, 2, 1]);
+    }
+
     #[test]
     fn estimate_below_a_second_has_no_figure() {
         let of = |likely_millis| TimeLeftAnswer { least_millis: 0, likely_millis, most_millis: 5_000 };
@@ -200,7 +230,7 @@ pub mod tests {
     #[test]
     fn job_list_has_a_row_per_job() {
         assert_eq!(
-            text(&[summary()], &Screen::plain()),
+            text(&[summary()], NOW, &Screen::plain()),
             "JOB       NAME       USER  STATE   MAPS  REDUCES  SUBMITTED          TOOK\n\
              job_0007  wordcount  ada   failed  75%   -        2026-09-21T14:13Z  1.5 s\n"
         );
@@ -209,7 +239,7 @@ pub mod tests {
     #[test]
     fn queue_and_priority_columns_appear_if_not_default() {
         let nightly = JobSummary { queue: "nightly".to_owned(), priority: 5, ..summary() };
-        let text = text(&[summary(), nightly], &Screen::plain());
+        let text = text(&[summary(), nightly], NOW, &Screen::plain());
         assert!(text.starts_with("JOB       NAME       USER  QUEUE    PRIORITY  STATE "), "{text}");
         assert!(text.contains("ada   nightly  5         failed"), "{text}");
     }
@@ -221,14 +251,14 @@ pub mod tests {
         let seconds = Span::from_secs;
         running.progress.left =
             Some(TimeLeft { least: seconds(100), likely: seconds(125), most: seconds(180) });
-        let text = text(&[summary(), running], &Screen::plain());
+        let text = text(&[summary(), running], NOW, &Screen::plain());
         assert!(
             text.starts_with(
-                "JOB       NAME       USER  STATE    MAPS  REDUCES  SUBMITTED          TOOK   LEFT"
+                "JOB       NAME       USER  STATE    MAPS  REDUCES  SUBMITTED          TOOK       LEFT"
             ),
             "{text}"
         );
-        assert!(text.ends_with("-      about 2 min 5 s\n"), "{text}");
+        assert!(text.ends_with("-        2026-09-21T14:13Z  1 min 5 s  about 2 min 5 s\n"), "{text}");
     }
 
     #[test]
@@ -259,7 +289,7 @@ pub mod tests {
         let likely = Span::from_secs(7_500);
         running.progress.left = Some(TimeLeft { least: likely, likely, most: likely });
         let jobs = [running, summary()];
-        let text = text(&jobs, &Screen::of(80));
+        let text = text(&jobs, NOW, &Screen::of(80));
         assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
         let first = text.lines().next().expect("headings");
         assert_eq!(

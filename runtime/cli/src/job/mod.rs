@@ -1,6 +1,7 @@
 //! `nap job`: commands about jobs.
 
 mod changing;
+mod comparison;
 mod detail;
 mod listing;
 mod logs;
@@ -33,14 +34,15 @@ use crate::cluster::ClusterArguments;
 use crate::explaining::explanations;
 use crate::failure::Failures;
 use crate::format::FormatArguments;
-use crate::ids::{JOBS_MAX, JobSelector, select};
+use crate::ids::{JOBS_MAX, JobSelector, KnownJob, existing, select};
 use crate::screen::Screen;
 use crate::settling::{CommandTarget, WaitArguments, settle};
 
-/// List, follow, suspend, resume, kill and explain jobs, and read their logs
+/// List, follow, suspend, resume, kill, compare and explain jobs, and read their logs
 #[derive(Debug, Clone, Args)]
 #[command(after_help = "\
-JOB is job_0007 or 7, a range such as 3-7, last (submitted last) or all.
+JOB is job_0007 or 7, a range such as 3-7, last (submitted last), all, or the
+name of one job: the only unfinished one, or else the only ended one.
 
 Examples:
   nap job list
@@ -48,6 +50,7 @@ Examples:
   nap job status last
   nap job wait 3-7                        exit status 1 if one of them fails
   nap job kill all                        every job that has not ended
+  nap job kill wordcount                  the only unfinished job of this name
   nap job hold 7 --reason 'input is late'
   nap job set 7 --priority 5 --queue nightly
   nap job rerun 7 --output /shared/again  same program and inputs, as a new job
@@ -56,6 +59,7 @@ Examples:
   nap job logs last --follow --tail 10    output of all attempts, as it comes
   nap job logs last --failed              logs of failed attempts, with errors
   nap job trace last --output trace.json  timeline for Perfetto
+  nap job compare 7 9                     two jobs side by side
   nap job explain 7                       why it waits, what makes it slow")]
 pub struct Arguments {
     #[command(subcommand)]
@@ -64,7 +68,7 @@ pub struct Arguments {
 
 #[derive(Debug, Clone, Args)]
 struct Selected {
-    /// job_0007, 7, 3-7, last, all
+    /// job_0007, 7, 3-7, last, all, or the name of one job
     #[arg(value_name = "JOB", required = true)]
     jobs: Vec<JobSelector>,
 
@@ -88,7 +92,7 @@ enum Command {
     Status(Selected),
     /// Show the progress of jobs until they end; exit status 1 unless all succeed
     Wait {
-        /// job_0007, 7, 3-7, last, all
+        /// job_0007, 7, 3-7, last, all, or the name of one job
         #[arg(value_name = "JOB", required = true)]
         jobs: Vec<JobSelector>,
 
@@ -98,7 +102,7 @@ enum Command {
     },
     /// Kill jobs
     Kill {
-        /// job_0007, 7, 3-7, last, or all for unfinished jobs
+        /// job_0007, 7, 3-7, last, the name of one job, or all for unfinished jobs
         #[arg(value_name = "JOB", required = true)]
         jobs: Vec<JobSelector>,
 
@@ -120,6 +124,8 @@ enum Command {
     Rerun(changing::RerunArguments),
     /// Print how jobs were submitted: command line, inputs, program, side files
     Submitted(Selected),
+    /// Print two jobs side by side: times, preemptions, what was submitted differently, counters
+    Compare(comparison::CompareArguments),
     /// Print counters of jobs
     Counters(Selected),
     /// Print the output of attempts
@@ -148,30 +154,32 @@ impl Command {
 
 pub fn run(arguments: &Arguments, cluster: &ClusterArguments) -> Result<()> {
     arguments.command.check()?;
-    let mut client = cluster.connect()?;
+    let connect = || cluster.connect();
     match &arguments.command {
-        Command::List(arguments) => listing::list(arguments, &mut client),
-        Command::Status(selected) => show::<JobStatusAnswer>(selected, &mut client, detail::status),
-        Command::Submitted(selected) => show::<SubmittedAnswer>(selected, &mut client, detail::submitted),
-        Command::Counters(selected) => show::<CountersAnswer>(selected, &mut client, detail::counters),
-        Command::History(selected) => show::<HistoryAnswer>(selected, &mut client, detail::history),
-        Command::Wait { jobs, quiet } => wait(jobs, *quiet, &mut client),
-        Command::Kill { jobs, reason } => for_each_live(jobs, &mut client, |client, job| {
+        Command::List(arguments) => listing::list(arguments, &mut connect()?),
+        Command::Status(selected) => show::<JobStatusAnswer>(selected, &mut connect()?, detail::status),
+        Command::Submitted(selected) => show::<SubmittedAnswer>(selected, &mut connect()?, detail::submitted),
+        // It may read a history without a cluster.
+        Command::Compare(arguments) => comparison::run(arguments, cluster),
+        Command::Counters(selected) => show::<CountersAnswer>(selected, &mut connect()?, detail::counters),
+        Command::History(selected) => show::<HistoryAnswer>(selected, &mut connect()?, detail::history),
+        Command::Wait { jobs, quiet } => wait(jobs, *quiet, &mut connect()?),
+        Command::Kill { jobs, reason } => for_each_live(jobs, &mut connect()?, |client, job| {
             client.ask(KillJob { job, reason: reason.clone() })?;
             print_error(format_args!("{job} is being killed"));
             Ok(())
         }),
-        Command::Suspend(commanded) => command(commanded, JobCommand::Suspend, &mut client),
-        Command::Resume(commanded) => command(commanded, JobCommand::Resume, &mut client),
-        Command::Hold(arguments) => changing::hold(arguments, JobCommand::Hold, &mut client),
-        Command::Release(arguments) => changing::hold(arguments, JobCommand::Release, &mut client),
-        Command::Rerun(arguments) => changing::rerun(arguments, &mut client),
-        Command::Set(arguments) => changing::set(arguments, &mut client),
-        Command::Logs(arguments) => logs::run(arguments, &mut client),
-        Command::Trace(arguments) => trace::run(arguments, &mut client),
-        Command::Report(arguments) => report::run(arguments, &mut client),
+        Command::Suspend(commanded) => command(commanded, JobCommand::Suspend, &mut connect()?),
+        Command::Resume(commanded) => command(commanded, JobCommand::Resume, &mut connect()?),
+        Command::Hold(arguments) => changing::hold(arguments, JobCommand::Hold, &mut connect()?),
+        Command::Release(arguments) => changing::hold(arguments, JobCommand::Release, &mut connect()?),
+        Command::Rerun(arguments) => changing::rerun(arguments, &mut connect()?),
+        Command::Set(arguments) => changing::set(arguments, &mut connect()?),
+        Command::Logs(arguments) => logs::run(arguments, &mut connect()?),
+        Command::Trace(arguments) => trace::run(arguments, &mut connect()?),
+        Command::Report(arguments) => report::run(arguments, &mut connect()?),
         Command::Explain(Selected { jobs, format }) => {
-            let (explained, failures) = of_each(jobs, &mut client, explain)?;
+            let (explained, failures) = of_each(jobs, &mut connect()?, explain)?;
             let lines = |one: &JobExplanation| {
                 let findings = one.findings.iter().map(FindingAnswer::line);
                 (one.job.clone(), one.lines.iter().cloned().chain(findings).collect())
@@ -295,17 +303,13 @@ fn act_on_each(
     client: &mut ClusterClient,
     mut act: impl FnMut(&mut ClusterClient, JobId) -> Result<()>,
 ) -> Result<Failures> {
-    let mut listed = Vec::new();
-    if selectors.iter().any(JobSelector::needs_listing) {
-        listed = client.ask(ListJobs { limit: JOBS_MAX })?;
-    }
+    let all = existing(selectors, client)?;
+    let unfinished: Vec<KnownJob> = all.iter().filter(|known| !known.phase.has_ended()).cloned().collect();
     let mut failures = Failures::default();
     let mut jobs = Vec::new();
     for selector in selectors {
-        let only_live = *selector == JobSelector::All;
-        let among = listed.iter().filter(|job| !only_live || !job.phase.has_ended());
-        let existing: Vec<JobId> = among.map(|job| job.job).collect();
-        jobs.extend(failures.check(selector.among(&existing))?.unwrap_or_default());
+        let among = if *selector == JobSelector::All { &unfinished } else { &all };
+        jobs.extend(failures.check(selector.among(among))?.unwrap_or_default());
     }
     jobs.sort();
     jobs.dedup();

@@ -23,7 +23,7 @@ Examples:
   nap job report last --output report.html
   nap history report copied/history 7 --output report.html   without a cluster")]
 pub struct ReportArguments {
-    /// job_0007, 7, last
+    /// job_0007, 7, last, or the name of one job
     #[arg(value_name = "JOB")]
     job: JobSelector,
 
@@ -43,7 +43,7 @@ pub struct ReportFile {
 }
 
 pub fn run(arguments: &ReportArguments, client: &mut ClusterClient) -> Result<()> {
-    let job = select_one(arguments.job, "nap job report", client)?;
+    let job = select_one(&arguments.job, "nap job report", client)?;
     arguments.file.write(&client.ask(GetJob { job })?)
 }
 

@@ -26,7 +26,7 @@ Examples:
   nap job trace last --output trace.json
   nap job trace 3-7 --output trace.json.gz   compressed; Perfetto opens that as well")]
 pub struct TraceArguments {
-    /// job_0007, 7, 3-7, last, all
+    /// job_0007, 7, 3-7, last, all, or the name of one job
     #[arg(value_name = "JOB", required = true)]
     jobs: Vec<JobSelector>,
 

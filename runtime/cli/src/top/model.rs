@@ -263,6 +263,10 @@ impl Model {
             self.mode = Mode::List;
         }
         self.set_filter(filter);
+        // A key acts on the first row that was found.
+        if key == KeyCode::Enter && self.selection().id.is_none() {
+            self.select_at(0);
+        }
         None
     }
 

@@ -251,6 +251,38 @@ fn filter_matches_ids_names_users_queues_and_reasons() {
 }
 
 #[test]
+fn key_after_a_filter_acts_on_the_first_row_found() {
+    let mut model = model(70);
+    press(&mut model, KeyCode::Char('/'));
+    type_text(&mut model, "job_0061");
+    assert_eq!(press(&mut model, KeyCode::Enter), None);
+    assert_eq!(model.selected(), Some(0));
+    let suspend = Effect::Ask(Ask::Order(JobId(61), Order::Command(JobCommand::Suspend)));
+    assert_eq!(press(&mut model, KeyCode::Char('s')), Some(suspend));
+    // A selected row that is found stays selected, and nothing is selected if nothing is found.
+    press(&mut model, KeyCode::Char('/'));
+    press(&mut model, KeyCode::Backspace);
+    press(&mut model, KeyCode::Enter);
+    let resume = Effect::Ask(Ask::Order(JobId(61), Order::Command(JobCommand::Resume)));
+    assert_eq!(press(&mut model, KeyCode::Char('r')), Some(resume));
+    press(&mut model, KeyCode::Char('/'));
+    type_text(&mut model, "nothing");
+    press(&mut model, KeyCode::Enter);
+    assert_eq!(press(&mut model, KeyCode::Char('s')), None);
+    assert!(matches!(model.message, Some(Err(_))));
+}
+
+#[test]
+fn filter_selects_the_first_row_of_every_tab() {
+    let mut model = model(4);
+    press(&mut model, KeyCode::Tab);
+    press(&mut model, KeyCode::Char('/'));
+    type_text(&mut model, "w2");
+    press(&mut model, KeyCode::Enter);
+    assert_eq!((model.tab, model.selected()), (Tab::Workers, Some(0)));
+}
+
+#[test]
 fn orders_reach_jobs_only() {
     let mut model = model(4);
     press(&mut model, KeyCode::Down);

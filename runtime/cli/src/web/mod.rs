@@ -74,9 +74,9 @@ enum Command {
 
 #[derive(Debug, Clone, Args)]
 pub struct ServeArguments {
-    /// Address to listen on [default: 127.0.0.1:8088, or another port if it is taken]
-    #[arg(long, value_name = "ADDRESS:PORT")]
-    pub bind: Option<std::net::SocketAddr>,
+    /// Address of the dashboard [default: 127.0.0.1:8088, or another port if it is taken]
+    #[arg(long, alias = "bind", value_name = "ADDRESS:PORT")]
+    pub web: Option<std::net::SocketAddr>,
 
     /// Further host name to accept, such as the one of a proxy; repeatable
     #[arg(long, value_name = "NAME[:PORT]")]
@@ -94,7 +94,7 @@ pub fn run(arguments: &Arguments, cluster: &ClusterArguments) -> Result<()> {
         }
         Command::Serve(arguments) => {
             let table = cluster.configuration()?.web;
-            let address = WebAddress::chosen(arguments.bind, table.bind);
+            let address = WebAddress::chosen(arguments.web, table.bind);
             let hosts = [arguments.host.clone(), table.hosts].concat();
             let running = Dashboard::start(cluster.place()?, address, hosts, cluster)?;
             wait(&running.line()?)

@@ -218,6 +218,60 @@ fn second_nap_up_fails_and_names_the_first() {
     assert!(stderr.contains(&format!("(process {} at ", coordinator.child.id())), "{stderr}");
 }
 
+#[test]
+fn nap_down_ends_nap_up_or_reports_that_none_runs() {
+    let folder = folder();
+    let folder = folder.path();
+    let (status, _, stderr) = ask(folder, "down");
+    assert!(status == 69 && stderr.contains("there is no cluster directory"), "{status} {stderr}");
+    let mut up = Running::start(folder, "up --workers 1");
+    assert!(up.first_line_of_stdout().starts_with("ready: "));
+    let daemons = children(up.pid());
+    let (status, stdout, stderr) = ask(folder, "down --now");
+    assert_eq!(status, 0, "{stderr}");
+    let begin = format!(" nap up (process {}), its coordinator, worker local-a\n", up.child.id());
+    assert!(stdout.ends_with(&begin), "{stdout}");
+    for daemon in daemons {
+        assert!(test_kill_process(daemon).is_err(), "{daemon:?} runs");
+    }
+    assert!(up.child.wait().expect("it can be waited for").success());
+    let (status, stdout, stderr) = ask(folder, "down");
+    assert_eq!((status, stdout.as_str()), (69, ""));
+    assert!(stderr.contains("no nap up is running for ") && stderr.contains("--dir"), "{stderr}");
+    // The number of a killed `nap up` may belong to another process by now.
+    std::fs::write(folder.join("cluster/up.lock"), std::process::id().to_string()).expect("a file");
+    assert_eq!(ask(folder, "down").0, 69);
+    let mut coordinator = Running::start(folder, "coordinator");
+    coordinator.wait_for_line("listening at 127.0.0.1:");
+    let (status, _, stderr) = ask(folder, "down");
+    let without = format!("its coordinator (process {}) was started without it", coordinator.child.id());
+    assert!(status == 69 && stderr.contains(&without), "{status} {stderr}");
+    assert_eq!(ask(folder, "job list").0, 0, "the coordinator is not disturbed");
+    let (status, _, stderr) = ask(folder, "down --coordinator host:1");
+    assert!(status == 2 && stderr.contains("on this machine"), "{status} {stderr}");
+}
+
+#[test]
+fn nap_down_ends_a_nap_up_that_ignores_interrupts() {
+    let folder = folder();
+    let folder = folder.path();
+    let mut up = Running::start_in_background(folder, "up --workers 1");
+    assert!(up.first_line_of_stdout().starts_with("ready: "));
+    let (status, _, stderr) = ask(folder, "down --now");
+    assert_eq!(status, 0, "{stderr}");
+    assert!(stderr.contains("nap up ignores SIGINT and SIGHUP"), "{stderr}");
+    assert!(up.child.wait().expect("it can be waited for").success());
+}
+
+#[test]
+fn usage_errors_do_not_list_options_of_the_environment_as_required() {
+    let folder = folder();
+    // NAPREDUCE_DIR is set.
+    let (status, _, stderr) = ask(folder.path(), "job kill");
+    assert_eq!(status, 2);
+    assert!(stderr.contains("\nUsage: nap job kill [OPTIONS] <JOB>...\n"), "{stderr}");
+}
+
 /// Returns whether a process ignores a signal, as the kernel reports it.
 fn ignores(process: u32, signal: Signal) -> bool {
     let status = std::fs::read_to_string(format!("/proc/{process}/status")).expect("it runs");
@@ -232,7 +286,7 @@ fn ignored_signals_stay_ignored_by_long_running_commands() {
     let folder = folder.path();
     let mut up = Running::start_in_background(folder, "up --workers 1");
     assert!(up.first_line_of_stdout().starts_with("ready: 1 worker "));
-    let mut page = Running::start_in_background(folder, "web serve --bind 127.0.0.1:0");
+    let mut page = Running::start_in_background(folder, "web serve --web 127.0.0.1:0");
     assert!(page.first_line_of_stdout().contains("http://"));
     for running in [&up, &page] {
         for signal in [Signal::HUP, Signal::INT] {

@@ -74,6 +74,14 @@ pub enum ClusterDirectoryError {
         /// The running process, as far as known.
         running: String,
     },
+    /// No `nap up` is running.
+    #[error("no nap up is running for {}{}", .path.display(), without_up(*.coordinator))]
+    NoUp {
+        /// The directory.
+        path: PathBuf,
+        /// The process of a coordinator that runs without `nap up`.
+        coordinator: Option<u32>,
+    },
     /// The coordinator's record is invalid.
     #[error("{} is damaged: {reason}; restart the coordinator to rewrite it", .path.display())]
     DamagedRecord {
@@ -100,6 +108,18 @@ pub enum ClusterDirectoryError {
     },
 }
 
+/// Returns the remedy if no `nap up` is running.
+fn without_up(coordinator: Option<u32>) -> String {
+    match coordinator {
+        Some(process) => {
+            format!(
+                "; its coordinator (process {process}) was started without it: end that process where it was started"
+            )
+        }
+        None => " on this host; name the directory of a running cluster with --dir".to_owned(),
+    }
+}
+
 impl ClusterDirectoryError {
     /// Returns the exit status: 2 if another directory has to be given, else 1.
     pub fn exit_status(&self) -> u8 {
@@ -111,7 +131,12 @@ impl ClusterDirectoryError {
 
     /// Returns whether the error means only that no coordinator is running.
     pub fn is_absence(&self) -> bool {
-        matches!(self, ClusterDirectoryError::Missing { .. } | ClusterDirectoryError::NoCoordinator { .. })
+        matches!(
+            self,
+            ClusterDirectoryError::Missing { .. }
+                | ClusterDirectoryError::NoCoordinator { .. }
+                | ClusterDirectoryError::NoUp { .. }
+        )
     }
 
     pub(super) fn io(doing: &'static str, path: impl Into<PathBuf>) -> impl FnOnce(io::Error) -> Self {

@@ -1,15 +1,18 @@
 //! Locks on a cluster directory: at most one coordinator and one `nap up`. The lock files contain the
 //! holder's process id. The kernel releases a lock when its process ends; leftover content is harmless.
 
-use std::fs::{File, OpenOptions};
-use std::io::{Read, Seek, Write};
-use std::os::unix::fs::OpenOptionsExt;
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Read, Seek, Write};
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::Path;
+use std::time::Duration;
 
-use napreduce_protocol::{open_regular_with, read_regular};
+use napreduce_protocol::{IoResult, open_regular_with, read_regular};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
-use rustix::process::{Pid, test_kill_process};
+use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal, test_kill_process};
 
 use super::error::ClusterDirectoryError;
 use super::place::ClusterDirectory;
@@ -28,6 +31,90 @@ impl Drop for DirectoryLock {
         // A leftover id is harmless: it only makes a client wait longer.
         let _ = self.file.set_len(0);
     }
+}
+
+/// A process of this host, running when it was opened.
+#[derive(Debug)]
+pub struct RunningProcess {
+    pid: Pid,
+    /// Stays with the process, so that no later process with its number is meant.
+    handle: OwnedFd,
+}
+
+impl RunningProcess {
+    /// Opens the process with this id; `None` if it has ended.
+    ///
+    /// # Errors
+    /// If the kernel refuses.
+    pub fn open(process: u32) -> io::Result<Option<RunningProcess>> {
+        let Some(pid) = i32::try_from(process).ok().and_then(Pid::from_raw) else {
+            return Ok(None);
+        };
+        match pidfd_open(pid, PidfdFlags::empty()) {
+            Ok(handle) => Ok(Some(RunningProcess { pid, handle })),
+            Err(Errno::SRCH) => Ok(None),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Opens the process that holds a lock. A later process of the same id does not have the file open.
+    fn holding(path: &Path) -> Result<Option<RunningProcess>, ClusterDirectoryError> {
+        let failed = |doing| ClusterDirectoryError::io(doing, path);
+        let Some(bytes) = read_regular(path, PID_BYTES_MAX).if_there().map_err(failed("read"))? else {
+            return Ok(None);
+        };
+        // Empty while no process holds it.
+        let Ok(process) = String::from_utf8_lossy(&bytes).trim().parse() else {
+            return Ok(None);
+        };
+        let holder = RunningProcess::open(process).map_err(failed("find the process of"))?;
+        Ok(holder.filter(|holder| has_open(holder.pid, path)))
+    }
+
+    /// Returns the process id.
+    pub fn id(&self) -> u32 {
+        self.pid.as_raw_nonzero().get().unsigned_abs()
+    }
+
+    /// Sends a signal to the process. One that has ended is no error.
+    ///
+    /// # Errors
+    /// If the signal cannot be sent.
+    pub fn signal(&self, signal: Signal) -> io::Result<()> {
+        match pidfd_send_signal(&self.handle, signal) {
+            Ok(()) | Err(Errno::SRCH) => Ok(()),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Waits until the process has ended, at most for `limit`; returns whether it has.
+    ///
+    /// # Errors
+    /// If the kernel refuses.
+    pub fn wait(&self, limit: Duration) -> io::Result<bool> {
+        let limit = Timespec::try_from(limit).map_err(io::Error::other)?;
+        let mut waited = [PollFd::new(&self.handle, PollFlags::IN)];
+        match poll(&mut waited, Some(&limit)) {
+            Ok(ended) => Ok(ended > 0),
+            Err(Errno::INTR) => Ok(false),
+            Err(error) => Err(error.into()),
+        }
+    }
+}
+
+/// Whether a process of this user has a file open.
+fn has_open(pid: Pid, path: &Path) -> bool {
+    let Ok(wanted) = fs::metadata(path) else { return false };
+    let Ok(open) = fs::read_dir(format!("/proc/{}/fd", pid.as_raw_nonzero())) else { return false };
+    for descriptor in open.flatten() {
+        // Follows the link to the file.
+        if let Ok(found) = fs::metadata(descriptor.path())
+            && (found.dev(), found.ino()) == (wanted.dev(), wanted.ino())
+        {
+            return true;
+        }
+    }
+    false
 }
 
 impl ClusterDirectory {
@@ -50,6 +137,19 @@ impl ClusterDirectory {
             let running = pid.map_or_else(|| "just starting".to_owned(), |pid| format!("process {pid}"));
             ClusterDirectoryError::UpRuns { path: self.path().to_owned(), running }
         })
+    }
+
+    /// Returns the running `nap up` of the directory.
+    ///
+    /// # Errors
+    /// If none is running on this host, or it cannot be found out.
+    pub fn running_up(&self) -> Result<RunningProcess, ClusterDirectoryError> {
+        self.check()?;
+        if let Some(up) = RunningProcess::holding(&self.up_lock_file())? {
+            return Ok(up);
+        }
+        let coordinator = RunningProcess::holding(&self.coordinator_lock_file())?.map(|holder| holder.id());
+        Err(ClusterDirectoryError::NoUp { path: self.path().to_owned(), coordinator })
     }
 
     /// Returns whether a lock's holder is alive, so that a coordinator is running or starting. Does not try

@@ -10,5 +10,5 @@ mod tests;
 
 pub use coordinator::CoordinatorRecord;
 pub use error::ClusterDirectoryError;
-pub use lock::DirectoryLock;
+pub use lock::{DirectoryLock, RunningProcess};
 pub use place::ClusterDirectory;

@@ -1,5 +1,6 @@
 //! Answers to clients: submissions, listings and commands of operators.
 
+use std::collections::BTreeMap;
 use std::fmt::Display;
 
 use napreduce_engine::{
@@ -137,9 +138,11 @@ impl ClusterCoordinator {
         let (Some(job), Some(kept)) = (view.job(id), self.local.state().jobs().get(&id)) else {
             return Vec::new();
         };
-        let mut launched = std::collections::BTreeMap::<TaskId, u32>::new();
+        let mut launched = BTreeMap::<TaskId, u32>::new();
+        let mut launched_millis = BTreeMap::<AttemptId, u64>::new();
         for attempt in &kept.attempts {
             *launched.entry(attempt.attempt.task).or_default() += 1;
+            launched_millis.insert(attempt.attempt, attempt.launched_millis);
         }
         let ids = TaskKind::ALL
             .into_iter()
@@ -158,6 +161,7 @@ impl ClusterCoordinator {
                 attempt: attempt.id(),
                 worker: attempt.worker(),
                 state: attempt.state(),
+                launched_millis: launched_millis.get(&attempt.id()).copied().unwrap_or_default(),
                 reason: kept.book.why(attempt.id()).filter(|_| attempt.state() != AttemptState::Running),
                 bytes_done: attempt.bytes_done(),
                 bytes_total: attempt.bytes_total(),

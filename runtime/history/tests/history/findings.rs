@@ -182,6 +182,7 @@ fn live(ran: &Ran) -> TaskSummary {
         attempt,
         worker: WorkerId(ran.worker),
         state: AttemptState::Running,
+        launched_millis: 1_790_000_000_000,
         reason: None,
         bytes_done: 0,
         bytes_total: ran.bytes,

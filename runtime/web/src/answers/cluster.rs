@@ -110,7 +110,9 @@ impl StatusAnswer {
     ) -> Result<StatusAnswer, E> {
         let mut current = Vec::new();
         let mut explained = 0;
-        for job in jobs.iter().filter(|job| !job.phase.has_ended()) {
+        let mut unended: Vec<&JobSummary> = jobs.iter().filter(|job| !job.phase.has_ended()).collect();
+        unended.sort_by_key(|job| place_of(job.phase));
+        for job in &unended {
             let is_waiting = !matches!(job.phase, JobPhase::Running | JobPhase::Stopping);
             let mut telling = None;
             let has_suspended = job.progress.map.suspended + job.progress.reduce.suspended > 0;
@@ -124,9 +126,8 @@ impl StatusAnswer {
             }
             let code = telling.as_ref().map(|reason| reason.code.in_words());
             let why = telling.map(|reason| reason.text);
-            current.push(CurrentJob { job: job.into(), why, code });
+            current.push(CurrentJob { job: (*job).into(), why, code });
         }
-        let unended: Vec<&JobSummary> = jobs.iter().filter(|job| !job.phase.has_ended()).collect();
         let sum = |of: &dyn Fn(&JobSummary) -> u32| unended.iter().map(|job| u64::from(of(job))).sum();
         let both = |job: &JobSummary, of: fn(&PhaseProgress) -> u32| {
             of(&job.progress.map) + of(&job.progress.reduce)
@@ -157,6 +158,18 @@ fn slots(workers: &[WorkerSummary], of: fn(&WorkerSummary) -> (u32, u32), suspen
         used: all.used + u64::from(used),
         suspended,
     })
+}
+
+/// Returns the place of a phase in the list of current jobs: those that hold slots come first.
+fn place_of(phase: JobPhase) -> u8 {
+    match phase {
+        JobPhase::Running => 0,
+        JobPhase::Stopping => 1,
+        JobPhase::Suspended => 2,
+        JobPhase::Held => 3,
+        JobPhase::Waiting => 4,
+        JobPhase::Succeeded | JobPhase::Failed | JobPhase::Killed => 5,
+    }
 }
 
 #[cfg(test)]
@@ -203,13 +216,30 @@ mod tests {
                 "succeeded": 1, "failed": 0, "killed": 1
             })
         );
-        assert_eq!(status["current"][0]["why"], "job_0009 waits for a slot");
-        assert_eq!(status["current"][0]["code"], "all-slots-taken");
         assert_eq!(
-            (&status["current"][1]["state"], &status["current"][1]["why"]),
+            (&status["current"][0]["state"], &status["current"][0]["why"]),
             (&json!("running"), &json!(null))
         );
+        assert_eq!(status["current"][1]["why"], "job_0009 waits for a slot");
+        assert_eq!(status["current"][1]["code"], "all-slots-taken");
         assert_eq!(status["warnings"][0]["reason"], "silent\u{1b}[2J");
+    }
+
+    #[test]
+    fn jobs_that_hold_slots_come_before_waiting_ones() {
+        let phases = [
+            (9, JobPhase::Waiting),
+            (8, JobPhase::Running),
+            (7, JobPhase::Held),
+            (6, JobPhase::Waiting),
+            (5, JobPhase::Suspended),
+            (4, JobPhase::Stopping),
+            (3, JobPhase::Running),
+        ];
+        let status = status(&phases.map(|(number, phase)| job(number, phase, 0, 0)));
+        let order: Vec<&str> = status.current.iter().map(|current| &*current.job.job).collect();
+        let expected = [8, 3, 4, 5, 7, 9, 6].map(|number| format!("job_{number:04}"));
+        assert_eq!(order, expected);
     }
 
     #[test]

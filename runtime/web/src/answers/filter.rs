@@ -168,6 +168,7 @@ mod tests {
             attempt: attempt.attempt,
             worker: attempt.worker,
             state: AttemptState::Running,
+            launched_millis: 1_790_000_000_000,
             reason: None,
             bytes_done: 0,
             bytes_total: 0,

@@ -3,6 +3,7 @@
 
 mod cluster;
 mod columns;
+mod compared_jobs;
 mod explaining;
 mod filter;
 mod findings;
@@ -28,6 +29,7 @@ mod workers;
 
 pub use cluster::{CurrentJob, JobCounts, SlotsInUse, StatusAnswer, WorkerCounts};
 pub use columns::{COLUMNS_KIND, columns_of};
+pub use compared_jobs::{ComparedCounter, ComparedText, JobComparison, JobFigures};
 pub use explaining::{JobExplanation, ReasonAnswer, TaskExplanation};
 pub use filter::{JobFilter, TextFilter};
 pub use findings::FindingAnswer;
@@ -50,7 +52,7 @@ pub use recordings::{
 };
 pub use search::{FoundAnswer, SearchAnswer, Searched};
 pub use shares::{JobSlots, QueueSharesAnswer, SharesAnswer, SharesOfKind, SharesSum, Steps};
-pub use submitted::{SubmittedAnswer, SubmittedPage};
+pub use submitted::{SubmittedAnswer, SubmittedPage, SubmittedRow};
 pub use task_table::{TaskCounts, TaskFilter, TaskMedians, TaskRow, TaskRowAnswer, TaskTotals};
 pub use tasks::{LiveAnswer, TaskAnswer, TaskStatusAnswer};
 pub use thinned::COLUMNS;

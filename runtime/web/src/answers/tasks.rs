@@ -52,6 +52,7 @@ pub struct LiveAnswer {
     pub attempt: String,
     pub worker: String,
     pub state: String,
+    pub launched_millis: u64,
     /// Why and for which job it lost or is losing its slot.
     pub reason: Option<String>,
     pub bytes_done: u64,
@@ -65,6 +66,7 @@ impl From<&LiveAttempt> for LiveAnswer {
             attempt: live.attempt.to_string(),
             worker: live.worker.to_string(),
             state: live.state.to_string(),
+            launched_millis: live.launched_millis,
             reason: live.reason.clone(),
             bytes_done: live.bytes_done,
             bytes_total: live.bytes_total,
@@ -86,6 +88,7 @@ mod tests {
             attempt: AttemptId { task, number: 2 },
             worker: WorkerId(1),
             state: AttemptState::Running,
+            launched_millis: 1_790_000_000_000,
             reason: None,
             bytes_done: 50,
             bytes_total: 200,

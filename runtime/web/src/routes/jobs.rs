@@ -13,9 +13,10 @@ use super::list::{open_until, page, page_of, page_of_tasks};
 use super::whole::{drawn, timeline_of};
 use super::window::query_columns;
 use crate::answers::{
-    CountersAnswer, FindingAnswer, GroupAnswer, HistoryAnswer, JobExplanation, JobFilter, JobStatusAnswer,
-    LedgerRow, PreemptionTotals, QuantilesAnswer, SubmittedPage, TaskExplanation, TaskFilter, TaskRow,
-    TaskStatusAnswer, TaskTotals, TextFilter, TimelineAnswer, TimelineWindow, entries_of,
+    CountersAnswer, FindingAnswer, GroupAnswer, HistoryAnswer, JobComparison, JobExplanation, JobFilter,
+    JobStatusAnswer, LedgerRow, PreemptionTotals, QuantilesAnswer, SubmittedPage, TaskExplanation,
+    TaskFilter, TaskRow, TaskStatusAnswer, TaskTotals, TextFilter, TimelineAnswer, TimelineWindow,
+    entries_of,
 };
 use crate::clock::now_micros;
 use crate::problem::Problem;
@@ -45,6 +46,19 @@ pub fn status(call: &Call<'_>) -> Result<Reply, Problem> {
 
 pub fn submitted(call: &Call<'_>) -> Result<Reply, Problem> {
     Reply::json(&SubmittedPage::new(&*call.job()?, &call.shown.source.jobs()?))
+}
+
+/// Compares a job with another one; by default with the one submitted before it under the same name, or itself.
+pub fn compare(call: &Call<'_>) -> Result<Reply, Problem> {
+    let job = call.job()?;
+    let other = match call.query_value::<JobId>("with")? {
+        Some(other) => call.shown.source.job(other)?,
+        None => match JobComparison::earlier_of_name(&job.summary, &call.shown.source.jobs()?) {
+            Some(earlier) => call.shown.source.job(earlier.job)?,
+            None => Arc::clone(&job),
+        },
+    };
+    Reply::json(&JobComparison::new(&job, &other, now_micros()))
 }
 
 pub fn quantiles(call: &Call<'_>) -> Result<Reply, Problem> {

@@ -5,8 +5,8 @@ use napreduce_engine::Primitive;
 use super::call::{Call, Reply};
 use super::list::page_with;
 use super::window::query_window;
-use crate::answers::{ENDS, FlowAnswer, LedgerFilter, entries_of};
-use crate::ledger_window::LedgerWindow;
+use crate::answers::{ENDS, LedgerFilter, entries_of};
+use crate::ledger_window::{FlowEnds, LedgerWindow};
 use crate::problem::Problem;
 
 /// Default length of a window.
@@ -50,21 +50,13 @@ pub fn totals(call: &Call<'_>) -> Result<Reply, Problem> {
 
 pub fn flows(call: &Call<'_>) -> Result<Reply, Problem> {
     let by = call.query_value::<String>("by")?;
-    let by_job = match by.as_deref() {
-        None | Some("queue") => false,
-        Some("job") => true,
+    let ends = match by.as_deref() {
+        None | Some("queue") => FlowEnds::Queues,
+        Some("job") => FlowEnds::Jobs,
         Some(other) => {
             return Err(Problem::invalid(format!("by={other}: expected one of {}", FLOW_ENDS.join(", "))));
         }
     };
     let ledger = read(call, LedgerFilter { queue: call.query_value("queue")?, ..LedgerFilter::default() })?;
-    let flows = FlowAnswer::all_of(ledger.rows(), |row| {
-        if by_job {
-            (row.victim.to_string(), row.beneficiary.map(|job| job.to_string()))
-        } else {
-            let to = row.beneficiary.and_then(|job| ledger.queue_of(job)).map(str::to_owned);
-            (row.victim_queue.clone(), to)
-        }
-    });
-    page_with(call, flows.iter(), ledger.remarks.clone())
+    page_with(call, ledger.flows(ends).iter(), ledger.remarks.clone())
 }

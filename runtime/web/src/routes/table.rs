@@ -23,9 +23,9 @@ use super::{
 };
 use crate::answers::{
     COLUMNS_KIND, ComparisonAnswer, CountersAnswer, ENDS, FailureAnswer, FlowAnswer, GroupAnswer,
-    HistoryAnswer, JobExplanation, JobStatusAnswer, PerformanceAnswer, PreemptionAnswer, PreemptionTotals,
-    QuantilesAnswer, QueueStatusAnswer, QueuesAnswer, SearchAnswer, SharesAnswer, StatusAnswer,
-    SubmittedPage, TaskExplanation, TaskRow, TaskStatusAnswer, TimelineAnswer, WorkerAnswer,
+    HistoryAnswer, JobComparison, JobExplanation, JobStatusAnswer, PerformanceAnswer, PreemptionAnswer,
+    PreemptionTotals, QuantilesAnswer, QueueStatusAnswer, QueuesAnswer, SearchAnswer, SharesAnswer,
+    StatusAnswer, SubmittedPage, TaskExplanation, TaskRow, TaskStatusAnswer, TimelineAnswer, WorkerAnswer,
 };
 use crate::what_if::WhatIf;
 
@@ -289,6 +289,15 @@ static ROUTES: &[Route] = &[
         "How a job was submitted, and the earlier jobs of its name",
         jobs::submitted,
     ),
+    get::<JobComparison>(
+        "/api/nap/v1/jobs/{job}/compare",
+        "Comparison of a job with another one: figures, what was submitted differently, counters that differ",
+        jobs::compare,
+    )
+    .asking(&[field(
+        "with",
+        "the other job; default: the one submitted before it under the same name, or the job itself",
+    )]),
     get::<CountersAnswer>("/api/nap/v1/jobs/{job}/counters", "Counters of a job", jobs::counters),
     get::<HistoryAnswer>("/api/nap/v1/jobs/{job}/history", "Complete history of a job", jobs::history),
     get::<EventPage>("/api/nap/v1/jobs/{job}/events", "Events of a job", jobs::events)

@@ -86,7 +86,7 @@ pub enum ServeError {
                  nap web serve --coordinator HOST:PORT on your own machine, or ssh -L 8088:127.0.0.1:8088 HOST"
     )]
     NotLocal(SocketAddr),
-    #[error("cannot listen on {address}: {source}; name another address with --bind")]
+    #[error("cannot listen on {address}: {source}; name another address with --web")]
     Taken { address: SocketAddr, source: io::Error },
     #[error("cannot start the web server: {0}")]
     Io(#[from] io::Error),

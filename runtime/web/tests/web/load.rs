@@ -51,6 +51,7 @@ impl Large {
             attempt: AttemptId { task: task(index), number: 1 },
             worker: WorkerId(index % 75 + 1),
             state: AttemptState::Running,
+            launched_millis: 1_790_000_000_000,
             reason: None,
             bytes_done: u64::from(index % 97),
             bytes_total: 97,

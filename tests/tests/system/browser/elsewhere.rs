@@ -30,7 +30,7 @@ fn page_served_elsewhere_shows_same_numbers() {
     fs::copy(cluster.directory().join("secret"), &secret).expect("a copy");
     let mut command = program("nap");
     command.env_remove("NAPREDUCE_DIR").env_remove("NAPREDUCE_CLUSTER").current_dir(folder.root());
-    command.args(["web", "serve", "--bind", "127.0.0.1:0", "--coordinator", address, "--secret-file"]);
+    command.args(["web", "serve", "--web", "127.0.0.1:0", "--coordinator", address, "--secret-file"]);
     command.arg(&secret);
     let there = Served::by(&folder, command);
     browser.open(&there.link);

@@ -319,7 +319,7 @@ struct Served {
 impl Served {
     fn start(folder: &Folder, history: &std::path::Path) -> Served {
         let mut command = program("nap");
-        command.args(["history", "serve", "--bind", "127.0.0.1:0"]).arg(history);
+        command.args(["history", "serve", "--web", "127.0.0.1:0"]).arg(history);
         Served::by(folder, command)
     }
 

@@ -103,7 +103,7 @@ fn stderr_of_failed_attempt_outlives_worker() {
     drop(cluster);
     // The history shows the same without a cluster.
     let mut command = program("nap");
-    command.args(["history", "serve", "--bind", "127.0.0.1:0"]).arg(folder.path("cluster"));
+    command.args(["history", "serve", "--web", "127.0.0.1:0"]).arg(folder.path("cluster"));
     let server = super::Served::by(&folder, command);
     browser.open(&server.link);
     browser.open(&format!("{}/jobs/{job}/attempts", origin(&server.link)));

@@ -25,7 +25,7 @@ const WHY_COLUMNS_MAX: usize = 200;
 
 #[derive(Debug, Clone, Args)]
 pub struct LogArguments {
-    /// job_0007, 7, last
+    /// job_0007, 7, last, or the name of one job
     #[arg(value_name = "JOB")]
     job: JobSelector,
 
@@ -73,7 +73,7 @@ struct WantedLog {
 }
 
 pub fn run(arguments: &LogArguments, client: &mut ClusterClient) -> Result<()> {
-    let job = select_one(arguments.job, "nap job logs", client)?;
+    let job = select_one(&arguments.job, "nap job logs", client)?;
     let detail = client.ask(GetJob { job })?;
     let stream = if arguments.stderr { LogStream::Stderr } else { LogStream::Stdout };
     let logs = if arguments.failed {

@@ -247,6 +247,54 @@ fn second_nap_up_is_refused_while_first_runs() {
 }
 
 #[test]
+fn running_up_is_the_process_that_holds_the_lock() {
+    let (_place, directory) = directory();
+    let absent = directory.running_up().expect_err("there is no directory");
+    assert!(absent.is_absence(), "{absent}");
+    directory.create().unwrap();
+    let nobody = || {
+        let error = directory.running_up().expect_err("none runs");
+        assert!(error.is_absence(), "{error}");
+        error.to_string()
+    };
+    let place = directory.path().display().to_string();
+    assert_eq!(
+        nobody(),
+        format!(
+            "no nap up is running for {place} on this host; name the directory of a running cluster with --dir"
+        )
+    );
+    let up_lock = directory.path().join("up.lock");
+    for text in ["", "0", "-1", "none", "99999999999"] {
+        fs::write(&up_lock, text).unwrap();
+        nobody();
+    }
+    // A process of another program has got the number of one that was killed.
+    fs::write(&up_lock, std::process::id().to_string()).unwrap();
+    nobody();
+    let coordinator = directory.lock_coordinator().unwrap();
+    let without = format!("its coordinator (process {}) was started without it", std::process::id());
+    assert!(nobody().contains(&without));
+    let up = directory.lock_up().unwrap();
+    let running = directory.running_up().unwrap();
+    assert_eq!(running.id(), std::process::id());
+    assert!(!running.wait(Duration::ZERO).unwrap());
+    drop((up, coordinator));
+    nobody();
+}
+
+#[test]
+fn running_process_ends_by_its_signal() {
+    let mut child = std::process::Command::new("sleep").arg("60").spawn().unwrap();
+    let process = RunningProcess::open(child.id()).unwrap().expect("it runs");
+    process.signal(rustix::process::Signal::TERM).unwrap();
+    assert!(process.wait(Duration::from_secs(10)).unwrap());
+    child.wait().unwrap();
+    process.signal(rustix::process::Signal::TERM).unwrap();
+    assert!(RunningProcess::open(child.id()).unwrap().is_none());
+}
+
+#[test]
 fn each_worker_has_own_directory() {
     let (_place, directory) = directory();
     assert_eq!(directory.worker_directory("w1"), directory.path().join("workers/w1"));

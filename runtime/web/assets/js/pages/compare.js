@@ -1,12 +1,10 @@
 // Two jobs side by side: figures, what was submitted, counters and timelines on one axis. Both jobs are part of the address.
 
 import { link, make, renew, state, table } from "../elements.js";
-import { now } from "../clock.js";
 import { count, signed, span } from "../format.js";
 import { get, ofRecording } from "../net.js";
 import { getTimeline } from "../timeline/columns.js";
 import { Timeline } from "../timeline/timeline.js";
-import { rowsOf } from "./submitted.js";
 
 const KNOWN_MAX = 1000;
 
@@ -45,59 +43,37 @@ export function view({ main, query, again }) {
         isLive = true;
         return;
       }
-      const [left, right] = await Promise.all([sideOf(chosen.left), sideOf(chosen.right)]);
-      isLive = [left, right].some(({ job }) => job.ended_millis === null);
+      const [compared, ...both] = await Promise.all([get(`jobs/${chosen.left}/compare?with=${encodeURIComponent(chosen.right)}`),
+        getTimeline(`jobs/${chosen.left}/timeline`), getTimeline(`jobs/${chosen.right}/timeline`)]);
+      const { left, right, submitted, counters: different } = compared;
+      isLive = [left, right].some(({ state: now }) => !ENDED.includes(now));
       lives.hidden = false;
-      const longest = Math.max(...[left, right].map(({ life }) => life.until_micros - life.base_micros));
-      [left, right].forEach(({ life }, side) => pictures[side].show({ ...life, until_micros: life.base_micros + longest }));
+      const longest = Math.max(...both.map((life) => life.until_micros - life.base_micros));
+      both.forEach((life, side) => pictures[side].show({ ...life, until_micros: life.base_micros + longest }));
       renew(figures, comparison(left, right));
-      renew(asked, make("h2", {}, "Submitted differently"), differences(left, right));
-      renew(counters, make("h2", {}, "Counters that differ"), countersOf(left, right));
+      renew(asked, make("h2", {}, "Submitted differently"), differences(compared, submitted));
+      renew(counters, make("h2", {}, "Counters that differ"), countersOf(compared, different));
     },
   };
 }
 
-async function sideOf(id) {
-  const [job, life, { counters }, history, submitted] =
-    await Promise.all([get(`jobs/${id}`), getTimeline(`jobs/${id}/timeline`), get(`jobs/${id}/counters`), get(`jobs/${id}/history`), get(`jobs/${id}/submitted`)]);
-  return { job, life, counters, history, submitted };
-}
-
-/** Figures of a job as numbers; times in milliseconds. */
-function sums({ job, life, history }) {
-  const total = (list, name) => list.reduce((sum, item) => sum + (item[name] ?? 0), 0);
-  const ended = job.ended_millis ?? now();
-  const first = Math.min(ended, ...history.attempts.map((attempt) => attempt.launched_millis));
-  const taken = history.preemptions.filter((one) => one.freed_micros !== null);
-  return {
-    took: ended - job.submitted_millis,
-    waited: first - job.submitted_millis,
-    held: life.held_micros / 1000,
-    napped: life.napped_micros / 1000,
-    attempts: history.attempts.length,
-    taken: taken.length,
-    saved: total(history.preemptions, "work_saved_millis"),
-    lost: total(history.preemptions, "work_lost_millis"),
-    kept: total(taken, "kept_millis"),
-  };
-}
+const ENDED = ["succeeded", "failed", "killed"];
 
 const FIGURES = [
-  ["From submission to end", "took", span],
-  ["Waited for its first slot", "waited", span],
-  ["Slot time", "held", span],
-  ["Naps, of all tasks", "napped", span],
+  ["From submission to end", "took_millis", span],
+  ["Waited for its first slot", "waited_millis", span],
+  ["Slot time", "held_millis", span],
+  ["Naps, of all tasks", "napped_millis", span],
   ["Attempts", "attempts", count],
   ["Slots taken from it", "taken", count],
-  ["Empty until used, of these", "kept", span],
-  ["Work saved", "saved", span],
-  ["Work lost", "lost", span],
+  ["Empty until used, of these", "kept_millis", span],
+  ["Work saved", "work_saved_millis", span],
+  ["Work lost", "work_lost_millis", span],
 ];
 
 function comparison(left, right) {
-  const [one, other] = [sums(left), sums(right)];
-  const rows = FIGURES.map(([words, name, form]) => ({ words, one: one[name], other: other[name], form }));
-  const head = ({ job }) => make("span", {}, link(`/jobs/${job.job}`, job.job), ` ${job.name} `, state(job.state));
+  const rows = FIGURES.map(([words, name, form]) => ({ words, one: left[name], other: right[name], form }));
+  const head = (job) => make("span", {}, link(`/jobs/${job.job}`, job.job), ` ${job.name} `, state(job.state));
   return table("Totals", [
     ["Figure", (row) => row.words],
     [head(left), (row) => row.form(row.one), "number"],
@@ -107,14 +83,11 @@ function comparison(left, right) {
   ], rows, "");
 }
 
-/** The rows of what was submitted that differ; a row that only one job can have is none. */
-function differences(left, right) {
-  const [one, other] = [left, right].map(({ submitted }) => rowsOf(submitted));
-  const rows = one.map(([words, value], at) => ({ words, one: value, other: other[at][1] })).filter((row) => row.one !== row.other && row.one !== null && row.other !== null);
+function differences({ left, right }, rows) {
   return table("What was submitted differently", [
-    ["What", (row) => row.words, "text"],
-    [left.job.job, (row) => make("code", {}, row.one), "text"],
-    [right.job.job, (row) => make("code", {}, row.other), "text"],
+    ["What", (row) => row.label, "text"],
+    [left.job, (row) => make("code", {}, row.left), "text"],
+    [right.job, (row) => make("code", {}, row.right), "text"],
   ], rows, "Both were submitted alike.");
 }
 
@@ -122,15 +95,12 @@ function ratio(one, other) {
   return one > 0 ? (other / one).toFixed(2) : "–";
 }
 
-function countersOf(left, right) {
-  const names = [...new Set([...Object.keys(left.counters), ...Object.keys(right.counters)])].sort();
-  const rows = names.map((name) => ({ name, one: left.counters[name] ?? 0, other: right.counters[name] ?? 0, form: count }))
-    .filter(({ one, other }) => one !== other);
+function countersOf({ left, right }, rows) {
   return table("Counters that differ", [
-    ["Counter", (row) => row.name, "id"],
-    [left.job.job, (row) => count(row.one), "number"],
-    [right.job.job, (row) => count(row.other), "number"],
-    ["Difference", (row) => signed(row.other - row.one, row.form), "number"],
-    ["Ratio", (row) => ratio(row.one, row.other), "number"],
+    ["Counter", (row) => row.counter, "id"],
+    [left.job, (row) => count(row.left), "number"],
+    [right.job, (row) => count(row.right), "number"],
+    ["Difference", (row) => signed(row.right - row.left, count), "number"],
+    ["Ratio", (row) => ratio(row.left, row.right), "number"],
   ], rows, "All counters are the same.");
 }

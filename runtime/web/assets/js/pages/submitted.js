@@ -38,8 +38,8 @@ function dotted(value, path = []) {
   return Object.entries(value).flatMap(([name, inner]) => dotted(inner, [...path, name]));
 }
 
-/** The rows [label, text] of a submission, the same for every job, so that two can be compared. */
-export function rowsOf({ command, program, files, settings, scheduler, ...job }) {
+/** The rows [label, text] of a submission; a text of null is not shown. */
+function rowsOf({ command, program, files, settings, scheduler, ...job }) {
   const of = (known, value) => (known ? value(known) : UNKNOWN);
   return [
     ["Rerun of", job.rerun_of],
