@@ -8,6 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use napreduce_engine::{AttemptId, JobId, TaskId, TaskKind, WorkerId, listed};
 use napreduce_protocol::{AttemptFigures, AttemptSummary, ByteSize, Counter, JobDetail, TaskSummary};
 
+use super::head::{median_without, quantile};
 use super::lengths::{Interval, suspensions};
 
 /// A task is an outlier from this many medians on. Tasks of one kind usually stay within a factor of two, also on busy
@@ -236,15 +237,21 @@ impl<'a> Evidence<'a> {
 
     /// Finds tasks that had far more input, and tasks that took far longer without it.
     fn outliers(&self, phase: &Phase<'_>, findings: &mut Vec<Finding>) {
-        let finished: Vec<u64> = phase.finished().map(|run| run.active).collect();
+        let mut finished: Vec<u64> = phase.finished().map(|run| run.active).collect();
         if finished.is_empty() {
             return;
         }
+        finished.sort_unstable();
         let sizes = Sizes::of(phase);
         let is_timed = finished.len() >= FINISHED_MIN && finished.len() * 2 >= phase.tasks;
-        let usual = median(finished);
         let last_two = phase.last_two(self.times.until);
         for run in &phase.runs {
+            let others = if run.ended.is_some() {
+                median_without(&finished, run.active)
+            } else {
+                quantile(&finished, 50)
+            };
+            let Some(usual) = others else { continue };
             let over = run.active.saturating_sub(usual);
             let held = last_two.held_up(run).min(over);
             let expected = sizes.as_ref().map_or(usual, |sizes| sizes.expected(run, usual));
@@ -493,7 +500,8 @@ impl<'a> Evidence<'a> {
 /// Input of the tasks of a phase: records of finished reduces, else bytes.
 struct Sizes {
     in_records: bool,
-    median: u64,
+    /// In ascending order.
+    sizes: Vec<u64>,
     total: u64,
 }
 
@@ -508,11 +516,17 @@ impl Sizes {
         let in_records = phase.kind == TaskKind::Reduce
             && phase.runs.iter().all(|run| run.ended.is_some())
             && sized().any(|run| run.records > 0);
-        let mut sizes = Sizes { in_records, median: 0, total: 0 };
-        let all: Vec<u64> = phase.runs.iter().map(|run| sizes.size(run)).collect();
+        let mut sizes = Sizes { in_records, sizes: Vec::new(), total: 0 };
+        let mut all: Vec<u64> = phase.runs.iter().map(|run| sizes.size(run)).collect();
+        all.sort_unstable();
         sizes.total = sum(all.iter().copied());
-        sizes.median = median(all);
+        sizes.sizes = all;
         Some(sizes)
+    }
+
+    /// Returns the median of the other tasks: with few tasks, the one that stands out would shift a median of all.
+    fn usual(&self, run: &Run<'_>) -> u64 {
+        median_without(&self.sizes, self.size(run)).unwrap_or(0)
     }
 
     fn size(&self, run: &Run<'_>) -> u64 {
@@ -521,12 +535,12 @@ impl Sizes {
 
     /// Returns the time to expect of a task: more than the median's if it has more input.
     fn expected(&self, run: &Run<'_>, usual: u64) -> u64 {
-        let percent = percent(self.size(run), self.median).max(100);
+        let percent = percent(self.size(run), self.usual(run)).max(100);
         usual.saturating_mul(percent) / 100
     }
 
     fn is_outlier(&self, run: &Run<'_>) -> bool {
-        self.size(run) >= self.median.max(1).saturating_mul(OUTLIER_MEDIANS)
+        self.size(run) >= self.usual(run).max(1).saturating_mul(OUTLIER_MEDIANS)
     }
 }
 
@@ -571,9 +585,10 @@ fn skew(kind: TaskKind, run: &Run<'_>, sizes: &Sizes, cost: u64, held: u64) -> F
         (format!("{}, ", ByteSize::new(size).rounded()), "input")
     };
     let verb = if run.ended.is_some() { "read" } else { "reads" };
-    let much = match sizes.median {
-        0 => "while the median read nothing".to_owned(),
-        median => format!("{} times the median", times(size, median)),
+    let usual = sizes.usual(run);
+    let much = match usual {
+        0 => "while the median of the others is nothing".to_owned(),
+        median => format!("{} times the median of the others", times(size, median)),
     };
     let unit = |records, bytes| if sizes.in_records { records } else { bytes };
     Finding {
@@ -586,7 +601,7 @@ fn skew(kind: TaskKind, run: &Run<'_>, sizes: &Sizes, cost: u64, held: u64) -> F
         about: vec![task.to_string()],
         figures: figures(&[
             (unit("records", "bytes"), size),
-            (unit("median_records", "median_bytes"), sizes.median),
+            (unit("median_records", "median_bytes"), usual),
             (unit("total_records", "total_bytes"), sizes.total),
             ("held_up_millis", held / 1_000),
         ]),
@@ -602,7 +617,7 @@ fn skew(kind: TaskKind, run: &Run<'_>, sizes: &Sizes, cost: u64, held: u64) -> F
 fn consequence(run: &Run<'_>, over: u64, held: u64) -> String {
     match (run.ended, held) {
         (Some(_), _) => format!("held the job up by {}", time(held)),
-        (None, 0) => format!("has run {} longer than the median", time(over)),
+        (None, 0) => format!("has run {} longer than the median of the others", time(over)),
         (None, _) => format!("has held the job up for {}", time(held)),
     }
 }
@@ -621,7 +636,7 @@ fn straggler(kind: TaskKind, run: &Run<'_>, usual: u64, cost: u64, held: u64) ->
     Finding {
         code: FindingCode::Straggler,
         text: format!(
-            "{id} {verb} {} on {worker} ({}), {} times the median, and {last}",
+            "{id} {verb} {} on {worker} ({}), {} times the median of the others, and {last}",
             time(run.active),
             run.attempt.worker_name,
             times(run.active, usual)
@@ -697,13 +712,10 @@ fn sum(all: impl IntoIterator<Item = u64>) -> u64 {
     all.into_iter().fold(0, u64::saturating_add)
 }
 
-/// Returns the lower median; 0 of nothing.
+/// Returns the median; 0 of nothing.
 fn median(mut all: Vec<u64>) -> u64 {
-    if all.is_empty() {
-        return 0;
-    }
-    let middle = (all.len() - 1) / 2;
-    *all.select_nth_unstable(middle).1
+    all.sort_unstable();
+    quantile(&all, 50).unwrap_or(0)
 }
 
 fn percent(part: u64, whole: u64) -> u64 {

@@ -19,7 +19,7 @@ pub use days::read_cluster;
 pub use findings::{Finding, FindingCode, findings_of};
 pub use folder::{FolderError, HistoryFolder};
 pub use former::{Converted, convert_history};
-pub use head::{JobOverview, LedgerTotals, PERCENTS, quantiles};
+pub use head::{JobOverview, LedgerTotals, PERCENTS, quantile, quantiles};
 pub use ledger::{LedgerEntry, Sequel, ledger_of};
 pub use lengths::{LengthsError, TaskLengths};
 pub use recording::{CounterRow, HistoryError, RecordedRows, RecordingError, RecordingWriter};

@@ -199,17 +199,32 @@ fn skewed_reduce_is_found_with_its_share_and_delay() {
     });
     let finding = job.check(
         FindingCode::Skew,
-        "job_0007_r_0002 read 89 % of all records, 34 times the median, and held the job up by 9.6 s",
+        "job_0007_r_0002 read 89 % of all records, 34 times the median of the others, and held the job up by 9.6 s",
     );
     assert_eq!(finding.about, ["job_0007_r_0002"]);
     assert_eq!(
         finding.figures.into_iter().collect::<Vec<_>>(),
         [
             ("held_up_millis", 9_600),
-            ("median_records", 1_003_000),
+            ("median_records", 1_002_000),
             ("records", 34_000_000),
             ("total_records", 38_008_000)
         ]
+    );
+}
+
+#[test]
+fn skew_of_two_reduces_is_found() {
+    let job = Planted::healthy().with(|job| {
+        job.reduces = 2;
+        job.ran.truncate((job.maps + job.reduces) as usize);
+        (job.reduce(0).records, job.reduce(0).ended) = (100_000, Some(10_000));
+        (job.reduce(1).records, job.reduce(1).ended) = (9_900_000, Some(24_000));
+        job.ended = Some(24_500);
+    });
+    job.check(
+        FindingCode::Skew,
+        "job_0007_r_0001 read 99 % of all records, 99 times the median of the others, and held the job up by 14.0 s",
     );
 }
 
@@ -226,7 +241,7 @@ fn reduce_that_reads_everything_is_found() {
     });
     job.check(
         FindingCode::Skew,
-        "job_0007_r_0002 read 100 % of all records, while the median read nothing, and held the job up by 14.0 s",
+        "job_0007_r_0002 read 100 % of all records, while the median of the others is nothing, and held the job up by 14.0 s",
     );
 }
 
@@ -264,7 +279,7 @@ fn skewed_reduce_is_found_while_it_runs() {
     });
     job.check(
         FindingCode::Skew,
-        "job_0007_r_0002 reads 900 MiB, 88 % of all input, 30 times the median, and has held the job up for 15.6 s",
+        "job_0007_r_0002 reads 900 MiB, 88 % of all input, 30 times the median of the others, and has held the job up for 15.6 s",
     );
 }
 
@@ -280,7 +295,7 @@ fn skewed_map_is_found() {
     });
     job.check(
         FindingCode::Skew,
-        "job_0007_m_0005 read 4.00 GiB, 85 % of all input, 64 times the median, and held the job up by 50.0 s",
+        "job_0007_m_0005 read 4.00 GiB, 85 % of all input, 64 times the median of the others, and held the job up by 50.0 s",
     );
 }
 
@@ -293,7 +308,7 @@ fn straggler_is_found_while_it_runs() {
     });
     let finding = job.check(
         FindingCode::Straggler,
-        "job_0007_m_0004.1 has run for 45.0 s on worker_0002 (w2), 4.7 times the median, and is the last of its maps, \
+        "job_0007_m_0004.1 has run for 45.0 s on worker_0002 (w2), 4.7 times the median of the others, and is the last of its maps, \
          which have waited 35.0 s for it",
     );
     assert_eq!(finding.about, ["job_0007_m_0004.1", "worker_0002"]);
@@ -311,7 +326,7 @@ fn task_that_the_phase_waited_for_is_found() {
     });
     job.check(
         FindingCode::Straggler,
-        "job_0007_r_0003.1 took 30.0 s on worker_0001 (w1), 7.1 times the median, and was the last of its reduces, \
+        "job_0007_r_0003.1 took 30.0 s on worker_0001 (w1), 7.1 times the median of the others, and was the last of its reduces, \
          which waited 25.6 s for it",
     );
 }

@@ -58,7 +58,7 @@ mod tests {
             to_value(&found).expect("JSON"),
             json!([{
                 "code": "skew",
-                "text": "job_0007_r_0002 read 89 % of all records, 34 times the median, and held the job up by 9.6 s",
+                "text": "job_0007_r_0002 read 89 % of all records, 34 times the median of the others, and held the job up by 9.6 s",
                 "about": ["job_0007_r_0002"],
                 "figures": {
                     "records": 34_000, "median_records": 1_000, "total_records": 38_000, "held_up_millis": 9_600,

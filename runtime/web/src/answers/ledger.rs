@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 use napreduce_engine::{AttemptId, JobId, TaskId};
-use napreduce_history::{LedgerEntry, Sequel, Timeline, ledger_of};
+use napreduce_history::{LedgerEntry, Sequel, Timeline, ledger_of, quantile};
 use napreduce_protocol::{JobDetail, JobSummary, PreemptionEnd, PreemptionSummary};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -260,14 +260,11 @@ impl LatencyAnswer {
     fn of(micros: impl Iterator<Item = u64>) -> LatencyAnswer {
         let mut sorted: Vec<u64> = micros.collect();
         sorted.sort_unstable();
-        // The nearest rank: the smallest value that is not less than `percent` percent of all.
-        let at = |percent: usize| sorted.get((sorted.len() * percent).div_ceil(100).max(1) - 1).copied();
-
         LatencyAnswer {
             count: sorted.len() as u64,
-            p50_micros: at(50),
-            p95_micros: at(95),
-            p99_micros: at(99),
+            p50_micros: quantile(&sorted, 50),
+            p95_micros: quantile(&sorted, 95),
+            p99_micros: quantile(&sorted, 99),
         }
     }
 }
@@ -391,14 +388,14 @@ mod tests {
     }
 
     #[test]
-    fn latency_quantiles_use_the_nearest_rank() {
+    fn latency_quantiles_interpolate() {
         let of = |count: u64| LatencyAnswer::of((1..=count).rev());
-        let hundred = of(100);
+        let hundred = of(101);
         assert_eq!(
             (hundred.p50_micros, hundred.p95_micros, hundred.p99_micros),
-            (Some(50), Some(95), Some(99))
+            (Some(51), Some(96), Some(100))
         );
-        assert_eq!((of(1).p50_micros, of(1).p99_micros, of(2).p50_micros), (Some(1), Some(1), Some(1)));
+        assert_eq!((of(1).p50_micros, of(1).p99_micros, of(3).p50_micros), (Some(1), Some(1), Some(2)));
         assert_eq!(of(0), LatencyAnswer::default());
     }
 }

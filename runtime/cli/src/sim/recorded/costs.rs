@@ -1,7 +1,7 @@
 //! Costs of preemptions on the recorded cluster: medians from the ledgers of its jobs.
 
 use napreduce_engine::{Primitive, Span};
-use napreduce_history::EndedJob;
+use napreduce_history::{EndedJob, quantile};
 use napreduce_protocol::{PreemptionEnd, PreemptionSummary};
 use napreduce_sim::{Cost, Overheads};
 
@@ -100,9 +100,8 @@ fn times_of(one: &PreemptionSummary) -> Option<fn(&mut MeasuredCosts) -> &mut Ve
     }
 }
 
-/// Returns the lower median.
 fn median(times: &[u64]) -> Option<Span> {
     let mut sorted = times.to_vec();
     sorted.sort_unstable();
-    Some(Span(*sorted.get(sorted.len().checked_sub(1)? / 2)?))
+    quantile(&sorted, 50).map(Span)
 }

@@ -46,11 +46,48 @@ impl Quantiles {
 /// The quantiles, in percent.
 pub const PERCENTS: [u32; 6] = [0, 25, 50, 75, 95, 100];
 
-/// Computes quantiles by the nearest rank, so that each is one of the values; 0 if there are none.
+/// Computes the quantiles at [`PERCENTS`]; 0 if there are no values.
 pub fn quantiles(mut values: Vec<u64>) -> [u64; 6] {
     values.sort_unstable();
-    let last = values.len().saturating_sub(1);
-    PERCENTS.map(|percent| values.get((last * percent as usize).div_ceil(100)).copied().unwrap_or(0))
+    PERCENTS.map(|percent| quantile(&values, percent).unwrap_or(0))
+}
+
+/// Returns the quantile of ascending values at `percent` (0 to 100), rounded to an integer; `None` without values.
+///
+/// It interpolates linearly between the two values next to the position `percent / 100 * (count - 1)`, as R (type 7), NumPy
+/// and spreadsheets do. With few values it is not biased towards the largest one, unlike the nearest rank. All quantiles of
+/// pages, answers, findings and commands are computed here.
+///
+/// ```
+/// use napreduce_history::quantile;
+///
+/// assert_eq!(quantile(&[100, 200], 50), Some(150));
+/// assert_eq!(quantile(&[10, 20, 30, 40, 50], 95), Some(48));
+/// ```
+pub fn quantile(sorted: &[u64], percent: u32) -> Option<u64> {
+    interpolate(sorted.len(), percent, |at| sorted[at])
+}
+
+/// Returns the median of ascending values without one of them: what is usual among the others.
+pub(in crate::files) fn median_without(sorted: &[u64], value: u64) -> Option<u64> {
+    match sorted.binary_search(&value) {
+        Ok(left_out) => {
+            interpolate(sorted.len() - 1, 50, |at| sorted[if at < left_out { at } else { at + 1 }])
+        }
+        Err(_) => quantile(sorted, 50),
+    }
+}
+
+/// Interpolates between `count` ascending values.
+fn interpolate(count: usize, percent: u32, value: impl Fn(usize) -> u64) -> Option<u64> {
+    let last = count.checked_sub(1)?;
+    let hundredths = last as u128 * u128::from(percent.min(100));
+    let below = (hundredths / 100) as usize;
+    let part = hundredths % 100;
+    let low = value(below);
+    let high = value(last.min(below + 1));
+    let step = (u128::from(high.saturating_sub(low)) * part + 50) / 100;
+    Some(low.saturating_add(u64::try_from(step).unwrap_or(u64::MAX)))
 }
 
 /// Totals of a job's preemption ledger.
@@ -98,9 +135,34 @@ mod tests {
     use super::*;
 
     #[test]
-    fn quantiles_are_existing_values() {
+    fn median_without_a_value_is_that_of_the_others() {
+        assert_eq!(median_without(&[], 7), None);
+        assert_eq!(median_without(&[7], 7), None);
+        assert_eq!(median_without(&[1, 100], 100), Some(1));
+        assert_eq!(median_without(&[1, 100], 1), Some(100));
+        assert_eq!(median_without(&[1, 3, 100], 100), Some(2));
+        assert_eq!(median_without(&[1, 3, 5, 5], 5), Some(3));
+        assert_eq!(median_without(&[1, 3], 9), Some(2), "it is none of them");
+    }
+
+    #[test]
+    fn quantiles_interpolate_between_values() {
         assert_eq!(quantiles(Vec::new()), [0; 6]);
         assert_eq!(quantiles(vec![7]), [7; 6]);
         assert_eq!(quantiles((0..=100).rev().collect()), [0, 25, 50, 75, 95, 100]);
+        // As numpy.quantile and R's quantile(type = 7).
+        assert_eq!(quantiles(vec![200, 100]), [100, 125, 150, 175, 195, 200]);
+        assert_eq!(quantiles(vec![10, 20, 30, 1_000]), [10, 18, 25, 273, 855, 1_000]);
+        assert_eq!(
+            quantiles(vec![0, u64::MAX]),
+            [
+                0,
+                u64::MAX / 4 + 1,
+                u64::MAX / 2 + 1,
+                13_835_058_055_282_163_711,
+                17_524_406_870_024_074_034,
+                u64::MAX
+            ]
+        );
     }
 }

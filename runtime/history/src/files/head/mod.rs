@@ -14,7 +14,8 @@ use napreduce_protocol::{
 use serde::{Deserialize, Serialize};
 
 use self::figures::Durations;
-pub use self::figures::{LedgerTotals, PERCENTS, quantiles};
+pub(in crate::files) use self::figures::median_without;
+pub use self::figures::{LedgerTotals, PERCENTS, quantile, quantiles};
 use crate::files::recording::{CounterRow, RecordedRows};
 use crate::{EndedJob, KeptLog, RecordedCluster};
 
