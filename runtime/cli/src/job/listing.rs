@@ -109,6 +109,7 @@ impl JobListArguments {
             text: self.text.clone(),
             since_millis: since,
             until_millis: until,
+            before: None,
         })
     }
 }

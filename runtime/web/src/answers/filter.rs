@@ -1,5 +1,6 @@
 //! Filters for lists of jobs, tasks and attempts: queries of REST and flags of `nap job list`.
 
+use napreduce_engine::JobId;
 use napreduce_protocol::{AttemptSummary, JobPhase, JobSummary, TaskSummary};
 
 /// The conditions on listed jobs; an empty field matches everything.
@@ -25,6 +26,8 @@ pub struct JobFilter {
     pub since_millis: Option<u64>,
     /// End of the submission times, exclusive.
     pub until_millis: Option<u64>,
+    /// Only jobs submitted before this one, which have smaller numbers.
+    pub before: Option<JobId>,
 }
 
 impl JobFilter {
@@ -64,6 +67,7 @@ impl JobFilter {
             && self.text.as_ref().is_none_or(has)
             && self.since_millis.is_none_or(|since| job.submitted_millis >= since)
             && self.until_millis.is_none_or(|until| job.submitted_millis < until)
+            && self.before.is_none_or(|before| job.job < before)
     }
 }
 

@@ -4,6 +4,7 @@
 mod cluster;
 mod columns;
 mod compared_jobs;
+mod csv;
 mod explaining;
 mod filter;
 mod findings;
@@ -30,6 +31,7 @@ mod workers;
 pub use cluster::{CurrentJob, JobCounts, SlotsInUse, StatusAnswer, WorkerCounts};
 pub use columns::{COLUMNS_KIND, columns_of};
 pub use compared_jobs::{ComparedCounter, ComparedText, JobComparison, JobFigures};
+pub use csv::{cell, csv_of};
 pub use explaining::{JobExplanation, ReasonAnswer, TaskExplanation};
 pub use filter::{JobFilter, TextFilter};
 pub use findings::FindingAnswer;
@@ -49,6 +51,7 @@ pub use quantiles::{PhaseQuantiles, QuantilesAnswer};
 pub use queues::{QueueAnswer, QueueSlotsAnswer, QueueStatusAnswer, QueueUserAnswer, QueuesAnswer};
 pub use recordings::{
     ComparedJobAnswer, ComparisonAnswer, Recorded, RecordingAnswer, RecordingKind, SojournAnswer,
+    differing_settings,
 };
 pub use search::{FoundAnswer, SearchAnswer, Searched};
 pub use shares::{JobSlots, QueueSharesAnswer, SharesAnswer, SharesOfKind, SharesSum, Steps};

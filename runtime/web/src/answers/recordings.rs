@@ -1,12 +1,13 @@
 //! Recordings side by side: the totals of each, and the same jobs in two of them.
 
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use napreduce_history::JobOverview;
+use napreduce_history::{JobOverview, RecordedCluster, WorkerGroup, quantile};
 use napreduce_protocol::JobPhase;
 use schemars::JsonSchema;
 use serde::Serialize;
+use serde_json::Value;
 
 /// The most jobs in a comparison: those that differ most.
 const COMPARED_MAX: usize = 1_000;
@@ -31,6 +32,11 @@ pub struct RecordingAnswer {
     pub place: String,
     /// The policy under which most of its jobs ended.
     pub scheduler: Option<String>,
+    /// The primitive with which that policy preempted; `null` if an earlier version wrote the jobs.
+    pub primitive: Option<String>,
+    /// The settings of that cluster by their names in a configuration file, such as `preemption.suspended-max`, and its
+    /// `workers`. Settings of the policy with published values are left out.
+    pub settings: BTreeMap<String, String>,
     /// Ended jobs.
     pub jobs: usize,
     pub failed: usize,
@@ -54,17 +60,21 @@ impl RecordingAnswer {
         let in_phase = |phase| ended().filter(|(job, _)| job.summary.phase == phase).count();
         let from_millis = ended().map(|(job, _)| job.summary.submitted_millis).min().unwrap_or(0);
         let until_millis = ended().filter_map(|(job, _)| job.summary.ended_millis).max().unwrap_or(0);
-        let mut policies: BTreeMap<&str, usize> = BTreeMap::new();
+        let mut policies: BTreeMap<&str, (usize, &RecordedCluster)> = BTreeMap::new();
         for cluster in ended().filter_map(|(job, _)| job.cluster.as_ref()) {
-            *policies.entry(&cluster.scheduler).or_default() += 1;
+            policies.entry(&cluster.scheduler).or_insert((0, cluster)).0 += 1;
         }
+        let usual = policies.into_values().max_by_key(|(jobs, _)| *jobs).map(|(_, cluster)| cluster);
+        let settings = usual.map(settings_of).unwrap_or_default();
         let sum = |of: fn(&JobOverview) -> u64| ended().map(|(job, _)| of(job)).fold(0, u64::saturating_add);
 
         RecordingAnswer {
             recording: recording.to_owned(),
             kind,
             place,
-            scheduler: policies.into_iter().max_by_key(|(_, jobs)| *jobs).map(|(name, _)| name.to_owned()),
+            scheduler: usual.map(|cluster| cluster.scheduler.clone()),
+            primitive: settings.get(PRIMITIVE).cloned(),
+            settings,
             jobs: ended().count(),
             failed: in_phase(JobPhase::Failed),
             killed: in_phase(JobPhase::Killed),
@@ -77,6 +87,56 @@ impl RecordingAnswer {
             work_lost_millis: sum(|job| job.ledger.work_lost_millis),
         }
     }
+}
+
+/// The setting with the primitive.
+const PRIMITIVE: &str = "preemption.primitive";
+
+/// Returns the settings of a cluster by their names in a configuration file; those that are not set are left out.
+fn settings_of(cluster: &RecordedCluster) -> BTreeMap<String, String> {
+    let mut settings = BTreeMap::new();
+    add_settings("preemption", &cluster.preemption, &mut settings);
+    if let Some(tables) = &cluster.tables {
+        add_settings("scheduler", tables, &mut settings);
+    }
+    let group = |group: &WorkerGroup| {
+        format!("{} with {} map and {} reduce slots", group.workers, group.map_slots, group.reduce_slots)
+    };
+    if !cluster.workers.is_empty() {
+        let groups: Vec<String> = cluster.workers.iter().map(group).collect();
+        settings.insert("workers".to_owned(), groups.join(", "));
+    }
+    settings
+}
+
+fn add_settings(name: &str, value: &Value, settings: &mut BTreeMap<String, String>) {
+    match value {
+        Value::Null => {}
+        Value::Object(table) => {
+            for (inner, value) in table {
+                add_settings(&format!("{name}.{inner}"), value, settings);
+            }
+        }
+        Value::String(text) => {
+            settings.insert(name.to_owned(), text.clone());
+        }
+        other => {
+            settings.insert(name.to_owned(), other.to_string());
+        }
+    }
+}
+
+/// Returns the names of the settings that differ between these recordings; one without settings is left out.
+pub fn differing_settings<'all>(recordings: impl Iterator<Item = &'all RecordingAnswer>) -> Vec<String> {
+    let known: Vec<&BTreeMap<String, String>> =
+        recordings.map(|recording| &recording.settings).filter(|settings| !settings.is_empty()).collect();
+    let names: BTreeSet<&String> = known.iter().flat_map(|settings| settings.keys()).collect();
+    let differs = |name: &&&String| {
+        let mut values = known.iter().map(|settings| settings.get(**name));
+        let first = values.next();
+        values.any(|value| Some(value) != first)
+    };
+    names.iter().filter(differs).map(|name| (*name).clone()).collect()
 }
 
 /// Statistics in milliseconds; 0 without jobs.
@@ -93,6 +153,8 @@ pub struct SojournAnswer {
 pub struct ComparisonAnswer {
     pub left: RecordingAnswer,
     pub right: RecordingAnswer,
+    /// Names of the `settings` that differ.
+    pub differing: Vec<String>,
     /// Jobs that differ most first; then those that one recording lacks.
     pub jobs: Vec<ComparedJobAnswer>,
     /// Number of jobs that are not listed.
@@ -132,12 +194,11 @@ impl ComparedJobAnswer {
 impl SojournAnswer {
     fn of(mut millis: Vec<u64>) -> SojournAnswer {
         millis.sort_unstable();
-        let Some(last) = millis.len().checked_sub(1) else { return SojournAnswer::default() };
-        // The nearest rank, which is one of the values.
-        let at = |percent: usize| millis[(last * percent).div_ceil(100)];
+        let Some(max) = millis.last().copied() else { return SojournAnswer::default() };
         let total: u128 = millis.iter().map(|one| u128::from(*one)).sum();
         let mean = total as f64 / millis.len() as f64;
-        SojournAnswer { mean, p50: at(50), p95: at(95), max: millis[last] }
+        let at = |percent| quantile(&millis, percent).unwrap_or(max);
+        SojournAnswer { mean, p50: at(50), p95: at(95), max }
     }
 }
 
@@ -164,7 +225,8 @@ impl ComparisonAnswer {
         jobs.sort_by_key(|job| Reverse(job.difference_millis.map(i64::unsigned_abs)));
         let jobs_left_out = jobs.len().saturating_sub(COMPARED_MAX);
         jobs.truncate(COMPARED_MAX);
-        ComparisonAnswer { left: left.answer, right: right.answer, jobs, jobs_left_out }
+        let differing = differing_settings([&left.answer, &right.answer].into_iter());
+        ComparisonAnswer { left: left.answer, right: right.answer, differing, jobs, jobs_left_out }
     }
 }
 
@@ -182,8 +244,9 @@ fn by_submission(jobs: &[JobOverview]) -> Vec<&JobOverview> {
 #[cfg(test)]
 mod tests {
     use napreduce_engine::JobId;
-    use napreduce_history::{LedgerTotals, RecordedCluster};
+    use napreduce_history::LedgerTotals;
     use napreduce_protocol::{JobProgress, JobSummary};
+    use serde_json::json;
 
     use super::*;
 
@@ -213,11 +276,46 @@ mod tests {
         let answer = RecordingAnswer::of("one", RecordingKind::History, "a place".to_owned(), &jobs);
         assert_eq!((answer.jobs, answer.failed, answer.killed), (2, 0, 0));
         assert_eq!((answer.from_millis, answer.until_millis, answer.makespan_millis), (1_000, 1_350, 350));
-        assert_eq!(answer.sojourn, SojournAnswer { mean: 200.0, p50: 300, p95: 300, max: 300 });
+        assert_eq!(answer.sojourn, SojournAnswer { mean: 200.0, p50: 200, p95: 290, max: 300 });
         assert_eq!((answer.preemptions, answer.work_saved_millis, answer.work_lost_millis), (2, 20, 0));
         assert_eq!(answer.scheduler.as_deref(), Some("fair"));
         let empty = RecordingAnswer::of("none", RecordingKind::History, String::new(), &[]);
         assert_eq!((empty.jobs, empty.makespan_millis, empty.sojourn), (0, 0, SojournAnswer::default()));
+    }
+
+    #[test]
+    fn recording_names_its_primitive_and_settings() {
+        let of = |primitive: &str, weight: Option<u32>| {
+            let cluster = RecordedCluster {
+                scheduler: "fair".to_owned(),
+                tables: Some(
+                    json!({ "fair": weight.map(|weight| json!({ "pools": { "a": { "weight": weight } } })) }),
+                ),
+                preemption: json!({ "primitive": primitive, "suspended-max": 2, "convert": null }),
+                workers: vec![WorkerGroup { workers: 6, map_slots: 8, reduce_slots: 4 }],
+            };
+            let job = JobOverview { cluster: Some(cluster), ..job(1, "a", 0, Some(9)) };
+            RecordingAnswer::of(primitive, RecordingKind::History, String::new(), &[job])
+        };
+        let (kill, suspend) = (of("kill", None), of("suspend", Some(3)));
+        assert_eq!(kill.primitive.as_deref(), Some("kill"));
+        let printed: Vec<String> =
+            suspend.settings.iter().map(|(name, value)| format!("{name} = {value}")).collect();
+        assert_eq!(
+            printed,
+            [
+                "preemption.primitive = suspend",
+                "preemption.suspended-max = 2",
+                "scheduler.fair.pools.a.weight = 3",
+                "workers = 6 with 8 map and 4 reduce slots",
+            ]
+        );
+        let differing = differing_settings([&kill, &suspend].into_iter());
+        assert_eq!(differing, ["preemption.primitive", "scheduler.fair.pools.a.weight"]);
+        assert_eq!(differing_settings([&kill, &kill].into_iter()), Vec::<String>::new());
+        // A recording of an earlier version has no settings.
+        let former = RecordingAnswer::of("old", RecordingKind::History, String::new(), &[]);
+        assert_eq!(differing_settings([&kill, &former].into_iter()), Vec::<String>::new());
     }
 
     #[test]

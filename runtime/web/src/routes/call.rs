@@ -4,13 +4,16 @@ use std::str::FromStr;
 use std::sync::Arc;
 
 use axum::body::{Body, Bytes};
-use axum::http::header::{CONTENT_TYPE, HeaderName, HeaderValue};
+use axum::http::header::{CONTENT_DISPOSITION, CONTENT_TYPE, HeaderName, HeaderValue};
 use axum::http::{HeaderMap, Response, StatusCode};
 use napreduce_engine::{AttemptId, JobId, TaskId};
 use napreduce_protocol::JobDetail;
+use schemars::JsonSchema;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+use serde_json::{Map, Value};
 
+use crate::answers::csv_of;
 use crate::context::Web;
 use crate::guard::Credentials;
 use crate::problem::Problem;
@@ -20,6 +23,8 @@ use crate::shown::Shown;
 #[derive(Debug)]
 pub struct Call<'web> {
     pub web: &'web Arc<Web>,
+    /// Path of the route, with `{NAME}` for variable parts.
+    pub route: &'static str,
     /// The recording named by the query parameter `recording`; without it, the one that the server shows first.
     pub shown: Arc<Shown>,
     pub credentials: Credentials,
@@ -136,6 +141,26 @@ pub fn recording(web: &Web, name: &str) -> Result<Arc<Shown>, Problem> {
     })
 }
 
+/// Returns the field names of an object, from its schema.
+pub fn names_of<T: JsonSchema>() -> Vec<String> {
+    let schema = schemars::schema_for!(T).to_value();
+    let properties = schema["properties"].as_object();
+    properties.map(|properties| properties.keys().cloned().collect()).unwrap_or_default()
+}
+
+/// Converts to a JSON object.
+///
+/// # Errors
+/// `500` if it is not an object.
+pub fn object_of(item: &impl Serialize) -> Result<Map<String, Value>, Problem> {
+    match serde_json::to_value(item) {
+        Ok(Value::Object(object)) => Ok(object),
+        _ => {
+            Err(Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "cannot serialize the response as an object"))
+        }
+    }
+}
+
 /// A response.
 #[derive(Debug)]
 pub struct Reply {
@@ -166,6 +191,28 @@ impl Reply {
     pub fn of(kind: &'static str, body: Vec<u8>) -> Reply {
         let headers = vec![(CONTENT_TYPE, HeaderValue::from_static(kind))];
         Reply { status: StatusCode::OK, headers, body: ReplyBody::Bytes(body) }
+    }
+
+    /// A table as comma-separated values, which a browser saves under this name; `first` is its leftmost column.
+    ///
+    /// # Errors
+    /// `500` if a row is not an object.
+    pub fn csv<T: Serialize + JsonSchema>(name: &str, first: &str, rows: &[T]) -> Result<Reply, Problem> {
+        let objects = rows.iter().map(object_of).collect::<Result<Vec<_>, _>>()?;
+        Reply::csv_of_objects(name, first, &names_of::<T>(), &objects)
+    }
+
+    /// As [`Reply::csv`], of rows that are objects with these fields.
+    pub fn csv_of_objects(
+        name: &str,
+        first: &str,
+        fields: &[String],
+        rows: &[Map<String, Value>],
+    ) -> Result<Reply, Problem> {
+        let saved = HeaderValue::from_str(&format!("attachment; filename=\"{name}.csv\""))
+            .unwrap_or(HeaderValue::from_static("attachment"));
+        let csv = csv_of(fields, first, rows);
+        Ok(Reply::of("text/csv; charset=utf-8", csv.into_bytes()).header(CONTENT_DISPOSITION, saved))
     }
 
     /// A streamed body with the content type `kind`.

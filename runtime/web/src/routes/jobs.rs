@@ -7,9 +7,11 @@ use axum::http::header::{CONTENT_DISPOSITION, CONTENT_SECURITY_POLICY, HeaderNam
 use napreduce_engine::{AttemptId, JobId, TaskId, TaskKind};
 use napreduce_history::write_trace;
 use napreduce_protocol::{JobDetail, LogStream, TaskPhase, TaskSummary};
+use schemars::JsonSchema;
+use serde::Serialize;
 
 use super::call::{Call, Reply};
-use super::list::{open_until, page, page_of, page_of_tasks};
+use super::list::{is_csv, open_until, page, page_of, page_of_tasks};
 use super::whole::{drawn, timeline_of};
 use super::window::query_columns;
 use crate::answers::{
@@ -21,7 +23,14 @@ use crate::answers::{
 use crate::clock::now_micros;
 use crate::problem::Problem;
 use crate::report::report_html;
-use crate::source::LOG_PIECE_BYTES_MAX;
+use crate::source::{LOG_PIECE_BYTES_MAX, PageSource, SourceError};
+
+/// A row of the table of counters.
+#[derive(Serialize, JsonSchema)]
+struct CounterRow {
+    counter: String,
+    value: u64,
+}
 
 pub fn list(call: &Call<'_>) -> Result<Reply, Problem> {
     let states: Option<String> = call.query_value("state")?;
@@ -35,6 +44,7 @@ pub fn list(call: &Call<'_>) -> Result<Reply, Problem> {
         text: call.query_value("text")?,
         since_millis: call.query_value("from")?,
         until_millis: call.query_value("until")?,
+        before: call.query_value("before")?,
     };
     let jobs = call.shown.source.jobs()?;
     page(call, jobs.iter().filter(|job| filter.matches(job)))
@@ -66,7 +76,12 @@ pub fn quantiles(call: &Call<'_>) -> Result<Reply, Problem> {
 }
 
 pub fn counters(call: &Call<'_>) -> Result<Reply, Problem> {
-    Reply::json(&CountersAnswer::from(&*call.job()?))
+    let answer = CountersAnswer::from(&*call.job()?);
+    if is_csv(call)? {
+        let rows = answer.counters.into_iter().map(|(counter, value)| CounterRow { counter, value });
+        return Reply::csv("counters", "counter", &rows.collect::<Vec<_>>());
+    }
+    Reply::json(&answer)
 }
 
 pub fn history(call: &Call<'_>) -> Result<Reply, Problem> {
@@ -144,7 +159,16 @@ pub fn task_timeline(call: &Call<'_>) -> Result<Reply, Problem> {
 
 /// Returns the job of a task, reduced to the attempts of that task.
 fn of_task(call: &Call<'_>, task: TaskId) -> Result<JobDetail, Problem> {
-    let job = call.shown.source.job(task.job)?;
+    let job = job_of_task(&*call.shown.source, task)?;
+    Ok(job.of_attempts(|attempt| attempt.task == task))
+}
+
+/// Returns the job of a task.
+///
+/// # Errors
+/// `404` if the job is unknown or has no such task.
+pub fn job_of_task(source: &dyn PageSource, task: TaskId) -> Result<Arc<JobDetail>, Problem> {
+    let job = source.job(task.job)?;
     let tasks = match task.kind {
         TaskKind::Map => job.summary.progress.map.tasks,
         TaskKind::Reduce => job.summary.progress.reduce.tasks,
@@ -155,7 +179,7 @@ fn of_task(call: &Call<'_>, task: TaskId) -> Result<JobDetail, Problem> {
             Problem::new(StatusCode::NOT_FOUND, absent).remedy(format!("run: nap task list {}", task.job))
         );
     }
-    Ok(job.of_attempts(|attempt| attempt.task == task))
+    Ok(job)
 }
 
 /// Now for a running job; for an ended one, the end of its last millisecond, so that the drawing includes it.
@@ -214,6 +238,57 @@ pub fn explain(call: &Call<'_>) -> Result<Reply, Problem> {
 pub fn explain_task(call: &Call<'_>) -> Result<Reply, Problem> {
     let task = call.task()?.0;
     Reply::json(&TaskExplanation::of(task, &call.shown.source.explain(task.job, Some(task))?))
+}
+
+/// The last line that an attempt printed to standard error.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct LastLineAnswer {
+    /// The newest failed attempt of the job; `null` if none failed.
+    pub attempt: Option<String>,
+    /// Its last line, at most the last 4096 bytes of it; `null` if it printed nothing or its log is gone.
+    pub line: Option<String>,
+}
+
+/// What Rust prints after the message of a panic.
+const BACKTRACE_HINT: &str = "note: run with `RUST_BACKTRACE=";
+/// The most bytes of a last line.
+const LINE_BYTES_MAX: usize = 4096;
+/// The most pieces of a log that are read to find its end.
+const LOG_PIECES_MAX: usize = 16;
+
+pub fn last_stderr(call: &Call<'_>) -> Result<Reply, Problem> {
+    let job = call.job()?;
+    let failed = job.attempts.iter().filter(|attempt| attempt.outcome() == Some("failed"));
+    let Some(last) = failed.max_by_key(|attempt| attempt.ended_millis) else {
+        return Reply::json(&LastLineAnswer { attempt: None, line: None });
+    };
+    // Its worker may have left.
+    let end = end_of_log(&*call.shown.source, last.attempt, LogStream::Stderr).unwrap_or_default();
+    let says = |line: &&str| !line.trim().is_empty() && !line.starts_with(BACKTRACE_HINT);
+    let line = String::from_utf8_lossy(&end).lines().rfind(says).map(str::to_owned);
+    Reply::json(&LastLineAnswer { attempt: Some(last.attempt.to_string()), line })
+}
+
+/// Returns the last bytes of a log; none if it is longer than is read.
+fn end_of_log(
+    source: &dyn PageSource,
+    attempt: AttemptId,
+    stream: LogStream,
+) -> Result<Vec<u8>, SourceError> {
+    let mut read = 0_u64;
+    let mut end: Vec<u8> = Vec::new();
+    for _ in 0..LOG_PIECES_MAX {
+        let piece = source.log(attempt, stream, read, LOG_PIECE_BYTES_MAX)?;
+        read += piece.len() as u64;
+        let is_last = (piece.len() as u64) < LOG_PIECE_BYTES_MAX;
+        end.extend(piece);
+        let surplus = end.len().saturating_sub(LINE_BYTES_MAX);
+        end.drain(..surplus);
+        if is_last {
+            return Ok(end);
+        }
+    }
+    Ok(Vec::new())
 }
 
 /// Sandboxed, because the log is untrusted text.

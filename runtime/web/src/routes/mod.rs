@@ -112,7 +112,7 @@ async fn answer(
     let headers = parts.headers;
     let call = move || {
         let shown = web.shown.clone();
-        let mut call = Call { web: &web, shown, credentials, path, query, headers, body };
+        let mut call = Call { web: &web, route: route.path, shown, credentials, path, query, headers, body };
         if let Some(name) = call.query_value::<String>(route::RECORDING.name)? {
             call.shown = call::recording(&web, &name)?;
         }

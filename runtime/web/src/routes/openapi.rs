@@ -1,7 +1,7 @@
 //! The OpenAPI 3.1 description, generated from the table of routes.
 
-use schemars::SchemaGenerator;
 use schemars::generate::SchemaSettings;
+use schemars::{Schema, SchemaGenerator};
 use serde_json::{Map, Value, json};
 
 use super::list::ThinPage;
@@ -61,12 +61,10 @@ fn operation(route: &Route, problem: &Value, generator: &mut SchemaGenerator) ->
     }
     let content = match route.gives {
         Answer::Json(schema) => {
-            let whole = schema(generator).to_value();
-            let thin = route.page.map(|_| generator.subschema_for::<ThinPage>().to_value());
-            json!({ "application/json": { "schema": thin.map_or(whole.clone(), |thin| json!({ "anyOf": [whole, thin] })) } })
+            json!({ "application/json": { "schema": json_schema(route, schema, generator) } })
         }
         Answer::JsonOr(schema, kind) => {
-            json!({ "application/json": { "schema": schema(generator).to_value() }, kind: {} })
+            json!({ "application/json": { "schema": json_schema(route, schema, generator) }, kind: {} })
         }
         Answer::Other("application/json") => {
             json!({ "application/json": { "schema": { "type": "object" } } })
@@ -96,6 +94,20 @@ fn operation(route: &Route, problem: &Value, generator: &mut SchemaGenerator) ->
             json!({ "required": true, "content": { "application/json": { "schema": schema } } });
     }
     operation
+}
+
+/// The schema of a JSON answer; a list may have items with selected fields only.
+fn json_schema(
+    route: &Route,
+    schema: fn(&mut SchemaGenerator) -> Schema,
+    generator: &mut SchemaGenerator,
+) -> Value {
+    let whole = schema(generator).to_value();
+    if route.page.is_none() {
+        return whole;
+    }
+    let thin = generator.subschema_for::<ThinPage>().to_value();
+    json!({ "anyOf": [whole, thin] })
 }
 
 /// The schema of a query parameter.

@@ -9,11 +9,12 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::call::{Call, Reply, ReplyBody};
+use super::jobs::job_of_task;
 use super::route::Route;
 use crate::clock::now_millis;
 use crate::once::OtherOrder;
 use crate::problem::Problem;
-use crate::source::OperatorCommand;
+use crate::source::{OperatorCommand, PageSource, SourceError};
 
 const REASON_CHARACTERS_MAX: usize = 500;
 /// Header that identifies a repeated order.
@@ -123,9 +124,53 @@ fn order(
     about: impl ToString,
     reason: &str,
 ) -> Result<Reply, Problem> {
-    let attempts = call.shown.source.order(order, reason)?;
+    let source = &*call.shown.source;
+    let ordered = source.order(order, reason);
+    let attempts = ordered.map_err(|error| refusal(error, || object_of(source, order)))?;
     let attempts = attempts.iter().map(ToString::to_string).collect();
     Ok(Reply::json(&Ordered { ordered: about.to_string(), attempts })?.status(StatusCode::ACCEPTED))
+}
+
+/// Converts the error of an order: 404 if the object of a refused order does not exist. `find` fails if it does not.
+fn refusal(error: SourceError, find: impl FnOnce() -> Result<(), Problem>) -> Problem {
+    if !matches!(error, SourceError::Refused(_)) {
+        return error.into();
+    }
+    match find() {
+        Err(absent) if absent.status == StatusCode::NOT_FOUND.as_u16() => absent,
+        _ => error.into(),
+    }
+}
+
+/// Looks up the object that an order names.
+///
+/// # Errors
+/// `404` if it does not exist. The workers of a history are unknown.
+fn object_of(source: &dyn PageSource, order: &OperatorCommand) -> Result<(), Problem> {
+    match *order {
+        OperatorCommand::KillJob(job) | OperatorCommand::Job(job, _) | OperatorCommand::ChangeJob(job, _) => {
+            source.job(job)?;
+        }
+        OperatorCommand::Task { task, attempt: None, .. } => {
+            job_of_task(source, task)?;
+        }
+        OperatorCommand::Task { task, attempt: Some(number), .. } => {
+            let job = job_of_task(source, task)?;
+            let attempt = AttemptId { task, number };
+            if !job.attempts.iter().any(|known| known.attempt == attempt) {
+                return Err(Problem::new(StatusCode::NOT_FOUND, format!("no such attempt: {attempt}"))
+                    .remedy(format!("see: nap task list {}", task.job)));
+            }
+        }
+        OperatorCommand::Drain { worker, .. } | OperatorCommand::Undrain(worker) => {
+            let workers = source.workers()?;
+            if source.is_live() && !workers.iter().any(|known| known.worker == worker) {
+                return Err(Problem::new(StatusCode::NOT_FOUND, format!("no such worker: {worker}"))
+                    .remedy("see: nap worker list"));
+            }
+        }
+    }
+    Ok(())
 }
 
 fn of_job(call: &Call<'_>, what: fn(JobId) -> OperatorCommand) -> Result<Reply, Problem> {
@@ -195,7 +240,10 @@ pub fn set_job(call: &Call<'_>) -> Result<Reply, Problem> {
 pub fn rerun_job(call: &Call<'_>) -> Result<Reply, Problem> {
     let job = call.path_value::<JobId>("job")?;
     let Rerun { output, reason: given } = call.json()?;
-    let new = call.shown.source.rerun(job, output.as_deref().map(Path::new), &reason(call, given)?)?;
+    let source = &*call.shown.source;
+    let new = source
+        .rerun(job, output.as_deref().map(Path::new), &reason(call, given)?)
+        .map_err(|error| refusal(error, || object_of(source, &OperatorCommand::KillJob(job))))?;
     Ok(Reply::json(&Ordered { ordered: new.to_string(), attempts: Vec::new() })?.status(StatusCode::ACCEPTED))
 }
 

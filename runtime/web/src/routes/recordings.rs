@@ -7,7 +7,8 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::call::{Call, Reply};
-use crate::answers::{ComparisonAnswer, Recorded, RecordingAnswer};
+use super::list::is_csv;
+use crate::answers::{ComparisonAnswer, Recorded, RecordingAnswer, differing_settings};
 use crate::problem::Problem;
 use crate::shown::Shown;
 
@@ -15,12 +16,14 @@ use crate::shown::Shown;
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct RecordingsAnswer {
     pub items: Vec<RecordingAnswer>,
+    /// Names of the `settings` that differ between them.
+    pub differing: Vec<String>,
     /// Recordings that cannot be read.
     pub remarks: Vec<String>,
 }
 
 pub fn list(call: &Call<'_>) -> Result<Reply, Problem> {
-    let mut answer = RecordingsAnswer { items: Vec::new(), remarks: Vec::new() };
+    let mut answer = RecordingsAnswer { items: Vec::new(), differing: Vec::new(), remarks: Vec::new() };
     for recording in call.web.recordings() {
         match read(&recording) {
             Ok((item, _)) => answer.items.push(item),
@@ -30,6 +33,10 @@ pub fn list(call: &Call<'_>) -> Result<Reply, Problem> {
         let remarks = recording.source.remarks().into_iter();
         answer.remarks.extend(remarks.map(|remark| format!("{}: {remark}", recording.name)));
     }
+    if is_csv(call)? {
+        return Reply::csv("recordings", "recording", &answer.items);
+    }
+    answer.differing = differing_settings(answer.items.iter());
     Reply::json(&answer)
 }
 

@@ -8,6 +8,9 @@ use super::orders::Ordered;
 use crate::guard::WebRole;
 use crate::problem::Problem;
 
+/// The content type of a table of comma-separated values.
+pub const CSV: &str = "text/csv";
+
 pub struct Route {
     pub method: Method,
     /// With `{NAME}` for a variable part.
@@ -18,7 +21,7 @@ pub struct Route {
     pub about: &'static str,
     pub query: &'static [QueryField],
     /// Parameters of a route that returns a page of a list; they follow those of `query`.
-    pub page: Option<[QueryField; 4]>,
+    pub page: Option<[QueryField; 5]>,
     pub takes: Option<Body>,
     pub gives: Answer,
     pub answer: Handler,
@@ -56,10 +59,10 @@ impl Route {
     }
 
     /// Sets the query parameters of a route that returns a page of a list.
-    pub const fn listing(mut self, page: [QueryField; 4], query: &'static [QueryField]) -> Route {
+    pub const fn listing(mut self, page: [QueryField; 5], query: &'static [QueryField]) -> Route {
         self.page = Some(page);
         self.query = query;
-        self
+        self.or_as(CSV)
     }
 
     /// Adds a content type to which the handler switches if the client accepts it.

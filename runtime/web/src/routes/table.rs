@@ -7,14 +7,14 @@ use napreduce_protocol::{
 
 use super::links::{LinkBody, LinksAnswer, NewLinkAnswer};
 use super::list::{
-    AttemptPage, EventPage, FailurePage, FlowPage, GroupPage, JobPage, PerformancePage, PreemptionPage,
-    TaskPage, WorkerChangePage, WorkerPage, page_fields,
+    AttemptPage, EventPage, FORMAT, FailurePage, FlowPage, GroupPage, JobPage, PerformancePage,
+    PreemptionPage, TaskPage, WorkerChangePage, WorkerPage, page_fields,
 };
 use super::orders::{Change, Drain, Ordered, Reason, Rerun};
 use super::preemptions::FLOW_ENDS;
 use super::recordings::RecordingsAnswer;
 use super::route::{
-    Answer, QueryField, Route, field, get, get_as, json, number, one_of, order, post, some_of, takes,
+    Answer, CSV, QueryField, Route, field, get, get_as, json, number, one_of, order, post, some_of, takes,
 };
 use super::session::{SessionAnswer, SignInAnswer, SignInBody};
 use super::what_if::{WhatIfBody, WhatIfsAnswer};
@@ -111,7 +111,9 @@ static ROUTES: &[Route] = &[
         "/api/nap/v1/recordings",
         "Histories shown side by side, with a summary of each",
         recordings::list,
-    ),
+    )
+    .or_as(CSV)
+    .asking(&[FORMAT]),
     get::<ComparisonAnswer>(
         "/api/nap/v1/compare",
         "Comparison of the same jobs in two recordings",
@@ -147,11 +149,15 @@ static ROUTES: &[Route] = &[
     ),
     get::<SearchAnswer>(
         "/api/nap/v1/search",
-        "Jobs, tasks, workers, users and queues whose ID or name contains a text, the best match first",
+        "Jobs, tasks, workers, users and queues whose ID or name contains a text, the best match first; of several \
+         recordings all are searched",
         search::search,
     )
     .asking(&[
-        field("text", "part of an ID or a name, ignoring case"),
+        field(
+            "text",
+            "part of an ID or a name, ignoring case; for tasks such as m_2077, job_0007_m_2077.1 or wordcount m_2077",
+        ),
         number("limit", "number of items, 1 to 100; default: 10", 1, 100),
     ]),
     get::<StatusAnswer>("/api/nap/v1/cluster", "Overview of the cluster", whole::cluster),
@@ -242,7 +248,9 @@ static ROUTES: &[Route] = &[
         "/api/nap/v1/queues",
         "Queues of the scheduler, with their use and demand",
         whole::queues,
-    ),
+    )
+    .or_as(CSV)
+    .asking(&[FORMAT]),
     get::<QueueStatusAnswer>(
         "/api/nap/v1/queues/{queue}",
         "One queue, and the users of its jobs",
@@ -281,6 +289,11 @@ static ROUTES: &[Route] = &[
             field("text", "only jobs whose ID, name, user or queue contains this text"),
             moment("from", "submitted at or after this time, in milliseconds since 1970"),
             moment("until", "submitted before this time, in milliseconds since 1970"),
+            field(
+                "before",
+                "only jobs submitted before this one: with sort=-job, the last job of a page continues after it, whatever \
+                 is submitted meanwhile",
+            ),
         ],
     ),
     get::<JobStatusAnswer>("/api/nap/v1/jobs/{job}", "One job", jobs::status),
@@ -298,7 +311,14 @@ static ROUTES: &[Route] = &[
         "with",
         "the other job; default: the one submitted before it under the same name, or the job itself",
     )]),
-    get::<CountersAnswer>("/api/nap/v1/jobs/{job}/counters", "Counters of a job", jobs::counters),
+    get::<CountersAnswer>("/api/nap/v1/jobs/{job}/counters", "Counters of a job", jobs::counters)
+        .or_as(CSV)
+        .asking(&[FORMAT]),
+    get::<jobs::LastLineAnswer>(
+        "/api/nap/v1/jobs/{job}/last-stderr",
+        "Last line that the newest failed attempt of a job printed to standard error",
+        jobs::last_stderr,
+    ),
     get::<HistoryAnswer>("/api/nap/v1/jobs/{job}/history", "Complete history of a job", jobs::history),
     get::<EventPage>("/api/nap/v1/jobs/{job}/events", "Events of a job", jobs::events)
         .listing(page_fields::<HistoryLine>(), &[]),

@@ -9,6 +9,7 @@ use napreduce_engine::WorkerId;
 use napreduce_protocol::JobDetail;
 
 use super::call::{Call, Reply};
+use super::list::is_csv;
 use super::metrics::{self as formats, plain};
 use super::window::{query_columns, query_window};
 use super::{openapi, stream};
@@ -52,7 +53,11 @@ pub fn cluster(call: &Call<'_>) -> Result<Reply, Problem> {
 }
 
 pub fn queues(call: &Call<'_>) -> Result<Reply, Problem> {
-    Reply::json(&QueuesAnswer::from(&*call.shown.source.queues()?))
+    let queues = QueuesAnswer::from(&*call.shown.source.queues()?);
+    if is_csv(call)? {
+        return Reply::csv("queues", "queue", queues.queues.as_deref().unwrap_or_default());
+    }
+    Reply::json(&queues)
 }
 
 pub fn queue(call: &Call<'_>) -> Result<Reply, Problem> {

@@ -4,6 +4,7 @@ mod kit;
 mod ledger;
 mod load;
 mod manners;
+mod monitoring;
 mod readers;
 mod recordings;
 mod routes;

@@ -127,7 +127,7 @@ fn invalid_keys_and_refused_orders_are_not_remembered() {
     assert_eq!(order(&sample, KILL, "k", WebRole::View, "{}").status, 403);
     assert_eq!(order(&sample, KILL, "k", WebRole::Operate, "{").status, 400);
     let absent = "/api/nap/v1/jobs/job_0009/kill";
-    assert_eq!(order(&sample, absent, "k", WebRole::Operate, "{}").status, 409);
+    assert_eq!(order(&sample, absent, "k", WebRole::Operate, "{}").status, 404);
     assert!(sample.orders().is_empty());
     assert_eq!(order(&sample, KILL, "k", WebRole::Operate, "{}").status, 202);
     assert_eq!(sample.orders().len(), 1);

@@ -138,6 +138,78 @@ fn list_pages_carry_the_total() {
 }
 
 #[test]
+fn tables_are_also_csv_without_formulas() {
+    let sample = Sample::preempted();
+    let csv = |path: &str| {
+        let answer = sample.get(&format!("/api/nap/v1/{path}"));
+        assert_eq!(answer.status, 200, "{path}: {}", answer.body);
+        assert_eq!(answer.header("content-type"), Some("text/csv; charset=utf-8"), "{path}");
+        let saved = answer.header("content-disposition").expect("a name").to_owned();
+        let lines: Vec<String> = answer.body.split_terminator("\r\n").map(str::to_owned).collect();
+        (saved, lines)
+    };
+    let (saved, jobs) = csv("jobs?format=csv&fields=state,job,name&sort=job");
+    assert_eq!(saved, "attachment; filename=\"jobs.csv\"");
+    let name = "<img src=x onerror=alert(1)>";
+    assert_eq!(
+        jobs,
+        [
+            "job,name,state".to_owned(),
+            format!("job_0001,{name},succeeded"),
+            format!("job_0002,{name},running")
+        ]
+    );
+    let (_, whole) = csv("jobs?format=csv");
+    assert!(
+        whole[0].starts_with("job,ended_millis,") && whole[0].contains(",map.bytes_done,"),
+        "{}",
+        whole[0]
+    );
+    for (path, first) in [
+        ("jobs/job_0001/tasks", "task,"),
+        ("jobs/job_0001/attempts", "attempt,"),
+        ("jobs/job_0001/events", "at_millis,"),
+        ("jobs/job_0001/counters", "counter,value"),
+        ("jobs/job_0001/preemptions", "requested_micros,"),
+        ("preemptions/groups?from=0", "group,"),
+        ("preemptions/flows?from=0", "from,"),
+        ("workers", "worker,"),
+        ("workers/performance", "worker,"),
+        ("queues", "queue,"),
+        ("recordings", "recording,"),
+    ] {
+        let separator = if path.contains('?') { '&' } else { '?' };
+        let (_, lines) = csv(&format!("{path}{separator}format=csv"));
+        assert!(lines[0].starts_with(first), "{path}: {}", lines[0]);
+    }
+    assert_eq!(sample.get("/api/nap/v1/jobs?format=xls").status, 400);
+    assert_eq!(sample.get("/api/nap/v1/jobs?format=csv&fields=wrong").status, 400);
+}
+
+#[test]
+fn pages_by_job_do_not_repeat_jobs_while_others_are_submitted() {
+    let sample = Sample::start();
+    sample.submit();
+    sample.submit();
+    let mut seen = Vec::new();
+    let mut before = String::new();
+    loop {
+        let page = sample.get(&format!("/api/nap/v1/jobs?sort=-job&limit=1{before}")).json();
+        let Some(job) = page["items"][0]["job"].as_str().map(str::to_owned) else { break };
+        before = format!("&before={job}");
+        seen.push(job);
+        sample.submit();
+    }
+    assert_eq!(seen, ["job_0004", "job_0003", "job_0002", "job_0001"]);
+    // An offset counts in the list of this moment.
+    let first = sample.get("/api/nap/v1/jobs?sort=-job&limit=1").json();
+    sample.submit();
+    let second = sample.get("/api/nap/v1/jobs?sort=-job&limit=1&after=1").json();
+    assert_eq!(first["items"][0]["job"], second["items"][0]["job"]);
+    assert_eq!(sample.get("/api/nap/v1/jobs?before=7").status, 400);
+}
+
+#[test]
 fn etag_avoids_resending_unchanged_responses() {
     let sample = Sample::start();
     let path = "/api/nap/v1/jobs/job_0001/counters";

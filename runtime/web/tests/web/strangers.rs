@@ -218,16 +218,63 @@ fn invalid_orders_are_refused() {
     assert_eq!(order(KILL, "application/json", r#"{"raeson": "x"}"#), 400);
     assert_eq!(order(KILL, "application/json", &format!(r#"{{"reason": "{}"}}"#, "x".repeat(501))), 400);
     assert_eq!(order(KILL, "application/json", &" ".repeat(70_000)), 413);
-    assert_eq!(order("/api/nap/v1/jobs/job_9999/kill", "application/json", "{}"), 409);
     assert_eq!(order("/api/nap/v1/jobs/7/kill", "application/json", "{}"), 400);
     assert_eq!(order("/api/nap/v1/jobs/job_0002/set", "application/json", "{}"), 400);
-    assert_eq!(order("/api/nap/v1/jobs/job_9999/set", "application/json", r#"{"priority": 1}"#), 409);
-    assert_eq!(order("/api/nap/v1/jobs/job_9999/rerun", "application/json", "{}"), 409);
     assert_eq!(order(JOBS, "application/json", "{}"), 405);
     let deleted = sample.ask("DELETE /api/nap/v1/jobs/job_0002", &[("Authorization", &operator)], "");
     assert_eq!((deleted.status, deleted.json()["status"].as_u64()), (405, Some(405)), "{}", deleted.body);
     assert_eq!(order("/api/nap/v1/jobs/job_0002/explode", "application/json", "{}"), 404);
     assert!(sample.orders().is_empty(), "{:?}", sample.orders());
+}
+
+#[test]
+fn order_for_unknown_object_is_not_found() {
+    let sample = Sample::start();
+    let order = |path: &str, body: &str| sample.post(&format!("/api/nap/v1/{path}"), body);
+    for path in ["kill", "suspend", "resume", "hold", "release", "rerun"] {
+        let answer = order(&format!("jobs/job_9999/{path}"), "{}");
+        assert_eq!(answer.status, 404, "{path}: {}", answer.body);
+        assert_eq!(answer.header("content-type"), Some("application/problem+json"), "{path}");
+        let detail = answer.json()["detail"].as_str().expect("a text").to_owned();
+        assert!(detail.contains("job_9999"), "{path}: {detail}");
+    }
+    assert_eq!(order("jobs/job_9999/set", r#"{"priority": 1}"#).status, 404);
+    for task in ["job_9999_m_0000", "job_0002_m_0001", "job_0002_r_0000", "job_0002_m_0000.2"] {
+        for command in ["suspend", "resume", "checkpoint", "kill"] {
+            let answer = order(&format!("tasks/{task}/{command}"), "{}");
+            assert_eq!(
+                (answer.status, answer.json()["status"].as_u64()),
+                (404, Some(404)),
+                "{task}: {}",
+                answer.body
+            );
+        }
+    }
+    assert_eq!(order("workers/worker_0009/drain", "{}").status, 404);
+    assert_eq!(order("workers/worker_0009/undrain", "{}").status, 404);
+    // A known object that refuses is a conflict.
+    assert_eq!(order("jobs/job_0001/kill", "{}").status, 409);
+    assert_eq!(order("tasks/job_0002_m_0000.1/suspend", "{}").status, 202);
+    assert_eq!(sample.orders().len(), 1, "{:?}", sample.orders());
+}
+
+#[test]
+fn wrong_method_names_the_allowed_ones() {
+    let sample = Sample::start();
+    let operator = format!("Bearer {}", sample.token(WebRole::Operate));
+    for (request, allowed) in [
+        ("DELETE /api/nap/v1/jobs/job_0002", "GET,HEAD"),
+        ("POST /api/nap/v1/jobs", "GET,HEAD"),
+        ("PUT /metrics", "GET,HEAD"),
+        ("GET /api/nap/v1/jobs/job_0002/kill", "POST"),
+        ("GET /api/nap/v1/sign-in", "POST"),
+        ("DELETE /api/nap/v1/links", "GET,HEAD,POST"),
+    ] {
+        let answer = sample.ask(request, &[("Authorization", &operator)], "");
+        assert_eq!(answer.status, 405, "{request}: {}", answer.body);
+        assert_eq!(answer.header("allow"), Some(allowed), "{request}");
+        assert_eq!(answer.header("content-type"), Some("application/problem+json"), "{request}");
+    }
 }
 
 #[test]

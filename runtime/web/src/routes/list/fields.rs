@@ -4,14 +4,8 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
+use super::super::call::{names_of, object_of};
 use crate::problem::Problem;
-
-/// Returns the field names of an item, from its schema.
-pub fn names<T: JsonSchema>() -> Vec<String> {
-    let schema = schemars::schema_for!(T).to_value();
-    let properties = schema["properties"].as_object();
-    properties.map(|properties| properties.keys().cloned().collect()).unwrap_or_default()
-}
 
 /// Returns the items with only the comma-separated fields `wanted`.
 ///
@@ -21,7 +15,7 @@ pub fn select_fields<T: JsonSchema + Serialize>(
     items: &[T],
     wanted: &str,
 ) -> Result<Vec<Map<String, Value>>, Problem> {
-    let known = names::<T>();
+    let known = names_of::<T>();
     let wanted: Vec<&str> = wanted.split(',').collect();
     if let Some(unknown) = wanted.iter().find(|name| !known.iter().any(|known| known == *name)) {
         return Err(Problem::invalid(format!("unknown field {unknown:?}; expected {}", known.join(", "))));
@@ -30,9 +24,7 @@ pub fn select_fields<T: JsonSchema + Serialize>(
 }
 
 fn select(item: &impl Serialize, wanted: &[&str]) -> Result<Map<String, Value>, Problem> {
-    let Ok(Value::Object(whole)) = serde_json::to_value(item) else {
-        return Err(Problem::invalid("this list does not support the query parameter fields"));
-    };
+    let whole = object_of(item)?;
     Ok(whole.into_iter().filter(|(name, _)| wanted.contains(&name.as_str())).collect())
 }
 
@@ -58,7 +50,7 @@ mod tests {
 
     #[test]
     fn names_of_a_nested_type_are_its_own_fields() {
-        let names = names::<CurrentJob>();
+        let names = names_of::<CurrentJob>();
         assert!(
             names.iter().any(|name| name == "job") && names.iter().any(|name| name == "why"),
             "{names:?}"

@@ -10,8 +10,8 @@ use serde_json::{Map, Value};
 
 use sort::SortField;
 
-use super::call::{Call, Reply};
-use super::route::{Form, QueryField, Route, number};
+use super::call::{Call, Reply, names_of};
+use super::route::{Form, QueryField, Route, number, one_of};
 use crate::answers::{
     AttemptAnswer, EventAnswer, FailureAnswer, FlowAnswer, GroupAnswer, JobAnswer, PerformanceAnswer,
     PreemptionAnswer, TaskRow, TaskRowAnswer, TaskTotals, WorkerAnswer, WorkerChangeAnswer,
@@ -66,6 +66,8 @@ struct NoTotals {}
 pub trait Listed: Sized + 'static {
     /// The JSON form of the item.
     type Item: Serialize + JsonSchema;
+    /// The field that is the first column of a table.
+    const FIRST: &'static str;
     const SORTS: &'static [SortField<Self>];
 
     fn item(&self) -> Self::Item;
@@ -73,6 +75,7 @@ pub trait Listed: Sized + 'static {
 
 impl Listed for JobSummary {
     type Item = JobAnswer;
+    const FIRST: &'static str = "job";
     const SORTS: &'static [SortField<Self>] = sort::JOBS;
 
     fn item(&self) -> JobAnswer {
@@ -82,6 +85,7 @@ impl Listed for JobSummary {
 
 impl Listed for TaskRow {
     type Item = TaskRowAnswer;
+    const FIRST: &'static str = "task";
     const SORTS: &'static [SortField<Self>] = sort::TASKS;
 
     fn item(&self) -> TaskRowAnswer {
@@ -91,6 +95,7 @@ impl Listed for TaskRow {
 
 impl Listed for AttemptSummary {
     type Item = AttemptAnswer;
+    const FIRST: &'static str = "attempt";
     const SORTS: &'static [SortField<Self>] = sort::ATTEMPTS;
 
     fn item(&self) -> AttemptAnswer {
@@ -100,6 +105,7 @@ impl Listed for AttemptSummary {
 
 impl Listed for WorkerSummary {
     type Item = WorkerAnswer;
+    const FIRST: &'static str = "worker";
     const SORTS: &'static [SortField<Self>] = sort::WORKERS;
 
     fn item(&self) -> WorkerAnswer {
@@ -109,6 +115,7 @@ impl Listed for WorkerSummary {
 
 impl Listed for WorkerSample {
     type Item = WorkerChangeAnswer;
+    const FIRST: &'static str = "worker";
     const SORTS: &'static [SortField<Self>] = sort::WORKER_CHANGES;
 
     fn item(&self) -> WorkerChangeAnswer {
@@ -118,6 +125,7 @@ impl Listed for WorkerSample {
 
 impl Listed for HistoryLine {
     type Item = EventAnswer;
+    const FIRST: &'static str = "at_millis";
     const SORTS: &'static [SortField<Self>] = sort::EVENTS;
 
     fn item(&self) -> EventAnswer {
@@ -127,6 +135,7 @@ impl Listed for HistoryLine {
 
 impl Listed for PreemptionAnswer {
     type Item = PreemptionAnswer;
+    const FIRST: &'static str = "requested_micros";
     const SORTS: &'static [SortField<Self>] = sort::PREEMPTIONS;
 
     fn item(&self) -> PreemptionAnswer {
@@ -136,6 +145,7 @@ impl Listed for PreemptionAnswer {
 
 impl Listed for PerformanceAnswer {
     type Item = PerformanceAnswer;
+    const FIRST: &'static str = "worker";
     const SORTS: &'static [SortField<Self>] = sort::PERFORMANCE;
 
     fn item(&self) -> PerformanceAnswer {
@@ -145,6 +155,7 @@ impl Listed for PerformanceAnswer {
 
 impl Listed for FailureAnswer {
     type Item = FailureAnswer;
+    const FIRST: &'static str = "attempt";
     const SORTS: &'static [SortField<Self>] = sort::FAILURES;
 
     fn item(&self) -> FailureAnswer {
@@ -154,6 +165,7 @@ impl Listed for FailureAnswer {
 
 impl Listed for GroupAnswer {
     type Item = GroupAnswer;
+    const FIRST: &'static str = "group";
     const SORTS: &'static [SortField<Self>] = sort::GROUPS;
 
     fn item(&self) -> GroupAnswer {
@@ -163,6 +175,7 @@ impl Listed for GroupAnswer {
 
 impl Listed for FlowAnswer {
     type Item = FlowAnswer;
+    const FIRST: &'static str = "from";
     const SORTS: &'static [SortField<Self>] = sort::FLOWS;
 
     fn item(&self) -> FlowAnswer {
@@ -248,7 +261,18 @@ fn pages<T: Listed>(
         as_of_millis: now_millis(),
         remarks,
     };
-    match call.query_value::<String>("fields")? {
+    let fields = call.query_value::<String>("fields")?;
+    if is_csv(call)? {
+        let name = last_part(call.route);
+        return match fields {
+            None => Reply::csv(name, T::FIRST, &items),
+            Some(wanted) => {
+                let names: Vec<String> = wanted.split(',').map(str::to_owned).collect();
+                Reply::csv_of_objects(name, T::FIRST, &names, &fields::select_fields(&items, &wanted)?)
+            }
+        };
+    }
+    match fields {
         None => Reply::json(&PageWith { page: Page { items, ..head }, totals }),
         Some(wanted) => {
             let Page { total, next, as_of_millis, remarks, .. } = head;
@@ -259,8 +283,30 @@ fn pages<T: Listed>(
     }
 }
 
+/// Whether a table is wanted as comma-separated values.
+pub fn is_csv(call: &Call<'_>) -> Result<bool, Problem> {
+    match call.query_value::<String>(FORMAT.name)?.as_deref() {
+        None | Some("json") => Ok(false),
+        Some("csv") => Ok(true),
+        Some(other) => Err(Problem::invalid(format!("format={other}: expected json or csv"))),
+    }
+}
+
+/// The last fixed part of a route's path, such as `jobs`.
+fn last_part(path: &str) -> &str {
+    path.rsplit('/').find(|part| !part.starts_with('{')).unwrap_or_default()
+}
+
+/// The format of a table.
+pub const FORMAT: QueryField = one_of(
+    "format",
+    "csv: comma-separated values with a header, nested fields as map.tasks, and a leading ' in texts that a spreadsheet \
+     would take for a formula; default: json",
+    &["json", "csv"],
+);
+
 /// The query parameters of a list of `T`.
-pub const fn page_fields<T: Listed>() -> [QueryField; 4] {
+pub const fn page_fields<T: Listed>() -> [QueryField; 5] {
     [
         QueryField {
             name: "sort",
@@ -270,10 +316,16 @@ pub const fn page_fields<T: Listed>() -> [QueryField; 4] {
         QueryField {
             name: "fields",
             about: "return only these fields of each item, separated by commas",
-            form: Form::Fields(fields::names::<T::Item>),
+            form: Form::Fields(names_of::<T::Item>),
         },
         number("limit", "number of items, 1 to 10000; default: 100", 1, 10_000),
-        number("after", "the `next` of the previous page", 0, u64::MAX),
+        number(
+            "after",
+            "the `next` of the previous page: the number of items before it in the list of this moment",
+            0,
+            u64::MAX,
+        ),
+        FORMAT,
     ]
 }
 

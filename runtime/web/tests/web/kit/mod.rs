@@ -30,6 +30,8 @@ pub struct Jobs {
     submitted: AtomicU32,
     /// Preemptions of job 1.
     preemptions: Vec<PreemptionSummary>,
+    /// Whether the cluster has been stopped.
+    is_stopped: bool,
     /// Path that is reported as the history.
     history: Option<PathBuf>,
 }
@@ -71,7 +73,7 @@ impl PageSource for Jobs {
     }
 
     fn is_live(&self) -> bool {
-        true
+        !self.is_stopped
     }
 
     fn jobs(&self) -> Result<Arc<Vec<JobSummary>>, SourceError> {
@@ -158,8 +160,31 @@ impl PageSource for Jobs {
     }
 
     fn order(&self, order: &OperatorCommand, reason: &str) -> Result<Vec<AttemptId>, SourceError> {
-        if let OperatorCommand::KillJob(job) | OperatorCommand::ChangeJob(job, _) = order {
-            self.job(*job).map_err(|error| SourceError::Refused(error.to_string()))?;
+        // A coordinator refuses unknown objects with a text only.
+        let refused = |why: String| Err(SourceError::Refused(why));
+        match *order {
+            OperatorCommand::KillJob(job)
+            | OperatorCommand::ChangeJob(job, _)
+            | OperatorCommand::Job(job, _)
+            | OperatorCommand::Task { task: TaskId { job, .. }, attempt: None, .. }
+                if self.job(job).is_err() =>
+            {
+                return refused(format!("there is no {job}; see: nap job list"));
+            }
+            OperatorCommand::Task { task, attempt, .. }
+                if task.index > 0
+                    || task.kind == TaskKind::Reduce
+                    || attempt.is_some_and(|number| number > 1) =>
+            {
+                return refused(format!("{} has no task {task}", task.job));
+            }
+            OperatorCommand::Drain { worker, .. } | OperatorCommand::Undrain(worker)
+                if worker != WorkerId(1) =>
+            {
+                return refused(format!("there is no {worker}; see: nap worker list"));
+            }
+            OperatorCommand::KillJob(JobId(1)) => return refused("job_0001 has ended".to_owned()),
+            _ => {}
         }
         self.orders.lock().expect("no test panicked").push(format!("{order:?}: {reason}"));
         Ok(Vec::new())
@@ -200,6 +225,16 @@ impl Sample {
 
     /// Job 1 was suspended for job 2 after 0.5 s, and killed without a beneficiary after 1 s.
     pub fn preempted() -> Sample {
+        Sample::over(Jobs { preemptions: Sample::preemptions(), ..Jobs::default() }, |settings| settings)
+    }
+
+    /// The same jobs in a history: their metrics count ended jobs.
+    pub fn stopped() -> Sample {
+        let jobs = Jobs { preemptions: Sample::preemptions(), is_stopped: true, ..Jobs::default() };
+        Sample::over(jobs, |settings| settings)
+    }
+
+    fn preemptions() -> Vec<PreemptionSummary> {
         let task = TaskId { job: JobId(1), kind: TaskKind::Map, index: 0 };
         let asked = |after, primitive, end| {
             let requested = (BASE + after) * 1_000;
@@ -213,11 +248,10 @@ impl Sample {
         };
         let suspended = asked(500, Primitive::Suspend, PreemptionEnd::Suspended);
         let killed = asked(1_000, Primitive::Kill, PreemptionEnd::Killed);
-        let preemptions = vec![
+        vec![
             PreemptionSummary { beneficiary: Some(JobId(2)), work_saved_millis: 400, ..suspended },
             PreemptionSummary { by: "operator".to_owned(), work_lost_millis: 900, ..killed },
-        ];
-        Sample::over(Jobs { preemptions, ..Jobs::default() }, |settings| settings)
+        ]
     }
 
     /// A server of two histories, `left` and `right`, with the same jobs.
