@@ -1,7 +1,10 @@
 // Builds elements. User-supplied text only ever becomes text nodes and attributes; nothing here parses markup.
 
 import { count } from "./format.js";
-import { ofRecording } from "./net.js";
+import { BASE, ofRecording } from "./net.js";
+
+/** Rows of a csv file: the most of a page. */
+const CSV_ROWS_MAX = 10_000;
 
 /** Makes an element: `make("a", { href: "/jobs", class: "id" }, "all jobs")`. A function becomes a listener of the event. */
 export function make(name, attributes = {}, ...children) {
@@ -82,9 +85,19 @@ function sortHead(heading, kind, field, sorting) {
     make("button", { type: "button", class: "plain", click: choose }, heading, make("span", { "aria-hidden": "true" }, sign)));
 }
 
-/** A figure with a label above it and details below. */
-export function card(label, figure, more) {
-  return make("div", { class: "card" }, make("div", { class: "label" }, label), make("div", { class: "figure" }, figure), make("div", { class: "more" }, more));
+/** A figure with a label above it and details below; with an address, a link to what it counts. */
+export function card(label, figure, more, address = null) {
+  const inside = [make("div", { class: "label" }, label), make("div", { class: "figure" }, figure), make("div", { class: "more" }, more)];
+  return address === null ? make("div", { class: "card" }, inside) : make("a", { class: "card", href: ofRecording(address), "data-view": true }, inside);
+}
+
+/** A link that saves the table at a path of the API, with all its rows, as comma-separated values. */
+export function csvLink(path, words = "Save as csv") {
+  const [route, query] = path.split("?");
+  const asked = new URLSearchParams(query);
+  asked.set("format", "csv");
+  if (asked.has("limit")) asked.set("limit", CSV_ROWS_MAX);
+  return make("a", { href: `${BASE}${ofRecording(`${route}?${asked}`)}`, download: "" }, words);
 }
 
 /** The columns with a value in some row, and the one that the table is sorted by. */

@@ -3,7 +3,7 @@
 import { make, sentence } from "./elements.js";
 import { zone } from "./format.js";
 import { Live } from "./live.js";
-import { Problem, codeIn, get, ofRecording, recording, setWanted, signIn, signInByAddress } from "./net.js";
+import { Problem, codeIn, get, ofRecording, recording, setWanted, shareToken, signIn, signInByAddress } from "./net.js";
 import * as about from "./pages/about.js";
 import * as cluster from "./pages/cluster.js";
 import * as compare from "./pages/compare.js";
@@ -39,6 +39,8 @@ const VIEWS = [
 ];
 /** Views of a single object, for the message when it does not exist. */
 const NAMED = [[/^\/jobs\/\w+\/tasks\//, "task"], [/^\/jobs\/./, "job"], [/^\/workers\/./, "worker"], [/^\/queues\/./, "queue"]];
+/** The name of sessions by a link of `nap web link`, which may have a token in another tab. */
+const BROWSER = "browser";
 const main = document.getElementById("main");
 const notice = document.getElementById("notice");
 document.getElementById("zone").textContent = zone();
@@ -182,6 +184,11 @@ addEventListener("popstate", show);
 
 let awaiting = false;
 document.addEventListener("keydown", (event) => {
+  if (event.key === "Escape" && main.contains(event.target) && /^(INPUT|TEXTAREA)$/.test(event.target.tagName)) {
+    // Leaves the field, and keeps what is typed there.
+    event.preventDefault();
+    main.focus({ preventScroll: true });
+  }
   if (event.ctrlKey || event.metaKey || event.altKey || /^(INPUT|SELECT|TEXTAREA)$/.test(event.target.tagName)) return;
   const place = { c: "/", j: "/jobs", q: "/queues", w: "/workers", p: "/preemptions", r: "/recordings" }[event.key];
   // Only pages that the menu offers.
@@ -210,6 +217,11 @@ document.getElementById("theme").addEventListener("click", () => {
   shown?.view.repaint?.();
 });
 
+function showShareButton() {
+  document.getElementById("share")?.remove();
+  document.getElementById("theme").before(shareButton());
+}
+
 async function start() {
   const theme = localStorage.getItem("theme");
   if (theme === "dark" || theme === "light") document.documentElement.dataset.theme = theme;
@@ -218,8 +230,9 @@ async function start() {
     const session = await get("session");
     document.getElementById("cluster-name").textContent = session.cluster;
     document.getElementById("cluster-name").title = session.cluster;
-    document.getElementById("share")?.remove();
-    document.getElementById("theme").before(shareButton());
+    document.getElementById("version").textContent = `napreduce ${session.version}. `;
+    showShareButton();
+    shareToken({ wants: session.name === BROWSER, changed: () => { showShareButton(); if (shown) show(); } });
     const isOneOfMany = session.capabilities.includes("recordings");
     document.querySelector('header nav a[data-view="/recordings"]').hidden = !isOneOfMany && !session.capabilities.includes("what-if");
     if (isOneOfMany && location.pathname === "/" && recording() === null) history.replaceState(null, "", "/recordings");

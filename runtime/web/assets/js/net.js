@@ -1,9 +1,15 @@
 // Requests to the server: reads use the cookie, orders the token of this tab. Responses are cached by their ETag.
+//
+// A browser gives a tab that a link opens no copy of the storage of its tab. Such a tab asks the other tabs of this origin for the
+// token, through a channel that nothing else hears and that stores nothing.
 
 import { now, setClock } from "./clock.js";
 
 export const BASE = "/api/nap/v1/";
 const TOKEN = "nap-token";
+/** Marks a tab that was signed in to view; it does not ask for a token. */
+const VIEWS = "nap-views";
+const CHANNEL = "nap-token";
 const WANTED = "nap-wanted";
 const WANTED_MILLIS = 15 * 60_000;
 const KEPT_MAX = 64;
@@ -95,6 +101,30 @@ export function mayOrder() {
   return sessionStorage.getItem(TOKEN) !== null;
 }
 
+let channel = null;
+
+/**
+ * Hands the token of this tab to others that ask for it, and asks for one if this tab `wants` one and has none. `changed` is called when this tab
+ * got or lost its token.
+ */
+export function shareToken({ wants, changed }) {
+  if (!("BroadcastChannel" in window)) return;
+  const tab = Math.random().toString(36).slice(2);
+  const mayAsk = () => wants && !mayOrder() && sessionStorage.getItem(VIEWS) === null;
+  channel ??= new BroadcastChannel(CHANNEL);
+  channel.onmessage = ({ data: { kind, from, to, token } }) => {
+    if (kind === "ask" && mayOrder()) channel.postMessage({ kind: "token", to: from, token: sessionStorage.getItem(TOKEN) });
+    else if (kind === "token" && to === tab && mayAsk()) {
+      sessionStorage.setItem(TOKEN, token);
+      changed();
+    } else if (kind === "signed-out" && mayOrder()) {
+      sessionStorage.removeItem(TOKEN);
+      changed();
+    }
+  };
+  if (mayAsk()) channel.postMessage({ kind: "ask", from: tab });
+}
+
 /** Signs in with the code in the address, which is removed at once, and goes to the page that needed it. */
 export async function signInByAddress() {
   const code = codeIn(location.hash);
@@ -128,12 +158,18 @@ export async function signIn(code) {
   const response = await send("sign-in", { method: "POST", headers, body: JSON.stringify({ code }) });
   if (!response.ok) throw await problem(response);
   const { token } = await response.json();
-  if (token) sessionStorage.setItem(TOKEN, token);
-  else sessionStorage.removeItem(TOKEN);
+  if (token) {
+    sessionStorage.setItem(TOKEN, token);
+    sessionStorage.removeItem(VIEWS);
+  } else {
+    sessionStorage.removeItem(TOKEN);
+    sessionStorage.setItem(VIEWS, "true");
+  }
 }
 
-/** Drops the token and the cookie. */
+/** Drops the cookie, and the token of every tab. */
 export async function signOut() {
   sessionStorage.removeItem(TOKEN);
+  channel?.postMessage({ kind: "signed-out" });
   await send("sign-out", { method: "POST" });
 }

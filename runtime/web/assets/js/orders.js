@@ -1,4 +1,4 @@
-// The button and the dialog for an order of an operator.
+// The button and the dialog for an order of an operator, and the words in their place.
 
 import { dialog } from "./dialog.js";
 import { make } from "./elements.js";
@@ -22,4 +22,9 @@ export function orderButton({ label, title, about, path, more = {}, form = () =>
     if (document.activeElement === document.body) place.querySelector("button")?.focus();
   };
   return make("button", { type: "button", class: isBad ? "bad" : null, click }, label);
+}
+
+/** Says in the place of the buttons why there are none. */
+export function withoutOrders() {
+  return make("p", { class: "quiet" }, "This tab can only view. For orders, open in it a link that this command prints: ", make("code", {}, "nap web link"));
 }

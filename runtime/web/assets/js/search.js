@@ -1,8 +1,8 @@
-// The search of a job, task, worker, user or queue from anywhere.
+// The search of a job, task, attempt, worker, user or queue from anywhere, in all recordings of the server.
 
 import { href, make } from "./elements.js";
 import { count } from "./format.js";
-import { get, ofRecording } from "./net.js";
+import { get } from "./net.js";
 
 /** Waits until the typing has paused. */
 const TYPING_MILLIS = 80;
@@ -13,6 +13,12 @@ const PAGES = {
   user: (name) => `/jobs?text=${encodeURIComponent(name)}`,
 };
 
+/** The page of an object, in its recording. */
+function addressOf({ kind, name, recording }) {
+  const path = PAGES[kind](name);
+  return recording === null ? path : `${path}${path.includes("?") ? "&" : "?"}${new URLSearchParams({ recording })}`;
+}
+
 /** Opens the dialog; `go` goes to an address. */
 export function openSearch(go) {
   if (document.querySelector("dialog.search")) return;
@@ -22,13 +28,13 @@ export function openSearch(go) {
   let answered = null;
   let timer = 0;
   const input = make("input", { type: "text", role: "combobox", "aria-label": "Search", "aria-expanded": "false", "aria-controls": "found",
-    "aria-autocomplete": "list", autocomplete: "off", spellcheck: "false", placeholder: "A job, task, worker, user or queue" });
+    "aria-autocomplete": "list", autocomplete: "off", spellcheck: "false", placeholder: "A job, task, attempt, worker, user or queue" });
   const found = make("ul", { id: "found", role: "listbox", "aria-label": "Found" });
   const words = make("p", { class: "quiet", role: "status" });
   const dialog = make("dialog", { class: "search", "aria-label": "Search", close: () => dialog.remove() }, input, found, words);
   const open = (item) => {
     dialog.close();
-    return go(ofRecording(PAGES[item.kind](item.name)));
+    return go(addressOf(item));
   };
   const mark = () => {
     [...found.children].forEach((option, at) => option.setAttribute("aria-selected", String(at === selected)));
@@ -52,9 +58,10 @@ export function openSearch(go) {
     items = answer.items;
     selected = 0;
     found.replaceChildren(...items.map((item, at) => make("li", { id: `found-${at}`, role: "option", click: () => open(item) },
-      make("span", { class: "quiet" }, `${item.kind} `), item.name, make("span", { class: "quiet" }, ` ${item.about}`))));
+      make("span", { class: "quiet" }, `${item.kind} `), item.name, make("span", { class: "quiet" }, ` ${item.about}${item.recording === null ? "" : `, in ${item.recording}`}`))));
     input.setAttribute("aria-expanded", String(items.length > 0));
-    words.textContent = !text ? "" : answer.total === 0 ? "Nothing found." : answer.total > items.length ? `${items.length} of ${count(answer.total)}` : "";
+    const number = !text ? "" : answer.total === 0 ? "Nothing found." : answer.total > items.length ? `${items.length} of ${count(answer.total)}` : "";
+    words.textContent = [number, ...(answer.remarks ?? []).map((remark) => `Left out: ${remark}`)].filter(Boolean).join("; ");
     mark();
   };
   input.addEventListener("input", () => {

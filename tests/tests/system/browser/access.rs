@@ -40,8 +40,8 @@ const CONTROLS: [&str; 9] = [
     "DisclosureTriangle",
 ];
 
-/// Presses a key.
-fn press(browser: &Browser, key: &str, code: u32) {
+/// Presses a key, wherever the focus is.
+pub fn press(browser: &Browser, key: &str, code: u32) {
     for kind in ["rawKeyDown", "keyUp"] {
         let event = json!({ "type": kind, "key": key, "code": key, "windowsVirtualKeyCode": code });
         browser.devtools("Input.dispatchKeyEvent", &event);

@@ -34,10 +34,10 @@ while (texts.nextNode()) {
   if (contrast < (isLarge ? 3 : 4.5)) faint.push(`${contrast.toFixed(2)} ${texts.currentNode.data.trim().slice(0, 40)}`);
 }
 return faint";
-/// Returns standalone buttons and links that are less than 24 pixels high or wide.
+/// Returns buttons, fields and links that are less than 24 pixels high or wide (WCAG 2.5.8).
 pub const SMALL: &str = "
-return [...document.querySelectorAll('button, input, select, header nav a, .tabs a')]
-  .filter((one) => one.checkVisibility() && one.type !== 'checkbox')
+return [...document.querySelectorAll('button, input, select, summary, a[href]:not(.skip)')]
+  .filter((one) => one.checkVisibility({ visibilityProperty: true }))
   .map((one) => [one.getBoundingClientRect(), one])
   .filter(([box]) => box.width < 24 || box.height < 24)
   .map(([box, one]) => `${box.width}x${box.height} ${one.outerHTML.slice(0, 80)}`)";

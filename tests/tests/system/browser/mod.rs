@@ -10,7 +10,9 @@ mod docs_pictures;
 mod driver;
 mod elsewhere;
 mod everywhere;
+mod first_page;
 mod histories;
+mod keys;
 mod ledger;
 mod live;
 mod looks;
@@ -18,6 +20,7 @@ mod over_time;
 mod places;
 mod reasons;
 mod recordings;
+mod tabs;
 mod taken;
 mod thinned;
 mod what_if;
@@ -214,6 +217,9 @@ fn waiting_job_shows_reason_and_viewer_cannot_order() {
     let by_hand = "return fetch('/api/nap/v1/jobs/job_0001/kill', { method: 'POST', body: '{}', \
                    headers: { 'Content-Type': 'application/json' } }).then((answer) => answer.status)";
     assert_eq!(browser.run(by_hand), 403);
+    browser.until_says(
+        "This tab can only view. For orders, open in it a link that this command prints: nap web link",
+    );
     browser.has_no_complaints_but(&["403"]);
     for (job, tasks) in [(&first, ["m_0000", "r_0000"]), (&second, ["m_0000", "r_0000"])] {
         tasks.iter().for_each(|task| job.open(task));

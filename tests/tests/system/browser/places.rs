@@ -98,6 +98,11 @@ fn task_and_worker_pages_show_and_order() {
     browser.click("stderr");
     browser.until_says("bad row");
     browser.click("Close");
+    browser.open(&format!("{}/jobs/{failing}", origin(&page)));
+    browser.until_says(&format!("The last line that {failing}_m_0000.4 printed to stderr:"));
+    let last = "return document.querySelector('pre.last-line')?.textContent ?? null";
+    browser.until("the panic", &format!("{last}.includes('bad row')"));
+    browser.until_says("napreduce 0.");
     browser.open(&format!("{}/jobs/{failing}/tasks", origin(&page)));
     let states =
         "return [...document.querySelectorAll('tbody td .state')].map((one) => one.textContent).join()";

@@ -120,3 +120,44 @@ fn lab_report_shows_cluster_of_each_cell() {
     assert_eq!(lost["fifo.7"], 0, "and who waits loses none");
     browser.has_no_complaints();
 }
+
+#[test]
+fn recordings_of_one_scheduler_show_how_they_differ() {
+    let folder = Folder::new();
+    let Some(browser) = Browser::start(&folder) else { return };
+    let simulated =
+        ["sim", "--workload", "natjam-xl-s", "--scheduler", "natjam", "--primitive", "kill,suspend"];
+    let mut simulate = program("nap");
+    simulate.current_dir(folder.root()).args(simulated).args(["--seed", "0", "--record", "runs"]);
+    run(&mut simulate).succeeded();
+    let server = Served::start(&folder, &folder.path("runs"));
+    browser.open(&server.link);
+    browser.until_says("natjam-suspend.0");
+    let column = "const at = [...document.querySelectorAll('th')].findIndex((one) => one.innerText === 'Primitive'); \
+                  return [...document.querySelectorAll('tbody tr')].map((row) => row.cells[at].innerText).join()";
+    assert_eq!(browser.run(column), "kill,suspend");
+    browser.picture("recordings-of-one-scheduler");
+    browser.open(&format!(
+        "{}/recordings/compare?left=natjam-kill.0&right=natjam-suspend.0",
+        origin(&server.link)
+    ));
+    browser.until_says("natjam-kill.0 natjam, kill");
+    browser.until_says("preemption.primitive");
+    browser.until_says("natjam-suspend.0: natjam, suspend");
+    browser.picture("recordings-of-one-scheduler-compared");
+
+    // The search finds the job in both, and leads to the chosen one.
+    browser.open(&format!("{}/jobs?recording=natjam-suspend.0", origin(&server.link)));
+    browser.keys("body", "/");
+    browser.keys("dialog.search input", "job_0002");
+    browser.until("both", "return document.querySelectorAll('dialog.search li').length === 2");
+    let found = "return [...document.querySelectorAll('dialog.search li')].map((one) => one.innerText.split(', in ')[1]).join()";
+    assert_eq!(browser.run(found), "natjam-suspend.0,natjam-kill.0", "the recording of the page comes first");
+    browser.picture("search-in-recordings");
+    browser.run("document.querySelectorAll('dialog.search li')[1].click()");
+    browser.until(
+        "its page there",
+        "return location.pathname + location.search === '/jobs/job_0002?recording=natjam-kill.0'",
+    );
+    browser.has_no_complaints();
+}

@@ -78,10 +78,12 @@ fn totals_and_filters_cover_all_jobs() {
     browser.until_says("No matching tasks.");
     assert_eq!(browser.run("return location.search"), "?show=slow");
 
-    search(&browser, "m_100039");
+    search(&browser, "m_9999999");
     browser.until_says("Nothing found.");
-    search(&browser, "job_0001_m_100039");
-    browser.until_says("map of job_0001");
+    search(&browser, "m_100039");
+    browser.until_says("map of job_0001 preempted");
+    search(&browser, "job_0001_m_100039.1");
+    browser.until_says("map of job_0001 preempted");
     browser.picture("search");
     browser.keys("dialog.search input", ENTER);
     browser.until("its page", "return location.pathname.endsWith('/tasks/job_0001_m_100039')");

@@ -6,12 +6,13 @@ import { get, mayOrder, signOut } from "../net.js";
 
 const KEYS = [
   ["g then c, j, p, q, w, r", "to the cluster, the jobs, the preemptions, the queues, the workers, the recordings"],
-  ["/", "search a job, task, worker, user or queue"],
-  ["f", "to the filter of a list"],
-  ["h l, j k", "in a picture: earlier and later, row by row"],
+  ["/", "search a job, task, attempt, worker, user or queue"],
+  ["f", "to the filter of a list; Escape leaves it"],
+  ["h l, j k", "in the timeline of the page: earlier and later, row by row"],
   ["n p", "to the next and the previous nap"],
-  ["+ - 0, arrows", "closer, farther, all of it; move"],
-  ["t", "the picture as a table"],
+  ["+ - 0", "closer, farther, all of it"],
+  ["arrows", "move, while the timeline has the focus"],
+  ["t", "the timeline as a table"],
   ["?", "this page"],
 ];
 

@@ -11,11 +11,12 @@ export function view({ main, query }) {
   const sums = make("div");
   const closer = (recording) => (from, until) => getTimeline(`timeline?${new URLSearchParams({ recording, from, until })}`, { isKept: false });
   const pictures = [left, right].map((name) => new Timeline({ label: `Who held which slot in ${name}`, closer: closer(name) }));
+  const headings = [left, right].map((name) => make("h3", {}, name));
   const under = [make("p", { class: "under" }), make("p", { class: "under" })];
   const jobs = make("div");
   main.append(make("h1", {}, "Compare two recordings"), make("p", {}, link("/recordings", "All recordings")), sums,
     make("h2", {}, "Slots, from the first submission on"),
-    ...pictures.map((picture, side) => make("section", {}, make("h3", {}, [left, right][side]), picture.element, under[side])),
+    ...pictures.map((picture, side) => make("section", {}, headings[side], picture.element, under[side])),
     make("h2", {}, "Jobs that differ most"), jobs);
   return {
     title: "Compare recordings",
@@ -25,6 +26,7 @@ export function view({ main, query }) {
     async refresh() {
       const compared = await get(`compare?${new URLSearchParams({ left, right })}`);
       renew(sums, figures(compared));
+      [compared.left, compared.right].forEach((side, at) => { headings[at].textContent = `${side.recording}: ${named(side)}`; });
       renew(jobs, differences(compared, left, right));
       await draw([compared.left, compared.right], pictures, under);
     },
@@ -55,16 +57,28 @@ const FIGURES = [
   ["Work lost", (side) => side.work_lost_millis, span],
 ];
 
-function figures({ left, right }) {
-  const head = (side) => make("span", {}, link(`/jobs?recording=${encodeURIComponent(side.recording)}`, side.recording), ` ${side.scheduler ?? ""}`);
+function figures({ left, right, differing }) {
+  const head = (side) => make("span", {}, link(`/jobs?recording=${encodeURIComponent(side.recording)}`, side.recording), ` ${named(side)}`);
   const rows = FIGURES.map(([words, of, form]) => ({ words, one: of(left), other: of(right), form }));
-  return table("Totals", [
+  const totals = table("Totals", [
     ["Figure", (row) => row.words],
     [head(left), (row) => row.form(row.one), "number"],
     [head(right), (row) => row.form(row.other), "number"],
     ["Difference", (row) => signed(row.other - row.one, row.form), "number"],
     ["Ratio", (row) => (row.one > 0 ? (row.other / row.one).toFixed(3) : "–"), "number"],
   ], rows, "");
+  const value = (side) => (name) => make("code", {}, side.settings[name] ?? "default");
+  const settings = table("Settings that differ", [
+    ["Setting", (name) => make("code", {}, name), "text"],
+    [left.recording, value(left), "text"],
+    [right.recording, value(right), "text"],
+  ], differing, "Both were run with the same settings.");
+  return [totals, make("h2", {}, "Settings that differ"), settings];
+}
+
+/** The policy of a recording, with its primitive. */
+function named({ scheduler, primitive }) {
+  return [scheduler, primitive].filter(Boolean).join(", ");
 }
 
 function differences({ jobs, jobs_left_out }, left, right) {

@@ -3,7 +3,7 @@
 import { facts, link, make, progress, queueLink, renew, sentence, state } from "../elements.js";
 import { about, moment, span, taken, utc } from "../format.js";
 import { get, mayOrder, ofRecording } from "../net.js";
-import { orderButton } from "../orders.js";
+import { orderButton, withoutOrders } from "../orders.js";
 import { findings } from "./findings.js";
 import { TABS } from "./tabs.js";
 import { why } from "./why.js";
@@ -24,6 +24,8 @@ export function view({ main, parts, query, go, again }) {
   const place = make("div");
   main.append(head, orders, tabs, place);
   const latest = {};
+  /** What the attempt that failed the job printed last; unknown before it is asked for. */
+  let printed = null;
   const content = tab.make({ id, place, query, again });
   const shown = {
     title: id,
@@ -34,11 +36,13 @@ export function view({ main, parts, query, go, again }) {
       const [job, session] = [await get(`jobs/${id}`), await get("session")];
       const hasEnded = job.ended_millis !== null;
       const explained = await get(`jobs/${id}/explain`);
+      if (job.state === "failed" && printed === null) printed = await get(`jobs/${id}/last-stderr`);
       latest.job = job;
       shown.title = `${id} ${job.name}`;
       shown.isLive = session.is_live && !hasEnded;
-      renew(head, heading(job), reasons(job, hasEnded ? [] : explained.reasons), findings(explained.findings));
+      renew(head, heading(job), reasons(job, hasEnded ? [] : explained.reasons, printed), findings(explained.findings));
       if (mayOrder() && session.is_live) renew(orders, buttons(latest, { go, again }));
+      else if (session.is_live) renew(orders, withoutOrders());
       else orders.replaceChildren();
       await content.refresh(job);
     },
@@ -72,9 +76,10 @@ function remaining({ left, state: word, ended_millis: ended }) {
   return least === most ? about(left) : `${about(left)} (${least} to ${most})`;
 }
 
-function reasons(job, found) {
-  if (job.reason && job.ended_millis !== null) return make("div", { class: "panel bad" }, sentence(job.reason));
-  return why(found);
+function reasons(job, found, printed) {
+  if (!job.reason || job.ended_millis === null) return why(found);
+  return make("div", { class: "panel bad" }, sentence(job.reason),
+    printed?.line && [make("p", { class: "quiet" }, "The last line that ", sentence(printed.attempt), " printed to stderr:"), make("pre", { class: "last-line" }, printed.line)]);
 }
 
 function buttons(latest, { go, again }) {

@@ -1,6 +1,6 @@
 // The ledger: who took which slots from whom, in groups that open to their entries.
 
-import { link, make, queueLink, renew, sentence, state, table, withValues } from "../elements.js";
+import { csvLink, link, make, queueLink, renew, sentence, state, table, withValues } from "../elements.js";
 import { bytes, count, moment, short, span, taken, utc } from "../format.js";
 import { get, ofRecording } from "../net.js";
 import { remarks, under } from "./jobs.js";
@@ -36,7 +36,8 @@ export class Groups {
   async refresh(path, asked = {}) {
     const query = (more) => new URLSearchParams({ ...asked, ...more });
     const sort = this.#sorting.by && { sort: this.#sorting.by };
-    const page = await get(`${path}/groups?${query({ limit: this.#limit, ...sort })}`);
+    const address = `${path}/groups?${query({ limit: this.#limit, ...sort })}`;
+    const page = await get(address);
     const entries = new Map();
     for (const { group } of page.items.filter((item) => this.#open.has(item.group))) {
       entries.set(group, await get(`${path}?${query({ group, limit: ENTRIES_MAX })}`));
@@ -45,7 +46,7 @@ export class Groups {
       this.#limit = Math.min(this.#limit * 10, LIMIT_MAX);
       this.#again();
     };
-    renew(this.element, remarks(page), this.#rows(page.items, entries), page.total > 0 && under(page, more));
+    renew(this.element, remarks(page), this.#rows(page.items, entries), page.total > 0 && [under(page, more, address), make("p", { class: "under" }, csvLink(`${path}?${query({ limit: this.#limit })}`, "Save all entries as csv"))]);
   }
 
   #rows(groups, entries) {

@@ -50,7 +50,7 @@ export function list(path, show, filtered, above, chips = []) {
         const page = await get(`jobs/${id}/${path}?${asked}`);
         if (page.counts) mark(page.counts);
         const isFiltered = asked.has("text") || (chosen && chosen !== chips[0]);
-        renew(rows, above ? await above(id) : [], show(page.items, job, { again, sorting, isFiltered, page }), under(page, more));
+        renew(rows, above ? await above(id) : [], show(page.items, job, { again, sorting, isFiltered, page }), under(page, more, `jobs/${id}/${path}?${asked}`));
       },
     };
   };

@@ -41,12 +41,13 @@ export function view({ main, query, again }) {
       const times = windowOf(chosen, session.is_live);
       const meant = new URLSearchParams([...Object.entries(times), ...FILTERS.filter((name) => chosen[name]).map((name) => [name, chosen[name]])]);
       const totals = await get(`preemptions/totals?${meant}`);
-      const flows = await get(`preemptions/flows?${new URLSearchParams({ ...times, by: chosen.flows || "queue", limit: LIMIT_MAX })}`);
+      const ofFlows = `preemptions/flows?${new URLSearchParams({ ...times, by: chosen.flows || "queue", limit: LIMIT_MAX })}`;
+      const flows = await get(ofFlows);
       if (session.is_live) renew(today, cost(await get(`preemptions/totals?from=${midnight()}`), "Today"));
       renew(above, shownTimes(totals), figures(totals));
       await groups.refresh("preemptions", Object.fromEntries(meant));
       renew(below, totals.count > 0 && make("h2", {}, "By which primitive"), ways(totals), conversions(totals),
-        make("h2", {}, "From whom to whom"), matrix(flows.items, chosen.flows || "queue"), flows.next !== null && under(flows, null));
+        make("h2", {}, "From whom to whom"), matrix(flows.items, chosen.flows || "queue"), flows.total > 0 && under(flows, null, ofFlows));
     },
   };
 }

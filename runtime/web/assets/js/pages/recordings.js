@@ -1,6 +1,6 @@
 // The recordings of a server, for example runs of a simulation, and the choice of two to compare.
 
-import { link, make, renew, table } from "../elements.js";
+import { csvLink, link, make, renew, table } from "../elements.js";
 import { count, moment, span } from "../format.js";
 import { get } from "../net.js";
 import { WhatIfs } from "./what_if.js";
@@ -32,7 +32,8 @@ export function view({ main, go, again }) {
     async refresh() {
       const { capabilities } = await get("session");
       const known = capabilities.includes("what-if") ? await get("what-if") : null;
-      const { items, remarks } = await get("recordings");
+      const { items, differing, remarks } = await get("recordings");
+      const others = otherSettings(differing);
       if (known) whatIfs.show(known, items);
       bar.hidden = items.length < 2;
       chosen.splice(0, chosen.length, ...chosen.filter((name) => items.some(({ recording }) => recording === name)));
@@ -46,6 +47,8 @@ export function view({ main, go, again }) {
           ["Recording", (item) => link(`/jobs?recording=${encodeURIComponent(item.recording)}`, item.recording), "id"],
           ["Kind", (item) => item.kind, "id"],
           ["Policy", (item) => item.scheduler ?? "unknown"],
+          ["Primitive", (item) => item.primitive ?? "unknown"],
+          others.length > 0 && ["Other settings that differ", (item) => settingsOf(item, others), "text"],
           ["Jobs", (item) => jobs(item), "number"],
           ["First submission", (item) => moment(item.from_millis)],
           ["Makespan", (item) => span(item.makespan_millis), "number"],
@@ -54,9 +57,20 @@ export function view({ main, go, again }) {
           ["Slots taken", (item) => count(item.preemptions), "number"],
           ["Work saved", (item) => span(item.work_saved_millis), "number"],
           ["Work lost", (item) => span(item.work_lost_millis), "number"],
-        ], items, known ? "Results of what-ifs are listed here." : "This server shows a single cluster or history. To show several, run: nap history serve PATH..."));
+        ].filter(Boolean), items, known ? "Results of what-ifs are listed here." : "This server shows a single cluster or history. To show several, run: nap history serve PATH..."),
+        items.length > 0 && make("p", { class: "under" }, csvLink("recordings")));
     },
   };
+}
+
+/** The settings that differ, without those that have columns of their own. */
+export function otherSettings(differing) {
+  return differing.filter((name) => name !== "preemption.primitive");
+}
+
+/** The values of these settings as lines of a configuration file. */
+function settingsOf({ settings }, names) {
+  return names.map((name) => make("div", {}, make("code", {}, `${name} = ${settings[name] ?? "default"}`)));
 }
 
 function jobs({ jobs, failed, killed }) {

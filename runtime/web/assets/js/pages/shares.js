@@ -42,6 +42,11 @@ function demand({ held, wanted }) {
   return wanted.map((slots, at) => (slots === null ? null : held[at] + slots));
 }
 
+/** The most slots held and wanted together; 0 without samples. */
+function demandMost({ held_most: most, demand_most: wanted }) {
+  return wanted === null ? 0 : Math.max(wanted, most);
+}
+
 function times(answer, { isGuaranteed, isWanted }) {
   const time = (millis) => make("time", { title: utc(millis) }, moment(millis));
   const sign = (name) => make("i", { class: `sign ${name}`, "aria-hidden": "true" });
@@ -63,10 +68,11 @@ function chart(answer, shares, { kind, words, most, guaranteed }) {
     step.style.flexGrow = String(run.millis);
     return step;
   });
-  const wanted = demand(shares);
-  const lines = [level(answer, wanted.map((slots) => (slots === null ? null : Math.min(slots, most))), most, "wanted")];
-  const highest = Math.max(0, ...wanted);
-  const beyond = highest > most && make("span", { class: "beyond", "aria-hidden": "true" }, `${count(Math.ceil(highest))} wanted`);
+  // Steps add a mean of slots held to a sample of slots wanted, which may exceed every sample.
+  const highest = demandMost(shares);
+  const wanted = demand(shares).map((slots) => (slots === null ? null : Math.min(slots, highest, most)));
+  const lines = [level(answer, wanted, most, "wanted")];
+  const beyond = highest > most && make("span", { class: "beyond", "aria-hidden": "true" }, `${count(highest)} wanted at most`);
   // Steps without a record show the current guarantee.
   const isNoted = shares.guaranteed.some((slots) => slots !== null);
   if (isNoted) lines.push(level(answer, shares.guaranteed, most, "guaranteed"));
@@ -119,6 +125,6 @@ function summary(words, shares, guaranteed, isPart) {
   const mean = held.reduce((total, slots) => total + slots, 0) / held.length;
   const used = most === 0 ? "none held" : `${isPart ? "at least " : ""}${form(mean)} held on average, ${count(most)} at most`;
   return [`${words}: ${used}`, naps > 0 && `${count(naps)} suspended at most`,
-    wanted !== null && (Math.max(wanted, most) === 0 ? "none wanted" : `${count(Math.max(wanted, most))} wanted at most`),
+    wanted !== null && (demandMost(shares) === 0 ? "none wanted" : `${count(demandMost(shares))} wanted at most`),
     guaranteed !== null && `${form(guaranteed)} guaranteed`].filter(Boolean).join(", ");
 }

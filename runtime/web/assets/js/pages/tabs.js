@@ -1,6 +1,6 @@
 // The tabs of a job: timeline, tasks with their attempts and logs, preemptions, counters, what was submitted, events.
 
-import { link, make, renew, sentence, table } from "../elements.js";
+import { csvLink, link, make, renew, sentence, table } from "../elements.js";
 import { count, moment, utc } from "../format.js";
 import { get, ofRecording } from "../net.js";
 import { getTimeline } from "../timeline/columns.js";
@@ -46,7 +46,8 @@ function counters({ id, place }) {
     async refresh() {
       const { counters: all } = await get(`jobs/${id}/counters`);
       const rows = Object.entries(all);
-      renew(place, table("Counters", [["Counter", ([name]) => name, "text"], ["Value", ([, value]) => count(value), "number"]], rows, "No counters yet."));
+      renew(place, table("Counters", [["Counter", ([name]) => name, "text"], ["Value", ([, value]) => count(value), "number"]], rows, "No counters yet."),
+        rows.length > 0 && make("p", { class: "under" }, csvLink(`jobs/${id}/counters`)));
     },
   };
 }

@@ -3,6 +3,7 @@
 import { facts, link, make, renew, sentence, state, table } from "../elements.js";
 import { bytes, count, moment, utc } from "../format.js";
 import { get, mayOrder } from "../net.js";
+import { withoutOrders } from "../orders.js";
 import { getTimeline } from "../timeline/columns.js";
 import { Timeline } from "../timeline/timeline.js";
 import { taskEvents } from "./life.js";
@@ -35,6 +36,7 @@ export function view({ main, parts, again }) {
       const isOpen = shown.isLive && task.state !== "succeeded";
       renew(head, heading(task, of), why(isOpen ? (await get(`tasks/${id}/explain`)).reasons : []));
       if (mayOrder() && isOpen) renew(orders, taskOrders(task, again));
+      else if (isOpen) renew(orders, withoutOrders());
       else orders.replaceChildren();
       picture.show(await getTimeline(`tasks/${id}/timeline`));
       renew(life, make("h2", {}, "What happened to it"), table("What happened to it", [

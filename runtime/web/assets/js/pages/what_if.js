@@ -164,6 +164,7 @@ function results({ recordings: names, fidelity: errors }, recordings) {
   const compare = (one) => base && one !== base && link(`/recordings/compare?${new URLSearchParams({ left: base.recording, right: one.recording })}`, `Compare with ${one.scheduler ?? "it"}`);
   return table("Results", [
     ["Scheduler", (one) => `${one.scheduler ?? "unknown"}${one === base ? ", as recorded" : ""}`],
+    ["Primitive", (one) => one.primitive ?? "unknown"],
     ["Recording", (one) => link(`/jobs?recording=${encodeURIComponent(one.recording)}`, one.recording), "id"],
     ["Sojourn, mean", (one) => span(one.sojourn.mean), "number"],
     ["Against the recorded one", against, "number"],

@@ -3,7 +3,7 @@
 import { facts, link, make, renew, sentence, state, table } from "../elements.js";
 import { bytes, count, moment, span, taken, utc } from "../format.js";
 import { get, mayOrder } from "../net.js";
-import { orderButton } from "../orders.js";
+import { orderButton, withoutOrders } from "../orders.js";
 import { getTimeline } from "../timeline/columns.js";
 import { Timeline } from "../timeline/timeline.js";
 import { under } from "./jobs.js";
@@ -33,13 +33,15 @@ export function view({ main, parts, again }) {
       const [worker, session] = [await get(`workers/${id}`), await get("session")];
       const performance = (await get("workers/performance?limit=10000")).items.find((one) => one.worker === id);
       renew(head, heading(worker, performance));
-      if (mayOrder() && session.is_live) renew(orders, buttons(worker, again));
+      if (session.is_live) renew(orders, mayOrder() ? buttons(worker, again) : withoutOrders());
       picture.show(await getTimeline(slots({})));
-      const changes = await get(`workers/changes?worker=${id}&limit=${CHANGES_MAX}&from=0`);
-      const failed = await get(`workers/failures?worker=${id}&limit=${FAILURES_MAX}`);
-      renew(below, make("h2", { id: "failed" }, "Failed attempts of the last day"), failures(failed.items), failed.total > 0 && under(failed, null),
+      const ofChanges = `workers/changes?worker=${id}&limit=${CHANGES_MAX}&from=0`;
+      const changes = await get(ofChanges);
+      const ofFailures = `workers/failures?worker=${id}&limit=${FAILURES_MAX}`;
+      const failed = await get(ofFailures);
+      renew(below, make("h2", { id: "failed" }, "Failed attempts of the last day"), failures(failed.items), failed.total > 0 && under(failed, null, ofFailures),
         make("h2", {}, "Suspended attempts"), kept(worker.suspended),
-        make("h2", {}, "State changes"), became(changes));
+        make("h2", {}, "State changes"), became(changes, ofChanges));
       if (location.hash === "#failed" && !hasJumped) below.firstChild.scrollIntoView();
       hasJumped = true;
     },

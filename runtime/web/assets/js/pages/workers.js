@@ -1,6 +1,6 @@
 // The list of workers, with orders to drain them.
 
-import { link, make, renew, sentence, state, table } from "../elements.js";
+import { csvLink, link, make, renew, sentence, state, table } from "../elements.js";
 import { bytes, count, moment, span, utc } from "../format.js";
 import { get, mayOrder } from "../net.js";
 import { orderButton } from "../orders.js";
@@ -39,8 +39,10 @@ export function view({ main, again }) {
         present.some(why) && ["Why", why, "text reason"],
       ].filter(Boolean);
       if (mayOrder() && session.is_live) columns.push(["Order", (worker) => (worker.state.startsWith("up") ? drain(worker, again) : ""), "id"]);
-      renew(changes, became(await get(`workers/changes?limit=100${session.is_live ? "" : "&from=0"}`)));
-      renew(list, table("Workers", columns, present, session.is_live ? "No worker has joined. Start one with: nap worker" : "A history does not record the list of workers."));
+      const ofChanges = `workers/changes?limit=100${session.is_live ? "" : "&from=0"}`;
+      renew(changes, became(await get(ofChanges), ofChanges));
+      renew(list, table("Workers", columns, present, session.is_live ? "No worker has joined. Start one with: nap worker" : "A history does not record the list of workers."),
+        page.total > 0 && make("p", { class: "under" }, csvLink("workers?limit=10000"), csvLink("workers/performance?limit=10000", "Save speeds and failures as csv")));
     },
   };
 }
@@ -76,7 +78,7 @@ export function speed(performance) {
 }
 
 /** State changes, newest first. */
-export function became({ items, total, remarks }) {
+export function became({ items, total, remarks }, path) {
   const rows = table("State changes", [
     ["When", (change) => make("time", { title: utc(change.at_millis) }, moment(change.at_millis)), "id"],
     ["Worker", (change) => sentence(change.worker), "id"],
@@ -87,7 +89,7 @@ export function became({ items, total, remarks }) {
     ["Why", (change) => change.reason ?? "", "text reason"],
   ], items, "No changes in the last day.");
   const under = [...remarks, ...(total > items.length ? [`${count(items.length)} of ${count(total)} are shown`] : [])];
-  return [rows, under.length > 0 && make("p", { class: "under" }, under.join("; "))];
+  return [rows, items.length > 0 && make("p", { class: "under" }, under.join("; "), csvLink(path))];
 }
 
 /** The memory of a suspended attempt, resident and swapped. */

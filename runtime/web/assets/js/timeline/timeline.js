@@ -18,6 +18,16 @@ const STEP_MILLIS = 1000;
 /** In an older answer, an open stint may have ended since. */
 const KNOWN_MILLIS = 15_000;
 
+const PAGE_KEYS = ["h", "j", "k", "l", "n", "p", "t", "+", "-", "0"];
+/** The timelines of the page, and the one that had the focus last. */
+const shown = [];
+let focused = null;
+
+/** Whether a key of the page is not meant for a field, a menu or a dialog. */
+function isFree({ target }) {
+  return !target.closest?.("input, select, textarea, dialog, [contenteditable]") && document.querySelector("dialog[open]") === null;
+}
+
 export class Timeline {
   #model = null;
   /** The complete answer, and the one that is drawn: the same, or a closer look at a part. */
@@ -32,6 +42,14 @@ export class Timeline {
   #groups = new Groups();
   #isTable = false;
   #isPrinted = false;
+  /** Keys that select, zoom or swap work from anywhere on the page; arrows scroll it unless the timeline has the focus. */
+  #pageKey = (event) => {
+    if (event.defaultPrevented || !PAGE_KEYS.includes(event.key) || !isFree(event)) return;
+    // Of several timelines, the one that had the focus last, or else the first.
+    if (this !== (focused ?? shown[0])) return;
+    this.#key(event);
+    if (event.defaultPrevented && !this.scroller.hidden) this.canvas.focus({ preventScroll: true });
+  };
   #print = ({ type }) => {
     this.#isPrinted = type === "beforeprint";
     this.draw();
@@ -72,12 +90,16 @@ export class Timeline {
         make("button", { type: "button", click: () => this.#all() }, "All")),
       make("div", { class: "timeline" }, this.description, this.scroller, this.rows), this.thinned, this.groupLegend, legend(own !== null));
     this.#mark();
-    this.canvas.addEventListener("keydown", (event) => this.#key(event));
+    // Keys of the page reach the timeline through the document, where "g j" is one of the page's own.
+    this.canvas.addEventListener("keydown", (event) => PAGE_KEYS.includes(event.key) || this.#key(event));
     this.canvas.addEventListener("wheel", (event) => this.#wheel(event), { passive: false });
     this.canvas.addEventListener("pointermove", (event) => this.#move(event));
     this.canvas.addEventListener("pointerdown", (event) => this.#grab(event));
     this.resized = new ResizeObserver(() => this.draw());
     this.resized.observe(this.scroller);
+    this.canvas.addEventListener("focus", () => { focused = this; });
+    shown.push(this);
+    document.addEventListener("keydown", this.#pageKey);
     addEventListener("beforeprint", this.#print);
     addEventListener("afterprint", this.#print);
     this.moving = setInterval(() => this.#moveOn(), STEP_MILLIS);
@@ -98,6 +120,9 @@ export class Timeline {
 
   leave() {
     clearInterval(this.moving);
+    shown.splice(shown.indexOf(this), 1);
+    if (focused === this) focused = null;
+    document.removeEventListener("keydown", this.#pageKey);
     removeEventListener("beforeprint", this.#print);
     removeEventListener("afterprint", this.#print);
     this.resized.disconnect();
