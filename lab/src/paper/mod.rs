@@ -14,6 +14,7 @@ mod report;
 mod rows;
 mod runs;
 mod selection;
+mod tally;
 mod verdict;
 
 use std::fs::File;
@@ -22,7 +23,7 @@ use std::time::Instant;
 
 use anyhow::{Result, bail};
 pub use registry::{Figure, Paper, papers};
-pub use report::{Environment, PaperReport, Selection};
+pub use report::{Environment, Origin, PaperReport, Selection};
 pub use rows::{Executor, LiveRow, MeasuredRun, RunKey, Runs};
 pub use runs::{PlannedRun, Repetitions, plan, runs_live, simulate};
 pub use selection::select;
@@ -104,10 +105,11 @@ pub fn paper(
             ran => ran?,
         }
     }
-    let report = PaperReport::new(papers.clone(), selection, runs)?;
+    Environment::describe(began.elapsed().as_secs_f64()).write(&settings.folder)?;
+    let mut report = PaperReport::new(papers.clone(), selection, runs)?;
+    report.origins.push(Origin::read(&settings.folder)?);
     report.write(&settings.folder)?;
     report.runs.pack(&settings.folder)?;
-    Environment::describe(began.elapsed().as_secs_f64()).write(&settings.folder)?;
     Ok(report)
 }
 

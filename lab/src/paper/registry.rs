@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use anyhow::{Result, anyhow};
 use include_dir::{Dir, File, include_dir};
-use napreduce_engine::{PrimitiveChoice, Slots, Span, SuspendedMax, Time};
+use napreduce_engine::{PrimitiveChoice, Slots, Span, SuspendedMax, Time, listed};
 use napreduce_schedulers::{SchedulerConfiguration, SchedulerName, SchedulerTables};
 use napreduce_sim::{ClusterShape, SimulatedJob, WorkloadFile};
 use serde::Deserialize;
@@ -30,6 +30,9 @@ pub struct Paper {
     /// Its title and year.
     #[serde(rename = "paper")]
     pub title: String,
+    /// Whether its questions are of no paper, but our own.
+    #[serde(default)]
+    pub own: bool,
     #[serde(default)]
     pub calibration: Vec<Calibration>,
     #[serde(rename = "campaign", default)]
@@ -53,6 +56,9 @@ pub fn read(name: &str, text: &str) -> Result<Paper> {
     let refuse = |what: String| anyhow!("papers/{name}.toml: {what}");
     let mut paper: Paper = toml::from_str(text).map_err(|error| refuse(error.to_string()))?;
     paper.name = name.to_owned();
+    for expectation in paper.figures.values_mut().flat_map(Figure::expectations_mut) {
+        expectation.apply_word().map_err(|what| refuse(format!("{:?}: {what}", expectation.what)))?;
+    }
     for (id, figure) in &paper.figures {
         paper.check(figure).map_err(|what| refuse(format!("figure {id}: {what}")))?;
     }
@@ -166,6 +172,11 @@ impl Paper {
         };
         ids.sort_by_key(|id| key(id));
         ids
+    }
+
+    /// The scheduler of a variant, if the campaign has it.
+    pub fn scheduler_of(&self, campaign: &str, variant: &str) -> Option<SchedulerName> {
+        Some(self.campaigns.get(campaign)?.variants.get(variant)?.scheduler)
     }
 
     /// Replaces a policy everywhere, for the test that claims fail without it.
@@ -342,6 +353,8 @@ pub struct Claim {
     pub expect: Vec<Expectation>,
     /// Why it has no expectations.
     pub not_measured: Option<String>,
+    /// What of ours stands for something that the paper does not give, such as the grid of a mean.
+    pub stand_in: Option<String>,
 }
 
 #[derive(Debug, Clone, Deserialize)]
@@ -368,6 +381,8 @@ pub struct Expectation {
     pub source: Option<Source>,
     /// The place in the paper of a bound other than "any effect", or its derivation.
     pub bound: Option<String>,
+    /// The word of the claim for the size of the effect, which decides the bounds; `above` or `below` is "any effect".
+    pub word: Option<Word>,
     /// A number of the calibration, which is not judged.
     #[serde(default)]
     pub given: bool,
@@ -375,6 +390,22 @@ pub struct Expectation {
     pub within: Option<[f64; 2]>,
     pub within_absolute: Option<f64>,
 }
+
+listed! {
+    /// A word for the size of an effect.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+    #[serde(rename_all = "kebab-case")]
+    pub enum Word {
+        Slightly = "slightly",
+        Considerably = "considerably",
+        Much = "much",
+        Far = "far",
+    }
+}
+
+/// The largest effect that is called slight, and the least that is called considerable, much or far. HFSP's section 4.2
+/// calls 9 s of about 60 s slight.
+const SLIGHT_MAX: f64 = 1.15;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -442,6 +473,10 @@ impl Figure {
         self.claims.iter().flat_map(|claim| &claim.expect)
     }
 
+    fn expectations_mut(&mut self) -> impl Iterator<Item = &mut Expectation> {
+        self.claims.iter_mut().flat_map(|claim| &mut claim.expect)
+    }
+
     pub(in crate::paper) fn quantities(&self) -> Vec<&Quantity> {
         let mut all: Vec<&Quantity> = self.expectations().flat_map(Expectation::quantities).collect();
         for series in self.plot.iter().flat_map(|plot| &plot.series) {
@@ -467,10 +502,24 @@ impl Claim {
             return Err("name the section, figure or table of the paper".to_owned());
         }
         match (self.expect.is_empty(), &self.not_measured) {
-            (true, None) => Err("no expectation; give expect, or the reason with not-measured".to_owned()),
-            (false, Some(_)) => Err("give expect or not-measured, not both".to_owned()),
-            _ => Ok(()),
+            (true, None) => {
+                return Err("no expectation; give expect, or the reason with not-measured".to_owned());
+            }
+            (false, Some(_)) => return Err("give expect or not-measured, not both".to_owned()),
+            _ => {}
         }
+        self.check_words()
+    }
+
+    /// Fails if the claim has a word for the size of an effect, and all of its ratios only ask for any effect.
+    fn check_words(&self) -> Result<(), String> {
+        let said = |word: &Word| self.says.split_whitespace().any(|one| one == word.in_words());
+        let Some(word) = Word::ALL.into_iter().find(said) else { return Ok(()) };
+        let ratios = || self.expect.iter().filter(|expected| expected.is_ratio());
+        if ratios().count() > 0 && ratios().all(Expectation::claims_any_effect) {
+            return Err(format!("it claims an effect of a size; give word = \"{}\"", word.in_words()));
+        }
+        Ok(())
     }
 }
 
@@ -537,8 +586,34 @@ impl Expectation {
         Ok(())
     }
 
+    /// Sets the bounds that the word of the claim means.
+    fn apply_word(&mut self) -> Result<(), String> {
+        let Some(word) = self.word else { return Ok(()) };
+        if !self.is_ratio() {
+            return Err("a word sets the bounds of ratios only".to_owned());
+        }
+        let (more, less) = (SLIGHT_MAX, 1.0 / SLIGHT_MAX);
+        let is_slight = word == Word::Slightly;
+        match (self.above, self.below) {
+            (Some(1.0), None) if is_slight => self.below = Some(more),
+            (None, Some(1.0)) if is_slight => self.above = Some(less),
+            (Some(1.0), None) => self.above = Some(more),
+            (None, Some(1.0)) => self.below = Some(less),
+            _ => return Err("with a word, give above = 1.0 or below = 1.0".to_owned()),
+        }
+        Ok(())
+    }
+
+    /// Whether it is a direction that any effect fulfils, however small.
+    pub(in crate::paper) fn claims_any_effect(&self) -> bool {
+        let none = Some(self.no_effect());
+        self.published.is_none()
+            && matches!((self.above, self.below), (Some(_), None) | (None, Some(_)))
+            && (self.above == none || self.below == none)
+    }
+
     /// The value without an effect.
-    fn no_effect(&self) -> f64 {
+    pub(in crate::paper) fn no_effect(&self) -> f64 {
         if self.is_ratio() { 1.0 } else { 0.0 }
     }
 
@@ -552,7 +627,8 @@ impl Expectation {
     /// Bounds other than "any effect".
     fn foreign_bounds(&self) -> impl Iterator<Item = f64> {
         let none = self.no_effect();
-        self.above.into_iter().chain(self.below).filter(move |bound| *bound != none)
+        let is_of_word = self.word.is_some();
+        self.above.into_iter().chain(self.below).filter(move |bound| *bound != none && !is_of_word)
     }
 
     /// The accepted range for a published number: by default 0.8 to 1.25 of it, and for a ratio at most half of the
@@ -677,6 +753,34 @@ mod tests {
         let value = "what = \"a\"\nvalue = \"a: makespan\"\n";
         assert!(check(&format!("{value}above = 1.0")).is_err(), "no effect of a number is 0");
         assert_eq!(check(&format!("{value}above = 0.0")), Ok(()));
+    }
+
+    #[test]
+    fn word_of_the_claim_decides_the_bound() {
+        let bounds = |rest: &str| {
+            let mut expected: Expectation =
+                toml::from_str(&format!("{RATIO}{rest}")).expect("an expectation");
+            expected.apply_word().map(|()| (expected.above, expected.below))
+        };
+        assert_eq!(bounds("below = 1.0"), Ok((None, Some(1.0))));
+        assert_eq!(bounds("below = 1.0\nword = \"considerably\""), Ok((None, Some(1.0 / 1.15))));
+        assert_eq!(bounds("above = 1.0\nword = \"much\""), Ok((Some(1.15), None)));
+        assert_eq!(bounds("above = 1.0\nword = \"slightly\""), Ok((Some(1.0), Some(1.15))));
+        assert!(bounds("below = 0.9\nword = \"far\"").is_err(), "two sources of a bound");
+        let claim = |expect: &str| {
+            let text = format!(
+                "says = \"it is considerably sooner\"\nfrom = \"section 1\"\nexpect = [{{ what = \"a\", {expect} }}]"
+            );
+            let mut claim: Claim = toml::from_str(&text).expect("a claim");
+            for expected in &mut claim.expect {
+                expected.apply_word()?;
+            }
+            claim.check()
+        };
+        let ratio = "ratio = [\"a: makespan\", \"b: makespan\"], below = 1.0";
+        let error = claim(ratio).expect_err("any effect is not considerable");
+        assert!(error.contains("word = \"considerably\""), "{error}");
+        assert_eq!(claim(&format!("{ratio}, word = \"considerably\"")), Ok(()));
     }
 
     #[test]

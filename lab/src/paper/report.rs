@@ -32,6 +32,7 @@ use crate::paper::measure::Measured;
 use crate::paper::quantity::Quantity;
 use crate::paper::registry::{Figure, Label, Paper, Plot, PlotKind, Point, Series};
 use crate::paper::rows::{Executor, MeasuredRun, Runs};
+use crate::paper::tally::Tally;
 use crate::paper::verdict::{Finding, FindingKind, Judgement, Ruling, Verdict};
 use crate::replay::{Agreement, BAND};
 use crate::report::{dash, table};
@@ -39,6 +40,7 @@ use crate::statistics;
 use crate::workspace::write;
 
 const SELECTION: &str = "report.json";
+const ENVIRONMENT: &str = "environment.json";
 
 #[derive(Debug)]
 pub struct PaperReport {
@@ -46,6 +48,29 @@ pub struct PaperReport {
     selection: Selection,
     pub runs: Runs,
     pub judgements: Vec<Judgement>,
+    /// The programs that made the runs.
+    pub origins: Vec<Origin>,
+}
+
+/// The program that made the runs of a report.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+pub struct Origin {
+    /// The name of its folder.
+    #[serde(skip)]
+    pub report: String,
+    pub version: String,
+    pub commit: Option<String>,
+}
+
+impl Origin {
+    pub(super) fn read(folder: &Path) -> Result<Origin> {
+        let path = folder.join(ENVIRONMENT);
+        let text = fs::read_to_string(&path).map_err(cannot("read", &path))?;
+        let origin: Origin = serde_json::from_str(&text)
+            .with_context(|| format!("{}: is it the folder of a report?", path.display()))?;
+        let name = folder.file_name().map(|name| name.to_string_lossy().into_owned());
+        Ok(Origin { report: name.unwrap_or_default(), ..origin })
+    }
 }
 
 /// The selected figures.
@@ -69,7 +94,7 @@ fn simulated() -> Vec<Executor> {
 pub struct Environment {
     pub machine: Machine,
     pub version: &'static str,
-    /// Commit of the working folder.
+    /// Commit of the working folder; `+` if files differ from it.
     pub commit: Option<String>,
     pub command: Vec<String>,
     pub seconds: f64,
@@ -122,7 +147,7 @@ impl PaperReport {
                 }
             }
         }
-        Ok(PaperReport { papers, selection, runs, judgements })
+        Ok(PaperReport { papers, selection, runs, judgements, origins: Vec::new() })
     }
 
     /// Adds the judgements and runs of another report.
@@ -132,11 +157,17 @@ impl PaperReport {
         self.selection.run_by(other.selection.executors);
         self.runs.extend(other.runs);
         self.judgements.extend(other.judgements);
+        self.origins.extend(other.origins);
     }
 
     pub fn read(papers: Vec<Paper>, folder: &Path) -> Result<PaperReport> {
         let selection = Selection::read(folder)?;
-        PaperReport::new(papers, selection, Runs::read(folder)?)
+        let mut report = PaperReport::new(papers, selection, Runs::read(folder)?)?;
+        // An interrupted report has none.
+        if folder.join(ENVIRONMENT).exists() {
+            report.origins.push(Origin::read(folder)?);
+        }
+        Ok(report)
     }
 
     /// Writes everything but the rows.
@@ -195,23 +226,30 @@ impl PaperReport {
 
 impl Environment {
     pub fn describe(seconds: f64) -> Environment {
-        // Without git or a repository the commit is unknown.
-        let git = std::process::Command::new("git").args(["rev-parse", "HEAD"]).output();
-        let commit = git.ok().filter(|output| output.status.success());
         Environment {
             machine: Machine::describe(),
             version: env!("CARGO_PKG_VERSION"),
-            commit: commit
-                .and_then(|output| String::from_utf8(output.stdout).ok())
-                .map(|text| text.trim().to_owned()),
+            commit: commit(),
             command: std::env::args().skip(1).collect(),
             seconds,
         }
     }
 
     pub fn write(&self, folder: &Path) -> Result<()> {
-        write(&folder.join("environment.json"), json(self))
+        write(&folder.join(ENVIRONMENT), json(self))
     }
+}
+
+/// The commit of the working folder; `None` without git or a repository.
+fn commit() -> Option<String> {
+    let git = |arguments: &[&str]| {
+        let ended = std::process::Command::new("git").args(arguments).output().ok()?;
+        ended.status.success().then_some(ended.stdout)
+    };
+    let head = String::from_utf8(git(&["rev-parse", "HEAD"])?).ok()?;
+    let is_changed = git(&["diff", "--quiet", "HEAD"]).is_none();
+    let mark = if is_changed { "+" } else { "" };
+    Some(format!("{}{mark}", head.trim()))
 }
 
 pub(super) fn make(folder: &Path) -> Result<()> {
@@ -250,25 +288,36 @@ impl PaperReport {
         text
     }
 
-    /// The numbers of figures and claims by verdict.
-    pub fn counts(&self) -> String {
-        let claims = || self.judgements.iter().flat_map(|judgement| &judgement.claims);
-        let figures = of_each_verdict("figure", self.judgements.iter().map(|judgement| judgement.verdict));
-        let judged = of_each_verdict("claim", claims().filter_map(|claim| claim.verdict));
-        let not_measured = claims().filter(|claim| claim.verdict.is_none()).count();
-        let rest = if not_measured > 0 { format!(", {not_measured} not measured") } else { String::new() };
-        format!("{figures}; {judged}{rest}")
+    fn tally(&self) -> Tally {
+        Tally::new(&self.papers, &self.judgements)
     }
-}
 
-fn of_each_verdict(thing: &str, verdicts: impl Iterator<Item = Verdict>) -> String {
-    let verdicts: Vec<Verdict> = verdicts.collect();
-    let of = |verdict| verdicts.iter().filter(|other| **other == verdict).count();
-    let counts = Verdict::ALL.map(|verdict| (verdict, of(verdict)));
-    let parts = counts.iter().filter(|(_, count)| *count > 0);
-    let parts: Vec<String> =
-        parts.map(|(verdict, count)| format!("{count} {}", verdict.in_words())).collect();
-    format!("{}: {}", crate::report::counted(verdicts.len(), thing), parts.join(", "))
+    /// The numbers of figures and claims by verdict, a line for papers and our own questions, simulated and live.
+    pub fn counts(&self) -> String {
+        self.tally().text()
+    }
+
+    /// The numbers of figures as a table in Markdown.
+    pub fn figures_table(&self) -> String {
+        self.tally().figures()
+    }
+
+    /// The numbers of claims as a table in Markdown.
+    pub fn claims_table(&self) -> String {
+        self.tally().claims()
+    }
+
+    /// The programs that made the runs as a table in Markdown.
+    fn origins_table(&self) -> String {
+        let mut text = "| report | version | commit |\n|---|---|---|\n".to_owned();
+        for Origin { report, version, commit } in &self.origins {
+            // A prefix is enough; a mark of changed files is kept.
+            let commit = commit.as_deref().unwrap_or("unknown");
+            let mark = if commit.ends_with('+') { " with changes" } else { "" };
+            let _ = writeln!(text, "| {report} | {version} | {}{mark} |", &commit[..commit.len().min(10)]);
+        }
+        text
+    }
 }
 
 fn add(text: &mut String, judgement: &Judgement) {
@@ -303,10 +352,12 @@ fn line(finding: &Finding) -> String {
         (FindingKind::Given, _) => "given",
         (_, Ruling::Holds) => "yes",
         (_, Ruling::NotResolved) => "?",
+        (_, Ruling::NoEffect) => "NONE",
         (_, Ruling::DoesNotHold) => "NO",
     };
+    let none = if finding.outcome == Ruling::NoEffect { ": no effect above 0.1 %" } else { "" };
     format!(
-        "{outcome:<5} {}: {} (expected {})",
+        "{outcome:<5} {}: {} (expected {}){none}",
         finding.what,
         found(finding.found.as_ref()),
         finding.expected
@@ -348,8 +399,10 @@ impl PaperReport {
              explains the method and the verdicts. `lab/papers` has every entry, and the same command prints every \
              claim.\n\nRows marked *live* ran on clusters of one machine, at the scale of the figure's entry; the \
              others were simulated. Brackets are 95 % intervals over n blocks; n = 1 where nothing depends on the \
-             seed.\n\n{}.\n",
-            self.counts()
+             seed.\n\n{}\n{}\nThe runs were made by these programs:\n\n{}",
+            self.figures_table(),
+            self.claims_table(),
+            self.origins_table(),
         );
         for paper in &self.papers {
             let mut judged: Vec<&Judgement> =
@@ -412,7 +465,8 @@ fn add_section(text: &mut String, paper: &Paper, judged: &[&Judgement]) {
     for judgement in judged {
         let id = format!("{}{}", judgement.figure, judgement.executor.suffix(", "));
         let verdicts: Vec<Verdict> = judgement.claims.iter().filter_map(|claim| claim.verdict).collect();
-        let held = verdicts.iter().filter(|verdict| **verdict == Verdict::Holds).count();
+        let holds = |verdict: &&Verdict| matches!(verdict, Verdict::Holds | Verdict::Supports);
+        let held = verdicts.iter().filter(holds).count();
         let _ = writeln!(
             text,
             "| **{id}** | {} | {} | {held} of {} | {} |",
@@ -446,7 +500,13 @@ fn fails(finding: &Finding) -> bool {
 }
 
 fn found_cell(finding: &Finding) -> String {
-    cell(&format!("{}: {} (expected {})", finding.what, found(finding.found.as_ref()), finding.expected))
+    let none = if finding.outcome == Ruling::NoEffect { ": no effect above 0.1 %" } else { "" };
+    cell(&format!(
+        "{}: {} (expected {}){none}",
+        finding.what,
+        found(finding.found.as_ref()),
+        finding.expected
+    ))
 }
 
 fn cell(text: &str) -> String {

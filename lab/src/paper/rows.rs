@@ -236,6 +236,13 @@ impl Runs {
 }
 
 impl MeasuredRun {
+    /// Whether a run has the same results as another, whatever the text of its configuration.
+    pub fn has_equal_results(&self, other: &MeasuredRun) -> bool {
+        let configuration = other.run.configuration.clone();
+        let run = RunRow { configuration, ..self.run.clone() };
+        run == other.run && self.jobs == other.jobs
+    }
+
     pub fn write(&self, file: &mut impl Write) -> io::Result<()> {
         let line = RunLine { run: self.run.clone(), jobs: JobColumns::of(&self.jobs) };
         let mut text = serde_json::to_vec(&line)?;

@@ -17,8 +17,14 @@ listed! {
         Holds = "holds",
         /// All directions hold, a magnitude does not.
         DirectionHolds = "direction holds",
+        /// All directions hold with a stand-in for an input that is not public.
+        Supports = "supports",
         /// An interval is on both sides of a bound; more blocks may help.
         NotResolved = "not resolved",
+        /// The whole interval is so near to no effect that more blocks would not help.
+        NoEffect = "no effect",
+        /// An interval is on the wrong side, with a stand-in for an input that is not public: that refutes no paper.
+        DoesNotSupport = "does not support",
         /// An interval is on the wrong side.
         DoesNotHold = "does not hold",
         /// The input or the set-up is not public, or a feature is missing.
@@ -54,8 +60,13 @@ pub enum FindingKind {
 pub enum Ruling {
     Holds,
     NotResolved,
+    /// No effect above [`EFFECT_MIN`], where one was expected.
+    NoEffect,
     DoesNotHold,
 }
+
+/// The least effect that matters, as a share.
+const EFFECT_MIN: f64 = 0.001;
 
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "kebab-case")]
@@ -149,7 +160,10 @@ fn judge_claim(of: Measured<'_>, claim: &Claim, expect: &[&Expectation], level: 
         .zip(estimates)
         .map(|(&expected, found)| match expected.published {
             Some(published) => magnitude(expected, published, found),
-            None => direction(expected, found, &mut corrected, level),
+            None => {
+                let finding = direction(expected, found, &mut corrected, level);
+                unless_without_effect(of, expected, finding)
+            }
         })
         .collect();
     let not_measured = match &claim.not_measured {
@@ -165,7 +179,7 @@ fn judge_claim(of: Measured<'_>, claim: &Claim, expect: &[&Expectation], level: 
     JudgedClaim {
         says: claim.says.clone(),
         from: claim.from.clone(),
-        verdict: not_measured.is_none().then(|| verdict_of(of.figure, &findings)),
+        verdict: not_measured.is_none().then(|| verdict_of(of.figure, claim, &findings)),
         not_measured,
         findings,
     }
@@ -231,22 +245,34 @@ fn to_settle(
     needed.max().map(Needed::About)
 }
 
-fn verdict_of(figure: &Figure, findings: &[Finding]) -> Verdict {
+fn verdict_of(figure: &Figure, claim: &Claim, findings: &[Finding]) -> Verdict {
+    let plain = verdict_of_findings(findings);
+    if figure.stand_in.is_none() && claim.stand_in.is_none() {
+        return plain;
+    }
+    match plain {
+        Verdict::Holds | Verdict::DirectionHolds => Verdict::Supports,
+        Verdict::DoesNotHold | Verdict::NoEffect => Verdict::DoesNotSupport,
+        other => other,
+    }
+}
+
+fn verdict_of_findings(findings: &[Finding]) -> Verdict {
     let of = |kind, outcome| findings.iter().any(|found| found.kind == kind && found.outcome == outcome);
     let directed = findings.iter().any(|found| found.kind == FindingKind::Direction);
     if of(FindingKind::Direction, Ruling::DoesNotHold) {
         return Verdict::DoesNotHold;
     }
+    if of(FindingKind::Direction, Ruling::NoEffect) {
+        return Verdict::NoEffect;
+    }
     if of(FindingKind::Direction, Ruling::NotResolved) || of(FindingKind::Magnitude, Ruling::NotResolved) {
         return Verdict::NotResolved;
     }
-    let magnitude_fails = of(FindingKind::Magnitude, Ruling::DoesNotHold);
-    if magnitude_fails && !directed {
-        Verdict::DoesNotHold
-    } else if magnitude_fails || figure.stand_in.is_some() {
-        Verdict::DirectionHolds
-    } else {
-        Verdict::Holds
+    match (of(FindingKind::Magnitude, Ruling::DoesNotHold), directed) {
+        (true, false) => Verdict::DoesNotHold,
+        (true, true) => Verdict::DirectionHolds,
+        (false, _) => Verdict::Holds,
     }
 }
 
@@ -307,6 +333,34 @@ fn spread(values: &[f64]) -> f64 {
     most / values.iter().copied().fold(f64::INFINITY, f64::min)
 }
 
+/// Replaces the outcome of a direction that does not hold, or is not resolved, where an effect was expected and the whole
+/// interval is within [`EFFECT_MIN`] of none: more blocks would settle the side, but not that there is an effect.
+fn unless_without_effect(of: Measured<'_>, expected: &Expectation, finding: Finding) -> Finding {
+    let Some(found) = finding.found.as_ref().filter(|found| found.is_enough()) else { return finding };
+    if finding.outcome == Ruling::Holds || !expected.claims_any_effect() {
+        return finding;
+    }
+    let least = EFFECT_MIN * effect_scale(of, expected);
+    let none = expected.no_effect();
+    let is_none = (found.low - none).abs() <= least && (found.high - none).abs() <= least;
+    let outcome = if is_none { Ruling::NoEffect } else { finding.outcome };
+    Finding { outcome, ..finding }
+}
+
+/// The number of which an effect is a share: 1 for a ratio; for a difference the larger mean of both quantities.
+fn effect_scale(of: Measured<'_>, expected: &Expectation) -> f64 {
+    if expected.is_ratio() {
+        return 1.0;
+    }
+    let mut scale = 0.0_f64;
+    for quantity in expected.difference.iter().flatten() {
+        let values = of.values(quantity);
+        let mean = values.iter().sum::<f64>() / values.len().max(1) as f64;
+        scale = scale.max(mean.abs());
+    }
+    scale
+}
+
 fn direction(
     expected: &Expectation,
     found: Option<Estimate>,
@@ -325,12 +379,16 @@ fn direction(
             (true, true, so_far) => so_far,
         };
     }
-    let words = match (expected.above, expected.below) {
+    let digits = |value: f64| (value * 1000.0).round() / 1000.0;
+    let mut words = match (expected.above.map(digits), expected.below.map(digits)) {
         (Some(above), Some(below)) => format!("{above} to {below}"),
         (Some(above), None) => format!("> {above}"),
         (None, Some(below)) => format!("< {below}"),
         (None, None) => String::new(),
     };
+    if let Some(word) = expected.word {
+        words += &format!(", {}", word.in_words());
+    }
     Finding {
         what: expected.what.clone(),
         kind: FindingKind::Direction,
@@ -358,4 +416,115 @@ fn magnitude(expected: &Expectation, published: f64, found: Option<Estimate>) ->
     };
     let kind = if expected.given { FindingKind::Given } else { FindingKind::Magnitude };
     Finding { what: expected.what.clone(), kind, expected: words, found, probability: None, outcome }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::registry::read;
+    use super::super::rows::{MeasuredRun, RunKey, RunRow, Runs};
+    use super::*;
+
+    const ENTRY: &str = r#"
+paper = "A paper"
+[campaign.c]
+about = "two runs"
+workload = "natjam-xl-s"
+[campaign.c.variant.a]
+scheduler = "fifo"
+[campaign.c.variant.b]
+scheduler = "fifo"
+[figure.1]
+title = "One"
+# stand-in
+[[figure.1.claim]]
+says = "a is shorter"
+from = "section 1"
+expect = [{ what = "a over b", ratio = ["a: makespan", "b: makespan"], below = 1.0 }]
+"#;
+
+    /// Returns the verdict on an entry if b takes 100 s, and a this many times as long in each block.
+    fn verdict(entry: &str, ratios: &[f64]) -> Verdict {
+        let paper = read("some", entry).expect("an entry");
+        let mut runs = Runs::default();
+        for (block, ratio) in (0..).zip(ratios) {
+            for (variant, makespan) in [("a", 100.0 * ratio), ("b", 100.0)] {
+                let key = RunKey {
+                    paper: "some".to_owned(),
+                    campaign: "c".to_owned(),
+                    variant: variant.to_owned(),
+                    block,
+                    executor: Executor::Simulated,
+                };
+                let run = RunRow {
+                    key,
+                    seed: 1,
+                    configuration: String::new(),
+                    makespan,
+                    missed: 0,
+                    met: 0,
+                    unfinished: 0,
+                    events: 1,
+                    paged_out: 0,
+                    local_share: 1.0,
+                    live: None,
+                };
+                runs.add(MeasuredRun { run, jobs: Vec::new() });
+            }
+        }
+        let figure = &paper.figures["1"];
+        let measured = Measured { paper: &paper, figure, runs: &runs, executor: Executor::Simulated };
+        judge("1", measured, LEVEL).verdict
+    }
+
+    /// Thirty ratios around a mean.
+    fn around(mean: f64, spread: f64) -> Vec<f64> {
+        (0..30).map(|block| if block % 2 == 0 { mean - spread } else { mean + spread }).collect()
+    }
+
+    #[test]
+    fn interval_within_a_thousandth_of_no_effect_is_no_effect() {
+        for (mean, spread, expected) in [
+            (1.0, 0.0005, Verdict::NoEffect),
+            (1.0, 0.0, Verdict::NoEffect),
+            (0.9999, 0.001, Verdict::NoEffect),
+            // On the wrong side, but not by a thousandth.
+            (1.0005, 0.0002, Verdict::NoEffect),
+            (1.0, 0.05, Verdict::NotResolved),
+            (1.002, 0.0002, Verdict::DoesNotHold),
+            (0.9995, 0.0002, Verdict::Holds),
+        ] {
+            assert_eq!(verdict(ENTRY, &around(mean, spread)), expected, "{mean} +- {spread}");
+        }
+        assert_eq!(verdict(ENTRY, &[1.0; 3]), Verdict::NotResolved, "three blocks are too few");
+    }
+
+    #[test]
+    fn difference_is_without_effect_relative_to_its_quantities() {
+        let difference = ENTRY.replace("ratio = ", "difference = ").replace("below = 1.0", "below = 0.0");
+        assert_eq!(verdict(&difference, &around(1.0, 0.0005)), Verdict::NoEffect, "0.05 of 100 s");
+        assert_eq!(verdict(&difference, &around(1.0, 0.05)), Verdict::NotResolved);
+    }
+
+    #[test]
+    fn bound_of_the_paper_is_not_a_claim_of_any_effect() {
+        let bound = ENTRY.replace("below = 1.0", "below = 1.02, bound = \"section 1\"");
+        assert_eq!(verdict(&bound, &around(1.02, 0.0005)), Verdict::NotResolved);
+        assert_eq!(verdict(&bound, &around(1.0, 0.0005)), Verdict::Holds);
+    }
+
+    #[test]
+    fn stand_in_supports_or_does_not_and_refutes_nothing() {
+        let figure = ENTRY.replace("# stand-in", "stand-in = \"another trace\"");
+        let claim = ENTRY.replace("says =", "stand-in = \"our grid\"\nsays =");
+        for entry in [figure, claim] {
+            for (mean, spread, expected) in [
+                (0.9, 0.01, Verdict::Supports),
+                (1.0, 0.05, Verdict::NotResolved),
+                (1.0, 0.0005, Verdict::DoesNotSupport),
+                (1.1, 0.01, Verdict::DoesNotSupport),
+            ] {
+                assert_eq!(verdict(&entry, &around(mean, spread)), expected, "{mean} +- {spread}");
+            }
+        }
+    }
 }

@@ -159,7 +159,9 @@ fn finish(report: &PaperReport, arguments: &PaperArguments, command: &str) -> Re
             "nap lab paper: an output of a live run differs from that of the undisturbed job"
         ));
     }
-    Ok(if report.count(Verdict::DoesNotHold) > 0 || !report.identical() {
+    let against = [Verdict::DoesNotHold, Verdict::DoesNotSupport, Verdict::NoEffect];
+    let is_against = against.iter().any(|verdict| report.count(*verdict) > 0);
+    Ok(if is_against || !report.identical() {
         ExitCode::from(DOES_NOT_HOLD)
     } else if report.count(Verdict::NotResolved) > 0 {
         ExitCode::from(NOT_RESOLVED)
