@@ -48,6 +48,25 @@ impl OwnCluster {
         OwnCluster::start_program(Path::new(plain.get_program()), folder, count, scheduler, file, variables)
     }
 
+    /// The same, with this many map slots on each worker.
+    pub fn start_with_slots(
+        folder: &Folder,
+        count: u32,
+        map_slots: u32,
+        scheduler: &str,
+        file: &str,
+    ) -> OwnCluster {
+        let plain = program("nap");
+        OwnCluster::start_shaped(
+            Path::new(plain.get_program()),
+            folder,
+            [count, map_slots],
+            scheduler,
+            file,
+            &[],
+        )
+    }
+
     /// The same, with another `nap`.
     pub fn start_program(
         nap: &Path,
@@ -57,12 +76,24 @@ impl OwnCluster {
         file: &str,
         variables: &[(&str, String)],
     ) -> OwnCluster {
+        OwnCluster::start_shaped(nap, folder, [count, 1], scheduler, file, variables)
+    }
+
+    fn start_shaped(
+        nap: &Path,
+        folder: &Folder,
+        [count, map_slots]: [u32; 2],
+        scheduler: &str,
+        file: &str,
+        variables: &[(&str, String)],
+    ) -> OwnCluster {
         let directory = folder.path("cluster");
         // The cluster directory contains a secret.
         fs::DirBuilder::new().mode(0o700).create(&directory).expect("a directory");
         fs::write(directory.join("napreduce.toml"), file).expect("a configuration");
         let workers = count.to_string();
-        let slots = ["--map-slots", "1", "--reduce-slots", "1"];
+        let map_slots = map_slots.to_string();
+        let slots = ["--map-slots", &map_slots, "--reduce-slots", "1"];
         // Jobs use the same queues under every scheduler.
         let more = ["--queues", "production,research", "--no-speculation", "--scheduler", scheduler];
         let options = [&["up", "--workers", &workers], &slots[..], &more].concat();

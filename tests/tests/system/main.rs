@@ -15,6 +15,7 @@ mod driver_reads;
 mod exported;
 mod failures;
 mod fault_places;
+mod guarantees;
 mod guest_checkpoints;
 mod guests;
 mod hard_inputs;
