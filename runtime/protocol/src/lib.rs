@@ -69,7 +69,7 @@ pub use summaries::{
 };
 pub use task_error::{TaskError, is_gone, is_limit, mark_permanent};
 pub use task_failure::{FailedRecord, TaskFailure};
-pub use text::{check_name, one_line, several_lines};
+pub use text::{check_name, one_line, several_lines, without_formula};
 pub use units::{ByteSize, ByteSizeError, parse_time};
 pub use wire::{FrameBuffer, WireError, encode, encode_onto, read_message, write_message};
 

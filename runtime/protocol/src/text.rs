@@ -1,6 +1,8 @@
 //! Escapes untrusted text for terminals (control, bidirectional and invisible characters) and truncates long
 //! lines.
 
+use std::borrow::Cow;
+
 use unicode_width::UnicodeWidthChar;
 
 /// The most columns shown of a line.
@@ -91,6 +93,34 @@ fn is_shown(character: char) -> bool {
             | '\u{e0000}'..='\u{e0fff}'
     );
     !character.is_control() && !turns_or_hides
+}
+
+/// First characters of formulas, also as full-width letters, and white space that a spreadsheet drops before them.
+const FORMULA_STARTS: [char; 11] =
+    ['=', '+', '-', '@', '\t', '\r', '\n', '\u{ff1d}', '\u{ff0b}', '\u{ff0d}', '\u{ff20}'];
+
+/// Returns a cell of a csv file that no spreadsheet takes for a formula: a text that begins like one gets an apostrophe
+/// in front, numbers stay numbers.
+///
+/// ```
+/// use napreduce_protocol::without_formula;
+///
+/// assert_eq!(without_formula("=1+1"), "'=1+1");
+/// assert_eq!(without_formula("-1.5e-7"), "-1.5e-7");
+/// assert_eq!(without_formula("a=b"), "a=b");
+/// ```
+pub fn without_formula(cell: &str) -> Cow<'_, str> {
+    if cell.starts_with(FORMULA_STARTS) && !is_number(cell) {
+        return Cow::Owned(format!("'{cell}"));
+    }
+    Cow::Borrowed(cell)
+}
+
+/// Whether a cell is a finite number, such as `-1.5` or `1e-7`.
+fn is_number(cell: &str) -> bool {
+    let has_digits_only =
+        cell.bytes().all(|byte| byte.is_ascii_digit() || matches!(byte, b'+' | b'-' | b'.' | b'e' | b'E'));
+    has_digits_only && cell.parse::<f64>().is_ok()
 }
 
 #[cfg(test)]

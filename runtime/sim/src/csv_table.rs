@@ -4,14 +4,11 @@
 
 use std::io::{self, Write};
 
+use napreduce_protocol::without_formula;
 use serde::Serialize;
 
 /// Rows that are formatted at once.
 const ROWS_AT_ONCE: usize = 256;
-
-/// First characters of formulas, also as full-width letters, and white space that a spreadsheet drops before them.
-const FORMULA_STARTS: [char; 11] =
-    ['=', '+', '-', '@', '\t', '\r', '\n', '\u{ff1d}', '\u{ff0b}', '\u{ff0d}', '\u{ff20}'];
 
 /// Writes rows with a header (RFC 4180) and returns their number. A text that a spreadsheet would take for a
 /// formula gets an apostrophe in front.
@@ -33,7 +30,9 @@ pub fn write_csv<T: Serialize>(to: impl Write, rows: impl IntoIterator<Item = T>
         let mut cells = csv::ReaderBuilder::new().has_headers(false).flexible(true).from_reader(&*formatted);
         for record in cells.records() {
             let record = record.map_err(io::Error::other)?;
-            table.write_record(record.iter().map(harmless)).map_err(io::Error::other)?;
+            table
+                .write_record(record.iter().map(|cell| without_formula(cell).into_owned()))
+                .map_err(io::Error::other)?;
         }
         if count < before + ROWS_AT_ONCE {
             break;
@@ -41,18 +40,6 @@ pub fn write_csv<T: Serialize>(to: impl Write, rows: impl IntoIterator<Item = T>
     }
     table.flush()?;
     Ok(count)
-}
-
-/// Returns a cell that no spreadsheet takes for a formula.
-fn harmless(cell: &str) -> String {
-    if cell.starts_with(FORMULA_STARTS) && !is_number(cell) { format!("'{cell}") } else { cell.to_owned() }
-}
-
-/// Whether a cell is a finite number, such as `-1.5` or `1e-7`.
-fn is_number(cell: &str) -> bool {
-    let has_digits_only =
-        cell.bytes().all(|byte| byte.is_ascii_digit() || matches!(byte, b'+' | b'-' | b'.' | b'e' | b'E'));
-    has_digits_only && cell.parse::<f64>().is_ok()
 }
 
 #[cfg(test)]

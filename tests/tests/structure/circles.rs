@@ -163,12 +163,8 @@ impl<'a> Crate<'a> {
                 self.add(within, &[module, &[ident.to_string()]].concat(), file, items, arrows);
                 continue;
             }
-            let alone = syn::File {
-                shebang: None,
-                frontmatter: None,
-                attrs: Vec::new(),
-                items: vec![item.clone()],
-            };
+            let alone =
+                syn::File { shebang: None, frontmatter: None, attrs: Vec::new(), items: vec![item.clone()] };
             // A single word may be a variable.
             let paths =
                 in_tokens(item.to_token_stream()).into_iter().filter(|named| named.segments.len() > 1);

@@ -17,7 +17,7 @@ const REFUSED: [(&[u8], &str, &str); 5] = [
     (&[0x28, 0xb5, 0x2f, 0xfd], "zstd", "zstd -d"),
     (&[0xfd, b'7', b'z', b'X', b'Z', 0], "xz", "xz -d"),
     (&[0x04, 0x22, 0x4d, 0x18], "lz4", "lz4 -d"),
-    (&[b'B', b'Z', b'h'], "bzip2", "bzip2 -d"),
+    (b"BZh", "bzip2", "bzip2 -d"),
     (&[b'P', b'K', 3, 4], "zip", "unzip"),
 ];
 

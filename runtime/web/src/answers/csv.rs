@@ -2,10 +2,8 @@
 
 use std::collections::BTreeSet;
 
+use napreduce_protocol::without_formula;
 use serde_json::{Map, Value};
-
-/// A spreadsheet takes a text that begins so for a formula.
-const FORMULA: [char; 10] = ['=', '+', '-', '@', '\t', '\r', '＝', '＋', '－', '＠'];
 
 /// Formats rows with a header. Nested objects become columns such as `map.tasks`, lists are JSON.
 ///
@@ -61,11 +59,13 @@ fn value(value: &Value) -> String {
     }
 }
 
-/// Formats a text as a cell: quoted if necessary, and with a leading `'` if a spreadsheet would run it as a formula.
+/// Formats a text as a cell [without a formula](without_formula), quoted if necessary.
 pub fn cell(text: &str) -> String {
-    let guard = if text.starts_with(FORMULA) { "'" } else { "" };
-    let needs_quotes = text.contains(['"', ',', '\n', '\r']);
-    if needs_quotes { format!("\"{guard}{}\"", text.replace('"', "\"\"")) } else { format!("{guard}{text}") }
+    let text = without_formula(text);
+    if text.contains(['"', ',', '\n', '\r']) {
+        return format!("\"{}\"", text.replace('"', "\"\""));
+    }
+    text.into_owned()
 }
 
 #[cfg(test)]
@@ -97,8 +97,8 @@ mod tests {
             ("a,b", "\"a,b\""),
             ("say \"x\"\nnow", "\"say \"\"x\"\"\nnow\""),
             ("=HYPERLINK(\"http://x\")", "\"'=HYPERLINK(\"\"http://x\"\")\""),
-            ("+1", "'+1"),
-            ("-1", "'-1"),
+            ("+1+1", "'+1+1"),
+            ("-1", "-1"),
             ("@SUM(A1)", "'@SUM(A1)"),
             ("\t=1", "'\t=1"),
             ("\r=1", "\"'\r=1\""),
