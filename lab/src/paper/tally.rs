@@ -19,6 +19,12 @@ struct Group {
     not_measured: usize,
 }
 
+/// The verdicts of a group that a table counts.
+struct Counted<'a> {
+    verdicts: &'a [Verdict],
+    not_measured: usize,
+}
+
 impl Tally {
     pub(super) fn new(papers: &[Paper], judgements: &[Judgement]) -> Tally {
         let mut groups = Vec::new();
@@ -48,17 +54,18 @@ impl Tally {
 
     /// A table of figures in Markdown.
     pub(super) fn figures(&self) -> String {
-        self.table("figures", &|group| (&group.figures, None))
+        self.table("figures", |group| Counted { verdicts: &group.figures, not_measured: 0 })
     }
 
     /// A table of claims in Markdown.
     pub(super) fn claims(&self) -> String {
-        self.table("claims", &|group| (&group.claims, Some(group.not_measured)))
+        self.table("claims", |group| Counted { verdicts: &group.claims, not_measured: group.not_measured })
     }
 
     /// A row per group, and a column per verdict that occurs.
-    fn table(&self, what: &str, of: &dyn Fn(&Group) -> (&Vec<Verdict>, Option<usize>)) -> String {
-        let occurs = |verdict: &Verdict| self.groups.iter().any(|group| count(of(group).0, *verdict) > 0);
+    fn table(&self, what: &str, of: fn(&Group) -> Counted<'_>) -> String {
+        let occurs =
+            |verdict: &Verdict| self.groups.iter().any(|group| count(of(group).verdicts, *verdict) > 0);
         let columns: Vec<Verdict> = Verdict::ALL.into_iter().filter(occurs).collect();
         let mut head = format!("| {what} | all |");
         let mut rule = "|---|---|".to_owned();
@@ -66,20 +73,20 @@ impl Tally {
             head += &format!(" {} |", verdict.in_words());
             rule += "---|";
         }
-        let has_rest = self.groups.iter().any(|group| of(group).1.is_some_and(|rest| rest > 0));
+        let has_rest = self.groups.iter().any(|group| of(group).not_measured > 0);
         if has_rest {
             head += " not measured |";
             rule += "---|";
         }
         let mut text = format!("{head}\n{rule}\n");
         for group in &self.groups {
-            let (verdicts, rest) = of(group);
-            text += &format!("| {} | {} |", group.name, verdicts.len() + rest.unwrap_or(0));
+            let Counted { verdicts, not_measured } = of(group);
+            text += &format!("| {} | {} |", group.name, verdicts.len() + not_measured);
             for verdict in &columns {
                 text += &format!(" {} |", count(verdicts, *verdict));
             }
             if has_rest {
-                text += &format!(" {} |", rest.unwrap_or(0));
+                text += &format!(" {not_measured} |");
             }
             text.push('\n');
         }
