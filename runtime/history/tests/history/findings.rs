@@ -326,7 +326,7 @@ fn task_that_the_phase_waited_for_is_found() {
     });
     job.check(
         FindingCode::Straggler,
-        "job_0007_r_0003.1 took 30.0 s on worker_0001 (w1), 7.1 times the median of the others, and was the last of its reduces, \
+        "job_0007_r_0003.1 took 30.0 s on worker_0001 (w1), 7.2 times the median of the others, and was the last of its reduces, \
          which waited 25.6 s for it",
     );
 }

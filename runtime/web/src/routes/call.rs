@@ -6,7 +6,7 @@ use std::sync::Arc;
 use axum::body::{Body, Bytes};
 use axum::http::header::{CONTENT_DISPOSITION, CONTENT_TYPE, HeaderName, HeaderValue};
 use axum::http::{HeaderMap, Response, StatusCode};
-use napreduce_engine::{AttemptId, JobId, TaskId};
+use napreduce_engine::{AttemptId, JobId, TaskId, TaskKind};
 use napreduce_protocol::JobDetail;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -18,6 +18,7 @@ use crate::context::Web;
 use crate::guard::Credentials;
 use crate::problem::Problem;
 use crate::shown::Shown;
+use crate::source::PageSource;
 
 /// A request whose role and query parameters are checked.
 #[derive(Debug)]
@@ -128,6 +129,25 @@ impl Call<'_> {
         serde_json::from_slice(&self.body)
             .map_err(|error| Problem::invalid(format!("invalid request body: {error}")))
     }
+}
+
+/// Returns the job of a task.
+///
+/// # Errors
+/// `404` if the job is unknown or has no such task.
+pub fn job_of_task(source: &dyn PageSource, task: TaskId) -> Result<Arc<JobDetail>, Problem> {
+    let job = source.job(task.job)?;
+    let tasks = match task.kind {
+        TaskKind::Map => job.summary.progress.map.tasks,
+        TaskKind::Reduce => job.summary.progress.reduce.tasks,
+    };
+    if task.index >= tasks {
+        let absent = format!("no such task: {task} ({} has {tasks} {} tasks)", task.job, task.kind);
+        return Err(
+            Problem::new(StatusCode::NOT_FOUND, absent).remedy(format!("run: nap task list {}", task.job))
+        );
+    }
+    Ok(job)
 }
 
 /// Returns the recording with this name.

@@ -4,13 +4,13 @@ use std::sync::Arc;
 
 use axum::http::StatusCode;
 use axum::http::header::{CONTENT_DISPOSITION, CONTENT_SECURITY_POLICY, HeaderName, HeaderValue};
-use napreduce_engine::{AttemptId, JobId, TaskId, TaskKind};
+use napreduce_engine::{AttemptId, JobId, TaskId};
 use napreduce_history::write_trace;
 use napreduce_protocol::{JobDetail, LogStream, TaskPhase, TaskSummary};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::call::{Call, Reply};
+use super::call::{Call, Reply, job_of_task};
 use super::list::{is_csv, open_until, page, page_of, page_of_tasks};
 use super::whole::{drawn, timeline_of};
 use super::window::query_columns;
@@ -161,25 +161,6 @@ pub fn task_timeline(call: &Call<'_>) -> Result<Reply, Problem> {
 fn of_task(call: &Call<'_>, task: TaskId) -> Result<JobDetail, Problem> {
     let job = job_of_task(&*call.shown.source, task)?;
     Ok(job.of_attempts(|attempt| attempt.task == task))
-}
-
-/// Returns the job of a task.
-///
-/// # Errors
-/// `404` if the job is unknown or has no such task.
-pub fn job_of_task(source: &dyn PageSource, task: TaskId) -> Result<Arc<JobDetail>, Problem> {
-    let job = source.job(task.job)?;
-    let tasks = match task.kind {
-        TaskKind::Map => job.summary.progress.map.tasks,
-        TaskKind::Reduce => job.summary.progress.reduce.tasks,
-    };
-    if task.index >= tasks {
-        let absent = format!("no such task: {task} ({} has {tasks} {} tasks)", task.job, task.kind);
-        return Err(
-            Problem::new(StatusCode::NOT_FOUND, absent).remedy(format!("run: nap task list {}", task.job))
-        );
-    }
-    Ok(job)
 }
 
 /// Now for a running job; for an ended one, the end of its last millisecond, so that the drawing includes it.

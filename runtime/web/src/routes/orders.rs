@@ -8,8 +8,7 @@ use napreduce_protocol::{JobCommand, TaskCommand};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::call::{Call, Reply, ReplyBody};
-use super::jobs::job_of_task;
+use super::call::{Call, Reply, ReplyBody, job_of_task};
 use super::route::Route;
 use crate::clock::now_millis;
 use crate::once::OtherOrder;

@@ -205,6 +205,9 @@ fn missing_page_is_named_and_selected_suspend_scrolls_into_view() {
     let wide = browser.run("return document.documentElement.scrollWidth - innerWidth");
     assert!(wide.as_i64().is_some_and(|wide| wide <= 0), "{wide} pixels too wide on paper");
     browser.picture("printed");
+    // A picture that fits a page is not split between two.
+    let split = "return getComputedStyle(document.querySelector('.timeline')).breakInside";
+    assert_eq!(browser.run(split), "avoid");
     browser.run("dispatchEvent(new Event('afterprint'))");
     browser.has_no_complaints();
 }

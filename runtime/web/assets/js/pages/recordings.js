@@ -45,7 +45,7 @@ export function view({ main, go, again }) {
         table("Recordings", [
           ["Compare", box],
           ["Recording", (item) => link(`/jobs?recording=${encodeURIComponent(item.recording)}`, item.recording), "id"],
-          ["Kind", (item) => item.kind, "id"],
+          items.some(({ kind }) => kind !== items[0].kind) && ["Kind", (item) => item.kind, "id"],
           ["Policy", (item) => item.scheduler ?? "unknown"],
           ["Primitive", (item) => item.primitive ?? "unknown"],
           others.length > 0 && ["Other settings that differ", (item) => settingsOf(item, others), "text"],
