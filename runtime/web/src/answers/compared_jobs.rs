@@ -160,7 +160,7 @@ mod tests {
         };
         left.submitted = Some(Submitted::new(None, &[], Some(&command("one")), &[], None));
         right.submitted = Some(Submitted::new(None, &[], Some(&command("two")), &[], Some(JobId(3))));
-        right.counters.add("bad rows", 3);
+        right.counters.add("rare rows", 3);
         let compared = JobComparison::new(&left, &right, 1_790_000_001_000_000);
         let saved: u64 = HistoryAnswer::from(&left).preemptions.iter().map(|one| one.work_saved_millis).sum();
         assert_eq!((compared.left.taken, compared.left.work_saved_millis), (1, saved));
@@ -170,7 +170,7 @@ mod tests {
         let labels: Vec<&str> = compared.submitted.iter().map(|row| row.label).collect();
         assert_eq!(labels, ["Command line"]);
         assert!(compared.submitted[0].left.ends_with("--output one"), "{compared:?}");
-        let counter = ComparedCounter { counter: "bad rows".to_owned(), left: 0, right: 3 };
+        let counter = ComparedCounter { counter: "rare rows".to_owned(), left: 0, right: 3 };
         assert_eq!(compared.counters, [counter]);
     }
 

@@ -97,7 +97,7 @@ mod tests {
             TaskSummary { task, state: TaskPhase::Running, reason: None, attempts: 2, live: vec![live] };
         assert_eq!(
             serde_json::to_value(TaskAnswer::from(&summary)).expect("JSON").to_string(),
-            r#"{"attempts":2,"live":[{"attempt":"job_0007_m_0001.2","bytes_done":50,"bytes_total":200,"reason":null,"state":"running","worker":"worker_0001"}],"reason":null,"state":"running","task":"job_0007_m_0001"}"#
+            r#"{"attempts":2,"live":[{"attempt":"job_0007_m_0001.2","bytes_done":50,"bytes_total":200,"launched_millis":1790000000000,"reason":null,"state":"running","worker":"worker_0001"}],"reason":null,"state":"running","task":"job_0007_m_0001"}"#
         );
     }
 }
