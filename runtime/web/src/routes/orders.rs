@@ -158,14 +158,14 @@ fn object_of(source: &dyn PageSource, order: &OperatorCommand) -> Result<(), Pro
             let attempt = AttemptId { task, number };
             if !job.attempts.iter().any(|known| known.attempt == attempt) {
                 return Err(Problem::new(StatusCode::NOT_FOUND, format!("no such attempt: {attempt}"))
-                    .remedy(format!("see: nap task list {}", task.job)));
+                    .remedy(format!("run: nap task list {}", task.job)));
             }
         }
         OperatorCommand::Drain { worker, .. } | OperatorCommand::Undrain(worker) => {
             let workers = source.workers()?;
             if source.is_live() && !workers.iter().any(|known| known.worker == worker) {
                 return Err(Problem::new(StatusCode::NOT_FOUND, format!("no such worker: {worker}"))
-                    .remedy("see: nap worker list"));
+                    .remedy("run: nap worker list"));
             }
         }
     }
