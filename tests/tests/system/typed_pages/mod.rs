@@ -38,7 +38,7 @@ const UP: &str = r#"__up() {
 }
 __end() {
     __status=$?
-    [ -z "$__cluster" ] || { kill "$__cluster" 2>&-; wait "$__cluster"; }
+    [ -z "$__cluster" ] || { kill "$__cluster" 2>&- || :; wait "$__cluster"; }
     exit $__status
 }
 trap __end EXIT
