@@ -1,5 +1,5 @@
 #!/bin/sh
-# Makes lab/reports/simulated again with this commit, and the pages that show it: about half an hour of processor time.
+# Makes lab/reports/simulated again with this commit, and the pages that show it: about 70 minutes of processor time.
 # Give --repetitions N for fewer blocks, to try it.
 set -eu
 cd "$(dirname "$0")/../.."

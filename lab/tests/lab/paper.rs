@@ -254,7 +254,9 @@ fn kept_rows_reproduce_the_docs() {
 }
 
 /// Blocks up to this many events are repeated whole; of others only the cheapest variant of each scheduler.
-const EVENTS_MAX: u64 = 150_000;
+const BLOCK_EVENTS_MAX: u64 = 150_000;
+/// A variant with more events is repeated only if its block has no cheaper one.
+const RUN_EVENTS_MAX: u64 = 1_000_000;
 
 /// Returns the keys of kept simulated runs to repeat: of the first block of each campaign.
 fn cheap_runs(papers: &[Paper], kept: &PaperReport) -> Vec<RunKey> {
@@ -268,7 +270,7 @@ fn cheap_runs(papers: &[Paper], kept: &PaperReport) -> Vec<RunKey> {
     let mut chosen = Vec::new();
     for ((paper, campaign), runs) in blocks {
         let events: u64 = runs.iter().map(|run| run.run.events).sum();
-        if events <= EVENTS_MAX {
+        if events <= BLOCK_EVENTS_MAX {
             chosen.extend(runs.iter().map(|run| run.run.key.clone()));
             continue;
         }
@@ -281,7 +283,13 @@ fn cheap_runs(papers: &[Paper], kept: &PaperReport) -> Vec<RunKey> {
                 *known = run;
             }
         }
-        chosen.extend(cheapest.into_values().map(|run| run.run.key.clone()));
+        let mut cheapest: Vec<&MeasuredRun> = cheapest.into_values().collect();
+        cheapest.sort_by_key(|run| run.run.events);
+        for (number, run) in cheapest.into_iter().enumerate() {
+            if number == 0 || run.run.events <= RUN_EVENTS_MAX {
+                chosen.push(run.run.key.clone());
+            }
+        }
     }
     chosen
 }
