@@ -158,6 +158,26 @@ fn report_is_reproduced_from_rows_byte_for_byte() {
 }
 
 #[test]
+fn papers_and_own_questions_are_counted_apart() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let places = ["paper", "own"].map(|name| folder.path().join(name));
+    for (place, (name, figures)) in places.iter().zip([("yarn", "pace"), ("auto", "applications")]) {
+        paper(&settings(place, name, figures, 6), &quiet(), |_, _| {}).expect("a report");
+    }
+    let all = paper_again(&places).expect("judged again");
+    assert_eq!(
+        all.counts(),
+        "papers, simulated: 1 figure: 1 holds; 4 claims: 4 holds\n\
+         our own questions, simulated: 1 figure: 1 holds; 1 claim: 1 holds"
+    );
+    assert_eq!(
+        all.figures_table(),
+        "| figures | all | holds |\n|---|---|---|\n| papers, simulated | 1 | 1 |\n\
+         | our own questions, simulated | 1 | 1 |\n"
+    );
+}
+
+#[test]
 fn several_reports_are_judged_as_one() {
     let folder = tempfile::tempdir().expect("a folder");
     let places = ["first", "second", "third"].map(|name| folder.path().join(name));
@@ -170,7 +190,9 @@ fn several_reports_are_judged_as_one() {
     // The first two do not depend on the seed: each variant runs once.
     assert_eq!(all.runs.iter().count(), 3 + 3 + 6 * 7);
     let page = all.markdown("this test");
-    assert!(page.contains("(`yarn`)") && page.contains("3 figures"), "{page}");
+    assert!(page.contains("(`yarn`)") && page.contains("| papers, simulated | 3 |"), "{page}");
+    let version = env!("CARGO_PKG_VERSION");
+    assert!(page.contains(&format!("| second | {version} | ")), "version and commit of each report: {page}");
     assert!(page.find("| **6** ").expect("natjam 6") < page.find("| **10** ").expect("natjam 10"), "{page}");
 }
 
