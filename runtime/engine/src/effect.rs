@@ -184,6 +184,12 @@ pub enum Record {
         /// For people.
         reason: String,
     },
+    /// A request to preempt an attempt was withdrawn before its order was sent; the attempt keeps its slot.
+    PreemptWithdrawn {
+        attempt: AttemptId,
+        /// Why its slot is not needed any more, for people.
+        reason: String,
+    },
     /// An attempt cannot be suspended on its worker and continues.
     SuspendRefused {
         attempt: AttemptId,
@@ -246,9 +252,9 @@ pub enum Record {
         /// The attempt that took the slot.
         by: AttemptId,
     },
-    /// A slot that an attempt gave up for a job was not taken by that job.
+    /// A slot that an attempt gave up, or was already ordered to give up, for a job is not taken by that job.
     SlotUnused {
-        /// The attempt that gave up the slot.
+        /// The attempt that gives up the slot.
         freed: AttemptId,
         /// The job for which it was freed.
         job: JobId,
@@ -282,6 +288,7 @@ impl Record {
             | Record::OutputMoved(attempt)
             | Record::AttemptEnded(attempt, _)
             | Record::PreemptRequested { attempt, .. }
+            | Record::PreemptWithdrawn { attempt, .. }
             | Record::SuspendRefused { attempt, .. }
             | Record::Converted { attempt, .. }
             | Record::AttemptHeld { attempt, .. }

@@ -43,7 +43,9 @@ pub use fault::{DiskNeed, FaultPlace};
 pub use ids::{AttemptId, IdError, JobId, TaskId, TaskKind, WorkerId};
 pub use job::{JobChange, JobOutcome, JobPart, JobSpec, JobSpecError, MapSpec, Slots};
 pub use pause::{Pause, PauseKind};
-pub use preemption::{CostEstimate, PreemptRequest, Primitive, RequestState, Requester, TaskEviction};
+pub use preemption::{
+    CostEstimate, Lapsed, PreemptRequest, Primitive, RequestState, Requester, TaskEviction,
+};
 pub use primitive_choice::{AutoSettings, Judged, PrimitiveChoice};
 pub use ratio::{Ratio, RatioError};
 pub use refusal::{OperatorRefusal, PolicyRefusal};

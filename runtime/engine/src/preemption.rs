@@ -93,6 +93,14 @@ pub enum RequestState {
     Forced,
 }
 
+/// A job for which a slot is being freed in vain.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Lapsed {
+    pub job: JobId,
+    /// Why it will not use the slot, for people.
+    pub reason: String,
+}
+
 /// A request to take the slot of one attempt. There is at most one open request for an attempt, so the
 /// attempt identifies it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -122,6 +130,9 @@ pub struct PreemptRequest {
     pub reason_before_overrun: Option<String>,
     /// The job that the slot is freed for, if any.
     pub beneficiary: Option<JobId>,
+    /// The job that the slot was to be freed for, if it no longer needs it.
+    #[serde(default)]
+    pub lapsed: Option<Lapsed>,
     pub created: Time,
     pub state: RequestState,
     /// The expected cost, if the costs decided about the primitive.
@@ -150,6 +161,7 @@ impl PreemptRequest {
             reason,
             reason_before_overrun: None,
             beneficiary: None,
+            lapsed: None,
             created,
             state: RequestState::Created,
             estimate: None,

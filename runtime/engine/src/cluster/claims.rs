@@ -116,6 +116,24 @@ impl Cluster {
         promised.saturating_sub(self.promised_to_suspended(job, kinds, planned)) < launchable
     }
 
+    /// Returns how many of the slots that are being freed or kept for a job are more than it can use.
+    pub fn surplus(&self, job: &Job, kinds: &[TaskKind]) -> u32 {
+        let promised: u32 = kinds.iter().map(|kind| job.promised(*kind)).sum();
+        let launchable: u32 = kinds.iter().map(|kind| job.eligible_count(*kind)).sum();
+        if promised <= launchable {
+            return 0;
+        }
+        let serve = self.promised_to_suspended(job, kinds, &Planned::default());
+        promised.saturating_sub(serve).saturating_sub(launchable)
+    }
+
+    /// Returns whether every slot that is freed or kept for a job on a worker serves a suspended attempt.
+    pub fn serves_suspended(&self, job: &Job, kinds: &[TaskKind], worker: WorkerId) -> bool {
+        let Some(known) = self.workers.get(&worker) else { return false };
+        let suspended_here: u32 = kinds.iter().map(|kind| job.suspended_count_on(*kind, worker)).sum();
+        self.promised_on(job, kinds, known) <= suspended_here
+    }
+
     /// Returns how many slots on a worker are being freed or kept for a job.
     fn promised_on(&self, job: &Job, kinds: &[TaskKind], worker: &Worker) -> u32 {
         if kinds.iter().all(|kind| job.promised(*kind) == 0) {

@@ -4,13 +4,15 @@ use crate::cluster::{Cluster, Deadline, Reservation};
 use crate::ids::{AttemptId, JobId, TaskKind, WorkerId};
 
 /// A slot that was freed for a job which did not use it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct UnusedSlot {
     /// The attempt that gave it up.
     pub freed: AttemptId,
     pub job: JobId,
     pub kind: TaskKind,
     pub worker: WorkerId,
+    /// Why it was not used, if that is known already; for people.
+    pub reason: Option<String>,
 }
 
 impl Cluster {
@@ -66,7 +68,7 @@ impl Cluster {
     ) {
         for gone in self.remove_reservations(worker, unwanted) {
             if let Some(freed) = gone.of {
-                self.add_unused(UnusedSlot { freed, job: gone.job, kind: gone.kind, worker });
+                self.add_unused(UnusedSlot { freed, job: gone.job, kind: gone.kind, worker, reason: None });
             }
         }
     }
@@ -83,6 +85,11 @@ impl Cluster {
         {
             job.unused_on[slot.kind].insert(slot.worker);
         }
+        self.note_unused(slot);
+    }
+
+    /// Notes that a slot was freed in vain, for the history.
+    pub fn note_unused(&mut self, slot: UnusedSlot) {
         if !self.has_finished(slot.freed) {
             self.unused.push(slot);
         }

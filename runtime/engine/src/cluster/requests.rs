@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::by_kind::ByKind;
 use crate::ids::{AttemptId, JobId, TaskKind};
-use crate::preemption::{PreemptRequest, RequestState};
+use crate::preemption::{Lapsed, PreemptRequest, RequestState};
 
 /// The open requests, by victim; an attempt has at most one.
 #[derive(Debug, Default)]
@@ -64,8 +64,11 @@ impl Requests {
         }
     }
 
-    /// Removes the beneficiary from a request and returns it.
-    pub fn take_beneficiary(&mut self, victim: &AttemptId) -> Option<JobId> {
-        self.open.get_mut(victim)?.beneficiary.take()
+    /// Removes the beneficiary from a request, which keeps the reason, and returns it.
+    pub fn drop_beneficiary(&mut self, victim: &AttemptId, reason: &str) -> Option<JobId> {
+        let request = self.open.get_mut(victim)?;
+        let job = request.beneficiary.take()?;
+        request.lapsed = Some(Lapsed { job, reason: reason.to_owned() });
+        Some(job)
     }
 }

@@ -47,7 +47,7 @@ impl Engine {
         job.pause = Some(pause.clone());
         let live: Vec<_> = job.live.iter().copied().collect();
         self.record(Record::JobHeld { job: id, lets_finish, reason: reason.clone() });
-        self.withdraw_requests_for(id);
+        self.withdraw_requests_for(id, &format!("{id} is paused"));
         for attempt in live {
             match self.cluster.attempts[&attempt].state {
                 // Suspended attempts wait for the release of the job.

@@ -324,6 +324,8 @@ impl Engine {
                 .beneficiary
                 .is_none_or(|job| cluster.jobs.get(&job).is_some_and(|job| job.state == JobState::Active));
             ensure!(useful, "{id}: preempted for a job that has ended");
+            let surplus = request.beneficiary.and_then(|job| self.surplus_request(job));
+            ensure!(surplus.is_none(), "{id}: preempted for a job that needs no more slots: {surplus:?}");
             for (due, deadline) in self.deadlines_of(request).filter(|(due, _)| *due > cluster.now) {
                 let timed = cluster.deadlines.contains(due, deadline);
                 ensure!(timed, "{id}: {deadline:?} at {due} is not set");

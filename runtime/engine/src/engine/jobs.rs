@@ -95,7 +95,7 @@ impl Engine {
         job.outcome = Some(outcome.clone());
         let live: Vec<AttemptId> = job.live.iter().copied().collect();
         self.record(Record::JobDecided(id, outcome));
-        self.withdraw_requests_for(id);
+        self.withdraw_requests_for(id, &format!("{id} is over"));
         self.forget_failures_of(id);
         for attempt in live {
             self.order_kill(attempt);

@@ -32,13 +32,15 @@ pub use estimate::TimeLeft;
 pub use snapshot::{EngineSnapshot, SnapshotError};
 use timers::Timers;
 
+use std::collections::BTreeSet;
+
 use rand::SeedableRng;
 use rand_pcg::Pcg32;
 
 use crate::cluster::{Cluster, ClusterView};
 use crate::effect::{Effect, Order, Record};
 use crate::event::Event;
-use crate::ids::{AttemptId, JobId, WorkerId};
+use crate::ids::{AttemptId, JobId, TaskKind, WorkerId};
 use crate::job::{JobPart, JobSpec};
 use crate::scheduler::{Action, Scheduler};
 use crate::settings::EngineSettings;
@@ -79,6 +81,8 @@ pub struct Engine {
     timers: Timers,
     /// The policy declined all further slots of the kind being offered.
     declined_kind: bool,
+    /// Changed jobs for which slots are being freed or kept.
+    promised: BTreeSet<JobId>,
     /// For random choices.
     random: Pcg32,
 }
@@ -94,6 +98,7 @@ impl Engine {
             room: Vec::new(),
             timers: Timers::default(),
             declined_kind: false,
+            promised: BTreeSet::new(),
             random: Pcg32::seed_from_u64(settings.seed),
         }
     }
@@ -127,6 +132,7 @@ impl Engine {
         self.resolve_deadlocks();
         self.convert();
         self.speculate();
+        self.withdraw_surplus();
         self.record_unused();
         // Policies that account slot time must observe every slot when it is taken.
         self.notify_policy();
@@ -167,6 +173,9 @@ impl Engine {
         for id in &changed {
             if let Some(job) = self.cluster.jobs.get_mut(id) {
                 job.changed = false;
+                if TaskKind::ALL.iter().any(|kind| job.slots.promised(*kind) > 0) {
+                    self.promised.insert(*id);
+                }
             }
         }
         for id in changed.drain(..) {

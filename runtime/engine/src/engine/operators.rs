@@ -257,8 +257,7 @@ impl Engine {
                 && request.primitive == Primitive::Suspend
         });
         if unordered {
-            self.remove_request(id);
-            self.cluster.tally.requests_cancelled += 1;
+            self.close_unordered(id, "an operator resumed it");
         }
     }
 

@@ -6,7 +6,7 @@ use crate::effect::{Order, Record};
 use crate::engine::Engine;
 use crate::engine::choices::{Choice, Fallback};
 use crate::ids::{AttemptId, JobId, TaskKind, WorkerId};
-use crate::preemption::{CostEstimate, PreemptRequest, Primitive, RequestState, Requester};
+use crate::preemption::{CostEstimate, Lapsed, PreemptRequest, Primitive, RequestState, Requester};
 use crate::primitive_choice::PrimitiveChoice;
 use crate::refusal::ActionRefusal;
 use crate::scheduler::Preempt;
@@ -153,19 +153,35 @@ impl Engine {
         self.cluster.requests.insert(request);
     }
 
-    /// Withdraws a request of the policy; fails if no request is open. For other requesters, only the promise
-    /// is withdrawn.
+    /// Withdraws a request of the policy, which may open another one even if the order was sent; fails if no
+    /// request is open. For other requesters, only the promise is withdrawn.
     pub(super) fn cancel(&mut self, id: AttemptId) -> Result<(), ActionRefusal> {
-        if self.cluster.requests.get(&id).is_some_and(|request| request.by != Requester::Policy) {
-            self.drop_beneficiary(id);
-            return Ok(());
+        let request = self.cluster.requests.get(&id).ok_or(ActionRefusal::NoRequest(id))?;
+        if request.by == Requester::Policy && request.state != RequestState::Created {
+            self.remove_request(id);
+            self.cluster.tally.requests_cancelled += 1;
+        } else {
+            self.withdraw(id, "the scheduler withdrew the request");
         }
-        match self.remove_request(id) {
-            Some(_) => {
-                self.cluster.tally.requests_cancelled += 1;
-                Ok(())
-            }
-            None => Err(ActionRefusal::NoRequest(id)),
+        Ok(())
+    }
+
+    /// Ends a request that nobody needs any more: the attempt keeps its slot if the policy asked for it and the
+    /// order was not sent yet. Otherwise the order stands, and the freed slot is promised to nobody.
+    fn withdraw(&mut self, id: AttemptId, reason: &str) {
+        let Some(request) = self.cluster.requests.get(&id) else { return };
+        if request.by == Requester::Policy && request.state == RequestState::Created {
+            self.close_unordered(id, reason);
+        } else {
+            self.drop_beneficiary(id, reason);
+        }
+    }
+
+    /// Closes a request whose order was not sent; the attempt keeps its slot.
+    pub(super) fn close_unordered(&mut self, id: AttemptId, reason: &str) {
+        if self.remove_request(id).is_some() {
+            self.cluster.tally.requests_cancelled += 1;
+            self.record(Record::PreemptWithdrawn { attempt: id, reason: reason.to_owned() });
         }
     }
 
@@ -294,7 +310,13 @@ impl Engine {
             RequestState::Forced => self.cluster.tally.requests_forced += 1,
             RequestState::Created | RequestState::Ordered => self.cluster.tally.requests_satisfied += 1,
         }
-        if let Some(job) = request.beneficiary.filter(|_| slot_freed) {
+        if !slot_freed {
+            return;
+        }
+        if let Some(Lapsed { job, reason }) = request.lapsed {
+            let kind = id.task.kind;
+            self.cluster.note_unused(UnusedSlot { freed: id, job, kind, worker, reason: Some(reason) });
+        } else if let Some(job) = request.beneficiary {
             self.keep_freed_slot(&request, job, worker);
         }
     }
@@ -320,18 +342,21 @@ impl Engine {
                 let until = self.cluster.now + self.settings.reservation + request.grace.unwrap_or_default();
                 self.cluster.reserve(worker, Reservation { job, kind, until, of: Some(id) });
             }
-            None => self.cluster.add_unused(UnusedSlot { freed: id, job, kind: id.task.kind, worker }),
+            None => {
+                let kind = id.task.kind;
+                self.cluster.add_unused(UnusedSlot { freed: id, job, kind, worker, reason: None });
+            }
         }
     }
 
     /// Records the slots that were freed for jobs which did not use them.
     pub(super) fn record_unused(&mut self) {
         for slot in std::mem::take(&mut self.cluster.unused) {
-            let UnusedSlot { freed, job, kind, worker } = slot;
+            let UnusedSlot { freed, job, kind, worker, reason } = slot;
             if !self.cluster.jobs.contains_key(&freed.task.job) {
                 continue;
             }
-            let reason = self.why_unused(job, kind, worker);
+            let reason = reason.unwrap_or_else(|| self.why_unused(job, kind, worker));
             self.cluster.tally.slots_unused += 1;
             self.record(Record::SlotUnused { freed, job, reason });
         }
@@ -355,29 +380,60 @@ impl Engine {
         }
     }
 
-    /// Withdraws the promises for a job that needs no more slots.
-    pub(super) fn withdraw_requests_for(&mut self, job: JobId) {
-        if self
-            .cluster
-            .jobs
-            .get(&job)
-            .is_none_or(|job| TaskKind::ALL.iter().all(|kind| job.slots.promised(*kind) == 0))
-        {
+    /// Withdraws the requests for a job that wants no slots any more, for this reason.
+    pub(super) fn withdraw_requests_for(&mut self, job: JobId, reason: &str) {
+        let Some(known) = self.cluster.jobs.get(&job) else { return };
+        if TaskKind::ALL.iter().all(|kind| known.slots.promised(*kind) == 0) {
             return;
         }
         let requests = self.cluster.requests.iter();
-        let for_it: Vec<(AttemptId, bool)> = requests
-            .filter(|request| request.beneficiary == Some(job))
-            .map(|one| (one.attempt, one.state == RequestState::Created && one.by == Requester::Policy))
-            .collect();
-        for (id, withdrawn) in for_it {
-            if withdrawn {
-                self.remove_request(id);
-                self.cluster.tally.requests_cancelled += 1;
-            } else {
-                self.drop_beneficiary(id);
+        let for_it = requests.filter(|request| request.beneficiary == Some(job));
+        let victims: Vec<AttemptId> = for_it.map(|request| request.attempt).collect();
+        for id in victims {
+            self.withdraw(id, reason);
+        }
+    }
+
+    /// Withdraws requests for jobs that got other slots meanwhile and need fewer than they are promised, the
+    /// latest first. Orders that were sent stand.
+    pub(super) fn withdraw_surplus(&mut self) {
+        self.notify_policy();
+        for job in std::mem::take(&mut self.promised) {
+            while let Some(id) = self.surplus_request(job) {
+                self.close_unordered(id, &format!("{job} needs no more slots"));
             }
         }
+    }
+
+    /// Returns the latest request for a job whose slot the job cannot use any more.
+    pub(super) fn surplus_request(&self, job: JobId) -> Option<AttemptId> {
+        let known = self.cluster.jobs.get(&job)?;
+        let kinds = TaskKind::ALL.iter().map(std::slice::from_ref);
+        let mut sets: Vec<&[TaskKind]> = kinds.collect();
+        if self.cluster.shares_slots {
+            sets = vec![&TaskKind::ALL];
+        }
+        for kinds in sets {
+            if self.cluster.surplus(known, kinds) == 0 {
+                continue;
+            }
+            let is_surplus = |request: &&PreemptRequest| {
+                let victim = &self.cluster.attempts[&request.attempt];
+                request.beneficiary == Some(job)
+                    && request.by == Requester::Policy
+                    && request.state == RequestState::Created
+                    && kinds.contains(&request.attempt.task.kind)
+                    && victim.holds_slot
+                    && victim.state != AttemptState::Killing
+                    && !self.cluster.serves_suspended(known, kinds, victim.worker)
+            };
+            let surplus = self.cluster.requests.iter().filter(is_surplus);
+            let latest = surplus.max_by_key(|request| (request.created, request.attempt));
+            if let Some(latest) = latest {
+                return Some(latest.attempt);
+            }
+        }
+        None
     }
 
     /// Drops the reservations on a worker that gets no more attempts, and withdraws the requests of the policy
@@ -387,24 +443,17 @@ impl Engine {
         let attempts: Vec<AttemptId> = self.cluster.workers[&worker].attempts().collect();
         for id in attempts {
             let Some(request) = self.cluster.requests.get(&id) else { continue };
-            if request.by != Requester::Policy {
-                continue;
-            }
-            if request.state == RequestState::Created {
-                self.remove_request(id);
-                self.cluster.tally.requests_cancelled += 1;
-            } else {
-                self.drop_beneficiary(id);
+            if request.by == Requester::Policy {
+                self.withdraw(id, &format!("{worker} takes no attempts any more"));
             }
         }
     }
 
-    /// Removes the beneficiary from a request.
-    fn drop_beneficiary(&mut self, id: AttemptId) {
-        let beneficiary = self.cluster.requests.take_beneficiary(&id);
-        if let Some(known) = beneficiary.and_then(|job| self.cluster.jobs.get_mut(&job)) {
+    /// Removes the beneficiary from a request whose order stands.
+    fn drop_beneficiary(&mut self, id: AttemptId, reason: &str) {
+        let Some(job) = self.cluster.requests.drop_beneficiary(&id, reason) else { return };
+        if let Some(known) = self.cluster.jobs.get_mut(&job) {
             known.slots.remove_promised(id.task.kind);
-            let job = known.id;
             self.cluster.touch(job);
         }
     }

@@ -31,6 +31,7 @@ impl Engine {
                 break;
             }
         }
+        self.withdraw_surplus();
         self.ask(None);
     }
 

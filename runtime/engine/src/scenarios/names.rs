@@ -96,6 +96,7 @@ fn record(record: &Record) -> String {
         Record::PreemptRequested { attempt, primitive, .. } => {
             format!("wanted {primitive} {}", name(*attempt))
         }
+        Record::PreemptWithdrawn { attempt, reason } => format!("withdrawn {}: {reason}", name(*attempt)),
         Record::Suspended(attempt) => format!("suspended {}", name(*attempt)),
         Record::Resumed(attempt) => format!("resumed {}", name(*attempt)),
         Record::SlotUnused { freed, job, .. } => format!("slot of {} unused by {job}", name(*freed)),

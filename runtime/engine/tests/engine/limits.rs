@@ -124,6 +124,7 @@ fn suspends_max_lets_attempt_finish() {
              policy suspend m0.1
                  > record wanted wait m0.1
              policy cancel m0.1
+                 > record withdrawn m0.1: the scheduler withdrew the request
              policy checkpoint m0.1
                  > record wanted checkpoint m0.1; checkpoint m0.1"
         ),

@@ -342,3 +342,114 @@ fn past_wake_up_is_put_off() {
          tally wakes_put_off 1",
     );
 }
+
+/// One slot: job 1 runs in it, job 2 waits for it, and the policy has requested it for job 2.
+fn wanted(request: &str, then: &str) {
+    check(&format!(
+        "show records
+         worker 1 1+0
+         job 1 maps 1
+             > record accepted 1; record launched m0.1 on 1; launch m0.1 on 1
+         job 2 maps 1
+             > record accepted 2
+         started m0.1
+         policy {request} m0.1 grace 10ms for 2
+             > record wanted {request} m0.1
+         {then}"
+    ));
+}
+
+#[test]
+fn request_is_withdrawn_when_beneficiary_gets_other_slot() {
+    for request in ["wait", "kill"] {
+        wanted(
+            request,
+            "worker 2 1+0
+                 > record launched 2:m0.1 on 2; launch 2:m0.1 on 2; record withdrawn m0.1: job_0002 needs no more slots
+             tally requests_cancelled 1
+             at 10ms
+             wake
+             commits m0.1
+                 > record granted m0.1; commit m0.1",
+        );
+    }
+}
+
+#[test]
+fn request_is_withdrawn_when_beneficiary_is_killed() {
+    for request in ["wait", "kill"] {
+        wanted(
+            request,
+            "stop 2: enough
+                 > record decided 2 killed: enough; record withdrawn m0.1: job_0002 is over
+                 > record ended 2 killed: enough; job 2 killed: enough
+             tally requests_cancelled 1",
+        );
+    }
+}
+
+#[test]
+fn request_is_withdrawn_when_beneficiary_is_paused() {
+    wanted(
+        "kill",
+        "hold 2: at night
+             > record held 2; record withdrawn m0.1: job_0002 is paused
+         at 10ms
+         wake",
+    );
+}
+
+#[test]
+fn request_is_withdrawn_when_its_worker_drains() {
+    wanted(
+        "kill",
+        "drain 1
+             > record withdrawn m0.1: worker_0001 takes no attempts any more; record draining 1
+         at 10ms
+         wake",
+    );
+}
+
+#[test]
+fn latest_surplus_request_is_withdrawn_first() {
+    check(
+        "show records
+         worker 1 2+0
+         job 1 maps 2
+             > record accepted 1
+             > record launched m0.1 on 1; launch m0.1 on 1; record launched m1.1 on 1; launch m1.1 on 1
+         job 2 maps 2
+             > record accepted 2
+         started m0.1
+         started m1.1
+         policy wait m1.1 for 2
+             > record wanted wait m1.1
+         at 1ms
+         policy wait m0.1 for 2
+             > record wanted wait m0.1
+         worker 2 1+0
+             > record launched 2:m0.1 on 2; launch 2:m0.1 on 2; record withdrawn m0.1: job_0002 needs no more slots
+         done m1.1
+             > record done m1.1; record launched 2:m1.1 on 1; record slot of m1.1 to 2:m1.1; launch 2:m1.1 on 1",
+    );
+}
+
+#[test]
+fn slot_of_ordered_request_is_unused_when_beneficiary_is_over() {
+    check(
+        "show records
+         worker 1 1+0
+         job 1 maps 1
+             > record accepted 1; record launched m0.1 on 1; launch m0.1 on 1
+         job 2 maps 1
+             > record accepted 2
+         started m0.1
+         policy suspend m0.1 for 2
+             > record wanted suspend m0.1; suspend m0.1
+         stop 2: enough
+             > record decided 2 killed: enough; record ended 2 killed: enough; job 2 killed: enough
+         suspended m0.1
+             > record suspended m0.1; resume m0.1; record slot of m0.1 unused by job_0002
+         tally slots_unused 1",
+    );
+}

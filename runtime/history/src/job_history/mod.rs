@@ -71,6 +71,7 @@ impl JobHistory<'_> {
             Record::PreemptRequested { .. }
             | Record::SuspendRefused { .. }
             | Record::Converted { .. }
+            | Record::PreemptWithdrawn { .. }
             | Record::AttemptHeld { .. }
             | Record::AttemptReleased { .. }
             | Record::JobHeld { .. }
@@ -195,6 +196,10 @@ impl JobHistory<'_> {
                 format!("{attempt} cannot be suspended and continues: {reason}")
             }
             Record::Converted { attempt, primitive, reason, .. } => {
+            Record::PreemptWithdrawn { attempt, reason } => {
+                self.book.withdrawn(*attempt, reason);
+                format!("preemption of {attempt} withdrawn: {reason}")
+            }
                 format!("{attempt} leaves its worker by {primitive}: {reason}")
             }
             Record::AttemptHeld { attempt, reason } => format!("{attempt} is held by an operator: {reason}"),

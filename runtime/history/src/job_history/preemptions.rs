@@ -27,9 +27,7 @@ pub struct PreemptionBook {
 impl PreemptionBook {
     /// Records a request; an earlier unanswered request for the same attempt counts as withdrawn.
     pub fn requested(&mut self, preemption: PreemptionSummary) {
-        if let Some(earlier) = self.open(preemption.attempt) {
-            earlier.end = Some(PreemptionEnd::Withdrawn);
-        }
+        self.withdrawn(preemption.attempt, "a later request replaced it");
         self.preemptions.push(preemption);
     }
 
@@ -430,6 +428,18 @@ mod tests {
         preempt(&mut book, attempt(1), Primitive::Kill, 3_000);
         assert_eq!(work(&book), (0, 3_000));
     }
+
+    #[test]
+    fn withdrawn_request_is_closed_with_its_reason() {
+        let mut book = PreemptionBook::default();
+        book.requested(PreemptionSummary::wanted(0, attempt(1), WorkerId(1), Primitive::Wait));
+        book.withdrawn(attempt(1), "job_0002 is over");
+        book.ended(1, attempt(1), PreemptionEnd::Finished);
+        assert_eq!(book.preemptions[0].end, Some(PreemptionEnd::Withdrawn));
+        assert_eq!(book.preemptions[0].reason, " (but job_0002 is over)");
+        assert_eq!(book.preemptions[0].freed_micros, None);
+    }
+
     #[test]
     fn kill_of_an_attempt_that_may_finish_is_not_a_preemption() {
         let mut book = PreemptionBook::default();

@@ -70,8 +70,6 @@ struct Matching<'a> {
     sweep: usize,
     /// Queues and workers for which this pass found no beneficiary: there will be none later.
     refused: BTreeSet<(usize, WorkerId)>,
-    /// Victims of open requests for jobs that wait for fewer slots than they are promised.
-    surplus: BTreeMap<JobId, BTreeSet<AttemptId>>,
     chosen: Vec<Candidate>,
 }
 
@@ -92,21 +90,6 @@ impl Matching<'_> {
         let suspends = self.configuration.primitive == Primitive::Suspend;
         let received = self.recent.received.contains_key(&(attempt.task.job, attempt.task.kind));
         (suspends && is_full) || (received && pass != Pass::IntraQueue)
-    }
-
-    /// Whether an open request is one too many: its beneficiary got slots meanwhile.
-    fn is_surplus(&mut self, attempt: AttemptId) -> bool {
-        let view = self.containers.view;
-        let kind = attempt.task.kind;
-        let Some(job) = view.request(attempt).and_then(|request| request.beneficiary) else { return false };
-        let Some(known) = view.job(job) else { return false };
-        let waits_for = known.demand(kind) - known.holding(kind);
-        let most = known.promised(kind).saturating_sub(waits_for);
-        let surplus = self.surplus.entry(job).or_default();
-        if surplus.len() < most as usize {
-            surplus.insert(attempt);
-        }
-        surplus.contains(&attempt)
     }
 
     /// Returns the job that will use the slot of a victim on a worker, and its queue.
@@ -148,7 +131,7 @@ impl Source for Matching<'_> {
         let wait = self.wait(victim.pass);
         let mut candidate = Candidate { attempt, wait, pass: victim.pass, request: None };
         if view.request(attempt).is_some() {
-            let is_useful = is_useful(view, attempt) && !self.is_surplus(attempt);
+            let is_useful = is_useful(view, attempt);
             if is_useful {
                 self.chosen.push(candidate);
             }
@@ -319,7 +302,6 @@ impl Watch {
             beneficiaries: Beneficiaries::new(usage, *view, &kind, &tree, delay),
             sweep: 0,
             refused: BTreeSet::new(),
-            surplus: BTreeMap::new(),
             chosen: Vec::new(),
         };
         let choice = Round::run_on(&tree, &settings, &mut matching);

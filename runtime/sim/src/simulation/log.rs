@@ -65,6 +65,9 @@ impl Log {
                     let whom = beneficiary.map_or_else(String::new, |job| format!(" for {job}"));
                     writeln!(self.to, "  preempt {attempt} by {primitive}{whom}: {reason}")
                 }
+                Effect::Record(Record::PreemptWithdrawn { attempt, reason }) => {
+                    writeln!(self.to, "  do not preempt {attempt}: {reason}")
+                }
                 Effect::Record(Record::Converted { attempt, primitive, reason, .. }) => {
                     writeln!(self.to, "  convert {attempt} by {primitive}: {reason}")
                 }

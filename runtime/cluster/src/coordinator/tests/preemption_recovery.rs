@@ -62,3 +62,20 @@ fn checkpoint_outlives_worker_unlike_suspended_attempt() {
              > WORK_LOST_MILLIS 800",
     );
 }
+
+#[test]
+fn withdrawn_request_stays_closed_with_its_reason() {
+    check_also_with_snapshots(
+        "worker w 1
+         submit 1 maps 2 reduces 1       > launch m0.1 on w
+         suspend m0: ada asked           > m0.1
+         resume m0: ada errs             > m0.1
+         ask preemptions 1
+             > m0.1 suspend by operator: ada asked (but an operator resumed it); withdrawn
+         heard
+         restart
+         started m0.1
+         ask preemptions 1
+             > m0.1 suspend by operator: ada asked (but an operator resumed it); withdrawn",
+    );
+}

@@ -108,6 +108,7 @@ impl Ledger {
             | Record::TaskIsolated { .. }
             | Record::WorkerLeft(_)
             | Record::PreemptRequested { .. }
+            | Record::PreemptWithdrawn { .. }
             | Record::Suspended(_)
             | Record::Resumed(_)
             | Record::SlotTaken { .. }
