@@ -98,6 +98,43 @@ fn waiting_jobs_are_grouped_by_reason_below_running_ones() {
     cluster.wait(&["all"]).succeeded();
 }
 
+/// Two queues with a slot each.
+const SHARED: &str = "[[scheduler.capacity.queue]]\nname = \"default\"\nguaranteed-percent = 50\n\
+                      [[scheduler.capacity.queue]]\nname = \"research\"\nguaranteed-percent = 50\n";
+
+#[test]
+fn queue_above_its_guarantee_is_marked_and_sorted() {
+    let folder = Folder::new();
+    let Some(browser) = Browser::start(&folder) else { return };
+    let cluster = OwnCluster::start(&folder, 2, "capacity", &format!("{ANYWHERE}{SHARED}"));
+    let job = GatedJob::submit(&folder, &cluster, "gated", "spread", 1, 2);
+    job.until("m_0000.1", "running");
+    job.until("m_0001.1", "running");
+    let page = link(&cluster, &[]);
+    browser.open(&page);
+    browser.open(&format!("{}/queues", origin(&page)));
+    let over = "return document.querySelector('td .over')?.innerText ?? null";
+    assert_eq!(browser.until("the queue is marked", over), "+1");
+    browser.picture("queue-above-its-guarantee");
+    let names = "return [...document.querySelectorAll('main tbody td:first-child')].map((one) => one.innerText.trim()).join()";
+    browser.click("Above its guarantee");
+    browser.until("sorted", "return document.querySelector('th[aria-sort=descending]') !== null");
+    assert_eq!(browser.run("return location.search"), "?sort=-over");
+    assert_eq!(browser.run(names), "default,research");
+    browser.run("document.querySelector('th[aria-sort=descending] button').click()");
+    browser.until("the other way", &format!("{names} === 'research,default'"));
+    let saved =
+        "return fetch(document.querySelector('main a[download]').href).then((answer) => answer.text())";
+    let saved = browser.run(saved);
+    let saved = saved.as_str().expect("a text");
+    assert!(saved.starts_with("queue,map.guaranteed,") && saved.contains("\r\nresearch,"), "{saved}");
+    browser.has_no_complaints();
+    for task in ["m_0000", "m_0001", "r_0000"] {
+        job.open(task);
+    }
+    cluster.wait(&[job.id()]).succeeded();
+}
+
 #[test]
 fn pages_of_history_stay_in_place_while_they_load() {
     let folder = Folder::new();

@@ -30,10 +30,11 @@ fn demand_and_workers_over_time_survive_kill_and_copy() {
     open("/queues");
     browser.until_says("wanted at most");
     // Two slots are held and seven more are wanted: the axis covers the held slots, and the number is next to
-    // the clipped line.
+    // the clipped line. The words below the chart have the same number.
     let axis = "const chart = document.querySelector('.shares figure.map'); \
-                const words = [chart?.querySelector('.most').innerText, chart?.querySelector('.beyond')?.innerText]; \
-                return /^[2-4],[5-9] wanted$/.test(words.join())";
+                const [most, beyond] = ['.most', '.beyond'].map((name) => chart?.querySelector(name)?.innerText ?? ''); \
+                return /^[2-4]$/.test(most) && /^[5-9] wanted at most$/.test(beyond) \
+                  && chart.querySelector('figcaption').innerText.includes(`, ${beyond}`)";
     browser.until("what is wanted is clipped", axis);
     browser.picture("queues-over-time");
     browser.has_no_complaints();
