@@ -1,10 +1,13 @@
-//! Runs the same small workload on a cluster and in the simulator. Under each policy, both must make the same
-//! decisions in the same order.
+//! Runs the same small workload on a cluster and in the simulator. Under each policy but Fair, both must make the
+//! same decisions in the same order.
 //!
 //! The simulated run comes first and determines the order in which tasks end. On the cluster, tasks wait for
-//! gates, which the test opens in that order, so that only decisions are compared, never times. Fair decides by
-//! received slot time, so its steps are also as far apart as in the simulated run.
+//! gates, which the test opens in that order, so that only decisions are compared, never times.
+//!
+//! Fair decides by received slot time. So under Fair, tasks take as long on the cluster as in the simulated run, and
+//! the slot time that each job has received is compared all along the run (see [`SERVICE_BOUND`]).
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io;
 use std::path::PathBuf;
@@ -20,6 +23,11 @@ use serde::Deserialize;
 
 /// Deadline for a decision.
 const DEADLINE: Duration = Duration::from_secs(60);
+
+/// How much the slot time that a job has received may differ between cluster and simulator, whenever all jobs
+/// together have received the same. What the tasks took longer on the cluster than simulated is added: starting
+/// a process takes time there.
+const SERVICE_BOUND: Duration = Duration::from_millis(500);
 
 /// A job: name, queue, user, priority, deadline in seconds, submission time, and work of its maps and reduces
 /// in tenths of a second. No two events coincide, and no job reclaims two slots at once, since the order in
@@ -181,11 +189,26 @@ fn decided(cluster: &OwnCluster) -> Vec<String> {
 }
 
 fn has_begun(cluster: &OwnCluster, id: &str) -> bool {
+    started_attempts(cluster).iter().any(|attempt| attempt == id)
+}
+
+/// Returns the tasks that have begun.
+fn begun(cluster: &OwnCluster) -> Vec<String> {
+    let attempts = started_attempts(cluster);
+    attempts.iter().filter_map(|attempt| Some(attempt.rsplit_once('.')?.0.to_owned())).collect()
+}
+
+/// Returns the attempts whose processes were reported to have started.
+fn started_attempts(cluster: &OwnCluster) -> Vec<String> {
     let directory = ClusterDirectory::resolve(Some(cluster.directory().to_owned())).expect("a directory");
     let batches = replay_journal(&directory, SchedulerConfiguration::read).expect("a journal");
-    batches.iter().flat_map(|batch| &batch.events).any(
-        |one| matches!(one, Event::Reported { attempt, report: Report::Started, .. } if attempt.to_string() == id),
-    )
+    let mut started = Vec::new();
+    for event in batches.iter().flat_map(|batch| &batch.events) {
+        if let Event::Reported { attempt, report: Report::Started, .. } = event {
+            started.push(attempt.to_string());
+        }
+    }
+    started
 }
 
 fn is_done(cluster: &OwnCluster, task: &str) -> bool {
@@ -237,16 +260,10 @@ fn check_output(folder: &Folder, number: usize, what: &str) {
     assert!(text.lines().all(|line| line.ends_with(&ends)), "{what}: a record of {name} is lost or repeated");
 }
 
-/// Repeats the simulated run on the cluster, step by step. If `paced`, steps are at least as far apart as in the
-/// simulated run. A slow step delays those after it and takes no time from them: Fair decides the same as long
-/// as no step is more than seven seconds late.
-fn follow(folder: &Folder, cluster: &OwnCluster, steps: &[(Duration, Step)], paced: bool, what: &str) {
+/// Repeats the simulated run on the cluster, step by step.
+fn follow(folder: &Folder, cluster: &OwnCluster, steps: &[(Duration, Step)], what: &str) {
     let mut expected: Vec<&str> = Vec::new();
-    let (mut last, mut last_done) = (Duration::ZERO, Instant::now());
-    for (at, step) in steps {
-        if paced {
-            wait_until("the time of the next step", || last_done.elapsed() >= *at - last);
-        }
+    for (_, step) in steps {
         match step {
             Step::Submit(number) => submit(folder, cluster, *number),
             Step::Decide(decision) => {
@@ -273,9 +290,155 @@ fn follow(folder: &Folder, cluster: &OwnCluster, steps: &[(Duration, Step)], pac
                 wait_until(&format!("{what}: the end of {task}"), || is_done(cluster, task));
             }
         }
-        (last, last_done) = (*at, Instant::now());
     }
     assert_eq!(decided(cluster), expected, "{what}: nothing else was decided");
+}
+
+/// The time from the launch of an attempt to the end of its task, in seconds since the first submission.
+#[derive(Debug, Clone, Copy)]
+struct Occupied {
+    job: usize,
+    from: f64,
+    until: f64,
+}
+
+/// Returns the slot time that a job, or all jobs, have received by a moment.
+fn received(occupied: &[Occupied], job: Option<usize>, moment: f64) -> f64 {
+    let mut sum = 0.0;
+    for slot in occupied {
+        if job.is_none_or(|job| slot.job == job) {
+            sum += (slot.until.min(moment) - slot.from).max(0.0);
+        }
+    }
+    sum
+}
+
+/// Returns when all jobs together have received this much slot time.
+fn moment_of(occupied: &[Occupied], total: f64) -> f64 {
+    let mut before = 0.0;
+    let mut after = occupied.iter().map(|slot| slot.until).fold(0.0, f64::max);
+    for _ in 0..60 {
+        let middle = (before + after) / 2.0;
+        if received(occupied, None, middle) < total {
+            before = middle;
+        } else {
+            after = middle;
+        }
+    }
+    after
+}
+
+/// Returns the number of the job of a task or an attempt, from 0.
+fn job_of(id: &str) -> usize {
+    let number = id.strip_prefix("job_").and_then(|rest| rest.split('_').next()?.parse::<usize>().ok());
+    number.expect("the id of a task") - 1
+}
+
+/// Returns the slots that the simulated run occupied.
+fn occupied_in_simulation(steps: &[(Duration, Step)]) -> Vec<Occupied> {
+    let mut running: BTreeMap<String, f64> = BTreeMap::new();
+    let mut occupied = Vec::new();
+    for (at, step) in steps {
+        match step {
+            Step::Decide(decision) => {
+                let attempt = decision.strip_prefix("launch ").expect("Fair preempts nothing here");
+                let (task, _) = attempt.rsplit_once('.').expect("an attempt");
+                running.insert(task.to_owned(), at.as_secs_f64());
+            }
+            Step::End(task) => {
+                let from = running.remove(task).expect("it runs");
+                occupied.push(Occupied { job: job_of(task), from, until: at.as_secs_f64() });
+            }
+            Step::Submit(_) => {}
+        }
+    }
+    occupied
+}
+
+/// Returns the slots that a cluster occupied, from its journal.
+fn occupied_on(cluster: &OwnCluster) -> Vec<Occupied> {
+    let directory = ClusterDirectory::resolve(Some(cluster.directory().to_owned())).expect("a directory");
+    let batches = replay_journal(&directory, SchedulerConfiguration::read).expect("a journal");
+    let mut first = None;
+    let mut running: BTreeMap<String, f64> = BTreeMap::new();
+    let mut occupied = Vec::new();
+    for batch in &batches {
+        let seconds = batch.at.0 as f64 / 1e6;
+        for effect in &batch.effects {
+            match effect {
+                Effect::Record(Record::JobAccepted(_)) => {
+                    first.get_or_insert(seconds);
+                }
+                Effect::Send { order: Order::Launch { attempt, .. }, .. } => {
+                    running.insert(attempt.task.to_string(), seconds);
+                }
+                Effect::Record(Record::TaskDone(attempt)) => {
+                    let task = attempt.task.to_string();
+                    let from = running.remove(&task).expect("it runs") - first.expect("a job");
+                    let until = seconds - first.expect("a job");
+                    occupied.push(Occupied { job: job_of(&task), from, until });
+                }
+                _ => {}
+            }
+        }
+    }
+    occupied
+}
+
+/// Returns the work of a task.
+fn work_of(task: &str) -> Duration {
+    let (_, _, _, _, _, _, maps, reduces) = JOBS[job_of(task)];
+    let works = if task.contains("_m_") { maps } else { reduces };
+    let index: usize = task.rsplit('_').next().and_then(|index| index.parse().ok()).expect("an index");
+    Duration::from_millis(works[index] * 100)
+}
+
+/// Submits the jobs when the simulated run does, and ends each task after its work. The cluster decides alone.
+fn run_by_the_clock(folder: &Folder, cluster: &OwnCluster) {
+    let began = Instant::now();
+    let tasks: usize = JOBS.iter().map(|job| job.6.len() + job.7.len()).sum();
+    let mut submitted = 0;
+    let mut started: BTreeMap<String, Instant> = BTreeMap::new();
+    let mut ended: BTreeSet<String> = BTreeSet::new();
+    wait_until("the end of all tasks", || {
+        if submitted < JOBS.len() && began.elapsed() >= Duration::from_millis(JOBS[submitted].5 * 100) {
+            submit(folder, cluster, submitted);
+            submitted += 1;
+        }
+        for task in begun(cluster) {
+            started.entry(task).or_insert_with(Instant::now);
+        }
+        for (task, since) in &started {
+            if since.elapsed() >= work_of(task) && ended.insert(task.clone()) {
+                fs::write(gate(folder, task), "").expect("an open gate");
+            }
+        }
+        ended.len() == tasks
+    });
+}
+
+/// Compares the slot time that each job has received at every launch and end of the simulated run.
+fn check_service(simulated: &[Occupied], live: &[Occupied], what: &str) {
+    assert_eq!(simulated.len(), live.len(), "{what}: tasks");
+    let length = |slot: &Occupied| slot.until - slot.from;
+    let longer: f64 = live.iter().map(length).sum::<f64>() - simulated.iter().map(length).sum::<f64>();
+    let bound = SERVICE_BOUND.as_secs_f64() + longer.max(0.0);
+    let mut largest: f64 = 0.0;
+    for moment in simulated.iter().flat_map(|slot| [slot.from, slot.until]) {
+        let live_moment = moment_of(live, received(simulated, None, moment));
+        for (number, job) in JOBS.iter().enumerate() {
+            let expected = received(simulated, Some(number), moment);
+            let found = received(live, Some(number), live_moment);
+            largest = largest.max((expected - found).abs());
+            assert!(
+                (expected - found).abs() <= bound,
+                "{what}: after {moment:.1} s of the simulated run, {} has received {expected:.2} s, and {found:.2} s \
+                 on the cluster; bound {bound:.2} s",
+                job.0
+            );
+        }
+    }
+    println!("{what}: received slot times differ by at most {largest:.2} s (bound {bound:.2} s)");
 }
 
 #[derive(Deserialize)]
@@ -298,10 +461,18 @@ fn cluster_under_every_policy_decides_as_simulator() {
         fs::create_dir(folder.path("gates")).expect("a folder");
         let cluster = OwnCluster::start(&folder, 2, scheduler, file);
         let what = format!("{scheduler} with {file}");
-        follow(&folder, &cluster, &steps, scheduler == "fair", &what);
+        let by_service = scheduler == "fair";
+        if by_service {
+            run_by_the_clock(&folder, &cluster);
+        } else {
+            follow(&folder, &cluster, &steps, &what);
+        }
         let ids: Vec<String> = (1..=JOBS.len()).map(|number| format!("job_{number:04}")).collect();
         cluster.wait(&ids.iter().map(String::as_str).collect::<Vec<_>>()).succeeded();
         (0..JOBS.len()).for_each(|number| check_output(&folder, number, &what));
+        if by_service {
+            check_service(&occupied_in_simulation(&steps), &occupied_on(&cluster), &what);
+        }
         let times = |order: &str| {
             let ordered =
                 |(_, step): &&(Duration, Step)| matches!(step, Step::Decide(text) if text.starts_with(order));
