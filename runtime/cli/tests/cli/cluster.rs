@@ -272,6 +272,25 @@ fn usage_errors_do_not_list_options_of_the_environment_as_required() {
     assert!(stderr.contains("\nUsage: nap job kill [OPTIONS] <JOB>...\n"), "{stderr}");
 }
 
+#[test]
+fn second_coordinator_is_refused_by_the_journal_without_a_lock_file() {
+    let folder = folder();
+    let folder = folder.path();
+    let mut first = Running::start(folder, "coordinator");
+    first.wait_for_line("listening at 127.0.0.1:");
+    std::fs::remove_file(folder.join("cluster/coordinator.lock")).expect("a lock file");
+    let (status, _, stderr) = ask(folder, "coordinator");
+    let holder = format!("is in use by another coordinator (process {}); end that one", first.child.id());
+    assert!(status == 1 && stderr.contains(&holder), "{status} {stderr}");
+    let (status, stdout, stderr) = ask(folder, "job list --format json");
+    assert_eq!((status, stdout.as_str()), (0, "[]\n"), "{stderr}");
+    // The lock ends with the process.
+    assert_eq!(first.ends_after(Signal::KILL), -1);
+    let mut next = Running::start(folder, "coordinator");
+    next.wait_for_line("listening at 127.0.0.1:");
+    assert_eq!(next.ends_after(Signal::TERM), 0);
+}
+
 /// Returns whether a process ignores a signal, as the kernel reports it.
 fn ignores(process: u32, signal: Signal) -> bool {
     let status = std::fs::read_to_string(format!("/proc/{process}/status")).expect("it runs");

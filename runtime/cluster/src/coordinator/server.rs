@@ -19,7 +19,7 @@ use super::worker_connection::serve_worker;
 use super::{ClusterCoordinator, ClusterInput};
 use crate::blobs::BlobStore;
 use crate::cluster_directory::ClusterDirectoryError;
-use crate::journal::JournalError;
+use crate::journal::{Journal, JournalError};
 use crate::transport::{Incoming, Listener, Role};
 
 /// Threads for connections; the loop itself is one task.
@@ -97,6 +97,8 @@ async fn serve(
     let directory = configuration.directory.clone();
     let secret = directory.create()?;
     let _lock = directory.lock_coordinator()?;
+    // Before anything of a coordinator whose lock file was removed is touched.
+    Journal::check_unlocked(&directory.coordinator_directory())?;
     let blobs = directory.coordinator_directory().join("blobs");
     let blobs = BlobStore::open(blobs, configuration.blob_bytes_max).map_err(|error| start(&error))?;
     let (inputs, arriving) = unbounded_channel();

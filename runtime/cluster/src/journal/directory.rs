@@ -34,14 +34,43 @@ pub(crate) struct Recovered {
 }
 
 impl Journal {
-    /// Opens the journal in `directory`, or creates one with the header `fresh`.
+    /// Fails if another coordinator writes to the journal in `directory`.
+    pub(crate) fn check_unlocked(directory: &Path) -> Result<(), JournalError> {
+        if !directory.is_dir() {
+            return Ok(());
+        }
+        let path = journal_path(directory, list(directory)?.last());
+        if path.exists() { JournalFile::check_unlocked(&path) } else { Ok(()) }
+    }
+
+    /// Opens the journal in `directory`, or creates one with the header `fresh`. Fails if another coordinator
+    /// writes to it.
     pub(crate) fn open(
         directory: &Path,
         fresh: Header,
         fsync: FsyncPolicy,
     ) -> Result<(Journal, Recovered), JournalError> {
         fs::create_dir_all(directory).map_err(|error| JournalError::io("create", directory, error))?;
-        let generations = list(directory)?;
+        loop {
+            let generations = list(directory)?;
+            let last = generations.last();
+            let opened = Journal::open_generation(directory, generations, fresh.clone(), fsync)?;
+            // Another coordinator may have begun the next file, and released this one, before this one was locked.
+            if list(directory)?.last() == last {
+                let (journal, recovered, older) = opened;
+                remove_older(directory, older.first(), &older)?;
+                return Ok((journal, recovered));
+            }
+        }
+    }
+
+    /// Opens and locks the current file, or creates it.
+    fn open_generation(
+        directory: &Path,
+        generations: Generations,
+        fresh: Header,
+        fsync: FsyncPolicy,
+    ) -> Result<(Journal, Recovered, Generations), JournalError> {
         generations.check(directory)?;
         let (mut header, mut recovered) = read_before_last(directory, &generations)?;
         recovered.begun = header.is_none();
@@ -63,9 +92,8 @@ impl Journal {
             None => JournalFile::create(&path, header.clone().unwrap_or(fresh.clone()), fsync)?,
         };
         let header = header.unwrap_or(fresh);
-        remove_older(directory, generations.first(), &generations)?;
         let journal = Journal { directory: directory.to_owned(), generation: last, header, file, fsync };
-        Ok((journal, recovered))
+        Ok((journal, recovered, generations))
     }
 
     /// Reads a directory without changing it: another process may be writing to it. `None` if it is empty.

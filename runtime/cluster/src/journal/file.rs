@@ -1,11 +1,14 @@
-//! One journal file: opening, reading up to its last whole frame, appending and syncing.
+//! One journal file: opening, locking, reading up to its last whole frame, appending and syncing.
 
 use std::fs::{File, OpenOptions};
 use std::io::{Read, Write};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use napreduce_local::clock::now;
 use napreduce_protocol::{open_regular, open_regular_with};
+use rustix::fs::{FlockOperation, flock};
+use rustix::io::Errno;
 use tokio::time::Instant;
 
 use super::frame::{self, CHAINED_HEAD_BYTES, Frame};
@@ -77,15 +80,17 @@ impl Content {
 }
 
 impl JournalFile {
-    /// Creates a file; on return its header is synced.
+    /// Creates a file; on return it is locked and its header is synced.
     pub(super) fn create(
         path: &Path,
         header: Header,
         fsync: FsyncPolicy,
     ) -> Result<JournalFile, JournalError> {
         let failed = |doing| move |source| JournalError::io(doing, path, source);
-        let file = open_regular_with(OpenOptions::new().create(true).truncate(true).write(true), path)
+        let file = open_regular_with(OpenOptions::new().create(true).truncate(false).write(true), path)
             .map_err(failed("create"))?;
+        lock(&file, path)?;
+        file.set_len(0).map_err(failed("empty"))?;
         let mut journal = JournalFile::empty(path, file, fsync);
         let text =
             serde_json::to_vec(&header).map_err(|error| failed("encode the header of")(error.into()))?;
@@ -94,7 +99,7 @@ impl JournalFile {
         Ok(journal)
     }
 
-    /// Opens an existing file and truncates a torn last frame. `None` without a header: the coordinator died
+    /// Opens and locks an existing file and truncates a torn last frame. `None` without a header: the coordinator died
     /// while creating the file.
     pub(super) fn open(
         path: &Path,
@@ -103,6 +108,7 @@ impl JournalFile {
         let failed = |doing| move |source| JournalError::io(doing, path, source);
         let mut file =
             open_regular_with(OpenOptions::new().read(true).write(true), path).map_err(failed("open"))?;
+        lock(&file, path)?;
         let mut bytes = Vec::new();
         file.read_to_end(&mut bytes).map_err(failed("read"))?;
         let Some(content) = Content::parse(path, &bytes)? else { return Ok(None) };
@@ -117,6 +123,13 @@ impl JournalFile {
             ..JournalFile::empty(path, file, fsync)
         };
         Ok(Some((journal, content)))
+    }
+
+    /// Fails if a coordinator writes to a file.
+    pub(super) fn check_unlocked(path: &Path) -> Result<(), JournalError> {
+        let failed = |doing| move |source| JournalError::io(doing, path, source);
+        let file = open_regular_with(OpenOptions::new().write(true), path).map_err(failed("open"))?;
+        lock(&file, path)
     }
 
     /// Reads a file up to its last whole frame without changing it.
@@ -176,6 +189,35 @@ impl JournalFile {
     pub(super) fn bytes(&self) -> u64 {
         self.bytes
     }
+}
+
+/// Locks a file as long as it is open: a second coordinator must not write to it, even if the lock file of the
+/// cluster directory was removed. The kernel releases the lock when the process ends.
+fn lock(file: &File, path: &Path) -> Result<(), JournalError> {
+    match flock(file, FlockOperation::NonBlockingLockExclusive) {
+        Ok(()) => Ok(()),
+        Err(Errno::WOULDBLOCK) => {
+            let holder = holder_of(file).map_or_else(String::new, |process| format!(" (process {process})"));
+            Err(JournalError::InUse { path: path.to_owned(), holder })
+        }
+        Err(error) => Err(JournalError::io("lock", path, error.into())),
+    }
+}
+
+/// Returns the process that has locked a file, if the kernel lists it.
+fn holder_of(file: &File) -> Option<u32> {
+    let inode = format!(":{}", file.metadata().ok()?.ino());
+    let locks = std::fs::read_to_string("/proc/locks").ok()?;
+    for line in locks.lines() {
+        // As in `7: FLOCK  ADVISORY  WRITE 4711 08:01:1234 0 EOF`.
+        let words: Vec<&str> = line.split_whitespace().collect();
+        if let [_, "FLOCK", _, "WRITE", process, place, ..] = words[..]
+            && place.ends_with(&inode)
+        {
+            return process.parse().ok();
+        }
+    }
+    None
 }
 
 /// Refuses a damaged frame.

@@ -11,6 +11,9 @@
 //! A snapshot is written while the next journal file is already appended to. It becomes valid when it is
 //! complete under its name; then files with smaller numbers are removed. Until then, a coordinator recovers
 //! from the previous snapshot and every later file.
+//!
+//! The file that is appended to is locked as long as it is open, so that there is one writer even if the lock file
+//! of the cluster directory was removed.
 
 mod directory;
 mod file;
@@ -102,6 +105,14 @@ pub enum JournalError {
         journal: PathBuf,
         /// The directory of both.
         directory: PathBuf,
+    },
+    /// Another coordinator writes to the file.
+    #[error("{path} is in use by another coordinator{holder}; end that one first")]
+    InUse {
+        /// The file.
+        path: PathBuf,
+        /// The other process in parentheses, if it is known.
+        holder: String,
     },
     /// The file is of another version.
     #[error(

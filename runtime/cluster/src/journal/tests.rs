@@ -50,6 +50,7 @@ fn appended_entries_survive_restart() {
     assert_eq!(recovered.entries, entries(&["one", "two"]));
     assert!(recovered.snapshot.is_none() && recovered.remarks.is_empty());
     journal.append(&entries(&["three"])).expect("appended");
+    drop(journal);
     let (journal, recovered) = Journal::open(folder.path(), header(99), FsyncPolicy::Always).expect("opened");
     assert_eq!(recovered.entries, entries(&["one", "two", "three"]));
     assert_eq!(
@@ -59,6 +60,36 @@ fn appended_entries_survive_restart() {
     );
 }
 
+/// As if the lock file of the cluster directory had been removed.
+#[test]
+fn second_writer_is_refused_and_changes_nothing() {
+    let folder = folder();
+    let (mut journal, _) = open(folder.path()).expect("opened");
+    let refused = |name: &str| {
+        let before = files(folder.path());
+        let own =
+            format!("{name} is in use by another coordinator (process {}); end that", std::process::id());
+        let error = open(folder.path()).expect_err("in use").to_string();
+        assert!(error.contains(&own), "{error}");
+        let error = Journal::check_unlocked(folder.path()).expect_err("in use").to_string();
+        assert!(error.contains(&own), "{error}");
+        assert_eq!(files(folder.path()), before);
+    };
+    refused("journal-00000001.log");
+    journal.append(&entries(&["one"])).expect("appended");
+    let compaction = journal.begin_compaction().expect("begun");
+    refused("journal-00000002.log");
+    journal.append(&entries(&["two"])).expect("appended");
+    compaction.write(&"one").expect("written");
+    journal.compact(&"one, two", EngineRules::default()).expect("compacted");
+    refused("journal-00000003.log");
+    journal.append(&entries(&["three"])).expect("appended");
+    drop(journal);
+    Journal::check_unlocked(folder.path()).expect("free");
+    let (_, recovered) = open(folder.path()).expect("opened");
+    assert_eq!(recovered.entries, entries(&["three"]));
+}
+
 #[test]
 fn snapshot_replaces_earlier_entries() {
     let folder = folder();
@@ -66,6 +97,7 @@ fn snapshot_replaces_earlier_entries() {
     journal.append(&entries(&["one"])).expect("appended");
     journal.compact(&"all", EngineRules::default()).expect("compacted");
     journal.append(&entries(&["two"])).expect("appended");
+    drop(journal);
     let (_, recovered) = open(folder.path()).expect("opened");
     assert_eq!(recovered.entries, entries(&["two"]));
     assert_eq!(content(recovered), "all");
@@ -80,10 +112,13 @@ fn interrupted_compaction_loses_nothing() {
     let before = fs::read(folder.path().join("journal-00000001.log")).expect("read");
     // Killed while writing the snapshot.
     fs::write(folder.path().join("snapshot-00000002.unfinished"), b"half").expect("written");
-    assert_eq!(open(folder.path()).expect("opened").1.entries, entries(&["one"]));
+    drop(journal);
+    let (mut journal, recovered) = open(folder.path()).expect("opened");
+    assert_eq!(recovered.entries, entries(&["one"]));
     assert_eq!(files(folder.path()), ["journal-00000001.log"]);
     // Killed before the new journal was begun, or before the old one was removed.
     journal.compact(&"all", EngineRules::default()).expect("compacted");
+    drop(journal);
     fs::remove_file(folder.path().join("journal-00000002.log")).expect("removed");
     fs::write(folder.path().join("journal-00000001.log"), before).expect("written");
     let (_, recovered) = open(folder.path()).expect("opened");
@@ -108,10 +143,12 @@ fn background_snapshot_loses_nothing() {
         assert_eq!(files(folder.path()), files_left);
         (journal, recovered)
     };
-    reopened(&["one"], &["journal-00000001.log", "journal-00000002.log"]);
+    drop(journal);
+    let (mut journal, _) = reopened(&["one"], &["journal-00000001.log", "journal-00000002.log"]);
     journal.append(&entries(&["two"])).expect("appended");
     let second = journal.begin_compaction().expect("begun");
     journal.append(&entries(&["three"])).expect("appended");
+    drop(journal);
     let three = ["journal-00000001.log", "journal-00000002.log", "journal-00000003.log"];
     reopened(&["one", "two", "three"], &three);
     // Killed while the next file was begun.
@@ -119,6 +156,7 @@ fn background_snapshot_loses_nothing() {
     let four = [&three[..], &["journal-00000004.log"]].concat();
     let (mut journal, _) = reopened(&["one", "two", "three"], &four);
     journal.append(&entries(&["four"])).expect("appended");
+    drop(journal);
     first.write(&"one").expect("written");
     let after = ["journal-00000002.log", "journal-00000003.log", "journal-00000004.log"];
     let (_, recovered) =
@@ -163,6 +201,7 @@ fn snapshot_is_read_as_written_or_refused() {
     let (mut journal, _) = open(folder.path()).expect("opened");
     let long: Vec<String> = (0..200_000).map(|number| format!("entry {number}")).collect();
     journal.compact(&long, EngineRules::default()).expect("compacted");
+    drop(journal);
     let path = folder.path().join("snapshot-00000002.json");
     let whole = fs::read(&path).expect("read");
     assert!(whole.len() > 2 << 20, "several segments");
@@ -213,6 +252,7 @@ fn torn_tail_is_cut_at_any_byte() {
         let left_out = format!("dropped its last {} bytes, from byte {last} on", length - last);
         assert!(remark.contains(&left_out), "{remark}");
         journal.append(&entries(&["three"])).expect("appended");
+        drop(journal);
         assert_eq!(open(folder.path()).expect("opened").1.entries, entries(&["one", "three"]));
     }
 }
@@ -235,6 +275,7 @@ fn damaged_snapshot_is_refused() {
     let folder = folder();
     let (mut journal, _) = open(folder.path()).expect("opened");
     journal.compact(&"everything", EngineRules::default()).expect("compacted");
+    drop(journal);
     let path = folder.path().join("snapshot-00000002.json");
     let mut bytes = fs::read(&path).expect("read");
     *bytes.last_mut().expect("not empty") ^= 1;
@@ -285,11 +326,13 @@ fn empty_or_removed_journal_is_reported() {
                 "{recovered:?}"
             );
             journal.append(&entries(&["one"])).expect("appended");
+            drop(journal);
         }
         let (mut journal, recovered) = open(folder.path()).expect("opened");
         assert!(!recovered.begun && recovered.remarks.is_empty(), "{recovered:?}");
         journal.compact(&"all", EngineRules::default()).expect("compacted");
         journal.append(&entries(&["two"])).expect("appended");
+        drop(journal);
         damage(&folder.path().join("journal-00000002.log"));
         let (_, recovered) = open(folder.path()).expect("opened");
         assert!(!recovered.begun && recovered.snapshot.is_some());
