@@ -233,6 +233,12 @@ pub enum SimulationError {
         /// A summary of held slots.
         slots: String,
     },
+    /// Tasks of a kind wait, and there is no slot of that kind.
+    #[error(
+        "{job} has {kind}s to run at {at}, but the cluster has no {kind} slots; give its machines some with \
+         --{kind}-slots, or {kind}-slots in the workload"
+    )]
+    NoSlots { at: Time, job: JobId, kind: TaskKind },
     /// The policy livelocks at one instant.
     #[error(
         "livelock at {at}: after {rounds} rounds of events and orders the policy still moves slots; its order of \

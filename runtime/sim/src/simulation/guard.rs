@@ -1,7 +1,7 @@
 //! The guard against runs that never end: limits virtual time and preemptions without progress. Its errors
 //! summarize who holds the slots.
 
-use napreduce_engine::{Record, Span, TaskKind, Time};
+use napreduce_engine::{Job, Record, Span, TaskKind, Time};
 
 use super::Simulation;
 use super::attempts::Phase;
@@ -136,6 +136,16 @@ impl Simulation {
     }
 
     pub(super) fn stalled(&self) -> SimulationError {
+        let view = self.engine.view();
+        for kind in TaskKind::ALL {
+            let waits = |job: &&Job| !job.is_master() && job.tasks_done(kind) < job.tasks_total(kind);
+            if !view.shares_slots()
+                && view.slots(kind) == 0
+                && let Some(job) = view.jobs().find(waits)
+            {
+                return SimulationError::NoSlots { at: self.now, job: job.id(), kind };
+            }
+        }
         let (jobs, first, slots) = (self.unfinished(), self.first_job(), self.slot_summary());
         SimulationError::Stalled { at: self.now, jobs, first, slots }
     }

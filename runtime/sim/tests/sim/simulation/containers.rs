@@ -2,7 +2,7 @@
 //! bounds.
 
 use super::*;
-use napreduce_engine::TaskKind;
+use napreduce_engine::{Actions, ClusterView, Event, Offer, Scheduler, TaskKind};
 use napreduce_schedulers::SchedulerConfiguration;
 use napreduce_schedulers::natjam::{Natjam, NatjamConfiguration};
 use napreduce_sim::{Ending, JobResult, SimulationError};
@@ -300,18 +300,37 @@ fn reduce_is_preempted_for_rerun_map_of_its_job() {
     }
 }
 
+/// FIFO for maps; it assigns no reduces.
+struct MapsOnly(Fifo);
+
+impl Scheduler for MapsOnly {
+    fn on_event(&mut self, now: Time, event: &Event, view: &ClusterView<'_>) {
+        self.0.on_event(now, event, view);
+    }
+
+    fn schedule(&mut self, now: Time, view: &ClusterView<'_>, actions: &mut Actions) {
+        match actions.offer() {
+            Some(Offer { kind: TaskKind::Reduce, .. }) => actions.decline("maps only"),
+            _ => self.0.schedule(now, view, actions),
+        }
+    }
+
+    fn next_wakeup(&self, now: Time) -> Option<Time> {
+        self.0.next_wakeup(now)
+    }
+}
+
 #[test]
 fn stalled_run_reports_slot_holders() {
-    // The queue is at its maximum with finished work, and for maps only.
-    let mut settings = SimulationSettings::new(1, Slots { map: 1, reduce: 0 });
+    let mut settings = SimulationSettings::new(1, Slots { map: 1, reduce: 1 });
     settings.overheads.master = seconds(0);
     let job =
         SimulatedJob::new("job", at(0)).with_maps(1, seconds(1)).with_reduces(2, seconds(0), seconds(1));
-    let simulation = Simulation::new(Box::new(Fifo::default()), settings, Workload::of(vec![job]));
+    let simulation = Simulation::new(Box::new(MapsOnly(Fifo::default())), settings, Workload::of(vec![job]));
     let error = simulation.run().unwrap_err().to_string();
     assert!(
         error.contains(
-            "1 jobs have not ended (the first is job_0001); of 1 slots 0 are held; waiting: 0 maps, 2 reduces"
+            "1 jobs have not ended (the first is job_0001); of 2 slots 0 are held; waiting: 0 maps, 2 reduces"
         ),
         "{error}"
     );

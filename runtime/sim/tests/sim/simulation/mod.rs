@@ -75,16 +75,6 @@ fn zero_length_tasks_end_at_start() {
 }
 
 #[test]
-fn work_without_slots_is_an_error() {
-    let settings = SimulationSettings::new(1, Slots { map: 1, reduce: 0 });
-    let job =
-        SimulatedJob::new("stuck", at(0)).with_maps(1, seconds(1)).with_reduces(1, seconds(0), seconds(1));
-    let stuck = Simulation::new(Box::new(Fifo::default()), settings, Workload::of(vec![job])).run();
-    let text = stuck.expect_err("the cluster has no reduce slot").to_string();
-    assert!(text.starts_with("no events after 1.000000s, but 1 jobs have not ended"), "{text}");
-}
-
-#[test]
 fn unsorted_stream_is_rejected() {
     let jobs = [SimulatedJob::new("b", at(9)), SimulatedJob::new("a", at(3))];
     let workload = Workload::stream(jobs.into_iter());
@@ -111,4 +101,21 @@ fn allocation_is_recorded_as_steps() {
     let job = run.job("wide").unwrap().job;
     let levels = run.allocation.levels(job, napreduce_engine::TaskKind::Map);
     assert_eq!(levels, [(at(0), 2), (at(4), 1), (at(8), 0)]);
+}
+
+#[test]
+fn cluster_without_slots_of_a_needed_kind_is_named() {
+    let job =
+        || SimulatedJob::new("a", at(0)).with_maps(1, seconds(10)).with_reduces(1, seconds(0), seconds(5));
+    for (slots, kind) in [(Slots { map: 1, reduce: 0 }, "reduce"), (Slots { map: 0, reduce: 1 }, "map")] {
+        let settings = SimulationSettings::new(2, slots);
+        let run = Simulation::new(Box::new(Fifo::default()), settings, Workload::of(vec![job()])).run();
+        let error = run.expect_err("it cannot end").to_string();
+        let expected = format!("job_0001 has {kind}s to run at");
+        assert!(error.starts_with(&expected), "{error}");
+        assert!(
+            error.contains(&format!("no {kind} slots")) && error.contains(&format!("--{kind}-slots")),
+            "{error}"
+        );
+    }
 }
