@@ -34,4 +34,4 @@ pub use directory_mark::{DirectoryKind, DirectoryMarkError};
 pub use journal::{FsyncPolicy, JournalError};
 pub use shuffle::start_fetch;
 #[cfg(feature = "daemon")]
-pub use worker::{LeaveRules, OnTerminate, WorkerConfiguration, WorkerError, run_worker};
+pub use worker::{LeaveRules, OnTerminate, WorkerConfiguration, WorkerError, end_leftovers, run_worker};

@@ -49,4 +49,4 @@ pub use task_process::{
     refusal, refuse, run_on_thread, task_process_main, task_process_requested,
 };
 pub use user_counters::{UserCounter, counter, set_user_counters, user_counters};
-pub use watcher::{WORKER_VARIABLE, Watcher, end_processes_of};
+pub use watcher::{WORKER_VARIABLE, Watcher, directories_of_workers, end_processes_of};

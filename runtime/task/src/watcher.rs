@@ -1,19 +1,22 @@
 //! A watcher ends the processes of a worker's attempts when the worker is killed: it is this program executed
 //! again, waits for the end of a pipe that only the worker holds open, and kills all processes with the worker's
-//! mark in their environment, with their descendants.
+//! mark in their environment, with their descendants. A watcher that is killed itself is started again.
 //!
 //! The kernel kills the task processes themselves, but not what their commands have started.
 
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
-use std::io::{self, Read, Write};
+use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, Stdio};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use napreduce_protocol::printing::print_error;
 use rustix::process::Signal;
 
 use crate::descendants::{Descendant, descendants_of};
@@ -25,38 +28,83 @@ pub const WORKER_VARIABLE: &str = "NAPREDUCE_WORKER_DIRECTORY";
 /// Time for killed processes to end, unless they wait for a disk.
 const PATIENCE: Duration = Duration::from_secs(10);
 const LOOK: Duration = Duration::from_millis(2);
+/// A watcher that ended sooner is restarted only after this time.
+const RESTART_INTERVAL: Duration = Duration::from_millis(100);
 
-/// A running watcher; it ends with this value.
+/// The watcher of a worker; it ends with this value. If its process is killed, another one is started.
 #[derive(Debug)]
 pub struct Watcher {
-    child: Child,
+    /// The pipe to its process; `None` if no process is wanted any more.
+    pipe: Arc<Mutex<Option<ChildStdin>>>,
     /// Taken on drop.
-    open: Option<ChildStdin>,
+    keeper: Option<JoinHandle<()>>,
 }
 
 impl Watcher {
     /// Starts a watcher for the worker in this directory.
     ///
     /// # Errors
-    /// Fails if the process cannot be started.
+    /// Fails if the process or the thread that waits for it cannot be started.
     pub fn start(directory: &Path) -> io::Result<Watcher> {
-        let mut watcher = Command::new("/proc/self/exe");
-        watcher.arg0(std::env::args_os().next().unwrap_or_default());
-        // A signal to the group of this process, such as Ctrl-C, must not end it.
-        watcher.arg(MARKER).env_remove(WORKER_VARIABLE).process_group(0);
-        let mut child = watcher.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null()).spawn()?;
-        let mut open = child.stdin.take().ok_or_else(|| io::Error::other("it has no pipe"))?;
-        open.write_all(directory.as_os_str().as_bytes())?;
-        open.write_all(&[0])?;
-        Ok(Watcher { child, open: Some(open) })
+        let (child, open) = start_process(directory)?;
+        let pipe = Arc::new(Mutex::new(Some(open)));
+        let kept = Arc::clone(&pipe);
+        let directory = directory.to_owned();
+        let keeper = std::thread::Builder::new().name("watcher".into());
+        let keeper = keeper.spawn(move || keep_process(&directory, child, &kept))?;
+        Ok(Watcher { pipe, keeper: Some(keeper) })
     }
 }
 
 impl Drop for Watcher {
     fn drop(&mut self) {
-        drop(self.open.take());
+        *lock(&self.pipe) = None;
+        let Some(keeper) = self.keeper.take() else { return };
+        keeper.thread().unpark();
+        // A panic of that thread has been printed.
+        let _ = keeper.join();
+    }
+}
+
+/// Locks a pipe; no panic can leave it half-changed.
+fn lock(pipe: &Mutex<Option<ChildStdin>>) -> MutexGuard<'_, Option<ChildStdin>> {
+    pipe.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn start_process(directory: &Path) -> io::Result<(Child, ChildStdin)> {
+    let mut watcher = Command::new("/proc/self/exe");
+    watcher.arg0(std::env::args_os().next().unwrap_or_default());
+    // A signal to the group of this process, such as Ctrl-C, must not end it.
+    watcher.arg(MARKER).arg(directory).env_remove(WORKER_VARIABLE).process_group(0);
+    let mut child = watcher.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null()).spawn()?;
+    let open = child.stdin.take().ok_or_else(|| io::Error::other("it has no pipe"))?;
+    Ok((child, open))
+}
+
+/// Waits for the process of a watcher, and starts another one as long as one is wanted.
+fn keep_process(directory: &Path, mut child: Child, pipe: &Mutex<Option<ChildStdin>>) {
+    loop {
+        let began = Instant::now();
         // An error means that it has ended.
-        let _ = self.child.wait();
+        let _ = child.wait();
+        let left = RESTART_INTERVAL.saturating_sub(began.elapsed());
+        if !left.is_zero() {
+            std::thread::park_timeout(left);
+        }
+        let mut pipe = lock(pipe);
+        if pipe.is_none() {
+            return;
+        }
+        match start_process(directory) {
+            Ok((next, open)) => {
+                child = next;
+                *pipe = Some(open);
+            }
+            Err(error) => {
+                // The next worker in this directory ends what this one leaves.
+                return print_error(format_args!("cannot restart the watcher of the worker: {error}"));
+            }
+        }
     }
 }
 
@@ -68,12 +116,10 @@ pub fn watcher_requested() -> bool {
 
 /// Waits for the end of the worker, ends what it has left, and exits.
 pub fn become_watcher() -> ! {
-    let mut received = Vec::new();
     // An error of the pipe means that the worker has ended, too.
-    let _ = io::stdin().lock().read_to_end(&mut received);
-    // A worker that ended before it sent its directory has started nothing.
-    if let Some((0, directory)) = received.split_last() {
-        end_processes_of(Path::new(OsStr::from_bytes(directory)));
+    let _ = io::copy(&mut io::stdin().lock(), &mut io::sink());
+    if let Some(directory) = std::env::args_os().nth(2) {
+        end_processes_of(Path::new(&directory));
     }
     std::process::exit(0)
 }
@@ -101,6 +147,23 @@ pub fn end_processes_of(directory: &Path) -> usize {
         ended.extend(left);
         std::thread::sleep(LOOK);
     }
+}
+
+/// Returns the directories of the workers whose attempts have processes on this machine, as far as their environments
+/// can be read.
+pub fn directories_of_workers() -> BTreeSet<PathBuf> {
+    let mut found = BTreeSet::new();
+    let Ok(entries) = std::fs::read_dir("/proc") else { return found };
+    for entry in entries.flatten() {
+        let variables = std::fs::read(entry.path().join("environ")).unwrap_or_default();
+        for variable in variables.split(|byte| *byte == 0) {
+            let value = variable.strip_prefix(WORKER_VARIABLE.as_bytes());
+            if let Some(directory) = value.and_then(|value| value.strip_prefix(b"=")) {
+                found.insert(PathBuf::from(OsStr::from_bytes(directory)));
+            }
+        }
+    }
+    found
 }
 
 /// Returns the processes with a mark and their descendants. The environment of an ended process is empty.

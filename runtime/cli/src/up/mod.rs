@@ -14,7 +14,9 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail};
 use clap::{Args, Parser};
 use daemon::{Daemon, DaemonExit};
-use napreduce_cluster::{ClusterPlace, CoordinatorConfiguration, OnTerminate, WorkerConfiguration};
+use napreduce_cluster::{
+    ClusterPlace, CoordinatorConfiguration, OnTerminate, WorkerConfiguration, end_leftovers,
+};
 use napreduce_protocol::printing::{print, print_error};
 use readiness::Readiness;
 use restarts::Restarts;
@@ -100,6 +102,7 @@ pub fn run(arguments: &Arguments, cluster: &ClusterArguments) -> Result<()> {
     let _lock = directory.lock_up()?;
     // Fail if a coordinator runs already: it would be mistaken for ours.
     drop(directory.lock_coordinator()?);
+    end_leftovers(&directory);
     let (events, arriving) = channel();
     listen(events.clone())?;
     let mut daemons = vec![Daemon::new("coordinator", coordinator)];

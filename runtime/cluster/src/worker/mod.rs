@@ -25,3 +25,4 @@ mod worker_directory;
 pub use configuration::{LeaveRules, OnTerminate, WorkerConfiguration};
 pub use error::WorkerError;
 pub use start::run_worker;
+pub use worker_directory::end_leftovers;

@@ -8,11 +8,13 @@ use std::path::{Path, PathBuf};
 
 use napreduce_local::process::{Life, ProcessIdentity};
 use napreduce_protocol::{IoResult, open_regular_with, read_regular};
+use napreduce_task::{directories_of_workers, end_processes_of};
 use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
 
 use super::error::WorkerError;
 use super::paths::WorkerPaths;
+use crate::cluster_directory::ClusterDirectory;
 use crate::directory_mark::{DirectoryKind, DirectoryMarkError, take_directory};
 
 /// Maximum length of the files with one line.
@@ -84,6 +86,28 @@ impl WorkerDirectory {
         write(&directory.paths.process(), &this_process()?)?;
         write(&directory.paths.incarnation(), &format!("{incarnation:016x}\n"))?;
         Ok(directory)
+    }
+}
+
+/// Ends the processes that killed workers of a cluster directory have left on this machine, also of workers that are
+/// not started again. Workers that live are left alone. Blocking.
+///
+/// ```no_run
+/// let directory = napreduce_cluster::ClusterDirectory::resolve(None)?;
+/// napreduce_cluster::end_leftovers(&directory);
+/// # Ok::<(), napreduce_cluster::ClusterDirectoryError>(())
+/// ```
+pub fn end_leftovers(directory: &ClusterDirectory) {
+    let workers = directory.path().join("workers");
+    for worker in directories_of_workers() {
+        if worker.parent() != Some(&workers) {
+            continue;
+        }
+        let paths = WorkerPaths::new(worker);
+        // A live worker holds the lock. A worker that is being started does this itself.
+        if let Ok(_lock) = lock(&paths) {
+            end_processes_of(paths.root());
+        }
     }
 }
 

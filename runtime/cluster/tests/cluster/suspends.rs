@@ -1,8 +1,10 @@
 //! Attempts that are suspended and resumed, with real processes. A slot is free only when the kernel confirms
 //! the stop, and no work is lost.
 
+use std::fs;
 use std::time::Duration;
 
+use napreduce_cluster::end_leftovers;
 use napreduce_engine::{FailureClass, Order, Report, Start};
 use napreduce_local::process::ProcessMemory;
 use napreduce_protocol::{Preempted, PreemptionAccount};
@@ -123,7 +125,7 @@ async fn household() -> (Scene, Vec<i32>) {
     let line = scene.moment.line().await;
     let ids = line.strip_prefix("children ").unwrap().split(' ');
     let children: Vec<i32> = ids.map(|id| id.parse().unwrap()).collect();
-    assert_eq!(children.len(), 3);
+    assert_eq!(children.len(), 5);
     (scene, children)
 }
 
@@ -194,6 +196,69 @@ async fn early_resume_is_not_lost() {
 
 #[tokio::test(flavor = "current_thread")]
 async fn slow_suspend_hook_is_stopped_after_grace() {
+/// Returns the process that watches a daemon.
+fn watcher_of(daemon: u32) -> Option<i32> {
+    for entry in fs::read_dir("/proc").unwrap().flatten() {
+        let Some(process) = entry.file_name().to_str().and_then(|name| name.parse::<i32>().ok()) else {
+            continue;
+        };
+        let line = fs::read_to_string(entry.path().join("cmdline")).unwrap_or_default();
+        let status = fs::read_to_string(entry.path().join("status")).unwrap_or_default();
+        let is_child = status.contains(&format!("PPid:\t{daemon}\n"));
+        if is_child && line.contains("--napreduce-watcher") && !is_gone(process) {
+            return Some(process);
+        }
+    }
+    None
+}
+
+#[tokio::test(flavor = "current_thread")]
+async fn killed_watcher_is_replaced() {
+    let (mut scene, children) = household().await;
+    scene.suspend().await;
+    let daemon = scene.daemon.id();
+    let first = watcher_of(daemon).unwrap();
+    kill_process(Pid::from_raw(first).unwrap(), Signal::KILL).unwrap();
+    until("another watcher", || watcher_of(daemon).is_some_and(|process| process != first)).await;
+    scene.daemon.signal(Signal::KILL);
+    scene.daemon.end().await;
+    for child in children {
+        until("the end of a child", || is_gone(child)).await;
+    }
+}
+
+/// Kills a worker and its watcher at once; returns what the suspended task has left.
+async fn left_without_watcher() -> (Script, Vec<i32>) {
+    let (mut scene, children) = household().await;
+    scene.suspend().await;
+    end_leftovers(&scene.script.cluster());
+    assert!(children.iter().all(|child| states_of(*child) == "T"), "the worker lives");
+    let watcher = Pid::from_raw(watcher_of(scene.daemon.id()).unwrap()).unwrap();
+    kill_process(watcher, Signal::STOP).unwrap();
+    scene.daemon.signal(Signal::KILL);
+    scene.daemon.end().await;
+    kill_process(watcher, Signal::KILL).unwrap();
+    scene.moment.process.assert_gone().await;
+    (scene.script, children)
+}
+
+#[tokio::test(flavor = "current_thread")]
+async fn next_worker_ends_what_a_killed_worker_and_watcher_left() {
+    let (mut script, children) = left_without_watcher().await;
+    assert!(children.iter().any(|child| !is_gone(*child)), "nothing was left");
+    let _daemon = script.start(&[]);
+    script.join().await;
+    assert!(children.iter().all(|child| is_gone(*child)), "before it joins");
+}
+
+#[tokio::test(flavor = "current_thread")]
+async fn leftovers_of_workers_that_are_not_started_again_end() {
+    let (script, children) = left_without_watcher().await;
+    assert!(children.iter().any(|child| !is_gone(*child)), "nothing was left");
+    end_leftovers(&script.cluster());
+    assert!(children.iter().all(|child| is_gone(*child)));
+}
+
     let mut scene = living("slow", &["grace_millis=50"]).await;
     scene.suspend_at_work().await;
     assert_eq!(scene.moment.line().await, "suspend");
@@ -237,7 +302,7 @@ async fn killed_suspended_attempt_leaves_nothing() {
     assert_eq!(account.what, Preempted::Killed);
     assert!(scene.moment.process.is_gone());
     let scratch = scene.script.own(&format!("jobs/{JOB}/scratch/{}", map(1)));
-    assert!(std::fs::read_dir(scratch).map_or(0, Iterator::count) == 0);
+    assert!(fs::read_dir(scratch).map_or(0, Iterator::count) == 0);
 }
 
 #[tokio::test(flavor = "current_thread")]
