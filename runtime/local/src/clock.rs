@@ -40,6 +40,12 @@ impl Clock {
         Time(self.base.0.saturating_add(elapsed))
     }
 
+    /// Returns the engine's time of an event that happened so long ago.
+    pub fn before_now(&self, age: Duration) -> Time {
+        let age = u64::try_from(age.as_micros()).unwrap_or(u64::MAX);
+        Time(self.now().0.saturating_sub(age))
+    }
+
     /// Returns the engine's time in microseconds since 1970; its time 0 was at `epoch_micros`. Not affected by
     /// changes of the machine's clock.
     pub fn unix_micros(&self, epoch_micros: u64) -> u64 {

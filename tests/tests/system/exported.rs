@@ -18,6 +18,28 @@ fn rows(tables: &Path, name: &str) -> Vec<Value> {
     text.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect()
 }
 
+/// Its reports of a start and an end usually arrive together.
+#[test]
+fn short_attempts_start_before_they_end() {
+    let folder = Folder::new();
+    let cluster = OwnCluster::start(&folder, 1, "fifo", "");
+    for number in 0..40 {
+        folder.write(&format!("many/{number:02}"), "a line\n");
+    }
+    let arguments = ["many", "--job", "slow-records", "--number", "0", "--output", "out"];
+    let job = cluster.submit(&folder, &[&arguments[..], &["--conf", "combine-files=false"]].concat());
+    cluster.wait(&[&job]).succeeded();
+    let history = cluster.json(&["job", "history", &job]);
+    let attempts = history["attempts"].as_array().expect("attempts");
+    assert!(attempts.len() >= 40, "{history}");
+    for attempt in attempts {
+        let moment = |name: &str| attempt[name].as_u64().expect("a moment");
+        let started = moment("started_micros");
+        assert!(moment("launched_micros") <= started, "{attempt}");
+        assert!(started < moment("ended_micros"), "{attempt}");
+    }
+}
+
 #[test]
 fn suspended_job_is_exported_as_page_and_tables() {
     let folder = Folder::new();

@@ -132,10 +132,11 @@ impl ClusterCoordinator {
         let Some(link) = self.local.state_mut().link_mut(worker) else { return };
         match message {
             FromWorker::Hello(_) => self.hang_up(connection, worker, "protocol error: second Hello"),
-            FromWorker::Reported { number, report } => match link.look(number) {
+            FromWorker::Reported { number, age_micros, report } => match link.look(number) {
                 Receipt::Fresh => {
+                    let at = self.local.clock().before_now(Duration::from_micros(age_micros));
                     let report = self.local.look_at_storage(report);
-                    let (event, mut extra) = of_report(worker, number, report);
+                    let (event, mut extra) = of_report(worker, number, at, report);
                     extra.retain(|extra| self.keeps(extra));
                     self.local.add_to_batch(event, extra);
                 }

@@ -2,6 +2,7 @@
 //! orders, and the effect of a welcome. Pure: performs no I/O.
 
 use std::collections::BTreeMap;
+use std::time::Instant;
 
 use napreduce_engine::delivery::{Inbox, Outbox, Receipt};
 use napreduce_engine::{AttemptId, WorkerId};
@@ -12,7 +13,8 @@ use napreduce_protocol::{AttemptProgress, FromWorker, ToWorker, WorkerMemory, Wo
 pub(super) struct Exchange {
     /// The coordinator's journal that assigned the number, and the number.
     number: Option<(u64, WorkerId)>,
-    reports: Outbox<WorkerReport>,
+    /// When each report happened, and the report.
+    reports: Outbox<(Instant, WorkerReport)>,
     orders: Inbox,
     /// The first report not written to the present connection.
     unsent: u64,
@@ -64,7 +66,7 @@ impl Exchange {
     /// Takes news from the worker's loop.
     pub(super) fn on_news(&mut self, news: WorkerNews) {
         match news {
-            WorkerNews::Report(report) => {
+            WorkerNews::Report { at, report } => {
                 if let WorkerReport::Happened { attempt, .. }
                 | WorkerReport::Finished { attempt, .. }
                 | WorkerReport::Failed { attempt, .. } = &report
@@ -72,7 +74,7 @@ impl Exchange {
                     // The report supersedes earlier progress.
                     self.progress.remove(attempt);
                 }
-                self.report(report);
+                self.report(at, report);
             }
             WorkerNews::Progress(progress) => {
                 self.progress.extend(progress.into_iter().map(|news| (news.attempt, news)));
@@ -81,16 +83,19 @@ impl Exchange {
         }
     }
 
-    /// Keeps a report until the coordinator acknowledges it.
-    pub(super) fn report(&mut self, report: WorkerReport) {
-        self.reports.push(report);
+    /// Keeps a report of what happened at this time until the coordinator acknowledges it.
+    pub(super) fn report(&mut self, at: Instant, report: WorkerReport) {
+        self.reports.push((at, report));
     }
 
-    /// Returns the reports not written to the present connection and counts them as written.
-    pub(super) fn take_unsent(&mut self) -> Vec<FromWorker> {
-        let unsent = self.reports.unacknowledged_from(self.unsent);
-        let messages: Vec<FromWorker> =
-            unsent.map(|(number, report)| FromWorker::Reported { number, report: report.clone() }).collect();
+    /// Returns the reports not written to the present connection, with their ages, and counts them as written.
+    pub(super) fn take_unsent(&mut self, now: Instant) -> Vec<FromWorker> {
+        let mut messages = Vec::new();
+        for (number, (at, report)) in self.reports.unacknowledged_from(self.unsent) {
+            let age = now.saturating_duration_since(*at);
+            let age_micros = u64::try_from(age.as_micros()).unwrap_or(u64::MAX);
+            messages.push(FromWorker::Reported { number, age_micros, report: report.clone() });
+        }
         self.unsent = self.reports.next_number();
         messages
     }
@@ -132,7 +137,10 @@ pub(super) enum Followed {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use napreduce_engine::{JobId, Report, TaskId, TaskKind};
+    use napreduce_local::clock::now;
     use napreduce_protocol::SuspendedMemory;
 
     use super::*;
@@ -142,7 +150,8 @@ mod tests {
     }
 
     fn started(index: u32) -> WorkerNews {
-        WorkerNews::Report(WorkerReport::Happened { attempt: attempt(index), report: Report::Started })
+        let report = WorkerReport::Happened { attempt: attempt(index), report: Report::Started };
+        WorkerNews::Report { at: now().into_std(), report }
     }
 
     fn numbers(messages: &[FromWorker]) -> Vec<u64> {
@@ -158,13 +167,29 @@ mod tests {
         let mut exchange = Exchange::default();
         assert_eq!(exchange.on_welcome(7, WorkerId(1), 0), Welcomed::Fresh);
         (0..3).for_each(|index| exchange.on_news(started(index)));
-        assert_eq!(numbers(&exchange.take_unsent()), [1, 2, 3]);
-        assert!(exchange.take_unsent().is_empty());
+        assert_eq!(numbers(&exchange.take_unsent(now().into_std())), [1, 2, 3]);
+        assert!(exchange.take_unsent(now().into_std()).is_empty());
         exchange.on_news(started(3));
         assert_eq!(exchange.on_welcome(7, WorkerId(1), 2), Welcomed::Back);
-        assert_eq!(numbers(&exchange.take_unsent()), [3, 4]);
+        assert_eq!(numbers(&exchange.take_unsent(now().into_std())), [3, 4]);
         assert!(exchange.on_received(4));
         assert!(!exchange.on_received(5));
+    }
+
+    #[test]
+    fn age_of_a_report_is_that_of_each_sending() {
+        let mut exchange = Exchange::default();
+        exchange.on_welcome(7, WorkerId(1), 0);
+        let at = now().into_std();
+        let report = WorkerReport::Happened { attempt: attempt(0), report: Report::Started };
+        exchange.on_news(WorkerNews::Report { at, report });
+        for seconds in [1, 90] {
+            let sent = exchange.take_unsent(at + Duration::from_secs(seconds));
+            let [FromWorker::Reported { age_micros, .. }] = sent[..] else { panic!("{sent:?}") };
+            assert_eq!(age_micros, seconds * 1_000_000);
+            // The connection breaks before the coordinator has it.
+            assert_eq!(exchange.on_welcome(7, WorkerId(1), 0), Welcomed::Back);
+        }
     }
 
     #[test]
@@ -175,7 +200,7 @@ mod tests {
             exchange.on_news(started(0));
             assert_eq!(exchange.on_order(1), Receipt::Fresh);
             assert_eq!(exchange.on_welcome(journal, worker, 0), Welcomed::Fresh);
-            assert!(exchange.take_unsent().is_empty());
+            assert!(exchange.take_unsent(now().into_std()).is_empty());
             assert_eq!((exchange.number(), exchange.received()), (Some((journal, worker)), 0));
         }
     }

@@ -185,7 +185,7 @@ impl<'a> Link<'a> {
 
     fn report_leaving(&mut self, grace: Duration, why: String) {
         let grace_millis = u64::try_from(grace.as_millis()).unwrap_or(u64::MAX);
-        self.exchange.report(WorkerReport::Leaving { grace_millis, why });
+        self.exchange.report(now().into_std(), WorkerReport::Leaving { grace_millis, why });
     }
 
     /// Starts the conversation under the identity that the coordinator assigned.
@@ -290,7 +290,7 @@ impl<'a> Link<'a> {
                 }
             };
             let sent = match done {
-                Ok(()) => together.send(self.exchange.take_unsent()).await,
+                Ok(()) => together.send(self.exchange.take_unsent(now().into_std())).await,
                 broken => broken,
             };
             if let Err(reason) = sent {

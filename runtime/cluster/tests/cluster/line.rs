@@ -105,7 +105,7 @@ impl Line {
     pub async fn report(&mut self) -> (u64, WorkerReport) {
         loop {
             match self.next().await.expect("the worker hung up") {
-                FromWorker::Reported { number, report } => return (number, report),
+                FromWorker::Reported { number, report, .. } => return (number, report),
                 FromWorker::Received { .. } | FromWorker::Heartbeat { .. } => {}
                 FromWorker::Hello(_) => panic!("a second hello"),
             }

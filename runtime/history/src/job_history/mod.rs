@@ -3,7 +3,7 @@
 
 mod preemptions;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use napreduce_engine::{AttemptId, JobOutcome, Order, Record, Requester, Start, WorkerId};
@@ -27,6 +27,8 @@ pub struct JobHistory<'a> {
     pub book: &'a mut PreemptionBook,
     /// The attempts that are reported killed in the current batch.
     pub killed: &'a mut BTreeSet<AttemptId>,
+    /// When the attempts that are reported to have ended in the current batch ended, if their workers told that.
+    pub ends: &'a mut BTreeMap<AttemptId, u64>,
 }
 
 impl JobHistory<'_> {
@@ -69,9 +71,9 @@ impl JobHistory<'_> {
             | Record::WorkerExcluded { .. }
             | Record::WorkerShort { .. } => {}
             Record::PreemptRequested { .. }
+            | Record::PreemptWithdrawn { .. }
             | Record::SuspendRefused { .. }
             | Record::Converted { .. }
-            | Record::PreemptWithdrawn { .. }
             | Record::AttemptHeld { .. }
             | Record::AttemptReleased { .. }
             | Record::JobHeld { .. }
@@ -122,7 +124,7 @@ impl JobHistory<'_> {
     /// Records that an attempt's process started to work.
     pub fn on_started(&mut self, at_micros: u64, attempt: AttemptId) {
         if let Some(moments) = self.attempt_mut(attempt).and_then(|summary| summary.moments.as_mut()) {
-            moments.started.get_or_insert(at_micros);
+            moments.started.get_or_insert(at_micros.max(moments.launched));
         }
     }
 
@@ -133,14 +135,17 @@ impl JobHistory<'_> {
         }
     }
 
-    fn on_attempt_end(&mut self, at_micros: u64, attempt: AttemptId, end: &str) {
-        if let Some(summary) = self.attempt_mut(attempt) {
-            summary.ended_millis = Some(at_micros / 1_000);
-            if let Some(moments) = &mut summary.moments {
-                moments.ended = Some(at_micros);
-            }
-            summary.end = Some(end.to_owned());
+    /// Records the end of an attempt that became known at this time.
+    fn on_attempt_end(&mut self, known_micros: u64, attempt: AttemptId, end: &str) {
+        let ended_micros = self.ends.remove(&attempt).unwrap_or(known_micros);
+        let Some(summary) = self.attempt_mut(attempt) else { return };
+        let mut at_micros = ended_micros.min(known_micros);
+        if let Some(moments) = &mut summary.moments {
+            at_micros = at_micros.max(moments.started.unwrap_or(moments.launched));
+            moments.ended = Some(at_micros);
         }
+        summary.ended_millis = Some(at_micros / 1_000);
+        summary.end = Some(end.to_owned());
     }
 
     fn attempt_mut(&mut self, attempt: AttemptId) -> Option<&mut AttemptSummary> {
@@ -191,15 +196,15 @@ impl JobHistory<'_> {
                 let whom = beneficiary.map_or_else(String::new, |job| format!(" for {job}"));
                 format!("preemption of {attempt}{whom} by {primitive} requested: {reason}")
             }
+            Record::PreemptWithdrawn { attempt, reason } => {
+                self.book.withdrawn(*attempt, reason);
+                format!("preemption of {attempt} withdrawn: {reason}")
+            }
             Record::SuspendRefused { attempt, reason, .. } => {
                 self.book.withdrawn(*attempt, reason);
                 format!("{attempt} cannot be suspended and continues: {reason}")
             }
             Record::Converted { attempt, primitive, reason, .. } => {
-            Record::PreemptWithdrawn { attempt, reason } => {
-                self.book.withdrawn(*attempt, reason);
-                format!("preemption of {attempt} withdrawn: {reason}")
-            }
                 format!("{attempt} leaves its worker by {primitive}: {reason}")
             }
             Record::AttemptHeld { attempt, reason } => format!("{attempt} is held by an operator: {reason}"),
@@ -246,5 +251,56 @@ fn in_words(outcome: &JobOutcome) -> String {
         JobOutcome::Succeeded => "succeeded".to_owned(),
         JobOutcome::Failed { reason } => format!("failed: {reason}"),
         JobOutcome::Killed { reason } => format!("killed: {reason}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use napreduce_engine::{JobId, TaskId, TaskKind};
+
+    use super::*;
+
+    /// An attempt launched at 100 of which a batch at 200 tells that it has started and ended at these times.
+    fn moments_of(started: u64, ended: Option<u64>) -> AttemptMoments {
+        let task = TaskId { job: JobId(1), kind: TaskKind::Map, index: 0 };
+        let attempt = AttemptId { task, number: 1 };
+        let mut attempts = Vec::new();
+        let mut events = Vec::new();
+        let mut book = PreemptionBook::default();
+        let mut killed = BTreeSet::new();
+        let mut ends: BTreeMap<AttemptId, u64> = ended.map(|ended| (attempt, ended)).into_iter().collect();
+        let mut history = JobHistory {
+            attempts: &mut attempts,
+            events: &mut events,
+            book: &mut book,
+            killed: &mut killed,
+            ends: &mut ends,
+        };
+        let launched = Record::AttemptLaunched { attempt, worker: WorkerId(1), duplicate_of: None };
+        history.on_record(100, &launched, "w");
+        history.on_started(started, attempt);
+        history.on_record(200, &Record::TaskDone(attempt), "");
+        assert!(ends.is_empty());
+        attempts[0].moments.expect("moments")
+    }
+
+    #[test]
+    fn short_attempt_starts_before_it_ends_though_both_are_heard_at_once() {
+        let moments = moments_of(120, Some(150));
+        assert_eq!((moments.started, moments.ended), (Some(120), Some(150)));
+    }
+
+    #[test]
+    fn end_that_no_worker_reports_is_when_it_is_known() {
+        assert_eq!(moments_of(120, None).ended, Some(200));
+    }
+
+    #[test]
+    fn moments_stay_in_order_whatever_workers_tell() {
+        for (started, ended) in [(50, 60), (150, 120), (120, 900)] {
+            let moments = moments_of(started, Some(ended));
+            let (started, ended) = (moments.started.expect("a start"), moments.ended.expect("an end"));
+            assert!(100 <= started && started <= ended && ended <= 200, "{moments:?}");
+        }
     }
 }

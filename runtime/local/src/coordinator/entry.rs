@@ -54,6 +54,16 @@ pub enum Extra {
         worker: WorkerId,
         number: u64,
     },
+    /// When the process of an attempt began to work, by its worker's clock.
+    StartedAt {
+        attempt: AttemptId,
+        at: Time,
+    },
+    /// When the process of an attempt that is reported in the entry had ended, by its worker's clock.
+    EndedAt {
+        attempt: AttemptId,
+        at: Time,
+    },
     /// The counters and outputs of an attempt that reports its task done.
     Finished {
         attempt: AttemptId,
@@ -209,13 +219,19 @@ pub fn spec_of(plan: &JobPlan, user: &str, at: Time) -> JobSpec {
     }
 }
 
-/// Translates a worker's report into an event and its extras.
-pub fn of_report(worker: WorkerId, number: u64, report: WorkerReport) -> (Option<Event>, Vec<Extra>) {
+/// Translates a worker's report of what happened at a time into an event and its extras.
+pub fn of_report(
+    worker: WorkerId,
+    number: u64,
+    at: Time,
+    report: WorkerReport,
+) -> (Option<Event>, Vec<Extra>) {
     let mut extra = vec![Extra::Received { worker, number }];
     let event = match report {
         WorkerReport::Happened { attempt, report } => Event::Reported { worker, attempt, report },
         WorkerReport::Finished { attempt, counters, part, output_digest } => {
             let output_bytes = counters.of(Counter::MapOutputMaterializedBytes);
+    extra.extend(moment_of(at, &report));
             extra.push(Extra::Finished { attempt, counters, part });
             Event::Reported { worker, attempt, report: Report::Done { output_bytes, output_digest } }
         }
@@ -243,4 +259,17 @@ pub fn of_report(worker: WorkerId, number: u64, report: WorkerReport) -> (Option
         }
     };
     (Some(event), extra)
+}
+
+/// Returns the moment of a report that an attempt started or ended.
+fn moment_of(at: Time, report: &WorkerReport) -> Option<Extra> {
+    match report {
+        WorkerReport::Happened { attempt, report: Report::Started } => {
+            Some(Extra::StartedAt { attempt: *attempt, at })
+        }
+        WorkerReport::Happened { attempt, report: Report::Killed | Report::Checkpointed }
+        | WorkerReport::Finished { attempt, .. }
+        | WorkerReport::Failed { attempt, .. } => Some(Extra::EndedAt { attempt: *attempt, at }),
+        _ => None,
+    }
 }

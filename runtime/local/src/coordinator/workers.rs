@@ -5,19 +5,21 @@ use napreduce_protocol::{AttemptProgress, WorkerNews, WorkerReport};
 
 use super::Coordinator;
 use super::entry::of_report;
+use crate::clock::now;
 
 impl Coordinator {
     /// Handles a message of the worker in this process; messages arrive once and in order.
     pub(super) fn on_news(&mut self, worker: WorkerId, news: WorkerNews) {
         match news {
-            WorkerNews::Report(report) => {
+            WorkerNews::Report { at, report } => {
+                let at = self.clock.before_now(now().into_std().saturating_duration_since(at));
                 let number = self.state.links().get(&worker).map_or(0, |link| link.received() + 1);
                 let stopped = match report {
                     WorkerReport::SuspendWanted { attempt } => Some(attempt),
                     _ => None,
                 };
                 let report = self.look_at_storage(report);
-                let (event, extra) = of_report(worker, number, report);
+                let (event, extra) = of_report(worker, number, at, report);
                 self.add_to_batch(event, extra);
                 if stopped.is_some() {
                     self.decide();

@@ -10,6 +10,7 @@ use napreduce_protocol::{
 };
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::task::{JoinError, JoinSet};
+use tokio::time::Instant;
 use tracing::Instrument;
 
 use super::admission::Admission;
@@ -23,6 +24,7 @@ use super::outfit::outfit;
 use super::segment_memory::MemorySegment;
 use super::settings::WorkerSettings;
 use super::ticks::ticks;
+use crate::clock::now;
 use crate::spans;
 
 /// Interval of disk checks.
@@ -121,11 +123,16 @@ impl Worker {
     }
 
     fn report(&self, attempt: AttemptId, report: Report) {
-        self.send(WorkerNews::Report(WorkerReport::Happened { attempt, report }));
+        self.send_report(now(), WorkerReport::Happened { attempt, report });
     }
 
     fn fail(&self, attempt: AttemptId, error: TaskError) {
-        self.send(WorkerNews::Report(WorkerReport::Failed { attempt, error }));
+        self.send_report(now(), WorkerReport::Failed { attempt, error });
+    }
+
+    /// Sends a report of what happened at this time.
+    fn send_report(&self, at: Instant, report: WorkerReport) {
+        self.send(WorkerNews::Report { at: at.into_std(), report });
     }
 
     fn follow(&mut self, message: ToWorker) {
@@ -339,18 +346,18 @@ impl Worker {
                     running.progress = (bytes_done, bytes_total);
                 }
             }
-            AttemptEvent::Reported(report) => self.report(attempt, report),
+            AttemptEvent::Reported { report, at } => {
+                self.send_report(at, WorkerReport::Happened { attempt, report });
+            }
             AttemptEvent::Accounted(account) => {
-                self.send(WorkerNews::Report(WorkerReport::Preempted { attempt, account }));
+                self.send_report(now(), WorkerReport::Preempted { attempt, account });
             }
-            AttemptEvent::SuspendWanted => {
-                self.send(WorkerNews::Report(WorkerReport::SuspendWanted { attempt }));
-            }
-            AttemptEvent::Ended { end, left } => self.on_ended(attempt, end, left),
+            AttemptEvent::SuspendWanted => self.send_report(now(), WorkerReport::SuspendWanted { attempt }),
+            AttemptEvent::Ended { end, at, left } => self.on_ended(attempt, end, at, left),
         }
     }
 
-    fn on_ended(&mut self, attempt: AttemptId, end: AttemptEnd, left: Leftovers) {
+    fn on_ended(&mut self, attempt: AttemptId, end: AttemptEnd, at: Instant, left: Leftovers) {
         let progress = self.attempts.remove(&attempt).map_or((0, 0), |running| running.progress);
         let mut job = self.jobs.get_mut(&attempt.task.job);
         if let Some(job) = &mut job {
@@ -361,7 +368,7 @@ impl Worker {
                 let next = job.and_then(|job| job.on_done(attempt, left.input_bytes, left.memory));
                 self.consolidate(next);
                 let report = WorkerReport::Finished { attempt, counters, part, output_digest };
-                self.send(WorkerNews::Report(report));
+                self.send_report(at, report);
             }
             AttemptEnd::Failed(error) => {
                 if error.place == FaultPlace::LocalDisk {
@@ -369,13 +376,18 @@ impl Worker {
                     self.look_at_disk();
                 }
                 if let Some(stderr) = left.stderr {
-                    self.send(WorkerNews::Report(WorkerReport::Printed { attempt, stderr }));
+                    self.send_report(at, WorkerReport::Printed { attempt, stderr });
                 }
                 let disk_need = error.disk_need.map(|_| self.disk_need(progress));
-                self.fail(attempt, TaskError { disk_need, ..error });
+                let error = TaskError { disk_need, ..error };
+                self.send_report(at, WorkerReport::Failed { attempt, error });
             }
-            AttemptEnd::Killed => self.report(attempt, Report::Killed),
-            AttemptEnd::Checkpointed => self.report(attempt, Report::Checkpointed),
+            AttemptEnd::Killed => {
+                self.send_report(at, WorkerReport::Happened { attempt, report: Report::Killed });
+            }
+            AttemptEnd::Checkpointed => {
+                self.send_report(at, WorkerReport::Happened { attempt, report: Report::Checkpointed });
+            }
         }
     }
 
@@ -395,7 +407,7 @@ impl Worker {
     /// Reports a change of the disk shortage.
     fn look_at_disk(&mut self) {
         if let Some(lacks) = self.disk.as_mut().and_then(|watch| watch()) {
-            self.send(WorkerNews::Report(WorkerReport::Short { lacks }));
+            self.send_report(now(), WorkerReport::Short { lacks });
         }
     }
 

@@ -14,6 +14,7 @@
 //! A job's map outputs are sent to each worker once, as a log shared by all its reduces.
 
 use std::path::PathBuf;
+use std::time::Instant;
 
 use napreduce_engine::{AttemptId, JobId, MapOutput, Order, Report, Slots, WorkerId};
 use serde::{Deserialize, Serialize};
@@ -153,17 +154,14 @@ pub enum FromWorker {
     Hello(Box<Hello>),
     Reported {
         number: u64,
+        /// How long ago it happened, by the worker's clock, when this was written.
+        age_micros: u64,
         report: WorkerReport,
     },
     /// Orders received up to this number.
-    Received {
-        through: u64,
-    },
+    Received { through: u64 },
     /// Periodic: a sign of life, the attempts that have progressed, and the worker's memory.
-    Heartbeat {
-        progress: Vec<AttemptProgress>,
-        memory: WorkerMemory,
-    },
+    Heartbeat { progress: Vec<AttemptProgress>, memory: WorkerMemory },
 }
 
 /// A worker's identity.
@@ -277,7 +275,11 @@ pub struct AttemptProgress {
 /// News from a worker's loop, before it is numbered for a connection.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum WorkerNews {
-    Report(WorkerReport),
+    Report {
+        /// When it happened.
+        at: Instant,
+        report: WorkerReport,
+    },
     /// Attempts that have progressed since the last report.
     Progress(Vec<AttemptProgress>),
     /// The state of its memory, on changes.

@@ -48,13 +48,15 @@ struct RecordedJob {
     events: Vec<HistoryLine>,
     book: PreemptionBook,
     killed: BTreeSet<AttemptId>,
+    /// Empty: a simulated report takes no time.
+    ends: BTreeMap<AttemptId, u64>,
     counters: CounterValues,
 }
 
 impl RecordedJob {
     fn history(&mut self) -> JobHistory<'_> {
-        let RecordedJob { attempts, events, book, killed, .. } = self;
-        JobHistory { attempts, events, book, killed }
+        let RecordedJob { attempts, events, book, killed, ends, .. } = self;
+        JobHistory { attempts, events, book, killed, ends }
     }
 
     fn count(&mut self, kind: TaskKind, map: Counter, reduce: Counter) {

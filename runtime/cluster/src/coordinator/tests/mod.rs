@@ -327,7 +327,7 @@ impl Worker {
 
     fn report(&mut self, report: WorkerReport) {
         self.reported += 1;
-        self.say(FromWorker::Reported { number: self.reported, report });
+        self.say(FromWorker::Reported { number: self.reported, age_micros: 0, report });
     }
 
     fn happened(&mut self, attempt: AttemptId, report: Report) {

@@ -51,6 +51,12 @@ pub struct LiveJob {
     /// Attempts reported killed in this batch.
     #[serde(skip)]
     killed: BTreeSet<AttemptId>,
+    /// When attempts that report their start or end in this batch started and ended, by their workers' clocks, in
+    /// microseconds since 1970.
+    #[serde(skip)]
+    starts: BTreeMap<AttemptId, u64>,
+    #[serde(skip)]
+    ends: BTreeMap<AttemptId, u64>,
     /// Records of attempts that report their failure in this batch.
     #[serde(skip)]
     records: BTreeMap<AttemptId, FailedRecord>,
@@ -87,6 +93,8 @@ impl LiveJob {
             results: BTreeMap::new(),
             brought: BTreeMap::new(),
             killed: BTreeSet::new(),
+            starts: BTreeMap::new(),
+            ends: BTreeMap::new(),
             records: BTreeMap::new(),
             failing: BTreeMap::new(),
             failure: None,
@@ -158,7 +166,10 @@ impl LiveJob {
     /// Counts a report of an attempt.
     pub(super) fn on_report(&mut self, at_micros: u64, attempt: AttemptId, report: &Report) {
         match report {
-            Report::Started => self.history().on_started(at_micros, attempt),
+            Report::Started => {
+                let started = self.starts.remove(&attempt).unwrap_or(at_micros);
+                self.history().on_started(started.min(at_micros), attempt);
+            }
             Report::Failed { place, reason, .. } => {
                 self.count(attempt, Counter::FailedMaps, Counter::FailedReduces);
                 let record = self.records.remove(&attempt);
@@ -170,6 +181,22 @@ impl LiveJob {
             }
             _ => {}
         }
+    }
+
+    /// Takes the time at which an attempt started by its worker's clock.
+    pub(super) fn on_started_at(&mut self, attempt: AttemptId, at_micros: u64) {
+        self.starts.insert(attempt, at_micros);
+    }
+
+    /// Takes the time at which an attempt ended by its worker's clock.
+    pub(super) fn on_ended_at(&mut self, attempt: AttemptId, at_micros: u64) {
+        self.ends.insert(attempt, at_micros);
+    }
+
+    /// Drops the times of a report that was stale.
+    pub(super) fn forget_moments(&mut self, attempt: AttemptId) {
+        self.starts.remove(&attempt);
+        self.ends.remove(&attempt);
     }
 
     /// Takes the record of an attempt that reports its failure.
@@ -268,8 +295,8 @@ impl LiveJob {
 
     /// Returns the job's history over time.
     pub(super) fn history(&mut self) -> JobHistory<'_> {
-        let LiveJob { attempts, events, book, killed, .. } = self;
-        JobHistory { attempts, events, book, killed }
+        let LiveJob { attempts, events, book, killed, ends, .. } = self;
+        JobHistory { attempts, events, book, killed, ends }
     }
 
     /// Returns the counters of the attempts whose result counts, and of the job as a whole.

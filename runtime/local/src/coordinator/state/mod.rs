@@ -281,6 +281,18 @@ impl CoordinatorState {
                     self.note_account(attempt, &account);
                 }
             }
+            Extra::StartedAt { attempt, at } => {
+                let at_micros = self.epoch_micros.saturating_add(at.0);
+                if let Some(job) = self.jobs.get_mut(&attempt.task.job) {
+                    job.on_started_at(attempt, at_micros);
+                }
+            }
+            Extra::EndedAt { attempt, at } => {
+                let at_micros = self.epoch_micros.saturating_add(at.0);
+                if let Some(job) = self.jobs.get_mut(&attempt.task.job) {
+                    job.on_ended_at(attempt, at_micros);
+                }
+            }
             Extra::Printed { attempt, stderr } => {
                 if let Some(job) = self.jobs.get_mut(&attempt.task.job) {
                     job.on_printed(attempt, stderr);
@@ -337,6 +349,11 @@ impl CoordinatorState {
         match event {
             Event::Reported { worker, attempt, report } => {
                 // Do not count reports that the engine drops as stale.
+                Extra::StartedAt { attempt, .. } | Extra::EndedAt { attempt, .. } => {
+                    if let Some(job) = self.jobs.get_mut(&attempt.task.job) {
+                        job.forget_moments(attempt);
+                    }
+                }
                 if self.is_current(*worker, *attempt)
                     && let Some(job) = self.jobs.get_mut(&attempt.task.job)
                 {

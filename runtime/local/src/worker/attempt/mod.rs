@@ -26,6 +26,7 @@ use napreduce_protocol::{
     TaskError, ToTask, Work,
 };
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender};
+use tokio::time::Instant;
 
 use self::line::ControlLine;
 use self::supervised::Supervised;
@@ -35,6 +36,7 @@ use super::hang::Limits;
 use super::isolation::Bounds;
 use super::segment_memory::MemorySegment;
 use super::start_error::explain_start;
+use crate::clock::now;
 use crate::process::{Launch, Processes};
 
 /// An event of a supervised attempt.
@@ -45,13 +47,19 @@ pub(super) enum AttemptEvent {
         bytes_total: u64,
     },
     /// A report; `Suspended` only after the kernel has confirmed the stop, since it frees the slot.
-    Reported(Report),
+    Reported {
+        report: Report,
+        /// When it happened.
+        at: Instant,
+    },
     /// The cost of a preemption or of the return from one.
     Accounted(PreemptionAccount),
     /// Another party requests its suspension.
     SuspendWanted,
     Ended {
         end: AttemptEnd,
+        /// When its process had ended.
+        at: Instant,
         left: Leftovers,
     },
 }
@@ -119,6 +127,7 @@ impl Supervision {
             Ok(supervised) => supervised.run(&mut self).await,
             Err(error) => AttemptEnd::Failed(error),
         };
+        let at = now();
         self.processes.sweep(std::mem::take(&mut self.marks));
         if let Some(bounds) = self.bounds.take_if(|bounds| !bounds.are_deserted()) {
             // Dropping the bounds waits for the remaining processes to end.
@@ -138,7 +147,7 @@ impl Supervision {
             Work::Reduce(_) => 0,
         };
         let left = Leftovers { idle_scratch, input_bytes, memory: self.memory.take(), stderr };
-        self.send(AttemptEvent::Ended { end, left });
+        self.send(AttemptEvent::Ended { end, at, left });
     }
 
     async fn start(&mut self) -> Result<Supervised, TaskError> {
@@ -233,7 +242,7 @@ impl Supervision {
     }
 
     fn report(&self, report: Report) {
-        self.send(AttemptEvent::Reported(report));
+        self.send(AttemptEvent::Reported { report, at: now() });
     }
 
     fn send(&self, event: AttemptEvent) {

@@ -44,7 +44,7 @@ impl RunningAttempt {
 
     async fn report(&mut self) -> Report {
         match self.event().await {
-            AttemptEvent::Reported(report) => report,
+            AttemptEvent::Reported { report, .. } => report,
             event => panic!("{event:?}"),
         }
     }

@@ -175,7 +175,11 @@ impl Stage {
                 let report = report_of(attempt, report(what, rest, text));
                 match behind("as") {
                     Some([said, ..]) => {
-                        worker.say(FromWorker::Reported { number: number(said).into(), report });
+                        worker.say(FromWorker::Reported {
+                            number: number(said).into(),
+                            age_micros: 0,
+                            report,
+                        });
                     }
                     _ => worker.report(report),
                 }
