@@ -497,6 +497,7 @@ mod tests {
             ended_millis: Some(10_000),
             progress: JobProgress::default(),
             output: "out".into(),
+            unrecorded: None,
         };
         JobDetail { attempts, preemptions, resumes, ..JobDetail::new(summary) }
     }

@@ -178,6 +178,7 @@ mod tests {
                 left: None,
             },
             output: PathBuf::from("/out"),
+            unrecorded: None,
         };
         let attempt = |(id, end): (&str, &str)| AttemptSummary {
             attempt: format!("job_0007_{id}").parse().expect("an attempt"),

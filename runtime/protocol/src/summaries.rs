@@ -86,6 +86,9 @@ pub struct JobSummary {
     /// The output directory.
     #[serde(with = "crate::path_bytes")]
     pub output: PathBuf,
+    /// Why the history does not have this ended job; its details are lost.
+    #[serde(default)]
+    pub unrecorded: Option<String>,
 }
 
 /// One attempt in a job's history.

@@ -204,6 +204,7 @@ pub mod tests {
             ended_millis: Some(1_790_000_001_500),
             progress: JobProgress { map, ..JobProgress::default() },
             output: "/data/out".into(),
+            unrecorded: None,
         }
     }
 

@@ -1,5 +1,6 @@
 //! Answers to clients: submissions, listings and commands of operators.
 
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::fmt::Display;
 
@@ -111,7 +112,12 @@ impl ClusterCoordinator {
         let mut jobs: Vec<JobSummary> = running.take(limit).collect();
         // A job whose end is not journaled has not ended, even if its files exist.
         let running = |job| self.local.state().jobs().contains_key(&job);
-        jobs.extend(self.history.summaries(limit - jobs.len(), &running));
+        let mut ended = self.history.summaries(limit - jobs.len(), &running);
+        let unrecorded = self.local.state().unrecorded().values();
+        ended.extend(unrecorded.filter(|job| !running(job.job) && !self.history.has(job.job)).cloned());
+        ended.sort_by_key(|job| Reverse(job.job));
+        ended.truncate(limit - jobs.len());
+        jobs.extend(ended);
         jobs
     }
 

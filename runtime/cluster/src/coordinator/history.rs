@@ -7,7 +7,7 @@ use napreduce_engine::{AttemptId, JobId, Reason, ReasonCode, TaskKind, WorkerSta
 use napreduce_history::{EndedJob, HistoryStore, KeptLog, RecordedCluster, WorkerGroup};
 use napreduce_local::coordinator::{CoordinatorState, Following, Link};
 use napreduce_protocol::requests::{Explain, GetJob, GetOutcomes, GetWindow, ListTasks};
-use napreduce_protocol::{FromCoordinator, JobDetail, ToCoordinator};
+use napreduce_protocol::{FromCoordinator, JobDetail, JobSummary, ToCoordinator};
 
 use super::ClusterCoordinator;
 use super::configuration::CoordinatorConfiguration;
@@ -72,7 +72,11 @@ impl ClusterCoordinator {
         make: impl FnOnce(EndedJob) -> Result<T, Refusal> + Send + 'static,
     ) {
         if !self.history.has(job) {
-            return send(reply, Err(Refusal::NoSuchJob(job)));
+            let refusal = match self.local.state().unrecorded().get(&job) {
+                Some(summary) => details_are_lost(summary),
+                None => Refusal::NoSuchJob(job),
+            };
+            return send(reply, Err(refusal));
         }
         let history = Arc::clone(&self.history);
         tokio::task::spawn_blocking(move || send(reply, read(history, job).and_then(make)));
@@ -111,6 +115,12 @@ pub(super) fn recorded_cluster(
         };
         cluster.bounded()
     }
+}
+
+fn details_are_lost(ended: &JobSummary) -> Refusal {
+    let why = ended.unrecorded.as_deref().unwrap_or_default();
+    let how = ended.phase.in_words();
+    Refusal::failed(format_args!("{} has {how}, but is missing from the history: {why}", ended.job))
 }
 
 /// Reads a job. Releases the history before the answer is sent: the receiver may start the next coordinator.

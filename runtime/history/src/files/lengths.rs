@@ -177,6 +177,7 @@ mod tests {
             ended_millis: None,
             progress: JobProgress::default(),
             output: PathBuf::new(),
+            unrecorded: None,
         })
     }
 

@@ -120,6 +120,7 @@ impl Planted {
             ended_millis: self.ended,
             progress,
             output: "out".into(),
+            unrecorded: None,
         });
         detail.attempts = self.ran.iter().map(summary).collect();
         detail.preemptions = self.preemptions.clone();

@@ -28,6 +28,7 @@ impl Life {
             ended_millis: None,
             progress: JobProgress::default(),
             output: "out".into(),
+            unrecorded: None,
         };
         Life(JobDetail::new(summary)).launched(1)
     }

@@ -257,6 +257,7 @@ fn summary(id: u32, submitted_millis: u64) -> JobSummary {
         ended_millis: None,
         progress: JobProgress::default(),
         output: PathBuf::from(format!("/data/library/words/{id}")),
+        unrecorded: None,
     }
 }
 

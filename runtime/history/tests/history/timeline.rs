@@ -33,6 +33,7 @@ impl History {
                 ended_millis: None,
                 progress: JobProgress::default(),
                 output: PathBuf::new(),
+                unrecorded: None,
             })
         })
     }

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use napreduce_engine::{JobId, JobOutcome, Reason, ReasonCode};
 use napreduce_history::EndedJob;
-use napreduce_protocol::{JobDetail, JobEnd, JobPhase};
+use napreduce_protocol::{JobDetail, JobEnd, JobPhase, JobSummary};
 use tokio::time::Instant;
 
 use super::claims::Claim;
@@ -249,6 +249,11 @@ impl Coordinator {
     }
 
     fn on_ended(&mut self, job: JobId, ended: EndedJob, kept: Result<(), String>, remarks: Vec<String>) {
+        if let Err(why) = &kept {
+            let unrecorded = Some(why.clone());
+            let summary = Box::new(JobSummary { unrecorded, ..ended.detail.summary.clone() });
+            self.keep(Extra::Unrecorded { summary });
+        }
         self.keep(Extra::Settled { job, outcome: ended.end.outcome() });
         self.endings.remove(job);
         self.submitters.unpin(job);

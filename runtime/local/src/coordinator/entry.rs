@@ -8,8 +8,8 @@ use napreduce_engine::{
     Span, Time, WorkerId,
 };
 use napreduce_protocol::{
-    Blob, Counter, CounterValues, FailedRecord, JobPlan, PartOutput, PreemptionAccount, RerunOf, SideFile,
-    StorageScheme, WorkerReport,
+    Blob, Counter, CounterValues, FailedRecord, JobPlan, JobSummary, PartOutput, PreemptionAccount, RerunOf,
+    SideFile, StorageScheme, WorkerReport,
 };
 use serde::{Deserialize, Serialize};
 
@@ -99,6 +99,10 @@ pub enum Extra {
     },
     CommitBegun {
         job: JobId,
+    },
+    /// A job has ended, but could not be written to the history.
+    Unrecorded {
+        summary: Box<JobSummary>,
     },
     Settled {
         job: JobId,
@@ -227,11 +231,11 @@ pub fn of_report(
     report: WorkerReport,
 ) -> (Option<Event>, Vec<Extra>) {
     let mut extra = vec![Extra::Received { worker, number }];
+    extra.extend(moment_of(at, &report));
     let event = match report {
         WorkerReport::Happened { attempt, report } => Event::Reported { worker, attempt, report },
         WorkerReport::Finished { attempt, counters, part, output_digest } => {
             let output_bytes = counters.of(Counter::MapOutputMaterializedBytes);
-    extra.extend(moment_of(at, &report));
             extra.push(Extra::Finished { attempt, counters, part });
             Event::Reported { worker, attempt, report: Report::Done { output_bytes, output_digest } }
         }

@@ -222,6 +222,7 @@ fn ended_job(
             left: None,
         },
         output: PathBuf::new(),
+        unrecorded: None,
     };
     let mut counters = recorded.counters;
     counters.merge(&recorded.book.counters());

@@ -132,6 +132,8 @@ impl StatusAnswer {
         let both = |job: &JobSummary, of: fn(&PhaseProgress) -> u32| {
             of(&job.progress.map) + of(&job.progress.reduce)
         };
+        let mut warnings = WarningAnswer::of_workers(workers);
+        warnings.extend(WarningAnswer::of_history(jobs));
         Ok(StatusAnswer {
             workers: workers.into(),
             map: slots(workers, |worker| worker.map_slots, sum(&|job| job.progress.map.suspended)),
@@ -139,7 +141,7 @@ impl StatusAnswer {
             jobs: jobs.into(),
             checkpointed: sum(&|job| both(job, |phase| phase.checkpointed)),
             current,
-            warnings: WarningAnswer::of_workers(workers),
+            warnings,
         })
     }
 }

@@ -24,7 +24,7 @@ pub struct JobAnswer {
     pub priority: i32,
     /// `waiting`, `running`, `held`, `suspended`, `stopping`, `succeeded`, `failed` or `killed`.
     pub state: &'static str,
-    /// Why it failed, was killed or is held.
+    /// Why it failed, was killed or is held, or is missing from the history.
     pub reason: Option<String>,
     pub submitted_millis: u64,
     pub ended_millis: Option<u64>,
@@ -45,7 +45,7 @@ impl From<&JobSummary> for JobAnswer {
             queue: job.queue.clone(),
             priority: job.priority,
             state: job.phase.in_words(),
-            reason: job.reason.clone(),
+            reason: reason_of(job),
             submitted_millis: job.submitted_millis,
             ended_millis: job.ended_millis,
             output: job.output.to_string_lossy().into_owned(),
@@ -53,6 +53,16 @@ impl From<&JobSummary> for JobAnswer {
             reduce: (&job.progress.reduce).into(),
             left: job.progress.left.map(TimeLeftAnswer::from),
         }
+    }
+}
+
+/// Returns why a job failed, was killed or is held, and why the history does not have it.
+fn reason_of(job: &JobSummary) -> Option<String> {
+    let missing = job.unrecorded.as_ref().map(|why| format!("it is missing from the history: {why}"));
+    match (&job.reason, missing) {
+        (Some(reason), Some(missing)) => Some(format!("{reason}; {missing}")),
+        (Some(reason), None) => Some(reason.clone()),
+        (None, missing) => missing,
     }
 }
 

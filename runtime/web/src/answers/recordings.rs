@@ -264,6 +264,7 @@ mod tests {
                 ended_millis: took.map(|took| submitted + took),
                 progress: JobProgress::default(),
                 output: "out".into(),
+                unrecorded: None,
             },
             ledger: LedgerTotals { suspended: 1, work_saved_millis: 10, ..LedgerTotals::default() },
             cluster: Some(RecordedCluster { scheduler: "fair".to_owned(), ..RecordedCluster::default() }),

@@ -23,6 +23,7 @@ pub fn summary() -> JobSummary {
         ended_millis: Some(1_790_000_001_500),
         progress: JobProgress { map, ..JobProgress::default() },
         output: "/data/out".into(),
+        unrecorded: None,
     }
 }
 

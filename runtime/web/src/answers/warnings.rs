@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use napreduce_protocol::{ByteSize, SuspendedMemory, WorkerPhase, WorkerSummary};
+use napreduce_protocol::{ByteSize, JobSummary, SuspendedMemory, WorkerPhase, WorkerSummary};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -14,7 +14,8 @@ const DISK_BYTES_MIN: u64 = 1 << 30;
 /// A problem that needs attention.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct WarningAnswer {
-    /// `worker-lost`, `worker-excluded`, `worker-failing`, `worker-remark`, `swap-in-use`, `memory-short` or `disk-short`.
+    /// `worker-lost`, `worker-excluded`, `worker-failing`, `worker-remark`, `swap-in-use`, `memory-short`, `disk-short`
+    /// or `history-incomplete`.
     pub code: &'static str,
     pub text: String,
     /// How to fix it.
@@ -30,7 +31,7 @@ pub struct WarningAnswer {
 
 impl WarningAnswer {
     /// All codes.
-    pub const CODES: [&'static str; 7] = [
+    pub const CODES: [&'static str; 8] = [
         "worker-lost",
         "worker-excluded",
         "worker-failing",
@@ -38,12 +39,32 @@ impl WarningAnswer {
         "swap-in-use",
         "memory-short",
         "disk-short",
+        "history-incomplete",
     ];
 
     /// Returns the warnings about workers, in their order.
     pub fn of_workers(workers: &[WorkerSummary]) -> Vec<WarningAnswer> {
         let there = workers.iter().filter(|worker| !is_replaced(worker, workers));
         there.flat_map(|worker| state_of(worker).into_iter().chain(memory_of(worker))).collect()
+    }
+
+    /// Returns the warning about ended jobs that are missing from the history, if there are any.
+    pub fn of_history(jobs: &[JobSummary]) -> Option<WarningAnswer> {
+        let missing: Vec<&JobSummary> = jobs.iter().filter(|job| job.unrecorded.is_some()).collect();
+        let newest = missing.iter().max_by_key(|job| job.job)?;
+        let oldest = missing.iter().min_by_key(|job| job.job)?;
+        let which = match missing.len() {
+            1 => format!("{} has ended, but is", newest.job),
+            count => format!("{count} jobs ({} to {}) have ended, but are", oldest.job, newest.job),
+        };
+        let why = newest.unrecorded.as_deref().unwrap_or_default();
+        Some(WarningAnswer {
+            code: "history-incomplete",
+            text: format!("{which} missing from the history: {why}"),
+            remedy: "make room there for later jobs: the details of these are lost, their outputs are not"
+                .to_owned(),
+            ..WarningAnswer::default()
+        })
     }
 
     /// Checks the free space of a directory's disk; `None` if that is unknown.
@@ -154,9 +175,10 @@ fn about(worker: &WorkerSummary, code: &'static str, remedy: String, text: Strin
 
 #[cfg(test)]
 mod tests {
-    use super::super::samples::worker;
+    use super::super::samples::{job, worker};
     use super::*;
     use napreduce_engine::{AttemptId, JobId, TaskId, TaskKind};
+    use napreduce_protocol::JobPhase;
 
     fn warnings_of(workers: &[WorkerSummary]) -> Vec<(&'static str, String)> {
         let warnings = WarningAnswer::of_workers(workers);
@@ -224,6 +246,29 @@ mod tests {
         up.memory.suspended.push(held);
         let text = "worker_0001 (w1) has 300 MiB of suspended attempts in swap".to_owned();
         assert_eq!(warnings_of(&[up]), [("swap-in-use", text)]);
+    }
+
+    #[test]
+    fn ended_jobs_that_the_history_lacks_are_named() {
+        let of = |unrecorded: &[(u32, Option<&str>)]| {
+            let summary = |(number, why): &(u32, Option<&str>)| JobSummary {
+                unrecorded: why.map(str::to_owned),
+                ..job(*number, JobPhase::Succeeded, 0, 0)
+            };
+            let jobs: Vec<JobSummary> = unrecorded.iter().map(summary).collect();
+            WarningAnswer::of_history(&jobs).map(|warning| warning.text)
+        };
+        assert_eq!(of(&[(7, None), (8, None)]), None);
+        assert_eq!(
+            of(&[(9, None), (7, Some("the disk is full"))]).as_deref(),
+            Some("job_0007 has ended, but is missing from the history: the disk is full")
+        );
+        assert_eq!(
+            of(&[(9, Some("the disk is full")), (8, None), (7, Some("no quota"))]).as_deref(),
+            Some(
+                "2 jobs (job_0007 to job_0009) have ended, but are missing from the history: the disk is full"
+            )
+        );
     }
 
     #[test]

@@ -201,6 +201,7 @@ mod tests {
             ended_millis: Some(submitted_millis + 1),
             progress: JobProgress { map, ..JobProgress::default() },
             output: "out".into(),
+            unrecorded: None,
         }
     }
 

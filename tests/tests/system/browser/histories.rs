@@ -32,6 +32,7 @@ fn ended(name: &str, tasks: u32, took: u64) -> JobDetail {
             ended_millis: Some(BASE + took),
             progress: JobProgress { map, ..JobProgress::default() },
             output: "/data/out".into(),
+            unrecorded: None,
         })
     }
 }

@@ -100,6 +100,7 @@ impl Diary {
             ended_millis: None,
             progress,
             output: PathBuf::from("out"),
+            unrecorded: None,
         };
         Diary { job, detail: JobDetail::new(summary) }
     }

@@ -5,6 +5,7 @@ use std::path::Path;
 
 use napreduce_engine::JobId;
 use napreduce_history::{HistoryFolder, WorkerGroup};
+use napreduce_protocol::requests::ListJobs;
 use napreduce_protocol::{JobDetail, JobEnd};
 use tokio::time::timeout;
 
@@ -60,6 +61,41 @@ async fn ended_job_is_answered_equally_without_index() {
     stage.play(damaged).await;
     stage.check_answers(&detail).await;
     stage.end().await;
+}
+
+/// As if the disk of the history were full.
+#[tokio::test]
+async fn job_that_the_history_cannot_take_stays_in_lists_with_the_reason() {
+    for first in ["", "set snapshots"] {
+        let mut stage = Stage::new();
+        let full = "
+            worker w 1
+            submit 1 maps 1 reduces 1
+            move cluster/coordinator/history moved
+            write cluster/coordinator/history: it is no directory
+            finish 1 on w
+            until jobs                      > 1 succeeded
+            ask job 1
+                > refused with 1: job_0001 has succeeded, but is missing from the history: ...
+            remove cluster/coordinator/history
+            move moved cluster/coordinator/history
+            submit 2 maps 1 reduces 1
+            finish 2 on w
+            until jobs                      > 2 succeeded
+                                            > 1 succeeded
+        ";
+        stage.play(&format!("{first}\n{full}")).await;
+        for _ in 0..2 {
+            let jobs = stage.running().asked(ListJobs { limit: 99 }).await.expect("jobs");
+            let missing: Vec<(u32, bool)> =
+                jobs.iter().map(|job| (job.job.0, job.unrecorded.is_some())).collect();
+            assert_eq!(missing, [(2, false), (1, true)]);
+            let newest = stage.running().asked(ListJobs { limit: 1 }).await.expect("jobs");
+            assert_eq!(newest.len(), 1);
+            stage.play("disconnect w\nrestart").await;
+        }
+        stage.end().await;
+    }
 }
 
 /// A map that printed to stderr before it failed.

@@ -333,6 +333,7 @@ impl LiveJob {
             ended_millis: None,
             progress: self.progress(engine, now),
             output: plan.output.clone(),
+            unrecorded: None,
         }
     }
 }

@@ -13,7 +13,7 @@ use napreduce_engine::{
     AttemptId, ClusterView, Effect, Engine, Event, FailureClass, FaultPlace, JobId, MapOutput, Order, Record,
     Report, TaskKind, Time, WorkerId,
 };
-use napreduce_protocol::ToWorker;
+use napreduce_protocol::{JobSummary, ToWorker};
 use serde::{Deserialize, Serialize};
 
 use super::entry::{Accepted, Entry, Extra, KnownChain};
@@ -22,6 +22,9 @@ use super::job::LiveJob;
 use super::link::{KeptLink, Link};
 use super::recording::{Recording, ReplayedBatch};
 
+/// Maximum ended jobs to list although they are missing from the history.
+const UNRECORDED_MAX: usize = 1_000;
+
 /// The state of a coordinator.
 pub struct CoordinatorState {
     engine: Engine,
@@ -29,6 +32,8 @@ pub struct CoordinatorState {
     links: BTreeMap<WorkerId, Link>,
     /// Chains that are not settled.
     chains: BTreeMap<u128, KnownChain>,
+    /// Ended jobs that are missing from the history, the newest ones.
+    unrecorded: BTreeMap<JobId, JobSummary>,
     /// Workers that left or were lost.
     gone: GoneWorkers,
     /// Links that may have something to send.
@@ -57,6 +62,8 @@ pub struct Kept {
     pub jobs: Vec<LiveJob>,
     pub links: Vec<(WorkerId, KeptLink)>,
     pub chains: Vec<(u128, KnownChain)>,
+    #[serde(default)]
+    pub unrecorded: Vec<JobSummary>,
     pub gone: GoneWorkers,
     pub last: Time,
     pub last_job: u32,
@@ -70,6 +77,7 @@ impl CoordinatorState {
             jobs: BTreeMap::new(),
             links: BTreeMap::new(),
             chains: BTreeMap::new(),
+            unrecorded: BTreeMap::new(),
             gone: GoneWorkers::default(),
             touched: BTreeSet::new(),
             ended: Vec::new(),
@@ -92,6 +100,7 @@ impl CoordinatorState {
             jobs: self.jobs.values().cloned().collect(),
             links: self.links.iter().map(|(worker, link)| (*worker, link.kept().clone())).collect(),
             chains: self.chains.iter().map(|(chain, known)| (*chain, known.clone())).collect(),
+            unrecorded: self.unrecorded.values().cloned().collect(),
             gone: self.gone.clone(),
             last: self.last,
             last_job: self.last_job,
@@ -101,12 +110,13 @@ impl CoordinatorState {
 
     /// Restores a state from an engine and the data of a snapshot.
     pub fn restore(engine: Engine, policy: String, epoch_micros: u64, kept: Kept) -> CoordinatorState {
-        let Kept { jobs, links, chains, gone, last, last_job, last_worker } = kept;
+        let Kept { jobs, links, chains, unrecorded, gone, last, last_job, last_worker } = kept;
         CoordinatorState {
             ended: jobs.iter().filter(|job| job.outcome.is_some()).map(LiveJob::id).collect(),
             jobs: jobs.into_iter().map(|job| (job.id(), job)).collect(),
             links: links.into_iter().map(|(worker, kept)| (worker, Link::restored(kept))).collect(),
             chains: chains.into_iter().collect(),
+            unrecorded: unrecorded.into_iter().map(|summary| (summary.job, summary)).collect(),
             gone,
             wake_at: engine.next_wake(),
             last,
@@ -145,6 +155,11 @@ impl CoordinatorState {
     /// Returns the chains that are not settled.
     pub fn chains(&self) -> &BTreeMap<u128, KnownChain> {
         &self.chains
+    }
+
+    /// Returns the newest ended jobs that are missing from the history.
+    pub fn unrecorded(&self) -> &BTreeMap<JobId, JobSummary> {
+        &self.unrecorded
     }
 
     /// Returns the workers that left or were lost.
@@ -266,6 +281,18 @@ impl CoordinatorState {
                     self.touched.insert(worker);
                 }
             }
+            Extra::StartedAt { attempt, at } => {
+                let at_micros = self.epoch_micros.saturating_add(at.0);
+                if let Some(job) = self.jobs.get_mut(&attempt.task.job) {
+                    job.on_started_at(attempt, at_micros);
+                }
+            }
+            Extra::EndedAt { attempt, at } => {
+                let at_micros = self.epoch_micros.saturating_add(at.0);
+                if let Some(job) = self.jobs.get_mut(&attempt.task.job) {
+                    job.on_ended_at(attempt, at_micros);
+                }
+            }
             Extra::Finished { attempt, counters, part } => {
                 if let Some(job) = self.jobs.get_mut(&attempt.task.job) {
                     job.on_finished(attempt, counters, part);
@@ -281,18 +308,6 @@ impl CoordinatorState {
                     self.note_account(attempt, &account);
                 }
             }
-            Extra::StartedAt { attempt, at } => {
-                let at_micros = self.epoch_micros.saturating_add(at.0);
-                if let Some(job) = self.jobs.get_mut(&attempt.task.job) {
-                    job.on_started_at(attempt, at_micros);
-                }
-            }
-            Extra::EndedAt { attempt, at } => {
-                let at_micros = self.epoch_micros.saturating_add(at.0);
-                if let Some(job) = self.jobs.get_mut(&attempt.task.job) {
-                    job.on_ended_at(attempt, at_micros);
-                }
-            }
             Extra::Printed { attempt, stderr } => {
                 if let Some(job) = self.jobs.get_mut(&attempt.task.job) {
                     job.on_printed(attempt, stderr);
@@ -301,6 +316,12 @@ impl CoordinatorState {
             Extra::CommitBegun { job } => {
                 if let Some(job) = self.jobs.get_mut(&job) {
                     job.commit_begun = true;
+                }
+            }
+            Extra::Unrecorded { summary } => {
+                self.unrecorded.insert(summary.job, *summary);
+                if self.unrecorded.len() > UNRECORDED_MAX {
+                    self.unrecorded.pop_first();
                 }
             }
             Extra::Settled { job, .. } => drop(self.jobs.remove(&job)),
@@ -328,6 +349,11 @@ impl CoordinatorState {
         for extra in entry.extra {
             match extra {
                 Extra::Lost { worker, .. } => drop(self.links.remove(&worker)),
+                Extra::StartedAt { attempt, .. } | Extra::EndedAt { attempt, .. } => {
+                    if let Some(job) = self.jobs.get_mut(&attempt.task.job) {
+                        job.forget_moments(attempt);
+                    }
+                }
                 Extra::Finished { attempt, .. } => {
                     if let Some(job) = self.jobs.get_mut(&attempt.task.job) {
                         job.forget_finished(attempt);
@@ -349,11 +375,6 @@ impl CoordinatorState {
         match event {
             Event::Reported { worker, attempt, report } => {
                 // Do not count reports that the engine drops as stale.
-                Extra::StartedAt { attempt, .. } | Extra::EndedAt { attempt, .. } => {
-                    if let Some(job) = self.jobs.get_mut(&attempt.task.job) {
-                        job.forget_moments(attempt);
-                    }
-                }
                 if self.is_current(*worker, *attempt)
                     && let Some(job) = self.jobs.get_mut(&attempt.task.job)
                 {

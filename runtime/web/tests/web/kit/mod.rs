@@ -56,6 +56,7 @@ pub fn summary(number: u32, phase: JobPhase) -> JobSummary {
         ended_millis: is_over.then_some(BASE + 2_000),
         progress: JobProgress { map, ..JobProgress::default() },
         output: "/data/out".into(),
+        unrecorded: None,
     }
 }
 
