@@ -466,6 +466,10 @@ where
         true
     }
 
+    fn has_suspend_hooks(&self) -> bool {
+        false
+    }
+
     fn save(&self, state: &mut Vec<u8>) -> Result<Save, TaskError> {
         // Each row was checked when it was emitted.
         tagged::append_unchecked(&self.group, state)

@@ -5,7 +5,9 @@ use std::path::{Path, PathBuf};
 
 use napreduce_data::{Collector, CollectorSettings, RecordEncoding, SavedCollection};
 use napreduce_protocol::{Counter, InputSplit, MapTask, TaskError};
-use napreduce_task::{Checkpoint, CheckpointStage, MapResult, SavedCheckpoint, SuspendHooks, TaskContext};
+use napreduce_task::{
+    Checkpoint, CheckpointStage, InFlight, MapResult, SavedCheckpoint, SuspendHooks, TaskContext,
+};
 
 use super::errors::{collect_error, collect_error_after};
 use super::reading::{MapInput, Read, ReadPosition, RecordSink, read_all};
@@ -200,7 +202,8 @@ impl<M: Mapper> OpenMap<M::Key, M::Value> for TypedMap<M> {
         context: &'a TaskContext,
     ) -> Result<Box<dyn MapLoop<M::Key, M::Value> + 'a>, TaskError> {
         let mapper = self.set_up(place.path(task), task, context)?;
-        Ok(Box::new(MapSink { typed: self, task, context, mapper, out, saved: None }))
+        let in_flight = mapper.has_suspend_hooks().then(|| context.begin_in_flight());
+        Ok(Box::new(MapSink { typed: self, task, context, mapper, out, saved: None, _in_flight: in_flight }))
     }
 }
 
@@ -220,6 +223,8 @@ struct MapSink<'a, M: Mapper> {
     mapper: M,
     out: Emit<M::Key, M::Value>,
     saved: Option<UserState>,
+    /// The mapper may hold resources that it releases before a stop.
+    _in_flight: Option<InFlight>,
 }
 
 impl<M: Mapper> MapLoop<M::Key, M::Value> for MapSink<'_, M> {

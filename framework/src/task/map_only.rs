@@ -44,6 +44,8 @@ impl<I: InputFormat, O: OutputFormat, M: PartMap<I, O>> MapOnlyWork<'_, I, O, M>
             },
         )?;
         let Start { with: (map, out, place), restored } = begun;
+        // The map may hold resources that it releases before a stop.
+        let _in_flight = PartMap::<I, O>::has_suspend_hooks(&map).then(|| context.begin_in_flight());
         let mut sink = LineSink { map, out, saved: None, prototype, task, context };
         let input = MapInput { format, bad_records, task, context, place, restored };
         match read_all(input, &mut sink)? {

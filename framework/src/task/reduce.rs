@@ -59,6 +59,8 @@ impl<R: Reducer, C: Merging> ReduceWork<'_, R, C> {
         let bytes = input.statistics();
         context.progress().set_total(bytes.bytes_total);
         context.progress().set_done(bytes.bytes);
+        // The reducer may hold resources that it releases before a stop.
+        let _in_flight = reducer.has_suspend_hooks().then(|| context.begin_in_flight());
         let mut groups = GroupLoop::new(input, context, task, restore);
         let looped =
             catch_unwind(AssertUnwindSafe(|| groups.run(&mut reducer, &mut out, self.grouping, in_group)));

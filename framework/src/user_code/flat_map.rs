@@ -160,4 +160,8 @@ where
     fn save(&self, _: &mut Vec<u8>) -> Result<Save, TaskError> {
         Ok(Save::Stateless)
     }
+
+    fn has_suspend_hooks(&self) -> bool {
+        false
+    }
 }

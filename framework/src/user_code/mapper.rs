@@ -182,6 +182,15 @@ pub trait Mapper: Clone + Send + Sync + 'static {
         Ok(())
     }
 
+    /// Returns whether `on_suspend` must be called before the attempt is stopped. Then a suspend waits for the end
+    /// of the present record, for a second at most (`suspend-grace`).
+    ///
+    /// A mapper without these hooks should return false: the attempt is then stopped inside its record if that does
+    /// not end within 50 ms, and its slot is free at once. Closures have no hooks.
+    fn has_suspend_hooks(&self) -> bool {
+        true
+    }
+
     /// Called once after the last record; may still emit.
     fn finish(&mut self, out: &mut Emit<Self::Key, Self::Value>) -> Result<(), TaskError> {
         let _ = out;
@@ -227,5 +236,9 @@ where
     /// A closure cannot change its captures, except through interior mutability.
     fn save(&self, _: &mut Vec<u8>) -> Result<Save, TaskError> {
         Ok(Save::Stateless)
+    }
+
+    fn has_suspend_hooks(&self) -> bool {
+        false
     }
 }

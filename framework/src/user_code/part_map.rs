@@ -43,6 +43,11 @@ pub(crate) trait PartMap<I: InputFormat, O: OutputFormat>:
         Err(TaskError::task("this map has no state to restore"))
     }
 
+    /// As [`Mapper::has_suspend_hooks`](crate::Mapper::has_suspend_hooks).
+    fn has_suspend_hooks(&self) -> bool {
+        true
+    }
+
     /// Called once after the last record.
     fn finish(&mut self, out: &mut Output<O>) -> Result<(), TaskError> {
         let _ = out;
@@ -79,6 +84,10 @@ where
 
     fn save(&self, _: &mut Vec<u8>) -> Result<Save, TaskError> {
         Ok(Save::Stateless)
+    }
+
+    fn has_suspend_hooks(&self) -> bool {
+        false
     }
 }
 
@@ -121,6 +130,10 @@ where
     fn restore(&mut self, state: &[u8]) -> Result<(), TaskError> {
         self.state = restore_serde(state)?;
         Ok(())
+    }
+
+    fn has_suspend_hooks(&self) -> bool {
+        false
     }
 }
 

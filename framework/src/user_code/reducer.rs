@@ -118,7 +118,7 @@ pub trait Reducer: Clone + Send + Sync + 'static {
     }
 
     /// Called before the attempt is suspended: between two groups and, if it `resumes_in_group`, inside one.
-    /// Another reducer may be suspended between two values without this call, because `reduce` is running.
+    /// Another reducer may be suspended inside a group without this call, because `reduce` is running.
     fn on_suspend(&mut self) -> Result<(), TaskError> {
         Ok(())
     }
@@ -126,6 +126,13 @@ pub trait Reducer: Clone + Send + Sync + 'static {
     /// Called when the attempt resumes after `on_suspend`.
     fn on_resume(&mut self) -> Result<(), TaskError> {
         Ok(())
+    }
+
+    /// Returns whether `on_suspend` must be called before the attempt is stopped inside a group. Then a suspend waits
+    /// for the present value, for a second at most (`suspend-grace`). Otherwise the attempt is stopped wherever it is
+    /// after 50 ms. By default, a reducer that `resumes_in_group` is waited for.
+    fn has_suspend_hooks(&self) -> bool {
+        self.resumes_in_group()
     }
 
     /// Called once after the last group; may still write.

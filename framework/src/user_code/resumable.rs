@@ -83,6 +83,10 @@ where
         true
     }
 
+    fn has_suspend_hooks(&self) -> bool {
+        false
+    }
+
     fn save(&self, state: &mut Vec<u8>) -> Result<Save, TaskError> {
         save_serde(&self.state, state)
     }
@@ -134,6 +138,10 @@ impl<M: Mapper + Resumable> Mapper for ResumableMapper<M> {
 
     fn on_resume(&mut self) -> Result<(), TaskError> {
         self.0.on_resume()
+    }
+
+    fn has_suspend_hooks(&self) -> bool {
+        self.0.has_suspend_hooks()
     }
 
     fn finish(&mut self, out: &mut Emit<M::Key, M::Value>) -> Result<(), TaskError> {
@@ -188,6 +196,10 @@ impl<R: Reducer + Resumable> Reducer for ResumableReducer<R> {
 
     fn on_resume(&mut self) -> Result<(), TaskError> {
         self.0.on_resume()
+    }
+
+    fn has_suspend_hooks(&self) -> bool {
+        self.0.has_suspend_hooks()
     }
 
     fn finish(&mut self, out: &mut Output<R::Output>) -> Result<(), TaskError> {

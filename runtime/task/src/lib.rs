@@ -30,8 +30,8 @@ pub use checkpoint::{
 };
 pub use command::{CommandError, CommandLine, CommandPlace, FAILED_PART, RunningCommand, TakeOutput};
 pub use context::{
-    Ask, Boundary, Position, PositionUnit, Presence, ReadPosition, Script, Supervisor, SuspendHooks,
-    TaskContext, TaskProgress, progress,
+    Ask, Boundary, InFlight, Position, PositionUnit, Presence, ReadPosition, Script, Supervisor,
+    SuspendHooks, TaskContext, TaskProgress, progress,
 };
 pub use descendants::{Descendant, Descendants, descendants_of};
 pub use fetch_inputs::{Fetch, FetchInputs, FetchSettings, FetchedInputs, InputEvent, StartFetch};

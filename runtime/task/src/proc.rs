@@ -52,6 +52,16 @@ pub fn threads_of(process: i32) -> Vec<char> {
     stats.filter_map(|stat| Some(parse_stat(&stat)?.state)).collect()
 }
 
+/// Returns the state of a thread of this process and the processor time that it has used; `None` if the kernel does not
+/// tell.
+pub fn thread_use(thread: i32) -> Option<(char, Duration)> {
+    let place = format!("/proc/self/task/{thread}");
+    let stat = parse_stat(&fs::read_to_string(format!("{place}/stat")).ok()?)?;
+    let schedstat = fs::read_to_string(format!("{place}/schedstat")).ok()?;
+    let nanos: u64 = schedstat.split_ascii_whitespace().next()?.parse().ok()?;
+    (nanos > 0).then(|| (stat.state, Duration::from_nanos(nanos)))
+}
+
 /// Returns the time since a process was forked, exact to a clock tick (usually 10 ms).
 pub fn age_of(process: i32) -> Option<Duration> {
     let ticks = stat_of(process)?.started;

@@ -19,7 +19,7 @@ use super::error::CommandError;
 use super::family::Family;
 use super::pipes::Pipes;
 use super::reporter::Reporter;
-use crate::context::{Presence, SuspendHooks};
+use crate::context::{InFlight, Presence, SuspendHooks};
 
 /// Input is buffered up to this size and written at once.
 const KEPT_BYTES: usize = 64 << 10;
@@ -61,6 +61,8 @@ pub struct RunningCommand {
     /// Pieces of input offered after it stopped reading.
     unwanted: u64,
     presence: Presence,
+    /// It may handle SIGTSTP, which it gets at a boundary.
+    _in_flight: InFlight,
     /// Bytes of input written to it.
     fed: u64,
     /// Whether progress is derived from its output rather than its input.
@@ -113,6 +115,7 @@ impl RunningCommand {
                     reporter: Reporter::default(),
                     done: false,
                     unwanted: 0,
+                    _in_flight: presence.begin_in_flight(),
                     presence,
                     fed: 0,
                     is_judged_by_output: false,

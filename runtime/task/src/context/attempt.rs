@@ -7,7 +7,7 @@ use napreduce_engine::AttemptId;
 use napreduce_protocol::{Counters, TaskError};
 
 use super::clock::TaskClock;
-use super::gate::{Boundary, Gate, Script, SuspendHooks};
+use super::gate::{Boundary, Gate, InFlight, Script, SuspendHooks};
 use super::position::Position;
 use super::presence::Presence;
 use super::progress::TaskProgress;
@@ -194,6 +194,20 @@ impl TaskContext {
     /// Adds the active time of the earlier attempts that this one continues.
     pub fn add_active_millis(&self, active_millis: u64) {
         self.clock.add_active_millis(active_millis);
+    }
+
+    /// Marks the beginning of something that a stop of the process would hurt, until the value is dropped; see
+    /// [`InFlight`].
+    ///
+    /// ```
+    /// # let attempt = "job_0001_m_0000.1".parse().unwrap();
+    /// # let context = napreduce_task::TaskContext::new(attempt, 1 << 20);
+    /// let sending = context.begin_in_flight();
+    /// // Send a file over a connection.
+    /// drop(sending);
+    /// ```
+    pub fn begin_in_flight(&self) -> InFlight {
+        self.gate.begin_in_flight()
     }
 
     /// Returns a handle of the gate for code that waits for an external party.

@@ -4,6 +4,7 @@
 //!
 //! ```text
 //! Suspend{epoch} -> asked -> boundary: on_suspend, trim, Ready{epoch, saves}, wait .. Resume{epoch} -> on_resume, Resumed{epoch}
+//!                        |-> no boundary soon, nothing in flight: trim, Ready{epoch, saves: false} from the control thread
 //!                        \-> Resume{epoch} before any boundary: Resumed{epoch} at once
 //! Checkpoint     -> asked -> boundary returns Checkpoint
 //! kill           -> asked -> boundary returns an error; only for a task on a thread
@@ -12,7 +13,7 @@
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
-use std::sync::{Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::{fmt, io};
 
 use napreduce_protocol::{FromTask, TaskError, WireError};
@@ -85,6 +86,10 @@ struct Asked {
     suspend: Option<u32>,
     /// The epoch for which the work is held at the gate.
     held: Option<u32>,
+    /// The epoch for which the process may be stopped wherever the work is.
+    stops_anywhere: Option<u32>,
+    /// How many values of [`InFlight`] there are.
+    in_flight: u32,
     checkpoint: bool,
     killed: bool,
     /// Whether memory is paged out before the process is stopped.
@@ -167,6 +172,36 @@ impl Gate {
         self.ring();
     }
 
+    /// Declares that the process may be stopped wherever its work is: a suspension is requested, the work is not at
+    /// the gate, and nothing is in flight. From then on the work begins nothing that must not be stopped. Returns the
+    /// epoch, once.
+    pub(crate) fn allow_stop_anywhere(&self) -> Option<(u32, bool)> {
+        let mut asked = self.lock();
+        let epoch = asked.suspend?;
+        if asked.held == Some(epoch) || asked.stops_anywhere == Some(epoch) || asked.in_flight > 0 {
+            return None;
+        }
+        asked.stops_anywhere = Some(epoch);
+        Some((epoch, asked.page_out))
+    }
+
+    /// Returns whether a suspension is requested that the work has not reached the gate for.
+    pub(crate) fn awaits_boundary(&self) -> bool {
+        let asked = self.lock();
+        let pending = |epoch| asked.held != Some(epoch) && asked.stops_anywhere != Some(epoch);
+        asked.suspend.is_some_and(pending)
+    }
+
+    /// Marks the beginning of something that a stop would hurt. Waits while the process may be stopped anywhere.
+    pub(super) fn begin_in_flight(self: &Arc<Gate>) -> InFlight {
+        let mut asked = self.lock();
+        while asked.stops_anywhere.is_some() && asked.stops_anywhere == asked.suspend && !asked.killed {
+            asked = self.changed.wait(asked).unwrap_or_else(PoisonError::into_inner);
+        }
+        asked.in_flight += 1;
+        InFlight { gate: Arc::clone(self) }
+    }
+
     /// Returns whether the work must stop now: it is suspended, about to be, or killed.
     pub(super) fn is_stopping(&self) -> bool {
         let asked = self.lock();
@@ -215,16 +250,32 @@ impl Gate {
         self.ring();
     }
 
+    /// Returns the epoch for which the process is about to be stopped wherever the work is.
+    fn stop_anywhere(&self) -> Option<u32> {
+        let mut asked = self.lock();
+        let epoch = asked.suspend.filter(|epoch| asked.stops_anywhere == Some(*epoch) && !asked.killed)?;
+        asked.held = Some(epoch);
+        Some(epoch)
+    }
+
     /// Follows pending requests. With `saves`, the work can be saved here without doing more of it.
     pub(super) fn pass(&self, hooks: &mut dyn SuspendHooks, saves: bool) -> Result<Boundary, TaskError> {
         if let Some(script) = &self.script {
             return self.follow(script, hooks);
         }
         loop {
+            if let Some(epoch) = self.stop_anywhere() {
+                // The process is stopped at any moment: too late for hooks.
+                self.wait_for_resume(epoch);
+                self.tell(&FromTask::Resumed { epoch })?;
+                continue;
+            }
             let (epoch, page_out) = {
                 let mut asked = self.lock();
                 match asked.suspend {
                     _ if asked.killed => return Err(TaskError::retryable("the attempt was killed")),
+                    // Declared meanwhile.
+                    Some(epoch) if asked.stops_anywhere == Some(epoch) => continue,
                     Some(epoch) => (*asked.held.insert(epoch), asked.page_out),
                     None if asked.checkpoint => return Ok(Boundary::Checkpoint),
                     None => return Ok(Boundary::GoOn),
@@ -295,6 +346,24 @@ impl Gate {
     fn tell(&self, message: &FromTask) -> Result<(), TaskError> {
         let sent = self.worker.get().map_or(Ok(()), |worker| worker.tell(message));
         sent.map_err(|error| TaskError::retryable(format!("control channel: {error}")))
+    }
+}
+
+/// Something that a stop of the process would hurt: a connection that another process waits for, or a lock that
+/// others share. While there is such a value, a suspension waits for a boundary, as long as its grace allows.
+pub struct InFlight {
+    gate: Arc<Gate>,
+}
+
+impl Drop for InFlight {
+    fn drop(&mut self) {
+        self.gate.lock().in_flight -= 1;
+    }
+}
+
+impl fmt::Debug for InFlight {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("InFlight").finish_non_exhaustive()
     }
 }
 

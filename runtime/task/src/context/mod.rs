@@ -10,7 +10,7 @@ mod presence;
 mod progress;
 
 pub use attempt::TaskContext;
-pub use gate::{Ask, Boundary, Script, Supervisor, SuspendHooks};
+pub use gate::{Ask, Boundary, InFlight, Script, Supervisor, SuspendHooks};
 pub use position::{Position, PositionUnit};
 pub use presence::Presence;
 pub use progress::{ReadPosition, Signs, TaskProgress, progress};

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use napreduce_protocol::{Counters, TaskError};
 
 use super::bell::Bell;
-use super::gate::{Gate, SuspendHooks};
+use super::gate::{Gate, InFlight, SuspendHooks};
 use super::progress::TaskProgress;
 
 /// A handle to the gate of an attempt, for code that waits inside a step and can be suspended there.
@@ -29,6 +29,11 @@ impl Presence {
     /// Returns whether a suspension or the end of the attempt is requested.
     pub fn is_stopping(&self) -> bool {
         self.gate.is_stopping()
+    }
+
+    /// As [`TaskContext::begin_in_flight`](super::TaskContext::begin_in_flight).
+    pub(crate) fn begin_in_flight(&self) -> InFlight {
+        self.gate.begin_in_flight()
     }
 
     /// Waits at the gate while a suspension is requested. A checkpoint request is left to the next boundary.

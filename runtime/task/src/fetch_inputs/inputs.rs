@@ -13,7 +13,7 @@ use napreduce_engine::{AttemptId, FaultPlace};
 use napreduce_protocol::{Counter, DataNetwork, MapInput, Place, ReduceTask, TaskError};
 
 use super::checkpoint_inputs::CheckpointInputs;
-use crate::context::{Boundary, TaskContext};
+use crate::context::{Boundary, InFlight, TaskContext};
 use crate::runner::SavedCheckpoint;
 
 /// Interval at which a waiting task reports that it is alive and checks for requests.
@@ -124,6 +124,7 @@ impl FetchInputs<'_> {
             wanted: self,
             inputs: BTreeMap::new(),
             fetches: None,
+            in_flight: None,
             complete_count: 0,
             report,
         };
@@ -169,6 +170,8 @@ struct FetchState<'a, R> {
     complete_count: usize,
     /// Started with the first remote input.
     fetches: Option<Box<dyn Fetch>>,
+    /// There may be connections to data servers, which serve a limited number.
+    in_flight: Option<InFlight>,
     report: R,
 }
 
@@ -218,9 +221,11 @@ impl<R: FnMut(Vec<AttemptId>, FaultPlace, String) -> Result<(), TaskError>> Fetc
     fn pass_gate(&mut self) -> Result<Boundary, TaskError> {
         if let Some(fetches) = &self.fetches {
             fetches.pause();
+            self.in_flight = None;
         }
         let passed = self.wanted.context.boundary(&mut ());
         if let Some(fetches) = &self.fetches {
+            self.in_flight = Some(self.wanted.context.begin_in_flight());
             fetches.resume();
         }
         passed
@@ -314,6 +319,9 @@ impl<R: FnMut(Vec<AttemptId>, FaultPlace, String) -> Result<(), TaskError>> Fetc
                 "cannot fetch the output of {attempt} from {address}: this task has no access to other workers"
             )));
         };
+        if self.in_flight.is_none() {
+            self.in_flight = Some(context.begin_in_flight());
+        }
         match &mut self.fetches {
             Some(fetches) => Ok(&**fetches),
             none => Ok(&**none.insert(start(FetchSettings {

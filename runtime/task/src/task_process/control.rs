@@ -20,10 +20,19 @@ use rustix::process::{Signal, getpgrp, getpid, kill_current_process_group};
 use super::memory::sample_memory;
 use crate::context::{Signs, Supervisor, TaskContext};
 use crate::fetch_inputs::InputEvent;
+use crate::heap::trim_heap;
+use crate::paging::page_out_self;
+use crate::proc::thread_use;
 use crate::slice::run_soon_when_woken;
 use crate::stop_signals::StopSignals;
 
 const PROGRESS_INTERVAL: Duration = Duration::from_millis(100);
+/// A suspended task that reaches no boundary within this time is stopped wherever it is.
+const BOUNDARY_WAIT: Duration = Duration::from_millis(50);
+/// Processor time within which short work reaches a boundary: work that waits for a processor is waited for.
+const PROCESSOR_TIME: Duration = Duration::from_millis(10);
+/// Interval of checks whether what was in flight then has ended.
+const LATE_LOOK: Duration = Duration::from_millis(10);
 /// Liveness is reported after this many intervals without progress.
 const SILENT_INTERVALS_MAX: u32 = 10;
 
@@ -223,12 +232,15 @@ impl Attendant {
     fn attend(&self) -> Result<(), WireError> {
         let mut last = LastReport::default();
         let mut due = Instant::now() + PROGRESS_INTERVAL;
+        let mut wait: Option<BoundaryWait> = None;
         loop {
+            wait = self.next_stop(wait)?;
             let watched = [Some(self.polled.as_fd()), self.stops.as_ref().map(StopSignals::as_fd)];
             let watched = watched.into_iter().flatten();
             let mut interest: Vec<PollFd<'_>> =
                 watched.map(|descriptor| PollFd::from_borrowed_fd(descriptor, PollFlags::IN)).collect();
-            let left = due.saturating_duration_since(Instant::now());
+            let next = wait.as_ref().map_or(due, |wait| wait.until.min(due));
+            let left = next.saturating_duration_since(Instant::now());
             let timeout = Timespec { tv_sec: 0, tv_nsec: left.subsec_nanos().into() };
             match poll(&mut interest, Some(&timeout)) {
                 Ok(_) => {
@@ -250,6 +262,31 @@ impl Attendant {
         }
     }
 
+    /// Tells the worker that it may stop the process wherever the work is, if the work reaches no boundary in time.
+    /// Returns when to look again.
+    fn next_stop(&self, wait: Option<BoundaryWait>) -> Result<Option<BoundaryWait>, WireError> {
+        let gate = self.context.gate();
+        if self.stops.is_none() || !gate.awaits_boundary() {
+            return Ok(None);
+        }
+        let now = Instant::now();
+        let Some(wait) = wait else { return Ok(Some(BoundaryWait::begin(now))) };
+        if now < wait.until {
+            return Ok(Some(wait));
+        }
+        let later = BoundaryWait { until: now + LATE_LOOK, ..wait };
+        if wait.is_starved() {
+            return Ok(Some(later));
+        }
+        let Some((epoch, page_out)) = gate.allow_stop_anywhere() else { return Ok(Some(later)) };
+        trim_heap();
+        if page_out {
+            page_out_self();
+        }
+        self.channel.send(&FromTask::Ready { epoch, saves: false })?;
+        Ok(None)
+    }
+
     /// Reports changes since the last report and asks the work for the next one.
     fn tell_progress(&self, last: &mut LastReport) -> Result<(), WireError> {
         if self.stops.is_some() {
@@ -265,6 +302,31 @@ impl Attendant {
         self.context.gate().question();
         Ok(())
     }
+}
+
+/// The wait for work that must reach a boundary.
+struct BoundaryWait {
+    until: Instant,
+    /// The processor time that the work had used at the request, if the kernel tells.
+    used: Option<Duration>,
+}
+
+impl BoundaryWait {
+    fn begin(now: Instant) -> BoundaryWait {
+        BoundaryWait { until: now + BOUNDARY_WAIT, used: use_of_work().map(|(_, used)| used) }
+    }
+
+    /// Returns whether the work could not run: it waits for a processor and has hardly had one since the request.
+    fn is_starved(&self) -> bool {
+        let (Some(before), Some((state, used))) = (self.used, use_of_work()) else { return false };
+        state == 'R' && used.saturating_sub(before) < PROCESSOR_TIME
+    }
+}
+
+/// Returns the state of the thread that works, and its processor time.
+fn use_of_work() -> Option<(char, Duration)> {
+    // A process runs its attempt on its first thread.
+    thread_use(getpid().as_raw_nonzero().get())
 }
 
 /// The state reported to the worker.

@@ -29,6 +29,8 @@ pub(super) fn upload(
     let stores = crate::object_stores(paths.target).map_err(|reason| {
         TaskError::fatal(format!("cannot write output: {reason}")).at(FaultPlace::SharedStorage)
     })?;
+    // The store waits for the rest of a request.
+    let _in_flight = context.begin_in_flight();
     let sending = Sending { stores, context };
     let sent = sending.send_all(part, paths);
     let (counters, figures) = (context.counters(), stores.take_written());

@@ -78,6 +78,80 @@ fn stop_away_from_gate_is_acknowledged_by_control_thread() {
 }
 
 #[test]
+fn process_may_be_stopped_anywhere_unless_something_is_in_flight() {
+    let (gate, _heard) = attached();
+    assert_eq!(gate.allow_stop_anywhere(), None, "nothing is requested");
+    let first = gate.begin_in_flight();
+    let second = gate.begin_in_flight();
+    gate.suspend(1, true);
+    assert!(gate.awaits_boundary());
+    assert_eq!(gate.allow_stop_anywhere(), None);
+    drop(first);
+    assert_eq!(gate.allow_stop_anywhere(), None);
+    drop(second);
+    assert_eq!(gate.allow_stop_anywhere(), Some((1, true)));
+    assert_eq!(gate.allow_stop_anywhere(), None, "once");
+    assert!(!gate.awaits_boundary());
+    assert!(gate.resume(1), "the control thread acknowledges");
+    gate.suspend(2, false);
+    assert_eq!(gate.allow_stop_anywhere(), Some((2, false)));
+}
+
+/// The process may be stopped while the hooks run.
+#[test]
+fn work_that_reaches_the_gate_too_late_calls_no_hooks() {
+    let (gate, messages) = attached();
+    gate.suspend(1, false);
+    assert_eq!(gate.allow_stop_anywhere(), Some((1, false)));
+    let passing = {
+        let gate = Arc::clone(&gate);
+        std::thread::spawn(move || {
+            let mut calls = Calls::default();
+            let passed = gate.pass(&mut calls, true);
+            (passed, calls.0)
+        })
+    };
+    while gate.lock().held.is_none() {
+        std::thread::yield_now();
+    }
+    assert!(!gate.resume(1), "the waiting thread acknowledges");
+    assert_eq!(passing.join().expect("no panic"), (Ok(Boundary::GoOn), vec![]));
+    assert_eq!(messages.recv_timeout(DEADLINE), Ok(FromTask::Resumed { epoch: 1 }));
+}
+
+#[test]
+fn work_at_its_gate_is_not_stopped_anywhere() {
+    let (gate, messages) = attached();
+    gate.suspend(1, false);
+    let passing = {
+        let gate = Arc::clone(&gate);
+        std::thread::spawn(move || gate.pass(&mut (), true))
+    };
+    assert_eq!(messages.recv_timeout(DEADLINE), Ok(FromTask::Ready { epoch: 1, saves: true }));
+    assert_eq!(gate.allow_stop_anywhere(), None);
+    gate.resume(1);
+    assert_eq!(passing.join().expect("no panic"), Ok(Boundary::GoOn));
+}
+
+#[test]
+fn nothing_begins_while_the_process_may_be_stopped() {
+    let (gate, _heard) = attached();
+    gate.suspend(1, false);
+    assert_eq!(gate.allow_stop_anywhere(), Some((1, false)));
+    let beginning = {
+        let gate = Arc::clone(&gate);
+        std::thread::spawn(move || {
+            let in_flight = gate.begin_in_flight();
+            let is_suspended = gate.lock().suspend.is_some();
+            drop(in_flight);
+            is_suspended
+        })
+    };
+    gate.resume(1);
+    assert!(!beginning.join().expect("no panic"));
+}
+
+#[test]
 fn resume_for_checkpoint_returns_checkpoint() {
     let (gate, messages) = attached();
     gate.suspend(3, false);
