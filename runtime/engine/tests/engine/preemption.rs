@@ -429,6 +429,8 @@ fn latest_surplus_request_is_withdrawn_first() {
              > record wanted wait m0.1
          worker 2 1+0
              > record launched 2:m0.1 on 2; launch 2:m0.1 on 2; record withdrawn m0.1: job_0002 needs no more slots
+         commits m1.1
+             > record granted m1.1; commit m1.1
          done m1.1
              > record done m1.1; record launched 2:m1.1 on 1; record slot of m1.1 to 2:m1.1; launch 2:m1.1 on 1",
     );
