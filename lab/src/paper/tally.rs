@@ -14,14 +14,13 @@ pub(super) struct Tally {
 #[derive(Debug, Default)]
 struct Group {
     name: String,
-    figures: Vec<Verdict>,
-    claims: Vec<Verdict>,
-    not_measured: usize,
+    figures: Counts,
+    claims: Counts,
 }
 
-/// The verdicts of a group that a table counts.
-struct Counted<'a> {
-    verdicts: &'a [Verdict],
+#[derive(Debug, Default)]
+struct Counts {
+    verdicts: Vec<Verdict>,
     not_measured: usize,
 }
 
@@ -38,7 +37,7 @@ impl Tally {
                         group.add(judgement);
                     }
                 }
-                if !group.figures.is_empty() {
+                if !group.figures.verdicts.is_empty() {
                     groups.push(group);
                 }
             }
@@ -54,18 +53,17 @@ impl Tally {
 
     /// A table of figures in Markdown.
     pub(super) fn figures(&self) -> String {
-        self.table("figures", |group| Counted { verdicts: &group.figures, not_measured: 0 })
+        self.table("figures", |group| &group.figures)
     }
 
     /// A table of claims in Markdown.
     pub(super) fn claims(&self) -> String {
-        self.table("claims", |group| Counted { verdicts: &group.claims, not_measured: group.not_measured })
+        self.table("claims", |group| &group.claims)
     }
 
     /// A row per group, and a column per verdict that occurs.
-    fn table(&self, what: &str, of: fn(&Group) -> Counted<'_>) -> String {
-        let occurs =
-            |verdict: &Verdict| self.groups.iter().any(|group| count(of(group).verdicts, *verdict) > 0);
+    fn table(&self, what: &str, of: fn(&Group) -> &Counts) -> String {
+        let occurs = |verdict: &Verdict| self.groups.iter().any(|group| of(group).of(*verdict) > 0);
         let columns: Vec<Verdict> = Verdict::ALL.into_iter().filter(occurs).collect();
         let mut head = format!("| {what} | all |");
         let mut rule = "|---|---|".to_owned();
@@ -80,13 +78,13 @@ impl Tally {
         }
         let mut text = format!("{head}\n{rule}\n");
         for group in &self.groups {
-            let Counted { verdicts, not_measured } = of(group);
-            text += &format!("| {} | {} |", group.name, verdicts.len() + not_measured);
+            let counts = of(group);
+            text += &format!("| {} | {} |", group.name, counts.verdicts.len() + counts.not_measured);
             for verdict in &columns {
-                text += &format!(" {} |", count(verdicts, *verdict));
+                text += &format!(" {} |", counts.of(*verdict));
             }
             if has_rest {
-                text += &format!(" {not_measured} |");
+                text += &format!(" {} |", counts.not_measured);
             }
             text.push('\n');
         }
@@ -94,39 +92,40 @@ impl Tally {
     }
 }
 
+impl Counts {
+    fn of(&self, verdict: Verdict) -> usize {
+        self.verdicts.iter().filter(|other| **other == verdict).count()
+    }
+
+    fn in_words(&self, thing: &str) -> String {
+        let mut parts = Vec::new();
+        for verdict in Verdict::ALL {
+            let count = self.of(verdict);
+            if count > 0 {
+                parts.push(format!("{count} {}", verdict.in_words()));
+            }
+        }
+        let all = counted(self.verdicts.len(), thing);
+        let rest = match self.not_measured {
+            0 => String::new(),
+            count => format!(", {count} not measured"),
+        };
+        format!("{all}: {}{rest}", parts.join(", "))
+    }
+}
+
 impl Group {
     fn add(&mut self, judgement: &Judgement) {
-        self.figures.push(judgement.verdict);
+        self.figures.verdicts.push(judgement.verdict);
         for claim in &judgement.claims {
             match claim.verdict {
-                Some(verdict) => self.claims.push(verdict),
-                None => self.not_measured += 1,
+                Some(verdict) => self.claims.verdicts.push(verdict),
+                None => self.claims.not_measured += 1,
             }
         }
     }
 
     fn line(&self) -> String {
-        let figures = in_words("figure", &self.figures);
-        let claims = in_words("claim", &self.claims);
-        let rest = match self.not_measured {
-            0 => String::new(),
-            count => format!(", {count} not measured"),
-        };
-        format!("{}: {figures}; {claims}{rest}", self.name)
+        format!("{}: {}; {}", self.name, self.figures.in_words("figure"), self.claims.in_words("claim"))
     }
-}
-
-fn count(verdicts: &[Verdict], verdict: Verdict) -> usize {
-    verdicts.iter().filter(|other| **other == verdict).count()
-}
-
-fn in_words(thing: &str, verdicts: &[Verdict]) -> String {
-    let mut parts = Vec::new();
-    for verdict in Verdict::ALL {
-        let count = count(verdicts, verdict);
-        if count > 0 {
-            parts.push(format!("{count} {}", verdict.in_words()));
-        }
-    }
-    format!("{}: {}", counted(verdicts.len(), thing), parts.join(", "))
 }

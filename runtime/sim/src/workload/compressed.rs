@@ -18,7 +18,7 @@ const REFUSED: [(&[u8], &str, &str); 5] = [
     (&[0xfd, b'7', b'z', b'X', b'Z', 0], "xz", "xz -d"),
     (&[0x04, 0x22, 0x4d, 0x18], "lz4", "lz4 -d"),
     (b"BZh", "bzip2", "bzip2 -d"),
-    (&[b'P', b'K', 3, 4], "zip", "unzip"),
+    (b"PK\x03\x04", "zip", "unzip"),
 ];
 
 /// The first bytes of a block of bzip2 data, after a header of four bytes. A text may begin with the header.
