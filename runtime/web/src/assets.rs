@@ -141,7 +141,7 @@ mod tests {
                 );
             }
             // No text spans lines, so that no line of one looks like a comment.
-            let is_whole = |line: &str| line.matches('`').count() % 2 == 0;
+            let is_whole = |line: &str| line.matches('`').count().is_multiple_of(2);
             assert!(
                 name.to_string().ends_with(".html") || text.lines().all(is_whole),
                 "{name} has a text of several lines"
