@@ -29,7 +29,7 @@ fn short_attempts_start_before_they_end() {
     let arguments = ["many", "--job", "slow-records", "--number", "0", "--output", "out"];
     let job = cluster.submit(&folder, &[&arguments[..], &["--conf", "combine-files=false"]].concat());
     cluster.wait(&[&job]).succeeded();
-    let history = cluster.json(&["job", "history", &job]);
+    let history = cluster.json(&["job", "history", &job])[0].clone();
     let attempts = history["attempts"].as_array().expect("attempts");
     assert!(attempts.len() >= 40, "{history}");
     for attempt in attempts {
