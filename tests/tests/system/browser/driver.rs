@@ -174,8 +174,11 @@ impl Browser {
     /// Waits for a button or link with this text and clicks it.
     pub fn click(&self, words: &str) {
         let path = format!("//*[self::a or self::button][normalize-space()='{words}']");
-        let is_there =
-            format!("return document.evaluate(\"{path}\", document, null, 9, null).singleNodeValue !== null");
+        // A page is hidden until it is complete.
+        let is_there = format!(
+            "return document.evaluate(\"{path}\", document, null, 9, null).singleNodeValue\
+             ?.checkVisibility({{ visibilityProperty: true }}) === true"
+        );
         self.until(&format!("{words:?} can be clicked"), &is_there);
         let clicked =
             self.runtime.block_on(async { self.client.find(Locator::XPath(&path)).await?.click().await });
