@@ -30,7 +30,14 @@ pub struct AssociationsSettings {
 impl AssociationsSettings {
     /// Associations of 4 out of 10,000 items, 8 with the same prefix.
     pub fn new(amount: Amount, output: OutputSettings) -> Self {
-        Self { amount, items: 10_000, arity: 4, sharing: 8, seed: 42, output }
+        Self {
+            amount,
+            items: 10_000,
+            arity: 4,
+            sharing: 8,
+            seed: 42,
+            output,
+        }
     }
 }
 
@@ -50,13 +57,37 @@ impl AssociationsSettings {
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub fn generate(settings: &AssociationsSettings) -> Result<WrittenFiles, RowsError> {
-    let AssociationsSettings { amount, items, arity, sharing, seed, ref output } = *settings;
-    rows::check_range("number of items in an association", arity.into(), 2..=ARITY_MAX.into())?;
-    rows::check_range("number of items", items.into(), arity.into()..=u32::MAX.into())?;
-    rows::check_range("number of associations with the same prefix", sharing.into(), 1..=u32::MAX.into())?;
+    let AssociationsSettings {
+        amount,
+        items,
+        arity,
+        sharing,
+        seed,
+        ref output,
+    } = *settings;
+    rows::check_range(
+        "number of items in an association",
+        arity.into(),
+        2..=ARITY_MAX.into(),
+    )?;
+    rows::check_range(
+        "number of items",
+        items.into(),
+        arity.into()..=u32::MAX.into(),
+    )?;
+    rows::check_range(
+        "number of associations with the same prefix",
+        sharing.into(),
+        1..=u32::MAX.into(),
+    )?;
     let digits = (items - 1).to_string().len();
-    let rows =
-        Associations { items: items.into(), arity: arity.into(), sharing: sharing.into(), digits, seed };
+    let rows = Associations {
+        items: items.into(),
+        arity: arity.into(),
+        sharing: sharing.into(),
+        digits,
+        seed,
+    };
     Ok(rows::write(&rows, amount, output)?)
 }
 
@@ -84,9 +115,11 @@ impl Rows for Associations {
         let mut prefix_random = SplitMix::new(!self.seed, prefix);
         for place in 0..self.arity - 1 {
             let item = self.item(place, &mut prefix_random);
-            write!(lines, "{item:0digits$},", digits = self.digits).expect("writing to memory never fails");
+            write!(lines, "{item:0digits$},", digits = self.digits)
+                .expect("writing to memory never fails");
         }
         let last = self.item(self.arity - 1, &mut random);
-        writeln!(lines, "{last:0digits$}", digits = self.digits).expect("writing to memory never fails");
+        writeln!(lines, "{last:0digits$}", digits = self.digits)
+            .expect("writing to memory never fails");
     }
 }

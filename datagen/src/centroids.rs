@@ -41,7 +41,11 @@ pub enum CentroidsError {
     #[error("{} exists; pass --overwrite or choose another file", path.display())]
     Exists { path: PathBuf },
     #[error("cannot {action} {}: {source}", path.display())]
-    Io { action: &'static str, path: PathBuf, source: io::Error },
+    Io {
+        action: &'static str,
+        path: PathBuf,
+        source: io::Error,
+    },
     /// A line that is not a movie.
     #[error("{}, line {line}: not a movie; expected MOVIE:RATER_RATING,... with a number as the movie", path.display())]
     NotMovie { path: PathBuf, line: u64 },
@@ -61,10 +65,14 @@ pub enum CentroidsError {
 /// Fails when the movies cannot be read or are too few, and when the file cannot be written.
 pub fn generate(settings: &CentroidsSettings) -> Result<(), CentroidsError> {
     if !(1..=CLUSTERS_MAX).contains(&settings.clusters) {
-        return Err(CentroidsError::Clusters { clusters: settings.clusters });
+        return Err(CentroidsError::Clusters {
+            clusters: settings.clusters,
+        });
     }
     if settings.file.exists() && !settings.overwrite {
-        return Err(CentroidsError::Exists { path: settings.file.clone() });
+        return Err(CentroidsError::Exists {
+            path: settings.file.clone(),
+        });
     }
     let mut drawn = draw(settings)?;
     drawn.sort_by_key(|(movie, _)| Reverse(*movie));
@@ -74,7 +82,10 @@ pub fn generate(settings: &CentroidsSettings) -> Result<(), CentroidsError> {
         let before = line.len() - reviews.len();
         let comma = line.bytes().skip(LINE_BYTES).position(|byte| byte == b',');
         let kept = comma.map_or(reviews, |at| &reviews[..LINE_BYTES + at - before]);
-        text.push_str(&format!("{k} 0 {movie} {} {kept}\n", reviews.split(',').count()));
+        text.push_str(&format!(
+            "{k} 0 {movie} {} {kept}\n",
+            reviews.split(',').count()
+        ));
     }
     write(&settings.file, &text)
 }
@@ -85,14 +96,24 @@ fn draw(settings: &CentroidsSettings) -> Result<Vec<(u64, String)>, CentroidsErr
     let mut drawn = Vec::new();
     let mut found = 0;
     for path in files(&settings.movies)? {
-        let io_error = |source| CentroidsError::Io { action: "read", path: path.clone(), source };
-        let mut lines = BufReader::with_capacity(1 << 20, File::open(&path).map_err(io_error)?).lines();
+        let io_error = |source| CentroidsError::Io {
+            action: "read",
+            path: path.clone(),
+            source,
+        };
+        let mut lines =
+            BufReader::with_capacity(1 << 20, File::open(&path).map_err(io_error)?).lines();
         for number in 1.. {
-            let Some(line) = lines.next().transpose().map_err(io_error)? else { break };
+            let Some(line) = lines.next().transpose().map_err(io_error)? else {
+                break;
+            };
             if settings.watch.stopped() {
                 return Err(CentroidsError::Interrupted);
             }
-            let not_movie = || CentroidsError::NotMovie { path: path.clone(), line: number };
+            let not_movie = || CentroidsError::NotMovie {
+                path: path.clone(),
+                line: number,
+            };
             let (movie, reviews) = line.split_once(':').ok_or_else(not_movie)?;
             let movie = movie.parse().map_err(|_| not_movie())?;
             if reviews.is_empty() {
@@ -107,7 +128,10 @@ fn draw(settings: &CentroidsSettings) -> Result<Vec<(u64, String)>, CentroidsErr
         }
     }
     if found < u64::from(settings.clusters) {
-        return Err(CentroidsError::TooFew { found, clusters: settings.clusters });
+        return Err(CentroidsError::TooFew {
+            found,
+            clusters: settings.clusters,
+        });
     }
     Ok(drawn)
 }
@@ -115,7 +139,11 @@ fn draw(settings: &CentroidsSettings) -> Result<Vec<(u64, String)>, CentroidsErr
 fn files(movies: &[PathBuf]) -> Result<Vec<PathBuf>, CentroidsError> {
     let mut files = Vec::new();
     for input in movies {
-        let io_error = |source| CentroidsError::Io { action: "read", path: input.clone(), source };
+        let io_error = |source| CentroidsError::Io {
+            action: "read",
+            path: input.clone(),
+            source,
+        };
         files.extend(inputs::list(input).map_err(io_error)?);
     }
     Ok(files)
@@ -127,9 +155,15 @@ fn write(file: &Path, text: &str) -> Result<(), CentroidsError> {
     name.push(".partial");
     let partial = PathBuf::from(name);
     let written = File::create(&partial).and_then(|mut open| open.write_all(text.as_bytes()));
-    written.and_then(|()| fs::rename(&partial, file)).map_err(|source| {
-        // Best effort: the write error is reported, and the file may not exist.
-        let _ = fs::remove_file(&partial);
-        CentroidsError::Io { action: "write", path: file.to_owned(), source }
-    })
+    written
+        .and_then(|()| fs::rename(&partial, file))
+        .map_err(|source| {
+            // Best effort: the write error is reported, and the file may not exist.
+            let _ = fs::remove_file(&partial);
+            CentroidsError::Io {
+                action: "write",
+                path: file.to_owned(),
+                source,
+            }
+        })
 }

@@ -63,7 +63,9 @@ impl Failure {
                 | OutputError::Foreign { .. }
                 | OutputError::NotDirectory { .. } => INVALID,
             },
-            Failure::Centroids(CentroidsError::Io { action: "write", .. }) => FAILED,
+            Failure::Centroids(CentroidsError::Io {
+                action: "write", ..
+            }) => FAILED,
             Failure::Centroids(CentroidsError::Interrupted)
             | Failure::Validate(ValidateError::Interrupted) => INTERRUPTED,
             Failure::Centroids(_) => INVALID,
@@ -83,7 +85,9 @@ pub(crate) fn run() -> Result<ExitCode, Failure> {
             if !error.use_stderr() {
                 ignore_broken_pipe(result).map_err(Failure::Print)?;
             }
-            return Ok(ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(FAILED)));
+            return Ok(ExitCode::from(
+                u8::try_from(error.exit_code()).unwrap_or(FAILED),
+            ));
         }
     };
     let watch = Watch::default();
@@ -112,8 +116,14 @@ fn run_tera(arguments: &TeraArguments, watch: Watch) -> Result<ExitCode, Failure
         format: arguments.format,
         output: output_settings(&arguments.destination, watch),
     };
-    let data = format!("{} {} records", summary::thousands(arguments.records), arguments.format);
-    generate(&data, &settings.output, arguments.destination.quiet, || tera::generate(&settings))
+    let data = format!(
+        "{} {} records",
+        summary::thousands(arguments.records),
+        arguments.format
+    );
+    generate(&data, &settings.output, arguments.destination.quiet, || {
+        tera::generate(&settings)
+    })
 }
 
 fn run_text(arguments: &TextArguments, watch: Watch) -> Result<ExitCode, Failure> {
@@ -128,8 +138,13 @@ fn run_text(arguments: &TextArguments, watch: Watch) -> Result<ExitCode, Failure
         seed: arguments.seed,
         output,
     };
-    let data = format!("text of {} words", summary::thousands(u64::from(arguments.vocabulary)));
-    generate(&data, &settings.output, arguments.destination.quiet, || text::generate(&settings))
+    let data = format!(
+        "text of {} words",
+        summary::thousands(u64::from(arguments.vocabulary))
+    );
+    generate(&data, &settings.output, arguments.destination.quiet, || {
+        text::generate(&settings)
+    })
 }
 
 fn output_settings(destination: &Destination, watch: Watch) -> OutputSettings {
@@ -155,7 +170,12 @@ where
     let started = Instant::now();
     let written = progress::show_while("writing", &output.watch, quiet, work)?;
     if !quiet {
-        print_error(summary::of_output(data, &output.directory, &written, started.elapsed()));
+        print_error(summary::of_output(
+            data,
+            &output.directory,
+            &written,
+            started.elapsed(),
+        ));
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -175,7 +195,11 @@ fn run_validate(arguments: ValidateArguments, watch: Watch) -> Result<ExitCode, 
         summary::print_report(&report, &mut io::stdout().lock())
     };
     ignore_broken_pipe(result).map_err(Failure::Print)?;
-    Ok(if report.unordered == 0 { ExitCode::SUCCESS } else { ExitCode::from(FAILED) })
+    Ok(if report.unordered == 0 {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::from(FAILED)
+    })
 }
 
 /// Prints a line to standard error. Unlike `eprintln!`, it ignores write errors instead of panicking.

@@ -24,7 +24,13 @@ pub struct GraphSettings {
 impl GraphSettings {
     /// A graph with the default number of vertices, exponent and seed.
     pub fn new(amount: Amount, output: OutputSettings) -> Self {
-        Self { amount, vertices: 1_000_000, exponent: 0.7, seed: 42, output }
+        Self {
+            amount,
+            vertices: 1_000_000,
+            exponent: 0.7,
+            seed: 42,
+            output,
+        }
     }
 }
 
@@ -43,11 +49,22 @@ impl GraphSettings {
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub fn generate(settings: &GraphSettings) -> Result<WrittenFiles, RowsError> {
-    let GraphSettings { amount, vertices, exponent, seed, ref output } = *settings;
+    let GraphSettings {
+        amount,
+        vertices,
+        exponent,
+        seed,
+        ref output,
+    } = *settings;
     rows::check_range("number of vertices", vertices.into(), 2..=u32::MAX.into())?;
     rows::check_exponent(exponent)?;
     let count = u64::from(vertices);
-    let rows = Graph { ranks: Zipf::new(vertices, exponent), vertices: count, step: stride(count), seed };
+    let rows = Graph {
+        ranks: Zipf::new(vertices, exponent),
+        vertices: count,
+        step: stride(count),
+        seed,
+    };
     Ok(rows::write(&rows, amount, output)?)
 }
 
@@ -63,7 +80,11 @@ impl Rows for Graph {
         let mut random = SplitMix::new(self.seed, index);
         let from = u64::from(self.ranks.rank(random.draw()));
         let to = (u64::from(self.ranks.rank(random.draw())) + 1) * self.step % self.vertices;
-        let to = if to == from { (to + 1) % self.vertices } else { to };
+        let to = if to == from {
+            (to + 1) % self.vertices
+        } else {
+            to
+        };
         writeln!(lines, "{from},{to}").expect("writing to memory never fails");
     }
 }

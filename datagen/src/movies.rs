@@ -27,7 +27,13 @@ pub struct MoviesSettings {
 impl MoviesSettings {
     /// Movies with the default number of raters, exponent and seed.
     pub fn new(amount: Amount, output: OutputSettings) -> Self {
-        Self { amount, raters: 100_000, reviews_exponent: 1.2, seed: 42, output }
+        Self {
+            amount,
+            raters: 100_000,
+            reviews_exponent: 1.2,
+            seed: 42,
+            output,
+        }
     }
 }
 
@@ -47,11 +53,25 @@ impl MoviesSettings {
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub fn generate(settings: &MoviesSettings) -> Result<WrittenFiles, RowsError> {
-    let MoviesSettings { amount, raters, reviews_exponent, seed, ref output } = *settings;
+    let MoviesSettings {
+        amount,
+        raters,
+        reviews_exponent,
+        seed,
+        ref output,
+    } = *settings;
     rows::check_range("number of raters", raters.into(), 1..=u32::MAX.into())?;
     rows::check_exponent(reviews_exponent)?;
     let reviews = Zipf::new(raters.min(REVIEWS_MAX), reviews_exponent);
-    Ok(rows::write(&Movies { reviews, raters: raters.into(), seed }, amount, output)?)
+    Ok(rows::write(
+        &Movies {
+            reviews,
+            raters: raters.into(),
+            seed,
+        },
+        amount,
+        output,
+    )?)
 }
 
 struct Movies {

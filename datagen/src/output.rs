@@ -75,7 +75,9 @@ impl OutputSettings {
     }
 
     pub(crate) fn interrupted(&self) -> OutputError {
-        OutputError::Interrupted { directory: self.directory.clone() }
+        OutputError::Interrupted {
+            directory: self.directory.clone(),
+        }
     }
 }
 
@@ -118,7 +120,11 @@ pub enum OutputError {
 
 /// Returns a function that adds an operation and a path to an I/O error.
 fn io_error(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> OutputError {
-    move |source| OutputError::Io { action, path: path.to_owned(), source }
+    move |source| OutputError::Io {
+        action,
+        path: path.to_owned(),
+        source,
+    }
 }
 
 /// Output in units that any thread can make.
@@ -215,7 +221,11 @@ fn fill_parts<U: Units>(
         settings.watch.advance(buffer.len() as u64);
         Ok(())
     };
-    let workers = Workers { threads: settings.threads, units: work.count(), watch: &settings.watch };
+    let workers = Workers {
+        threads: settings.threads,
+        units: work.count(),
+        watch: &settings.watch,
+    };
     workers.run(|| settings.interrupted(), Vec::new, step)?;
     Ok(())
 }

@@ -12,7 +12,11 @@ pub(crate) struct SplitMix {
 impl SplitMix {
     /// Returns the sequence for a section of the data; it differs for every pair of seed and index.
     pub(crate) fn new(seed: u64, index: u64) -> Self {
-        Self { counter: mix(mix(seed.wrapping_add(GAMMA)) ^ mix(index.wrapping_mul(GAMMA).wrapping_add(1))) }
+        Self {
+            counter: mix(
+                mix(seed.wrapping_add(GAMMA)) ^ mix(index.wrapping_mul(GAMMA).wrapping_add(1))
+            ),
+        }
     }
 
     /// Returns 64 random bits.
@@ -40,7 +44,9 @@ fn mix(mut bits: u64) -> u64 {
 /// below once.
 pub(crate) fn stride(count: u64) -> u64 {
     let golden = (count as f64 * 0.618_033_988_749_895) as u64;
-    (golden..).find(|&step| are_coprime(step, count)).expect("a number one above a multiple is coprime")
+    (golden..)
+        .find(|&step| are_coprime(step, count))
+        .expect("a number one above a multiple is coprime")
 }
 
 fn are_coprime(mut one: u64, mut other: u64) -> bool {

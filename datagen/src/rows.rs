@@ -28,7 +28,11 @@ pub enum Amount {
 pub enum RowsError {
     /// A setting that is out of range.
     #[error("invalid {what}: {given}; choose {allowed}")]
-    Setting { what: &'static str, given: String, allowed: String },
+    Setting {
+        what: &'static str,
+        given: String,
+        allowed: String,
+    },
     #[error(transparent)]
     Output(#[from] OutputError),
 }
@@ -43,7 +47,11 @@ pub(crate) fn check_range(
         return Ok(());
     }
     let allowed = format!("{} to {}", allowed.start(), allowed.end());
-    Err(RowsError::Setting { what, given: given.to_string(), allowed })
+    Err(RowsError::Setting {
+        what,
+        given: given.to_string(),
+        allowed,
+    })
 }
 
 /// Fails when the exponent is out of range.
@@ -53,7 +61,11 @@ pub(crate) fn check_exponent(given: f64) -> Result<(), RowsError> {
         return Ok(());
     }
     let allowed = format!("0 to {EXPONENT_MAX}");
-    Err(RowsError::Setting { what: "exponent", given: given.to_string(), allowed })
+    Err(RowsError::Setting {
+        what: "exponent",
+        given: given.to_string(),
+        allowed,
+    })
 }
 
 /// Lines by index.
@@ -73,8 +85,9 @@ pub(crate) fn write(
     let files = settings.part_count()?;
     output::write_planned(settings, || {
         let blocks = Blocks::measure(rows, amount, settings)?;
-        let ends =
-            (1..=files).map(|file| blocks.end_of(output::share(blocks.bytes(), file, files))).collect();
+        let ends = (1..=files)
+            .map(|file| blocks.end_of(output::share(blocks.bytes(), file, files)))
+            .collect();
         Ok((blocks, ends))
     })
 }
@@ -88,8 +101,16 @@ struct Blocks<'r, R> {
 }
 
 impl<'r, R: Rows> Blocks<'r, R> {
-    fn measure(rows: &'r R, amount: Amount, settings: &OutputSettings) -> Result<Self, OutputError> {
-        let mut blocks = Self { rows, count: 0, starts: vec![0] };
+    fn measure(
+        rows: &'r R,
+        amount: Amount,
+        settings: &OutputSettings,
+    ) -> Result<Self, OutputError> {
+        let mut blocks = Self {
+            rows,
+            count: 0,
+            starts: vec![0],
+        };
         match amount {
             Amount::Rows(count) => {
                 blocks.count = count;
@@ -123,9 +144,16 @@ impl<'r, R: Rows> Blocks<'r, R> {
             measured.lengths.push((index, measured.buffer.len() as u64));
             Ok(())
         };
-        let workers = Workers { threads: settings.threads, units: count, watch: &settings.watch };
+        let workers = Workers {
+            threads: settings.threads,
+            units: count,
+            watch: &settings.watch,
+        };
         let measured = workers.run(|| settings.interrupted(), Measurements::default, step)?;
-        let mut lengths: Vec<_> = measured.into_iter().flat_map(|thread| thread.lengths).collect();
+        let mut lengths: Vec<_> = measured
+            .into_iter()
+            .flat_map(|thread| thread.lengths)
+            .collect();
         lengths.sort_unstable();
         for (_, length) in lengths {
             self.starts.push(self.bytes() + length);
@@ -135,7 +163,10 @@ impl<'r, R: Rows> Blocks<'r, R> {
 
     /// Drops the rows after the first one that ends at or after `bytes`.
     fn cut(&mut self, bytes: u64) {
-        let block = self.starts.partition_point(|start| *start < bytes).saturating_sub(1);
+        let block = self
+            .starts
+            .partition_point(|start| *start < bytes)
+            .saturating_sub(1);
         let start = self.starts[block];
         let mut lines = Vec::new();
         let first = block as u64 * BLOCK_ROWS;
@@ -164,12 +195,20 @@ impl<'r, R: Rows> Blocks<'r, R> {
 
     /// Returns the first end of a row at or after `goal`.
     fn end_of(&self, goal: u64) -> u64 {
-        let block = self.starts.partition_point(|start| *start < goal).saturating_sub(1);
+        let block = self
+            .starts
+            .partition_point(|start| *start < goal)
+            .saturating_sub(1);
         let start = self.starts[block];
-        let Some(before) = (goal - start).checked_sub(1) else { return goal };
+        let Some(before) = (goal - start).checked_sub(1) else {
+            return goal;
+        };
         let mut buffer = Vec::new();
         self.fill(block as u64, &mut buffer);
-        let newline = buffer.iter().skip(before as usize).position(|byte| *byte == b'\n');
+        let newline = buffer
+            .iter()
+            .skip(before as usize)
+            .position(|byte| *byte == b'\n');
         goal + newline.expect("a block ends with a newline") as u64
     }
 }

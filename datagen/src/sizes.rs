@@ -12,7 +12,11 @@ pub enum SizeError {
     },
     /// The letters after the number are not a known unit.
     #[error("{text:?} has an unknown unit {unit:?}; choose {allowed}")]
-    UnknownUnit { text: String, unit: String, allowed: &'static str },
+    UnknownUnit {
+        text: String,
+        unit: String,
+        allowed: &'static str,
+    },
     /// The value is not a whole number.
     #[error("{text:?} is not a whole number")]
     NotWhole { text: String },
@@ -54,8 +58,11 @@ pub fn parse_count(text: &str) -> Result<u64, SizeError> {
 /// assert_eq!(datagen::sizes::parse_bytes("1.5k"), Ok(1500));
 /// ```
 pub fn parse_bytes(text: &str) -> Result<u64, SizeError> {
-    parse(text, "1GiB", "B, kB, MB, GB, TB, KiB, MiB, GiB or TiB", |unit| {
-        match unit.to_ascii_lowercase().as_str() {
+    parse(
+        text,
+        "1GiB",
+        "B, kB, MB, GB, TB, KiB, MiB, GiB or TiB",
+        |unit| match unit.to_ascii_lowercase().as_str() {
             "" | "b" => Some(1),
             "k" | "kb" => Some(1000),
             "m" | "mb" => Some(1_000_000),
@@ -66,8 +73,8 @@ pub fn parse_bytes(text: &str) -> Result<u64, SizeError> {
             "gi" | "gib" => Some(1 << 30),
             "ti" | "tib" => Some(1 << 40),
             _ => None,
-        }
-    })
+        },
+    )
 }
 
 fn parse(
@@ -77,11 +84,16 @@ fn parse(
     factor: impl Fn(&str) -> Option<u64>,
 ) -> Result<u64, SizeError> {
     let trimmed = text.trim();
-    let split = trimmed.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(trimmed.len());
+    let split = trimmed
+        .find(|c: char| !c.is_ascii_digit() && c != '.')
+        .unwrap_or(trimmed.len());
     let (number, unit) = trimmed.split_at(split);
     let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
     if whole.is_empty() || fraction.contains('.') || (number.ends_with('.')) {
-        return Err(SizeError::NotNumber { text: text.to_owned(), example });
+        return Err(SizeError::NotNumber {
+            text: text.to_owned(),
+            example,
+        });
     }
     let unit = unit.trim_start();
     let factor = factor(unit).ok_or_else(|| SizeError::UnknownUnit {
@@ -89,7 +101,9 @@ fn parse(
         unit: unit.to_owned(),
         allowed,
     })?;
-    let too_large = || SizeError::TooLarge { text: text.to_owned() };
+    let too_large = || SizeError::TooLarge {
+        text: text.to_owned(),
+    };
     // Decimal digits instead of a float: 0.1G is exactly 100 million.
     let mut scale = 1u128;
     let mut digits = 0u128;
@@ -102,9 +116,13 @@ fn parse(
     for _ in fraction.trim_end_matches('0').bytes() {
         scale = scale.checked_mul(10).ok_or_else(too_large)?;
     }
-    let product = digits.checked_mul(u128::from(factor)).ok_or_else(too_large)?;
+    let product = digits
+        .checked_mul(u128::from(factor))
+        .ok_or_else(too_large)?;
     if product % scale != 0 {
-        return Err(SizeError::NotWhole { text: text.to_owned() });
+        return Err(SizeError::NotWhole {
+            text: text.to_owned(),
+        });
     }
     u64::try_from(product / scale).map_err(|_| too_large())
 }
@@ -118,7 +136,10 @@ mod tests {
         match expected {
             Ok(size) => assert_eq!(read, Ok(size), "{text:?}"),
             Err(part) => {
-                assert!(read.as_ref().is_err_and(|error| error.contains(part)), "{text:?}: {read:?}")
+                assert!(
+                    read.as_ref().is_err_and(|error| error.contains(part)),
+                    "{text:?}: {read:?}"
+                )
             }
         }
     }
@@ -145,7 +166,10 @@ mod tests {
         check("1XB", Err("unknown unit \"XB\""));
         check("1.0001k", Err("not a whole number"));
         check("18446744073709551616", Err("too large"));
-        check("99999999999999999999999999999999999999999T", Err("too large"));
+        check(
+            "99999999999999999999999999999999999999999T",
+            Err("too large"),
+        );
     }
 
     #[test]

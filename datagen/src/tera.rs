@@ -56,13 +56,27 @@ const MAX_RECORDS: u64 = u64::MAX / RECORD_BYTES as u64;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub fn generate(settings: &TeraSettings) -> Result<WrittenFiles, TeraError> {
-    let TeraSettings { records, start, format, .. } = *settings;
-    if start.checked_add(records).is_none_or(|end| end > MAX_RECORDS) {
+    let TeraSettings {
+        records,
+        start,
+        format,
+        ..
+    } = *settings;
+    if start
+        .checked_add(records)
+        .is_none_or(|end| end > MAX_RECORDS)
+    {
         return Err(TeraError::TooManyRecords { start, records });
     }
     let files = settings.output.part_count()?;
-    let ends = (1..=files).map(|file| output::share(records, file, files) * RECORD_BYTES as u64).collect();
-    Ok(output::write(&TeraStream { start, format }, ends, &settings.output)?)
+    let ends = (1..=files)
+        .map(|file| output::share(records, file, files) * RECORD_BYTES as u64)
+        .collect();
+    Ok(output::write(
+        &TeraStream { start, format },
+        ends,
+        &settings.output,
+    )?)
 }
 
 /// Records from `start` as one stream of bytes.
@@ -76,7 +90,11 @@ impl Stream for TeraStream {
     const UNIT_BYTES: u64 = 512_000;
 
     fn fill(&self, offset: u64, buffer: &mut [u8]) {
-        write_records(self.format, self.start + offset / RECORD_BYTES as u64, buffer);
+        write_records(
+            self.format,
+            self.start + offset / RECORD_BYTES as u64,
+            buffer,
+        );
     }
 }
 

@@ -40,7 +40,13 @@ pub struct TextSettings {
 impl TextSettings {
     /// `bytes` of text with the default vocabulary, exponent and seed.
     pub fn new(bytes: u64, output: OutputSettings) -> Self {
-        Self { bytes, vocabulary: 200_000, exponent: 1.05, seed: 42, output }
+        Self {
+            bytes,
+            vocabulary: 200_000,
+            exponent: 1.05,
+            seed: 42,
+            output,
+        }
     }
 }
 
@@ -73,7 +79,13 @@ pub enum TextError {
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub fn generate(settings: &TextSettings) -> Result<WrittenFiles, TextError> {
-    let TextSettings { bytes, vocabulary, exponent, seed, .. } = *settings;
+    let TextSettings {
+        bytes,
+        vocabulary,
+        exponent,
+        seed,
+        ..
+    } = *settings;
     if !(2..=VOCABULARY_MAX).contains(&vocabulary) {
         return Err(TextError::Vocabulary { words: vocabulary });
     }
@@ -81,7 +93,10 @@ pub fn generate(settings: &TextSettings) -> Result<WrittenFiles, TextError> {
         return Err(TextError::Exponent { exponent });
     }
     let files = settings.output.part_count()?;
-    let lines = Lines { vocabulary: Vocabulary::new(vocabulary), zipf: Zipf::new(vocabulary, exponent) };
+    let lines = Lines {
+        vocabulary: Vocabulary::new(vocabulary),
+        zipf: Zipf::new(vocabulary, exponent),
+    };
     let stream = TextStream { bytes, seed, lines };
     let ends = stream.part_ends(files);
     Ok(output::write(&stream, ends, &settings.output)?)
@@ -113,7 +128,9 @@ impl TextStream {
                 self.fill(start, &mut chunk);
                 chunk_start = Some(start);
             }
-            let line_end = chunk[(before - start) as usize..].iter().position(|&byte| byte == b'\n');
+            let line_end = chunk[(before - start) as usize..]
+                .iter()
+                .position(|&byte| byte == b'\n');
             ends.push(before + 1 + line_end.expect("a chunk ends with a newline") as u64);
         }
         ends
@@ -125,7 +142,8 @@ impl Stream for TextStream {
     const UNIT_BYTES: u64 = 8 * CHUNK_BYTES;
 
     fn fill(&self, offset: u64, buffer: &mut [u8]) {
-        for (index, chunk) in (offset / CHUNK_BYTES..).zip(buffer.chunks_mut(CHUNK_BYTES as usize)) {
+        for (index, chunk) in (offset / CHUNK_BYTES..).zip(buffer.chunks_mut(CHUNK_BYTES as usize))
+        {
             self.lines.fill(&mut SplitMix::new(self.seed, index), chunk);
         }
     }

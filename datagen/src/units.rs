@@ -12,7 +12,9 @@ fn thread_count(requested: usize, units: u64) -> usize {
         0 => thread::available_parallelism().map_or(1, usize::from),
         threads => threads,
     };
-    wanted.min(usize::try_from(units).unwrap_or(usize::MAX)).max(1)
+    wanted
+        .min(usize::try_from(units).unwrap_or(usize::MAX))
+        .max(1)
 }
 
 /// Threads that share units `0..units` of work.
@@ -37,7 +39,11 @@ impl Workers<'_> {
         state: impl Fn() -> S + Sync,
         step: impl Fn(&mut S, u64) -> Result<(), E> + Sync,
     ) -> Result<Vec<S>, E> {
-        let Self { threads, units, watch } = *self;
+        let Self {
+            threads,
+            units,
+            watch,
+        } = *self;
         let threads = thread_count(threads, units);
         let next = AtomicU64::new(0);
         let halted = AtomicBool::new(false);
@@ -51,7 +57,9 @@ impl Workers<'_> {
                 }
                 if let Err(error) = step(&mut own, unit) {
                     halted.store(true, Ordering::Relaxed);
-                    let mut first = failure.lock().expect("no thread panics while holding this lock");
+                    let mut first = failure
+                        .lock()
+                        .expect("no thread panics while holding this lock");
                     first.get_or_insert(error);
                 }
             }
@@ -68,7 +76,10 @@ impl Workers<'_> {
             }
             states
         });
-        match failure.into_inner().expect("no thread panics while holding this lock") {
+        match failure
+            .into_inner()
+            .expect("no thread panics while holding this lock")
+        {
             Some(error) => Err(error),
             None if watch.stopped() => Err(interrupted()),
             None => Ok(states),

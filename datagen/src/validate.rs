@@ -98,8 +98,15 @@ pub fn validate<P: AsRef<Path>>(
     inputs: &[P],
     format: Option<Format>,
 ) -> Result<ValidationReport, ValidateError> {
-    let inputs = inputs.iter().map(|input| input.as_ref().to_owned()).collect();
-    validate_with(&ValidateSettings { inputs, format, ..ValidateSettings::default() })
+    let inputs = inputs
+        .iter()
+        .map(|input| input.as_ref().to_owned())
+        .collect();
+    validate_with(&ValidateSettings {
+        inputs,
+        format,
+        ..ValidateSettings::default()
+    })
 }
 
 /// Validates records with all settings.
@@ -110,7 +117,9 @@ pub fn validate<P: AsRef<Path>>(
 pub fn validate_with(settings: &ValidateSettings) -> Result<ValidationReport, ValidateError> {
     let files = inputs::list(&settings.inputs)?;
     let chunks = inputs::chunks(&files);
-    settings.watch.expect(files.iter().map(|file| file.bytes).sum());
+    settings
+        .watch
+        .expect(files.iter().map(|file| file.bytes).sum());
     let step = |reader: &mut Reader, unit: u64| {
         // Units are indices of `chunks`, so they fit in `usize`.
         let chunk = &chunks[unit as usize];
@@ -119,11 +128,21 @@ pub fn validate_with(settings: &ValidateSettings) -> Result<ValidationReport, Va
         settings.watch.advance(chunk.length as u64);
         Ok(())
     };
-    let workers = Workers { threads: settings.threads, units: chunks.len() as u64, watch: &settings.watch };
+    let workers = Workers {
+        threads: settings.threads,
+        units: chunks.len() as u64,
+        watch: &settings.watch,
+    };
     let readers = workers.run(|| ValidateError::Interrupted, Reader::default, step)?;
-    let mut summaries: Vec<_> = readers.into_iter().flat_map(|reader| reader.summaries).collect();
+    let mut summaries: Vec<_> = readers
+        .into_iter()
+        .flat_map(|reader| reader.summaries)
+        .collect();
     summaries.sort_unstable_by_key(|&(unit, _)| unit);
-    let mut report = ValidationReport { files: files.len() as u64, ..ValidationReport::default() };
+    let mut report = ValidationReport {
+        files: files.len() as u64,
+        ..ValidationReport::default()
+    };
     for (chunk, (_, summary)) in chunks.iter().zip(&summaries) {
         append(&mut report, chunk, summary);
     }
@@ -175,18 +194,30 @@ struct Reader {
 }
 
 impl Reader {
-    fn read(&mut self, chunk: &Chunk<'_>, format: Option<Format>) -> Result<Summary, ValidateError> {
+    fn read(
+        &mut self,
+        chunk: &Chunk<'_>,
+        format: Option<Format>,
+    ) -> Result<Summary, ValidateError> {
         let path = &chunk.file.path;
-        let io_error = |source| ValidateError::Io { path: path.clone(), source };
+        let io_error = |source| ValidateError::Io {
+            path: path.clone(),
+            source,
+        };
         self.buffer.resize(chunk.length, 0);
         let file = File::open(path).map_err(io_error)?;
-        file.read_exact_at(&mut self.buffer, chunk.offset).map_err(io_error)?;
+        file.read_exact_at(&mut self.buffer, chunk.offset)
+            .map_err(io_error)?;
         let (records, _) = self.buffer.as_chunks::<RECORD_BYTES>();
         if let Some(format) = format
             && let Some(index) = records.iter().position(|record| !format.matches(record))
         {
             let record = chunk.first_record() + index as u64;
-            return Err(ValidateError::Malformed { path: path.clone(), record, format });
+            return Err(ValidateError::Malformed {
+                path: path.clone(),
+                record,
+                format,
+            });
         }
         Ok(summarize(records))
     }

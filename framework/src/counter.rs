@@ -21,7 +21,8 @@
 #[macro_export]
 macro_rules! counter {
     ($name:expr) => {{
-        static COUNTER: ::std::sync::OnceLock<$crate::task::UserCounter> = ::std::sync::OnceLock::new();
+        static COUNTER: ::std::sync::OnceLock<$crate::task::UserCounter> =
+            ::std::sync::OnceLock::new();
         *COUNTER.get_or_init(|| $crate::counter($name))
     }};
 }

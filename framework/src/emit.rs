@@ -3,7 +3,9 @@
 
 use std::any::Any;
 
-use napreduce_data::{CollectError, CollectStatistics, Collector, SavePlace, SavedCollection, SealedSegment};
+use napreduce_data::{
+    CollectError, CollectStatistics, Collector, SavePlace, SavedCollection, SealedSegment,
+};
 
 use crate::codec::{Key, Value};
 use crate::input::InputPlace;
@@ -34,7 +36,10 @@ pub struct Emit<K: Key, V: Value> {
     input: Option<InputPlace>,
 }
 
-#[allow(clippy::large_enum_variant, reason = "the large variant is the one on the hot path")]
+#[allow(
+    clippy::large_enum_variant,
+    reason = "the large variant is the one on the hot path"
+)]
 enum Sink<K: Key, V: Value> {
     Collect(Collector<V::Owned>),
     /// Keys only, to find the cuts of a total order.
@@ -62,7 +67,9 @@ impl<K: Key, V: Key> EmitInKeys<K, V> for Emit<(K, V), ()> {
             Sink::Collect(collector) if collector.combines() => collector.emit_value(bytes, (), 0),
             Sink::Collect(collector) => collector.emit_bytes(bytes, &[]),
             Sink::Sample(keys) => keys.push(bytes.clone()),
-            Sink::InKeys(_) => unreachable!("compound keys are emitted into a collector or a sample"),
+            Sink::InKeys(_) => {
+                unreachable!("compound keys are emitted into a collector or a sample")
+            }
         }
     }
 
@@ -78,23 +85,32 @@ impl<K: Key, V: Key> EmitInKeys<K, V> for Emit<(K, V), ()> {
 impl<K: Key, V: Key> Emit<(K, V), ()> {
     /// Takes values instead of the second field of the key.
     pub(crate) fn take_values(self) -> Emit<K, V> {
-        Emit { records: self.records, ..Emit::new(Sink::InKeys(Box::new(self))) }
+        Emit {
+            records: self.records,
+            ..Emit::new(Sink::InKeys(Box::new(self)))
+        }
     }
 }
 
 impl<K: Key, V: Key> Emit<K, V> {
     /// Undoes [`take_values`](Emit::take_values).
     pub(crate) fn into_keys_with_values(self) -> Emit<(K, V), ()> {
-        let Sink::InKeys(out) = self.sink else { unreachable!("it was made by `take_values`") };
+        let Sink::InKeys(out) = self.sink else {
+            unreachable!("it was made by `take_values`")
+        };
         let out: Box<dyn Any> = out;
-        *out.downcast().expect("the types of key and value are the same")
+        *out.downcast()
+            .expect("the types of key and value are the same")
     }
 }
 
 impl<K: Key, V: Value> Emit<K, V> {
     /// Continues after `records` records of earlier attempts.
     pub(crate) fn into_collector(collector: Collector<V::Owned>, records: u64) -> Self {
-        Emit { records, ..Self::new(Sink::Collect(collector)) }
+        Emit {
+            records,
+            ..Self::new(Sink::Collect(collector))
+        }
     }
 
     pub(crate) fn into_sample() -> Self {
@@ -104,7 +120,13 @@ impl<K: Key, V: Value> Emit<K, V> {
     fn new(sink: Sink<K, V>) -> Self {
         let key_buffer = Vec::new();
         let value_buffer = Vec::new();
-        Emit { sink, key_buffer, value_buffer, records: 0, input: None }
+        Emit {
+            sink,
+            key_buffer,
+            value_buffer,
+            records: 0,
+            input: None,
+        }
     }
 
     /// Emits one record. An error, such as a full disk while spilling, ends the task after the current batch.
@@ -151,7 +173,9 @@ impl<K: Key, V: Value> Emit<K, V> {
     /// test.assert_preemption_safe();
     /// ```
     pub fn input(&self) -> InputPlace {
-        self.input.clone().expect("a map emits when it has begun to read")
+        self.input
+            .clone()
+            .expect("a map emits when it has begun to read")
     }
 
     /// Returns the place of the current record, if records are being read.

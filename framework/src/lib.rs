@@ -339,7 +339,9 @@
 #![warn(missing_docs)]
 
 #[cfg(not(target_os = "linux"))]
-compile_error!("napreduce needs Linux 5.4 or later: it suspends and monitors tasks with Linux system calls");
+compile_error!(
+    "napreduce needs Linux 5.4 or later: it suspends and monitors tasks with Linux system calls"
+);
 
 // The derive macros refer to this crate by its name, also inside the crate itself.
 extern crate self as napreduce;
@@ -371,12 +373,20 @@ mod package_readme {}
 #[doc = include_str!("../derive/README.md")]
 mod derive_readme {}
 pub mod records;
-#[cfg(any(feature = "avro", feature = "csv", feature = "json-lines", feature = "parquet"))]
+#[cfg(any(
+    feature = "avro",
+    feature = "csv",
+    feature = "json-lines",
+    feature = "parquet"
+))]
 pub mod rows;
 pub mod run;
 #[cfg(feature = "sequence-file")]
 pub mod sequence_file;
-#[cfg_attr(not(feature = "cli"), allow(dead_code, reason = "the flags alone name some of it"))]
+#[cfg_attr(
+    not(feature = "cli"),
+    allow(dead_code, reason = "the flags alone name some of it")
+)]
 mod settings;
 mod state;
 #[cfg(feature = "streaming")]

@@ -161,13 +161,19 @@ pub struct WideInteger {
 impl From<i128> for WideInteger {
     fn from(value: i128) -> WideInteger {
         let high = if value < 0 { -1 } else { 0 };
-        WideInteger { high, low: value as u128 }
+        WideInteger {
+            high,
+            low: value as u128,
+        }
     }
 }
 
 impl From<u128> for WideInteger {
     fn from(value: u128) -> WideInteger {
-        WideInteger { high: 0, low: value }
+        WideInteger {
+            high: 0,
+            low: value,
+        }
     }
 }
 
@@ -177,7 +183,11 @@ impl TryFrom<WideInteger> for i128 {
 
     fn try_from(wide: WideInteger) -> Result<i128, WideInteger> {
         let value = wide.low as i128;
-        if WideInteger::from(value) == wide { Ok(value) } else { Err(wide) }
+        if WideInteger::from(value) == wide {
+            Ok(value)
+        } else {
+            Err(wide)
+        }
     }
 }
 

@@ -57,7 +57,12 @@ impl<K: Writable, V: Writable> InputFormat for SequenceFiles<K, V> {
         container::check(path, sequence_file::check)
     }
 
-    fn open_at(&self, split: &Split, offset: u64, memory: usize) -> Result<SequenceReader<K, V>, InputError> {
+    fn open_at(
+        &self,
+        split: &Split,
+        offset: u64,
+        memory: usize,
+    ) -> Result<SequenceReader<K, V>, InputError> {
         SequenceReader::open(split, offset, memory)
     }
 }
@@ -86,11 +91,21 @@ impl<K: Writable, V: Writable> SequenceReader<K, V> {
             for (what, found, wanted) in [("keys", keys, K::CLASS), ("values", values, V::CLASS)] {
                 if found != wanted {
                     let reason = format!("its {what} are {found}, but this job reads {wanted}");
-                    return Err(InputError::BadTable { path: split.path.clone(), offset: 0, reason });
+                    return Err(InputError::BadTable {
+                        path: split.path.clone(),
+                        offset: 0,
+                        reason,
+                    });
                 }
             }
         }
-        Ok(SequenceReader { file, split: split.clone(), memory, position, types: PhantomData })
+        Ok(SequenceReader {
+            file,
+            split: split.clone(),
+            memory,
+            position,
+            types: PhantomData,
+        })
     }
 }
 
@@ -99,17 +114,28 @@ impl<K: Writable, V: Writable> RecordReader<SequenceFiles<K, V>> for SequenceRea
         &mut self,
         each: &mut impl FnMut(Pair<'_, K, V>) -> Result<(), E>,
     ) -> Result<bool, E> {
-        let SequenceReader { file, split, memory, position, .. } = self;
+        let SequenceReader {
+            file,
+            split,
+            memory,
+            position,
+            ..
+        } = self;
         for _ in 0..BATCH_RECORDS {
             let record = file.next_record();
             let record = record.map_err(|error| container::in_file(&split.path, *memory, error))?;
-            let Some(record) = record else { return Ok(false) };
+            let Some(record) = record else {
+                return Ok(false);
+            };
             let damaged = |reason| InputError::BadTable {
                 path: split.path.clone(),
                 offset: record.at,
                 reason: format!("it is damaged: {reason}"),
             };
-            each((K::decode(record.key).map_err(damaged)?, V::decode(record.value).map_err(damaged)?))?;
+            each((
+                K::decode(record.key).map_err(damaged)?,
+                V::decode(record.value).map_err(damaged)?,
+            ))?;
             position.set(position.get() + 1);
         }
         Ok(true)
@@ -178,7 +204,10 @@ impl Writable for String {
         let mut rest = bytes;
         let length = take_number(&mut rest).ok_or("a text without its length")?;
         if usize::try_from(length) != Ok(rest.len()) {
-            return Err(format!("a text whose header claims {length} of {} bytes", rest.len()));
+            return Err(format!(
+                "a text whose header claims {length} of {} bytes",
+                rest.len()
+            ));
         }
         std::str::from_utf8(rest).map_err(|_| "a text is not UTF-8".to_owned())
     }
@@ -191,7 +220,10 @@ impl Writable for Vec<u8> {
     fn decode(bytes: &[u8]) -> Result<&[u8], String> {
         match bytes.split_first_chunk() {
             Some((length, rest)) if u32::from_be_bytes(*length) as usize == rest.len() => Ok(rest),
-            _ => Err(format!("a length that does not match the {} bytes", bytes.len())),
+            _ => Err(format!(
+                "a length that does not match the {} bytes",
+                bytes.len()
+            )),
         }
     }
 }
@@ -221,6 +253,10 @@ impl Writable for () {
     type Of<'a> = ();
 
     fn decode(bytes: &[u8]) -> Result<(), String> {
-        if bytes.is_empty() { Ok(()) } else { Err(format!("an empty value of {} bytes", bytes.len())) }
+        if bytes.is_empty() {
+            Ok(())
+        } else {
+            Err(format!("an empty value of {} bytes", bytes.len()))
+        }
     }
 }

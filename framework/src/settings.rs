@@ -92,19 +92,29 @@ pub(crate) enum SettingError {
     )]
     Unknown(String),
     #[error("--conf {key}={value:?}: invalid value; use {allowed}")]
-    Value { key: &'static str, value: String, allowed: &'static str },
+    Value {
+        key: &'static str,
+        value: String,
+        allowed: &'static str,
+    },
 }
 
 impl Settings {
     pub(crate) fn compression(&self) -> BlockCompression {
-        if self.compress { BlockCompression::Lz4 } else { BlockCompression::None }
+        if self.compress {
+            BlockCompression::Lz4
+        } else {
+            BlockCompression::None
+        }
     }
 
     /// Parses the settings in order; a later one replaces an earlier one of the same name.
     pub(crate) fn parse(pairs: &[String]) -> Result<Settings, SettingError> {
         let mut settings = Settings::default();
         for pair in pairs {
-            let (key, value) = pair.split_once('=').ok_or_else(|| SettingError::Form(pair.clone()))?;
+            let (key, value) = pair
+                .split_once('=')
+                .ok_or_else(|| SettingError::Form(pair.clone()))?;
             settings.set(key.trim(), value.trim())?;
         }
         Ok(settings)
@@ -112,10 +122,13 @@ impl Settings {
 
     fn set(&mut self, key: &str, value: &str) -> Result<(), SettingError> {
         match key {
-            "attempts-max" => self.attempts_max = number("attempts-max", value, 1, 100, "1 to 100")? as u32,
+            "attempts-max" => {
+                self.attempts_max = number("attempts-max", value, 1, 100, "1 to 100")? as u32
+            }
             "combine-files" => {
-                self.combine_files =
-                    value.parse().map_err(|_| not_allowed("combine-files", value, "true, false"))?;
+                self.combine_files = value
+                    .parse()
+                    .map_err(|_| not_allowed("combine-files", value, "true, false"))?;
             }
             "fan-in" => self.fan_in = number("fan-in", value, 2, 1024, "2 to 1024")? as u32,
             "compression" => {
@@ -126,12 +139,15 @@ impl Settings {
                 }
             }
             "durable" => {
-                self.durable = value.parse().map_err(|_| not_allowed("durable", value, "true, false"))?;
+                self.durable = value
+                    .parse()
+                    .map_err(|_| not_allowed("durable", value, "true, false"))?;
             }
             "slowstart" => self.slowstart_permille = share(value)?,
             "side-file-max" => {
-                let size: ByteSize =
-                    value.parse().map_err(|_| not_allowed("side-file-max", value, "a size such as 10GiB"))?;
+                let size: ByteSize = value
+                    .parse()
+                    .map_err(|_| not_allowed("side-file-max", value, "a size such as 10GiB"))?;
                 self.side_file_max = size.bytes();
             }
             "task-timeout" => {
@@ -160,14 +176,21 @@ fn number(
 
 /// Parses a fraction into thousandths.
 fn share(value: &str) -> Result<u32, SettingError> {
-    let share = value.parse::<f64>().ok().filter(|share| (0.0..=1.0).contains(share));
+    let share = value
+        .parse::<f64>()
+        .ok()
+        .filter(|share| (0.0..=1.0).contains(share));
     share
         .map(|share| (share * 1000.0).round() as u32)
         .ok_or_else(|| not_allowed("slowstart", value, "0 to 1"))
 }
 
 fn not_allowed(key: &'static str, value: &str, allowed: &'static str) -> SettingError {
-    SettingError::Value { key, value: value.to_owned(), allowed }
+    SettingError::Value {
+        key,
+        value: value.to_owned(),
+        allowed,
+    }
 }
 
 #[cfg(test)]
@@ -175,7 +198,12 @@ mod tests {
     use super::*;
 
     fn parse(pairs: &[&str]) -> Result<Settings, SettingError> {
-        Settings::parse(&pairs.iter().map(|pair| pair.to_string()).collect::<Vec<_>>())
+        Settings::parse(
+            &pairs
+                .iter()
+                .map(|pair| pair.to_string())
+                .collect::<Vec<_>>(),
+        )
     }
 
     #[test]
@@ -217,19 +245,42 @@ mod tests {
     fn invalid_setting_names_allowed_values() {
         for (pair, message) in [
             ("fan-in", r#"--conf "fan-in": expected KEY=VALUE"#),
-            ("fan-in=1", r#"--conf fan-in="1": invalid value; use 2 to 1024"#),
-            ("durable=maybe", r#"--conf durable="maybe": invalid value; use true, false"#),
-            ("slowstart=1.1", r#"--conf slowstart="1.1": invalid value; use 0 to 1"#),
-            ("slowstart=NaN", r#"--conf slowstart="NaN": invalid value; use 0 to 1"#),
+            (
+                "fan-in=1",
+                r#"--conf fan-in="1": invalid value; use 2 to 1024"#,
+            ),
+            (
+                "durable=maybe",
+                r#"--conf durable="maybe": invalid value; use true, false"#,
+            ),
+            (
+                "slowstart=1.1",
+                r#"--conf slowstart="1.1": invalid value; use 0 to 1"#,
+            ),
+            (
+                "slowstart=NaN",
+                r#"--conf slowstart="NaN": invalid value; use 0 to 1"#,
+            ),
             (
                 "task-timeout=-5s",
                 r#"--conf task-timeout="-5s": invalid value; use a time such as 90s or 10m, 0s for never"#,
             ),
-            ("side-file-max=much", r#"--conf side-file-max="much": invalid value; use a size such as 10GiB"#),
-            ("compression=zip", r#"--conf compression="zip": invalid value; use none, lz4"#),
+            (
+                "side-file-max=much",
+                r#"--conf side-file-max="much": invalid value; use a size such as 10GiB"#,
+            ),
+            (
+                "compression=zip",
+                r#"--conf compression="zip": invalid value; use none, lz4"#,
+            ),
         ] {
             assert_eq!(parse(&[pair]).unwrap_err().to_string(), message);
         }
-        assert!(parse(&["x=1"]).unwrap_err().to_string().contains("\"x\": unknown setting"));
+        assert!(
+            parse(&["x=1"])
+                .unwrap_err()
+                .to_string()
+                .contains("\"x\": unknown setting")
+        );
     }
 }

@@ -123,5 +123,6 @@ pub trait Resumable {
 /// Converts an error while saving, for example a full disk: the attempt fails and its task is retried,
 /// which costs only the unsaved work.
 pub(crate) fn unsaved(error: impl std::fmt::Display) -> TaskError {
-    TaskError::retryable(format!("the task could not be checkpointed: {error}")).at(FaultPlace::SharedStorage)
+    TaskError::retryable(format!("the task could not be checkpointed: {error}"))
+        .at(FaultPlace::SharedStorage)
 }

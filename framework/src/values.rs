@@ -97,7 +97,14 @@ pub(crate) struct GroupGate<'c> {
 
 impl<'c> GroupGate<'c> {
     pub(crate) fn new(context: &'c TaskContext, resumes: bool) -> Self {
-        GroupGate { context, resumes, moved: false, error: None, cut: false, due: false }
+        GroupGate {
+            context,
+            resumes,
+            moved: false,
+            error: None,
+            cut: false,
+            due: false,
+        }
     }
 
     /// Returns whether there may be another value.
@@ -106,7 +113,11 @@ impl<'c> GroupGate<'c> {
         if self.error.is_some() || self.cut {
             return false;
         }
-        if self.context.is_asked() { self.pass(input) } else { true }
+        if self.context.is_asked() {
+            self.pass(input)
+        } else {
+            true
+        }
     }
 
     /// Handles a pending request for progress, suspend or checkpoint. A reducer that can be called again
@@ -132,8 +143,18 @@ impl<'c> GroupGate<'c> {
 }
 
 impl<'g, K: Key, V: Value> Values<'g, K, V> {
-    pub(crate) fn new(input: &'g mut ReduceInput, scratch: &'g mut Scratch, gate: GroupGate<'g>) -> Self {
-        Values { input, scratch, gate, pass: None, types: PhantomData }
+    pub(crate) fn new(
+        input: &'g mut ReduceInput,
+        scratch: &'g mut Scratch,
+        gate: GroupGate<'g>,
+    ) -> Self {
+        Values {
+            input,
+            scratch,
+            gate,
+            pass: None,
+            types: PhantomData,
+        }
     }
 
     /// Returns the next value; `None` at the end of the group.
@@ -145,7 +166,9 @@ impl<'g, K: Key, V: Value> Values<'g, K, V> {
         }
         self.scratch.reset();
         match self.input.next_value() {
-            Ok(Some((_, bytes))) => keep(decode_value::<V>(bytes, self.scratch), &mut self.gate.error),
+            Ok(Some((_, bytes))) => {
+                keep(decode_value::<V>(bytes, self.scratch), &mut self.gate.error)
+            }
             Ok(None) => {
                 reject_second_pass(self.pass, "next");
                 None
@@ -199,7 +222,10 @@ impl<'g, K: Key, V: Value> Values<'g, K, V> {
         if !self.gate.is_open(self.input) {
             return None;
         }
-        keep(self.input.next_value().map_err(ValuesError::Input), &mut self.gate.error)?
+        keep(
+            self.input.next_value().map_err(ValuesError::Input),
+            &mut self.gate.error,
+        )?
     }
 
     /// Returns whether the values ended before the group because the task must stop here. Only a reducer that
@@ -288,7 +314,12 @@ impl<'g, K: Key, V: Value> Values<'g, K, V> {
 
     /// Reads the values to their end on behalf of a method.
     #[inline]
-    fn read_all<A>(&mut self, method: &'static str, start: A, mut fold: impl FnMut(A, V::Ref<'_>) -> A) -> A {
+    fn read_all<A>(
+        &mut self,
+        method: &'static str,
+        start: A,
+        mut fold: impl FnMut(A, V::Ref<'_>) -> A,
+    ) -> A {
         reject_second_pass(self.pass, method);
         let mut result = start;
         let mut values = 0;
@@ -357,7 +388,9 @@ impl<K: Key, V: Value> Iterator for OwnedValues<'_, '_, K, V> {
 
     #[inline]
     fn fold<A, F: FnMut(A, V::Owned) -> A>(self, start: A, mut fold: F) -> A {
-        self.values.read_all("owned", start, |result, value| fold(result, V::to_owned(value)))
+        self.values.read_all("owned", start, |result, value| {
+            fold(result, V::to_owned(value))
+        })
     }
 
     /// Reads all values, as `fold` does. An adapter such as `take` collects by `next`, and may leave some.
@@ -376,7 +409,10 @@ impl<K: Key, V: Value> Iterator for OwnedValues<'_, '_, K, V> {
         let collection = C::from_iter(counted);
         // A collection of options ends at the first `None`.
         if has_ended {
-            self.values.pass = Some(Pass { method: "owned", values: count });
+            self.values.pass = Some(Pass {
+                method: "owned",
+                values: count,
+            });
         }
         collection
     }
@@ -385,7 +421,11 @@ impl<K: Key, V: Value> Iterator for OwnedValues<'_, '_, K, V> {
 /// Fails the task if a method reads values that another one has read to their end: it would find none.
 #[inline]
 fn reject_second_pass(pass: Option<Pass>, method: &str) {
-    if let Some(Pass { method: before, values }) = pass {
+    if let Some(Pass {
+        method: before,
+        values,
+    }) = pass
+    {
         panic!(
             "`{method}` finds no values, because `{before}` has read all {values}: the values of a group are read once; \
              compute both results in one pass with `fold`, or keep the values with `owned().collect()`"
@@ -394,8 +434,14 @@ fn reject_second_pass(pass: Option<Pass>, method: &str) {
 }
 
 #[inline]
-fn decode_value<'a, V: Value>(bytes: &'a [u8], scratch: &'a Scratch) -> Result<V::Ref<'a>, ValuesError> {
-    V::decode_whole(bytes, scratch).map_err(|error| ValuesError::Decode { what: "value", error })
+fn decode_value<'a, V: Value>(
+    bytes: &'a [u8],
+    scratch: &'a Scratch,
+) -> Result<V::Ref<'a>, ValuesError> {
+    V::decode_whole(bytes, scratch).map_err(|error| ValuesError::Decode {
+        what: "value",
+        error,
+    })
 }
 
 /// Keeps the first error for the task to report; user code only sees the end of the group.

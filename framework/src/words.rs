@@ -13,7 +13,12 @@ use napreduce_data::{GROUP_BYTES, white_mask};
 #[inline]
 #[must_use = "nothing is split before the words are asked for"]
 pub fn words(line: &str) -> Words<'_> {
-    Words { line, group: 0, white: mask_at(line.as_bytes(), 0), start: 0 }
+    Words {
+        line,
+        group: 0,
+        white: mask_at(line.as_bytes(), 0),
+        start: 0,
+    }
 }
 
 /// An iterator over the words of a line; made by [`words`].
@@ -78,7 +83,12 @@ fn mask_at(bytes: &[u8], group: usize) -> u64 {
     match bytes.last_chunk() {
         // Avoids a copy of unpredictable length: load the last group of the line and shift out the bytes
         // before.
-        Some(last) => white_mask(last).checked_shr((GROUP_BYTES - rest.len()) as u32).unwrap_or(0) | behind,
+        Some(last) => {
+            white_mask(last)
+                .checked_shr((GROUP_BYTES - rest.len()) as u32)
+                .unwrap_or(0)
+                | behind
+        }
         None => mask_of_short(bytes) | behind,
     }
 }

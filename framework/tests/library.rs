@@ -42,7 +42,9 @@ fn frequent(least: &u64) -> Job {
 /// Fails for a line that is not a number.
 fn doubled() -> Job {
     Job::text().map_only(|line: &str, out| -> Result<(), TaskError> {
-        let number: u64 = line.parse().map_err(|_| TaskError::fatal(format!("{line:?} is not a number")))?;
+        let number: u64 = line
+            .parse()
+            .map_err(|_| TaskError::fatal(format!("{line:?} is not a number")))?;
         out.emit(2 * number, ());
         Ok(())
     })
@@ -72,13 +74,23 @@ fn local() -> Local {
 }
 
 fn job_on_text(text: &Path) -> Result<Vec<String>, Error> {
-    napreduce::job(count).parameters(&2).inputs([text]).reduces(1).run_local(&local())?.collect()
+    napreduce::job(count)
+        .parameters(&2)
+        .inputs([text])
+        .reduces(1)
+        .run_local(&local())?
+        .collect()
 }
 
 fn driver_without_command_line_writes_output(text: &Path) -> Result<(), Error> {
     let output = text.with_file_name("out");
     let read = Program::new().run(&output, |driver: &mut Driver| -> Result<String, Error> {
-        let report = driver.job(count).parameters(&2_usize).inputs([text]).reduces(1).run()?;
+        let report = driver
+            .job(count)
+            .parameters(&2_usize)
+            .inputs([text])
+            .reduces(1)
+            .run()?;
         assert_eq!(report.counters.get("MAP_INPUT_RECORDS"), 2);
         let again = driver.job(count).parameters(&2_usize).inputs([text]).run();
         let error = again.expect_err("the output is there").to_string();
@@ -90,49 +102,98 @@ fn driver_without_command_line_writes_output(text: &Path) -> Result<(), Error> {
 }
 
 fn result_of_job_is_a_value(text: &Path) -> Result<(), Error> {
-    assert_eq!(job_on_text(text)?, ["be\t2", "is\t1", "not\t1", "or\t1", "that\t1", "to\t2"]);
-    let counts = napreduce::job(pairs).inputs([text]).reduces(1).run_local(&local())?;
-    assert_eq!(counts.report().expect("a job made it").counters.get("MAP_INPUT_RECORDS"), 2);
-    assert_eq!(counts.collect()?[..2], [("be".to_owned(), 2), ("is".to_owned(), 1)]);
+    assert_eq!(
+        job_on_text(text)?,
+        ["be\t2", "is\t1", "not\t1", "or\t1", "that\t1", "to\t2"]
+    );
+    let counts = napreduce::job(pairs)
+        .inputs([text])
+        .reduces(1)
+        .run_local(&local())?;
+    assert_eq!(
+        counts
+            .report()
+            .expect("a job made it")
+            .counters
+            .get("MAP_INPUT_RECORDS"),
+        2
+    );
+    assert_eq!(
+        counts.collect()?[..2],
+        [("be".to_owned(), 2), ("is".to_owned(), 1)]
+    );
     assert_eq!(counts.fold(0, |sum, (_, count)| sum + count)?, 8);
     Ok(())
 }
 
 fn closure_is_a_definition(text: &Path) -> Result<(), Error> {
-    let upper = napreduce::job(|| Job::text().map_only(|line: &str, out| out.emit(line.to_uppercase(), ())));
-    assert_eq!(upper.inputs([text]).run_local(&local())?.collect()?, ["TO BE OR", "NOT TO BE THAT IS"]);
+    let upper = napreduce::job(|| {
+        Job::text().map_only(|line: &str, out| out.emit(line.to_uppercase(), ()))
+    });
+    assert_eq!(
+        upper.inputs([text]).run_local(&local())?.collect()?,
+        ["TO BE OR", "NOT TO BE THAT IS"]
+    );
     Ok(())
 }
 
 fn dataset_is_input_of_next_job_and_removed_with_last_clone() -> Result<(), Error> {
     let lines = Dataset::lines(TEXT.lines())?;
-    let counts = napreduce::job(pairs).inputs([&lines]).reduces(1).run_local(&local())?;
+    let counts = napreduce::job(pairs)
+        .inputs([&lines])
+        .reduces(1)
+        .run_local(&local())?;
     let directory = counts.path().to_owned();
     let request = napreduce::job(frequent).parameters(&2).inputs([&counts]);
     drop((lines, counts));
     assert!(directory.exists(), "a request keeps its inputs");
     assert_eq!(request.run_local(&local())?.collect()?, ["be\t2", "to\t2"]);
-    assert!(!directory.exists(), "{} was not removed", directory.display());
+    assert!(
+        !directory.exists(),
+        "{} was not removed",
+        directory.display()
+    );
     Ok(())
 }
 
 fn jobs_run_at_once_and_do_not_disturb_each_other(text: &Path) -> Result<(), Error> {
-    let gate = Gate { path: text.with_file_name("gate") };
-    let waits = napreduce::job(gated).parameters(&gate).inputs([text]).start_local(&local())?;
-    let cancelled = napreduce::job(gated).parameters(&gate).inputs([text]).start_local(&local())?;
-    let failing = napreduce::job(doubled).inputs([text]).start_local(&local())?;
+    let gate = Gate {
+        path: text.with_file_name("gate"),
+    };
+    let waits = napreduce::job(gated)
+        .parameters(&gate)
+        .inputs([text])
+        .start_local(&local())?;
+    let cancelled = napreduce::job(gated)
+        .parameters(&gate)
+        .inputs([text])
+        .start_local(&local())?;
+    let failing = napreduce::job(doubled)
+        .inputs([text])
+        .start_local(&local())?;
     let good: Vec<_> = (0..6)
-        .map(|least| napreduce::job(count).parameters(&least).inputs([text]).reduces(1).start_local(&local()))
+        .map(|least| {
+            napreduce::job(count)
+                .parameters(&least)
+                .inputs([text])
+                .reduces(1)
+                .start_local(&local())
+        })
         .collect::<Result<_, _>>()?;
     for (least, handle) in good.into_iter().enumerate() {
         let words = handle.wait()?.collect()?;
         assert_eq!(words.len(), [6, 6, 6, 2, 1, 0][least]);
     }
     let error = failing.wait().expect_err("the lines are no numbers");
-    assert!(error.to_string().contains("\"to be or\" is not a number"), "{error}");
+    assert!(
+        error.to_string().contains("\"to be or\" is not a number"),
+        "{error}"
+    );
     cancelled.cancel("nobody waits for it");
     match cancelled.wait() {
-        Err(Error::Job(JobError::Killed { reason, .. })) => assert!(reason.contains("nobody waits for it")),
+        Err(Error::Job(JobError::Killed { reason, .. })) => {
+            assert!(reason.contains("nobody waits for it"))
+        }
         other => panic!("{other:?}"),
     }
     assert!(!waits.has_ended());
@@ -161,14 +222,23 @@ fn block_on<F: Future>(future: F) -> F::Output {
 
 /// A web service keeps handles in tasks that move between threads.
 fn handle_is_sent_between_threads(text: &Path) -> Result<(), Error> {
-    let handle = napreduce::job(count).parameters(&2).inputs([text]).start_local(&local())?;
+    let handle = napreduce::job(count)
+        .parameters(&2)
+        .inputs([text])
+        .start_local(&local())?;
     let waits = thread::spawn(move || handle.wait());
-    assert_eq!(waits.join().expect("it does not panic")?.collect()?.len(), 6);
+    assert_eq!(
+        waits.join().expect("it does not panic")?.collect()?.len(),
+        6
+    );
     Ok(())
 }
 
 fn handle_is_a_future_and_progress_a_stream(text: &Path) -> Result<(), Error> {
-    let handle = napreduce::job(count).parameters(&2).inputs([text]).start_local(&local())?;
+    let handle = napreduce::job(count)
+        .parameters(&2)
+        .inputs([text])
+        .start_local(&local())?;
     let mut watch = handle.watch();
     let counts = block_on(async {
         let counts = handle.await;
@@ -186,15 +256,27 @@ fn handle_is_a_future_and_progress_a_stream(text: &Path) -> Result<(), Error> {
 /// The jobs of these tests run on threads, too, with the same results.
 fn threads_replace_processes(text: &Path) -> Result<(), Error> {
     let threads = Local::threads();
-    let lines =
-        napreduce::job(count).parameters(&2).inputs([text]).reduces(1).run_local(&threads)?.collect()?;
+    let lines = napreduce::job(count)
+        .parameters(&2)
+        .inputs([text])
+        .reduces(1)
+        .run_local(&threads)?
+        .collect()?;
     assert_eq!(lines, job_on_text(text)?);
-    let failed =
-        napreduce::job(doubled).inputs([text]).run_local(&threads).expect_err("lines are no numbers");
-    assert!(failed.to_string().contains("\"to be or\" is not a number"), "{failed}");
+    let failed = napreduce::job(doubled)
+        .inputs([text])
+        .run_local(&threads)
+        .expect_err("lines are no numbers");
+    assert!(
+        failed.to_string().contains("\"to be or\" is not a number"),
+        "{failed}"
+    );
     let counts = napreduce::job(pairs).inputs([text]).run_local(&threads)?;
-    let frequent =
-        napreduce::job(frequent).parameters(&2).inputs([&counts]).run_local(&threads)?.collect()?;
+    let frequent = napreduce::job(frequent)
+        .parameters(&2)
+        .inputs([&counts])
+        .run_local(&threads)?
+        .collect()?;
     assert_eq!(frequent.len(), 2);
     Ok(())
 }
@@ -211,27 +293,63 @@ fn side_files_belong_to_their_job(text: &Path) -> Result<(), Error> {
         let jobs = ["one", "two", "three"].map(|title| {
             let path = text.with_file_name(title);
             fs::write(&path, title).expect("a side file");
-            (title, napreduce::job(titled).inputs([text]).side_file("title", &path).start_local(&local))
+            (
+                title,
+                napreduce::job(titled)
+                    .inputs([text])
+                    .side_file("title", &path)
+                    .start_local(&local),
+            )
         });
         for (title, job) in jobs {
             let lines = job?.wait()?.collect()?;
-            assert!(lines.iter().all(|line| line.starts_with(&format!("{title}\t"))), "{lines:?}");
+            assert!(
+                lines
+                    .iter()
+                    .all(|line| line.starts_with(&format!("{title}\t"))),
+                "{lines:?}"
+            );
         }
     }
-    let without = napreduce::job(titled).inputs([text]).run_local(&local()).expect_err("it has no file");
-    assert!(without.to_string().contains("unknown side file \"title\""), "{without}");
+    let without = napreduce::job(titled)
+        .inputs([text])
+        .run_local(&local())
+        .expect_err("it has no file");
+    assert!(
+        without.to_string().contains("unknown side file \"title\""),
+        "{without}"
+    );
     Ok(())
 }
 
 fn mistakes_are_errors_before_anything_runs(text: &Path) -> Result<(), Error> {
-    let refusal = |request: Result<Dataset<String>, Error>| request.expect_err("it is refused").to_string();
+    let refusal =
+        |request: Result<Dataset<String>, Error>| request.expect_err("it is refused").to_string();
     let missing = text.with_file_name("missing");
-    let error = refusal(napreduce::job(count).parameters(&2).inputs([&missing]).run_local(&local()));
+    let error = refusal(
+        napreduce::job(count)
+            .parameters(&2)
+            .inputs([&missing])
+            .run_local(&local()),
+    );
     assert_eq!(error, format!("input {} does not exist", missing.display()));
-    let error = refusal(napreduce::job(count).parameters(&"two").inputs([text]).run_local(&local()));
-    assert!(error.starts_with("parameters of the job cannot be decoded: "), "{error}");
-    let error =
-        refusal(napreduce::job(count).parameters(&2).inputs([text]).setting("x=1").run_local(&local()));
+    let error = refusal(
+        napreduce::job(count)
+            .parameters(&"two")
+            .inputs([text])
+            .run_local(&local()),
+    );
+    assert!(
+        error.starts_with("parameters of the job cannot be decoded: "),
+        "{error}"
+    );
+    let error = refusal(
+        napreduce::job(count)
+            .parameters(&2)
+            .inputs([text])
+            .setting("x=1")
+            .run_local(&local()),
+    );
     assert!(error.contains("\"x\": unknown setting"), "{error}");
     let error = refusal(napreduce::job(count).parameters(&2).run_local(&local()));
     assert_eq!(error, "the job has no input; call `inputs`");

@@ -17,7 +17,16 @@ fn counters_outside_test_are_kept() {
     let test = test.input("a\nb\na\n").reduces(2);
     test.assert_preemption_safe();
     let output = test.run();
-    assert_eq!((output.counters.get("of a test"), output.counters.get("lines")), (0, 3));
-    assert_eq!((counter!("of a test").get(), counter!("lines").get()), (5, 0));
+    assert_eq!(
+        (
+            output.counters.get("of a test"),
+            output.counters.get("lines")
+        ),
+        (0, 3)
+    );
+    assert_eq!(
+        (counter!("of a test").get(), counter!("lines").get()),
+        (5, 0)
+    );
     assert_eq!(output.parts.len(), 2);
 }

@@ -33,7 +33,10 @@ impl Truth {
             BenchmarkJob::Wordcount => Ok(Truth::Counts(WordCounts::of(input, interrupt)?)),
             BenchmarkJob::Terasort => {
                 let report = validate(input, interrupt)?;
-                Ok(Truth::Order { records: report.records, checksum: report.checksum })
+                Ok(Truth::Order {
+                    records: report.records,
+                    checksum: report.checksum,
+                })
             }
         }
     }
@@ -48,14 +51,23 @@ impl Truth {
             Truth::Order { records, checksum } => {
                 let report = validate(output, interrupt)?;
                 if report.records != *records {
-                    bail!("wrong output: {} records where the input has {records}", report.records);
+                    bail!(
+                        "wrong output: {} records where the input has {records}",
+                        report.records
+                    );
                 }
                 if report.checksum != *checksum {
-                    bail!("wrong output: checksum {} where the input has {checksum}", report.checksum);
+                    bail!(
+                        "wrong output: checksum {} where the input has {checksum}",
+                        report.checksum
+                    );
                 }
                 if let Some(place) = report.first_unordered {
                     let file = place.file.display();
-                    bail!("wrong output: not in order, first at record {} of {file}", place.record);
+                    bail!(
+                        "wrong output: not in order, first at record {} of {file}",
+                        place.record
+                    );
                 }
                 Ok(())
             }
@@ -88,7 +100,8 @@ impl WordCounts {
     pub fn of(path: &Path, interrupt: &Interrupt) -> Result<WordCounts> {
         let mut counts = WordCounts::default();
         each_line(path, interrupt, |_, line| {
-            line.split(u8::is_ascii_whitespace).for_each(|word| counts.add(word));
+            line.split(u8::is_ascii_whitespace)
+                .for_each(|word| counts.add(word));
             Ok(())
         })?;
         Ok(counts)
@@ -112,12 +125,19 @@ impl WordCounts {
         for path in files {
             each_line(path, interrupt, |number, line| {
                 self.verify_line(line, &mut seen).map_err(|what| {
-                    let file = path.file_name().unwrap_or(path.as_os_str()).to_string_lossy();
+                    let file = path
+                        .file_name()
+                        .unwrap_or(path.as_os_str())
+                        .to_string_lossy();
                     anyhow!("wrong output: {file} line {number}: {what}")
                 })
             })?;
         }
-        if let Some(word) = self.counts.keys().find(|word| !seen.contains(word.as_ref())) {
+        if let Some(word) = self
+            .counts
+            .keys()
+            .find(|word| !seen.contains(word.as_ref()))
+        {
             let missing = self.counts.len() - seen.len();
             let word = word.escape_ascii();
             bail!("wrong output: {missing} words are missing, one is \"{word}\"");
@@ -127,11 +147,16 @@ impl WordCounts {
 
     fn verify_line<'a>(&'a self, line: &[u8], seen: &mut HashSet<&'a [u8]>) -> Result<(), String> {
         let shown = || line.escape_ascii().to_string();
-        let body = line.strip_suffix(b"\n").ok_or_else(|| format!("\"{}\" has no newline", shown()))?;
+        let body = line
+            .strip_suffix(b"\n")
+            .ok_or_else(|| format!("\"{}\" has no newline", shown()))?;
         let tab = body.iter().rposition(|&byte| byte == b'\t');
         let tab = tab.ok_or_else(|| format!("\"{}\" has no tab", shown()))?;
-        let (word, count) = (&body[..tab], &body[tab + 1..]);
-        let count = std::str::from_utf8(count).ok().and_then(|text| text.parse::<u64>().ok());
+        let word = &body[..tab];
+        let count = &body[tab + 1..];
+        let count = std::str::from_utf8(count)
+            .ok()
+            .and_then(|text| text.parse::<u64>().ok());
         let count = count.ok_or_else(|| format!("\"{}\" has no count", shown()))?;
         let (word, expected) = self
             .counts
@@ -184,9 +209,13 @@ mod tests {
     fn only_sorted_rows_pass() {
         let folder = tempfile::tempdir().unwrap();
         let never = Interrupt::never();
-        let made =
-            input::generate(BenchmarkJob::Terasort, ByteSize::new(1_000), &folder.path().join("in"), &never)
-                .unwrap();
+        let made = input::generate(
+            BenchmarkJob::Terasort,
+            ByteSize::new(1_000),
+            &folder.path().join("in"),
+            &never,
+        )
+        .unwrap();
         let truth = Truth::of(BenchmarkJob::Terasort, &made.file, &never).unwrap();
         let text = fs::read(&made.file).unwrap();
         let mut rows: Vec<&[u8]> = text.chunks(100).collect();
@@ -194,14 +223,19 @@ mod tests {
             let output = folder.path().join("out");
             fs::create_dir_all(&output).unwrap();
             fs::write(output.join("part-r-00000"), rows.concat()).unwrap();
-            truth.verify(&output, &never).map_err(|error| error.to_string())
+            truth
+                .verify(&output, &never)
+                .map_err(|error| error.to_string())
         };
         let unsorted = check(&rows).unwrap_err();
         assert!(unsorted.contains("not in order"), "{unsorted}");
         rows.sort();
         assert_eq!(check(&rows), Ok(()));
         let short = check(&rows[1..]).unwrap_err();
-        assert!(short.contains("9 records where the input has 10"), "{short}");
+        assert!(
+            short.contains("9 records where the input has 10"),
+            "{short}"
+        );
         rows[3] = rows[4];
         let repeated = check(&rows).unwrap_err();
         assert!(repeated.contains("checksum"), "{repeated}");
@@ -219,7 +253,9 @@ mod tests {
         let path = folder.path().join("part");
         fs::write(&path, output).unwrap();
         let counts = counted(b"to be or not to be\n");
-        counts.verify(&[path], &Interrupt::never()).map_err(|error| error.to_string())
+        counts
+            .verify(&[path], &Interrupt::never())
+            .map_err(|error| error.to_string())
     }
 
     #[test]
@@ -237,7 +273,10 @@ mod tests {
         wrong("to\t3\n", "part line 1: \"to\" occurs 2 times, not 3");
         wrong("or\t1\nor\t1\n", "part line 2: \"or\" occurs on two lines");
         wrong("is\t1\n", "\"is\" is not a word of the input");
-        wrong("to\t2\nbe\t2\nor\t1\n", "1 words are missing, one is \"not\"");
+        wrong(
+            "to\t2\nbe\t2\nor\t1\n",
+            "1 words are missing, one is \"not\"",
+        );
         wrong("to 2\n", "has no tab");
         wrong("to\tmany\n", "has no count");
         wrong("to\t2", "has no newline");
@@ -246,10 +285,18 @@ mod tests {
 
     #[test]
     fn words_that_cross_a_buffer_are_counted_whole() {
-        let text = [vec![b' '; BUFFER_BYTES - 2], b"word".to_vec(), vec![b'x'; 2 * BUFFER_BYTES]].concat();
+        let text = [
+            vec![b' '; BUFFER_BYTES - 2],
+            b"word".to_vec(),
+            vec![b'x'; 2 * BUFFER_BYTES],
+        ]
+        .concat();
         let counts = counted(&text);
         assert_eq!(counts.counts.len(), 1);
-        assert_eq!(counts.counts.keys().next().unwrap().len(), 4 + 2 * BUFFER_BYTES);
+        assert_eq!(
+            counts.counts.keys().next().unwrap().len(),
+            4 + 2 * BUFFER_BYTES
+        );
     }
 
     proptest! {

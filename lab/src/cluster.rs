@@ -11,7 +11,9 @@ use anyhow::{Result, bail};
 use napreduce_cluster::{ClusterClient, ClusterDirectory, ClusterPlace, Patience, SubmitOptions};
 use napreduce_engine::{JobId, Slots};
 use napreduce_protocol::requests::{GetJob, ListTasks, ListWorkers};
-use napreduce_protocol::{ByteSize, JobDetail, JobPhase, JobPlan, JobSummary, TaskSummary, WorkerPhase};
+use napreduce_protocol::{
+    ByteSize, JobDetail, JobPhase, JobPlan, JobSummary, TaskSummary, WorkerPhase,
+};
 use rustix::process::{Pid, Signal, kill_process};
 
 use crate::confinement::Confinement;
@@ -52,7 +54,13 @@ impl<'s> Bench<'s> {
         if !session.work.keep {
             guard.take(&Charge::Folder(work.path().to_owned()))?;
         }
-        Ok(Bench { session, work, guard, nap, rounds_per_second: None })
+        Ok(Bench {
+            session,
+            work,
+            guard,
+            nap,
+            rounds_per_second: None,
+        })
     }
 
     /// Rounds of arithmetic per second on this machine; measured once.
@@ -104,14 +112,25 @@ pub struct Cluster<'s> {
 }
 
 impl<'s> Cluster<'s> {
-    fn start(folder: &Path, nap: &Path, layout: &Layout<'_>, session: &'s Session) -> Result<Cluster<'s>> {
+    fn start(
+        folder: &Path,
+        nap: &Path,
+        layout: &Layout<'_>,
+        session: &'s Session,
+    ) -> Result<Cluster<'s>> {
         let directory = folder.join("cluster");
         ClusterDirectory::resolve(Some(directory.clone()))?.create()?;
         write(&directory.join("napreduce.toml"), &layout.configuration)?;
-        let mut daemons = Daemons { folder: folder.to_owned(), running: Vec::new() };
+        let mut daemons = Daemons {
+            folder: folder.to_owned(),
+            running: Vec::new(),
+        };
         let heartbeat = format!("{}us", layout.heartbeat.as_micros());
         let daemon = |command: &str| CommandLine::new(nap).arg(command).flag("--dir", &directory);
-        daemons.start("coordinator", daemon("coordinator").flag("--heartbeat", heartbeat))?;
+        daemons.start(
+            "coordinator",
+            daemon("coordinator").flag("--heartbeat", heartbeat),
+        )?;
         for (number, slots) in (1..).zip(&layout.workers) {
             let name = format!("worker-{number}");
             let mut worker = daemon("worker")
@@ -129,7 +148,12 @@ impl<'s> Cluster<'s> {
         let client = connect(&directory, &mut daemons, layout.workers.len(), session);
         // The error of a daemon explains a failed connection.
         daemons.check()?;
-        Ok(Cluster { session, folder: folder.to_owned(), daemons, client: client? })
+        Ok(Cluster {
+            session,
+            folder: folder.to_owned(),
+            daemons,
+            client: client?,
+        })
     }
 
     fn directory(&self) -> PathBuf {
@@ -192,7 +216,10 @@ impl<'s> Cluster<'s> {
     pub fn stop(mut self) -> Result<()> {
         self.daemons.check()?;
         if let Some(name) = self.daemons.end() {
-            bail!("{name} did not end within {END_MAX:?} and was killed{}", self.daemons.last_words(&name));
+            bail!(
+                "{name} did not end within {END_MAX:?} and was killed{}",
+                self.daemons.last_words(&name)
+            );
         }
         Ok(())
     }
@@ -219,8 +246,15 @@ pub fn has_succeeded(job: &JobSummary) -> Result<bool> {
 
 /// Seconds of a job from its submission to its end.
 pub fn seconds(detail: &JobDetail) -> f64 {
-    let JobSummary { submitted_millis, ended_millis, .. } = detail.summary;
-    ended_millis.unwrap_or(submitted_millis).saturating_sub(submitted_millis) as f64 / 1e3
+    let JobSummary {
+        submitted_millis,
+        ended_millis,
+        ..
+    } = detail.summary;
+    ended_millis
+        .unwrap_or(submitted_millis)
+        .saturating_sub(submitted_millis) as f64
+        / 1e3
 }
 
 fn connect(
@@ -236,13 +270,20 @@ fn connect(
         let is_late = began.elapsed() > UP_MAX;
         if let Some(mut connected) = client.take() {
             let workers = connected.ask(ListWorkers)?;
-            up = workers.iter().filter(|worker| worker.state == WorkerPhase::Up).count();
+            up = workers
+                .iter()
+                .filter(|worker| worker.state == WorkerPhase::Up)
+                .count();
             if up >= wanted {
                 return Ok(connected);
             }
             client = Some(connected);
         } else {
-            let patience = Patience { first: POLL * 20, tell: false, ..Patience::default() };
+            let patience = Patience {
+                first: POLL * 20,
+                tell: false,
+                ..Patience::default()
+            };
             match ClusterClient::connect(ClusterPlace::Directory(directory.clone()), patience) {
                 Err(error) if is_late => return Err(error.into()),
                 connected => client = connected.ok(),
@@ -305,7 +346,8 @@ impl Daemons {
             }
         }
         let until = Instant::now() + END_MAX;
-        while self.running.iter_mut().any(|(_, child)| is_running(child)) && Instant::now() < until {
+        while self.running.iter_mut().any(|(_, child)| is_running(child)) && Instant::now() < until
+        {
             thread::sleep(POLL);
         }
         let mut killed = None;
@@ -332,7 +374,8 @@ fn copy(from: &Path, to: &Path) -> Result<()> {
     fs::create_dir_all(to).map_err(cannot("make", to))?;
     for entry in fs::read_dir(from).map_err(cannot("read", from))? {
         let entry = entry.map_err(cannot("read", from))?;
-        let (source, target) = (entry.path(), to.join(entry.file_name()));
+        let source = entry.path();
+        let target = to.join(entry.file_name());
         if source.is_dir() {
             copy(&source, &target)?;
         } else {
@@ -345,8 +388,12 @@ fn copy(from: &Path, to: &Path) -> Result<()> {
 /// The path of a new folder: `name`, or if that exists, with a number.
 pub fn new_place(recordings: &Path, name: &str) -> PathBuf {
     let numbered = (2..).map(|number| format!("{name}-{number}"));
-    let mut places = std::iter::once(name.to_owned()).chain(numbered).map(|name| recordings.join(name));
-    places.find(|place| !place.exists()).unwrap_or_else(|| recordings.join(name))
+    let mut places = std::iter::once(name.to_owned())
+        .chain(numbered)
+        .map(|name| recordings.join(name));
+    places
+        .find(|place| !place.exists())
+        .unwrap_or_else(|| recordings.join(name))
 }
 
 #[cfg(test)]
@@ -356,18 +403,27 @@ mod tests {
     #[test]
     fn missing_nap_error_names_the_build_command() {
         let error = nap(Path::new("/nowhere")).unwrap_err().to_string();
-        assert!(error.contains("/nowhere/nap") && error.contains("cargo build --release"), "{error}");
+        assert!(
+            error.contains("/nowhere/nap") && error.contains("cargo build --release"),
+            "{error}"
+        );
     }
 
     #[test]
     fn early_end_of_a_daemon_is_reported_with_its_log() {
         let folder = tempfile::tempdir().unwrap();
-        let mut daemons = Daemons { folder: folder.path().to_owned(), running: Vec::new() };
+        let mut daemons = Daemons {
+            folder: folder.path().to_owned(),
+            running: Vec::new(),
+        };
         let command = CommandLine::new("/bin/sh").flag("-c", "echo no port >&2; exit 4");
         daemons.start("ends", command).unwrap();
         daemons.running[0].1.wait().unwrap();
         let error = daemons.check().unwrap_err().to_string();
-        assert!(error.contains("ends ended by itself") && error.contains("no port"), "{error}");
+        assert!(
+            error.contains("ends ended by itself") && error.contains("no port"),
+            "{error}"
+        );
     }
 
     #[test]
@@ -380,9 +436,18 @@ mod tests {
         let recordings = folder.path().join(RECORDINGS);
         let first = new_place(&recordings, "suspend.1");
         copy(&history, &first).unwrap();
-        assert_eq!(fs::read(first.join("cluster/2026-11-27.jsonl.gz")).unwrap(), b"x");
-        assert_eq!(fs::read(recordings.join("suspend.1/job_0001.json")).unwrap(), b"{}");
-        assert_eq!(new_place(&recordings, "suspend.1"), recordings.join("suspend.1-2"));
+        assert_eq!(
+            fs::read(first.join("cluster/2026-11-27.jsonl.gz")).unwrap(),
+            b"x"
+        );
+        assert_eq!(
+            fs::read(recordings.join("suspend.1/job_0001.json")).unwrap(),
+            b"{}"
+        );
+        assert_eq!(
+            new_place(&recordings, "suspend.1"),
+            recordings.join("suspend.1-2")
+        );
         let missing = copy(&folder.path().join("nowhere"), &recordings.join("x")).unwrap_err();
         assert!(missing.to_string().contains("nowhere"), "{missing}");
     }

@@ -66,23 +66,44 @@ impl Confinement {
         let set_up = if geteuid().is_root() {
             Confinement::own(limit, folder, guard)
         } else {
-            user_scope(limit).map(|()| Confinement { tier: Tier::UserScope, limit, group: None })
+            user_scope(limit).map(|()| Confinement {
+                tier: Tier::UserScope,
+                limit,
+                group: None,
+            })
         };
-        set_up.unwrap_or_else(|why| Confinement { tier: Tier::LightOnly { why }, limit, group: None })
+        set_up.unwrap_or_else(|why| Confinement {
+            tier: Tier::LightOnly { why },
+            limit,
+            group: None,
+        })
     }
 
     fn own(limit: MemoryLimit, folder: &Path, guard: &mut Guard) -> Result<Confinement, String> {
         let membership = fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
         let hierarchy = Hierarchy::find(Path::new(GROUPS), &membership)?;
-        let group = hierarchy.parent.join(format!("nap-lab-{}", std::process::id()));
-        guard.take(&Charge::ControlGroup(group.clone())).map_err(|error| error.to_string())?;
-        fs::create_dir(&group).map_err(|error| format!("cannot make {}: {error}", group.display()))?;
+        let group = hierarchy
+            .parent
+            .join(format!("nap-lab-{}", std::process::id()));
+        guard
+            .take(&Charge::ControlGroup(group.clone()))
+            .map_err(|error| error.to_string())?;
+        fs::create_dir(&group)
+            .map_err(|error| format!("cannot make {}: {error}", group.display()))?;
         hierarchy.limit(&group, limit.memory)?;
         let swap = folder.join("swap");
-        guard.take(&Charge::Swap(swap.clone())).map_err(|error| error.to_string())?;
+        guard
+            .take(&Charge::Swap(swap.clone()))
+            .map_err(|error| error.to_string())?;
         make_swap(&swap, limit.swap.bytes())
             .map_err(|error| format!("cannot swap to {}: {error:#}", swap.display()))?;
-        Ok(Confinement { tier: Tier::Own { groups_version: hierarchy.version }, limit, group: Some(group) })
+        Ok(Confinement {
+            tier: Tier::Own {
+                groups_version: hierarchy.version,
+            },
+            limit,
+            group: Some(group),
+        })
     }
 
     /// The command that starts a worker in this confinement.
@@ -99,7 +120,9 @@ impl Confinement {
 
     /// Confines a worker that was just started, and thereby its later tasks.
     pub fn admit(&self, worker: Pid) -> Result<()> {
-        let Some(group) = &self.group else { return Ok(()) };
+        let Some(group) = &self.group else {
+            return Ok(());
+        };
         let members = group.join("cgroup.procs");
         fs::write(&members, worker.as_raw_nonzero().to_string())
             .with_context(|| format!("cannot put a worker into {}", group.display()))
@@ -121,7 +144,9 @@ fn user_scope(limit: MemoryLimit) -> Result<(), String> {
         .stderr(Stdio::null())
         .status();
     if !tried.is_ok_and(|status| status.success()) {
-        return Err(format!("not root, and {SCOPE_RUNNER} --user --scope does not limit memory here"));
+        return Err(format!(
+            "not root, and {SCOPE_RUNNER} --user --scope does not limit memory here"
+        ));
     }
     let free = free_swap(&fs::read_to_string("/proc/meminfo").unwrap_or_default());
     if free < limit.swap {
@@ -135,7 +160,9 @@ fn user_scope(limit: MemoryLimit) -> Result<(), String> {
 }
 
 fn free_swap(meminfo: &str) -> ByteSize {
-    field(meminfo, "SwapFree").and_then(|free| kibibytes(&free)).unwrap_or(ByteSize::new(0))
+    field(meminfo, "SwapFree")
+        .and_then(|free| kibibytes(&free))
+        .unwrap_or(ByteSize::new(0))
 }
 
 /// A hierarchy of control groups that limits memory.
@@ -157,16 +184,23 @@ impl Hierarchy {
         }
         let controllers = fs::read_to_string(root.join("cgroup.controllers")).unwrap_or_default();
         if !controllers.split_whitespace().any(|name| name == "memory") {
-            return Err(format!("no control groups in {} limit memory", root.display()));
+            return Err(format!(
+                "no control groups in {} limit memory",
+                root.display()
+            ));
         }
         // A group with processes may not have groups, so the group of this process cannot be the parent.
         let switch = root.join("cgroup.subtree_control");
         let on = fs::read_to_string(&switch).unwrap_or_default();
         if !on.split_whitespace().any(|name| name == "memory") {
-            fs::write(&switch, "+memory")
-                .map_err(|error| format!("cannot switch on memory in {}: {error}", switch.display()))?;
+            fs::write(&switch, "+memory").map_err(|error| {
+                format!("cannot switch on memory in {}: {error}", switch.display())
+            })?;
         }
-        Ok(Hierarchy { version: 2, parent: root.to_owned() })
+        Ok(Hierarchy {
+            version: 2,
+            parent: root.to_owned(),
+        })
     }
 
     /// Limits the memory of a group. The kernel evicts its page cache before it swaps.
@@ -177,11 +211,15 @@ impl Hierarchy {
                 ("memory.limit_in_bytes", memory.bytes().to_string()),
                 ("memory.swappiness", "1".to_owned()),
             ],
-            _ => vec![("memory.max", memory.bytes().to_string()), ("memory.swap.max", "max".to_owned())],
+            _ => vec![
+                ("memory.max", memory.bytes().to_string()),
+                ("memory.swap.max", "max".to_owned()),
+            ],
         };
         for (name, value) in values {
             let path = group.join(name);
-            fs::write(&path, value).map_err(|error| format!("cannot write {}: {error}", path.display()))?;
+            fs::write(&path, value)
+                .map_err(|error| format!("cannot write {}: {error}", path.display()))?;
         }
         Ok(())
     }
@@ -191,7 +229,8 @@ impl Hierarchy {
 fn own_group<'a>(membership: &'a str, controller: &str) -> Option<&'a str> {
     membership.lines().find_map(|line| {
         let mut fields = line.splitn(3, ':').skip(1);
-        let (controllers, path) = (fields.next()?, fields.next()?);
+        let controllers = fields.next()?;
+        let path = fields.next()?;
         let found = controllers.split(',').any(|name| name == controller);
         found.then(|| path.trim_start_matches('/'))
     })
@@ -201,7 +240,10 @@ fn own_group<'a>(membership: &'a str, controller: &str) -> Option<&'a str> {
 mod tests {
     use super::*;
 
-    const LIMIT: MemoryLimit = MemoryLimit { memory: ByteSize::new(768 << 20), swap: ByteSize::new(1 << 30) };
+    const LIMIT: MemoryLimit = MemoryLimit {
+        memory: ByteSize::new(768 << 20),
+        swap: ByteSize::new(1 << 30),
+    };
 
     #[test]
     fn free_swap_is_parsed() {
@@ -212,19 +254,31 @@ mod tests {
 
     #[test]
     fn scoped_worker_is_started_by_the_service_manager() {
-        let confined = |tier| Confinement { tier, limit: LIMIT, group: None };
+        let confined = |tier| Confinement {
+            tier,
+            limit: LIMIT,
+            group: None,
+        };
         let worker = || CommandLine::new("/bin/nap").arg("worker");
         assert_eq!(
             confined(Tier::UserScope).wrap(worker()).typed(),
             "systemd-run --user --scope --quiet --collect -p MemoryMax=805306368 /bin/nap worker"
         );
-        assert_eq!(confined(Tier::Own { groups_version: 1 }).wrap(worker()).typed(), "/bin/nap worker");
+        assert_eq!(
+            confined(Tier::Own { groups_version: 1 })
+                .wrap(worker())
+                .typed(),
+            "/bin/nap worker"
+        );
     }
 
     #[test]
     fn tiers_are_named_in_reports() {
         let why = "no swap".to_owned();
-        assert_eq!(Tier::LightOnly { why }.line(), "light-weight tasks only: no swap");
+        assert_eq!(
+            Tier::LightOnly { why }.line(),
+            "light-weight tasks only: no swap"
+        );
         assert!(Tier::Own { groups_version: 2 }.line().contains("version 2"));
         assert!(Tier::UserScope.line().contains("user scope"));
     }
@@ -242,9 +296,16 @@ mod tests {
         fs::create_dir_all(memory.join("mine")).unwrap();
         fs::write(memory.join("memory.limit_in_bytes"), "").unwrap();
         let found = |membership| Hierarchy::find(root.path(), membership).unwrap();
-        let mine = Hierarchy { version: 1, parent: memory.join("mine") };
+        let mine = Hierarchy {
+            version: 1,
+            parent: memory.join("mine"),
+        };
         assert_eq!(found("5:cpu,cpuacct:/other\n4:memory:/mine\n"), mine);
-        assert_eq!(found("4:memory:/elsewhere\n").parent, memory, "one that cannot be seen here");
+        assert_eq!(
+            found("4:memory:/elsewhere\n").parent,
+            memory,
+            "one that cannot be seen here"
+        );
         assert_eq!(found("").parent, memory);
         mine.limit(&mine.parent, MIB).unwrap();
         assert_eq!(written(&mine.parent, "memory.limit_in_bytes"), "1048576");
@@ -257,7 +318,13 @@ mod tests {
         fs::write(root.path().join("cgroup.controllers"), "cpu memory pids\n").unwrap();
         fs::write(root.path().join("cgroup.subtree_control"), "cpu\n").unwrap();
         let found = Hierarchy::find(root.path(), "0::/user\n").unwrap();
-        assert_eq!(found, Hierarchy { version: 2, parent: root.path().to_owned() });
+        assert_eq!(
+            found,
+            Hierarchy {
+                version: 2,
+                parent: root.path().to_owned()
+            }
+        );
         assert_eq!(written(root.path(), "cgroup.subtree_control"), "+memory");
         found.limit(root.path(), MIB).unwrap();
         assert_eq!(written(root.path(), "memory.max"), "1048576");
@@ -268,8 +335,14 @@ mod tests {
         let root = tempfile::tempdir().unwrap();
         let error = Hierarchy::find(root.path(), "").unwrap_err();
         assert!(error.contains("limit memory"), "{error}");
-        let hierarchy = Hierarchy { version: 2, parent: "/nowhere".into() };
+        let hierarchy = Hierarchy {
+            version: 2,
+            parent: "/nowhere".into(),
+        };
         let error = hierarchy.limit(Path::new("/nowhere"), MIB).unwrap_err();
-        assert!(error.starts_with("cannot write /nowhere/memory.max"), "{error}");
+        assert!(
+            error.starts_with("cannot write /nowhere/memory.max"),
+            "{error}"
+        );
     }
 }

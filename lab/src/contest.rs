@@ -34,8 +34,15 @@ pub struct Contender<'a> {
 
 impl<'a> Contender<'a> {
     pub fn new(name: &str, version: String, program: impl Program + 'a) -> Contender<'a> {
-        let report = ContenderReport { name: name.to_owned(), version, ..ContenderReport::default() };
-        Contender { report, program: Box::new(program) }
+        let report = ContenderReport {
+            name: name.to_owned(),
+            version,
+            ..ContenderReport::default()
+        };
+        Contender {
+            report,
+            program: Box::new(program),
+        }
     }
 
     pub fn ours(program: impl Program + 'a) -> Contender<'a> {
@@ -75,7 +82,13 @@ impl Arena<'_> {
                 continue;
             }
             // A path of Hadoop allows few characters.
-            let plain = |letter: char| if letter.is_ascii_alphanumeric() { letter } else { '-' };
+            let plain = |letter: char| {
+                if letter.is_ascii_alphanumeric() {
+                    letter
+                } else {
+                    '-'
+                }
+            };
             let name: String = contender.report.name.chars().map(plain).collect();
             let folder = self.work.fresh(&format!("run-{}-{name}", contest.job))?;
             input::warm(&contest.input, &self.session.interrupt)?;
@@ -98,8 +111,15 @@ impl Arena<'_> {
                     format!("out: {error}")
                 }
             };
-            let stage = if round == 0 { "warm-up".to_owned() } else { format!("{round}/{}", self.rounds) };
-            self.session.log(format!("{} {stage} {}: {line}", contest.title, contender.report.name));
+            let stage = if round == 0 {
+                "warm-up".to_owned()
+            } else {
+                format!("{round}/{}", self.rounds)
+            };
+            self.session.log(format!(
+                "{} {stage} {}: {line}",
+                contest.title, contender.report.name
+            ));
             if !self.session.work.keep {
                 remove(&folder)?;
             }
@@ -115,8 +135,16 @@ impl Arena<'_> {
         let output = folder.join("out");
         contender.program.check(&output, &self.session.interrupt)?;
         let counts = is_ours && self.sampling == Sampling::Tree;
-        let task_peak_bytes = if counts { peak_task_bytes(&output)? } else { None };
-        Ok(Timing { usage, task_peak_bytes, load_before })
+        let task_peak_bytes = if counts {
+            peak_task_bytes(&output)?
+        } else {
+            None
+        };
+        Ok(Timing {
+            usage,
+            task_peak_bytes,
+            load_before,
+        })
     }
 }
 
@@ -161,10 +189,15 @@ pub struct ContenderReport {
 
 impl Contest<'_> {
     pub fn reports(self) -> Vec<ContenderReport> {
-        let ours = self.contenders.first().filter(|ours| ours.report.failure.is_none());
+        let ours = self
+            .contenders
+            .first()
+            .filter(|ours| ours.report.failure.is_none());
         let ours = ours.map_or_else(Vec::new, |ours| wall_times(&ours.report.runs));
         let reports = self.contenders.into_iter().enumerate();
-        reports.map(|(place, contender)| contender.report.concluded(place == 0, &ours)).collect()
+        reports
+            .map(|(place, contender)| contender.report.concluded(place == 0, &ours))
+            .collect()
     }
 }
 
@@ -176,14 +209,25 @@ impl ContenderReport {
     fn concluded(self, is_ours: bool, ours: &[f64]) -> ContenderReport {
         let whole = self.failure.is_none();
         let seconds = wall_times(&self.runs);
-        let ratios: Vec<f64> = seconds.iter().zip(ours).map(|(theirs, ours)| theirs / ours).collect();
-        let processor: Vec<f64> =
-            self.runs.iter().map(|run| run.usage.user_seconds + run.usage.system_seconds).collect();
+        let ratios: Vec<f64> = seconds
+            .iter()
+            .zip(ours)
+            .map(|(theirs, ours)| theirs / ours)
+            .collect();
+        let processor: Vec<f64> = self
+            .runs
+            .iter()
+            .map(|run| run.usage.user_seconds + run.usage.system_seconds)
+            .collect();
         let all = || self.warm_up.iter().chain(&self.runs);
-        let tree = all().filter_map(|run| Some(run.usage.memory?.tree_bytes)).max();
+        let tree = all()
+            .filter_map(|run| Some(run.usage.memory?.tree_bytes))
+            .max();
         // The counter is exact. Samples stand in for a job that does not count.
         let counted = all().filter_map(|run| run.task_peak_bytes).max();
-        let sampled = all().filter_map(|run| Some(run.usage.memory?.descendant_bytes)).max();
+        let sampled = all()
+            .filter_map(|run| Some(run.usage.memory?.descendant_bytes))
+            .max();
         let task = if is_ours { counted.max(sampled) } else { None };
         ContenderReport {
             wall_seconds: Summary::of(&seconds).filter(|_| whole),
@@ -204,7 +248,8 @@ impl ContenderReport {
         Some([
             seconds(wall.median),
             format!("{} .. {}", seconds(wall.min), seconds(wall.max)),
-            self.ratio.map_or_else(dash, |ratio| ratio_text(ratio, self.ratio_interval, 2)),
+            self.ratio
+                .map_or_else(dash, |ratio| ratio_text(ratio, self.ratio_interval, 2)),
         ])
     }
 }
@@ -223,7 +268,11 @@ pub fn versions<'r>(contenders: impl Iterator<Item = &'r ContenderReport>) -> St
 /// A line for each contender that dropped out of the contest of a title.
 pub fn failures(title: impl std::fmt::Display, contenders: &[ContenderReport]) -> Vec<String> {
     let failed = |contender: &ContenderReport| {
-        Some(format!("failed: {title} {}: {}", contender.name, contender.failure.as_ref()?))
+        Some(format!(
+            "failed: {title} {}: {}",
+            contender.name,
+            contender.failure.as_ref()?
+        ))
     };
     contenders.iter().filter_map(failed).collect()
 }
@@ -243,21 +292,33 @@ mod tests {
             task_peak_bytes: None,
             load_before: None,
         };
-        ContenderReport { runs: seconds.iter().map(run).collect(), ..ContenderReport::default() }
+        ContenderReport {
+            runs: seconds.iter().map(run).collect(),
+            ..ContenderReport::default()
+        }
     }
 
     #[test]
     fn ratios_are_taken_within_a_round() {
         let peer = report(&[2.0, 30.0, 3.0]).concluded(false, &[1.0, 10.0, 2.0]);
         assert_eq!((peer.ratios, peer.ratio), (vec![2.0, 3.0, 1.5], Some(2.0)));
-        assert_eq!((peer.seconds, peer.processor_seconds), (vec![2.0, 30.0, 3.0], Some(1.5)));
+        assert_eq!(
+            (peer.seconds, peer.processor_seconds),
+            (vec![2.0, 30.0, 3.0], Some(1.5))
+        );
     }
 
     #[test]
     fn contender_that_dropped_out_has_no_statistics() {
-        let out = ContenderReport { failure: Some("gone".to_owned()), ..report(&[2.0]) };
+        let out = ContenderReport {
+            failure: Some("gone".to_owned()),
+            ..report(&[2.0])
+        };
         let out = out.concluded(false, &[1.0, 1.0]);
-        assert_eq!((out.ratio, out.wall_seconds.is_none(), out.cells()), (None, true, None));
+        assert_eq!(
+            (out.ratio, out.wall_seconds.is_none(), out.cells()),
+            (None, true, None)
+        );
         assert_eq!(failures("wordcount", &[out]), ["failed: wordcount : gone"]);
     }
 }

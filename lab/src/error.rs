@@ -32,7 +32,9 @@ pub fn cannot<E: fmt::Display>(action: &str, path: &Path) -> impl Fn(E) -> anyho
 
 /// The signal that ended an experiment, if one did.
 pub fn signal(error: &anyhow::Error) -> Option<u8> {
-    let interrupted = error.chain().find_map(|cause| cause.downcast_ref::<InterruptError>());
+    let interrupted = error
+        .chain()
+        .find_map(|cause| cause.downcast_ref::<InterruptError>());
     interrupted.map(|interrupted| interrupted.signal)
 }
 

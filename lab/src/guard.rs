@@ -67,10 +67,14 @@ impl Guard {
         let program = own_binary();
         let mut command = Command::new(&program);
         // Ctrl-C at the terminal does not reach its process group.
-        command.arg0(GUARD_PROGRAM).process_group(0).current_dir("/");
+        command
+            .arg0(GUARD_PROGRAM)
+            .process_group(0)
+            .current_dir("/");
         command.stdin(Stdio::piped()).stdout(Stdio::piped());
-        let mut child =
-            command.spawn().with_context(|| format!("cannot start the guard {}", program.display()))?;
+        let mut child = command
+            .spawn()
+            .with_context(|| format!("cannot start the guard {}", program.display()))?;
         let charges = child.stdin.take();
         Ok(Guard { child, charges })
     }
@@ -122,7 +126,9 @@ pub fn guard_requested() -> bool {
 pub fn guard_program() -> ExitCode {
     for signal in [SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGPIPE] {
         if let Err(error) = flag::register(signal, Arc::new(AtomicBool::new(false))) {
-            print_error(format_args!("{GUARD_PROGRAM}: cannot ignore signals: {error}"));
+            print_error(format_args!(
+                "{GUARD_PROGRAM}: cannot ignore signals: {error}"
+            ));
             return ExitCode::FAILURE;
         }
     }
@@ -132,16 +138,25 @@ pub fn guard_program() -> ExitCode {
     }
     // The experiment may have ended.
     let _ = write!(io::stdout(), "{}", left.join("; "));
-    if left.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+    if left.is_empty() {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
+    }
 }
 
 /// Reads charges until the input ends, then ends them; returns errors.
 fn serve(charges: impl BufRead) -> Vec<String> {
     // A broken pipe ends the experiment as a closed one does.
     let lines = charges.lines().map_while(Result::ok);
-    let mut taken: Vec<Charge> = lines.filter_map(|line| serde_json::from_str(&line).ok()).collect();
+    let mut taken: Vec<Charge> = lines
+        .filter_map(|line| serde_json::from_str(&line).ok())
+        .collect();
     taken.sort();
-    taken.iter().filter_map(|charge| Some(format!("{:#}", charge.end().err()?))).collect()
+    taken
+        .iter()
+        .filter_map(|charge| Some(format!("{:#}", charge.end().err()?)))
+        .collect()
 }
 
 fn until(limit: Duration, done: impl Fn() -> bool) -> bool {
@@ -176,14 +191,21 @@ fn end_folder(path: &Path) -> Result<()> {
 /// The processes whose working folder is in this one.
 fn processes_in(folder: &Path) -> Vec<Pid> {
     let processes = fs::read_dir("/proc").into_iter().flatten().flatten();
-    let working = processes
-        .filter(|entry| fs::read_link(entry.path().join("cwd")).is_ok_and(|place| place.starts_with(folder)));
-    working.filter_map(|entry| Pid::from_raw(entry.file_name().to_str()?.parse().ok()?)).collect()
+    let working = processes.filter(|entry| {
+        fs::read_link(entry.path().join("cwd")).is_ok_and(|place| place.starts_with(folder))
+    });
+    working
+        .filter_map(|entry| Pid::from_raw(entry.file_name().to_str()?.parse().ok()?))
+        .collect()
 }
 
 /// Makes a swap file and enables it; removes it on failure. A swap file must not have holes.
 pub fn make_swap(path: &Path, bytes: u64) -> Result<()> {
-    let mut file = fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?;
+    let mut file = fs::OpenOptions::new()
+        .write(true)
+        .create_new(true)
+        .mode(0o600)
+        .open(path)?;
     let mut made = || -> Result<()> {
         io::copy(&mut io::repeat(0).take(bytes), &mut file)?;
         file.sync_all()?;
@@ -199,19 +221,37 @@ pub fn make_swap(path: &Path, bytes: u64) -> Result<()> {
 fn end_swap(path: &Path) -> Result<()> {
     let swaps = fs::read_to_string("/proc/swaps").unwrap_or_default();
     let named = path.to_string_lossy();
-    if swaps.lines().any(|line| line.split_whitespace().next() == Some(&*named)) {
+    if swaps
+        .lines()
+        .any(|line| line.split_whitespace().next() == Some(&*named))
+    {
         run("swapoff", path).with_context(|| format!("still swapping; use: swapoff {named}"))?;
     }
-    ensure!(fs::remove_file(path).is_ok() || !path.exists(), "cannot remove {named}");
+    ensure!(
+        fs::remove_file(path).is_ok() || !path.exists(),
+        "cannot remove {named}"
+    );
     Ok(())
 }
 
 /// Runs a system program for swapping, which may not be on the user's path.
 fn run(program: &str, path: &Path) -> Result<()> {
-    let known = ["/usr/sbin", "/sbin", "/usr/bin", "/bin"].map(|folder| Path::new(folder).join(program));
-    let found = known.iter().find(|path| path.is_file()).cloned().unwrap_or_else(|| program.into());
-    let output = Command::new(found).arg(path).output().with_context(|| format!("cannot start {program}"))?;
-    ensure!(output.status.success(), "{program}: {}", String::from_utf8_lossy(&output.stderr).trim());
+    let known =
+        ["/usr/sbin", "/sbin", "/usr/bin", "/bin"].map(|folder| Path::new(folder).join(program));
+    let found = known
+        .iter()
+        .find(|path| path.is_file())
+        .cloned()
+        .unwrap_or_else(|| program.into());
+    let output = Command::new(found)
+        .arg(path)
+        .output()
+        .with_context(|| format!("cannot start {program}"))?;
+    ensure!(
+        output.status.success(),
+        "{program}: {}",
+        String::from_utf8_lossy(&output.stderr).trim()
+    );
     Ok(())
 }
 
@@ -224,13 +264,20 @@ fn end_group(path: &Path) -> Result<()> {
     }
     let is_empty = || {
         let members = fs::read_to_string(path.join("cgroup.procs")).unwrap_or_default();
-        for id in members.lines().filter_map(|line| Pid::from_raw(line.parse().ok()?)) {
+        for id in members
+            .lines()
+            .filter_map(|line| Pid::from_raw(line.parse().ok()?))
+        {
             // An error means that it has ended.
             let _ = kill_process(id, Signal::KILL);
         }
         members.trim().is_empty()
     };
-    ensure!(until(GONE, is_empty), "processes in {} do not end", path.display());
+    ensure!(
+        until(GONE, is_empty),
+        "processes in {} do not end",
+        path.display()
+    );
     // The kernel may keep it for a moment after the last process.
     remove_with(path, |path| fs::remove_dir(path))
 }
@@ -242,7 +289,8 @@ mod tests {
     #[test]
     fn charges_end_in_order_with_the_input() {
         let place = tempfile::tempdir().unwrap();
-        let (folder, group) = (place.path().join("folder"), place.path().join("folder/group"));
+        let folder = place.path().join("folder");
+        let group = place.path().join("folder/group");
         fs::create_dir_all(group.join("worker/0")).unwrap();
         fs::write(folder.join("file"), "x").unwrap();
         let charges = [
@@ -263,7 +311,10 @@ mod tests {
         fs::create_dir(&folder).unwrap();
         // It writes into the folder after the removal has begun.
         let mut child = Command::new("/bin/sh");
-        child.args(["-c", "read line; mkdir late"]).current_dir(&folder).stdin(Stdio::piped());
+        child
+            .args(["-c", "read line; mkdir late"])
+            .current_dir(&folder)
+            .stdin(Stdio::piped());
         let mut child = child.spawn().unwrap();
         let charge = Charge::Folder(folder.clone());
         thread::scope(|scope| {
@@ -288,7 +339,10 @@ mod tests {
     #[test]
     fn swap_file_that_stays_is_reported() {
         let place = tempfile::tempdir().unwrap();
-        let error = Charge::Swap(place.path().to_owned()).end().unwrap_err().to_string();
+        let error = Charge::Swap(place.path().to_owned())
+            .end()
+            .unwrap_err()
+            .to_string();
         assert!(error.starts_with("cannot remove "), "{error}");
     }
 }

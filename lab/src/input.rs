@@ -39,7 +39,12 @@ pub fn generate(
         }
         BenchmarkJob::Terasort => {
             let records = size.bytes() / RECORD_BYTES as u64;
-            let settings = TeraSettings { records, start: 0, format: tera::Format::Ascii, output };
+            let settings = TeraSettings {
+                records,
+                start: 0,
+                format: tera::Format::Ascii,
+                output,
+            };
             tera::generate(&settings).map_err(anyhow::Error::from)
         }
     };
@@ -47,10 +52,15 @@ pub fn generate(
     interrupt.check()?;
     let written = made?;
     match written.files.as_slice() {
-        [file] => Ok(Input { file: file.clone(), bytes: ByteSize::new(written.bytes) }),
-        files => {
-            Err(anyhow!("datagen wrote {} files to {} and one was expected", files.len(), folder.display()))
-        }
+        [file] => Ok(Input {
+            file: file.clone(),
+            bytes: ByteSize::new(written.bytes),
+        }),
+        files => Err(anyhow!(
+            "datagen wrote {} files to {} and one was expected",
+            files.len(),
+            folder.display()
+        )),
     }
 }
 

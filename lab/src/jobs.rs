@@ -122,7 +122,10 @@ struct Ballast {
 
 impl Ballast {
     fn new(mib: u64) -> Ballast {
-        Ballast { mib, words: Mutex::new(Vec::new()) }
+        Ballast {
+            mib,
+            words: Mutex::new(Vec::new()),
+        }
     }
 
     fn contents(&self) -> impl Iterator<Item = u64> {
@@ -139,7 +142,9 @@ impl Ballast {
     fn fill_once(&self) {
         let mut words = self.words.lock().unwrap_or_else(PoisonError::into_inner);
         if words.is_empty() && self.mib > 0 {
-            let length = usize::try_from(self.mib).unwrap_or(usize::MAX).saturating_mul(WORDS_OF_MIB);
+            let length = usize::try_from(self.mib)
+                .unwrap_or(usize::MAX)
+                .saturating_mul(WORDS_OF_MIB);
             words.reserve_exact(length);
             words.extend(self.contents().take(length));
         }
@@ -148,7 +153,10 @@ impl Ballast {
     /// Whether every filled word reads back unchanged.
     fn reads_back(&self) -> bool {
         let words = self.words.lock().unwrap_or_else(PoisonError::into_inner);
-        words.iter().zip(self.contents()).all(|(word, expected)| *word == expected)
+        words
+            .iter()
+            .zip(self.contents())
+            .all(|(word, expected)| *word == expected)
     }
 }
 
@@ -224,29 +232,47 @@ impl RecordFile {
 
     fn split(&self, map: u64) -> Split {
         let length = self.steps * RECORD_BYTES;
-        let (path, file_length) = (self.path.clone(), self.maps * length);
-        Split { path, offset: map * length, length, file_length, version: None }
+        let path = self.path.clone();
+        let file_length = self.maps * length;
+        Split {
+            path,
+            offset: map * length,
+            length,
+            file_length,
+            version: None,
+        }
     }
 }
 
 fn records(maps: u64, steps: u64) -> Vec<u8> {
     let record = |map: u64, step: u64| [map.to_be_bytes(), step.to_be_bytes()].concat();
-    (0..maps).flat_map(|map| (0..steps).flat_map(move |step| record(map, step))).collect()
+    (0..maps)
+        .flat_map(|map| (0..steps).flat_map(move |step| record(map, step)))
+        .collect()
 }
 
 impl TimedTasks {
     /// The plan of a job with these tasks. Its memory is at least the memory that they fill.
     pub fn plan(&self, name: &str, records: &RecordFile, output: PathBuf) -> Result<JobPlan> {
         let parameters = encode_parameters(self).map_err(|error| anyhow!("job {name}: {error}"))?;
-        let definition = if self.reduces.is_empty() { MAPS_ALONE } else { WITH_REDUCES };
+        let definition = if self.reduces.is_empty() {
+            MAPS_ALONE
+        } else {
+            WITH_REDUCES
+        };
         Ok(JobPlan {
             name: name.to_owned(),
             parameters,
-            splits: (0..self.maps.len() as u64).map(|map| records.split(map).into()).collect(),
+            splits: (0..self.maps.len() as u64)
+                .map(|map| records.split(map).into())
+                .collect(),
             reduces: self.reduces.len() as u32,
             task_memory: TASK_MEMORY.max(self.fill_mib << 20),
             // The closures keep no state.
-            checkpoint: CheckpointSupport { map: true, reduce: true },
+            checkpoint: CheckpointSupport {
+                map: true,
+                reduce: true,
+            },
             ..JobPlan::new(definition, output)
         })
     }
@@ -261,30 +287,52 @@ impl TimedTasks {
 const TASK_MEMORY: u64 = 16 << 20;
 
 fn with_reduces(tasks: &TimedTasks) -> Job {
-    let (of_map, of_reduce) = (Passing::of(tasks), Passing::of(tasks));
-    let (maps, reduces) = (tasks.clone(), tasks.clone());
+    let of_map = Passing::of(tasks);
+    let of_reduce = Passing::of(tasks);
+    let maps = tasks.clone();
+    let reduces = tasks.clone();
     Job::fixed_records(RECORD_BYTES as usize)
-        .map(move |record: &[u8], out: &mut Emit<(u32, u64), String>| -> Result<(), TaskError> {
-            let (number, step) = place(record)?;
-            let map = task(&maps.maps, number)?;
-            of_map.step(map, Step { number: step, of: maps.steps })?;
-            if step + 1 == maps.steps {
-                emit_groups(&maps, number, map, out);
-            }
-            Ok(())
-        })
+        .map(
+            move |record: &[u8], out: &mut Emit<(u32, u64), String>| -> Result<(), TaskError> {
+                let (number, step) = place(record)?;
+                let map = task(&maps.maps, number)?;
+                of_map.step(
+                    map,
+                    Step {
+                        number: step,
+                        of: maps.steps,
+                    },
+                )?;
+                if step + 1 == maps.steps {
+                    emit_groups(&maps, number, map, out);
+                }
+                Ok(())
+            },
+        )
         .partition_by(|(partition, _), partitions| partition % partitions)
-        .reduce(move |(partition, group), values, out| -> Result<(), TaskError> {
-            let reduce = task(&reduces.reduces, u64::from(partition))?;
-            let (mut count, mut bytes) = (0_u64, 0);
-            while let Some(value) = values.next() {
-                count += 1;
-                bytes += value.len();
-            }
-            of_reduce.step(reduce, Step { number: group, of: reduces.groups(reduce) })?;
-            out.emit((partition, group), format!("{:016x} {count} {bytes}", turn(group, MARK_ROUNDS)));
-            Ok(())
-        })
+        .reduce(
+            move |(partition, group), values, out| -> Result<(), TaskError> {
+                let reduce = task(&reduces.reduces, u64::from(partition))?;
+                let mut count = 0_u64;
+                let mut bytes = 0;
+                while let Some(value) = values.next() {
+                    count += 1;
+                    bytes += value.len();
+                }
+                of_reduce.step(
+                    reduce,
+                    Step {
+                        number: group,
+                        of: reduces.groups(reduce),
+                    },
+                )?;
+                out.emit(
+                    (partition, group),
+                    format!("{:016x} {count} {bytes}", turn(group, MARK_ROUNDS)),
+                );
+                Ok(())
+            },
+        )
 }
 
 /// Every map has its bytes for every reduce; the first map has the groups, one value each.
@@ -300,26 +348,44 @@ fn emit_groups(tasks: &TimedTasks, map: u64, of: TimedTask, out: &mut Emit<(u32,
 }
 
 fn maps_alone(tasks: &TimedTasks) -> Job {
-    let (passing, tasks) = (Passing::of(tasks), tasks.clone());
-    Job::fixed_records(RECORD_BYTES as usize).map_only(move |record: &[u8], out| -> Result<(), TaskError> {
-        let (number, step) = place(record)?;
-        passing.step(task(&tasks.maps, number)?, Step { number: step, of: tasks.steps })?;
-        out.emit((number, step), format!("{:016x}", turn(number * tasks.steps + step, MARK_ROUNDS)));
-        Ok(())
-    })
+    let passing = Passing::of(tasks);
+    let tasks = tasks.clone();
+    Job::fixed_records(RECORD_BYTES as usize).map_only(
+        move |record: &[u8], out| -> Result<(), TaskError> {
+            let (number, step) = place(record)?;
+            passing.step(
+                task(&tasks.maps, number)?,
+                Step {
+                    number: step,
+                    of: tasks.steps,
+                },
+            )?;
+            out.emit(
+                (number, step),
+                format!("{:016x}", turn(number * tasks.steps + step, MARK_ROUNDS)),
+            );
+            Ok(())
+        },
+    )
 }
 
 fn place(record: &[u8]) -> Result<(u64, u64), TaskError> {
     let number = |bytes: &[u8]| bytes.try_into().map(u64::from_be_bytes);
     match (record.get(..8).map(number), record.get(8..).map(number)) {
         (Some(Ok(map)), Some(Ok(step))) => Ok((map, step)),
-        _ => Err(TaskError::fatal(format!("{record:?} is not a record of a map"))),
+        _ => Err(TaskError::fatal(format!(
+            "{record:?} is not a record of a map"
+        ))),
     }
 }
 
 fn task(tasks: &[TimedTask], number: u64) -> Result<TimedTask, TaskError> {
-    let found = usize::try_from(number).ok().and_then(|number| tasks.get(number));
-    found.copied().ok_or_else(|| TaskError::fatal(format!("the plan has no task {number}")))
+    let found = usize::try_from(number)
+        .ok()
+        .and_then(|number| tasks.get(number));
+    found
+        .copied()
+        .ok_or_else(|| TaskError::fatal(format!("the plan has no task {number}")))
 }
 
 /// How time passes in one task process.
@@ -350,7 +416,9 @@ impl Passing {
             self.ballast.fill_once();
         }
         if step.is_last() && !self.ballast.reads_back() {
-            return Err(TaskError::fatal("memory does not read back as it was filled"));
+            return Err(TaskError::fatal(
+                "memory does not read back as it was filled",
+            ));
         }
         let micros = step.part(task.micros);
         if body == TaskBody::Cpu {
@@ -396,7 +464,8 @@ impl Step {
 
     /// Its part of a total. The parts of all steps add up.
     fn part(self, total: u64) -> u64 {
-        let until = |number: u64| u128::from(total) * u128::from(number) / u128::from(self.of.max(1));
+        let until =
+            |number: u64| u128::from(total) * u128::from(number) / u128::from(self.of.max(1));
         u64::try_from(until(self.number + 1) - until(self.number)).unwrap_or(u64::MAX)
     }
 }
@@ -432,7 +501,11 @@ mod tests {
         let began = Instant::now();
         (0..100).for_each(|_| pace.pass(Duration::from_micros(300)));
         // Each sleep alone is late by some fifty microseconds; a stop of the test itself makes it longer.
-        assert!(began.elapsed() >= Duration::from_millis(29), "{:?}", began.elapsed());
+        assert!(
+            began.elapsed() >= Duration::from_millis(29),
+            "{:?}",
+            began.elapsed()
+        );
         assert!(*pace.owed.lock().unwrap() <= 0);
     }
 
@@ -466,9 +539,20 @@ mod tests {
     fn records_name_their_map_and_step() {
         let all = records(3, 50);
         assert_eq!(all.len() as u64, 3 * 50 * RECORD_BYTES);
-        let places: Vec<_> = all.chunks(RECORD_BYTES as usize).map(|record| place(record).unwrap()).collect();
-        assert_eq!((places[0], places[49], places[50], places[149]), ((0, 0), (0, 49), (1, 0), (2, 49)));
-        assert!(place(b"short").unwrap_err().to_string().contains("not a record"));
+        let places: Vec<_> = all
+            .chunks(RECORD_BYTES as usize)
+            .map(|record| place(record).unwrap())
+            .collect();
+        assert_eq!(
+            (places[0], places[49], places[50], places[149]),
+            ((0, 0), (0, 49), (1, 0), (2, 49))
+        );
+        assert!(
+            place(b"short")
+                .unwrap_err()
+                .to_string()
+                .contains("not a record")
+        );
     }
 
     proptest! {
@@ -481,7 +565,8 @@ mod tests {
     }
 
     fn tasks(body: TaskBody) -> TimedTasks {
-        let (group_micros, steps) = (GROUP.as_micros() as u64, STEPS);
+        let group_micros = GROUP.as_micros() as u64;
+        let steps = STEPS;
         let maps = vec![TimedTask::default(); 2];
         TimedTasks {
             body: Some(body),
@@ -497,17 +582,39 @@ mod tests {
     #[test]
     fn reduce_has_at_least_one_group() {
         let tasks = tasks(TaskBody::Sleep);
-        let groups = |micros| tasks.groups(TimedTask { micros, ..TimedTask::default() });
-        assert_eq!([groups(0), groups(4_999), groups(10_000), groups(1_000_000)], [1, 1, 2, 200]);
+        let groups = |micros| {
+            tasks.groups(TimedTask {
+                micros,
+                ..TimedTask::default()
+            })
+        };
+        assert_eq!(
+            [groups(0), groups(4_999), groups(10_000), groups(1_000_000)],
+            [1, 1, 2, 200]
+        );
     }
 
     #[test]
     fn plan_has_a_split_for_each_map_and_the_memory_they_fill() {
         let folder = tempfile::tempdir().unwrap();
         let records = RecordFile::write(folder.path().join("records"), 3, STEPS).unwrap();
-        let plan = tasks(TaskBody::Fill).plan("job", &records, "out".into()).unwrap();
-        let offsets: Vec<u64> = plan.splits.iter().map(|split| split.parts[0].offset).collect();
-        assert_eq!((offsets, plan.reduces, plan.task_memory), (vec![0, 800], 0, 20 << 20));
-        assert_eq!(std::fs::metadata(folder.path().join("records")).unwrap().len(), 2_400);
+        let plan = tasks(TaskBody::Fill)
+            .plan("job", &records, "out".into())
+            .unwrap();
+        let offsets: Vec<u64> = plan
+            .splits
+            .iter()
+            .map(|split| split.parts[0].offset)
+            .collect();
+        assert_eq!(
+            (offsets, plan.reduces, plan.task_memory),
+            (vec![0, 800], 0, 20 << 20)
+        );
+        assert_eq!(
+            std::fs::metadata(folder.path().join("records"))
+                .unwrap()
+                .len(),
+            2_400
+        );
     }
 }

@@ -71,7 +71,10 @@ pub fn measure(samples: u32, bench: &mut Bench<'_>) -> Result<LatencyReport> {
         confinement: None,
     };
     let seconds = (f64::from(samples) * SAMPLE_SECONDS).clamp(JOB_SECONDS_LEAST, JOB_SECONDS_MOST);
-    let reduce = TimedTask { micros: (seconds * 1e6) as u64, ..TimedTask::default() };
+    let reduce = TimedTask {
+        micros: (seconds * 1e6) as u64,
+        ..TimedTask::default()
+    };
     let tasks = TimedTasks {
         body: Some(TaskBody::Cpu),
         rounds_per_second: bench.rounds_per_second(),
@@ -128,7 +131,9 @@ impl Measuring<'_> {
         let job = self.submit()?;
         let missing = wanted.saturating_sub(self.report.count(pair));
         for _ in 0..missing {
-            let Some(attempt) = self.running(job)? else { break };
+            let Some(attempt) = self.running(job)? else {
+                break;
+            };
             self.pause();
             self.preempt(pair, attempt)?;
         }
@@ -142,30 +147,40 @@ impl Measuring<'_> {
                 Pair::CheckpointAndRestore => "checkpoint and restore",
             },
             self.report.count(pair).min(wanted),
-            if identical { "output right" } else { "OUTPUT DIFFERS" }
+            if identical {
+                "output right"
+            } else {
+                "OUTPUT DIFFERS"
+            }
         ));
         Ok(())
     }
 
     fn pause(&mut self) {
-        thread::sleep(Duration::from_millis(self.random.random_range(PAUSE_MILLIS)));
+        thread::sleep(Duration::from_millis(
+            self.random.random_range(PAUSE_MILLIS),
+        ));
     }
 
     /// The running reduce, once it has reported progress; `None` when the job is nearly done.
     fn running(&mut self, job: JobId) -> Result<Option<AttemptId>> {
-        self.cluster.until(job, "a running reduce", LIMIT, |cluster| {
-            let tasks = cluster.tasks(job)?;
-            let reduce = tasks.iter().find(|task| task.task.kind == TaskKind::Reduce);
-            let Some(reduce) = reduce.filter(|reduce| reduce.state != TaskPhase::Succeeded) else {
-                return Ok(Some(None));
-            };
-            let live =
-                reduce.live.first().filter(|live| live.state == AttemptState::Running && live.bytes_done > 0);
-            Ok(live.map(|live| {
-                let share = live.bytes_done as f64 / live.bytes_total.max(1) as f64;
-                (share < ENOUGH).then_some(live.attempt)
-            }))
-        })
+        self.cluster
+            .until(job, "a running reduce", LIMIT, |cluster| {
+                let tasks = cluster.tasks(job)?;
+                let reduce = tasks.iter().find(|task| task.task.kind == TaskKind::Reduce);
+                let Some(reduce) = reduce.filter(|reduce| reduce.state != TaskPhase::Succeeded)
+                else {
+                    return Ok(Some(None));
+                };
+                let live = reduce
+                    .live
+                    .first()
+                    .filter(|live| live.state == AttemptState::Running && live.bytes_done > 0);
+                Ok(live.map(|live| {
+                    let share = live.bytes_done as f64 / live.bytes_total.max(1) as f64;
+                    (share < ENOUGH).then_some(live.attempt)
+                }))
+            })
     }
 
     fn preempt(&mut self, pair: Pair, attempt: AttemptId) -> Result<()> {
@@ -173,15 +188,24 @@ impl Measuring<'_> {
             self.command(attempt, TaskCommand::Checkpoint)?;
             // The task is restored at once, as another attempt.
             return self.wait_for(attempt.task.job, "the restored attempt", move |detail| {
-                detail.restores.iter().any(|one| one.from == attempt && one.restored_micros.is_some())
+                detail
+                    .restores
+                    .iter()
+                    .any(|one| one.from == attempt && one.restored_micros.is_some())
                     || !detail.summary.phase.is_active()
             });
         }
         self.command(attempt, TaskCommand::Suspend)?;
         let last = move |detail: &JobDetail| {
-            detail.preemptions.iter().rfind(|one| one.attempt == attempt).map(|last| last.end)
+            detail
+                .preemptions
+                .iter()
+                .rfind(|one| one.attempt == attempt)
+                .map(|last| last.end)
         };
-        self.wait_for(attempt.task.job, "the stopped attempt", |detail| last(detail) != Some(None))?;
+        self.wait_for(attempt.task.job, "the stopped attempt", |detail| {
+            last(detail) != Some(None)
+        })?;
         if last(&self.cluster.job(attempt.task.job)?) != Some(Some(PreemptionEnd::Suspended)) {
             return Ok(());
         }
@@ -190,19 +214,35 @@ impl Measuring<'_> {
         self.wait_for(attempt.task.job, "the resumed attempt", move |detail| {
             let resumes = detail.resumes.iter().filter(|one| one.attempt == attempt);
             resumes.filter(|one| one.resumed_micros.is_some()).count()
-                >= detail.preemptions.iter().filter(|one| one.end == Some(PreemptionEnd::Suspended)).count()
+                >= detail
+                    .preemptions
+                    .iter()
+                    .filter(|one| one.end == Some(PreemptionEnd::Suspended))
+                    .count()
         })
     }
 
     fn command(&mut self, attempt: AttemptId, command: TaskCommand) -> Result<()> {
         let AttemptId { task, number } = attempt;
-        let request = CommandTask { task, attempt: Some(number), command, reason: REASON.to_owned() };
+        let request = CommandTask {
+            task,
+            attempt: Some(number),
+            command,
+            reason: REASON.to_owned(),
+        };
         self.cluster.client.ask(request)?;
         Ok(())
     }
 
-    fn wait_for(&mut self, job: JobId, what: &str, holds: impl Fn(&JobDetail) -> bool) -> Result<()> {
-        self.cluster.until(job, what, LIMIT, |cluster| Ok(holds(&cluster.job(job)?).then_some(())))
+    fn wait_for(
+        &mut self,
+        job: JobId,
+        what: &str,
+        holds: impl Fn(&JobDetail) -> bool,
+    ) -> Result<()> {
+        self.cluster.until(job, what, LIMIT, |cluster| {
+            Ok(holds(&cluster.job(job)?).then_some(()))
+        })
     }
 }
 
@@ -242,12 +282,18 @@ pub struct Latencies {
 
 impl Latencies {
     fn bounded(p50: f64, p99: Option<f64>) -> Latencies {
-        Latencies { p50_bound_ms: Some(p50), p99_bound_ms: p99, ..Latencies::default() }
+        Latencies {
+            p50_bound_ms: Some(p50),
+            p99_bound_ms: p99,
+            ..Latencies::default()
+        }
     }
 
     fn add(&mut self, from_micros: u64, to_micros: u64, worker_micros: Option<u64>) {
-        self.every_ms.push(to_micros.saturating_sub(from_micros) as f64 / 1e3);
-        self.worker_ms.extend(worker_micros.map(|micros| micros as f64 / 1e3));
+        self.every_ms
+            .push(to_micros.saturating_sub(from_micros) as f64 / 1e3);
+        self.worker_ms
+            .extend(worker_micros.map(|micros| micros as f64 / 1e3));
     }
 
     fn conclude(&mut self, most: usize) {
@@ -265,7 +311,9 @@ impl Latencies {
         let kept = |value: Option<f64>, bound: Option<f64>| {
             value.zip(bound).is_none_or(|(value, bound)| value <= bound)
         };
-        self.samples > 0 && kept(self.p50_ms, self.p50_bound_ms) && kept(self.p99_ms, self.p99_bound_ms)
+        self.samples > 0
+            && kept(self.p50_ms, self.p50_bound_ms)
+            && kept(self.p99_ms, self.p99_bound_ms)
     }
 
     /// How many samples the bounds need, if there are fewer.
@@ -294,7 +342,9 @@ impl Latencies {
             match (self.is_kept(), self.lacking()) {
                 (false, _) => "NOT KEPT".to_owned(),
                 (true, None) => "kept".to_owned(),
-                (true, Some(needed)) if self.p50_ms.is_some() => format!("p50 kept; p99 needs {needed}"),
+                (true, Some(needed)) if self.p50_ms.is_some() => {
+                    format!("p50 kept; p99 needs {needed}")
+                }
                 (true, Some(needed)) => format!("not judged: needs {needed}"),
             },
         ]
@@ -315,13 +365,32 @@ impl Report for LatencyReport {
             self.checkpoint.row("checkpoint: decided to slot free"),
             self.restore.row("restore: launched to new output"),
         ];
-        let columns = ["samples", "p50, ms", "p99, ms", "max, ms", "worker's p50", "bounds", "verdict"];
-        let outputs = if self.identical { "all outputs right" } else { "AN OUTPUT DIFFERS" };
+        let columns = [
+            "samples",
+            "p50, ms",
+            "p99, ms",
+            "max, ms",
+            "worker's p50",
+            "bounds",
+            "verdict",
+        ];
+        let outputs = if self.identical {
+            "all outputs right"
+        } else {
+            "AN OUTPUT DIFFERS"
+        };
         let otherwise = match self.otherwise {
             0 => String::new(),
-            count => format!("; {} ended otherwise than asked", counted(count, "preemption")),
+            count => format!(
+                "; {} ended otherwise than asked",
+                counted(count, "preemption")
+            ),
         };
-        format!("{}\n\n{}\n\n{outputs}{otherwise}\n", self.machine.line(), table(&["what"], &columns, rows))
+        format!(
+            "{}\n\n{}\n\n{outputs}{otherwise}\n",
+            self.machine.line(),
+            table(&["what"], &columns, rows)
+        )
     }
 }
 
@@ -367,20 +436,29 @@ impl LatencyReport {
         }
         for one in &detail.resumes {
             if let Some(resumed) = one.resumed_micros {
-                self.resume.add(one.ordered_micros, resumed, one.worker_micros);
+                self.resume
+                    .add(one.ordered_micros, resumed, one.worker_micros);
             }
         }
         for one in &detail.restores {
             match (one.restored_micros, &one.refused) {
                 (_, Some(_)) => self.otherwise += 1,
-                (Some(restored), None) => self.restore.add(one.ordered_micros, restored, one.worker_micros),
+                (Some(restored), None) => {
+                    self.restore
+                        .add(one.ordered_micros, restored, one.worker_micros)
+                }
                 (None, None) => {}
             }
         }
     }
 
     fn conclude(&mut self, most: usize) {
-        for one in [&mut self.suspend, &mut self.resume, &mut self.checkpoint, &mut self.restore] {
+        for one in [
+            &mut self.suspend,
+            &mut self.resume,
+            &mut self.checkpoint,
+            &mut self.restore,
+        ] {
             one.conclude(most);
         }
     }
@@ -393,11 +471,15 @@ mod tests {
     fn report(suspend_ms: &[u64]) -> LatencyReport {
         let mut report = LatencyReport::new(Machine::describe());
         for ms in suspend_ms {
-            report.suspend.add(1_000_000, 1_000_000 + ms * 1_000, Some(500));
+            report
+                .suspend
+                .add(1_000_000, 1_000_000 + ms * 1_000, Some(500));
         }
-        for (latencies, micros) in
-            [(&mut report.resume, 900), (&mut report.checkpoint, 30_000), (&mut report.restore, 59_000)]
-        {
+        for (latencies, micros) in [
+            (&mut report.resume, 900),
+            (&mut report.checkpoint, 30_000),
+            (&mut report.restore, 59_000),
+        ] {
             (0..6).for_each(|_| latencies.add(5, 5 + micros, None));
         }
         report.conclude(200);
@@ -407,21 +489,40 @@ mod tests {
     #[test]
     fn percentiles_are_judged_by_their_bounds() {
         let good = report(&[[1; 90].as_slice(), &[3; 10]].concat());
-        assert!(good.succeeded() && !good.table().contains("needs"), "{}", good.table());
-        assert_eq!((good.suspend.p50_ms, good.suspend.max_ms), (Some(1.0), Some(3.0)));
+        assert!(
+            good.succeeded() && !good.table().contains("needs"),
+            "{}",
+            good.table()
+        );
+        assert_eq!(
+            (good.suspend.p50_ms, good.suspend.max_ms),
+            (Some(1.0), Some(3.0))
+        );
         assert_eq!(good.suspend.worker_p50_ms, Some(0.5));
         let slow = report(&[[1; 98].as_slice(), &[21; 2]].concat());
-        assert!(!slow.succeeded() && slow.table().contains("NOT KEPT"), "{}", slow.table());
+        assert!(
+            !slow.succeeded() && slow.table().contains("NOT KEPT"),
+            "{}",
+            slow.table()
+        );
     }
 
     #[test]
     fn tail_of_ten_samples_is_not_judged() {
         let few = report(&[1, 1, 1, 1, 1, 1, 1, 1, 1, 90]);
         assert_eq!((few.suspend.p50_ms, few.suspend.p99_ms), (Some(1.0), None));
-        assert!(few.succeeded() && few.table().contains("p50 kept; p99 needs 100"), "{}", few.table());
+        assert!(
+            few.succeeded() && few.table().contains("p50 kept; p99 needs 100"),
+            "{}",
+            few.table()
+        );
         let fewer = report(&[1, 90]);
         assert_eq!(fewer.suspend.p50_ms, None);
-        assert!(fewer.table().contains("not judged: needs 100"), "{}", fewer.table());
+        assert!(
+            fewer.table().contains("not judged: needs 100"),
+            "{}",
+            fewer.table()
+        );
     }
 
     #[test]

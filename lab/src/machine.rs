@@ -30,7 +30,8 @@ impl Machine {
         Machine {
             cpus: cpus(),
             model: read("/proc/cpuinfo").and_then(|text| field(&text, "model name")),
-            memory_bytes: read("/proc/meminfo").and_then(|text| kibibytes(&field(&text, "MemTotal")?)),
+            memory_bytes: read("/proc/meminfo")
+                .and_then(|text| kibibytes(&field(&text, "MemTotal")?)),
             kernel: kernel(),
             started_unix_seconds: unix_seconds(),
             load: load_at_start(),
@@ -42,14 +43,20 @@ impl Machine {
         let load = self.load.filter(|load| *load > BUSY * self.cpus as f64)?;
         Some(format!(
             "the machine is busy: a load average of {load:.1} on {}; stop other programs, or results will be slow and uneven",
-            if self.cpus == 1 { "one processor".to_owned() } else { format!("{} processors", self.cpus) }
+            if self.cpus == 1 {
+                "one processor".to_owned()
+            } else {
+                format!("{} processors", self.cpus)
+            }
         ))
     }
 
     /// One line for the head of a report.
     pub fn line(&self) -> String {
         let unknown = || "unknown".to_owned();
-        let busy = self.warning().map_or_else(String::new, |warning| format!("\nWARNING: {warning}"));
+        let busy = self
+            .warning()
+            .map_or_else(String::new, |warning| format!("\nWARNING: {warning}"));
         format!(
             "{} cpus ({}), {} memory, {}{busy}",
             self.cpus,
@@ -61,7 +68,9 @@ impl Machine {
 }
 
 pub fn unix_seconds() -> u64 {
-    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())
+    SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .map_or(0, |since| since.as_secs())
 }
 
 /// Processors available to this process; 1 if that is not known.
@@ -71,7 +80,11 @@ pub fn cpus() -> usize {
 
 /// The load average of the last minute.
 pub fn load_average() -> Option<f64> {
-    read("/proc/loadavg")?.split_whitespace().next()?.parse().ok()
+    read("/proc/loadavg")?
+        .split_whitespace()
+        .next()?
+        .parse()
+        .ok()
 }
 
 /// The load average at the first call: later values include the experiment.
@@ -111,15 +124,28 @@ mod tests {
     #[test]
     fn fields_of_proc_files_are_parsed() {
         let text = "processor\t: 0\nmodel name\t: A Processor @ 2 GHz\nmodel name\t: second\n";
-        assert_eq!(field(text, "model name").as_deref(), Some("A Processor @ 2 GHz"));
+        assert_eq!(
+            field(text, "model name").as_deref(),
+            Some("A Processor @ 2 GHz")
+        );
         assert_eq!(field(text, "absent"), None);
-        assert_eq!(kibibytes("24682416 kB"), Some(ByteSize::new(24_682_416 * 1024)));
+        assert_eq!(
+            kibibytes("24682416 kB"),
+            Some(ByteSize::new(24_682_416 * 1024))
+        );
     }
 
     #[test]
     fn report_of_a_busy_machine_has_a_warning() {
-        let machine = |load| Machine { cpus: 2, load, ..Machine::describe() };
-        assert_eq!((machine(Some(0.9)).warning(), machine(None).warning()), (None, None));
+        let machine = |load| Machine {
+            cpus: 2,
+            load,
+            ..Machine::describe()
+        };
+        assert_eq!(
+            (machine(Some(0.9)).warning(), machine(None).warning()),
+            (None, None)
+        );
         let line = machine(Some(1.5)).line();
         assert!(
             line.contains("WARNING: the machine is busy: a load average of 1.5 on 2 processors"),

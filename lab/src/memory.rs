@@ -25,7 +25,12 @@ pub struct MemorySettings {
     #[arg(long, value_name = "SIZE", default_value = "10GiB")]
     pub size: ByteSize,
     /// Programs
-    #[arg(long, value_name = "NAME,...", value_delimiter = ',', default_value = "wordcount,terasort")]
+    #[arg(
+        long,
+        value_name = "NAME,...",
+        value_delimiter = ',',
+        default_value = "wordcount,terasort"
+    )]
     pub programs: Vec<BenchmarkJob>,
     /// The bound of a task process, as a multiple of its budget
     #[arg(long, value_name = "FACTOR", default_value = "1.3", value_parser = factor)]
@@ -35,8 +40,14 @@ pub struct MemorySettings {
 }
 
 fn factor(text: &str) -> Result<f64, String> {
-    let factor: f64 = text.parse().map_err(|_| "write a number such as 1.3".to_owned())?;
-    if (1.0..=100.0).contains(&factor) { Ok(factor) } else { Err("choose 1 to 100".to_owned()) }
+    let factor: f64 = text
+        .parse()
+        .map_err(|_| "write a number such as 1.3".to_owned())?;
+    if (1.0..=100.0).contains(&factor) {
+        Ok(factor)
+    } else {
+        Err("choose 1 to 100".to_owned())
+    }
 }
 
 #[derive(Clone, Debug, Serialize)]
@@ -69,10 +80,14 @@ pub struct MemoryResult {
 /// Runs every program once under its budget and checks output and memory.
 pub fn memory(settings: &MemorySettings, session: &Session) -> Result<MemoryReport> {
     let wanted = ByteSize::new(settings.size.bytes().saturating_mul(ROOM_PER_INPUT_BYTE));
-    let binaries = settings.programs.iter().map(|program| program.binary(&session.binaries));
+    let binaries = settings
+        .programs
+        .iter()
+        .map(|program| program.binary(&session.binaries));
     let binaries = binaries.collect::<Result<Vec<_>>>()?;
     let work = WorkFolder::make(&session.work, wanted)?;
-    let bound_bytes = ByteSize::new((settings.resources.task_memory.bytes() as f64 * settings.factor) as u64);
+    let bound_bytes =
+        ByteSize::new((settings.resources.task_memory.bytes() as f64 * settings.factor) as u64);
     let mut report = MemoryReport {
         experiment: "memory",
         machine: Machine::describe(),
@@ -80,10 +95,13 @@ pub fn memory(settings: &MemorySettings, session: &Session) -> Result<MemoryRepo
         bound_bytes,
         results: Vec::new(),
     };
-    let (size, interrupt) = (settings.size, &session.interrupt);
+    let size = settings.size;
+    let interrupt = &session.interrupt;
     for (&program, binary) in settings.programs.iter().zip(&binaries) {
         let folder = work.fresh(program.in_words())?;
-        session.log(format!("{program} {size}: making the input and the reference"));
+        session.log(format!(
+            "{program} {size}: making the input and the reference"
+        ));
         let input = input::generate(program, size, &folder.join("in"), interrupt)?;
         let truth = Truth::of(program, &input.file, interrupt)?;
         session.log(format!("{program} {size}: running"));
@@ -92,7 +110,10 @@ pub fn memory(settings: &MemorySettings, session: &Session) -> Result<MemoryRepo
         let usage = run(&command, &folder, Sampling::Tree, interrupt)?;
         truth.verify(&output, interrupt)?;
         let counted = peak_task_bytes(&output)?;
-        let sampled = usage.memory.map(|memory| memory.descendant_bytes).filter(|bytes| *bytes > 0);
+        let sampled = usage
+            .memory
+            .map(|memory| memory.descendant_bytes)
+            .filter(|bytes| *bytes > 0);
         let peak = counted.max(sampled).map(ByteSize::new);
         if !session.work.keep {
             remove(&folder)?;
@@ -120,18 +141,35 @@ impl Report for MemoryReport {
 
     fn table(&self) -> String {
         let rows = self.results.iter().map(|result| {
-            let tree = result.usage.memory.map(|memory| ByteSize::new(memory.tree_bytes));
+            let tree = result
+                .usage
+                .memory
+                .map(|memory| ByteSize::new(memory.tree_bytes));
             vec![
                 result.program.to_string(),
                 result.input_bytes.rounded(),
                 seconds(result.usage.wall_seconds),
                 result.task_peak_bytes.map_or_else(dash, ByteSize::rounded),
-                result.counted_task_peak_bytes.map_or_else(dash, ByteSize::rounded),
+                result
+                    .counted_task_peak_bytes
+                    .map_or_else(dash, ByteSize::rounded),
                 tree.map_or_else(dash, ByteSize::rounded),
-                if result.within_bound { "within bound" } else { "TOO MUCH" }.to_owned(),
+                if result.within_bound {
+                    "within bound"
+                } else {
+                    "TOO MUCH"
+                }
+                .to_owned(),
             ]
         });
-        let columns = ["input", "time", "largest task", "by counter", "all processes", "verdict"];
+        let columns = [
+            "input",
+            "time",
+            "largest task",
+            "by counter",
+            "all processes",
+            "verdict",
+        ];
         format!(
             "{}\n{} slots, {} task memory, bound {} for each task process\n\n{}\n",
             self.machine.line(),

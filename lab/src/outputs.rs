@@ -26,11 +26,18 @@ impl OutputDigest {
             let name = path.file_name().unwrap_or_default().to_string_lossy();
             if name.starts_with("part-") {
                 let bytes = fs::read(&path).map_err(cannot(READ, &path))?;
-                text.push_str(&format!("{name} {} {:032x}\n", bytes.len(), xxh3_128(&bytes)));
+                text.push_str(&format!(
+                    "{name} {} {:032x}\n",
+                    bytes.len(),
+                    xxh3_128(&bytes)
+                ));
             }
         }
         if text.is_empty() {
-            bail!("the output {} has no part files; did its job succeed?", folder.display());
+            bail!(
+                "the output {} has no part files; did its job succeed?",
+                folder.display()
+            );
         }
         Ok(OutputDigest(format!("{:032x}", xxh3_128(text.as_bytes()))))
     }
@@ -63,8 +70,8 @@ const PEAK_COUNTER: &str = "PEAK_ANON_BYTES";
 pub fn peak_task_bytes(output: &Path) -> Result<Option<u64>> {
     let path = output.join("_SUCCESS");
     let text = fs::read(&path).map_err(cannot("read", &path))?;
-    let summary: Value =
-        serde_json::from_slice(&text).with_context(|| format!("{}: invalid JSON", path.display()))?;
+    let summary: Value = serde_json::from_slice(&text)
+        .with_context(|| format!("{}: invalid JSON", path.display()))?;
     Ok(summary["counters"][PEAK_COUNTER].as_u64())
 }
 
@@ -72,11 +79,15 @@ pub fn peak_task_bytes(output: &Path) -> Result<Option<u64>> {
 pub fn first_job_counters(printed: &Path) -> Result<BTreeMap<String, u64>> {
     let path = printed.to_owned();
     let text = fs::read_to_string(printed).map_err(cannot("read", &path))?;
-    let Some(line) = text.lines().next() else { return Ok(BTreeMap::new()) };
+    let Some(line) = text.lines().next() else {
+        return Ok(BTreeMap::new());
+    };
     let report: Value =
         serde_json::from_str(line).with_context(|| format!("{}: invalid JSON", path.display()))?;
     let counters = report["counters"].as_object().into_iter().flatten();
-    Ok(counters.filter_map(|(name, value)| Some((name.clone(), value.as_u64()?))).collect())
+    Ok(counters
+        .filter_map(|(name, value)| Some((name.clone(), value.as_u64()?)))
+        .collect())
 }
 
 #[cfg(test)]
@@ -93,14 +104,31 @@ mod tests {
 
     #[test]
     fn digest_covers_names_and_bytes_of_parts() {
-        let one = digest(&[("part-r-00000", "a\n"), ("part-r-00001", "b\n"), ("_SUCCESS", "job_0001")]);
+        let one = digest(&[
+            ("part-r-00000", "a\n"),
+            ("part-r-00001", "b\n"),
+            ("_SUCCESS", "job_0001"),
+        ]);
         assert_eq!(
             one,
-            digest(&[("part-r-00001", "b\n"), ("part-r-00000", "a\n"), ("_SUCCESS", "job_0002")])
+            digest(&[
+                ("part-r-00001", "b\n"),
+                ("part-r-00000", "a\n"),
+                ("_SUCCESS", "job_0002")
+            ])
         );
-        assert_ne!(one, digest(&[("part-r-00000", "a\n"), ("part-r-00001", "c\n")]));
-        assert_ne!(one, digest(&[("part-r-00000", "a\n"), ("part-r-00002", "b\n")]));
-        assert_ne!(one, digest(&[("part-r-00000", "a\nb\n"), ("part-r-00001", "")]));
+        assert_ne!(
+            one,
+            digest(&[("part-r-00000", "a\n"), ("part-r-00001", "c\n")])
+        );
+        assert_ne!(
+            one,
+            digest(&[("part-r-00000", "a\n"), ("part-r-00002", "b\n")])
+        );
+        assert_ne!(
+            one,
+            digest(&[("part-r-00000", "a\nb\n"), ("part-r-00001", "")])
+        );
     }
 
     #[test]
@@ -108,8 +136,13 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let error = OutputDigest::read(folder.path()).unwrap_err().to_string();
         assert!(error.contains("no part files"), "{error}");
-        let error = OutputDigest::read(Path::new("/nowhere/out")).unwrap_err().to_string();
-        assert!(error.contains("cannot read the output /nowhere/out"), "{error}");
+        let error = OutputDigest::read(Path::new("/nowhere/out"))
+            .unwrap_err()
+            .to_string();
+        assert!(
+            error.contains("cannot read the output /nowhere/out"),
+            "{error}"
+        );
     }
 
     #[test]
@@ -134,7 +167,10 @@ mod tests {
 
     #[test]
     fn peak_counter_may_be_absent() {
-        assert_eq!(read(r#"{"counters": {"PEAK_ANON_BYTES": 4096, "SPILLED_RECORDS": 1}}"#), Ok(Some(4096)));
+        assert_eq!(
+            read(r#"{"counters": {"PEAK_ANON_BYTES": 4096, "SPILLED_RECORDS": 1}}"#),
+            Ok(Some(4096))
+        );
         assert_eq!(read(r#"{"counters": {}}"#), Ok(None));
         assert_eq!(read("{}"), Ok(None));
     }
@@ -143,7 +179,9 @@ mod tests {
     fn missing_or_invalid_summary_is_an_error() {
         let error = read("{").unwrap_err();
         assert!(error.contains("_SUCCESS: invalid JSON"), "{error}");
-        let missing = peak_task_bytes(Path::new("/nowhere")).unwrap_err().to_string();
+        let missing = peak_task_bytes(Path::new("/nowhere"))
+            .unwrap_err()
+            .to_string();
         assert!(missing.contains("/nowhere/_SUCCESS"), "{missing}");
     }
 }

@@ -79,7 +79,11 @@ impl PeerTool {
     }
 
     fn module(self) -> Option<&'static str> {
-        matches!(self, PeerTool::DuckDb | PeerTool::Polars | PeerTool::PySpark).then_some(self.in_words())
+        matches!(
+            self,
+            PeerTool::DuckDb | PeerTool::Polars | PeerTool::PySpark
+        )
+        .then_some(self.in_words())
     }
 
     /// The command whose first line of output is the version.
@@ -110,14 +114,23 @@ pub struct Wanted<'a> {
 
 /// Finds the wanted peers. Output of the programs is written to `folder`.
 pub fn find(wanted: Wanted<'_>, folder: &Path, interrupt: &Interrupt) -> Result<Found> {
-    let Wanted { peers: chosen, python } = wanted;
+    let Wanted {
+        peers: chosen,
+        python,
+    } = wanted;
     let mut found = Found::default();
-    let python = python.map(|path| interpreter(path, folder, interrupt)).transpose()?;
+    let python = python
+        .map(|path| interpreter(path, folder, interrupt))
+        .transpose()?;
     found.python.clone_from(&python);
     for peer in PeerTool::ALL.into_iter().filter(|peer| peer.wanted(chosen)) {
         if peer == PeerTool::Bare {
             let version = format!("bare sort {}", env!("CARGO_PKG_VERSION"));
-            found.installed.push(InstalledPeer { peer, version, program: own_binary() });
+            found.installed.push(InstalledPeer {
+                peer,
+                version,
+                program: own_binary(),
+            });
             continue;
         }
         let program = match (peer.module(), &python) {
@@ -129,16 +142,20 @@ pub fn find(wanted: Wanted<'_>, folder: &Path, interrupt: &Interrupt) -> Result<
                 )));
             }
             (Some(module), None) => {
-                found
-                    .remarks
-                    .push(format!("{peer}: left out; name a Python that has {module} with --python"));
+                found.remarks.push(format!(
+                    "{peer}: left out; name a Python that has {module} with --python"
+                ));
                 continue;
             }
         };
         match run_and_read(&peer.version_command(&program), folder, interrupt) {
             Ok(text) => {
                 let version = text.lines().next().unwrap_or_default().to_owned();
-                found.installed.push(InstalledPeer { peer, version, program });
+                found.installed.push(InstalledPeer {
+                    peer,
+                    version,
+                    program,
+                });
             }
             Err(error) if signal(&error).is_some() => return Err(error),
             Err(error) if chosen.is_some() => {
@@ -146,7 +163,10 @@ pub fn find(wanted: Wanted<'_>, folder: &Path, interrupt: &Interrupt) -> Result<
                     "peer {peer} was asked for and cannot run: {error}; install it or leave it out of --peers"
                 )));
             }
-            Err(_) => found.remarks.push(format!("{peer}: left out; {} cannot run it", program.display())),
+            Err(_) => found.remarks.push(format!(
+                "{peer}: left out; {} cannot run it",
+                program.display()
+            )),
         }
     }
     Ok(found)
@@ -159,7 +179,11 @@ fn interpreter(path: &Path, folder: &Path, interrupt: &Interrupt) -> Result<Path
         0 | 1 => path.to_owned(),
         _ => std::path::absolute(path).unwrap_or_else(|_| path.to_owned()),
     };
-    match run_and_read(&CommandLine::new(&program).arg("--version"), folder, interrupt) {
+    match run_and_read(
+        &CommandLine::new(&program).arg("--version"),
+        folder,
+        interrupt,
+    ) {
         Ok(_) => Ok(program),
         Err(error) if signal(&error).is_some() => Err(error),
         Err(error) => Err(usage(format_args!("--python {}: {error}", path.display()))),
@@ -207,7 +231,11 @@ impl InstalledPeer {
             (PeerTool::PySpark, BenchmarkJob::Wordcount) => WORDCOUNT_PYSPARK,
             (PeerTool::PySpark, BenchmarkJob::Terasort) => TERASORT_PYSPARK,
         };
-        let script = Script { name: program.in_words(), text: script, first: None };
+        let script = Script {
+            name: program.in_words(),
+            text: script,
+            first: None,
+        };
         self.script(script, places, resources)
     }
 
@@ -223,7 +251,11 @@ impl InstalledPeer {
         let path = places.scratch.join(format!("{name}_{}.py", self.peer));
         fs::write(&path, text).map_err(cannot("write", &path))?;
         let command = CommandLine::new(&self.program).arg(path);
-        let command = first.into_iter().fold(command, CommandLine::arg).arg(places.input).arg(places.output);
+        let command = first
+            .into_iter()
+            .fold(command, CommandLine::arg)
+            .arg(places.input)
+            .arg(places.output);
         Ok(match self.peer {
             PeerTool::Polars => command.env("POLARS_MAX_THREADS", threads),
             PeerTool::PySpark => spark_of(&self.program, command.arg(threads).arg(places.scratch)),
@@ -235,7 +267,9 @@ impl InstalledPeer {
 /// The command with the Spark of this Python, which uses local addresses only.
 pub fn spark_of(python: &Path, command: CommandLine) -> CommandLine {
     let python = python.to_string_lossy();
-    command.env("SPARK_LOCAL_IP", "127.0.0.1").env("PYSPARK_PYTHON", python)
+    command
+        .env("SPARK_LOCAL_IP", "127.0.0.1")
+        .env("PYSPARK_PYTHON", python)
 }
 
 fn sort(program: &Path, places: Places<'_>, threads: &str, kibibytes: &str) -> CommandLine {

@@ -78,7 +78,12 @@ pub struct PreemptSettings {
     )]
     pub strategies: Vec<Strategy>,
     /// Memory of the tasks
-    #[arg(long = "tasks", value_name = "NAME,...", value_delimiter = ',', default_value = "light,hungry")]
+    #[arg(
+        long = "tasks",
+        value_name = "NAME,...",
+        value_delimiter = ',',
+        default_value = "light,hungry"
+    )]
     pub weights: Vec<JobWeight>,
     /// Kind of the two jobs
     #[arg(long = "kind", value_name = "KIND", default_value = "map")]
@@ -100,7 +105,11 @@ pub struct PreemptSettings {
 /// Runs the comparison and writes its report.
 pub fn preempt(settings: &PreemptSettings, session: &Session) -> Result<PreemptReport> {
     let hungry = settings.weights.contains(&JobWeight::Hungry);
-    let wanted = if hungry { settings.limit.swap.bytes() } else { 0 };
+    let wanted = if hungry {
+        settings.limit.swap.bytes()
+    } else {
+        0
+    };
     let mut bench = Bench::new(session, ByteSize::new(wanted + (256 << 20)))?;
     let folder = make_report_folder(settings)?;
     let mut raw = RawFile::create(&folder.join("raw.jsonl"))?;
@@ -109,7 +118,8 @@ pub fn preempt(settings: &PreemptSettings, session: &Session) -> Result<PreemptR
         let confinement = match weight {
             JobWeight::Light => None,
             JobWeight::Hungry => {
-                let confinement = Confinement::set_up(settings.limit, bench.work.path(), &mut bench.guard);
+                let confinement =
+                    Confinement::set_up(settings.limit, bench.work.path(), &mut bench.guard);
                 session.log(format!("memory-hungry tasks: {}", confinement.tier.line()));
                 report.tier = Some(confinement.tier.clone());
                 if matches!(confinement.tier, Tier::LightOnly { .. }) {
@@ -131,7 +141,8 @@ pub fn preempt(settings: &PreemptSettings, session: &Session) -> Result<PreemptR
 
 fn make_report_folder(settings: &PreemptSettings) -> Result<PathBuf> {
     let named = settings.report.clone();
-    let named = named.unwrap_or_else(|| PathBuf::from(format!("nap-lab-preempt-{}", unix_seconds())));
+    let named =
+        named.unwrap_or_else(|| PathBuf::from(format!("nap-lab-preempt-{}", unix_seconds())));
     let path = std::path::absolute(&named).map_err(cannot("find", &named))?;
     fs::create_dir(&path).map_err(cannot("make the folder of the report", &path))?;
     Ok(path)
@@ -165,7 +176,12 @@ fn plans(repetitions: u32, percents: &[u32], strategies: &[Strategy]) -> Vec<Pla
             for turn in 0..strategies.len() {
                 let primitive = strategies[(first + turn) % strategies.len()];
                 let number = plans.len() as u32 + 1;
-                plans.push(Plan { number, repetition, percent: *percent, primitive });
+                plans.push(Plan {
+                    number,
+                    repetition,
+                    percent: *percent,
+                    primitive,
+                });
             }
         }
     }
@@ -175,8 +191,12 @@ fn plans(repetitions: u32, percents: &[u32], strategies: &[Strategy]) -> Vec<Pla
 /// The configuration of the cluster, with the rules of each run.
 fn configuration(plans: &[Plan]) -> String {
     let mut rules = String::new();
-    for Plan { number, primitive, .. } in plans {
-        let (low, high) = (name("low", *number), name("high", *number));
+    for Plan {
+        number, primitive, ..
+    } in plans
+    {
+        let low = name("low", *number);
+        let high = name("high", *number);
         let (preempt, go_on) = match primitive {
             Strategy::Wait => continue,
             Strategy::Kill => ("kill", "launch"),
@@ -214,7 +234,11 @@ impl<'a> TwoJobs<'a> {
         confinement: Option<&Confinement>,
         bench: &mut Bench<'a>,
     ) -> Result<TwoJobs<'a>> {
-        let plans = plans(settings.repetitions, &settings.percents, &settings.strategies);
+        let plans = plans(
+            settings.repetitions,
+            &settings.percents,
+            &settings.strategies,
+        );
         let folder = bench.work.fresh(&format!("two-jobs-{weight}"))?;
         let layout = Layout {
             workers: vec![Slots { map: 1, reduce: 1 }],
@@ -222,8 +246,13 @@ impl<'a> TwoJobs<'a> {
             configuration: configuration(&plans),
             confinement,
         };
-        let work = TimedTask { micros: settings.task_time.as_micros() as u64, ..TimedTask::default() };
-        let steps = (settings.task_time.as_secs_f64() * STEPS_PER_SECOND).round().max(1.0) as u64;
+        let work = TimedTask {
+            micros: settings.task_time.as_micros() as u64,
+            ..TimedTask::default()
+        };
+        let steps = (settings.task_time.as_secs_f64() * STEPS_PER_SECOND)
+            .round()
+            .max(1.0) as u64;
         let (steps, maps, reduces) = match settings.form {
             TaskForm::Map => (steps, vec![work], Vec::new()),
             TaskForm::Reduce => (1, vec![TimedTask::default()], vec![work]),
@@ -231,21 +260,36 @@ impl<'a> TwoJobs<'a> {
         let tasks = TimedTasks {
             body: Some(TaskBody::Cpu),
             rounds_per_second: bench.rounds_per_second(),
-            fill_mib: if weight == JobWeight::Hungry { settings.fill.bytes() >> 20 } else { 0 },
+            fill_mib: if weight == JobWeight::Hungry {
+                settings.fill.bytes() >> 20
+            } else {
+                0
+            },
             steps,
             group_micros: GROUP_MICROS,
             maps,
             reduces,
         };
         let records = RecordFile::write(folder.join("records"), 1, steps)?;
-        let (session, cluster) = (bench.session, bench.start(&folder, &layout)?);
-        Ok(TwoJobs { settings, weight, session, cluster, plans, tasks, records, folder })
+        let session = bench.session;
+        let cluster = bench.start(&folder, &layout)?;
+        Ok(TwoJobs {
+            settings,
+            weight,
+            session,
+            cluster,
+            plans,
+            tasks,
+            records,
+            folder,
+        })
     }
 
     fn run(mut self, raw: &mut RawFile, report: &mut PreemptReport) -> Result<Cluster<'a>> {
         let weight = self.weight;
         let (alone, reference) = self.alone()?;
-        self.session.log(format!("{weight}: a task alone takes {alone:.2} s"));
+        self.session
+            .log(format!("{weight}: a task alone takes {alone:.2} s"));
         report.alone_seconds.push((weight, alone));
         if let Some(warning) = report.warning() {
             self.session.log(warning);
@@ -281,14 +325,18 @@ impl<'a> TwoJobs<'a> {
         let outputs_differ = ran[0].1 != ran[1].1;
         match ran.pop() {
             Some(alone) if !outputs_differ => Ok(alone),
-            _ => bail!("two undisturbed runs of one job have different outputs; nothing can be compared"),
+            _ => bail!(
+                "two undisturbed runs of one job have different outputs; nothing can be compared"
+            ),
         }
     }
 
     fn once(&mut self, plan: Plan, reference: &OutputDigest) -> Result<TwoJobsRun> {
-        let (low_name, high_name) = (name("low", plan.number), name("high", plan.number));
+        let low_name = name("low", plan.number);
+        let high_name = name("high", plan.number);
         let low = self.submit(&low_name)?;
-        let (share, limit) = (f64::from(plan.percent) / 100.0, self.limit());
+        let share = f64::from(plan.percent) / 100.0;
+        let limit = self.limit();
         let kind = match self.settings.form {
             TaskForm::Map => TaskKind::Map,
             TaskForm::Reduce => TaskKind::Reduce,
@@ -309,8 +357,13 @@ impl<'a> TwoJobs<'a> {
         let high = self.submit(&high_name)?;
         let high_end = self.cluster.wait(high, limit)?;
         let low_end = self.cluster.wait(low, limit)?;
-        let identical = self.digest(&low_name)? == *reference && self.digest(&high_name)? == *reference;
-        let end = high_end.summary.ended_millis.max(low_end.summary.ended_millis).unwrap_or(0);
+        let identical =
+            self.digest(&low_name)? == *reference && self.digest(&high_name)? == *reference;
+        let end = high_end
+            .summary
+            .ended_millis
+            .max(low_end.summary.ended_millis)
+            .unwrap_or(0);
         let swapped = low_end.resumes.iter().map(|resume| resume.swapped_bytes);
         Ok(TwoJobsRun {
             experiment: "two-jobs",
@@ -330,7 +383,10 @@ impl<'a> TwoJobs<'a> {
     }
 
     fn submit(&mut self, name: &str) -> Result<JobId> {
-        self.cluster.submit(self.tasks.plan(name, &self.records, self.folder.join(name))?)
+        self.cluster.submit(
+            self.tasks
+                .plan(name, &self.records, self.folder.join(name))?,
+        )
     }
 
     /// The digest of an output, which is removed.
@@ -371,10 +427,28 @@ mod tests {
         assert_eq!(plans.len(), 32);
         for primitive in Strategy::ALL {
             let own = |plan: &&Plan| plan.primitive == primitive;
-            assert_eq!(plans.iter().filter(own).filter(|plan| plan.percent == 10).count(), 4);
-            assert!(plans.iter().step_by(4).any(|plan| plan.primitive == primitive), "{primitive}");
+            assert_eq!(
+                plans
+                    .iter()
+                    .filter(own)
+                    .filter(|plan| plan.percent == 10)
+                    .count(),
+                4
+            );
+            assert!(
+                plans
+                    .iter()
+                    .step_by(4)
+                    .any(|plan| plan.primitive == primitive),
+                "{primitive}"
+            );
         }
-        assert!(plans.iter().zip(1..).all(|(plan, number)| plan.number == number));
+        assert!(
+            plans
+                .iter()
+                .zip(1..)
+                .all(|(plan, number)| plan.number == number)
+        );
     }
 
     #[test]
@@ -383,15 +457,19 @@ mod tests {
         let configuration = configuration(&plans);
         let (_, rules) = configuration.split_once("'''\n").unwrap();
         let rules =
-            napreduce_schedulers::trigger::read_rules(rules.trim_end().trim_end_matches("'''")).unwrap();
+            napreduce_schedulers::trigger::read_rules(rules.trim_end().trim_end_matches("'''"))
+                .unwrap();
         assert_eq!(rules.len(), 6);
-        let suspend = plans.iter().find(|plan| plan.primitive == Strategy::Suspend).unwrap().number;
-        assert!(
-            configuration
-                .contains(&format!("when submitted(high-{suspend:04}) do suspend(low-{suspend:04})"))
-        );
-        assert!(
-            configuration.contains(&format!("when finished(high-{suspend:04}) do resume(low-{suspend:04})"))
-        );
+        let suspend = plans
+            .iter()
+            .find(|plan| plan.primitive == Strategy::Suspend)
+            .unwrap()
+            .number;
+        assert!(configuration.contains(&format!(
+            "when submitted(high-{suspend:04}) do suspend(low-{suspend:04})"
+        )));
+        assert!(configuration.contains(&format!(
+            "when finished(high-{suspend:04}) do resume(low-{suspend:04})"
+        )));
     }
 }

@@ -51,7 +51,13 @@ pub struct CommandLine {
 impl CommandLine {
     pub fn new(program: impl Into<PathBuf>) -> CommandLine {
         let program = program.into();
-        CommandLine { program, called: None, arguments: Vec::new(), environment: Vec::new(), time_max: None }
+        CommandLine {
+            program,
+            called: None,
+            arguments: Vec::new(),
+            environment: Vec::new(),
+            time_max: None,
+        }
     }
 
     /// Ends the program if it takes longer.
@@ -69,7 +75,10 @@ impl CommandLine {
     /// Has another program start it.
     pub fn started_by(mut self, program: impl Into<PathBuf>, arguments: &[&str]) -> CommandLine {
         let inner = std::mem::replace(&mut self.program, program.into());
-        let before = arguments.iter().map(OsString::from).chain([inner.into_os_string()]);
+        let before = arguments
+            .iter()
+            .map(OsString::from)
+            .chain([inner.into_os_string()]);
         self.arguments.splice(0..0, before);
         self
     }
@@ -92,14 +101,28 @@ impl CommandLine {
 
     /// The command as a person would type it into a shell.
     pub fn typed(&self) -> String {
-        let variables = self.environment.iter().map(|(name, value)| format!("{name}={}", quoted(value)));
+        let variables = self
+            .environment
+            .iter()
+            .map(|(name, value)| format!("{name}={}", quoted(value)));
         let words = std::iter::once(self.program.as_os_str())
             .chain(self.arguments.iter().map(OsString::as_os_str))
             .map(|word| quoted(&word.to_string_lossy()));
-        let name = self.called.as_ref().map(|name| format!("exec -a {}", quoted(name)));
-        let typed = variables.chain(name).chain(words).collect::<Vec<_>>().join(" ");
+        let name = self
+            .called
+            .as_ref()
+            .map(|name| format!("exec -a {}", quoted(name)));
+        let typed = variables
+            .chain(name)
+            .chain(words)
+            .collect::<Vec<_>>()
+            .join(" ");
         // A subshell becomes the program.
-        if self.called.is_some() { format!("({typed})") } else { typed }
+        if self.called.is_some() {
+            format!("({typed})")
+        } else {
+            typed
+        }
     }
 
     fn name(&self) -> String {
@@ -140,7 +163,12 @@ pub struct Usage {
 
 /// Runs `command` to its end with `folder` as its working folder; its output is written to `folder/NAME.out`
 /// and `folder/NAME.err`. An exit status other than 0 is an error with the end of its standard error.
-pub fn run(command: &CommandLine, folder: &Path, sampling: Sampling, interrupt: &Interrupt) -> Result<Usage> {
+pub fn run(
+    command: &CommandLine,
+    folder: &Path,
+    sampling: Sampling,
+    interrupt: &Interrupt,
+) -> Result<Usage> {
     interrupt.check()?;
     let name = command.name();
     let before = children_time();
@@ -148,7 +176,13 @@ pub fn run(command: &CommandLine, folder: &Path, sampling: Sampling, interrupt: 
     let start = Instant::now();
     let mut child = spawn(command, &name, folder)?;
     let mut sampler = TreeSampler::new(Pid::from_child(&child));
-    let status = watch(&mut child, &mut sampler, (&name, command.time_max), sampling, interrupt)?;
+    let status = watch(
+        &mut child,
+        &mut sampler,
+        (&name, command.time_max),
+        sampling,
+        interrupt,
+    )?;
     let wall = start.elapsed();
     if let Some(adoption) = adoption {
         adoption.end(sampler.seen());
@@ -176,7 +210,12 @@ pub fn spawn(command: &CommandLine, name: &str, folder: &Path) -> Result<Child> 
     }
     process
         .args(&command.arguments)
-        .envs(command.environment.iter().map(|(name, value)| (name, value)))
+        .envs(
+            command
+                .environment
+                .iter()
+                .map(|(name, value)| (name, value)),
+        )
         .current_dir(folder)
         .stdin(Stdio::null())
         .stdout(log(&folder.join(format!("{name}.out")))?)
@@ -208,7 +247,11 @@ pub fn last_words(errors: &Path) -> String {
     let text = fs::read(errors).unwrap_or_default();
     let end = &text[text.len().saturating_sub(LAST_WORDS_MAX)..];
     let end = String::from_utf8_lossy(end);
-    if end.trim().is_empty() { String::new() } else { format!(":\n{}", end.trim_end()) }
+    if end.trim().is_empty() {
+        String::new()
+    } else {
+        format!(":\n{}", end.trim_end())
+    }
 }
 
 /// Waits for the child on its pidfd, so that its end is noticed before the next sample.
@@ -223,8 +266,12 @@ fn watch(
     let id = Pid::from_child(child);
     let begun = Instant::now();
     let mut until_it_ends = || -> Result<()> {
-        let every = Timespec { tv_sec: 0, tv_nsec: SAMPLE_EVERY.subsec_nanos().into() };
-        let descriptor = pidfd_open(id, PidfdFlags::empty()).map_err(|error| failed(error.into()))?;
+        let every = Timespec {
+            tv_sec: 0,
+            tv_nsec: SAMPLE_EVERY.subsec_nanos().into(),
+        };
+        let descriptor =
+            pidfd_open(id, PidfdFlags::empty()).map_err(|error| failed(error.into()))?;
         loop {
             let mut descriptors = [PollFd::new(&descriptor, PollFlags::IN)];
             match poll(&mut descriptors, Some(&every)) {
@@ -283,7 +330,11 @@ impl Interrupt {
     /// ignored.
     pub fn listen() -> io::Result<Interrupt> {
         let interrupt = Interrupt::default();
-        let hangup = if is_ignored(SIGHUP)? { None } else { Some(SIGHUP) };
+        let hangup = if is_ignored(SIGHUP)? {
+            None
+        } else {
+            Some(SIGHUP)
+        };
         for signal in [SIGINT, SIGTERM].into_iter().chain(hangup) {
             let number = usize::try_from(signal).map_err(io::Error::other)?;
             flag::register_usize(signal, Arc::clone(&interrupt.signal), number)?;
@@ -296,7 +347,9 @@ impl Interrupt {
     pub fn check(&self) -> Result<(), InterruptError> {
         match self.signal.load(Ordering::Relaxed) {
             0 => Ok(()),
-            signal => Err(InterruptError { signal: u8::try_from(signal).unwrap_or(u8::MAX) }),
+            signal => Err(InterruptError {
+                signal: u8::try_from(signal).unwrap_or(u8::MAX),
+            }),
         }
     }
 
@@ -334,8 +387,13 @@ impl Adoption {
 }
 
 fn ends_within(process: Pid, time: Duration) -> bool {
-    let Ok(descriptor) = pidfd_open(process, PidfdFlags::empty()) else { return false };
-    let time = Timespec { tv_sec: time.as_secs().cast_signed(), tv_nsec: time.subsec_nanos().into() };
+    let Ok(descriptor) = pidfd_open(process, PidfdFlags::empty()) else {
+        return false;
+    };
+    let time = Timespec {
+        tv_sec: time.as_secs().cast_signed(),
+        tv_nsec: time.subsec_nanos().into(),
+    };
     poll(&mut [PollFd::new(&descriptor, PollFlags::IN)], Some(&time)).is_ok_and(|ended| ended > 0)
 }
 
@@ -379,7 +437,11 @@ impl TreeSampler {
     pub fn sample(&mut self) {
         let mut tree_bytes = 0;
         let members = self.members();
-        self.seen.extend(members[1..].iter().map(|member| member.as_raw_nonzero().get()));
+        self.seen.extend(
+            members[1..]
+                .iter()
+                .map(|member| member.as_raw_nonzero().get()),
+        );
         for process in members {
             let bytes = anonymous_pages(process).unwrap_or(0) * self.page_bytes;
             tree_bytes += bytes;
@@ -393,7 +455,10 @@ impl TreeSampler {
 
     /// All descendants so far, even if their parent has ended.
     pub fn seen(&self) -> Vec<Pid> {
-        self.seen.iter().filter_map(|number| Pid::from_raw(*number)).collect()
+        self.seen
+            .iter()
+            .filter_map(|number| Pid::from_raw(*number))
+            .collect()
     }
 
     /// `None` before the first sample.
@@ -415,10 +480,17 @@ impl TreeSampler {
 
 /// Appends the children of every thread of `process`.
 fn children(process: Pid, into: &mut Vec<Pid>) {
-    let Ok(threads) = fs::read_dir(format!("/proc/{}/task", process.as_raw_nonzero())) else { return };
+    let Ok(threads) = fs::read_dir(format!("/proc/{}/task", process.as_raw_nonzero())) else {
+        return;
+    };
     for thread in threads.flatten() {
-        let Ok(list) = fs::read_to_string(thread.path().join("children")) else { continue };
-        into.extend(list.split_whitespace().filter_map(|id| Pid::from_raw(id.parse().ok()?)));
+        let Ok(list) = fs::read_to_string(thread.path().join("children")) else {
+            continue;
+        };
+        into.extend(
+            list.split_whitespace()
+                .filter_map(|id| Pid::from_raw(id.parse().ok()?)),
+        );
     }
 }
 
@@ -426,7 +498,8 @@ fn children(process: Pid, into: &mut Vec<Pid>) {
 fn anonymous_pages(process: Pid) -> Option<u64> {
     let text = fs::read_to_string(format!("/proc/{}/statm", process.as_raw_nonzero())).ok()?;
     let mut fields = text.split_whitespace().skip(1).map(str::parse::<u64>);
-    let (resident, shared) = (fields.next()?.ok()?, fields.next()?.ok()?);
+    let resident = fields.next()?.ok()?;
+    let shared = fields.next()?.ok()?;
     Some(resident.saturating_sub(shared))
 }
 
@@ -448,7 +521,10 @@ fn parse_children_time(stat: &str) -> Option<ChildrenTime> {
     let mut ticks = fields.split_whitespace().skip(13).map(str::parse::<u64>);
     let per_second = clock_ticks_per_second() as f64;
     let mut seconds = || Some(ticks.next()?.ok()? as f64 / per_second);
-    Some(ChildrenTime { user: seconds()?, system: seconds()? })
+    Some(ChildrenTime {
+        user: seconds()?,
+        system: seconds()?,
+    })
 }
 
 #[cfg(test)]
@@ -464,16 +540,29 @@ mod tests {
             .flag("-o", "it's here")
             .arg("")
             .arg("--parallel=2");
-        assert_eq!(command.typed(), r"LC_ALL=C /bin/sort -o 'it'\''s here' '' --parallel=2");
-        let command = CommandLine::new("bin/nap-lab").called("nap-lab-bare-sort").env("A", "1").arg("in");
-        assert_eq!(command.typed(), "(A=1 exec -a nap-lab-bare-sort bin/nap-lab in)");
+        assert_eq!(
+            command.typed(),
+            r"LC_ALL=C /bin/sort -o 'it'\''s here' '' --parallel=2"
+        );
+        let command = CommandLine::new("bin/nap-lab")
+            .called("nap-lab-bare-sort")
+            .env("A", "1")
+            .arg("in");
+        assert_eq!(
+            command.typed(),
+            "(A=1 exec -a nap-lab-bare-sort bin/nap-lab in)"
+        );
     }
 
     #[test]
     fn failure_has_status_and_standard_error() {
         let folder = tempfile::tempdir().unwrap();
-        let command = CommandLine::new("/bin/sh").arg("-c").arg("echo gone wrong >&2; exit 3");
-        let error = run(&command, folder.path(), Sampling::Off, &Interrupt::never()).unwrap_err().to_string();
+        let command = CommandLine::new("/bin/sh")
+            .arg("-c")
+            .arg("echo gone wrong >&2; exit 3");
+        let error = run(&command, folder.path(), Sampling::Off, &Interrupt::never())
+            .unwrap_err()
+            .to_string();
         assert!(
             error.contains("sh failed") && error.contains("3") && error.contains("gone wrong"),
             "{error}"
@@ -484,8 +573,13 @@ mod tests {
     fn timeout_ends_the_program_and_its_children() {
         let folder = tempfile::tempdir().unwrap();
         let script = "sleep 1000 & echo $! > sleeper; wait";
-        let command = CommandLine::new("/bin/sh").arg("-c").arg(script).within(Duration::from_millis(300));
-        let error = run(&command, folder.path(), Sampling::Off, &Interrupt::never()).unwrap_err().to_string();
+        let command = CommandLine::new("/bin/sh")
+            .arg("-c")
+            .arg(script)
+            .within(Duration::from_millis(300));
+        let error = run(&command, folder.path(), Sampling::Off, &Interrupt::never())
+            .unwrap_err()
+            .to_string();
         assert_eq!(error, "sh did not end within 300ms");
         let sleeper = fs::read_to_string(folder.path().join("sleeper")).unwrap();
         let status = format!("/proc/{}/stat", sleeper.trim());
@@ -503,20 +597,27 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         // It works for a while when the shell that started it has ended.
         let busy = "i=0; while [ $i -lt 1000000 ]; do i=$((i+1)); done";
-        let command = CommandLine::new("/bin/sh").arg("-c").arg(format!("({busy}) & sleep 0.2"));
+        let command = CommandLine::new("/bin/sh")
+            .arg("-c")
+            .arg(format!("({busy}) & sleep 0.2"));
         let took = |sampling| {
             let usage = run(&command, folder.path(), sampling, &Interrupt::never()).unwrap();
             (usage.wall_seconds, usage.user_seconds)
         };
         let (wall, processor) = took(Sampling::Tree);
-        assert!(processor > 0.25 && wall < processor + 0.2, "{processor} s of processor in {wall} s");
+        assert!(
+            processor > 0.25 && wall < processor + 0.2,
+            "{processor} s of processor in {wall} s"
+        );
     }
 
     #[test]
     fn missing_program_is_named() {
         let folder = tempfile::tempdir().unwrap();
         let command = CommandLine::new("/nowhere/at-all");
-        let error = run(&command, folder.path(), Sampling::Off, &Interrupt::never()).unwrap_err().to_string();
+        let error = run(&command, folder.path(), Sampling::Off, &Interrupt::never())
+            .unwrap_err()
+            .to_string();
         assert!(error.starts_with("cannot start /nowhere/at-all"), "{error}");
     }
 
@@ -529,7 +630,10 @@ mod tests {
     fn standard_output_is_returned() {
         let folder = tempfile::tempdir().unwrap();
         let command = CommandLine::new("/bin/echo").arg("hello");
-        assert_eq!(run_and_read(&command, folder.path(), &Interrupt::never()).unwrap(), "hello\n");
+        assert_eq!(
+            run_and_read(&command, folder.path(), &Interrupt::never()).unwrap(),
+            "hello\n"
+        );
     }
 
     #[test]
@@ -537,7 +641,10 @@ mod tests {
         let stat = "1 (a ) b) S 2 3 4 5 6 7 8 9 10 11 12 13 200 100 16 17 18";
         let time = parse_children_time(stat).unwrap();
         let per_second = clock_ticks_per_second() as f64;
-        assert_eq!((time.user, time.system), (200.0 / per_second, 100.0 / per_second));
+        assert_eq!(
+            (time.user, time.system),
+            (200.0 / per_second, 100.0 / per_second)
+        );
     }
 
     #[test]
@@ -559,6 +666,9 @@ mod tests {
         child.wait().unwrap();
         assert_eq!((line.as_str(), members.len()), ("ready\n", 2));
         let peak = sampler.peak().unwrap();
-        assert!(peak.tree_bytes > peak.descendant_bytes && peak.descendant_bytes > 0, "{peak:?}");
+        assert!(
+            peak.tree_bytes > peak.descendant_bytes && peak.descendant_bytes > 0,
+            "{peak:?}"
+        );
     }
 }

@@ -65,7 +65,13 @@ impl BenchmarkJob {
     }
 
     /// The command that runs the job on `input`, a file or a folder.
-    pub fn command(self, binary: &Path, input: &Path, output: &Path, resources: Resources) -> CommandLine {
+    pub fn command(
+        self,
+        binary: &Path,
+        input: &Path,
+        output: &Path,
+        resources: Resources,
+    ) -> CommandLine {
         let command = CommandLine::new(binary)
             .arg(input)
             .flag("--output", output)
@@ -77,7 +83,13 @@ impl BenchmarkJob {
     }
 
     /// The command that runs the job on another engine, which has its own slots.
-    pub fn guest_command(self, binary: &Path, input: &Path, output: &Path, guest: Guest<'_>) -> CommandLine {
+    pub fn guest_command(
+        self,
+        binary: &Path,
+        input: &Path,
+        output: &Path,
+        guest: Guest<'_>,
+    ) -> CommandLine {
         let command = CommandLine::new(binary)
             .arg(input)
             .flag("--output", output)
@@ -102,21 +114,39 @@ mod tests {
 
     #[test]
     fn missing_binary_error_names_the_build_command() {
-        let error = BenchmarkJob::Terasort.binary(Path::new("/nowhere")).unwrap_err().to_string();
-        assert!(error.contains("/nowhere/terasort") && error.contains("cargo build --release"), "{error}");
+        let error = BenchmarkJob::Terasort
+            .binary(Path::new("/nowhere"))
+            .unwrap_err()
+            .to_string();
+        assert!(
+            error.contains("/nowhere/terasort") && error.contains("cargo build --release"),
+            "{error}"
+        );
     }
 
     #[test]
     fn commands_follow_the_contract_of_job_programs() {
-        let resources = Resources { slots: 2, task_memory: ByteSize::new(256 << 20) };
-        let command =
-            BenchmarkJob::Terasort.command("bin/terasort".as_ref(), "in".as_ref(), "out".as_ref(), resources);
+        let resources = Resources {
+            slots: 2,
+            task_memory: ByteSize::new(256 << 20),
+        };
+        let command = BenchmarkJob::Terasort.command(
+            "bin/terasort".as_ref(),
+            "in".as_ref(),
+            "out".as_ref(),
+            resources,
+        );
         let expected = "bin/terasort in --output out --slots 2 --task-memory 256MiB --overwrite \
                         --progress never --format ascii";
         assert_eq!(command.typed(), expected);
-        let (input, output) = ("in".as_ref(), "out".as_ref());
-        let guest = Guest { master: "local[2]", task_memory: resources.task_memory };
-        let command = BenchmarkJob::Wordcount.guest_command("bin/wordcount".as_ref(), input, output, guest);
+        let input = "in".as_ref();
+        let output = "out".as_ref();
+        let guest = Guest {
+            master: "local[2]",
+            task_memory: resources.task_memory,
+        };
+        let command =
+            BenchmarkJob::Wordcount.guest_command("bin/wordcount".as_ref(), input, output, guest);
         let expected = "bin/wordcount in --output out --on 'local[2]' --on-conf spark.ui.enabled=false \
                         --task-memory 256MiB --progress never";
         assert_eq!(command.typed(), expected);

@@ -34,7 +34,10 @@ pub trait Report: Serialize {
 /// A table of text with left-aligned columns first, then right-aligned ones.
 pub fn table(left: &[&str], right: &[&str], rows: Vec<Vec<String>>) -> String {
     let mut table = Table::new();
-    table.load_preset(NOTHING).set_header(left.iter().chain(right)).add_rows(rows);
+    table
+        .load_preset(NOTHING)
+        .set_header(left.iter().chain(right))
+        .add_rows(rows);
     for (index, column) in table.column_iter_mut().enumerate() {
         let first = index == 0;
         column.set_padding((if first { 0 } else { 1 }, 1));
@@ -52,7 +55,11 @@ pub fn dash() -> String {
 
 /// Seconds, or milliseconds below one second.
 pub fn seconds(value: f64) -> String {
-    if value < 1.0 { format!("{:.1} ms", value * 1_000.0) } else { format!("{value:.2} s") }
+    if value < 1.0 {
+        format!("{:.1} ms", value * 1_000.0)
+    } else {
+        format!("{value:.2} s")
+    }
 }
 
 /// `1 run`, `2 runs`.

@@ -26,7 +26,12 @@ impl Session {
     ) -> Session {
         // Later load is that of the experiment.
         load_at_start();
-        Session { interrupt, work, binaries, print: Box::new(print) }
+        Session {
+            interrupt,
+            work,
+            binaries,
+            print: Box::new(print),
+        }
     }
 
     pub fn warn_if_busy(&self) {
@@ -48,6 +53,8 @@ impl Session {
 
 impl fmt::Debug for Session {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Session").field("interrupt", &self.interrupt).finish_non_exhaustive()
+        f.debug_struct("Session")
+            .field("interrupt", &self.interrupt)
+            .finish_non_exhaustive()
     }
 }

@@ -69,10 +69,15 @@ pub fn start(settings: &StartSettings, session: &Session) -> Result<StartReport>
     let mut pairs_seconds = Vec::new();
     for round in 1..=MORE_TASKS_RUNS {
         pairs_seconds.push((once(&one)?, once(&many)?));
-        session.log(format!("{} map tasks more: {round}/{MORE_TASKS_RUNS}", MORE_TASKS));
+        session.log(format!(
+            "{} map tasks more: {round}/{MORE_TASKS_RUNS}",
+            MORE_TASKS
+        ));
     }
-    let per_task: Vec<f64> =
-        pairs_seconds.iter().map(|(one, many)| (many - one) / f64::from(MORE_TASKS)).collect();
+    let per_task: Vec<f64> = pairs_seconds
+        .iter()
+        .map(|(one, many)| (many - one) / f64::from(MORE_TASKS))
+        .collect();
     Ok(StartReport {
         experiment: "start",
         machine: Machine::describe(),
@@ -102,16 +107,32 @@ impl Job {
         Ok(Job { input, truth })
     }
 
-    fn command(&self, work: &WorkFolder, binary: &Path, resources: Resources) -> crate::process::CommandLine {
+    fn command(
+        &self,
+        work: &WorkFolder,
+        binary: &Path,
+        resources: Resources,
+    ) -> crate::process::CommandLine {
         let output = work.path().join("run").join("out");
         let command = BenchmarkJob::Wordcount.command(binary, &self.input, &output, resources);
         command.flag("--split-size", TINY_TEXT.len().to_string())
     }
 
     /// Runs once, checks the output and returns wall seconds.
-    fn run(&self, work: &WorkFolder, binary: &Path, resources: Resources, session: &Session) -> Result<f64> {
+    fn run(
+        &self,
+        work: &WorkFolder,
+        binary: &Path,
+        resources: Resources,
+        session: &Session,
+    ) -> Result<f64> {
         let folder = work.fresh("run")?;
-        let usage = run(&self.command(work, binary, resources), &folder, Sampling::Off, &session.interrupt)?;
+        let usage = run(
+            &self.command(work, binary, resources),
+            &folder,
+            Sampling::Off,
+            &session.interrupt,
+        )?;
         self.truth.verify(&folder.join("out"), &session.interrupt)?;
         Ok(usage.wall_seconds)
     }
@@ -120,21 +141,28 @@ impl Job {
 impl Report for StartReport {
     fn table(&self) -> String {
         let shown = |value: Option<f64>| value.map_or_else(dash, seconds);
-        let range = |low: Option<f64>, high: Option<f64>| format!("{} .. {}", shown(low), shown(high));
+        let range =
+            |low: Option<f64>, high: Option<f64>| format!("{} .. {}", shown(low), shown(high));
         let tiny = self.tiny.as_ref();
         let rows = vec![
             vec![
                 "tiny job, start to exit".to_owned(),
                 self.tiny_seconds.len().to_string(),
                 shown(tiny.map(|summary| summary.median)),
-                range(tiny.map(|summary| summary.min), tiny.map(|summary| summary.max)),
+                range(
+                    tiny.map(|summary| summary.min),
+                    tiny.map(|summary| summary.max),
+                ),
                 shown(self.tiny_p99_seconds),
             ],
             vec![
                 format!("one more map task, of {}", self.more_tasks),
                 self.pairs_seconds.len().to_string(),
                 shown(self.task_seconds),
-                range(self.task_interval.map(|at| at.low), self.task_interval.map(|at| at.high)),
+                range(
+                    self.task_interval.map(|at| at.low),
+                    self.task_interval.map(|at| at.high),
+                ),
                 "-".to_owned(),
             ],
         ];

@@ -37,7 +37,10 @@ impl Summary {
     /// `None` without samples.
     pub fn of(samples: &[f64]) -> Option<Summary> {
         let middle = median(samples)?;
-        let distances: Vec<f64> = samples.iter().map(|sample| (sample - middle).abs()).collect();
+        let distances: Vec<f64> = samples
+            .iter()
+            .map(|sample| (sample - middle).abs())
+            .collect();
         Some(Summary {
             count: samples.len(),
             median: middle,
@@ -58,7 +61,10 @@ impl Interval {
 
 /// A ratio with its interval.
 pub fn ratio_text(ratio: f64, interval: Option<Interval>, digits: usize) -> String {
-    let interval = interval.map_or_else(|| "too few for an interval".to_owned(), |at| at.text(digits));
+    let interval = interval.map_or_else(
+        || "too few for an interval".to_owned(),
+        |at| at.text(digits),
+    );
     format!("{ratio:.digits$} ({interval})")
 }
 
@@ -75,7 +81,8 @@ pub fn known_percentile(samples: &[f64], percent: f64) -> Option<f64> {
 /// The middle sample, or the mean of the two middle ones; `None` without samples.
 pub fn median(samples: &[f64]) -> Option<f64> {
     let sorted = sorted(samples);
-    let (low, high) = (sorted.get(sorted.len().saturating_sub(1) / 2)?, sorted.get(sorted.len() / 2)?);
+    let low = sorted.get(sorted.len().saturating_sub(1) / 2)?;
+    let high = sorted.get(sorted.len() / 2)?;
     Some((low + high) / 2.0)
 }
 
@@ -103,13 +110,20 @@ pub fn median_interval(samples: &[f64]) -> Option<Interval> {
 
 fn bootstrap(mut draw: impl FnMut(&mut Pcg64Mcg) -> Option<f64>) -> Option<Interval> {
     let mut random = Pcg64Mcg::seed_from_u64(SEED);
-    let drawn = (0..RESAMPLES).map(|_| draw(&mut random)).collect::<Option<Vec<f64>>>()?;
+    let drawn = (0..RESAMPLES)
+        .map(|_| draw(&mut random))
+        .collect::<Option<Vec<f64>>>()?;
     let tail = (1.0 - CONFIDENCE) / 2.0 * 100.0;
-    Some(Interval { low: percentile(&drawn, tail)?, high: percentile(&drawn, 100.0 - tail)? })
+    Some(Interval {
+        low: percentile(&drawn, tail)?,
+        high: percentile(&drawn, 100.0 - tail)?,
+    })
 }
 
 fn resample(samples: &[f64], random: &mut Pcg64Mcg) -> Vec<f64> {
-    (0..samples.len()).map(|_| samples[random.random_range(0..samples.len())]).collect()
+    (0..samples.len())
+        .map(|_| samples[random.random_range(0..samples.len())])
+        .collect()
 }
 
 #[cfg(test)]
@@ -151,7 +165,13 @@ mod tests {
 
     #[test]
     fn equal_samples_have_an_interval_of_one_point() {
-        assert_eq!(median_interval(&[5.0; 6]), Some(Interval { low: 5.0, high: 5.0 }));
+        assert_eq!(
+            median_interval(&[5.0; 6]),
+            Some(Interval {
+                low: 5.0,
+                high: 5.0
+            })
+        );
     }
 
     #[test]

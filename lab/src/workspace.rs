@@ -52,8 +52,10 @@ impl WorkFolder {
                 wanted.rounded()
             )));
         }
-        let mut folder =
-            tempfile::Builder::new().prefix("nap-lab-").tempdir_in(&absolute).map_err(refused)?;
+        let mut folder = tempfile::Builder::new()
+            .prefix("nap-lab-")
+            .tempdir_in(&absolute)
+            .map_err(refused)?;
         folder.disable_cleanup(settings.keep);
         Ok(WorkFolder { folder })
     }
@@ -81,7 +83,9 @@ impl WorkFolder {
 /// Removes a folder with its contents, if it exists.
 pub fn remove(path: &Path) -> Result<()> {
     match fs::remove_dir_all(path) {
-        Err(source) if source.kind() != io::ErrorKind::NotFound => Err(cannot("remove", path)(source)),
+        Err(source) if source.kind() != io::ErrorKind::NotFound => {
+            Err(cannot("remove", path)(source))
+        }
         _ => Ok(()),
     }
 }
@@ -110,7 +114,10 @@ impl RawFile {
     /// Creates the file; fails if it exists.
     pub fn create(path: &Path) -> Result<RawFile> {
         let file = File::create_new(path).map_err(cannot("make", path))?;
-        Ok(RawFile { path: path.to_owned(), file })
+        Ok(RawFile {
+            path: path.to_owned(),
+            file,
+        })
     }
 
     pub fn add(&mut self, measurement: &impl Serialize) -> Result<()> {
@@ -126,7 +133,10 @@ mod tests {
     use super::*;
 
     fn inside(parent: &Path, keep: bool) -> WorkSettings {
-        WorkSettings { parent: Some(parent.to_owned()), keep }
+        WorkSettings {
+            parent: Some(parent.to_owned()),
+            keep,
+        }
     }
 
     #[test]
@@ -153,16 +163,28 @@ mod tests {
     #[test]
     fn too_little_room_is_an_error() {
         let parent = tempfile::tempdir().unwrap();
-        let error = WorkFolder::make(&inside(parent.path(), false), ByteSize::new(u64::MAX)).unwrap_err();
-        assert!(error.to_string().contains("another folder with --work"), "{error}");
+        let error =
+            WorkFolder::make(&inside(parent.path(), false), ByteSize::new(u64::MAX)).unwrap_err();
+        assert!(
+            error.to_string().contains("another folder with --work"),
+            "{error}"
+        );
         assert_eq!(fs::read_dir(parent.path()).unwrap().count(), 0);
     }
 
     #[test]
     fn missing_parent_is_named() {
-        let error =
-            WorkFolder::make(&inside(Path::new("/nowhere/at-all"), false), ByteSize::new(0)).unwrap_err();
-        assert!(error.to_string().starts_with("cannot make a folder in /nowhere/at-all"), "{error}");
+        let error = WorkFolder::make(
+            &inside(Path::new("/nowhere/at-all"), false),
+            ByteSize::new(0),
+        )
+        .unwrap_err();
+        assert!(
+            error
+                .to_string()
+                .starts_with("cannot make a folder in /nowhere/at-all"),
+            "{error}"
+        );
     }
 
     #[test]
@@ -174,6 +196,9 @@ mod tests {
         raw.add(&serde_json::json!({"a": 2})).unwrap();
         assert_eq!(fs::read_to_string(&path).unwrap(), "{\"a\":1}\n{\"a\":2}\n");
         let error = RawFile::create(&path).unwrap_err().to_string();
-        assert!(error.starts_with("cannot make ") && error.contains("raw.jsonl"), "{error}");
+        assert!(
+            error.starts_with("cannot make ") && error.contains("raw.jsonl"),
+            "{error}"
+        );
     }
 }

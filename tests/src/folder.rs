@@ -16,7 +16,12 @@ impl Default for Folder {
 impl Folder {
     /// Creates an empty folder.
     pub fn new() -> Folder {
-        Folder(tempfile::Builder::new().prefix("napreduce-test-").tempdir().expect("a temporary folder"))
+        Folder(
+            tempfile::Builder::new()
+                .prefix("napreduce-test-")
+                .tempdir()
+                .expect("a temporary folder"),
+        )
     }
 
     /// Returns the path of a name in the folder.

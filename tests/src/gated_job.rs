@@ -44,16 +44,28 @@ impl<'test> GatedJob<'test> {
         maps: usize,
     ) -> GatedJob<'test> {
         let id = format!("job_{number:04}");
-        let job = GatedJob { folder, cluster, definition, name, maps, id };
+        let job = GatedJob {
+            folder,
+            cluster,
+            definition,
+            name,
+            maps,
+            id,
+        };
         std::fs::create_dir_all(folder.path("gates")).expect("a folder");
         for index in 0..maps {
-            let (own, reduce) = (job.gate(&format!("m_{index:04}")), job.gate("r_0000"));
-            let (own, reduce) = (own.display(), reduce.display());
+            let own = job.gate(&format!("m_{index:04}"));
+            let reduce = job.gate("r_0000");
+            let own = own.display();
+            let reduce = reduce.display();
             let line = |line: usize| match line + 1 {
                 LINES => format!("{own}\t{reduce}\tlast\n"),
                 number => format!("{own}\t{reduce}\t{number}\n"),
             };
-            folder.write(&format!("{name}/{index:04}"), (0..LINES).map(line).collect::<String>());
+            folder.write(
+                &format!("{name}/{index:04}"),
+                (0..LINES).map(line).collect::<String>(),
+            );
         }
         let arguments = job.arguments(&format!("out-{name}"));
         let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
@@ -62,8 +74,19 @@ impl<'test> GatedJob<'test> {
     }
 
     fn arguments(&self, output: &str) -> Vec<String> {
-        let all = [self.name, "--job", self.definition, "--output", output, "--name", self.name];
-        all.into_iter().chain(["--reduces", "1", "--conf", "slowstart=1"]).map(str::to_owned).collect()
+        let all = [
+            self.name,
+            "--job",
+            self.definition,
+            "--output",
+            output,
+            "--name",
+            self.name,
+        ];
+        all.into_iter()
+            .chain(["--reduces", "1", "--conf", "slowstart=1"])
+            .map(str::to_owned)
+            .collect()
     }
 
     /// Returns the job ID.
@@ -93,8 +116,13 @@ impl<'test> GatedJob<'test> {
 
     /// Returns the listed live attempt at a task, or null.
     pub fn live(&self, task: &str) -> Value {
-        let (tasks, wanted) = (self.cluster.json(&["task", "list", &self.id]), self.task(task));
-        let found = tasks.as_array().expect("an array").iter().find(|task| task["task"] == wanted.as_str());
+        let tasks = self.cluster.json(&["task", "list", &self.id]);
+        let wanted = self.task(task);
+        let found = tasks
+            .as_array()
+            .expect("an array")
+            .iter()
+            .find(|task| task["task"] == wanted.as_str());
         found.unwrap_or_else(|| panic!("no {wanted} in {tasks}"))["live"][0].clone()
     }
 
@@ -111,7 +139,11 @@ impl<'test> GatedJob<'test> {
 
     /// Runs `nap task COMMAND` on a task.
     pub fn command(&self, command: &str, task: &str) {
-        run(self.cluster.nap().args(["task", command, &self.task(task), "--no-wait"])).succeeded();
+        run(self
+            .cluster
+            .nap()
+            .args(["task", command, &self.task(task), "--no-wait"]))
+        .succeeded();
     }
 
     /// Returns the job's history.
@@ -127,16 +159,27 @@ impl<'test> GatedJob<'test> {
         self.cluster.wait(&[&self.id]).succeeded();
         let alone = format!("undisturbed-{}", self.name);
         let mut command = program("testjobs");
-        command.env_remove("NAPREDUCE_CLUSTER").env_remove("NAPREDUCE_DIR").current_dir(self.folder.root());
+        command
+            .env_remove("NAPREDUCE_CLUSTER")
+            .env_remove("NAPREDUCE_DIR")
+            .current_dir(self.folder.root());
         run(command.args(self.arguments(&alone)).arg("--quiet")).succeeded();
-        let (out, alone) = (self.output(), self.folder.path(&alone));
-        assert!(parts(&out) == parts(&alone), "{}: its output differs", self.id);
+        let out = self.output();
+        let alone = self.folder.path(&alone);
+        assert!(
+            parts(&out) == parts(&alone),
+            "{}: its output differs",
+            self.id
+        );
         for name in COUNTERS_OF_RECORDS {
             assert_eq!(counter(&out, name), counter(&alone, name), "{name}");
         }
         for kind in ["NUM_FAILED_MAPS", "NUM_FAILED_REDUCES"] {
             assert_eq!(counter(&out, kind), 0, "{kind}");
         }
-        assert!(!out.join("_temporary").exists(), "nothing is left of its checkpoints");
+        assert!(
+            !out.join("_temporary").exists(),
+            "nothing is left of its checkpoints"
+        );
     }
 }

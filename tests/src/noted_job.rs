@@ -31,32 +31,55 @@ impl NotedJob {
     pub const LINES: usize = LINES;
 
     /// Submits the job to an engine with these arguments. Guests save their work at this interval.
-    pub fn start(interval: &str, engine: &[&str], set_up: impl FnOnce(&mut Command, &Folder)) -> NotedJob {
+    pub fn start(
+        interval: &str,
+        engine: &[&str],
+        set_up: impl FnOnce(&mut Command, &Folder),
+    ) -> NotedJob {
         let folder = Folder::new();
         for name in ["gates", "saved/napreduce-checkpoints-of-another"] {
             fs::create_dir_all(folder.path(name)).expect("a folder");
         }
         folder.write("saved/napreduce-checkpoints-of-another/kept", "kept");
         for map in ["m_0000", "m_0001"] {
-            let (own, reduce) = (folder.path(&format!("gates/{map}")), folder.path("gates/r_0000"));
-            let (own, reduce) = (own.display(), reduce.display());
+            let own = folder.path(&format!("gates/{map}"));
+            let reduce = folder.path("gates/r_0000");
+            let own = own.display();
+            let reduce = reduce.display();
             let line = |line: usize| match line + 1 {
                 LINES => format!("{own}\t{reduce}\t{map} last\n"),
                 number => format!("{own}\t{reduce}\t{map} {number}\n"),
             };
-            folder.write(&format!("in/{map}"), (0..LINES).map(line).collect::<String>());
+            folder.write(
+                &format!("in/{map}"),
+                (0..LINES).map(line).collect::<String>(),
+            );
         }
         folder.write("gates/m_0001", "");
         let mut command = NotedJob::command(&folder, "out");
-        command.args(["--checkpoints", "saved", "--checkpoint-interval", interval]).args(engine);
+        command
+            .args(["--checkpoints", "saved", "--checkpoint-interval", interval])
+            .args(engine);
         set_up(&mut command, &folder);
-        let program = command.stderr(Stdio::inherit()).spawn().expect("it can be started");
+        let program = command
+            .stderr(Stdio::inherit())
+            .spawn()
+            .expect("it can be started");
         NotedJob { folder, program }
     }
 
     fn command(folder: &Folder, output: &str) -> Command {
         let mut command = without_cluster("testjobs", folder);
-        command.args(["in", "--job", "gated-noted", "--output", output, "--reduces", "1", "--quiet"]);
+        command.args([
+            "in",
+            "--job",
+            "gated-noted",
+            "--output",
+            output,
+            "--reduces",
+            "1",
+            "--quiet",
+        ]);
         command.args(["--conf", "combine-files=false"]);
         command
     }
@@ -64,14 +87,17 @@ impl NotedJob {
     /// Returns the processes that finished the records or groups of a task, in order, including repeated
     /// ones.
     pub fn done(&self, task: &str) -> Vec<i32> {
-        let text = fs::read_to_string(self.folder.path(&format!("gates/{task}.done"))).unwrap_or_default();
+        let text =
+            fs::read_to_string(self.folder.path(&format!("gates/{task}.done"))).unwrap_or_default();
         text.lines().filter_map(|line| line.parse().ok()).collect()
     }
 
     /// Waits until a task has finished some more records.
     pub fn wait_for_some(&self, task: &str) {
         let before = self.done(task).len();
-        wait_until(&format!("{task} does some"), || self.done(task).len() >= before + SOME);
+        wait_until(&format!("{task} does some"), || {
+            self.done(task).len() >= before + SOME
+        });
     }
 
     /// Returns the process of the guest that works on a task.
@@ -89,7 +115,9 @@ impl NotedJob {
     /// Waits until a different guest works on a task.
     pub fn wait_for_another(&self, task: &str, than: i32) {
         wait_until(&format!("another one goes on with {task}"), || {
-            self.done(task).last().is_some_and(|process| *process != than)
+            self.done(task)
+                .last()
+                .is_some_and(|process| *process != than)
         });
     }
 
@@ -101,19 +129,29 @@ impl NotedJob {
     /// Returns the checkpoint directories of a task, one for each state of its inputs.
     pub fn states(&self, task: &str) -> Vec<PathBuf> {
         let submissions = entries(&self.folder.path("saved"));
-        let tasks = submissions.into_iter().map(|submission| submission.join(format!("job_0001_{task}")));
+        let tasks = submissions
+            .into_iter()
+            .map(|submission| submission.join(format!("job_0001_{task}")));
         tasks.flat_map(|task| entries(&task)).collect()
     }
 
     /// Returns the files of this name in all checkpoints of a task.
     pub fn saved(&self, task: &str, name: &str) -> Vec<PathBuf> {
-        let checkpoints = self.states(task).into_iter().flat_map(|state| entries(&state));
-        checkpoints.map(|checkpoint| checkpoint.join(name)).filter(|path| path.exists()).collect()
+        let checkpoints = self
+            .states(task)
+            .into_iter()
+            .flat_map(|state| entries(&state));
+        checkpoints
+            .map(|checkpoint| checkpoint.join(name))
+            .filter(|path| path.exists())
+            .collect()
     }
 
     /// Waits until a checkpoint of a task is complete.
     pub fn wait_for_checkpoint(&self, task: &str) {
-        wait_until(&format!("{task} is saved"), || !self.saved(task, "checkpoint").is_empty());
+        wait_until(&format!("{task} is saved"), || {
+            !self.saved(task, "checkpoint").is_empty()
+        });
     }
 
     /// Waits until the only checkpoint of a task is complete; returns its file of this name.
@@ -125,7 +163,9 @@ impl NotedJob {
     /// Opens all gates. Checks that the output equals that of an embedded run and that no checkpoint is left.
     /// Returns how many records of the first map and groups of the reduce were done, including repeated ones.
     pub fn ends_as_undisturbed(&mut self) -> (usize, usize) {
-        ["m_0000", "r_0000"].into_iter().for_each(|task| self.open(task));
+        ["m_0000", "r_0000"]
+            .into_iter()
+            .for_each(|task| self.open(task));
         let status = self.program.wait().expect("its end");
         assert!(status.success(), "{status}");
         let done = (self.done("m_0000").len(), self.done("r_0000").len());
@@ -153,5 +193,10 @@ impl Drop for NotedJob {
 }
 
 fn entries(directory: &Path) -> Vec<PathBuf> {
-    fs::read_dir(directory).into_iter().flatten().flatten().map(|entry| entry.path()).collect()
+    fs::read_dir(directory)
+        .into_iter()
+        .flatten()
+        .flatten()
+        .map(|entry| entry.path())
+        .collect()
 }

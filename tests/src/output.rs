@@ -9,9 +9,16 @@ pub fn parts(output: &Path) -> Vec<(String, Vec<u8>)> {
     let mut parts: Vec<_> = std::fs::read_dir(output)
         .unwrap_or_else(|error| panic!("{}: {error}", output.display()))
         .map(|entry| entry.expect("a directory entry").path())
-        .filter(|path| path.file_name().is_some_and(|name| name.to_string_lossy().starts_with("part-")))
+        .filter(|path| {
+            path.file_name()
+                .is_some_and(|name| name.to_string_lossy().starts_with("part-"))
+        })
         .map(|path| {
-            let name = path.file_name().expect("a part file has a name").to_string_lossy().into_owned();
+            let name = path
+                .file_name()
+                .expect("a part file has a name")
+                .to_string_lossy()
+                .into_owned();
             (name, std::fs::read(&path).expect("a readable part file"))
         })
         .collect();
@@ -21,7 +28,10 @@ pub fn parts(output: &Path) -> Vec<(String, Vec<u8>)> {
 
 /// Returns all part files, concatenated.
 pub fn joined(output: &Path) -> Vec<u8> {
-    parts(output).into_iter().flat_map(|(_, bytes)| bytes).collect()
+    parts(output)
+        .into_iter()
+        .flat_map(|(_, bytes)| bytes)
+        .collect()
 }
 
 /// Sorts lines, each with its newline.

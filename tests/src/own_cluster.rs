@@ -45,7 +45,14 @@ impl OwnCluster {
         variables: &[(&str, String)],
     ) -> OwnCluster {
         let plain = program("nap");
-        OwnCluster::start_program(Path::new(plain.get_program()), folder, count, scheduler, file, variables)
+        OwnCluster::start_program(
+            Path::new(plain.get_program()),
+            folder,
+            count,
+            scheduler,
+            file,
+            variables,
+        )
     }
 
     /// The same, with this many map slots on each worker.
@@ -89,21 +96,39 @@ impl OwnCluster {
     ) -> OwnCluster {
         let directory = folder.path("cluster");
         // The cluster directory contains a secret.
-        fs::DirBuilder::new().mode(0o700).create(&directory).expect("a directory");
+        fs::DirBuilder::new()
+            .mode(0o700)
+            .create(&directory)
+            .expect("a directory");
         fs::write(directory.join("napreduce.toml"), file).expect("a configuration");
         let workers = count.to_string();
         let map_slots = map_slots.to_string();
         let slots = ["--map-slots", &map_slots, "--reduce-slots", "1"];
         // Jobs use the same queues under every scheduler.
-        let more = ["--queues", "production,research", "--no-speculation", "--scheduler", scheduler];
+        let more = [
+            "--queues",
+            "production,research",
+            "--no-speculation",
+            "--scheduler",
+            scheduler,
+        ];
         let options = [&["up", "--workers", &workers], &slots[..], &more].concat();
         let options: Vec<String> = options.into_iter().map(str::to_owned).collect();
-        let variables: Vec<(String, String)> =
-            variables.iter().map(|(name, value)| ((*name).to_owned(), value.clone())).collect();
+        let variables: Vec<(String, String)> = variables
+            .iter()
+            .map(|(name, value)| ((*name).to_owned(), value.clone()))
+            .collect();
         let log = folder.path("up.log");
         let nap = nap.to_owned();
         let process = Mutex::new(up(&nap, &directory, &options, &variables, &log));
-        let cluster = OwnCluster { process, directory, options, variables, log, nap };
+        let cluster = OwnCluster {
+            process,
+            directory,
+            options,
+            variables,
+            log,
+            nap,
+        };
         cluster.wait_for_workers(count);
         cluster
     }
@@ -123,7 +148,13 @@ impl OwnCluster {
     pub fn start_again(&self, count: u32) {
         let mut process = self.process();
         assert!(process.wait().expect("a child of this test").success());
-        *process = up(&self.nap, &self.directory, &self.options, &self.variables, &self.log);
+        *process = up(
+            &self.nap,
+            &self.directory,
+            &self.options,
+            &self.variables,
+            &self.log,
+        );
         drop(process);
         self.wait_for_workers(count);
     }
@@ -132,7 +163,9 @@ impl OwnCluster {
     pub fn wait_for_workers(&self, count: u32) {
         let count = count.to_string();
         wait_until("all workers", || {
-            run(self.nap().args(["worker", "list", "--wait", &count])).status.success()
+            run(self.nap().args(["worker", "list", "--wait", &count]))
+                .status
+                .success()
         });
     }
 
@@ -170,12 +203,17 @@ impl OwnCluster {
 
     /// Returns the task processes of all workers.
     pub fn tasks(&self) -> Vec<Process> {
-        self.workers().iter().flat_map(|worker| Process::tasks_of(worker.number.unsigned_abs())).collect()
+        self.workers()
+            .iter()
+            .flat_map(|worker| Process::tasks_of(worker.number.unsigned_abs()))
+            .collect()
     }
 
     /// Runs a command of `nap` with `--format json`; returns the value it prints.
     pub fn json(&self, arguments: &[&str]) -> Value {
-        let output = run(self.nap().args(arguments).args(["--format", "json"])).succeeded().stdout;
+        let output = run(self.nap().args(arguments).args(["--format", "json"]))
+            .succeeded()
+            .stdout;
         serde_json::from_str(&output).unwrap_or_else(|error| panic!("{error}: {output}"))
     }
 
@@ -185,10 +223,15 @@ impl OwnCluster {
         let map = format!("{job}_m_0000");
         run(self.nap().args(["task", "suspend", &map])).succeeded();
         let live = || self.json(&["task", "list", job])[0]["live"][0].clone();
-        let worker = live()["worker"].as_str().expect("it is somewhere").to_owned();
+        let worker = live()["worker"]
+            .as_str()
+            .expect("it is somewhere")
+            .to_owned();
         run(self.nap().args(["worker", "drain", &worker])).succeeded();
         drained();
-        wait_until("nothing of it is suspended", || live()["state"] != "suspended");
+        wait_until("nothing of it is suspended", || {
+            live()["state"] != "suspended"
+        });
         // A task that an operator suspended stays held until an operator resumes it.
         run(self.nap().args(["task", "resume", &map])).succeeded();
     }
@@ -196,8 +239,16 @@ impl OwnCluster {
     /// Submits a job of `testjobs` with `--detach`; returns its id.
     pub fn submit(&self, folder: &Folder, arguments: &[&str]) -> String {
         let mut command = program("testjobs");
-        command.env_remove("NAPREDUCE_DIR").current_dir(folder.root()).args(arguments);
-        let output = run(command.arg("--detach").arg("--cluster").arg(&self.directory)).succeeded().stdout;
+        command
+            .env_remove("NAPREDUCE_DIR")
+            .current_dir(folder.root())
+            .args(arguments);
+        let output = run(command
+            .arg("--detach")
+            .arg("--cluster")
+            .arg(&self.directory))
+        .succeeded()
+        .stdout;
         output.trim().to_owned()
     }
 
@@ -248,11 +299,24 @@ impl Drop for NapUp {
     }
 }
 
-fn up(nap: &Path, directory: &Path, options: &[String], variables: &[(String, String)], log: &Path) -> Child {
+fn up(
+    nap: &Path,
+    directory: &Path,
+    options: &[String],
+    variables: &[(String, String)],
+    log: &Path,
+) -> Child {
     let mut command = about(Command::new(nap), directory);
     command.stdin(Stdio::null());
-    command.envs(variables.iter().map(|(name, value)| (name, value))).args(options).stdout(Stdio::null());
-    let log = fs::OpenOptions::new().create(true).append(true).open(log).expect("a log");
+    command
+        .envs(variables.iter().map(|(name, value)| (name, value)))
+        .args(options)
+        .stdout(Stdio::null());
+    let log = fs::OpenOptions::new()
+        .create(true)
+        .append(true)
+        .open(log)
+        .expect("a log");
     command.stderr(log).spawn().expect("nap up")
 }
 
@@ -262,7 +326,11 @@ fn nap(directory: &Path) -> Command {
 
 /// Adds the options for the cluster of a directory to a command.
 fn about(mut command: Command, directory: &Path) -> Command {
-    command.env_remove("NAPREDUCE_CLUSTER").env_remove("NAPREDUCE_DIR").arg("--dir").arg(directory);
+    command
+        .env_remove("NAPREDUCE_CLUSTER")
+        .env_remove("NAPREDUCE_DIR")
+        .arg("--dir")
+        .arg(directory);
     command
 }
 
@@ -270,7 +338,10 @@ fn about(mut command: Command, directory: &Path) -> Command {
 pub fn wait_until(what: &str, mut come: impl FnMut() -> bool) {
     let began = Instant::now();
     while !come() {
-        assert!(began.elapsed() < DEADLINE, "{what}: not within {DEADLINE:?}");
+        assert!(
+            began.elapsed() < DEADLINE,
+            "{what}: not within {DEADLINE:?}"
+        );
         std::thread::sleep(Duration::from_millis(10));
     }
 }

@@ -35,7 +35,10 @@ impl Process {
     /// Returns the process with this ID, if it exists.
     pub fn of(number: u32) -> Option<Process> {
         let number = i32::try_from(number).ok()?;
-        Some(Process { number, started: stat(number)?.started })
+        Some(Process {
+            number,
+            started: stat(number)?.started,
+        })
     }
 
     /// Returns the task processes of a worker, or of a program with an embedded job.
@@ -47,7 +50,10 @@ impl Process {
     pub fn children_of(parent: u32, argument: &str) -> Vec<Process> {
         let wanted = i32::try_from(parent).expect("a process number");
         Process::all(|stat, command| {
-            stat.parent == wanted && command.split(|byte| *byte == 0).any(|one| one == argument.as_bytes())
+            stat.parent == wanted
+                && command
+                    .split(|byte| *byte == 0)
+                    .any(|one| one == argument.as_bytes())
         })
     }
 
@@ -55,7 +61,11 @@ impl Process {
     /// its arguments.
     pub fn guest_in(folder: &Path, kind: &str) -> Option<Process> {
         let folder = folder.to_str().expect("text").to_owned();
-        let of = [format!("--napreduce-guest {kind} "), "--task 0 ".to_owned(), folder];
+        let of = [
+            format!("--napreduce-guest {kind} "),
+            "--task 0 ".to_owned(),
+            folder,
+        ];
         let is_it = |_: &Stat, command: &[u8]| {
             let line = String::from_utf8_lossy(command).replace('\0', " ");
             of.iter().all(|part| line.contains(part))
@@ -64,14 +74,21 @@ impl Process {
     }
 
     fn all(is_it: impl Fn(&Stat, &[u8]) -> bool) -> Vec<Process> {
-        let Ok(entries) = fs::read_dir("/proc") else { return Vec::new() };
-        let numbers = entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok());
+        let Ok(entries) = fs::read_dir("/proc") else {
+            return Vec::new();
+        };
+        let numbers = entries
+            .flatten()
+            .filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok());
         numbers
             .filter_map(|number| {
                 let stat = stat(number)?;
                 let command = fs::read(format!("/proc/{number}/cmdline")).ok()?;
                 let is_wanted = stat.state != 'Z' && is_it(&stat, &command);
-                is_wanted.then_some(Process { number, started: stat.started })
+                is_wanted.then_some(Process {
+                    number,
+                    started: stat.started,
+                })
             })
             .collect()
     }
@@ -83,7 +100,8 @@ impl Process {
 
     /// Returns whether its program has this name.
     pub fn is_named(&self, name: &str) -> bool {
-        fs::read_to_string(format!("/proc/{}/comm", self.number)).is_ok_and(|comm| comm.trim_end() == name)
+        fs::read_to_string(format!("/proc/{}/comm", self.number))
+            .is_ok_and(|comm| comm.trim_end() == name)
     }
 
     fn stat(&self) -> Option<Stat> {
@@ -102,15 +120,20 @@ impl Process {
 
     /// Returns whether it has a handler for a signal.
     pub fn catches(&self, signal: Signal) -> bool {
-        let status = fs::read_to_string(format!("/proc/{}/status", self.number)).unwrap_or_default();
+        let status =
+            fs::read_to_string(format!("/proc/{}/status", self.number)).unwrap_or_default();
         let caught = status.lines().find_map(|line| line.strip_prefix("SigCgt:"));
-        let mask = caught.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or_default();
+        let mask = caught
+            .and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok())
+            .unwrap_or_default();
         mask & (1 << (signal.as_raw() - 1)) != 0
     }
 
     /// Sends a signal; returns false if the process has ended.
     pub fn signal(&self, signal: Signal) -> bool {
-        let Some(pid) = Pid::from_raw(self.number).filter(|_| !self.is_gone()) else { return false };
+        let Some(pid) = Pid::from_raw(self.number).filter(|_| !self.is_gone()) else {
+            return false;
+        };
         kill_process(pid, signal).is_ok()
     }
 }
@@ -118,12 +141,19 @@ impl Process {
 /// Returns whether this process, and so each program that a test starts, ignores a signal, as under `nohup`.
 pub fn is_ignored(signal: Signal) -> bool {
     let status = fs::read_to_string("/proc/self/status").expect("the status of this process");
-    let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:")).expect("its ignored signals");
+    let ignored = status
+        .lines()
+        .find_map(|line| line.strip_prefix("SigIgn:"))
+        .expect("its ignored signals");
     let mask = u64::from_str_radix(ignored.trim(), 16).expect("a mask");
     mask >> (signal.as_raw() - 1) & 1 == 1
 }
 
 /// Returns the signal that ends `nap up`: SIGINT, or SIGTERM if SIGINT is ignored.
 pub fn ending_signal() -> Signal {
-    if is_ignored(Signal::INT) { Signal::TERM } else { Signal::INT }
+    if is_ignored(Signal::INT) {
+        Signal::TERM
+    } else {
+        Signal::INT
+    }
 }

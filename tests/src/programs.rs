@@ -25,9 +25,19 @@ impl Ended {
 
     /// Panics unless the program ended with this status and standard error contains each of these texts.
     pub fn failed(self, status: i32, says: &[&str]) -> Ended {
-        assert_eq!(self.status.code(), Some(status), "{}\n{}", self.status, self.stderr);
+        assert_eq!(
+            self.status.code(),
+            Some(status),
+            "{}\n{}",
+            self.status,
+            self.stderr
+        );
         for words in says {
-            assert!(self.stderr.contains(words), "{words:?} is not in:\n{}", self.stderr);
+            assert!(
+                self.stderr.contains(words),
+                "{words:?} is not in:\n{}",
+                self.stderr
+            );
         }
         self
     }
@@ -42,7 +52,9 @@ pub fn cluster() -> Option<&'static Path> {
 pub fn program(name: &str) -> Command {
     let mut command = Command::new(executables().join(name));
     if let Some(directory) = cluster() {
-        command.env("NAPREDUCE_CLUSTER", directory).env("NAPREDUCE_DIR", directory);
+        command
+            .env("NAPREDUCE_CLUSTER", directory)
+            .env("NAPREDUCE_DIR", directory);
     }
     // The output must not depend on the environment of the tests.
     command.stdin(Stdio::null()).env_remove("RUST_BACKTRACE");
@@ -51,14 +63,26 @@ pub fn program(name: &str) -> Command {
 
 /// Runs a command to its end.
 pub fn run(command: &mut Command) -> Ended {
-    let Output { status, stdout, stderr } =
-        command.output().unwrap_or_else(|error| panic!("cannot run {command:?}: {error}"));
+    let Output {
+        status,
+        stdout,
+        stderr,
+    } = command
+        .output()
+        .unwrap_or_else(|error| panic!("cannot run {command:?}: {error}"));
     let mut texts = [stdout, stderr].map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
-    if command.get_envs().any(|(name, value)| name == "NAPREDUCE_CLUSTER" && value.is_some()) {
+    if command
+        .get_envs()
+        .any(|(name, value)| name == "NAPREDUCE_CLUSTER" && value.is_some())
+    {
         renumber_jobs(&mut texts);
     }
     let [stdout, stderr] = texts;
-    Ended { status, stdout, stderr }
+    Ended {
+        status,
+        stdout,
+        stderr,
+    }
 }
 
 /// Renumbers jobs, since earlier tests have run jobs on a shared cluster: the first job in these texts
@@ -67,7 +91,10 @@ fn renumber_jobs(texts: &mut [String]) {
     let mut jobs: Vec<String> = Vec::new();
     for text in texts.iter() {
         for (at, _) in text.match_indices("job_") {
-            let digits = text[at + 4..].chars().take_while(char::is_ascii_digit).count();
+            let digits = text[at + 4..]
+                .chars()
+                .take_while(char::is_ascii_digit)
+                .count();
             let job = text[at..at + 4 + digits].to_owned();
             if digits >= 4 && !jobs.contains(&job) {
                 jobs.push(job);
@@ -94,19 +121,30 @@ fn executables() -> &'static PathBuf {
         // The path of a test is `target/debug/deps/name-hash`.
         let test = std::env::current_exe().expect("the path of this test");
         let deps = test.parent().expect("a test is in a folder");
-        let folder = deps.parent().expect("the folder of tests is in a folder").to_owned();
+        let folder = deps
+            .parent()
+            .expect("the folder of tests is in a folder")
+            .to_owned();
         if std::env::var_os("NAPREDUCE_TEST_PROGRAMS").is_some_and(|value| value == "built") {
             return folder;
         }
         let mut build = Command::new(env!("CARGO"));
         build.args(["test", "--workspace", "--no-run", "--quiet"]);
-        build.arg("--manifest-path").arg(concat!(env!("CARGO_MANIFEST_DIR"), "/../Cargo.toml"));
-        build.arg("--target-dir").arg(folder.parent().expect("a profile is in a target folder"));
+        build
+            .arg("--manifest-path")
+            .arg(concat!(env!("CARGO_MANIFEST_DIR"), "/../Cargo.toml"));
+        build
+            .arg("--target-dir")
+            .arg(folder.parent().expect("a profile is in a target folder"));
         if folder.ends_with("release") {
             build.arg("--release");
         }
         let built = run(&mut build);
-        assert!(built.status.success(), "the programs cannot be built:\n{}", built.stderr);
+        assert!(
+            built.status.success(),
+            "the programs cannot be built:\n{}",
+            built.stderr
+        );
         folder
     })
 }

@@ -18,9 +18,16 @@ pub(crate) fn shared_cluster(executables: &Path) -> Option<&'static Path> {
     static CLUSTER: OnceLock<Option<Result<SharedCluster, String>>> = OnceLock::new();
     let cluster = CLUSTER.get_or_init(|| {
         let test = std::env::current_exe().expect("the path of this test");
-        let name = test.file_name().expect("a test has a name").to_string_lossy().into_owned();
+        let name = test
+            .file_name()
+            .expect("a test has a name")
+            .to_string_lossy()
+            .into_owned();
         // Cargo appends a hash to the name of a test.
-        match name.rsplit_once('-').map_or(name.as_str(), |(name, _)| name) {
+        match name
+            .rsplit_once('-')
+            .map_or(name.as_str(), |(name, _)| name)
+        {
             "on_cluster" => Some(start(executables, &[])),
             "on_cluster_network" => Some(start(executables, &["--network-shuffle"])),
             _ => None,
@@ -45,10 +52,15 @@ fn start(executables: &Path, flags: &[&str]) -> Result<SharedCluster, String> {
         .expect("a keeper of a cluster");
     let stdout = keeper.stdout.take().expect("a pipe from the keeper");
     let mut line = String::new();
-    BufReader::new(stdout).read_line(&mut line).expect("a line from the keeper");
+    BufReader::new(stdout)
+        .read_line(&mut line)
+        .expect("a line from the keeper");
     if line.is_empty() {
         keeper.wait().expect("a process of this test");
         return Err("the cluster did not start; see the output of its keeper".to_owned());
     }
-    Ok(SharedCluster { directory: PathBuf::from(line.trim_end()), _keeper: keeper })
+    Ok(SharedCluster {
+        directory: PathBuf::from(line.trim_end()),
+        _keeper: keeper,
+    })
 }

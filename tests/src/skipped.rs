@@ -3,7 +3,10 @@
 
 /// Returns whether `NAPREDUCE_REQUIRE` lists this name.
 pub fn is_required(name: &str) -> bool {
-    std::env::var("NAPREDUCE_REQUIRE").unwrap_or_default().split(',').any(|one| one == name)
+    std::env::var("NAPREDUCE_REQUIRE")
+        .unwrap_or_default()
+        .split(',')
+        .any(|one| one == name)
 }
 
 /// Prints that a test is skipped and why; panics if it is required.

@@ -20,7 +20,11 @@ struct SwapFile(PathBuf);
 impl SwapFile {
     fn start(folder: &Folder) -> Result<SwapFile, String> {
         let path = folder.path("swap");
-        let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path);
+        let file = OpenOptions::new()
+            .write(true)
+            .create_new(true)
+            .mode(0o600)
+            .open(&path);
         let file = file.map_err(|error| format!("a file for it: {error}"))?;
         rustix::fs::fallocate(&file, rustix::fs::FallocateFlags::empty(), 0, SWAP_BYTES)
             .map_err(|error| format!("{SWAP_BYTES} bytes for it: {error}"))?;
@@ -28,7 +32,10 @@ impl SwapFile {
             let said = Command::new(program).arg(&path).output();
             let said = said.map_err(|error| format!("{program}: {error}"))?;
             if !said.status.success() {
-                return Err(format!("{program}: {}", String::from_utf8_lossy(&said.stderr).trim()));
+                return Err(format!(
+                    "{program}: {}",
+                    String::from_utf8_lossy(&said.stderr).trim()
+                ));
             }
         }
         Ok(SwapFile(path))
@@ -39,7 +46,10 @@ impl Drop for SwapFile {
     fn drop(&mut self) {
         let ended = Command::new("swapoff").arg(&self.0).status();
         if !ended.is_ok_and(|status| status.success()) {
-            eprintln!("the kernel still swaps to {}: swapoff it by hand", self.0.display());
+            eprintln!(
+                "the kernel still swaps to {}: swapoff it by hand",
+                self.0.display()
+            );
         }
     }
 }
@@ -47,8 +57,12 @@ impl Drop for SwapFile {
 /// Returns the number of bytes that the kernel has swapped since boot, from a counter of `/proc/vmstat`.
 fn moved_bytes(name: &str) -> u64 {
     let text = fs::read_to_string("/proc/vmstat").expect("the kernel's counters");
-    let line = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
-    line.and_then(|number| number.parse::<u64>().ok()).expect(name) * PAGE_BYTES
+    let line = text
+        .lines()
+        .find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
+    line.and_then(|number| number.parse::<u64>().ok())
+        .expect(name)
+        * PAGE_BYTES
 }
 
 #[test]
@@ -57,23 +71,41 @@ fn swapped_bytes_equal_kernel_counts() {
     let swap = match SwapFile::start(&folder) {
         Ok(swap) => swap,
         Err(why) => {
-            return skipped("swap", &format!("this test makes a swap file, which needs root: {why}"));
+            return skipped(
+                "swap",
+                &format!("this test makes a swap file, which needs root: {why}"),
+            );
         }
     };
     let settings = "[worker]\npage-out = \"always\"\n";
     let cluster = OwnCluster::start(&folder, 1, "fifo", settings);
     let job = GatedJob::submit(&folder, &cluster, "gated-holding", "holding", 1, 1);
-    let (out_before, in_before) = (moved_bytes("pswpout"), moved_bytes("pswpin"));
+    let out_before = moved_bytes("pswpout");
+    let in_before = moved_bytes("pswpin");
     job.until("m_0000.1", "running");
     let task = cluster.tasks()[0];
     let in_swap = || -> u64 {
-        let status = fs::read_to_string(format!("/proc/{}/status", task.number)).expect("a process");
-        let line = status.lines().find_map(|line| line.strip_prefix("VmSwap:")).expect("its swap");
-        line.trim().trim_end_matches("kB").trim().parse::<u64>().expect("a number") << 10
+        let status =
+            fs::read_to_string(format!("/proc/{}/status", task.number)).expect("a process");
+        let line = status
+            .lines()
+            .find_map(|line| line.strip_prefix("VmSwap:"))
+            .expect("its swap");
+        line.trim()
+            .trim_end_matches("kB")
+            .trim()
+            .parse::<u64>()
+            .expect("a number")
+            << 10
     };
     let resident = || {
         let status = fs::read_to_string(format!("/proc/{}/statm", task.number)).expect("a process");
-        status.split(' ').nth(1).and_then(|pages| pages.parse::<u64>().ok()).expect("pages") * PAGE_BYTES
+        status
+            .split(' ')
+            .nth(1)
+            .and_then(|pages| pages.parse::<u64>().ok())
+            .expect("pages")
+            * PAGE_BYTES
     };
     wait_until("the task holds its memory", || resident() > 130 << 20);
     job.command("suspend", "m_0000");
@@ -82,15 +114,20 @@ fn swapped_bytes_equal_kernel_counts() {
     job.until("m_0000.1", "running");
     job.ends_as_undisturbed();
     let out = job.output();
-    for (name, kernels, before) in
-        [("SWAPPED_OUT_BYTES", "pswpout", out_before), ("SWAPPED_IN_BYTES", "pswpin", in_before)]
-    {
-        let (told, seen) = (counter(&out, name), moved_bytes(kernels) - before);
+    for (name, kernels, before) in [
+        ("SWAPPED_OUT_BYTES", "pswpout", out_before),
+        ("SWAPPED_IN_BYTES", "pswpin", in_before),
+    ] {
+        let told = counter(&out, name);
+        let seen = moved_bytes(kernels) - before;
         println!("{name} {told}, {kernels} {seen} bytes");
         // If memory is plentiful, the kernel keeps pages that it has written and need not read them again.
         // Some pages belong to libraries of every process.
         let close = told.abs_diff(seen) * 10 <= seen.max(1 << 20);
-        assert!(close, "{name} is {told}, and the kernel counts {seen} bytes");
+        assert!(
+            close,
+            "{name} is {told}, and the kernel counts {seen} bytes"
+        );
     }
     drop(cluster);
     drop(swap);

@@ -158,7 +158,10 @@ pub(crate) struct ValidateArguments {
 fn format_parser() -> impl TypedValueParser<Value = Format> {
     PossibleValuesParser::new(Format::ALL.map(Format::name)).map(|name| {
         let has_name = |format: &Format| format.name() == name;
-        Format::ALL.into_iter().find(has_name).expect("the parser accepts only names of formats")
+        Format::ALL
+            .into_iter()
+            .find(has_name)
+            .expect("the parser accepts only names of formats")
     })
 }
 
@@ -202,11 +205,26 @@ mod tests {
     #[test]
     fn arguments_invalid_value_names_the_choices() {
         check_rejected("datagen tera --output out", "--records");
-        check_rejected("datagen tera --records 10 --output out --format csv", "ascii, hadoop, gensort");
-        check_rejected("datagen tera --records ten --output out", "a size such as 10M");
-        check_rejected("datagen tera --records 10 --output out --files 0", "not in 1..=100000");
-        check_rejected("datagen text --bytes 1k --output out --vocabulary 1", "choose 2 to 10000000 words");
-        check_rejected("datagen text --bytes 1k --output out --exponent NaN", "choose 0 to 10");
+        check_rejected(
+            "datagen tera --records 10 --output out --format csv",
+            "ascii, hadoop, gensort",
+        );
+        check_rejected(
+            "datagen tera --records ten --output out",
+            "a size such as 10M",
+        );
+        check_rejected(
+            "datagen tera --records 10 --output out --files 0",
+            "not in 1..=100000",
+        );
+        check_rejected(
+            "datagen text --bytes 1k --output out --vocabulary 1",
+            "choose 2 to 10000000 words",
+        );
+        check_rejected(
+            "datagen text --bytes 1k --output out --exponent NaN",
+            "choose 0 to 10",
+        );
         check_rejected("datagen validate", "<PATH>");
     }
 }

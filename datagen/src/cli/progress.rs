@@ -18,7 +18,12 @@ const BAR_TEMPLATE: &str = "{msg} {percent:>3}% {wide_bar} {decimal_bytes} of {d
                             {decimal_bytes_per_sec}, {eta} left";
 
 /// Runs `work` and shows the progress of `watch`, unless `quiet`.
-pub(crate) fn show_while<T>(verb: &'static str, watch: &Watch, quiet: bool, work: impl FnOnce() -> T) -> T {
+pub(crate) fn show_while<T>(
+    verb: &'static str,
+    watch: &Watch,
+    quiet: bool,
+    work: impl FnOnce() -> T,
+) -> T {
     if quiet {
         return work();
     }
@@ -42,8 +47,12 @@ fn show(verb: &'static str, watch: &Watch, done: &Receiver<()>) {
         }
     }
     if stderr().is_terminal() {
-        let bar = ProgressBar::new(watch.total()).with_message(verb).with_elapsed(started.elapsed());
-        bar.set_style(ProgressStyle::with_template(BAR_TEMPLATE).expect("the template is a valid constant"));
+        let bar = ProgressBar::new(watch.total())
+            .with_message(verb)
+            .with_elapsed(started.elapsed());
+        bar.set_style(
+            ProgressStyle::with_template(BAR_TEMPLATE).expect("the template is a valid constant"),
+        );
         loop {
             bar.set_position(watch.done());
             if done.recv_timeout(BAR_INTERVAL) != Err(RecvTimeoutError::Timeout) {
@@ -70,7 +79,11 @@ fn line(verb: &str, done: u64, total: u64, elapsed: Duration) -> String {
     } else {
         format!("{:.0} s", total.saturating_sub(done) as f64 / rate)
     };
-    format!("{verb} {percent:.0}% of {}, {}/s, {left} left", DecimalBytes(total), DecimalBytes(rate as u64))
+    format!(
+        "{verb} {percent:.0}% of {}, {}/s, {left} left",
+        DecimalBytes(total),
+        DecimalBytes(rate as u64)
+    )
 }
 
 #[cfg(test)]
@@ -79,7 +92,12 @@ mod tests {
 
     #[test]
     fn line_shows_percentage_rate_and_time_left() {
-        let text = line("writing", 3_000_000_000, 10_000_000_000, Duration::from_secs(3));
+        let text = line(
+            "writing",
+            3_000_000_000,
+            10_000_000_000,
+            Duration::from_secs(3),
+        );
         assert_eq!(text, "writing 30% of 10.00 GB, 1.00 GB/s, 7 s left");
         let text = line("writing", 0, 10_000_000_000, Duration::from_secs(3));
         assert_eq!(text, "writing 0% of 10.00 GB, 0 B/s, unknown time left");

@@ -160,11 +160,19 @@ pub(super) fn run_movies(arguments: &MoviesArguments, watch: Watch) -> Result<Ex
         seed: arguments.seed,
         output: output_settings(&arguments.destination, watch),
     };
-    let data = format!("movies of {} raters", summary::thousands(arguments.raters.into()));
-    generate(&data, &settings.output, arguments.destination.quiet, || movies::generate(&settings))
+    let data = format!(
+        "movies of {} raters",
+        summary::thousands(arguments.raters.into())
+    );
+    generate(&data, &settings.output, arguments.destination.quiet, || {
+        movies::generate(&settings)
+    })
 }
 
-pub(super) fn run_associations(arguments: &AssociationsArguments, watch: Watch) -> Result<ExitCode, Failure> {
+pub(super) fn run_associations(
+    arguments: &AssociationsArguments,
+    watch: Watch,
+) -> Result<ExitCode, Failure> {
     let settings = AssociationsSettings {
         amount: amount(arguments.records, arguments.bytes),
         items: arguments.items,
@@ -175,7 +183,9 @@ pub(super) fn run_associations(arguments: &AssociationsArguments, watch: Watch) 
     };
     let items = summary::thousands(arguments.items.into());
     let data = format!("associations of {} of {items} items", arguments.arity);
-    generate(&data, &settings.output, arguments.destination.quiet, || associations::generate(&settings))
+    generate(&data, &settings.output, arguments.destination.quiet, || {
+        associations::generate(&settings)
+    })
 }
 
 pub(super) fn run_graph(arguments: &GraphArguments, watch: Watch) -> Result<ExitCode, Failure> {
@@ -186,11 +196,19 @@ pub(super) fn run_graph(arguments: &GraphArguments, watch: Watch) -> Result<Exit
         seed: arguments.seed,
         output: output_settings(&arguments.destination, watch),
     };
-    let data = format!("edges of {} vertices", summary::thousands(arguments.vertices.into()));
-    generate(&data, &settings.output, arguments.destination.quiet, || graph::generate(&settings))
+    let data = format!(
+        "edges of {} vertices",
+        summary::thousands(arguments.vertices.into())
+    );
+    generate(&data, &settings.output, arguments.destination.quiet, || {
+        graph::generate(&settings)
+    })
 }
 
-pub(super) fn run_centroids(arguments: &CentroidsArguments, watch: Watch) -> Result<ExitCode, Failure> {
+pub(super) fn run_centroids(
+    arguments: &CentroidsArguments,
+    watch: Watch,
+) -> Result<ExitCode, Failure> {
     let settings = CentroidsSettings {
         movies: arguments.movies.clone(),
         clusters: arguments.clusters,
@@ -199,9 +217,15 @@ pub(super) fn run_centroids(arguments: &CentroidsArguments, watch: Watch) -> Res
         overwrite: arguments.overwrite,
         watch,
     };
-    progress::show_while("reading", &settings.watch, arguments.quiet, || centroids::generate(&settings))?;
+    progress::show_while("reading", &settings.watch, arguments.quiet, || {
+        centroids::generate(&settings)
+    })?;
     if !arguments.quiet {
-        print_error(format_args!("{}: {} centroids", arguments.output.display(), arguments.clusters));
+        print_error(format_args!(
+            "{}: {} centroids",
+            arguments.output.display(),
+            arguments.clusters
+        ));
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -14,7 +14,12 @@ pub(crate) fn thousands(count: u64) -> String {
 }
 
 /// Summarizes a generator's output in one line.
-pub(crate) fn of_output(data: &str, directory: &Path, written: &WrittenFiles, elapsed: Duration) -> String {
+pub(crate) fn of_output(
+    data: &str,
+    directory: &Path,
+    written: &WrittenFiles,
+    elapsed: Duration,
+) -> String {
     let files = written.files.len();
     let plural = if files == 1 { "file" } else { "files" };
     let seconds = elapsed.as_secs_f64();
@@ -32,7 +37,12 @@ pub(crate) fn print_report(report: &ValidationReport, out: &mut impl Write) -> i
     writeln!(out, "records     {}", report.records)?;
     write!(out, "unordered   {}", report.unordered)?;
     if let Some(position) = &report.first_unordered {
-        write!(out, "  (first: {}, record {})", position.file.display(), position.record)?;
+        write!(
+            out,
+            "  (first: {}, record {})",
+            position.file.display(),
+            position.record
+        )?;
     }
     writeln!(out, "\nduplicates  {}", report.duplicates)?;
     writeln!(out, "checksum    {}", report.checksum)?;

@@ -21,10 +21,16 @@ impl Directory {
             Ok(entries) => entries,
             Err(error) if error.kind() == ErrorKind::NotFound => {
                 fs::create_dir_all(path).map_err(io_error("create output directory", path))?;
-                return Ok(Self { path: path.to_owned(), created: true, earlier: Vec::new() });
+                return Ok(Self {
+                    path: path.to_owned(),
+                    created: true,
+                    earlier: Vec::new(),
+                });
             }
             Err(error) if error.kind() == ErrorKind::NotADirectory => {
-                return Err(OutputError::NotDirectory { directory: path.to_owned() });
+                return Err(OutputError::NotDirectory {
+                    directory: path.to_owned(),
+                });
             }
             Err(error) => return Err(io_error("read output directory", path)(error)),
         };
@@ -32,9 +38,13 @@ impl Directory {
         for entry in entries {
             let entry = entry.map_err(io_error("read output directory", path))?;
             if !overwrite {
-                return Err(OutputError::Exists { directory: path.to_owned() });
+                return Err(OutputError::Exists {
+                    directory: path.to_owned(),
+                });
             }
-            let kind = entry.file_type().map_err(io_error("examine", &entry.path()))?;
+            let kind = entry
+                .file_type()
+                .map_err(io_error("examine", &entry.path()))?;
             if kind.is_dir() || !is_output(&entry.path()) {
                 return Err(OutputError::Foreign { path: entry.path() });
             }
@@ -47,7 +57,11 @@ impl Directory {
         for path in &partial {
             fs::remove_file(path).map_err(io_error("remove", path))?;
         }
-        Ok(Self { path: path.to_owned(), created: false, earlier })
+        Ok(Self {
+            path: path.to_owned(),
+            created: false,
+            earlier,
+        })
     }
 
     pub(super) fn path(&self) -> &Path {
@@ -74,7 +88,12 @@ impl Directory {
 
 /// Returns whether datagen or a job has written this file: a part, a partial part, or the `_SUCCESS` file.
 fn is_output(path: &Path) -> bool {
-    let name = path.file_name().map(|name| name.to_string_lossy()).unwrap_or_default();
-    let is_part = FileNames::ALL.iter().any(|names| name.starts_with(names.affixes().0));
+    let name = path
+        .file_name()
+        .map(|name| name.to_string_lossy())
+        .unwrap_or_default();
+    let is_part = FileNames::ALL
+        .iter()
+        .any(|names| name.starts_with(names.affixes().0));
     is_part || name == "_SUCCESS" || part::is_partial(path)
 }

@@ -13,7 +13,10 @@ const PARTIAL_SUFFIX: &str = ".partial";
 
 /// Returns whether this is the name of an incomplete part.
 pub(super) fn is_partial(path: &Path) -> bool {
-    let name = path.file_name().map(|name| name.to_string_lossy()).unwrap_or_default();
+    let name = path
+        .file_name()
+        .map(|name| name.to_string_lossy())
+        .unwrap_or_default();
     name.starts_with(PARTIAL_PREFIX) && name.ends_with(PARTIAL_SUFFIX)
 }
 
@@ -82,7 +85,8 @@ impl Parts {
     pub(super) fn publish(&self) -> Result<Vec<PathBuf>, OutputError> {
         let mut files = Vec::with_capacity(self.parts.len());
         for part in &self.parts {
-            fs::rename(&part.partial, &part.complete).map_err(io_error("complete", &part.complete))?;
+            fs::rename(&part.partial, &part.complete)
+                .map_err(io_error("complete", &part.complete))?;
             files.push(part.complete.clone());
         }
         Ok(files)
@@ -103,16 +107,23 @@ impl Part {
             return Ok(());
         }
         let file = self.file()?;
-        file.write_all_at(bytes, offset).map_err(io_error("write", &self.complete))?;
+        file.write_all_at(bytes, offset)
+            .map_err(io_error("write", &self.complete))?;
         let length = bytes.len() as u64;
         if self.unwritten.fetch_sub(length, Ordering::Relaxed) == length {
-            *self.open.lock().expect("no thread panics while holding this lock") = None;
+            *self
+                .open
+                .lock()
+                .expect("no thread panics while holding this lock") = None;
         }
         Ok(())
     }
 
     fn file(&self) -> Result<Arc<File>, OutputError> {
-        let mut open = self.open.lock().expect("no thread panics while holding this lock");
+        let mut open = self
+            .open
+            .lock()
+            .expect("no thread panics while holding this lock");
         if let Some(file) = &*open {
             return Ok(Arc::clone(file));
         }

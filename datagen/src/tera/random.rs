@@ -13,7 +13,10 @@ struct Step {
 
 /// `JUMPS[bit]` advances by `2^bit` numbers: each entry is the previous one applied twice.
 const JUMPS: [Step; 64] = {
-    let mut jumps = [Step { multiplier: MULTIPLIER, increment: INCREMENT }; 64];
+    let mut jumps = [Step {
+        multiplier: MULTIPLIER,
+        increment: INCREMENT,
+    }; 64];
     let mut bit = 1;
     while bit < 64 {
         let half = jumps[bit - 1];
@@ -66,7 +69,10 @@ impl TeraRandom {
     pub fn jump(&mut self, steps: u64) {
         for (bit, jump) in JUMPS.iter().enumerate() {
             if steps >> bit & 1 == 1 {
-                self.value = self.value.wrapping_mul(jump.multiplier).wrapping_add(jump.increment);
+                self.value = self
+                    .value
+                    .wrapping_mul(jump.multiplier)
+                    .wrapping_add(jump.increment);
             }
         }
     }

@@ -126,8 +126,14 @@ pub fn write_record(format: Format, number: u64, record: &mut [u8; RECORD_BYTES]
 /// Panics when the length of `buffer` is not a multiple of [`RECORD_BYTES`], or a number exceeds `u64::MAX`.
 pub fn write_records(format: Format, first: u64, buffer: &mut [u8]) {
     let (records, rest) = buffer.as_chunks_mut::<RECORD_BYTES>();
-    assert!(rest.is_empty(), "the buffer must hold whole records of {RECORD_BYTES} bytes");
-    assert!(first.checked_add(records.len() as u64).is_some(), "record numbers must not exceed u64::MAX");
+    assert!(
+        rest.is_empty(),
+        "the buffer must hold whole records of {RECORD_BYTES} bytes"
+    );
+    assert!(
+        first.checked_add(records.len() as u64).is_some(),
+        "record numbers must not exceed u64::MAX"
+    );
     let mut random = TeraRandom::new();
     random.jump(first);
     // The format is chosen once per buffer to keep branches out of the loops.

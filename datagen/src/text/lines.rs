@@ -90,10 +90,19 @@ impl Lines {
         if room > WORD_BYTES_MAX + 1 {
             return self.draw(random);
         }
-        let exact: &[u32] = if room <= WORD_BYTES_MAX { self.vocabulary.ranks_of_length(room) } else { &[] };
+        let exact: &[u32] = if room <= WORD_BYTES_MAX {
+            self.vocabulary.ranks_of_length(room)
+        } else {
+            &[]
+        };
         // Every vocabulary has words of one and two letters, which can fill any room: one letter and a space
         // leave at least one byte, because a room of two has a word of its own.
-        let ranks = if exact.is_empty() { self.vocabulary.ranks_of_length(1) } else { exact };
-        self.vocabulary.slot(ranks[random.below(ranks.len() as u64) as usize])
+        let ranks = if exact.is_empty() {
+            self.vocabulary.ranks_of_length(1)
+        } else {
+            exact
+        };
+        self.vocabulary
+            .slot(ranks[random.below(ranks.len() as u64) as usize])
     }
 }

@@ -37,7 +37,10 @@ impl Vocabulary {
     ///
     /// Panics when `words` is less than 2 or more than [`super::VOCABULARY_MAX`].
     pub fn new(words: u32) -> Self {
-        assert!((2..=super::VOCABULARY_MAX).contains(&words), "invalid vocabulary size {words}");
+        assert!(
+            (2..=super::VOCABULARY_MAX).contains(&words),
+            "invalid vocabulary size {words}"
+        );
         let mut random = SplitMix::new(0, 0);
         let mut supplies: [Supply; WORD_BYTES_MAX + 1] = std::array::from_fn(Supply::new);
         let mut slots = Vec::with_capacity(words as usize);
@@ -45,8 +48,10 @@ impl Vocabulary {
         for rank in 0..words {
             let length = word_length(rank, &mut random);
             // When all words of a length are used up, longer ones follow; there are 10^13 of the longest.
-            let slot =
-                supplies[length..].iter_mut().find_map(Supply::take).expect("long words do not run out");
+            let slot = supplies[length..]
+                .iter_mut()
+                .find_map(Supply::take)
+                .expect("long words do not run out");
             let ranks = &mut by_length[usize::from(slot[15]) - 1];
             if ranks.len() < PER_LENGTH {
                 ranks.push(rank);
@@ -63,7 +68,8 @@ impl Vocabulary {
     /// Panics when `rank` is not less than the number of words.
     pub fn word(&self, rank: u32) -> &str {
         let slot = &self.slots[rank as usize];
-        std::str::from_utf8(&slot[..usize::from(slot[15]) - 1]).expect("words consist of ASCII letters")
+        std::str::from_utf8(&slot[..usize::from(slot[15]) - 1])
+            .expect("words consist of ASCII letters")
     }
 
     pub fn words(&self) -> u32 {
@@ -112,7 +118,14 @@ impl Supply {
         let consonant_first = if length < 2 { 0 } else { count(length, false) };
         let words = consonant_first + count(length, true);
         let step = stride(words);
-        Self { length, consonant_first, words, step, next: step / 2, taken: 0 }
+        Self {
+            length,
+            consonant_first,
+            words,
+            step,
+            next: step / 2,
+            taken: 0,
+        }
     }
 
     /// Returns the next word, or `None` after the last one.
@@ -124,7 +137,11 @@ impl Supply {
         // The step and the number of words are coprime, so every number comes up once.
         self.next = (self.next + self.step) % self.words;
         let mut vowel = self.next >= self.consonant_first;
-        let mut number = if vowel { self.next - self.consonant_first } else { self.next };
+        let mut number = if vowel {
+            self.next - self.consonant_first
+        } else {
+            self.next
+        };
         let mut slot = [0; 16];
         for byte in &mut slot[..self.length] {
             let letters = if vowel { VOWELS } else { CONSONANTS };
@@ -140,7 +157,11 @@ impl Supply {
 
 /// Returns the number of words of `length` that start with a vowel, or with a consonant.
 fn count(length: usize, vowel: bool) -> u64 {
-    let vowels = if vowel { length.div_ceil(2) } else { length / 2 };
+    let vowels = if vowel {
+        length.div_ceil(2)
+    } else {
+        length / 2
+    };
     (0..length).map(|index| if index < vowels { VOWELS.len() } else { CONSONANTS.len() } as u64).product()
 }
 
@@ -153,7 +174,9 @@ mod tests {
     #[test]
     fn vocabulary_words_are_distinct_lower_case_and_bounded() {
         let vocabulary = Vocabulary::new(200_000);
-        let words: HashSet<&str> = (0..vocabulary.words()).map(|rank| vocabulary.word(rank)).collect();
+        let words: HashSet<&str> = (0..vocabulary.words())
+            .map(|rank| vocabulary.word(rank))
+            .collect();
         assert_eq!(words.len(), 200_000);
         for word in words {
             assert!((1..=WORD_BYTES_MAX).contains(&word.len()), "{word}");
@@ -183,7 +206,9 @@ mod tests {
         let vocabulary = Vocabulary::new(200_000);
         let zipf = Zipf::new(200_000, 1.05);
         let mut random = SplitMix::new(1, 1);
-        let letters: usize = (0..100_000).map(|_| vocabulary.word(zipf.rank(random.draw())).len()).sum();
+        let letters: usize = (0..100_000)
+            .map(|_| vocabulary.word(zipf.rank(random.draw())).len())
+            .sum();
         let mean = letters as f64 / 100_000.0;
         assert!((4.6..5.4).contains(&mean), "mean length in use {mean}");
     }

@@ -44,8 +44,12 @@ impl Zipf {
     /// Panics when `ranks` is 0, or `exponent` is negative or not finite.
     pub fn new(ranks: u32, exponent: f64) -> Self {
         assert!(ranks > 0, "a distribution needs at least one rank");
-        assert!(exponent.is_finite() && exponent >= 0.0, "exponent {exponent} is negative or not finite");
-        let weight = |rank: u32| (WEIGHT_MAX * libm::pow(f64::from(rank) + 1.0, -exponent)).max(1.0) as u128;
+        assert!(
+            exponent.is_finite() && exponent >= 0.0,
+            "exponent {exponent} is negative or not finite"
+        );
+        let weight =
+            |rank: u32| (WEIGHT_MAX * libm::pow(f64::from(rank) + 1.0, -exponent)).max(1.0) as u128;
         let mut blocks = Vec::new();
         let mut weights = Vec::new();
         let mut first = 0;
@@ -55,7 +59,10 @@ impl Zipf {
             weights.push((first..first + size).map(weight).sum());
             first += size;
         }
-        Self { columns: alias_columns(&weights), blocks }
+        Self {
+            columns: alias_columns(&weights),
+            blocks,
+        }
     }
 
     /// Maps 64 random bits to a rank.
@@ -82,11 +89,18 @@ fn alias_columns(weights: &[u128]) -> Vec<Column> {
     let mut shares: Vec<u128> = weights.iter().map(|weight| weight * count).collect();
     let (mut small, mut large): (Vec<usize>, Vec<usize>) =
         (0..weights.len()).partition(|&rank| shares[rank] < total);
-    let mut columns: Vec<Column> =
-        (0..weights.len()).map(|rank| Column { threshold: u32::MAX, alias: rank as u32 }).collect();
+    let mut columns: Vec<Column> = (0..weights.len())
+        .map(|rank| Column {
+            threshold: u32::MAX,
+            alias: rank as u32,
+        })
+        .collect();
     while let (Some(&short), Some(&long)) = (small.last(), large.last()) {
         small.pop();
-        columns[short] = Column { threshold: ((shares[short] << 32) / total) as u32, alias: long as u32 };
+        columns[short] = Column {
+            threshold: ((shares[short] << 32) / total) as u32,
+            alias: long as u32,
+        };
         shares[long] -= total - shares[short];
         if shares[long] < total {
             large.pop();
@@ -110,11 +124,19 @@ mod tests {
             let column_share = |column: usize| {
                 let own = f64::from(columns[column].threshold) / 2f64.powi(32);
                 let as_own = if column == rank { own } else { 0.0 };
-                let as_alias = if columns[column].alias as usize == rank { 1.0 - own } else { 0.0 };
+                let as_alias = if columns[column].alias as usize == rank {
+                    1.0 - own
+                } else {
+                    0.0
+                };
                 as_own + as_alias
             };
-            let share: f64 = (0..weights.len()).map(column_share).sum::<f64>() / weights.len() as f64;
-            assert!((share - weight as f64 / total as f64).abs() < 1e-9, "rank {rank} has {share}");
+            let share: f64 =
+                (0..weights.len()).map(column_share).sum::<f64>() / weights.len() as f64;
+            assert!(
+                (share - weight as f64 / total as f64).abs() < 1e-9,
+                "rank {rank} has {share}"
+            );
         }
     }
 

@@ -17,7 +17,10 @@ pub(super) struct InputFile {
 
 impl InputFile {
     fn examine(path: PathBuf) -> Result<Self, ValidateError> {
-        let io_error = |source| ValidateError::Io { path: path.clone(), source };
+        let io_error = |source| ValidateError::Io {
+            path: path.clone(),
+            source,
+        };
         let metadata = fs::metadata(&path).map_err(io_error)?;
         let bytes = metadata.len();
         if !metadata.is_file() {
@@ -48,10 +51,15 @@ impl Chunk<'_> {
 pub(super) fn list(paths: &[PathBuf]) -> Result<Vec<InputFile>, ValidateError> {
     let mut files = Vec::new();
     for input in paths {
-        let io_error = |source| ValidateError::Io { path: input.clone(), source };
+        let io_error = |source| ValidateError::Io {
+            path: input.clone(),
+            source,
+        };
         let files_in_input = inputs::list(input).map_err(io_error)?;
         if files_in_input.is_empty() {
-            return Err(ValidateError::NoFiles { directory: input.clone() });
+            return Err(ValidateError::NoFiles {
+                directory: input.clone(),
+            });
         }
         for path in files_in_input {
             files.push(InputFile::examine(path)?);
@@ -68,7 +76,11 @@ pub(super) fn chunks(files: &[InputFile]) -> Vec<Chunk<'_>> {
         while offset < file.bytes {
             // At most `CHUNK_BYTES`, so it fits in `usize`.
             let length = CHUNK_BYTES.min(file.bytes - offset) as usize;
-            chunks.push(Chunk { file, offset, length });
+            chunks.push(Chunk {
+                file,
+                offset,
+                length,
+            });
             offset += CHUNK_BYTES;
         }
     }

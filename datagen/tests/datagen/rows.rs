@@ -16,24 +16,46 @@ type Generator = fn(Amount, u64, OutputSettings) -> Result<WrittenFiles, RowsErr
 
 const GENERATORS: [(&str, Generator); 3] = [
     ("movies", |amount, seed, output| {
-        movies::generate(&MoviesSettings { seed, raters: 3000, ..MoviesSettings::new(amount, output) })
+        movies::generate(&MoviesSettings {
+            seed,
+            raters: 3000,
+            ..MoviesSettings::new(amount, output)
+        })
     }),
     ("associations", |amount, seed, output| {
-        associations::generate(&AssociationsSettings { seed, ..AssociationsSettings::new(amount, output) })
+        associations::generate(&AssociationsSettings {
+            seed,
+            ..AssociationsSettings::new(amount, output)
+        })
     }),
     ("graph", |amount, seed, output| {
-        graph::generate(&GraphSettings { seed, vertices: 500, ..GraphSettings::new(amount, output) })
+        graph::generate(&GraphSettings {
+            seed,
+            vertices: 500,
+            ..GraphSettings::new(amount, output)
+        })
     }),
 ];
 
 /// Returns the text of each file.
-fn generate(generator: Generator, amount: Amount, change: impl FnOnce(&mut OutputSettings)) -> Vec<String> {
+fn generate(
+    generator: Generator,
+    amount: Amount,
+    change: impl FnOnce(&mut OutputSettings),
+) -> Vec<String> {
     let directory = tempfile::tempdir().unwrap();
     let mut output = OutputSettings::new(directory.path().join("in"));
     change(&mut output);
     let written = generator(amount, 7, output).unwrap();
-    let texts: Vec<String> = written.files.iter().map(|file| fs::read_to_string(file).unwrap()).collect();
-    assert_eq!(texts.iter().map(String::len).sum::<usize>() as u64, written.bytes);
+    let texts: Vec<String> = written
+        .files
+        .iter()
+        .map(|file| fs::read_to_string(file).unwrap())
+        .collect();
+    assert_eq!(
+        texts.iter().map(String::len).sum::<usize>() as u64,
+        written.bytes
+    );
     texts
 }
 
@@ -43,13 +65,25 @@ fn rows_match_the_amount_in_rows_or_bytes() {
         let all = generate(generator, Amount::Rows(2000), |_| {}).concat();
         for rows in [0, 1, 511, 512, 513, 1999] {
             let some = generate(generator, Amount::Rows(rows), |_| {}).concat();
-            assert!(all.starts_with(&some) && some.lines().count() as u64 == rows, "{rows} of {name}");
+            assert!(
+                all.starts_with(&some) && some.lines().count() as u64 == rows,
+                "{rows} of {name}"
+            );
         }
         for bytes in [0, 1, 100, 8191, all.len() as u64] {
             let some = generate(generator, Amount::Bytes(bytes), |_| {}).concat();
-            assert!(all.starts_with(&some) && some.len() as u64 >= bytes, "{bytes} bytes of {name}");
-            let last = some.trim_end_matches('\n').rfind('\n').map_or(0, |at| at + 1);
-            assert!(bytes == 0 && some.is_empty() || (last as u64) < bytes, "{bytes} bytes of {name}");
+            assert!(
+                all.starts_with(&some) && some.len() as u64 >= bytes,
+                "{bytes} bytes of {name}"
+            );
+            let last = some
+                .trim_end_matches('\n')
+                .rfind('\n')
+                .map_or(0, |at| at + 1);
+            assert!(
+                bytes == 0 && some.is_empty() || (last as u64) < bytes,
+                "{bytes} bytes of {name}"
+            );
             assert!(some.is_empty() || some.ends_with('\n'), "{name}");
         }
     }
@@ -58,13 +92,24 @@ fn rows_match_the_amount_in_rows_or_bytes() {
 #[test]
 fn rows_are_independent_of_threads_and_files() {
     for (name, generator) in GENERATORS {
-        let whole = generate(generator, Amount::Bytes(200_000), |output| output.threads = 1).concat();
+        let whole = generate(generator, Amount::Bytes(200_000), |output| {
+            output.threads = 1
+        })
+        .concat();
         for (files, threads) in [(1, 3), (2, 1), (7, 2), (300, 3)] {
             let parts = generate(generator, Amount::Bytes(200_000), |output| {
                 (output.files, output.threads) = (files, threads);
             });
-            assert!(parts.concat() == whole, "{name}: {files} files by {threads} threads");
-            assert!(parts.iter().all(|part| part.is_empty() || part.ends_with('\n')), "{name}");
+            assert!(
+                parts.concat() == whole,
+                "{name}: {files} files by {threads} threads"
+            );
+            assert!(
+                parts
+                    .iter()
+                    .all(|part| part.is_empty() || part.ends_with('\n')),
+                "{name}"
+            );
         }
     }
 }
@@ -73,13 +118,23 @@ fn rows_are_independent_of_threads_and_files() {
 fn rows_match_pinned_checksums() {
     // Different rows would be another data format: older data sets could not be reproduced.
     let checksums = GENERATORS.map(|(name, generator)| {
-        (name, crc32fast::hash(generate(generator, Amount::Rows(1000), |_| {}).concat().as_bytes()))
+        (
+            name,
+            crc32fast::hash(
+                generate(generator, Amount::Rows(1000), |_| {})
+                    .concat()
+                    .as_bytes(),
+            ),
+        )
     });
     assert_eq!(checksums, PINNED);
 }
 
-const PINNED: [(&str, u32); 3] =
-    [("movies", 418_732_338), ("associations", 765_122_747), ("graph", 1_411_217_631)];
+const PINNED: [(&str, u32); 3] = [
+    ("movies", 418_732_338),
+    ("associations", 765_122_747),
+    ("graph", 1_411_217_631),
+];
 
 #[test]
 fn movies_have_distinct_raters_and_valid_ratings() {
@@ -95,14 +150,23 @@ fn movies_have_distinct_raters_and_valid_ratings() {
             .map(|(rater, rating)| (rater.parse().unwrap(), rating.parse().unwrap()))
             .collect();
         let raters: BTreeSet<u32> = pairs.iter().map(|(rater, _)| *rater).collect();
-        assert!(raters.len() == pairs.len() && raters.iter().all(|rater| *rater < 3000), "{line}");
-        assert!(pairs.iter().all(|(_, rating)| (1..=5).contains(rating)), "{line}");
+        assert!(
+            raters.len() == pairs.len() && raters.iter().all(|rater| *rater < 3000),
+            "{line}"
+        );
+        assert!(
+            pairs.iter().all(|(_, rating)| (1..=5).contains(rating)),
+            "{line}"
+        );
         let sum: u32 = pairs.iter().map(|(_, rating)| rating).sum();
         means.insert(sum * 2 / pairs.len() as u32);
         *lengths.entry(pairs.len()).or_insert(0) += 1;
     }
     assert_eq!(means.len(), 9, "all bins from 1.5 to 5.5: {means:?}");
-    assert!(lengths[&1] > 100 && *lengths.keys().last().unwrap() > 500, "few and many reviews: {lengths:?}");
+    assert!(
+        lengths[&1] > 100 && *lengths.keys().last().unwrap() > 500,
+        "few and many reviews: {lengths:?}"
+    );
 }
 
 #[test]
@@ -111,12 +175,21 @@ fn associations_are_sorted_and_share_prefixes() {
     let mut sharing: BTreeMap<&str, u32> = BTreeMap::new();
     for line in text.lines() {
         let items: Vec<&str> = line.split(',').collect();
-        assert!(items.len() == 4 && items.is_sorted() && items.iter().all(|item| item.len() == 4), "{line}");
+        assert!(
+            items.len() == 4 && items.is_sorted() && items.iter().all(|item| item.len() == 4),
+            "{line}"
+        );
         *sharing.entry(line.rsplit_once(',').unwrap().0).or_default() += 1;
     }
     let mean = 50_000 / sharing.len();
-    assert!((7..=9).contains(&mean), "{mean} associations share a prefix");
-    assert!(*sharing.values().max().unwrap() < 40, "a prefix is shared too often");
+    assert!(
+        (7..=9).contains(&mean),
+        "{mean} associations share a prefix"
+    );
+    assert!(
+        *sharing.values().max().unwrap() < 40,
+        "a prefix is shared too often"
+    );
 }
 
 #[test]
@@ -130,7 +203,10 @@ fn graph_has_no_loops_and_skewed_degrees() {
         degrees[1][to.parse::<usize>().unwrap()] += 1;
     }
     for degree in degrees {
-        assert!(degree.iter().max().unwrap() > &400 && degree.iter().min().unwrap() < &40, "{degree:?}");
+        assert!(
+            degree.iter().max().unwrap() > &400 && degree.iter().min().unwrap() < &40,
+            "{degree:?}"
+        );
     }
 }
 
@@ -138,31 +214,69 @@ fn graph_has_no_loops_and_skewed_degrees() {
 fn generators_out_of_range_settings_are_rejected() {
     let directory = tempfile::tempdir().unwrap();
     let output = || OutputSettings::new(directory.path().join("in"));
-    let (ten, message) =
-        (Amount::Rows(10), |result: Result<WrittenFiles, RowsError>| result.unwrap_err().to_string());
-    let no_raters = movies::generate(&MoviesSettings { raters: 0, ..MoviesSettings::new(ten, output()) });
-    assert_eq!(message(no_raters), "invalid number of raters: 0; choose 1 to 4294967295");
-    let steep = MoviesSettings { reviews_exponent: 11.0, ..MoviesSettings::new(ten, output()) };
-    assert_eq!(message(movies::generate(&steep)), "invalid exponent: 11; choose 0 to 10");
-    let few = AssociationsSettings { items: 3, ..AssociationsSettings::new(ten, output()) };
-    assert_eq!(message(associations::generate(&few)), "invalid number of items: 3; choose 4 to 4294967295");
-    let alone = GraphSettings { vertices: 1, ..GraphSettings::new(ten, output()) };
-    assert_eq!(message(graph::generate(&alone)), "invalid number of vertices: 1; choose 2 to 4294967295");
+    let (ten, message) = (
+        Amount::Rows(10),
+        |result: Result<WrittenFiles, RowsError>| result.unwrap_err().to_string(),
+    );
+    let no_raters = movies::generate(&MoviesSettings {
+        raters: 0,
+        ..MoviesSettings::new(ten, output())
+    });
+    assert_eq!(
+        message(no_raters),
+        "invalid number of raters: 0; choose 1 to 4294967295"
+    );
+    let steep = MoviesSettings {
+        reviews_exponent: 11.0,
+        ..MoviesSettings::new(ten, output())
+    };
+    assert_eq!(
+        message(movies::generate(&steep)),
+        "invalid exponent: 11; choose 0 to 10"
+    );
+    let few = AssociationsSettings {
+        items: 3,
+        ..AssociationsSettings::new(ten, output())
+    };
+    assert_eq!(
+        message(associations::generate(&few)),
+        "invalid number of items: 3; choose 4 to 4294967295"
+    );
+    let alone = GraphSettings {
+        vertices: 1,
+        ..GraphSettings::new(ten, output())
+    };
+    assert_eq!(
+        message(graph::generate(&alone)),
+        "invalid number of vertices: 1; choose 2 to 4294967295"
+    );
     assert!(!directory.path().join("in").exists());
 }
 
 #[test]
 fn documents_are_named_and_overwritten() {
     let directory = tempfile::tempdir().unwrap();
-    let output =
-        OutputSettings { files: 2, names: FileNames::Documents, ..OutputSettings::new(directory.path()) };
+    let output = OutputSettings {
+        files: 2,
+        names: FileNames::Documents,
+        ..OutputSettings::new(directory.path())
+    };
     for overwrite in [false, true] {
-        let output = OutputSettings { overwrite, ..output.clone() };
-        text::generate(&TextSettings { vocabulary: 10, ..TextSettings::new(500, output) }).unwrap();
+        let output = OutputSettings {
+            overwrite,
+            ..output.clone()
+        };
+        text::generate(&TextSettings {
+            vocabulary: 10,
+            ..TextSettings::new(500, output)
+        })
+        .unwrap();
     }
     let names = ["document-00000.txt", "document-00001.txt"];
-    let mut found: Vec<_> =
-        fs::read_dir(directory.path()).unwrap().map(|file| file.unwrap().file_name()).collect();
+    let mut found: Vec<_> = fs::read_dir(directory.path())
+        .unwrap()
+        .map(|file| file.unwrap().file_name())
+        .collect();
     found.sort();
     assert_eq!(found, names);
 }
@@ -196,7 +310,9 @@ fn centroids_are_movies_in_descending_order() {
         let reviews = whole.split_once(':').unwrap().1;
         assert_eq!(fields[3], reviews.split(',').count().to_string());
         assert!(
-            movie < last && reviews.starts_with(fields[4]) && whole.len().min(990) <= fields[4].len() + 10,
+            movie < last
+                && reviews.starts_with(fields[4])
+                && whole.len().min(990) <= fields[4].len() + 10,
             "{line}"
         );
         last = movie;
@@ -214,7 +330,8 @@ fn centroids_invalid_movies_are_rejected() {
     assert_eq!(draw(&path, 2, 1).unwrap(), "0 0 3 1 4_4\n1 0 1 1 1_5\n");
     let message = |clusters| draw(&path, clusters, 1).unwrap_err().to_string();
     assert_eq!(message(0), "invalid number of centroids 0; choose 1 to 16");
-    let few = "too few movies for 3 centroids: 2 have reviews; pass --clusters 2 or give more movies";
+    let few =
+        "too few movies for 3 centroids: 2 have reviews; pass --clusters 2 or give more movies";
     assert_eq!(message(3), few);
     fs::write(&path, "1:1_5\nnot a movie\n").unwrap();
     let invalid = message(1);

@@ -15,9 +15,23 @@ fn generate(
     files: u32,
     threads: usize,
 ) -> Vec<u8> {
-    let output = OutputSettings { files, threads, ..OutputSettings::new(directory) };
-    let written = tera::generate(&TeraSettings { records, start, format, output }).unwrap();
-    let bytes: Vec<u8> = written.files.iter().flat_map(|file| fs::read(file).unwrap()).collect();
+    let output = OutputSettings {
+        files,
+        threads,
+        ..OutputSettings::new(directory)
+    };
+    let written = tera::generate(&TeraSettings {
+        records,
+        start,
+        format,
+        output,
+    })
+    .unwrap();
+    let bytes: Vec<u8> = written
+        .files
+        .iter()
+        .flat_map(|file| fs::read(file).unwrap())
+        .collect();
     assert_eq!(written.bytes, bytes.len() as u64);
     assert_eq!(written.files.len(), files as usize);
     bytes
@@ -31,7 +45,11 @@ fn check_checksum(format: Format, records: u64, expected: &str) {
         assert!(format.matches(record.try_into().unwrap()));
         checksum.add_record(record);
     }
-    assert_eq!(checksum.to_string(), expected, "{format}, {records} records");
+    assert_eq!(
+        checksum.to_string(),
+        expected,
+        "{format}, {records} records"
+    );
 }
 
 #[test]
@@ -50,12 +68,16 @@ fn tera_million_records_have_published_checksum() {
 fn write_record_first_records_match_published_bytes() {
     let mut record = [0; RECORD_BYTES];
     tera::write_record(Format::Hadoop, 0, &mut record);
-    assert!(record.starts_with(b"JimGrayRIP\x00\x1100000000000000000000000000000000\x88\x99\xAA\xBB"));
+    assert!(
+        record.starts_with(b"JimGrayRIP\x00\x1100000000000000000000000000000000\x88\x99\xAA\xBB")
+    );
     tera::write_record(Format::Gensort, 0, &mut record);
     assert!(record.starts_with(b"JimGrayRIP"));
     tera::write_record(Format::Ascii, 0xABCD, &mut record);
     assert_eq!(&record[10..46], b"  0000000000000000000000000000ABCD  ");
-    assert!(record.ends_with(b"\r\n") && record[..98].iter().all(|byte| (b' '..=b'~').contains(byte)));
+    assert!(
+        record.ends_with(b"\r\n") && record[..98].iter().all(|byte| (b' '..=b'~').contains(byte))
+    );
 }
 
 #[test]
@@ -63,10 +85,23 @@ fn tera_concatenation_is_independent_of_files() {
     let directory = tempfile::tempdir().unwrap();
     // More than two units of 5,120 records, and a number that no file count divides.
     for format in Format::ALL {
-        let whole = generate(&directory.path().join(format!("{format}-whole")), 12_347, 0, format, 1, 1);
+        let whole = generate(
+            &directory.path().join(format!("{format}-whole")),
+            12_347,
+            0,
+            format,
+            1,
+            1,
+        );
         for files in [2, 5, 7, 100] {
-            let parts =
-                generate(&directory.path().join(format!("{format}-{files}")), 12_347, 0, format, files, 3);
+            let parts = generate(
+                &directory.path().join(format!("{format}-{files}")),
+                12_347,
+                0,
+                format,
+                files,
+                3,
+            );
             assert!(whole == parts, "{format} in {files} files");
         }
     }
@@ -75,11 +110,22 @@ fn tera_concatenation_is_independent_of_files() {
 #[test]
 fn tera_parts_end_at_the_same_rows_as_teragen() {
     let directory = tempfile::tempdir().unwrap();
-    let output = OutputSettings { files: 4, ..OutputSettings::new(directory.path()) };
-    let settings = TeraSettings { records: 10, start: 0, format: Format::Hadoop, output };
+    let output = OutputSettings {
+        files: 4,
+        ..OutputSettings::new(directory.path())
+    };
+    let settings = TeraSettings {
+        records: 10,
+        start: 0,
+        format: Format::Hadoop,
+        output,
+    };
     let written = tera::generate(&settings).unwrap();
-    let rows: Vec<u64> =
-        written.files.iter().map(|file| fs::metadata(file).unwrap().len() / RECORD_BYTES as u64).collect();
+    let rows: Vec<u64> = written
+        .files
+        .iter()
+        .map(|file| fs::metadata(file).unwrap().len() / RECORD_BYTES as u64)
+        .collect();
     // ceil(10 * i / 4) is 3, 5, 8, 10.
     assert_eq!(rows, [3, 2, 3, 2]);
 }
@@ -88,9 +134,30 @@ fn tera_parts_end_at_the_same_rows_as_teragen() {
 fn tera_slices_concatenate_to_the_whole() {
     let directory = tempfile::tempdir().unwrap();
     for format in Format::ALL {
-        let whole = generate(&directory.path().join(format!("{format}-whole")), 6000, 100, format, 1, 2);
-        let mut slices = generate(&directory.path().join(format!("{format}-a")), 1234, 100, format, 2, 1);
-        slices.extend(generate(&directory.path().join(format!("{format}-b")), 4766, 1334, format, 1, 1));
+        let whole = generate(
+            &directory.path().join(format!("{format}-whole")),
+            6000,
+            100,
+            format,
+            1,
+            2,
+        );
+        let mut slices = generate(
+            &directory.path().join(format!("{format}-a")),
+            1234,
+            100,
+            format,
+            2,
+            1,
+        );
+        slices.extend(generate(
+            &directory.path().join(format!("{format}-b")),
+            4766,
+            1334,
+            format,
+            1,
+            1,
+        ));
         assert!(whole == slices, "{format}");
     }
 }
@@ -105,8 +172,16 @@ fn tera_zero_records_writes_empty_files() {
 fn tera_record_numbers_past_64_bits_are_rejected() {
     let directory = tempfile::tempdir().unwrap();
     let output = OutputSettings::new(directory.path());
-    let settings = TeraSettings { records: u64::MAX, start: 1, format: Format::Ascii, output };
-    assert!(matches!(tera::generate(&settings), Err(TeraError::TooManyRecords { start: 1, .. })));
+    let settings = TeraSettings {
+        records: u64::MAX,
+        start: 1,
+        format: Format::Ascii,
+        output,
+    };
+    assert!(matches!(
+        tera::generate(&settings),
+        Err(TeraError::TooManyRecords { start: 1, .. })
+    ));
 }
 
 proptest! {

@@ -10,11 +10,18 @@ use std::fs;
 fn generate(bytes: u64, change: impl FnOnce(&mut TextSettings)) -> Vec<String> {
     let directory = tempfile::tempdir().unwrap();
     let output = OutputSettings::new(directory.path().join("in"));
-    let mut settings = TextSettings { vocabulary: 2000, ..TextSettings::new(bytes, output) };
+    let mut settings = TextSettings {
+        vocabulary: 2000,
+        ..TextSettings::new(bytes, output)
+    };
     change(&mut settings);
     let written = text::generate(&settings).unwrap();
     assert_eq!(written.bytes, bytes);
-    written.files.iter().map(|file| fs::read_to_string(file).unwrap()).collect()
+    written
+        .files
+        .iter()
+        .map(|file| fs::read_to_string(file).unwrap())
+        .collect()
 }
 
 #[test]
@@ -51,7 +58,11 @@ fn text_word_frequencies_follow_zipf() {
     }
     let vocabulary = Vocabulary::new(2000);
     let total: u32 = counts.values().sum();
-    assert!(counts.len() <= 2000 && counts.len() > 1950, "{} different words", counts.len());
+    assert!(
+        counts.len() <= 2000 && counts.len() > 1950,
+        "{} different words",
+        counts.len()
+    );
     let weights: f64 = (1..=2000).map(|rank| f64::from(rank).powf(-1.05)).sum();
     // Words at the ends of the 64 KiB chunks are chosen by length, so short words are slightly too frequent.
     for rank in [0u32, 3, 9, 99, 999] {
@@ -73,7 +84,10 @@ fn text_is_independent_of_threads_and_files() {
             settings.output.files = files;
             settings.output.threads = threads;
         });
-        assert!(parts.concat() == whole[0], "{files} files by {threads} threads");
+        assert!(
+            parts.concat() == whole[0],
+            "{files} files by {threads} threads"
+        );
         // Files have nearly equal sizes: each ends with the line that contains the end of its share.
         let share = 2_500_000 / files as usize;
         for part in &parts {
@@ -99,10 +113,22 @@ fn text_out_of_range_settings_are_rejected() {
     let directory = tempfile::tempdir().unwrap();
     let output = OutputSettings::new(directory.path().join("in"));
     let settings = TextSettings::new(10, output);
-    let result = text::generate(&TextSettings { vocabulary: 1, ..settings.clone() });
-    assert!(matches!(result, Err(TextError::Vocabulary { words: 1 })), "{result:?}");
-    let result = text::generate(&TextSettings { exponent: f64::NAN, ..settings });
-    assert!(matches!(result, Err(TextError::Exponent { .. })), "{result:?}");
+    let result = text::generate(&TextSettings {
+        vocabulary: 1,
+        ..settings.clone()
+    });
+    assert!(
+        matches!(result, Err(TextError::Vocabulary { words: 1 })),
+        "{result:?}"
+    );
+    let result = text::generate(&TextSettings {
+        exponent: f64::NAN,
+        ..settings
+    });
+    assert!(
+        matches!(result, Err(TextError::Exponent { .. })),
+        "{result:?}"
+    );
 }
 
 proptest! {

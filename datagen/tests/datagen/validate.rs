@@ -32,24 +32,39 @@ fn check(keys: &[Vec<u64>]) -> ValidationReport {
     let all: Vec<(usize, u64, u64)> = keys
         .iter()
         .enumerate()
-        .flat_map(|(file, keys)| (0..).zip(keys).map(move |(record, &key)| (file, record, key)))
+        .flat_map(|(file, keys)| {
+            (0..)
+                .zip(keys)
+                .map(move |(record, &key)| (file, record, key))
+        })
         .collect();
-    let unordered: Vec<_> = all.windows(2).filter(|pair| pair[1].2 < pair[0].2).map(|pair| pair[1]).collect();
+    let unordered: Vec<_> = all
+        .windows(2)
+        .filter(|pair| pair[1].2 < pair[0].2)
+        .map(|pair| pair[1])
+        .collect();
     assert_eq!(report.records, all.len() as u64);
     assert_eq!(report.unordered, unordered.len() as u64);
-    assert_eq!(report.duplicates, all.windows(2).filter(|pair| pair[1].2 == pair[0].2).count() as u64);
+    assert_eq!(
+        report.duplicates,
+        all.windows(2).filter(|pair| pair[1].2 == pair[0].2).count() as u64
+    );
     let position = unordered.first().map(|&(file, record, _)| RecordPosition {
         file: directory.path().join(format!("part-{file:05}")),
         record,
     });
     assert_eq!(report.first_unordered, position);
-    let key = |entry: Option<&(usize, u64, u64)>| entry.map(|entry| format!("{:010}", entry.2).into_bytes());
+    let key = |entry: Option<&(usize, u64, u64)>| {
+        entry.map(|entry| format!("{:010}", entry.2).into_bytes())
+    };
     assert_eq!(report.first.map(Vec::from), key(all.first()));
     assert_eq!(report.last.map(Vec::from), key(all.last()));
     let mut checksum = Checksum::default();
     for index in 0..keys.len() {
         let bytes = fs::read(directory.path().join(format!("part-{index:05}"))).unwrap();
-        bytes.chunks_exact(RECORD_BYTES).for_each(|record| checksum.add_record(record));
+        bytes
+            .chunks_exact(RECORD_BYTES)
+            .for_each(|record| checksum.add_record(record));
     }
     assert_eq!(report.checksum, checksum);
     report
@@ -61,18 +76,36 @@ fn ascending(range: std::ops::Range<u64>) -> Vec<u64> {
 
 #[test]
 fn validate_ordered_files_are_in_order() {
-    let report = check(&[ascending(0..3 * CHUNK + 7), vec![], ascending(3 * CHUNK + 7..4 * CHUNK)]);
-    assert_eq!((report.files, report.unordered, report.duplicates), (3, 0, 0));
+    let report = check(&[
+        ascending(0..3 * CHUNK + 7),
+        vec![],
+        ascending(3 * CHUNK + 7..4 * CHUNK),
+    ]);
+    assert_eq!(
+        (report.files, report.unordered, report.duplicates),
+        (3, 0, 0)
+    );
 }
 
 #[test]
 fn validate_swapped_records_are_found_at_any_position() {
-    for at in [0, 17, CHUNK - 2, CHUNK - 1, CHUNK, 2 * CHUNK - 1, 3 * CHUNK - 2] {
+    for at in [
+        0,
+        17,
+        CHUNK - 2,
+        CHUNK - 1,
+        CHUNK,
+        2 * CHUNK - 1,
+        3 * CHUNK - 2,
+    ] {
         let mut keys = ascending(0..3 * CHUNK);
         keys.swap(at as usize, at as usize + 1);
         let report = check(&[keys]);
         assert_eq!(
-            (report.unordered, report.first_unordered.map(|position| position.record)),
+            (
+                report.unordered,
+                report.first_unordered.map(|position| position.record)
+            ),
             (1, Some(at + 1))
         );
     }
@@ -81,7 +114,13 @@ fn validate_swapped_records_are_found_at_any_position() {
 #[test]
 fn validate_files_in_wrong_order_are_found() {
     let report = check(&[ascending(10..20), vec![], ascending(0..10)]);
-    assert_eq!((report.unordered, report.first_unordered.map(|position| position.record)), (1, Some(0)));
+    assert_eq!(
+        (
+            report.unordered,
+            report.first_unordered.map(|position| position.record)
+        ),
+        (1, Some(0))
+    );
 }
 
 #[test]
@@ -96,7 +135,13 @@ fn validate_duplicates_are_counted_across_boundaries() {
 
 #[test]
 fn validate_empty_files_are_valid() {
-    assert_eq!(check(&[vec![], vec![]]), ValidationReport { files: 2, ..ValidationReport::default() });
+    assert_eq!(
+        check(&[vec![], vec![]]),
+        ValidationReport {
+            files: 2,
+            ..ValidationReport::default()
+        }
+    );
 }
 
 #[test]
@@ -116,7 +161,9 @@ fn check_rejected(inputs: &[&Path], format: Option<Format>, expected: &str) {
     let error = validate(inputs, format).unwrap_err().to_string();
     assert!(error.contains(expected), "{error}");
     assert!(
-        inputs.iter().any(|input| error.contains(&*input.to_string_lossy())),
+        inputs
+            .iter()
+            .any(|input| error.contains(&*input.to_string_lossy())),
         "{error} does not name an input"
     );
 }
@@ -141,19 +188,35 @@ fn validate_record_of_another_format_is_rejected() {
     datagen::tera::write_records(Format::Ascii, 0, &mut records);
     records[2 * RECORD_BYTES + 98] = b'!';
     fs::write(&path, &records).unwrap();
-    check_rejected(&[&path], Some(Format::Ascii), "record 2: not in ascii format");
-    check_rejected(&[&path], Some(Format::Hadoop), "record 0: not in hadoop format");
-    assert_eq!(validate(&[&path], Some(Format::Gensort)).unwrap().records, 3);
+    check_rejected(
+        &[&path],
+        Some(Format::Ascii),
+        "record 2: not in ascii format",
+    );
+    check_rejected(
+        &[&path],
+        Some(Format::Hadoop),
+        "record 0: not in hadoop format",
+    );
+    assert_eq!(
+        validate(&[&path], Some(Format::Gensort)).unwrap().records,
+        3
+    );
     assert_eq!(validate(&[&path], None).unwrap().records, 3);
 }
 
 #[test]
 fn validate_stopped_run_is_interrupted() {
     let directory = files(&[ascending(0..5)]);
-    let settings =
-        ValidateSettings { inputs: vec![directory.path().to_owned()], ..ValidateSettings::default() };
+    let settings = ValidateSettings {
+        inputs: vec![directory.path().to_owned()],
+        ..ValidateSettings::default()
+    };
     settings.watch.stop();
-    assert!(matches!(validate_with(&settings), Err(ValidateError::Interrupted)));
+    assert!(matches!(
+        validate_with(&settings),
+        Err(ValidateError::Interrupted)
+    ));
 }
 
 proptest! {

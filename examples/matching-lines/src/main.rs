@@ -24,7 +24,8 @@ fn matching_lines(parameters: &Patterns) -> Job {
         .patterns
         .iter()
         .map(|pattern| {
-            let regex = Regex::new(pattern).expect("patterns are checked when the command line is read");
+            let regex =
+                Regex::new(pattern).expect("patterns are checked when the command line is read");
             (regex, counter(&format!("lines matching {pattern}")))
         })
         .collect();

@@ -29,13 +29,15 @@ use tokio::sync::{mpsc, watch};
 /// Counts words; a line that begins with `!` is an error.
 fn count() -> Job<(String, u64)> {
     Job::text()
-        .map(|line: &str, out: &mut Emit<String, u64>| -> Result<(), TaskError> {
-            if line.starts_with('!') {
-                return Err(TaskError::fatal(format!("cannot count {line:?}")));
-            }
-            words(line).for_each(|word| out.emit(word, 1));
-            Ok(())
-        })
+        .map(
+            |line: &str, out: &mut Emit<String, u64>| -> Result<(), TaskError> {
+                if line.starts_with('!') {
+                    return Err(TaskError::fatal(format!("cannot count {line:?}")));
+                }
+                words(line).for_each(|word| out.emit(word, 1));
+                Ok(())
+            },
+        )
         .sum()
 }
 
@@ -56,21 +58,33 @@ struct RunningJob {
 impl Jobs {
     fn find(&self, job: u32) -> Result<RunningJob, (StatusCode, String)> {
         let jobs = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        jobs.get(&job).cloned().ok_or_else(|| (StatusCode::NOT_FOUND, format!("there is no job {job}\n")))
+        jobs.get(&job)
+            .cloned()
+            .ok_or_else(|| (StatusCode::NOT_FOUND, format!("there is no job {job}\n")))
     }
 }
 
 /// Starts a job on the text of the request.
 async fn start(State(jobs): State<Jobs>, text: String) -> Result<String, (StatusCode, String)> {
-    let refused = |error: napreduce::program::Error| (StatusCode::BAD_REQUEST, format!("{error}\n"));
+    let refused =
+        |error: napreduce::program::Error| (StatusCode::BAD_REQUEST, format!("{error}\n"));
     let lines = Dataset::lines(text.lines()).map_err(refused)?;
     let job = napreduce::job(count).inputs([&lines]).reduces(1);
-    let handle = job.start_local(&Local::default().slots(1)).map_err(refused)?;
+    let handle = job
+        .start_local(&Local::default().slots(1))
+        .map_err(refused)?;
     let number = handle.id().0;
     let (cancel, cancelled) = mpsc::channel(1);
     let (ended, end) = watch::channel(None);
-    let running = RunningJob { progress: handle.watch(), cancel, end };
-    jobs.0.lock().unwrap_or_else(PoisonError::into_inner).insert(number, running);
+    let running = RunningJob {
+        progress: handle.watch(),
+        cancel,
+        end,
+    };
+    jobs.0
+        .lock()
+        .unwrap_or_else(PoisonError::into_inner)
+        .insert(number, running);
     tokio::spawn(follow(handle, cancelled, ended));
     Ok(format!("{number}\n"))
 }
@@ -88,34 +102,53 @@ async fn follow(
         }
     };
     let text = counts.and_then(|counts| {
-        counts.fold(String::new(), |text, (word, count)| text + &format!("{word}\t{count}\n"))
+        counts.fold(String::new(), |text, (word, count)| {
+            text + &format!("{word}\t{count}\n")
+        })
     });
     ended.send_replace(Some(text.map_err(|error| format!("{error}\n"))));
 }
 
 /// The result of a job, when it has ended.
-async fn result(State(jobs): State<Jobs>, Path(job): Path<u32>) -> Result<String, (StatusCode, String)> {
+async fn result(
+    State(jobs): State<Jobs>,
+    Path(job): Path<u32>,
+) -> Result<String, (StatusCode, String)> {
     let mut end = jobs.find(job)?.end;
     let ended = end.wait_for(Option::is_some).await.map(|end| end.clone());
-    let gone = || (StatusCode::INTERNAL_SERVER_ERROR, "the job was lost\n".to_owned());
+    let gone = || {
+        (
+            StatusCode::INTERNAL_SERVER_ERROR,
+            "the job was lost\n".to_owned(),
+        )
+    };
     let ended = ended.ok().flatten().ok_or_else(gone)?;
     ended.map_err(|error| (StatusCode::INTERNAL_SERVER_ERROR, error))
 }
 
 /// The progress of a job, a line for each step, until it has ended.
-async fn progress(State(jobs): State<Jobs>, Path(job): Path<u32>) -> Result<Body, (StatusCode, String)> {
+async fn progress(
+    State(jobs): State<Jobs>,
+    Path(job): Path<u32>,
+) -> Result<Body, (StatusCode, String)> {
     let watch = jobs.find(job)?.progress;
     let lines = stream::unfold(watch, |mut watch| async move {
         let progress = watch.next().await?;
         let map = progress.map;
         let reduce = progress.reduce;
-        let line = format!("maps {}/{} reduces {}/{}\n", map.done, map.tasks, reduce.done, reduce.tasks);
+        let line = format!(
+            "maps {}/{} reduces {}/{}\n",
+            map.done, map.tasks, reduce.done, reduce.tasks
+        );
         Some((Ok::<_, std::convert::Infallible>(line), watch))
     });
     Ok(Body::from_stream(lines))
 }
 
-async fn cancel(State(jobs): State<Jobs>, Path(job): Path<u32>) -> Result<(), (StatusCode, String)> {
+async fn cancel(
+    State(jobs): State<Jobs>,
+    Path(job): Path<u32>,
+) -> Result<(), (StatusCode, String)> {
     // A job that has ended does not receive it.
     let _ = jobs.find(job)?.cancel.try_send(());
     Ok(())
@@ -142,7 +175,9 @@ async fn run(address: String) -> std::io::Result<()> {
 fn main() -> ExitCode {
     // A task process ends here. Everything after this is the service.
     napreduce::init();
-    let address = std::env::args().nth(1).unwrap_or_else(|| "127.0.0.1:8080".to_owned());
+    let address = std::env::args()
+        .nth(1)
+        .unwrap_or_else(|| "127.0.0.1:8080".to_owned());
     match run(address) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {

@@ -24,8 +24,16 @@ impl Service {
         let mut errors = BufReader::new(process.stderr.take().expect("its standard error"));
         let mut line = String::new();
         errors.read_line(&mut line).expect("its address");
-        let address = line.trim().strip_prefix("listening on ").expect("its address").to_owned();
-        Service { process, errors, address }
+        let address = line
+            .trim()
+            .strip_prefix("listening on ")
+            .expect("its address")
+            .to_owned();
+        Service {
+            process,
+            errors,
+            address,
+        }
     }
 
     /// Returns the status and the body of an answer.
@@ -40,10 +48,17 @@ fn ask(address: &str, method: &str, path: &str, body: &str) -> (u16, String) {
     let request = format!(
         "{method} {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: {length}\r\n\r\n{body}"
     );
-    stream.write_all(request.as_bytes()).expect("it reads the request");
+    stream
+        .write_all(request.as_bytes())
+        .expect("it reads the request");
     let mut answer = String::new();
     stream.read_to_string(&mut answer).expect("it answers");
-    let status = answer.split(' ').nth(1).expect("a status").parse().expect("a number");
+    let status = answer
+        .split(' ')
+        .nth(1)
+        .expect("a status")
+        .parse()
+        .expect("a number");
     let (_, body) = answer.split_once("\r\n\r\n").expect("a body");
     (status, body.to_owned())
 }
@@ -65,7 +80,12 @@ fn jobs_of_requests_run_at_once() {
                 let text = format!("job {number}\n").repeat(number + 1);
                 let (status, job) = ask(&address, "POST", "/jobs", &text);
                 assert_eq!(status, 200, "{job}");
-                let (_, progress) = ask(&address, "GET", &format!("/jobs/{}/progress", job.trim()), "");
+                let (_, progress) = ask(
+                    &address,
+                    "GET",
+                    &format!("/jobs/{}/progress", job.trim()),
+                    "",
+                );
                 let (status, counts) = ask(&address, "GET", &format!("/jobs/{}", job.trim()), "");
                 assert_eq!(status, 200, "{counts}");
                 let count = number + 1;
@@ -82,14 +102,26 @@ fn jobs_of_requests_run_at_once() {
     let (status, reason) = service.ask("GET", &format!("/jobs/{}", failing.trim()), "");
     assert_eq!(status, 500);
     assert!(reason.contains("cannot count \"!\""), "{reason}");
-    let progress: Vec<String> = counting.into_iter().map(|job| job.join().expect("it counts")).collect();
-    assert!(progress.iter().any(|lines| lines.contains("maps 1/1")), "{progress:?}");
+    let progress: Vec<String> = counting
+        .into_iter()
+        .map(|job| job.join().expect("it counts"))
+        .collect();
+    assert!(
+        progress.iter().any(|lines| lines.contains("maps 1/1")),
+        "{progress:?}"
+    );
     assert_eq!(service.ask("GET", "/jobs/999", "").0, 404);
 
     let pid = Pid::from_child(&service.process);
     kill_process(pid, Signal::TERM).expect("the service gets its signal");
-    assert!(service.process.wait().expect("it ends").success(), "it handles SIGTERM itself");
+    assert!(
+        service.process.wait().expect("it ends").success(),
+        "it handles SIGTERM itself"
+    );
     let mut rest = String::new();
-    service.errors.read_to_string(&mut rest).expect("its standard error");
+    service
+        .errors
+        .read_to_string(&mut rest)
+        .expect("its standard error");
     assert_eq!(rest, "stopped\n", "jobs print nothing");
 }

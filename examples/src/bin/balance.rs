@@ -31,12 +31,17 @@ impl Reducer for Balance {
 /// Adds up payments. `tests/examples/preemption.rs` includes this job.
 pub fn balance() -> Job {
     let payment = |line: &str, out: &mut Emit<String, i64>| {
-        let payment = line.split_once(',').and_then(|(day, amount)| Some((day, amount.parse().ok()?)));
+        let payment = line
+            .split_once(',')
+            .and_then(|(day, amount)| Some((day, amount.parse().ok()?)));
         payment
             .map(|(day, amount)| out.emit(day, amount))
             .ok_or_else(|| format!("expected DAY,AMOUNT: {line:?}"))
     };
-    Job::text().map(payment).reduces(1).reducer_resumable(Balance::default())
+    Job::text()
+        .map(payment)
+        .reduces(1)
+        .reducer_resumable(Balance::default())
 }
 
 fn main() -> std::process::ExitCode {

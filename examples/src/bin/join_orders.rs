@@ -6,18 +6,19 @@ use napreduce::input::TextLines;
 use napreduce::{Job, Program, counter};
 
 fn fields(line: &str) -> Result<(String, String), String> {
-    let (id, field) =
-        line.split_once(',').ok_or_else(|| format!("expected two fields, but found {line:?}"))?;
+    let (id, field) = line
+        .split_once(',')
+        .ok_or_else(|| format!("expected two fields, but found {line:?}"))?;
     Ok((id.to_owned(), field.to_owned()))
 }
 
 fn join() -> Job<((String, String), String)> {
-    Job::join("users", TextLines, fields).with("orders", TextLines, fields).right(|id, user, amount, out| {
-        match user {
+    Job::join("users", TextLines, fields)
+        .with("orders", TextLines, fields)
+        .right(|id, user, amount, out| match user {
             Some(name) => out.emit((id, name), amount),
             None => counter!("orders without a user").add(1),
-        }
-    })
+        })
 }
 
 fn main() -> std::process::ExitCode {

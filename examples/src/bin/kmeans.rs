@@ -19,7 +19,9 @@ struct Centres {
 }
 
 fn point(text: &str) -> Result<Point, String> {
-    let numbers = text.split_once(',').and_then(|(x, y)| Some((x.parse().ok()?, y.parse().ok()?)));
+    let numbers = text
+        .split_once(',')
+        .and_then(|(x, y)| Some((x.parse().ok()?, y.parse().ok()?)));
     numbers.ok_or_else(|| format!("expected two integers X,Y, but found {text:?}"))
 }
 
@@ -33,23 +35,39 @@ fn square(one: i64, other: i64) -> i128 {
 fn round(Centres { centres }: &Centres) -> Job {
     let centres = centres.clone();
     Job::text()
-        .map(move |line: &str, out: &mut Emit<Point, (i128, i128, i128)>| -> Result<(), String> {
-            let (x, y) = point(line)?;
-            let square = |centre: &&Point| square(x, centre.0).saturating_add(square(y, centre.1));
-            let nearest = centres.iter().min_by_key(square).ok_or("there are no centres")?;
-            out.emit(*nearest, (x.into(), y.into(), 1));
-            Ok(())
-        })
+        .map(
+            move |line: &str, out: &mut Emit<Point, (i128, i128, i128)>| -> Result<(), String> {
+                let (x, y) = point(line)?;
+                let square =
+                    |centre: &&Point| square(x, centre.0).saturating_add(square(y, centre.1));
+                let nearest = centres
+                    .iter()
+                    .min_by_key(square)
+                    .ok_or("there are no centres")?;
+                out.emit(*nearest, (x.into(), y.into(), 1));
+                Ok(())
+            },
+        )
         .combine(Sum::add)
-        .reduce_total(|_, (x, y, points), out| out.emit(format!("{},{}", x / points, y / points), ()))
+        .reduce_total(|_, (x, y, points), out| {
+            out.emit(format!("{},{}", x / points, y / points), ())
+        })
 }
 
 fn drive(driver: &mut Driver, start: &Centres) -> Result<(), Box<dyn std::error::Error>> {
     let mut now = start.clone();
     driver.expect_jobs(ROUNDS_MAX);
     for _ in 1..ROUNDS_MAX {
-        let moved = driver.job(round).parameters(&now).reduces(1).dataset()?.collect()?;
-        let moved = moved.iter().map(|line| point(line)).collect::<Result<_, _>>()?;
+        let moved = driver
+            .job(round)
+            .parameters(&now)
+            .reduces(1)
+            .dataset()?
+            .collect()?;
+        let moved = moved
+            .iter()
+            .map(|line| point(line))
+            .collect::<Result<_, _>>()?;
         if std::mem::replace(&mut now.centres, moved) == now.centres {
             break;
         }

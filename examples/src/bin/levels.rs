@@ -7,13 +7,14 @@ use napreduce::{Job, Program};
 fn levels() -> Job {
     let errors = NamedOutput::new("errors", Text);
     let warnings = NamedOutput::new("warnings", Text);
-    Job::text().named_output(&errors).named_output(&warnings).map_only(move |line: &str, out| {
-        match line.split_once(' ') {
+    Job::text()
+        .named_output(&errors)
+        .named_output(&warnings)
+        .map_only(move |line: &str, out| match line.split_once(' ') {
             Some(("ERROR", what)) => out.to(&errors).emit(what, ()),
             Some(("WARN", what)) => out.to(&warnings).emit(what, ()),
             _ => out.emit(line, ()),
-        }
-    })
+        })
 }
 
 fn main() -> std::process::ExitCode {

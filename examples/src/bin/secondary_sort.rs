@@ -8,7 +8,8 @@ use napreduce::{Emit, Job, Program};
 fn changes() -> Job {
     Job::text()
         .map(|line: &str, out: &mut Emit<(String, String), i64>| {
-            let wrong = || format!("expected CITY,DATE,DEGREES with whole degrees, but found {line:?}");
+            let wrong =
+                || format!("expected CITY,DATE,DEGREES with whole degrees, but found {line:?}");
             let (city, reading) = line.split_once(',').ok_or_else(wrong)?;
             let (date, degrees) = reading.split_once(',').ok_or_else(wrong)?;
             out.emit((city, date), degrees.parse().map_err(|_| wrong())?);

@@ -14,13 +14,18 @@ type Session = (u64, u64, u64);
 pub fn sessions() -> Job {
     Job::text()
         .map(|line: &str, out: &mut Emit<(String, u64), ()>| {
-            let visit = line.split_once(',').and_then(|(user, second)| Some((user, second.parse().ok()?)));
-            visit.map(|visit| out.emit(visit, ())).ok_or_else(|| format!("expected USER,SECOND: {line:?}"))
+            let visit = line
+                .split_once(',')
+                .and_then(|(user, second)| Some((user, second.parse().ok()?)));
+            visit
+                .map(|visit| out.emit(visit, ()))
+                .ok_or_else(|| format!("expected USER,SECOND: {line:?}"))
         })
         .group_by::<String>()
         // The state is the current session.
         .reduce_resumable(None, |open: &mut Option<Session>, user, visits, out| {
-            let mut end = |(first, last, visits): Session| out.emit((user, first), (last - first, visits));
+            let mut end =
+                |(first, last, visits): Session| out.emit((user, first), (last - first, visits));
             while let Some(((_, second), ())) = visits.next_entry() {
                 if let Some(ended) = open.take_if(|(_, last, _)| second - *last > PAUSE) {
                     end(ended);

@@ -19,7 +19,9 @@ struct Pauses {
 fn slow_count(pauses: &Pauses) -> Job {
     let pause = Duration::from_millis(pauses.pause);
     Job::text()
-        .map(|line: &str, out: &mut Emit<String, u64>| words(line).for_each(|word| out.emit(word, 1)))
+        .map(|line: &str, out: &mut Emit<String, u64>| {
+            words(line).for_each(|word| out.emit(word, 1))
+        })
         .combine(Sum::add)
         .reduce(move |word, counts, out| {
             sleep(pause);

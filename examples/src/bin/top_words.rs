@@ -24,7 +24,13 @@ fn top(&Most { most }: &Most) -> Job<(String, u64)> {
 
 fn drive(driver: &mut Driver, most: &Most) -> Result<(), Error> {
     let counts = driver.job(count).dataset()?;
-    driver.job(top).parameters(most).inputs([&counts]).reduces(1).run().map(drop)
+    driver
+        .job(top)
+        .parameters(most)
+        .inputs([&counts])
+        .reduces(1)
+        .run()
+        .map(drop)
 }
 
 fn main() -> std::process::ExitCode {

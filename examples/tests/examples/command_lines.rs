@@ -16,7 +16,10 @@ const PROGRAMS: [(&str, &str); 10] = [
 ];
 
 fn run(path: &str, arguments: &[&str]) -> Output {
-    Command::new(path).args(arguments).output().expect("the program runs")
+    Command::new(path)
+        .args(arguments)
+        .output()
+        .expect("the program runs")
 }
 
 #[test]
@@ -25,10 +28,19 @@ fn help_shows_purpose_examples_and_settings() {
         let help = run(path, &["--help"]);
         let text = String::from_utf8_lossy(&help.stdout);
         assert!(help.status.success(), "{name}");
-        for part in ["Examples:\n", &format!("  {name} "), "--task-memory", "64MiB", "Settings for --conf:"] {
+        for part in [
+            "Examples:\n",
+            &format!("  {name} "),
+            "--task-memory",
+            "64MiB",
+            "Settings for --conf:",
+        ] {
             assert!(text.contains(part), "{name} --help lacks {part:?}:\n{text}");
         }
-        assert!(!text.starts_with("The flags of"), "{name} says what it is for:\n{text}");
+        assert!(
+            !text.starts_with("The flags of"),
+            "{name} says what it is for:\n{text}"
+        );
     }
 }
 
@@ -39,8 +51,14 @@ fn version_names_the_protocols() {
             let printed = run(path, &[flag]);
             let text = String::from_utf8_lossy(&printed.stdout);
             assert!(printed.status.success(), "{name}");
-            let begins = format!("{name} (napreduce {}, network protocol ", env!("CARGO_PKG_VERSION"));
-            assert!(text.starts_with(&begins) && text.contains(", task protocol "), "{text}");
+            let begins = format!(
+                "{name} (napreduce {}, network protocol ",
+                env!("CARGO_PKG_VERSION")
+            );
+            assert!(
+                text.starts_with(&begins) && text.contains(", task protocol "),
+                "{text}"
+            );
         }
     }
 }
@@ -50,9 +68,15 @@ fn invalid_arguments_exit_with_status_2() {
     for (name, path) in PROGRAMS {
         let wrong = run(path, &["in", "--output", "out", "--faster"]);
         assert_eq!(wrong.status.code(), Some(2), "{name}");
-        assert!(String::from_utf8_lossy(&wrong.stderr).contains("--faster"), "{name}");
+        assert!(
+            String::from_utf8_lossy(&wrong.stderr).contains("--faster"),
+            "{name}"
+        );
     }
-    let nowhere = run(env!("CARGO_BIN_EXE_kmeans"), &["in", "--output", "out", "--centre", "here"]);
+    let nowhere = run(
+        env!("CARGO_BIN_EXE_kmeans"),
+        &["in", "--output", "out", "--centre", "here"],
+    );
     assert_eq!(nowhere.status.code(), Some(2));
     assert!(String::from_utf8_lossy(&nowhere.stderr).contains("expected two integers X,Y"));
 }
@@ -61,5 +85,8 @@ fn invalid_arguments_exit_with_status_2() {
 fn terasort_keeps_format_for_its_rows() {
     let help = run(PROGRAMS[1].1, &["--help"]);
     let text = String::from_utf8_lossy(&help.stdout);
-    assert!(text.contains("ascii") && text.contains("--report-format"), "{text}");
+    assert!(
+        text.contains("ascii") && text.contains("--report-format"),
+        "{text}"
+    );
 }

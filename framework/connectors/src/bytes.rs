@@ -93,7 +93,11 @@ pub struct StoredFile {
 impl StoredFile {
     /// Creates a reader of a file of `planned` bytes, starting at `position`.
     pub fn new(bytes: SharedBytes, position: u64, planned: u64) -> Self {
-        StoredFile { bytes, position, planned }
+        StoredFile {
+            bytes,
+            position,
+            planned,
+        }
     }
 
     /// Creates a reader of the file in its current length.
@@ -136,14 +140,20 @@ impl StoredFile {
 
     /// Reads at most `into.len()` bytes, at least one unless the planned end is reached.
     pub fn read(&mut self, into: &mut [u8]) -> Result<usize, ReadError> {
-        let left = usize::try_from(self.planned.saturating_sub(self.position)).unwrap_or(usize::MAX);
+        let left =
+            usize::try_from(self.planned.saturating_sub(self.position)).unwrap_or(usize::MAX);
         let wanted = into.len().min(left);
         if wanted == 0 {
             return Ok(0);
         }
         loop {
             match self.bytes.read_at(&mut into[..wanted], self.position) {
-                Ok(0) => return Err(ReadError::Shortened { planned: self.planned, found: self.position }),
+                Ok(0) => {
+                    return Err(ReadError::Shortened {
+                        planned: self.planned,
+                        found: self.position,
+                    });
+                }
                 Ok(read) => {
                     self.position += read as u64;
                     return Ok(read);
@@ -159,14 +169,20 @@ impl ReadError {
     /// Creates the error for invalid bytes at `offset`.
     #[cold]
     pub fn damaged(offset: u64, reason: impl Into<String>) -> Self {
-        ReadError::Damaged { offset, reason: reason.into() }
+        ReadError::Damaged {
+            offset,
+            reason: reason.into(),
+        }
     }
 
     /// Converts the error of a read at `offset`, in a file of `planned` bytes.
     #[cold]
     pub fn of_read(planned: u64, offset: u64, error: io::Error) -> Self {
         match error.kind() {
-            io::ErrorKind::UnexpectedEof => ReadError::Shortened { planned, found: offset },
+            io::ErrorKind::UnexpectedEof => ReadError::Shortened {
+                planned,
+                found: offset,
+            },
             _ => ReadError::Unreadable(error),
         }
     }

@@ -66,14 +66,54 @@ struct Unread {
 }
 
 const UNREAD: [Unread; 8] = [
-    Unread { name: "bzip2", extensions: &["tbz2"], magic: b"", undo: "bunzip2 -k" },
-    Unread { name: "xz", extensions: &["txz"], magic: b"", undo: "unxz -k" },
-    Unread { name: "lzma", extensions: &["lzma"], magic: b"", undo: "unlzma -k" },
-    Unread { name: "lzo", extensions: &["lzo"], magic: b"\x89LZO\0\r\n\x1a\n", undo: "lzop -d" },
-    Unread { name: "brotli", extensions: &["br"], magic: b"", undo: "brotli -dk" },
-    Unread { name: "zip", extensions: &["zip"], magic: b"PK\x03\x04", undo: "unzip" },
-    Unread { name: "7z", extensions: &["7z"], magic: b"7z\xbc\xaf\x27\x1c", undo: "7z x" },
-    Unread { name: "compress", extensions: &["Z"], magic: b"", undo: "gunzip -k" },
+    Unread {
+        name: "bzip2",
+        extensions: &["tbz2"],
+        magic: b"",
+        undo: "bunzip2 -k",
+    },
+    Unread {
+        name: "xz",
+        extensions: &["txz"],
+        magic: b"",
+        undo: "unxz -k",
+    },
+    Unread {
+        name: "lzma",
+        extensions: &["lzma"],
+        magic: b"",
+        undo: "unlzma -k",
+    },
+    Unread {
+        name: "lzo",
+        extensions: &["lzo"],
+        magic: b"\x89LZO\0\r\n\x1a\n",
+        undo: "lzop -d",
+    },
+    Unread {
+        name: "brotli",
+        extensions: &["br"],
+        magic: b"",
+        undo: "brotli -dk",
+    },
+    Unread {
+        name: "zip",
+        extensions: &["zip"],
+        magic: b"PK\x03\x04",
+        undo: "unzip",
+    },
+    Unread {
+        name: "7z",
+        extensions: &["7z"],
+        magic: b"7z\xbc\xaf\x27\x1c",
+        undo: "7z x",
+    },
+    Unread {
+        name: "compress",
+        extensions: &["Z"],
+        magic: b"",
+        undo: "gunzip -k",
+    },
 ];
 
 /// Bytes that [`Support::of_first_bytes`] needs.
@@ -145,19 +185,36 @@ impl Compression {
 
 impl Known {
     fn support(&self) -> Support {
-        let Known { compression, is_read, extensions, undo, .. } = *self;
+        let Known {
+            compression,
+            is_read,
+            extensions,
+            undo,
+            ..
+        } = *self;
         let name = compression.feature();
         if is_read {
-            Support::Read { compression, extension: extensions[0] }
+            Support::Read {
+                compression,
+                extension: extensions[0],
+            }
         } else {
-            Support::Refused { name, undo, feature: Some(name) }
+            Support::Refused {
+                name,
+                undo,
+                feature: Some(name),
+            }
         }
     }
 }
 
 impl Unread {
     fn support(&self) -> Support {
-        Support::Refused { name: self.name, undo: self.undo, feature: None }
+        Support::Refused {
+            name: self.name,
+            undo: self.undo,
+            feature: None,
+        }
     }
 }
 
@@ -167,10 +224,22 @@ impl Support {
         let extension = path.extension()?;
         // An extension of one letter is case-sensitive.
         let is = |name: &&str| {
-            if name.len() == 1 { extension == *name } else { extension.eq_ignore_ascii_case(name) }
+            if name.len() == 1 {
+                extension == *name
+            } else {
+                extension.eq_ignore_ascii_case(name)
+            }
         };
-        let known = KNOWN.iter().find(|known| known.extensions.iter().any(is)).map(Known::support);
-        known.or_else(|| UNREAD.iter().find(|unread| unread.extensions.iter().any(is)).map(Unread::support))
+        let known = KNOWN
+            .iter()
+            .find(|known| known.extensions.iter().any(is))
+            .map(Known::support);
+        known.or_else(|| {
+            UNREAD
+                .iter()
+                .find(|unread| unread.extensions.iter().any(is))
+                .map(Unread::support)
+        })
     }
 
     /// Returns the compression of a file by its first bytes.
@@ -179,7 +248,10 @@ impl Support {
         if first.starts_with(b"BZh") && first.get(BZIP2_LEVEL).is_some_and(u8::is_ascii_digit) {
             first[BZIP2_LEVEL] = b'9';
         }
-        let known = KNOWN.iter().find(|known| first.starts_with(known.magic)).map(Known::support);
+        let known = KNOWN
+            .iter()
+            .find(|known| first.starts_with(known.magic))
+            .map(Known::support);
         known.or_else(|| {
             let is = |unread: &&Unread| !unread.magic.is_empty() && first.starts_with(unread.magic);
             UNREAD.iter().find(is).map(Unread::support)
@@ -205,12 +277,25 @@ mod tests {
             ("a.bz2", b"BZh11AY&SY", Bzip2, cfg!(feature = "bzip2")),
             ("a.xz", b"\xfd7zXZ\0", Xz, cfg!(feature = "xz")),
             ("a.lz4", b"\x04\x22\x4d\x18", Lz4, cfg!(feature = "lz4")),
-            ("a.sz", b"\xff\x06\0\0sNaPpY", Snappy, cfg!(feature = "snappy")),
+            (
+                "a.sz",
+                b"\xff\x06\0\0sNaPpY",
+                Snappy,
+                cfg!(feature = "snappy"),
+            ),
         ] {
-            assert_eq!(Compression::of(Path::new(name)), is_read.then_some(compression));
-            for support in [Support::of_name(Path::new(name)), Support::of_first_bytes(first)] {
+            assert_eq!(
+                Compression::of(Path::new(name)),
+                is_read.then_some(compression)
+            );
+            for support in [
+                Support::of_name(Path::new(name)),
+                Support::of_first_bytes(first),
+            ] {
                 match support {
-                    Some(Support::Read { compression: read, .. }) => assert!(is_read && read == compression),
+                    Some(Support::Read {
+                        compression: read, ..
+                    }) => assert!(is_read && read == compression),
                     Some(Support::Refused { feature, .. }) => {
                         assert!(!is_read);
                         assert_eq!(feature, Some(compression.feature()));
@@ -219,7 +304,11 @@ mod tests {
                 }
             }
         }
-        assert_eq!(Support::of_name(Path::new("a.z")), None, "only .Z is a compression");
+        assert_eq!(
+            Support::of_name(Path::new("a.z")),
+            None,
+            "only .Z is a compression"
+        );
         assert_eq!(Support::of_first_bytes(b"text"), None);
     }
 }

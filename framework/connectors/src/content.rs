@@ -25,10 +25,14 @@ impl ContentError {
     #[cold]
     pub(crate) fn at(self, offset: u64, what: &str, before: &str) -> ReadError {
         match self {
-            ContentError::TooLarge => ReadError::TooLarge { offset, what: what.to_owned() },
-            ContentError::Invalid(reason) => {
-                ReadError::Damaged { offset, reason: format!("{before}{reason}") }
-            }
+            ContentError::TooLarge => ReadError::TooLarge {
+                offset,
+                what: what.to_owned(),
+            },
+            ContentError::Invalid(reason) => ReadError::Damaged {
+                offset,
+                reason: format!("{before}{reason}"),
+            },
         }
     }
 }
@@ -38,7 +42,11 @@ pub(crate) fn read_up_to(decoder: impl Read, limit: usize) -> Result<Vec<u8>, Co
     let mut content = Vec::new();
     let read = decoder.take(limit as u64 + 1).read_to_end(&mut content);
     read.map_err(|error| ContentError::Invalid(error.to_string()))?;
-    if content.len() > limit { Err(ContentError::TooLarge) } else { Ok(content) }
+    if content.len() > limit {
+        Err(ContentError::TooLarge)
+    } else {
+        Ok(content)
+    }
 }
 
 /// Decompresses all frames of zstd data.
@@ -49,7 +57,9 @@ pub(crate) fn zstd(stored: &[u8], limit: usize) -> Result<Vec<u8>, ContentError>
     let mut rest = stored;
     while !rest.is_empty() {
         if let Some(skipped) = skippable_bytes(rest) {
-            let behind = usize::try_from(skipped).ok().and_then(|skipped| rest.get(skipped..));
+            let behind = usize::try_from(skipped)
+                .ok()
+                .and_then(|skipped| rest.get(skipped..));
             rest = behind.ok_or_else(|| invalid(&"a skippable frame ends early"))?;
             continue;
         }

@@ -13,11 +13,17 @@ pub fn is_row<'l, T: Deserialize<'l>>(line: &'l [u8]) -> bool {
 
 /// Parses a line; the error is the reason. `is_row` is [`is_row`] for the type of the row, for any other
 /// line.
-pub fn parse<'l, T: Deserialize<'l>>(line: &'l [u8], is_row: impl Fn(&[u8]) -> bool) -> Result<T, String> {
+pub fn parse<'l, T: Deserialize<'l>>(
+    line: &'l [u8],
+    is_row: impl Fn(&[u8]) -> bool,
+) -> Result<T, String> {
     let mut json = serde_json::Deserializer::from_slice(line);
     let row = strict::deserialize(&mut json).and_then(|row| json.end().map(|()| row));
     let row = row.map_err(|error| reason(&error))?;
-    match may_have_wide_integers(line).then(|| inexact_integer(line, is_row)).flatten() {
+    match may_have_wide_integers(line)
+        .then(|| inexact_integer(line, is_row))
+        .flatten()
+    {
         Some(integer) => Err(format!(
             "the integer {integer} exceeds 64 bits and would be rounded to a double; declare its field with its \
              own type, such as i128 or f64"
@@ -34,8 +40,16 @@ const WIDE_DIGITS: usize = 19;
 #[inline]
 fn may_have_wide_integers(line: &[u8]) -> bool {
     let digits_from = |at: usize| {
-        let before = line[..at].iter().rev().take_while(|byte| byte.is_ascii_digit()).count();
-        before + line[at..].iter().take_while(|byte| byte.is_ascii_digit()).count()
+        let before = line[..at]
+            .iter()
+            .rev()
+            .take_while(|byte| byte.is_ascii_digit())
+            .count();
+        before
+            + line[at..]
+                .iter()
+                .take_while(|byte| byte.is_ascii_digit())
+                .count()
     };
     let mut probes = (WIDE_DIGITS - 1..line.len()).step_by(WIDE_DIGITS);
     probes.any(|at| line[at].is_ascii_digit() && digits_from(at) >= WIDE_DIGITS)
@@ -74,7 +88,9 @@ fn wide_integers(line: &[u8]) -> Vec<Range<usize>> {
             b'0'..=b'9' | b'-' => {
                 at += line[at..].iter().take_while(is_number).count();
                 let number = std::str::from_utf8(&line[start..at]).unwrap_or_default();
-                let is_integer = number.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'-'));
+                let is_integer = number
+                    .bytes()
+                    .all(|byte| matches!(byte, b'0'..=b'9' | b'-'));
                 if is_integer && number.parse::<u64>().is_err() && number.parse::<i64>().is_err() {
                     found.push(start..at);
                 }

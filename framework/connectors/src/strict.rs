@@ -9,13 +9,18 @@ use std::collections::HashSet;
 use std::fmt;
 
 use serde::de::{
-    Deserialize, DeserializeSeed, Deserializer, EnumAccess, Error, MapAccess, SeqAccess, Unexpected,
-    VariantAccess, Visitor,
+    Deserialize, DeserializeSeed, Deserializer, EnumAccess, Error, MapAccess, SeqAccess,
+    Unexpected, VariantAccess, Visitor,
 };
 
 /// Deserializes a value by these rules.
-pub(crate) fn deserialize<'de, T: Deserialize<'de>, D: Deserializer<'de>>(inner: D) -> Result<T, D::Error> {
-    T::deserialize(Strict { inner, role: Role::Value })
+pub(crate) fn deserialize<'de, T: Deserialize<'de>, D: Deserializer<'de>>(
+    inner: D,
+) -> Result<T, D::Error> {
+    T::deserialize(Strict {
+        inner,
+        role: Role::Value,
+    })
 }
 
 /// The result of a deserializer.
@@ -51,7 +56,13 @@ struct Strict<'n, D> {
 impl<'n, D> Strict<'n, D> {
     #[inline]
     fn wrap<V>(self, visitor: V) -> (D, StrictVisitor<'n, V>) {
-        (self.inner, StrictVisitor { visitor, role: self.role })
+        (
+            self.inner,
+            StrictVisitor {
+                visitor,
+                role: self.role,
+            },
+        )
     }
 }
 
@@ -230,7 +241,11 @@ impl<'de, D: Deserializer<'de>> Deserializer<'de> for Strict<'_, D> {
     }
 
     #[inline]
-    fn deserialize_tuple<V: Visitor<'de>>(self, length: usize, visitor: V) -> Result<V::Value, D::Error> {
+    fn deserialize_tuple<V: Visitor<'de>>(
+        self,
+        length: usize,
+        visitor: V,
+    ) -> Result<V::Value, D::Error> {
         let (inner, visitor) = self.wrap(visitor);
         inner.deserialize_tuple(length, visitor)
     }
@@ -253,7 +268,14 @@ impl<'de, D: Deserializer<'de>> Deserializer<'de> for Strict<'_, D> {
         fields: &'static [&'static str],
         visitor: V,
     ) -> Result<V::Value, D::Error> {
-        self.inner.deserialize_struct(name, fields, StrictVisitor { visitor, role: Role::Struct })
+        self.inner.deserialize_struct(
+            name,
+            fields,
+            StrictVisitor {
+                visitor,
+                role: Role::Struct,
+            },
+        )
     }
 
     #[inline]
@@ -417,12 +439,18 @@ impl<'de, V: Visitor<'de>> Visitor<'de> for StrictVisitor<'_, V> {
 
     #[inline]
     fn visit_some<D: Deserializer<'de>>(self, inner: D) -> Result<V::Value, D::Error> {
-        self.visitor.visit_some(Strict { inner, role: self.role })
+        self.visitor.visit_some(Strict {
+            inner,
+            role: self.role,
+        })
     }
 
     #[inline]
     fn visit_newtype_struct<D: Deserializer<'de>>(self, inner: D) -> Result<V::Value, D::Error> {
-        self.visitor.visit_newtype_struct(Strict { inner, role: self.role })
+        self.visitor.visit_newtype_struct(Strict {
+            inner,
+            role: self.role,
+        })
     }
 
     #[inline]
@@ -444,7 +472,10 @@ impl<'de, V: Visitor<'de>> Visitor<'de> for StrictVisitor<'_, V> {
 
     #[inline]
     fn visit_enum<A: EnumAccess<'de>>(self, variant: A) -> Result<V::Value, A::Error> {
-        self.visitor.visit_enum(Variant { inner: variant, role: self.role })
+        self.visitor.visit_enum(Variant {
+            inner: variant,
+            role: self.role,
+        })
     }
 }
 
@@ -459,7 +490,10 @@ impl<'de, S: DeserializeSeed<'de>> DeserializeSeed<'de> for Seed<'_, S> {
 
     #[inline]
     fn deserialize<D: Deserializer<'de>>(self, inner: D) -> Result<S::Value, D::Error> {
-        self.seed.deserialize(Strict { inner, role: self.role })
+        self.seed.deserialize(Strict {
+            inner,
+            role: self.role,
+        })
     }
 }
 
@@ -469,8 +503,14 @@ impl<'de, A: SeqAccess<'de>> SeqAccess<'de> for Items<A> {
     type Error = A::Error;
 
     #[inline]
-    fn next_element_seed<S: DeserializeSeed<'de>>(&mut self, seed: S) -> Result<Option<S::Value>, A::Error> {
-        self.0.next_element_seed(Seed { seed, role: Role::Value })
+    fn next_element_seed<S: DeserializeSeed<'de>>(
+        &mut self,
+        seed: S,
+    ) -> Result<Option<S::Value>, A::Error> {
+        self.0.next_element_seed(Seed {
+            seed,
+            role: Role::Value,
+        })
     }
 
     fn size_hint(&self) -> Option<usize> {
@@ -488,10 +528,18 @@ impl<'de, A: MapAccess<'de>> MapAccess<'de> for Entries<A> {
     type Error = A::Error;
 
     #[inline]
-    fn next_key_seed<S: DeserializeSeed<'de>>(&mut self, seed: S) -> Result<Option<S::Value>, A::Error> {
-        let Some(names) = &mut self.names else { return self.entries.next_key_seed(seed) };
+    fn next_key_seed<S: DeserializeSeed<'de>>(
+        &mut self,
+        seed: S,
+    ) -> Result<Option<S::Value>, A::Error> {
+        let Some(names) = &mut self.names else {
+            return self.entries.next_key_seed(seed);
+        };
         let mut noted = None;
-        let key = self.entries.next_key_seed(Seed { seed, role: Role::Name(&mut noted) })?;
+        let key = self.entries.next_key_seed(Seed {
+            seed,
+            role: Role::Name(&mut noted),
+        })?;
         if let Some(name) = noted
             && let Some(name) = names.replace(name)
         {
@@ -503,7 +551,10 @@ impl<'de, A: MapAccess<'de>> MapAccess<'de> for Entries<A> {
 
     #[inline]
     fn next_value_seed<S: DeserializeSeed<'de>>(&mut self, seed: S) -> Result<S::Value, A::Error> {
-        self.entries.next_value_seed(Seed { seed, role: Role::Value })
+        self.entries.next_value_seed(Seed {
+            seed,
+            role: Role::Value,
+        })
     }
 
     fn size_hint(&self) -> Option<usize> {
@@ -521,8 +572,14 @@ impl<'de, A: EnumAccess<'de>> EnumAccess<'de> for Variant<'_, A> {
     type Variant = VariantContent<A::Variant>;
 
     #[inline]
-    fn variant_seed<S: DeserializeSeed<'de>>(self, seed: S) -> Result<(S::Value, Self::Variant), A::Error> {
-        let (name, content) = self.inner.variant_seed(Seed { seed, role: self.role })?;
+    fn variant_seed<S: DeserializeSeed<'de>>(
+        self,
+        seed: S,
+    ) -> Result<(S::Value, Self::Variant), A::Error> {
+        let (name, content) = self.inner.variant_seed(Seed {
+            seed,
+            role: self.role,
+        })?;
         Ok((name, VariantContent(content)))
     }
 }
@@ -539,12 +596,25 @@ impl<'de, A: VariantAccess<'de>> VariantAccess<'de> for VariantContent<A> {
 
     #[inline]
     fn newtype_variant_seed<S: DeserializeSeed<'de>>(self, seed: S) -> Result<S::Value, A::Error> {
-        self.0.newtype_variant_seed(Seed { seed, role: Role::Value })
+        self.0.newtype_variant_seed(Seed {
+            seed,
+            role: Role::Value,
+        })
     }
 
     #[inline]
-    fn tuple_variant<V: Visitor<'de>>(self, length: usize, visitor: V) -> Result<V::Value, A::Error> {
-        self.0.tuple_variant(length, StrictVisitor { visitor, role: Role::Value })
+    fn tuple_variant<V: Visitor<'de>>(
+        self,
+        length: usize,
+        visitor: V,
+    ) -> Result<V::Value, A::Error> {
+        self.0.tuple_variant(
+            length,
+            StrictVisitor {
+                visitor,
+                role: Role::Value,
+            },
+        )
     }
 
     #[inline]
@@ -553,7 +623,13 @@ impl<'de, A: VariantAccess<'de>> VariantAccess<'de> for VariantContent<A> {
         fields: &'static [&'static str],
         visitor: V,
     ) -> Result<V::Value, A::Error> {
-        self.0.struct_variant(fields, StrictVisitor { visitor, role: Role::Struct })
+        self.0.struct_variant(
+            fields,
+            StrictVisitor {
+                visitor,
+                role: Role::Struct,
+            },
+        )
     }
 }
 
@@ -619,10 +695,21 @@ mod tests {
         refused::<BTreeMap<bool, u8>>(r#"{"true":1,"true":2}"#, "duplicate field `true`");
         refused::<BTreeMap<Letter, u8>>(r#"{"A":1,"B":1,"A":2}"#, "duplicate field `A`");
         refused::<Point>(r#"{"x":1,"x":2}"#, "duplicate field `x`");
-        assert_eq!(read(r#"{"A":1,"B":2}"#), Ok(BTreeMap::from([(Letter::A, 1), (Letter::B, 2)])));
-        assert_eq!(read(r#"[{"a":1},{"a":1}]"#), Ok(vec![BTreeMap::from([("a".to_owned(), 1)]); 2]));
+        assert_eq!(
+            read(r#"{"A":1,"B":2}"#),
+            Ok(BTreeMap::from([(Letter::A, 1), (Letter::B, 2)]))
+        );
+        assert_eq!(
+            read(r#"[{"a":1},{"a":1}]"#),
+            Ok(vec![BTreeMap::from([("a".to_owned(), 1)]); 2])
+        );
         let nested = r#"{"a":{"a":{"a":[1,null,true,-2.5,"a"]}},"b":{"a":1}}"#;
-        assert_eq!(read::<serde_json::Value>(nested).map(|value| value.to_string()).as_deref(), Ok(nested));
+        assert_eq!(
+            read::<serde_json::Value>(nested)
+                .map(|value| value.to_string())
+                .as_deref(),
+            Ok(nested)
+        );
     }
 
     #[test]
@@ -630,8 +717,14 @@ mod tests {
         refused::<Point>("[7.5]", "invalid type: sequence, expected struct Point");
         refused::<Vec<Point>>("[[7.5]]", "invalid type: sequence, expected struct Point");
         refused::<Option<Point>>("[7.5]", "invalid type: sequence, expected struct Point");
-        refused::<Shape>(r#"{"Dot":[1]}"#, "invalid type: sequence, expected struct variant Shape::Dot");
-        refused::<Shape>(r#"{"Line":[{"x":1},[2]]}"#, "invalid type: sequence, expected struct Point");
+        refused::<Shape>(
+            r#"{"Dot":[1]}"#,
+            "invalid type: sequence, expected struct variant Shape::Dot",
+        );
+        refused::<Shape>(
+            r#"{"Line":[{"x":1},[2]]}"#,
+            "invalid type: sequence, expected struct Point",
+        );
         assert!(read::<Shape>(r#"{"Line":[{"x":1},{"x":2}]}"#).is_ok());
         assert!(read::<(f64,)>("[7.5]").is_ok());
     }

@@ -43,7 +43,10 @@ pub(crate) fn read_header<T>(
             return Err(ReadError::damaged(length, TOO_SHORT));
         }
         if wanted >= memory {
-            return Err(ReadError::TooLarge { offset: 0, what: "its header".to_owned() });
+            return Err(ReadError::TooLarge {
+                offset: 0,
+                what: "its header".to_owned(),
+            });
         }
         wanted = wanted.saturating_mul(4).min(memory);
     }

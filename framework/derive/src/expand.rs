@@ -23,7 +23,11 @@ pub fn expand(input: &DeriveInput, promise: Promise) -> Result<TokenStream, Erro
     let owned = owned_type(&shape);
     let value = value_impl(&shape);
     let field = field_impl(&shape);
-    let key = if promise == Promise::Key { key_impl(&shape) } else { TokenStream::new() };
+    let key = if promise == Promise::Key {
+        key_impl(&shape)
+    } else {
+        TokenStream::new()
+    };
     Ok(quote! {
         const _: () = {
             use ::napreduce::codec::derive_support;
@@ -189,9 +193,11 @@ fn key_impl(shape: &Shape<'_>) -> TokenStream {
     let any = with_lifetime(shape, "'_");
     let fields: Vec<_> = match &shape.body {
         Body::Struct(members) => members.fields.iter().map(|field| &field.family).collect(),
-        Body::Enum(variants) => {
-            variants.iter().flat_map(|variant| &variant.members.fields).map(|field| &field.family).collect()
-        }
+        Body::Enum(variants) => variants
+            .iter()
+            .flat_map(|variant| &variant.members.fields)
+            .map(|field| &field.family)
+            .collect(),
     };
     let grouping = match &shape.body {
         Body::Struct(_) => grouping_impls(&family, &fields),
@@ -222,10 +228,12 @@ fn key_impl(shape: &Shape<'_>) -> TokenStream {
 
 /// A struct can be grouped by its first field, or by a tuple of its first fields.
 fn grouping_impls(family: &TokenStream, fields: &[&TokenStream]) -> TokenStream {
-    let prefixes = (1..fields.len()).take(PREFIX_MAX).map(|length| match &fields[..length] {
-        [first] => quote!(#first),
-        first => quote!((#(#first),*)),
-    });
+    let prefixes = (1..fields.len())
+        .take(PREFIX_MAX)
+        .map(|length| match &fields[..length] {
+            [first] => quote!(#first),
+            first => quote!((#(#first),*)),
+        });
     quote! {
         #(
             #[automatically_derived]

@@ -25,14 +25,18 @@ use crate::expand::Promise;
 #[proc_macro_derive(Key)]
 pub fn derive_key(input: TokenStream) -> TokenStream {
     let input = parse_macro_input!(input as DeriveInput);
-    expand::expand(&input, Promise::Key).unwrap_or_else(syn::Error::into_compile_error).into()
+    expand::expand(&input, Promise::Key)
+        .unwrap_or_else(syn::Error::into_compile_error)
+        .into()
 }
 
 /// Derives `napreduce::Value` and `codec::Field` for a struct or enum whose fields are both. `derive(Key)` includes it.
 #[proc_macro_derive(Value)]
 pub fn derive_value(input: TokenStream) -> TokenStream {
     let input = parse_macro_input!(input as DeriveInput);
-    expand::expand(&input, Promise::Value).unwrap_or_else(syn::Error::into_compile_error).into()
+    expand::expand(&input, Promise::Value)
+        .unwrap_or_else(syn::Error::into_compile_error)
+        .into()
 }
 
 /// Derives `napreduce::Resumable` for the struct of a mapper or reducer: each field is saved by its serde
@@ -44,5 +48,7 @@ pub fn derive_value(input: TokenStream) -> TokenStream {
 #[proc_macro_derive(Resumable, attributes(resumable))]
 pub fn derive_resumable(input: TokenStream) -> TokenStream {
     let input = parse_macro_input!(input as DeriveInput);
-    resumable::expand(&input).unwrap_or_else(syn::Error::into_compile_error).into()
+    resumable::expand(&input)
+        .unwrap_or_else(syn::Error::into_compile_error)
+        .into()
 }

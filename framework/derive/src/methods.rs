@@ -15,10 +15,16 @@ struct Case<'a> {
 
 fn cases<'a>(shape: &'a Shape<'a>) -> Vec<Case<'a>> {
     match &shape.body {
-        Body::Struct(members) => vec![Case { variant: None, members }],
+        Body::Struct(members) => vec![Case {
+            variant: None,
+            members,
+        }],
         Body::Enum(variants) => (0..=u8::MAX)
             .zip(variants)
-            .map(|(tag, variant)| Case { variant: Some((tag, variant.name)), members: &variant.members })
+            .map(|(tag, variant)| Case {
+                variant: Some((tag, variant.name)),
+                members: &variant.members,
+            })
             .collect(),
     }
 }
@@ -33,17 +39,31 @@ impl Case<'_> {
 
     fn pattern(&self, of: &Ident) -> TokenStream {
         let path = self.path(of);
-        let bound =
-            self.members.fields.iter().map(|Field { member, variable, .. }| quote!(#member: #variable));
+        let bound = self.members.fields.iter().map(
+            |Field {
+                 member, variable, ..
+             }| quote!(#member: #variable),
+        );
         quote!(#path { #(#bound),* })
     }
 
     /// Returns the fields, each with whether it is the last of the encoding.
     fn fields(&self) -> impl Iterator<Item = (&Field<'_>, TokenStream)> {
         let count = self.members.fields.len();
-        self.members.fields.iter().enumerate().map(move |(number, field)| {
-            (field, if number + 1 == count { quote!(last) } else { quote!(false) })
-        })
+        self.members
+            .fields
+            .iter()
+            .enumerate()
+            .map(move |(number, field)| {
+                (
+                    field,
+                    if number + 1 == count {
+                        quote!(last)
+                    } else {
+                        quote!(false)
+                    },
+                )
+            })
     }
 }
 
@@ -58,7 +78,11 @@ pub fn fixed(shape: &Shape<'_>) -> TokenStream {
             let families = members.fields.iter().map(|field| &field.family);
             quote!(derive_support::fixed_sum_of(&[#(<#families as derive_support::Value>::FIXED),*]))
         }
-        Body::Enum(variants) if variants.iter().all(|variant| variant.members.fields.is_empty()) => {
+        Body::Enum(variants)
+            if variants
+                .iter()
+                .all(|variant| variant.members.fields.is_empty()) =>
+        {
             quote!(::core::option::Option::Some(1))
         }
         Body::Enum(_) => quote!(::core::option::Option::None),
@@ -67,7 +91,9 @@ pub fn fixed(shape: &Shape<'_>) -> TokenStream {
 
 pub fn varies(shape: &Shape<'_>) -> TokenStream {
     let cases = cases(shape);
-    let families = cases.iter().flat_map(|case| case.members.fields.iter().map(|field| &field.family));
+    let families = cases
+        .iter()
+        .flat_map(|case| case.members.fields.iter().map(|field| &field.family));
     quote!(false #(|| <#families as derive_support::Value>::VARIES)*)
 }
 
@@ -79,13 +105,17 @@ pub fn family(shape: &Shape<'_>) -> TokenStream {
             Some((_, name)) => name.to_string(),
             None => String::new(),
         };
-        let fields = case.members.fields.iter().map(|Field { member, family, .. }| {
-            let member = match case.members.style {
-                Style::Named => member.to_string(),
-                Style::Tuple | Style::Unit => String::new(),
-            };
-            quote!((#member, <#family as derive_support::Value>::family()))
-        });
+        let fields = case
+            .members
+            .fields
+            .iter()
+            .map(|Field { member, family, .. }| {
+                let member = match case.members.style {
+                    Style::Named => member.to_string(),
+                    Style::Tuple | Style::Unit => String::new(),
+                };
+                quote!((#member, <#family as derive_support::Value>::family()))
+            });
         quote!((#variant, ::std::vec![#(#fields),*]))
     });
     match &shape.body {
@@ -95,14 +125,26 @@ pub fn family(shape: &Shape<'_>) -> TokenStream {
 }
 
 /// Encodes `value`, a `name`, with the method `encode` that `of` (`Value` or `Key`) gives to each field.
-pub fn encode(shape: &Shape<'_>, name: &Ident, of: TokenStream, encode: TokenStream) -> TokenStream {
+pub fn encode(
+    shape: &Shape<'_>,
+    name: &Ident,
+    of: TokenStream,
+    encode: TokenStream,
+) -> TokenStream {
     let cases = cases(shape);
     let arms = cases.iter().map(|case| {
         let pattern = case.pattern(name);
         let tag = case.variant.map(|(tag, _)| quote!(out.push(#tag);));
-        let fields = case.fields().map(|(Field { family, variable, .. }, last)| {
-            quote!(<#family as derive_support::#of>::#encode(#variable, #last, out);)
-        });
+        let fields = case.fields().map(
+            |(
+                Field {
+                    family, variable, ..
+                },
+                last,
+            )| {
+                quote!(<#family as derive_support::#of>::#encode(#variable, #last, out);)
+            },
+        );
         quote!(#pattern => { #tag #(#fields)* })
     });
     quote!(match value { #(#arms)* })
@@ -116,9 +158,16 @@ pub fn to_owned(shape: &Shape<'_>, owned: &Ident) -> TokenStream {
     let arms = cases.iter().map(|case| {
         let pattern = case.pattern(shape.name);
         let path = case.path(owned);
-        let fields = case.members.fields.iter().map(|Field { member, variable, family, .. }| {
-            quote!(#member: <#family as derive_support::Value>::to_owned(#variable))
-        });
+        let fields = case.members.fields.iter().map(
+            |Field {
+                 member,
+                 variable,
+                 family,
+                 ..
+             }| {
+                quote!(#member: <#family as derive_support::Value>::to_owned(#variable))
+            },
+        );
         quote!(#pattern => #path { #(#fields),* },)
     });
     quote!(match value { #(#arms)* })
@@ -129,9 +178,11 @@ pub fn heap_bytes(shape: &Shape<'_>, owned: &Ident) -> TokenStream {
     let cases = cases(shape);
     let arms = cases.iter().map(|case| {
         let pattern = case.pattern(owned);
-        let fields = case.members.fields.iter().map(|Field { variable, family, .. }| {
-            quote!(+ <#family as derive_support::Value>::heap_bytes(#variable))
-        });
+        let fields = case.members.fields.iter().map(
+            |Field {
+                 variable, family, ..
+             }| { quote!(+ <#family as derive_support::Value>::heap_bytes(#variable)) },
+        );
         quote!(#pattern => 0 #(#fields)*,)
     });
     quote!(match value { #(#arms)* })
@@ -143,13 +194,17 @@ pub fn lend(shape: &Shape<'_>) -> TokenStream {
     let arms = cases.iter().map(|case| {
         let pattern = case.pattern(shape.name);
         let path = case.path(shape.name);
-        let fields =
-            case.members.fields.iter().map(
-                |Field { member, variable, is_reference, .. }| match is_reference {
-                    true => quote!(#member: *#variable),
-                    false => quote!(#member: derive_support::Field::lend(#variable)),
-                },
-            );
+        let fields = case.members.fields.iter().map(
+            |Field {
+                 member,
+                 variable,
+                 is_reference,
+                 ..
+             }| match is_reference {
+                true => quote!(#member: *#variable),
+                false => quote!(#member: derive_support::Field::lend(#variable)),
+            },
+        );
         quote!(#pattern => #path { #(#fields),* },)
     });
     quote!(match self { #(#arms)* })

@@ -7,12 +7,15 @@ use crate::resumable;
 
 fn refusal(item: &str) -> String {
     let input = parse_str(item).expect("the item is Rust");
-    expand(&input, Promise::Key).expect_err("the item cannot be derived").to_string()
+    expand(&input, Promise::Key)
+        .expect_err("the item cannot be derived")
+        .to_string()
 }
 
 #[test]
 fn generic_types_are_rejected() {
-    let message = "generic keys and values cannot be derived; derive for a concrete type, or use a tuple";
+    let message =
+        "generic keys and values cannot be derived; derive for a concrete type, or use a tuple";
     assert_eq!(refusal("struct Pair<T>(T, T);"), message);
     assert_eq!(refusal("struct Block<const N: usize>([u8; N]);"), message);
 }
@@ -31,7 +34,10 @@ fn unions_and_empty_enums_are_rejected() {
         refusal("union Bits { float: f32, int: u32 }"),
         "a union cannot be decoded; use a struct or an enum"
     );
-    assert_eq!(refusal("enum Never {}"), "an enum without variants has no values");
+    assert_eq!(
+        refusal("enum Never {}"),
+        "an enum without variants has no values"
+    );
 }
 
 #[test]
@@ -44,8 +50,13 @@ fn explicit_discriminants_are_rejected() {
 
 #[test]
 fn more_than_256_variants_are_rejected() {
-    let variants = |count: usize| (0..count).map(|number| format!("V{number},")).collect::<String>();
-    let allowed = parse_str(&format!("enum Many {{ {} }}", variants(256))).expect("the item is Rust");
+    let variants = |count: usize| {
+        (0..count)
+            .map(|number| format!("V{number},"))
+            .collect::<String>()
+    };
+    let allowed =
+        parse_str(&format!("enum Many {{ {} }}", variants(256))).expect("the item is Rust");
     assert!(expand(&allowed, Promise::Key).is_ok());
     assert_eq!(
         refusal(&format!("enum Many {{ {} }}", variants(257))),
@@ -61,16 +72,22 @@ fn owned_text_fields_are_rejected() {
          make the whole type a value with `Serde<..>`"
     );
     let message = refusal("struct Page<'p> { name: &'p str, body: Vec<u8> }");
-    assert!(message.contains("a field of type Vec") && message.contains("write `&'p [u8]`"), "{message}");
+    assert!(
+        message.contains("a field of type Vec") && message.contains("write `&'p [u8]`"),
+        "{message}"
+    );
 }
 
 #[test]
 fn unsuitable_states_are_rejected() {
     let refusal = |item: &str| {
         let input = parse_str(item).expect("the item is Rust");
-        resumable::expand(&input).expect_err("the item cannot be derived").to_string()
+        resumable::expand(&input)
+            .expect_err("the item cannot be derived")
+            .to_string()
     };
-    let message = "Resumable is derived for structs; make the state a struct with this type as a field";
+    let message =
+        "Resumable is derived for structs; make the state a struct with this type as a field";
     assert_eq!(refusal("enum Phase { Before, After }"), message);
     assert_eq!(refusal("union Bits { float: f32, int: u32 }"), message);
     assert_eq!(

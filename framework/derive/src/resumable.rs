@@ -18,13 +18,18 @@ pub fn expand(input: &DeriveInput) -> Result<TokenStream, Error> {
     let fields = fields(structure(input)?)?;
     let saved: Vec<_> = fields.iter().filter(|field| !field.is_skipped).collect();
     let members: Vec<_> = saved.iter().map(|field| &field.member).collect();
-    let variables: Vec<_> = (0..saved.len()).map(|number| format_ident!("field_{number}")).collect();
+    let variables: Vec<_> = (0..saved.len())
+        .map(|number| format_ident!("field_{number}"))
+        .collect();
     let names: Vec<_> = members.iter().map(|member| member.to_string()).collect();
     let shape = shape(input, version, &saved);
 
     let name = &input.ident;
     let mut generics = input.generics.clone();
-    for field in saved.iter().filter(|field| is_generic(field.declared.ty.to_token_stream(), input)) {
+    for field in saved
+        .iter()
+        .filter(|field| is_generic(field.declared.ty.to_token_stream(), input))
+    {
         let declared = &field.declared.ty;
         let condition = syn::parse2(quote!(#declared: state_support::StateField))?;
         generics.make_where_clause().predicates.push(condition);
@@ -34,12 +39,16 @@ pub fn expand(input: &DeriveInput) -> Result<TokenStream, Error> {
         let member = &field.member;
         quote_spanned!(field.declared.ty.span()=> state_support::write_field(#name, &self.#member, saved)?;)
     });
-    let reads = saved.iter().zip(&names).zip(&variables).map(|((field, name), variable)| {
-        let declared = &field.declared.ty;
-        quote_spanned!(declared.span()=>
-            let #variable: #declared = state_support::read_field(#shape, #name, &mut rest)?;
-        )
-    });
+    let reads = saved
+        .iter()
+        .zip(&names)
+        .zip(&variables)
+        .map(|((field, name), variable)| {
+            let declared = &field.declared.ty;
+            quote_spanned!(declared.span()=>
+                let #variable: #declared = state_support::read_field(#shape, #name, &mut rest)?;
+            )
+        });
     let (parameters, arguments, conditions) = generics.split_for_impl();
     Ok(quote! {
         const _: () = {
@@ -76,13 +85,17 @@ pub fn expand(input: &DeriveInput) -> Result<TokenStream, Error> {
 fn is_generic(declared: TokenStream, input: &DeriveInput) -> bool {
     declared.into_iter().any(|token| match token {
         TokenTree::Group(group) => is_generic(group.stream(), input),
-        TokenTree::Ident(name) => input.generics.type_params().any(|parameter| parameter.ident == name),
+        TokenTree::Ident(name) => input
+            .generics
+            .type_params()
+            .any(|parameter| parameter.ident == name),
         TokenTree::Punct(_) | TokenTree::Literal(_) => false,
     })
 }
 
 fn structure(input: &DeriveInput) -> Result<&DataStruct, Error> {
-    let message = "Resumable is derived for structs; make the state a struct with this type as a field";
+    let message =
+        "Resumable is derived for structs; make the state a struct with this type as a field";
     match &input.data {
         Data::Struct(data) => Ok(data),
         Data::Enum(data) => Err(Error::new_spanned(data.enum_token, message)),
@@ -93,7 +106,11 @@ fn structure(input: &DeriveInput) -> Result<&DataStruct, Error> {
 /// Returns the number of `#[resumable(version = 2)]` on the struct; 1 without it.
 fn version(input: &DeriveInput) -> Result<u32, Error> {
     let mut version = 1;
-    for attribute in input.attrs.iter().filter(|attribute| attribute.path().is_ident("resumable")) {
+    for attribute in input
+        .attrs
+        .iter()
+        .filter(|attribute| attribute.path().is_ident("resumable"))
+    {
         attribute.parse_nested_meta(|meta| {
             if !meta.path.is_ident("version") {
                 return Err(meta.error("expected `version = NUMBER`; `skip` belongs to a field"));
@@ -112,7 +129,11 @@ fn fields(structure: &DataStruct) -> Result<Vec<StateField<'_>>, Error> {
             Some(name) => name.to_token_stream(),
             None => Index::from(number).to_token_stream(),
         };
-        fields.push(StateField { member, declared, is_skipped: is_skipped(declared)? });
+        fields.push(StateField {
+            member,
+            declared,
+            is_skipped: is_skipped(declared)?,
+        });
     }
     Ok(fields)
 }
@@ -120,7 +141,11 @@ fn fields(structure: &DataStruct) -> Result<Vec<StateField<'_>>, Error> {
 /// Returns whether a field has `#[resumable(skip)]`.
 fn is_skipped(declared: &Field) -> Result<bool, Error> {
     let mut is_skipped = false;
-    for attribute in declared.attrs.iter().filter(|attribute| attribute.path().is_ident("resumable")) {
+    for attribute in declared
+        .attrs
+        .iter()
+        .filter(|attribute| attribute.path().is_ident("resumable"))
+    {
         attribute.parse_nested_meta(|meta| {
             if !meta.path.is_ident("skip") {
                 return Err(meta.error("expected `skip`; `version = NUMBER` belongs to the struct"));
@@ -134,15 +159,23 @@ fn is_skipped(declared: &Field) -> Result<bool, Error> {
 
 /// Returns the header of the saved bytes, which readers compare and errors show: `Ledger v1 { sum: u64 }`.
 fn shape(input: &DeriveInput, version: u32, saved: &[&StateField<'_>]) -> String {
-    let fields: Vec<_> =
-        saved.iter().map(|field| format!("{}: {}", field.member, type_text(&field.declared.ty))).collect();
+    let fields: Vec<_> = saved
+        .iter()
+        .map(|field| format!("{}: {}", field.member, type_text(&field.declared.ty)))
+        .collect();
     format!("{} v{version} {{ {} }}", input.ident, fields.join(", "))
 }
 
 /// Returns a type as people write it: tokens are printed with spaces around `<` and `::`.
 fn type_text(declared: &Type) -> String {
     let mut text = declared.to_token_stream().to_string();
-    for (printed, written) in [(" :: ", "::"), (" <", "<"), ("< ", "<"), (" >", ">"), (" ,", ",")] {
+    for (printed, written) in [
+        (" :: ", "::"),
+        (" <", "<"),
+        ("< ", "<"),
+        (" >", ">"),
+        (" ,", ","),
+    ] {
         text = text.replace(printed, written);
     }
     text

@@ -63,14 +63,21 @@ pub fn read(input: &DeriveInput) -> Result<Shape<'_>, Error> {
             ));
         }
     };
-    Ok(Shape { name: &input.ident, visibility: &input.vis, lifetime, body })
+    Ok(Shape {
+        name: &input.ident,
+        visibility: &input.vis,
+        lifetime,
+        body,
+    })
 }
 
 fn lifetime(input: &DeriveInput) -> Result<Option<&Ident>, Error> {
     let mut found = None;
     for parameter in &input.generics.params {
         match parameter {
-            GenericParam::Lifetime(lifetime) if found.is_none() => found = Some(&lifetime.lifetime.ident),
+            GenericParam::Lifetime(lifetime) if found.is_none() => {
+                found = Some(&lifetime.lifetime.ident)
+            }
             GenericParam::Lifetime(_) => {
                 return Err(Error::new_spanned(
                     parameter,
@@ -94,12 +101,18 @@ fn variants<'a>(
     lifetime: Option<&Ident>,
 ) -> Result<Vec<Variant<'a>>, Error> {
     if data.variants.is_empty() {
-        return Err(Error::new_spanned(&input.ident, "an enum without variants has no values"));
+        return Err(Error::new_spanned(
+            &input.ident,
+            "an enum without variants has no values",
+        ));
     }
     if data.variants.len() > VARIANTS_MAX {
         return Err(Error::new_spanned(
             &input.ident,
-            format!("{} variants do not fit in the tag byte (limit {VARIANTS_MAX})", data.variants.len()),
+            format!(
+                "{} variants do not fit in the tag byte (limit {VARIANTS_MAX})",
+                data.variants.len()
+            ),
         ));
     }
     data.variants
@@ -111,7 +124,10 @@ fn variants<'a>(
                     "variants sort in declaration order; remove the discriminant",
                 ));
             }
-            Ok(Variant { name: &variant.ident, members: members(&variant.fields, lifetime)? })
+            Ok(Variant {
+                name: &variant.ident,
+                members: members(&variant.fields, lifetime)?,
+            })
         })
         .collect()
 }
@@ -122,8 +138,14 @@ fn members<'a>(declared: &'a Fields, lifetime: Option<&Ident>) -> Result<Members
         Fields::Unnamed(_) => Style::Tuple,
         Fields::Unit => Style::Unit,
     };
-    let fields = declared.iter().enumerate().map(|(number, field)| read_field(field, number, lifetime));
-    Ok(Members { style, fields: fields.collect::<Result<_, _>>()? })
+    let fields = declared
+        .iter()
+        .enumerate()
+        .map(|(number, field)| read_field(field, number, lifetime));
+    Ok(Members {
+        style,
+        fields: fields.collect::<Result<_, _>>()?,
+    })
 }
 
 fn read_field<'a>(

@@ -66,13 +66,19 @@ impl EngineKind {
         let runner = match on.strip_prefix(EXEC_PREFIX) {
             Some("") => return Err("--on exec: has no program; use --on exec:PROGRAM".to_owned()),
             Some(_) if on_submit.is_some() => {
-                return Err("--on-submit has no effect with --on exec:PROGRAM; remove it".to_owned());
+                return Err(
+                    "--on-submit has no effect with --on exec:PROGRAM; remove it".to_owned(),
+                );
             }
             Some(program) => Runner::Program(program.into()),
             None if on == hadoop::NAME => Runner::Hadoop(Hadoop::of(submit, &settings)),
             None => Runner::Spark(Spark::of(on, submit, &settings)?),
         };
-        Ok(EngineKind { runner, settings, checkpoints: checkpoints(flags)? })
+        Ok(EngineKind {
+            runner,
+            settings,
+            checkpoints: checkpoints(flags)?,
+        })
     }
 
     /// Starts the engine for the jobs of the program of this name.
@@ -86,10 +92,20 @@ impl EngineKind {
         progress: ProgressMode,
         quiet: bool,
     ) -> Result<GuestEngine, EngineError> {
-        let EngineKind { settings, checkpoints, .. } = self;
+        let EngineKind {
+            settings,
+            checkpoints,
+            ..
+        } = self;
         let settings = settings.clone();
         let checkpoints = checkpoints.clone();
-        let settings = GuestEngineSettings { name: name.to_owned(), settings, checkpoints, progress, quiet };
+        let settings = GuestEngineSettings {
+            name: name.to_owned(),
+            settings,
+            checkpoints,
+            progress,
+            quiet,
+        };
         let engine = match &self.runner {
             Runner::Program(program) => GuestEngine::start(settings, |directory| {
                 let mut command = Command::new(program);
@@ -122,18 +138,19 @@ fn settings(given: &[String]) -> Result<BTreeMap<String, String>, String> {
 fn checkpoints(flags: &EngineFlags<'_>) -> Result<Option<GuestCheckpointSettings>, String> {
     let interval = flags.checkpoint_interval.unwrap_or(CHECKPOINT_INTERVAL);
     match flags.checkpoints {
-        None if flags.checkpoint_interval.is_some() => {
-            Err("--checkpoint-interval has no effect without --checkpoints; add --checkpoints PLACE"
-                .to_owned())
-        }
+        None if flags.checkpoint_interval.is_some() => Err(
+            "--checkpoint-interval has no effect without --checkpoints; add --checkpoints PLACE"
+                .to_owned(),
+        ),
         None => Ok(None),
         Some(_) if interval < CHECKPOINT_INTERVAL_MIN => Err(format!(
             "--checkpoint-interval must be at least {}ms (default 60s)",
             CHECKPOINT_INTERVAL_MIN.as_millis()
         )),
-        Some(place) if StorageScheme::of(place).is_some() => {
-            Ok(Some(GuestCheckpointSettings { directory: place.to_owned(), interval }))
-        }
+        Some(place) if StorageScheme::of(place).is_some() => Ok(Some(GuestCheckpointSettings {
+            directory: place.to_owned(),
+            interval,
+        })),
         Some(place) if place.to_string_lossy().contains("://") => Err(format!(
             "--checkpoints {}: unknown store; use a directory, or a name that begins with s3://, gs://, \
              abfss:// or hdfs://",
@@ -142,7 +159,10 @@ fn checkpoints(flags: &EngineFlags<'_>) -> Result<Option<GuestCheckpointSettings
         Some(place) => {
             let unknown = |error| format!("cannot find the current directory: {error}");
             let directory = std::path::absolute(place).map_err(unknown)?;
-            Ok(Some(GuestCheckpointSettings { directory, interval }))
+            Ok(Some(GuestCheckpointSettings {
+                directory,
+                interval,
+            }))
         }
     }
 }
@@ -165,11 +185,18 @@ mod tests {
         let second = Some(Duration::from_secs(1));
         for (flags, says) in [
             (
-                EngineFlags { on: "exec:x", on_submit: place("y"), ..LOCAL },
+                EngineFlags {
+                    on: "exec:x",
+                    on_submit: place("y"),
+                    ..LOCAL
+                },
                 "--on-submit has no effect with --on exec:PROGRAM; remove it",
             ),
             (
-                EngineFlags { checkpoint_interval: second, ..LOCAL },
+                EngineFlags {
+                    checkpoint_interval: second,
+                    ..LOCAL
+                },
                 "--checkpoint-interval has no effect without --checkpoints; add --checkpoints PLACE",
             ),
             (
@@ -181,12 +208,27 @@ mod tests {
                 "--checkpoint-interval must be at least 100ms (default 60s)",
             ),
             (
-                EngineFlags { checkpoints: place("ftp://b/c"), ..LOCAL },
+                EngineFlags {
+                    checkpoints: place("ftp://b/c"),
+                    ..LOCAL
+                },
                 "--checkpoints ftp://b/c: unknown store; use a directory, or a name that begins with s3://, \
                  gs://, abfss:// or hdfs://",
             ),
-            (EngineFlags { on: "exec:", ..LOCAL }, "--on exec: has no program; use --on exec:PROGRAM"),
-            (EngineFlags { on_conf: &["x".to_owned()], ..LOCAL }, "--on-conf \"x\": expected KEY=VALUE"),
+            (
+                EngineFlags {
+                    on: "exec:",
+                    ..LOCAL
+                },
+                "--on exec: has no program; use --on exec:PROGRAM",
+            ),
+            (
+                EngineFlags {
+                    on_conf: &["x".to_owned()],
+                    ..LOCAL
+                },
+                "--on-conf \"x\": expected KEY=VALUE",
+            ),
         ] {
             assert_eq!(EngineKind::of(&flags).expect_err("it makes no sense"), says);
         }
@@ -195,7 +237,10 @@ mod tests {
     #[test]
     fn store_uri_is_kept_and_directory_becomes_absolute() {
         let place = |given: &str| {
-            let flags = EngineFlags { checkpoints: Some(Path::new(given)), ..LOCAL };
+            let flags = EngineFlags {
+                checkpoints: Some(Path::new(given)),
+                ..LOCAL
+            };
             let kind = EngineKind::of(&flags).unwrap_or_else(|error| panic!("{error}"));
             kind.checkpoints.expect("it is given").directory
         };

@@ -14,10 +14,17 @@ pub fn read_guest_frames(bytes: &[u8]) {
     let mut rest = bytes;
     while let Ok(Some((frame, payload))) = reader.next_frame() {
         let mut written = Vec::new();
-        frame.write(payload, &mut written).expect("memory can be written");
-        rest = rest.strip_prefix(written.as_slice()).expect("a frame did not round-trip");
+        frame
+            .write(payload, &mut written)
+            .expect("memory can be written");
+        rest = rest
+            .strip_prefix(written.as_slice())
+            .expect("a frame did not round-trip");
         if sequence.accept(&frame).is_ok() {
-            assert!(frame.is_report() || frame.partition == 1, "{frame:?} is another reduce's");
+            assert!(
+                frame.is_report() || frame.partition == 1,
+                "{frame:?} is another reduce's"
+            );
         }
         if let Ok(report) = GuestReport::from_json(payload) {
             let again = report.to_json().map(|text| GuestReport::from_json(&text));

@@ -54,12 +54,18 @@ impl Spark {
                  yarn, k8s://URL), hadoop, or exec:PROGRAM"
             ));
         }
-        if settings.get(DEPLOY_MODE).is_some_and(|mode| mode != "client") {
+        if settings
+            .get(DEPLOY_MODE)
+            .is_some_and(|mode| mode != "client")
+        {
             return Err(format!(
                 "--on-conf {DEPLOY_MODE} must be client: this program commits the parts and needs the driver's events"
             ));
         }
-        Ok(Spark { master: master.to_owned(), named })
+        Ok(Spark {
+            master: master.to_owned(),
+            named,
+        })
     }
 
     /// Finds a `spark-submit`.
@@ -69,7 +75,10 @@ impl Spark {
             return if named.is_file() {
                 Ok(plain(named.clone()))
             } else {
-                Err(format!("--on-submit {}: not a file; name a spark-submit", named.display()))
+                Err(format!(
+                    "--on-submit {}: not a file; name a spark-submit",
+                    named.display()
+                ))
             };
         }
         let variable = |name| std::env::var_os(name).filter(|value| !value.is_empty());
@@ -86,11 +95,15 @@ impl Spark {
         }
         // A `spark-submit` in PATH may belong to a Python module.
         let paths = variable("PATH").unwrap_or_default();
-        let in_path =
-            std::env::split_paths(&paths).map(|folder| folder.join(SUBMIT)).find(|path| path.is_file());
+        let in_path = std::env::split_paths(&paths)
+            .map(|folder| folder.join(SUBMIT))
+            .find(|path| path.is_file());
         let python = variable("PYSPARK_PYTHON").unwrap_or_else(|| "python3".into());
         if let Some(home) = module_home(&python) {
-            return Ok(Submit { path: home.join("bin").join(SUBMIT), module: Some((home, python)) });
+            return Ok(Submit {
+                path: home.join("bin").join(SUBMIT),
+                module: Some((home, python)),
+            });
         }
         in_path.map(plain).ok_or_else(|| {
             format!(
@@ -120,7 +133,11 @@ impl Spark {
                 .env("PYSPARK_PYTHON", python)
                 .env("PYSPARK_DRIVER_PYTHON", python);
         }
-        command.arg("--master").arg(with_attempts(&self.master, attempts_max)).arg("--name").arg(name);
+        command
+            .arg("--master")
+            .arg(with_attempts(&self.master, attempts_max))
+            .arg("--name")
+            .arg(name);
         // A killed task must also end its guest with the Python process that runs it; Spark would wait two
         // seconds.
         let own = [
@@ -128,8 +145,14 @@ impl Spark {
             ("spark.python.task.killTimeout", "500ms".to_owned()),
             ("spark.ui.showConsoleProgress", "false".to_owned()),
         ];
-        let own = own.into_iter().filter(|(key, _)| !settings.contains_key(*key));
-        for (key, value) in own.chain(settings.iter().map(|(key, value)| (key.as_str(), value.clone()))) {
+        let own = own
+            .into_iter()
+            .filter(|(key, _)| !settings.contains_key(*key));
+        for (key, value) in own.chain(
+            settings
+                .iter()
+                .map(|(key, value)| (key.as_str(), value.clone())),
+        ) {
             command.arg("--conf").arg(format!("{key}={value}"));
         }
         command.arg(driver).arg(directory);
@@ -150,7 +173,9 @@ fn is_of(master: &str, known: &str) -> bool {
 fn with_attempts(master: &str, attempts_max: u32) -> String {
     let threads = match master {
         "local" => Some("1"),
-        _ => master.strip_prefix("local[").and_then(|rest| rest.strip_suffix(']')),
+        _ => master
+            .strip_prefix("local[")
+            .and_then(|rest| rest.strip_suffix(']')),
     };
     match threads {
         Some(threads) if !threads.contains(',') => format!("local[{threads},{attempts_max}]"),
@@ -161,8 +186,15 @@ fn with_attempts(master: &str, attempts_max: u32) -> String {
 /// Returns the Spark inside its Python module, if this Python has one.
 fn module_home(python: &OsString) -> Option<PathBuf> {
     let mut command = Command::new(python);
-    command.arg("-c").arg(FIND_MODULE).stdin(Stdio::null()).stderr(Stdio::null());
-    let answer = command.output().ok().filter(|answer| answer.status.success())?;
+    command
+        .arg("-c")
+        .arg(FIND_MODULE)
+        .stdin(Stdio::null())
+        .stderr(Stdio::null());
+    let answer = command
+        .output()
+        .ok()
+        .filter(|answer| answer.status.success())?;
     let home = PathBuf::from(String::from_utf8(answer.stdout).ok()?.trim_end());
     home.join("bin").join(SUBMIT).is_file().then_some(home)
 }
@@ -190,11 +222,22 @@ mod tests {
         }
         for master in ["", "locale", "local[2", "spark://", "yarns", "Spark"] {
             let error = of(master).expect_err(master);
-            assert!(error.contains(": unknown engine; name a master of Spark"), "{error}");
+            assert!(
+                error.contains(": unknown engine; name a master of Spark"),
+                "{error}"
+            );
         }
-        assert!(of("sc://host").expect_err("no RDDs").contains("has no RDDs"));
+        assert!(
+            of("sc://host")
+                .expect_err("no RDDs")
+                .contains("has no RDDs")
+        );
         let cluster = BTreeMap::from([(DEPLOY_MODE.to_owned(), "cluster".to_owned())]);
-        assert!(Spark::of("yarn", None, &cluster).expect_err("no client").contains("must be client"));
+        assert!(
+            Spark::of("yarn", None, &cluster)
+                .expect_err("no client")
+                .contains("must be client")
+        );
     }
 
     #[test]
@@ -212,8 +255,12 @@ mod tests {
 
     #[test]
     fn missing_spark_submit_is_named() {
-        let spark =
-            Spark::of("local", Some("/nowhere/spark-submit".into()), &BTreeMap::new()).expect("a master");
+        let spark = Spark::of(
+            "local",
+            Some("/nowhere/spark-submit".into()),
+            &BTreeMap::new(),
+        )
+        .expect("a master");
         assert_eq!(
             spark.submit().expect_err("no file"),
             "--on-submit /nowhere/spark-submit: not a file; name a spark-submit"
@@ -224,13 +271,23 @@ mod tests {
     fn explicit_spark_settings_win() {
         let folder = tempfile::tempdir().expect("a folder");
         let settings = BTreeMap::from([("spark.task.maxFailures".to_owned(), "9".to_owned())]);
-        let submit = Submit { path: "s".into(), module: None };
+        let submit = Submit {
+            path: "s".into(),
+            module: None,
+        };
         let spark = of("yarn").expect("a master");
-        let command =
-            spark.command(&submit, "count", 4, &settings, folder.path()).expect("it can be written");
-        let words: Vec<_> = command.get_args().map(|word| word.to_string_lossy().into_owned()).collect();
+        let command = spark
+            .command(&submit, "count", 4, &settings, folder.path())
+            .expect("it can be written");
+        let words: Vec<_> = command
+            .get_args()
+            .map(|word| word.to_string_lossy().into_owned())
+            .collect();
         assert_eq!(words[..4], ["--master", "yarn", "--name", "count"]);
-        let failures: Vec<_> = words.iter().filter(|word| word.contains("maxFailures")).collect();
+        let failures: Vec<_> = words
+            .iter()
+            .filter(|word| word.contains("maxFailures"))
+            .collect();
         assert_eq!(failures, ["spark.task.maxFailures=9"]);
         assert!(folder.path().join(DRIVER_NAME).is_file());
     }

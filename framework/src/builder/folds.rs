@@ -87,7 +87,11 @@ impl<K: Key, V: Value, G: Key, O: OutputFormat> MapStage<K, V, NoCombine, G, O> 
         if !V::IS_ORDERED {
             return self.aggregate::<V::Total, V>(V::widen, Sum::add, V::narrow);
         }
-        self.fold_in_order(V::Total::zero(), |sum, value| sum.add(value.widen()), V::narrow)
+        self.fold_in_order(
+            V::Total::zero(),
+            |sum, value| sum.add(value.widen()),
+            V::narrow,
+        )
     }
 
     /// Returns the mean of the values of each group. The sum of integers is exact, and floats are added in the
@@ -107,7 +111,11 @@ impl<K: Key, V: Value, G: Key, O: OutputFormat> MapStage<K, V, NoCombine, G, O> 
     {
         let ratio = |(sum, count)| V::ratio(sum, count);
         if !V::IS_ORDERED {
-            return self.aggregate::<(V::Exact, u64), f64>(|value| (value.exact(), 1), Sum::add, ratio);
+            return self.aggregate::<(V::Exact, u64), f64>(
+                |value| (value.exact(), 1),
+                Sum::add,
+                ratio,
+            );
         }
         let add = |sum: &mut (V::Exact, u64), value: V| sum.add((value.exact(), 1));
         self.fold_in_order((V::Exact::zero(), 0), add, ratio)
@@ -174,7 +182,8 @@ impl<K: Key, V: Value, G: Key, O: OutputFormat> MapStage<K, V, NoCombine, G, O> 
     {
         let add = move |top: &mut Vec<V::Owned>, more: Vec<V::Owned>| {
             for value in more {
-                let place = top.partition_point(|greater| order::<V>(greater, &value) != Ordering::Less);
+                let place =
+                    top.partition_point(|greater| order::<V>(greater, &value) != Ordering::Less);
                 if place < n {
                     top.truncate(n - 1);
                     top.insert(place, value);
@@ -220,7 +229,8 @@ impl<K: Key, V: Value, G: Key, O: OutputFormat> MapStage<K, V, NoCombine, G, O> 
     where
         O: PairOutput<G, List<V>, Format: WritePair<G, List<V>>>,
     {
-        self.pairs().reduce(|group, values, out| O::Format::write(out, group, values.owned().collect()))
+        self.pairs()
+            .reduce(|group, values, out| O::Format::write(out, group, values.owned().collect()))
     }
 
     /// Folds the values of each group into one with an associative and commutative function.
@@ -328,7 +338,9 @@ impl<K: Key, V: Key> Source<TypedRecords<K, V>> {
         .output(Pairs::<K, V>::default())
         .reduce(move |(), pairs, out| {
             for _ in 0..n {
-                let Some((((), Reverse(value), key), ())) = pairs.next_entry() else { break };
+                let Some((((), Reverse(value), key), ())) = pairs.next_entry() else {
+                    break;
+                };
                 Pairs::<K, V>::write(out, key, V::to_owned(value));
             }
         })
@@ -381,11 +393,12 @@ impl<K: Key, V: Value, C: CombineStage<V>, G: Key> MapStage<K, V, C, G, Text> {
         A: Field<Family: Key> + TextField,
         B: Field + TextField,
     {
-        self.output(Pairs::<A::Family, B::Family>::default()).reduce(move |group, values, out| {
-            for (key, value) in pairs(group, values) {
-                out.emit(key, value);
-            }
-        })
+        self.output(Pairs::<A::Family, B::Family>::default())
+            .reduce(move |group, values, out| {
+                for (key, value) in pairs(group, values) {
+                    out.emit(key, value);
+                }
+            })
     }
 }
 

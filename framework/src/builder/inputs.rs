@@ -86,7 +86,10 @@ impl<K: Key, V: Key> InputMap<(K, V), ()> for ValuesInKeys<dyn InputMap<K, V>> {
         memory: u64,
         out: Emit<(K, V), ()>,
     ) -> Result<Emit<(K, V), ()>, TaskError> {
-        Ok(self.map.sample(split, wanted, memory, out.take_values())?.into_keys_with_values())
+        Ok(self
+            .map
+            .sample(split, wanted, memory, out.take_values())?
+            .into_keys_with_values())
     }
 
     fn saves(&self) -> bool {
@@ -114,12 +117,24 @@ impl<K: Key, V: Value> InputMaps<K, V> {
         InputMaps { list: Vec::new() }
     }
 
-    pub(super) fn with<M>(mut self, name: Option<&str>, format: M::Input, mapper: M) -> InputMaps<K, V>
+    pub(super) fn with<M>(
+        mut self,
+        name: Option<&str>,
+        format: M::Input,
+        mapper: M,
+    ) -> InputMaps<K, V>
     where
         M: Mapper<Key = K, Value = V>,
     {
-        let map = Box::new(TypedMap { format, mapper, bad_records: BadRows::default() });
-        self.list.push(NamedInput { name: name.map(str::to_owned), map });
+        let map = Box::new(TypedMap {
+            format,
+            mapper,
+            bad_records: BadRows::default(),
+        });
+        self.list.push(NamedInput {
+            name: name.map(str::to_owned),
+            map,
+        });
         self
     }
 
@@ -136,7 +151,9 @@ impl<K: Key, V: Value> InputMaps<K, V> {
             let map: Box<dyn InputMap<(K, V), ()>> = Box::new(ValuesInKeys { map });
             NamedInput { name, map }
         });
-        InputMaps { list: list.collect() }
+        InputMaps {
+            list: list.collect(),
+        }
     }
 
     /// Checks the names.
@@ -149,7 +166,10 @@ impl<K: Key, V: Value> InputMaps<K, V> {
             if !is_name(name) {
                 return Err(DefinitionError::InputName(name.clone()));
             }
-            if self.list[..number].iter().any(|input| input.name.as_ref() == Some(name)) {
+            if self.list[..number]
+                .iter()
+                .any(|input| input.name.as_ref() == Some(name))
+            {
                 return Err(DefinitionError::DuplicateInput(name.clone()));
             }
         }
@@ -162,11 +182,19 @@ impl<K: Key, V: Value> InputMaps<K, V> {
         files: &[Vec<InputFile>],
         split_size: u64,
     ) -> Result<Vec<Vec<InputSplit>>, InputError> {
-        self.list.iter().zip(files).map(|(input, files)| input.map.plan(files, split_size)).collect()
+        self.list
+            .iter()
+            .zip(files)
+            .map(|(input, files)| input.map.plan(files, split_size))
+            .collect()
     }
 
     pub(super) fn refusals(&self, files: &[Vec<InputFile>], split_size: u64) -> Vec<String> {
-        self.list.iter().zip(files).flat_map(|(input, files)| input.map.refusals(files, split_size)).collect()
+        self.list
+            .iter()
+            .zip(files)
+            .flat_map(|(input, files)| input.map.refusals(files, split_size))
+            .collect()
     }
 
     pub(super) fn saves(&self) -> bool {
@@ -180,23 +208,34 @@ impl<K: Key, V: Value> InputMaps<K, V> {
     }
 
     /// Returns the input of a split. Only a driver has the counts; without them there is one input.
-    pub(super) fn of_split(&self, index: u32, counts: &[u32]) -> Result<&dyn InputMap<K, V>, TaskError> {
+    pub(super) fn of_split(
+        &self,
+        index: u32,
+        counts: &[u32],
+    ) -> Result<&dyn InputMap<K, V>, TaskError> {
         let mut end = 0;
         let passed = counts.iter().take_while(|count| {
             end += u64::from(**count);
             end <= u64::from(index)
         });
         let number = passed.count();
-        self.list.get(number).map(|input| &*input.map).ok_or_else(|| {
-            let inputs = self.list.len();
-            TaskError::fatal(format!("split {index} belongs to input {number} of a job with {inputs}"))
-        })
+        self.list
+            .get(number)
+            .map(|input| &*input.map)
+            .ok_or_else(|| {
+                let inputs = self.list.len();
+                TaskError::fatal(format!(
+                    "split {index} belongs to input {number} of a job with {inputs}"
+                ))
+            })
     }
 }
 
 /// Returns whether a name is valid before a `=` on a command line and at the start of a file name.
 fn is_name(name: &str) -> bool {
     let mut letters = name.chars();
-    letters.next().is_some_and(|first| first.is_ascii_alphabetic())
+    letters
+        .next()
+        .is_some_and(|first| first.is_ascii_alphabetic())
         && letters.all(|letter| letter.is_ascii_alphanumeric() || matches!(letter, '-' | '_'))
 }

@@ -48,7 +48,10 @@ pub trait Keyed {
     type Row;
 
     /// Passes key and row on, if there are any.
-    fn pass(self, to: impl FnOnce(<Self::Key as Value>::Ref<'_>, Self::Row)) -> Result<(), TaskError>;
+    fn pass(
+        self,
+        to: impl FnOnce(<Self::Key as Value>::Ref<'_>, Self::Row),
+    ) -> Result<(), TaskError>;
 }
 
 impl<A: Field<Family: Key>, T> Keyed for (A, T) {
@@ -101,7 +104,11 @@ pub struct JoinLeft<I, F> {
 
 impl<I: InputFormat, F> JoinLeft<I, F> {
     pub(super) fn new(name: &str, format: I, keyed: F) -> JoinLeft<I, F> {
-        JoinLeft { name: name.to_owned(), format, keyed }
+        JoinLeft {
+            name: name.to_owned(),
+            format,
+            keyed,
+        }
     }
 
     /// Adds the right input, with the same type of key.
@@ -113,7 +120,11 @@ impl<I: InputFormat, F> JoinLeft<I, F> {
         H: Fn(J::Record<'_>) -> U + Send + Sync + 'static,
         U: Keyed<Key = T::Key, Row: JoinRow>,
     {
-        let JoinLeft { name: left_name, format: left_format, keyed: left_keyed } = self;
+        let JoinLeft {
+            name: left_name,
+            format: left_format,
+            keyed: left_keyed,
+        } = self;
         let stage = MapStage::over(InputMaps::none(), Text, Vec::new())
             .add(
                 &left_name,
@@ -122,11 +133,19 @@ impl<I: InputFormat, F> JoinLeft<I, F> {
                     left_keyed(record).pass(|key, row| out.emit((key, false), Row::Left(row)))
                 },
             )
-            .add(name, format, move |record: J::Record<'_>, out: &mut Rows<T::Key, T::Row, U::Row>| {
-                keyed(record).pass(|key, row| out.emit((key, true), Row::Right(row)))
-            })
+            .add(
+                name,
+                format,
+                move |record: J::Record<'_>, out: &mut Rows<T::Key, T::Row, U::Row>| {
+                    keyed(record).pass(|key, row| out.emit((key, true), Row::Right(row)))
+                },
+            )
             .group_by::<T::Key>();
-        Join { stage, left_name, output: AsPairs }
+        Join {
+            stage,
+            left_name,
+            output: AsPairs,
+        }
     }
 }
 
@@ -158,7 +177,10 @@ pub struct Join<K: Key, L: JoinRow, R: JoinRow, O = AsPairs> {
 impl<K: Key, L: JoinRow, R: JoinRow, O> Join<K, L, R, O> {
     /// Sets the number of reduce tasks, unless the command line or the driver sets it.
     pub fn reduces(self, reduces: u32) -> Self {
-        Join { stage: self.stage.reduces(reduces), ..self }
+        Join {
+            stage: self.stage.reduces(reduces),
+            ..self
+        }
     }
 
     /// Sets another output format than pairs.
@@ -179,7 +201,11 @@ impl<K: Key, L: JoinRow, R: JoinRow, O> Join<K, L, R, O> {
     /// assert_eq!(test.run().text(), "ac");
     /// ```
     pub fn output<P: OutputFormat>(self, format: P) -> Join<K, L, R, P> {
-        Join { stage: self.stage, left_name: self.left_name, output: format }
+        Join {
+            stage: self.stage,
+            left_name: self.left_name,
+            output: format,
+        }
     }
 }
 
@@ -286,7 +312,10 @@ where
     /// ```
     pub fn full<A: Key, B: Value, F, O>(self, each: F) -> Job<(A, B)>
     where
-        F: Fn(K::Ref<'_>, Option<&L>, Option<&R>, &mut Output<Pairs<A, B>>) -> O + Send + Sync + 'static,
+        F: Fn(K::Ref<'_>, Option<&L>, Option<&R>, &mut Output<Pairs<A, B>>) -> O
+            + Send
+            + Sync
+            + 'static,
         O: Outcome,
     {
         self.output(Pairs::default()).full(each)
@@ -304,9 +333,11 @@ where
         F: Fn(K::Ref<'_>, &L, &R, &mut Output<O>) -> T + Send + Sync + 'static,
         T: Outcome,
     {
-        self.reduce(false, false, move |key, left, right, out| match (left, right) {
-            (Some(left), Some(right)) => each(key, left, right, out).outcome(),
-            _ => Ok(()),
+        self.reduce(false, false, move |key, left, right, out| {
+            match (left, right) {
+                (Some(left), Some(right)) => each(key, left, right, out).outcome(),
+                _ => Ok(()),
+            }
         })
     }
 
@@ -340,7 +371,9 @@ where
         F: Fn(K::Ref<'_>, Option<&L>, Option<&R>, &mut Output<O>) -> T + Send + Sync + 'static,
         T: Outcome,
     {
-        self.reduce(true, true, move |key, left, right, out| each(key, left, right, out).outcome())
+        self.reduce(true, true, move |key, left, right, out| {
+            each(key, left, right, out).outcome()
+        })
     }
 
     fn reduce<F>(self, keep_left: bool, keep_right: bool, each: F) -> Job<O::Item>
@@ -386,7 +419,11 @@ struct Group<L> {
 
 impl<L> Default for Group<L> {
     fn default() -> Self {
-        Group { left: Vec::new(), bytes: 0, has_right: false }
+        Group {
+            left: Vec::new(),
+            bytes: 0,
+            has_right: false,
+        }
     }
 }
 
@@ -395,7 +432,12 @@ impl<K, L, R, O, F> Clone for JoinReducer<K, L, R, O, F> {
     fn clone(&self) -> Self {
         let each = Arc::clone(&self.each);
         let left_name = self.left_name.clone();
-        JoinReducer { each, left_name, group: Group::default(), ..*self }
+        JoinReducer {
+            each,
+            left_name,
+            group: Group::default(),
+            ..*self
+        }
     }
 }
 
@@ -472,15 +514,17 @@ where
 
     fn save(&self, state: &mut Vec<u8>) -> Result<Save, TaskError> {
         // Each row was checked when it was emitted.
-        tagged::append_unchecked(&self.group, state)
-            .map_err(|error| TaskError::fatal(format!("the rows of a join cannot be saved: {error}")))?;
+        tagged::append_unchecked(&self.group, state).map_err(|error| {
+            TaskError::fatal(format!("the rows of a join cannot be saved: {error}"))
+        })?;
         Ok(Save::Saved)
     }
 
     fn restore(&mut self, state: &[u8]) -> Result<(), TaskError> {
         let restored = tagged::decode(state);
-        self.group = restored
-            .map_err(|error| TaskError::task(format!("the rows of a join cannot be restored: {error}")))?;
+        self.group = restored.map_err(|error| {
+            TaskError::task(format!("the rows of a join cannot be restored: {error}"))
+        })?;
         Ok(())
     }
 }

@@ -46,12 +46,18 @@ use crate::rows::CsvRows;
 use crate::rows::JsonRows;
 #[cfg(feature = "parquet")]
 use crate::rows::ParquetRows;
-#[cfg(any(feature = "avro", feature = "csv", feature = "json-lines", feature = "parquet"))]
+#[cfg(any(
+    feature = "avro",
+    feature = "csv",
+    feature = "json-lines",
+    feature = "parquet"
+))]
 use crate::rows::TypedRow;
 #[cfg(feature = "sequence-file")]
 use crate::sequence_file::{SequenceFiles, Writable};
 pub use crate::user_code::{
-    BadRecord, CombineStage, Emitted, FlatMap, Fold, NoCombine, Outcome, ReduceClosure, ResumableClosure,
+    BadRecord, CombineStage, Emitted, FlatMap, Fold, NoCombine, Outcome, ReduceClosure,
+    ResumableClosure,
 };
 pub use crate::values::OwnedValues;
 
@@ -99,7 +105,10 @@ pub struct Job<T = String> {
 
 impl<T> Job<T> {
     pub(crate) fn new(pipeline: impl Pipeline + 'static) -> Job<T> {
-        Job { pipeline: Box::new(pipeline), record: PhantomData }
+        Job {
+            pipeline: Box::new(pipeline),
+            record: PhantomData,
+        }
     }
 }
 

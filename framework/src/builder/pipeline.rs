@@ -7,8 +7,8 @@ use napreduce_task::{MapResult, ReduceResult, TaskContext, TaskRunner};
 use crate::codec::Value;
 use crate::emit::Emit;
 use crate::input::{
-    BadRows, InputError, InputFile, InputFormat, InputSplit, Split, Splitting, check_files, combine,
-    plan_splits,
+    BadRows, InputError, InputFile, InputFormat, InputSplit, Split, Splitting, check_files,
+    combine, plan_splits,
 };
 use crate::limits::REDUCES;
 use crate::output::{OutputDefinition, OutputFormat};
@@ -33,7 +33,11 @@ pub(crate) trait Pipeline: TaskRunner {
 
     /// Plans splits of about `split_size` bytes for the files of each input. Fails if a format rejects a
     /// file.
-    fn plan(&self, files: &[Vec<InputFile>], split_size: u64) -> Result<Vec<Vec<InputSplit>>, InputError>;
+    fn plan(
+        &self,
+        files: &[Vec<InputFile>],
+        split_size: u64,
+    ) -> Result<Vec<Vec<InputSplit>>, InputError>;
 
     /// Returns messages about files larger than a split that cannot be divided, with reasons.
     fn refusals(&self, files: &[Vec<InputFile>], split_size: u64) -> Vec<String>;
@@ -43,7 +47,12 @@ pub(crate) trait Pipeline: TaskRunner {
 
     /// Returns the encoded cuts of a total order from a sample of the splits: `partitions - 1`, ascending;
     /// none for other partitioners. Call it after `set`.
-    fn cuts(&self, splits: &[InputSplit], partitions: u32, memory: u64) -> Result<Vec<Vec<u8>>, TaskError>;
+    fn cuts(
+        &self,
+        splits: &[InputSplit],
+        partitions: u32,
+        memory: u64,
+    ) -> Result<Vec<Vec<u8>>, TaskError>;
 
     /// Returns which of its tasks can be checkpointed.
     fn checkpoint_support(&self) -> CheckpointSupport;
@@ -62,7 +71,10 @@ impl dyn Pipeline {
     ) -> Result<Vec<InputSplit>, InputError> {
         let mut of_inputs = self.plan(files, split_size)?;
         if settings.combine_files {
-            of_inputs = of_inputs.into_iter().map(|splits| combine(splits, split_size)).collect();
+            of_inputs = of_inputs
+                .into_iter()
+                .map(|splits| combine(splits, split_size))
+                .collect();
         }
         settings.split_counts = of_inputs.iter().map(|splits| splits.len() as u32).collect();
         self.set(settings.clone());
@@ -76,11 +88,17 @@ pub(super) fn saves(answer: Result<Save, TaskError>) -> bool {
 }
 
 /// Warn only about compressed files; whole-file inputs are unsplittable by design.
-pub(super) fn refusals<I: InputFormat>(input: &I, files: &[InputFile], split_size: u64) -> Vec<String> {
+pub(super) fn refusals<I: InputFormat>(
+    input: &I,
+    files: &[InputFile],
+    split_size: u64,
+) -> Vec<String> {
     let large = files.iter().filter(|file| file.size > split_size);
     large
         .filter_map(|file| match input.splitting(&file.path) {
-            splitting @ (Splitting::Compressed(_) | Splitting::FromStart) => splitting.refusal(&file.path),
+            splitting @ (Splitting::Compressed(_) | Splitting::FromStart) => {
+                splitting.refusal(&file.path)
+            }
             _ => None,
         })
         .collect()
@@ -100,15 +118,50 @@ pub(crate) struct MapReduce<V: Value, C, R: Reducer> {
 
 impl<V: Value, C: Combining<V, Total = R::Value>, R: Reducer> TaskRunner for MapReduce<V, C, R> {
     fn run_map(&self, task: &MapTask, context: &TaskContext) -> Result<MapResult, TaskError> {
-        let MapReduce { inputs, combine, partition, settings, .. } = self;
+        let MapReduce {
+            inputs,
+            combine,
+            partition,
+            settings,
+            ..
+        } = self;
         let grouping = self.grouping.prefix_length;
         let input = inputs.of_split(context.attempt().task.index, &settings.split_counts)?;
-        MapWork { input, combine, partition, grouping, settings, task, context }.run()
+        MapWork {
+            input,
+            combine,
+            partition,
+            grouping,
+            settings,
+            task,
+            context,
+        }
+        .run()
     }
 
-    fn run_reduce(&self, task: &ReduceTask, context: &TaskContext) -> Result<ReduceResult, TaskError> {
-        let MapReduce { combine, reducer, output, grouping, settings, .. } = self;
-        ReduceWork { combine, reducer, output, grouping, settings, task, context }.run()
+    fn run_reduce(
+        &self,
+        task: &ReduceTask,
+        context: &TaskContext,
+    ) -> Result<ReduceResult, TaskError> {
+        let MapReduce {
+            combine,
+            reducer,
+            output,
+            grouping,
+            settings,
+            ..
+        } = self;
+        ReduceWork {
+            combine,
+            reducer,
+            output,
+            grouping,
+            settings,
+            task,
+            context,
+        }
+        .run()
     }
 }
 
@@ -120,7 +173,9 @@ impl<V: Value, C: Combining<V, Total = R::Value>, R: Reducer> Pipeline for MapRe
             return Err(DefinitionError::PartitionBeforeGrouping);
         }
         match self.reduces {
-            Some(reduces) if !REDUCES.contains(&reduces) => Err(DefinitionError::Reduces { reduces }),
+            Some(reduces) if !REDUCES.contains(&reduces) => {
+                Err(DefinitionError::Reduces { reduces })
+            }
             _ => Ok(()),
         }
     }
@@ -129,7 +184,11 @@ impl<V: Value, C: Combining<V, Total = R::Value>, R: Reducer> Pipeline for MapRe
         self.inputs.names()
     }
 
-    fn plan(&self, files: &[Vec<InputFile>], split_size: u64) -> Result<Vec<Vec<InputSplit>>, InputError> {
+    fn plan(
+        &self,
+        files: &[Vec<InputFile>],
+        split_size: u64,
+    ) -> Result<Vec<Vec<InputSplit>>, InputError> {
         self.inputs.plan(files, split_size)
     }
 
@@ -141,14 +200,23 @@ impl<V: Value, C: Combining<V, Total = R::Value>, R: Reducer> Pipeline for MapRe
         self.reduces
     }
 
-    fn cuts(&self, splits: &[InputSplit], partitions: u32, memory: u64) -> Result<Vec<Vec<u8>>, TaskError> {
+    fn cuts(
+        &self,
+        splits: &[InputSplit],
+        partitions: u32,
+        memory: u64,
+    ) -> Result<Vec<Vec<u8>>, TaskError> {
         if !matches!(self.partition, PartitionChoice::TotalOrder) {
             return Ok(Vec::new());
         }
         let counts = &self.settings.split_counts;
         let sample = |index: u32, split: &Split, wanted: usize| {
-            let sampled =
-                self.inputs.of_split(index, counts)?.sample(split, wanted, memory, Emit::into_sample())?;
+            let sampled = self.inputs.of_split(index, counts)?.sample(
+                split,
+                wanted,
+                memory,
+                Emit::into_sample(),
+            )?;
             Ok(sampled.into_sampled_keys())
         };
         sampling::cuts(sample, self.grouping.prefix_length, splits, partitions)
@@ -186,7 +254,15 @@ where
         let format = &self.input;
         let output = &self.output;
         let map = &self.map;
-        MapOnlyWork { format, bad_records: self.bad_records, output, map, task, context }.run()
+        MapOnlyWork {
+            format,
+            bad_records: self.bad_records,
+            output,
+            map,
+            task,
+            context,
+        }
+        .run()
     }
 
     fn run_reduce(&self, _: &ReduceTask, _: &TaskContext) -> Result<ReduceResult, TaskError> {
@@ -208,7 +284,11 @@ where
         vec![None]
     }
 
-    fn plan(&self, files: &[Vec<InputFile>], split_size: u64) -> Result<Vec<Vec<InputSplit>>, InputError> {
+    fn plan(
+        &self,
+        files: &[Vec<InputFile>],
+        split_size: u64,
+    ) -> Result<Vec<Vec<InputSplit>>, InputError> {
         let plan = |files: &Vec<InputFile>| {
             check_files(files, &self.input)?;
             plan_splits(files, split_size, &self.input)
@@ -217,7 +297,10 @@ where
     }
 
     fn refusals(&self, files: &[Vec<InputFile>], split_size: u64) -> Vec<String> {
-        files.iter().flat_map(|files| refusals(&self.input, files, split_size)).collect()
+        files
+            .iter()
+            .flat_map(|files| refusals(&self.input, files, split_size))
+            .collect()
     }
 
     fn reduces(&self) -> Option<u32> {
@@ -229,7 +312,10 @@ where
     }
 
     fn checkpoint_support(&self) -> CheckpointSupport {
-        CheckpointSupport { map: saves(self.map.save(&mut Vec::new())) && self.output.saves(), reduce: false }
+        CheckpointSupport {
+            map: saves(self.map.save(&mut Vec::new())) && self.output.saves(),
+            reduce: false,
+        }
     }
 
     /// The other settings only affect jobs that sort.

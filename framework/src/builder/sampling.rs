@@ -41,8 +41,9 @@ pub(crate) fn cuts(
     if partitions < 2 {
         return Ok(Vec::new());
     }
-    let parts =
-        (0..).zip(splits).flat_map(|(index, split)| split.parts.iter().map(move |part| (index, part)));
+    let parts = (0..)
+        .zip(splits)
+        .flat_map(|(index, split)| split.parts.iter().map(move |part| (index, part)));
     let parts: Vec<(u32, &Split)> = parts.collect();
     let sampled = parts.len().min(SAMPLED_SPLITS);
     let wanted = SAMPLED_KEYS.div_ceil(sampled.max(1));
@@ -67,7 +68,11 @@ pub(crate) fn cuts(
 
 /// Emits the first records of a split into a sample.
 pub(super) fn sample_split<M: Mapper>(
-    TypedMap { format, mapper, bad_records }: &TypedMap<M>,
+    TypedMap {
+        format,
+        mapper,
+        bad_records,
+    }: &TypedMap<M>,
     split: &Split,
     wanted: usize,
     memory: u64,
@@ -91,12 +96,18 @@ pub(super) fn sample_split<M: Mapper>(
                 mapped
                     .or_else(|error| bad_records::pass(error, *bad_records, Some(&place)))
                     .map_err(Stop::Failed)?;
-                if out.sampled() >= wanted { Err(Stop::Enough) } else { Ok(()) }
+                if out.sampled() >= wanted {
+                    Err(Stop::Enough)
+                } else {
+                    Ok(())
+                }
             });
             match batch {
                 Ok(true) => {}
                 Ok(false) | Err(Stop::Enough) => return Ok(()),
-                Err(Stop::Input(error)) => return Err(error.in_line(|offset| place.line_of(offset)).into()),
+                Err(Stop::Input(error)) => {
+                    return Err(error.in_line(|offset| place.line_of(offset)).into());
+                }
                 Err(Stop::Failed(error)) => return Err(error),
             }
         }
@@ -104,9 +115,11 @@ pub(super) fn sample_split<M: Mapper>(
     match sampled {
         Ok(result) => result?,
         Err(panic) => {
-            let record =
-                place.describe().unwrap_or_else(|| format!("{} {}", split.path.display(), reader.place()));
-            let refused = refusal(&*panic).map(|error| format!("{}, reading {record}", error.message));
+            let record = place
+                .describe()
+                .unwrap_or_else(|| format!("{} {}", split.path.display(), reader.place()));
+            let refused =
+                refusal(&*panic).map(|error| format!("{}, reading {record}", error.message));
             return Err(TaskError::task(refused.unwrap_or_else(|| {
                 format!("the map function panicked while the input was sampled, reading {record}")
             })));
@@ -120,7 +133,12 @@ pub(super) fn sample_split<M: Mapper>(
 fn choose(sorted: &[Vec<u8>], partitions: u32) -> Vec<Vec<u8>> {
     let partitions = partitions as usize;
     (1..partitions)
-        .map(|number| sorted.get(number * sorted.len() / partitions).cloned().unwrap_or_default())
+        .map(|number| {
+            sorted
+                .get(number * sorted.len() / partitions)
+                .cloned()
+                .unwrap_or_default()
+        })
         .collect()
 }
 

@@ -11,8 +11,8 @@ use crate::input::{BadRows, InputFormat};
 use crate::output::{DeclaredOutput, NamedOutput, Output, OutputDefinition, OutputFormat, Text};
 use crate::state::Resumable;
 use crate::user_code::{
-    FlatMap, FlatMapper, MapClosure, Mapper, NoCombine, Outcome, PartClosure, PartMap, ResumableMapper,
-    ResumablePartClosure,
+    FlatMap, FlatMapper, MapClosure, Mapper, NoCombine, Outcome, PartClosure, PartMap,
+    ResumableMapper, ResumablePartClosure,
 };
 
 use super::Job;
@@ -39,7 +39,11 @@ pub struct Source<I, O = Text> {
 
 impl<I: InputFormat> Source<I> {
     pub(crate) fn new(input: I) -> Self {
-        Source { input, output: Text, named: Vec::new() }
+        Source {
+            input,
+            output: Text,
+            named: Vec::new(),
+        }
     }
 }
 
@@ -78,7 +82,11 @@ impl<I: InputFormat, O: OutputFormat> Source<I, O> {
     /// # let _ = lengths();
     /// ```
     pub fn output<P: OutputFormat>(self, format: P) -> Source<I, P> {
-        Source { input: self.input, output: format, named: self.named }
+        Source {
+            input: self.input,
+            output: format,
+            named: self.named,
+        }
     }
 
     /// Emits any number of records for each record of the input.
@@ -133,8 +141,15 @@ impl<I: InputFormat, O: OutputFormat> Source<I, O> {
     }
 
     /// Sets a mapper with state, set-up and finish.
-    pub fn mapper<M: Mapper<Input = I>>(self, mapper: M) -> MapStage<M::Key, M::Value, NoCombine, M::Key, O> {
-        MapStage::over(InputMaps::none().with(None, self.input, mapper), self.output, self.named)
+    pub fn mapper<M: Mapper<Input = I>>(
+        self,
+        mapper: M,
+    ) -> MapStage<M::Key, M::Value, NoCombine, M::Key, O> {
+        MapStage::over(
+            InputMaps::none().with(None, self.input, mapper),
+            self.output,
+            self.named,
+        )
     }
 
     /// As [`mapper`](Source::mapper), with a state that is saved in checkpoints: it must be [`Resumable`],
@@ -239,6 +254,11 @@ impl<I: InputFormat, O: OutputFormat> Source<I, O> {
     /// Finishes a job without reduce whose map has set-up, finish and hooks.
     pub(crate) fn part_map(self, map: impl PartMap<I, O>) -> Job<O::Item> {
         let output = OutputDefinition::new(self.output, self.named);
-        Job::new(MapOnly { input: self.input, output, map, bad_records: BadRows::default() })
+        Job::new(MapOnly {
+            input: self.input,
+            output,
+            map,
+            bad_records: BadRows::default(),
+        })
     }
 }

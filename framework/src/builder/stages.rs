@@ -57,9 +57,23 @@ struct Said<K: Key, V: Value> {
 }
 
 impl<K: Key, V: Value, O: OutputFormat> MapStage<K, V, NoCombine, K, O> {
-    pub(super) fn over(inputs: InputMaps<K, V>, output: O, named: Vec<Arc<dyn DeclaredOutput>>) -> Self {
-        let said = Said { inputs, partition: PartitionChoice::Hash, reduces: None, named };
-        MapStage { said, combine: NoCombine, grouping: Grouping::whole_key(), output }
+    pub(super) fn over(
+        inputs: InputMaps<K, V>,
+        output: O,
+        named: Vec<Arc<dyn DeclaredOutput>>,
+    ) -> Self {
+        let said = Said {
+            inputs,
+            partition: PartitionChoice::Hash,
+            reduces: None,
+            named,
+        };
+        MapStage {
+            said,
+            combine: NoCombine,
+            grouping: Grouping::whole_key(),
+            output,
+        }
     }
 }
 
@@ -71,7 +85,12 @@ impl<K: Key, V: Value, G: Key, O: OutputFormat> MapStage<K, V, NoCombine, G, O> 
     where
         F: Fn(&mut V::Owned, V::Owned) + Send + Sync + 'static,
     {
-        MapStage { said: self.said, combine: Fold::new(fold), grouping: self.grouping, output: self.output }
+        MapStage {
+            said: self.said,
+            combine: Fold::new(fold),
+            grouping: self.grouping,
+            output: self.output,
+        }
     }
 
     /// Makes an accumulator of each value, folds those of each group, and finishes the result.
@@ -86,24 +105,50 @@ impl<K: Key, V: Value, G: Key, O: OutputFormat> MapStage<K, V, NoCombine, G, O> 
     {
         let combine = Aggregate::<A, _, _>::new(prepare, fold);
         let fold = combine.fold.clone();
-        let reduce = move |group: G::Ref<'_>, values: &mut Values<'_, K, A>, out: &mut Output<O::Format>| {
-            if let Some(total) = fold.total(values) {
-                O::Format::write(out, group, finish(total));
-            }
-        };
-        let MapStage { said, grouping, output, .. } = self.pairs();
-        MapStage { said, combine, grouping, output }.finish(ReduceClosure::new(reduce))
+        let reduce =
+            move |group: G::Ref<'_>, values: &mut Values<'_, K, A>, out: &mut Output<O::Format>| {
+                if let Some(total) = fold.total(values) {
+                    O::Format::write(out, group, finish(total));
+                }
+            };
+        let MapStage {
+            said,
+            grouping,
+            output,
+            ..
+        } = self.pairs();
+        MapStage {
+            said,
+            combine,
+            grouping,
+            output,
+        }
+        .finish(ReduceClosure::new(reduce))
     }
 }
 
 impl<K: Key, V: Key, O: OutputFormat> MapStage<K, V, NoCombine, K, O> {
     /// Emits each value as the second field of its key, so that the values of a group are sorted.
     pub(super) fn values_in_keys(self) -> MapStage<(K, V), (), NoCombine, K, O> {
-        let Said { inputs, partition, reduces, named } = self.said;
-        let said =
-            Said { inputs: inputs.values_in_keys(), partition: partition.of_first::<K, V>(), reduces, named };
+        let Said {
+            inputs,
+            partition,
+            reduces,
+            named,
+        } = self.said;
+        let said = Said {
+            inputs: inputs.values_in_keys(),
+            partition: partition.of_first::<K, V>(),
+            reduces,
+            named,
+        };
         let grouping = Grouping::prefix(<(K, V) as GroupBy<K>>::prefix_length);
-        MapStage { said, combine: NoCombine, grouping, output: self.output }
+        MapStage {
+            said,
+            combine: NoCombine,
+            grouping,
+            output: self.output,
+        }
     }
 }
 
@@ -130,7 +175,8 @@ where
     where
         O: PairOutput<G, V, Format: WritePair<G, V>>,
     {
-        self.pairs().reduce_total(|group, total, out| O::Format::write(out, group, total))
+        self.pairs()
+            .reduce_total(|group, total, out| O::Format::write(out, group, total))
     }
 
     /// Finishes the job with a closure that is called for each group with its key and the one value into
@@ -154,9 +200,12 @@ where
         R: Outcome,
     {
         let fold = self.combine.clone();
-        self.reduce(move |group, values: &mut Values<'_, K, V>, out: &mut Output<O>| {
-            fold.total(values).map_or(Ok(()), |total| reduce(group, total, out).outcome())
-        })
+        self.reduce(
+            move |group, values: &mut Values<'_, K, V>, out: &mut Output<O>| {
+                fold.total(values)
+                    .map_or(Ok(()), |total| reduce(group, total, out).outcome())
+            },
+        )
     }
 }
 
@@ -165,7 +214,12 @@ impl<K: Key, V: Value, C: Combining<V>, G: Key, O: OutputFormat> MapStage<K, V, 
     where
         R: Reducer<Group = G, Key = K, Value = C::Total, Output = O>,
     {
-        let Said { inputs, partition, reduces, named } = self.said;
+        let Said {
+            inputs,
+            partition,
+            reduces,
+            named,
+        } = self.said;
         Job::new(MapReduce {
             inputs,
             combine: self.combine,
@@ -338,10 +392,20 @@ impl<K: Key, V: Value, C: CombineStage<V>, G: Key, O: OutputFormat> MapStage<K, 
     where
         K: GroupBy<P>,
     {
-        let MapStage { mut said, combine, output, .. } = self;
+        let MapStage {
+            mut said,
+            combine,
+            output,
+            ..
+        } = self;
         said.partition = said.partition.before_grouping();
         let grouping = Grouping::prefix(<K as GroupBy<P>>::prefix_length);
-        MapStage { said, combine, grouping, output }
+        MapStage {
+            said,
+            combine,
+            grouping,
+            output,
+        }
     }
 
     /// Sets the number of reduce tasks and thus of part files, unless the command line (`--reduces`) or the
@@ -373,7 +437,12 @@ impl<K: Key, V: Value, C: CombineStage<V>, G: Key, O: OutputFormat> MapStage<K, 
     /// Sets another output format than text. It is set before the fold or `reduce` that writes it; folds such as
     /// [`count`](MapStage::count) write formats of [pairs](PairOutput).
     pub fn output<P: OutputFormat>(self, format: P) -> MapStage<K, V, C, G, P> {
-        MapStage { said: self.said, combine: self.combine, grouping: self.grouping, output: format }
+        MapStage {
+            said: self.said,
+            combine: self.combine,
+            grouping: self.grouping,
+            output: format,
+        }
     }
 
     /// Changes the output format to that of the part files with pairs.
@@ -381,8 +450,18 @@ impl<K: Key, V: Value, C: CombineStage<V>, G: Key, O: OutputFormat> MapStage<K, 
     where
         O: PairOutput<G, X>,
     {
-        let MapStage { said, combine, grouping, output } = self;
-        MapStage { said, combine, grouping, output: output.into_format() }
+        let MapStage {
+            said,
+            combine,
+            grouping,
+            output,
+        } = self;
+        MapStage {
+            said,
+            combine,
+            grouping,
+            output: output.into_format(),
+        }
     }
 
     /// Finishes the job with a closure that is called for each group with its key and its values.
@@ -421,7 +500,10 @@ impl<K: Key, V: Value, C: CombineStage<V>, G: Key, O: OutputFormat> MapStage<K, 
     pub fn reduce_resumable<S, F, R>(self, start: S, reduce: F) -> Job<O::Item>
     where
         S: Serialize + DeserializeOwned + Clone + Send + Sync + 'static,
-        F: Fn(&mut S, G::Ref<'_>, &mut Values<'_, K, V>, &mut Output<O>) -> R + Send + Sync + 'static,
+        F: Fn(&mut S, G::Ref<'_>, &mut Values<'_, K, V>, &mut Output<O>) -> R
+            + Send
+            + Sync
+            + 'static,
         R: Outcome,
     {
         self.reducer(ResumableClosure::<G, K, V, O, S, F>::new(start, reduce))

@@ -73,7 +73,11 @@ impl<const N: usize> Value for &'static [u8; N] {
     }
 
     #[inline]
-    fn decode<'a>(input: &mut &'a [u8], _: bool, _: &'a Scratch) -> Result<&'a [u8; N], DecodeError> {
+    fn decode<'a>(
+        input: &mut &'a [u8],
+        _: bool,
+        _: &'a Scratch,
+    ) -> Result<&'a [u8; N], DecodeError> {
         take(input)
     }
 

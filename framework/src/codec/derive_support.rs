@@ -60,8 +60,10 @@ pub fn struct_family(name: &str, (_, fields): Described) -> String {
 
 /// Returns the family name of an enum.
 pub fn enum_family(name: &str, variants: Vec<Described>) -> String {
-    let variants: Vec<_> =
-        variants.iter().map(|(variant, fields)| format!("{variant}{}", fields_family(fields))).collect();
+    let variants: Vec<_> = variants
+        .iter()
+        .map(|(variant, fields)| format!("{variant}{}", fields_family(fields)))
+        .collect();
     format!("{name} {{ {} }}", variants.join(", "))
 }
 
@@ -73,7 +75,10 @@ fn fields_family(fields: &[(&str, String)]) -> String {
             format!("({})", families.join(", "))
         }
         _ => {
-            let families: Vec<_> = fields.iter().map(|(name, family)| format!("{name}: {family}")).collect();
+            let families: Vec<_> = fields
+                .iter()
+                .map(|(name, family)| format!("{name}: {family}"))
+                .collect();
             format!(" {{ {} }}", families.join(", "))
         }
     }

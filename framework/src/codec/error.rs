@@ -26,7 +26,10 @@ impl DecodeError {
     /// Creates an error: the bytes at `at`, counted from the start of the value, are not `expected`.
     #[cold]
     pub fn new(expected: impl Into<Cow<'static, str>>, at: usize) -> Self {
-        DecodeError { expected: expected.into(), at }
+        DecodeError {
+            expected: expected.into(),
+            at,
+        }
     }
 
     /// Returns a description of the expected bytes.

@@ -39,7 +39,11 @@ pub trait GroupBy<G: Key>: Key {
     fn decode_group<'a>(prefix: &'a [u8], scratch: &'a Scratch) -> Result<G::Ref<'a>, DecodeError> {
         let mut rest = prefix;
         let group = G::decode(&mut rest, false, scratch)?;
-        if rest.is_empty() { Ok(group) } else { Err(super::left_over(prefix, rest)) }
+        if rest.is_empty() {
+            Ok(group)
+        } else {
+            Err(super::left_over(prefix, rest))
+        }
     }
 }
 

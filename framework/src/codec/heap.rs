@@ -4,8 +4,8 @@ use std::fmt;
 use std::mem::needs_drop;
 
 use serde::ser::{
-    Error, Serialize, SerializeMap, SerializeSeq, SerializeStruct, SerializeStructVariant, SerializeTuple,
-    SerializeTupleStruct, SerializeTupleVariant, Serializer,
+    Error, Serialize, SerializeMap, SerializeSeq, SerializeStruct, SerializeStructVariant,
+    SerializeTuple, SerializeTupleStruct, SerializeTupleVariant, Serializer,
 };
 
 /// The overhead of a small allocation.
@@ -17,7 +17,11 @@ const HEADER_BYTES: usize = size_of::<Vec<u8>>();
 /// Returns the memory of an allocation of `bytes`; nothing is allocated for 0.
 #[inline]
 pub(super) fn allocation(bytes: usize) -> usize {
-    if bytes == 0 { 0 } else { bytes + ALLOCATION_BYTES }
+    if bytes == 0 {
+        0
+    } else {
+        bytes + ALLOCATION_BYTES
+    }
 }
 
 /// Returns about how many bytes of heap memory a value of a serde type takes: 0 if its type owns none.
@@ -167,7 +171,12 @@ impl<'s> Serializer for &'s mut SizeSerializer {
         Ok(())
     }
 
-    fn serialize_unit_variant(self, _: &'static str, _: u32, _: &'static str) -> Result<(), NotSerializable> {
+    fn serialize_unit_variant(
+        self,
+        _: &'static str,
+        _: u32,
+        _: &'static str,
+    ) -> Result<(), NotSerializable> {
         self.add(HEADER_BYTES)
     }
 
@@ -250,7 +259,10 @@ impl SerializeSeq for Container<'_> {
     type Ok = ();
     type Error = NotSerializable;
 
-    fn serialize_element<T: Serialize + ?Sized>(&mut self, value: &T) -> Result<(), NotSerializable> {
+    fn serialize_element<T: Serialize + ?Sized>(
+        &mut self,
+        value: &T,
+    ) -> Result<(), NotSerializable> {
         value.serialize(&mut *self.size)
     }
 
@@ -282,7 +294,10 @@ impl SerializeTuple for &mut SizeSerializer {
     type Ok = ();
     type Error = NotSerializable;
 
-    fn serialize_element<T: Serialize + ?Sized>(&mut self, value: &T) -> Result<(), NotSerializable> {
+    fn serialize_element<T: Serialize + ?Sized>(
+        &mut self,
+        value: &T,
+    ) -> Result<(), NotSerializable> {
         value.serialize(&mut **self)
     }
 
@@ -359,12 +374,16 @@ mod tests {
 
     #[test]
     fn heap_of_serde_types_is_estimated_within_a_factor() {
-        let map: HashMap<String, u64> =
-            (0..1000u64).map(|number| (format!("key {number:08}"), number)).collect();
+        let map: HashMap<String, u64> = (0..1000u64)
+            .map(|number| (format!("key {number:08}"), number))
+            .collect();
         let slots = map.capacity() * 8 / 7 * (24 + 8 + 1);
         let actual = 1000 * (12 + 16) + slots;
         let estimated = heap_bytes_of(&map);
-        assert!((actual..3 * actual).contains(&estimated), "{estimated} for {actual}");
+        assert!(
+            (actual..3 * actual).contains(&estimated),
+            "{estimated} for {actual}"
+        );
 
         assert_eq!(heap_bytes_of(&(1u64, 2.5f64)), 0);
         assert!(heap_bytes_of(&Some("x".repeat(1 << 20))) >= 1 << 20);

@@ -64,7 +64,9 @@ impl<V: Value> Value for List<V> {
                 }
                 Some((&ELEMENT, rest)) => {
                     *input = rest;
-                    list.push(V::decode(input, false, scratch).map_err(|error| error.after(at + 1))?);
+                    list.push(
+                        V::decode(input, false, scratch).map_err(|error| error.after(at + 1))?,
+                    );
                 }
                 _ => return Err(DecodeError::new(TAG_EXPECTED, at)),
             }
@@ -90,7 +92,9 @@ impl<V: Value> Value for List<V> {
         if !needs_drop::<V::Owned>() {
             return own;
         }
-        owned.iter().fold(own, |bytes, element| bytes + V::heap_bytes(element))
+        owned
+            .iter()
+            .fold(own, |bytes, element| bytes + V::heap_bytes(element))
     }
 
     fn to_owned(value: Vec<V::Ref<'_>>) -> Vec<V::Owned> {

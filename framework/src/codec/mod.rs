@@ -194,10 +194,17 @@ pub trait Value: 'static {
 
     /// Decodes `bytes` as the only field of a record. Fails if bytes are left over.
     #[inline]
-    fn decode_whole<'a>(bytes: &'a [u8], scratch: &'a Scratch) -> Result<Self::Ref<'a>, DecodeError> {
+    fn decode_whole<'a>(
+        bytes: &'a [u8],
+        scratch: &'a Scratch,
+    ) -> Result<Self::Ref<'a>, DecodeError> {
         let mut rest = bytes;
         let value = Self::decode(&mut rest, true, scratch)?;
-        if rest.is_empty() { Ok(value) } else { Err(left_over(bytes, rest)) }
+        if rest.is_empty() {
+            Ok(value)
+        } else {
+            Err(left_over(bytes, rest))
+        }
     }
 
     /// As [`decode_whole`](Value::decode_whole), in owned form.
@@ -331,5 +338,9 @@ pub(crate) fn measure_fixed(
     length: usize,
     expected: &'static str,
 ) -> Result<usize, DecodeError> {
-    if bytes.len() >= length { Ok(length) } else { Err(DecodeError::new(expected, bytes.len())) }
+    if bytes.len() >= length {
+        Ok(length)
+    } else {
+        Err(DecodeError::new(expected, bytes.len()))
+    }
 }

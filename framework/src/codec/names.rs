@@ -7,7 +7,9 @@ pub(crate) fn short_name(type_name: &str) -> String {
     let mut short = String::new();
     let mut rest = type_name;
     while !rest.is_empty() {
-        let path_length = rest.find(|letter| !is_of_path(letter)).unwrap_or(rest.len());
+        let path_length = rest
+            .find(|letter| !is_of_path(letter))
+            .unwrap_or(rest.len());
         let path = &rest[..path_length];
         short.push_str(path.rsplit("::").next().unwrap_or(path));
         rest = &rest[path_length..];

@@ -24,7 +24,11 @@ macro_rules! plain_value {
             }
 
             #[inline]
-            fn decode<'a>(input: &mut &'a [u8], _: bool, _: &'a Scratch) -> Result<$type, DecodeError> {
+            fn decode<'a>(
+                input: &mut &'a [u8],
+                _: bool,
+                _: &'a Scratch,
+            ) -> Result<$type, DecodeError> {
                 match input.split_first_chunk::<{ $length }>() {
                     Some((bytes, rest)) => {
                         *input = rest;
@@ -122,17 +126,31 @@ signed_keys!(
 float_keys!(f32, u32, i32: "an f32 (4 bytes)", f64, u64, i64: "an f64 (8 bytes)");
 
 // Always 64 bits, so that a file does not depend on the machine that wrote it.
-plain_key!(usize, 8, "a usize (8 bytes)", |value: usize| (value as u64).to_be_bytes(), |bytes| {
-    usize::try_from(u64::from_be_bytes(bytes)).ok()
-});
-plain_key!(isize, 8, "an isize (8 bytes)", |value: isize| (value as i64 ^ i64::MIN).to_be_bytes(), |bytes| {
-    isize::try_from(i64::from_be_bytes(bytes) ^ i64::MIN).ok()
-});
-plain_key!(bool, 1, "a bool (0 or 1)", |value: bool| [u8::from(value)], |[byte]: [u8; 1]| match byte {
-    0 => Some(false),
-    1 => Some(true),
-    _ => None,
-});
+plain_key!(
+    usize,
+    8,
+    "a usize (8 bytes)",
+    |value: usize| (value as u64).to_be_bytes(),
+    |bytes| { usize::try_from(u64::from_be_bytes(bytes)).ok() }
+);
+plain_key!(
+    isize,
+    8,
+    "an isize (8 bytes)",
+    |value: isize| (value as i64 ^ i64::MIN).to_be_bytes(),
+    |bytes| { isize::try_from(i64::from_be_bytes(bytes) ^ i64::MIN).ok() }
+);
+plain_key!(
+    bool,
+    1,
+    "a bool (0 or 1)",
+    |value: bool| [u8::from(value)],
+    |[byte]: [u8; 1]| match byte {
+        0 => Some(false),
+        1 => Some(true),
+        _ => None,
+    }
+);
 plain_key!(
     char,
     4,

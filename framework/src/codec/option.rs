@@ -47,7 +47,9 @@ impl<T: Value> Value for Option<T> {
             }
             Some((&SOME, rest)) => {
                 *input = rest;
-                T::decode(input, last, scratch).map(Some).map_err(|error| error.after(1))
+                T::decode(input, last, scratch)
+                    .map(Some)
+                    .map_err(|error| error.after(1))
             }
             _ => Err(DecodeError::new(TAG_EXPECTED, 0)),
         }

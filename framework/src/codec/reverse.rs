@@ -34,7 +34,11 @@ impl<T: Value> Value for Reverse<T> {
     }
 
     #[inline]
-    fn decode<'a>(input: &mut &'a [u8], _: bool, scratch: &'a Scratch) -> Result<Self::Ref<'a>, DecodeError> {
+    fn decode<'a>(
+        input: &mut &'a [u8],
+        _: bool,
+        scratch: &'a Scratch,
+    ) -> Result<Self::Ref<'a>, DecodeError> {
         let (encoded, rest) = input.split_at(T::measure(input, false, 0xFF)?);
         *input = rest;
         let plain = scratch.alloc_slice_copy(encoded);

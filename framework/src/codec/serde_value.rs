@@ -117,7 +117,9 @@ fn write_length<T>(out: &mut [u8], start: usize) {
     let length = out.len() - start - LENGTH_BYTES;
     let Ok(length) = u32::try_from(length) else {
         let type_name = short_name(type_name::<T>());
-        refuse(TaskError::fatal(format!("a value of type {type_name} takes {length} bytes (limit 4 GiB)")));
+        refuse(TaskError::fatal(format!(
+            "a value of type {type_name} takes {length} bytes (limit 4 GiB)"
+        )));
     };
     out[start..start + LENGTH_BYTES].copy_from_slice(&length.to_be_bytes());
 }

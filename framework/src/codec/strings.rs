@@ -22,7 +22,11 @@ fn encode_terminated(bytes: &[u8], out: &mut Vec<u8>) {
 
 #[inline]
 fn encode_bytes(bytes: &[u8], last: bool, out: &mut Vec<u8>) {
-    if last { out.extend_from_slice(bytes) } else { encode_terminated(bytes, out) }
+    if last {
+        out.extend_from_slice(bytes)
+    } else {
+        encode_terminated(bytes, out)
+    }
 }
 
 #[inline]
@@ -43,7 +47,11 @@ fn measure_bytes(bytes: &[u8], last: bool, flip: u8) -> Result<usize, DecodeErro
 }
 
 #[inline]
-fn decode_bytes<'a>(input: &mut &'a [u8], last: bool, scratch: &'a Scratch) -> Result<&'a [u8], DecodeError> {
+fn decode_bytes<'a>(
+    input: &mut &'a [u8],
+    last: bool,
+    scratch: &'a Scratch,
+) -> Result<&'a [u8], DecodeError> {
     let (encoded, rest) = input.split_at(measure_bytes(input, last, 0)?);
     *input = rest;
     if last {
@@ -51,7 +59,11 @@ fn decode_bytes<'a>(input: &mut &'a [u8], last: bool, scratch: &'a Scratch) -> R
     }
     // Measuring found the two bytes of the end.
     let escaped = &encoded[..encoded.len() - 2];
-    if memchr::memchr(0, escaped).is_none() { Ok(escaped) } else { Ok(unescape(escaped, scratch)) }
+    if memchr::memchr(0, escaped).is_none() {
+        Ok(escaped)
+    } else {
+        Ok(unescape(escaped, scratch))
+    }
 }
 
 #[cold]
@@ -72,14 +84,22 @@ fn unescape<'a>(escaped: &[u8], scratch: &'a Scratch) -> &'a [u8] {
 }
 
 #[inline]
-fn decode_text<'a>(input: &mut &'a [u8], last: bool, scratch: &'a Scratch) -> Result<&'a str, DecodeError> {
+fn decode_text<'a>(
+    input: &mut &'a [u8],
+    last: bool,
+    scratch: &'a Scratch,
+) -> Result<&'a str, DecodeError> {
     let bytes = decode_bytes(input, last, scratch)?;
     std::str::from_utf8(bytes).map_err(|error| not_text(bytes, error.valid_up_to(), last))
 }
 
 #[cold]
 fn not_text(bytes: &[u8], valid: usize, last: bool) -> DecodeError {
-    let escapes = if last { 0 } else { memchr::memchr_iter(0, &bytes[..valid]).count() };
+    let escapes = if last {
+        0
+    } else {
+        memchr::memchr_iter(0, &bytes[..valid]).count()
+    };
     DecodeError::new("UTF-8 text", valid + escapes)
 }
 
@@ -146,7 +166,39 @@ macro_rules! string_key {
     };
 }
 
-string_key!("String", String, str, String, false, str::as_bytes, decode_text);
-string_key!("String", &'static str, str, String, false, str::as_bytes, decode_text);
-string_key!("Vec<u8>", Vec<u8>, [u8], Vec<u8>, true, std::convert::identity, decode_bytes);
-string_key!("Vec<u8>", &'static [u8], [u8], Vec<u8>, true, std::convert::identity, decode_bytes);
+string_key!(
+    "String",
+    String,
+    str,
+    String,
+    false,
+    str::as_bytes,
+    decode_text
+);
+string_key!(
+    "String",
+    &'static str,
+    str,
+    String,
+    false,
+    str::as_bytes,
+    decode_text
+);
+string_key!(
+    "Vec<u8>",
+    Vec<u8>,
+    [u8],
+    Vec<u8>,
+    true,
+    std::convert::identity,
+    decode_bytes
+);
+string_key!(
+    "Vec<u8>",
+    &'static [u8],
+    [u8],
+    Vec<u8>,
+    true,
+    std::convert::identity,
+    decode_bytes
+);

@@ -18,7 +18,11 @@ pub(crate) const TYPED_RECORDS: [u8; 8] = *b"NAPRECS\n";
 /// Rejects a file whose extension is that of an unsupported compression.
 pub(super) fn check_name(path: &Path) -> Result<(), InputError> {
     match Support::of_name(path) {
-        Some(Support::Refused { name, undo, feature }) => Err(not_decompressed(path, name, undo, feature)),
+        Some(Support::Refused {
+            name,
+            undo,
+            feature,
+        }) => Err(not_decompressed(path, name, undo, feature)),
         _ => Ok(()),
     }
 }
@@ -34,12 +38,23 @@ pub(super) fn check(path: &Path) -> Result<(), InputError> {
     }
     let first = first_bytes(path).map_err(|error| InputError::unreadable(path, error))?;
     match Support::of_first_bytes(&first) {
-        Some(Support::Read { compression, extension }) if named != Some(compression) => {
-            Err(InputError::Misnamed { path: path.to_owned(), compression, extension })
-        }
-        Some(Support::Refused { name, undo, feature }) => Err(not_decompressed(path, name, undo, feature)),
+        Some(Support::Read {
+            compression,
+            extension,
+        }) if named != Some(compression) => Err(InputError::Misnamed {
+            path: path.to_owned(),
+            compression,
+            extension,
+        }),
+        Some(Support::Refused {
+            name,
+            undo,
+            feature,
+        }) => Err(not_decompressed(path, name, undo, feature)),
         Some(Support::Read { .. }) => Ok(()),
-        None if first.starts_with(&TYPED_RECORDS) => Err(InputError::TypedRecords { path: path.to_owned() }),
+        None if first.starts_with(&TYPED_RECORDS) => Err(InputError::TypedRecords {
+            path: path.to_owned(),
+        }),
         None => check_container(path, &first),
     }
 }
@@ -48,7 +63,9 @@ pub(super) fn check(path: &Path) -> Result<(), InputError> {
 pub(super) fn check_typed_records(path: &Path) -> Result<(), InputError> {
     let first = first_bytes(path).map_err(|error| InputError::unreadable(path, error))?;
     if first.starts_with(&TYPED_RECORDS) {
-        return Err(InputError::TypedRecords { path: path.to_owned() });
+        return Err(InputError::TypedRecords {
+            path: path.to_owned(),
+        });
     }
     Ok(())
 }
@@ -71,7 +88,13 @@ const CONTAINERS: [Container; 3] = [
         method: "Job::parquet",
         feature: "parquet",
     },
-    Container { name: "an Avro file", first: b"Obj\x01", last: b"", method: "Job::avro", feature: "avro" },
+    Container {
+        name: "an Avro file",
+        first: b"Obj\x01",
+        last: b"",
+        method: "Job::avro",
+        feature: "avro",
+    },
     Container {
         name: "a SequenceFile",
         first: b"SEQ\x06",
@@ -83,19 +106,35 @@ const CONTAINERS: [Container; 3] = [
 
 /// Rejects a container file; formats that read these have their own checks.
 fn check_container(path: &Path, first: &[u8]) -> Result<(), InputError> {
-    let Some(container) = CONTAINERS.iter().find(|container| first.starts_with(container.first)) else {
+    let Some(container) = CONTAINERS
+        .iter()
+        .find(|container| first.starts_with(container.first))
+    else {
         return Ok(());
     };
     let unreadable = |error| InputError::unreadable(path, error);
     let bytes = open_path(path).map_err(unreadable)?;
     let mut last = vec![0; container.last.len()];
-    let end = bytes.length().map_err(unreadable)?.saturating_sub(last.len() as u64);
+    let end = bytes
+        .length()
+        .map_err(unreadable)?
+        .saturating_sub(last.len() as u64);
     bytes.read_exact_at(&mut last, end).map_err(unreadable)?;
     if last != container.last {
         return Ok(());
     }
-    let &Container { name: format, method, feature, .. } = container;
-    Err(InputError::OtherFormat { path: path.to_owned(), format, method, feature })
+    let &Container {
+        name: format,
+        method,
+        feature,
+        ..
+    } = container;
+    Err(InputError::OtherFormat {
+        path: path.to_owned(),
+        format,
+        method,
+        feature,
+    })
 }
 
 fn not_decompressed(
@@ -104,7 +143,12 @@ fn not_decompressed(
     undo: &'static str,
     feature: Option<&'static str>,
 ) -> InputError {
-    InputError::NotDecompressed { path: path.to_owned(), compression, undo, feature }
+    InputError::NotDecompressed {
+        path: path.to_owned(),
+        compression,
+        undo,
+        feature,
+    }
 }
 
 /// Reads as many bytes as identify a compression, or fewer at the end of the file. Zstd and lz4 allow frames

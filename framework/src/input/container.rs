@@ -15,7 +15,9 @@ use super::opening::{open_input, open_path};
 /// Opens the file of a split.
 pub(crate) fn open(split: &Split, memory: usize) -> Result<SharedBytes, InputError> {
     let bytes = open_input(split, memory, false);
-    Ok(Arc::new(Watched(bytes.map_err(|error| InputError::unreadable(&split.path, error))?)))
+    Ok(Arc::new(Watched(bytes.map_err(|error| {
+        InputError::unreadable(&split.path, error)
+    })?)))
 }
 
 /// Checks the file at `path` in its current state.
@@ -30,12 +32,17 @@ pub(crate) fn check(
 /// Adds the name of the file to an error; `memory` is that of the task.
 #[cold]
 pub(crate) fn in_file(path: &Path, memory: usize, error: ReadError) -> InputError {
-    let bad = |path, offset, reason| InputError::BadTable { path, offset, reason };
+    let bad = |path, offset, reason| InputError::BadTable {
+        path,
+        offset,
+        reason,
+    };
     match error {
         ReadError::TooLarge { offset, what } => {
             let memory = ByteSize::new(memory as u64);
-            let reason =
-                format!("{what} is larger than {memory}, the memory of the task; raise --task-memory");
+            let reason = format!(
+                "{what} is larger than {memory}, the memory of the task; raise --task-memory"
+            );
             bad(path.to_owned(), offset, reason)
         }
         other => InputError::of_bytes(path, other, bad),

@@ -353,10 +353,16 @@ impl InputError {
     /// Converts an error of the system or of a store.
     pub(crate) fn unreadable(path: &Path, error: io::Error) -> Self {
         #[cfg(feature = "storage")]
-        if let Some(error) = error.get_ref().and_then(|error| error.downcast_ref::<StorageError>()) {
+        if let Some(error) = error
+            .get_ref()
+            .and_then(|error| error.downcast_ref::<StorageError>())
+        {
             return InputError::of_object(path, error);
         }
-        InputError::Unreadable { path: path.to_owned(), error }
+        InputError::Unreadable {
+            path: path.to_owned(),
+            error,
+        }
     }
 
     #[cfg(feature = "storage")]
@@ -364,8 +370,14 @@ impl InputError {
         let path = path.to_owned();
         match error {
             StorageError::Missing { .. } => InputError::Missing { path },
-            StorageError::Changed { .. } => InputError::Changed { path, how: "replaced or removed" },
-            other => InputError::Stored { reason: other.to_string(), is_passing: other.is_passing() },
+            StorageError::Changed { .. } => InputError::Changed {
+                path,
+                how: "replaced or removed",
+            },
+            other => InputError::Stored {
+                reason: other.to_string(),
+                is_passing: other.is_passing(),
+            },
         }
     }
 
@@ -375,12 +387,18 @@ impl InputError {
             FailedRecord::new(path.display().to_string(), format!("byte {offset}"), None)
         };
         match self {
-            InputError::BadRow { path, place, row, .. } => {
-                Some(FailedRecord::new(path.display().to_string(), place, Some(row)))
-            }
-            InputError::Custom { path, position, .. } => {
-                Some(FailedRecord::new(path.display().to_string(), position, None))
-            }
+            InputError::BadRow {
+                path, place, row, ..
+            } => Some(FailedRecord::new(
+                path.display().to_string(),
+                place,
+                Some(row),
+            )),
+            InputError::Custom { path, position, .. } => Some(FailedRecord::new(
+                path.display().to_string(),
+                position,
+                None,
+            )),
             InputError::NotText { path, offset, .. }
             | InputError::LineTooLong { path, offset, .. }
             | InputError::BadRecords { path, offset, .. }
@@ -401,11 +419,20 @@ impl InputError {
         let owned = path.to_owned();
         match error {
             ReadError::Unreadable(error) => InputError::unreadable(path, error),
-            ReadError::Shortened { planned, found } => InputError::Shortened { path: owned, planned, found },
-            ReadError::WindowTooLarge { window } => InputError::WindowTooLarge { path: owned, window },
-            ReadError::TooLarge { offset, what } => {
-                damaged(owned, offset, format!("{what} is larger than the memory; raise --task-memory"))
-            }
+            ReadError::Shortened { planned, found } => InputError::Shortened {
+                path: owned,
+                planned,
+                found,
+            },
+            ReadError::WindowTooLarge { window } => InputError::WindowTooLarge {
+                path: owned,
+                window,
+            },
+            ReadError::TooLarge { offset, what } => damaged(
+                owned,
+                offset,
+                format!("{what} is larger than the memory; raise --task-memory"),
+            ),
             ReadError::Damaged { offset, reason } => damaged(owned, offset, reason),
         }
     }
@@ -413,9 +440,15 @@ impl InputError {
     /// Adds the line of invalid text; `of_byte` returns the line of a byte, if it is known.
     pub(crate) fn in_line(self, of_byte: impl FnOnce(u64) -> Option<u64>) -> Self {
         match self {
-            InputError::NotText { path, offset, line: None } => {
-                InputError::NotText { path, offset, line: of_byte(offset) }
-            }
+            InputError::NotText {
+                path,
+                offset,
+                line: None,
+            } => InputError::NotText {
+                path,
+                offset,
+                line: of_byte(offset),
+            },
             other => other,
         }
     }
@@ -423,17 +456,20 @@ impl InputError {
     /// Converts a failed read at `at`, in a file of `planned` bytes.
     pub(crate) fn of_read(path: &Path, planned: u64, at: u64, error: io::Error) -> Self {
         match error.kind() {
-            io::ErrorKind::UnexpectedEof => {
-                InputError::Shortened { path: path.to_owned(), planned, found: at }
-            }
+            io::ErrorKind::UnexpectedEof => InputError::Shortened {
+                path: path.to_owned(),
+                planned,
+                found: at,
+            },
             _ => InputError::unreadable(path, error),
         }
     }
 }
 
 fn with_feature(feature: Option<&str>) -> String {
-    feature
-        .map_or(String::new(), |name| format!("; or build this program with the feature {name} of napreduce"))
+    feature.map_or(String::new(), |name| {
+        format!("; or build this program with the feature {name} of napreduce")
+    })
 }
 
 /// Describes the bad `record` or `row` that fails a job with the limit `most`.
@@ -457,5 +493,8 @@ fn system_reason(error: &io::Error) -> String {
     let text = error.to_string();
     let text = text.split(" (os error").next().unwrap_or_default();
     let mut letters = text.chars();
-    letters.next().map(|first| first.to_lowercase().chain(letters).collect()).unwrap_or_default()
+    letters
+        .next()
+        .map(|first| first.to_lowercase().chain(letters).collect())
+        .unwrap_or_default()
 }

@@ -58,13 +58,21 @@ impl InputFormat for FixedRecords {
         check::check_typed_records(path)
     }
 
-    fn open_at(&self, split: &Split, offset: u64, memory: usize) -> Result<FixedReader, InputError> {
+    fn open_at(
+        &self,
+        split: &Split,
+        offset: u64,
+        memory: usize,
+    ) -> Result<FixedReader, InputError> {
         let length = self.length;
         if length == 0 {
             return Err(InputError::NoRecordLength);
         }
         if length > memory {
-            return Err(InputError::RecordTooLong { length, limit: memory as u64 });
+            return Err(InputError::RecordTooLong {
+                length,
+                limit: memory as u64,
+            });
         }
         let first = offset.next_multiple_of(length as u64);
         let source = Source::open(split, first, memory)?;
@@ -92,7 +100,8 @@ impl FixedReader {
             }
             let length = self.length as u64;
             let available = self.window.available().len();
-            let wanted = usize::try_from((self.end - offset).div_ceil(length)).unwrap_or(usize::MAX);
+            let wanted =
+                usize::try_from((self.end - offset).div_ceil(length)).unwrap_or(usize::MAX);
             let records = (available / self.length).min(wanted);
             if records > 0 {
                 self.block = records * self.length;
@@ -103,7 +112,11 @@ impl FixedReader {
                 return Ok(true);
             }
             if self.window.ended() {
-                return if available == 0 { Ok(false) } else { Err(self.partial(offset + available as u64)) };
+                return if available == 0 {
+                    Ok(false)
+                } else {
+                    Err(self.partial(offset + available as u64))
+                };
             }
             // There is room: the remainder is shorter than a record.
             self.window.fill(&mut self.source, self.end)?;
@@ -112,7 +125,11 @@ impl FixedReader {
 
     #[cold]
     fn partial(&self, size: u64) -> InputError {
-        InputError::PartialRecord { path: self.source.path().to_owned(), size, length: self.length }
+        InputError::PartialRecord {
+            path: self.source.path().to_owned(),
+            size,
+            length: self.length,
+        }
     }
 }
 

@@ -108,7 +108,12 @@ pub trait InputFormat: Sized + Send + Sync + 'static {
     /// Opens a reader of the records of `split` from `offset` on: the start of the split, or a value of
     /// [`RecordReader::offset`] after a batch. For one huge record the reader may grow a buffer up to
     /// `memory` bytes.
-    fn open_at(&self, split: &Split, offset: u64, memory: usize) -> Result<Self::Reader, InputError>;
+    fn open_at(
+        &self,
+        split: &Split,
+        offset: u64,
+        memory: usize,
+    ) -> Result<Self::Reader, InputError>;
 
     /// Sets the handling of bad rows (`--bad-rows`); ignored by formats without rows.
     ///
@@ -242,13 +247,18 @@ impl Splitting {
     pub fn refusal(self, path: &Path) -> Option<String> {
         match self {
             Splitting::Anywhere | Splitting::Multiples(_) => None,
-            Splitting::Compressed(compression) => {
-                Some(format!("{} is compressed with {compression} and cannot be split", path.display()))
-            }
-            Splitting::Whole => Some(format!("{} is one record and cannot be split", path.display())),
-            Splitting::FromStart => {
-                Some(format!("{} may have records over several lines and cannot be split", path.display()))
-            }
+            Splitting::Compressed(compression) => Some(format!(
+                "{} is compressed with {compression} and cannot be split",
+                path.display()
+            )),
+            Splitting::Whole => Some(format!(
+                "{} is one record and cannot be split",
+                path.display()
+            )),
+            Splitting::FromStart => Some(format!(
+                "{} may have records over several lines and cannot be split",
+                path.display()
+            )),
         }
     }
 }
@@ -284,7 +294,9 @@ impl FromStr for BadRows {
             "fail" => Ok(BadRows::Fail),
             "skip" => Ok(BadRows::Skip),
             number => number.parse().map(BadRows::AtMost).map_err(|_| {
-                format!("{number:?} is invalid; use fail, skip, or the number that a map task may skip")
+                format!(
+                    "{number:?} is invalid; use fail, skip, or the number that a map task may skip"
+                )
             }),
         }
     }

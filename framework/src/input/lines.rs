@@ -49,8 +49,12 @@ const PART_DIGITS: usize = 5;
 /// Returns whether a path is that of a part file, such as `part-r-00000`. Its records are read back as they were
 /// written: marks and carriage returns at the end of a line belong to them.
 pub(crate) fn is_part(path: &Path) -> bool {
-    let Some(name) = path.file_name().and_then(OsStr::to_str) else { return false };
-    let number = name.strip_prefix("part-r-").or_else(|| name.strip_prefix("part-m-"));
+    let Some(name) = path.file_name().and_then(OsStr::to_str) else {
+        return false;
+    };
+    let number = name
+        .strip_prefix("part-r-")
+        .or_else(|| name.strip_prefix("part-m-"));
     let Some(number) = number else { return false };
     let digits = number.bytes().take_while(u8::is_ascii_digit).count();
     digits >= PART_DIGITS && (digits == number.len() || number[digits..].starts_with('.'))
@@ -68,7 +72,10 @@ pub(crate) fn mark_length(path: &Path, start: &[u8]) -> Result<usize, InputError
         return Ok(MARK_BYTES);
     }
     match OTHERS.iter().find(|(_, mark)| start.starts_with(mark)) {
-        Some((encoding, _)) => Err(InputError::OtherEncoding { path: path.to_owned(), encoding }),
+        Some((encoding, _)) => Err(InputError::OtherEncoding {
+            path: path.to_owned(),
+            encoding,
+        }),
         None => Ok(0),
     }
 }
@@ -114,7 +121,11 @@ impl LineBlocks {
     pub(crate) fn advance(&mut self) -> Result<bool, InputError> {
         self.window.take(std::mem::take(&mut self.block));
         if self.inside_line && !self.pass_over_line()? {
-            self.line.set(if self.source.is_compressed() { self.window.offset() } else { self.end });
+            self.line.set(if self.source.is_compressed() {
+                self.window.offset()
+            } else {
+                self.end
+            });
             return Ok(false);
         }
         loop {
@@ -149,7 +160,10 @@ impl LineBlocks {
     fn enter_block(&self) {
         if let Some(position) = self.source.compressed_position() {
             let start = self.window.offset();
-            self.line.enter(start..start + self.block as u64, self.line.bytes_end()..position);
+            self.line.enter(
+                start..start + self.block as u64,
+                self.line.bytes_end()..position,
+            );
         }
     }
 
@@ -194,7 +208,12 @@ impl LineBlocks {
     pub(crate) fn block(&self) -> LineBlock<'_> {
         let bytes = &self.window.available()[..self.block];
         let keeps_returns = self.keeps_returns;
-        LineBlock { bytes, offset: self.window.offset(), keeps_returns, line: &self.line }
+        LineBlock {
+            bytes,
+            offset: self.window.offset(),
+            keeps_returns,
+            line: &self.line,
+        }
     }
 
     /// Returns the offset of the file's first line.
@@ -259,14 +278,24 @@ pub(crate) struct LineBlock<'a> {
 /// the end it is that after the last line.
 #[inline]
 pub(crate) fn for_each_line<E>(
-    LineBlock { bytes: block, offset: base, keeps_returns, line }: LineBlock<'_>,
+    LineBlock {
+        bytes: block,
+        offset: base,
+        keeps_returns,
+        line,
+    }: LineBlock<'_>,
     mut mark: usize,
     mut each: impl FnMut(Range<usize>) -> Result<(), E>,
 ) -> Result<(), E> {
     let mut start = 0;
     let mut newlines = Newlines::new();
-    let end_of =
-        |start: usize, end: usize| if keeps_returns { end } else { without_return(block, start, end) };
+    let end_of = |start: usize, end: usize| {
+        if keeps_returns {
+            end
+        } else {
+            without_return(block, start, end)
+        }
+    };
     lend(block, || {
         for (part, part_start) in block.chunks(PART_BYTES).zip((0..).step_by(PART_BYTES)) {
             for position in newlines.find(part) {
@@ -289,7 +318,11 @@ pub(crate) fn for_each_line<E>(
 
 #[inline]
 fn without_return(block: &[u8], start: usize, end: usize) -> usize {
-    if end > start && block[end - 1] == b'\r' { end - 1 } else { end }
+    if end > start && block[end - 1] == b'\r' {
+        end - 1
+    } else {
+        end
+    }
 }
 
 /// Bytes of a block searched at a time.
@@ -304,7 +337,9 @@ struct Newlines {
 
 impl Newlines {
     fn new() -> Self {
-        Newlines { positions: [0; PART_BYTES + GROUP_BYTES] }
+        Newlines {
+            positions: [0; PART_BYTES + GROUP_BYTES],
+        }
     }
 
     /// Returns the positions of all newlines in `part`, which has at most [`PART_BYTES`] bytes.
@@ -352,7 +387,11 @@ mod tests {
     use proptest::prelude::*;
 
     fn check(part: &[u8]) {
-        let naive: Vec<u16> = (0..).zip(part).filter(|(_, byte)| **byte == b'\n').map(|(at, _)| at).collect();
+        let naive: Vec<u16> = (0..)
+            .zip(part)
+            .filter(|(_, byte)| **byte == b'\n')
+            .map(|(at, _)| at)
+            .collect();
         assert_eq!(Newlines::new().find(part), naive);
     }
 

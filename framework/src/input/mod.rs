@@ -51,7 +51,9 @@ pub(crate) use self::place::quoted;
 pub(crate) use self::source::Source;
 pub(crate) use self::splits::{about_empty, check_files, combine, plan_splits};
 pub(crate) use self::stamps::{check_unchanged, stamp};
-pub use self::text::{ByteLineReader, ByteLines, LossyLineReader, LossyLines, TextLineReader, TextLines};
+pub use self::text::{
+    ByteLineReader, ByteLines, LossyLineReader, LossyLines, TextLineReader, TextLines,
+};
 pub use self::text_records::{TextRecordReader, TextRecords};
 pub use self::whole::{WholeFile, WholeFileReader, WholeFiles};
 #[cfg(feature = "csv")]

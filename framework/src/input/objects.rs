@@ -25,7 +25,9 @@ static FOUND: Mutex<Option<HashMap<PathBuf, (String, u64)>>> = Mutex::new(None);
 
 /// Records the version and length of an object when the input is expanded.
 pub(super) fn remember(path: &Path, version: &str, length: u64) {
-    locked(&FOUND).get_or_insert_default().insert(path.to_owned(), (version.to_owned(), length));
+    locked(&FOUND)
+        .get_or_insert_default()
+        .insert(path.to_owned(), (version.to_owned(), length));
 }
 
 /// Adds the bytes read from stores to the counters of the task.
@@ -41,7 +43,14 @@ pub(super) fn open(split: &Split, memory: usize, reads_on: bool) -> io::Result<S
     let Some(version) = &split.version else {
         // A split made by hand has no version: use the current one.
         let (version, _) = look_up(&split.path)?;
-        return open(&Split { version: Some(version), ..split.clone() }, memory, reads_on);
+        return open(
+            &Split {
+                version: Some(version),
+                ..split.clone()
+            },
+            memory,
+            reads_on,
+        );
     };
     let object = object(&split.path, version, split.file_length)?;
     let request_bytes = (memory as u64 / MEMORY_SHARE).clamp(REQUEST_BYTES_MIN, REQUEST_BYTES);
@@ -52,19 +61,26 @@ pub(super) fn open(split: &Split, memory: usize, reads_on: bool) -> io::Result<S
 /// Opens an object by name, in the recorded version if there is one.
 pub(super) fn open_found(path: &Path) -> io::Result<SharedBytes> {
     let (version, length) = look_up(path)?;
-    Ok(Arc::new(ObjectInput::new(object(path, &version, length)?, None, REQUEST_BYTES_MIN)))
+    Ok(Arc::new(ObjectInput::new(
+        object(path, &version, length)?,
+        None,
+        REQUEST_BYTES_MIN,
+    )))
 }
 
 fn look_up(path: &Path) -> io::Result<(String, u64)> {
     if let Some(known) = locked(&FOUND).get_or_insert_default().get(path) {
         return Ok(known.clone());
     }
-    let found = ObjectUri::parse(path).and_then(|uri| stat(&uri)).map_err(io::Error::other)?;
+    let found = ObjectUri::parse(path)
+        .and_then(|uri| stat(&uri))
+        .map_err(io::Error::other)?;
     Ok((found.version, found.length))
 }
 
 fn object(path: &Path, version: &str, length: u64) -> io::Result<StoredObject> {
-    let object = ObjectUri::parse(path).and_then(|uri| StoredObject::open(uri, version.to_owned(), length));
+    let object =
+        ObjectUri::parse(path).and_then(|uri| StoredObject::open(uri, version.to_owned(), length));
     object.map_err(io::Error::other)
 }
 
@@ -87,12 +103,19 @@ impl ObjectInput {
     fn new(object: StoredObject, ahead: Option<(u64, u64)>, request_bytes: u64) -> ObjectInput {
         let lanes = Mutex::new(Vec::new());
         let trouble = Mutex::new(None);
-        ObjectInput { object, ahead, request_bytes, lanes, trouble }
+        ObjectInput {
+            object,
+            ahead,
+            request_bytes,
+            lanes,
+            trouble,
+        }
     }
 
     /// Returns the stream that is at `offset` or will reach it next.
     fn lane(&self, lanes: &mut Vec<ObjectStream>, offset: u64) -> ObjectStream {
-        let serves = |lane: &ObjectStream| (lane.position()..=lane.requested_end()).contains(&offset);
+        let serves =
+            |lane: &ObjectStream| (lane.position()..=lane.requested_end()).contains(&offset);
         if let Some(at) = lanes.iter().position(serves) {
             return lanes.remove(at);
         }

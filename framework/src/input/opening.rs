@@ -38,5 +38,8 @@ pub(crate) fn open_path(path: &Path) -> io::Result<SharedBytes> {
 /// Such inputs are rejected before anything is opened.
 #[cfg(not(feature = "storage"))]
 fn no_store(scheme: StorageScheme) -> io::Error {
-    io::Error::new(io::ErrorKind::Unsupported, format!("this program does not support {scheme}"))
+    io::Error::new(
+        io::ErrorKind::Unsupported,
+        format!("this program does not support {scheme}"),
+    )
 }

@@ -58,7 +58,14 @@ struct PlaceInFile {
 impl InputPlace {
     pub(crate) fn new(split: &Split, position: Option<ReadPosition>, memory: usize) -> InputPlace {
         let lines = RefCell::new(LineCount::default());
-        InputPlace { file: Rc::new(PlaceInFile { split: split.clone(), position, memory, lines }) }
+        InputPlace {
+            file: Rc::new(PlaceInFile {
+                split: split.clone(),
+                position,
+                memory,
+                lines,
+            }),
+        }
     }
 
     /// Returns the path of the file, beginning as the INPUT argument did; absolute on a cluster.
@@ -100,7 +107,12 @@ impl InputPlace {
             return None;
         }
         // A file that cannot be read a second time has no line numbers; this is not an error.
-        self.file.lines.borrow_mut().count_to(offset, &self.file).ok().map(|newlines| newlines + 1)
+        self.file
+            .lines
+            .borrow_mut()
+            .count_to(offset, &self.file)
+            .ok()
+            .map(|newlines| newlines + 1)
     }
 }
 
@@ -116,7 +128,10 @@ impl InputPlace {
         let position = ReadPosition::default();
         position.set(offset);
         let from_start = match offset {
-            ..=COUNTED_BYTES_MAX => Split { offset: 0, ..split.clone() },
+            ..=COUNTED_BYTES_MAX => Split {
+                offset: 0,
+                ..split.clone()
+            },
             _ => split.clone(),
         };
         InputPlace::new(&from_start, Some(position), memory)
@@ -128,15 +143,19 @@ impl InputPlace {
     /// [`offset`](InputPlace::offset).
     pub(crate) fn in_file(&self) -> Option<String> {
         let offset = self.offset()?;
-        Some(self.line().map_or_else(|| format!("byte {offset}"), |line| format!("line {line}")))
+        Some(
+            self.line()
+                .map_or_else(|| format!("byte {offset}"), |line| format!("line {line}")),
+        )
     }
 
     /// Returns the position and the beginning of the record for the error of a map, as in `data/a.txt line 3;
     /// the record begins with "x"`. `None` if there is no [`offset`](InputPlace::offset).
     pub(crate) fn describe(&self) -> Option<String> {
         self.in_file()?;
-        let quote =
-            self.quote().map_or_else(String::new, |quote| format!("; the record begins with {quote}"));
+        let quote = self.quote().map_or_else(String::new, |quote| {
+            format!("; the record begins with {quote}")
+        });
         Some(format!("{self}{quote}"))
     }
 
@@ -155,7 +174,11 @@ impl InputPlace {
         line.truncate(length);
         let end = memchr::memchr(b'\n', &line).unwrap_or(length);
         let line = line[..end].strip_suffix(b"\r").unwrap_or(&line[..end]);
-        Some(quoted(if offset == 0 { line.strip_prefix(UTF_8_MARK).unwrap_or(line) } else { line }))
+        Some(quoted(if offset == 0 {
+            line.strip_prefix(UTF_8_MARK).unwrap_or(line)
+        } else {
+            line
+        }))
     }
 }
 
@@ -171,7 +194,8 @@ pub(crate) fn quoted(record: &[u8]) -> String {
 impl fmt::Display for InputPlace {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(formatter, "{}", self.path().display())?;
-        self.in_file().map_or(Ok(()), |place| write!(formatter, " {place}"))
+        self.in_file()
+            .map_or(Ok(()), |place| write!(formatter, " {place}"))
     }
 }
 
@@ -203,8 +227,8 @@ impl LineCount {
                 break;
             }
             let rest = &self.ahead[self.taken..];
-            let wanted =
-                usize::try_from(offset - self.offset).map_or(rest.len(), |left| left.min(rest.len()));
+            let wanted = usize::try_from(offset - self.offset)
+                .map_or(rest.len(), |left| left.min(rest.len()));
             self.newlines += memchr::memchr_iter(b'\n', &rest[..wanted]).count() as u64;
             self.taken += wanted;
             self.offset += wanted as u64;

@@ -52,7 +52,8 @@ impl Source {
             Some(compression) => {
                 let file = StoredFile::new(file, 0, split.file_length);
                 let decoder = decode::open(compression, file, &(split.offset..split.end()), memory);
-                let decoder = decoder.map_err(|error| in_file(&split.path, Some(compression), error))?;
+                let decoder =
+                    decoder.map_err(|error| in_file(&split.path, Some(compression), error))?;
                 Stream::Compressed(decoder)
             }
         };
@@ -97,9 +98,12 @@ impl Source {
     pub(crate) fn compressed_position(&self) -> Option<u64> {
         match &self.stream {
             Stream::Plain(_) => None,
-            Stream::Compressed(decoder) => {
-                Some(decoder.position().saturating_sub(self.split_offset).min(self.split_length))
-            }
+            Stream::Compressed(decoder) => Some(
+                decoder
+                    .position()
+                    .saturating_sub(self.split_offset)
+                    .min(self.split_length),
+            ),
         }
     }
 
@@ -117,7 +121,11 @@ impl Source {
 
     /// Returns how many bytes of the split are done when the next record begins at `offset`.
     pub(crate) fn consumed(&self, offset: u64) -> u64 {
-        let done = || offset.saturating_sub(self.split_offset).min(self.split_length);
+        let done = || {
+            offset
+                .saturating_sub(self.split_offset)
+                .min(self.split_length)
+        };
         self.compressed_position().unwrap_or_else(done)
     }
 
@@ -137,9 +145,10 @@ impl Source {
     pub(crate) fn end(&self) -> Option<u64> {
         match &self.stream {
             Stream::Plain(_) => None,
-            Stream::Compressed(decoder) => {
-                decoder.blocks().and_then(|blocks| blocks.end).map(|end| self.split_offset + end + 1)
-            }
+            Stream::Compressed(decoder) => decoder
+                .blocks()
+                .and_then(|blocks| blocks.end)
+                .map(|end| self.split_offset + end + 1),
         }
     }
 
@@ -166,9 +175,12 @@ impl Source {
     }
 
     fn discard(&mut self, mut bytes: u64) -> Result<(), InputError> {
-        let mut discarded = vec![0; DISCARD_BYTES.min(usize::try_from(bytes).unwrap_or(DISCARD_BYTES))];
+        let mut discarded =
+            vec![0; DISCARD_BYTES.min(usize::try_from(bytes).unwrap_or(DISCARD_BYTES))];
         while bytes > 0 {
-            let wanted = discarded.len().min(usize::try_from(bytes).unwrap_or(usize::MAX));
+            let wanted = discarded
+                .len()
+                .min(usize::try_from(bytes).unwrap_or(usize::MAX));
             let read = self.read(&mut discarded[..wanted])?;
             if read == 0 {
                 break;
@@ -181,7 +193,16 @@ impl Source {
 
 fn in_file(path: &Path, compression: Option<Compression>, error: ReadError) -> InputError {
     InputError::of_bytes(path, error, |path, offset, reason| match compression {
-        Some(compression) => InputError::Damaged { path, compression, offset, reason },
-        None => InputError::BadTable { path, offset, reason },
+        Some(compression) => InputError::Damaged {
+            path,
+            compression,
+            offset,
+            reason,
+        },
+        None => InputError::BadTable {
+            path,
+            offset,
+            reason,
+        },
     })
 }

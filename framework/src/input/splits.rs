@@ -18,18 +18,26 @@ const OPENING_BYTES: u64 = 32 << 10;
 const SPLITS_MIN: u64 = 8;
 
 /// Checks each file with its format; objects in stores concurrently, because of their latency.
-pub(crate) fn check_files<F: InputFormat>(files: &[InputFile], format: &F) -> Result<(), InputError> {
+pub(crate) fn check_files<F: InputFormat>(
+    files: &[InputFile],
+    format: &F,
+) -> Result<(), InputError> {
     let check = |files: &[InputFile]| files.iter().try_for_each(|file| format.check(&file.path));
     if files.iter().all(|file| file.version.is_none()) {
         return check(files);
     }
     std::thread::scope(|scope| {
         let share = files.len().div_ceil(CHECKS_AT_ONCE).max(1);
-        let begun: Vec<_> = files.chunks(share).map(|files| scope.spawn(move || check(files))).collect();
+        let begun: Vec<_> = files
+            .chunks(share)
+            .map(|files| scope.spawn(move || check(files)))
+            .collect();
         // Report the first error in the order of the files.
-        begun
-            .into_iter()
-            .try_for_each(|check| check.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
+        begun.into_iter().try_for_each(|check| {
+            check
+                .join()
+                .unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+        })
     })
 }
 
@@ -61,7 +69,11 @@ pub fn plan_splits<F: InputFormat>(
         match format.splitting(&file.path) {
             Splitting::Anywhere => cut(file, split_size.max(1), &mut splits),
             Splitting::Multiples(length) => {
-                cut(file, checked_multiple(file, split_size, length)?, &mut splits);
+                cut(
+                    file,
+                    checked_multiple(file, split_size, length)?,
+                    &mut splits,
+                );
             }
             Splitting::Compressed(_) | Splitting::FromStart if file.size == 0 => {}
             Splitting::Compressed(_) | Splitting::FromStart | Splitting::Whole => {
@@ -79,7 +91,9 @@ pub fn combine(splits: Vec<InputSplit>, split_size: u64) -> Vec<InputSplit> {
     if splits.len() as u64 <= SPLITS_MIN {
         return splits;
     }
-    let all = splits.iter().fold(0, |sum: u64, split| sum.saturating_add(cost(split)));
+    let all = splits
+        .iter()
+        .fold(0, |sum: u64, split| sum.saturating_add(cost(split)));
     let limit = split_size.min(all.div_ceil(SPLITS_MIN));
     let mut combined: Vec<InputSplit> = Vec::new();
     let mut filled = 0;
@@ -106,7 +120,11 @@ fn checked_multiple(file: &InputFile, split_size: u64, length: usize) -> Result<
     }
     let bytes = length as u64;
     if !file.size.is_multiple_of(bytes) {
-        return Err(InputError::PartialRecord { path: file.path.clone(), size: file.size, length });
+        return Err(InputError::PartialRecord {
+            path: file.path.clone(),
+            size: file.size,
+            length,
+        });
     }
     Ok((split_size / bytes).max(1) * bytes)
 }
@@ -115,8 +133,16 @@ fn cut(file: &InputFile, split_size: u64, splits: &mut Vec<Split>) {
     let mut offset = 0;
     while offset < file.size {
         let rest = file.size - offset;
-        let length = if rest > split_size.saturating_add(split_size / 10) { split_size } else { rest };
-        splits.push(Split { offset, length, ..file.whole() });
+        let length = if rest > split_size.saturating_add(split_size / 10) {
+            split_size
+        } else {
+            rest
+        };
+        splits.push(Split {
+            offset,
+            length,
+            ..file.whole()
+        });
         offset += length;
     }
 }
@@ -130,11 +156,22 @@ mod tests {
 
     /// Returns the offset and length of each split of one file.
     fn plan<F: InputFormat>(name: &str, size: u64, split_size: u64, format: &F) -> Vec<(u64, u64)> {
-        let file = InputFile { path: name.into(), size, version: None };
+        let file = InputFile {
+            path: name.into(),
+            size,
+            version: None,
+        };
         let splits = plan_splits(&[file], split_size, format).expect("it can be planned");
         let parts: Vec<Split> = splits.into_iter().flat_map(|split| split.parts).collect();
-        assert!(parts.iter().all(|part| part.file_length == size && part.path == Path::new(name)));
-        parts.iter().map(|part| (part.offset, part.length)).collect()
+        assert!(
+            parts
+                .iter()
+                .all(|part| part.file_length == size && part.path == Path::new(name))
+        );
+        parts
+            .iter()
+            .map(|part| (part.offset, part.length))
+            .collect()
     }
 
     #[test]
@@ -143,9 +180,15 @@ mod tests {
         assert_eq!(plan("a", 99, 100, &TextLines), [(0, 99)]);
         assert_eq!(plan("a", 110, 100, &TextLines), [(0, 110)]);
         assert_eq!(plan("a", 111, 100, &TextLines), [(0, 100), (100, 11)]);
-        assert_eq!(plan("a", 310, 100, &TextLines), [(0, 100), (100, 100), (200, 110)]);
+        assert_eq!(
+            plan("a", 310, 100, &TextLines),
+            [(0, 100), (100, 100), (200, 110)]
+        );
         assert_eq!(plan("a", 2, 0, &TextLines), [(0, 1), (1, 1)]);
-        assert_eq!(plan("a", u64::MAX, u64::MAX - 1, &TextLines), [(0, u64::MAX)]);
+        assert_eq!(
+            plan("a", u64::MAX, u64::MAX - 1, &TextLines),
+            [(0, u64::MAX)]
+        );
     }
 
     #[test]
@@ -169,11 +212,18 @@ mod tests {
             plan("a", 1000, 250, &FixedRecords { length: 100 }),
             [(0, 200), (200, 200), (400, 200), (600, 200), (800, 200)]
         );
-        assert_eq!(plan("a", 300, 10, &FixedRecords { length: 100 }), [(0, 100), (100, 100), (200, 100)]);
+        assert_eq!(
+            plan("a", 300, 10, &FixedRecords { length: 100 }),
+            [(0, 100), (100, 100), (200, 100)]
+        );
 
-        let file = InputFile { path: "data/x".into(), size: 1050, version: None };
-        let error =
-            plan_splits(&[file], 500, &FixedRecords { length: 100 }).expect_err("half a record is left");
+        let file = InputFile {
+            path: "data/x".into(),
+            size: 1050,
+            version: None,
+        };
+        let error = plan_splits(&[file], 500, &FixedRecords { length: 100 })
+            .expect_err("half a record is left");
         assert_eq!(
             error.to_string(),
             "data/x has 1050 bytes, which is not a multiple of the record length 100"
@@ -184,16 +234,25 @@ mod tests {
     fn compressed_and_whole_files_are_not_split() {
         for (name, compression) in [("a.gz", "gzip"), ("b/a.ZST", "zstd")] {
             assert_eq!(plan(name, 1000, 100, &TextLines), [(0, 1000)]);
-            assert_eq!(plan(name, 1001, 100, &FixedRecords { length: 100 }), [(0, 1001)]);
+            assert_eq!(
+                plan(name, 1001, 100, &FixedRecords { length: 100 }),
+                [(0, 1001)]
+            );
             assert_eq!(plan(name, 0, 100, &TextLines), []);
             let path = Path::new(name);
             assert_eq!(
                 TextLines.splitting(path).refusal(path),
-                Some(format!("{name} is compressed with {compression} and cannot be split"))
+                Some(format!(
+                    "{name} is compressed with {compression} and cannot be split"
+                ))
             );
         }
         assert_eq!(plan("a", 1000, 100, &WholeFiles), [(0, 1000)]);
-        assert_eq!(plan("a", 0, 100, &WholeFiles), [(0, 0)], "an empty file is a record too");
+        assert_eq!(
+            plan("a", 0, 100, &WholeFiles),
+            [(0, 0)],
+            "an empty file is a record too"
+        );
     }
 
     /// Returns the number of parts of each combined split, for files of these sizes.
@@ -206,23 +265,47 @@ mod tests {
         let files: Vec<InputFile> = sizes.iter().enumerate().map(file).collect();
         let plain = plan_splits(&files, split_size, &WholeFiles).expect("it can be planned");
         let splits = combine(plain.clone(), split_size);
-        let flat =
-            |splits: &[InputSplit]| splits.iter().flat_map(|split| split.parts.clone()).collect::<Vec<_>>();
-        assert!(flat(&splits) == flat(&plain), "the order of the input stays");
+        let flat = |splits: &[InputSplit]| {
+            splits
+                .iter()
+                .flat_map(|split| split.parts.clone())
+                .collect::<Vec<_>>()
+        };
+        assert!(
+            flat(&splits) == flat(&plain),
+            "the order of the input stays"
+        );
         splits.iter().map(|split| split.parts.len()).collect()
     }
 
     #[test]
     fn small_files_are_combined_in_order() {
         let megabyte = 1 << 20;
-        assert_eq!(combined(&[10; 8], 64 * megabyte), [1; 8], "few files keep a task each");
+        assert_eq!(
+            combined(&[10; 8], 64 * megabyte),
+            [1; 8],
+            "few files keep a task each"
+        );
         assert_eq!(combined(&[10; 2000], 64 * megabyte), [250; 8]);
-        assert_eq!(combined(&[10; 2000], megabyte).len(), 2000_usize.div_ceil(31));
+        assert_eq!(
+            combined(&[10; 2000], megabyte).len(),
+            2000_usize.div_ceil(31)
+        );
         let twenty_thousand = combined(&[1_000; 20_000], 64 * megabyte);
-        assert!((8..20).contains(&twenty_thousand.len()), "{twenty_thousand:?}");
-        let mixed = combined(&[[megabyte; 9].as_slice(), &[10; 40]].concat(), 64 * megabyte);
+        assert!(
+            (8..20).contains(&twenty_thousand.len()),
+            "{twenty_thousand:?}"
+        );
+        let mixed = combined(
+            &[[megabyte; 9].as_slice(), &[10; 40]].concat(),
+            64 * megabyte,
+        );
         assert_eq!(mixed, [1, 1, 1, 1, 1, 1, 1, 1, 10, 31]);
-        assert_eq!(combined(&[megabyte; 20], megabyte), [1; 20], "none is small");
+        assert_eq!(
+            combined(&[megabyte; 20], megabyte),
+            [1; 20],
+            "none is small"
+        );
         assert_eq!(combined(&[u64::MAX; 10], u64::MAX), [1; 10]);
     }
 }

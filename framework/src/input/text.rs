@@ -84,8 +84,15 @@ macro_rules! line_format {
                 lines_splitting(path)
             }
 
-            fn open_at(&self, split: &Split, offset: u64, memory: usize) -> Result<$reader, InputError> {
-                Ok($reader { blocks: LineBlocks::open(split, offset, memory)? })
+            fn open_at(
+                &self,
+                split: &Split,
+                offset: u64,
+                memory: usize,
+            ) -> Result<$reader, InputError> {
+                Ok($reader {
+                    blocks: LineBlocks::open(split, offset, memory)?,
+                })
             }
         }
 
@@ -136,7 +143,10 @@ fn text_lines<E: From<InputError>>(
     }
 }
 
-fn byte_lines<E>(blocks: &LineBlocks, each: &mut impl FnMut(&[u8]) -> Result<(), E>) -> Result<(), E> {
+fn byte_lines<E>(
+    blocks: &LineBlocks,
+    each: &mut impl FnMut(&[u8]) -> Result<(), E>,
+) -> Result<(), E> {
     let block = blocks.block();
     for_each_line(block, 0, |range| each(&block.bytes[range]))
 }
@@ -149,6 +159,8 @@ fn lossy_lines<E: From<InputError>>(
     let block = blocks.block();
     match std::str::from_utf8(block.bytes) {
         Ok(text) => for_each_line(block, mark, |range| each(&text[range])),
-        Err(_) => for_each_line(block, mark, |range| each(&String::from_utf8_lossy(&block.bytes[range]))),
+        Err(_) => for_each_line(block, mark, |range| {
+            each(&String::from_utf8_lossy(&block.bytes[range]))
+        }),
     }
 }

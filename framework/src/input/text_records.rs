@@ -67,8 +67,13 @@ impl TextRecords {
     ///
     /// Panics if the delimiter is empty.
     pub fn delimited_by(delimiter: &str) -> TextRecords {
-        assert!(!delimiter.is_empty(), "records need a delimiter of at least one byte between them");
-        TextRecords { boundary: Boundary::Delimiter(delimiter.as_bytes().to_vec()) }
+        assert!(
+            !delimiter.is_empty(),
+            "records need a delimiter of at least one byte between them"
+        );
+        TextRecords {
+            boundary: Boundary::Delimiter(delimiter.as_bytes().to_vec()),
+        }
     }
 
     /// Records from one line that begins with `marker` to the next one, without the newline at the end. Text
@@ -82,7 +87,9 @@ impl TextRecords {
             !marker.is_empty() && !marker.contains('\n'),
             "marker {marker:?} is empty or contains a newline; use the beginning of one line"
         );
-        TextRecords { boundary: Boundary::Marker([b"\n", marker.as_bytes()].concat()) }
+        TextRecords {
+            boundary: Boundary::Marker([b"\n", marker.as_bytes()].concat()),
+        }
     }
 
     /// Records separated by blank lines, without the newline at the end. A blank line may contain `\r` only.
@@ -96,7 +103,9 @@ impl TextRecords {
     /// assert_eq!(JobTest::new(job).input("to be\nor\n\n\nnot\n").run().text(), "to be or\nnot\n");
     /// ```
     pub fn paragraphs() -> TextRecords {
-        TextRecords { boundary: Boundary::BlankLines }
+        TextRecords {
+            boundary: Boundary::BlankLines,
+        }
     }
 }
 
@@ -148,20 +157,34 @@ impl InputFormat for TextRecords {
         }
     }
 
-    fn open_at(&self, split: &Split, offset: u64, memory: usize) -> Result<TextRecordReader, InputError> {
+    fn open_at(
+        &self,
+        split: &Split,
+        offset: u64,
+        memory: usize,
+    ) -> Result<TextRecordReader, InputError> {
         let is_start = offset > split.offset || offset == 0;
-        let first = if is_start { offset } else { self.boundary.look_back(split, offset, memory)? };
+        let first = if is_start {
+            offset
+        } else {
+            self.boundary.look_back(split, offset, memory)?
+        };
         let source = Source::open(split, first, memory)?;
         Ok(TextRecordReader {
-            end: if source.is_compressed() { u64::MAX } else { split.end() },
+            end: if source.is_compressed() {
+                u64::MAX
+            } else {
+                split.end()
+            },
             position: source.position_at(offset),
             source,
             window: Window::new(first, None, 1, memory.saturating_add(1)),
             boundary: self.boundary.clone(),
             finder: self.boundary.finder(),
             // Blank lines at the start of a file belong to no paragraph.
-            begins_at: (!is_start || (offset == 0 && matches!(self.boundary, Boundary::BlankLines)))
-                .then_some(offset),
+            begins_at: (!is_start
+                || (offset == 0 && matches!(self.boundary, Boundary::BlankLines)))
+            .then_some(offset),
             searched: 0,
         })
     }
@@ -189,16 +212,35 @@ impl TextRecordReader {
         let mut from = from;
         while let Some(at) = self.finder.find(&bytes[from..]).map(|at| from + at) {
             match &self.boundary {
-                Boundary::Delimiter(_) => return SearchResult::Record { end: at, next: at + width },
-                Boundary::Marker(_) => return SearchResult::Record { end: at, next: at + 1 },
+                Boundary::Delimiter(_) => {
+                    return SearchResult::Record {
+                        end: at,
+                        next: at + width,
+                    };
+                }
+                Boundary::Marker(_) => {
+                    return SearchResult::Record {
+                        end: at,
+                        next: at + 1,
+                    };
+                }
                 Boundary::BlankLines => match blank_lines(&bytes[at + 1..], ended) {
                     Some(0) => from = at + 1,
-                    Some(blank) => return SearchResult::Record { end: at, next: at + 1 + blank },
+                    Some(blank) => {
+                        return SearchResult::Record {
+                            end: at,
+                            next: at + 1 + blank,
+                        };
+                    }
                     None => return SearchResult::Nothing { searched: at },
                 },
             }
         }
-        SearchResult::Nothing { searched: (bytes.len() + 1).saturating_sub(width).max(from.min(bytes.len())) }
+        SearchResult::Nothing {
+            searched: (bytes.len() + 1)
+                .saturating_sub(width)
+                .max(from.min(bytes.len())),
+        }
     }
 
     fn fill(&mut self) -> Result<(), InputError> {
@@ -211,7 +253,8 @@ impl TextRecordReader {
             while self.window.available().len() < MARK_BYTES && !self.window.ended() {
                 self.fill()?;
             }
-            self.window.take(mark_length(self.source.path(), self.window.available())?);
+            self.window
+                .take(mark_length(self.source.path(), self.window.available())?);
             self.pass_over_blank_lines()?;
             if self.window.offset() >= earliest {
                 return Ok(true);
@@ -255,14 +298,18 @@ impl TextRecordReader {
     fn without_newline<'a>(&self, record: &'a [u8]) -> &'a [u8] {
         match self.boundary {
             Boundary::Delimiter(_) => record,
-            Boundary::Marker(_) | Boundary::BlankLines => record.strip_suffix(b"\n").unwrap_or(record),
+            Boundary::Marker(_) | Boundary::BlankLines => {
+                record.strip_suffix(b"\n").unwrap_or(record)
+            }
         }
     }
 
     fn checked<'a>(&self, base: u64, bytes: &'a [u8]) -> Result<&'a str, InputError> {
         let bytes = match self.boundary {
             Boundary::Delimiter(_) => bytes,
-            Boundary::Marker(_) | Boundary::BlankLines => bytes.strip_suffix(b"\r").unwrap_or(bytes),
+            Boundary::Marker(_) | Boundary::BlankLines => {
+                bytes.strip_suffix(b"\r").unwrap_or(bytes)
+            }
         };
         std::str::from_utf8(bytes).map_err(|error| InputError::NotText {
             path: self.source.path().to_owned(),
@@ -303,7 +350,11 @@ fn before_blank_line(split: &Split, offset: u64, memory: usize) -> Result<u64, I
             }
         }
         let bytes = &buffer[..read];
-        let bytes = if end == offset { bytes.strip_suffix(b"\n").unwrap_or(bytes) } else { bytes };
+        let bytes = if end == offset {
+            bytes.strip_suffix(b"\n").unwrap_or(bytes)
+        } else {
+            bytes
+        };
         match bytes.iter().rposition(|byte| *byte != b'\r') {
             Some(at) if start + (at as u64) < MARK_BYTES as u64 => return Ok(0),
             Some(at) => return Ok(start + at as u64),
@@ -374,12 +425,20 @@ impl TextRecordReader {
         while start < bytes.len() && base + (start as u64) < self.end {
             let (record, next) = match self.find(bytes, from, ended) {
                 SearchResult::Record { end, next } => (&bytes[start..end], next),
-                SearchResult::Nothing { .. } if ended => (self.without_newline(&bytes[start..]), bytes.len()),
-                SearchResult::Nothing { searched } => return Ok((start, searched.saturating_sub(start))),
+                SearchResult::Nothing { .. } if ended => {
+                    (self.without_newline(&bytes[start..]), bytes.len())
+                }
+                SearchResult::Nothing { searched } => {
+                    return Ok((start, searched.saturating_sub(start)));
+                }
             };
             let offset = base + start as u64;
             self.position.set(offset);
-            let mark = if offset == 0 { mark_length(self.source.path(), record)? } else { 0 };
+            let mark = if offset == 0 {
+                mark_length(self.source.path(), record)?
+            } else {
+                0
+            };
             if mark > 0 && mark == bytes.len() {
                 // The file has nothing but a mark.
                 return Ok((next, 0));

@@ -70,11 +70,19 @@ impl InputFormat for WholeFiles {
         Ok(())
     }
 
-    fn open_at(&self, split: &Split, offset: u64, memory: usize) -> Result<WholeFileReader, InputError> {
+    fn open_at(
+        &self,
+        split: &Split,
+        offset: u64,
+        memory: usize,
+    ) -> Result<WholeFileReader, InputError> {
         // A finished file is not read again; its length is known.
         let source = Source::open(split, 0, memory)?;
-        let expected =
-            if source.is_compressed() { GROWTH_BYTES.min(memory) } else { clamped(split.file_length) };
+        let expected = if source.is_compressed() {
+            GROWTH_BYTES.min(memory)
+        } else {
+            clamped(split.file_length)
+        };
         if expected > memory {
             return Err(too_long(&split.path, memory));
         }
@@ -96,7 +104,10 @@ fn clamped(bytes: u64) -> usize {
 
 #[cold]
 fn too_long(path: &Path, memory: usize) -> InputError {
-    InputError::FileTooLong { path: path.to_owned(), limit: memory as u64 }
+    InputError::FileTooLong {
+        path: path.to_owned(),
+        limit: memory as u64,
+    }
 }
 
 impl WholeFileReader {
@@ -115,7 +126,8 @@ impl WholeFileReader {
                 return Err(too_long(&self.path, self.memory));
             }
             if filled == self.bytes.len() {
-                self.bytes.resize(filled.saturating_mul(2).min(self.memory + 1), 0);
+                self.bytes
+                    .resize(filled.saturating_mul(2).min(self.memory + 1), 0);
             }
         }
     }
@@ -130,20 +142,29 @@ impl RecordReader<WholeFiles> for WholeFileReader {
             return Ok(false);
         }
         self.read_all()?;
-        each(WholeFile { path: &self.path, bytes: &self.bytes })?;
+        each(WholeFile {
+            path: &self.path,
+            bytes: &self.bytes,
+        })?;
         self.done = true;
         Ok(true)
     }
 
     /// Any offset other than 0 means that the file is done, even if it is empty.
     fn offset(&self) -> u64 {
-        if self.done { (self.bytes.len() as u64).max(1) } else { 0 }
+        if self.done {
+            (self.bytes.len() as u64).max(1)
+        } else {
+            0
+        }
     }
 
     fn consumed(&self) -> u64 {
         if self.done {
             return self.stored;
         }
-        self.source.compressed_position().unwrap_or(self.bytes.len() as u64)
+        self.source
+            .compressed_position()
+            .unwrap_or(self.bytes.len() as u64)
     }
 }

@@ -32,8 +32,11 @@ impl Window {
     pub(crate) fn new(offset: u64, expected: Option<u64>, unit: usize, limit: usize) -> Self {
         let share = (limit / MEMORY_SHARE).clamp(1, BUFFER_BYTES);
         // One extra byte of room, to detect the end without growing.
-        let expected = expected.and_then(|bytes| usize::try_from(bytes).ok()).unwrap_or(usize::MAX);
-        let usual = (share.min(expected.saturating_add(1)).div_ceil(unit) * unit).min(limit.max(unit));
+        let expected = expected
+            .and_then(|bytes| usize::try_from(bytes).ok())
+            .unwrap_or(usize::MAX);
+        let usual =
+            (share.min(expected.saturating_add(1)).div_ceil(unit) * unit).min(limit.max(unit));
         Window {
             bytes: vec![0; usual],
             start: 0,
@@ -78,7 +81,11 @@ impl Window {
             // The last byte is for the newline.
             let path = source.path().to_owned();
             let limit = self.limit as u64 - 1;
-            return Err(InputError::LineTooLong { path, offset: self.offset(), limit });
+            return Err(InputError::LineTooLong {
+                path,
+                offset: self.offset(),
+                limit,
+            });
         }
         let mut read_before = false;
         while self.filled < self.bytes.len() && !self.ended {
@@ -89,7 +96,11 @@ impl Window {
             let wanted = usize::try_from(end.saturating_sub(position)).unwrap_or(usize::MAX);
             let free = self.bytes.len() - self.filled;
             // After the end of a split at most one record is needed.
-            let wanted = if wanted == 0 { free.min(BUFFER_BYTES / 4) } else { free.min(wanted) };
+            let wanted = if wanted == 0 {
+                free.min(BUFFER_BYTES / 4)
+            } else {
+                free.min(wanted)
+            };
             let read = source.read(&mut self.bytes[self.filled..self.filled + wanted])?;
             self.filled += read;
             self.ended = read == 0;

@@ -42,7 +42,9 @@ impl From<OutputError> for TaskError {
 pub(crate) enum OutputNameError {
     #[error("output name {0:?} is reserved for part files; rename the output")]
     Reserved(String),
-    #[error("invalid output name {0:?}; use up to 100 letters, digits, - and _, beginning with a letter")]
+    #[error(
+        "invalid output name {0:?}; use up to 100 letters, digits, - and _, beginning with a letter"
+    )]
     Invalid(String),
     #[error("two outputs have the name {0:?}; rename one")]
     Duplicate(String),

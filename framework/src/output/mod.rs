@@ -170,7 +170,12 @@ impl<F: OutputFormat> Output<F> {
     }
 
     fn over(part: PartWriter, format: F) -> Output<F> {
-        Output { part, format, input: None, named: Vec::new() }
+        Output {
+            part,
+            format,
+            input: None,
+            named: Vec::new(),
+        }
     }
 
     /// Counts one record; the format appends its bytes to the buffer now or later.
@@ -215,14 +220,18 @@ impl<F: OutputFormat> Output<F> {
     /// As `record`, for records that may be invalid; the error fails the task after the current record or
     /// group.
     #[cfg(any(feature = "csv", feature = "json-lines", feature = "parquet"))]
-    pub(crate) fn try_record(&mut self, write: impl FnOnce(&mut F, &mut Vec<u8>) -> Result<(), String>) {
+    pub(crate) fn try_record(
+        &mut self,
+        write: impl FnOnce(&mut F, &mut Vec<u8>) -> Result<(), String>,
+    ) {
         let filled = self.part.buffer().len();
         match write(&mut self.format, self.part.buffer()) {
             Ok(()) => self.part.end_record(),
             Err(reason) => {
                 self.part.buffer().truncate(filled);
                 let reason = format!("row {} cannot be written: {reason}", self.part.records + 1);
-                self.part.fail(io::Error::new(io::ErrorKind::InvalidData, reason));
+                self.part
+                    .fail(io::Error::new(io::ErrorKind::InvalidData, reason));
             }
         }
     }
@@ -247,9 +256,9 @@ impl<F: OutputFormat> Output<F> {
     /// assert_eq!(JobTest::new(numbered).input("to be\nor not\n").run().text(), "1\tto be\n2\tor not\n");
     /// ```
     pub fn input(&self) -> InputPlace {
-        self.input
-            .clone()
-            .expect("only a map has an input; emit the place with the record for a reduce to see it")
+        self.input.clone().expect(
+            "only a map has an input; emit the place with the record for a reduce to see it",
+        )
     }
 
     /// Returns the place of the current record, if a map writes.
@@ -291,7 +300,11 @@ impl<F: OutputFormat> Output<F> {
             let writer: &dyn Any = &*opened.writer;
             opened.declared.name() == output.name() && writer.is::<Output<N>>()
         };
-        let number = self.named.iter().position(is_same).unwrap_or_else(|| self.undeclared(output));
+        let number = self
+            .named
+            .iter()
+            .position(is_same)
+            .unwrap_or_else(|| self.undeclared(output));
         let writer: &mut dyn Any = &mut *self.named[number].writer;
         writer.downcast_mut().expect("the type was checked above")
     }
@@ -303,9 +316,13 @@ impl<F: OutputFormat> Output<F> {
              of a job without one",
             output.name()
         );
-        self.part.fail(io::Error::new(io::ErrorKind::InvalidInput, reason));
+        self.part
+            .fail(io::Error::new(io::ErrorKind::InvalidInput, reason));
         let writer = Box::new(Output::discarding(output.format()));
-        self.named.push(OpenedOutput { declared: Arc::new(output.clone()), writer });
+        self.named.push(OpenedOutput {
+            declared: Arc::new(output.clone()),
+            writer,
+        });
         self.named.len() - 1
     }
 
@@ -341,7 +358,10 @@ impl<F: OutputFormat> Output<F> {
     }
 
     /// Saves the written output in a checkpoint: all pieces so far, in order.
-    pub(crate) fn cut(self, directory: &mut CheckpointDirectory) -> Result<Vec<OutputPiece>, TaskError> {
+    pub(crate) fn cut(
+        self,
+        directory: &mut CheckpointDirectory,
+    ) -> Result<Vec<OutputPiece>, TaskError> {
         let mut pieces = self.part.cut(directory, PIECE)?;
         for opened in self.named {
             let piece = opened.piece();
@@ -353,7 +373,11 @@ impl<F: OutputFormat> Output<F> {
     pub(crate) fn finish(mut self) -> Result<PartOutput, PiecesError> {
         self.format.end(self.part.buffer());
         let part = self.part.finish()?;
-        let named = self.named.into_iter().map(OpenedOutput::finish).collect::<Result<_, _>>()?;
+        let named = self
+            .named
+            .into_iter()
+            .map(OpenedOutput::finish)
+            .collect::<Result<_, _>>()?;
         Ok(PartOutput { named, ..part })
     }
 }

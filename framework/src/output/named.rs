@@ -55,14 +55,21 @@ struct Declared<F> {
 
 impl<F> Clone for NamedOutput<F> {
     fn clone(&self) -> Self {
-        NamedOutput { declared: Arc::clone(&self.declared) }
+        NamedOutput {
+            declared: Arc::clone(&self.declared),
+        }
     }
 }
 
 impl<F: OutputFormat> NamedOutput<F> {
     /// Creates an output with this name and format.
     pub fn new(name: &str, format: F) -> NamedOutput<F> {
-        NamedOutput { declared: Arc::new(Declared { name: name.to_owned(), format }) }
+        NamedOutput {
+            declared: Arc::new(Declared {
+                name: name.to_owned(),
+                format,
+            }),
+        }
     }
 
     pub(super) fn format(&self) -> F {
@@ -101,7 +108,9 @@ impl<F: OutputFormat> DeclaredOutput for NamedOutput<F> {
 
     fn create(&self, part: Option<&Path>) -> Result<Box<dyn NamedWriter>, OutputError> {
         Ok(Box::new(match part {
-            Some(part) => Output::create(self.format(), &NamedPart::path_next_to(part, self.name()))?,
+            Some(part) => {
+                Output::create(self.format(), &NamedPart::path_next_to(part, self.name()))?
+            }
             None => Output::discarding(self.format()),
         }))
     }
@@ -114,7 +123,13 @@ impl<F: OutputFormat> DeclaredOutput for NamedOutput<F> {
         state: &[u8],
     ) -> Result<Box<dyn NamedWriter>, ResumeError> {
         let path = NamedPart::path_next_to(part, self.name());
-        Ok(Box::new(resumed(self.format(), &path, base, pieces, state)?))
+        Ok(Box::new(resumed(
+            self.format(),
+            &path,
+            base,
+            pieces,
+            state,
+        )?))
     }
 }
 
@@ -129,7 +144,9 @@ pub(super) fn resumed<F: OutputFormat>(
     let pieces = Pieces::find(base, pieces)?;
     let stateless = matches!(format.save(&mut Vec::new()), Ok(Save::Stateless));
     if !stateless {
-        format.restore(state).map_err(|error| ResumeError::Checkpoint(error.message))?;
+        format
+            .restore(state)
+            .map_err(|error| ResumeError::Checkpoint(error.message))?;
     }
     Ok(Output::over(PartWriter::after(pieces, path)?, format))
 }
@@ -186,10 +203,21 @@ impl OpenedOutput {
     }
 
     pub(super) fn finish(self) -> Result<NamedPart, PiecesError> {
-        let PartOutput { records, bytes, digest, .. } = self.writer.finish()?;
+        let PartOutput {
+            records,
+            bytes,
+            digest,
+            ..
+        } = self.writer.finish()?;
         let name = self.declared.name().to_owned();
         counter(&format!("OUTPUT_RECORDS {name}")).add(records);
-        Ok(NamedPart { name, records, bytes, digest, upload: None })
+        Ok(NamedPart {
+            name,
+            records,
+            bytes,
+            digest,
+            upload: None,
+        })
     }
 }
 

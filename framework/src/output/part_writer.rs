@@ -36,8 +36,15 @@ pub(crate) struct PartWriter {
 
 impl PartWriter {
     pub(crate) fn create(path: &Path) -> Result<PartWriter, OutputError> {
-        let file = File::create(path).map_err(|source| OutputError { path: path.to_owned(), source })?;
-        Ok(PartWriter { file: Some(file), path: path.to_owned(), ..PartWriter::discarding() })
+        let file = File::create(path).map_err(|source| OutputError {
+            path: path.to_owned(),
+            source,
+        })?;
+        Ok(PartWriter {
+            file: Some(file),
+            path: path.to_owned(),
+            ..PartWriter::discarding()
+        })
     }
 
     /// Continues after pieces of earlier attempts; the part file is assembled at the end.
@@ -46,7 +53,12 @@ impl PartWriter {
         let mut name = path.as_os_str().to_owned();
         name.push(".piece");
         let own = PartWriter::create(Path::new(&name))?;
-        Ok(PartWriter { records, earlier: Some(earlier), path: path.to_owned(), ..own })
+        Ok(PartWriter {
+            records,
+            earlier: Some(earlier),
+            path: path.to_owned(),
+            ..own
+        })
     }
 
     /// Creates a writer that discards everything.
@@ -105,7 +117,10 @@ impl PartWriter {
     pub(crate) fn check(&mut self) -> Result<(), OutputError> {
         match self.error.take() {
             None => Ok(()),
-            Some(source) => Err(OutputError { path: self.own_path(), source }),
+            Some(source) => Err(OutputError {
+                path: self.own_path(),
+                source,
+            }),
         }
     }
 
@@ -119,13 +134,22 @@ impl PartWriter {
         // Report errors as without a checkpoint.
         self.check()?;
         let own = self.own_path();
-        let mut pieces = self.earlier.take().map(Pieces::into_list).unwrap_or_default();
+        let mut pieces = self
+            .earlier
+            .take()
+            .map(Pieces::into_list)
+            .unwrap_or_default();
         let records = self.records - pieces.iter().map(|piece| piece.records).sum::<u64>();
         if self.bytes > 0 || records > 0 {
             directory.take_in(&own, piece).map_err(unsaved)?;
             let file = directory.name(piece);
             let digest = self.digest.digest();
-            pieces.push(OutputPiece { file, bytes: self.bytes, records, digest });
+            pieces.push(OutputPiece {
+                file,
+                bytes: self.bytes,
+                records,
+                digest,
+            });
         }
         Ok(pieces)
     }
@@ -139,7 +163,12 @@ impl PartWriter {
                 let records = self.records;
                 let bytes = self.bytes;
                 let digest = self.digest.digest();
-                Ok(PartOutput { records, bytes, digest, ..PartOutput::default() })
+                Ok(PartOutput {
+                    records,
+                    bytes,
+                    digest,
+                    ..PartOutput::default()
+                })
             }
             Some(earlier) => {
                 let last = OutputPiece {

@@ -30,10 +30,18 @@ impl Pieces {
                     let what = format!("it has {} bytes instead of {}", found.len(), piece.bytes);
                     return Err(PiecesError::Damaged { path, what });
                 }
-                Err(error) => return Err(PiecesError::Damaged { path, what: error.to_string() }),
+                Err(error) => {
+                    return Err(PiecesError::Damaged {
+                        path,
+                        what: error.to_string(),
+                    });
+                }
             }
         }
-        Ok(Pieces { base: base.to_owned(), list })
+        Ok(Pieces {
+            base: base.to_owned(),
+            list,
+        })
     }
 
     /// Returns the number of records in all pieces.
@@ -51,7 +59,10 @@ impl Pieces {
         last: (&Path, OutputPiece),
         target: &Path,
     ) -> Result<PartOutput, PiecesError> {
-        let output = |source| OutputError { path: target.to_owned(), source };
+        let output = |source| OutputError {
+            path: target.to_owned(),
+            source,
+        };
         let mut whole = Whole {
             file: File::create(target).map_err(output)?,
             path: target,
@@ -64,8 +75,14 @@ impl Pieces {
         }
         let (path, piece) = last;
         whole.append(path, &piece)?;
-        fs::remove_file(path).map_err(|source| OutputError { path: path.to_owned(), source })?;
-        Ok(PartOutput { digest: whole.digest.digest(), ..whole.part })
+        fs::remove_file(path).map_err(|source| OutputError {
+            path: path.to_owned(),
+            source,
+        })?;
+        Ok(PartOutput {
+            digest: whole.digest.digest(),
+            ..whole.part
+        })
     }
 }
 
@@ -80,7 +97,10 @@ struct Whole<'a> {
 
 impl Whole<'_> {
     fn append(&mut self, path: &Path, piece: &OutputPiece) -> Result<(), PiecesError> {
-        let damaged = |what: String| PiecesError::Damaged { path: path.to_owned(), what };
+        let damaged = |what: String| PiecesError::Damaged {
+            path: path.to_owned(),
+            what,
+        };
         let mut from = File::open(path).map_err(|error| damaged(error.to_string()))?;
         let mut digest = Xxh3::new();
         let mut bytes = 0u64;
@@ -96,10 +116,16 @@ impl Whole<'_> {
             bytes += read.len() as u64;
             digest.update(read);
             self.digest.update(read);
-            self.file.write_all(read).map_err(|source| OutputError { path: self.path.to_owned(), source })?;
+            self.file.write_all(read).map_err(|source| OutputError {
+                path: self.path.to_owned(),
+                source,
+            })?;
         }
         if (bytes, digest.digest()) != (piece.bytes, piece.digest) {
-            return Err(damaged(format!("its {} bytes do not match their checksum", piece.bytes)));
+            return Err(damaged(format!(
+                "its {} bytes do not match their checksum",
+                piece.bytes
+            )));
         }
         self.part.bytes += bytes;
         self.part.records += piece.records;

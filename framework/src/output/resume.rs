@@ -34,7 +34,10 @@ impl<F: OutputFormat> OutputDefinition<F> {
             if !NamedPart::is_name(name) {
                 return Err(OutputNameError::Invalid(name.to_owned()));
             }
-            if self.named[..number].iter().any(|before| before.name() == name) {
+            if self.named[..number]
+                .iter()
+                .any(|before| before.name() == name)
+            {
                 return Err(OutputNameError::Duplicate(name.to_owned()));
             }
         }
@@ -74,12 +77,24 @@ impl<F: OutputFormat> OutputDefinition<F> {
     ) -> Result<Output<F>, ResumeError> {
         let states = self.states(state).map_err(ResumeError::Checkpoint)?;
         let mut pieces_of = |name: &str| -> Vec<OutputPiece> {
-            pieces.extract_if(.., |piece| Path::new(&piece.file).ends_with(name)).collect()
+            pieces
+                .extract_if(.., |piece| Path::new(&piece.file).ends_with(name))
+                .collect()
         };
-        let mut output = resumed(self.format.clone(), path, base, pieces_of(PIECE), &states[0])?;
+        let mut output = resumed(
+            self.format.clone(),
+            path,
+            base,
+            pieces_of(PIECE),
+            &states[0],
+        )?;
         for (declared, state) in self.named.iter().zip(&states[1..]) {
-            let writer = declared.resume(path, base, pieces_of(&piece_of(declared.name())), state)?;
-            output.named.push(OpenedOutput { declared: Arc::clone(declared), writer });
+            let writer =
+                declared.resume(path, base, pieces_of(&piece_of(declared.name())), state)?;
+            output.named.push(OpenedOutput {
+                declared: Arc::clone(declared),
+                writer,
+            });
         }
         match pieces.first() {
             None => Ok(output),
@@ -100,7 +115,9 @@ impl<F: OutputFormat> OutputDefinition<F> {
         let found = states.len();
         let expected = 1 + self.named.len();
         if found != expected {
-            return Err(format!("it contains the states of {found} outputs instead of {expected}"));
+            return Err(format!(
+                "it contains the states of {found} outputs instead of {expected}"
+            ));
         }
         Ok(states)
     }
@@ -110,7 +127,10 @@ impl<F: OutputFormat> OutputDefinition<F> {
         open: impl Fn(&dyn DeclaredOutput) -> Result<Box<dyn NamedWriter>, E>,
     ) -> Result<Vec<OpenedOutput>, E> {
         let open = |declared: &Arc<dyn DeclaredOutput>| {
-            Ok(OpenedOutput { declared: Arc::clone(declared), writer: open(&**declared)? })
+            Ok(OpenedOutput {
+                declared: Arc::clone(declared),
+                writer: open(&**declared)?,
+            })
         };
         self.named.iter().map(open).collect()
     }

@@ -220,7 +220,10 @@ mod tests {
         assert_eq!(text(vec![b'x']), "x");
         assert_eq!(text('ß'), "ß");
         assert_eq!(text(true), "true");
-        assert_eq!((text(u64::MAX), text(i8::MIN)), ("18446744073709551615".into(), "-128".into()));
+        assert_eq!(
+            (text(u64::MAX), text(i8::MIN)),
+            ("18446744073709551615".into(), "-128".into())
+        );
         assert_eq!(text(i128::MIN), i128::MIN.to_string());
         assert_eq!(text(7usize), "7");
         assert_eq!(text(Reverse(3)), "3");
@@ -228,9 +231,18 @@ mod tests {
 
     #[test]
     fn floats_use_shortest_round_trip_form() {
-        assert_eq!((text(0.1f64), text(0.1f32), text(1.0)), ("0.1".into(), "0.1".into(), "1.0".into()));
-        assert_eq!((text(1e300), text(-2.5e-9)), ("1e300".into(), "-2.5e-9".into()));
-        assert_eq!((text(f64::NAN), text(f64::NEG_INFINITY)), ("NaN".into(), "-inf".into()));
+        assert_eq!(
+            (text(0.1f64), text(0.1f32), text(1.0)),
+            ("0.1".into(), "0.1".into(), "1.0".into())
+        );
+        assert_eq!(
+            (text(1e300), text(-2.5e-9)),
+            ("1e300".into(), "-2.5e-9".into())
+        );
+        assert_eq!(
+            (text(f64::NAN), text(f64::NEG_INFINITY)),
+            ("NaN".into(), "-inf".into())
+        );
         for value in [f64::MAX, f64::MIN_POSITIVE, 1.0 / 3.0, 123_456_789.0] {
             assert_eq!(text(value).parse(), Ok(value));
         }
@@ -241,6 +253,9 @@ mod tests {
         assert_eq!(text(("a", 1, None::<u8>, Some(2.5))), "a\t1\t\t2.5");
         assert_eq!(text((("a", 'b'), "c")), "a\tb\tc");
         assert_eq!(text(()), "");
-        assert_eq!((<()>::EMPTY, <&()>::EMPTY, <((),)>::EMPTY, u8::EMPTY), (true, true, false, false));
+        assert_eq!(
+            (<()>::EMPTY, <&()>::EMPTY, <((),)>::EMPTY, u8::EMPTY),
+            (true, true, false, false)
+        );
     }
 }

@@ -30,24 +30,43 @@ pub trait Item: Sized {
     ///
     /// # Errors
     /// Fails if the file cannot be read or contains records of another type.
-    fn read(file: &InputFile, memory: usize, each: &mut dyn FnMut(Self::Owned)) -> Result<(), InputError>;
+    fn read(
+        file: &InputFile,
+        memory: usize,
+        each: &mut dyn FnMut(Self::Owned),
+    ) -> Result<(), InputError>;
 }
 
 impl Item for String {
     type Owned = String;
 
-    fn read(file: &InputFile, memory: usize, each: &mut dyn FnMut(String)) -> Result<(), InputError> {
-        read_file(&TextLines, file, memory, &mut |line: &str| each(line.to_owned()))
+    fn read(
+        file: &InputFile,
+        memory: usize,
+        each: &mut dyn FnMut(String),
+    ) -> Result<(), InputError> {
+        read_file(&TextLines, file, memory, &mut |line: &str| {
+            each(line.to_owned())
+        })
     }
 }
 
 impl<K: Key, V: Value> Item for (K, V) {
     type Owned = (K::Owned, V::Owned);
 
-    fn read(file: &InputFile, memory: usize, each: &mut dyn FnMut(Self::Owned)) -> Result<(), InputError> {
-        read_file(&TypedRecords::<K, V>::default(), file, memory, &mut |(key, value)| {
-            each((K::to_owned(key), V::to_owned(value)));
-        })
+    fn read(
+        file: &InputFile,
+        memory: usize,
+        each: &mut dyn FnMut(Self::Owned),
+    ) -> Result<(), InputError> {
+        read_file(
+            &TypedRecords::<K, V>::default(),
+            file,
+            memory,
+            &mut |(key, value)| {
+                each((K::to_owned(key), V::to_owned(value)));
+            },
+        )
     }
 }
 
@@ -83,7 +102,11 @@ pub struct TextOf<T>(PhantomData<fn() -> T>);
 impl Item for TextOf<String> {
     type Owned = String;
 
-    fn read(file: &InputFile, memory: usize, each: &mut dyn FnMut(String)) -> Result<(), InputError> {
+    fn read(
+        file: &InputFile,
+        memory: usize,
+        each: &mut dyn FnMut(String),
+    ) -> Result<(), InputError> {
         String::read(file, memory, each)
     }
 }
@@ -126,13 +149,20 @@ pub struct Dataset<T> {
 
 impl<T> Clone for Dataset<T> {
     fn clone(&self) -> Dataset<T> {
-        Dataset { files: Arc::clone(&self.files), report: self.report.clone(), item: PhantomData }
+        Dataset {
+            files: Arc::clone(&self.files),
+            report: self.report.clone(),
+            item: PhantomData,
+        }
     }
 }
 
 impl<T> fmt::Debug for Dataset<T> {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.debug_struct("Dataset").field("path", &self.files.path).finish_non_exhaustive()
+        formatter
+            .debug_struct("Dataset")
+            .field("path", &self.files.path)
+            .finish_non_exhaustive()
     }
 }
 
@@ -163,7 +193,10 @@ impl Drop for Files {
             }
             // A file that cannot be removed now is removed by the next program with such a directory.
             Owner::Program(chain) => {
-                let _ = chain.get_mut().unwrap_or_else(PoisonError::into_inner).end();
+                let _ = chain
+                    .get_mut()
+                    .unwrap_or_else(PoisonError::into_inner)
+                    .end();
             }
         }
     }
@@ -172,17 +205,26 @@ impl Drop for Files {
 impl Files {
     /// The output directory that a person named.
     pub(crate) fn named(path: PathBuf) -> Files {
-        Files { path, owner: Owner::Person }
+        Files {
+            path,
+            owner: Owner::Person,
+        }
     }
 
     /// A directory of a driver's intermediate data, removed as soon as nothing reads it.
     pub(crate) fn intermediate(path: PathBuf) -> Files {
-        Files { path, owner: Owner::Driver }
+        Files {
+            path,
+            owner: Owner::Driver,
+        }
     }
 
     /// A directory of its own, which exists already.
     pub(crate) fn temporary(chain: Chain) -> Files {
-        Files { path: chain.root().join("output"), owner: Owner::Program(Mutex::new(chain)) }
+        Files {
+            path: chain.root().join("output"),
+            owner: Owner::Program(Mutex::new(chain)),
+        }
     }
 
     pub(crate) fn path(&self) -> &Path {
@@ -201,7 +243,11 @@ impl Files {
 
 impl<T> Dataset<T> {
     pub(crate) fn new(files: Arc<Files>, report: Option<JobReport>) -> Dataset<T> {
-        Dataset { files, report, item: PhantomData }
+        Dataset {
+            files,
+            report,
+            item: PhantomData,
+        }
     }
 
     pub(crate) fn files(&self) -> Arc<Files> {
@@ -222,7 +268,11 @@ impl<T> Dataset<T> {
     ///
     /// # Errors
     /// Fails if a file cannot be read or is in another format.
-    pub fn read<I: InputFormat>(&self, format: &I, mut each: impl FnMut(I::Record<'_>)) -> Result<(), Error> {
+    pub fn read<I: InputFormat>(
+        &self,
+        format: &I,
+        mut each: impl FnMut(I::Record<'_>),
+    ) -> Result<(), Error> {
         for file in parts(self.path())? {
             format.check(&file.path)?;
             read_file(format, &file, RECORD_MEMORY, &mut each)?;
@@ -287,7 +337,9 @@ impl Dataset<String> {
     ///
     /// # Errors
     /// Fails if the file cannot be written.
-    pub fn lines<L: AsRef<str>>(lines: impl IntoIterator<Item = L>) -> Result<Dataset<String>, Error> {
+    pub fn lines<L: AsRef<str>>(
+        lines: impl IntoIterator<Item = L>,
+    ) -> Result<Dataset<String>, Error> {
         let mut text = Vec::new();
         for line in lines {
             text.extend_from_slice(line.as_ref().as_bytes());
@@ -310,7 +362,9 @@ impl<K: Key, V: Value> Dataset<(K, V)> {
     ///
     /// # Errors
     /// Fails if the file cannot be written, or if a value of [`Serde`](crate::codec::Serde) is refused.
-    pub fn of(pairs: impl IntoIterator<Item = (K::Owned, V::Owned)>) -> Result<Dataset<(K, V)>, Error> {
+    pub fn of(
+        pairs: impl IntoIterator<Item = (K::Owned, V::Owned)>,
+    ) -> Result<Dataset<(K, V)>, Error> {
         let records = catch_refusal(|| write_records::<K, V>(pairs));
         in_memory(&records.map_err(|error| Error::Usage(error.message))?)
     }
@@ -363,12 +417,18 @@ pub struct InputFiles {
 
 impl<P: AsRef<Path>> JobInput for P {
     fn named(self) -> InputFiles {
-        InputFiles { path: self.as_ref().to_owned(), files: None }
+        InputFiles {
+            path: self.as_ref().to_owned(),
+            files: None,
+        }
     }
 }
 
 impl<T> JobInput for &Dataset<T> {
     fn named(self) -> InputFiles {
-        InputFiles { path: self.path().to_owned(), files: Some(self.files()) }
+        InputFiles {
+            path: self.path().to_owned(),
+            files: Some(self.files()),
+        }
     }
 }

@@ -97,7 +97,9 @@ pub(super) fn build<Kind, D: Definition<Kind>>(
 ) -> Result<Box<dyn Pipeline>, TaskError> {
     let (parameters, settings) = Envelope::decode::<D::Parameters>(bytes)?;
     let mut pipeline = definition.job(&parameters).pipeline;
-    pipeline.check().map_err(|error| TaskError::fatal(error.to_string()))?;
+    pipeline
+        .check()
+        .map_err(|error| TaskError::fatal(error.to_string()))?;
     pipeline.set(settings);
     Ok(pipeline)
 }
@@ -159,7 +161,10 @@ fn anchor_address() -> usize {
 impl FoundDefinition {
     pub(crate) fn of<Kind, D: Definition<Kind>>(_: &D) -> FoundDefinition {
         const { assert!(size_of::<D>() == 0, "{}", CAPTURES) };
-        FoundDefinition { build: build_found::<Kind, D>, type_name: type_name::<D>() }
+        FoundDefinition {
+            build: build_found::<Kind, D>,
+            type_name: type_name::<D>(),
+        }
     }
 
     /// The name for people: the function's, without its modules.
@@ -180,7 +185,11 @@ impl FoundDefinition {
         let address = self.build as usize;
         let distance = address.wrapping_sub(anchor_address()) as isize as i64;
         let code = code_at(address)?;
-        Ok(CodePlace { distance, code, definition: self.type_name.to_owned() })
+        Ok(CodePlace {
+            distance,
+            code,
+            definition: self.type_name.to_owned(),
+        })
     }
 }
 
@@ -207,7 +216,8 @@ impl CodePlace {
 
 /// Returns the first bytes of the code at an address of this executable, in hexadecimal digits.
 fn code_at(address: usize) -> Result<String, TaskError> {
-    let unreadable = |error: std::io::Error| TaskError::io("find the code of the job definition", &error);
+    let unreadable =
+        |error: std::io::Error| TaskError::io("find the code of the job definition", &error);
     let own = fs::read_link("/proc/self/exe").map_err(unreadable)?;
     let maps = fs::read_to_string("/proc/self/maps").map_err(unreadable)?;
     let is_code = maps.lines().any(|line| {
@@ -216,7 +226,9 @@ fn code_at(address: usize) -> Result<String, TaskError> {
             mapping.executable
                 && std::path::Path::new(mapping.path) == own
                 && mapping.start <= address
-                && address.checked_add(COMPARED).is_some_and(|end| end <= mapping.end)
+                && address
+                    .checked_add(COMPARED)
+                    .is_some_and(|end| end <= mapping.end)
         })
     });
     if !is_code {
@@ -267,19 +279,26 @@ mod tests {
     }
 
     fn envelope(parameters: &str) -> Vec<u8> {
-        let settings = serde_json::to_string(&crate::settings::Settings::default()).expect("settings");
+        let settings =
+            serde_json::to_string(&crate::settings::Settings::default()).expect("settings");
         format!(r#"{{"settings":{settings},"files":{{}},"parameters":{parameters}}}"#).into_bytes()
     }
 
     fn refusal(place: &CodePlace, parameters: &str) -> String {
-        place.build(&envelope(parameters)).err().expect("it is refused").message
+        place
+            .build(&envelope(parameters))
+            .err()
+            .expect("it is refused")
+            .message
     }
 
     #[test]
     fn definition_is_found_by_its_place() {
         let place = FoundDefinition::of(&first).place().expect("a place");
         place.build(&envelope("7")).expect("the job");
-        assert!(refusal(&place, "\"seven\"").starts_with("parameters of the job cannot be decoded: "));
+        assert!(
+            refusal(&place, "\"seven\"").starts_with("parameters of the job cannot be decoded: ")
+        );
         let closure = FoundDefinition::of(&|| second()).place().expect("a place");
         closure.build(&envelope("null")).expect("the job");
     }
@@ -287,14 +306,20 @@ mod tests {
     #[test]
     fn definition_is_named_after_its_function() {
         assert_eq!(FoundDefinition::of(&first).name(), "first");
-        assert_eq!(FoundDefinition::of(&|| second()).name(), "definition_is_named_after_its_function");
+        assert_eq!(
+            FoundDefinition::of(&|| second()).name(),
+            "definition_is_named_after_its_function"
+        );
     }
 
     #[test]
     fn other_code_is_never_called() {
         let place = FoundDefinition::of(&first).place().expect("a place");
         for moved in [1, -1, 16, 1 << 20] {
-            let wrong = CodePlace { distance: place.distance + moved, ..place.clone() };
+            let wrong = CodePlace {
+                distance: place.distance + moved,
+                ..place.clone()
+            };
             let refusal = refusal(&wrong, "7");
             assert!(
                 refusal.starts_with("this program is not the one")
@@ -303,15 +328,22 @@ mod tests {
             );
         }
         for far in [i64::MAX, i64::MIN, 1 << 40] {
-            let wrong = CodePlace { distance: far, ..place.clone() };
+            let wrong = CodePlace {
+                distance: far,
+                ..place.clone()
+            };
             assert!(
                 refusal(&wrong, "7")
                     .starts_with("the job definition is not part of this program's executable")
             );
         }
-        let other = CodePlace { definition: "elsewhere::job".to_owned(), ..place };
+        let other = CodePlace {
+            definition: "elsewhere::job".to_owned(),
+            ..place
+        };
         assert!(
-            refusal(&other, "7").starts_with("the task was sent for elsewhere::job, but this program has ")
+            refusal(&other, "7")
+                .starts_with("the task was sent for elsewhere::job, but this program has ")
         );
     }
 }

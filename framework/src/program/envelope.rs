@@ -59,11 +59,18 @@ impl SentParameters {
             Ok(readable) if bytes.len() <= READABLE_BYTES_MAX => readable,
             Ok(_) | Err(_) => Value::Null,
         };
-        Ok(SentParameters { exact: Some(Exact { type_name, value }), parameters: readable })
+        Ok(SentParameters {
+            exact: Some(Exact { type_name, value }),
+            parameters: readable,
+        })
     }
 
     fn decode<P: Serialize + DeserializeOwned>(self) -> Result<P, String> {
-        let Some(Exact { type_name: sent, value }) = self.exact else {
+        let Some(Exact {
+            type_name: sent,
+            value,
+        }) = self.exact
+        else {
             return serde_json::from_value(self.parameters).map_err(|error| error.to_string());
         };
         let bytes = from_hex(&value).ok_or("they are damaged")?;
@@ -88,7 +95,9 @@ fn from_hex(digits: &str) -> Option<Vec<u8>> {
 
 impl Envelope {
     /// Returns the parameters and the settings.
-    pub(super) fn decode<P: Serialize + DeserializeOwned>(bytes: &[u8]) -> Result<(P, Settings), TaskError> {
+    pub(super) fn decode<P: Serialize + DeserializeOwned>(
+        bytes: &[u8],
+    ) -> Result<(P, Settings), TaskError> {
         let envelope: Envelope = serde_json::from_slice(bytes).map_err(undecodable)?;
         let parameters = envelope.parameters.decode().map_err(undecodable)?;
         Ok((parameters, envelope.settings))

@@ -119,9 +119,13 @@ mod tests {
 
     #[test]
     fn interrupted_chain_omits_removed_output() {
-        let left = "the job was complete by then, its output is in .out.intermediate-7/counts".to_owned();
+        let left =
+            "the job was complete by then, its output is in .out.intermediate-7/counts".to_owned();
         let error = Error::from(JobError::Interrupted { signal: 2, left }).of_intermediate();
-        assert_eq!(error.to_string(), "interrupted by signal 2; intermediate data was removed");
+        assert_eq!(
+            error.to_string(),
+            "interrupted by signal 2; intermediate data was removed"
+        );
         assert_eq!(error.exit_status(), 130);
     }
 }

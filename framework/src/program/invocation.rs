@@ -30,7 +30,11 @@ pub(crate) fn invocation(run: &RunArguments, inputs: &[String]) -> Option<Invoca
     }
     let command = first(run.command.clone(), BYTES_MAX);
     let inputs_total = inputs.len();
-    let inputs = inputs.iter().take(INPUTS_MAX).map(|input| without_secret(input)).collect();
+    let inputs = inputs
+        .iter()
+        .take(INPUTS_MAX)
+        .map(|input| without_secret(input))
+        .collect();
     let confs = run.conf.iter().map(|conf| without_secret(conf)).collect();
     let number = |count: usize| u32::try_from(count).unwrap_or(u32::MAX);
     let directory = std::env::current_dir().unwrap_or_default();
@@ -76,11 +80,16 @@ fn without_secret(argument: &str) -> String {
     if let Some((name, _)) = argument.split_once('=').filter(|(name, _)| is_secret(name)) {
         return format!("{name}={HIDDEN}");
     }
-    let Some((scheme, rest)) = argument.split_once("://") else { return argument.to_owned() };
-    let (address, query) =
-        rest.split_once('?').map_or((rest, None), |(address, query)| (address, Some(query)));
+    let Some((scheme, rest)) = argument.split_once("://") else {
+        return argument.to_owned();
+    };
+    let (address, query) = rest
+        .split_once('?')
+        .map_or((rest, None), |(address, query)| (address, Some(query)));
     let (host, path) = address.split_at(address.find('/').unwrap_or(address.len()));
-    let host = host.rsplit_once('@').map_or(host.to_owned(), |(_, host)| format!("{HIDDEN}@{host}"));
+    let host = host
+        .rsplit_once('@')
+        .map_or(host.to_owned(), |(_, host)| format!("{HIDDEN}@{host}"));
     let query = query.map_or(String::new(), |query| {
         if is_secret(query) || query.to_ascii_lowercase().contains("sig") {
             format!("?{HIDDEN}")
@@ -117,8 +126,14 @@ mod tests {
         for (line, expected) in [
             ("job --api-token abc in", "job --api-token *** in"),
             ("job --password=abc in", "job --password=*** in"),
-            ("job --conf AWS_SECRET_ACCESS_KEY=abc", "job --conf AWS_SECRET_ACCESS_KEY=***"),
-            ("job --db postgres://ada:abc@host/db", "job --db postgres://***@host/db"),
+            (
+                "job --conf AWS_SECRET_ACCESS_KEY=abc",
+                "job --conf AWS_SECRET_ACCESS_KEY=***",
+            ),
+            (
+                "job --db postgres://ada:abc@host/db",
+                "job --db postgres://***@host/db",
+            ),
             ("job https://h/x?X-Amz-Signature=abc", "job https://h/x?***"),
             ("job --db=https://ada:abc@h/x", "job --db=https://***@h/x"),
         ] {

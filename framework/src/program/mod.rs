@@ -19,25 +19,43 @@
 
 #[cfg(feature = "cli")]
 mod arguments;
-#[cfg_attr(not(feature = "cli"), allow(dead_code, reason = "the flags alone name some of it"))]
+#[cfg_attr(
+    not(feature = "cli"),
+    allow(dead_code, reason = "the flags alone name some of it")
+)]
 pub(crate) mod cluster;
 pub mod dataset;
 pub(crate) mod definition;
 mod driver;
 mod ended;
-#[cfg_attr(not(feature = "cli"), allow(dead_code, reason = "the flags alone name some of it"))]
+#[cfg_attr(
+    not(feature = "cli"),
+    allow(dead_code, reason = "the flags alone name some of it")
+)]
 mod engine;
 mod envelope;
 mod error;
-#[cfg_attr(not(feature = "cli"), allow(dead_code, reason = "only a command line has secrets"))]
+#[cfg_attr(
+    not(feature = "cli"),
+    allow(dead_code, reason = "only a command line has secrets")
+)]
 mod invocation;
 mod named_paths;
-#[cfg_attr(not(feature = "cli"), allow(dead_code, reason = "the flags alone name some of it"))]
+#[cfg_attr(
+    not(feature = "cli"),
+    allow(dead_code, reason = "the flags alone name some of it")
+)]
 pub(crate) mod options;
 pub(crate) mod plan;
-#[cfg_attr(not(feature = "cli"), allow(dead_code, reason = "the flags alone name some of it"))]
+#[cfg_attr(
+    not(feature = "cli"),
+    allow(dead_code, reason = "the flags alone name some of it")
+)]
 mod report;
-#[cfg_attr(not(feature = "cli"), allow(dead_code, reason = "the flags alone name some of it"))]
+#[cfg_attr(
+    not(feature = "cli"),
+    allow(dead_code, reason = "the flags alone name some of it")
+)]
 pub(crate) mod side_files;
 mod stores;
 pub(crate) mod typed_paths;
@@ -230,7 +248,12 @@ fn run_task(program: &Program) {
 pub fn encode_parameters<P: Serialize>(parameters: &P) -> Result<Vec<u8>, Error> {
     let parameters = SentParameters::new(parameters)
         .map_err(|error| Error::Usage(format!("parameters cannot be encoded: {error}")))?;
-    let envelope = Envelope { code: None, settings: Settings::default(), files: BTreeMap::new(), parameters };
+    let envelope = Envelope {
+        code: None,
+        settings: Settings::default(),
+        files: BTreeMap::new(),
+        parameters,
+    };
     Ok(envelope.encode())
 }
 
@@ -316,13 +339,23 @@ impl Program {
         run_task(&self);
         let name = options::program_name();
         let run = RunArguments::silent(output.as_ref().to_owned());
-        drive(&mut Driver::new(&self, &name, run, ReportFormat::Text, Settings::default())?)
+        drive(&mut Driver::new(
+            &self,
+            &name,
+            run,
+            ReportFormat::Text,
+            Settings::default(),
+        )?)
     }
 
     /// Builds the job of a named definition.
     fn build(&self, definition: &str, bytes: &[u8]) -> Result<Box<dyn Pipeline>, TaskError> {
         // A program of one job is named after its file, but an engine stores the file under another name.
-        let only = self.definitions.values().next().filter(|_| self.has_one_job);
+        let only = self
+            .definitions
+            .values()
+            .next()
+            .filter(|_| self.has_one_job);
         let build = self.definitions.get(definition).or(only).ok_or_else(|| {
             let known: Vec<_> = self.definitions.keys().map(String::as_str).collect();
             let known = match &known[..] {
@@ -404,12 +437,20 @@ impl Program {
         D::Parameters: Parameters,
     {
         let name = options::program_name();
-        let names = move || Some(definition.job(&arguments::default_parameters()?).pipeline.input_names());
+        let names = move || {
+            Some(
+                definition
+                    .job(&arguments::default_parameters()?)
+                    .pipeline
+                    .input_names(),
+            )
+        };
         self.face.input_names = Some(Rc::new(names));
         self.has_one_job = self.definitions.is_empty();
-        self.job(&name, definition).drive(move |driver: &mut Driver, parameters: &D::Parameters| {
-            driver.job(&name).parameters(parameters).run().map(drop)
-        })
+        self.job(&name, definition)
+            .drive(move |driver: &mut Driver, parameters: &D::Parameters| {
+                driver.job(&name).parameters(parameters).run().map(drop)
+            })
     }
 
     /// Runs a driver. In a task process the driver is never called.
@@ -437,9 +478,11 @@ impl Program {
     {
         wording::use_flags();
         let settings = match Settings::parse(&line.run.conf) {
-            Ok(settings) => {
-                Settings { bad_rows: line.run.bad_rows, bad_records: line.run.bad_records, ..settings }
-            }
+            Ok(settings) => Settings {
+                bad_rows: line.run.bad_rows,
+                bad_records: line.run.bad_records,
+                ..settings
+            },
             Err(error) => return report::failure(name, &Error::from(error)),
         };
         let mut driver = match Driver::new(self, name, line.run, line.report, settings) {
@@ -478,8 +521,9 @@ impl Definitions for CodeOnly {
         let Addressed { code, files } = Addressed::of(parameters)?;
         // The thread runs this task and no other one at the same time.
         side_files::set_of_thread(files);
-        let place =
-            code.ok_or_else(|| TaskError::fatal(format!("job {definition:?} was sent without its code")))?;
+        let place = code.ok_or_else(|| {
+            TaskError::fatal(format!("job {definition:?} was sent without its code"))
+        })?;
         let pipeline: Box<dyn TaskRunner> = place.build(parameters)?;
         Ok(pipeline)
     }

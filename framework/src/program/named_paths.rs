@@ -38,7 +38,11 @@ fn resolve(names: &[Option<String>], typed: &Path) -> Result<(usize, PathBuf), S
     let split = equals.map(|at| (&bytes[..at], Path::new(OsStr::from_bytes(&bytes[at + 1..]))));
     let plain = names.iter().position(Option::is_none);
     let named = split.and_then(|(name, path)| {
-        let is_it = |known: &Option<String>| known.as_deref().is_some_and(|known| known.as_bytes() == name);
+        let is_it = |known: &Option<String>| {
+            known
+                .as_deref()
+                .is_some_and(|known| known.as_bytes() == name)
+        };
         Some((names.iter().position(is_it)?, path))
     });
     match (named, plain, split) {
@@ -63,7 +67,11 @@ fn unknown(names: &[Option<String>], name: &str) -> String {
 
 /// `pass users=PATH or orders=PATH`.
 fn forms(names: &[Option<String>]) -> String {
-    let forms: Vec<String> = names.iter().flatten().map(|name| format!("{name}=PATH")).collect();
+    let forms: Vec<String> = names
+        .iter()
+        .flatten()
+        .map(|name| format!("{name}=PATH"))
+        .collect();
     if forms.is_empty() {
         "its inputs have no names; pass PATH alone".to_owned()
     } else {
@@ -76,8 +84,10 @@ mod tests {
     use super::*;
 
     fn paths(names: &[&str], typed: &[&str]) -> Result<Vec<Vec<PathBuf>>, String> {
-        let names: Vec<_> =
-            names.iter().map(|name| Some(name.to_string()).filter(|name| !name.is_empty())).collect();
+        let names: Vec<_> = names
+            .iter()
+            .map(|name| Some(name.to_string()).filter(|name| !name.is_empty()))
+            .collect();
         let typed: Vec<_> = typed.iter().map(PathBuf::from).collect();
         by_input(&names, &typed, &[])
     }
@@ -90,12 +100,18 @@ mod tests {
     #[test]
     fn named_path_goes_to_its_input() {
         let found = paths(&["users", "orders"], &["orders=b", "users=a", "orders=c=d"]);
-        assert_eq!(found, Ok(vec![vec!["a".into()], vec!["b".into(), "c=d".into()]]));
+        assert_eq!(
+            found,
+            Ok(vec![vec!["a".into()], vec!["b".into(), "c=d".into()]])
+        );
     }
 
     #[test]
     fn unnamed_input_takes_paths_unchanged() {
-        assert_eq!(paths(&[""], &["a=b", "=", "c"]), Ok(vec![vec!["a=b".into(), "=".into(), "c".into()]]));
+        assert_eq!(
+            paths(&[""], &["a=b", "=", "c"]),
+            Ok(vec![vec!["a=b".into(), "=".into(), "c".into()]])
+        );
         let found = paths(&["", "orders"], &["a=b", "orders=c"]);
         assert_eq!(found, Ok(vec![vec!["a=b".into()], vec!["c".into()]]));
     }
@@ -103,9 +119,21 @@ mod tests {
     #[test]
     fn invalid_named_path_is_reported() {
         let names = &["users", "orders"];
-        refused(names, &["users=a"], "input orders has no path; pass orders=PATH");
-        refused(names, &["users=a", "orders="], "input orders has an empty path; pass orders=PATH");
-        refused(names, &["a.csv"], "a.csv has no name; pass users=a.csv or orders=a.csv");
+        refused(
+            names,
+            &["users=a"],
+            "input orders has no path; pass orders=PATH",
+        );
+        refused(
+            names,
+            &["users=a", "orders="],
+            "input orders has an empty path; pass orders=PATH",
+        );
+        refused(
+            names,
+            &["a.csv"],
+            "a.csv has no name; pass users=a.csv or orders=a.csv",
+        );
         let unknown = "the job has no input \"user\"; pass users=PATH or orders=PATH";
         refused(names, &["user=a", "orders=b"], unknown);
         refused(&[""], &[], "the job has no input; pass the path of a file");
@@ -113,7 +141,10 @@ mod tests {
         let plain = by_input(&[None], &[], &given);
         assert_eq!(
             plain,
-            Err("the job has no input \"users\"; its inputs have no names; pass PATH alone".to_owned())
+            Err(
+                "the job has no input \"users\"; its inputs have no names; pass PATH alone"
+                    .to_owned()
+            )
         );
     }
 }

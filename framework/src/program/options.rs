@@ -77,12 +77,18 @@ pub(crate) struct RunArguments {
 
     /// Rows (csv, JSON lines, ...) that do not match the job's row type: fail, skip all, or skip at most N
     /// per map task; counted as BAD_ROWS
-    #[cfg_attr(feature = "cli", arg(long, value_name = "fail|skip|N", default_value = "fail"))]
+    #[cfg_attr(
+        feature = "cli",
+        arg(long, value_name = "fail|skip|N", default_value = "fail")
+    )]
     pub bad_rows: BadRows,
 
     /// Records that the job's map rejects as bad: fail, skip all, or skip at most N per map task; counted as
     /// BAD_RECORDS
-    #[cfg_attr(feature = "cli", arg(long, value_name = "fail|skip|N", default_value = "fail"))]
+    #[cfg_attr(
+        feature = "cli",
+        arg(long, value_name = "fail|skip|N", default_value = "fail")
+    )]
     pub bad_records: BadRows,
 
     /// Replace an existing output when the job succeeds
@@ -98,7 +104,10 @@ pub(crate) struct RunArguments {
     pub conf: Vec<String>,
 
     /// Progress display on standard error
-    #[cfg_attr(feature = "cli", arg(long, value_name = "WHEN", value_enum, default_value = "auto"))]
+    #[cfg_attr(
+        feature = "cli",
+        arg(long, value_name = "WHEN", value_enum, default_value = "auto")
+    )]
     progress: ProgressArgument,
 
     /// Print only errors of the job, and no output of its tasks
@@ -168,18 +177,31 @@ fn within(valid: RangeInclusive<u32>) -> impl TypedValueParser<Value = u32> {
 
 #[cfg(feature = "cli")]
 fn parse_task_memory(text: &str) -> Result<ByteSize, String> {
-    let size: ByteSize =
-        text.parse().map_err(|error: napreduce_protocol::ByteSizeError| error.to_string())?;
+    let size: ByteSize = text
+        .parse()
+        .map_err(|error: napreduce_protocol::ByteSizeError| error.to_string())?;
     if TASK_MEMORY.contains(&size) {
         Ok(size)
     } else {
-        Err(format!("expected {} to {} (default 256MiB)", TASK_MEMORY.start(), TASK_MEMORY.end()))
+        Err(format!(
+            "expected {} to {} (default 256MiB)",
+            TASK_MEMORY.start(),
+            TASK_MEMORY.end()
+        ))
     }
 }
 
 /// Returns the file name of this program as it was called.
 pub(crate) fn program_name() -> String {
     let called = std::env::args_os().next().unwrap_or_default();
-    let name = std::path::Path::new(&called).file_name().unwrap_or_default().to_string_lossy().into_owned();
-    if name.is_empty() { "job".to_owned() } else { name }
+    let name = std::path::Path::new(&called)
+        .file_name()
+        .unwrap_or_default()
+        .to_string_lossy()
+        .into_owned();
+    if name.is_empty() {
+        "job".to_owned()
+    } else {
+        name
+    }
 }

@@ -49,9 +49,10 @@ impl PlannedJob<'_> {
     fn code(&self) -> Result<Option<CodePlace>, Error> {
         match self {
             PlannedJob::Named(..) => Ok(None),
-            PlannedJob::Found(definition) => {
-                definition.place().map(Some).map_err(|error| Error::Usage(error.message))
-            }
+            PlannedJob::Found(definition) => definition
+                .place()
+                .map(Some)
+                .map_err(|error| Error::Usage(error.message)),
         }
     }
 }
@@ -89,7 +90,10 @@ impl Description {
         I: IntoIterator,
         I::Item: JobInput,
     {
-        self.inputs = inputs.into_iter().map(|input| self.path_of(input)).collect();
+        self.inputs = inputs
+            .into_iter()
+            .map(|input| self.path_of(input))
+            .collect();
     }
 
     pub(crate) fn add_named_inputs<I>(&mut self, name: &str, inputs: I)
@@ -159,7 +163,10 @@ pub(crate) fn plan(
         return Err(Error::Usage(fault.clone()));
     }
     check_numbers(described, arguments).map_err(Error::Usage)?;
-    let mut settings = Settings { records: described.records, ..settings.clone() };
+    let mut settings = Settings {
+        records: described.records,
+        ..settings.clone()
+    };
     let code = job.code()?;
     let envelope = |settings: &Settings| -> Vec<u8> {
         let envelope = Envelope {
@@ -170,7 +177,9 @@ pub(crate) fn plan(
         };
         envelope.encode()
     };
-    let mut pipeline = job.build(&envelope(&settings)).map_err(|error| Error::Usage(error.message))?;
+    let mut pipeline = job
+        .build(&envelope(&settings))
+        .map_err(|error| Error::Usage(error.message))?;
     let reduces = match pipeline.reduces() {
         Some(0) => 0,
         of_definition => match described.reduces.or(arguments.reduces).or(of_definition) {
@@ -178,10 +187,17 @@ pub(crate) fn plan(
             None => surroundings.default_reduces()?,
         },
     };
-    let paths = by_input(&pipeline.input_names(), &described.inputs, &described.named_inputs);
+    let paths = by_input(
+        &pipeline.input_names(),
+        &described.inputs,
+        &described.named_inputs,
+    );
     let mut paths = paths.map_err(Error::Usage)?;
-    let inputs: Vec<String> =
-        paths.iter().flatten().map(|path| path.to_string_lossy().into_owned()).collect();
+    let inputs: Vec<String> = paths
+        .iter()
+        .flatten()
+        .map(|path| path.to_string_lossy().into_owned())
+        .collect();
     for path in paths.iter_mut().flatten() {
         *path = surroundings.readable_path(std::mem::take(path))?;
     }
@@ -194,9 +210,14 @@ pub(crate) fn plan(
     let whole = pipeline.refusals(&files, split_size).into_iter();
     warnings.extend(whole.map(|refusal| format!("{refusal}; one map task reads all of it")));
     let task_memory = arguments.task_memory.bytes();
-    let cuts = pipeline.cuts(&splits, reduces, task_memory).map_err(Error::Sample)?;
+    let cuts = pipeline
+        .cuts(&splits, reduces, task_memory)
+        .map_err(Error::Sample)?;
     let mut plan = JobPlan {
-        name: arguments.name.clone().unwrap_or_else(|| job.name().to_owned()),
+        name: arguments
+            .name
+            .clone()
+            .unwrap_or_else(|| job.name().to_owned()),
         parameters: envelope(&settings),
         splits,
         reduces,

@@ -22,7 +22,11 @@ pub(crate) fn success(report: &JobReport, format: ReportFormat, quiet: bool) {
 
 /// Prints the error that ended a driver. For a detached job, its id was already printed; the rest is
 /// informative.
-pub(crate) fn ending(name: &str, error: &(dyn std::error::Error + 'static), quiet: bool) -> ExitCode {
+pub(crate) fn ending(
+    name: &str,
+    error: &(dyn std::error::Error + 'static),
+    quiet: bool,
+) -> ExitCode {
     match error.downcast_ref::<Error>() {
         Some(Error::Detached { .. }) if quiet => ExitCode::SUCCESS,
         _ => failure(name, error),
@@ -36,13 +40,21 @@ pub(crate) fn detached(job: JobId) {
 
 /// Prints the error of the program and returns its exit status.
 pub(crate) fn failure(name: &str, error: &(dyn std::error::Error + 'static)) -> ExitCode {
-    print_error(format_args!("{name}: {}", several_lines(&error.to_string())));
+    print_error(format_args!(
+        "{name}: {}",
+        several_lines(&error.to_string())
+    ));
     ExitCode::from(error.downcast_ref::<Error>().map_or(1, Error::exit_status))
 }
 
 fn text(report: &JobReport) -> String {
     let mut text = String::new();
-    let width = report.counters.iter().map(|(name, _)| name.len()).max().unwrap_or(0);
+    let width = report
+        .counters
+        .iter()
+        .map(|(name, _)| name.len())
+        .max()
+        .unwrap_or(0);
     for (name, value) in report.counters.iter() {
         text.push_str(&format!("  {:<width$}  {value:>15}\n", several_lines(name)));
     }
@@ -57,8 +69,11 @@ fn text(report: &JobReport) -> String {
 }
 
 fn json_object(report: &JobReport) -> Value {
-    let counters: Map<String, Value> =
-        report.counters.iter().map(|(name, value)| (name.to_owned(), json!(value))).collect();
+    let counters: Map<String, Value> = report
+        .counters
+        .iter()
+        .map(|(name, value)| (name.to_owned(), json!(value)))
+        .collect();
     let parts: Vec<Value> = report
         .parts
         .iter()

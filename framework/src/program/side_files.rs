@@ -121,7 +121,12 @@ impl<T: Send + Sync + 'static> SideFile<T> {
             load: Arc::new(move |path| load(path).map_err(|error| error.to_string())),
         };
         let path = side_file(name).map_err(|error| error.to_string());
-        SideFile { name: name.to_owned(), path, loader, content: OnceLock::new() }
+        SideFile {
+            name: name.to_owned(),
+            path,
+            loader,
+            content: OnceLock::new(),
+        }
     }
 
     /// Returns the content.
@@ -146,21 +151,37 @@ impl<T: Send + Sync + 'static> SideFile<T> {
     fn load(&self) -> Result<Arc<T>, String> {
         let path = self.path.as_ref().map_err(String::clone)?;
         shared(path, &self.loader).map_err(|error| {
-            format!("cannot load the side file {:?} from {}: {error}", self.name, path.display())
+            format!(
+                "cannot load the side file {:?} from {}: {error}",
+                self.name,
+                path.display()
+            )
         })
     }
 }
 
 impl<T> Clone for SideFile<T> {
     fn clone(&self) -> Self {
-        let loader = Loader { address: self.loader.address, load: Arc::clone(&self.loader.load) };
-        SideFile { name: self.name.clone(), path: self.path.clone(), loader, content: self.content.clone() }
+        let loader = Loader {
+            address: self.loader.address,
+            load: Arc::clone(&self.loader.load),
+        };
+        SideFile {
+            name: self.name.clone(),
+            path: self.path.clone(),
+            loader,
+            content: self.content.clone(),
+        }
     }
 }
 
 impl<T> fmt::Debug for SideFile<T> {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.debug_struct("SideFile").field("name", &self.name).field("path", &self.path).finish()
+        formatter
+            .debug_struct("SideFile")
+            .field("name", &self.name)
+            .field("path", &self.path)
+            .finish()
     }
 }
 
@@ -176,7 +197,13 @@ type FileState = (u64, i64, i64, u64);
 /// Returns the content of a file, which is loaded unless the process has it.
 fn shared<T: Send + Sync + 'static>(path: &Path, loader: &Loader<T>) -> Result<Arc<T>, String> {
     let key = (path.to_owned(), loader.address, TypeId::of::<T>());
-    let slot = Arc::clone(LOADED.lock().unwrap_or_else(PoisonError::into_inner).entry(key).or_default());
+    let slot = Arc::clone(
+        LOADED
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .entry(key)
+            .or_default(),
+    );
     let mut slot = slot.lock().unwrap_or_else(PoisonError::into_inner);
     let file = fs::metadata(path).map_err(|error| error.to_string())?;
     let state = (file.len(), file.mtime(), file.mtime_nsec(), file.ino());
@@ -191,7 +218,11 @@ fn shared<T: Send + Sync + 'static>(path: &Path, loader: &Loader<T>) -> Result<A
     Ok(content)
 }
 
-fn find(name: &str, here: &BTreeMap<String, PathBuf>, directory: Option<OsString>) -> io::Result<PathBuf> {
+fn find(
+    name: &str,
+    here: &BTreeMap<String, PathBuf>,
+    directory: Option<OsString>,
+) -> io::Result<PathBuf> {
     if let Some(path) = here.get(name) {
         return Ok(path.clone());
     }
@@ -204,7 +235,13 @@ fn find(name: &str, here: &BTreeMap<String, PathBuf>, directory: Option<OsString
     let known = if here.is_empty() {
         String::new()
     } else {
-        format!("; the job has {}", here.keys().map(String::as_str).collect::<Vec<_>>().join(", "))
+        format!(
+            "; the job has {}",
+            here.keys()
+                .map(String::as_str)
+                .collect::<Vec<_>>()
+                .join(", ")
+        )
     };
     Err(io::Error::new(
         io::ErrorKind::NotFound,
@@ -218,19 +255,30 @@ fn find(name: &str, here: &BTreeMap<String, PathBuf>, directory: Option<OsString
 /// Returns all side files of the job by name.
 #[cfg(feature = "streaming")]
 pub(crate) fn all() -> io::Result<BTreeMap<OsString, PathBuf>> {
-    let here: BTreeMap<OsString, PathBuf> =
-        with_files(|files| files.iter().map(|(name, path)| (name.into(), path.clone())).collect());
+    let here: BTreeMap<OsString, PathBuf> = with_files(|files| {
+        files
+            .iter()
+            .map(|(name, path)| (name.into(), path.clone()))
+            .collect()
+    });
     if !here.is_empty() {
         return Ok(here);
     }
-    let Some(directory) = std::env::var_os(DIRECTORY_VARIABLE) else { return Ok(BTreeMap::new()) };
-    fs::read_dir(directory)?.map(|entry| entry.map(|entry| (entry.file_name(), entry.path()))).collect()
+    let Some(directory) = std::env::var_os(DIRECTORY_VARIABLE) else {
+        return Ok(BTreeMap::new());
+    };
+    fs::read_dir(directory)?
+        .map(|entry| entry.map(|entry| (entry.file_name(), entry.path())))
+        .collect()
 }
 
 /// Replaces the files that `side_file` finds in this process; returns the earlier ones.
 pub(crate) fn set_local(files: BTreeMap<String, PathBuf>) -> BTreeMap<String, PathBuf> {
     OF_THREAD.set(None);
-    std::mem::replace(&mut *HERE.lock().unwrap_or_else(PoisonError::into_inner), files)
+    std::mem::replace(
+        &mut *HERE.lock().unwrap_or_else(PoisonError::into_inner),
+        files,
+    )
 }
 
 /// Sets the files that `side_file` finds in this thread, which runs one task.
@@ -249,9 +297,14 @@ pub(crate) fn for_thread<R>(files: BTreeMap<String, PathBuf>, call: impl FnOnce(
 /// Returns a file with an explicit name.
 pub(crate) fn named(path: &Path, name: &str) -> Result<SideFileSource, String> {
     if is_name(name) {
-        Ok(SideFileSource { path: path.to_owned(), name: name.to_owned() })
+        Ok(SideFileSource {
+            path: path.to_owned(),
+            name: name.to_owned(),
+        })
     } else {
-        Err(format!("invalid side file name {name:?}; use a name without slashes"))
+        Err(format!(
+            "invalid side file name {name:?}; use a name without slashes"
+        ))
     }
 }
 
@@ -262,16 +315,23 @@ pub(crate) fn by_name(files: &[SideFileSource]) -> Result<BTreeMap<String, PathB
         let shown = path.display();
         let unreadable = |error: io::Error| {
             let is_missing = error.kind() == io::ErrorKind::NotFound;
-            let hint =
-                if is_missing { r"; in a path a comma is written \, and a # is written \#" } else { "" };
+            let hint = if is_missing {
+                r"; in a path a comma is written \, and a # is written \#"
+            } else {
+                ""
+            };
             format!("cannot read the side file {shown}: {error}{hint}")
         };
         if !fs::metadata(path).map_err(unreadable)?.is_file() {
-            return Err(format!("side file {shown} is not a regular file; name a regular file"));
+            return Err(format!(
+                "side file {shown} is not a regular file; name a regular file"
+            ));
         }
         let absolute = std::path::absolute(path).map_err(unreadable)?;
         if by_name.insert(name.clone(), absolute).is_some() {
-            return Err(format!("two side files have the name {name:?}; rename one with PATH#NAME"));
+            return Err(format!(
+                "two side files have the name {name:?}; rename one with PATH#NAME"
+            ));
         }
     }
     Ok(by_name)
@@ -283,7 +343,11 @@ pub(super) fn parse(text: &str) -> Result<Vec<SideFileSource>, String> {
     let is_there = |text: &str| Path::new(text).exists();
     let listed = split(text, ',').into_iter().map(|one| {
         let source = parse_one(one)?;
-        Ok(if !source.path.exists() && is_there(one) { of_path(one)? } else { source })
+        Ok(if !source.path.exists() && is_there(one) {
+            of_path(one)?
+        } else {
+            source
+        })
     });
     match listed.collect::<Result<Vec<_>, String>>() {
         Ok(listed) if listed.iter().all(|source| source.path.exists()) => Ok(listed),
@@ -301,14 +365,21 @@ fn parse_one(text: &str) -> Result<SideFileSource, String> {
     let path = local_path(Path::new(&unescaped(&path.join("#"))));
     let name = unescaped(name);
     let is_source = is_name(&name) && !path.as_os_str().is_empty();
-    if is_source { Ok(SideFileSource { path, name }) } else { Err(no_source(text)) }
+    if is_source {
+        Ok(SideFileSource { path, name })
+    } else {
+        Err(no_source(text))
+    }
 }
 
 /// Returns a file under its own name.
 fn of_path(text: &str) -> Result<SideFileSource, String> {
     let path = local_path(Path::new(text));
-    let name =
-        path.file_name().and_then(|name| name.to_str()).filter(|name| is_name(name)).map(str::to_owned);
+    let name = path
+        .file_name()
+        .and_then(|name| name.to_str())
+        .filter(|name| is_name(name))
+        .map(str::to_owned);
     let name = name.ok_or_else(|| no_source(text))?;
     Ok(SideFileSource { path, name })
 }
@@ -358,13 +429,28 @@ mod tests {
 
     #[test]
     fn side_file_name_defaults_to_file_name() {
-        let source = |path: &str, name: &str| SideFileSource { path: path.into(), name: name.to_owned() };
-        assert_eq!(parse("data/stop.txt"), Ok(vec![source("data/stop.txt", "stop.txt")]));
-        assert_eq!(parse("file:///data/stop.txt#words"), Ok(vec![source("/data/stop.txt", "words")]));
-        assert_eq!(parse("a#b#c,d"), Ok(vec![source("a#b", "c"), source("d", "d")]));
+        let source = |path: &str, name: &str| SideFileSource {
+            path: path.into(),
+            name: name.to_owned(),
+        };
+        assert_eq!(
+            parse("data/stop.txt"),
+            Ok(vec![source("data/stop.txt", "stop.txt")])
+        );
+        assert_eq!(
+            parse("file:///data/stop.txt#words"),
+            Ok(vec![source("/data/stop.txt", "words")])
+        );
+        assert_eq!(
+            parse("a#b#c,d"),
+            Ok(vec![source("a#b", "c"), source("d", "d")])
+        );
         for text in ["", "a#", "a#../b", "a#..", "..", "#b", "a#b/c"] {
             let error = parse(text).expect_err(text);
-            assert!(error.contains("is not a file name; use PATH, or PATH#NAME"), "{error}");
+            assert!(
+                error.contains("is not a file name; use PATH, or PATH#NAME"),
+                "{error}"
+            );
         }
     }
 
@@ -374,7 +460,10 @@ mod tests {
         let path = |name: &str| folder.path().join(name).display().to_string();
         let read = |text: &str| -> Vec<(String, String)> {
             let listed = parse(text).expect("it names files");
-            listed.into_iter().map(|source| (source.path.display().to_string(), source.name)).collect()
+            listed
+                .into_iter()
+                .map(|source| (source.path.display().to_string(), source.name))
+                .collect()
         };
         let named = |file: &str, name: &str| (path(file), name.to_owned());
         for name in ["a,b", "a#b", r"a\b", "plain"] {
@@ -388,7 +477,11 @@ mod tests {
             [named("a#b", "a#b"), named("plain", "a")]
         );
         fs::write(path("a"), "").expect("written");
-        assert_eq!(read(&path("a#b")), [named("a", "b")], "a file with a name of its own comes first");
+        assert_eq!(
+            read(&path("a#b")),
+            [named("a", "b")],
+            "a file with a name of its own comes first"
+        );
     }
 
     #[test]
@@ -396,20 +489,40 @@ mod tests {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let path = folder.path().join("a");
         fs::write(&path, "x").expect("a written file");
-        let source =
-            |path: &Path, name: &str| SideFileSource { path: path.to_owned(), name: name.to_owned() };
+        let source = |path: &Path, name: &str| SideFileSource {
+            path: path.to_owned(),
+            name: name.to_owned(),
+        };
         let files = by_name(&[source(&path, "a"), source(&path, "b")]).expect("two names");
-        assert_eq!(files, BTreeMap::from([("a".to_owned(), path.clone()), ("b".to_owned(), path.clone())]));
+        assert_eq!(
+            files,
+            BTreeMap::from([
+                ("a".to_owned(), path.clone()),
+                ("b".to_owned(), path.clone())
+            ])
+        );
         let error = by_name(&[source(&path, "a"), source(&path, "a")]).expect_err("one name");
-        assert_eq!(error, "two side files have the name \"a\"; rename one with PATH#NAME");
+        assert_eq!(
+            error,
+            "two side files have the name \"a\"; rename one with PATH#NAME"
+        );
         let missing = folder.path().join("missing");
         let error = by_name(&[source(&missing, "a")]).expect_err("no file");
-        assert!(error.starts_with(&format!("cannot read the side file {}: ", missing.display())), "{error}");
+        assert!(
+            error.starts_with(&format!(
+                "cannot read the side file {}: ",
+                missing.display()
+            )),
+            "{error}"
+        );
         for path in [folder.path(), Path::new("/dev/zero")] {
             let error = by_name(&[source(path, "a")]).expect_err("no file");
             assert_eq!(
                 error,
-                format!("side file {} is not a regular file; name a regular file", path.display())
+                format!(
+                    "side file {} is not a regular file; name a regular file",
+                    path.display()
+                )
             );
         }
     }
@@ -420,15 +533,28 @@ mod tests {
         fs::write(folder.path().join("a"), "x").expect("a written file");
         let directory = || Some(folder.path().as_os_str().to_owned());
         let none = BTreeMap::new();
-        assert_eq!(find("a", &none, directory()).expect("it is there"), folder.path().join("a"));
+        assert_eq!(
+            find("a", &none, directory()).expect("it is there"),
+            folder.path().join("a")
+        );
         for name in ["b", "../a", "", "."] {
             let error = find(name, &none, directory()).expect_err(name);
             assert_eq!(error.kind(), io::ErrorKind::NotFound);
-            assert!(error.to_string().contains(&format!("; pass --files PATH#{name}, or")), "{error}");
+            assert!(
+                error
+                    .to_string()
+                    .contains(&format!("; pass --files PATH#{name}, or")),
+                "{error}"
+            );
         }
         let here = BTreeMap::from([("words".to_owned(), PathBuf::from("/w"))]);
-        assert_eq!(find("words", &here, None).expect("it is known"), Path::new("/w"));
-        let error = find("word", &here, None).expect_err("another name").to_string();
+        assert_eq!(
+            find("words", &here, None).expect("it is known"),
+            Path::new("/w")
+        );
+        let error = find("word", &here, None)
+            .expect_err("another name")
+            .to_string();
         assert_eq!(
             error,
             "unknown side file \"word\"; pass --files PATH#word, or call job.side_file(\"word\", PATH), in a driver \
@@ -441,7 +567,10 @@ mod tests {
         path: &Path,
         load: fn(&Path) -> Result<T, E>,
     ) -> SideFile<T> {
-        SideFile { path: Ok(path.to_owned()), ..SideFile::new("words", load) }
+        SideFile {
+            path: Ok(path.to_owned()),
+            ..SideFile::new("words", load)
+        }
     }
 
     fn panic_of<T>(call: impl FnOnce() -> T) -> String {
@@ -467,10 +596,16 @@ mod tests {
             }
         });
         let before = file_at(&path, load);
-        assert_eq!((before.get().as_str(), LOADS.load(Ordering::Relaxed)), ("a", 1));
+        assert_eq!(
+            (before.get().as_str(), LOADS.load(Ordering::Relaxed)),
+            ("a", 1)
+        );
         fs::write(&path, "other").expect("a written file");
         assert_eq!(file_at(&path, load).get(), "other");
-        assert_eq!((before.get().as_str(), LOADS.load(Ordering::Relaxed)), ("a", 2));
+        assert_eq!(
+            (before.get().as_str(), LOADS.load(Ordering::Relaxed)),
+            ("a", 2)
+        );
     }
 
     #[test]
@@ -484,8 +619,16 @@ mod tests {
         let text = |path: &Path| fs::read_to_string(path);
         let length = |path: &Path| fs::metadata(path).map(|file| file.len());
         for _ in 0..2 {
-            assert_eq!(paths.each_ref().map(|path| file_at(path, text).get().clone()), ["one", "three"]);
-            assert_eq!(paths.each_ref().map(|path| *file_at(path, length).get()), [3, 5]);
+            assert_eq!(
+                paths
+                    .each_ref()
+                    .map(|path| file_at(path, text).get().clone()),
+                ["one", "three"]
+            );
+            assert_eq!(
+                paths.each_ref().map(|path| *file_at(path, length).get()),
+                [3, 5]
+            );
         }
     }
 
@@ -495,12 +638,22 @@ mod tests {
         let path = folder.path().join("words");
         let file = file_at(&path, |path| {
             let text = fs::read_to_string(path).map_err(|error| error.to_string())?;
-            text.parse::<u64>().map_err(|error| format!("line 1: {error}"))
+            text.parse::<u64>()
+                .map_err(|error| format!("line 1: {error}"))
         });
-        let place = format!("cannot load the side file \"words\" from {}: ", path.display());
-        assert_eq!(panic_of(|| *file.get()), format!("{place}No such file or directory (os error 2)"));
+        let place = format!(
+            "cannot load the side file \"words\" from {}: ",
+            path.display()
+        );
+        assert_eq!(
+            panic_of(|| *file.get()),
+            format!("{place}No such file or directory (os error 2)")
+        );
         fs::write(&path, "x").expect("a written file");
-        assert_eq!(panic_of(|| *file.get()), format!("{place}line 1: invalid digit found in string"));
+        assert_eq!(
+            panic_of(|| *file.get()),
+            format!("{place}line 1: invalid digit found in string")
+        );
         fs::write(&path, "7").expect("a written file");
         assert_eq!(*file.get(), 7, "a failure is not kept");
     }
@@ -510,7 +663,9 @@ mod tests {
         let file = SideFile::new("no-such-words", |path| fs::read(path));
         let message = panic_of(|| file.get().len());
         assert!(
-            message.starts_with("unknown side file \"no-such-words\"; pass --files PATH#no-such-words"),
+            message.starts_with(
+                "unknown side file \"no-such-words\"; pass --files PATH#no-such-words"
+            ),
             "{message}"
         );
     }

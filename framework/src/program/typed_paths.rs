@@ -25,7 +25,11 @@ impl TypedPaths {
     pub(crate) fn make_absolute(&self, plan: &mut JobPlan) -> bool {
         let is_relative = |path: &Path| path.is_relative() && StorageScheme::of(path).is_none();
         let relative = is_relative(&plan.output)
-            || plan.splits.iter().flat_map(|split| &split.parts).any(|part| is_relative(&part.path));
+            || plan
+                .splits
+                .iter()
+                .flat_map(|split| &split.parts)
+                .any(|part| is_relative(&part.path));
         let absolute = |path: &Path| match StorageScheme::of(path) {
             None => self.here.join(path),
             // An object has the same name everywhere.

@@ -15,7 +15,10 @@ const METHODS: [(&str, &str); 24] = [
     ("pass --overwrite", "call `overwrite()`"),
     ("--overwrite", "`overwrite()`"),
     ("pass --recursive", "call `recursive()`"),
-    ("pass --bad-records skip", "call `bad_records(BadRows::Skip)`"),
+    (
+        "pass --bad-records skip",
+        "call `bad_records(BadRows::Skip)`",
+    ),
     ("--bad-records", "`bad_records`"),
     ("pass --bad-rows skip", "call `bad_rows(BadRows::Skip)`"),
     ("--bad-rows", "`bad_rows`"),
@@ -62,10 +65,12 @@ fn with_methods(message: &str) -> String {
     for (flag, method) in METHODS {
         worded = worded.replace(flag, method);
     }
-    let words = worded.split(' ').map(|word| match word.strip_suffix("=PATH") {
-        Some(name) => Cow::Owned(format!("input({name:?}, [PATH])")),
-        None => Cow::Borrowed(word),
-    });
+    let words = worded
+        .split(' ')
+        .map(|word| match word.strip_suffix("=PATH") {
+            Some(name) => Cow::Owned(format!("input({name:?}, [PATH])")),
+            None => Cow::Borrowed(word),
+        });
     words.collect::<Vec<_>>().join(" ")
 }
 
@@ -84,7 +89,10 @@ mod tests {
                 "a line is longer than 1MiB; raise --task-memory",
                 "a line is longer than 1MiB; raise `task_memory`",
             ),
-            ("--conf \"x\": unknown setting", "setting \"x\": unknown setting"),
+            (
+                "--conf \"x\": unknown setting",
+                "setting \"x\": unknown setting",
+            ),
             (
                 "fix the record, or pass --bad-records skip to skip bad records",
                 "fix the record, or call `bad_records(BadRows::Skip)` to skip bad records",

@@ -30,14 +30,22 @@ impl fmt::Display for Families {
 
 impl Families {
     pub(super) fn of<K: Key, V: Value>() -> Families {
-        Families { key: K::family(), value: V::family() }
+        Families {
+            key: K::family(),
+            value: V::family(),
+        }
     }
 
     /// Appends the head of a file.
     pub(super) fn write_head(&self, out: &mut Vec<u8>) {
         let names = [self.key.as_bytes(), self.value.as_bytes()].concat();
         out.extend_from_slice(&TYPED_RECORDS);
-        for field in [VERSION, crc32c::crc32c(&names), self.key.len() as u32, self.value.len() as u32] {
+        for field in [
+            VERSION,
+            crc32c::crc32c(&names),
+            self.key.len() as u32,
+            self.value.len() as u32,
+        ] {
             out.extend_from_slice(&field.to_le_bytes());
         }
         out.extend_from_slice(&names);
@@ -68,7 +76,11 @@ impl Head {
         if key_bytes.max(value_bytes) > FAMILY_BYTES_MAX {
             return Err("the names of its types are damaged".into());
         }
-        Ok(Head { crc: u32_at(bytes, 12), key_bytes, value_bytes })
+        Ok(Head {
+            crc: u32_at(bytes, 12),
+            key_bytes,
+            value_bytes,
+        })
     }
 
     /// Returns the length of both names.
@@ -82,7 +94,10 @@ impl Head {
             return Err("the names of its types do not match their checksum".into());
         }
         let text = |name: &[u8]| String::from_utf8_lossy(name).into_owned();
-        Ok(Families { key: text(key), value: text(value) })
+        Ok(Families {
+            key: text(key),
+            value: text(value),
+        })
     }
 }
 
@@ -144,7 +159,9 @@ impl BlockWriter {
 
     /// Restores a saved block.
     pub(super) fn restore(&mut self, state: &[u8]) -> Result<(), String> {
-        let (records, body) = state.split_first_chunk::<4>().ok_or("a block was saved without its length")?;
+        let (records, body) = state
+            .split_first_chunk::<4>()
+            .ok_or("a block was saved without its length")?;
         self.records = u32::from_le_bytes(*records);
         self.body = body.to_vec();
         Ok(())
@@ -156,7 +173,11 @@ impl BlockWriter {
             return;
         }
         let length = u32::try_from(self.body.len()).expect("a record of less than 4 GiB");
-        let mut header = BlockHeader { length, crc: 0, records: self.records };
+        let mut header = BlockHeader {
+            length,
+            crc: 0,
+            records: self.records,
+        };
         header.crc = header.checksum(&self.body);
         for field in [header.length, header.crc, header.records] {
             out.extend_from_slice(&field.to_le_bytes());
@@ -177,7 +198,11 @@ pub(super) struct BlockHeader {
 
 impl BlockHeader {
     pub(super) fn decode(bytes: &[u8; BLOCK_HEADER_BYTES]) -> BlockHeader {
-        BlockHeader { length: u32_at(bytes, 0), crc: u32_at(bytes, 4), records: u32_at(bytes, 8) }
+        BlockHeader {
+            length: u32_at(bytes, 0),
+            crc: u32_at(bytes, 4),
+            records: u32_at(bytes, 8),
+        }
     }
 
     /// Returns the expected checksum of header and body.

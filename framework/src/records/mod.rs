@@ -58,7 +58,10 @@ pub struct Records<K, V> {
 
 impl<K, V> Default for Records<K, V> {
     fn default() -> Self {
-        Records { block: BlockWriter::default(), types: PhantomData }
+        Records {
+            block: BlockWriter::default(),
+            types: PhantomData,
+        }
     }
 }
 
@@ -95,7 +98,12 @@ impl<K: Key, V: Value> OutputFormat for Records<K, V> {
 impl<K: Key, V: Value> Records<K, V> {
     /// Adds one record; `encode` appends the encoded value.
     #[inline]
-    pub(crate) fn add(&mut self, key: K::Ref<'_>, encode: impl FnOnce(&mut Vec<u8>), out: &mut Vec<u8>) {
+    pub(crate) fn add(
+        &mut self,
+        key: K::Ref<'_>,
+        encode: impl FnOnce(&mut Vec<u8>),
+        out: &mut Vec<u8>,
+    ) {
         self.block.add::<K>(key, encode, out);
     }
 }

@@ -42,7 +42,9 @@ impl<K, V> Default for Pairs<K, V> {
 
 impl<K, V> Clone for Pairs<K, V> {
     fn clone(&self) -> Self {
-        Pairs { records: self.records.clone() }
+        Pairs {
+            records: self.records.clone(),
+        }
     }
 }
 
@@ -60,11 +62,15 @@ impl<K: Key, V: Value> OutputFormat for Pairs<K, V> {
     }
 
     fn save(&self, state: &mut Vec<u8>) -> Result<Save, TaskError> {
-        self.records.as_ref().map_or(Ok(Save::Stateless), |records| records.save(state))
+        self.records
+            .as_ref()
+            .map_or(Ok(Save::Stateless), |records| records.save(state))
     }
 
     fn restore(&mut self, state: &[u8]) -> Result<(), TaskError> {
-        self.records.as_mut().map_or(Ok(()), |records| records.restore(state))
+        self.records
+            .as_mut()
+            .map_or(Ok(()), |records| records.restore(state))
     }
 
     fn end(&mut self, out: &mut Vec<u8>) {

@@ -7,7 +7,9 @@ use napreduce_task::{ReadPosition, progress};
 
 use super::block::{BLOCK_HEADER_BYTES, BlockHeader, Families, HEAD_BYTES, Head, take_field};
 use crate::codec::{DecodeError, Key, Scratch, Value};
-use crate::input::{InputError, InputFormat, RecordReader, Split, Splitting, open_input, open_path};
+use crate::input::{
+    InputError, InputFormat, RecordReader, Split, Splitting, open_input, open_path,
+};
 use napreduce_connectors::bytes::SharedBytes;
 
 /// Files that a job wrote with [`Records`](crate::records::Records); made by
@@ -85,7 +87,12 @@ impl<K: Key, V: Value> InputFormat for TypedRecords<K, V> {
         read_head(&file, path, file_length, &Families::of::<K, V>()).map(drop)
     }
 
-    fn open_at(&self, split: &Split, offset: u64, memory: usize) -> Result<RecordsReader<K, V>, InputError> {
+    fn open_at(
+        &self,
+        split: &Split,
+        offset: u64,
+        memory: usize,
+    ) -> Result<RecordsReader<K, V>, InputError> {
         let unreadable = |error| InputError::unreadable(&split.path, error);
         let mut reader = RecordsReader {
             file: open_input(split, memory, false).map_err(unreadable)?,
@@ -118,7 +125,11 @@ fn read_head(
     file_length: u64,
     expected: &Families,
 ) -> Result<u64, InputError> {
-    let bad = |reason| InputError::BadRecords { path: path.to_owned(), offset: 0, reason };
+    let bad = |reason| InputError::BadRecords {
+        path: path.to_owned(),
+        offset: 0,
+        reason,
+    };
     let mut fixed = [0; HEAD_BYTES];
     read_within(file, path, file_length, &mut fixed, 0)?;
     let head = Head::decode(&fixed).map_err(bad)?;
@@ -128,7 +139,11 @@ fn read_head(
     if found != *expected {
         let found = found.to_string();
         let expected = expected.to_string();
-        return Err(InputError::OtherRecords { path: path.to_owned(), found, expected });
+        return Err(InputError::OtherRecords {
+            path: path.to_owned(),
+            found,
+            expected,
+        });
     }
     Ok((HEAD_BYTES + names.len()) as u64)
 }
@@ -142,7 +157,11 @@ fn read_within(
 ) -> Result<(), InputError> {
     if at + into.len() as u64 > file_length {
         let reason = "the file ends inside a block".to_owned();
-        return Err(InputError::BadRecords { path: path.to_owned(), offset: at, reason });
+        return Err(InputError::BadRecords {
+            path: path.to_owned(),
+            offset: at,
+            reason,
+        });
     }
     let read = file.read_exact_at(into, at);
     read.map_err(|error| InputError::of_read(path, file_length, at, error))
@@ -155,7 +174,11 @@ impl<K: Key, V: Value> RecordsReader<K, V> {
 
     #[cold]
     fn bad(&self, offset: u64, reason: String) -> InputError {
-        InputError::BadRecords { path: self.path.clone(), offset, reason }
+        InputError::BadRecords {
+            path: self.path.clone(),
+            offset,
+            reason,
+        }
     }
 
     fn block_header(&self) -> Result<BlockHeader, InputError> {
@@ -164,26 +187,43 @@ impl<K: Key, V: Value> RecordsReader<K, V> {
         let header = BlockHeader::decode(&bytes);
         let end = self.position + BLOCK_HEADER_BYTES as u64 + u64::from(header.length);
         if end > self.file_length {
-            return Err(self.bad(self.position, "a block is longer than the rest of the file".into()));
+            return Err(self.bad(
+                self.position,
+                "a block is longer than the rest of the file".into(),
+            ));
         }
         Ok(header)
     }
 
     /// Reads further into the body of the block at `position`, of which `read` bytes were read. Keeps the
     /// last `kept` of those and fills the memory. Fails if there is no room: a record is too long.
-    fn read_on(&mut self, header: BlockHeader, read: usize, kept: usize) -> Result<usize, InputError> {
-        let room = usize::try_from(self.memory).unwrap_or(usize::MAX).saturating_sub(kept);
+    fn read_on(
+        &mut self,
+        header: BlockHeader,
+        read: usize,
+        kept: usize,
+    ) -> Result<usize, InputError> {
+        let room = usize::try_from(self.memory)
+            .unwrap_or(usize::MAX)
+            .saturating_sub(kept);
         let more = (header.length as usize - read).min(room);
         if more == 0 {
             let path = self.path.clone();
             let offset = self.position;
-            return Err(InputError::BlockRecordTooLong { path, offset, limit: self.memory });
+            return Err(InputError::BlockRecordTooLong {
+                path,
+                offset,
+                limit: self.memory,
+            });
         }
         let mut body = std::mem::take(&mut self.body);
         let filled = body.len();
         body.copy_within(filled - kept.min(filled).., 0);
         body.resize(kept + more, 0);
-        self.read_at(&mut body[kept..], self.position + BLOCK_HEADER_BYTES as u64 + read as u64)?;
+        self.read_at(
+            &mut body[kept..],
+            self.position + BLOCK_HEADER_BYTES as u64 + read as u64,
+        )?;
         self.body = body;
         Ok(read + more)
     }
@@ -210,7 +250,10 @@ impl<K: Key, V: Value> RecordsReader<K, V> {
     }
 
     fn undecodable(&self, what: &str, error: &DecodeError) -> InputError {
-        self.bad(self.position, format!("a {what} does not match the job's type: {error}"))
+        self.bad(
+            self.position,
+            format!("a {what} does not match the job's type: {error}"),
+        )
     }
 }
 
@@ -225,7 +268,8 @@ impl<K: Key, V: Value> RecordReader<TypedRecords<K, V>> for RecordsReader<K, V> 
         let header = self.block_header()?;
         let mut read = self.check(header)?;
         let end = self.position + BLOCK_HEADER_BYTES as u64 + u64::from(header.length);
-        let [start, stop] = [self.position, end].map(|at| at.min(self.end).saturating_sub(self.split_offset));
+        let [start, stop] =
+            [self.position, end].map(|at| at.min(self.end).saturating_sub(self.split_offset));
         let records = u64::from(header.records);
         self.before.enter(0..records, start..stop);
         let mut scratch = std::mem::take(&mut self.scratch);
@@ -234,14 +278,16 @@ impl<K: Key, V: Value> RecordReader<TypedRecords<K, V>> for RecordsReader<K, V> 
             let mut rest = self.body.as_slice();
             while number < records {
                 let mut record = rest;
-                let (Some(key), Some(value)) = (take_field(&mut record), take_field(&mut record)) else {
+                let (Some(key), Some(value)) = (take_field(&mut record), take_field(&mut record))
+                else {
                     break;
                 };
                 self.before.set(number);
                 scratch.reset();
-                let key = K::decode_whole(key, &scratch).map_err(|error| self.undecodable("key", &error))?;
-                let value =
-                    V::decode_whole(value, &scratch).map_err(|error| self.undecodable("value", &error))?;
+                let key = K::decode_whole(key, &scratch)
+                    .map_err(|error| self.undecodable("key", &error))?;
+                let value = V::decode_whole(value, &scratch)
+                    .map_err(|error| self.undecodable("value", &error))?;
                 each((key, value))?;
                 rest = record;
                 number += 1;
@@ -254,11 +300,19 @@ impl<K: Key, V: Value> RecordReader<TypedRecords<K, V>> for RecordsReader<K, V> 
         };
         if number < records {
             return Err(self
-                .bad(self.position, "a block has fewer records than its header claims".into())
+                .bad(
+                    self.position,
+                    "a block has fewer records than its header claims".into(),
+                )
                 .into());
         }
         if left > 0 {
-            return Err(self.bad(self.position, "a block has bytes after its last record".into()).into());
+            return Err(self
+                .bad(
+                    self.position,
+                    "a block has bytes after its last record".into(),
+                )
+                .into());
         }
         self.scratch = scratch;
         self.position = end;
@@ -275,7 +329,9 @@ impl<K: Key, V: Value> RecordReader<TypedRecords<K, V>> for RecordsReader<K, V> 
     }
 
     fn consumed(&self) -> u64 {
-        self.position.min(self.end).saturating_sub(self.split_offset)
+        self.position
+            .min(self.end)
+            .saturating_sub(self.split_offset)
     }
 
     fn position(&self) -> Option<ReadPosition> {

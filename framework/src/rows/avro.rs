@@ -45,7 +45,10 @@ pub struct AvroRows<R> {
 
 impl<R> Default for AvroRows<R> {
     fn default() -> Self {
-        AvroRows { bad_rows: BadRows::default(), row: PhantomData }
+        AvroRows {
+            bad_rows: BadRows::default(),
+            row: PhantomData,
+        }
     }
 }
 
@@ -61,7 +64,12 @@ impl<R: TypedRow> InputFormat for AvroRows<R> {
         container::check(path, avro::check)
     }
 
-    fn open_at(&self, split: &Split, offset: u64, memory: usize) -> Result<AvroRowReader<R>, InputError> {
+    fn open_at(
+        &self,
+        split: &Split,
+        offset: u64,
+        memory: usize,
+    ) -> Result<AvroRowReader<R>, InputError> {
         AvroRowReader::open(self.bad_rows, split, offset, memory)
     }
 
@@ -81,7 +89,12 @@ pub struct AvroRowReader<R> {
 }
 
 impl<R: TypedRow> AvroRowReader<R> {
-    fn open(bad_rows: BadRows, split: &Split, offset: u64, memory: usize) -> Result<Self, InputError> {
+    fn open(
+        bad_rows: BadRows,
+        split: &Split,
+        offset: u64,
+        memory: usize,
+    ) -> Result<Self, InputError> {
         let bytes = container::open(split, memory)?;
         let range = split.offset..split.end();
         let position = ReadPosition::new(range.clone(), 0..split.length);
@@ -114,15 +127,28 @@ impl<R: TypedRow> RecordReader<AvroRows<R>> for AvroRowReader<R> {
         &mut self,
         each: &mut impl FnMut(R::Of<'_>) -> Result<(), E>,
     ) -> Result<bool, E> {
-        let AvroRowReader { file, position, gate, split, memory, .. } = self;
+        let AvroRowReader {
+            file,
+            position,
+            gate,
+            split,
+            memory,
+            ..
+        } = self;
         let in_file = |error| container::in_file(&split.path, *memory, error);
-        let Some(mut rows) = file.next_block().map_err(in_file)? else { return Ok(false) };
+        let Some(mut rows) = file.next_block().map_err(in_file)? else {
+            return Ok(false);
+        };
         while let Some(row) = rows.next::<R::Of<'_>>().map_err(in_file)? {
             match row {
                 Ok(row) => each(row)?,
                 Err(bad) => {
                     let place = RowPlace::Row(row_in_words(position, split));
-                    gate.pass(BadRow { place, row: bad.row.as_bytes(), reason: bad.reason })?;
+                    gate.pass(BadRow {
+                        place,
+                        row: bad.row.as_bytes(),
+                        reason: bad.reason,
+                    })?;
                 }
             }
             position.set(position.get() + 1);

@@ -116,7 +116,9 @@ impl BadRowGate {
     fn line(&self, offset: u64) -> String {
         match (self.newlines_before(offset), self.split.offset) {
             (Some(newlines), 0) => format!("line {}", newlines + 1),
-            (Some(newlines), start) => format!("byte {offset}, {newlines} lines after byte {start}"),
+            (Some(newlines), start) => {
+                format!("byte {offset}, {newlines} lines after byte {start}")
+            }
             (None, _) => format!("byte {offset}"),
         }
     }
@@ -130,7 +132,10 @@ impl BadRowGate {
         let mut newlines = 0;
         while left > 0 {
             let wanted = usize::try_from(left).unwrap_or(READ_BYTES).min(READ_BYTES);
-            let read = source.read(&mut buffer[..wanted]).ok().filter(|read| *read > 0)?;
+            let read = source
+                .read(&mut buffer[..wanted])
+                .ok()
+                .filter(|read| *read > 0)?;
             newlines += memchr::memchr_iter(b'\n', &buffer[..read]).count();
             left -= read as u64;
         }
@@ -141,5 +146,9 @@ impl BadRowGate {
 /// Creates an error about the file as a whole.
 #[cfg(feature = "csv")]
 pub(super) fn bad_table(path: &Path, offset: u64, reason: String) -> InputError {
-    InputError::BadTable { path: path.to_owned(), offset, reason }
+    InputError::BadTable {
+        path: path.to_owned(),
+        offset,
+        reason,
+    }
 }

@@ -12,7 +12,8 @@ use super::TypedRow;
 use super::bad::{BadRow, BadRowGate, RowPlace};
 use crate::codec::{Key, Value};
 use crate::input::{
-    BadRows, InputError, InputFormat, LineBlocks, RecordReader, Split, Splitting, TextLines, for_each_line,
+    BadRows, InputError, InputFormat, LineBlocks, RecordReader, Split, Splitting, TextLines,
+    for_each_line,
 };
 use crate::output::{Output, OutputFormat};
 use crate::records::{PairOutput, WritePair};
@@ -55,7 +56,10 @@ pub struct JsonRows<R> {
 
 impl<R> Default for JsonRows<R> {
     fn default() -> Self {
-        JsonRows { bad_rows: BadRows::default(), row: PhantomData }
+        JsonRows {
+            bad_rows: BadRows::default(),
+            row: PhantomData,
+        }
     }
 }
 
@@ -74,9 +78,18 @@ impl<R: TypedRow> InputFormat for JsonRows<R> {
         TextLines.splitting(path)
     }
 
-    fn open_at(&self, split: &Split, offset: u64, memory: usize) -> Result<JsonRowReader<R>, InputError> {
+    fn open_at(
+        &self,
+        split: &Split,
+        offset: u64,
+        memory: usize,
+    ) -> Result<JsonRowReader<R>, InputError> {
         let lines = LineBlocks::open(split, offset, memory)?;
-        Ok(JsonRowReader { lines, gate: BadRowGate::new(self.bad_rows, split, memory), row: PhantomData })
+        Ok(JsonRowReader {
+            lines,
+            gate: BadRowGate::new(self.bad_rows, split, memory),
+            row: PhantomData,
+        })
     }
 
     fn take_bad_rows(&mut self, bad_rows: BadRows) {
@@ -99,7 +112,8 @@ impl<R: TypedRow> RecordReader<JsonRows<R>> for JsonRowReader<R> {
             if row.trim_ascii().is_empty() {
                 return Ok(());
             }
-            match json_lines::parse::<R::Of<'_>>(row, |line| json_lines::is_row::<R::Of<'_>>(line)) {
+            match json_lines::parse::<R::Of<'_>>(row, |line| json_lines::is_row::<R::Of<'_>>(line))
+            {
                 Ok(row) => each(row),
                 Err(reason) => {
                     let place = RowPlace::Offset(block.line.get());

@@ -41,7 +41,12 @@ impl Cluster {
     /// Names a cluster by its directory, which may begin with `~/`, or by `HOST:PORT`.
     pub fn at(place: impl AsRef<OsStr>) -> Cluster {
         let place = below_home(place.as_ref()).unwrap_or_else(|| place.as_ref().to_owned());
-        Cluster { place, secret_file: None, connect_timeout: None, directory: None }
+        Cluster {
+            place,
+            secret_file: None,
+            connect_timeout: None,
+            directory: None,
+        }
     }
 
     /// Sets the copy of the cluster's secret, for `HOST:PORT`.
@@ -63,12 +68,19 @@ impl Cluster {
     }
 
     fn found(&self) -> Result<FoundCluster, Error> {
-        let place = ClusterPlace::parse(&self.place, self.secret_file.as_deref()).map_err(JobError::from)?;
+        let place = ClusterPlace::parse(&self.place, self.secret_file.as_deref())
+            .map_err(JobError::from)?;
         if let Some(timeout) = self.connect_timeout {
             limits::check_time("connect timeout", timeout).map_err(Error::Usage)?;
         }
-        let default = Patience { tell: false, ..Patience::default() };
-        let patience = Patience { first: self.connect_timeout.unwrap_or(default.first), ..default };
+        let default = Patience {
+            tell: false,
+            ..Patience::default()
+        };
+        let patience = Patience {
+            first: self.connect_timeout.unwrap_or(default.first),
+            ..default
+        };
         Ok(FoundCluster { place, patience })
     }
 
@@ -82,7 +94,9 @@ impl Cluster {
             )
         })?;
         let mut chain = Chain::next_to(&directory.join("napreduce"))?;
-        chain.begin(Some(&|chain, root| Ok(found.place.keep_chain(chain, root)?)))?;
+        chain.begin(Some(&|chain, root| {
+            Ok(found.place.keep_chain(chain, root)?)
+        }))?;
         Ok(chain)
     }
 }
@@ -103,13 +117,16 @@ impl Surroundings for FoundCluster {
     fn default_reduces(&mut self) -> Result<u32, Error> {
         // A client has a runtime of its own, which cannot block a thread of another one.
         let listed = thread::scope(|threads| {
-            let asking = || ClusterClient::connect(self.place.clone(), self.patience)?.ask(ListWorkers);
+            let asking =
+                || ClusterClient::connect(self.place.clone(), self.patience)?.ask(ListWorkers);
             threads.spawn(asking).join()
         });
         let workers = listed
             .map_err(|_| JobError::Internal("listing the workers panicked".to_owned()))?
             .map_err(JobError::from)?;
-        let up = workers.iter().filter(|worker| worker.state == WorkerPhase::Up);
+        let up = workers
+            .iter()
+            .filter(|worker| worker.state == WorkerPhase::Up);
         Ok(up.map(|worker| worker.reduce_slots.0).sum::<u32>().max(1))
     }
 
@@ -142,7 +159,12 @@ impl<T> JobRequest<T> {
             ..SubmitOptions::default()
         };
         let started = start_job(&found.place, found.patience, plan, &submit)?;
-        Ok(JobHandle::new(started, Arc::new(output), self.described.files, warnings))
+        Ok(JobHandle::new(
+            started,
+            Arc::new(output),
+            self.described.files,
+            warnings,
+        ))
     }
 
     /// Submits the job to a cluster, waits for its end and returns its output.

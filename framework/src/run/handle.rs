@@ -55,7 +55,10 @@ pub struct JobHandle<T> {
 
 impl<T> fmt::Debug for JobHandle<T> {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.debug_struct("JobHandle").field("job", &self.started.job()).finish_non_exhaustive()
+        formatter
+            .debug_struct("JobHandle")
+            .field("job", &self.started.job())
+            .finish_non_exhaustive()
     }
 }
 
@@ -66,7 +69,13 @@ impl<T> JobHandle<T> {
         inputs: Vec<Arc<Files>>,
         warnings: Vec<String>,
     ) -> JobHandle<T> {
-        JobHandle { started, output, inputs, warnings, item: PhantomData }
+        JobHandle {
+            started,
+            output,
+            inputs,
+            warnings,
+            item: PhantomData,
+        }
     }
 
     /// Returns the id of the job: on a cluster that of `nap job list`, else one of this program's own.
@@ -106,7 +115,9 @@ impl<T> JobHandle<T> {
     /// # Errors
     /// Returns why the job failed or was killed.
     pub fn wait(self) -> Result<Dataset<T>, Error> {
-        let JobHandle { started, output, .. } = self;
+        let JobHandle {
+            started, output, ..
+        } = self;
         dataset(started.wait(), output)
     }
 
@@ -124,7 +135,9 @@ impl<T> Future for JobHandle<T> {
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
         let output = Arc::clone(&self.output);
-        Pin::new(&mut self.started).poll(context).map(|ended| dataset(ended, output))
+        Pin::new(&mut self.started)
+            .poll(context)
+            .map(|ended| dataset(ended, output))
     }
 }
 

@@ -34,7 +34,10 @@ impl Local {
     /// Runs tasks on threads of this process, for tests and small data. A job takes milliseconds and needs no
     /// [`init`](crate::init), but its tasks cannot be suspended, and a crash of one is a crash of the program.
     pub fn threads() -> Local {
-        Local { on_threads: true, ..Local::default() }
+        Local {
+            on_threads: true,
+            ..Local::default()
+        }
     }
 
     /// Sets how many map tasks, and how many reduce tasks, run at once. Default: the number of cores.
@@ -109,6 +112,11 @@ impl<T> JobRequest<T> {
             true => start_on_threads(plan, Arc::new(CodeOnly), &local.embedded())?,
             false => start_embedded(plan, &local.embedded())?,
         };
-        Ok(JobHandle::new(started, Arc::new(output), self.described.files, warnings))
+        Ok(JobHandle::new(
+            started,
+            Arc::new(output),
+            self.described.files,
+            warnings,
+        ))
     }
 }

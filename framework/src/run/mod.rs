@@ -120,9 +120,21 @@ impl<T> JobRequest<T> {
     /// is what [`TextOf`] says; [`as_records`](JobRequest::as_records) keeps them as records. Without a directory the
     /// output is temporary, and its pairs are read back with [`collect`](crate::Dataset::collect).
     pub fn output(self, directory: impl AsRef<Path>) -> JobRequest<TextOf<T>> {
-        let JobRequest { definition, described, arguments, .. } = self;
+        let JobRequest {
+            definition,
+            described,
+            arguments,
+            ..
+        } = self;
         let output = Some(directory.as_ref().to_owned());
-        JobRequest { definition, described, output, as_records: false, arguments, item: PhantomData }
+        JobRequest {
+            definition,
+            described,
+            output,
+            as_records: false,
+            arguments,
+            item: PhantomData,
+        }
     }
 
     /// Replaces an existing output when the job succeeds.
@@ -229,15 +241,35 @@ impl<T> JobRequest<T> {
             records: self.output.is_none() || self.as_records,
             ..self.described.clone()
         };
-        let files = side_files::by_name(&self.arguments.cluster.files.concat()).map_err(Error::Usage)?;
-        let shipped = if finds_files { files.clone() } else { BTreeMap::new() };
+        let files =
+            side_files::by_name(&self.arguments.cluster.files.concat()).map_err(Error::Usage)?;
+        let shipped = if finds_files {
+            files.clone()
+        } else {
+            BTreeMap::new()
+        };
         let job = PlannedJob::Found(self.definition);
         // The definition is also called here.
         let planned = side_files::for_thread(files.clone(), || {
-            plan(&job, &described, &self.arguments, &settings, &shipped, surroundings)
+            plan(
+                &job,
+                &described,
+                &self.arguments,
+                &settings,
+                &shipped,
+                surroundings,
+            )
         })?;
-        let inputs = planned.plan.splits.iter().flat_map(|split| &split.parts).map(|part| &part.path);
-        check_reads(&planned.plan.output, inputs.chain(files.values()).cloned().collect())?;
+        let inputs = planned
+            .plan
+            .splits
+            .iter()
+            .flat_map(|split| &split.parts)
+            .map(|part| &part.path);
+        check_reads(
+            &planned.plan.output,
+            inputs.chain(files.values()).cloned().collect(),
+        )?;
         Ok(planned)
     }
 }
@@ -259,7 +291,20 @@ impl<T> JobRequest<TextOf<T>> {
     /// Writes typed pairs to the directory of [`output`](JobRequest::output) as records, which
     /// [`collect`](crate::Dataset::collect) and [`Job::records`](crate::Job::records) read.
     pub fn as_records(self) -> JobRequest<T> {
-        let JobRequest { definition, described, output, arguments, .. } = self;
-        JobRequest { definition, described, output, as_records: true, arguments, item: PhantomData }
+        let JobRequest {
+            definition,
+            described,
+            output,
+            arguments,
+            ..
+        } = self;
+        JobRequest {
+            definition,
+            described,
+            output,
+            as_records: true,
+            arguments,
+            item: PhantomData,
+        }
     }
 }

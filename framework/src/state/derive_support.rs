@@ -34,7 +34,9 @@ pub fn read_shape<'a>(shape: &str, saved: &'a [u8]) -> Result<&'a [u8], TaskErro
         .split_first_chunk()
         .and_then(|(length, rest)| rest.split_at_checked(u32::from_le_bytes(*length) as usize));
     let Some((written, rest)) = written else {
-        return Err(TaskError::task(format!("the saved state of `{shape}` cannot be read: it is truncated")));
+        return Err(TaskError::task(format!(
+            "the saved state of `{shape}` cannot be read: it is truncated"
+        )));
     };
     if written != shape.as_bytes() {
         let written = String::from_utf8_lossy(written);
@@ -46,15 +48,25 @@ pub fn read_shape<'a>(shape: &str, saved: &'a [u8]) -> Result<&'a [u8], TaskErro
 }
 
 /// Appends a field.
-pub fn write_field<T: StateField>(name: &str, field: &T, saved: &mut Vec<u8>) -> Result<(), TaskError> {
+pub fn write_field<T: StateField>(
+    name: &str,
+    field: &T,
+    saved: &mut Vec<u8>,
+) -> Result<(), TaskError> {
     tagged::append_state(field, saved)
         .map_err(|error| TaskError::fatal(format!("the state cannot be saved: `{name}`, {error}")))
 }
 
 /// Takes a field from the bytes.
-pub fn read_field<T: StateField>(shape: &str, name: &str, rest: &mut &[u8]) -> Result<T, TaskError> {
+pub fn read_field<T: StateField>(
+    shape: &str,
+    name: &str,
+    rest: &mut &[u8],
+) -> Result<T, TaskError> {
     tagged::take_state(rest).map_err(|error| {
-        TaskError::task(format!("the saved state of `{shape}` cannot be read: `{name}`, {error}"))
+        TaskError::task(format!(
+            "the saved state of `{shape}` cannot be read: `{name}`, {error}"
+        ))
     })
 }
 
@@ -64,7 +76,9 @@ pub fn read_end(shape: &str, rest: &[u8]) -> Result<(), TaskError> {
         return Ok(());
     }
     let left = rest.len();
-    Err(TaskError::task(format!("the saved state of `{shape}` has {left} bytes after its last field")))
+    Err(TaskError::task(format!(
+        "the saved state of `{shape}` has {left} bytes after its last field"
+    )))
 }
 
 #[cfg(test)]
@@ -94,10 +108,26 @@ mod tests {
     #[test]
     fn fields_are_restored_except_skipped_ones() {
         let sums = BTreeMap::from([("a".to_owned(), 1u32), ("b".to_owned(), 2)]);
-        let ledger = Ledger { sums: sums.clone(), open: Some((3, f64::INFINITY)), cached: vec![1] };
-        let mut restored = Ledger { cached: vec![7], ..Ledger::default() };
-        restored.restore_state(&saved(&ledger)).expect("its own bytes");
-        assert_eq!(restored, Ledger { sums, open: ledger.open, cached: vec![7] });
+        let ledger = Ledger {
+            sums: sums.clone(),
+            open: Some((3, f64::INFINITY)),
+            cached: vec![1],
+        };
+        let mut restored = Ledger {
+            cached: vec![7],
+            ..Ledger::default()
+        };
+        restored
+            .restore_state(&saved(&ledger))
+            .expect("its own bytes");
+        assert_eq!(
+            restored,
+            Ledger {
+                sums,
+                open: ledger.open,
+                cached: vec![7]
+            }
+        );
     }
 
     #[test]
@@ -106,9 +136,13 @@ mod tests {
         struct Stateless;
         #[derive(Resumable)]
         struct Cache(#[resumable(skip)] std::cell::Cell<u64>);
-        Stateless.restore_state(&saved(&Stateless)).expect("its own bytes");
+        Stateless
+            .restore_state(&saved(&Stateless))
+            .expect("its own bytes");
         let mut cache = Cache(1.into());
-        cache.restore_state(&saved(&Cache(2.into()))).expect("its own bytes");
+        cache
+            .restore_state(&saved(&Cache(2.into())))
+            .expect("its own bytes");
         assert_eq!(cache.0.get(), 1);
         assert!(Stateless.restore_state(&saved(&cache)).is_err());
     }
@@ -146,12 +180,20 @@ mod tests {
 
     #[test]
     fn damaged_bytes_are_refused_and_change_nothing() {
-        let ledger = Ledger { sums: BTreeMap::from([("a".to_owned(), 1u32)]), ..Ledger::default() };
+        let ledger = Ledger {
+            sums: BTreeMap::from([("a".to_owned(), 1u32)]),
+            ..Ledger::default()
+        };
         let bytes = saved(&ledger);
         for length in 0..bytes.len() {
-            let mut state = Ledger { open: Some((1, 1.0)), ..ledger.clone() };
+            let mut state = Ledger {
+                open: Some((1, 1.0)),
+                ..ledger.clone()
+            };
             let before = state.clone();
-            state.restore_state(&bytes[..length]).expect_err("truncated bytes");
+            state
+                .restore_state(&bytes[..length])
+                .expect_err("truncated bytes");
             assert_eq!(state, before);
         }
         let more = [&bytes[..], &[0]].concat();

@@ -106,8 +106,7 @@ impl Commands {
             }
         }
         if self.combiner.is_some() && self.separator != TAB {
-            let why =
-                "--separator: a combiner reads and writes key TAB value; remove --separator or --combiner";
+            let why = "--separator: a combiner reads and writes key TAB value; remove --separator or --combiner";
             return Err(Error::Usage(why.to_owned()));
         }
         match self.partition_fields {
@@ -145,17 +144,25 @@ fn separator(text: &str) -> Result<u8, String> {
 /// # let _ = lines;
 /// ```
 pub fn job(commands: &Commands) -> Job {
-    let Some(reducer) = commands.reduce_command() else { return map_only(&commands.mapper) };
+    let Some(reducer) = commands.reduce_command() else {
+        return map_only(&commands.mapper);
+    };
     let mapper = CommandLine::new("mapper", &commands.mapper);
     let mapper = match &commands.combiner {
         Some(combiner) => combined(mapper, combiner, commands.key_fields),
         None => mapper,
     };
-    let mapped = Job::bytes()
-        .mapper(CommandMapper::of(mapper).key_fields(commands.key_fields).separator(commands.separator));
+    let mapped = Job::bytes().mapper(
+        CommandMapper::of(mapper)
+            .key_fields(commands.key_fields)
+            .separator(commands.separator),
+    );
     let divided = match commands.partition_fields {
         Some(count) => {
-            let fields = FirstFields { count, separator: commands.separator };
+            let fields = FirstFields {
+                count,
+                separator: commands.separator,
+            };
             mapped.partition_by(move |key, partitions| {
                 let hash = xxh3_64(fields.of_key(key));
                 ((u128::from(hash) * u128::from(partitions)) >> 64) as u32
@@ -185,8 +192,16 @@ fn combined(mapper: CommandLine, combiner: &str, key_fields: NonZeroU32) -> Comm
          $part:0 | 1:141) ;; $part:*) failed=$status ;; esac; done; done\n\
          [ -z \"$failed\" ] || {{ echo \"$failed\" > {FAILED_PART}; exit \"${{failed#*:}}\"; }}"
     );
-    let others = [("sort in front of the combiner", "sort"), ("combiner", combiner)];
-    mapper.within(script, others.map(|(role, command)| (role, command.to_owned())).into())
+    let others = [
+        ("sort in front of the combiner", "sort"),
+        ("combiner", combiner),
+    ];
+    mapper.within(
+        script,
+        others
+            .map(|(role, command)| (role, command.to_owned()))
+            .into(),
+    )
 }
 
 /// Creates a job without reduce: the output of the command for a split is a part file.
@@ -232,24 +247,40 @@ pub fn add_to(program: Program) -> Program {
 /// ```
 #[must_use = "the exit status shows whether the job succeeded; return it from `main`"]
 pub fn main(program: Program) -> ExitCode {
-    add_to(program).inputs_by_name().drive(|driver: &mut Driver<'_>, commands: &Commands| {
-        commands.check()?;
-        let Commands { mapper, combiner, reducer, .. } = commands;
-        let mapper = ship_program(driver, "--mapper", mapper)?;
-        let combiner =
-            combiner.as_deref().map(|combiner| ship_program(driver, "--combiner", combiner)).transpose()?;
-        let reducer =
-            reducer.as_deref().map(|reducer| ship_program(driver, "--reducer", reducer)).transpose()?;
-        warn_of_unshipped_file(driver, "--mapper", &mapper);
-        for (flag, command) in [("--combiner", &combiner), ("--reducer", &reducer)] {
-            if let Some(command) = command {
-                warn_of_unshipped_file(driver, flag, command);
+    add_to(program)
+        .inputs_by_name()
+        .drive(|driver: &mut Driver<'_>, commands: &Commands| {
+            commands.check()?;
+            let Commands {
+                mapper,
+                combiner,
+                reducer,
+                ..
+            } = commands;
+            let mapper = ship_program(driver, "--mapper", mapper)?;
+            let combiner = combiner
+                .as_deref()
+                .map(|combiner| ship_program(driver, "--combiner", combiner))
+                .transpose()?;
+            let reducer = reducer
+                .as_deref()
+                .map(|reducer| ship_program(driver, "--reducer", reducer))
+                .transpose()?;
+            warn_of_unshipped_file(driver, "--mapper", &mapper);
+            for (flag, command) in [("--combiner", &combiner), ("--reducer", &reducer)] {
+                if let Some(command) = command {
+                    warn_of_unshipped_file(driver, flag, command);
+                }
             }
-        }
-        driver
-            .job(NAME)
-            .parameters(&Commands { mapper, combiner, reducer, ..commands.clone() })
-            .run()
-            .map(drop)
-    })
+            driver
+                .job(NAME)
+                .parameters(&Commands {
+                    mapper,
+                    combiner,
+                    reducer,
+                    ..commands.clone()
+                })
+                .run()
+                .map(drop)
+        })
 }

@@ -85,7 +85,10 @@ impl Clone for Conversation {
 
 impl Conversation {
     pub(super) fn new(line: CommandLine) -> Conversation {
-        Conversation { line, running: None }
+        Conversation {
+            line,
+            running: None,
+        }
     }
 
     pub(super) fn start(&mut self, task: &TaskInfo<'_>) -> Result<(), TaskError> {
@@ -100,19 +103,26 @@ impl Conversation {
         let mut command = RunningCommand::start(&self.line, &place, context.presence())?;
         command.judge_by_output();
         let limit = usize::try_from(context.memory()).unwrap_or(usize::MAX);
-        self.running = Some(Running { command, lines: OutputLines::new(limit) });
+        self.running = Some(Running {
+            command,
+            lines: OutputLines::new(limit),
+        });
         Ok(())
     }
 
     /// Writes more input to the command, in parts.
     pub(super) fn send(&mut self, parts: &[&[u8]], out: &mut impl Lines) -> Result<(), TaskError> {
-        let Some(Running { command, lines }) = &mut self.running else { return Err(not_started(&self.line)) };
+        let Some(Running { command, lines }) = &mut self.running else {
+            return Err(not_started(&self.line));
+        };
         command.feed(parts, &mut |piece| forward(piece, lines, out, &self.line))
     }
 
     /// Reads the remaining output of the command, and waits for its end.
     pub(super) fn finish(&mut self, out: &mut impl Lines) -> Result<(), TaskError> {
-        let Some(Running { command, lines }) = &mut self.running else { return Err(not_started(&self.line)) };
+        let Some(Running { command, lines }) = &mut self.running else {
+            return Err(not_started(&self.line));
+        };
         command.finish(&mut |piece| forward(piece, lines, out, &self.line))?;
         lines.finish(|line| out.line(line));
         self.running = None;
@@ -126,26 +136,34 @@ fn forward(
     out: &mut impl Lines,
     line: &CommandLine,
 ) -> Result<(), TaskError> {
-    lines.take(piece, |line| out.line(line)).map_err(|error: LineTooLong| {
-        let (role, command) = line.first();
-        let message = format!("the {role} `{command}` wrote {error}");
-        TaskError::fatal(message).at(FaultPlace::TaskMemory)
-    })?;
+    lines
+        .take(piece, |line| out.line(line))
+        .map_err(|error: LineTooLong| {
+            let (role, command) = line.first();
+            let message = format!("the {role} `{command}` wrote {error}");
+            TaskError::fatal(message).at(FaultPlace::TaskMemory)
+        })?;
     out.check()
 }
 
 /// Task loops call `setup` first; a user's test may not.
 fn not_started(line: &CommandLine) -> TaskError {
     let (role, command) = line.first();
-    TaskError::task(format!("the {role} `{command}` received a record before `setup`; call `setup` first"))
+    TaskError::task(format!(
+        "the {role} `{command}` received a record before `setup`; call `setup` first"
+    ))
 }
 
 impl SuspendHooks for Conversation {
     fn on_suspend(&mut self) -> Result<(), TaskError> {
-        self.running.as_mut().map_or(Ok(()), |running| running.command.on_suspend())
+        self.running
+            .as_mut()
+            .map_or(Ok(()), |running| running.command.on_suspend())
     }
 
     fn on_resume(&mut self) -> Result<(), TaskError> {
-        self.running.as_mut().map_or(Ok(()), |running| running.command.on_resume())
+        self.running
+            .as_mut()
+            .map_or(Ok(()), |running| running.command.on_resume())
     }
 }

@@ -20,11 +20,18 @@ pub(super) struct OutputLines {
 
 impl OutputLines {
     pub(super) fn new(limit: usize) -> OutputLines {
-        OutputLines { incomplete: Vec::new(), limit }
+        OutputLines {
+            incomplete: Vec::new(),
+            limit,
+        }
     }
 
     /// Calls `each` for every line that ends in this piece, without its newline.
-    pub(super) fn take(&mut self, piece: &[u8], mut each: impl FnMut(&[u8])) -> Result<(), LineTooLong> {
+    pub(super) fn take(
+        &mut self,
+        piece: &[u8],
+        mut each: impl FnMut(&[u8]),
+    ) -> Result<(), LineTooLong> {
         let mut rest = piece;
         while let Some(newline) = memchr::memchr(b'\n', rest) {
             let line = &rest[..newline];
@@ -57,7 +64,11 @@ impl OutputLines {
     }
 
     fn check(&self, length: usize) -> Result<(), LineTooLong> {
-        if length > self.limit { Err(LineTooLong { limit: self.limit }) } else { Ok(()) }
+        if length > self.limit {
+            Err(LineTooLong { limit: self.limit })
+        } else {
+            Ok(())
+        }
     }
 }
 
@@ -108,16 +119,36 @@ mod tests {
     #[test]
     fn output_without_final_newline_keeps_last_line() {
         let found = lines(&[b"a\n\nb", b"", b"c\n\xFF", b"d"], 10);
-        assert_eq!(found, Ok(vec![b"a".to_vec(), b"".to_vec(), b"bc".to_vec(), b"\xFFd".to_vec()]));
+        assert_eq!(
+            found,
+            Ok(vec![
+                b"a".to_vec(),
+                b"".to_vec(),
+                b"bc".to_vec(),
+                b"\xFFd".to_vec()
+            ])
+        );
         assert_eq!(lines(&[b"a\n"], 10), Ok(vec![b"a".to_vec()]));
         assert_eq!(lines(&[], 10), Ok(vec![]));
     }
 
     #[test]
     fn line_over_limit_is_rejected() {
-        assert_eq!(lines(&[b"123", b"4\n1234"], 4).map(|lines| lines.len()), Ok(2));
-        for pieces in [&[&b"12345\n"[..]][..], &[b"12345"], &[b"123", b"45"], &[b"123", b"45\n"]] {
-            assert_eq!(lines(pieces, 4), Err(LineTooLong { limit: 4 }), "{pieces:?}");
+        assert_eq!(
+            lines(&[b"123", b"4\n1234"], 4).map(|lines| lines.len()),
+            Ok(2)
+        );
+        for pieces in [
+            &[&b"12345\n"[..]][..],
+            &[b"12345"],
+            &[b"123", b"45"],
+            &[b"123", b"45\n"],
+        ] {
+            assert_eq!(
+                lines(pieces, 4),
+                Err(LineTooLong { limit: 4 }),
+                "{pieces:?}"
+            );
         }
         let text = LineTooLong { limit: 4 }.to_string();
         assert_eq!(text, "a line longer than 4 bytes; raise --task-memory");
@@ -126,10 +157,16 @@ mod tests {
     #[test]
     fn line_is_split_after_key_fields() {
         let split = |line: &'static str, fields| {
-            let fields = FirstFields { count: NonZeroU32::new(fields).expect("not 0"), separator: b'\t' };
+            let fields = FirstFields {
+                count: NonZeroU32::new(fields).expect("not 0"),
+                separator: b'\t',
+            };
             let (key, value) = fields.key_and_value(line.as_bytes());
             assert_eq!(fields.of_key(line.as_bytes()), key, "{line:?}");
-            (str::from_utf8(key).expect("text"), str::from_utf8(value).expect("text"))
+            (
+                str::from_utf8(key).expect("text"),
+                str::from_utf8(value).expect("text"),
+            )
         };
         assert_eq!(split("a\tb\tc", 1), ("a", "b\tc"));
         assert_eq!(split("a\tb\tc", 2), ("a\tb", "c"));

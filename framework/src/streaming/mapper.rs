@@ -42,8 +42,14 @@ impl CommandMapper {
     }
 
     pub(super) fn of(line: CommandLine) -> CommandMapper {
-        let key = FirstFields { count: NonZeroU32::MIN, separator: TAB };
-        CommandMapper { conversation: Conversation::new(line), key }
+        let key = FirstFields {
+            count: NonZeroU32::MIN,
+            separator: TAB,
+        };
+        CommandMapper {
+            conversation: Conversation::new(line),
+            key,
+        }
     }
 
     /// Sets how many fields of a line, with the TABs between them, are the key (default one). A line with
@@ -62,7 +68,13 @@ impl CommandMapper {
     /// assert_eq!(by_both.run().text(), "a\t1\ty\na\t2\tx\n");
     /// ```
     pub fn key_fields(self, key_fields: NonZeroU32) -> CommandMapper {
-        CommandMapper { key: FirstFields { count: key_fields, ..self.key }, ..self }
+        CommandMapper {
+            key: FirstFields {
+                count: key_fields,
+                ..self.key
+            },
+            ..self
+        }
     }
 
     /// Sets the separator of the fields of a line (default TAB). A reducer always reads key TAB value.
@@ -76,7 +88,13 @@ impl CommandMapper {
     /// assert_eq!(JobTest::new(rows).input("b,1\na,2\n").run().text(), "a\t2\nb\t1\n");
     /// ```
     pub fn separator(self, separator: u8) -> CommandMapper {
-        CommandMapper { key: FirstFields { separator, ..self.key }, ..self }
+        CommandMapper {
+            key: FirstFields {
+                separator,
+                ..self.key
+            },
+            ..self
+        }
     }
 }
 
@@ -91,13 +109,15 @@ impl Mapper for CommandMapper {
     }
 
     fn map(&mut self, line: &[u8], out: &mut Emit<Vec<u8>, Vec<u8>>) -> Result<(), TaskError> {
-        self.conversation.send(&[line, b"\n"], &mut Records { out, key: self.key })
+        self.conversation
+            .send(&[line, b"\n"], &mut Records { out, key: self.key })
     }
 
     suspended_with_conversation!();
 
     fn finish(&mut self, out: &mut Emit<Vec<u8>, Vec<u8>>) -> Result<(), TaskError> {
-        self.conversation.finish(&mut Records { out, key: self.key })
+        self.conversation
+            .finish(&mut Records { out, key: self.key })
     }
 }
 
@@ -109,7 +129,9 @@ pub(super) struct CommandPart {
 
 impl CommandPart {
     pub(super) fn new(command: String) -> CommandPart {
-        CommandPart { conversation: Conversation::new(CommandLine::new("mapper", command)) }
+        CommandPart {
+            conversation: Conversation::new(CommandLine::new("mapper", command)),
+        }
     }
 }
 

@@ -17,8 +17,16 @@ const DIRECTORY: &str = "command";
 const FILES_VARIABLE: &str = "NAPREDUCE_FILES_DIR";
 const INPUT_VARIABLE: &str = "NAPREDUCE_INPUT_FILE";
 /// Variables with lists of folders to search for programs and their libraries.
-const SEARCH_VARIABLES: [&str; 8] =
-    ["PATH", "PYTHONPATH", "PERL5LIB", "RUBYLIB", "NODE_PATH", "CLASSPATH", "R_LIBS", "LD_LIBRARY_PATH"];
+const SEARCH_VARIABLES: [&str; 8] = [
+    "PATH",
+    "PYTHONPATH",
+    "PERL5LIB",
+    "RUBYLIB",
+    "NODE_PATH",
+    "CLASSPATH",
+    "R_LIBS",
+    "LD_LIBRARY_PATH",
+];
 
 /// Creates the directory of an attempt's command; `input` is the file that a mapper reads. A map task with
 /// several input files runs one command per file in the same directory.
@@ -41,10 +49,17 @@ fn make(path: &Path, input: Option<&Path>) -> io::Result<CommandPlace> {
     }
     if let Some(input) = input {
         // The command starts in another directory. Names of objects do not depend on it.
-        let input = if StorageScheme::of(input).is_some() { input.to_owned() } else { absolute(input)? };
+        let input = if StorageScheme::of(input).is_some() {
+            input.to_owned()
+        } else {
+            absolute(input)?
+        };
         environment.push((INPUT_VARIABLE, input.into_os_string()));
     }
-    Ok(CommandPlace { directory: Some(directory), environment })
+    Ok(CommandPlace {
+        directory: Some(directory),
+        environment,
+    })
 }
 
 /// Copies a side file, which a command may then change without an effect on the original or on other
@@ -73,7 +88,11 @@ fn copy_read_only(original: &Path, copy: &Path) -> io::Result<()> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => {}
         Err(error) => return Err(error),
     }
-    let mut to = File::options().write(true).create_new(true).mode(0o600).open(copy)?;
+    let mut to = File::options()
+        .write(true)
+        .create_new(true)
+        .mode(0o600)
+        .open(copy)?;
     io::copy(&mut from, &mut to)?;
     to.set_modified(modified)?;
     to.set_permissions(Permissions::from_mode(mode))
@@ -83,13 +102,19 @@ fn copy_read_only(original: &Path, copy: &Path) -> io::Result<()> {
 /// if there are none.
 fn absolute_folders(folders: &OsStr) -> Option<OsString> {
     // The shell interprets an empty name and `~` itself.
-    let is_relative =
-        |folder: &Path| folder.is_relative() && !folder.as_os_str().is_empty() && !folder.starts_with("~");
+    let is_relative = |folder: &Path| {
+        folder.is_relative() && !folder.as_os_str().is_empty() && !folder.starts_with("~")
+    };
     if !env::split_paths(folders).any(|folder| is_relative(&folder)) {
         return None;
     }
-    let absolute_folders = env::split_paths(folders)
-        .map(|folder| if is_relative(&folder) { absolute(&folder).unwrap_or(folder) } else { folder });
+    let absolute_folders = env::split_paths(folders).map(|folder| {
+        if is_relative(&folder) {
+            absolute(&folder).unwrap_or(folder)
+        } else {
+            folder
+        }
+    });
     // Fails if the working directory contains a colon.
     env::join_paths(absolute_folders).ok()
 }
@@ -123,7 +148,14 @@ mod tests {
         std::os::unix::fs::symlink(&original, &copy).expect("a link");
         check();
         assert_eq!(fs::read_to_string(&original).expect("text"), "to be");
-        assert_eq!(fs::metadata(&original).expect("a file").permissions().mode() & 0o7777, 0o750);
+        assert_eq!(
+            fs::metadata(&original)
+                .expect("a file")
+                .permissions()
+                .mode()
+                & 0o7777,
+            0o750
+        );
     }
 
     #[test]

@@ -35,7 +35,9 @@ pub struct CommandReducer {
 impl CommandReducer {
     /// Creates a reducer that runs `command` with `sh -c`.
     pub fn new(command: impl Into<String>) -> CommandReducer {
-        CommandReducer { conversation: Conversation::new(CommandLine::new("reducer", command)) }
+        CommandReducer {
+            conversation: Conversation::new(CommandLine::new("reducer", command)),
+        }
     }
 }
 

@@ -10,8 +10,14 @@ use crate::program::{Driver, Error};
 
 /// Ships the file that a command begins with, unless it is already a side file. Returns the command for
 /// tasks, whose working directory contains the side files.
-pub(super) fn ship_program(driver: &mut Driver<'_>, flag: &str, command: &str) -> Result<String, Error> {
-    let Some((path, arguments)) = local_program(command) else { return Ok(command.to_owned()) };
+pub(super) fn ship_program(
+    driver: &mut Driver<'_>,
+    flag: &str,
+    command: &str,
+) -> Result<String, Error> {
+    let Some((path, arguments)) = local_program(command) else {
+        return Ok(command.to_owned());
+    };
     let refuse = |why: String| Err(Error::Usage(format!("{flag} {command:?}: {why}")));
     let program = Path::new(path);
     let Some(name) = program.file_name().and_then(|name| name.to_str()) else {
@@ -25,10 +31,13 @@ pub(super) fn ship_program(driver: &mut Driver<'_>, flag: &str, command: &str) -
             program.to_owned()
         }
         None => {
-            return refuse(format!("file {path} not found; name an existing file or a command in PATH"));
+            return refuse(format!(
+                "file {path} not found; name an existing file or a command in PATH"
+            ));
         }
     };
-    let is_executable = fs::metadata(&file).is_ok_and(|metadata| metadata.permissions().mode() & 0o111 != 0);
+    let is_executable =
+        fs::metadata(&file).is_ok_and(|metadata| metadata.permissions().mode() & 0o111 != 0);
     if !is_executable {
         return refuse(format!(
             "{path} is not executable; run chmod +x, or name its interpreter and ship the file: \
@@ -49,7 +58,9 @@ pub(super) fn warn_of_unshipped_file(driver: &Driver<'_>, flag: &str, command: &
         let is_shipped = name.is_some_and(|name| driver.side_file(name).is_some());
         word.contains('.') && path.is_relative() && path.is_file() && !is_shipped
     };
-    let Some(word) = command.split(|letter| !is_plain(letter)).find(is_unshipped) else { return };
+    let Some(word) = command.split(|letter| !is_plain(letter)).find(is_unshipped) else {
+        return;
+    };
     if let Some(name) = Path::new(word).file_name() {
         print_error(format_args!(
             "{flag} {command:?}: tasks run in their own directory and will not find the local file {word}; \
@@ -65,9 +76,13 @@ fn is_same(one: &Path, other: &Path) -> bool {
 
 /// Splits a command after its first word, if that is a relative path without special characters of the shell.
 fn local_program(command: &str) -> Option<(&str, &str)> {
-    let (word, arguments) = command.split_at(command.find([' ', '\t', '\n']).unwrap_or(command.len()));
+    let (word, arguments) =
+        command.split_at(command.find([' ', '\t', '\n']).unwrap_or(command.len()));
     let is_path = word.contains('/') && word.chars().all(is_plain);
-    let is_absolute = matches!(Path::new(word).components().next(), Some(Component::RootDir));
+    let is_absolute = matches!(
+        Path::new(word).components().next(),
+        Some(Component::RootDir)
+    );
     (is_path && !is_absolute).then_some((word, arguments))
 }
 
@@ -83,7 +98,10 @@ mod tests {
     fn command_with_relative_path_names_local_program() {
         for (command, expected) in [
             ("./map.py", Some(("./map.py", ""))),
-            ("scripts/map.py -n 3 | sort", Some(("scripts/map.py", " -n 3 | sort"))),
+            (
+                "scripts/map.py -n 3 | sort",
+                Some(("scripts/map.py", " -n 3 | sort")),
+            ),
             ("../map", Some(("../map", ""))),
             ("map.py", None),
             ("python3 ./map.py", None),

@@ -14,7 +14,11 @@ const COUNTER: &str = "BAD_RECORDS";
 /// Skips a bad record if the limit allows it, else returns its error; returns all other errors unchanged. The
 /// limit is per task; the count survives a checkpoint.
 #[cold]
-pub(crate) fn pass(error: TaskError, choice: BadRows, place: Option<&InputPlace>) -> Result<(), TaskError> {
+pub(crate) fn pass(
+    error: TaskError,
+    choice: BadRows,
+    place: Option<&InputPlace>,
+) -> Result<(), TaskError> {
     if (error.class, error.place) != (FailureClass::Fatal, FaultPlace::Input) {
         return Err(error);
     }
@@ -44,21 +48,36 @@ fn described(error: TaskError, most: Option<u64>, place: Option<&InputPlace>) ->
     let quote = quote(place);
     let record = place.and_then(|place| {
         let text = place.quote();
-        Some(FailedRecord::new(place.path().display().to_string(), place.in_file()?, text.as_deref()))
+        Some(FailedRecord::new(
+            place.path().display().to_string(),
+            place.in_file()?,
+            text.as_deref(),
+        ))
     });
-    let error = TaskError { record: record.map(Box::new).or(error.record), ..error };
+    let error = TaskError {
+        record: record.map(Box::new).or(error.record),
+        ..error
+    };
     let located = place.and_then(|place| Some((place.path().display(), place.in_file()?)));
     match located.filter(|_| !error.is_located) {
         Some((path, place)) => {
-            let message = format!("{path} has {which} at {place}: {}{quote}; {remedy}", error.message);
+            let message = format!(
+                "{path} has {which} at {place}: {}{quote}; {remedy}",
+                error.message
+            );
             TaskError { message, ..error }.located()
         }
         // The format has put the position into its message.
-        None => TaskError { message: format!("{which}: {} ({remedy})", error.message), ..error },
+        None => TaskError {
+            message: format!("{which}: {} ({remedy})", error.message),
+            ..error
+        },
     }
 }
 
 fn quote(place: Option<&InputPlace>) -> String {
     let quote = place.and_then(InputPlace::quote);
-    quote.map_or_else(String::new, |quote| format!("; the record begins with {quote}"))
+    quote.map_or_else(String::new, |quote| {
+        format!("; the record begins with {quote}")
+    })
 }

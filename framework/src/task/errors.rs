@@ -53,28 +53,44 @@ pub(crate) fn collect_error(error: CollectError) -> TaskError {
 
 /// The same for a task restored from a checkpoint, whose runs may be at fault.
 pub(crate) fn collect_error_after(error: CollectError, restore: Option<&Path>) -> TaskError {
-    if error.blames_checkpoint() { blamed(restore, error.to_string()) } else { collect_error(error) }
+    if error.blames_checkpoint() {
+        blamed(restore, error.to_string())
+    } else {
+        collect_error(error)
+    }
 }
 
 /// Converts an error while merging a reduce's input. If one segment is at fault, its map runs again; if a
 /// checkpoint file is, the task restarts from scratch.
-pub(crate) fn reduce_error(error: ReduceError, task: &ReduceTask, restore: Option<&Path>) -> TaskError {
+pub(crate) fn reduce_error(
+    error: ReduceError,
+    task: &ReduceTask,
+    restore: Option<&Path>,
+) -> TaskError {
     if error.blames_checkpoint() {
         return blamed(restore, error.to_string());
     }
     let message = error.to_string();
     match &error {
         // A missing or damaged segment is the map's fault; failing to open or map a file is this host's.
-        ReduceError::Input { error: SegmentError::Open { source, .. }, .. } if !is_gone(source) => {
+        ReduceError::Input {
+            error: SegmentError::Open { source, .. },
+            ..
+        } if !is_gone(source) => {
             return TaskError::local(message, source);
         }
         ReduceError::Intermediate(cause) => return own_run(cause, message),
         ReduceError::Settings(_) => return TaskError::fatal(message).at(FaultPlace::TaskMemory),
         _ => {}
     }
-    let lost = error.lost_input().and_then(|index| task.inputs.get(index)).map(|(attempt, _)| *attempt);
+    let lost = error
+        .lost_input()
+        .and_then(|index| task.inputs.get(index))
+        .map(|(attempt, _)| *attempt);
     match lost {
-        Some(attempt) => TaskError::lost_inputs(format!("output of {attempt}: {error}"), vec![attempt]),
+        Some(attempt) => {
+            TaskError::lost_inputs(format!("output of {attempt}: {error}"), vec![attempt])
+        }
         None => classed(&error),
     }
 }
@@ -89,9 +105,10 @@ pub(crate) fn values_error(
     match error {
         ValuesError::Input(error) => reduce_error(error, task, restore),
         ValuesError::Boundary(error) => error,
-        ValuesError::Decode { what, error } => {
-            TaskError::task(format!("{what} in group {group} of partition {}: {error}", task.partition))
-        }
+        ValuesError::Decode { what, error } => TaskError::task(format!(
+            "{what} in group {group} of partition {}: {error}",
+            task.partition
+        )),
     }
 }
 
@@ -109,15 +126,19 @@ impl From<InputError> for TaskError {
         let record = error.record();
         let failed = match &error {
             InputError::Unreadable { error: cause, .. } => TaskError::shared(message, cause),
-            InputError::Missing { .. } => TaskError::retryable(message).at(FaultPlace::SharedStorage),
-            InputError::Stored { is_passing: true, .. } => {
+            InputError::Missing { .. } => {
                 TaskError::retryable(message).at(FaultPlace::SharedStorage)
             }
+            InputError::Stored {
+                is_passing: true, ..
+            } => TaskError::retryable(message).at(FaultPlace::SharedStorage),
             InputError::LineTooLong { .. }
             | InputError::FileTooLong { .. }
             | InputError::RecordTooLong { .. }
             | InputError::BlockRecordTooLong { .. }
-            | InputError::WindowTooLarge { .. } => TaskError::fatal(message).at(FaultPlace::TaskMemory),
+            | InputError::WindowTooLarge { .. } => {
+                TaskError::fatal(message).at(FaultPlace::TaskMemory)
+            }
             InputError::NoMatch { .. }
             | InputError::BadPattern { .. }
             | InputError::NoStorage { .. }
@@ -142,6 +163,9 @@ impl From<InputError> for TaskError {
             | InputError::Custom { .. }
             | InputError::Damaged { .. } => TaskError::fatal(message).at(FaultPlace::Input),
         };
-        TaskError { record: record.map(Box::new), ..failed }
+        TaskError {
+            record: record.map(Box::new),
+            ..failed
+        }
     }
 }

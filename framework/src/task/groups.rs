@@ -92,7 +92,11 @@ impl<'a> GroupLoop<'a> {
                 }
                 let task = self.task;
                 let restore = self.restore;
-                if !self.input.next_group().map_err(|error| reduce_error(error, task, restore))? {
+                if !self
+                    .input
+                    .next_group()
+                    .map_err(|error| reduce_error(error, task, restore))?
+                {
                     break;
                 }
                 self.count += 1;
@@ -100,7 +104,9 @@ impl<'a> GroupLoop<'a> {
             in_group = false;
             self.group.clear();
             self.group.extend_from_slice(self.input.group_key());
-            if let GroupEnd::Checkpoint = self.reduce_group(reducer, out, grouping, &mut scratches)? {
+            if let GroupEnd::Checkpoint =
+                self.reduce_group(reducer, out, grouping, &mut scratches)?
+            {
                 return Ok(Reduced::UpTo { in_group: true });
             }
             if untold {
@@ -109,7 +115,9 @@ impl<'a> GroupLoop<'a> {
             }
             if self.count.is_multiple_of(GROUPS_PER_CHECK) {
                 out.check()?;
-                self.context.progress().set_done(self.input.statistics().bytes);
+                self.context
+                    .progress()
+                    .set_done(self.input.statistics().bytes);
             }
         }
         if untold {
@@ -132,11 +140,15 @@ impl<'a> GroupLoop<'a> {
             group_scratch.reset();
             let mut rest = self.group.as_slice();
             let key = R::Group::decode(&mut rest, grouping.prefix_length.is_none(), group_scratch)
-                .map_err(|error| TaskError::task(format!("key of group {}: {error}", self.count - 1)))?;
+                .map_err(|error| {
+                    TaskError::task(format!("key of group {}: {error}", self.count - 1))
+                })?;
             let gate = GroupGate::new(self.context, resumes);
             let mut values = Values::<R::Key, R::Value>::new(&mut self.input, value_scratch, gate);
             let reduced = reducer.reduce(key, &mut values, out);
-            let GroupGate { error, cut, due, .. } = values.gate;
+            let GroupGate {
+                error, cut, due, ..
+            } = values.gate;
             if let Some(error) = error {
                 return Err(values_error(error, self.task, self.restore, self.count - 1));
             }
@@ -160,8 +172,9 @@ impl<'a> GroupLoop<'a> {
     ) -> Result<bool, TaskError> {
         let due = std::mem::take(&mut self.due);
         let interrupted = self.context.tell(Some(self.input.statistics().bytes));
-        let asked =
-            !due && interrupted && self.context.boundary(&mut Hooks(reducer))? == Boundary::Checkpoint;
+        let asked = !due
+            && interrupted
+            && self.context.boundary(&mut Hooks(reducer))? == Boundary::Checkpoint;
         if self.declined || !(due || asked) {
             return Ok(false);
         }
@@ -199,20 +212,28 @@ impl<'a> GroupLoop<'a> {
 
     /// Returns the keys of the largest groups for people, with their records.
     pub(crate) fn largest(&mut self) -> impl Iterator<Item = (String, u64)> {
-        self.input.largest_groups().map(|(key, records)| (shown_key(key), records))
+        self.input
+            .largest_groups()
+            .map(|(key, records)| (shown_key(key), records))
     }
 
     /// Returns the partition, number and key of the current group.
     pub(crate) fn place(&self) -> String {
         let partition = self.task.partition;
         let group = self.count.saturating_sub(1);
-        format!("partition {partition} group {group}, key {}", shown_key(&self.group))
+        format!(
+            "partition {partition} group {group}, key {}",
+            shown_key(&self.group)
+        )
     }
 
     /// Returns the place of a checkpoint.
     pub(crate) fn boundary(&self, in_group: bool) -> String {
         match self.count {
-            0 => format!("before the first group of partition {}", self.task.partition),
+            0 => format!(
+                "before the first group of partition {}",
+                self.task.partition
+            ),
             _ if in_group => format!("inside {}", self.place()),
             _ => format!("after {}", self.place()),
         }

@@ -45,7 +45,10 @@ impl<K: Key, V: Value, C: Combining<V>> MapWork<'_, K, V, C> {
             |directory, checkpoint| self.resume(directory, checkpoint),
             || self.fresh(),
         )?;
-        let Start { with: (mut map, place), restored } = begun;
+        let Start {
+            with: (mut map, place),
+            restored,
+        } = begun;
         let read = map.read(place, restored)?;
         let (out, saved) = map.into_output();
         match read {
@@ -54,7 +57,11 @@ impl<K: Key, V: Value, C: Combining<V>> MapWork<'_, K, V, C> {
         }
     }
 
-    fn open(&self, out: Emit<K, V>, place: ReadPosition) -> Result<Box<dyn MapLoop<K, V> + '_>, TaskError> {
+    fn open(
+        &self,
+        out: Emit<K, V>,
+        place: ReadPosition,
+    ) -> Result<Box<dyn MapLoop<K, V> + '_>, TaskError> {
         self.input.open(out, place, self.task, self.context)
     }
 
@@ -64,7 +71,11 @@ impl<K: Key, V: Value, C: Combining<V>> MapWork<'_, K, V, C> {
         Ok((self.open(Emit::into_collector(collector, 0), place)?, place))
     }
 
-    fn resume(&self, directory: &Path, checkpoint: Checkpoint) -> Result<Begun<'_, K, V>, ResumeError> {
+    fn resume(
+        &self,
+        directory: &Path,
+        checkpoint: Checkpoint,
+    ) -> Result<Begun<'_, K, V>, ResumeError> {
         let CheckpointStage::Map {
             split,
             part,
@@ -78,14 +89,21 @@ impl<K: Key, V: Value, C: Combining<V>> MapWork<'_, K, V, C> {
             return Err(ResumeError::other_stage());
         };
         check_split(&split, part, self.task)?;
-        let collector = self.collector(Some((collection, base_of(directory)))).map_err(|error| {
-            if error.blames_checkpoint() {
-                ResumeError::Checkpoint(error.to_string())
-            } else {
-                ResumeError::Task(collect_error(error))
-            }
-        })?;
-        let place = ReadPosition { part: part as usize, offset, repeated, records };
+        let collector = self
+            .collector(Some((collection, base_of(directory))))
+            .map_err(|error| {
+                if error.blames_checkpoint() {
+                    ResumeError::Checkpoint(error.to_string())
+                } else {
+                    ResumeError::Task(collect_error(error))
+                }
+            })?;
+        let place = ReadPosition {
+            part: part as usize,
+            offset,
+            repeated,
+            records,
+        };
         let mut map = self.open(Emit::into_collector(collector, emitted), place)?;
         give_back(checkpoint.user_state.as_deref(), |state| map.restore(state))?;
         Ok((map, place))
@@ -96,16 +114,26 @@ impl<K: Key, V: Value, C: Combining<V>> MapWork<'_, K, V, C> {
         &self,
         resume: Option<(SavedCollection, PathBuf)>,
     ) -> Result<Collector<V::Owned>, napreduce_data::CollectError> {
-        let MapWork { task, context, settings, .. } = self;
+        let MapWork {
+            task,
+            context,
+            settings,
+            ..
+        } = self;
         self.combine.collector(CollectorSettings {
             memory: context.memory() as usize,
             scratch: task.scratch.clone(),
             output: task.output.clone(),
-            memory_file: task.memory_file.clone().map(|memory| (memory.path, memory.bytes)),
+            memory_file: task
+                .memory_file
+                .clone()
+                .map(|memory| (memory.path, memory.bytes)),
             label: context.attempt().to_string(),
             encoding: encoding::<K, C::Total>(),
             compression: settings.compression(),
-            partitioning: self.partition.partitioning(task.partitions, &task.cuts, self.grouping),
+            partitioning: self
+                .partition
+                .partitioning(task.partitions, &task.cuts, self.grouping),
             fan_in: settings.fan_in as usize,
             durable: settings.durable,
             resume,
@@ -116,7 +144,9 @@ impl<K: Key, V: Value, C: Combining<V>> MapWork<'_, K, V, C> {
         let counters = self.context.counters();
         counters.add(Counter::MapOutputRecords, out.records());
         let restore = self.task.restore.as_deref().filter(|_| restored);
-        let (segment, statistics) = out.seal().map_err(|error| collect_error_after(error, restore))?;
+        let (segment, statistics) = out
+            .seal()
+            .map_err(|error| collect_error_after(error, restore))?;
         counters.add(Counter::MapOutputBytes, statistics.bytes_in);
         counters.add(Counter::MapOutputMaterializedBytes, segment.file_len);
         if let Some(digest) = segment.digest {
@@ -125,9 +155,15 @@ impl<K: Key, V: Value, C: Combining<V>> MapWork<'_, K, V, C> {
         if segment.is_in_memory {
             counters.add(Counter::MapOutputMemoryBytes, segment.file_len);
         }
-        counters.add(Counter::SpilledRecords, statistics.spilled_records + statistics.records_out);
+        counters.add(
+            Counter::SpilledRecords,
+            statistics.spilled_records + statistics.records_out,
+        );
         counters.add(Counter::CombineInputRecords, statistics.combine_records_in);
-        counters.add(Counter::CombineOutputRecords, statistics.combine_records_out);
+        counters.add(
+            Counter::CombineOutputRecords,
+            statistics.combine_records_out,
+        );
         Ok(MapResult::Done { part: None })
     }
 
@@ -142,24 +178,47 @@ impl<K: Key, V: Value, C: Combining<V>> MapWork<'_, K, V, C> {
         let emitted = out.records();
         let collection = out.save(&saving.place()).map_err(unsaved)?;
         saving.count(collection.files());
-        let ReadPosition { part, offset, repeated, records } = place;
+        let ReadPosition {
+            part,
+            offset,
+            repeated,
+            records,
+        } = place;
         let split = task.split.clone();
         let part = part as u32;
         let collection = Some(collection);
-        let stage = CheckpointStage::Map { split, part, offset, repeated, records, emitted, collection };
+        let stage = CheckpointStage::Map {
+            split,
+            part,
+            offset,
+            repeated,
+            records,
+            emitted,
+            collection,
+        };
         saving.finish(stage, Vec::new(), saved.unwrap_or_default())
     }
 }
 
 /// Rejects a checkpoint of another split.
-pub(crate) fn check_split(split: &InputSplit, part: u32, task: &MapTask) -> Result<(), ResumeError> {
+pub(crate) fn check_split(
+    split: &InputSplit,
+    part: u32,
+    task: &MapTask,
+) -> Result<(), ResumeError> {
     let ranges = |split: &InputSplit| -> Vec<(u64, u64, u64)> {
-        split.parts.iter().map(|part| (part.offset, part.length, part.file_length)).collect()
+        split
+            .parts
+            .iter()
+            .map(|part| (part.offset, part.length, part.file_length))
+            .collect()
     };
     if ranges(split) == ranges(&task.split) && (part as usize) < split.parts.len() {
         return Ok(());
     }
-    Err(ResumeError::Checkpoint(format!("it belongs to another split of {split}")))
+    Err(ResumeError::Checkpoint(format!(
+        "it belongs to another split of {split}"
+    )))
 }
 
 /// An input with any format and mapper; opened once for each task.
@@ -202,14 +261,29 @@ impl<M: Mapper> OpenMap<M::Key, M::Value> for TypedMap<M> {
         context: &'a TaskContext,
     ) -> Result<Box<dyn MapLoop<M::Key, M::Value> + 'a>, TaskError> {
         let mapper = self.set_up(place.path(task), task, context)?;
-        let in_flight = mapper.has_suspend_hooks().then(|| context.begin_in_flight());
-        Ok(Box::new(MapSink { typed: self, task, context, mapper, out, saved: None, _in_flight: in_flight }))
+        let in_flight = mapper
+            .has_suspend_hooks()
+            .then(|| context.begin_in_flight());
+        Ok(Box::new(MapSink {
+            typed: self,
+            task,
+            context,
+            mapper,
+            out,
+            saved: None,
+            _in_flight: in_flight,
+        }))
     }
 }
 
 impl<M: Mapper> TypedMap<M> {
     /// Sets up a mapper for one file.
-    fn set_up(&self, path: Option<&Path>, task: &MapTask, context: &TaskContext) -> Result<M, TaskError> {
+    fn set_up(
+        &self,
+        path: Option<&Path>,
+        task: &MapTask,
+        context: &TaskContext,
+    ) -> Result<M, TaskError> {
         let mut mapper = self.mapper.clone();
         mapper.setup(&TaskInfo::new(context, path, &task.scratch))?;
         Ok(mapper)
@@ -233,10 +307,25 @@ impl<M: Mapper> MapLoop<M::Key, M::Value> for MapSink<'_, M> {
     }
 
     fn read(&mut self, place: ReadPosition, restored: bool) -> Result<Read, TaskError> {
-        let MapSink { typed, task, context, .. } = *self;
+        let MapSink {
+            typed,
+            task,
+            context,
+            ..
+        } = *self;
         let format = &typed.format;
         let bad_records = typed.bad_records;
-        read_all(MapInput { format, bad_records, task, context, place, restored }, self)
+        read_all(
+            MapInput {
+                format,
+                bad_records,
+                task,
+                context,
+                place,
+                restored,
+            },
+            self,
+        )
     }
 
     fn into_output(self: Box<Self>) -> (Emit<M::Key, M::Value>, Option<UserState>) {
@@ -287,9 +376,10 @@ impl<M: Mapper> SuspendHooks for MapSink<'_, M> {
 /// Returns the encoding: fixed-length records are stored without lengths.
 pub(crate) fn encoding<K: Value, V: Value>() -> RecordEncoding {
     match (K::FIXED, V::FIXED) {
-        (Some(key), Some(value)) if key + value > 0 => {
-            RecordEncoding::Fixed { key: key as u32, value: value as u32 }
-        }
+        (Some(key), Some(value)) if key + value > 0 => RecordEncoding::Fixed {
+            key: key as u32,
+            value: value as u32,
+        },
         _ => RecordEncoding::Variable,
     }
 }

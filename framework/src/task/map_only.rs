@@ -3,7 +3,9 @@
 use std::path::Path;
 
 use napreduce_protocol::{Counter, MapTask, TaskError};
-use napreduce_task::{Checkpoint, CheckpointStage, MapResult, SavedCheckpoint, SuspendHooks, TaskContext};
+use napreduce_task::{
+    Checkpoint, CheckpointStage, MapResult, SavedCheckpoint, SuspendHooks, TaskContext,
+};
 
 use super::map::check_split;
 use super::reading::{MapInput, Read, ReadPosition, RecordSink, read_all};
@@ -25,7 +27,14 @@ pub(crate) struct MapOnlyWork<'a, I, O: OutputFormat, M> {
 impl<I: InputFormat, O: OutputFormat, M: PartMap<I, O>> MapOnlyWork<'_, I, O, M> {
     /// Maps one split and writes its part file.
     pub(crate) fn run(&self) -> Result<MapResult, TaskError> {
-        let MapOnlyWork { format, bad_records, output, map: prototype, task, context } = *self;
+        let MapOnlyWork {
+            format,
+            bad_records,
+            output,
+            map: prototype,
+            task,
+            context,
+        } = *self;
         let begun = start(
             task.restore.as_deref(),
             true,
@@ -34,26 +43,57 @@ impl<I: InputFormat, O: OutputFormat, M: PartMap<I, O>> MapOnlyWork<'_, I, O, M>
                 let state = checkpoint.user_state.clone();
                 let (out, place) = resume(output, task, directory, checkpoint)?;
                 let mut map = set_up(prototype, place.path(task), task, context)?;
-                give_back(state.as_deref(), |state| PartMap::<I, O>::restore(&mut map, state))?;
+                give_back(state.as_deref(), |state| {
+                    PartMap::<I, O>::restore(&mut map, state)
+                })?;
                 Ok((map, out, place))
             },
             || {
                 let out = output.create(&task.output)?;
                 let place = ReadPosition::start_of(&task.split);
-                Ok((set_up(prototype, place.path(task), task, context)?, out, place))
+                Ok((
+                    set_up(prototype, place.path(task), task, context)?,
+                    out,
+                    place,
+                ))
             },
         )?;
-        let Start { with: (map, out, place), restored } = begun;
+        let Start {
+            with: (map, out, place),
+            restored,
+        } = begun;
         // The map may hold resources that it releases before a stop.
-        let _in_flight = PartMap::<I, O>::has_suspend_hooks(&map).then(|| context.begin_in_flight());
-        let mut sink = LineSink { map, out, saved: None, prototype, task, context };
-        let input = MapInput { format, bad_records, task, context, place, restored };
+        let _in_flight =
+            PartMap::<I, O>::has_suspend_hooks(&map).then(|| context.begin_in_flight());
+        let mut sink = LineSink {
+            map,
+            out,
+            saved: None,
+            prototype,
+            task,
+            context,
+        };
+        let input = MapInput {
+            format,
+            bad_records,
+            task,
+            context,
+            place,
+            restored,
+        };
         match read_all(input, &mut sink)? {
             Read::ToTheEnd => {
                 let restore = task.restore.as_deref().filter(|_| restored);
-                let part = sink.out.finish().map_err(|error| part_error(error, restore))?;
-                context.counters().add(Counter::MapOutputRecords, part.records);
-                context.counters().add(Counter::OutputBytes, part.bytes + named_bytes(&part));
+                let part = sink
+                    .out
+                    .finish()
+                    .map_err(|error| part_error(error, restore))?;
+                context
+                    .counters()
+                    .add(Counter::MapOutputRecords, part.records);
+                context
+                    .counters()
+                    .add(Counter::OutputBytes, part.bytes + named_bytes(&part));
                 Ok(MapResult::Done { part: Some(part) })
             }
             Read::UpTo(place) => {
@@ -81,8 +121,15 @@ fn resume<O: OutputFormat>(
     directory: &Path,
     checkpoint: Checkpoint,
 ) -> Result<(Output<O>, ReadPosition), ResumeError> {
-    let CheckpointStage::Map { split, part, offset, repeated, records, collection: None, .. } =
-        checkpoint.stage
+    let CheckpointStage::Map {
+        split,
+        part,
+        offset,
+        repeated,
+        records,
+        collection: None,
+        ..
+    } = checkpoint.stage
     else {
         return Err(ResumeError::other_stage());
     };
@@ -90,7 +137,15 @@ fn resume<O: OutputFormat>(
     let base = base_of(directory);
     let state = &checkpoint.format_state;
     let out = output.resume(&task.output, &base, checkpoint.pieces, state)?;
-    Ok((out, ReadPosition { part: part as usize, offset, repeated, records }))
+    Ok((
+        out,
+        ReadPosition {
+            part: part as usize,
+            offset,
+            repeated,
+            records,
+        },
+    ))
 }
 
 fn save<O: OutputFormat>(
@@ -103,11 +158,24 @@ fn save<O: OutputFormat>(
     let mut saving = Saving::begin(&task.checkpoint, task.durable, context)?;
     let emitted = out.records();
     let pieces = out.cut(&mut saving.directory)?;
-    let ReadPosition { part, offset, repeated, records } = place;
+    let ReadPosition {
+        part,
+        offset,
+        repeated,
+        records,
+    } = place;
     let split = task.split.clone();
     let part = part as u32;
     let collection = None;
-    let stage = CheckpointStage::Map { split, part, offset, repeated, records, emitted, collection };
+    let stage = CheckpointStage::Map {
+        split,
+        part,
+        offset,
+        repeated,
+        records,
+        emitted,
+        collection,
+    };
     saving.finish(stage, pieces, saved.unwrap_or_default())
 }
 

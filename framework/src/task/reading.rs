@@ -48,12 +48,20 @@ impl ReadPosition {
     /// Returns the position before the first record.
     pub(crate) fn start_of(split: &InputSplit) -> ReadPosition {
         let offset = split.parts.first().map_or(0, |part| part.offset);
-        ReadPosition { part: 0, offset, repeated: 0, records: 0 }
+        ReadPosition {
+            part: 0,
+            offset,
+            repeated: 0,
+            records: 0,
+        }
     }
 
     /// Returns the path of the file.
     pub(crate) fn path(self, task: &MapTask) -> Option<&Path> {
-        task.split.parts.get(self.part).map(|part| part.path.as_path())
+        task.split
+            .parts
+            .get(self.part)
+            .map(|part| part.path.as_path())
     }
 }
 
@@ -97,17 +105,37 @@ pub(crate) fn read_all<I: InputFormat, S: RecordSink<I>>(
     input: MapInput<'_, I>,
     sink: &mut S,
 ) -> Result<Read, TaskError> {
-    let MapInput { format, bad_records, task, context, place, restored } = input;
+    let MapInput {
+        format,
+        bad_records,
+        task,
+        context,
+        place,
+        restored,
+    } = input;
     let parts = &task.split.parts;
     context.progress().set_total(task.split.length());
     let mut before = parts.iter().take(place.part).map(|part| part.length).sum();
-    let mut loop_state = RecordLoop { context, place, restored, declined: false, bad_records, input: None };
+    let mut loop_state = RecordLoop {
+        context,
+        place,
+        restored,
+        declined: false,
+        bad_records,
+        input: None,
+    };
     for (number, part) in parts.iter().enumerate().skip(place.part) {
-        context.position().enter(part.path.display().to_string(), PositionUnit::Byte);
+        context
+            .position()
+            .enter(part.path.display().to_string(), PositionUnit::Byte);
         let stamp = task.split.stamps.get(number);
         check_unchanged(part, stamp)?;
         if number > place.part {
-            loop_state.place = ReadPosition { part: number, offset: part.offset, ..loop_state.place };
+            loop_state.place = ReadPosition {
+                part: number,
+                offset: part.offset,
+                ..loop_state.place
+            };
             sink.begin(&part.path)?;
         }
         let read = read_part::<I, S>(format, part, before, &mut loop_state, sink);
@@ -127,10 +155,14 @@ pub(crate) fn read_all<I: InputFormat, S: RecordSink<I>>(
         context.restored();
     }
     if parts.len() > 1 {
-        context.position().enter(task.split.to_string(), PositionUnit::Byte);
+        context
+            .position()
+            .enter(task.split.to_string(), PositionUnit::Byte);
         context.position().at_range(0, task.split.length());
     }
-    context.counters().add(Counter::MapInputRecords, loop_state.place.records);
+    context
+        .counters()
+        .add(Counter::MapInputRecords, loop_state.place.records);
     Ok(Read::ToTheEnd)
 }
 
@@ -154,7 +186,9 @@ fn read_part<I: InputFormat, S: RecordSink<I>>(
         }));
         let more = match batch {
             Ok(Ok(more)) => more,
-            Ok(Err(Stop::Input(error))) => return Err(error.in_line(|offset| place.line_of(offset)).into()),
+            Ok(Err(Stop::Input(error))) => {
+                return Err(error.in_line(|offset| place.line_of(offset)).into());
+            }
             Ok(Err(Stop::User(error))) => return Err(located(error, &place, &reader.place())),
             Ok(Err(Stop::Checkpoint)) => {
                 sink.check()?;
@@ -164,7 +198,9 @@ fn read_part<I: InputFormat, S: RecordSink<I>>(
                 // A panic message includes the record at which it happened.
                 match place.describe() {
                     Some(described) => {
-                        context.position().set_record(described, failed_record(&place, &reader.place()));
+                        context
+                            .position()
+                            .set_record(described, failed_record(&place, &reader.place()));
                     }
                     None => context.position().at(reader.offset()),
                 }
@@ -181,7 +217,9 @@ fn read_part<I: InputFormat, S: RecordSink<I>>(
     if context.is_asked() && loop_state.is_cut(sink)? {
         return Ok(Some(loop_state.at(&reader)));
     }
-    context.counters().add(Counter::InputBytes, reader.consumed());
+    context
+        .counters()
+        .add(Counter::InputBytes, reader.consumed());
     Ok(None)
 }
 
@@ -244,8 +282,14 @@ impl RecordLoop<'_> {
     }
 
     #[cold]
-    fn is_cut<I: InputFormat, S: RecordSink<I>>(&mut self, sink: &mut S) -> Result<bool, TaskError> {
-        if !self.context.tell(None) || self.context.boundary(sink)? == Boundary::GoOn || self.declined {
+    fn is_cut<I: InputFormat, S: RecordSink<I>>(
+        &mut self,
+        sink: &mut S,
+    ) -> Result<bool, TaskError> {
+        if !self.context.tell(None)
+            || self.context.boundary(sink)? == Boundary::GoOn
+            || self.declined
+        {
             return Ok(false);
         }
         let prepared = sink.prepare_checkpoint()?;
@@ -260,7 +304,11 @@ impl RecordLoop<'_> {
     }
 
     fn at<I: InputFormat>(&self, reader: &impl RecordReader<I>) -> ReadPosition {
-        ReadPosition { offset: reader.offset(), repeated: reader.records_before(), ..self.place }
+        ReadPosition {
+            offset: reader.offset(),
+            repeated: reader.records_before(),
+            ..self.place
+        }
     }
 }
 
@@ -273,7 +321,9 @@ fn located(error: TaskError, place: &InputPlace, of_reader: &str) -> TaskError {
     if error.is_located {
         return error.with_record(record);
     }
-    let described = place.describe().unwrap_or_else(|| format!("{} {of_reader}", place.path().display()));
+    let described = place
+        .describe()
+        .unwrap_or_else(|| format!("{} {of_reader}", place.path().display()));
     let message = format!("{}, reading {described}", error.message);
     TaskError { message, ..error }.with_record(record)
 }
@@ -284,7 +334,10 @@ fn failed_record(place: &InputPlace, of_reader: &str) -> FailedRecord {
     let position = match place.describe() {
         Some(_) => {
             let shown = place.to_string();
-            shown.strip_prefix(&input).map_or(shown.as_str(), str::trim_start).to_owned()
+            shown
+                .strip_prefix(&input)
+                .map_or(shown.as_str(), str::trim_start)
+                .to_owned()
         }
         None => of_reader.to_owned(),
     };

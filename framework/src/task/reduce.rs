@@ -8,7 +8,8 @@ use napreduce_data::{READ_MAX, ReduceInput, ReduceSettings, SavedReduceInput};
 use napreduce_protocol::printing::print_error;
 use napreduce_protocol::{Counter, ReduceTask, TaskError};
 use napreduce_task::{
-    Checkpoint, CheckpointStage, NeededInput, PositionUnit, ReduceResult, SavedCheckpoint, TaskContext,
+    Checkpoint, CheckpointStage, NeededInput, PositionUnit, ReduceResult, SavedCheckpoint,
+    TaskContext,
 };
 
 use super::errors::reduce_error;
@@ -43,7 +44,9 @@ impl<R: Reducer, C: Merging> ReduceWork<'_, R, C> {
     pub(crate) fn run(&self) -> Result<ReduceResult, TaskError> {
         let task = self.task;
         let context = self.context;
-        context.position().enter(format!("partition {}", task.partition), PositionUnit::Group);
+        context
+            .position()
+            .enter(format!("partition {}", task.partition), PositionUnit::Group);
         let begun = start(
             task.restore.as_deref(),
             !task.inputs_are_partial,
@@ -51,7 +54,16 @@ impl<R: Reducer, C: Merging> ReduceWork<'_, R, C> {
             |directory, checkpoint| self.resume(directory, checkpoint),
             || self.fresh(),
         )?;
-        let Start { with: Parts { mut reducer, input, mut out, in_group }, restored } = begun;
+        let Start {
+            with:
+                Parts {
+                    mut reducer,
+                    input,
+                    mut out,
+                    in_group,
+                },
+            restored,
+        } = begun;
         let restore = task.restore.as_deref().filter(|_| restored);
         for remark in input.remarks() {
             print_error(format_args!("{}: {remark}", context.attempt()));
@@ -60,14 +72,19 @@ impl<R: Reducer, C: Merging> ReduceWork<'_, R, C> {
         context.progress().set_total(bytes.bytes_total);
         context.progress().set_done(bytes.bytes);
         // The reducer may hold resources that it releases before a stop.
-        let _in_flight = reducer.has_suspend_hooks().then(|| context.begin_in_flight());
+        let _in_flight = reducer
+            .has_suspend_hooks()
+            .then(|| context.begin_in_flight());
         let mut groups = GroupLoop::new(input, context, task, restore);
-        let looped =
-            catch_unwind(AssertUnwindSafe(|| groups.run(&mut reducer, &mut out, self.grouping, in_group)));
+        let looped = catch_unwind(AssertUnwindSafe(|| {
+            groups.run(&mut reducer, &mut out, self.grouping, in_group)
+        }));
         let reduced = match looped {
             Ok(reduced) => reduced?,
             Err(panic) => {
-                context.position().set_record(groups.place(), groups.failed_record());
+                context
+                    .position()
+                    .set_record(groups.place(), groups.failed_record());
                 resume_unwind(panic)
             }
         };
@@ -75,7 +92,9 @@ impl<R: Reducer, C: Merging> ReduceWork<'_, R, C> {
             Reduced::ToTheEnd => self.finish(groups, reducer, out, restore),
             Reduced::UpTo { in_group } => {
                 context.position().set_text(groups.boundary(in_group));
-                Ok(ReduceResult::Checkpointed(self.save(groups, out, in_group)?))
+                Ok(ReduceResult::Checkpointed(
+                    self.save(groups, out, in_group)?,
+                ))
             }
         }
     }
@@ -85,18 +104,32 @@ impl<R: Reducer, C: Merging> ReduceWork<'_, R, C> {
         let input = input.map_err(|error| reduce_error(error, self.task, None))?;
         let mut out = self.output.create(&self.task.output)?;
         let reducer = self.set_up(&mut out)?;
-        Ok(Parts { reducer, input, out, in_group: false })
+        Ok(Parts {
+            reducer,
+            input,
+            out,
+            in_group: false,
+        })
     }
 
     fn resume(&self, directory: &Path, checkpoint: Checkpoint) -> Result<Parts<R>, ResumeError> {
-        let CheckpointStage::Reducing { inputs, position, in_group } = checkpoint.stage else {
+        let CheckpointStage::Reducing {
+            inputs,
+            position,
+            in_group,
+        } = checkpoint.stage
+        else {
             return Err(ResumeError::other_stage());
         };
         let base = base_of(directory);
         check_inputs(&inputs, self.task)?;
         let path = &self.task.output;
-        let out = self.output.resume(path, &base, checkpoint.pieces, &checkpoint.format_state)?;
-        let input = self.combine.reduce_input(self.reduce_settings(Some((position, base))));
+        let out = self
+            .output
+            .resume(path, &base, checkpoint.pieces, &checkpoint.format_state)?;
+        let input = self
+            .combine
+            .reduce_input(self.reduce_settings(Some((position, base))));
         let input = input.map_err(|error| {
             if error.blames_checkpoint() {
                 ResumeError::Checkpoint(error.to_string())
@@ -106,8 +139,15 @@ impl<R: Reducer, C: Merging> ReduceWork<'_, R, C> {
         })?;
         // The first attempt has already written the output of the set-up.
         let mut reducer = self.set_up(&mut self.output.discarding().map_err(TaskError::from)?)?;
-        give_back(checkpoint.user_state.as_deref(), |state| reducer.restore(state))?;
-        Ok(Parts { reducer, input, out, in_group })
+        give_back(checkpoint.user_state.as_deref(), |state| {
+            reducer.restore(state)
+        })?;
+        Ok(Parts {
+            reducer,
+            input,
+            out,
+            in_group,
+        })
     }
 
     fn set_up(&self, out: &mut Output<R::Output>) -> Result<R, TaskError> {
@@ -127,7 +167,11 @@ impl<R: Reducer, C: Merging> ReduceWork<'_, R, C> {
             label: context.attempt().to_string(),
             fan_in: self.settings.fan_in as usize,
             // An explicit small fan-in applies even to inputs that would fit the memory.
-            read_max: if self.settings.fan_in < FAN_IN_DEFAULT { 0 } else { READ_MAX },
+            read_max: if self.settings.fan_in < FAN_IN_DEFAULT {
+                0
+            } else {
+                READ_MAX
+            },
             grouping: self.grouping.prefix_length,
             resume,
         }
@@ -165,19 +209,29 @@ impl<R: Reducer, C: Merging> ReduceWork<'_, R, C> {
     ) -> Result<SavedCheckpoint, TaskError> {
         let task = self.task;
         self.context.counters().add_hot_keys(groups.largest(), 0);
-        let GroupLoop { mut input, saved, .. } = groups;
+        let GroupLoop {
+            mut input, saved, ..
+        } = groups;
         let mut saving = Saving::begin(&task.checkpoint, task.durable, self.context)?;
         let position = input.save(&saving.place()).map_err(unsaved)?;
         saving.count(position.files());
         let pieces = out.cut(&mut saving.directory)?;
         let attempts = task.inputs.iter().map(|(attempt, _)| *attempt);
-        let mut inputs: Vec<NeededInput> =
-            attempts.map(|attempt| NeededInput { attempt, first_block: None }).collect();
+        let mut inputs: Vec<NeededInput> = attempts
+            .map(|attempt| NeededInput {
+                attempt,
+                first_block: None,
+            })
+            .collect();
         for (input, block) in position.blocks_needed() {
             inputs[input].first_block = Some(block);
         }
         saving.finish(
-            CheckpointStage::Reducing { inputs, position, in_group },
+            CheckpointStage::Reducing {
+                inputs,
+                position,
+                in_group,
+            },
             pieces,
             saved.unwrap_or_default(),
         )

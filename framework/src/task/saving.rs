@@ -58,7 +58,11 @@ impl<'a> Saving<'a> {
         context: &'a TaskContext,
     ) -> Result<Saving<'a>, TaskError> {
         let directory = CheckpointDirectory::make(path, durable).map_err(unsaved)?;
-        Ok(Saving { context, directory, durable })
+        Ok(Saving {
+            context,
+            directory,
+            durable,
+        })
     }
 
     /// Returns the directory for files of the data plane.
@@ -131,10 +135,16 @@ pub(crate) fn start<T>(
     resume: impl FnOnce(&Path, Checkpoint) -> Result<T, ResumeError>,
     fresh: impl FnOnce() -> Result<T, TaskError>,
 ) -> Result<Start<T>, TaskError> {
-    let Some(directory) = restore else { return Ok(Start { with: fresh()?, restored: false }) };
+    let Some(directory) = restore else {
+        return Ok(Start {
+            with: fresh()?,
+            restored: false,
+        });
+    };
     let counted = user_counters();
-    let resumed = Checkpoint::read(directory, context.attempt().task).map_err(ResumeError::from).and_then(
-        |checkpoint| {
+    let resumed = Checkpoint::read(directory, context.attempt().task)
+        .map_err(ResumeError::from)
+        .and_then(|checkpoint| {
             let counters = checkpoint.counters.clone();
             let active_millis = checkpoint.active_millis;
             let with = resume(directory, checkpoint)?;
@@ -143,19 +153,27 @@ pub(crate) fn start<T>(
             // The first attempt has already counted during the set-up.
             set_user_counters(&counters);
             Ok(with)
-        },
-    );
+        });
     match resumed {
-        Ok(with) => Ok(Start { with, restored: true }),
+        Ok(with) => Ok(Start {
+            with,
+            restored: true,
+        }),
         Err(ResumeError::Task(error)) => Err(error),
         Err(ResumeError::Checkpoint(reason)) => {
-            print_error(format_args!("{}: checkpoint unusable, starting over: {reason}", context.attempt()));
+            print_error(format_args!(
+                "{}: checkpoint unusable, starting over: {reason}",
+                context.attempt()
+            ));
             context.restore_refused(&reason);
             set_user_counters(&counted);
             if !fresh_possible {
                 return Err(blamed(Some(directory), reason));
             }
-            Ok(Start { with: fresh()?, restored: false })
+            Ok(Start {
+                with: fresh()?,
+                restored: false,
+            })
         }
     }
 }
@@ -165,7 +183,9 @@ pub(crate) fn give_back(
     state: Option<&[u8]>,
     restore: impl FnOnce(&[u8]) -> Result<(), TaskError>,
 ) -> Result<(), ResumeError> {
-    state.map_or(Ok(()), restore).map_err(|error| ResumeError::Checkpoint(error.message))
+    state
+        .map_or(Ok(()), restore)
+        .map_err(|error| ResumeError::Checkpoint(error.message))
 }
 
 /// Reports a damaged checkpoint file that was found too late to start from scratch; the next attempt does so.

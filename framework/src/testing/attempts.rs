@@ -9,10 +9,12 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use napreduce_engine::{AttemptId, JobId, TaskId, TaskKind};
 use napreduce_protocol::printing::print_error;
-use napreduce_protocol::{ByteSize, CounterValues, MapTask, NamedPart, PartOutput, ReduceTask, TaskError};
+use napreduce_protocol::{
+    ByteSize, CounterValues, MapTask, NamedPart, PartOutput, ReduceTask, TaskError,
+};
 use napreduce_task::{
-    Ask, Checkpoint, CheckpointStage, MapResult, ReduceResult, Script, TaskContext, set_user_counters,
-    user_counters,
+    Ask, Checkpoint, CheckpointStage, MapResult, ReduceResult, Script, TaskContext,
+    set_user_counters, user_counters,
 };
 
 use super::folder::Folder;
@@ -56,7 +58,10 @@ pub(super) struct TrialResult {
     /// The checkpoints of `Schedule::InTask`.
     pub(super) checkpoints: Vec<MadeCheckpoint>,
     /// Errors of attempts about damaged checkpoints.
-    #[cfg_attr(not(test), expect(dead_code, reason = "nothing is tampered with outside of this crate"))]
+    #[cfg_attr(
+        not(test),
+        expect(dead_code, reason = "nothing is tampered with outside of this crate")
+    )]
     pub(super) complaints: Vec<String>,
 }
 
@@ -87,7 +92,11 @@ fn check_numbers<J>(test: &JobTest<J>) -> Result<(), String> {
     if test.split_size == 0 {
         return Err("split size 0: use at least 1".to_owned());
     }
-    limits::check("task memory", ByteSize::new(test.task_memory), &limits::TASK_MEMORY)
+    limits::check(
+        "task memory",
+        ByteSize::new(test.task_memory),
+        &limits::TASK_MEMORY,
+    )
 }
 
 impl<'t, T, J: Fn() -> Job<T>> Trial<'t, J> {
@@ -98,31 +107,54 @@ impl<'t, T, J: Fn() -> Job<T>> Trial<'t, J> {
     pub(super) fn with_boundaries(test: &'t JobTest<J>, boundaries: &'t [u64]) -> Trial<'t, J> {
         check_numbers(test).unwrap_or_else(|error| panic!("{error}"));
         let settings = Settings::parse(&test.settings).unwrap_or_else(|error| panic!("{error}"));
-        let JobTest { bad_rows, bad_records, records, .. } = *test;
-        let settings = Settings { bad_rows, bad_records, records, ..settings };
+        let JobTest {
+            bad_rows,
+            bad_records,
+            records,
+            ..
+        } = *test;
+        let settings = Settings {
+            bad_rows,
+            bad_records,
+            records,
+            ..settings
+        };
         let folder = Folder::make();
         let inputs = test.inputs.iter().enumerate();
-        let inputs =
-            inputs.map(|(number, input)| (folder.path().join(test.input_name(number)), &input.bytes));
-        let side_files =
-            test.side_files.iter().map(|(name, bytes)| (folder.inner("files").join(name), bytes));
+        let inputs = inputs
+            .map(|(number, input)| (folder.path().join(test.input_name(number)), &input.bytes));
+        let side_files = test
+            .side_files
+            .iter()
+            .map(|(name, bytes)| (folder.inner("files").join(name), bytes));
         for (path, bytes) in inputs.chain(side_files) {
             fs::write(&path, bytes)
                 .unwrap_or_else(|error| panic!("cannot write {}: {error}", path.display()));
         }
-        Trial { test, settings, folder, boundaries, tamper: None }
+        Trial {
+            test,
+            settings,
+            folder,
+            boundaries,
+            tamper: None,
+        }
     }
 
     #[cfg(test)]
     pub(super) fn tampering(self, tamper: &'t dyn Fn(&Path)) -> Trial<'t, J> {
-        Trial { tamper: Some(tamper), ..self }
+        Trial {
+            tamper: Some(tamper),
+            ..self
+        }
     }
 
     pub(super) fn run(mut self, schedule: &Schedule) -> TrialResult {
         let exclusive = Exclusive::begin(!self.test.side_files.is_empty());
         let mut job = self.job();
         let files = self.files(&job);
-        let splits = job.pipeline.split(&files, self.test.split_size, &mut self.settings);
+        let splits = job
+            .pipeline
+            .split(&files, self.test.split_size, &mut self.settings);
         let splits = splits.unwrap_or_else(|error| panic!("cannot split the input: {error}"));
         let reduces = match job.pipeline.reduces() {
             Some(0) => 0,
@@ -141,26 +173,34 @@ impl<'t, T, J: Fn() -> Job<T>> Trial<'t, J> {
         };
         let mut maps = Vec::new();
         for (index, split) in splits.iter().enumerate() {
-            let ended =
-                self.run_task(TaskKind::Map, index as u32, &mut progress, |trial, job, context, restore| {
+            let ended = self.run_task(
+                TaskKind::Map,
+                index as u32,
+                &mut progress,
+                |trial, job, context, restore| {
                     let task = trial.map_task(context.attempt(), split, reduces, &cuts, restore);
                     Ok(match job.pipeline.run_map(&task, context)? {
                         MapResult::Done { part } => Call::Done(part),
                         MapResult::Checkpointed(_) => Call::Checkpointed,
                     })
-                });
+                },
+            );
             maps.push(ended);
         }
         let mut output = JobOutput::default();
         for partition in 0..reduces {
-            let ended =
-                self.run_task(TaskKind::Reduce, partition, &mut progress, |trial, job, context, restore| {
+            let ended = self.run_task(
+                TaskKind::Reduce,
+                partition,
+                &mut progress,
+                |trial, job, context, restore| {
                     let task = trial.reduce_task(context.attempt(), &maps, restore);
                     Ok(match job.pipeline.run_reduce(&task, context)? {
                         ReduceResult::Done { part } => Call::Done(Some(part)),
                         ReduceResult::Checkpointed(_) => Call::Checkpointed,
                     })
-                });
+                },
+            );
             self.collect(&ended, &mut output);
         }
         if reduces == 0 {
@@ -169,9 +209,22 @@ impl<'t, T, J: Fn() -> Job<T>> Trial<'t, J> {
             }
         }
         drop(exclusive);
-        let Progress { counters, boundaries, attempts, checkpoints, complaints, .. } = progress;
+        let Progress {
+            counters,
+            boundaries,
+            attempts,
+            checkpoints,
+            complaints,
+            ..
+        } = progress;
         let output = JobOutput { counters, ..output };
-        TrialResult { output, boundaries, attempts, checkpoints, complaints }
+        TrialResult {
+            output,
+            boundaries,
+            attempts,
+            checkpoints,
+            complaints,
+        }
     }
 
     /// Builds a new job for each attempt, as in a separate process.
@@ -179,11 +232,17 @@ impl<'t, T, J: Fn() -> Job<T>> Trial<'t, J> {
         if !self.test.side_files.is_empty() {
             let files = self.folder.inner("files");
             set_side_files(
-                self.test.side_files.keys().map(|name| (name.clone(), files.join(name))).collect(),
+                self.test
+                    .side_files
+                    .keys()
+                    .map(|name| (name.clone(), files.join(name)))
+                    .collect(),
             );
         }
         let mut job = (self.test.job)();
-        job.pipeline.check().unwrap_or_else(|error| panic!("{error}"));
+        job.pipeline
+            .check()
+            .unwrap_or_else(|error| panic!("{error}"));
         job.pipeline.set(self.settings.clone());
         job
     }
@@ -194,10 +253,15 @@ impl<'t, T, J: Fn() -> Job<T>> Trial<'t, J> {
         let mut files = vec![Vec::new(); names.len()];
         for (number, TestInput { name, bytes }) in self.test.inputs.iter().enumerate() {
             let input = names.iter().position(|known| known == name);
-            let input =
-                input.unwrap_or_else(|| panic!("the job has no input {name:?}; its inputs are {names:?}"));
+            let input = input.unwrap_or_else(|| {
+                panic!("the job has no input {name:?}; its inputs are {names:?}")
+            });
             let path = self.folder.path().join(self.test.input_name(number));
-            files[input].push(InputFile { path, size: bytes.len() as u64, version: None });
+            files[input].push(InputFile {
+                path,
+                size: bytes.len() as u64,
+                version: None,
+            });
         }
         files
     }
@@ -210,7 +274,11 @@ impl<'t, T, J: Fn() -> Job<T>> Trial<'t, J> {
         progress: &mut Progress<'_>,
         call: impl Fn(&Self, &Job<T>, &TaskContext, Option<PathBuf>) -> Result<Call, TaskError>,
     ) -> Ended {
-        let task = TaskId { job: JobId(1), kind, index };
+        let task = TaskId {
+            job: JobId(1),
+            kind,
+            index,
+        };
         let place = progress.boundaries.len();
         let most = self.boundaries.get(place).copied().unwrap_or(0);
         let mut saved: Option<AttemptId> = None;
@@ -225,20 +293,33 @@ impl<'t, T, J: Fn() -> Job<T>> Trial<'t, J> {
             };
             set_user_counters(&CounterValues::default());
             let restore = saved.map(|attempt| self.checkpoint(attempt));
-            let called = catch_unwind(AssertUnwindSafe(|| call(self, &self.job(), &context, restore)));
+            let called = catch_unwind(AssertUnwindSafe(|| {
+                call(self, &self.job(), &context, restore)
+            }));
             let called = called.unwrap_or_else(|panic| {
                 let place = context.position().describe().unwrap_or_default();
-                print_error(format_args!("{attempt} panicked, {}, reading {place}", progress.schedule));
+                print_error(format_args!(
+                    "{attempt} panicked, {}, reading {place}",
+                    progress.schedule
+                ));
                 resume_unwind(panic)
             });
             if let Some(reason) = context.refusal() {
-                progress.complain(self.tamper.is_some(), format!("{attempt} could not be restored"), reason);
+                progress.complain(
+                    self.tamper.is_some(),
+                    format!("{attempt} could not be restored"),
+                    reason,
+                );
             }
             progress.attempts += 1;
             let called = match called {
                 Ok(called) => called,
                 Err(error) => {
-                    progress.complain(self.tamper.is_some(), format!("{attempt} failed"), &error.message);
+                    progress.complain(
+                        self.tamper.is_some(),
+                        format!("{attempt} failed"),
+                        &error.message,
+                    );
                     continue;
                 }
             };
@@ -260,7 +341,12 @@ impl<'t, T, J: Fn() -> Job<T>> Trial<'t, J> {
         panic!("{task} does not end, {}", progress.schedule);
     }
 
-    fn interrupted(&mut self, attempt: AttemptId, how: Option<Preemption>, saved: &mut Option<AttemptId>) {
+    fn interrupted(
+        &mut self,
+        attempt: AttemptId,
+        how: Option<Preemption>,
+        saved: &mut Option<AttemptId>,
+    ) {
         let remove = |path: PathBuf| {
             fs::remove_file(&path)
                 .unwrap_or_else(|error| panic!("cannot remove {}: {error}", path.display()));
@@ -272,7 +358,9 @@ impl<'t, T, J: Fn() -> Job<T>> Trial<'t, J> {
                     .unwrap_or_else(|error| panic!("cannot remove {}: {error}", path.display()));
             }
             // All files were written before the description.
-            Some(Preemption::KillWhileSaving) => remove(self.checkpoint(attempt).join("checkpoint")),
+            Some(Preemption::KillWhileSaving) => {
+                remove(self.checkpoint(attempt).join("checkpoint"))
+            }
             Some(Preemption::CheckpointElsewhere) => {
                 *saved = Some(attempt);
                 self.folder.go_elsewhere();
@@ -290,18 +378,35 @@ impl<'t, T, J: Fn() -> Job<T>> Trial<'t, J> {
     /// Reads the checkpoint of an attempt.
     fn made(&self, attempt: AttemptId, context: &TaskContext) -> MadeCheckpoint {
         let checkpoint = Checkpoint::read(&self.checkpoint(attempt), attempt.task);
-        let checkpoint = checkpoint.unwrap_or_else(|error| panic!("the checkpoint of {attempt}: {error}"));
+        let checkpoint =
+            checkpoint.unwrap_or_else(|error| panic!("the checkpoint of {attempt}: {error}"));
         let place = match &checkpoint.stage {
-            CheckpointStage::Map { split, part, offset, repeated, records, .. } => {
-                let name = split.parts[*part as usize].path.file_name().unwrap_or_default();
-                let record = self.record_place(&name.to_string_lossy(), *offset).filter(|_| *repeated == 0);
+            CheckpointStage::Map {
+                split,
+                part,
+                offset,
+                repeated,
+                records,
+                ..
+            } => {
+                let name = split.parts[*part as usize]
+                    .path
+                    .file_name()
+                    .unwrap_or_default();
+                let record = self
+                    .record_place(&name.to_string_lossy(), *offset)
+                    .filter(|_| *repeated == 0);
                 record.unwrap_or_else(|| format!("after record {records} of {split}"))
             }
             CheckpointStage::FetchInputs { .. } | CheckpointStage::Reducing { .. } => {
                 context.position().describe().unwrap_or_default()
             }
         };
-        MadeCheckpoint { task: attempt.task, place, state: checkpoint.user_state }
+        MadeCheckpoint {
+            task: attempt.task,
+            place,
+            state: checkpoint.user_state,
+        }
     }
 
     /// Returns the place of the record at an offset; `None` in a compressed file.
@@ -323,7 +428,10 @@ impl<'t, T, J: Fn() -> Job<T>> Trial<'t, J> {
     }
 
     fn checkpoint(&self, attempt: AttemptId) -> PathBuf {
-        self.folder.path().join("checkpoints").join(attempt.to_string())
+        self.folder
+            .path()
+            .join("checkpoints")
+            .join(attempt.to_string())
     }
 
     fn output(&self, attempt: AttemptId) -> PathBuf {
@@ -340,10 +448,16 @@ impl<'t, T, J: Fn() -> Job<T>> Trial<'t, J> {
     ) -> MapTask {
         let here = |part: &Split| {
             let name = part.path.file_name().unwrap_or_default();
-            Split { path: self.folder.path().join(name), ..part.clone() }
+            Split {
+                path: self.folder.path().join(name),
+                ..part.clone()
+            }
         };
         MapTask {
-            split: InputSplit { parts: split.parts.iter().map(here).collect(), stamps: Vec::new() },
+            split: InputSplit {
+                parts: split.parts.iter().map(here).collect(),
+                stamps: Vec::new(),
+            },
             partitions,
             cuts: cuts.to_vec(),
             compress: self.settings.compress,
@@ -356,10 +470,18 @@ impl<'t, T, J: Fn() -> Job<T>> Trial<'t, J> {
         }
     }
 
-    fn reduce_task(&self, attempt: AttemptId, maps: &[Ended], restore: Option<PathBuf>) -> ReduceTask {
+    fn reduce_task(
+        &self,
+        attempt: AttemptId,
+        maps: &[Ended],
+        restore: Option<PathBuf>,
+    ) -> ReduceTask {
         ReduceTask {
             partition: attempt.task.index,
-            inputs: maps.iter().map(|ended| (ended.attempt, self.output(ended.attempt))).collect(),
+            inputs: maps
+                .iter()
+                .map(|ended| (ended.attempt, self.output(ended.attempt)))
+                .collect(),
             consolidated: Vec::new(),
             inputs_are_partial: false,
             compress: self.settings.compress,
@@ -374,10 +496,19 @@ impl<'t, T, J: Fn() -> Job<T>> Trial<'t, J> {
     /// Collects the files of a task and checks them against its report.
     fn collect(&self, ended: &Ended, output: &mut JobOutput) {
         let path = self.output(ended.attempt);
-        let part = ended.part.as_ref().unwrap_or_else(|| panic!("{} wrote no part", ended.attempt));
+        let part = ended
+            .part
+            .as_ref()
+            .unwrap_or_else(|| panic!("{} wrote no part", ended.attempt));
         output.parts.push(written(&path, part.bytes, part.digest));
         assert!(part.has_sound_names(), "{:?}", part.named);
-        for NamedPart { name, bytes, digest, .. } in &part.named {
+        for NamedPart {
+            name,
+            bytes,
+            digest,
+            ..
+        } in &part.named
+        {
             let part = written(&NamedPart::path_next_to(&path, name), *bytes, *digest);
             output.named.entry(name.clone()).or_default().push(part);
         }
@@ -386,9 +517,15 @@ impl<'t, T, J: Fn() -> Job<T>> Trial<'t, J> {
 
 /// Reads a file and checks its length and digest.
 fn written(path: &Path, length: u64, digest: u64) -> Vec<u8> {
-    let bytes = fs::read(path).unwrap_or_else(|error| panic!("cannot read {}: {error}", path.display()));
+    let bytes =
+        fs::read(path).unwrap_or_else(|error| panic!("cannot read {}: {error}", path.display()));
     let found = (bytes.len() as u64, xxhash_rust::xxh3::xxh3_64(&bytes));
-    assert_eq!(found, (length, digest), "length and digest of {}", path.display());
+    assert_eq!(
+        found,
+        (length, digest),
+        "length and digest of {}",
+        path.display()
+    );
     bytes
 }
 
@@ -419,10 +556,20 @@ impl Progress<'_> {
 
 /// Returns the actions of the context, and the interruption that ends the attempt, if any.
 fn script(interruptions: &[Interruption]) -> (Script, Option<Preemption>) {
-    let ask = |how| if how == Preemption::Suspend { Ask::Suspend } else { Ask::Checkpoint };
-    let asks = interruptions.iter().map(|interruption| (interruption.boundary, ask(interruption.how)));
-    let end =
-        interruptions.iter().map(|interruption| interruption.how).find(|how| *how != Preemption::Suspend);
+    let ask = |how| {
+        if how == Preemption::Suspend {
+            Ask::Suspend
+        } else {
+            Ask::Checkpoint
+        }
+    };
+    let asks = interruptions
+        .iter()
+        .map(|interruption| (interruption.boundary, ask(interruption.how)));
+    let end = interruptions
+        .iter()
+        .map(|interruption| interruption.how)
+        .find(|how| *how != Preemption::Suspend);
     (Script::new(asks), end)
 }
 
@@ -438,7 +585,11 @@ impl Exclusive {
     fn begin(has_side_files: bool) -> Exclusive {
         let alone = counters_alone();
         let side_files = has_side_files.then(|| set_side_files(BTreeMap::new()));
-        Exclusive { counters: user_counters(), side_files, _alone: alone }
+        Exclusive {
+            counters: user_counters(),
+            side_files,
+            _alone: alone,
+        }
     }
 }
 

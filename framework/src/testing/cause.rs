@@ -47,7 +47,9 @@ impl<T, J: Fn() -> Job<T>> JobTest<J> {
             .find(|(_, ran)| differs(ran))?;
         let made = ran.checkpoints.into_iter().next()?;
         // The first boundary of the next attempt is before its first unit of work.
-        let again = self.checkpointed(expected, task, vec![*boundary, 1]).checkpoints;
+        let again = self
+            .checkpointed(expected, task, vec![*boundary, 1])
+            .checkpoints;
         Some(describe(&made, again.get(1)?))
     }
 
@@ -64,8 +66,14 @@ impl<T, J: Fn() -> Job<T>> JobTest<J> {
         })
     }
 
-    fn checkpointed(&self, expected: &TrialResult, task: u64, checkpoints: Vec<u64>) -> TrialResult {
-        Trial::with_boundaries(self, &expected.boundaries).run(&Schedule::InTask { task, checkpoints })
+    fn checkpointed(
+        &self,
+        expected: &TrialResult,
+        task: u64,
+        checkpoints: Vec<u64>,
+    ) -> TrialResult {
+        Trial::with_boundaries(self, &expected.boundaries)
+            .run(&Schedule::InTask { task, checkpoints })
     }
 }
 

@@ -63,8 +63,16 @@ fn files(directory: &Path) -> Vec<(String, PathBuf)> {
         .expect("a checkpoint")
         .map(|entry| {
             let path = entry.expect("a checkpoint").path();
-            let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-            (name.trim_end_matches(|c: char| c.is_ascii_digit()).to_owned(), path)
+            let name = path
+                .file_name()
+                .unwrap_or_default()
+                .to_string_lossy()
+                .into_owned();
+            (
+                name.trim_end_matches(|c: char| c.is_ascii_digit())
+                    .to_owned(),
+                path,
+            )
         })
         .collect();
     files.sort();
@@ -73,28 +81,43 @@ fn files(directory: &Path) -> Vec<(String, PathBuf)> {
 
 /// Damages every kind of file in the checkpoints of these tasks, one after the other; returns the kinds.
 fn damage_everything<T, J: Fn() -> Job<T>>(test: &JobTest<J>, boundary: u64) -> BTreeSet<String> {
-    let schedule = Schedule::Once(Interruption { boundary, how: Preemption::Checkpoint });
+    let schedule = Schedule::Once(Interruption {
+        boundary,
+        how: Preemption::Checkpoint,
+    });
     let expected = test.run();
     let kinds = RefCell::new(BTreeSet::new());
-    let look =
-        |directory: &Path| kinds.borrow_mut().extend(files(directory).into_iter().map(|(kind, _)| kind));
+    let look = |directory: &Path| {
+        kinds
+            .borrow_mut()
+            .extend(files(directory).into_iter().map(|(kind, _)| kind))
+    };
     let ran = Trial::new(test).tampering(&look).run(&schedule);
-    assert_eq!((ran.output.parts, ran.complaints), (expected.parts.clone(), vec![]));
+    assert_eq!(
+        (ran.output.parts, ran.complaints),
+        (expected.parts.clone(), vec![])
+    );
     for kind in kinds.borrow().iter() {
         for damage in DAMAGES {
             let inflicted = RefCell::new(0);
             let tamper = |directory: &Path| {
                 let all = files(directory);
                 if let Some((_, path)) = all.iter().find(|(name, _)| name == kind)
-                    && !(matches!(damage, Damage::Emptied | Damage::BitFlipped(_) | Damage::LastByteCut)
-                        && fs::metadata(path).expect("a file").len() == 0)
+                    && !(matches!(
+                        damage,
+                        Damage::Emptied | Damage::BitFlipped(_) | Damage::LastByteCut
+                    ) && fs::metadata(path).expect("a file").len() == 0)
                 {
                     damage.inflict(path);
                     *inflicted.borrow_mut() += 1;
                 }
             };
             let ran = Trial::new(test).tampering(&tamper).run(&schedule);
-            assert!(ran.output.parts == expected.parts, "{kind} {damage:?}: {:?}", ran.complaints);
+            assert!(
+                ran.output.parts == expected.parts,
+                "{kind} {damage:?}: {:?}",
+                ran.complaints
+            );
             let inflicted = *inflicted.borrow();
             assert!(
                 ran.complaints.len() >= inflicted,
@@ -112,7 +135,9 @@ fn kinds(names: &[&str]) -> BTreeSet<String> {
 
 fn lines_by_word() -> Job {
     Job::text()
-        .map(|line: &str, out: &mut Emit<String, String>| words(line).for_each(|word| out.emit(word, line)))
+        .map(|line: &str, out: &mut Emit<String, String>| {
+            words(line).for_each(|word| out.emit(word, line))
+        })
         .reduce(|word, lines, out| {
             while let Some(line) = lines.next() {
                 out.emit(word, line);
@@ -122,15 +147,21 @@ fn lines_by_word() -> Job {
 
 #[test]
 fn damaged_files_of_merging_job_fail() {
-    let test = JobTest::new(lines_by_word).input(LINES).split_size(15).setting("fan-in=2");
+    let test = JobTest::new(lines_by_word)
+        .input(LINES)
+        .split_size(15)
+        .setting("fan-in=2");
     let found = damage_everything(&test, 2);
-    assert!(found.contains("checkpoint") && found.contains("part") && found.len() >= 4, "{found:?}");
+    assert!(
+        found.contains("checkpoint") && found.contains("part") && found.len() >= 4,
+        "{found:?}"
+    );
 }
 
 #[test]
 fn damaged_files_of_map_only_job_fail() {
-    let test =
-        JobTest::new(|| Job::text().map_only(|line: &str, out| out.emit(line, line.len()))).input(LINES);
+    let test = JobTest::new(|| Job::text().map_only(|line: &str, out| out.emit(line, line.len())))
+        .input(LINES);
     assert_eq!(damage_everything(&test, 3), kinds(&["checkpoint", "part"]));
 }
 

@@ -19,7 +19,8 @@ fn unused() -> PathBuf {
 impl Folder {
     pub(super) fn make() -> Folder {
         let path = unused();
-        fs::create_dir_all(&path).unwrap_or_else(|error| panic!("cannot create {}: {error}", path.display()));
+        fs::create_dir_all(&path)
+            .unwrap_or_else(|error| panic!("cannot create {}: {error}", path.display()));
         Folder { path }
     }
 
@@ -30,7 +31,8 @@ impl Folder {
     /// Returns an existing folder in it.
     pub(super) fn inner(&self, name: &str) -> PathBuf {
         let path = self.path.join(name);
-        fs::create_dir_all(&path).unwrap_or_else(|error| panic!("cannot create {}: {error}", path.display()));
+        fs::create_dir_all(&path)
+            .unwrap_or_else(|error| panic!("cannot create {}: {error}", path.display()));
         path
     }
 

@@ -74,17 +74,26 @@ impl Schedule {
             Schedule::InTask { task, checkpoints } if *task == index => {
                 let boundary = checkpoints.get(number as usize - 1);
                 boundary
-                    .map(|boundary| Interruption { boundary: *boundary, how: Preemption::Checkpoint })
+                    .map(|boundary| Interruption {
+                        boundary: *boundary,
+                        how: Preemption::Checkpoint,
+                    })
                     .into_iter()
                     .collect()
             }
             Schedule::InTask { .. } => Vec::new(),
-            Schedule::SuspendEverywhere => {
-                (1..=boundaries).map(|boundary| Interruption { boundary, how: Preemption::Suspend }).collect()
-            }
+            Schedule::SuspendEverywhere => (1..=boundaries)
+                .map(|boundary| Interruption {
+                    boundary,
+                    how: Preemption::Suspend,
+                })
+                .collect(),
             Schedule::Repeatedly { how, .. } if kills(*how) && number > KILLS_MAX => Vec::new(),
             // The first boundary of an attempt is before its first unit of work.
-            Schedule::Repeatedly { how, after } => vec![Interruption { boundary: after + 1, how: *how }],
+            Schedule::Repeatedly { how, after } => vec![Interruption {
+                boundary: after + 1,
+                how: *how,
+            }],
             Schedule::Random { seed, distance_max } => random(*seed, *distance_max, index, number),
         }
     }
@@ -106,7 +115,8 @@ impl Schedule {
 
 /// Returns random suspends, and sometimes an end.
 fn random(seed: u64, distance_max: u64, index: u64, number: u32) -> Vec<Interruption> {
-    let mut dice = Dice(seed ^ (index << 32) ^ u64::from(number).wrapping_mul(0x9e37_79b9_7f4a_7c15));
+    let mut dice =
+        Dice(seed ^ (index << 32) ^ u64::from(number).wrapping_mul(0x9e37_79b9_7f4a_7c15));
     let mut boundary = 0;
     let mut interruptions = Vec::new();
     loop {
@@ -156,19 +166,32 @@ impl fmt::Display for Schedule {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Schedule::Undisturbed => write!(f, "undisturbed"),
-            Schedule::Counted => write!(f, "each task asked at each of its boundaries, for nothing"),
+            Schedule::Counted => {
+                write!(f, "each task asked at each of its boundaries, for nothing")
+            }
             Schedule::Once(Interruption { boundary, how }) => {
                 write!(f, "each task {how} at its boundary {boundary}")
             }
             Schedule::InTask { task, checkpoints } => {
-                write!(f, "task {task} checkpointed at the boundaries {checkpoints:?} of its attempts")
+                write!(
+                    f,
+                    "task {task} checkpointed at the boundaries {checkpoints:?} of its attempts"
+                )
             }
-            Schedule::SuspendEverywhere => write!(f, "each task suspended at each of its boundaries"),
+            Schedule::SuspendEverywhere => {
+                write!(f, "each task suspended at each of its boundaries")
+            }
             Schedule::Repeatedly { how, after } => {
-                write!(f, "each attempt {how} when it has done {after} records or groups")
+                write!(
+                    f,
+                    "each attempt {how} when it has done {after} records or groups"
+                )
             }
             Schedule::Random { seed, distance_max } => {
-                write!(f, "random preemptions, at most {distance_max} boundaries apart, of seed {seed}")
+                write!(
+                    f,
+                    "random preemptions, at most {distance_max} boundaries apart, of seed {seed}"
+                )
             }
         }
     }

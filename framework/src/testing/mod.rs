@@ -120,7 +120,11 @@ impl JobOutput {
     /// assert_eq!((output.named_text("lengths").as_str(), output.text().as_str()), ("5\n", ""));
     /// ```
     pub fn named_text(&self, name: &str) -> String {
-        let parts = self.named.get(name).map(|parts| parts.concat()).unwrap_or_default();
+        let parts = self
+            .named
+            .get(name)
+            .map(|parts| parts.concat())
+            .unwrap_or_default();
         String::from_utf8_lossy(&parts).into_owned()
     }
 }
@@ -146,7 +150,10 @@ impl<T, J: Fn() -> Job<T>> JobTest<J> {
 
     /// Adds an input file of these bytes.
     pub fn input(mut self, bytes: impl AsRef<[u8]>) -> Self {
-        self.inputs.push(TestInput { name: None, bytes: bytes.as_ref().to_vec() });
+        self.inputs.push(TestInput {
+            name: None,
+            bytes: bytes.as_ref().to_vec(),
+        });
         self
     }
 
@@ -167,7 +174,10 @@ impl<T, J: Fn() -> Job<T>> JobTest<J> {
     /// assert_eq!(test.run().text(), "a\t1\nb\t11\n");
     /// ```
     pub fn input_named(mut self, name: &str, bytes: impl AsRef<[u8]>) -> Self {
-        self.inputs.push(TestInput { name: Some(name.to_owned()), bytes: bytes.as_ref().to_vec() });
+        self.inputs.push(TestInput {
+            name: Some(name.to_owned()),
+            bytes: bytes.as_ref().to_vec(),
+        });
         self
     }
 
@@ -266,7 +276,8 @@ impl<T, J: Fn() -> Job<T>> JobTest<J> {
     /// test.assert_preemption_safe();
     /// ```
     pub fn side_file(mut self, name: &str, bytes: impl AsRef<[u8]>) -> Self {
-        self.side_files.insert(name.to_owned(), bytes.as_ref().to_vec());
+        self.side_files
+            .insert(name.to_owned(), bytes.as_ref().to_vec());
         self
     }
 
@@ -287,7 +298,12 @@ impl<T, J: Fn() -> Job<T>> JobTest<J> {
 
     /// Returns the same test with about this number of maps for its largest file.
     fn in_pieces(&self, pieces: u64) -> JobTest<&J> {
-        let largest = self.inputs.iter().map(|input| input.bytes.len() as u64).max().unwrap_or(0);
+        let largest = self
+            .inputs
+            .iter()
+            .map(|input| input.bytes.len() as u64)
+            .max()
+            .unwrap_or(0);
         let mut settings = self.settings.clone();
         settings.push("combine-files=false".to_owned());
         JobTest {

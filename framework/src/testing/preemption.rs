@@ -31,9 +31,14 @@ impl<T, J: Fn() -> Job<T>> JobTest<J> {
     pub fn assert_preemption_safe(&self) {
         self.assert_saved();
         let (expected, most) = self.preparation();
-        let once = Preemption::ALL
-            .iter()
-            .flat_map(|how| (1..=most).map(|boundary| Schedule::Once(Interruption { boundary, how: *how })));
+        let once = Preemption::ALL.iter().flat_map(|how| {
+            (1..=most).map(|boundary| {
+                Schedule::Once(Interruption {
+                    boundary,
+                    how: *how,
+                })
+            })
+        });
         let repeatedly = Preemption::ALL[1..]
             .iter()
             .flat_map(|how| [1, 2, 7].map(|after| Schedule::Repeatedly { how: *how, after }));
@@ -57,7 +62,12 @@ impl<T, J: Fn() -> Job<T>> JobTest<J> {
     /// ```
     pub fn assert_suspend_safe(&self) {
         let (expected, most) = self.preparation();
-        let once = |boundary| Schedule::Once(Interruption { boundary, how: Preemption::Suspend });
+        let once = |boundary| {
+            Schedule::Once(Interruption {
+                boundary,
+                how: Preemption::Suspend,
+            })
+        };
         for schedule in (1..=most).map(once).chain([Schedule::SuspendEverywhere]) {
             self.compare(&expected, &schedule);
         }
@@ -98,7 +108,10 @@ impl<T, J: Fn() -> Job<T>> JobTest<J> {
     fn preparation(&self) -> (TrialResult, u64) {
         let undisturbed = Trial::new(self).run(&Schedule::Undisturbed);
         let counted = self.compare(&undisturbed, &Schedule::Counted);
-        let expected = TrialResult { boundaries: counted.boundaries, ..undisturbed };
+        let expected = TrialResult {
+            boundaries: counted.boundaries,
+            ..undisturbed
+        };
         let most = expected.boundaries.iter().copied().max().unwrap_or(0);
         (expected, most)
     }
@@ -107,13 +120,19 @@ impl<T, J: Fn() -> Job<T>> JobTest<J> {
         let ran = Trial::with_boundaries(self, &expected.boundaries).run(schedule);
         let tasks = expected.attempts;
         assert!(
-            ran.attempts > tasks || !schedule.ends_attempts(expected.boundaries.iter().max().copied()),
+            ran.attempts > tasks
+                || !schedule.ends_attempts(expected.boundaries.iter().max().copied()),
             "{schedule}: no attempt was interrupted, but {tasks} tasks have boundaries: {:?}",
             expected.boundaries
         );
         if let Some(difference) = difference(&expected.output, &ran.output) {
-            let cause = self.cause(expected, schedule).map_or_else(String::new, |cause| format!("\n{cause}"));
-            panic!("{schedule} ({} attempts): {difference}{cause}", ran.attempts);
+            let cause = self
+                .cause(expected, schedule)
+                .map_or_else(String::new, |cause| format!("\n{cause}"));
+            panic!(
+                "{schedule} ({} attempts): {difference}{cause}",
+                ran.attempts
+            );
         }
         ran
     }
@@ -125,7 +144,11 @@ pub(super) fn difference(expected: &JobOutput, found: &JobOutput) -> Option<Stri
         return Some(difference);
     }
     if !expected.named.keys().eq(found.named.keys()) {
-        return Some(format!("outputs {:?} instead of {:?}", found.named.keys(), expected.named.keys()));
+        return Some(format!(
+            "outputs {:?} instead of {:?}",
+            found.named.keys(),
+            expected.named.keys()
+        ));
     }
     for ((name, expected), found) in expected.named.iter().zip(found.named.values()) {
         if let Some(difference) = parts_differ(expected, found) {
@@ -137,11 +160,19 @@ pub(super) fn difference(expected: &JobOutput, found: &JobOutput) -> Option<Stri
 
 fn parts_differ(expected: &[Vec<u8>], found: &[Vec<u8>]) -> Option<String> {
     if expected.len() != found.len() {
-        return Some(format!("{} parts instead of {}", found.len(), expected.len()));
+        return Some(format!(
+            "{} parts instead of {}",
+            found.len(),
+            expected.len()
+        ));
     }
     for (number, (expected, found)) in expected.iter().zip(found).enumerate() {
         if expected != found {
-            let same = expected.iter().zip(found).take_while(|(one, other)| one == other).count();
+            let same = expected
+                .iter()
+                .zip(found)
+                .take_while(|(one, other)| one == other)
+                .count();
             return Some(format!(
                 "part {number} has {} bytes instead of {}, and differs from byte {same}: {:?} instead of {:?}",
                 found.len(),
@@ -156,14 +187,22 @@ fn parts_differ(expected: &[Vec<u8>], found: &[Vec<u8>]) -> Option<String> {
 
 fn counters_differ(expected: &CounterValues, found: &CounterValues) -> Option<String> {
     let combines = expected.of(Counter::CombineInputRecords) > 0;
-    let compared = COMPARED.iter().filter(|counter| !combines || **counter != Counter::ReduceInputRecords);
+    let compared = COMPARED
+        .iter()
+        .filter(|counter| !combines || **counter != Counter::ReduceInputRecords);
     let built_in = compared.map(|counter| counter.in_words());
     let users = expected.iter().chain(found.iter()).map(|(name, _)| name);
     let users = users.filter(|name| Counter::of_word(name).is_none());
     built_in
         .chain(users)
         .find(|name| expected.get(name) != found.get(name))
-        .map(|name| format!("counter {name:?} is {} instead of {}", found.get(name), expected.get(name)))
+        .map(|name| {
+            format!(
+                "counter {name:?} is {} instead of {}",
+                found.get(name),
+                expected.get(name)
+            )
+        })
 }
 
 fn excerpt(bytes: &[u8], at: usize) -> String {

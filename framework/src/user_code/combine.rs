@@ -107,7 +107,10 @@ pub struct Fold<V, F> {
 
 impl<V, F> Fold<V, F> {
     pub(crate) fn new(fold: F) -> Self {
-        Fold { fold: Arc::new(fold), types: PhantomData }
+        Fold {
+            fold: Arc::new(fold),
+            types: PhantomData,
+        }
     }
 }
 
@@ -123,7 +126,10 @@ impl<V: Value, F: Fn(&mut V::Owned, V::Owned)> Fold<V, F> {
 
 impl<V, F> Clone for Fold<V, F> {
     fn clone(&self) -> Self {
-        Fold { fold: Arc::clone(&self.fold), types: PhantomData }
+        Fold {
+            fold: Arc::clone(&self.fold),
+            types: PhantomData,
+        }
     }
 }
 
@@ -185,13 +191,19 @@ pub(crate) struct Aggregate<A, P, F> {
 
 impl<A, P, F> Aggregate<A, P, F> {
     pub(crate) fn new(prepare: P, fold: F) -> Self {
-        Aggregate { prepare: Arc::new(prepare), fold: Fold::new(fold) }
+        Aggregate {
+            prepare: Arc::new(prepare),
+            fold: Fold::new(fold),
+        }
     }
 }
 
 impl<A, P, F> Clone for Aggregate<A, P, F> {
     fn clone(&self) -> Self {
-        Aggregate { prepare: Arc::clone(&self.prepare), fold: self.fold.clone() }
+        Aggregate {
+            prepare: Arc::clone(&self.prepare),
+            fold: self.fold.clone(),
+        }
     }
 }
 

@@ -130,13 +130,19 @@ where
             "flat_map: the closure returns a `Result`, so its errors would be dropped; return `[result]` to fail the \
              task at an error, or `result.ok()` to drop it"
         );
-        FlatMapper { function: Arc::new(function), types: PhantomData }
+        FlatMapper {
+            function: Arc::new(function),
+            types: PhantomData,
+        }
     }
 }
 
 impl<I, K, V, F> Clone for FlatMapper<I, K, V, F> {
     fn clone(&self) -> Self {
-        FlatMapper { function: Arc::clone(&self.function), types: PhantomData }
+        FlatMapper {
+            function: Arc::clone(&self.function),
+            types: PhantomData,
+        }
     }
 }
 

@@ -137,7 +137,9 @@ pub trait Mapper: Clone + Send + Sync + 'static {
     /// Restores the state that `save` appended, in another process and after `setup`.
     fn restore(&mut self, state: &[u8]) -> Result<(), TaskError> {
         let _ = state;
-        Err(TaskError::task("this mapper saves its state, but does not restore it; implement `restore`"))
+        Err(TaskError::task(
+            "this mapper saves its state, but does not restore it; implement `restore`",
+        ))
     }
 
     /// Called between two records before the attempt is suspended. Releases shared resources, such as
@@ -206,13 +208,19 @@ pub(crate) struct MapClosure<I, K, V, F> {
 
 impl<I, K, V, F> MapClosure<I, K, V, F> {
     pub(crate) fn new(closure: F) -> Self {
-        MapClosure { closure: Arc::new(closure), types: PhantomData }
+        MapClosure {
+            closure: Arc::new(closure),
+            types: PhantomData,
+        }
     }
 }
 
 impl<I, K, V, F> Clone for MapClosure<I, K, V, F> {
     fn clone(&self) -> Self {
-        MapClosure { closure: Arc::clone(&self.closure), types: PhantomData }
+        MapClosure {
+            closure: Arc::clone(&self.closure),
+            types: PhantomData,
+        }
     }
 }
 
@@ -230,7 +238,9 @@ where
 
     #[inline]
     fn map(&mut self, record: I::Record<'_>, out: &mut Emit<K, V>) -> Result<(), TaskError> {
-        (self.closure)(record, out).outcome().map_err(|error| about_record(error, out.place()))
+        (self.closure)(record, out)
+            .outcome()
+            .map_err(|error| about_record(error, out.place()))
     }
 
     /// A closure cannot change its captures, except through interior mutability.

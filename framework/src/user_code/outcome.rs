@@ -128,7 +128,9 @@ pub struct BadRecord {
 impl BadRecord {
     /// Creates the error; `reason` is the problem with the record.
     pub fn new(reason: impl Into<String>) -> BadRecord {
-        BadRecord { reason: reason.into() }
+        BadRecord {
+            reason: reason.into(),
+        }
     }
 }
 
@@ -158,7 +160,9 @@ pub(super) fn about_record(error: TaskError, place: Option<&InputPlace>) -> Task
     if error.class != FailureClass::Task || error.is_located {
         return error;
     }
-    let Some(record) = place.and_then(InputPlace::describe) else { return error };
+    let Some(record) = place.and_then(InputPlace::describe) else {
+        return error;
+    };
     let message = format!(
         "{}, reading {record}; fix the record, or return builder::BadRecord for it and pass --bad-records skip",
         error.message
@@ -183,8 +187,14 @@ mod tests {
 
     #[test]
     fn closure_error_decides_about_retry() {
-        assert_eq!(Err(TaskError::fatal("no")).outcome(), Err(TaskError::fatal("no")));
-        assert_eq!(Err(TaskError::retryable("later")).outcome(), Err(TaskError::retryable("later")));
+        assert_eq!(
+            Err(TaskError::fatal("no")).outcome(),
+            Err(TaskError::fatal("no"))
+        );
+        assert_eq!(
+            Err(TaskError::retryable("later")).outcome(),
+            Err(TaskError::retryable("later"))
+        );
         assert_eq!(Err("bad row").outcome(), Err(TaskError::task("bad row")));
         assert_eq!(Ok::<(), String>(()).outcome(), Ok(()));
         let bad = TaskError::fatal("no number").at(FaultPlace::Input);

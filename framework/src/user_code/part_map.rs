@@ -79,7 +79,9 @@ where
 {
     #[inline(always)]
     fn map(&mut self, record: I::Record<'_>, out: &mut Output<O>) -> Result<(), TaskError> {
-        (self.0)(record, out).outcome().map_err(|error| about_record(error, out.place()))
+        (self.0)(record, out)
+            .outcome()
+            .map_err(|error| about_record(error, out.place()))
     }
 
     fn save(&self, _: &mut Vec<u8>) -> Result<Save, TaskError> {
@@ -99,13 +101,19 @@ pub(crate) struct ResumablePartClosure<S, F> {
 
 impl<S, F> ResumablePartClosure<S, F> {
     pub(crate) fn new(start: S, closure: F) -> Self {
-        ResumablePartClosure { closure: Arc::new(closure), state: start }
+        ResumablePartClosure {
+            closure: Arc::new(closure),
+            state: start,
+        }
     }
 }
 
 impl<S: Clone, F> Clone for ResumablePartClosure<S, F> {
     fn clone(&self) -> Self {
-        ResumablePartClosure { closure: Arc::clone(&self.closure), state: self.state.clone() }
+        ResumablePartClosure {
+            closure: Arc::clone(&self.closure),
+            state: self.state.clone(),
+        }
     }
 }
 

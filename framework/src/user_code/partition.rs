@@ -36,10 +36,14 @@ impl PartitionChoice {
         let choose = move |group: &[u8], is_last: bool, partitions: u32| {
             let scratch = Scratch::new();
             let mut rest = group;
-            let group = G::decode(&mut rest, is_last, &scratch).expect("a key that was just encoded decodes");
+            let group = G::decode(&mut rest, is_last, &scratch)
+                .expect("a key that was just encoded decodes");
             choose(group, partitions)
         };
-        PartitionChoice::Custom { choose: Arc::new(choose), group_length: grouping.prefix_length }
+        PartitionChoice::Custom {
+            choose: Arc::new(choose),
+            group_length: grouping.prefix_length,
+        }
     }
 
     /// Returns the choice for keys that are then grouped by a prefix.
@@ -53,9 +57,10 @@ impl PartitionChoice {
     /// Returns the choice for compound keys that begin with the whole key of this one.
     pub(crate) fn of_first<A: Key, B: Key>(self) -> PartitionChoice {
         match self {
-            PartitionChoice::Custom { choose, .. } => {
-                PartitionChoice::Custom { choose, group_length: Some(<(A, B) as GroupBy<A>>::prefix_length) }
-            }
+            PartitionChoice::Custom { choose, .. } => PartitionChoice::Custom {
+                choose,
+                group_length: Some(<(A, B) as GroupBy<A>>::prefix_length),
+            },
             other => other,
         }
     }
@@ -70,11 +75,18 @@ impl PartitionChoice {
     ) -> Partitioning {
         match self {
             _ if partitions == 1 => Partitioning::Single,
-            PartitionChoice::Hash | PartitionChoice::BeforeGrouping => {
-                Partitioning::Hash { partitions, grouping }
-            }
-            PartitionChoice::TotalOrder => Partitioning::Range { cuts: cuts.to_vec(), grouping },
-            PartitionChoice::Custom { choose, group_length } => {
+            PartitionChoice::Hash | PartitionChoice::BeforeGrouping => Partitioning::Hash {
+                partitions,
+                grouping,
+            },
+            PartitionChoice::TotalOrder => Partitioning::Range {
+                cuts: cuts.to_vec(),
+                grouping,
+            },
+            PartitionChoice::Custom {
+                choose,
+                group_length,
+            } => {
                 let choose = Arc::clone(choose);
                 let group_length = *group_length;
                 Partitioning::Custom {
@@ -98,10 +110,16 @@ pub(crate) struct Grouping<G> {
 
 impl<G> Grouping<G> {
     pub(crate) fn whole_key() -> Self {
-        Grouping { prefix_length: None, types: PhantomData }
+        Grouping {
+            prefix_length: None,
+            types: PhantomData,
+        }
     }
 
     pub(crate) fn prefix(prefix_length: fn(&[u8]) -> usize) -> Self {
-        Grouping { prefix_length: Some(prefix_length), types: PhantomData }
+        Grouping {
+            prefix_length: Some(prefix_length),
+            types: PhantomData,
+        }
     }
 }

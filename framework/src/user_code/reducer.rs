@@ -105,7 +105,9 @@ pub trait Reducer: Clone + Send + Sync + 'static {
     /// Restores the state that `save` appended, in another process and after `setup`.
     fn restore(&mut self, state: &[u8]) -> Result<(), TaskError> {
         let _ = state;
-        Err(TaskError::task("this reducer saves its state, but does not restore it; implement `restore`"))
+        Err(TaskError::task(
+            "this reducer saves its state, but does not restore it; implement `restore`",
+        ))
     }
 
     /// Returns whether it can be stopped inside a group. In that case `reduce` returns when
@@ -164,13 +166,19 @@ pub struct ReduceClosure<G, K, V, O, F> {
 
 impl<G, K, V, O, F> ReduceClosure<G, K, V, O, F> {
     pub(crate) fn new(closure: F) -> Self {
-        ReduceClosure { closure: Arc::new(closure), types: PhantomData }
+        ReduceClosure {
+            closure: Arc::new(closure),
+            types: PhantomData,
+        }
     }
 }
 
 impl<G, K, V, O, F> Clone for ReduceClosure<G, K, V, O, F> {
     fn clone(&self) -> Self {
-        ReduceClosure { closure: Arc::clone(&self.closure), types: PhantomData }
+        ReduceClosure {
+            closure: Arc::clone(&self.closure),
+            types: PhantomData,
+        }
     }
 }
 

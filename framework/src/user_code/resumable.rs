@@ -44,13 +44,21 @@ pub struct ResumableClosure<G, K, V, O, S, F> {
 
 impl<G, K, V, O, S, F> ResumableClosure<G, K, V, O, S, F> {
     pub(crate) fn new(start: S, closure: F) -> Self {
-        ResumableClosure { closure: Arc::new(closure), state: start, types: PhantomData }
+        ResumableClosure {
+            closure: Arc::new(closure),
+            state: start,
+            types: PhantomData,
+        }
     }
 }
 
 impl<G, K, V, O, S: Clone, F> Clone for ResumableClosure<G, K, V, O, S, F> {
     fn clone(&self) -> Self {
-        ResumableClosure { closure: Arc::clone(&self.closure), state: self.state.clone(), types: PhantomData }
+        ResumableClosure {
+            closure: Arc::clone(&self.closure),
+            state: self.state.clone(),
+            types: PhantomData,
+        }
     }
 }
 

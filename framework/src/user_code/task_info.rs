@@ -39,18 +39,35 @@ pub struct TaskInfo<'a> {
     /// `None` while the input is sampled.
     pub(crate) context: Option<&'a TaskContext>,
     /// The attempt's own directory; it is removed when the attempt ends.
-    #[cfg_attr(not(feature = "streaming"), expect(dead_code, reason = "commands alone need it"))]
+    #[cfg_attr(
+        not(feature = "streaming"),
+        expect(dead_code, reason = "commands alone need it")
+    )]
     pub(crate) scratch: Option<&'a Path>,
 }
 
 impl<'a> TaskInfo<'a> {
-    pub(crate) fn new(context: &'a TaskContext, input: Option<&'a Path>, scratch: &'a Path) -> TaskInfo<'a> {
-        TaskInfo { attempt: context.attempt(), input, context: Some(context), scratch: Some(scratch) }
+    pub(crate) fn new(
+        context: &'a TaskContext,
+        input: Option<&'a Path>,
+        scratch: &'a Path,
+    ) -> TaskInfo<'a> {
+        TaskInfo {
+            attempt: context.attempt(),
+            input,
+            context: Some(context),
+            scratch: Some(scratch),
+        }
     }
 
     /// Creates the information for sampling some input, before there is a task.
     pub(crate) fn of_sample(attempt: AttemptId, input: &'a Path) -> TaskInfo<'a> {
-        TaskInfo { attempt, input: Some(input), context: None, scratch: None }
+        TaskInfo {
+            attempt,
+            input: Some(input),
+            context: None,
+            scratch: None,
+        }
     }
 
     /// Returns the attempt, which prints as `job_0007_m_0003.1`.

@@ -65,7 +65,9 @@ fn by_hand(rows: i64) -> Vec<u8> {
     for block in numbers.chunks(3) {
         let mut content = Vec::new();
         for row in block {
-            [1, *row, 0].iter().for_each(|number| long(*number, &mut content));
+            [1, *row, 0]
+                .iter()
+                .for_each(|number| long(*number, &mut content));
             long(row % 2, &mut content);
             if row % 2 == 1 {
                 long(-row, &mut content);
@@ -80,7 +82,9 @@ fn by_hand(rows: i64) -> Vec<u8> {
 }
 
 fn expected(rows: i64) -> Vec<String> {
-    (0..rows).map(|row| format!("Ü{row} {:?}", (row % 2 == 1).then_some(-row))).collect()
+    (0..rows)
+        .map(|row| format!("Ü{row} {:?}", (row % 2 == 1).then_some(-row)))
+        .collect()
 }
 
 #[test]
@@ -90,10 +94,16 @@ fn every_cut_gives_each_row_once() {
     assert_eq!(rows, expected(10));
     for rows in [0, 1] {
         let file = TestFile::new("a.avro", by_hand(rows));
-        assert_eq!(same_at_every_cut(&flights(), &file, [1, 100], show), expected(rows));
+        assert_eq!(
+            same_at_every_cut(&flights(), &file, [1, 100], show),
+            expected(rows)
+        );
     }
     let empty = TestFile::new("a.avro", "");
-    assert_eq!(read(&flights(), &empty.whole(), false, show).expect("it is empty"), [""; 0]);
+    assert_eq!(
+        read(&flights(), &empty.whole(), false, show).expect("it is empty"),
+        [""; 0]
+    );
 }
 
 const TEXTS: &str = r#"{"type":"record","name":"T","fields":[{"name":"text","type":"bytes"}]}"#;
@@ -135,7 +145,12 @@ fn marker_inside_value_is_not_taken_for_a_block() {
     }
     let file = TestFile::new("a.avro", file);
     let format = AvroRows::<borrowed!(Text)>::default();
-    let expected: Vec<String> = values.iter().cycle().take(20).map(|value| value.len().to_string()).collect();
+    let expected: Vec<String> = values
+        .iter()
+        .cycle()
+        .take(20)
+        .map(|value| value.len().to_string())
+        .collect();
     assert_eq!(same_at_every_cut(&format, &file, 1..=60, show), expected);
 }
 
@@ -151,8 +166,15 @@ fn marker_inside_value_far_from_the_start_is_not_taken_for_a_block() {
     }
     let file = TestFile::new("a.avro", file);
     let format = AvroRows::<(Vec<u8>,)>::default();
-    let rows = same_at_every_cut(&format, &file, [100_003, 1_000_003], |(text,)| text.len().to_string());
-    assert_eq!(rows, (0..90).map(|number| (70_000 + number).to_string()).collect::<Vec<_>>());
+    let rows = same_at_every_cut(&format, &file, [100_003, 1_000_003], |(text,)| {
+        text.len().to_string()
+    });
+    assert_eq!(
+        rows,
+        (0..90)
+            .map(|number| (70_000 + number).to_string())
+            .collect::<Vec<_>>()
+    );
 }
 
 #[test]
@@ -173,15 +195,22 @@ fn block_without_rows_but_with_data_is_damaged() {
     counted(b"\x06one", &mut file);
     file.extend_from_slice(MARKER);
     let file = TestFile::new("a.avro", file);
-    let error = read(&AvroRows::<(Vec<u8>,)>::default(), &file.whole(), false, |row| format!("{row:?}"));
+    let error = read(
+        &AvroRows::<(Vec<u8>,)>::default(),
+        &file.whole(),
+        false,
+        |row| format!("{row:?}"),
+    );
     let error = error.expect_err("the block has data").to_string();
-    assert!(error.contains("it is damaged: a block has 4 bytes after its rows"), "{error}");
+    assert!(
+        error.contains("it is damaged: a block has 4 bytes after its rows"),
+        "{error}"
+    );
 }
 
 #[test]
 fn repeated_key_of_a_map_is_bad_row() {
-    let schema =
-        r#"{"type":"record","name":"M","fields":[{"name":"m","type":{"type":"map","values":"long"}}]}"#;
+    let schema = r#"{"type":"record","name":"M","fields":[{"name":"m","type":{"type":"map","values":"long"}}]}"#;
     let mut file = head(schema, "null");
     let mut content = Vec::new();
     for keys in [["a", "b"], ["a", "a"]] {
@@ -197,7 +226,12 @@ fn repeated_key_of_a_map_is_bad_row() {
     file.extend_from_slice(MARKER);
     fn bad<R: serde::de::DeserializeOwned + std::fmt::Debug + 'static>(file: &[u8]) -> u64 {
         let job = || Job::avro::<R>().map_only(|row, out| out.emit(format!("{row:?}"), ()));
-        JobTest::new(job).input(file).bad_rows(BadRows::Skip).run().counters.get("BAD_ROWS")
+        JobTest::new(job)
+            .input(file)
+            .bad_rows(BadRows::Skip)
+            .run()
+            .counters
+            .get("BAD_ROWS")
     }
     #[derive(Debug, Deserialize)]
     #[allow(dead_code)]
@@ -218,19 +252,33 @@ fn reader_is_preemption_safe_at_every_row() {
             })
             .reduce(|known, delays, out| out.emit(known, delays.sum()))
     };
-    JobTest::new(sums).input(by_hand(11)).split_size(60).assert_preemption_safe();
+    JobTest::new(sums)
+        .input(by_hand(11))
+        .split_size(60)
+        .assert_preemption_safe();
 
-    let known = || Job::avro::<(Vec<i32>, i64)>().map_only(|(gate, delay), out| out.emit(gate[0], delay));
-    let test = JobTest::new(known).input(by_hand(7)).bad_rows(BadRows::AtMost(4));
+    let known =
+        || Job::avro::<(Vec<i32>, i64)>().map_only(|(gate, delay), out| out.emit(gate[0], delay));
+    let test = JobTest::new(known)
+        .input(by_hand(7))
+        .bad_rows(BadRows::AtMost(4));
     let output = test.run();
-    assert_eq!((output.text().as_str(), output.counters.get("BAD_ROWS")), ("1\t-1\n3\t-3\n5\t-5\n", 4));
+    assert_eq!(
+        (output.text().as_str(), output.counters.get("BAD_ROWS")),
+        ("1\t-1\n3\t-3\n5\t-5\n", 4)
+    );
     test.assert_preemption_safe();
 }
 
 #[test]
 fn bad_row_is_named_by_number() {
     let file = TestFile::new("a.avro", by_hand(2));
-    let error = read(&AvroRows::<(Vec<i32>, i64)>::default(), &file.whole(), false, |row| format!("{row:?}"));
+    let error = read(
+        &AvroRows::<(Vec<i32>, i64)>::default(),
+        &file.whole(),
+        false,
+        |row| format!("{row:?}"),
+    );
     let error = error.expect_err("the first row has no delay").to_string();
     assert!(
         error.contains(
@@ -244,7 +292,12 @@ fn bad_row_is_named_by_number() {
 fn damaged_files_are_rejected_by_name() {
     let bytes = by_hand(4);
     let first = head(SCHEMA, "null").len();
-    let second = bytes.len() - 16 - bytes[first..].windows(16).position(|at| at == MARKER).expect("a marker");
+    let second = bytes.len()
+        - 16
+        - bytes[first..]
+            .windows(16)
+            .position(|at| at == MARKER)
+            .expect("a marker");
     for cut in 1..bytes.len() {
         let file = TestFile::new("a.avro", &bytes[..cut]);
         let said = refused_or_intact(&flights(), &file, &expected(4), show);
@@ -262,12 +315,17 @@ fn damaged_files_are_rejected_by_name() {
         changed[at] ^= 0x15;
         let file = TestFile::new("a.avro", changed);
         if let Err(error) = read(&all, &file.whole(), false, |row| format!("{row:?}")) {
-            assert!(error.to_string().contains(&file.path.display().to_string()), "{error}");
+            assert!(
+                error.to_string().contains(&file.path.display().to_string()),
+                "{error}"
+            );
         }
     }
     let said = |bytes: &[u8]| {
         let file = TestFile::new("a.avro", bytes);
-        let error = read(&flights(), &file.whole(), false, show).expect_err("it is refused").to_string();
+        let error = read(&flights(), &file.whole(), false, show)
+            .expect_err("it is refused")
+            .to_string();
         error.replace(&file.path.display().to_string(), "a")
     };
     let block = |schema: &str, rows: i64, content: &[u8]| {
@@ -282,25 +340,41 @@ fn damaged_files_are_rejected_by_name() {
         said(&block("\"null\"", i64::MAX, b""))
             .ends_with("a block has 9223372036854775807 zero-size rows (limit 4294967296)")
     );
-    let many = said(&block(r#"{"type":"array","items":"int"}"#, 1, b"\xfe\xff\xff\xff\x0f\0"));
+    let many = said(&block(
+        r#"{"type":"array","items":"int"}"#,
+        1,
+        b"\xfe\xff\xff\xff\x0f\0",
+    ));
     assert!(many.ends_with("2147483647 items in 1 bytes"), "{many}");
     let many = said(&block("\"int\"", 100, b"\0"));
-    assert!(many.ends_with("it is damaged: a block of 100 rows in 1 bytes"), "{many}");
+    assert!(
+        many.ends_with("it is damaged: a block of 100 rows in 1 bytes"),
+        "{many}"
+    );
     for items in [
         r#""null""#,
         r#"{"type":"fixed","name":"Z","size":0}"#,
         r#"{"type":"record","name":"E","fields":[]}"#,
     ] {
-        let many =
-            said(&block(&format!(r#"{{"type":"array","items":{items}}}"#), 1, b"\xfe\xff\xff\xff\x0f\0"));
-        assert!(many.contains("exceed the memory of the task; raise --task-memory"), "{many}");
+        let many = said(&block(
+            &format!(r#"{{"type":"array","items":{items}}}"#),
+            1,
+            b"\xfe\xff\xff\xff\x0f\0",
+        ));
+        assert!(
+            many.contains("exceed the memory of the task; raise --task-memory"),
+            "{many}"
+        );
     }
-    assert!(
-        said(&head(SCHEMA, "lzo"))
-            .ends_with("compressed with \"lzo\", which is not supported; write it with deflate or zstandard")
-    );
+    assert!(said(&head(SCHEMA, "lzo")).ends_with(
+        "compressed with \"lzo\", which is not supported; write it with deflate or zstandard"
+    ));
     assert!(said(b"carrier,delay\n").ends_with("not an Avro container file"));
-    assert!(flights().check(&TestFile::new("a", by_hand(1)).path).is_ok());
+    assert!(
+        flights()
+            .check(&TestFile::new("a", by_hand(1)).path)
+            .is_ok()
+    );
 }
 
 /// A file of one block with these bytes.
@@ -329,22 +403,34 @@ fn arrays_of_zero_size_items_are_read() {
             long(0, &mut content);
         }
         // The same with a negative count, after which the format expects the size of the block in bytes.
-        [-3, 0, 0].iter().for_each(|number| long(*number, &mut content));
+        [-3, 0, 0]
+            .iter()
+            .for_each(|number| long(*number, &mut content));
         let file = one_block(&schema, 4, &content);
         #[derive(Deserialize)]
         struct Row {
             a: Vec<serde::de::IgnoredAny>,
         }
-        let rows = read(&AvroRows::<Row>::default(), &file.whole(), false, |row| row.a.len().to_string());
-        assert_eq!(rows.unwrap_or_else(|error| panic!("{error}")), ["5", "0", "50000", "3"]);
+        let rows = read(&AvroRows::<Row>::default(), &file.whole(), false, |row| {
+            row.a.len().to_string()
+        });
+        assert_eq!(
+            rows.unwrap_or_else(|error| panic!("{error}")),
+            ["5", "0", "50000", "3"]
+        );
     }
 }
 
 #[test]
 fn zero_size_rows_are_counted() {
     let file = one_block("\"null\"", 3_000_000, b"");
-    let rows = read(&AvroRows::<()>::default(), &file.whole(), false, |()| String::new());
-    assert_eq!(rows.unwrap_or_else(|error| panic!("{error}")).len(), 3_000_000);
+    let rows = read(&AvroRows::<()>::default(), &file.whole(), false, |()| {
+        String::new()
+    });
+    assert_eq!(
+        rows.unwrap_or_else(|error| panic!("{error}")).len(),
+        3_000_000
+    );
 }
 
 #[test]
@@ -354,24 +440,32 @@ fn codec_without_feature_is_named() {
         rows.for_each(|row| long(row, &mut content));
         content
     };
-    let mut codecs: Vec<(&str, Option<Vec<u8>>)> =
-        vec![("zstandard", filtered("zstd", &["-c"], &content(0..900), "zstd"))];
+    let mut codecs: Vec<(&str, Option<Vec<u8>>)> = vec![(
+        "zstandard",
+        filtered("zstd", &["-c"], &content(0..900), "zstd"),
+    )];
     codecs.push((
         "bzip2",
         filtered("bzip2", &["-c"], &content(0..900), "bzip2").filter(|_| cfg!(feature = "bzip2")),
     ));
     codecs.push((
         "xz",
-        filtered("xz", &["-c", "-6"], &content(0..900), "xz-utils").filter(|_| cfg!(feature = "xz")),
+        filtered("xz", &["-c", "-6"], &content(0..900), "xz-utils")
+            .filter(|_| cfg!(feature = "xz")),
     ));
     for (codec, stored) in codecs {
         let mut file = head("\"long\"", codec);
         long(900, &mut file);
         counted(stored.as_deref().unwrap_or_default(), &mut file);
         let file = TestFile::new("a.avro", [&file[..], MARKER].concat());
-        let rows = read(&AvroRows::<i64>::default(), &file.whole(), false, |row| row.to_string());
+        let rows = read(&AvroRows::<i64>::default(), &file.whole(), false, |row| {
+            row.to_string()
+        });
         match (rows, stored) {
-            (Ok(rows), Some(_)) => assert_eq!(rows, (0..900).map(|row| row.to_string()).collect::<Vec<_>>()),
+            (Ok(rows), Some(_)) => assert_eq!(
+                rows,
+                (0..900).map(|row| row.to_string()).collect::<Vec<_>>()
+            ),
             (Err(error), None) => {
                 let expected = format!("build this program with the feature {codec} of napreduce");
                 assert!(error.to_string().ends_with(&expected), "{error}");
@@ -403,14 +497,23 @@ for codec in CODECS:
     let mut codecs = vec!["null", "deflate"];
     codecs.extend(["bzip2"].iter().filter(|_| cfg!(feature = "bzip2")));
     codecs.extend(["xz"].iter().filter(|_| cfg!(feature = "xz")));
-    if python(&["fastavro"], &format!("CODECS = {codecs:?}\n{script}"), folder.path()).is_none() {
+    if python(
+        &["fastavro"],
+        &format!("CODECS = {codecs:?}\n{script}"),
+        folder.path(),
+    )
+    .is_none()
+    {
         return;
     }
     for codec in codecs {
         let bytes = fs::read(folder.path().join(format!("{codec}.avro"))).expect("Python wrote it");
         let file = TestFile::new("a.avro", bytes);
         let sizes = [97, 400, 1000, 5003, file.size - 1];
-        assert_eq!(same_at_every_cut(&flights(), &file, sizes, show), expected(500));
+        assert_eq!(
+            same_at_every_cut(&flights(), &file, sizes, show),
+            expected(500)
+        );
 
         #[derive(Debug, Deserialize)]
         enum Kind {
@@ -425,13 +528,22 @@ for codec in CODECS:
             first: Option<Box<Whole>>,
         }
         let tell = |row: Whole| {
-            let Whole { kind, id, marks, first } = row;
+            let Whole {
+                kind,
+                id,
+                marks,
+                first,
+            } = row;
             assert!(
-                matches!(kind, Kind::Night) && !matches!(kind, Kind::Day) && id == b"ab" && marks["a"] == 0.5
+                matches!(kind, Kind::Night)
+                    && !matches!(kind, Kind::Day)
+                    && id == b"ab"
+                    && marks["a"] == 0.5
             );
             first.is_some().to_string()
         };
-        let firsts = read(&AvroRows::<Whole>::default(), &file.whole(), false, tell).expect("it is intact");
+        let firsts =
+            read(&AvroRows::<Whole>::default(), &file.whole(), false, tell).expect("it is intact");
         assert_eq!(firsts[..4], ["false", "true", "true", "false"]);
     }
 }

@@ -43,12 +43,26 @@ fn multiline_rows_are_read_by_one_task() {
     let format = CsvRows::<(String, u64)>::default().multiline();
     assert_eq!(format.splitting(&file.path), Splitting::FromStart);
     let show = |(text, count): (String, u64)| format!("{text:?} {count}");
-    let rows = ["\"to be\\nor \\\"not\\\"\\n\" 1", "\"\" 2", "\"a\\r\\nb\" 3"];
+    let rows = [
+        "\"to be\\nor \\\"not\\\"\\n\" 1",
+        "\"\" 2",
+        "\"a\\r\\nb\" 3",
+    ];
     for resume in [false, true] {
-        assert_eq!(read(&format, &file.whole(), resume, show).expect("it is intact"), rows);
+        assert_eq!(
+            read(&format, &file.whole(), resume, show).expect("it is intact"),
+            rows
+        );
     }
-    let line_by_line = read(&CsvRows::<(String, u64)>::default(), &file.whole(), false, show);
-    let error = line_by_line.expect_err("the quote is not closed on its line").to_string();
+    let line_by_line = read(
+        &CsvRows::<(String, u64)>::default(),
+        &file.whole(),
+        false,
+        show,
+    );
+    let error = line_by_line
+        .expect_err("the quote is not closed on its line")
+        .to_string();
     assert!(
         error.contains(
             "at byte 11: a quoted field does not end on its line (line 2), which is \"\\\"to be\"; if fields contain"
@@ -68,22 +82,30 @@ fn newline_in_quotes_without_multiline_never_gives_a_row() {
     let file = TestFile::new("notes.csv", &text);
     let read_all = |format: &CsvRows<(u64, String)>, size: u64| {
         let pieces = file.pieces(size);
-        let read = pieces.iter().map(|piece| read(format, piece, false, |row| format!("{row:?}")));
+        let read = pieces
+            .iter()
+            .map(|piece| read(format, piece, false, |row| format!("{row:?}")));
         read.collect::<Result<Vec<_>, _>>()
     };
     for choice in [BadRows::Fail, BadRows::Skip, BadRows::AtMost(1000)] {
         let mut format = CsvRows::<(u64, String)>::default();
         format.take_bad_rows(choice);
         for size in [7, 20, 100, file.size] {
-            let error = read_all(&format, size).expect_err("the quote is not closed on its line").to_string();
-            assert!(error.contains("a quoted field does not end on its line ("), "{error}");
+            let error = read_all(&format, size)
+                .expect_err("the quote is not closed on its line")
+                .to_string();
             assert!(
-                error.ends_with("use multiline(); if quotes are ordinary characters, use quoting(false)")
+                error.contains("a quoted field does not end on its line ("),
+                "{error}"
             );
+            assert!(error.ends_with(
+                "use multiline(); if quotes are ordinary characters, use quoting(false)"
+            ));
         }
     }
     let multiline = CsvRows::<(u64, String)>::default().multiline();
-    let rows = read(&multiline, &file.whole(), false, |row| format!("{row:?}")).expect("it is intact");
+    let rows =
+        read(&multiline, &file.whole(), false, |row| format!("{row:?}")).expect("it is intact");
     assert_eq!(rows.len(), 39);
 }
 
@@ -96,9 +118,14 @@ fn number_in_another_notation_is_bad_row() {
         let integer = read(&integer, &file.whole(), false, |row| format!("{row:?}")).ok();
         let float = CsvRows::<(f64,)>::default().without_header();
         let float = read(&float, &file.whole(), false, |row| format!("{row:?}")).ok();
-        (integer.map(|rows| rows.concat()), float.map(|rows| rows.concat()))
+        (
+            integer.map(|rows| rows.concat()),
+            float.map(|rows| rows.concat()),
+        )
     };
-    for text in ["0x10", "0b1", "1_000", " 5", "5 ", "1,", "[7.5]", "5u8", "1e", "--1", "0x", "٣"] {
+    for text in [
+        "0x10", "0b1", "1_000", " 5", "5 ", "1,", "[7.5]", "5u8", "1e", "--1", "0x", "٣",
+    ] {
         assert_eq!(numbers(text), (None, None), "{text}");
     }
     for (text, integer, float) in [
@@ -111,7 +138,11 @@ fn number_in_another_notation_is_bad_row() {
         ("-Infinity", None, "(-inf,)"),
         ("NaN", None, "(NaN,)"),
     ] {
-        assert_eq!(numbers(text), (integer.map(str::to_owned), Some(float.to_owned())), "{text}");
+        assert_eq!(
+            numbers(text),
+            (integer.map(str::to_owned), Some(float.to_owned())),
+            "{text}"
+        );
     }
 }
 
@@ -144,17 +175,32 @@ fn skipping<R: serde::de::DeserializeOwned + std::fmt::Debug + 'static>(
 #[test]
 fn row_with_other_number_of_fields_is_bad_without_header() {
     let text = "1,x\n2,y,extra\n3\n4,z,\n5,w\n";
-    let pairs = skipping(|| CsvRows::<(i64, String)>::default().without_header(), text);
+    let pairs = skipping(
+        || CsvRows::<(i64, String)>::default().without_header(),
+        text,
+    );
     assert_eq!(pairs, ("(1, \"x\")\n(5, \"w\")\n".to_owned(), 3));
     let structs = skipping(|| CsvRows::<Pair>::default().without_header(), text);
-    assert_eq!(structs, ("Pair { id: 1, name: \"x\" }\nPair { id: 5, name: \"w\" }\n".to_owned(), 3));
+    assert_eq!(
+        structs,
+        (
+            "Pair { id: 1, name: \"x\" }\nPair { id: 5, name: \"w\" }\n".to_owned(),
+            3
+        )
+    );
     let (lists, bad) = skipping(|| CsvRows::<Vec<String>>::default().without_header(), text);
     assert_eq!((lists.lines().count(), bad), (5, 0));
     let (_, bad) = skipping(|| CsvRows::<String>::default().without_header(), "a\nb,c\n");
     assert_eq!(bad, 1);
-    let (optional, bad) = skipping(|| CsvRows::<Optional>::default().without_header(), "1,x,3,y\n1,,2\n");
+    let (optional, bad) = skipping(
+        || CsvRows::<Optional>::default().without_header(),
+        "1,x,3,y\n1,,2\n",
+    );
     assert_eq!((optional.lines().count(), bad), (1, 1));
-    let nested = skipping(|| CsvRows::<((i64, String), u8)>::default().without_header(), "1,a,2\n1,a,2,3\n");
+    let nested = skipping(
+        || CsvRows::<((i64, String), u8)>::default().without_header(),
+        "1,a,2\n1,a,2,3\n",
+    );
     assert_eq!(nested, ("((1, \"a\"), 2)\n".to_owned(), 1));
     // With a header, a tuple takes all columns, too.
     let (_, bad) = skipping(CsvRows::<(i64,)>::default, "a,b\n1,2\n");
@@ -178,11 +224,17 @@ fn repeated_column_makes_rows_bad() {
     assert_eq!(bad::<With<serde_json::Value>>("id,a,b,a\n1,x,2,3\n"), 1);
     assert_eq!(bad::<Event>("kind,id,zip,zip\nMoved,1,2,3\n"), 1);
     assert_eq!(bad::<BTreeMap<String, String>>("a,,\n1,2,3\n"), 1);
-    assert_eq!(bad::<Pair>("id,name,x,x\n1,x,2,3\n"), 0, "no field is named x");
+    assert_eq!(
+        bad::<Pair>("id,name,x,x\n1,x,2,3\n"),
+        0,
+        "no field is named x"
+    );
     assert_eq!(bad::<(i64, String, i64)>(text), 0, "a tuple has no names");
     let file = TestFile::new("a.csv", text);
     let format = CsvRows::<BTreeMap<String, String>>::default();
-    let error = read(&format, &file.whole(), false, |row| format!("{row:?}")).expect_err("bad").to_string();
+    let error = read(&format, &file.whole(), false, |row| format!("{row:?}"))
+        .expect_err("bad")
+        .to_string();
     assert!(
         error.contains(" has a bad row at line 2: the header has the column id twice; the row is "),
         "{error}"
@@ -204,8 +256,15 @@ fn reader_is_preemption_safe_at_every_row() {
             .reduce(|carrier, delays, out| out.emit(&(carrier, delays.sum())))
     };
     let bad = FLIGHTS.replace("MUC", "MUC,MUC");
-    JobTest::new(by_carrier).input(&bad).bad_rows(BadRows::AtMost(1)).split_size(40).assert_preemption_safe();
-    JobTest::new(multiline).input(&bad).bad_rows(BadRows::Skip).assert_preemption_safe();
+    JobTest::new(by_carrier)
+        .input(&bad)
+        .bad_rows(BadRows::AtMost(1))
+        .split_size(40)
+        .assert_preemption_safe();
+    JobTest::new(multiline)
+        .input(&bad)
+        .bad_rows(BadRows::Skip)
+        .assert_preemption_safe();
     let output = JobTest::new(multiline).input(FLIGHTS).run();
     assert_eq!(output.text(), "carrier,delay\nLH,7\nU2,\nÜ,-3\nLH,9\n");
 }
@@ -213,7 +272,10 @@ fn reader_is_preemption_safe_at_every_row() {
 #[test]
 fn columns_are_selected_by_name() {
     let file = TestFile::new("a.csv", b"junk,delay,carrier\n\xff\xfe,1,LH\n".as_slice());
-    assert_eq!(read(&flights(), &file.whole(), false, show).expect("it is intact"), ["LH Some(1)"]);
+    assert_eq!(
+        read(&flights(), &file.whole(), false, show).expect("it is intact"),
+        ["LH Some(1)"]
+    );
 
     let all = CsvRows::<BTreeMap<String, String>>::default().delimiter(b';');
     let file = TestFile::new("a.csv", "\u{feff}a;b\n1;2\n");
@@ -223,7 +285,9 @@ fn columns_are_selected_by_name() {
 
 fn message(text: &str) -> String {
     let file = TestFile::new("a.csv", text);
-    let error = read(&flights(), &file.whole(), false, show).expect_err("it is refused").to_string();
+    let error = read(&flights(), &file.whole(), false, show)
+        .expect_err("it is refused")
+        .to_string();
     error.replace(&file.path.display().to_string(), "a.csv")
 }
 
@@ -242,7 +306,10 @@ fn invalid_row_is_quoted_with_line() {
             "a.csv has a bad row at line 2: it has 1 fields, but the header has 2; the row is \"LH\"{remedy}"
         )
     );
-    assert!(message("delay\n1\n").starts_with("a.csv has a bad row at line 2: missing field `carrier`; "));
+    assert!(
+        message("delay\n1\n")
+            .starts_with("a.csv has a bad row at line 2: missing field `carrier`; ")
+    );
     assert_eq!(
         message("a;b\nLH;1\n"),
         "a.csv cannot be read as rows at byte 0: its header has none of the columns carrier, delay but begins \
@@ -257,21 +324,35 @@ fn invalid_row_is_quoted_with_line() {
 #[test]
 fn bad_rows_are_skipped_up_to_limit() {
     let text = "carrier,delay\nLH,1\nLH,x\nLH,2\nLH\nLH,3\n";
-    let delays = || Job::csv::<borrowed!(Flight)>().map_only(|flight, out| out.emit(flight.delay, ()));
+    let delays =
+        || Job::csv::<borrowed!(Flight)>().map_only(|flight, out| out.emit(flight.delay, ()));
     for choice in [BadRows::Skip, BadRows::AtMost(2)] {
         let output = JobTest::new(delays).input(text).bad_rows(choice).run();
-        assert_eq!((output.text().as_str(), output.counters.get("BAD_ROWS")), ("1\n2\n3\n", 2));
+        assert_eq!(
+            (output.text().as_str(), output.counters.get("BAD_ROWS")),
+            ("1\n2\n3\n", 2)
+        );
     }
     let mut format = flights();
     format.take_bad_rows(BadRows::AtMost(0));
     let file = TestFile::new("a.csv", text);
-    let error = read(&format, &file.whole(), false, show).expect_err("one is too many").to_string();
-    assert!(error.contains(" has too many bad rows (limit 0), the last one at line 3: "), "{error}");
+    let error = read(&format, &file.whole(), false, show)
+        .expect_err("one is too many")
+        .to_string();
+    assert!(
+        error.contains(" has too many bad rows (limit 0), the last one at line 3: "),
+        "{error}"
+    );
 }
 
 #[test]
 fn odd_files_are_read_or_rejected() {
-    for text in ["", "carrier,delay", "carrier,delay\n", "carrier,delay\r\n\r\n\n"] {
+    for text in [
+        "",
+        "carrier,delay",
+        "carrier,delay\n",
+        "carrier,delay\r\n\r\n\n",
+    ] {
         let file = TestFile::new("a.csv", text);
         assert_eq!(
             read(&flights(), &file.whole(), false, show).expect("it has no rows"),
@@ -280,10 +361,22 @@ fn odd_files_are_read_or_rejected() {
         );
     }
     // A truncated row may be a different valid row, without its delay.
-    let intact =
-        ["LH Some(7)", "U2 None", "Ü Some(-3)", "LH Some(9)", "LH None", "Ü None"].map(str::to_owned);
+    let intact = [
+        "LH Some(7)",
+        "U2 None",
+        "Ü Some(-3)",
+        "LH Some(9)",
+        "LH None",
+        "Ü None",
+    ]
+    .map(str::to_owned);
     for cut in 24..FLIGHTS.len() {
-        refused_or_intact(&flights(), &TestFile::new("a.csv", &FLIGHTS.as_bytes()[..cut]), &intact, show);
+        refused_or_intact(
+            &flights(),
+            &TestFile::new("a.csv", &FLIGHTS.as_bytes()[..cut]),
+            &intact,
+            show,
+        );
     }
     let huge = format!("carrier,delay\n{},1\n", "x".repeat(9 << 20));
     assert!(message(&huge).starts_with("line at byte 14 of a.csv is longer than 8MiB"));
@@ -322,37 +415,68 @@ pyarrow.csv.write_csv(pyarrow.table(flights), "pyarrow.csv")
         return;
     }
     for name in ["polars.csv", "pyarrow.csv"] {
-        let file = TestFile::new(name, fs::read(folder.path().join(name)).expect("Python wrote it"));
+        let file = TestFile::new(
+            name,
+            fs::read(folder.path().join(name)).expect("Python wrote it"),
+        );
         let rows = same_at_every_cut(&flights(), &file, 1..=file.size, show);
         assert_eq!(rows, ["say \"x\" Some(7)", "Ü None"]);
     }
 
-    let copy =
-        || Job::csv::<borrowed!(Flight)>().map_only_to(Csv::default(), |row: Flight<'_>, out| out.emit(&row));
-    let written = JobTest::new(copy).input("carrier,delay\n\"a,\"\"b\"\"\",1\nÜ,\n").run().parts.concat();
+    let copy = || {
+        Job::csv::<borrowed!(Flight)>()
+            .map_only_to(Csv::default(), |row: Flight<'_>, out| out.emit(&row))
+    };
+    let written = JobTest::new(copy)
+        .input("carrier,delay\n\"a,\"\"b\"\"\",1\nÜ,\n")
+        .run()
+        .parts
+        .concat();
     fs::write(folder.path().join("ours.csv"), written).expect("a written file");
     let script = "import polars; print(polars.read_csv('ours.csv').to_dicts())";
     let read = python(&["polars"], script, folder.path()).expect("it was there before");
-    assert_eq!(read, "[{'carrier': 'a,\"b\"', 'delay': 1}, {'carrier': 'Ü', 'delay': None}]\n");
+    assert_eq!(
+        read,
+        "[{'carrier': 'a,\"b\"', 'delay': 1}, {'carrier': 'Ü', 'delay': None}]\n"
+    );
 }
 
 #[test]
 fn unsupported_row_type_fails_task() {
-    let unwritable =
-        || Job::text().map_only_to(Csv::default(), |line: &str, out| out.emit(&BTreeMap::from([(line, 1)])));
-    let panic =
-        std::panic::catch_unwind(|| JobTest::new(unwritable).input("a\n").run()).expect_err("it fails");
+    let unwritable = || {
+        Job::text().map_only_to(Csv::default(), |line: &str, out| {
+            out.emit(&BTreeMap::from([(line, 1)]))
+        })
+    };
+    let panic = std::panic::catch_unwind(|| JobTest::new(unwritable).input("a\n").run())
+        .expect_err("it fails");
     let message = panic.downcast_ref::<String>().expect("a message");
     assert!(message.contains("row 1 cannot be written: "), "{message}");
-    let keyed =
-        || Job::text().map_only_to(JsonLines, |_: &str, out| out.emit(&BTreeMap::from([((1, 2), 1)])));
-    let panic = std::panic::catch_unwind(|| JobTest::new(keyed).input("a\n").run()).expect_err("it fails");
-    assert!(panic.downcast_ref::<String>().expect("a message").contains("key must be a string"));
+    let keyed = || {
+        Job::text().map_only_to(JsonLines, |_: &str, out| {
+            out.emit(&BTreeMap::from([((1, 2), 1)]))
+        })
+    };
+    let panic =
+        std::panic::catch_unwind(|| JobTest::new(keyed).input("a\n").run()).expect_err("it fails");
+    assert!(
+        panic
+            .downcast_ref::<String>()
+            .expect("a message")
+            .contains("key must be a string")
+    );
 }
 
 #[test]
 fn header_after_empty_lines_names_columns() {
-    for start in ["\n", "\r\n\n", "\u{feff}\n", "\u{feff}\r\n\r\n", "\u{feff}", "\r\r\n"] {
+    for start in [
+        "\n",
+        "\r\n\n",
+        "\u{feff}\n",
+        "\u{feff}\r\n\r\n",
+        "\u{feff}",
+        "\r\r\n",
+    ] {
         let file = TestFile::new("a.csv", format!("{start}carrier,delay\nLH,1\n\nU2,2\n"));
         let rows = same_at_every_cut(&flights(), &file, 1..=file.size, show);
         assert_eq!(rows, ["LH Some(1)", "U2 Some(2)"], "{start:?}");
@@ -377,25 +501,46 @@ fn carriage_return_rows_are_read_at_every_cut() {
     let rows = ["LH Some(1)", "a\rb None", "U2 Some(2)"];
     for (text, ends) in [
         ("carrier,delay\rLH,1\r\"a\rb\",\rU2,2", "between rows"),
-        ("\u{feff}carrier,delay\rLH,1\r\r\"a\rb\",\rU2,2\r", "behind a mark"),
+        (
+            "\u{feff}carrier,delay\rLH,1\r\r\"a\rb\",\rU2,2\r",
+            "behind a mark",
+        ),
         ("\rcarrier,delay\rLH,1\r\"a\rb\",\nU2,2\r\n", "or otherwise"),
-        ("carrier,delay\r\r\nLH,1\r\r\n\"a\rb\",\r\r\nU2,2\r\r\n", "with a newline behind two"),
+        (
+            "carrier,delay\r\r\nLH,1\r\r\n\"a\rb\",\r\r\nU2,2\r\r\n",
+            "with a newline behind two",
+        ),
     ] {
         let file = TestFile::new("a.csv", text);
-        assert_eq!(same_at_every_cut(&flights(), &file, 1..=file.size, show), rows, "{ends}");
+        assert_eq!(
+            same_at_every_cut(&flights(), &file, 1..=file.size, show),
+            rows,
+            "{ends}"
+        );
         for resume in [false, true] {
-            let found = read(&flights().multiline(), &file.whole(), resume, show).expect("it is intact");
+            let found =
+                read(&flights().multiline(), &file.whole(), resume, show).expect("it is intact");
             assert_eq!(found, rows, "{ends}");
         }
     }
     let pairs = CsvRows::<(String, u64)>::default().without_header();
-    let text: String = (0..50_000).map(|number| format!("name {number},{number}\r")).collect();
+    let text: String = (0..50_000)
+        .map(|number| format!("name {number},{number}\r"))
+        .collect();
     let file = TestFile::new("a.csv", text);
-    let rows = same_at_every_cut(&pairs, &file, [9999, 300_000], |(name, number)| format!("{name} {number}"));
-    assert_eq!((rows.len(), rows[49_999].as_str()), (50_000, "name 49999 49999"));
-    let carriers =
-        || Job::csv::<borrowed!(Flight)>().map_only(|row: Flight<'_>, out| out.emit(row.carrier, ()));
-    let test = JobTest::new(carriers).input("carrier,delay\rLH,1\rLH,x\rU2,2\r").bad_rows(BadRows::Skip);
+    let rows = same_at_every_cut(&pairs, &file, [9999, 300_000], |(name, number)| {
+        format!("{name} {number}")
+    });
+    assert_eq!(
+        (rows.len(), rows[49_999].as_str()),
+        (50_000, "name 49999 49999")
+    );
+    let carriers = || {
+        Job::csv::<borrowed!(Flight)>().map_only(|row: Flight<'_>, out| out.emit(row.carrier, ()))
+    };
+    let test = JobTest::new(carriers)
+        .input("carrier,delay\rLH,1\rLH,x\rU2,2\r")
+        .bad_rows(BadRows::Skip);
     assert_eq!(test.run().text(), "LH\nU2\n");
     test.split_size(9).assert_preemption_safe();
 }
@@ -410,7 +555,10 @@ fn lone_carriage_return_is_bad_row() {
         "{text}"
     );
     let text = message("carrier,delay\rLH,1\rU2,x\rLH,3\n");
-    assert!(text.starts_with("a.csv has a bad row at byte 19: column delay: invalid digit"), "{text}");
+    assert!(
+        text.starts_with("a.csv has a bad row at byte 19: column delay: invalid digit"),
+        "{text}"
+    );
 }
 
 #[test]
@@ -419,14 +567,34 @@ fn quote_and_escape_characters_are_configurable() {
     let check = |format: CsvRows<(String, u64)>, text: &str, rows: &[&str]| {
         let file = TestFile::new("a.csv", text);
         let format = format.without_header();
-        assert_eq!(same_at_every_cut(&format, &file, 1..=file.size, show), rows, "{text:?}");
+        assert_eq!(
+            same_at_every_cut(&format, &file, 1..=file.size, show),
+            rows,
+            "{text:?}"
+        );
     };
     let csv = CsvRows::<(String, u64)>::default;
     let escaped = "\"say \\\"hi\\\"\",1\n\"a\"\"\\\\\",2\n\\,3\n";
-    check(csv().escape(b'\\'), escaped, &["say \"hi\" 1", "a\"\\ 2", "\\ 3"]);
-    check(csv().escape(Some(b'\\')).double_quote(false), "\"a\\\"b\"\"c\",1", &["a\"b\"c\" 1"]);
-    check(csv().quote(b'\''), "'a,''b''',1\n\"c\",2\n", &["a,'b' 1", "\"c\" 2"]);
-    check(csv().quoting(false), "\"a,1\n\"b\",2\r\n", &["\"a 1", "\"b\" 2"]);
+    check(
+        csv().escape(b'\\'),
+        escaped,
+        &["say \"hi\" 1", "a\"\\ 2", "\\ 3"],
+    );
+    check(
+        csv().escape(Some(b'\\')).double_quote(false),
+        "\"a\\\"b\"\"c\",1",
+        &["a\"b\"c\" 1"],
+    );
+    check(
+        csv().quote(b'\''),
+        "'a,''b''',1\n\"c\",2\n",
+        &["a,'b' 1", "\"c\" 2"],
+    );
+    check(
+        csv().quoting(false),
+        "\"a,1\n\"b\",2\r\n",
+        &["\"a 1", "\"b\" 2"],
+    );
 }
 
 #[test]
@@ -438,16 +606,23 @@ fn writer_uses_configured_quotes() {
     let written = JobTest::new(write).input("it's\na,b\n\"c\"\n").run().text();
     assert_eq!(written, "'it''s',1\n'a,b',1\n\"c\",1\n");
     let read = || {
-        let format = CsvRows::<(String, u64)>::default().quote(b'\'').without_header();
+        let format = CsvRows::<(String, u64)>::default()
+            .quote(b'\'')
+            .without_header();
         Job::input(format).map_only(|(text, _), out| out.emit(text, ()))
     };
-    assert_eq!(JobTest::new(read).input(written).run().text(), "it's\na,b\n\"c\"\n");
+    assert_eq!(
+        JobTest::new(read).input(written).run().text(),
+        "it's\na,b\n\"c\"\n"
+    );
 }
 
 /// Parses a csv text into rows of type `R`, printed with `Debug`.
 fn rows_of<R: serde::de::DeserializeOwned + std::fmt::Debug + 'static>(text: &str) -> Vec<String> {
     let file = TestFile::new("a.csv", text);
-    same_at_every_cut(&CsvRows::<R>::default(), &file, [3, 20], |row| format!("{row:?}"))
+    same_at_every_cut(&CsvRows::<R>::default(), &file, [3, 20], |row| {
+        format!("{row:?}")
+    })
 }
 
 #[derive(Debug, Deserialize)]
@@ -460,8 +635,7 @@ struct With<T> {
 
 #[test]
 fn flattened_texts_are_unchanged() {
-    let text =
-        "id,zip,count,note\n1,01234,7,\n2,7,1e5,true\n3,-0,NaN,0x10\n4,18446744073709551616,1.50,\"+1\"\n";
+    let text = "id,zip,count,note\n1,01234,7,\n2,7,1e5,true\n3,-0,NaN,0x10\n4,18446744073709551616,1.50,\"+1\"\n";
     assert_eq!(
         rows_of::<With<BTreeMap<String, String>>>(text),
         [
@@ -532,7 +706,13 @@ fn flattened_structs_and_tagged_enums_are_typed() {
         ]
     );
     let text = "id,kind,zip\n1,Moved,10115\n2,Paid,10115\n";
-    assert_eq!(rows_of::<Event>(text), [r#"Moved { id: 1, zip: "10115" }"#, "Paid { id: 2, zip: 10115 }"]);
+    assert_eq!(
+        rows_of::<Event>(text),
+        [
+            r#"Moved { id: 1, zip: "10115" }"#,
+            "Paid { id: 2, zip: 10115 }"
+        ]
+    );
     let value = "id,a,b,c\n1,7,-1.5,01\n";
     assert_eq!(
         rows_of::<With<BTreeMap<String, serde_json::Value>>>(value),
@@ -543,7 +723,12 @@ fn flattened_structs_and_tagged_enums_are_typed() {
 #[test]
 fn flattened_field_of_wrong_type_is_named() {
     let file = TestFile::new("a.csv", "id,zip,number,name\n1,10115,x,a\n");
-    let error = read(&CsvRows::<With<Address>>::default(), &file.whole(), false, |row| format!("{row:?}"));
+    let error = read(
+        &CsvRows::<With<Address>>::default(),
+        &file.whole(),
+        false,
+        |row| format!("{row:?}"),
+    );
     let error = error.expect_err("number is not one").to_string();
     assert!(
         error.contains("at line 2: column number: invalid type: string \"x\", expected u32; "),
@@ -557,15 +742,25 @@ fn csv_in_utf_16_is_rejected() {
         let bytes = [mark, b"c\0,\0d\0\n\0"].concat();
         let file = TestFile::new("a.csv", &bytes);
         for format in [flights(), flights().multiline(), flights().without_header()] {
-            let error = read(&format, &file.whole(), false, show).expect_err("not UTF-8").to_string();
-            assert!(error.contains("a.csv is UTF-16 text by its byte order mark, but only UTF-8"), "{error}");
+            let error = read(&format, &file.whole(), false, show)
+                .expect_err("not UTF-8")
+                .to_string();
+            assert!(
+                error.contains("a.csv is UTF-16 text by its byte order mark, but only UTF-8"),
+                "{error}"
+            );
         }
     }
 }
 
 #[test]
 fn folds_write_rows() {
-    let count = || Job::text().flat_map(napreduce::words).output(Csv::default()).count();
+    let count = || {
+        Job::text()
+            .flat_map(napreduce::words)
+            .output(Csv::default())
+            .count()
+    };
     let test = JobTest::new(count).input("to be, or\nnot to\n");
     assert_eq!(test.run().text(), "\"be,\",1\nnot,1\nor,1\nto,2\n");
     test.assert_preemption_safe();

@@ -20,7 +20,11 @@ impl TestFile {
         let folder = tempfile::tempdir().expect("a temporary directory");
         let path = folder.path().join(name);
         fs::write(&path, bytes.as_ref()).expect("a written file");
-        TestFile { _folder: folder, path, size: bytes.as_ref().len() as u64 }
+        TestFile {
+            _folder: folder,
+            path,
+            size: bytes.as_ref().len() as u64,
+        }
     }
 
     pub fn whole(&self) -> Split {
@@ -33,7 +37,13 @@ impl TestFile {
         starts
             .map(|offset| {
                 let length = bytes.min(self.size - offset);
-                Split { path: self.path.clone(), offset, length, file_length: self.size, version: None }
+                Split {
+                    path: self.path.clone(),
+                    offset,
+                    length,
+                    file_length: self.size,
+                    version: None,
+                }
             })
             .collect()
     }
@@ -58,7 +68,12 @@ pub fn read<F: InputFormat>(
             }
             Ok(())
         })?;
-        assert!(reader.consumed() <= split.length, "{} of {} bytes", reader.consumed(), split.length);
+        assert!(
+            reader.consumed() <= split.length,
+            "{} of {} bytes",
+            reader.consumed(),
+            split.length
+        );
         if !more {
             return Ok(records);
         }
@@ -75,20 +90,38 @@ pub fn same_at_every_cut<F: InputFormat>(
     sizes: impl IntoIterator<Item = u64>,
     show: impl Fn(F::Record<'_>) -> String + Copy,
 ) -> Vec<String> {
-    assert!(format.splittable(&file.path), "{} is one split", file.path.display());
+    assert!(
+        format.splittable(&file.path),
+        "{} is one split",
+        file.path.display()
+    );
     let whole = read(format, &file.whole(), false, show).expect("it is intact");
-    assert_eq!(read(format, &file.whole(), true, show).expect("it is intact"), whole, "resumed");
+    assert_eq!(
+        read(format, &file.whole(), true, show).expect("it is intact"),
+        whole,
+        "resumed"
+    );
     for size in sizes {
         let pieces = file.pieces(size);
-        let read = pieces.iter().flat_map(|piece| read(format, piece, false, show).expect("it is intact"));
+        let read = pieces
+            .iter()
+            .flat_map(|piece| read(format, piece, false, show).expect("it is intact"));
         let read: Vec<String> = read.collect();
-        assert!(read == whole, "cut every {size} bytes: {}", first_difference(&whole, &read));
+        assert!(
+            read == whole,
+            "cut every {size} bytes: {}",
+            first_difference(&whole, &read)
+        );
     }
     whole
 }
 
 fn first_difference(expected: &[String], found: &[String]) -> String {
-    let same = expected.iter().zip(found).take_while(|(one, other)| one == other).count();
+    let same = expected
+        .iter()
+        .zip(found)
+        .take_while(|(one, other)| one == other)
+        .count();
     format!(
         "{} records instead of {}, from record {same} on {:?} instead of {:?}",
         found.len(),
@@ -131,14 +164,24 @@ pub fn filtered(program: &str, arguments: &[&str], input: &[u8], package: &str) 
     let path = folder.path().join("input");
     fs::write(&path, input).expect("a written file");
     let from = fs::File::open(&path).expect("the written file");
-    let child = Command::new(program).args(arguments).stdin(from).stderr(Stdio::inherit()).output();
+    let child = Command::new(program)
+        .args(arguments)
+        .stdin(from)
+        .stderr(Stdio::inherit())
+        .output();
     match child {
         Ok(ended) => {
-            assert!(ended.status.success(), "{program} {arguments:?} ended with {}", ended.status);
+            assert!(
+                ended.status.success(),
+                "{program} {arguments:?} ended with {}",
+                ended.status
+            );
             Some(ended.stdout)
         }
         Err(error) => {
-            missing(&format!("{program} cannot be run ({error}); install {package}"));
+            missing(&format!(
+                "{program} cannot be run ({error}); install {package}"
+            ));
             None
         }
     }
@@ -147,20 +190,36 @@ pub fn filtered(program: &str, arguments: &[&str], input: &[u8], package: &str) 
 /// Runs a Python script in the folder; returns its output, or `None` if a package is missing.
 pub fn python(packages: &[&str], script: &str, folder: &Path) -> Option<String> {
     let imports = format!("import {}", packages.join(", "));
-    let known = Command::new("python3").args(["-c", &imports]).stderr(Stdio::null()).status();
+    let known = Command::new("python3")
+        .args(["-c", &imports])
+        .stderr(Stdio::null())
+        .status();
     if !known.is_ok_and(|status| status.success()) {
-        missing(&format!("python3 has no {0}; install {0} (pip install {0})", packages.join(" ")));
+        missing(&format!(
+            "python3 has no {0}; install {0} (pip install {0})",
+            packages.join(" ")
+        ));
         return None;
     }
-    let ended =
-        Command::new("python3").args(["-c", script]).current_dir(folder).output().expect("python3 runs");
-    assert!(ended.status.success(), "{}", String::from_utf8_lossy(&ended.stderr));
+    let ended = Command::new("python3")
+        .args(["-c", script])
+        .current_dir(folder)
+        .output()
+        .expect("python3 runs");
+    assert!(
+        ended.status.success(),
+        "{}",
+        String::from_utf8_lossy(&ended.stderr)
+    );
     Some(String::from_utf8(ended.stdout).expect("Python prints text"))
 }
 
 /// Skips a test, unless `NAPREDUCE_REQUIRE` names `formats`.
 fn missing(why: &str) {
     let required = std::env::var("NAPREDUCE_REQUIRE").unwrap_or_default();
-    assert!(!required.split(',').any(|one| one == "formats"), "a format cannot be tried: {why}");
+    assert!(
+        !required.split(',').any(|one| one == "formats"),
+        "a format cannot be tried: {why}"
+    );
     eprintln!("skipped: {why}");
 }

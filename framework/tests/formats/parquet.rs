@@ -46,16 +46,26 @@ struct Written {
 }
 
 fn row(number: i64) -> Written {
-    let kind = if number % 3 == 0 { Kind::Day } else { Kind::Night };
+    let kind = if number % 3 == 0 {
+        Kind::Day
+    } else {
+        Kind::Night
+    };
     let delay = (number % 2 == 1).then_some(-number);
-    Written { gates: vec![number as i32; (number % 3) as usize], delay, carrier: format!("Ü{number}"), kind }
+    Written {
+        gates: vec![number as i32; (number % 3) as usize],
+        delay,
+        carrier: format!("Ü{number}"),
+        kind,
+    }
 }
 
 /// A job that writes rows of numbers, in groups of three.
 fn numbered() -> Job<Written> {
-    Job::text().map_only_to(Parquet::<Written>::default().group_rows(3), |number: &str, out| {
-        number.parse().map(|number| out.emit(&row(number)))
-    })
+    Job::text().map_only_to(
+        Parquet::<Written>::default().group_rows(3),
+        |number: &str, out| number.parse().map(|number| out.emit(&row(number))),
+    )
 }
 
 fn written(rows: i64) -> Vec<u8> {
@@ -65,7 +75,9 @@ fn written(rows: i64) -> Vec<u8> {
 }
 
 fn expected(rows: i64) -> Vec<String> {
-    (0..rows).map(|number| format!("Ü{number} {:?}", row(number).delay)).collect()
+    (0..rows)
+        .map(|number| format!("Ü{number} {:?}", row(number).delay))
+        .collect()
 }
 
 #[test]
@@ -74,10 +86,18 @@ fn every_cut_gives_each_row_once() {
     let rows = same_at_every_cut(&flights(), &file, (1..file.size).step_by(7), show);
     assert_eq!(rows, expected(10));
     let one = TestFile::new("a.parquet", written(1));
-    assert_eq!(same_at_every_cut(&flights(), &one, [1, 100], show), expected(1));
+    assert_eq!(
+        same_at_every_cut(&flights(), &one, [1, 100], show),
+        expected(1)
+    );
     let all = ParquetRows::<Written>::default();
     let rows = same_at_every_cut(&all, &file, [100], |row| format!("{row:?}"));
-    assert_eq!(rows, (0..10).map(|number| format!("{:?}", row(number))).collect::<Vec<_>>());
+    assert_eq!(
+        rows,
+        (0..10)
+            .map(|number| format!("{:?}", row(number)))
+            .collect::<Vec<_>>()
+    );
 }
 
 #[test]
@@ -90,7 +110,10 @@ fn part_without_rows_is_valid_file() {
     };
     let parts = JobTest::new(none).input("1\n").run().parts;
     let file = TestFile::new("a.parquet", parts.concat());
-    assert_eq!(same_at_every_cut(&flights(), &file, [1, 100], show), [""; 0]);
+    assert_eq!(
+        same_at_every_cut(&flights(), &file, [1, 100], show),
+        [""; 0]
+    );
 }
 
 #[test]
@@ -102,7 +125,10 @@ fn reader_is_preemption_safe_at_every_row() {
             })
             .reduce(|known, delays, out| out.emit(known, delays.sum()))
     };
-    JobTest::new(sums).input(written(11)).split_size(900).assert_preemption_safe();
+    JobTest::new(sums)
+        .input(written(11))
+        .split_size(900)
+        .assert_preemption_safe();
 
     #[derive(Deserialize)]
     struct Late {
@@ -110,19 +136,28 @@ fn reader_is_preemption_safe_at_every_row() {
         delay: i64,
     }
     let known = || Job::parquet::<Late>().map_only(|row, out| out.emit(row.carrier, row.delay));
-    let test = JobTest::new(known).input(written(7)).bad_rows(BadRows::AtMost(4));
+    let test = JobTest::new(known)
+        .input(written(7))
+        .bad_rows(BadRows::AtMost(4));
     let output = test.run();
-    assert_eq!((output.text().as_str(), output.counters.get("BAD_ROWS")), ("Ü1\t-1\nÜ3\t-3\nÜ5\t-5\n", 4));
+    assert_eq!(
+        (output.text().as_str(), output.counters.get("BAD_ROWS")),
+        ("Ü1\t-1\nÜ3\t-3\nÜ5\t-5\n", 4)
+    );
     test.assert_preemption_safe();
 }
 
 #[test]
 fn writer_is_preemption_safe_at_every_row() {
     let lines: String = (0..11).map(|number| format!("{number}\n")).collect();
-    JobTest::new(numbered).input(&lines).assert_preemption_safe();
+    JobTest::new(numbered)
+        .input(&lines)
+        .assert_preemption_safe();
     let grouped = || {
         Job::text()
-            .map(|number: &str, out: &mut Emit<i64, ()>| number.parse().map(|number| out.emit(number, ())))
+            .map(|number: &str, out: &mut Emit<i64, ()>| {
+                number.parse().map(|number| out.emit(number, ()))
+            })
             .output(Parquet::<Written>::default().group_rows(2))
             .reduce(|number, _, out| out.emit(&row(number)))
     };
@@ -138,7 +173,9 @@ fn bad_row_is_quoted_with_number() {
     }
     let file = TestFile::new("a.parquet", written(8));
     let said = |split| {
-        let read = read(&ParquetRows::<Late>::default(), split, false, |row| format!("{row:?}"));
+        let read = read(&ParquetRows::<Late>::default(), split, false, |row| {
+            format!("{row:?}")
+        });
         read.err().map(|error| error.to_string())
     };
     let whole = file.whole();
@@ -149,13 +186,19 @@ fn bad_row_is_quoted_with_number() {
         "{first}"
     );
     let pieces = file.pieces(50);
-    let last = pieces.iter().rev().find_map(said).expect("the first row of the last group has none, too");
+    let last = pieces
+        .iter()
+        .rev()
+        .find_map(said)
+        .expect("the first row of the last group has none, too");
     assert!(last.contains(" has a bad row at row 7: "), "{last}");
 }
 
 fn message<R: serde::de::DeserializeOwned + 'static>(bytes: impl AsRef<[u8]>) -> String {
     let file = TestFile::new("a.parquet", bytes);
-    let error = read(&ParquetRows::<R>::default(), &file.whole(), false, |_| String::new());
+    let error = read(&ParquetRows::<R>::default(), &file.whole(), false, |_| {
+        String::new()
+    });
     let error = error.expect_err("it is refused").to_string();
     error.replace(&file.path.display().to_string(), "a.parquet")
 }
@@ -169,7 +212,10 @@ fn missing_and_mistyped_columns_are_named() {
         size: Option<u8>,
     }
     let none = message::<Other>(written(2));
-    assert!(none.starts_with("a.parquet cannot be read as rows at byte "), "{none}");
+    assert!(
+        none.starts_with("a.parquet cannot be read as rows at byte "),
+        "{none}"
+    );
     assert!(
         none.ends_with(
             "it has none of the columns colour, size but gates, delay, carrier, kind; check the names"
@@ -184,8 +230,14 @@ fn missing_and_mistyped_columns_are_named() {
         colour: String,
     }
     let one = message::<More>(written(2));
-    assert!(one.starts_with("a.parquet has a bad row at row 1: "), "{one}");
-    assert!(one.contains("missing field") && one.contains("colour"), "{one}");
+    assert!(
+        one.starts_with("a.parquet has a bad row at row 1: "),
+        "{one}"
+    );
+    assert!(
+        one.contains("missing field") && one.contains("colour"),
+        "{one}"
+    );
 
     #[derive(Deserialize)]
     #[allow(dead_code)]
@@ -193,8 +245,14 @@ fn missing_and_mistyped_columns_are_named() {
         carrier: u64,
     }
     let mistyped = message::<Mistyped>(written(2));
-    assert!(mistyped.starts_with("a.parquet has a bad row at row 1: "), "{mistyped}");
-    assert!(mistyped.contains("carrier") && mistyped.contains("Ü0"), "{mistyped}");
+    assert!(
+        mistyped.starts_with("a.parquet has a bad row at row 1: "),
+        "{mistyped}"
+    );
+    assert!(
+        mistyped.contains("carrier") && mistyped.contains("Ü0"),
+        "{mistyped}"
+    );
 }
 
 #[test]
@@ -204,7 +262,10 @@ fn damaged_files_are_rejected_by_name() {
         let file = TestFile::new("a.parquet", &bytes[..cut]);
         let said = refused_or_intact(&flights(), &file, &[], show).expect("it is incomplete");
         let format = flights();
-        assert!(format.check(&file.path).is_err() || said.contains("cannot be read as rows"), "{said}");
+        assert!(
+            format.check(&file.path).is_err() || said.contains("cannot be read as rows"),
+            "{said}"
+        );
     }
     for at in 0..bytes.len() {
         for change in [0x01, 0x15, 0x80, 0xff] {
@@ -212,7 +273,10 @@ fn damaged_files_are_rejected_by_name() {
             changed[at] ^= change;
             let file = TestFile::new("a.parquet", changed);
             if let Err(error) = read(&flights(), &file.whole(), false, show) {
-                assert!(error.to_string().contains(&file.path.display().to_string()), "{error}");
+                assert!(
+                    error.to_string().contains(&file.path.display().to_string()),
+                    "{error}"
+                );
             }
         }
     }
@@ -221,8 +285,13 @@ fn damaged_files_are_rejected_by_name() {
     assert!(said(b"carrier,delay\n").ends_with("not a Parquet file"));
     assert!(said(b"PAR1").ends_with("it is incomplete, so write it again"));
     assert!(said(&bytes[..bytes.len() - 1]).ends_with("it is incomplete, so write it again"));
-    assert!(said(b"PAR1 PARE").ends_with("it is encrypted, which is not supported; decrypt it first"));
-    assert!(said(b"PAR1\xff\xff\xff\x7fPAR1").starts_with("a.parquet cannot be read as rows at byte 12: "));
+    assert!(
+        said(b"PAR1 PARE").ends_with("it is encrypted, which is not supported; decrypt it first")
+    );
+    assert!(
+        said(b"PAR1\xff\xff\xff\x7fPAR1")
+            .starts_with("a.parquet cannot be read as rows at byte 12: ")
+    );
 }
 
 proptest! {
@@ -255,9 +324,12 @@ proptest! {
 #[test]
 fn row_type_without_columns_fails_task() {
     let unwritable = || {
-        Job::text().map_only_to(Parquet::<BTreeMap<String, Value>>::default(), |_: &str, out| {
-            out.emit(&BTreeMap::new());
-        })
+        Job::text().map_only_to(
+            Parquet::<BTreeMap<String, Value>>::default(),
+            |_: &str, out| {
+                out.emit(&BTreeMap::new());
+            },
+        )
     };
     let panic = catch_unwind(|| JobTest::new(unwritable).input("a\n").run()).expect_err("it fails");
     let message = panic.downcast_ref::<String>().expect("a message");
@@ -293,8 +365,14 @@ pyarrow.parquet.write_table(table, "zstd.parquet", compression="zstd")
         for version in ["1.0", "2.0"] {
             let file = TestFile::new("a.parquet", bytes(&format!("{codec}-{version}.parquet")));
             let sizes = [97, 1000, 5003, file.size - 1];
-            assert_eq!(same_at_every_cut(&flights(), &file, sizes, show), expected(500), "{codec}");
-            let rows = read(&all, &file.whole(), false, |row| serde_json::to_string(&row).expect("JSON"));
+            assert_eq!(
+                same_at_every_cut(&flights(), &file, sizes, show),
+                expected(500),
+                "{codec}"
+            );
+            let rows = read(&all, &file.whole(), false, |row| {
+                serde_json::to_string(&row).expect("JSON")
+            });
             assert_eq!(
                 rows.expect("it is intact")[2],
                 "{\"at\":1795442700000000,\"carrier\":\"Ü2\",\"date\":20780,\"delay\":null,\"first\":\
@@ -308,8 +386,16 @@ pyarrow.parquet.write_table(table, "zstd.parquet", compression="zstd")
         at: String,
     }
     let file = TestFile::new("a.parquet", bytes("snappy-2.0.parquet"));
-    let times = read(&ParquetRows::<Times>::default(), &file.whole(), false, |row| row.date + " " + &row.at);
-    assert_eq!(times.expect("it is intact")[1], "2026-11-23 2026-11-23T14:05:00");
+    let times = read(
+        &ParquetRows::<Times>::default(),
+        &file.whole(),
+        false,
+        |row| row.date + " " + &row.at,
+    );
+    assert_eq!(
+        times.expect("it is intact")[1],
+        "2026-11-23 2026-11-23T14:05:00"
+    );
     let file = TestFile::new("a.parquet", bytes("zstd.parquet"));
     match read(&flights(), &file.whole(), false, show) {
         Ok(rows) if cfg!(feature = "parquet-zstd") => assert_eq!(rows, expected(500)),
@@ -327,11 +413,14 @@ pyarrow.parquet.write_table(table, "zstd.parquet", compression="zstd")
     }
     let mut damaged = bytes("none-1.0.parquet");
     let name = "Ü50".as_bytes();
-    let at = damaged.windows(name.len()).position(|window| window == name).expect("a name in a page");
+    let at = damaged
+        .windows(name.len())
+        .position(|window| window == name)
+        .expect("a name in a page");
     damaged[at + 2] ^= 1;
     let file = TestFile::new("a.parquet", damaged);
-    let error =
-        read(&all, &file.whole(), false, |row| format!("{row:?}")).expect_err("a page has its checksum");
+    let error = read(&all, &file.whole(), false, |row| format!("{row:?}"))
+        .expect_err("a page has its checksum");
     assert!(error.to_string().contains("it is damaged: "), "{error}");
 }
 
@@ -353,13 +442,20 @@ fn name_twice<S: serde::Serializer>(_: &Names, serializer: S) -> Result<S::Ok, S
 fn repeated_key_of_a_map_is_bad_row() {
     let write = || {
         Job::text().map_only_to(Parquet::<Named>::default(), |_: &str, out| {
-            out.emit(&Named { names: Names(BTreeMap::new()) });
+            out.emit(&Named {
+                names: Names(BTreeMap::new()),
+            });
         })
     };
     let file = JobTest::new(write).input("1\n2\n").run().parts.concat();
     fn bad<R: serde::de::DeserializeOwned + std::fmt::Debug + 'static>(file: &[u8]) -> u64 {
         let job = || Job::parquet::<R>().map_only(|row, out| out.emit(format!("{row:?}"), ()));
-        JobTest::new(job).input(file).bad_rows(BadRows::Skip).run().counters.get("BAD_ROWS")
+        JobTest::new(job)
+            .input(file)
+            .bad_rows(BadRows::Skip)
+            .run()
+            .counters
+            .get("BAD_ROWS")
     }
     assert_eq!(bad::<Named>(&file), 2);
     assert_eq!(bad::<BTreeMap<String, BTreeMap<String, i64>>>(&file), 2);
@@ -376,7 +472,9 @@ fn integer_columns_are_read_as_floats() {
     }
     let file = TestFile::new("a.parquet", written(3));
     let floats = ParquetRows::<Floats>::default();
-    let rows = same_at_every_cut(&floats, &file, [100], |row| format!("{:?} {:?}", row.gates, row.delay));
+    let rows = same_at_every_cut(&floats, &file, [100], |row| {
+        format!("{:?} {:?}", row.gates, row.delay)
+    });
     assert_eq!(rows, ["[] None", "[1.0] Some(-1.0)", "[2.0, 2.0] None"]);
 }
 
@@ -408,7 +506,8 @@ for codec in ["uncompressed", "snappy", "gzip", "brotli", "lz4"]:
         return;
     }
     for codec in ["uncompressed", "snappy", "gzip", "brotli", "lz4"] {
-        let bytes = fs::read(folder.path().join(format!("{codec}.parquet"))).expect("Python wrote it");
+        let bytes =
+            fs::read(folder.path().join(format!("{codec}.parquet"))).expect("Python wrote it");
         let file = TestFile::new("a.parquet", bytes);
         let rows = same_at_every_cut(&flights(), &file, [97, 1000, file.size - 1], show);
         assert_eq!(rows, expected(300), "{codec}");
@@ -444,10 +543,17 @@ impl From<(String, u64)> for Counted {
 
 #[test]
 fn folds_write_rows_made_of_pairs() {
-    let count =
-        || -> Job<Counted> { Job::text().flat_map(napreduce::words).output(Parquet::default()).count() };
+    let count = || -> Job<Counted> {
+        Job::text()
+            .flat_map(napreduce::words)
+            .output(Parquet::default())
+            .count()
+    };
     let test = JobTest::new(count).input("to be or\nnot to\n").reduces(1);
     let read = || Job::parquet::<Counted>().map_only(|row, out| out.emit(row.word, row.count));
-    assert_eq!(JobTest::new(read).input(&test.run().parts[0]).run().text(), "be\t1\nnot\t1\nor\t1\nto\t2\n");
+    assert_eq!(
+        JobTest::new(read).input(&test.run().parts[0]).run().text(),
+        "be\t1\nnot\t1\nor\t1\nto\t2\n"
+    );
     test.assert_preemption_safe();
 }

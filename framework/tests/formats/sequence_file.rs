@@ -23,7 +23,10 @@ enum Layout {
 
 /// A length below 128 in Hadoop's encoding.
 fn length(bytes: &[u8]) -> u8 {
-    u8::try_from(bytes.len()).ok().filter(|length| *length < 128).expect("a short one")
+    u8::try_from(bytes.len())
+        .ok()
+        .filter(|length| *length < 128)
+        .expect("a short one")
 }
 
 fn text(text: &str) -> Vec<u8> {
@@ -42,7 +45,10 @@ type Codec<'c> = (&'c str, &'c dyn Fn(&[u8]) -> Vec<u8>);
 const ZLIB: Codec<'_> = ("DefaultCodec", &zlib);
 
 fn head(layout: Layout, key: &str, value: &str, codec: &str) -> Vec<u8> {
-    let flags = [u8::from(layout != Layout::Plain), u8::from(layout == Layout::Blocks)];
+    let flags = [
+        u8::from(layout != Layout::Plain),
+        u8::from(layout == Layout::Blocks),
+    ];
     let mut file = [b"SEQ\x06", &text(key)[..], &text(value), &flags].concat();
     if layout != Layout::Plain {
         file.extend(text(&format!("org.apache.hadoop.io.compress.{codec}")));
@@ -60,8 +66,9 @@ fn file(layout: Layout, records: i64) -> Vec<u8> {
 
 fn file_in(layout: Layout, records: i64, (codec, compress): Codec<'_>) -> Vec<u8> {
     let mut file = head(layout, LONG, TEXT, codec);
-    let all: Vec<(Vec<u8>, Vec<u8>)> =
-        (0..records).map(|number| (number.to_be_bytes().to_vec(), text(&format!("ä{number}")))).collect();
+    let all: Vec<(Vec<u8>, Vec<u8>)> = (0..records)
+        .map(|number| (number.to_be_bytes().to_vec(), text(&format!("ä{number}"))))
+        .collect();
     for (number, three) in all.chunks(3).enumerate() {
         if number > 0 || layout == Layout::Blocks {
             file.extend([&[0xff; 4][..], MARKER].concat());
@@ -80,8 +87,16 @@ fn file_in(layout: Layout, records: i64, (codec, compress): Codec<'_>) -> Vec<u8
             continue;
         }
         for (key, value) in three {
-            let value = if layout == Layout::Records { compress(value) } else { value.clone() };
-            file.extend(u32::try_from(key.len() + value.len()).expect("short").to_be_bytes());
+            let value = if layout == Layout::Records {
+                compress(value)
+            } else {
+                value.clone()
+            };
+            file.extend(
+                u32::try_from(key.len() + value.len())
+                    .expect("short")
+                    .to_be_bytes(),
+            );
             file.extend(u32::try_from(key.len()).expect("short").to_be_bytes());
             file.extend([&key[..], &value].concat());
         }
@@ -98,7 +113,9 @@ fn show((number, text): (i64, &str)) -> String {
 }
 
 fn expected(records: i64) -> Vec<String> {
-    (0..records).map(|number| format!("{number} ä{number}")).collect()
+    (0..records)
+        .map(|number| format!("{number} ä{number}"))
+        .collect()
 }
 
 const LAYOUTS: [Layout; 3] = [Layout::Plain, Layout::Records, Layout::Blocks];
@@ -116,7 +133,10 @@ fn every_cut_gives_each_record_once() {
         }
     }
     let empty = TestFile::new("a.seq", "");
-    assert_eq!(read(&numbers(), &empty.whole(), false, show).expect("it is empty"), [""; 0]);
+    assert_eq!(
+        read(&numbers(), &empty.whole(), false, show).expect("it is empty"),
+        [""; 0]
+    );
 }
 
 #[test]
@@ -127,7 +147,10 @@ fn reader_is_preemption_safe_at_every_record() {
             .reduce(|length, numbers, out| out.emit(length, numbers.sum()))
     };
     for layout in LAYOUTS {
-        JobTest::new(count).input(file(layout, 8)).split_size(70).assert_preemption_safe();
+        JobTest::new(count)
+            .input(file(layout, 8))
+            .split_size(70)
+            .assert_preemption_safe();
     }
 }
 
@@ -154,17 +177,27 @@ fn hadoop_codec_without_feature_is_named() {
             continue;
         }
         let file = TestFile::new("a.seq", file_in(Layout::Blocks, 1, (codec, &zlib)));
-        let error = read(&numbers(), &file.whole(), false, show).expect_err("it is not read").to_string();
+        let error = read(&numbers(), &file.whole(), false, show)
+            .expect_err("it is not read")
+            .to_string();
         assert!(
-            error.ends_with(&format!("build this program with the feature {feature} of napreduce")),
+            error.ends_with(&format!(
+                "build this program with the feature {feature} of napreduce"
+            )),
             "{error}"
         );
     }
     #[cfg(feature = "lz4")]
-    check_codec(("Lz4Codec", &|bytes| framed(bytes, &lz4_flex::block::compress)));
+    check_codec(("Lz4Codec", &|bytes| {
+        framed(bytes, &lz4_flex::block::compress)
+    }));
     #[cfg(feature = "snappy")]
     check_codec(("SnappyCodec", &|bytes| {
-        framed(bytes, &|chunk| snap::raw::Encoder::new().compress_vec(chunk).expect("short"))
+        framed(bytes, &|chunk| {
+            snap::raw::Encoder::new()
+                .compress_vec(chunk)
+                .expect("short")
+        })
     }));
     check_codec(("ZStandardCodec", &|bytes| {
         ruzstd::encoding::compress_to_vec(bytes, ruzstd::encoding::CompressionLevel::Fastest)
@@ -184,7 +217,12 @@ fn check_codec(codec: Codec<'_>) {
         let lines = same_at_every_cut(&numbers(), &file, [7, 40, 300], show);
         assert_eq!(lines, expected(11), "{} {layout:?}", codec.0);
         for cut in 1..bytes.len() {
-            refused_or_intact(&numbers(), &TestFile::new("a.seq", &bytes[..cut]), &expected(11), show);
+            refused_or_intact(
+                &numbers(),
+                &TestFile::new("a.seq", &bytes[..cut]),
+                &expected(11),
+                show,
+            );
         }
     }
 }
@@ -192,7 +230,12 @@ fn check_codec(codec: Codec<'_>) {
 #[test]
 fn record_types_come_from_header() {
     let whole = TestFile::new("a.seq", file(Layout::Plain, 1));
-    let error = read(&SequenceFiles::<i32, String>::default(), &whole.whole(), false, |_| String::new());
+    let error = read(
+        &SequenceFiles::<i32, String>::default(),
+        &whole.whole(),
+        false,
+        |_| String::new(),
+    );
     let error = error.expect_err("its keys are longs").to_string();
     assert!(
         error.ends_with(
@@ -200,12 +243,20 @@ fn record_types_come_from_header() {
         ),
         "{error}"
     );
-    let mut bytes =
-        head(Layout::Plain, "org.apache.hadoop.io.NullWritable", "org.apache.hadoop.io.BytesWritable", "");
+    let mut bytes = head(
+        Layout::Plain,
+        "org.apache.hadoop.io.NullWritable",
+        "org.apache.hadoop.io.BytesWritable",
+        "",
+    );
     bytes.extend(b"\0\0\0\x06\0\0\0\0\0\0\0\x02ab");
     let whole = TestFile::new("a.seq", bytes);
-    let read =
-        read(&SequenceFiles::<(), Vec<u8>>::default(), &whole.whole(), false, |record| format!("{record:?}"));
+    let read = read(
+        &SequenceFiles::<(), Vec<u8>>::default(),
+        &whole.whole(),
+        false,
+        |record| format!("{record:?}"),
+    );
     assert_eq!(read.expect("it is intact"), ["((), [97, 98])"]);
 }
 
@@ -222,22 +273,31 @@ fn damaged_files_are_rejected_by_name() {
             changed[at] ^= 0x55;
             let file = TestFile::new("a.seq", changed);
             if let Err(error) = read(&numbers(), &file.whole(), false, show) {
-                assert!(error.to_string().contains(&file.path.display().to_string()), "{error}");
+                assert!(
+                    error.to_string().contains(&file.path.display().to_string()),
+                    "{error}"
+                );
             }
         }
     }
     let said = |bytes: &[u8]| {
         let file = TestFile::new("a.seq", bytes);
-        let error = read(&numbers(), &file.whole(), false, show).expect_err("it is refused").to_string();
+        let error = read(&numbers(), &file.whole(), false, show)
+            .expect_err("it is refused")
+            .to_string();
         error.replace(&file.path.display().to_string(), "a")
     };
     let begin = head(Layout::Plain, LONG, TEXT, "");
     let with = |record: &[u8]| said(&[&begin[..], record].concat());
     assert!(with(b"\x7f\xff\xff\xff\0\0\0\x08").ends_with("it ends early; the file is incomplete"));
-    assert!(with(b"\0\0\0\x01\0\0\0\x08a").ends_with("it is damaged: a key of 8 bytes in a record of 1"));
+    assert!(
+        with(b"\0\0\0\x01\0\0\0\x08a")
+            .ends_with("it is damaged: a key of 8 bytes in a record of 1")
+    );
     assert!(with(&[0xff; 20]).ends_with("it is damaged: a sync marker is missing"));
     assert!(
-        said(b"SEQ\x05").ends_with("it is a SequenceFile of version 5, but this program reads version 6")
+        said(b"SEQ\x05")
+            .ends_with("it is a SequenceFile of version 5, but this program reads version 6")
     );
     assert!(said(b"text\n").ends_with("not a SequenceFile"));
     assert!(numbers().check(&TestFile::new("a", begin).path).is_ok());

@@ -10,19 +10,23 @@ use napreduce::{Emit, Job, Mapper, TaskError};
 /// Doubles numbers; output before a bad record stays.
 fn doubled() -> Job {
     Job::text()
-        .map(|line: &str, out: &mut Emit<u64, ()>| -> Result<(), BadRecord> {
-            for number in line.split(' ') {
-                out.emit(number.parse::<u64>()? * 2, ());
-            }
-            Ok(())
-        })
+        .map(
+            |line: &str, out: &mut Emit<u64, ()>| -> Result<(), BadRecord> {
+                for number in line.split(' ') {
+                    out.emit(number.parse::<u64>()? * 2, ());
+                }
+                Ok(())
+            },
+        )
         .total_order()
         .reduce(|number, _, out| out.emit(number, ()))
 }
 
 fn halved() -> Job {
     Job::text().map_only(|line: &str, out| {
-        let number: u64 = line.parse().map_err(|_| BadRecord::new(format!("no number: {line:?}")))?;
+        let number: u64 = line
+            .parse()
+            .map_err(|_| BadRecord::new(format!("no number: {line:?}")))?;
         out.emit(number / 2, ());
         Ok::<(), BadRecord>(())
     })
@@ -32,7 +36,10 @@ const INPUT: &str = "1 2\nx\n3 y\n4\n";
 
 fn refused(test: JobTest<fn() -> Job>) -> String {
     let ran = catch_unwind(AssertUnwindSafe(|| test.run()));
-    ran.expect_err("it fails").downcast_ref::<String>().expect("a message").clone()
+    ran.expect_err("it fails")
+        .downcast_ref::<String>()
+        .expect("a message")
+        .clone()
 }
 
 #[test]
@@ -43,7 +50,8 @@ fn bad_record_fails_job_with_line_and_remedy() {
     assert!(message.ends_with(expected), "{message}");
     let message = refused(JobTest::new(doubled as fn() -> Job).input(INPUT).reduces(2));
     assert!(
-        message.contains("at line 2: invalid digit found in string; the record begins with \"x\"; "),
+        message
+            .contains("at line 2: invalid digit found in string; the record begins with \"x\"; "),
         "{message}"
     );
 }
@@ -53,25 +61,40 @@ fn bad_record_quote_is_truncated() {
     let long = format!("1\n\u{feff}{}\r\n", "é".repeat(5000));
     let message = refused(JobTest::new(doubled as fn() -> Job).input(&long));
     assert!(
-        message.contains(&format!("with \"\\u{{feff}}{}\"...; fix the record", "é".repeat(119))),
+        message.contains(&format!(
+            "with \"\\u{{feff}}{}\"...; fix the record",
+            "é".repeat(119)
+        )),
         "{message}"
     );
     // A byte order mark is not part of the first record.
     let message = refused(JobTest::new(doubled as fn() -> Job).input("\u{feff}x\r\n"));
-    assert!(message.contains(" at line 1: ") && message.contains("begins with \"x\";"), "{message}");
-    let message = refused(JobTest::new(doubled as fn() -> Job).input("1\n2\n3\nx").split_size(3));
-    assert!(message.contains(" at byte 6: ") && message.contains("begins with \"x\";"), "{message}");
+    assert!(
+        message.contains(" at line 1: ") && message.contains("begins with \"x\";"),
+        "{message}"
+    );
+    let message = refused(
+        JobTest::new(doubled as fn() -> Job)
+            .input("1\n2\n3\nx")
+            .split_size(3),
+    );
+    assert!(
+        message.contains(" at byte 6: ") && message.contains("begins with \"x\";"),
+        "{message}"
+    );
     fn marked() -> Job {
         Job::input(TextRecords::beginning_with("#"))
             .map_only(|_: &str, _| Err::<(), BadRecord>(BadRecord::new("it has two lines")))
     }
     let message = refused(JobTest::new(marked as fn() -> Job).input("#a\nb\n#c\n"));
     assert!(
-        message.contains("at line 1: it has two lines; the record begins with \"#a\"; fix the record"),
+        message
+            .contains("at line 1: it has two lines; the record begins with \"#a\"; fix the record"),
         "{message}"
     );
     fn whole() -> Job {
-        Job::whole_files().map_only(|_: WholeFile<'_>, _| Err::<(), BadRecord>(BadRecord::new("it is empty")))
+        Job::whole_files()
+            .map_only(|_: WholeFile<'_>, _| Err::<(), BadRecord>(BadRecord::new("it is empty")))
     }
     let message = refused(JobTest::new(whole as fn() -> Job).input("a"));
     let expected = "a bad record: it is empty (fix the record, or pass --bad-records skip to skip bad records), reading ";
@@ -81,19 +104,35 @@ fn bad_record_quote_is_truncated() {
 #[test]
 fn skipped_records_of_samples_are_counted() {
     for reduces in [1, 2] {
-        let test = JobTest::new(doubled).input(INPUT).reduces(reduces).bad_records(BadRows::Skip);
+        let test = JobTest::new(doubled)
+            .input(INPUT)
+            .reduces(reduces)
+            .bad_records(BadRows::Skip);
         let output = test.run();
-        assert_eq!((output.text().as_str(), output.counters.get("BAD_RECORDS")), ("2\n4\n6\n8\n", 2));
+        assert_eq!(
+            (output.text().as_str(), output.counters.get("BAD_RECORDS")),
+            ("2\n4\n6\n8\n", 2)
+        );
         assert_eq!(output.counters.get("MAP_INPUT_RECORDS"), 4);
     }
-    let test = JobTest::new(halved).input("4\nx\n6\ny\n").bad_records(BadRows::Skip);
-    assert_eq!((test.run().text().as_str(), test.run().counters.get("BAD_RECORDS")), ("2\n3\n", 2));
+    let test = JobTest::new(halved)
+        .input("4\nx\n6\ny\n")
+        .bad_records(BadRows::Skip);
+    assert_eq!(
+        (
+            test.run().text().as_str(),
+            test.run().counters.get("BAD_RECORDS")
+        ),
+        ("2\n3\n", 2)
+    );
 }
 
 #[test]
 fn skip_limit_applies_per_map() {
     let of = |input: &str, most| {
-        JobTest::new(halved as fn() -> Job).input(input).bad_records(BadRows::AtMost(most))
+        JobTest::new(halved as fn() -> Job)
+            .input(input)
+            .bad_records(BadRows::AtMost(most))
     };
     assert_eq!(of("x\n4\ny\n", 2).run().text(), "2\n");
     let message = refused(of("x\n4\ny\n", 1));
@@ -101,13 +140,26 @@ fn skip_limit_applies_per_map() {
                     \"y\"; the record begins with \"y\"; fix the records, or raise --bad-records";
     assert!(message.ends_with(expected), "{message}");
     // Two maps, each with one bad record.
-    assert_eq!(of("4\nx\n", 1).input("y\n6\n").setting("combine-files=false").run().text(), "2\n3\n");
+    assert_eq!(
+        of("4\nx\n", 1)
+            .input("y\n6\n")
+            .setting("combine-files=false")
+            .run()
+            .text(),
+        "2\n3\n"
+    );
 }
 
 #[test]
 fn skip_count_survives_preemption() {
-    JobTest::new(doubled).input(INPUT).bad_records(BadRows::Skip).assert_preemption_safe();
-    JobTest::new(halved).input("4\nx\n6\ny\n8\n").bad_records(BadRows::AtMost(2)).assert_preemption_safe();
+    JobTest::new(doubled)
+        .input(INPUT)
+        .bad_records(BadRows::Skip)
+        .assert_preemption_safe();
+    JobTest::new(halved)
+        .input("4\nx\n6\ny\n8\n")
+        .bad_records(BadRows::AtMost(2))
+        .assert_preemption_safe();
 }
 
 #[test]
@@ -115,7 +167,11 @@ fn other_errors_are_not_skipped() {
     fn wrong() -> Job {
         Job::text().map_only(|line: &str, _| Err::<(), _>(format!("refused: {line}")))
     }
-    let message = refused(JobTest::new(wrong as fn() -> Job).input("a\n").bad_records(BadRows::Skip));
+    let message = refused(
+        JobTest::new(wrong as fn() -> Job)
+            .input("a\n")
+            .bad_records(BadRows::Skip),
+    );
     assert!(message.contains("refused: a"), "{message}");
 }
 
@@ -123,14 +179,19 @@ fn other_errors_are_not_skipped() {
 fn closure_error_names_record_and_remedy() {
     fn parsed() -> Job {
         Job::text()
-            .map(|line: &str, out: &mut Emit<u64, ()>| -> Result<(), std::num::ParseIntError> {
-                out.emit(line.parse()?, ());
-                Ok(())
-            })
+            .map(
+                |line: &str, out: &mut Emit<u64, ()>| -> Result<(), std::num::ParseIntError> {
+                    out.emit(line.parse()?, ());
+                    Ok(())
+                },
+            )
             .reduce(|number, _, out| out.emit(number, ()))
     }
     let message = refused(JobTest::new(parsed as fn() -> Job).input("17\n\t1 2\n"));
-    assert!(message.contains("failed, undisturbed: invalid digit found in string, reading /"), "{message}");
+    assert!(
+        message.contains("failed, undisturbed: invalid digit found in string, reading /"),
+        "{message}"
+    );
     let end = "input-0000 line 2; the record begins with \"\\t1 2\"; fix the record, or return builder::BadRecord for it and \
                pass --bad-records skip";
     assert!(message.ends_with(end), "{message}");
@@ -146,15 +207,27 @@ fn error_of_mapper_names_record() {
         type Value = ();
 
         fn map(&mut self, line: &str, _: &mut Emit<u64, ()>) -> Result<(), TaskError> {
-            if line == "b" { Err(TaskError::retryable("the lookup service is closed")) } else { Ok(()) }
+            if line == "b" {
+                Err(TaskError::retryable("the lookup service is closed"))
+            } else {
+                Ok(())
+            }
         }
     }
     fn closed() -> Job {
-        Job::text().mapper(Closed).reduce(|number, _, out| out.emit(number, ()))
+        Job::text()
+            .mapper(Closed)
+            .reduce(|number, _, out| out.emit(number, ()))
     }
     let message = refused(JobTest::new(closed as fn() -> Job).input("a\nb\n"));
-    assert!(message.contains("the lookup service is closed, reading /"), "{message}");
-    assert!(message.ends_with("input-0000 line 2; the record begins with \"b\""), "{message}");
+    assert!(
+        message.contains("the lookup service is closed, reading /"),
+        "{message}"
+    );
+    assert!(
+        message.ends_with("input-0000 line 2; the record begins with \"b\""),
+        "{message}"
+    );
 }
 
 #[test]
@@ -163,7 +236,13 @@ fn error_of_reduce_names_group_and_key() {
         Job::text()
             .map(|line: &str, out: &mut Emit<(String, i64), ()>| out.emit((line, -1), ()))
             .group_by::<String>()
-            .reduce(|name, _, _| if name == "b\tc" { Err("the balance is negative") } else { Ok(()) })
+            .reduce(|name, _, _| {
+                if name == "b\tc" {
+                    Err("the balance is negative")
+                } else {
+                    Ok(())
+                }
+            })
     }
     let message = refused(JobTest::new(negative as fn() -> Job).input("a\nb\tc\n"));
     let end = "the balance is negative, reducing partition 0 group 1, key \"b\\tc\"";
@@ -182,13 +261,22 @@ fn error_of_reduce_names_group_and_key() {
 fn invalid_text_names_line_and_remedy() {
     for total_order in [false, true] {
         let job = move || {
-            let mapped = Job::text().map(|line: &str, out: &mut Emit<String, ()>| out.emit(line, ()));
-            let mapped = if total_order { mapped.total_order() } else { mapped };
+            let mapped =
+                Job::text().map(|line: &str, out: &mut Emit<String, ()>| out.emit(line, ()));
+            let mapped = if total_order {
+                mapped.total_order()
+            } else {
+                mapped
+            };
             mapped.reduce(|line, _, out| out.emit(line, ()))
         };
         let test = JobTest::new(job).input(b"fine\nnot \xff fine\n").reduces(2);
         let ran = catch_unwind(AssertUnwindSafe(|| test.run()));
-        let message = ran.expect_err("it fails").downcast_ref::<String>().expect("a message").clone();
+        let message = ran
+            .expect_err("it fails")
+            .downcast_ref::<String>()
+            .expect("a message")
+            .clone();
         let end = "input-0000 has invalid UTF-8 at byte 9, in line 2; convert the file, read lines of bytes (Job::bytes()), or \
                    replace invalid bytes (Job::lossy_text())";
         assert!(message.ends_with(end), "{message}");
@@ -202,6 +290,11 @@ fn closure_that_always_fails_compiles() {
             .map(|_: &str, _: &mut Emit<String, u64>| panic!("still to be written"))
             .reduce(|_, _, _| panic!("this too"))
     }
-    let ran = catch_unwind(AssertUnwindSafe(|| JobTest::new(unwritten).input("a\n").run()));
-    assert_eq!(ran.expect_err("it fails").downcast_ref::<&str>(), Some(&"still to be written"));
+    let ran = catch_unwind(AssertUnwindSafe(|| {
+        JobTest::new(unwritten).input("a\n").run()
+    }));
+    assert_eq!(
+        ran.expect_err("it fails").downcast_ref::<&str>(),
+        Some(&"still to be written")
+    );
 }

@@ -25,7 +25,10 @@ struct Reading<'a> {
 }
 
 fn error<V: Value>(bytes: &[u8]) -> String {
-    V::decode_owned(bytes).err().expect("these bytes are wrong").to_string()
+    V::decode_owned(bytes)
+        .err()
+        .expect("these bytes are wrong")
+        .to_string()
 }
 
 #[test]
@@ -43,16 +46,35 @@ fn floats_have_one_nan_and_as_keys_one_zero() {
     assert_eq!(encode_key::<f64>(0.0), encode::<f64>(0.0, true));
     assert!(encode::<f64>(-0.0, true) < encode::<f64>(0.0, true));
     assert!(encode::<f64>(-f64::from_bits(1), true) < encode::<f64>(-0.0, true));
-    assert_eq!(encode_key::<(Option<f32>, Reverse<f64>)>((Some(-0.0), Reverse(-0.0))), {
-        encode_key::<(Option<f32>, Reverse<f64>)>((Some(0.0), Reverse(0.0)))
-    });
-    assert_eq!(encode_key::<List<f64>>(vec![-0.0, 1.0]), encode_key::<List<f64>>(vec![0.0, 1.0]));
-    assert_eq!(encode_key::<Reading>(Reading { sensor: "a", level: -0.0 }), {
-        encode_key::<Reading>(Reading { sensor: "a", level: 0.0 })
-    });
-    assert_eq!(encode::<f32>(-f32::NAN, true), encode::<f32>(f32::NAN, true));
+    assert_eq!(
+        encode_key::<(Option<f32>, Reverse<f64>)>((Some(-0.0), Reverse(-0.0))),
+        { encode_key::<(Option<f32>, Reverse<f64>)>((Some(0.0), Reverse(0.0))) }
+    );
+    assert_eq!(
+        encode_key::<List<f64>>(vec![-0.0, 1.0]),
+        encode_key::<List<f64>>(vec![0.0, 1.0])
+    );
+    assert_eq!(
+        encode_key::<Reading>(Reading {
+            sensor: "a",
+            level: -0.0
+        }),
+        {
+            encode_key::<Reading>(Reading {
+                sensor: "a",
+                level: 0.0,
+            })
+        }
+    );
+    assert_eq!(
+        encode::<f32>(-f32::NAN, true),
+        encode::<f32>(f32::NAN, true)
+    );
     assert_eq!(encode::<f64>(1.0, true), [0xBF, 0xF0, 0, 0, 0, 0, 0, 0]);
-    assert_eq!(encode::<f64>(-1.0, true), [0x40, 0x0F, 255, 255, 255, 255, 255, 255]);
+    assert_eq!(
+        encode::<f64>(-1.0, true),
+        [0x40, 0x0F, 255, 255, 255, 255, 255, 255]
+    );
 }
 
 #[test]
@@ -62,7 +84,10 @@ fn text_is_raw_when_last_and_escaped_otherwise() {
     assert_eq!(encode::<(String, String)>(("x", "y"), true), b"x\0\0y");
     assert_eq!(encode::<(String, String)>(("x", "y"), false), b"x\0\0y\0\0");
     assert_eq!(encode::<Option<String>>(Some("x"), true), b"\x01x");
-    assert_eq!(encode::<Reverse<String>>(Reverse("x"), true), [!b'x', 0xFF, 0xFF]);
+    assert_eq!(
+        encode::<Reverse<String>>(Reverse("x"), true),
+        [!b'x', 0xFF, 0xFF]
+    );
 }
 
 #[test]
@@ -70,12 +95,16 @@ fn text_and_bytes_are_borrowed_not_copied() {
     let mut buffer = Vec::new();
     let word = "word";
     assert_eq!(String::bytes(word, &mut buffer).as_ptr(), word.as_ptr());
-    assert_eq!(Vec::<u8>::bytes(word.as_bytes(), &mut buffer).as_ptr(), word.as_ptr());
+    assert_eq!(
+        Vec::<u8>::bytes(word.as_bytes(), &mut buffer).as_ptr(),
+        word.as_ptr()
+    );
     assert_eq!(buffer.capacity(), 0);
 
     let scratch = Scratch::new();
     let record = encode::<(String, Vec<u8>)>(("word", b"bytes"), true);
-    let (text, bytes) = <(String, Vec<u8>)>::decode_whole(&record, &scratch).expect("it was encoded");
+    let (text, bytes) =
+        <(String, Vec<u8>)>::decode_whole(&record, &scratch).expect("it was encoded");
     assert_eq!(text.as_ptr(), record.as_ptr());
     assert_eq!(bytes.as_ptr(), record[6..].as_ptr());
     assert_eq!(scratch.allocated_bytes(), 0);
@@ -92,27 +121,51 @@ fn borrowed_key_outlives_its_buffer() {
 
 #[test]
 fn decode_error_names_expected_value_and_offset() {
-    assert_eq!(error::<u64>(b"1234567"), "expected a u64 (8 bytes) at byte 7 of the encoding");
-    assert_eq!(error::<u64>(b"123456789"), "expected the end at byte 8 of the encoding");
-    assert_eq!(error::<bool>(&[2]), "expected a bool (0 or 1) at byte 0 of the encoding");
+    assert_eq!(
+        error::<u64>(b"1234567"),
+        "expected a u64 (8 bytes) at byte 7 of the encoding"
+    );
+    assert_eq!(
+        error::<u64>(b"123456789"),
+        "expected the end at byte 8 of the encoding"
+    );
+    assert_eq!(
+        error::<bool>(&[2]),
+        "expected a bool (0 or 1) at byte 0 of the encoding"
+    );
     assert_eq!(
         error::<(u8, Option<bool>)>(&[0, 3]),
         "expected the tag of an Option (0 or 1) at byte 1 of the encoding"
     );
-    assert_eq!(error::<(u8, Option<bool>)>(&[0, 1, 9]), "expected a bool (0 or 1) at byte 2 of the encoding");
-    assert_eq!(error::<String>(b"ab\xFF"), "expected UTF-8 text at byte 2 of the encoding");
+    assert_eq!(
+        error::<(u8, Option<bool>)>(&[0, 1, 9]),
+        "expected a bool (0 or 1) at byte 2 of the encoding"
+    );
+    assert_eq!(
+        error::<String>(b"ab\xFF"),
+        "expected UTF-8 text at byte 2 of the encoding"
+    );
     assert_eq!(
         error::<(String, u8)>(b"a\0\xFF\xC0\0\0\x01"),
         "expected UTF-8 text at byte 3 of the encoding"
     );
     let no_end = "expected the end of a byte string (00 00) at byte";
-    assert_eq!(error::<(String, u8)>(b"abc"), format!("{no_end} 3 of the encoding"));
-    assert_eq!(error::<(String, u8)>(b"a\0b"), format!("{no_end} 2 of the encoding"));
+    assert_eq!(
+        error::<(String, u8)>(b"abc"),
+        format!("{no_end} 3 of the encoding")
+    );
+    assert_eq!(
+        error::<(String, u8)>(b"a\0b"),
+        format!("{no_end} 2 of the encoding")
+    );
     assert_eq!(
         error::<(u8, Reverse<(String, u8)>)>(&[1, !b'a', 0xFF]),
         format!("{no_end} 3 of the encoding")
     );
-    assert_eq!(error::<[u8; 4]>(b"abc"), "expected 4 bytes at byte 3 of the encoding");
+    assert_eq!(
+        error::<[u8; 4]>(b"abc"),
+        "expected 4 bytes at byte 3 of the encoding"
+    );
 }
 
 #[test]
@@ -124,14 +177,24 @@ fn group_is_decodable_prefix() {
     let by_user: fn(&[u8]) -> usize = <Visit as GroupBy<String>>::prefix_length;
     let prefix = &key[..by_user(&key)];
     assert_eq!(prefix, b"an\0\xFFn\0\0");
-    assert_eq!(<Visit as GroupBy<String>>::decode_group(prefix, &scratch), Ok("an\0n"));
+    assert_eq!(
+        <Visit as GroupBy<String>>::decode_group(prefix, &scratch),
+        Ok("an\0n")
+    );
 
     let by_both: fn(&[u8]) -> usize = <Visit as GroupBy<(String, u32)>>::prefix_length;
     let prefix = &key[..by_both(&key)];
-    assert_eq!(<Visit as GroupBy<(String, u32)>>::decode_group(prefix, &scratch), Ok(("an\0n", 7)));
+    assert_eq!(
+        <Visit as GroupBy<(String, u32)>>::decode_group(prefix, &scratch),
+        Ok(("an\0n", 7))
+    );
     assert_eq!(prefix.len(), key.len() - 1);
 
-    assert_eq!(by_user(b"no end"), 6, "what is no key is a group of its own");
+    assert_eq!(
+        by_user(b"no end"),
+        6,
+        "what is no key is a group of its own"
+    );
     let left_over = <Visit as GroupBy<String>>::decode_group(&key, &scratch);
     assert_eq!(left_over, Err(DecodeError::new("the end", 7)));
 }
@@ -144,9 +207,15 @@ struct Page {
 
 #[test]
 fn serde_value_works_in_any_position() {
-    let page = Page { rank: 0.25, links: vec!["a".into(), "b".into()] };
+    let page = Page {
+        rank: 0.25,
+        links: vec!["a".into(), "b".into()],
+    };
     let alone = encode::<Serde<Page>>(page.clone(), true);
-    assert_eq!(Serde::<Page>::decode_owned(&alone).expect("it was encoded"), page);
+    assert_eq!(
+        Serde::<Page>::decode_owned(&alone).expect("it was encoded"),
+        page
+    );
 
     let pair = encode::<(Serde<Page>, String)>((page.clone(), "rest"), true);
     assert_eq!(
@@ -159,7 +228,10 @@ fn serde_value_works_in_any_position() {
         let message = error::<Serde<Page>>(&alone[..cut]);
         assert!(message.starts_with("expected a Page ("), "{message}");
     }
-    assert_eq!(error::<(Serde<Page>, u8)>(&[0, 0, 1, 0, 5]), "expected 256 bytes at byte 5 of the encoding");
+    assert_eq!(
+        error::<(Serde<Page>, u8)>(&[0, 0, 1, 0, 5]),
+        "expected 256 bytes at byte 5 of the encoding"
+    );
 }
 
 #[test]
@@ -171,7 +243,11 @@ fn unserializable_type_panics_with_name() {
             Err(serde::ser::Error::custom("no"))
         }
     }
-    let panic = std::panic::catch_unwind(|| encode::<Serde<Refuses>>(Refuses, true)).expect_err("it refuses");
+    let panic = std::panic::catch_unwind(|| encode::<Serde<Refuses>>(Refuses, true))
+        .expect_err("it refuses");
     let message = panic.downcast_ref::<String>().expect("a formatted message");
-    assert!(message.contains("a value of type Refuses cannot be written: no"), "{message}");
+    assert!(
+        message.contains("a value of type Refuses cannot be written: no"),
+        "{message}"
+    );
 }

@@ -59,7 +59,11 @@ where
         let mut right_bytes = Vec::new();
         K::encode(left, last, &mut left_bytes);
         K::encode(right, last, &mut right_bytes);
-        assert_eq!(left_bytes.cmp(&right_bytes), left.cmp(&right), "{left:?} and {right:?}, last: {last}");
+        assert_eq!(
+            left_bytes.cmp(&right_bytes),
+            left.cmp(&right),
+            "{left:?} and {right:?}, last: {last}"
+        );
         check_again::<K>(&left_bytes, last);
     }
 }
@@ -76,7 +80,10 @@ fn check_again<K: Key>(bytes: &[u8], last: bool) {
     assert_eq!(again, bytes);
     for cut in 0..bytes.len() {
         let decoded = K::decode(&mut &bytes[..cut], last, &scratch);
-        assert!(last || decoded.is_err(), "{bytes:?} has an end after {cut} bytes already");
+        assert!(
+            last || decoded.is_err(),
+            "{bytes:?} has an end after {cut} bytes already"
+        );
     }
 }
 
@@ -85,13 +92,23 @@ fn text() -> impl Strategy<Value = String> {
 }
 
 fn parts() -> impl Strategy<Value = (String, u64, Option<String>, i32, i16)> {
-    (text(), 0..4u64, prop::option::of(text()), -2..2i32, -2..2i16)
+    (
+        text(),
+        0..4u64,
+        prop::option::of(text()),
+        -2..2i32,
+        -2..2i16,
+    )
 }
 
 type Parts = (String, u64, Option<String>, i32, i16);
 
 fn visit((user, time, page, ..): &Parts) -> Visit<'_> {
-    Visit { user, time: *time, page: page.as_ref().map(|page| page.as_bytes()) }
+    Visit {
+        user,
+        time: *time,
+        page: page.as_ref().map(|page| page.as_bytes()),
+    }
 }
 
 fn point((.., across, up): &Parts) -> Point {
@@ -112,7 +129,10 @@ fn event(parts: &Parts) -> Event<'_> {
     match parts.1 {
         0 => Event::Nothing,
         1 => Event::Moved(point(parts)),
-        2 => Event::Said { who: &parts.0, what: parts.2.as_deref().unwrap_or("") },
+        2 => Event::Said {
+            who: &parts.0,
+            what: parts.2.as_deref().unwrap_or(""),
+        },
         _ => Event::Empty(),
     }
 }
@@ -141,9 +161,11 @@ proptest! {
 
 #[test]
 fn variants_sort_in_declaration_order() {
-    for (left, right) in
-        [(Level::Low, Level::Middle), (Level::Middle, Level::High), (Level::High, Level::Low)]
-    {
+    for (left, right) in [
+        (Level::Low, Level::Middle),
+        (Level::Middle, Level::High),
+        (Level::High, Level::Low),
+    ] {
         check::<Level>(left, right);
     }
     assert_eq!((Level::FIXED, Event::FIXED), (Some(1), None));
@@ -151,33 +173,63 @@ fn variants_sort_in_declaration_order() {
 
 #[test]
 fn fixed_lengths_add_up() {
-    assert_eq!((Point::FIXED, Marker::FIXED, Visit::FIXED), (Some(6), Some(0), None));
+    assert_eq!(
+        (Point::FIXED, Marker::FIXED, Visit::FIXED),
+        (Some(6), Some(0), None)
+    );
 }
 
 #[test]
 fn unknown_tag_is_rejected() {
-    let error = Event::decode_owned(&[4]).err().expect("there are four variants");
-    assert_eq!(error.to_string(), "expected the tag of Event (0 to 3) at byte 0 of the encoding");
+    let error = Event::decode_owned(&[4])
+        .err()
+        .expect("there are four variants");
+    assert_eq!(
+        error.to_string(),
+        "expected the tag of Event (0 to 3) at byte 0 of the encoding"
+    );
 }
 
 #[test]
 fn combiner_accesses_fields_of_owned_form() {
-    let mut kept = <Visit<'static> as Value>::to_owned(Visit { user: "ann", time: 3, page: None });
-    let more = <Visit<'static> as Value>::to_owned(Visit { user: "bob", time: 5, page: Some(b"p") });
+    let mut kept = <Visit<'static> as Value>::to_owned(Visit {
+        user: "ann",
+        time: 3,
+        page: None,
+    });
+    let more = <Visit<'static> as Value>::to_owned(Visit {
+        user: "bob",
+        time: 5,
+        page: Some(b"p"),
+    });
     if more.time > kept.time {
         kept = more;
     }
-    assert_eq!((kept.user, kept.time, kept.page), ("bob".to_owned(), 5, Some(b"p".to_vec())));
+    assert_eq!(
+        (kept.user, kept.time, kept.page),
+        ("bob".to_owned(), 5, Some(b"p".to_vec()))
+    );
 }
 
 #[test]
 fn derived_struct_groups_by_first_fields() {
     let mut key = Vec::new();
-    Visit::encode(Visit { user: "ann", time: 3, page: Some(b"p") }, true, &mut key);
+    Visit::encode(
+        Visit {
+            user: "ann",
+            time: 3,
+            page: Some(b"p"),
+        },
+        true,
+        &mut key,
+    );
     let scratch = Scratch::new();
 
     let prefix = &key[..<Visit<'static> as GroupBy<&'static str>>::prefix_length(&key)];
-    assert_eq!(<Visit<'static> as GroupBy<&'static str>>::decode_group(prefix, &scratch), Ok("ann"));
+    assert_eq!(
+        <Visit<'static> as GroupBy<&'static str>>::decode_group(prefix, &scratch),
+        Ok("ann")
+    );
     let prefix = &key[..<Visit<'static> as GroupBy<(&'static str, u64)>>::prefix_length(&key)];
     assert_eq!(
         <Visit<'static> as GroupBy<(&'static str, u64)>>::decode_group(prefix, &scratch),
@@ -205,11 +257,30 @@ struct Page<'a> {
 fn heap_memory_of_derived_types_is_that_of_their_fields() {
     let mut bytes = Vec::new();
     let text = "t".repeat(1000);
-    Page::encode(Page { title: &text, links: Some(&[7; 500]), rank: 0.5 }, true, &mut bytes);
+    Page::encode(
+        Page {
+            title: &text,
+            links: Some(&[7; 500]),
+            rank: 0.5,
+        },
+        true,
+        &mut bytes,
+    );
     let page = Page::decode_owned(&bytes).expect("it decodes");
-    assert!((1500..2000).contains(&Page::heap_bytes(&page)), "{}", Page::heap_bytes(&page));
+    assert!(
+        (1500..2000).contains(&Page::heap_bytes(&page)),
+        "{}",
+        Page::heap_bytes(&page)
+    );
     bytes.clear();
-    Event::encode(Event::Said { who: &text, what: &text }, true, &mut bytes);
+    Event::encode(
+        Event::Said {
+            who: &text,
+            what: &text,
+        },
+        true,
+        &mut bytes,
+    );
     let said = Event::decode_owned(&bytes).expect("it decodes");
     assert!((2000..2500).contains(&Event::heap_bytes(&said)));
     assert_eq!(Point::heap_bytes(&Point(1, Reverse(2))), 0);

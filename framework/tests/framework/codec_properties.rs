@@ -15,7 +15,10 @@ struct Encoded {
 }
 
 fn encoded<K: Key>(owned: &K::Owned) -> Encoded {
-    Encoded { last: key_of::<K>(owned, true), inner: key_of::<K>(owned, false) }
+    Encoded {
+        last: key_of::<K>(owned, true),
+        inner: key_of::<K>(owned, false),
+    }
 }
 
 /// Returns the encoding of a key, by way of that as a value.
@@ -31,8 +34,20 @@ fn key_of<K: Key>(owned: &K::Owned, last: bool) -> Vec<u8> {
 
 /// Encoded bytes compare as the values do, and no self-terminating encoding is a prefix of another.
 fn check_order(left: &Encoded, right: &Encoded, order: Ordering) {
-    assert_eq!(left.last.cmp(&right.last), order, "{:?} and {:?}", left.last, right.last);
-    assert_eq!(left.inner.cmp(&right.inner), order, "{:?} and {:?}", left.inner, right.inner);
+    assert_eq!(
+        left.last.cmp(&right.last),
+        order,
+        "{:?} and {:?}",
+        left.last,
+        right.last
+    );
+    assert_eq!(
+        left.inner.cmp(&right.inner),
+        order,
+        "{:?} and {:?}",
+        left.inner,
+        right.inner
+    );
     if order.is_ne() {
         assert!(!left.inner.starts_with(&right.inner) && !right.inner.starts_with(&left.inner));
     }
@@ -67,7 +82,10 @@ where
         assert_eq!((last.len(), inner.len()), (length, length));
     }
     for cut in 0..inner.len() {
-        assert!(K::skip(&inner[..cut], false).is_err(), "{owned:?} has an end after {cut} bytes already");
+        assert!(
+            K::skip(&inner[..cut], false).is_err(),
+            "{owned:?} has an end after {cut} bytes already"
+        );
     }
 }
 
@@ -76,7 +94,9 @@ fn check_foreign<V: Value>(bytes: &[u8], last: bool) {
     let scratch = Scratch::new();
     let mut rest = bytes;
     match V::decode(&mut rest, last, &scratch) {
-        Ok(_) => assert!(V::skip(bytes, last).is_ok_and(|length| length == bytes.len() - rest.len())),
+        Ok(_) => {
+            assert!(V::skip(bytes, last).is_ok_and(|length| length == bytes.len() - rest.len()))
+        }
         Err(error) => assert!(error.at() <= bytes.len() && !error.expected().is_empty()),
     }
     match V::skip(bytes, last) {
@@ -89,7 +109,11 @@ fn check_ordered<K: Key>(left: K::Owned, right: K::Owned, tail: &[u8])
 where
     K::Owned: Ord + Debug,
 {
-    check_order(&encoded::<K>(&left), &encoded::<K>(&right), left.cmp(&right));
+    check_order(
+        &encoded::<K>(&left),
+        &encoded::<K>(&right),
+        left.cmp(&right),
+    );
     check_again::<K>(&left, tail);
     check_foreign::<K>(tail, false);
     check_foreign::<K>(tail, true);

@@ -17,15 +17,21 @@ fn count() -> Job<(String, u64)> {
 #[test]
 fn job_over_lines_returns_values() {
     let lines = Dataset::lines(["to be or", "not to be"]).expect("lines");
-    let counts =
-        napreduce::job(count).inputs([&lines]).reduces(1).run_local(&Local::threads()).expect("it runs");
+    let counts = napreduce::job(count)
+        .inputs([&lines])
+        .reduces(1)
+        .run_local(&Local::threads())
+        .expect("it runs");
     let expected =
         [("be", 2), ("not", 1), ("or", 1), ("to", 2)].map(|(word, count)| (word.to_owned(), count));
     assert_eq!(counts.collect().expect("it is read back"), expected);
     let files = counts.path().to_owned();
     assert!(files.is_dir());
     drop(counts);
-    assert!(!files.exists(), "a temporary output is removed with its dataset");
+    assert!(
+        !files.exists(),
+        "a temporary output is removed with its dataset"
+    );
 }
 
 #[test]
@@ -48,7 +54,10 @@ fn reduce_returns_its_hot_keys_in_readable_form() {
     };
     let counters = hot(20_000);
     assert_eq!(counters.hot_keys(), [(r#""a\tkey""#, 20_000)]);
-    assert!(counters.iter().all(|(name, _)| !name.contains("key")), "a hot key is no counter");
+    assert!(
+        counters.iter().all(|(name, _)| !name.contains("key")),
+        "a hot key is no counter"
+    );
     assert_eq!(hot(9_000).hot_keys(), []);
 }
 
@@ -75,8 +84,15 @@ fn next_job_reads_what_collect_returns_and_no_named_output() {
     let folder = tempfile::tempdir().expect("a folder");
     let kept = folder.path().join("kept");
     let request = napreduce::job(even_lengths).inputs([&lines]).reduces(2);
-    let temporary = request.clone().run_local(&Local::threads()).expect("it runs");
-    let named = request.output(&kept).as_records().run_local(&Local::threads()).expect("it runs");
+    let temporary = request
+        .clone()
+        .run_local(&Local::threads())
+        .expect("it runs");
+    let named = request
+        .output(&kept)
+        .as_records()
+        .run_local(&Local::threads())
+        .expect("it runs");
     assert!(kept.join("odd-r-00000").exists());
 
     let collected = temporary.fold(Vec::new(), |mut words, (word, _)| {
@@ -95,20 +111,43 @@ fn next_job_reads_what_collect_returns_and_no_named_output() {
         next().inputs([&by_glob]),
     ];
     for request in requests {
-        let mut words = request.run_local(&Local::threads()).expect("it runs").collect().expect("lines");
+        let mut words = request
+            .run_local(&Local::threads())
+            .expect("it runs")
+            .collect()
+            .expect("lines");
         words.sort();
         assert_eq!(words, collected);
     }
     let odd = napreduce::job(|| Job::text().map_only(|line: &str, out| out.emit(line, ())));
-    let odd = odd.inputs([kept.join("odd-*")]).run_local(&Local::threads()).expect("a glob names the files");
-    assert_eq!(odd.report().expect("a report").counters.get("MAP_INPUT_RECORDS"), 2);
+    let odd = odd
+        .inputs([kept.join("odd-*")])
+        .run_local(&Local::threads())
+        .expect("a glob names the files");
+    assert_eq!(
+        odd.report()
+            .expect("a report")
+            .counters
+            .get("MAP_INPUT_RECORDS"),
+        2
+    );
 }
 
 /// The record of the failure of a job over these lines.
-fn failed_record<T: 'static, J: Fn() -> Job<T> + Copy + 'static>(job: J, lines: &[&str]) -> (String, String) {
+fn failed_record<T: 'static, J: Fn() -> Job<T> + Copy + 'static>(
+    job: J,
+    lines: &[&str],
+) -> (String, String) {
     let lines = Dataset::lines(lines).expect("lines");
-    let failed = napreduce::job(job).inputs([&lines]).reduces(1).run_local(&Local::threads());
-    let Err(Error::Job(JobError::Failed { failure: Some(failure), .. })) = failed.map(drop) else {
+    let failed = napreduce::job(job)
+        .inputs([&lines])
+        .reduces(1)
+        .run_local(&Local::threads());
+    let Err(Error::Job(JobError::Failed {
+        failure: Some(failure),
+        ..
+    })) = failed.map(drop)
+    else {
         panic!("the job fails in a task");
     };
     let record = failure.record.expect("a record");
@@ -121,7 +160,13 @@ fn failure_names_its_record_however_the_closure_fails() {
     let lines = ["good", "bad"];
     let in_map = ("line 2".to_owned(), "\"bad\"".to_owned());
     let panic = || {
-        let map = |line: &str, out: &mut Out| if line == "bad" { panic!("no") } else { out.emit(line, ()) };
+        let map = |line: &str, out: &mut Out| {
+            if line == "bad" {
+                panic!("no")
+            } else {
+                out.emit(line, ())
+            }
+        };
         Job::text().map(map).count()
     };
     assert_eq!(failed_record(panic, &lines), in_map);
@@ -147,18 +192,30 @@ fn failure_names_its_record_however_the_closure_fails() {
     };
     assert_eq!(failed_record(bad, &lines), in_map);
     let map_only = || {
-        Job::text().map_only(|line: &str, out| if line == "bad" { panic!("no") } else { out.emit(line, ()) })
+        Job::text().map_only(|line: &str, out| {
+            if line == "bad" {
+                panic!("no")
+            } else {
+                out.emit(line, ())
+            }
+        })
     };
     assert_eq!(failed_record(map_only, &lines), in_map);
 
     let in_reduce = ("group 0".to_owned(), "\"bad\"".to_owned());
     let pairs = || Job::text().map(|line: &str, out: &mut Out| out.emit(line, ()));
     assert_eq!(
-        failed_record(move || pairs().reduce(|_, _, _: &mut Output<Text>| panic!("no")), &lines),
+        failed_record(
+            move || pairs().reduce(|_, _, _: &mut Output<Text>| panic!("no")),
+            &lines
+        ),
         in_reduce
     );
     assert_eq!(
-        failed_record(move || pairs().reduce(|_, _, _: &mut Output<Text>| Err("no")), &lines),
+        failed_record(
+            move || pairs().reduce(|_, _, _: &mut Output<Text>| Err("no")),
+            &lines
+        ),
         in_reduce
     );
 }
@@ -173,28 +230,51 @@ fn refusal_of_a_request_names_methods_and_is_readable_in_debug_form() {
         assert_eq!(format!("{error:?}"), error.to_string());
         error.to_string()
     };
-    let ran = request().output(folder.path()).run_local(&Local::threads()).map(drop);
+    let ran = request()
+        .output(folder.path())
+        .run_local(&Local::threads())
+        .map(drop);
     let exists = refusal(ran.expect_err("the directory is not empty"));
-    assert!(exists.ends_with("/ exists; call `overwrite()` or choose another"), "{exists}");
+    assert!(
+        exists.ends_with("/ exists; call `overwrite()` or choose another"),
+        "{exists}"
+    );
 
     for (message, request) in [
         ("reduces 0: use 1 to 100000", request().reduces(0)),
-        ("reduces 4294967295: use 1 to 100000", request().reduces(u32::MAX)),
+        (
+            "reduces 4294967295: use 1 to 100000",
+            request().reduces(u32::MAX),
+        ),
         ("task memory 0B: use 1MiB to 1TiB", request().task_memory(0)),
-        ("task memory 18446744073709551615B: use 1MiB to 1TiB", request().task_memory(u64::MAX)),
-        ("`split_size` 0: must be positive (default 64MiB)", request().split_size(0)),
-        ("setting attempts-max=\"0\": invalid value; use 1 to 100", request().setting("attempts-max=0")),
+        (
+            "task memory 18446744073709551615B: use 1MiB to 1TiB",
+            request().task_memory(u64::MAX),
+        ),
+        (
+            "`split_size` 0: must be positive (default 64MiB)",
+            request().split_size(0),
+        ),
+        (
+            "setting attempts-max=\"0\": invalid value; use 1 to 100",
+            request().setting("attempts-max=0"),
+        ),
         (
             "deadline 18446744073709551615.999999999s: use 876000h (100 years) at most",
             request().deadline(Duration::MAX),
         ),
     ] {
-        let refused = request.run_local(&Local::threads()).map(drop).expect_err("it is out of range");
+        let refused = request
+            .run_local(&Local::threads())
+            .map(drop)
+            .expect_err("it is out of range");
         assert_eq!(refusal(refused), message);
     }
     for slots in [0, 100_000] {
-        let refused =
-            request().run_local(&Local::threads().slots(slots)).map(drop).expect_err("out of range");
+        let refused = request()
+            .run_local(&Local::threads().slots(slots))
+            .map(drop)
+            .expect_err("out of range");
         assert_eq!(refusal(refused), format!("slots {slots}: use 1 to 4096"));
     }
 }

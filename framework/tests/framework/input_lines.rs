@@ -3,7 +3,9 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use napreduce::input::{ByteLines, InputError, InputFormat, LossyLines, RecordReader, Split, TextLines};
+use napreduce::input::{
+    ByteLines, InputError, InputFormat, LossyLines, RecordReader, Split, TextLines,
+};
 use proptest::collection::vec;
 use proptest::prelude::*;
 use tempfile::TempDir;
@@ -29,7 +31,10 @@ impl TestFile {
     fn new(content: &[u8]) -> Self {
         let directory = tempfile::tempdir().expect("a temporary directory");
         fs::write(directory.path().join("file"), content).expect("a written file");
-        TestFile { directory, size: content.len() as u64 }
+        TestFile {
+            directory,
+            size: content.len() as u64,
+        }
     }
 
     fn path(&self) -> PathBuf {
@@ -42,7 +47,11 @@ impl TestFile {
 
     /// Returns the splits of the file at `cuts`, which may be unordered or repeated.
     fn splits(&self, cuts: &[u64]) -> Vec<Split> {
-        let mut ends: Vec<u64> = cuts.iter().map(|cut| cut % (self.size + 1)).chain([self.size]).collect();
+        let mut ends: Vec<u64> = cuts
+            .iter()
+            .map(|cut| cut % (self.size + 1))
+            .chain([self.size])
+            .collect();
         ends.sort_unstable();
         let mut offset = 0;
         ends.into_iter()
@@ -135,11 +144,15 @@ fn read<F: InputFormat>(
 }
 
 fn read_bytes(split: &Split, memory: usize, resume: bool) -> Result<Vec<Line>, InputError> {
-    read(&ByteLines, split, memory, resume, |line: &[u8]| line.to_vec())
+    read(&ByteLines, split, memory, resume, |line: &[u8]| {
+        line.to_vec()
+    })
 }
 
 fn read_text(split: &Split, memory: usize, resume: bool) -> Result<Vec<Line>, InputError> {
-    read(&TextLines, split, memory, resume, |line: &str| line.as_bytes().to_vec())
+    read(&TextLines, split, memory, resume, |line: &str| {
+        line.as_bytes().to_vec()
+    })
 }
 
 fn check(content: &[u8], cuts: &[u64], memory: usize, resume: bool) {
@@ -191,9 +204,19 @@ proptest! {
 
 #[test]
 fn every_cut_of_edge_cases_gives_each_line_once() {
-    for content in
-        ["", "\n", "\n\n", "a", "a\n", "a\nb", "a\r\nb\r\n", "\r\n\r", "\r\r\n", "ab\n\ncd\nef", "\0\n\0"]
-    {
+    for content in [
+        "",
+        "\n",
+        "\n\n",
+        "a",
+        "a\n",
+        "a\nb",
+        "a\r\nb\r\n",
+        "\r\n\r",
+        "\r\r\n",
+        "ab\n\ncd\nef",
+        "\0\n\0",
+    ] {
         for first in 0..=content.len() as u64 {
             for second in first..=content.len() as u64 {
                 check(content.as_bytes(), &[first, second], 16, true);
@@ -205,8 +228,14 @@ fn every_cut_of_edge_cases_gives_each_line_once() {
 #[test]
 fn empty_file_has_no_lines() {
     let file = TestFile::new(b"");
-    assert_eq!(read_text(&file.whole(), 100, true).expect("it can be read"), []);
-    assert_eq!(read_bytes(&file.whole(), 0, true).expect("it can be read"), []);
+    assert_eq!(
+        read_text(&file.whole(), 100, true).expect("it can be read"),
+        []
+    );
+    assert_eq!(
+        read_bytes(&file.whole(), 0, true).expect("it can be read"),
+        []
+    );
 }
 
 #[test]
@@ -223,7 +252,15 @@ fn one_carriage_return_before_newline_is_removed() {
 #[test]
 fn lines_of_a_part_are_read_as_written() {
     let directory = tempfile::tempdir().expect("a temporary directory");
-    let lines = ["\u{feff}first", "", "ends in \r", "\r", "\u{feff}", "\u{fffe}", ""];
+    let lines = [
+        "\u{feff}first",
+        "",
+        "ends in \r",
+        "\r",
+        "\u{feff}",
+        "\u{fffe}",
+        "",
+    ];
     let content: String = lines.iter().map(|line| format!("{line}\n")).collect();
     for name in ["part-r-00000", "part-m-00012", "part-m-123456.txt"] {
         let path = directory.path().join(name);
@@ -242,11 +279,20 @@ fn lines_of_a_part_are_read_as_written() {
                 found.extend(read_text(&split, 1 << 20, false).expect("it is intact"));
             }
             let found: Vec<_> = found.into_iter().map(|(_, line)| line).collect();
-            assert_eq!(found, lines.map(|line| line.as_bytes().to_vec()), "{name} cut every {size} bytes");
+            assert_eq!(
+                found,
+                lines.map(|line| line.as_bytes().to_vec()),
+                "{name} cut every {size} bytes"
+            );
         }
     }
     // Other names are those of people's files.
-    for name in ["part-r-0000", "part-r-00000x", "my-part-r-00000", "part-x-00000"] {
+    for name in [
+        "part-r-0000",
+        "part-r-00000x",
+        "my-part-r-00000",
+        "part-x-00000",
+    ] {
         let path = directory.path().join(name);
         fs::write(&path, "\u{feff}a\r\n").expect("a written file");
         let found = read_text(&Split::whole(&path, 6), 1 << 20, false).expect("it is intact");
@@ -257,12 +303,22 @@ fn lines_of_a_part_are_read_as_written() {
 #[test]
 fn file_of_a_mark_alone_has_no_lines() {
     let file = TestFile::new(b"\xef\xbb\xbf");
-    assert_eq!(read_text(&file.whole(), 1 << 20, false).expect("it is intact"), []);
+    assert_eq!(
+        read_text(&file.whole(), 1 << 20, false).expect("it is intact"),
+        []
+    );
     let records = napreduce::input::TextRecords::delimited_by(";");
-    let found = read(&records, &file.whole(), 1 << 20, false, |record| record.as_bytes().to_vec());
+    let found = read(&records, &file.whole(), 1 << 20, false, |record| {
+        record.as_bytes().to_vec()
+    });
     assert_eq!(found.expect("it is intact"), []);
     let file = TestFile::new(b"\xef\xbb\xbf\n");
-    assert_eq!(read_text(&file.whole(), 1 << 20, false).expect("it is intact").len(), 1);
+    assert_eq!(
+        read_text(&file.whole(), 1 << 20, false)
+            .expect("it is intact")
+            .len(),
+        1
+    );
 }
 
 #[test]
@@ -270,12 +326,18 @@ fn line_over_memory_is_rejected() {
     for newline in ["\n", ""] {
         let content = format!("ab\n{}{newline}", "x".repeat(1000));
         let file = TestFile::new(content.as_bytes());
-        assert_eq!(read_text(&file.whole(), 1000, true).expect("it fits").len(), 2);
+        assert_eq!(
+            read_text(&file.whole(), 1000, true).expect("it fits").len(),
+            2
+        );
         let error = read_text(&file.whole(), 999, true).expect_err("it does not fit");
         let path = file.path();
         assert_eq!(
             error.to_string(),
-            format!("line at byte 3 of {} is longer than 999B; raise --task-memory", path.display())
+            format!(
+                "line at byte 3 of {} is longer than 999B; raise --task-memory",
+                path.display()
+            )
         );
     }
 }
@@ -306,7 +368,13 @@ fn lines_longer_than_buffer_are_read() {
     assert_eq!(lines(&file.whole()), expected);
     // Most splits lie inside one line and contain no line start.
     let cuts: Vec<u64> = (1..20).map(|number| number * file.size / 20).collect();
-    assert_eq!(file.splits(&cuts).iter().flat_map(lines).collect::<Vec<_>>(), expected);
+    assert_eq!(
+        file.splits(&cuts)
+            .iter()
+            .flat_map(lines)
+            .collect::<Vec<_>>(),
+        expected
+    );
 }
 
 #[test]
@@ -349,23 +417,44 @@ fn read_bytes_count(split: &Split) -> usize {
 #[test]
 fn shrunk_file_fails_and_grown_file_is_read_as_planned() {
     let file = TestFile::new(b"one\ntwo\nthree");
-    let planned = Split { length: 20, file_length: 20, ..file.whole() };
+    let planned = Split {
+        length: 20,
+        file_length: 20,
+        ..file.whole()
+    };
     assert_eq!(
-        read_bytes(&planned, 100, false).expect_err("seven bytes are missing").to_string(),
+        read_bytes(&planned, 100, false)
+            .expect_err("seven bytes are missing")
+            .to_string(),
         format!(
             "{} ends at byte 13 but had 20 bytes when the job began; run the job again",
             file.path().display()
         )
     );
-    let planned = Split { length: 8, file_length: 8, ..file.whole() };
-    assert_eq!(read_bytes(&planned, 100, false).expect("the planned part is there").len(), 2);
+    let planned = Split {
+        length: 8,
+        file_length: 8,
+        ..file.whole()
+    };
+    assert_eq!(
+        read_bytes(&planned, 100, false)
+            .expect("the planned part is there")
+            .len(),
+        2
+    );
 }
 
 #[test]
 fn missing_file_is_named() {
     let split = Split::whole(Path::new("no/such file"), 10);
-    let error = TextLines.open(&split, 100).err().expect("there is no such file");
-    assert_eq!(error.to_string(), "cannot read no/such file: no such file or directory");
+    let error = TextLines
+        .open(&split, 100)
+        .err()
+        .expect("there is no such file");
+    assert_eq!(
+        error.to_string(),
+        "cannot read no/such file: no such file or directory"
+    );
 }
 
 #[test]
@@ -375,16 +464,33 @@ fn byte_order_mark_is_removed_from_first_line() {
     let with = naive(text.as_bytes());
     let without = [(0, "a\u{feff}b".as_bytes().to_vec()), with[1].clone()];
     let lossy = |split: &Split, resume| {
-        read(&LossyLines, split, 1 << 20, resume, |line: &str| line.as_bytes().to_vec())
+        read(&LossyLines, split, 1 << 20, resume, |line: &str| {
+            line.as_bytes().to_vec()
+        })
     };
     for (cut, resume) in (0..=file.size).flat_map(|cut| [(cut, false), (cut, true)]) {
         let splits = file.splits(&[cut]);
         let all = |read: &dyn Fn(&Split) -> Result<Vec<Line>, InputError>| -> Vec<Line> {
-            splits.iter().flat_map(|split| read(split).expect("it is text")).collect()
+            splits
+                .iter()
+                .flat_map(|split| read(split).expect("it is text"))
+                .collect()
         };
-        assert_eq!(all(&|split| read_text(split, 1 << 20, resume)), without, "text cut at {cut}");
-        assert_eq!(all(&|split| lossy(split, resume)), without, "lossy text cut at {cut}");
-        assert_eq!(all(&|split| read_bytes(split, 1 << 20, resume)), with, "bytes cut at {cut}");
+        assert_eq!(
+            all(&|split| read_text(split, 1 << 20, resume)),
+            without,
+            "text cut at {cut}"
+        );
+        assert_eq!(
+            all(&|split| lossy(split, resume)),
+            without,
+            "lossy text cut at {cut}"
+        );
+        assert_eq!(
+            all(&|split| read_bytes(split, 1 << 20, resume)),
+            with,
+            "bytes cut at {cut}"
+        );
     }
     for empty in ["\u{feff}\n", "\u{feff}\r\n"] {
         let file = TestFile::new(empty.as_bytes());
@@ -404,9 +510,18 @@ fn utf_16_and_utf_32_text_is_rejected() {
         let file = TestFile::new(&[mark, b"\n\0a\0"].concat());
         let nothing = |_: &str| -> Result<(), InputError> { Ok(()) };
         let mut text = TextLines.open(&file.whole(), 1 << 20).expect("it opens");
-        let error = text.read_batch(&mut nothing.clone()).expect_err("not UTF-8").to_string();
-        assert!(error.contains(&format!("is {encoding} text by its byte order mark")), "{error}");
-        assert!(error.contains(&format!("iconv -f {encoding} -t UTF-8 ")), "{error}");
+        let error = text
+            .read_batch(&mut nothing.clone())
+            .expect_err("not UTF-8")
+            .to_string();
+        assert!(
+            error.contains(&format!("is {encoding} text by its byte order mark")),
+            "{error}"
+        );
+        assert!(
+            error.contains(&format!("iconv -f {encoding} -t UTF-8 ")),
+            "{error}"
+        );
         let mut lossy = LossyLines.open(&file.whole(), 1 << 20).expect("it opens");
         assert!(lossy.read_batch(&mut nothing.clone()).is_err());
         read_bytes(&file.whole(), 1 << 20, false).expect("bytes are read as they are");

@@ -20,11 +20,18 @@ fn places() -> Job {
 /// The expected output, computed directly.
 fn expected(text: &str) -> String {
     let mut offset = 0;
-    let lines = text.split_inclusive('\n').enumerate().map(|(number, line)| {
-        let place = format!("{offset}\t{}\t{}\n", number + 1, line.trim_end_matches('\n'));
-        offset += line.len();
-        place
-    });
+    let lines = text
+        .split_inclusive('\n')
+        .enumerate()
+        .map(|(number, line)| {
+            let place = format!(
+                "{offset}\t{}\t{}\n",
+                number + 1,
+                line.trim_end_matches('\n')
+            );
+            offset += line.len();
+            place
+        });
     lines.collect()
 }
 
@@ -63,30 +70,51 @@ proptest! {
 
 #[test]
 fn places_survive_preemption() {
-    let test = JobTest::new(places).input("to\nbe\n\nor not\n").input("a\nb\n");
-    assert_eq!(test.run().text(), "0\t1\tto\n3\t2\tbe\n6\t3\t\n7\t4\tor not\n0\t1\ta\n2\t2\tb\n");
+    let test = JobTest::new(places)
+        .input("to\nbe\n\nor not\n")
+        .input("a\nb\n");
+    assert_eq!(
+        test.run().text(),
+        "0\t1\tto\n3\t2\tbe\n6\t3\t\n7\t4\tor not\n0\t1\ta\n2\t2\tb\n"
+    );
     test.assert_preemption_safe();
-    JobTest::new(places).input(gzipped("to\nbe\nor\n")).input_extension("gz").assert_preemption_safe();
+    JobTest::new(places)
+        .input(gzipped("to\nbe\nor\n"))
+        .input_extension("gz")
+        .assert_preemption_safe();
 }
 
 #[test]
 fn line_count_continues_from_last_place() {
-    let text: String = (0..40_000).map(|number| format!("line {number}\n")).collect();
+    let text: String = (0..40_000)
+        .map(|number| format!("line {number}\n"))
+        .collect();
     let job = || {
         Job::bytes().map_only(|_: &[u8], out| {
             let place = out.input();
             let line = place.line().filter(|line| line % 1000 == 1);
-            line.into_iter().for_each(|line| out.emit(line, place.line()));
+            line.into_iter()
+                .for_each(|line| out.emit(line, place.line()));
         })
     };
-    let told: String = (0..40).map(|number| format!("{0}\t{0}\n", number * 1000 + 1)).collect();
+    let told: String = (0..40)
+        .map(|number| format!("{0}\t{0}\n", number * 1000 + 1))
+        .collect();
     assert_eq!(JobTest::new(job).input(text).run().text(), told);
 }
 
 #[test]
 fn fixed_records_know_byte_and_whole_files_only_path() {
-    let rows = || Job::fixed_records(2).map_only(|row: &[u8], out| out.emit(out.input().offset(), row));
-    assert_eq!(JobTest::new(rows).input("abcdef").split_size(4).run().text(), "0\tab\n2\tcd\n4\tef\n");
+    let rows =
+        || Job::fixed_records(2).map_only(|row: &[u8], out| out.emit(out.input().offset(), row));
+    assert_eq!(
+        JobTest::new(rows)
+            .input("abcdef")
+            .split_size(4)
+            .run()
+            .text(),
+        "0\tab\n2\tcd\n4\tef\n"
+    );
     let files = || {
         Job::whole_files().map_only(|file, out| {
             let place = out.input();
@@ -110,9 +138,14 @@ fn place_is_printed_with_file_and_line() {
         test.split_size(4).run().text(),
         "input-0000 line 1\ninput-0000 line 2\ninput-0000 byte 4\ninput-0000 byte 6\n"
     );
-    let fixed =
-        || Job::input(FixedRecords { length: 4 }).map_only(|_: &[u8], out| out.emit(out.input().line(), ()));
-    assert_eq!(JobTest::new(fixed).input("a\nb\nc\nd\n").run().text(), "1\n3\n");
+    let fixed = || {
+        Job::input(FixedRecords { length: 4 })
+            .map_only(|_: &[u8], out| out.emit(out.input().line(), ()))
+    };
+    assert_eq!(
+        JobTest::new(fixed).input("a\nb\nc\nd\n").run().text(),
+        "1\n3\n"
+    );
     let whole = || {
         Job::input(WholeFiles)
             .map_only(|_, out| out.emit(out.input().to_string().ends_with("input-0000"), ()))
@@ -130,9 +163,14 @@ fn place_is_known_in_maps_and_samples() {
             })
             .total_order()
             .reduces(2)
-            .reduce(|word, lines, out| out.emit(word, format!("{:?}", lines.owned().collect::<Vec<_>>())))
+            .reduce(|word, lines, out| {
+                out.emit(word, format!("{:?}", lines.owned().collect::<Vec<_>>()))
+            })
     };
     let test = JobTest::new(index).input("to be\nor\nnot to be\n");
-    assert_eq!(test.run().text(), "be\t[1, 3]\nnot\t[3]\nor\t[2]\nto\t[1, 3]\n");
+    assert_eq!(
+        test.run().text(),
+        "be\t[1, 3]\nnot\t[3]\nor\t[2]\nto\t[1, 3]\n"
+    );
     test.assert_preemption_safe();
 }

@@ -3,7 +3,9 @@
 use std::fs;
 use std::path::PathBuf;
 
-use napreduce::input::{FixedRecords, InputError, InputFormat, RecordReader, Split, WholeFile, WholeFiles};
+use napreduce::input::{
+    FixedRecords, InputError, InputFormat, RecordReader, Split, WholeFile, WholeFiles,
+};
 use proptest::collection::vec;
 use proptest::prelude::*;
 use tempfile::TempDir;
@@ -19,7 +21,11 @@ impl TestFile {
         let directory = tempfile::tempdir().expect("a temporary directory");
         let path = directory.path().join("file");
         fs::write(&path, content).expect("a written file");
-        TestFile { _directory: directory, path, size: content.len() as u64 }
+        TestFile {
+            _directory: directory,
+            path,
+            size: content.len() as u64,
+        }
     }
 
     fn whole(&self) -> Split {
@@ -79,9 +85,15 @@ proptest! {
 #[test]
 fn offset_is_that_of_failed_record() {
     let file = TestFile::new(b"aabbccdd");
-    let mut reader = FixedRecords { length: 2 }.open(&file.whole(), 100).expect("it opens");
+    let mut reader = FixedRecords { length: 2 }
+        .open(&file.whole(), 100)
+        .expect("it opens");
     let failed = reader.read_batch(&mut |record: &[u8]| {
-        if record == b"cc" { Err(InputError::NoRecordLength) } else { Ok(()) }
+        if record == b"cc" {
+            Err(InputError::NoRecordLength)
+        } else {
+            Ok(())
+        }
     });
     assert!(failed.is_err());
     assert_eq!((reader.offset(), reader.consumed()), (4, 4));
@@ -90,15 +102,24 @@ fn offset_is_that_of_failed_record() {
 #[test]
 fn invalid_record_lengths_are_rejected() {
     let file = TestFile::new(b"aabbc");
-    let message =
-        |length, memory| records(length, &file.whole(), memory).expect_err("it is refused").to_string();
+    let message = |length, memory| {
+        records(length, &file.whole(), memory)
+            .expect_err("it is refused")
+            .to_string()
+    };
     let path = file.path.display();
     assert_eq!(
         message(2, 100),
         format!("{path} has 5 bytes, which is not a multiple of the record length 2")
     );
-    assert_eq!(message(0, 100), "records of fixed length need a length of at least 1 byte");
-    assert_eq!(message(200, 100), "a record of 200 bytes is longer than 100B; raise --task-memory");
+    assert_eq!(
+        message(0, 100),
+        "records of fixed length need a length of at least 1 byte"
+    );
+    assert_eq!(
+        message(200, 100),
+        "a record of 200 bytes is longer than 100B; raise --task-memory"
+    );
 }
 
 /// Returns the record of a whole file, and the number of records.
@@ -133,5 +154,11 @@ fn empty_whole_file_is_one_record() {
 fn whole_file_over_memory_is_rejected() {
     let file = TestFile::new(b"12345");
     let error = whole_file(&file, 4).expect_err("it does not fit");
-    assert_eq!(error.to_string(), format!("{} is longer than 4B; raise --task-memory", file.path.display()));
+    assert_eq!(
+        error.to_string(),
+        format!(
+            "{} is longer than 4B; raise --task-memory",
+            file.path.display()
+        )
+    );
 }

@@ -40,11 +40,20 @@ fn full() -> Job<Joined> {
 type Joined = (u8, (Option<u8>, Option<u8>));
 
 fn lines(table: &[(u8, u8)]) -> String {
-    table.iter().map(|(key, field)| format!("{key},{field}\n")).collect()
+    table
+        .iter()
+        .map(|(key, field)| format!("{key},{field}\n"))
+        .collect()
 }
 
-fn test(job: fn() -> Job<Joined>, left: &[(u8, u8)], right: &[(u8, u8)]) -> JobTest<fn() -> Job<Joined>> {
-    JobTest::new(job).input_named("left", lines(left)).input_named("right", lines(right))
+fn test(
+    job: fn() -> Job<Joined>,
+    left: &[(u8, u8)],
+    right: &[(u8, u8)],
+) -> JobTest<fn() -> Job<Joined>> {
+    JobTest::new(job)
+        .input_named("left", lines(left))
+        .input_named("right", lines(right))
 }
 
 /// The join in memory, with rows of only one table if they are kept.
@@ -53,12 +62,17 @@ fn naive(left: &Table, right: &Table, keeps_left: bool, keeps_right: bool) -> St
     let text = |field: Option<u8>| field.map(|field| field.to_string()).unwrap_or_default();
     for key in 0..=u8::MAX {
         let of_key = |table: &Table| {
-            table.iter().filter(|(of, _)| *of == key).map(|(_, field)| *field).collect::<Vec<_>>()
+            table
+                .iter()
+                .filter(|(of, _)| *of == key)
+                .map(|(_, field)| *field)
+                .collect::<Vec<_>>()
         };
         let left = of_key(left);
         let right = of_key(right);
-        let mut write =
-            |one: Option<u8>, other: Option<u8>| rows += &format!("{key}\t{}\t{}\n", text(one), text(other));
+        let mut write = |one: Option<u8>, other: Option<u8>| {
+            rows += &format!("{key}\t{}\t{}\n", text(one), text(other))
+        };
         for other in &right {
             left.iter().for_each(|one| write(Some(*one), Some(*other)));
             if left.is_empty() && keeps_right {
@@ -99,20 +113,32 @@ fn joins_are_preemption_safe() {
     for job in [inner as fn() -> Job<Joined>, left, right, full] {
         test(job, &one, &other).assert_preemption_safe();
     }
-    test(full, &one, &other).for_next_job().assert_preemption_safe();
+    test(full, &one, &other)
+        .for_next_job()
+        .assert_preemption_safe();
 }
 
 #[test]
 fn rows_of_several_inputs_have_own_types() {
     let job = || {
         Job::join("names", TextLines, |line: &str| {
-            line.split_once(' ').map(|(id, name)| (id.to_owned(), name.to_owned()))
+            line.split_once(' ')
+                .map(|(id, name)| (id.to_owned(), name.to_owned()))
         })
-        .with("marks", TextLines, |line: &str| -> Result<(String, Vec<f64>), String> {
-            let (id, marks) = line.split_once(' ').ok_or("expected an identifier and marks")?;
-            let marks = marks.split(' ').map(str::parse).collect::<Result<_, _>>();
-            Ok((id.to_owned(), marks.map_err(|error| format!("{line:?}: {error}"))?))
-        })
+        .with(
+            "marks",
+            TextLines,
+            |line: &str| -> Result<(String, Vec<f64>), String> {
+                let (id, marks) = line
+                    .split_once(' ')
+                    .ok_or("expected an identifier and marks")?;
+                let marks = marks.split(' ').map(str::parse).collect::<Result<_, _>>();
+                Ok((
+                    id.to_owned(),
+                    marks.map_err(|error| format!("{line:?}: {error}"))?,
+                ))
+            },
+        )
         .reduces(2)
         .inner(|id, name, marks, out| out.emit((id, name), marks.iter().sum::<f64>()))
     };
@@ -133,10 +159,14 @@ fn failure(test: JobTest<fn() -> Job<Joined>>) -> String {
 
 #[test]
 fn row_without_key_fails_job() {
-    let test =
-        JobTest::new(inner as fn() -> Job<Joined>).input_named("left", "1,2\n").input_named("right", "1\n");
+    let test = JobTest::new(inner as fn() -> Job<Joined>)
+        .input_named("left", "1,2\n")
+        .input_named("right", "1\n");
     let message = failure(test);
-    assert!(message.contains("cannot parse integer from empty string"), "{message}");
+    assert!(
+        message.contains("cannot parse integer from empty string"),
+        "{message}"
+    );
 }
 
 #[test]
@@ -144,7 +174,8 @@ fn left_rows_over_memory_fail_job() {
     let many: Table = (0..400_000).map(|number| (7, number as u8)).collect();
     let message = failure(test(inner, &many, &[(7, 1)]).task_memory(1 << 20));
     assert!(
-        message.contains("the rows of one key in the left input \"left\" take more than 524288 bytes")
+        message
+            .contains("the rows of one key in the left input \"left\" take more than 524288 bytes")
             && message.contains("make the other input the left one"),
         "{message}"
     );

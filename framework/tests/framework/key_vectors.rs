@@ -25,15 +25,25 @@ fn of<K: Key>(name: &str, values: Vec<K::Owned>, write: impl Fn(&K::Owned) -> Js
     };
     let known: Vec<Json> = values
         .iter()
-        .map(|value| json!([write(value), hex(&encode(value, true)), hex(&encode(value, false))]))
+        .map(|value| {
+            json!([
+                write(value),
+                hex(&encode(value, true)),
+                hex(&encode(value, false))
+            ])
+        })
         .collect();
     json!({ "type": name, "keys": known })
 }
 
 /// Byte strings that are invalid for a type.
 fn refused<K: Key>(name: &str, all: &[&[u8]]) -> Json {
-    let is_refused = |bytes: &&[u8]| -> Result<(), DecodeError> { K::decode_owned(bytes).map(drop) };
-    assert!(all.iter().all(|bytes| is_refused(bytes).is_err()), "{name}: some of these are keys");
+    let is_refused =
+        |bytes: &&[u8]| -> Result<(), DecodeError> { K::decode_owned(bytes).map(drop) };
+    assert!(
+        all.iter().all(|bytes| is_refused(bytes).is_err()),
+        "{name}: some of these are keys"
+    );
     json!({ "type": name, "bytes": all.iter().map(|bytes| hex(bytes)).collect::<Vec<_>>() })
 }
 
@@ -47,9 +57,21 @@ fn float(value: &f64) -> Json {
 }
 
 fn strings() -> Vec<String> {
-    ["", "a", "b", "ab", "a\0", "a\0b", "a\0\u{ff}", "\0\0", "é", "\u{10ffff}", "to be or not to be"]
-        .map(str::to_owned)
-        .to_vec()
+    [
+        "",
+        "a",
+        "b",
+        "ab",
+        "a\0",
+        "a\0b",
+        "a\0\u{ff}",
+        "\0\0",
+        "é",
+        "\u{10ffff}",
+        "to be or not to be",
+    ]
+    .map(str::to_owned)
+    .to_vec()
 }
 
 fn floats() -> Vec<f64> {
@@ -75,11 +97,26 @@ fn floats() -> Vec<f64> {
 
 fn vectors() -> Json {
     let integers = vec![0, 1, -1, 255, 256, -256, 1 << 40, i64::MAX, i64::MIN];
-    let bytes: Vec<Vec<u8>> =
-        [&b""[..], b"\0", b"\xff", b"\0\xff", b"a\0\0b", &[0x80, 0xfe]].map(<[u8]>::to_vec).to_vec();
-    let options = vec![None, Some(String::new()), Some("x".to_owned()), Some("\0".to_owned())];
+    let bytes: Vec<Vec<u8>> = [
+        &b""[..],
+        b"\0",
+        b"\xff",
+        b"\0\xff",
+        b"a\0\0b",
+        &[0x80, 0xfe],
+    ]
+    .map(<[u8]>::to_vec)
+    .to_vec();
+    let options = vec![
+        None,
+        Some(String::new()),
+        Some("x".to_owned()),
+        Some("\0".to_owned()),
+    ];
     let pairs = [("", 0), ("a", -1), ("a", 1), ("a\0", 1), ("b", i64::MIN)];
-    let pairs: Vec<(String, i64)> = pairs.map(|(word, number)| (word.to_owned(), number)).to_vec();
+    let pairs: Vec<(String, i64)> = pairs
+        .map(|(word, number)| (word.to_owned(), number))
+        .to_vec();
     let nested = vec![
         (("a".to_owned(), "b".to_owned()), None),
         (("a".to_owned(), String::new()), Some(-1.0)),

@@ -10,12 +10,16 @@ const POEM: &str = "the owl and the pussycat went to sea\nin a beautiful pea gre
                     the owl looked up to the stars above";
 
 fn lines(count: usize) -> String {
-    (0..count).map(|number| format!("line {} of {}\n", number * 7919 % 97, number % 5)).collect()
+    (0..count)
+        .map(|number| format!("line {} of {}\n", number * 7919 % 97, number % 5))
+        .collect()
 }
 
 fn wordcount() -> Job {
     Job::text()
-        .map(|line: &str, out: &mut Emit<String, u64>| words(line).for_each(|word| out.emit(word, 1)))
+        .map(|line: &str, out: &mut Emit<String, u64>| {
+            words(line).for_each(|word| out.emit(word, 1))
+        })
         .combine(|count, more| *count += more)
         .reduce(|word, counts, out| out.emit(word, counts.sum()))
 }
@@ -39,7 +43,11 @@ fn lines_by_word() -> Job {
 
 #[test]
 fn job_with_combiner_is_preemption_safe() {
-    JobTest::new(wordcount).input(POEM).split_size(60).reduces(2).assert_preemption_safe();
+    JobTest::new(wordcount)
+        .input(POEM)
+        .split_size(60)
+        .reduces(2)
+        .assert_preemption_safe();
 }
 
 /// The reduce receives only the combiner's result, and the order of values matters here.
@@ -56,7 +64,9 @@ fn fold_follows_value_order() {
             })
             .reduce_total(|length, chain, out| out.emit(length, chain))
     };
-    let test = JobTest::new(chains).input("to be or not\nto go\nand on\n").split_size(12);
+    let test = JobTest::new(chains)
+        .input("to be or not\nto go\nand on\n")
+        .split_size(12);
     assert_eq!(test.run().text(), "2\tto-be-or-to-go-on\n3\tnot-and\n");
     test.assert_preemption_safe();
 }
@@ -74,7 +84,11 @@ fn job_with_user_counters_is_preemption_safe() {
 #[test]
 fn empty_job_is_preemption_safe() {
     assert_preemption_safe(wordcount, "");
-    JobTest::new(wordcount).input("").input("\n").reduces(3).assert_preemption_safe();
+    JobTest::new(wordcount)
+        .input("")
+        .input("\n")
+        .reduces(3)
+        .assert_preemption_safe();
 }
 
 /// Users in order, each with the ordered times.
@@ -96,12 +110,19 @@ fn visits() -> Job {
 
 #[test]
 fn secondary_sort_is_preemption_safe() {
-    JobTest::new(visits).input(POEM).input(POEM).split_size(70).reduces(2).assert_preemption_safe();
+    JobTest::new(visits)
+        .input(POEM)
+        .input(POEM)
+        .split_size(70)
+        .reduces(2)
+        .assert_preemption_safe();
 }
 
 fn one_group() -> Job {
     Job::text()
-        .map(|line: &str, out: &mut Emit<(), String>| words(line).for_each(|word| out.emit((), word)))
+        .map(|line: &str, out: &mut Emit<(), String>| {
+            words(line).for_each(|word| out.emit((), word))
+        })
         .reduce(|(), all, out| {
             while let Some(word) = all.next() {
                 out.emit(word, ());
@@ -111,7 +132,10 @@ fn one_group() -> Job {
 
 #[test]
 fn single_group_is_saved_at_its_end() {
-    JobTest::new(one_group).input(POEM).split_size(50).assert_preemption_safe();
+    JobTest::new(one_group)
+        .input(POEM)
+        .split_size(50)
+        .assert_preemption_safe();
 }
 
 /// Reads one value of each group; the framework skips the rest.
@@ -126,7 +150,11 @@ fn unread_values_are_preemption_safe() {
                 }
             })
     };
-    JobTest::new(first).input(POEM).input(lines(5)).split_size(80).assert_preemption_safe();
+    JobTest::new(first)
+        .input(POEM)
+        .input(lines(5))
+        .split_size(80)
+        .assert_preemption_safe();
 }
 
 fn shouting() -> Job {
@@ -140,7 +168,11 @@ fn shouting() -> Job {
 
 #[test]
 fn map_only_job_is_preemption_safe() {
-    JobTest::new(shouting).input(POEM).input(lines(4)).split_size(50).assert_preemption_safe();
+    JobTest::new(shouting)
+        .input(POEM)
+        .input(lines(4))
+        .split_size(50)
+        .assert_preemption_safe();
 }
 
 #[test]
@@ -161,25 +193,41 @@ fn spilling_map_is_preemption_safe() {
     };
     let test = JobTest::new(wide).input(POEM).task_memory(1 << 20);
     let counters = test.run().counters;
-    assert!(counters.get("SPILLED_RECORDS") > counters.get("MAP_OUTPUT_RECORDS"), "{counters:?}");
+    assert!(
+        counters.get("SPILLED_RECORDS") > counters.get("MAP_OUTPUT_RECORDS"),
+        "{counters:?}"
+    );
     test.assert_preemption_safe();
 }
 
 #[test]
 fn merging_reduce_is_preemption_safe() {
-    let test = JobTest::new(lines_by_word).input(POEM).input(lines(6)).split_size(50).setting("fan-in=2");
+    let test = JobTest::new(lines_by_word)
+        .input(POEM)
+        .input(lines(6))
+        .split_size(50)
+        .setting("fan-in=2");
     let counters = test.run().counters;
     assert!(counters.get("SPILLED_RECORDS") > counters.get("MAP_OUTPUT_RECORDS"));
     assert!(counters.get("MERGE_PASSES") > 1, "{counters:?}");
-    let at_once = JobTest::new(lines_by_word).input(POEM).input(lines(6)).split_size(50).run();
+    let at_once = JobTest::new(lines_by_word)
+        .input(POEM)
+        .input(lines(6))
+        .split_size(50)
+        .run();
     assert_eq!(at_once.counters.get("MERGE_PASSES"), 0);
     test.assert_preemption_safe();
 }
 
 #[test]
 fn combining_merges_of_compressed_blocks_are_preemption_safe() {
-    let test = JobTest::new(wordcount).input(POEM).split_size(40).reduces(2);
-    test.setting("fan-in=2").setting("compression=lz4").assert_preemption_safe();
+    let test = JobTest::new(wordcount)
+        .input(POEM)
+        .split_size(40)
+        .reduces(2);
+    test.setting("fan-in=2")
+        .setting("compression=lz4")
+        .assert_preemption_safe();
 }
 
 #[test]
@@ -188,8 +236,14 @@ fn compressed_input_is_preemption_safe() {
     let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::default());
     gzip.write_all(POEM.as_bytes()).expect("memory");
     let bytes = gzip.finish().expect("memory");
-    JobTest::new(wordcount).input(&bytes).input_extension("gz").assert_preemption_safe();
-    JobTest::new(shouting).input(&bytes).input_extension("gz").assert_preemption_safe();
+    JobTest::new(wordcount)
+        .input(&bytes)
+        .input_extension("gz")
+        .assert_preemption_safe();
+    JobTest::new(shouting)
+        .input(&bytes)
+        .input_extension("gz")
+        .assert_preemption_safe();
 }
 
 #[test]
@@ -207,18 +261,25 @@ fn fixed_length_records_are_preemption_safe() {
                 }
             })
     };
-    let input: Vec<u8> = (0..160u32).map(|number| b'a' + (number * number % 23) as u8).collect();
-    JobTest::new(rows).input(&input).split_size(60).assert_preemption_safe();
+    let input: Vec<u8> = (0..160u32)
+        .map(|number| b'a' + (number * number % 23) as u8)
+        .collect();
+    JobTest::new(rows)
+        .input(&input)
+        .split_size(60)
+        .assert_preemption_safe();
 }
 
 #[test]
 fn whole_files_and_typed_records_are_preemption_safe() {
     let first = || {
         Job::whole_files()
-            .map(|file: napreduce::input::WholeFile<'_>, out: &mut Emit<u64, String>| {
-                let text = String::from_utf8_lossy(file.bytes);
-                words(&text).for_each(|word| out.emit(word.len() as u64, word));
-            })
+            .map(
+                |file: napreduce::input::WholeFile<'_>, out: &mut Emit<u64, String>| {
+                    let text = String::from_utf8_lossy(file.bytes);
+                    words(&text).for_each(|word| out.emit(word.len() as u64, word));
+                },
+            )
             .output(Records::<u64, String>::default())
             .reduce(|length, words, out| {
                 while let Some(word) = words.next() {
@@ -234,7 +295,9 @@ fn whole_files_and_typed_records_are_preemption_safe() {
             .map(|(length, word), out: &mut Emit<String, u64>| out.emit(word, length))
             .reduce(|word, lengths, out| out.emit(word, lengths.sum()))
     };
-    JobTest::new(second).input(&records).assert_preemption_safe();
+    JobTest::new(second)
+        .input(&records)
+        .assert_preemption_safe();
     let third = || {
         let output = Records::<u64, String>::default();
         Job::records::<u64, String>().map_only_to(output, |(length, word), out| {
@@ -249,26 +312,40 @@ fn whole_files_and_typed_records_are_preemption_safe() {
 #[test]
 fn total_order_is_preemption_safe() {
     let sorted = || {
-        Job::text().map(|line: &str, out: &mut Emit<String, ()>| out.emit(line, ())).total_order().reduce(
-            |line, copies, out| {
+        Job::text()
+            .map(|line: &str, out: &mut Emit<String, ()>| out.emit(line, ()))
+            .total_order()
+            .reduce(|line, copies, out| {
                 while copies.next().is_some() {
                     out.emit(line, ());
                 }
-            },
-        )
+            })
     };
-    JobTest::new(sorted).input(lines(12)).split_size(60).reduces(3).assert_preemption_safe();
+    JobTest::new(sorted)
+        .input(lines(12))
+        .split_size(60)
+        .reduces(3)
+        .assert_preemption_safe();
 }
 
 #[test]
 fn anything_anywhere() {
-    let seed = std::env::var("NAPREDUCE_SEED").ok().and_then(|seed| seed.parse().ok()).unwrap_or(1);
+    let seed = std::env::var("NAPREDUCE_SEED")
+        .ok()
+        .and_then(|seed| seed.parse().ok())
+        .unwrap_or(1);
     println!("NAPREDUCE_SEED={seed}");
-    JobTest::new(wordcount).input(POEM).split_size(60).reduces(2).assert_safe_at_random(seed, 40);
+    JobTest::new(wordcount)
+        .input(POEM)
+        .split_size(60)
+        .reduces(2)
+        .assert_safe_at_random(seed, 40);
     JobTest::new(lines_by_word)
         .input(POEM)
         .split_size(40)
         .setting("fan-in=2")
         .assert_safe_at_random(seed, 40);
-    JobTest::new(shouting).input(POEM).assert_safe_at_random(seed, 40);
+    JobTest::new(shouting)
+        .input(POEM)
+        .assert_safe_at_random(seed, 40);
 }

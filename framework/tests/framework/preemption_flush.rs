@@ -18,7 +18,11 @@ impl Mapper for Held {
 
     fn map(&mut self, line: &str, out: &mut Emit<String, ()>) -> Result<(), TaskError> {
         self.0.push(line.to_owned());
-        if self.0.len() == HELD_MOST { Mapper::flush(self, out) } else { Ok(()) }
+        if self.0.len() == HELD_MOST {
+            Mapper::flush(self, out)
+        } else {
+            Ok(())
+        }
     }
 
     fn flush(&mut self, out: &mut Emit<String, ()>) -> Result<(), TaskError> {
@@ -49,7 +53,11 @@ impl Reducer for Held {
         out: &mut Output<Text>,
     ) -> Result<(), TaskError> {
         self.0.push(format!("{line} {}", values.count()));
-        if self.0.len() == HELD_MOST { Reducer::flush(self, out) } else { Ok(()) }
+        if self.0.len() == HELD_MOST {
+            Reducer::flush(self, out)
+        } else {
+            Ok(())
+        }
     }
 
     fn flush(&mut self, out: &mut Output<Text>) -> Result<(), TaskError> {
@@ -70,7 +78,9 @@ impl Reducer for Held {
 #[test]
 fn buffered_output_is_flushed_before_checkpoint() {
     let job = || Job::text().mapper(Held::default()).reducer(Held::default());
-    let test = JobTest::new(job).input("to\nbe\nor\nnot\nto\nbe\nthat\nis\n").reduces(1);
+    let test = JobTest::new(job)
+        .input("to\nbe\nor\nnot\nto\nbe\nthat\nis\n")
+        .reduces(1);
     assert_eq!(test.run().text(), "be 2\nis 1\nnot 1\nor 1\nthat 1\nto 2\n");
     test.assert_preemption_safe();
 }

@@ -14,9 +14,14 @@ const LINES: &str = "one\ntwo\nthree\nfour\nfive\n";
 fn complaint(job: impl Fn() -> Job) -> String {
     let panicked = catch_unwind(AssertUnwindSafe(|| assert_preemption_safe(job, LINES)));
     let payload = panicked.expect_err("the job is not safe");
-    payload.downcast::<String>().map(|message| *message).unwrap_or_else(|payload| {
-        payload.downcast::<&str>().map_or_else(|_| "no message".to_owned(), |message| (*message).to_owned())
-    })
+    payload
+        .downcast::<String>()
+        .map(|message| *message)
+        .unwrap_or_else(|payload| {
+            payload
+                .downcast::<&str>()
+                .map_or_else(|_| "no message".to_owned(), |message| (*message).to_owned())
+        })
 }
 
 /// Numbers its lines; `save` returns a given result.
@@ -47,16 +52,24 @@ impl Mapper for Numbering {
         if !self.restores {
             return Err(TaskError::task("cannot make sense of it"));
         }
-        let bytes = state.try_into().map_err(|_| TaskError::task("another length"))?;
+        let bytes = state
+            .try_into()
+            .map_err(|_| TaskError::task("another length"))?;
         self.next = u64::from_le_bytes(bytes);
         Ok(())
     }
 }
 
 fn numbering(answer: Save, restores: bool) -> Job {
-    Job::text().mapper(Numbering { next: 0, answer, restores }).reduce(|line, numbers, out| {
-        out.emit(line, numbers.sum());
-    })
+    Job::text()
+        .mapper(Numbering {
+            next: 0,
+            answer,
+            restores,
+        })
+        .reduce(|line, numbers, out| {
+            out.emit(line, numbers.sum());
+        })
 }
 
 #[test]
@@ -67,7 +80,10 @@ fn saving_mapper_passes_kit() {
 #[test]
 fn incomplete_state_fails_kit() {
     let message = complaint(|| numbering(Save::Stateless, true));
-    assert!(message.starts_with("each task checkpointed at its boundary 2 "), "{message}");
+    assert!(
+        message.starts_with("each task checkpointed at its boundary 2 "),
+        "{message}"
+    );
     let cause = "\ncause: job_0001_m_0000 checkpointed before input-0000 line 2, \"two\"; no state is saved there: it is a \
                  closure, or its `save` returns Stateless; ";
     assert!(message.contains(cause), "{message}");
@@ -76,14 +92,20 @@ fn incomplete_state_fails_kit() {
 #[test]
 fn unrestorable_state_fails_kit() {
     let message = complaint(|| numbering(Save::Saved, false));
-    assert!(message.contains("job_0001_m_0000.2 could not be restored"), "{message}");
+    assert!(
+        message.contains("job_0001_m_0000.2 could not be restored"),
+        "{message}"
+    );
     assert!(message.ends_with("cannot make sense of it"), "{message}");
 }
 
 #[test]
 fn unsaveable_mapper_is_named_first() {
     let message = complaint(|| numbering(Save::Unsupported, false));
-    assert!(message.starts_with("the maps of this job cannot be checkpointed"), "{message}");
+    assert!(
+        message.starts_with("the maps of this job cannot be checkpointed"),
+        "{message}"
+    );
     assert!(message.contains("; derive Resumable and call mapper_resumable, implement `save` and `restore`, or return Stateless"), "{message}");
 }
 
@@ -91,7 +113,8 @@ fn unsaveable_mapper_is_named_first() {
 fn hidden_closure_state_fails_kit() {
     let message = complaint(|| {
         let seen = AtomicU64::new(0);
-        Job::text().map_only(move |line: &str, out| out.emit(seen.fetch_add(1, Ordering::Relaxed), line))
+        Job::text()
+            .map_only(move |line: &str, out| out.emit(seen.fetch_add(1, Ordering::Relaxed), line))
     });
     assert!(message.contains("part 0 has"), "{message}");
 }
@@ -102,7 +125,10 @@ fn unrepeatable_job_is_reported_as_such() {
     let message = complaint(|| {
         Job::text().map_only(|line: &str, out| out.emit(RUNS.fetch_add(1, Ordering::Relaxed), line))
     });
-    assert!(message.contains("\ncause: two undisturbed runs differ already; "), "{message}");
+    assert!(
+        message.contains("\ncause: two undisturbed runs differ already; "),
+        "{message}"
+    );
 }
 
 /// Resumes inside a group without checking whether the group was interrupted.
@@ -183,7 +209,9 @@ impl Reducer for Lossy {
     }
 
     fn restore(&mut self, state: &[u8]) -> Result<(), TaskError> {
-        let groups = state.first_chunk().ok_or_else(|| TaskError::task("no state"))?;
+        let groups = state
+            .first_chunk()
+            .ok_or_else(|| TaskError::task("no state"))?;
         self.groups = u64::from_le_bytes(*groups);
         Ok(())
     }
@@ -192,7 +220,10 @@ impl Reducer for Lossy {
 fn lossy(is_forgotten: bool) -> Job {
     Job::text()
         .map(|line: &str, out: &mut Emit<String, u64>| out.emit(line, line.len() as u64))
-        .reducer(Lossy { is_forgotten, ..Lossy::default() })
+        .reducer(Lossy {
+            is_forgotten,
+            ..Lossy::default()
+        })
 }
 
 #[test]
@@ -291,9 +322,16 @@ impl Mapper for Listening {
 
 #[test]
 fn suspend_hooks_are_called_and_counted() {
-    let job = || Job::text().mapper(Listening::default()).reduce(|line, _, out| out.emit(line, ()));
+    let job = || {
+        Job::text()
+            .mapper(Listening::default())
+            .reduce(|line, _, out| out.emit(line, ()))
+    };
     let message = complaint(job);
-    assert!(message.ends_with("counter \"stops\" is 1 instead of 0"), "{message}");
+    assert!(
+        message.ends_with("counter \"stops\" is 1 instead of 0"),
+        "{message}"
+    );
 }
 
 #[test]
@@ -301,10 +339,17 @@ fn failing_job_is_named_with_interruption() {
     let message = complaint(|| {
         Job::text().map_only(|line: &str, out: &mut Output<Text>| -> Result<(), String> {
             out.emit(line, ());
-            if line == "four" { Err("four is too many".to_owned()) } else { Ok(()) }
+            if line == "four" {
+                Err("four is too many".to_owned())
+            } else {
+                Ok(())
+            }
         })
     });
-    assert!(message.starts_with("job_0001_m_0000.1 failed, undisturbed: four is too many"), "{message}");
+    assert!(
+        message.starts_with("job_0001_m_0000.1 failed, undisturbed: four is too many"),
+        "{message}"
+    );
 }
 
 fn panic_of(call: impl FnOnce()) -> String {
@@ -316,13 +361,18 @@ fn panic_of(call: impl FnOnce()) -> String {
 fn fold_that_is_not_associative_is_named() {
     let means = || {
         Job::text()
-            .map(|line: &str, out: &mut Emit<String, u64>| out.emit("all", line.parse().expect("a number")))
+            .map(|line: &str, out: &mut Emit<String, u64>| {
+                out.emit("all", line.parse().expect("a number"))
+            })
             .combine(|mean, more| *mean = (*mean + more) / 2)
             .totals()
     };
     let test = JobTest::new(means).input("1\n5\n9\n17\n");
     let message = panic_of(|| test.assert_preemption_safe());
-    assert!(message.contains("\ncause: the fold of `combine` is not associative"), "{message}");
+    assert!(
+        message.contains("\ncause: the fold of `combine` is not associative"),
+        "{message}"
+    );
 }
 
 #[test]
@@ -330,7 +380,10 @@ fn numbers_of_a_test_are_checked() {
     let test = || JobTest::new(|| Job::text().flat_map(napreduce::words).count()).input("to be\n");
     for (message, refused) in [
         ("reduces 0: use 1 to 100000", test().reduces(0)),
-        ("reduces 4294967295: use 1 to 100000", test().reduces(u32::MAX)),
+        (
+            "reduces 4294967295: use 1 to 100000",
+            test().reduces(u32::MAX),
+        ),
         ("split size 0: use at least 1", test().split_size(0)),
         ("task memory 0B: use 1MiB to 1TiB", test().task_memory(0)),
     ] {

@@ -3,7 +3,9 @@
 use napreduce::input::TextLines;
 use napreduce::output::Text;
 use napreduce::testing::JobTest;
-use napreduce::{Emit, Job, Mapper, Output, Reducer, Save, TaskError, TaskInfo, Values, counter, words};
+use napreduce::{
+    Emit, Job, Mapper, Output, Reducer, Save, TaskError, TaskInfo, Values, counter, words,
+};
 
 const POEM: &str = "the owl and the pussycat went to sea\nin a beautiful pea green boat\n\n\
                     they took some honey and plenty of money\nwrapped up in a five pound note\n\
@@ -58,10 +60,16 @@ impl Reducer for Ledger {
     }
 
     fn restore(&mut self, state: &[u8]) -> Result<(), TaskError> {
-        let (groups, rest) = state.split_first_chunk::<8>().ok_or_else(|| TaskError::task("no state"))?;
-        let (sum, names) = rest.split_first_chunk::<8>().ok_or_else(|| TaskError::task("no state"))?;
+        let (groups, rest) = state
+            .split_first_chunk::<8>()
+            .ok_or_else(|| TaskError::task("no state"))?;
+        let (sum, names) = rest
+            .split_first_chunk::<8>()
+            .ok_or_else(|| TaskError::task("no state"))?;
         (self.groups, self.sum) = (u64::from_le_bytes(*groups), u64::from_le_bytes(*sum));
-        self.names = words(&String::from_utf8_lossy(names)).map(str::to_owned).collect();
+        self.names = words(&String::from_utf8_lossy(names))
+            .map(str::to_owned)
+            .collect();
         Ok(())
     }
 
@@ -80,19 +88,32 @@ fn ledger(resumes: bool) -> Job {
         .map(|line: &str, out: &mut Emit<String, u64>| {
             words(line).for_each(|word| out.emit(&word[..1], word.len() as u64));
         })
-        .reducer(Ledger { resumes, ..Ledger::default() })
+        .reducer(Ledger {
+            resumes,
+            ..Ledger::default()
+        })
 }
 
 #[test]
 fn stateful_reducer_is_preemption_safe() {
-    JobTest::new(|| ledger(false)).input(POEM).split_size(70).reduces(2).assert_preemption_safe();
+    JobTest::new(|| ledger(false))
+        .input(POEM)
+        .split_size(70)
+        .reduces(2)
+        .assert_preemption_safe();
 }
 
 #[test]
 fn stateful_reducer_resumes_inside_group() {
-    JobTest::new(|| ledger(true)).input(POEM).split_size(70).reduces(2).assert_preemption_safe();
+    JobTest::new(|| ledger(true))
+        .input(POEM)
+        .split_size(70)
+        .reduces(2)
+        .assert_preemption_safe();
     let one_word = "abc ".repeat(60);
-    JobTest::new(|| ledger(true)).input(one_word).assert_preemption_safe();
+    JobTest::new(|| ledger(true))
+        .input(one_word)
+        .assert_preemption_safe();
 }
 
 /// Emits each line with the length of the previous line, and the number of lines at the end.
@@ -131,7 +152,11 @@ impl Mapper for Before {
     }
 
     fn restore(&mut self, state: &[u8]) -> Result<(), TaskError> {
-        let number = |at: usize| state.get(at..at + 8).and_then(|bytes| bytes.try_into().ok());
+        let number = |at: usize| {
+            state
+                .get(at..at + 8)
+                .and_then(|bytes| bytes.try_into().ok())
+        };
         match (number(0), number(8)) {
             (Some(length), Some(lines)) => {
                 (self.length, self.lines) = (u64::from_le_bytes(length), u64::from_le_bytes(lines));
@@ -145,20 +170,33 @@ impl Mapper for Before {
 #[test]
 fn stateful_mapper_is_preemption_safe() {
     let job = || {
-        Job::text().mapper(Before::default()).reduce(|line, lengths, out| {
-            while let Some(length) = lengths.next() {
-                out.emit(line, length);
-            }
-        })
+        Job::text()
+            .mapper(Before::default())
+            .reduce(|line, lengths, out| {
+                while let Some(length) = lengths.next() {
+                    out.emit(line, length);
+                }
+            })
     };
-    JobTest::new(job).input(POEM).split_size(90).assert_preemption_safe();
+    JobTest::new(job)
+        .input(POEM)
+        .split_size(90)
+        .assert_preemption_safe();
 }
 
 #[test]
 fn anything_anywhere() {
-    let seed = std::env::var("NAPREDUCE_SEED").ok().and_then(|seed| seed.parse().ok()).unwrap_or(1);
+    let seed = std::env::var("NAPREDUCE_SEED")
+        .ok()
+        .and_then(|seed| seed.parse().ok())
+        .unwrap_or(1);
     println!("NAPREDUCE_SEED={seed}");
-    let test = |resumes| JobTest::new(move || ledger(resumes)).input(POEM).split_size(70).setting("fan-in=2");
+    let test = |resumes| {
+        JobTest::new(move || ledger(resumes))
+            .input(POEM)
+            .split_size(70)
+            .setting("fan-in=2")
+    };
     test(true).assert_safe_at_random(seed, 40);
     test(false).reduces(2).assert_safe_at_random(seed, 40);
 }
@@ -171,16 +209,23 @@ fn closure_state_is_restored_inside_group() {
             .map(|line: &str, out: &mut Emit<String, u64>| {
                 words(line).for_each(|word| out.emit(word, word.len() as u64));
             })
-            .reduce_resumable((0, 0), |(groups, sum): &mut (u64, u64), word, lengths, out| {
-                *sum += lengths.sum();
-                if !lengths.is_cut() {
-                    *groups += 1;
-                    out.emit(*groups, (word, std::mem::take(sum)));
-                }
-            })
+            .reduce_resumable(
+                (0, 0),
+                |(groups, sum): &mut (u64, u64), word, lengths, out| {
+                    *sum += lengths.sum();
+                    if !lengths.is_cut() {
+                        *groups += 1;
+                        out.emit(*groups, (word, std::mem::take(sum)));
+                    }
+                },
+            )
     };
     let test = JobTest::new(numbered).input(POEM).split_size(60).reduces(2);
-    assert!(test.run().text().starts_with("1\t"), "{}", test.run().text());
+    assert!(
+        test.run().text().starts_with("1\t"),
+        "{}",
+        test.run().text()
+    );
     test.assert_preemption_safe();
     let small = JobTest::new(numbered).input("a b a\nb a\n");
     assert_eq!(small.run().text(), "1\ta\t3\n2\tb\t2\n");

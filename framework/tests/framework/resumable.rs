@@ -6,7 +6,9 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use napreduce::input::TextLines;
 use napreduce::output::Text;
 use napreduce::testing::JobTest;
-use napreduce::{Emit, Job, Mapper, Output, Reducer, Resumable, TaskError, TaskInfo, Values, counter};
+use napreduce::{
+    Emit, Job, Mapper, Output, Reducer, Resumable, TaskError, TaskInfo, Values, counter,
+};
 
 const LINES: &str = "to be or not\nto be\nthat is\nthe question\nwhether\nit is\n";
 
@@ -34,16 +36,28 @@ impl Mapper for Followers {
     }
 
     fn map(&mut self, line: &str, out: &mut Emit<String, String>) -> Result<(), TaskError> {
-        assert!(self.has_input && !self.is_suspended, "set up, and not suspended");
+        assert!(
+            self.has_input && !self.is_suspended,
+            "set up, and not suspended"
+        );
         for word in line.split(' ') {
             *self.emitted.entry(word.to_owned()).or_default() += 1;
-            self.batch.push((std::mem::replace(&mut self.last, word.to_owned()), word.to_owned()));
+            self.batch.push((
+                std::mem::replace(&mut self.last, word.to_owned()),
+                word.to_owned(),
+            ));
         }
-        if self.batch.len() > 4 { self.flush(out) } else { Ok(()) }
+        if self.batch.len() > 4 {
+            self.flush(out)
+        } else {
+            Ok(())
+        }
     }
 
     fn flush(&mut self, out: &mut Emit<String, String>) -> Result<(), TaskError> {
-        self.batch.drain(..).for_each(|(before, word)| out.emit(&before, &word));
+        self.batch
+            .drain(..)
+            .for_each(|(before, word)| out.emit(&before, &word));
         Ok(())
     }
 
@@ -97,7 +111,8 @@ impl Reducer for Joined {
         }
         if !followers.is_cut() {
             self.groups += 1;
-            self.buffer.push(format!("{} {word}: {}", self.groups, self.values.join(" ")));
+            self.buffer
+                .push(format!("{} {word}: {}", self.groups, self.values.join(" ")));
             self.values.clear();
         }
         Ok(())
@@ -126,14 +141,28 @@ impl Reducer for Joined {
 
 #[test]
 fn derived_states_are_preemption_safe() {
-    let job = || Job::text().mapper_resumable(Followers::default()).reducer_resumable(Joined::default());
+    let job = || {
+        Job::text()
+            .mapper_resumable(Followers::default())
+            .reducer_resumable(Joined::default())
+    };
     let test = JobTest::new(job).input(LINES);
     let output = test.run().text();
-    assert!(output.starts_with("begin\n1 : to\n2 be: or that\n"), "{output}");
-    assert!(output.contains(" counts: be=2 is=2 it=1 not=1 "), "{output}");
+    assert!(
+        output.starts_with("begin\n1 : to\n2 be: or that\n"),
+        "{output}"
+    );
+    assert!(
+        output.contains(" counts: be=2 is=2 it=1 not=1 "),
+        "{output}"
+    );
     assert!(output.ends_with("\nend\t12\n"), "{output}");
     test.assert_preemption_safe();
-    JobTest::new(job).input(LINES).split_size(20).reduces(2).assert_preemption_safe();
+    JobTest::new(job)
+        .input(LINES)
+        .split_size(20)
+        .reduces(2)
+        .assert_preemption_safe();
 }
 
 /// Numbers its lines; one of the numbers is not saved.
@@ -165,10 +194,18 @@ fn skipped_state_is_reported_with_line() {
             .mapper_resumable(Numbering::default())
             .reduce(|number, others, out| out.emit(number, others.sum()))
     };
-    let ran = catch_unwind(AssertUnwindSafe(|| JobTest::new(job).input(LINES).assert_preemption_safe()));
-    let message = *ran.expect_err("a number is lost").downcast::<String>().expect("a message");
+    let ran = catch_unwind(AssertUnwindSafe(|| {
+        JobTest::new(job).input(LINES).assert_preemption_safe()
+    }));
+    let message = *ran
+        .expect_err("a number is lost")
+        .downcast::<String>()
+        .expect("a message");
     let cause = "\ncause: job_0001_m_0000 checkpointed before input-0000 line 2, \"to be\"; the state saved there and the state \
                  saved right after the restore are the same ";
     assert!(message.contains(cause), "{message}");
-    assert!(message.ends_with("or that have #[resumable(skip)]"), "{message}");
+    assert!(
+        message.ends_with("or that have #[resumable(skip)]"),
+        "{message}"
+    );
 }

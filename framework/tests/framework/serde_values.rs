@@ -82,7 +82,10 @@ struct Random(u64);
 
 impl Random {
     fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        self.0 = self
+            .0
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
         self.0 >> 16
     }
 
@@ -138,7 +141,15 @@ impl Drawn for i128 {
 
 impl Drawn for f64 {
     fn draw(random: &mut Random) -> f64 {
-        let numbers = [f64::INFINITY, f64::NEG_INFINITY, f64::NAN, -0.0, 0.1, 5e-324, f64::MAX];
+        let numbers = [
+            f64::INFINITY,
+            f64::NEG_INFINITY,
+            f64::NAN,
+            -0.0,
+            0.1,
+            5e-324,
+            f64::MAX,
+        ];
         numbers[random.below(7) as usize]
     }
 }
@@ -163,7 +174,11 @@ impl Drawn for String {
 
 impl<T: Drawn> Drawn for Option<T> {
     fn draw(random: &mut Random) -> Option<T> {
-        if random.below(3) == 0 { None } else { Some(T::draw(random)) }
+        if random.below(3) == 0 {
+            None
+        } else {
+            Some(T::draw(random))
+        }
     }
 }
 
@@ -181,7 +196,9 @@ impl<A: Drawn, B: Drawn> Drawn for (A, B) {
 
 impl<K: Drawn + Ord, T: Drawn> Drawn for BTreeMap<K, T> {
     fn draw(random: &mut Random) -> BTreeMap<K, T> {
-        (0..random.below(4)).map(|_| (K::draw(random), T::draw(random))).collect()
+        (0..random.below(4))
+            .map(|_| (K::draw(random), T::draw(random)))
+            .collect()
     }
 }
 
@@ -193,13 +210,21 @@ impl<T: Drawn> Drawn for Newtype<T> {
 
 impl<T: Drawn> Drawn for Skipped<T> {
     fn draw(random: &mut Random) -> Skipped<T> {
-        Skipped { first: Option::draw(random), second: u8::draw(random), never: 0 }
+        Skipped {
+            first: Option::draw(random),
+            second: u8::draw(random),
+            never: 0,
+        }
     }
 }
 
 impl<T: Drawn> Drawn for Flat<T> {
     fn draw(random: &mut Random) -> Flat<T> {
-        Flat { id: u64::draw(random), inner: Skipped::draw(random), others: BTreeMap::draw(random) }
+        Flat {
+            id: u64::draw(random),
+            inner: Skipped::draw(random),
+            others: BTreeMap::draw(random),
+        }
     }
 }
 
@@ -207,8 +232,13 @@ impl<T: Drawn> Drawn for Untagged<T> {
     fn draw(random: &mut Random) -> Untagged<T> {
         match random.below(6) {
             0 => Untagged::Nothing,
-            1 => Untagged::Wide { first: T::draw(random), more: u8::draw(random) },
-            2 => Untagged::Narrow { first: T::draw(random) },
+            1 => Untagged::Wide {
+                first: T::draw(random),
+                more: u8::draw(random),
+            },
+            2 => Untagged::Narrow {
+                first: T::draw(random),
+            },
             3 => Untagged::Number(u64::draw(random)),
             4 => Untagged::Text(String::draw(random)),
             _ => Untagged::Pair(T::draw(random), T::draw(random)),
@@ -220,7 +250,9 @@ impl<T: Drawn> Drawn for Internal<T> {
     fn draw(random: &mut Random) -> Internal<T> {
         match random.below(3) {
             0 => Internal::Unit,
-            1 => Internal::Struct { value: T::draw(random) },
+            1 => Internal::Struct {
+                value: T::draw(random),
+            },
             _ => Internal::Other(Skipped::draw(random)),
         }
     }
@@ -232,7 +264,9 @@ impl<T: Drawn> Drawn for Adjacent<T> {
             0 => Adjacent::Unit,
             1 => Adjacent::One(T::draw(random)),
             2 => Adjacent::TwoOfThem(T::draw(random), T::draw(random)),
-            _ => Adjacent::Fields { value: T::draw(random) },
+            _ => Adjacent::Fields {
+                value: T::draw(random),
+            },
         }
     }
 }
@@ -243,7 +277,9 @@ impl<T: Drawn> Drawn for External<T> {
             0 => External::Unit,
             1 => External::One(T::draw(random)),
             2 => External::Two(T::draw(random), T::draw(random)),
-            _ => External::Fields { value: T::draw(random) },
+            _ => External::Fields {
+                value: T::draw(random),
+            },
         }
     }
 }
@@ -259,13 +295,17 @@ fn encoded<T: Sent>(value: &T) -> Result<Vec<u8>, String> {
         Serde::<T>::encode(value, true, &mut bytes);
         bytes
     };
-    catch_unwind(AssertUnwindSafe(encode)).map_err(|panic| *panic.downcast::<String>().expect("a message"))
+    catch_unwind(AssertUnwindSafe(encode))
+        .map_err(|panic| *panic.downcast::<String>().expect("a message"))
 }
 
 /// Returns the text of the value that arrives, or the refusal.
 fn arrived<T: Sent>(value: &T) -> Result<String, String> {
     let bytes = encoded(value)?;
-    Ok(format!("{:?}", Serde::<T>::decode_owned(&bytes).expect("it was encoded")))
+    Ok(format!(
+        "{:?}",
+        Serde::<T>::decode_owned(&bytes).expect("it was encoded")
+    ))
 }
 
 fn refusal<T: Sent>(value: &T) -> String {
@@ -289,7 +329,11 @@ fn arrive_by_shuffle<T: Sent>(values: &[T]) {
                 out.emit(number(line) as u64, sent[number(line)].clone());
             })
             .reduces(1)
-            .reduce(|_, values, out| values.owned().for_each(|value| out.emit(format!("{value:?}"), ())))
+            .reduce(|_, values, out| {
+                values
+                    .owned()
+                    .for_each(|value| out.emit(format!("{value:?}"), ()))
+            })
     };
     let test = JobTest::new(job).input(lines(values.len()));
     assert_eq!(test.run().text(), joined(&texts(values)));
@@ -304,15 +348,23 @@ fn arrive_by_join<T: Sent>(values: &[T]) {
     let job = move || {
         let left = sent.clone();
         let right = sent.clone();
-        Job::join("left", TextLines, move |line: &str| (number(line) as u64, left[number(line)].clone()))
-            .with("right", TextLines, move |line: &str| (number(line) as u64, right[number(line)].clone()))
-            .reduces(1)
-            .output(Text)
-            .inner(|_, left: &T, right: &T, out| out.emit(format!("{left:?}"), format!("{right:?}")))
+        Job::join("left", TextLines, move |line: &str| {
+            (number(line) as u64, left[number(line)].clone())
+        })
+        .with("right", TextLines, move |line: &str| {
+            (number(line) as u64, right[number(line)].clone())
+        })
+        .reduces(1)
+        .output(Text)
+        .inner(|_, left: &T, right: &T, out| out.emit(format!("{left:?}"), format!("{right:?}")))
     };
-    let test =
-        JobTest::new(job).input_named("left", lines(values.len())).input_named("right", lines(values.len()));
-    let pairs: Vec<_> = texts(values).iter().map(|text| format!("{text}\t{text}")).collect();
+    let test = JobTest::new(job)
+        .input_named("left", lines(values.len()))
+        .input_named("right", lines(values.len()));
+    let pairs: Vec<_> = texts(values)
+        .iter()
+        .map(|text| format!("{text}\t{text}"))
+        .collect();
     assert_eq!(test.run().text(), joined(&pairs));
     test.assert_preemption_safe();
 }
@@ -327,7 +379,9 @@ fn arrive_by_state<T: Sent>(values: &[T]) {
             *last = Some(sent[number(line)].clone());
         })
     };
-    JobTest::new(of_map).input(lines(values.len())).assert_preemption_safe();
+    JobTest::new(of_map)
+        .input(lines(values.len()))
+        .assert_preemption_safe();
     let of_reduce = move || {
         let kept = kept.clone();
         Job::text()
@@ -342,7 +396,9 @@ fn arrive_by_state<T: Sent>(values: &[T]) {
                 }
             })
     };
-    JobTest::new(of_reduce).input(lines(values.len())).assert_preemption_safe();
+    JobTest::new(of_reduce)
+        .input(lines(values.len()))
+        .assert_preemption_safe();
 }
 
 #[derive(Resumable)]
@@ -353,16 +409,36 @@ struct Kept<T> {
 
 fn arrive_by_derived_state<T: Sent>(value: &T) {
     let mut saved = Vec::new();
-    Kept { number: 7, value: value.clone() }.save_state(&mut saved).expect("it can be saved");
-    let mut restored = Kept { number: 0, value: value.clone() };
+    Kept {
+        number: 7,
+        value: value.clone(),
+    }
+    .save_state(&mut saved)
+    .expect("it can be saved");
+    let mut restored = Kept {
+        number: 0,
+        value: value.clone(),
+    };
     restored.restore_state(&saved).expect("it was saved");
-    assert_eq!((restored.number, format!("{:?}", restored.value)), (7, format!("{value:?}")));
+    assert_eq!(
+        (restored.number, format!("{:?}", restored.value)),
+        (7, format!("{value:?}"))
+    );
 }
 
 fn arrive_by_records<T: Sent>(values: &[T]) {
-    let pairs = values.iter().cloned().zip(0u64..).map(|(value, number)| (number, value));
+    let pairs = values
+        .iter()
+        .cloned()
+        .zip(0u64..)
+        .map(|(value, number)| (number, value));
     let dataset = Dataset::<(u64, Serde<T>)>::of(pairs).expect("a dataset");
-    let arrived: Vec<T> = dataset.collect().expect("records").into_iter().map(|(_, value)| value).collect();
+    let arrived: Vec<T> = dataset
+        .collect()
+        .expect("records")
+        .into_iter()
+        .map(|(_, value)| value)
+        .collect();
     assert_eq!(texts(&arrived), texts(values));
 }
 
@@ -373,9 +449,15 @@ fn shown<T: Sent>(parameters: &T) -> Job {
 
 fn arrive_as_parameters<T: Sent>(value: &T) {
     let input = Dataset::lines(["line"]).expect("a dataset");
-    let run = napreduce::job(shown::<T>).parameters(value).inputs([&input]).run_local(&Local::threads());
+    let run = napreduce::job(shown::<T>)
+        .parameters(value)
+        .inputs([&input])
+        .run_local(&Local::threads());
     let arrived = run.expect("the job").collect().expect("lines");
-    assert_eq!(arrived, [format!("line\t{}", format!("{value:?}").replace('\n', " "))]);
+    assert_eq!(
+        arrived,
+        [format!("line\t{}", format!("{value:?}").replace('\n', " "))]
+    );
 }
 
 /// A value of a type that was drawn as well. One type, so that the jobs below are compiled once.
@@ -491,8 +573,9 @@ fn values_that_json_lacks_arrive() {
 
 #[test]
 fn unordered_collections_arrive() {
-    let map: HashMap<String, HashSet<u32>> =
-        (0..50).map(|number| (format!("key {number}"), (0..number).collect())).collect();
+    let map: HashMap<String, HashSet<u32>> = (0..50)
+        .map(|number| (format!("key {number}"), (0..number).collect()))
+        .collect();
     let bytes = encoded(&map).expect("it is not refused");
     assert_eq!(Serde::decode_owned(&bytes), Ok(map));
 }
@@ -518,7 +601,10 @@ fn field_that_is_not_read_back_is_refused_by_name() {
         total: u64,
         kept: u8,
     }
-    assert_eq!(arrived(&Renamed { total: 0, kept: 1 }), Ok("Renamed { total: 0, kept: 1 }".to_owned()));
+    assert_eq!(
+        arrived(&Renamed { total: 0, kept: 1 }),
+        Ok("Renamed { total: 0, kept: 1 }".to_owned())
+    );
     let message = refusal(&Renamed { total: 7, kept: 1 });
     let expected = "a value of type Renamed is not read back as it was written: integer `7` at `count` is read as integer `0`";
     assert!(message.starts_with(expected), "{message}");
@@ -526,7 +612,9 @@ fn field_that_is_not_read_back_is_refused_by_name() {
 
 #[test]
 fn value_that_is_read_as_another_is_refused_at_any_time() {
-    fn none_if_empty<'de, D: serde::Deserializer<'de>>(from: D) -> Result<Option<String>, D::Error> {
+    fn none_if_empty<'de, D: serde::Deserializer<'de>>(
+        from: D,
+    ) -> Result<Option<String>, D::Error> {
         Ok(Option::deserialize(from)?.filter(|text: &String| !text.is_empty()))
     }
     #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -535,12 +623,18 @@ fn value_that_is_read_as_another_is_refused_at_any_time() {
         name: Option<String>,
     }
     for number in 0..1000 {
-        let value = Lenient { name: Some(number.to_string()) };
+        let value = Lenient {
+            name: Some(number.to_string()),
+        };
         assert_eq!(arrived(&value), Ok(format!("{value:?}")));
     }
-    let message = refusal(&Lenient { name: Some(String::new()) });
+    let message = refusal(&Lenient {
+        name: Some(String::new()),
+    });
     assert!(
-        message.contains("Lenient is not read back as it was written: Some(\"\") at `name` is read as None"),
+        message.contains(
+            "Lenient is not read back as it was written: Some(\"\") at `name` is read as None"
+        ),
         "{message}"
     );
 
@@ -552,7 +646,10 @@ fn value_that_is_read_as_another_is_refused_at_any_time() {
     }
     assert_eq!(arrived(&Number::Large(300)), Ok("Large(300)".to_owned()));
     assert_eq!(arrived(&Number::Small(3)), Ok("Small(3)".to_owned()));
-    assert!(refusal(&Number::Large(3)).contains("a value of type Number is not read back as it was written"));
+    assert!(
+        refusal(&Number::Large(3))
+            .contains("a value of type Number is not read back as it was written")
+    );
 }
 
 #[test]
@@ -570,16 +667,26 @@ fn refused_value_fails_the_job_before_it_is_written() {
             })
             .reduce(|key, _, out| out.emit(key, ()))
     };
-    let error = napreduce::job(job).inputs([&input]).run_local(&Local::threads()).expect_err("it is refused");
+    let error = napreduce::job(job)
+        .inputs([&input])
+        .run_local(&Local::threads())
+        .expect_err("it is refused");
     let message = error.to_string();
     assert!(
-        message.contains("a value of type NotWritten cannot be read back from what its Serialize writes"),
+        message.contains(
+            "a value of type NotWritten cannot be read back from what its Serialize writes"
+        ),
         "{message}"
     );
     assert!(!message.contains("panicked"), "{message}");
-    let error =
-        Dataset::<(u64, Serde<NotWritten>)>::of([(1, NotWritten { lost: 1 })]).expect_err("it is refused");
-    assert!(error.to_string().starts_with("a value of type NotWritten cannot be read back"), "{error}");
+    let error = Dataset::<(u64, Serde<NotWritten>)>::of([(1, NotWritten { lost: 1 })])
+        .expect_err("it is refused");
+    assert!(
+        error
+            .to_string()
+            .starts_with("a value of type NotWritten cannot be read back"),
+        "{error}"
+    );
 }
 
 #[test]
@@ -588,8 +695,11 @@ fn deep_value_is_refused() {
     struct Node {
         next: Option<Box<Node>>,
     }
-    let chain =
-        |length: usize| (0..length).fold(Node { next: None }, |next, _| Node { next: Some(Box::new(next)) });
+    let chain = |length: usize| {
+        (0..length).fold(Node { next: None }, |next, _| Node {
+            next: Some(Box::new(next)),
+        })
+    };
     assert!(arrived(&chain(100)).is_ok());
     assert!(
         refusal(&chain(1000))
@@ -604,10 +714,16 @@ fn parameters_of_other_type_are_converted_exactly_or_refused() {
         Job::text().map_only(move |line: &str, out| out.emit(line, number))
     }
     let input = Dataset::lines(["line"]).expect("a dataset");
-    let run =
-        |request: napreduce::run::JobRequest<String>| request.inputs([&input]).run_local(&Local::threads());
+    let run = |request: napreduce::run::JobRequest<String>| {
+        request.inputs([&input]).run_local(&Local::threads())
+    };
     let arrived = run(napreduce::job(number).parameters(&16_777_217)).expect("an exact number");
     assert_eq!(arrived.collect().expect("lines"), ["line\t16777217.0"]);
     let error = run(napreduce::job(number).parameters(&u64::MAX)).expect_err("it is not exact");
-    assert!(error.to_string().contains("cannot be represented as an f64"), "{error}");
+    assert!(
+        error
+            .to_string()
+            .contains("cannot be represented as an f64"),
+        "{error}"
+    );
 }

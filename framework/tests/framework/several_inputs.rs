@@ -20,10 +20,14 @@ fn join() -> Job {
             out.emit((id, false), name);
             Ok::<(), &str>(())
         })
-        .add("orders", FixedRecords { length: 4 }, |order: &[u8], out: &mut Sides| {
-            let order = std::str::from_utf8(order).expect("text");
-            out.emit((&order[..2], true), &order[2..]);
-        })
+        .add(
+            "orders",
+            FixedRecords { length: 4 },
+            |order: &[u8], out: &mut Sides| {
+                let order = std::str::from_utf8(order).expect("text");
+                out.emit((&order[..2], true), &order[2..]);
+            },
+        )
         .group_by::<String>()
         .reduce(|id, sides, out| {
             let mut user = None;
@@ -53,9 +57,17 @@ fn joined(users: &BTreeMap<u8, String>, orders: &[(u8, u8)]) -> String {
 }
 
 fn test_of(users: &BTreeMap<u8, String>, orders: &[(u8, u8)]) -> JobTest<fn() -> Job> {
-    let users: String = users.iter().map(|(user, name)| format!("{},{name}\n", id(*user))).collect();
-    let orders: String = orders.iter().map(|(user, amount)| format!("{}{amount:02}", id(*user))).collect();
-    JobTest::new(join as fn() -> Job).input_named("orders", orders).input_named("users", users)
+    let users: String = users
+        .iter()
+        .map(|(user, name)| format!("{},{name}\n", id(*user)))
+        .collect();
+    let orders: String = orders
+        .iter()
+        .map(|(user, amount)| format!("{}{amount:02}", id(*user)))
+        .collect();
+    JobTest::new(join as fn() -> Job)
+        .input_named("orders", orders)
+        .input_named("users", users)
 }
 
 proptest! {
@@ -75,9 +87,16 @@ proptest! {
 
 #[test]
 fn join_is_preemption_safe() {
-    let users = BTreeMap::from([(1, "ann".to_owned()), (2, "bob".to_owned()), (7, String::new())]);
+    let users = BTreeMap::from([
+        (1, "ann".to_owned()),
+        (2, "bob".to_owned()),
+        (7, String::new()),
+    ]);
     let orders = [(2, 30), (1, 12), (3, 99), (2, 5), (7, 1), (1, 1)];
-    test_of(&users, &orders).split_size(9).reduces(2).assert_preemption_safe();
+    test_of(&users, &orders)
+        .split_size(9)
+        .reduces(2)
+        .assert_preemption_safe();
     test_of(&users, &orders).assert_safe_at_random(1, 5);
 }
 
@@ -85,12 +104,20 @@ fn join_is_preemption_safe() {
 fn all_formats_can_be_combined() {
     let lengths = || {
         Job::inputs()
-            .add("text", TextLines, |line: &str, out: &mut Emit<String, u64>| {
-                out.emit("text", line.len() as u64)
+            .add(
+                "text",
+                TextLines,
+                |line: &str, out: &mut Emit<String, u64>| out.emit("text", line.len() as u64),
+            )
+            .add("bytes", ByteLines, |line: &[u8], out| {
+                out.emit("bytes", line.len() as u64)
             })
-            .add("bytes", ByteLines, |line: &[u8], out| out.emit("bytes", line.len() as u64))
-            .add("files", WholeFiles, |file, out| out.emit("files", file.bytes.len() as u64))
-            .add("rows", FixedRecords { length: 3 }, |row: &[u8], out| out.emit("rows", row.len() as u64))
+            .add("files", WholeFiles, |file, out| {
+                out.emit("files", file.bytes.len() as u64)
+            })
+            .add("rows", FixedRecords { length: 3 }, |row: &[u8], out| {
+                out.emit("rows", row.len() as u64)
+            })
             .combine(|sum, more| *sum += more)
             .reduce_total(|kind, sum, out| out.emit(kind, sum))
     };
@@ -108,19 +135,32 @@ fn all_formats_can_be_combined() {
 fn total_order_samples_all_inputs() {
     let sorted = || {
         Job::inputs()
-            .add("words", TextLines, |word: &str, out: &mut Emit<String, ()>| out.emit(word, ()))
-            .add("letters", FixedRecords { length: 1 }, |letter: &[u8], out| {
-                out.emit(std::str::from_utf8(letter).expect("a letter"), ());
-            })
+            .add(
+                "words",
+                TextLines,
+                |word: &str, out: &mut Emit<String, ()>| out.emit(word, ()),
+            )
+            .add(
+                "letters",
+                FixedRecords { length: 1 },
+                |letter: &[u8], out| {
+                    out.emit(std::str::from_utf8(letter).expect("a letter"), ());
+                },
+            )
             .total_order()
             .reduces(3)
             .reduce(|word, _, out| out.emit(word, ()))
     };
-    let test =
-        JobTest::new(sorted).input_named("letters", "qgzxc").input_named("words", "apple\nhat\nmouse\nzoo\n");
+    let test = JobTest::new(sorted)
+        .input_named("letters", "qgzxc")
+        .input_named("words", "apple\nhat\nmouse\nzoo\n");
     let output = test.split_size(2).run();
     assert_eq!(output.text(), "apple\nc\ng\nhat\nmouse\nq\nx\nz\nzoo\n");
-    assert!(output.parts.iter().all(|part| !part.is_empty()), "{:?}", output.parts);
+    assert!(
+        output.parts.iter().all(|part| !part.is_empty()),
+        "{:?}",
+        output.parts
+    );
 }
 
 /// Numbers the lines of each file.
@@ -144,7 +184,9 @@ impl Mapper for Numbered {
     }
 
     fn restore(&mut self, state: &[u8]) -> Result<(), TaskError> {
-        let bytes = state.try_into().map_err(|_| TaskError::task("a state of another length"))?;
+        let bytes = state
+            .try_into()
+            .map_err(|_| TaskError::task("a state of another length"))?;
         self.0 = u64::from_le_bytes(bytes);
         Ok(())
     }
@@ -158,7 +200,9 @@ fn stateful_mapper_and_closure_can_be_combined() {
             .add("plain", TextLines, |line: &str, out| out.emit(line, 0))
             .reduce(|line, numbers, out| out.emit(line, numbers.owned().collect::<Vec<_>>().len()))
     };
-    let test = JobTest::new(places).input_named("numbered", "a\nb\nc\n").input_named("plain", "c\na\na\n");
+    let test = JobTest::new(places)
+        .input_named("numbered", "a\nb\nc\n")
+        .input_named("plain", "c\na\na\n");
     assert_eq!(test.run().text(), "a\t3\nb\t1\nc\t2\n");
     test.assert_preemption_safe();
 }
@@ -174,17 +218,29 @@ fn refused(job: fn() -> Job) -> String {
 fn duplicate_and_untypeable_input_names_are_rejected() {
     fn named(names: &[&str]) -> Job {
         let stage = names.iter().fold(Job::inputs(), |inputs, name| {
-            inputs.add(name, TextLines, |line: &str, out: &mut Emit<String, ()>| out.emit(line, ()))
+            inputs.add(name, TextLines, |line: &str, out: &mut Emit<String, ()>| {
+                out.emit(line, ())
+            })
         });
         stage.reduce(|line, _, out| out.emit(line, ()))
     }
-    assert_eq!(refused(|| named(&["a", "b", "a"])), "two inputs have the name \"a\"; rename one");
-    assert_eq!(refused(|| named(&[])), "the job has no input; add one to `Job::inputs()`");
+    assert_eq!(
+        refused(|| named(&["a", "b", "a"])),
+        "two inputs have the name \"a\"; rename one"
+    );
+    assert_eq!(
+        refused(|| named(&[])),
+        "the job has no input; add one to `Job::inputs()`"
+    );
     for wrong in ["", "a=b", "1", "a b", "é"] {
-        let job =
-            format!("invalid input name {wrong:?}; use letters, digits, - and _, beginning with a letter");
+        let job = format!(
+            "invalid input name {wrong:?}; use letters, digits, - and _, beginning with a letter"
+        );
         let said = catch_unwind(AssertUnwindSafe(|| JobTest::new(|| named(&[wrong])).run()));
-        assert_eq!(said.expect_err("wrong").downcast_ref::<String>(), Some(&job));
+        assert_eq!(
+            said.expect_err("wrong").downcast_ref::<String>(),
+            Some(&job)
+        );
     }
 }
 

@@ -17,7 +17,10 @@ impl Mapper for Narrator {
     type Value = u64;
 
     fn setup(&mut self, task: &TaskInfo<'_>) -> Result<(), TaskError> {
-        let name = task.input().and_then(|path| path.file_name()).unwrap_or_default();
+        let name = task
+            .input()
+            .and_then(|path| path.file_name())
+            .unwrap_or_default();
         self.file = name.to_string_lossy().into_owned();
         Ok(())
     }
@@ -39,17 +42,23 @@ impl Mapper for Narrator {
     }
 
     fn restore(&mut self, state: &[u8]) -> Result<(), TaskError> {
-        self.lines = u64::from_le_bytes(state.try_into().map_err(|_| TaskError::task("eight bytes"))?);
+        self.lines = u64::from_le_bytes(
+            state
+                .try_into()
+                .map_err(|_| TaskError::task("eight bytes"))?,
+        );
         Ok(())
     }
 }
 
 fn narrate() -> Job {
-    Job::text().mapper(Narrator::default()).reduce(|line, numbers, out| {
-        while let Some(number) = numbers.next() {
-            out.emit(line, number);
-        }
-    })
+    Job::text()
+        .mapper(Narrator::default())
+        .reduce(|line, numbers, out| {
+            while let Some(number) = numbers.next() {
+                out.emit(line, number);
+            }
+        })
 }
 
 fn copy() -> Job {
@@ -64,16 +73,36 @@ fn lengths() -> Job {
 fn test<J: Fn() -> Job>(job: J, files: usize) -> JobTest<J> {
     (0..files).fold(JobTest::new(job), |test, number| {
         let lines = if number % 7 == 3 { 0 } else { 1 + number % 2 };
-        let text: String = (0..lines).map(|line| format!("line {line} of {number}\n")).collect();
-        test.input(if number % 3 == 0 { text.trim_end() } else { &text })
+        let text: String = (0..lines)
+            .map(|line| format!("line {line} of {number}\n"))
+            .collect();
+        test.input(if number % 3 == 0 {
+            text.trim_end()
+        } else {
+            &text
+        })
     })
 }
 
 #[test]
 fn combined_files_are_mapped_separately() {
     let together = test(narrate, 40).run();
-    assert_eq!(together.text(), test(narrate, 40).setting("combine-files=false").run().text());
-    assert_eq!(together.text().lines().filter(|line| line.contains(" ends\t")).count(), 34, "none is empty");
+    assert_eq!(
+        together.text(),
+        test(narrate, 40)
+            .setting("combine-files=false")
+            .run()
+            .text()
+    );
+    assert_eq!(
+        together
+            .text()
+            .lines()
+            .filter(|line| line.contains(" ends\t"))
+            .count(),
+        34,
+        "none is empty"
+    );
 }
 
 #[test]

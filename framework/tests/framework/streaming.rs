@@ -7,7 +7,10 @@ use napreduce::testing::JobTest;
 use napreduce::{Emit, Job};
 
 fn commands(mapper: &str, reducer: &str) -> impl Fn() -> Job + use<> {
-    let commands = Commands { reducer: Some(reducer.to_owned()), ..Commands::mapper(mapper) };
+    let commands = Commands {
+        reducer: Some(reducer.to_owned()),
+        ..Commands::mapper(mapper)
+    };
     move || job(&commands)
 }
 
@@ -33,7 +36,9 @@ fn command_maps_and_reduces_lines() {
 
 #[test]
 fn records_are_sorted_by_key_bytes() {
-    let output = JobTest::new(commands("cat", "cat")).input("b\t2\n\u{e9}\t4\nb\t1\na\tx\ty\nB\n").run();
+    let output = JobTest::new(commands("cat", "cat"))
+        .input("b\t2\n\u{e9}\t4\nb\t1\na\tx\ty\nB\n")
+        .run();
     assert_eq!(output.text(), "B\t\na\tx\ty\nb\t2\nb\t1\n\u{e9}\t4\n");
     assert_eq!(output.counters.get("REDUCE_INPUT_GROUPS"), 4);
 }
@@ -48,11 +53,25 @@ fn lines_may_be_any_bytes() {
 
 #[test]
 fn every_attempt_runs_one_command() {
-    let output = JobTest::new(commands("wc -l", "wc -l")).input("a\nb\n").input("").reduces(2).run();
-    let lines: Vec<String> =
-        output.parts.iter().map(|part| String::from_utf8_lossy(part).trim().to_owned()).collect();
-    assert_eq!(lines.len(), 2, "a reduce without records has its command, too: {lines:?}");
-    let read: u32 = lines.iter().map(|line| line.parse::<u32>().expect("a number")).sum();
+    let output = JobTest::new(commands("wc -l", "wc -l"))
+        .input("a\nb\n")
+        .input("")
+        .reduces(2)
+        .run();
+    let lines: Vec<String> = output
+        .parts
+        .iter()
+        .map(|part| String::from_utf8_lossy(part).trim().to_owned())
+        .collect();
+    assert_eq!(
+        lines.len(),
+        2,
+        "a reduce without records has its command, too: {lines:?}"
+    );
+    let read: u32 = lines
+        .iter()
+        .map(|line| line.parse::<u32>().expect("a number"))
+        .sum();
     assert_eq!(read, 1, "an empty file is no split; the other one is");
 }
 
@@ -60,14 +79,23 @@ fn every_attempt_runs_one_command() {
 fn large_input_and_output_do_not_deadlock() {
     let line = "x".repeat(1_000) + "\n";
     let much = line.repeat(2_000);
-    let output =
-        JobTest::new(mapped("while read -r line; do echo \"$line$line$line\"; done")).input(&much).run();
+    let output = JobTest::new(mapped(
+        "while read -r line; do echo \"$line$line$line\"; done",
+    ))
+    .input(&much)
+    .run();
     assert_eq!(output.parts[0].len(), 2_000 * 3_001);
     // One command writes all output before it reads; the other reads all input before it writes.
     let writes_first = "head -c 3000000 /dev/zero | tr '\\0' '\\n'; cat > /dev/null";
-    assert_eq!(JobTest::new(mapped(writes_first)).input(&much).run().parts[0].len(), 3_000_000);
+    assert_eq!(
+        JobTest::new(mapped(writes_first)).input(&much).run().parts[0].len(),
+        3_000_000
+    );
     let reads_first = "cat > /dev/null; head -c 3000000 /dev/zero | tr '\\0' '\\n'";
-    assert_eq!(JobTest::new(mapped(reads_first)).input(&much).run().parts[0].len(), 3_000_000);
+    assert_eq!(
+        JobTest::new(mapped(reads_first)).input(&much).run().parts[0].len(),
+        3_000_000
+    );
 }
 
 #[test]
@@ -77,13 +105,28 @@ fn command_may_ignore_rest_of_input() {
     assert_eq!(output.text(), "line\nline\n");
     assert_eq!(output.counters.get("MAP_INPUT_RECORDS"), 500_000);
     let closes = "exec < /dev/null; echo said; echo more";
-    assert_eq!(JobTest::new(mapped(closes)).input(&much).run().text(), "said\nmore\n");
-    assert_eq!(JobTest::new(commands("cat", "head -n 1")).input(&much).run().text(), "line\t\n");
+    assert_eq!(
+        JobTest::new(mapped(closes)).input(&much).run().text(),
+        "said\nmore\n"
+    );
+    assert_eq!(
+        JobTest::new(commands("cat", "head -n 1"))
+            .input(&much)
+            .run()
+            .text(),
+        "line\t\n"
+    );
 }
 
 #[test]
 fn broken_pipe_ends_writer_inside_command() {
-    assert_eq!(JobTest::new(mapped("yes | head -n 3")).input("x\n").run().text(), "y\ny\ny\n");
+    assert_eq!(
+        JobTest::new(mapped("yes | head -n 3"))
+            .input("x\n")
+            .run()
+            .text(),
+        "y\ny\ny\n"
+    );
 }
 
 #[test]
@@ -91,18 +134,28 @@ fn command_and_rust_can_be_combined() {
     let mapper = || {
         Job::bytes()
             .map(|line: &[u8], out: &mut Emit<Vec<u8>, Vec<u8>>| {
-                line.split(|byte| *byte == b' ').for_each(|word| out.emit(word, b"1"));
+                line.split(|byte| *byte == b' ')
+                    .for_each(|word| out.emit(word, b"1"));
             })
             .reducer(CommandReducer::new("cut -f 1 | uniq -c | sed 's/^ *//'"))
     };
-    assert_eq!(JobTest::new(mapper).input("to be or\nnot to be").run().text(), "2 be\n1 not\n1 or\n2 to\n");
+    assert_eq!(
+        JobTest::new(mapper)
+            .input("to be or\nnot to be")
+            .run()
+            .text(),
+        "2 be\n1 not\n1 or\n2 to\n"
+    );
     let reducer = || {
         Job::bytes()
             .mapper(CommandMapper::new("tr ' ' '\\n'"))
             .reduce(|word, values, out| out.emit(word, values.count()))
     };
     assert_eq!(
-        JobTest::new(reducer).input("to be or\nnot to be").run().text(),
+        JobTest::new(reducer)
+            .input("to be or\nnot to be")
+            .run()
+            .text(),
         "be\t2\nnot\t1\nor\t1\nto\t2\n"
     );
 }
@@ -110,30 +163,56 @@ fn command_and_rust_can_be_combined() {
 #[test]
 fn failed_command_is_named_with_status() {
     for (test, says) in [
-        (JobTest::new(commands("exit 3", "cat")), "the mapper `exit 3` exited with status 3"),
-        (JobTest::new(commands("cat", "cat; exit 4")), "the reducer `cat; exit 4` exited with status 4"),
+        (
+            JobTest::new(commands("exit 3", "cat")),
+            "the mapper `exit 3` exited with status 3",
+        ),
+        (
+            JobTest::new(commands("cat", "cat; exit 4")),
+            "the reducer `cat; exit 4` exited with status 4",
+        ),
         (
             JobTest::new(commands("kill -9 $$", "cat")),
             "the mapper `kill -9 $$` was killed by signal 9 (SIGKILL)",
         ),
-        (JobTest::new(commands("no-such-program-here", "cat")), "exited with status 127 (command not found)"),
-        (JobTest::new(commands("/", "cat")), "the mapper `/` exited with status 126"),
-        (JobTest::new(commands("head -n 1; exit 5", "cat")), "exited with status 5"),
+        (
+            JobTest::new(commands("no-such-program-here", "cat")),
+            "exited with status 127 (command not found)",
+        ),
+        (
+            JobTest::new(commands("/", "cat")),
+            "the mapper `/` exited with status 126",
+        ),
+        (
+            JobTest::new(commands("head -n 1; exit 5", "cat")),
+            "exited with status 5",
+        ),
     ] {
         let message = failure(test.input("a\tb\n".repeat(100_000)));
         assert!(message.contains(says), "{says}: {message}");
     }
     let message = failure(JobTest::new(mapped("exit 6")).input("a\n"));
-    assert!(message.contains("the mapper `exit 6` exited with status 6"), "{message}");
+    assert!(
+        message.contains("the mapper `exit 6` exited with status 6"),
+        "{message}"
+    );
 }
 
 #[test]
 fn endless_line_is_rejected_at_task_memory() {
     let endless = "tr '\\0' x < /dev/zero";
     let says = format!("`{endless}` wrote a line longer than 1048576 bytes");
-    let message = failure(JobTest::new(mapped(endless)).input("a\n").task_memory(1 << 20));
+    let message = failure(
+        JobTest::new(mapped(endless))
+            .input("a\n")
+            .task_memory(1 << 20),
+    );
     assert!(message.contains(&says), "{message}");
-    let message = failure(JobTest::new(commands("cat", endless)).input("a\n").task_memory(1 << 20));
+    let message = failure(
+        JobTest::new(commands("cat", endless))
+            .input("a\n")
+            .task_memory(1 << 20),
+    );
     assert!(message.contains(&says), "{message}");
 }
 
@@ -146,7 +225,9 @@ fn command_jobs_are_suspend_safe() {
     // its own, which must not be the last one if the child has ended meanwhile.
     let stops = "trap 'kill -STOP $$' TSTP; exec 3<&0; tr ' ' '\\t' <&3 & while kill -0 $!; do wait $!; done 2> /dev/null; true";
     test(stops, stops).assert_suspend_safe();
-    JobTest::new(mapped("trap '' TSTP; cat")).input(lines).assert_suspend_safe();
+    JobTest::new(mapped("trap '' TSTP; cat"))
+        .input(lines)
+        .assert_suspend_safe();
 }
 
 #[test]
@@ -158,13 +239,19 @@ fn total_order_over_command_is_rejected() {
             .reduce(|word, values, out| out.emit(word, values.count()))
     };
     let message = failure(JobTest::new(job).input("a\n").reduces(2));
-    assert!(message.contains("`cat` cannot be sampled for a total order"), "{message}");
+    assert!(
+        message.contains("`cat` cannot be sampled for a total order"),
+        "{message}"
+    );
 }
 
 fn combining(mapper: &str, combiner: &str) -> impl Fn() -> Job + use<> {
     let [mapper, combiner] = [mapper, combiner].map(str::to_owned);
-    let commands =
-        Commands { combiner: Some(combiner), reducer: Some(SUM.to_owned()), ..Commands::mapper(mapper) };
+    let commands = Commands {
+        combiner: Some(combiner),
+        reducer: Some(SUM.to_owned()),
+        ..Commands::mapper(mapper)
+    };
     move || job(&commands)
 }
 
@@ -175,9 +262,17 @@ const WORDS: &str = r#"tr -s ' ' '\n' | awk '{ print $1 "\t1" }' # words"#;
 #[test]
 fn combiner_reads_sorted_output_of_each_map() {
     let input = "to be or not to be\nto nap\n";
-    let test = |job| JobTest::new(job).input(input).input("be\n").setting("combine-files=false");
-    let output =
-        JobTest::new(combining(WORDS, SUM)).input(input).input("be\n").setting("combine-files=false").run();
+    let test = |job| {
+        JobTest::new(job)
+            .input(input)
+            .input("be\n")
+            .setting("combine-files=false")
+    };
+    let output = JobTest::new(combining(WORDS, SUM))
+        .input(input)
+        .input("be\n")
+        .setting("combine-files=false")
+        .run();
     assert_eq!(output.text(), "be\t3\nnap\t1\nnot\t1\nor\t1\nto\t3\n");
     let plain = test(commands(WORDS, SUM)).run();
     assert_eq!(output.parts, plain.parts);
@@ -188,21 +283,42 @@ fn combiner_reads_sorted_output_of_each_map() {
 
 #[test]
 fn failing_mapper_or_combiner_fails_task() {
-    for (mapper, combiner, status) in
-        [("cat; exit 3", "cat", "3"), ("cat", "cat; exit 4", "4"), ("exit 5", "exit 6", "6")]
-    {
+    for (mapper, combiner, status) in [
+        ("cat; exit 3", "cat", "3"),
+        ("cat", "cat; exit 4", "4"),
+        ("exit 5", "exit 6", "6"),
+    ] {
         let failed = failure(JobTest::new(combining(mapper, combiner)).input("a\t1\n"));
-        assert!(failed.contains(&format!("exited with status {status}")), "{mapper}, {combiner}: {failed}");
+        assert!(
+            failed.contains(&format!("exited with status {status}")),
+            "{mapper}, {combiner}: {failed}"
+        );
     }
 }
 
 #[test]
 fn failed_combiner_is_named_without_script() {
     for (mapper, combiner, says) in [
-        ("cat", "cat; exit 4", "the combiner `cat; exit 4` exited with status 4"),
-        ("cat; exit 3", "cat", "the mapper `cat; exit 3` exited with status 3"),
-        ("cat", "no-such-program-here", "the combiner `no-such-program-here` exited with status 127"),
-        ("sh -c 'kill -9 $$'", "cat", "the mapper `sh -c 'kill -9 $$'` exited with status 137"),
+        (
+            "cat",
+            "cat; exit 4",
+            "the combiner `cat; exit 4` exited with status 4",
+        ),
+        (
+            "cat; exit 3",
+            "cat",
+            "the mapper `cat; exit 3` exited with status 3",
+        ),
+        (
+            "cat",
+            "no-such-program-here",
+            "the combiner `no-such-program-here` exited with status 127",
+        ),
+        (
+            "sh -c 'kill -9 $$'",
+            "cat",
+            "the mapper `sh -c 'kill -9 $$'` exited with status 137",
+        ),
     ] {
         let failed = failure(JobTest::new(combining(mapper, combiner)).input("a\t1\n"));
         assert!(failed.contains(says), "{mapper}, {combiner}: {failed}");
@@ -220,7 +336,9 @@ fn pipefail_fails_task() {
 #[test]
 fn combiner_may_ignore_rest_of_input() {
     let many = "a\t1\n".repeat(200_000);
-    let output = JobTest::new(combining("cat", "head -n 1")).input(&many).run();
+    let output = JobTest::new(combining("cat", "head -n 1"))
+        .input(&many)
+        .run();
     assert_eq!(output.text(), "a\t1\n");
 }
 
@@ -231,7 +349,9 @@ fn command_increments_counters_on_stderr() {
             "while read -r line; do echo \"$line\"; echo reporter:counter:Words,{name},2 >&2; done; echo a note >&2"
         )
     };
-    let output = JobTest::new(commands(&script("mapped"), &script("reduced"))).input("a\nb\na\n").run();
+    let output = JobTest::new(commands(&script("mapped"), &script("reduced")))
+        .input("a\nb\na\n")
+        .run();
     let counted = ["Words: mapped", "Words: reduced"].map(|name| output.counters.get(name));
     assert_eq!(counted, [6, 6]);
 }
@@ -242,7 +362,12 @@ fn divided(key_fields: u32, partition_fields: u32) -> impl Fn() -> Job {
     let partition_fields = Some(fields(partition_fields));
     let reducer = Some("cat".to_owned());
     move || {
-        job(&Commands { reducer: reducer.clone(), key_fields, partition_fields, ..Commands::mapper("cat") })
+        job(&Commands {
+            reducer: reducer.clone(),
+            key_fields,
+            partition_fields,
+            ..Commands::mapper("cat")
+        })
     }
 }
 
@@ -255,10 +380,15 @@ fn partition_fields_select_reduce() {
     let mut used = 0;
     for part in &output.parts {
         let lines: Vec<&str> = str::from_utf8(part).expect("text").lines().collect();
-        let keys: Vec<&str> =
-            lines.iter().map(|line| line.rsplit_once('\t').expect("three fields").0).collect();
+        let keys: Vec<&str> = lines
+            .iter()
+            .map(|line| line.rsplit_once('\t').expect("three fields").0)
+            .collect();
         assert!(keys.is_sorted(), "{keys:?}");
-        let mut first: Vec<&str> = keys.iter().map(|key| key.split('\t').next().expect("a field")).collect();
+        let mut first: Vec<&str> = keys
+            .iter()
+            .map(|key| key.split('\t').next().expect("a field"))
+            .collect();
         first.dedup();
         used += usize::from(!first.is_empty());
         all.extend(first);
@@ -277,5 +407,8 @@ fn command_may_write_much_to_stderr() {
         "cat; head -c 300000 /dev/zero | tr '\\0' '\\n' | sed s/^/reporter:counter:Many,lines,1/ >&2",
     ));
     let output = output.input("a\n").run();
-    assert_eq!((output.text().as_str(), output.counters.get("Many: lines")), ("a\n", 300_000));
+    assert_eq!(
+        (output.text().as_str(), output.counters.get("Many: lines")),
+        ("a\n", 300_000)
+    );
 }

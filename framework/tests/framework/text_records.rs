@@ -7,13 +7,21 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 
 fn records(format: impl Fn() -> TextRecords, text: &str, split_size: u64) -> Vec<String> {
-    let job = || Job::input(format()).map_only(|record: &str, out| out.emit(format!("{record:?}"), ()));
-    let output = JobTest::new(job).input(text).split_size(split_size).setting("combine-files=false").run();
+    let job =
+        || Job::input(format()).map_only(|record: &str, out| out.emit(format!("{record:?}"), ()));
+    let output = JobTest::new(job)
+        .input(text)
+        .split_size(split_size)
+        .setting("combine-files=false")
+        .run();
     output.text().lines().map(str::to_owned).collect()
 }
 
 fn quoted<'a>(records: impl IntoIterator<Item = &'a str>) -> Vec<String> {
-    records.into_iter().map(|record| format!("{record:?}")).collect()
+    records
+        .into_iter()
+        .map(|record| format!("{record:?}"))
+        .collect()
 }
 
 fn between<'a>(text: &'a str, delimiter: &str) -> Vec<&'a str> {
@@ -54,7 +62,11 @@ fn paragraphs(text: &str) -> Vec<String> {
         let text = text.strip_suffix('\n').unwrap_or(text);
         text.strip_suffix('\r').unwrap_or(text).to_owned()
     };
-    paragraphs.iter().filter(|text| !text.is_empty()).map(trimmed).collect()
+    paragraphs
+        .iter()
+        .filter(|text| !text.is_empty())
+        .map(trimmed)
+        .collect()
 }
 
 proptest! {
@@ -120,22 +132,35 @@ fn text_record_readers_are_preemption_safe() {
             out.emit(out.input().offset(), record.replace('\n', "|"));
         })
     };
-    let test = JobTest::new(marked).input("before\n#a\nb\n#c\n\n#d").split_size(6);
+    let test = JobTest::new(marked)
+        .input("before\n#a\nb\n#c\n\n#d")
+        .split_size(6);
     assert_eq!(test.run().text(), "0\tbefore\n7\t#a|b\n12\t#c|\n16\t#d\n");
     test.assert_preemption_safe();
-    let copy = || Job::input(TextRecords::paragraphs()).map_only(|text: &str, out| out.emit(text, ()));
-    JobTest::new(copy).input("\na\nb\n\n\r\nc\n\nd\n\n").split_size(3).assert_preemption_safe();
-    let parts = || Job::input(TextRecords::delimited_by("--")).map_only(|text: &str, out| out.emit(text, ()));
-    JobTest::new(parts).input("a----b--c--").split_size(3).assert_preemption_safe();
+    let copy =
+        || Job::input(TextRecords::paragraphs()).map_only(|text: &str, out| out.emit(text, ()));
+    JobTest::new(copy)
+        .input("\na\nb\n\n\r\nc\n\nd\n\n")
+        .split_size(3)
+        .assert_preemption_safe();
+    let parts = || {
+        Job::input(TextRecords::delimited_by("--")).map_only(|text: &str, out| out.emit(text, ()))
+    };
+    JobTest::new(parts)
+        .input("a----b--c--")
+        .split_size(3)
+        .assert_preemption_safe();
 }
 
 #[test]
 fn invalid_and_long_records_are_named_by_byte() {
-    let job = || Job::input(TextRecords::delimited_by(";")).map_only(|text: &str, out| out.emit(text, ()));
+    let job = || {
+        Job::input(TextRecords::delimited_by(";")).map_only(|text: &str, out| out.emit(text, ()))
+    };
     let refused = |bytes: &[u8], says: &str| {
         let test = JobTest::new(job).input(bytes).task_memory(1 << 20);
-        let panic =
-            std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| test.run())).expect_err("refused");
+        let panic = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| test.run()))
+            .expect_err("refused");
         let text = panic.downcast_ref::<String>().expect("a message");
         assert!(text.contains(says), "{text}");
     };
@@ -160,9 +185,17 @@ fn multiline_marker_is_rejected() {
 fn blank_lines_end_paragraphs_at_every_cut() {
     for blank in ["\n", "\r\n", "\r\r\n", &("\r".repeat(9000) + "\n")] {
         let text = format!("one\n{blank}two\r\n{blank}{blank}three\n{blank}");
-        for size in [1, 2, 3, 5, 4096, 10_000].into_iter().filter(|size| text.len() < 200 * size) {
+        for size in [1, 2, 3, 5, 4096, 10_000]
+            .into_iter()
+            .filter(|size| text.len() < 200 * size)
+        {
             let found = records(TextRecords::paragraphs, &text, size as u64);
-            assert_eq!(found, quoted(["one", "two", "three"]), "a blank line of {} bytes", blank.len());
+            assert_eq!(
+                found,
+                quoted(["one", "two", "three"]),
+                "a blank line of {} bytes",
+                blank.len()
+            );
         }
     }
 }
@@ -179,7 +212,11 @@ fn byte_order_mark_is_removed_at_every_cut() {
         assert_eq!(records(TextRecords::paragraphs, text, size), paragraphs);
         for blank in ["\n", "\r\n", "\n\r\n"] {
             let text = format!("\u{feff}{blank}{}", &text[3..]);
-            assert_eq!(records(TextRecords::paragraphs, &text, size), paragraphs, "{blank:?}");
+            assert_eq!(
+                records(TextRecords::paragraphs, &text, size),
+                paragraphs,
+                "{blank:?}"
+            );
         }
     }
 }

@@ -5,7 +5,9 @@ use std::path::Path;
 
 use napreduce::Value as _;
 use napreduce::codec::{List, Serde};
-use napreduce::input::{ByteLines, FixedRecords, InputError, InputFormat, RecordReader, Split, TextLines};
+use napreduce::input::{
+    ByteLines, FixedRecords, InputError, InputFormat, RecordReader, Split, TextLines,
+};
 use napreduce::records::{Records, TypedRecords};
 use napreduce::run::Local;
 use napreduce::testing::JobTest;
@@ -51,7 +53,13 @@ fn read_within(
     file_length: u64,
     memory: usize,
 ) -> Result<Pairs, InputError> {
-    let split = Split { path: path.to_owned(), offset, length, file_length, version: None };
+    let split = Split {
+        path: path.to_owned(),
+        offset,
+        length,
+        file_length,
+        version: None,
+    };
     let mut reader = TypedRecords::<String, u64>::default().open(&split, memory)?;
     let mut pairs = Vec::new();
     while reader.read_batch(&mut |(key, value)| -> Result<(), InputError> {
@@ -109,7 +117,9 @@ fn record_over_memory_is_rejected() {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("records");
     let pairs = |count: u64, length: u64| -> Pairs {
-        (0..count).map(|number| ("k".repeat((1 + number % length) as usize), number)).collect()
+        (0..count)
+            .map(|number| ("k".repeat((1 + number % length) as usize), number))
+            .collect()
     };
     let blocks = [pairs(500, 40), pairs(1, 3), pairs(300, 90)];
     let length = file(&path, &blocks).len() as u64;
@@ -121,7 +131,9 @@ fn record_over_memory_is_rejected() {
             "{memory}"
         );
     }
-    let error = read_within(&path, 0, length, length, 99).expect_err("a record is too long").to_string();
+    let error = read_within(&path, 0, length, length, 99)
+        .expect_err("a record is too long")
+        .to_string();
     assert!(
         error.contains("a record in the block at byte ") && error.contains("raise --task-memory"),
         "{error}"
@@ -134,21 +146,42 @@ fn records_of_other_type_are_rejected() {
     let path = folder.path().join("records");
     let length = file(&path, &[vec![("key".into(), 7)]]).len() as u64;
     let refusals = [
-        (TypedRecords::<String, i64>::default().check(&path), "(String, i64)"),
-        (TypedRecords::<String, f64>::default().check(&path), "(String, f64)"),
-        (TypedRecords::<Vec<u8>, u64>::default().check(&path), "(Vec<u8>, u64)"),
-        (TypedRecords::<Reverse<String>, u64>::default().check(&path), "(Reverse<String>, u64)"),
-        (TypedRecords::<String, Serde<u64>>::default().check(&path), "(String, Serde<u64>)"),
+        (
+            TypedRecords::<String, i64>::default().check(&path),
+            "(String, i64)",
+        ),
+        (
+            TypedRecords::<String, f64>::default().check(&path),
+            "(String, f64)",
+        ),
+        (
+            TypedRecords::<Vec<u8>, u64>::default().check(&path),
+            "(Vec<u8>, u64)",
+        ),
+        (
+            TypedRecords::<Reverse<String>, u64>::default().check(&path),
+            "(Reverse<String>, u64)",
+        ),
+        (
+            TypedRecords::<String, Serde<u64>>::default().check(&path),
+            "(String, Serde<u64>)",
+        ),
     ];
     for (refusal, expected) in refusals {
         let error = refusal.expect_err("other types").to_string();
-        let message =
-            format!("holds records of (String, u64), but this job reads {expected}; read it as the types");
+        let message = format!(
+            "holds records of (String, u64), but this job reads {expected}; read it as the types"
+        );
         assert!(error.contains(&message), "{error}");
     }
     let opened = TypedRecords::<String, i64>::default().open(&Split::whole(&path, length), 1 << 20);
-    assert!(matches!(opened.err(), Some(InputError::OtherRecords { .. })));
-    TypedRecords::<&'static str, u64>::default().check(&path).expect("the same encoding");
+    assert!(matches!(
+        opened.err(),
+        Some(InputError::OtherRecords { .. })
+    ));
+    TypedRecords::<&'static str, u64>::default()
+        .check(&path)
+        .expect("the same encoding");
 }
 
 #[test]
@@ -165,7 +198,10 @@ fn derived_families_name_their_fields() {
         Named { name: [u8; 2] },
     }
     assert_eq!(Visit::family(), "Visit { user: String, time: Option<u64> }");
-    assert_eq!(Level::family(), "Level { Low, High(u8, i64), Named { name: [u8; 2] } }");
+    assert_eq!(
+        Level::family(),
+        "Level { Low, High(u8, i64), Named { name: [u8; 2] } }"
+    );
     assert_eq!(<(Level,)>::family(), format!("({},)", Level::family()));
     assert_eq!(List::<()>::family(), "List<()>");
     let _ = (Level::Low, Level::High(1, 2), Level::Named { name: [0; 2] });
@@ -176,25 +212,43 @@ fn typed_records_as_text_are_rejected() {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("records");
     file(&path, &[vec![("key".into(), 7)]]);
-    for refusal in [TextLines.check(&path), ByteLines.check(&path), FixedRecords { length: 4 }.check(&path)] {
+    for refusal in [
+        TextLines.check(&path),
+        ByteLines.check(&path),
+        FixedRecords { length: 4 }.check(&path),
+    ] {
         let error = refusal.expect_err("they are not text").to_string();
-        assert!(error.ends_with("but this job reads another format; use Job::records"), "{error}");
+        assert!(
+            error.ends_with("but this job reads another format; use Job::records"),
+            "{error}"
+        );
     }
 }
 
 #[test]
 fn dataset_of_other_types_is_rejected_before_tasks_run() {
     let pairs = Dataset::<(String, u64)>::of([("a".to_owned(), 1)]).expect("a dataset");
-    let as_signed = || Job::records::<String, i64>().map_only(|(key, value), out| out.emit(key, value));
-    let error =
-        napreduce::job(as_signed).inputs([&pairs]).run_local(&Local::threads()).expect_err("other types");
+    let as_signed =
+        || Job::records::<String, i64>().map_only(|(key, value), out| out.emit(key, value));
+    let error = napreduce::job(as_signed)
+        .inputs([&pairs])
+        .run_local(&Local::threads())
+        .expect_err("other types");
     assert!(
-        error.to_string().contains("holds records of (String, u64), but this job reads (String, i64)"),
+        error
+            .to_string()
+            .contains("holds records of (String, u64), but this job reads (String, i64)"),
         "{error}"
     );
     let as_text = || Job::text().map_only(|line: &str, out| out.emit(line, ()));
-    let error = napreduce::job(as_text).inputs([&pairs]).run_local(&Local::threads()).expect_err("no text");
-    assert!(error.to_string().contains("is a file of typed records"), "{error}");
+    let error = napreduce::job(as_text)
+        .inputs([&pairs])
+        .run_local(&Local::threads())
+        .expect_err("no text");
+    assert!(
+        error.to_string().contains("is a file of typed records"),
+        "{error}"
+    );
 }
 
 #[test]
@@ -209,7 +263,10 @@ fn output_and_inputs_are_chosen_anywhere_in_chain() {
             .reduces(1)
             .reduce_total(|line, sum, out| out.emit(line, sum))
     };
-    let written = JobTest::new(first).input_named("one", "a\n").input_named("other", "a\nb\n").run();
+    let written = JobTest::new(first)
+        .input_named("one", "a\n")
+        .input_named("other", "a\nb\n")
+        .run();
     let before_map = || {
         Job::records::<String, u64>()
             .output(Records::<u64, String>::default())
@@ -217,6 +274,10 @@ fn output_and_inputs_are_chosen_anywhere_in_chain() {
             .reduce(|count, lines, out| lines.owned().for_each(|line| out.emit(count, &line)))
     };
     let swapped = JobTest::new(before_map).input(&written.parts[0]).run();
-    let read = || Job::records::<u64, String>().map_only(|(count, line), out| out.emit(count, line));
-    assert_eq!(JobTest::new(read).input(&swapped.parts[0]).run().text(), "1\tb\n2\ta\n");
+    let read =
+        || Job::records::<u64, String>().map_only(|(count, line), out| out.emit(count, line));
+    assert_eq!(
+        JobTest::new(read).input(&swapped.parts[0]).run().text(),
+        "1\tb\n2\ta\n"
+    );
 }

@@ -52,15 +52,32 @@ impl Estimate {
     /// The number of a run that does not depend on its seed.
     pub fn exact(value: f64) -> Option<Estimate> {
         let estimate = Estimate::range(value, &[value])?;
-        value.is_finite().then_some(Estimate { exact: true, ..estimate })
+        value.is_finite().then_some(Estimate {
+            exact: true,
+            ..estimate
+        })
     }
 
     /// Without an interval: the ends are those of the values.
     fn range(mean: f64, values: &[f64]) -> Option<Estimate> {
         let ends = [0.0, 100.0].map(|percent| statistics::percentile(values, percent));
-        let [Some(low), Some(high)] = ends else { return None };
-        let (error, logarithmic, signed, exact) = (0.0, false, None, false);
-        Some(Estimate { mean, low, high, blocks: values.len(), error, logarithmic, signed, exact })
+        let [Some(low), Some(high)] = ends else {
+            return None;
+        };
+        let error = 0.0;
+        let logarithmic = false;
+        let signed = None;
+        let exact = false;
+        Some(Estimate {
+            mean,
+            low,
+            high,
+            blocks: values.len(),
+            error,
+            logarithmic,
+            signed,
+            exact,
+        })
     }
 
     /// Whether it can be judged.
@@ -81,23 +98,40 @@ impl Estimate {
             .map(|log| log.is_finite().then_some(log))
             .collect::<Option<_>>()?;
         let plain = Estimate::of(&logarithms, confidence)?;
-        let (mean, low, high) = (plain.mean.exp(), plain.low.exp(), plain.high.exp());
-        Some(Estimate { mean, low, high, logarithmic: true, ..plain })
+        let mean = plain.mean.exp();
+        let low = plain.low.exp();
+        let high = plain.high.exp();
+        Some(Estimate {
+            mean,
+            low,
+            high,
+            logarithmic: true,
+            ..plain
+        })
     }
 
     /// The median, and the order statistics that enclose the true one with at least this confidence for any
     /// distribution (Conover, Practical Nonparametric Statistics).
     pub fn of_median(values: &[f64], confidence: f64) -> Option<Estimate> {
-        let (mean, blocks) = (statistics::median(values)?, values.len());
+        let mean = statistics::median(values)?;
+        let blocks = values.len();
         if values.iter().any(|value| !value.is_finite()) {
             return None;
         }
         let mut sorted = values.to_vec();
         sorted.sort_unstable_by(f64::total_cmp);
         // Too few values have no interval but their range.
-        let from = innermost(blocks as u64, confidence).filter(|_| blocks >= BLOCKS_MIN).unwrap_or(0);
-        let (low, high) = (sorted[from], sorted[blocks - 1 - from]);
-        Some(Estimate { low, high, signed: Some(sorted), ..Estimate::range(mean, values)? })
+        let from = innermost(blocks as u64, confidence)
+            .filter(|_| blocks >= BLOCKS_MIN)
+            .unwrap_or(0);
+        let low = sorted[from];
+        let high = sorted[blocks - 1 - from];
+        Some(Estimate {
+            low,
+            high,
+            signed: Some(sorted),
+            ..Estimate::range(mean, values)?
+        })
     }
 
     /// The probability of such a distance from a bound, or a larger one, if the true number is the bound; 1 with too
@@ -141,7 +175,11 @@ impl Estimate {
 
     /// The distance from a bound, on the scale of the test.
     fn distance(&self, bound: f64) -> f64 {
-        if self.logarithmic { (self.mean.ln() - bound.ln()).abs() } else { (self.mean - bound).abs() }
+        if self.logarithmic {
+            (self.mean.ln() - bound.ln()).abs()
+        } else {
+            (self.mean - bound).abs()
+        }
     }
 }
 
@@ -155,7 +193,10 @@ fn innermost(count: u64, confidence: f64) -> Option<usize> {
     let signs = Binomial::new(0.5, count).ok()?;
     // Outside of the places k and n - 1 - k are all cases with at most k on one side.
     let within = |place: &u64| 1.0 - 2.0 * signs.cdf(*place) >= confidence - 1e-12;
-    (0..count / 2).take_while(within).last().and_then(|place| usize::try_from(place).ok())
+    (0..count / 2)
+        .take_while(within)
+        .last()
+        .and_then(|place| usize::try_from(place).ok())
 }
 
 /// The numbers of values above and below a bound.
@@ -189,19 +230,30 @@ fn student(values: &[f64], confidence: f64) -> Option<(f64, f64, f64)> {
     if values.len() == 1 {
         return Some((mean, f64::INFINITY, f64::INFINITY));
     }
-    let variance = values.iter().map(|value| (value - mean).powi(2)).sum::<f64>() / (count - 1.0);
+    let variance = values
+        .iter()
+        .map(|value| (value - mean).powi(2))
+        .sum::<f64>()
+        / (count - 1.0);
     let error = (variance / count).sqrt();
     let student = StudentsT::new(0.0, 1.0, count - 1.0).ok()?;
-    Some((mean, error, error * student.inverse_cdf((1.0 + confidence) / 2.0)))
+    Some((
+        mean,
+        error,
+        error * student.inverse_cdf((1.0 + confidence) / 2.0),
+    ))
 }
 
 /// Probabilities corrected for their number (Holm 1979).
 pub fn holm(probabilities: &[f64]) -> Vec<f64> {
     let mut order: Vec<usize> = (0..probabilities.len()).collect();
     order.sort_by(|a, b| probabilities[*a].total_cmp(&probabilities[*b]));
-    let (mut corrected, mut least) = (vec![1.0; probabilities.len()], 0.0_f64);
+    let mut corrected = vec![1.0; probabilities.len()];
+    let mut least = 0.0_f64;
     for (rank, at) in order.into_iter().enumerate() {
-        least = least.max(probabilities[at] * (probabilities.len() - rank) as f64).min(1.0);
+        least = least
+            .max(probabilities[at] * (probabilities.len() - rank) as f64)
+            .min(1.0);
         corrected[at] = least;
     }
     corrected
@@ -212,8 +264,14 @@ pub fn spearman(values: &[f64]) -> Option<f64> {
     let ranks = ranks(values);
     let order: Vec<f64> = (1..=values.len()).map(|place| place as f64).collect();
     let mean = (values.len() as f64 + 1.0) / 2.0;
-    let product = |a: &[f64], b: &[f64]| a.iter().zip(b).map(|(x, y)| (x - mean) * (y - mean)).sum::<f64>();
-    let (own, other) = (product(&ranks, &ranks), product(&order, &order));
+    let product = |a: &[f64], b: &[f64]| {
+        a.iter()
+            .zip(b)
+            .map(|(x, y)| (x - mean) * (y - mean))
+            .sum::<f64>()
+    };
+    let own = product(&ranks, &ranks);
+    let other = product(&order, &order);
     (own > 0.0 && other > 0.0).then(|| product(&ranks, &order) / (own * other).sqrt())
 }
 
@@ -221,7 +279,10 @@ pub fn spearman(values: &[f64]) -> Option<f64> {
 fn ranks(values: &[f64]) -> Vec<f64> {
     let below = |value: f64| values.iter().filter(|other| **other < value).count() as f64;
     let equal = |value: f64| values.iter().filter(|other| **other == value).count() as f64;
-    values.iter().map(|value| below(*value) + (equal(*value) + 1.0) / 2.0).collect()
+    values
+        .iter()
+        .map(|value| below(*value) + (equal(*value) + 1.0) / 2.0)
+        .collect()
 }
 
 #[cfg(test)]
@@ -249,11 +310,22 @@ mod tests {
     #[test]
     fn few_blocks_have_a_range_only() {
         let estimate = Estimate::of(&[3.0, 1.0, 2.0], 0.95).expect("numbers");
-        assert_eq!((estimate.low, estimate.high, estimate.probability(100.0)), (1.0, 3.0, 1.0));
+        assert_eq!(
+            (estimate.low, estimate.high, estimate.probability(100.0)),
+            (1.0, 3.0, 1.0)
+        );
         assert_eq!(Estimate::of(&[], 0.95), None);
         assert_eq!(Estimate::of_ratios(&[0.0; 6], 0.95), None);
         let sure = Estimate::of(&[2.0; 6], 0.95).expect("numbers");
-        assert_eq!((sure.low, sure.high, sure.probability(1.9), sure.probability(2.0)), (2.0, 2.0, 0.0, 0.0));
+        assert_eq!(
+            (
+                sure.low,
+                sure.high,
+                sure.probability(1.9),
+                sure.probability(2.0)
+            ),
+            (2.0, 2.0, 0.0, 0.0)
+        );
     }
 
     /// The probability, by enumeration, that the true median is outside of `from` and its counterpart.
@@ -271,7 +343,10 @@ mod tests {
             for confidence in [0.95, 0.975] {
                 match innermost(u64::from(count), confidence) {
                     Some(from) => {
-                        assert!(outside(count, from) <= 1.0 - confidence, "{count} {confidence}");
+                        assert!(
+                            outside(count, from) <= 1.0 - confidence,
+                            "{count} {confidence}"
+                        );
                         assert!(
                             outside(count, from + 1) > 1.0 - confidence,
                             "{count} {confidence}: too wide"
@@ -281,19 +356,31 @@ mod tests {
                 }
             }
         }
-        assert_eq!((innermost(6, 0.95), innermost(9, 0.95), innermost(6, 0.975)), (Some(0), Some(1), None));
+        assert_eq!(
+            (innermost(6, 0.95), innermost(9, 0.95), innermost(6, 0.975)),
+            (Some(0), Some(1), None)
+        );
     }
 
     #[test]
     fn live_blocks_are_judged_by_signs() {
         let estimate = Estimate::of_median(&[4.0, 1.0, 3.0, 2.0, 6.0, 5.0], 0.95).expect("numbers");
-        assert_eq!((estimate.mean, estimate.low, estimate.high, estimate.blocks), (3.5, 1.0, 6.0, 6));
+        assert_eq!(
+            (estimate.mean, estimate.low, estimate.high, estimate.blocks),
+            (3.5, 1.0, 6.0, 6)
+        );
         close(estimate.probability(0.5), 2.0 / 64.0);
         close(estimate.probability(1.5), 14.0 / 64.0);
         close(estimate.probability(3.5), 1.0);
         let few = Estimate::of_median(&[3.0, 1.0, 2.0], 0.95).expect("numbers");
         assert_eq!((few.low, few.high, few.probability(100.0)), (1.0, 3.0, 1.0));
-        assert_eq!((Estimate::of_median(&[], 0.95), Estimate::of_median(&[f64::NAN; 6], 0.95)), (None, None));
+        assert_eq!(
+            (
+                Estimate::of_median(&[], 0.95),
+                Estimate::of_median(&[f64::NAN; 6], 0.95)
+            ),
+            (None, None)
+        );
     }
 
     #[test]
@@ -303,26 +390,42 @@ mod tests {
         let estimate = Estimate::of_median(&live, 0.95).expect("numbers");
         assert_eq!(estimate.blocks_to_settle(1.02, 1, 0.05), Some(9));
         assert_eq!(estimate.blocks_to_settle(1.02, 8, 0.05), Some(16));
-        assert_eq!(estimate.blocks_to_settle(2.0, 1, 0.05), Some(8), "it is sure by now");
+        assert_eq!(
+            estimate.blocks_to_settle(2.0, 1, 0.05),
+            Some(8),
+            "it is sure by now"
+        );
         let even = Estimate::of_median(&[0.0, 2.0, 0.0, 2.0, 0.0, 2.0], 0.95).expect("numbers");
         assert_eq!(even.blocks_to_settle(1.0, 1, 0.05), None);
         // The same spread as above: 3.5 with an error of 0.764 of six.
         let estimate = Estimate::of(&[1.0, 2.0, 3.0, 4.0, 5.0, 6.0], 0.95).expect("numbers");
         let blocks = estimate.blocks_to_settle(4.5, 1, 0.05).expect("some");
         let errors = |blocks: usize| 1.0 / (3.5_f64 / 6.0 * 6.0 / blocks as f64).sqrt();
-        assert!(t_test(errors(blocks), blocks) <= 0.05 && t_test(errors(blocks - 1), blocks - 1) > 0.05);
+        assert!(
+            t_test(errors(blocks), blocks) <= 0.05 && t_test(errors(blocks - 1), blocks - 1) > 0.05
+        );
         assert_eq!(estimate.blocks_to_settle(3.5, 1, 0.05), None);
     }
 
     #[test]
     fn more_claims_need_more_blocks() {
-        assert_eq!([1, 2, 3, 6].map(|claims| blocks_needed(claims, 0.05)), [6, 7, 7, 8]);
+        assert_eq!(
+            [1, 2, 3, 6].map(|claims| blocks_needed(claims, 0.05)),
+            [6, 7, 7, 8]
+        );
     }
 
     #[test]
     fn exact_estimate_needs_one_run() {
         let exact = Estimate::exact(1.02).expect("a number");
-        assert_eq!((exact.blocks, exact.probability(1.0), exact.probability(1.02)), (1, 0.0, 0.0));
+        assert_eq!(
+            (
+                exact.blocks,
+                exact.probability(1.0),
+                exact.probability(1.02)
+            ),
+            (1, 0.0, 0.0)
+        );
         assert!(exact.is_enough() && !Estimate::of(&[1.02], 0.95).expect("a number").is_enough());
         assert_eq!(Estimate::exact(f64::NAN), None);
     }

@@ -1,7 +1,9 @@
 //! The value of a quantity in one block: a statistic over the jobs of a run, or over the differences of the same jobs of
 //! two runs.
 
-use super::quantity::{JobMeasure, Quantity, RunMeasure, RunSelection, Statistic, Subject, VariantName};
+use super::quantity::{
+    JobMeasure, Quantity, RunMeasure, RunSelection, Statistic, Subject, VariantName,
+};
 use super::registry::{Figure, Paper};
 use super::rows::{Executor, JobRow, MeasuredRun, RunKey, Runs};
 use crate::statistics;
@@ -24,14 +26,23 @@ pub(super) struct Block<'a> {
 impl<'a> Measured<'a> {
     /// The blocks of the first campaign of a quantity.
     pub(super) fn blocks(self, quantity: &Quantity) -> impl Iterator<Item = Block<'a>> + use<'a> {
-        let first = quantity.variants().first().map(|name| self.paper.resolve(self.figure, name).0);
-        let blocks = first.map(|campaign| self.runs.blocks(&self.paper.name, campaign, self.executor));
-        blocks.unwrap_or_default().into_iter().map(move |number| Block { of: self, number })
+        let first = quantity
+            .variants()
+            .first()
+            .map(|name| self.paper.resolve(self.figure, name).0);
+        let blocks =
+            first.map(|campaign| self.runs.blocks(&self.paper.name, campaign, self.executor));
+        blocks
+            .unwrap_or_default()
+            .into_iter()
+            .map(move |number| Block { of: self, number })
     }
 
     /// The value of a quantity in each block that has one.
     pub(super) fn values(self, quantity: &Quantity) -> Vec<f64> {
-        self.blocks(quantity).filter_map(|block| block.value(quantity)).collect()
+        self.blocks(quantity)
+            .filter_map(|block| block.value(quantity))
+            .collect()
     }
 }
 
@@ -39,7 +50,9 @@ impl Block<'_> {
     /// `None` if a run, or every job of the quantity, is missing.
     pub(super) fn value(self, quantity: &Quantity) -> Option<f64> {
         match (&quantity.subject, &quantity.runs) {
-            (Subject::Run(measure), RunSelection::Of(variant)) => of_run(self.run(variant)?, *measure),
+            (Subject::Run(measure), RunSelection::Of(variant)) => {
+                of_run(self.run(variant)?, *measure)
+            }
             (Subject::Run(_), RunSelection::Difference(..)) => None,
             (Subject::Jobs { statistic, .. }, _) => summarise(&self.each(quantity)?, *statistic),
         }
@@ -47,15 +60,21 @@ impl Block<'_> {
 
     /// The measure of each job of a quantity.
     pub(super) fn each(self, quantity: &Quantity) -> Option<Vec<f64>> {
-        let Subject::Jobs { measure, of, .. } = &quantity.subject else { return None };
-        let wanted = |job: &&JobRow| of.as_ref().is_none_or(|of| job.class == *of || job.job == *of);
+        let Subject::Jobs { measure, of, .. } = &quantity.subject else {
+            return None;
+        };
+        let wanted = |job: &&JobRow| {
+            of.as_ref()
+                .is_none_or(|of| job.class == *of || job.job == *of)
+        };
         match &quantity.runs {
             RunSelection::Of(variant) => {
                 let jobs = self.run(variant)?.jobs.iter().filter(wanted);
                 Some(jobs.filter_map(|job| of_job(job, *measure)).collect())
             }
             RunSelection::Difference(first, second) => {
-                let (first, second) = (self.run(first)?, self.run(second)?);
+                let first = self.run(first)?;
+                let second = self.run(second)?;
                 let pairs = first.jobs.iter().filter(wanted).filter_map(|job| {
                     let other = second.jobs.iter().find(|other| other.job == job.job)?;
                     Some(of_job(job, *measure)? - of_job(other, *measure)?)
@@ -66,11 +85,17 @@ impl Block<'_> {
     }
 
     fn run(&self, variant: &VariantName) -> Option<&MeasuredRun> {
-        let Measured { paper, figure, runs, executor } = self.of;
+        let Measured {
+            paper,
+            figure,
+            runs,
+            executor,
+        } = self.of;
         let (campaign, variant) = paper.resolve(figure, variant);
         // A deterministic campaign has one block.
         let known = paper.campaigns.get(campaign);
-        let once = executor != Executor::Live && known.is_some_and(|campaign| campaign.deterministic);
+        let once =
+            executor != Executor::Live && known.is_some_and(|campaign| campaign.deterministic);
         let run = runs.get(&RunKey {
             paper: paper.name.clone(),
             campaign: campaign.to_owned(),

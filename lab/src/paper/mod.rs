@@ -58,11 +58,16 @@ pub fn paper(
     session: &Session,
     mut advance: impl FnMut(usize, usize),
 ) -> Result<PaperReport> {
-    let (began, papers) = (Instant::now(), papers()?);
+    let began = Instant::now();
+    let papers = papers()?;
     report::make(&settings.folder)?;
     let raw = settings.folder.join(rows::RAW);
     let executors = settings.executors();
-    let mut selection = Selection { figures: settings.figures.clone(), looks: 1, executors };
+    let mut selection = Selection {
+        figures: settings.figures.clone(),
+        looks: 1,
+        executors,
+    };
     let mut runs = Runs::default();
     if settings.go_on {
         selection = Selection::read(&settings.folder)?;
@@ -120,7 +125,8 @@ fn plans<'a>(
     papers: &'a [Paper],
     runs: &Runs,
 ) -> (Vec<PlannedRun<'a>>, Vec<PlannedRun<'a>>) {
-    let (mut planned, mut planned_live) = (Vec::new(), Vec::new());
+    let mut planned = Vec::new();
+    let mut planned_live = Vec::new();
     for paper in papers {
         let figures: Vec<&str> = selection.of(&paper.name).collect();
         let repetitions = |executor| Repetitions {
@@ -129,7 +135,11 @@ fn plans<'a>(
             seed: settings.seed,
         };
         for executor in settings.executors() {
-            let to = if executor == Executor::Live { &mut planned_live } else { &mut planned };
+            let to = if executor == Executor::Live {
+                &mut planned_live
+            } else {
+                &mut planned
+            };
             to.extend(plan(paper, &figures, executor, repetitions(executor)));
         }
     }
@@ -144,8 +154,13 @@ fn first_block(runs: &Runs, paper: &Paper, executor: Executor) -> u32 {
 
 impl PaperSettings {
     fn executors(&self) -> Vec<Executor> {
-        let asked = [self.simulate, self.rehearse, self.live].into_iter().zip(Executor::ALL);
-        asked.filter(|(asked, _)| *asked).map(|(_, executor)| executor).collect()
+        let asked = [self.simulate, self.rehearse, self.live]
+            .into_iter()
+            .zip(Executor::ALL);
+        asked
+            .filter(|(asked, _)| *asked)
+            .map(|(_, executor)| executor)
+            .collect()
     }
 }
 

@@ -53,7 +53,10 @@ listed! {
 
 impl RunMeasure {
     pub(super) fn is_live(self) -> bool {
-        matches!(self, RunMeasure::Makespan | RunMeasure::Missed | RunMeasure::Met)
+        matches!(
+            self,
+            RunMeasure::Makespan | RunMeasure::Missed | RunMeasure::Met
+        )
     }
 }
 
@@ -92,8 +95,9 @@ impl TryFrom<String> for Quantity {
     type Error = String;
 
     fn try_from(text: String) -> Result<Quantity, String> {
-        read(&text)
-            .map_err(|what| format!("{text:?}: {what}; write for example \"kill: mean sojourn of research\""))
+        read(&text).map_err(|what| {
+            format!("{text:?}: {what}; write for example \"kill: mean sojourn of research\"")
+        })
     }
 }
 
@@ -137,35 +141,55 @@ fn read(text: &str) -> Result<Quantity, String> {
             Subject::Run(measure.ok_or_else(|| format!("{word:?} is not a measure of a run"))?)
         }
         ([statistic, word], _) => {
-            let (statistic, measure) = (self::statistic(statistic)?, JobMeasure::of_word(word));
+            let statistic = self::statistic(statistic)?;
+            let measure = JobMeasure::of_word(word);
             let measure = measure.ok_or_else(|| format!("{word:?} is not a measure of a job"))?;
-            Subject::Jobs { statistic, measure, of }
+            Subject::Jobs {
+                statistic,
+                measure,
+                of,
+            }
         }
         _ => {
             return Err("expected a statistic and a measure, or a measure of the whole run".into());
         }
     };
-    Ok(Quantity { text: text.to_owned(), runs, subject })
+    Ok(Quantity {
+        text: text.to_owned(),
+        runs,
+        subject,
+    })
 }
 
 fn variant(text: &str) -> Result<VariantName, String> {
     let text = text.trim();
     let is_name = |name: &str| {
-        !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.'))
+        !name.is_empty()
+            && name
+                .chars()
+                .all(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.'))
     };
     match text.split_once('/') {
-        Some((campaign, variant)) if is_name(campaign) && is_name(variant) => {
-            Ok(VariantName { campaign: Some(campaign.to_owned()), variant: variant.to_owned() })
-        }
-        None if is_name(text) => Ok(VariantName { campaign: None, variant: text.to_owned() }),
+        Some((campaign, variant)) if is_name(campaign) && is_name(variant) => Ok(VariantName {
+            campaign: Some(campaign.to_owned()),
+            variant: variant.to_owned(),
+        }),
+        None if is_name(text) => Ok(VariantName {
+            campaign: None,
+            variant: text.to_owned(),
+        }),
         _ => Err(format!("{text:?} is not a variant")),
     }
 }
 
 fn statistic(word: &str) -> Result<Statistic, String> {
     let unknown = || format!("{word:?} is not a statistic");
-    let number =
-        |text: &str| text.parse::<f64>().ok().filter(|number| number.is_finite()).ok_or_else(unknown);
+    let number = |text: &str| {
+        text.parse::<f64>()
+            .ok()
+            .filter(|number| number.is_finite())
+            .ok_or_else(unknown)
+    };
     Ok(match word {
         "mean" => Statistic::Mean,
         "median" => Statistic::Median,
@@ -173,14 +197,19 @@ fn statistic(word: &str) -> Result<Statistic, String> {
         "min" => Statistic::Min,
         "sum" => Statistic::Sum,
         _ => {
-            let share = word.strip_prefix("share(").and_then(|rest| rest.strip_suffix(')'));
+            let share = word
+                .strip_prefix("share(")
+                .and_then(|rest| rest.strip_suffix(')'));
             if let Some(least) = share.and_then(|bound| bound.strip_prefix(">=")) {
                 return number(least).map(Statistic::AtLeast);
             }
             if let Some(most) = share.and_then(|bound| bound.strip_prefix("<=")) {
                 return number(most).map(Statistic::AtMost);
             }
-            let percent = word.strip_prefix('p').ok_or_else(unknown).and_then(number)?;
+            let percent = word
+                .strip_prefix('p')
+                .ok_or_else(unknown)
+                .and_then(number)?;
             if !(0.0..=100.0).contains(&percent) {
                 return Err(unknown());
             }
@@ -201,19 +230,37 @@ mod tests {
             campaign: campaign.map(str::to_owned),
             variant: variant.to_owned(),
         };
-        assert_eq!(quantity.runs, RunSelection::Difference(name(Some("l-s"), "natjam"), name(None, "kill")));
-        let (statistic, of) = (Statistic::AtMost(-5.0), Some("production".to_owned()));
-        assert_eq!(quantity.subject, Subject::Jobs { statistic, measure: JobMeasure::Sojourn, of });
+        assert_eq!(
+            quantity.runs,
+            RunSelection::Difference(name(Some("l-s"), "natjam"), name(None, "kill"))
+        );
+        let statistic = Statistic::AtMost(-5.0);
+        let of = Some("production".to_owned());
+        assert_eq!(
+            quantity.subject,
+            Subject::Jobs {
+                statistic,
+                measure: JobMeasure::Sojourn,
+                of
+            }
+        );
         assert_eq!(quantity.variants().len(), 2);
         let makespan = read("mdf: makespan");
         assert_eq!(
             (makespan.runs, makespan.subject),
-            (RunSelection::Of(name(None, "mdf")), Subject::Run(RunMeasure::Makespan))
+            (
+                RunSelection::Of(name(None, "mdf")),
+                Subject::Run(RunMeasure::Makespan)
+            )
         );
         let p95 = read("mdf: p95 margin");
         assert!(matches!(
             p95.subject,
-            Subject::Jobs { statistic: Statistic::Percentile(95.0), of: None, .. }
+            Subject::Jobs {
+                statistic: Statistic::Percentile(95.0),
+                of: None,
+                ..
+            }
         ));
     }
 

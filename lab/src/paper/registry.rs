@@ -56,11 +56,19 @@ pub fn read(name: &str, text: &str) -> Result<Paper> {
     let refuse = |what: String| anyhow!("papers/{name}.toml: {what}");
     let mut paper: Paper = toml::from_str(text).map_err(|error| refuse(error.to_string()))?;
     paper.name = name.to_owned();
-    for expectation in paper.figures.values_mut().flat_map(Figure::expectations_mut) {
-        expectation.apply_word().map_err(|what| refuse(format!("{:?}: {what}", expectation.what)))?;
+    for expectation in paper
+        .figures
+        .values_mut()
+        .flat_map(Figure::expectations_mut)
+    {
+        expectation
+            .apply_word()
+            .map_err(|what| refuse(format!("{:?}: {what}", expectation.what)))?;
     }
     for (id, figure) in &paper.figures {
-        paper.check(figure).map_err(|what| refuse(format!("figure {id}: {what}")))?;
+        paper
+            .check(figure)
+            .map_err(|what| refuse(format!("figure {id}: {what}")))?;
     }
     for (id, campaign) in &paper.campaigns {
         for (variant, way) in &campaign.variants {
@@ -69,7 +77,8 @@ pub fn read(name: &str, text: &str) -> Result<Paper> {
             way.configuration().map_err(refuse)?;
         }
         if let Some(live) = &campaign.live {
-            live.check(&campaign.variants).map_err(|what| refuse(format!("campaign {id}, {what}")))?;
+            live.check(&campaign.variants)
+                .map_err(|what| refuse(format!("campaign {id}, {what}")))?;
         }
     }
     Ok(paper)
@@ -80,20 +89,29 @@ impl Paper {
         if figure.claims.is_empty() {
             return Err("it has no claim".to_owned());
         }
-        if let Some(named) = figure.campaign.as_ref().filter(|named| !self.campaigns.contains_key(*named)) {
+        if let Some(named) = figure
+            .campaign
+            .as_ref()
+            .filter(|named| !self.campaigns.contains_key(*named))
+        {
             return Err(format!("unknown campaign {named:?}"));
         }
         for claim in &figure.claims {
-            claim.check().map_err(|what| format!("{:?}: {what}", claim.says))?;
+            claim
+                .check()
+                .map_err(|what| format!("{:?}: {what}", claim.says))?;
         }
         for expectation in figure.expectations() {
-            expectation.check().map_err(|what| format!("{:?}: {what}", expectation.what))?;
+            expectation
+                .check()
+                .map_err(|what| format!("{:?}: {what}", expectation.what))?;
         }
         for quantity in figure.quantities() {
             for name in quantity.variants() {
                 let found = self.having(figure, name).count();
                 if found != 1 {
-                    let (quantity, variant) = (quantity.to_string(), &name.variant);
+                    let quantity = quantity.to_string();
+                    let variant = &name.variant;
                     return Err(format!(
                         "{quantity:?}: {found} campaigns have a variant {variant}; name one that does"
                     ));
@@ -109,16 +127,24 @@ impl Paper {
         figure: &'a Figure,
         name: &'a VariantName,
     ) -> (&'a str, &'a str) {
-        (self.having(figure, name).next().unwrap_or_default(), &name.variant)
+        (
+            self.having(figure, name).next().unwrap_or_default(),
+            &name.variant,
+        )
     }
 
     /// The campaigns that have the variant of a name; exactly one in a valid registry.
-    fn having<'a>(&'a self, figure: &'a Figure, name: &'a VariantName) -> impl Iterator<Item = &'a str> {
+    fn having<'a>(
+        &'a self,
+        figure: &'a Figure,
+        name: &'a VariantName,
+    ) -> impl Iterator<Item = &'a str> {
         let named = name.campaign.as_ref().or(figure.campaign.as_ref());
         self.campaigns
             .iter()
             .filter(move |(id, campaign)| {
-                named.is_none_or(|named| *id == named) && campaign.variants.contains_key(&name.variant)
+                named.is_none_or(|named| *id == named)
+                    && campaign.variants.contains_key(&name.variant)
             })
             .map(|(id, _)| id.as_str())
     }
@@ -144,17 +170,21 @@ impl Paper {
                 && quantity.variants().into_iter().all(|name| {
                     let (campaign, variant) = self.resolve(figure, name);
                     let campaign = self.campaigns.get(campaign);
-                    campaign.and_then(|campaign| campaign.live.as_ref()).is_some_and(|live| live.has(variant))
+                    campaign
+                        .and_then(|campaign| campaign.live.as_ref())
+                        .is_some_and(|live| live.has(variant))
                 })
         })
     }
 
     /// Whether the runs of these quantities do not depend on the seed.
     pub(in crate::paper) fn is_deterministic(&self, figure: &Figure, of: &[&Quantity]) -> bool {
-        of.iter().flat_map(|quantity| quantity.variants()).all(|name| {
-            let campaign = self.campaigns.get(self.resolve(figure, name).0);
-            campaign.is_some_and(|campaign| campaign.deterministic)
-        })
+        of.iter()
+            .flat_map(|quantity| quantity.variants())
+            .all(|name| {
+                let campaign = self.campaigns.get(self.resolve(figure, name).0);
+                campaign.is_some_and(|campaign| campaign.deterministic)
+            })
     }
 
     /// The number of runs of a figure in each block.
@@ -167,8 +197,14 @@ impl Paper {
         let mut ids: Vec<&str> = self.figures.keys().map(String::as_str).collect();
         let key = |id: &str| {
             let digits = id.find(|c: char| c.is_ascii_digit()).unwrap_or(id.len());
-            let end = id[digits..].find(|c: char| !c.is_ascii_digit()).map_or(id.len(), |at| digits + at);
-            (id[..digits].to_owned(), id[digits..end].parse::<u32>().unwrap_or(0), id[end..].to_owned())
+            let end = id[digits..]
+                .find(|c: char| !c.is_ascii_digit())
+                .map_or(id.len(), |at| digits + at);
+            (
+                id[..digits].to_owned(),
+                id[digits..end].parse::<u32>().unwrap_or(0),
+                id[end..].to_owned(),
+            )
         };
         ids.sort_by_key(|id| key(id));
         ids
@@ -176,12 +212,21 @@ impl Paper {
 
     /// The scheduler of a variant, if the campaign has it.
     pub fn scheduler_of(&self, campaign: &str, variant: &str) -> Option<SchedulerName> {
-        Some(self.campaigns.get(campaign)?.variants.get(variant)?.scheduler)
+        Some(
+            self.campaigns
+                .get(campaign)?
+                .variants
+                .get(variant)?
+                .scheduler,
+        )
     }
 
     /// Replaces a policy everywhere, for the test that claims fail without it.
     pub fn swap_policy(&mut self, from: SchedulerName, to: SchedulerName) {
-        let variants = self.campaigns.values_mut().flat_map(|campaign| campaign.variants.values_mut());
+        let variants = self
+            .campaigns
+            .values_mut()
+            .flat_map(|campaign| campaign.variants.values_mut());
         for variant in variants.filter(|variant| variant.scheduler == from) {
             (variant.scheduler, variant.settings) = (to, None);
         }
@@ -262,8 +307,10 @@ impl Campaign {
     pub(in crate::paper) fn file(&self, variant: &Variant) -> Result<WorkloadFile, String> {
         let text = self.text(variant)?;
         let file = WorkloadFile::read(&self.workload, &text).map_err(|error| error.to_string())?;
-        if let Some(wanted) =
-            variant.jobs.iter().find(|wanted| !file.jobs.iter().any(|job| is_of(job, wanted)))
+        if let Some(wanted) = variant
+            .jobs
+            .iter()
+            .find(|wanted| !file.jobs.iter().any(|job| is_of(job, wanted)))
         {
             return Err(format!("{} has no job {wanted:?}", self.workload));
         }
@@ -279,11 +326,18 @@ fn is_of(job: &napreduce_sim::JobEntry, wanted: &str) -> bool {
 }
 
 fn workload_text(name: &str) -> Result<String, String> {
-    if let Some(known) = napreduce_sim::PUBLISHED.iter().find(|known| known.name == name) {
+    if let Some(known) = napreduce_sim::PUBLISHED
+        .iter()
+        .find(|known| known.name == name)
+    {
         return Ok(known.text.to_owned());
     }
-    let file = name.strip_prefix("workloads/").and_then(|file| WORKLOADS.get_file(file));
-    file.and_then(File::contents_utf8).map(str::to_owned).ok_or_else(|| format!("unknown workload {name:?}"))
+    let file = name
+        .strip_prefix("workloads/")
+        .and_then(|file| WORKLOADS.get_file(file));
+    file.and_then(File::contents_utf8)
+        .map(str::to_owned)
+        .ok_or_else(|| format!("unknown workload {name:?}"))
 }
 
 impl Variant {
@@ -296,9 +350,14 @@ impl Variant {
     }
 
     pub(in crate::paper) fn configuration(&self) -> Result<SchedulerConfiguration, String> {
-        let tables: SchedulerTables =
-            self.all_tables().try_into().map_err(|error: toml::de::Error| error.to_string())?;
-        let configuration = SchedulerConfiguration { scheduler: self.scheduler, tables };
+        let tables: SchedulerTables = self
+            .all_tables()
+            .try_into()
+            .map_err(|error: toml::de::Error| error.to_string())?;
+        let configuration = SchedulerConfiguration {
+            scheduler: self.scheduler,
+            tables,
+        };
         configuration.build().map_err(|error| error.to_string())?;
         Ok(configuration)
     }
@@ -314,8 +373,11 @@ impl Variant {
         }
         let coordinator =
             toml::Table::from_iter([("scheduler".to_owned(), self.scheduler.to_string().into())]);
-        let all =
-            [("coordinator", coordinator), ("preemption", preemption), ("scheduler", self.all_tables())];
+        let all = [
+            ("coordinator", coordinator),
+            ("preemption", preemption),
+            ("scheduler", self.all_tables()),
+        ];
         let all = all.into_iter().filter(|(_, table)| !table.is_empty());
         let file = toml::Table::from_iter(all.map(|(name, table)| (name.to_owned(), table.into())));
         toml::to_string(&file).map_err(|error| error.to_string())
@@ -478,7 +540,10 @@ impl Figure {
     }
 
     pub(in crate::paper) fn quantities(&self) -> Vec<&Quantity> {
-        let mut all: Vec<&Quantity> = self.expectations().flat_map(Expectation::quantities).collect();
+        let mut all: Vec<&Quantity> = self
+            .expectations()
+            .flat_map(Expectation::quantities)
+            .collect();
         for series in self.plot.iter().flat_map(|plot| &plot.series) {
             all.extend(series.points.iter().map(Point::quantity));
             all.extend(&series.jobs);
@@ -488,9 +553,18 @@ impl Figure {
 
     /// Every number of the paper in the entry: published numbers, and bounds other than "any effect".
     pub fn published(&self) -> Vec<f64> {
-        let points = self.plot.iter().flat_map(|plot| &plot.series).flat_map(|series| &series.points);
+        let points = self
+            .plot
+            .iter()
+            .flat_map(|plot| &plot.series)
+            .flat_map(|series| &series.points);
         self.expectations()
-            .flat_map(|expected| expected.published.into_iter().chain(expected.foreign_bounds()))
+            .flat_map(|expected| {
+                expected
+                    .published
+                    .into_iter()
+                    .chain(expected.foreign_bounds())
+            })
             .chain(points.filter_map(Point::published))
             .collect()
     }
@@ -503,7 +577,9 @@ impl Claim {
         }
         match (self.expect.is_empty(), &self.not_measured) {
             (true, None) => {
-                return Err("no expectation; give expect, or the reason with not-measured".to_owned());
+                return Err(
+                    "no expectation; give expect, or the reason with not-measured".to_owned(),
+                );
             }
             (false, Some(_)) => return Err("give expect or not-measured, not both".to_owned()),
             _ => {}
@@ -513,11 +589,20 @@ impl Claim {
 
     /// Fails if the claim has a word for the size of an effect, and all of its ratios only ask for any effect.
     fn check_words(&self) -> Result<(), String> {
-        let said = |word: &Word| self.says.split_whitespace().any(|one| one == word.in_words());
-        let Some(word) = Word::ALL.into_iter().find(said) else { return Ok(()) };
+        let said = |word: &Word| {
+            self.says
+                .split_whitespace()
+                .any(|one| one == word.in_words())
+        };
+        let Some(word) = Word::ALL.into_iter().find(said) else {
+            return Ok(());
+        };
         let ratios = || self.expect.iter().filter(|expected| expected.is_ratio());
         if ratios().count() > 0 && ratios().all(Expectation::claims_any_effect) {
-            return Err(format!("it claims an effect of a size; give word = \"{}\"", word.in_words()));
+            return Err(format!(
+                "it claims an effect of a size; give word = \"{}\"",
+                word.in_words()
+            ));
         }
         Ok(())
     }
@@ -575,12 +660,19 @@ impl Expectation {
             return Ok(());
         }
         if let Some(bound) = self.foreign_bounds().next() {
-            return Err(format!("name with `bound` the place of {bound} in the paper"));
+            return Err(format!(
+                "name with `bound` the place of {bound} in the paper"
+            ));
         }
         if let Some(published) = self.published {
-            let (effect, [least, most]) = ((published - self.no_effect()).abs(), self.accepted(published));
+            let (effect, [least, most]) = (
+                (published - self.no_effect()).abs(),
+                self.accepted(published),
+            );
             if least < most && (published - least).max(most - published) >= effect {
-                return Err(format!("its margin is as large as the effect, {effect:.3}, or larger"));
+                return Err(format!(
+                    "its margin is as large as the effect, {effect:.3}, or larger"
+                ));
             }
         }
         Ok(())
@@ -592,7 +684,8 @@ impl Expectation {
         if !self.is_ratio() {
             return Err("a word sets the bounds of ratios only".to_owned());
         }
-        let (more, less) = (SLIGHT_MAX, 1.0 / SLIGHT_MAX);
+        let more = SLIGHT_MAX;
+        let less = 1.0 / SLIGHT_MAX;
         let is_slight = word == Word::Slightly;
         match (self.above, self.below) {
             (Some(1.0), None) if is_slight => self.below = Some(more),
@@ -628,7 +721,10 @@ impl Expectation {
     fn foreign_bounds(&self) -> impl Iterator<Item = f64> {
         let none = self.no_effect();
         let is_of_word = self.word.is_some();
-        self.above.into_iter().chain(self.below).filter(move |bound| *bound != none && !is_of_word)
+        self.above
+            .into_iter()
+            .chain(self.below)
+            .filter(move |bound| *bound != none && !is_of_word)
     }
 
     /// The accepted range for a published number: by default 0.8 to 1.25 of it, and for a ratio at most half of the
@@ -649,7 +745,11 @@ impl Expectation {
         let mut all: Vec<&Quantity> = self.value.iter().collect();
         all.extend(self.ratio.iter().chain(&self.difference).flatten());
         all.extend(self.rank.iter().flatten());
-        let ratios = self.mean_ratio.iter().chain(&self.least_ratio).chain(&self.rank_ratio);
+        let ratios = self
+            .mean_ratio
+            .iter()
+            .chain(&self.least_ratio)
+            .chain(&self.rank_ratio);
         all.extend(ratios.flatten().flatten());
         all.extend(self.spread_ratio.iter().flatten().flatten());
         all.extend(self.curvature.iter().flatten());
@@ -710,21 +810,34 @@ impl LiveRecipe {
     }
 
     /// The live cluster for a variant of `shape`, where the campaign has `usual` machines.
-    pub(in crate::paper) fn cluster(&self, shape: ClusterShape, usual: u32) -> Result<ClusterShape, String> {
+    pub(in crate::paper) fn cluster(
+        &self,
+        shape: ClusterShape,
+        usual: u32,
+    ) -> Result<ClusterShape, String> {
         let share = f64::from(shape.machines) / f64::from(usual.max(1));
-        let workers = self.workers.map(|workers| ((f64::from(workers) * share).round() as u32).max(1));
+        let workers = self
+            .workers
+            .map(|workers| ((f64::from(workers) * share).round() as u32).max(1));
         let scaled = self.scale()?.cluster(shape, workers);
-        Ok(self
-            .slots
-            .map_or(scaled, |slots| ClusterShape::with_slots(scaled.machines, slots.map, slots.reduce)))
+        Ok(self.slots.map_or(scaled, |slots| {
+            ClusterShape::with_slots(scaled.machines, slots.map, slots.reduce)
+        }))
     }
 
-    pub(in crate::paper) fn check(&self, variants: &BTreeMap<String, Variant>) -> Result<(), String> {
+    pub(in crate::paper) fn check(
+        &self,
+        variants: &BTreeMap<String, Variant>,
+    ) -> Result<(), String> {
         self.scale()?;
         if self.one_of == 0 || self.workers == Some(0) {
             return Err("live: one-of and workers are at least 1".to_owned());
         }
-        match self.variants.iter().find(|name| !variants.contains_key(*name)) {
+        match self
+            .variants
+            .iter()
+            .find(|name| !variants.contains_key(*name))
+        {
             Some(name) => Err(format!("live: unknown variant {name:?}")),
             None => Ok(()),
         }
@@ -749,9 +862,15 @@ mod tests {
         assert_eq!(check(&format!("{RATIO}below = 1.0")), Ok(()));
         let error = check(&format!("{RATIO}below = 1.02")).expect_err("a bound of ours");
         assert!(error.contains("1.02"), "{error}");
-        assert_eq!(check(&format!("{RATIO}below = 1.02\nbound = \"section 1\"")), Ok(()));
+        assert_eq!(
+            check(&format!("{RATIO}below = 1.02\nbound = \"section 1\"")),
+            Ok(())
+        );
         let value = "what = \"a\"\nvalue = \"a: makespan\"\n";
-        assert!(check(&format!("{value}above = 1.0")).is_err(), "no effect of a number is 0");
+        assert!(
+            check(&format!("{value}above = 1.0")).is_err(),
+            "no effect of a number is 0"
+        );
         assert_eq!(check(&format!("{value}above = 0.0")), Ok(()));
     }
 
@@ -760,13 +879,27 @@ mod tests {
         let bounds = |rest: &str| {
             let mut expected: Expectation =
                 toml::from_str(&format!("{RATIO}{rest}")).expect("an expectation");
-            expected.apply_word().map(|()| (expected.above, expected.below))
+            expected
+                .apply_word()
+                .map(|()| (expected.above, expected.below))
         };
         assert_eq!(bounds("below = 1.0"), Ok((None, Some(1.0))));
-        assert_eq!(bounds("below = 1.0\nword = \"considerably\""), Ok((None, Some(1.0 / 1.15))));
-        assert_eq!(bounds("above = 1.0\nword = \"much\""), Ok((Some(1.15), None)));
-        assert_eq!(bounds("above = 1.0\nword = \"slightly\""), Ok((Some(1.0), Some(1.15))));
-        assert!(bounds("below = 0.9\nword = \"far\"").is_err(), "two sources of a bound");
+        assert_eq!(
+            bounds("below = 1.0\nword = \"considerably\""),
+            Ok((None, Some(1.0 / 1.15)))
+        );
+        assert_eq!(
+            bounds("above = 1.0\nword = \"much\""),
+            Ok((Some(1.15), None))
+        );
+        assert_eq!(
+            bounds("above = 1.0\nword = \"slightly\""),
+            Ok((Some(1.0), Some(1.15)))
+        );
+        assert!(
+            bounds("below = 0.9\nword = \"far\"").is_err(),
+            "two sources of a bound"
+        );
         let claim = |expect: &str| {
             let text = format!(
                 "says = \"it is considerably sooner\"\nfrom = \"section 1\"\nexpect = [{{ what = \"a\", {expect} }}]"
@@ -786,18 +919,25 @@ mod tests {
     #[test]
     fn margin_as_large_as_the_effect_is_refused() {
         let published = format!("{RATIO}source = \"text\"\npublished = ");
-        let error = check(&format!("{published}1.02\nwithin-absolute = 0.1")).expect_err("too wide");
+        let error =
+            check(&format!("{published}1.02\nwithin-absolute = 0.1")).expect_err("too wide");
         assert!(error.contains("0.020"), "{error}");
         assert!(check(&format!("{published}1.02\nwithin = [0.9, 1.1]")).is_err());
-        assert_eq!(check(&format!("{published}1.02\nwithin-absolute = 0.01")), Ok(()));
+        assert_eq!(
+            check(&format!("{published}1.02\nwithin-absolute = 0.01")),
+            Ok(())
+        );
         assert_eq!(check(&format!("{published}1.02")), Ok(()));
     }
 
     #[test]
     fn margin_is_half_of_a_small_effect_and_a_fifth_of_a_large_one() {
         let accepted = |published: f64| {
-            let expected: Expectation = toml::from_str(&format!("{RATIO}below = 1.0")).expect("a ratio");
-            expected.accepted(published).map(|bound| (bound * 1000.0).round() / 1000.0)
+            let expected: Expectation =
+                toml::from_str(&format!("{RATIO}below = 1.0")).expect("a ratio");
+            expected
+                .accepted(published)
+                .map(|bound| (bound * 1000.0).round() / 1000.0)
         };
         assert_eq!(accepted(1.02), [1.01, 1.03]);
         assert_eq!(accepted(0.5), [0.4, 0.625]);
@@ -809,7 +949,10 @@ mod tests {
         let claim = "says = \"a\"\nfrom = \"section 1\"\n";
         assert!(check(claim).expect_err("no judge").contains("not-measured"));
         assert_eq!(check(&format!("{claim}not-measured = \"why\"")), Ok(()));
-        assert!(check("says = \"a\"\nfrom = \"\"\nnot-measured = \"why\"").is_err(), "no place");
+        assert!(
+            check("says = \"a\"\nfrom = \"\"\nnot-measured = \"why\"").is_err(),
+            "no place"
+        );
     }
 
     fn recipe(text: &str) -> LiveRecipe {
@@ -819,12 +962,15 @@ mod tests {
     #[test]
     fn one_of_three_jobs_is_submitted_three_times_as_early() {
         let job = |class: &str, number: u64| {
-            let mut job =
-                SimulatedJob::new(format!("{class}-{number}"), Time(number * 30)).with_maps(1, Span(1));
+            let mut job = SimulatedJob::new(format!("{class}-{number}"), Time(number * 30))
+                .with_maps(1, Span(1));
             job.class = class.into();
             job
         };
-        let jobs: Vec<_> = (0..4).map(|number| job("a", number)).chain([job("b", 9)]).collect();
+        let jobs: Vec<_> = (0..4)
+            .map(|number| job("a", number))
+            .chain([job("b", 9)])
+            .collect();
         let kept = recipe("time-scale = 2\none-of = 3").jobs(jobs);
         let found: Vec<_> = kept.iter().map(|job| (&*job.name, job.submit.0)).collect();
         assert_eq!(found, [("a-0", 0), ("a-3", 30), ("b-9", 90)]);
@@ -841,11 +987,20 @@ mod tests {
 
     #[test]
     fn containers_become_slots_of_two_kinds() {
-        let containers = ClusterShape { containers: Some(8), ..ClusterShape::with_slots(6, 0, 0) };
+        let containers = ClusterShape {
+            containers: Some(8),
+            ..ClusterShape::with_slots(6, 0, 0)
+        };
         let of = |text: &str| recipe(text).cluster(containers, 6).expect("a cluster");
-        assert_eq!(of("time-scale = 20\nworkers = 2"), ClusterShape::with_slots(2, 6, 18));
+        assert_eq!(
+            of("time-scale = 20\nworkers = 2"),
+            ClusterShape::with_slots(2, 6, 18)
+        );
         let slots = "slots = { map = 6, reduce = 24 }";
-        assert_eq!(of(&format!("time-scale = 20\nworkers = 2\n{slots}")), ClusterShape::with_slots(2, 6, 24));
+        assert_eq!(
+            of(&format!("time-scale = 20\nworkers = 2\n{slots}")),
+            ClusterShape::with_slots(2, 6, 24)
+        );
     }
 
     #[test]
@@ -853,8 +1008,20 @@ mod tests {
         let none = BTreeMap::new();
         let check = |text: &str| recipe(text).check(&none);
         assert_eq!(check("time-scale = 2"), Ok(()));
-        assert!(check("time-scale = 0").expect_err("no scale").contains("--time-scale"));
-        assert!(check("time-scale = 2\nvariants = [\"x\"]").expect_err("no variant").contains("\"x\""));
-        assert!(check("time-scale = 2\none-of = 0").expect_err("no job").contains("at least 1"));
+        assert!(
+            check("time-scale = 0")
+                .expect_err("no scale")
+                .contains("--time-scale")
+        );
+        assert!(
+            check("time-scale = 2\nvariants = [\"x\"]")
+                .expect_err("no variant")
+                .contains("\"x\"")
+        );
+        assert!(
+            check("time-scale = 2\none-of = 0")
+                .expect_err("no job")
+                .contains("at least 1")
+        );
     }
 }

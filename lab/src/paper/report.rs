@@ -68,8 +68,13 @@ impl Origin {
         let text = fs::read_to_string(&path).map_err(cannot("read", &path))?;
         let origin: Origin = serde_json::from_str(&text)
             .with_context(|| format!("{}: is it the folder of a report?", path.display()))?;
-        let name = folder.file_name().map(|name| name.to_string_lossy().into_owned());
-        Ok(Origin { report: name.unwrap_or_default(), ..origin })
+        let name = folder
+            .file_name()
+            .map(|name| name.to_string_lossy().into_owned());
+        Ok(Origin {
+            report: name.unwrap_or_default(),
+            ..origin
+        })
     }
 }
 
@@ -108,13 +113,18 @@ impl Selection {
 
     /// Adds executors.
     pub(super) fn run_by(&mut self, executors: Vec<Executor>) {
-        let new = executors.into_iter().filter(|executor| !self.executors.contains(executor));
+        let new = executors
+            .into_iter()
+            .filter(|executor| !self.executors.contains(executor));
         let new: Vec<Executor> = new.collect();
         self.executors.extend(new);
     }
 
     pub(super) fn of<'a>(&'a self, paper: &'a str) -> impl Iterator<Item = &'a str> {
-        self.figures.iter().filter(move |(name, _)| name == paper).map(|(_, figure)| figure.as_str())
+        self.figures
+            .iter()
+            .filter(move |(name, _)| name == paper)
+            .map(|(_, figure)| figure.as_str())
     }
 
     pub(super) fn read(folder: &Path) -> Result<Selection> {
@@ -142,12 +152,23 @@ impl PaperReport {
             for &executor in &selection.executors {
                 // A figure that cannot be tested is listed once.
                 if executor.is_simulated() || runs_live(paper, figure) {
-                    let measured = Measured { paper, figure, runs: &runs, executor };
+                    let measured = Measured {
+                        paper,
+                        figure,
+                        runs: &runs,
+                        executor,
+                    };
                     judgements.push(judge(id, measured, selection.level()));
                 }
             }
         }
-        Ok(PaperReport { papers, selection, runs, judgements, origins: Vec::new() })
+        Ok(PaperReport {
+            papers,
+            selection,
+            runs,
+            judgements,
+            origins: Vec::new(),
+        })
     }
 
     /// Adds the judgements and runs of another report.
@@ -180,7 +201,16 @@ impl PaperReport {
         for judgement in &self.judgements {
             if let Some((paper, figure)) = self.entry(judgement) {
                 let executor = judgement.executor;
-                draw(&figures, &judgement.figure, Measured { paper, figure, runs: &self.runs, executor })?;
+                draw(
+                    &figures,
+                    &judgement.figure,
+                    Measured {
+                        paper,
+                        figure,
+                        runs: &self.runs,
+                        executor,
+                    },
+                )?;
             }
         }
         self.write_variants(&folder.join("variants"))
@@ -193,34 +223,53 @@ impl PaperReport {
     fn write_variants(&self, folder: &Path) -> Result<()> {
         make(folder)?;
         let keys = self.runs.iter().map(|run| &run.run.key);
-        let variants: BTreeSet<_> = keys.map(|key| (&key.paper, &key.campaign, &key.variant)).collect();
+        let variants: BTreeSet<_> = keys
+            .map(|key| (&key.paper, &key.campaign, &key.variant))
+            .collect();
         for (paper, campaign, variant) in variants {
             let name = format!("{paper}.{campaign}.{variant}");
             let paper = self.papers.iter().find(|known| known.name == *paper);
-            let Some(campaign) = paper.and_then(|paper| paper.campaigns.get(campaign)) else { continue };
-            let Some(variant) = campaign.variants.get(variant) else { continue };
-            if let (Ok(workload), Ok(configuration)) = (campaign.text(variant), variant.configuration_text())
+            let Some(campaign) = paper.and_then(|paper| paper.campaigns.get(campaign)) else {
+                continue;
+            };
+            let Some(variant) = campaign.variants.get(variant) else {
+                continue;
+            };
+            if let (Ok(workload), Ok(configuration)) =
+                (campaign.text(variant), variant.configuration_text())
             {
                 write(&folder.join(format!("{name}.workload.toml")), workload)?;
-                write(&folder.join(format!("{name}.configuration.toml")), configuration)?;
+                write(
+                    &folder.join(format!("{name}.configuration.toml")),
+                    configuration,
+                )?;
             }
         }
         Ok(())
     }
 
     fn entry(&self, judgement: &Judgement) -> Option<(&Paper, &Figure)> {
-        let paper = self.papers.iter().find(|paper| paper.name == judgement.paper)?;
+        let paper = self
+            .papers
+            .iter()
+            .find(|paper| paper.name == judgement.paper)?;
         Some((paper, paper.figures.get(&judgement.figure)?))
     }
 
     /// Whether every output of live runs was right.
     pub fn identical(&self) -> bool {
-        self.runs.iter().filter_map(|run| run.run.live.as_ref()).all(|live| live.identical)
+        self.runs
+            .iter()
+            .filter_map(|run| run.run.live.as_ref())
+            .all(|live| live.identical)
     }
 
     /// Figures with this verdict.
     pub fn count(&self, verdict: Verdict) -> usize {
-        self.judgements.iter().filter(|judgement| judgement.verdict == verdict).count()
+        self.judgements
+            .iter()
+            .filter(|judgement| judgement.verdict == verdict)
+            .count()
     }
 }
 
@@ -243,7 +292,10 @@ impl Environment {
 /// The commit of the working folder; `None` without git or a repository.
 fn commit() -> Option<String> {
     let git = |arguments: &[&str]| {
-        let ended = std::process::Command::new("git").args(arguments).output().ok()?;
+        let ended = std::process::Command::new("git")
+            .args(arguments)
+            .output()
+            .ok()?;
         ended.status.success().then_some(ended.stdout)
     };
     let head = String::from_utf8(git(&["rev-parse", "HEAD"])?).ok()?;
@@ -266,8 +318,11 @@ impl PaperReport {
         let mut text = String::new();
         for judgement in &self.judgements {
             add(&mut text, judgement);
-            let entry = self.entry(judgement).filter(|_| judgement.executor == Executor::Live);
-            let columns = entry.and_then(|(paper, figure)| self.columns(paper, &judgement.figure, figure));
+            let entry = self
+                .entry(judgement)
+                .filter(|_| judgement.executor == Executor::Live);
+            let columns =
+                entry.and_then(|(paper, figure)| self.columns(paper, &judgement.figure, figure));
             if let Some(columns) = columns {
                 text.push_str(&columns);
                 text.push('\n');
@@ -282,7 +337,9 @@ impl PaperReport {
             text.push('\n');
         }
         if self.selection.looks > 1 {
-            text.push_str("Blocks were added after verdicts had been seen, so intervals are of 97.5 %.\n");
+            text.push_str(
+                "Blocks were added after verdicts had been seen, so intervals are of 97.5 %.\n",
+            );
         }
         let _ = writeln!(text, "{}", self.counts());
         text
@@ -310,18 +367,39 @@ impl PaperReport {
     /// The programs that made the runs as a table in Markdown.
     fn origins_table(&self) -> String {
         let mut text = "| report | version | commit |\n|---|---|---|\n".to_owned();
-        for Origin { report, version, commit } in &self.origins {
+        for Origin {
+            report,
+            version,
+            commit,
+        } in &self.origins
+        {
             // A prefix is enough; a mark of changed files is kept.
             let commit = commit.as_deref().unwrap_or("unknown");
-            let mark = if commit.ends_with('+') { " with changes" } else { "" };
-            let _ = writeln!(text, "| {report} | {version} | {}{mark} |", &commit[..commit.len().min(10)]);
+            let mark = if commit.ends_with('+') {
+                " with changes"
+            } else {
+                ""
+            };
+            let _ = writeln!(
+                text,
+                "| {report} | {version} | {}{mark} |",
+                &commit[..commit.len().min(10)]
+            );
         }
         text
     }
 }
 
 fn add(text: &mut String, judgement: &Judgement) {
-    let Judgement { paper, figure, title, executor, verdict, because, claims } = judgement;
+    let Judgement {
+        paper,
+        figure,
+        title,
+        executor,
+        verdict,
+        because,
+        claims,
+    } = judgement;
     // Writing to a string cannot fail.
     let _ = writeln!(
         text,
@@ -337,7 +415,12 @@ fn add(text: &mut String, judgement: &Judgement) {
         let _ = match (claim.verdict, &claim.not_measured) {
             (Some(verdict), _) => writeln!(text, "  {:<16} {from}", verdict.in_words()),
             (None, why) => {
-                writeln!(text, "  {:<16} {from}: {}", "not measured", why.as_deref().unwrap_or_default())
+                writeln!(
+                    text,
+                    "  {:<16} {from}: {}",
+                    "not measured",
+                    why.as_deref().unwrap_or_default()
+                )
             }
         };
         for finding in &claim.findings {
@@ -355,7 +438,11 @@ fn line(finding: &Finding) -> String {
         (_, Ruling::NoEffect) => "NONE",
         (_, Ruling::DoesNotHold) => "NO",
     };
-    let none = if finding.outcome == Ruling::NoEffect { ": no effect above 0.1 %" } else { "" };
+    let none = if finding.outcome == Ruling::NoEffect {
+        ": no effect above 0.1 %"
+    } else {
+        ""
+    };
     format!(
         "{outcome:<5} {}: {} (expected {}){none}",
         finding.what,
@@ -368,7 +455,9 @@ pub(super) fn found(estimate: Option<&Estimate>) -> String {
     match estimate {
         None => "nothing was measured".to_owned(),
         Some(found) if found.is_exact() => format!("{}, n = 1", number(found.mean)),
-        Some(found) if found.low == found.high => format!("{}, n = {}", number(found.mean), found.blocks),
+        Some(found) if found.low == found.high => {
+            format!("{}, n = {}", number(found.mean), found.blocks)
+        }
         Some(found) => {
             format!(
                 "{} [{}, {}], n = {}",
@@ -405,8 +494,11 @@ impl PaperReport {
             self.origins_table(),
         );
         for paper in &self.papers {
-            let mut judged: Vec<&Judgement> =
-                self.judgements.iter().filter(|judgement| judgement.paper == paper.name).collect();
+            let mut judged: Vec<&Judgement> = self
+                .judgements
+                .iter()
+                .filter(|judgement| judgement.paper == paper.name)
+                .collect();
             let ids = paper.ids();
             judged.sort_by_key(|judgement| ids.iter().position(|id| **id == judgement.figure));
             if !judged.is_empty() {
@@ -440,7 +532,8 @@ fn add_agreement(text: &mut String, agreements: &Agreements<'_>) {
                 Some(format!("{campaign} {variant}: {}", agreement.outside()?))
             })
             .collect();
-        let (low, high) = (ratios().fold(f64::INFINITY, f64::min), ratios().fold(0.0, f64::max));
+        let low = ratios().fold(f64::INFINITY, f64::min);
+        let high = ratios().fold(0.0, f64::max);
         let _ = writeln!(
             text,
             "| {paper} | {} | {low:.3} to {high:.3} | {} |",
@@ -456,15 +549,27 @@ fn add_section(text: &mut String, paper: &Paper, judged: &[&Judgement]) {
     if !paper.calibration.is_empty() {
         let _ = write!(text, "| calibrated | with |\n|---|---|\n");
         for calibration in &paper.calibration {
-            let _ = writeln!(text, "| {} | {} |", cell(&calibration.what), cell(&calibration.with));
+            let _ = writeln!(
+                text,
+                "| {} | {} |",
+                cell(&calibration.what),
+                cell(&calibration.with)
+            );
         }
         text.push('\n');
     }
-    let _ = write!(text, "| figure | | verdict | claims that hold | reason |\n|---|---|---|---|---|\n");
+    let _ = write!(
+        text,
+        "| figure | | verdict | claims that hold | reason |\n|---|---|---|---|---|\n"
+    );
     let mut failing = String::new();
     for judgement in judged {
         let id = format!("{}{}", judgement.figure, judgement.executor.suffix(", "));
-        let verdicts: Vec<Verdict> = judgement.claims.iter().filter_map(|claim| claim.verdict).collect();
+        let verdicts: Vec<Verdict> = judgement
+            .claims
+            .iter()
+            .filter_map(|claim| claim.verdict)
+            .collect();
         let holds = |verdict: &&Verdict| matches!(verdict, Verdict::Holds | Verdict::Supports);
         let held = verdicts.iter().filter(holds).count();
         let _ = writeln!(
@@ -476,8 +581,12 @@ fn add_section(text: &mut String, paper: &Paper, judged: &[&Judgement]) {
             cell(judgement.because.as_deref().unwrap_or_default())
         );
         for claim in &judgement.claims {
-            let findings: Vec<String> =
-                claim.findings.iter().filter(|finding| fails(finding)).map(found_cell).collect();
+            let findings: Vec<String> = claim
+                .findings
+                .iter()
+                .filter(|finding| fails(finding))
+                .map(found_cell)
+                .collect();
             if let Some(verdict) = claim.verdict.filter(|_| !findings.is_empty()) {
                 let says = cell(&format!("{} ({})", claim.says, claim.from));
                 let _ = writeln!(
@@ -490,8 +599,10 @@ fn add_section(text: &mut String, paper: &Paper, judged: &[&Judgement]) {
         }
     }
     if !failing.is_empty() {
-        let _ =
-            write!(text, "\n| figure | claim | verdict | not as expected |\n|---|---|---|---|\n{failing}");
+        let _ = write!(
+            text,
+            "\n| figure | claim | verdict | not as expected |\n|---|---|---|---|\n{failing}"
+        );
     }
 }
 
@@ -500,7 +611,11 @@ fn fails(finding: &Finding) -> bool {
 }
 
 fn found_cell(finding: &Finding) -> String {
-    let none = if finding.outcome == Ruling::NoEffect { ": no effect above 0.1 %" } else { "" };
+    let none = if finding.outcome == Ruling::NoEffect {
+        ": no effect above 0.1 %"
+    } else {
+        ""
+    };
     cell(&format!(
         "{}: {} (expected {}){none}",
         finding.what,
@@ -510,7 +625,10 @@ fn found_cell(finding: &Finding) -> String {
 }
 
 fn cell(text: &str) -> String {
-    text.replace('|', "\\|").replace('\n', " ").replace('<', "&lt;").replace('>', "&gt;")
+    text.replace('|', "\\|")
+        .replace('\n', " ")
+        .replace('<', "&lt;")
+        .replace('>', "&gt;")
 }
 
 /// Pairs of live and simulated sojourns by class, for each paper, campaign and variant.
@@ -534,7 +652,11 @@ impl PaperReport {
             if !run.live.as_ref().is_some_and(|live| live.counts) {
                 continue;
             }
-            let key = (run.key.paper.as_str(), run.key.campaign.as_str(), run.key.variant.as_str());
+            let key = (
+                run.key.paper.as_str(),
+                run.key.campaign.as_str(),
+                run.key.variant.as_str(),
+            );
             let classes = compared.entry(key).or_default();
             for job in jobs {
                 if let Some(simulated) = job.simulated {
@@ -553,14 +675,25 @@ impl PaperReport {
     /// A table of published, simulated and live numbers of a figure's plot, if there are both kinds of runs.
     pub(super) fn columns(&self, paper: &Paper, id: &str, figure: &Figure) -> Option<String> {
         let both = [Executor::Simulated, Executor::Live];
-        if !both.iter().all(|executor| self.selection.executors.contains(executor)) {
+        if !both
+            .iter()
+            .all(|executor| self.selection.executors.contains(executor))
+        {
             return None;
         }
         let mut rows = Vec::new();
         for series in figure.plot.iter().flat_map(|plot| &plot.series) {
             for point in &series.points {
                 let found = both.map(|executor| {
-                    middle(Measured { paper, figure, runs: &self.runs, executor }, point.quantity())
+                    middle(
+                        Measured {
+                            paper,
+                            figure,
+                            runs: &self.runs,
+                            executor,
+                        },
+                        point.quantity(),
+                    )
                 });
                 if found[1].is_none() {
                     continue;
@@ -604,14 +737,29 @@ pub(super) fn name(paper: &str, id: &str, executor: Executor) -> String {
 
 /// Draws the plot of a figure, if it has data, into `PAPER-ID.svg`, `PAPER-ID-live.svg` and the like, and as pictures.
 fn draw(folder: &Path, id: &str, of: Measured<'_>) -> Result<(), PlotError> {
-    let Measured { paper, figure, executor, .. } = of;
-    let Some(plot) = &figure.plot else { return Ok(()) };
+    let Measured {
+        paper,
+        figure,
+        executor,
+        ..
+    } = of;
+    let Some(plot) = &figure.plot else {
+        return Ok(());
+    };
     let path = folder.join(name(&paper.name, id, executor));
-    let title = format!("{} {id}{}: {}", paper.name, executor.suffix(", "), figure.title);
+    let title = format!(
+        "{} {id}{}: {}",
+        paper.name,
+        executor.suffix(", "),
+        figure.title
+    );
     match plot.kind {
         PlotKind::Ecdf => {
-            let series: Vec<Steps> =
-                plot.series.iter().filter_map(|series| distribution(of, series)).collect();
+            let series: Vec<Steps> = plot
+                .series
+                .iter()
+                .filter_map(|series| distribution(of, series))
+                .collect();
             if series.is_empty() {
                 return Ok(());
             }
@@ -626,8 +774,12 @@ fn draw(folder: &Path, id: &str, of: Measured<'_>) -> Result<(), PlotError> {
                     .filter_map(|point| Some((at(point.place())?, mark(of, point)?)))
                     .collect(),
             };
-            let all: Vec<Curve> =
-                plot.series.iter().map(curve).filter(|curve| !curve.points.is_empty()).collect();
+            let all: Vec<Curve> = plot
+                .series
+                .iter()
+                .map(curve)
+                .filter(|curve| !curve.points.is_empty())
+                .collect();
             if all.is_empty() {
                 return Ok(());
             }
@@ -646,20 +798,39 @@ fn mark(of: Measured<'_>, point: &Point) -> Option<Mark> {
     let values = of.values(point.quantity());
     let found = match of.executor {
         Executor::Live => Estimate::of_median(&values, 0.95)?,
-        _ if of.paper.is_deterministic(of.figure, &[point.quantity()]) => Estimate::exact(*values.first()?)?,
+        _ if of.paper.is_deterministic(of.figure, &[point.quantity()]) => {
+            Estimate::exact(*values.first()?)?
+        }
         _ => Estimate::of(&values, 0.95)?,
     };
-    Some(Mark { middle: found.mean, low: found.low, high: found.high, published: point.published() })
+    Some(Mark {
+        middle: found.mean,
+        low: found.low,
+        high: found.high,
+        published: point.published(),
+    })
 }
 
 fn distribution(of: Measured<'_>, series: &Series) -> Option<Steps> {
     let jobs = series.jobs.as_ref()?;
-    let values: Vec<f64> = of.blocks(jobs).filter_map(|block| block.each(jobs)).flatten().collect();
-    (!values.is_empty()).then(|| Steps { name: series.name.clone(), points: ecdf(values.into_iter()) })
+    let values: Vec<f64> = of
+        .blocks(jobs)
+        .filter_map(|block| block.each(jobs))
+        .flatten()
+        .collect();
+    (!values.is_empty()).then(|| Steps {
+        name: series.name.clone(),
+        points: ecdf(values.into_iter()),
+    })
 }
 
 /// Returns whether the plot has data.
-fn grouped_bars(of: Measured<'_>, path: &Path, title: &str, plot: &Plot) -> Result<bool, PlotError> {
+fn grouped_bars(
+    of: Measured<'_>,
+    path: &Path,
+    title: &str,
+    plot: &Plot,
+) -> Result<bool, PlotError> {
     let mut groups: Vec<(String, Vec<Option<Mark>>)> = Vec::new();
     for (number, series) in plot.series.iter().enumerate() {
         for point in &series.points {
@@ -672,10 +843,17 @@ fn grouped_bars(of: Measured<'_>, path: &Path, title: &str, plot: &Plot) -> Resu
             groups[at].1[number] = mark(of, point);
         }
     }
-    if groups.iter().all(|(_, marks)| marks.iter().all(Option::is_none)) {
+    if groups
+        .iter()
+        .all(|(_, marks)| marks.iter().all(Option::is_none))
+    {
         return Ok(false);
     }
-    let names: Vec<&str> = plot.series.iter().map(|series| series.name.as_str()).collect();
+    let names: Vec<&str> = plot
+        .series
+        .iter()
+        .map(|series| series.name.as_str())
+        .collect();
     bars(path, title, (&plot.x, &plot.y), &names, &groups)?;
     Ok(true)
 }

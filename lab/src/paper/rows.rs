@@ -54,7 +54,11 @@ impl Executor {
 
     /// Suffix of the name of a figure at another scale than the paper's.
     pub(super) fn suffix(self, before: &str) -> String {
-        if self.is_simulated() { String::new() } else { format!("{before}{}", self.in_words()) }
+        if self.is_simulated() {
+            String::new()
+        } else {
+            format!("{before}{}", self.in_words())
+        }
     }
 }
 
@@ -155,10 +159,9 @@ impl Runs {
 
     /// The blocks of a campaign of which there is any run of an executor, ascending.
     pub(super) fn blocks(&self, paper: &str, campaign: &str, executor: Executor) -> Vec<u32> {
-        let of_it = self
-            .0
-            .keys()
-            .filter(|key| key.paper == paper && key.campaign == campaign && key.executor == executor);
+        let of_it = self.0.keys().filter(|key| {
+            key.paper == paper && key.campaign == campaign && key.executor == executor
+        });
         let mut blocks: Vec<u32> = of_it.map(|key| key.block).collect();
         blocks.sort_unstable();
         blocks.dedup();
@@ -167,7 +170,8 @@ impl Runs {
 
     /// All runs of a report: compressed ones, and later ones.
     pub(super) fn read(folder: &Path) -> Result<Runs> {
-        let (raw, packed) = (folder.join(RAW), folder.join(PACKED));
+        let raw = folder.join(RAW);
+        let packed = folder.join(PACKED);
         let mut runs = Runs::default();
         if packed.exists() {
             let file = BufReader::new(File::open(&packed).map_err(cannot("read", &packed))?);
@@ -186,24 +190,29 @@ impl Runs {
         for line in 1.. {
             let malformed = |what: String| anyhow!("{}, line {line}: {what}", path.display());
             text.clear();
-            let read = lines.by_ref().take(LINE_BYTES_MAX).read_until(b'\n', &mut text);
+            let read = lines
+                .by_ref()
+                .take(LINE_BYTES_MAX)
+                .read_until(b'\n', &mut text);
             read.map_err(|error| malformed(error.to_string()))?;
             let is_cut = path.ends_with(RAW) && !text.ends_with(b"\n");
             if text.is_empty() || is_cut {
                 break;
             }
-            let run = serde_json::from_slice(&text).map_err(|error| malformed(error.to_string()))?;
+            let run =
+                serde_json::from_slice(&text).map_err(|error| malformed(error.to_string()))?;
             let run = MeasuredRun::of_line(run);
-            self.add(
-                run.ok_or_else(|| malformed("its columns differ in length, or are not numbers".to_owned()))?,
-            );
+            self.add(run.ok_or_else(|| {
+                malformed("its columns differ in length, or are not numbers".to_owned())
+            })?);
         }
         Ok(())
     }
 
     /// Compresses the runs of a report into one file, which replaces the raw one.
     pub(super) fn pack(&self, folder: &Path) -> Result<()> {
-        let (raw, path) = (folder.join(RAW), folder.join(PACKED));
+        let raw = folder.join(RAW);
+        let path = folder.join(PACKED);
         self.write_packed(&path).map_err(cannot("write", &path))?;
         if raw.exists() {
             fs::remove_file(&raw).map_err(cannot("remove", &raw))?;
@@ -217,14 +226,23 @@ impl Runs {
         // The variants of a block are similar and compress well next to each other.
         ordered.sort_by_key(|run| {
             let key = &run.run.key;
-            (&key.paper, &key.campaign, key.executor, key.block, &key.variant)
+            (
+                &key.paper,
+                &key.campaign,
+                key.executor,
+                key.block,
+                &key.variant,
+            )
         });
         let unfinished = path.with_extension("unfinished");
         let written = || -> io::Result<()> {
             let file = BufWriter::new(File::create(&unfinished)?);
             let mut out = XzWriter::new(file, XzOptions::with_preset(PRESET))?;
             ordered.iter().try_for_each(|run| run.write(&mut out))?;
-            let file = out.finish()?.into_inner().map_err(io::IntoInnerError::into_error)?;
+            let file = out
+                .finish()?
+                .into_inner()
+                .map_err(io::IntoInnerError::into_error)?;
             file.sync_data()?;
             fs::rename(&unfinished, path)
         };
@@ -239,19 +257,28 @@ impl MeasuredRun {
     /// Whether a run has the same results as another, whatever the text of its configuration.
     pub fn has_equal_results(&self, other: &MeasuredRun) -> bool {
         let configuration = other.run.configuration.clone();
-        let run = RunRow { configuration, ..self.run.clone() };
+        let run = RunRow {
+            configuration,
+            ..self.run.clone()
+        };
         run == other.run && self.jobs == other.jobs
     }
 
     pub fn write(&self, file: &mut impl Write) -> io::Result<()> {
-        let line = RunLine { run: self.run.clone(), jobs: JobColumns::of(&self.jobs) };
+        let line = RunLine {
+            run: self.run.clone(),
+            jobs: JobColumns::of(&self.jobs),
+        };
         let mut text = serde_json::to_vec(&line)?;
         text.push(b'\n');
         file.write_all(&text)
     }
 
     fn of_line(RunLine { run, jobs }: RunLine) -> Option<MeasuredRun> {
-        Some(MeasuredRun { run, jobs: jobs.into_jobs()? })
+        Some(MeasuredRun {
+            run,
+            jobs: jobs.into_jobs()?,
+        })
     }
 }
 
@@ -313,13 +340,23 @@ impl JobColumns {
     /// `None` when columns differ in length or have anything but numbers.
     fn into_jobs(self) -> Option<Vec<JobRow>> {
         let count = self.job.len();
-        let numbers = |text: &str| -> Option<Vec<f64>> { of_text(text, count)?.into_iter().collect() };
-        let optional =
-            |text: &str| if text.is_empty() { Some(vec![None; count]) } else { of_text(text, count) };
-        let (submitted, started) = (numbers(&self.submitted)?, numbers(&self.started)?);
-        let (ended, alone) = (numbers(&self.ended)?, numbers(&self.alone)?);
-        let (wasted, deadline) = (numbers(&self.wasted)?, optional(&self.deadline)?);
-        let (reduce_wait, idle_share) = (optional(&self.reduce_wait)?, optional(&self.idle_share)?);
+        let numbers =
+            |text: &str| -> Option<Vec<f64>> { of_text(text, count)?.into_iter().collect() };
+        let optional = |text: &str| {
+            if text.is_empty() {
+                Some(vec![None; count])
+            } else {
+                of_text(text, count)
+            }
+        };
+        let submitted = numbers(&self.submitted)?;
+        let started = numbers(&self.started)?;
+        let ended = numbers(&self.ended)?;
+        let alone = numbers(&self.alone)?;
+        let wasted = numbers(&self.wasted)?;
+        let deadline = optional(&self.deadline)?;
+        let reduce_wait = optional(&self.reduce_wait)?;
+        let idle_share = optional(&self.idle_share)?;
         let simulated = optional(&self.simulated)?;
         if (self.class.len(), self.preemptions.len()) != (count, count) {
             return None;
@@ -338,7 +375,14 @@ impl JobColumns {
             wasted: wasted[row],
             simulated: simulated[row],
         };
-        Some(self.job.into_iter().zip(self.class).enumerate().map(job).collect())
+        Some(
+            self.job
+                .into_iter()
+                .zip(self.class)
+                .enumerate()
+                .map(job)
+                .collect(),
+        )
     }
 }
 
@@ -387,8 +431,15 @@ mod tests {
     }
 
     fn key(block: u32, variant: &str) -> RunKey {
-        let (paper, campaign) = ("natjam".to_owned(), "xl-s".to_owned());
-        RunKey { paper, campaign, variant: variant.to_owned(), block, executor: Executor::Simulated }
+        let paper = "natjam".to_owned();
+        let campaign = "xl-s".to_owned();
+        RunKey {
+            paper,
+            campaign,
+            variant: variant.to_owned(),
+            block,
+            executor: Executor::Simulated,
+        }
     }
 
     fn run(block: u32, variant: &str, jobs: Vec<JobRow>) -> MeasuredRun {
@@ -411,7 +462,11 @@ mod tests {
     fn packed(runs: &Runs) -> tempfile::TempDir {
         let folder = tempfile::tempdir().expect("a folder");
         runs.pack(folder.path()).expect("written");
-        assert_eq!(fs::read_dir(folder.path()).expect("listed").count(), 1, "no other file is left");
+        assert_eq!(
+            fs::read_dir(folder.path()).expect("listed").count(),
+            1,
+            "no other file is left"
+        );
         folder
     }
 
@@ -437,7 +492,9 @@ mod tests {
         let whole = fs::read(&path).expect("a file");
         for length in (0..whole.len()).step_by(7) {
             fs::write(&path, &whole[..length]).expect("cut");
-            let error = Runs::read(folder.path()).expect_err("it is cut").to_string();
+            let error = Runs::read(folder.path())
+                .expect_err("it is cut")
+                .to_string();
             assert!(error.contains(PACKED), "{error}");
         }
         for place in (0..whole.len()).step_by(5) {

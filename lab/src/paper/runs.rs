@@ -52,22 +52,44 @@ pub fn plan<'a>(
     executor: Executor,
     repetitions: Repetitions,
 ) -> Vec<PlannedRun<'a>> {
-    let (simulated, is_live) = (executor.is_simulated(), executor == Executor::Live);
+    let simulated = executor.is_simulated();
+    let is_live = executor == Executor::Live;
     let figures = figures.iter().filter_map(|id| paper.figures.get(*id));
-    let wanted: Vec<_> = figures.filter(|figure| !simulated || figure.cannot.is_none()).collect();
-    let needed: BTreeSet<(String, String)> = wanted.iter().flat_map(|figure| paper.needed(figure)).collect();
+    let wanted: Vec<_> = figures
+        .filter(|figure| !simulated || figure.cannot.is_none())
+        .collect();
+    let needed: BTreeSet<(String, String)> = wanted
+        .iter()
+        .flat_map(|figure| paper.needed(figure))
+        .collect();
     // As many live blocks as the figure with the most directions needs.
     let blocks_of = |campaign: &str| {
         let uses = |figure: &&&Figure| paper.needed(figure).iter().any(|(of, _)| of == campaign);
-        wanted.iter().filter(uses).map(|figure| live_blocks(paper, figure)).max().unwrap_or(0)
+        wanted
+            .iter()
+            .filter(uses)
+            .map(|figure| live_blocks(paper, figure))
+            .max()
+            .unwrap_or(0)
     };
     let mut runs = Vec::new();
     for (campaign_id, campaign) in &paper.campaigns {
         let live = campaign.live.as_ref();
         let has = |id: &str| simulated || live.is_some_and(|recipe| recipe.has(id));
-        let is_needed = |id: &String| has(id) && needed.contains(&(campaign_id.clone(), id.clone()));
-        let variants: Vec<_> = campaign.variants.iter().filter(|(id, _)| is_needed(id)).collect();
-        let usual = || if is_live { blocks_of(campaign_id) } else { campaign.blocks };
+        let is_needed =
+            |id: &String| has(id) && needed.contains(&(campaign_id.clone(), id.clone()));
+        let variants: Vec<_> = campaign
+            .variants
+            .iter()
+            .filter(|(id, _)| is_needed(id))
+            .collect();
+        let usual = || {
+            if is_live {
+                blocks_of(campaign_id)
+            } else {
+                campaign.blocks
+            }
+        };
         let blocks = if campaign.deterministic && !is_live {
             1_u32.saturating_sub(repetitions.first)
         } else {
@@ -86,7 +108,12 @@ pub fn plan<'a>(
                     executor,
                 };
                 let seed = repetitions.seed + u64::from(block);
-                runs.push(PlannedRun { key, seed, campaign, variant });
+                runs.push(PlannedRun {
+                    key,
+                    seed,
+                    campaign,
+                    variant,
+                });
             }
         }
     }
@@ -103,8 +130,12 @@ pub fn simulate(
     let next = AtomicUsize::new(0);
     let (done, arriving) = channel();
     thread::scope(|scope| {
-        for _ in 0..thread::available_parallelism().map_or(1, usize::from).min(runs.len()) {
-            let (done, next) = (done.clone(), &next);
+        for _ in 0..thread::available_parallelism()
+            .map_or(1, usize::from)
+            .min(runs.len())
+        {
+            let done = done.clone();
+            let next = &next;
             scope.spawn(move || {
                 while let Some(run) = runs.get(next.fetch_add(1, Ordering::Relaxed)) {
                     // The receiver is dropped when a run has failed.
@@ -121,10 +152,22 @@ pub fn simulate(
 
 impl PlannedRun<'_> {
     pub fn make(&self) -> Result<MeasuredRun> {
-        let made = if self.key.executor.is_simulated() { self.try_make() } else { self.rehearse() };
+        let made = if self.key.executor.is_simulated() {
+            self.try_make()
+        } else {
+            self.rehearse()
+        };
         made.map_err(|what| {
-            let RunKey { paper, campaign, variant, .. } = &self.key;
-            anyhow!("{paper}: campaign {campaign}, variant {variant}, seed {}: {what}", self.seed)
+            let RunKey {
+                paper,
+                campaign,
+                variant,
+                ..
+            } = &self.key;
+            anyhow!(
+                "{paper}: campaign {campaign}, variant {variant}, seed {}: {what}",
+                self.seed
+            )
         })
     }
 
@@ -132,7 +175,11 @@ impl PlannedRun<'_> {
         let file = self.campaign.file(self.variant)?;
         let configuration = self.variant.configuration()?;
         let cluster = file.cluster.ok_or("the workload names no cluster")?;
-        let machines = self.variant.nodes.or(self.campaign.nodes).unwrap_or(cluster.machines);
+        let machines = self
+            .variant
+            .nodes
+            .or(self.campaign.nodes)
+            .unwrap_or(cluster.machines);
         let mut settings = cluster.settings(machines);
         (settings.overheads, settings.progress) = (file.overheads, file.progress);
         settings.until = self.campaign.until.map(|until| Time(until.0));
@@ -144,7 +191,10 @@ impl PlannedRun<'_> {
         if settings.reads_progress(&configuration) {
             settings.progress_period = Some(Span::from_secs(1));
         }
-        let text = format!("{file:?}{:?}{configuration:?}{settings:?}", self.variant.jobs);
+        let text = format!(
+            "{file:?}{:?}{configuration:?}{settings:?}",
+            self.variant.jobs
+        );
         let policy = configuration.build().map_err(|error| error.to_string())?;
         // All jobs are drawn, so that a job is the same in every variant.
         let jobs = self.wanted(file.workload(self.seed).into_jobs());
@@ -161,7 +211,11 @@ impl PlannedRun<'_> {
     pub(super) fn wanted(&self, mut jobs: Vec<SimulatedJob>) -> Vec<SimulatedJob> {
         let wanted = &self.variant.jobs;
         if !wanted.is_empty() {
-            jobs.retain(|job| wanted.iter().any(|wanted| **wanted == *job.class || **wanted == *job.name));
+            jobs.retain(|job| {
+                wanted
+                    .iter()
+                    .any(|wanted| **wanted == *job.class || **wanted == *job.name)
+            });
         }
         jobs
     }
@@ -173,14 +227,30 @@ impl PlannedRun<'_> {
         alone: &BTreeMap<Arc<str>, Span>,
         configuration: String,
     ) -> MeasuredRun {
-        let of = |job: &JobResult| simulated_row(job, alone.get(&job.name).copied().unwrap_or(job.alone));
+        let of = |job: &JobResult| {
+            simulated_row(job, alone.get(&job.name).copied().unwrap_or(job.alone))
+        };
         let mut jobs: Vec<JobRow> = run.jobs.iter().map(of).collect();
         jobs.sort_by(|a, b| a.job.cmp(&b.job));
-        let first = run.jobs.iter().map(|job| job.submitted).min().unwrap_or_default();
-        let last = run.jobs.iter().map(|job| job.ended).max().unwrap_or_default();
+        let first = run
+            .jobs
+            .iter()
+            .map(|job| job.submitted)
+            .min()
+            .unwrap_or_default();
+        let last = run
+            .jobs
+            .iter()
+            .map(|job| job.ended)
+            .max()
+            .unwrap_or_default();
         let due = run.jobs.iter().filter(|job| job.deadline.is_some()).count() as u64;
         let missed = run.jobs.iter().filter(|job| job.missed()).count() as u64;
-        let failed = run.jobs.iter().filter(|job| job.ending != Ending::Succeeded).count();
+        let failed = run
+            .jobs
+            .iter()
+            .filter(|job| job.ending != Ending::Succeeded)
+            .count();
         let row = RunRow {
             key: self.key.clone(),
             seed: self.seed,
@@ -212,7 +282,8 @@ fn simulated_row(job: &JobResult, alone: Span) -> JobRow {
         alone: seconds(alone),
         deadline: job.deadline.map(|deadline| seconds(Span(deadline.0))),
         reduce_wait: (reduces > 0).then(|| seconds(job.reduces_waited) / f64::from(reduces)),
-        idle_share: (job.reduces_held.0 > 0).then(|| job.reduces_idle.0 as f64 / job.reduces_held.0 as f64),
+        idle_share: (job.reduces_held.0 > 0)
+            .then(|| job.reduces_idle.0 as f64 / job.reduces_held.0 as f64),
         preemptions: job.preemptions.suspend + job.preemptions.checkpoint + job.preemptions.kill,
         wasted: seconds(job.wasted),
         simulated: None,
@@ -225,9 +296,17 @@ pub(super) fn alone(
     settings: &SimulationSettings,
 ) -> Result<BTreeMap<Arc<str>, Span>, String> {
     let of = |job: &SimulatedJob| {
-        let job = SimulatedJob { submit: Time(0), ..job.clone() };
+        let job = SimulatedJob {
+            submit: Time(0),
+            ..job.clone()
+        };
         let name = job.name.clone();
-        let run = Simulation::new(Box::new(Fifo::default()), settings.clone(), Workload::of(vec![job])).run();
+        let run = Simulation::new(
+            Box::new(Fifo::default()),
+            settings.clone(),
+            Workload::of(vec![job]),
+        )
+        .run();
         let run = run.map_err(|error| format!("{name} alone: {error}"))?;
         let sojourn = run.jobs.first().map(JobResult::sojourn);
         Ok((name, sojourn.unwrap_or_default()))
@@ -244,7 +323,10 @@ const AROUND: Duration = Duration::from_secs(3);
 
 /// Whether an expectation of the figure can be tested live.
 pub fn runs_live(paper: &Paper, figure: &Figure) -> bool {
-    figure.cannot.is_none() && figure.expectations().any(|expected| paper.is_live(figure, expected))
+    figure.cannot.is_none()
+        && figure
+            .expectations()
+            .any(|expected| paper.is_live(figure, expected))
 }
 
 /// Makes live runs one after another and passes each to `take`.
@@ -266,7 +348,11 @@ pub fn run_live(
     }
     let takes = |run: &Run| Duration::from_micros(run.ended.0) + AROUND;
     let mut left: Duration = simulated.iter().map(takes).sum();
-    session.log(format!("{} on this machine, about {}", counted(runs.len(), "run"), minutes(left)));
+    session.log(format!(
+        "{} on this machine, about {}",
+        counted(runs.len(), "run"),
+        minutes(left)
+    ));
     let mut references: BTreeMap<u64, References> = BTreeMap::new();
     for (number, ((run, plan), simulated)) in runs.iter().zip(&plans).zip(&simulated).enumerate() {
         let jobs = run.live_plan(true)?;
@@ -292,8 +378,16 @@ pub fn run_live(
             run.key.variant,
             run.key.block + 1,
             began.elapsed().as_secs_f64(),
-            if live.jobs.iter().all(|job| job.identical) { "outputs right" } else { "AN OUTPUT DIFFERS" },
-            if live.counts() { "" } else { ", TOO LATE or out of order: it does not count" },
+            if live.jobs.iter().all(|job| job.identical) {
+                "outputs right"
+            } else {
+                "AN OUTPUT DIFFERS"
+            },
+            if live.counts() {
+                ""
+            } else {
+                ", TOO LATE or out of order: it does not count"
+            },
             number + 1,
             counted(runs.len(), "run"),
             minutes(left),
@@ -316,12 +410,20 @@ impl PlannedRun<'_> {
         let file = self.campaign.file(self.variant).map_err(wrong)?;
         let cluster = file.cluster.context("the workload names no cluster")?;
         let usual = self.campaign.nodes.unwrap_or(cluster.machines);
-        let shape = ClusterShape { machines: self.variant.nodes.unwrap_or(usual), ..cluster };
+        let shape = ClusterShape {
+            machines: self.variant.nodes.unwrap_or(usual),
+            ..cluster
+        };
         let drawn = file.workload(self.seed).into_jobs();
         let jobs = recipe.jobs(if all { drawn } else { self.wanted(drawn) });
-        let mut preemption =
-            PreemptionSettings { primitive: self.variant.primitive, ..PreemptionSettings::default() };
-        preemption.suspended_max = self.variant.suspended_max.unwrap_or(preemption.suspended_max);
+        let mut preemption = PreemptionSettings {
+            primitive: self.variant.primitive,
+            ..PreemptionSettings::default()
+        };
+        preemption.suspended_max = self
+            .variant
+            .suspended_max
+            .unwrap_or(preemption.suspended_max);
         let full = FullPlan {
             jobs: &jobs,
             cluster: recipe.cluster(shape, usual).map_err(wrong)?,
@@ -341,7 +443,9 @@ impl PlannedRun<'_> {
         let costs = Costs::default();
         let run = plan.simulate(&costs).map_err(in_words)?;
         let alone = self.alone(&plan, &costs)?;
-        Ok(self.rows(&run, &alone, configuration(&plan)).at_full_scale(recipe))
+        Ok(self
+            .rows(&run, &alone, configuration(&plan))
+            .at_full_scale(recipe))
     }
 
     /// Times of jobs alone at the live scale; empty where the simulator has them.
@@ -367,7 +471,10 @@ impl PlannedRun<'_> {
         let mut jobs: Vec<JobRow> = live.jobs.iter().map(row).collect();
         jobs.sort_by(|a, b| a.job.cmp(&b.job));
         let due = jobs.iter().filter(|job| job.deadline.is_some()).count() as u64;
-        let missed = jobs.iter().filter(|job| job.deadline.is_some_and(|due| job.ended > due)).count() as u64;
+        let missed = jobs
+            .iter()
+            .filter(|job| job.deadline.is_some_and(|due| job.ended > due))
+            .count() as u64;
         let fold = |begin: f64, pick: fn(f64, f64) -> f64, of: fn(&JobRow) -> f64| {
             jobs.iter().map(of).fold(begin, pick)
         };
@@ -411,9 +518,13 @@ fn live_row(job: &LiveJob, simulated: &Run, alone: Option<Span>) -> JobRow {
         started: seconds(times.started.unwrap_or(job.ended)),
         ended: seconds(job.ended),
         alone: seconds(alone.unwrap_or(scheduled).0),
-        deadline: job.job.deadline.map(|Span(deadline)| seconds(job.submitted + deadline)),
+        deadline: job
+            .job
+            .deadline
+            .map(|Span(deadline)| seconds(job.submitted + deadline)),
         reduce_wait: times.reduces_waited.map(|waited| seconds(waited) / reduces),
-        idle_share: (times.reduces_held > 0).then(|| times.reduces_idle as f64 / times.reduces_held as f64),
+        idle_share: (times.reduces_held > 0)
+            .then(|| times.reduces_idle as f64 / times.reduces_held as f64),
         preemptions: times.suspends + times.checkpoints + times.kills,
         wasted: seconds(times.wasted),
         simulated: simulated_job.map(|one| seconds(one.sojourn().0)),
@@ -423,10 +534,16 @@ fn live_row(job: &LiveJob, simulated: &Run, alone: Option<Span>) -> JobRow {
 impl MeasuredRun {
     /// Converts times and counts of tasks to the paper's scale.
     fn at_full_scale(mut self, recipe: &LiveRecipe) -> MeasuredRun {
-        let (time, tasks) = (recipe.time_scale, recipe.task_scale);
+        let time = recipe.time_scale;
+        let tasks = recipe.task_scale;
         self.run.makespan *= time;
         for job in &mut self.jobs {
-            for seconds in [&mut job.submitted, &mut job.started, &mut job.ended, &mut job.alone] {
+            for seconds in [
+                &mut job.submitted,
+                &mut job.started,
+                &mut job.ended,
+                &mut job.alone,
+            ] {
                 *seconds *= time;
             }
             let optional = [&mut job.deadline, &mut job.reduce_wait, &mut job.simulated];
@@ -457,7 +574,11 @@ mod tests {
 
     #[test]
     fn six_blocks_of_every_live_figure_take_ten_minutes() {
-        let once = Repetitions { blocks: Some(1), first: 0, seed: 1 };
+        let once = Repetitions {
+            blocks: Some(1),
+            first: 0,
+            seed: 1,
+        };
         let mut live = Vec::new();
         for paper in papers().expect("a registry") {
             for id in paper.ids() {
@@ -466,24 +587,47 @@ mod tests {
                 }
                 let mut block = Duration::ZERO;
                 for run in plan(&paper, &[id], Executor::Live, once) {
-                    let plan = run.live_plan(false).unwrap_or_else(|error| panic!("{:?}: {error}", run.key));
+                    let plan = run
+                        .live_plan(false)
+                        .unwrap_or_else(|error| panic!("{:?}: {error}", run.key));
                     let simulated = plan.simulate(&Costs::default()).expect("it ends");
                     block += Duration::from_micros(simulated.ended.0) + AROUND;
                 }
-                assert!(block * 6 <= BUDGET, "{} {id}: {block:?} a block", paper.name);
+                assert!(
+                    block * 6 <= BUDGET,
+                    "{} {id}: {block:?} a block",
+                    paper.name
+                );
                 live.push(format!("{} {id}", paper.name));
             }
         }
-        for expected in ["os 2a", "natjam 4", "natjam 5", "fcs 3", "fcs 8", "hfsp 3", "hfsp 7", "yarn Y1"] {
-            assert!(live.iter().any(|figure| figure == expected), "{expected} is not in {live:?}");
+        for expected in [
+            "os 2a", "natjam 4", "natjam 5", "fcs 3", "fcs 8", "hfsp 3", "hfsp 7", "yarn Y1",
+        ] {
+            assert!(
+                live.iter().any(|figure| figure == expected),
+                "{expected} is not in {live:?}"
+            );
         }
     }
 
     #[test]
     fn live_blocks_rotate_variants() {
         let all = papers().expect("a registry");
-        let paper = all.iter().find(|paper| paper.name == "natjam").expect("a paper");
-        let runs = plan(paper, &["10"], Executor::Live, Repetitions { blocks: None, first: 2, seed: 1 });
+        let paper = all
+            .iter()
+            .find(|paper| paper.name == "natjam")
+            .expect("a paper");
+        let runs = plan(
+            paper,
+            &["10"],
+            Executor::Live,
+            Repetitions {
+                blocks: None,
+                first: 2,
+                seed: 1,
+            },
+        );
         let of = |block: u32| -> Vec<&str> {
             let of_it = runs.iter().filter(|run| run.key.block == block);
             of_it.map(|run| run.key.variant.as_str()).collect()

@@ -29,8 +29,10 @@ impl Tally {
         let mut groups = Vec::new();
         for (own, whose) in [(false, "papers"), (true, "our own questions")] {
             for executor in Executor::ALL {
-                let mut group =
-                    Group { name: format!("{whose}, {}", executor.in_words()), ..Group::default() };
+                let mut group = Group {
+                    name: format!("{whose}, {}", executor.in_words()),
+                    ..Group::default()
+                };
                 for judgement in judgements.iter().filter(|one| one.executor == executor) {
                     let paper = papers.iter().find(|paper| paper.name == judgement.paper);
                     if paper.is_some_and(|paper| paper.own == own) {
@@ -79,7 +81,11 @@ impl Tally {
         let mut text = format!("{head}\n{rule}\n");
         for group in &self.groups {
             let counts = of(group);
-            text += &format!("| {} | {} |", group.name, counts.verdicts.len() + counts.not_measured);
+            text += &format!(
+                "| {} | {} |",
+                group.name,
+                counts.verdicts.len() + counts.not_measured
+            );
             for verdict in &columns {
                 text += &format!(" {} |", counts.of(*verdict));
             }
@@ -94,7 +100,10 @@ impl Tally {
 
 impl Counts {
     fn of(&self, verdict: Verdict) -> usize {
-        self.verdicts.iter().filter(|other| **other == verdict).count()
+        self.verdicts
+            .iter()
+            .filter(|other| **other == verdict)
+            .count()
     }
 
     fn in_words(&self, thing: &str) -> String {
@@ -126,6 +135,11 @@ impl Group {
     }
 
     fn line(&self) -> String {
-        format!("{}: {}; {}", self.name, self.figures.in_words("figure"), self.claims.in_words("claim"))
+        format!(
+            "{}: {}; {}",
+            self.name,
+            self.figures.in_words("figure"),
+            self.claims.in_words("claim")
+        )
     }
 }

@@ -107,8 +107,14 @@ impl Judgement {
 /// Judges each claim of a figure by the runs of an executor, at a level of error such as 0.05. Live runs judge the
 /// expectations that clusters can measure.
 pub(super) fn judge(id: &str, of: Measured<'_>, level: f64) -> Judgement {
-    let Measured { paper, figure, executor, .. } = of;
-    let (mut claims, mut open) = (Vec::new(), Vec::new());
+    let Measured {
+        paper,
+        figure,
+        executor,
+        ..
+    } = of;
+    let mut claims = Vec::new();
+    let mut open = Vec::new();
     for claim in &figure.claims {
         let expect: Vec<&Expectation> = claim
             .expect
@@ -129,8 +135,13 @@ pub(super) fn judge(id: &str, of: Measured<'_>, level: f64) -> Judgement {
         // Its runs were not made, or not finished.
         None => worst.unwrap_or(Verdict::NotResolved),
     };
-    let live = figure.because_live.as_ref().filter(|_| !executor.is_simulated());
-    let why = live.or(figure.because.as_ref()).filter(|_| verdict != Verdict::Holds);
+    let live = figure
+        .because_live
+        .as_ref()
+        .filter(|_| !executor.is_simulated());
+    let why = live
+        .or(figure.because.as_ref())
+        .filter(|_| verdict != Verdict::Holds);
     let known = figure.cannot.as_ref().or(figure.stand_in.as_ref());
     let open = open.into_iter().max().flatten().map(Needed::in_words);
     let reasons: Vec<String> = known.into_iter().chain(why).cloned().chain(open).collect();
@@ -146,13 +157,30 @@ pub(super) fn judge(id: &str, of: Measured<'_>, level: f64) -> Judgement {
 }
 
 /// Several directions of one claim are corrected for their number.
-fn judge_claim(of: Measured<'_>, claim: &Claim, expect: &[&Expectation], level: f64) -> JudgedClaim {
-    let estimates: Vec<Option<Estimate>> =
-        expect.iter().map(|expected| estimate(of, expected, 1.0 - level)).collect();
+fn judge_claim(
+    of: Measured<'_>,
+    claim: &Claim,
+    expect: &[&Expectation],
+    level: f64,
+) -> JudgedClaim {
+    let estimates: Vec<Option<Estimate>> = expect
+        .iter()
+        .map(|expected| estimate(of, expected, 1.0 - level))
+        .collect();
     let mut probabilities = Vec::new();
     for (expected, found) in expect.iter().zip(&estimates) {
-        let probability = |bound: &f64| found.as_ref().map_or(1.0, |found| found.probability(*bound));
-        probabilities.extend(expected.above.iter().chain(&expected.below).map(probability));
+        let probability = |bound: &f64| {
+            found
+                .as_ref()
+                .map_or(1.0, |found| found.probability(*bound))
+        };
+        probabilities.extend(
+            expected
+                .above
+                .iter()
+                .chain(&expected.below)
+                .map(probability),
+        );
     }
     let mut corrected = holm(&probabilities).into_iter();
     let findings: Vec<Finding> = expect
@@ -168,7 +196,10 @@ fn judge_claim(of: Measured<'_>, claim: &Claim, expect: &[&Expectation], level: 
         .collect();
     let not_measured = match &claim.not_measured {
         Some(why) => Some(why.clone()),
-        None if findings.iter().all(|finding| finding.kind == FindingKind::Given) => {
+        None if findings
+            .iter()
+            .all(|finding| finding.kind == FindingKind::Given) =>
+        {
             Some("used for calibration".to_owned())
         }
         None if findings.iter().all(|finding| finding.found.is_none()) => {
@@ -179,7 +210,9 @@ fn judge_claim(of: Measured<'_>, claim: &Claim, expect: &[&Expectation], level: 
     JudgedClaim {
         says: claim.says.clone(),
         from: claim.from.clone(),
-        verdict: not_measured.is_none().then(|| verdict_of(of.figure, claim, &findings)),
+        verdict: not_measured
+            .is_none()
+            .then(|| verdict_of(of.figure, claim, &findings)),
         not_measured,
         findings,
     }
@@ -188,8 +221,12 @@ fn judge_claim(of: Measured<'_>, claim: &Claim, expect: &[&Expectation], level: 
 /// The least number of live blocks that can settle every claim of a figure.
 pub(super) fn live_blocks(paper: &Paper, figure: &Figure) -> u32 {
     let directions = figure.claims.iter().map(|claim| {
-        let live = claim.expect.iter().filter(|expected| paper.is_live(figure, expected));
-        live.flat_map(|expected| expected.above.iter().chain(&expected.below)).count()
+        let live = claim
+            .expect
+            .iter()
+            .filter(|expected| paper.is_live(figure, expected));
+        live.flat_map(|expected| expected.above.iter().chain(&expected.below))
+            .count()
     });
     blocks_needed(directions.max().unwrap_or(0), LEVEL) as u32
 }
@@ -200,7 +237,11 @@ enum Needed {
     /// If further blocks are similar.
     About(usize),
     /// Fewer blocks cannot settle this many directions of one claim.
-    AtLeast { blocks: usize, directions: usize, there_are: usize },
+    AtLeast {
+        blocks: usize,
+        directions: usize,
+        there_are: usize,
+    },
 }
 
 impl Needed {
@@ -212,7 +253,11 @@ impl Needed {
             Needed::About(_) => {
                 format!("{BLOCKS_MAX} blocks would not settle it if further blocks are similar")
             }
-            Needed::AtLeast { blocks, directions, there_are } => format!(
+            Needed::AtLeast {
+                blocks,
+                directions,
+                there_are,
+            } => format!(
                 "{directions} directions of one claim need at least {blocks} live blocks, but there are {there_are}; add some with --continue"
             ),
         }
@@ -227,19 +272,39 @@ fn to_settle(
 ) -> Option<Needed> {
     let bounds = |expected: &&Expectation| expected.above.into_iter().chain(expected.below);
     let directions = expect.iter().flat_map(bounds).count();
-    let directed = findings.iter().filter(|finding| finding.kind == FindingKind::Direction);
-    let there_are = directed.filter_map(|finding| finding.found.as_ref()).map(|found| found.blocks).min()?;
+    let directed = findings
+        .iter()
+        .filter(|finding| finding.kind == FindingKind::Direction);
+    let there_are = directed
+        .filter_map(|finding| finding.found.as_ref())
+        .map(|found| found.blocks)
+        .min()?;
     let blocks = blocks_needed(directions, level);
     if executor == Executor::Live && there_are < blocks {
-        return Some(Needed::AtLeast { blocks, directions, there_are });
+        return Some(Needed::AtLeast {
+            blocks,
+            directions,
+            there_are,
+        });
     }
-    let is_open =
-        |finding: &Finding| (finding.kind, finding.outcome) == (FindingKind::Direction, Ruling::NotResolved);
-    let open = expect.iter().zip(findings).filter(|(_, finding)| is_open(finding));
+    let is_open = |finding: &Finding| {
+        (finding.kind, finding.outcome) == (FindingKind::Direction, Ruling::NotResolved)
+    };
+    let open = expect
+        .iter()
+        .zip(findings)
+        .filter(|(_, finding)| is_open(finding));
     let needed = open.flat_map(|(expected, finding)| {
         bounds(expected).filter_map(|bound| {
-            let found = finding.found.as_ref().filter(|found| found.blocks >= BLOCKS_MIN)?;
-            Some(found.blocks_to_settle(bound, directions, level).unwrap_or(usize::MAX))
+            let found = finding
+                .found
+                .as_ref()
+                .filter(|found| found.blocks >= BLOCKS_MIN)?;
+            Some(
+                found
+                    .blocks_to_settle(bound, directions, level)
+                    .unwrap_or(usize::MAX),
+            )
         })
     });
     needed.max().map(Needed::About)
@@ -258,15 +323,23 @@ fn verdict_of(figure: &Figure, claim: &Claim, findings: &[Finding]) -> Verdict {
 }
 
 fn verdict_of_findings(findings: &[Finding]) -> Verdict {
-    let of = |kind, outcome| findings.iter().any(|found| found.kind == kind && found.outcome == outcome);
-    let directed = findings.iter().any(|found| found.kind == FindingKind::Direction);
+    let of = |kind, outcome| {
+        findings
+            .iter()
+            .any(|found| found.kind == kind && found.outcome == outcome)
+    };
+    let directed = findings
+        .iter()
+        .any(|found| found.kind == FindingKind::Direction);
     if of(FindingKind::Direction, Ruling::DoesNotHold) {
         return Verdict::DoesNotHold;
     }
     if of(FindingKind::Direction, Ruling::NoEffect) {
         return Verdict::NoEffect;
     }
-    if of(FindingKind::Direction, Ruling::NotResolved) || of(FindingKind::Magnitude, Ruling::NotResolved) {
+    if of(FindingKind::Direction, Ruling::NotResolved)
+        || of(FindingKind::Magnitude, Ruling::NotResolved)
+    {
         return Verdict::NotResolved;
     }
     match (of(FindingKind::Magnitude, Ruling::DoesNotHold), directed) {
@@ -287,17 +360,25 @@ fn estimate(of: Measured<'_>, expected: &Expectation, confidence: f64) -> Option
         return Estimate::exact(*values.first()?);
     }
     // A ratio of 0 has no logarithm.
-    let ratio = if expected.is_ratio() { Estimate::of_ratios(&values, confidence) } else { None };
+    let ratio = if expected.is_ratio() {
+        Estimate::of_ratios(&values, confidence)
+    } else {
+        None
+    };
     ratio.or_else(|| Estimate::of(&values, confidence))
 }
 
 /// The value of an expectation in one block.
 fn value(expected: &Expectation, block: Block<'_>) -> Option<f64> {
     let all = |quantities: &[Quantity]| -> Option<Vec<f64>> {
-        quantities.iter().map(|quantity| block.value(quantity)).collect()
+        quantities
+            .iter()
+            .map(|quantity| block.value(quantity))
+            .collect()
     };
     let ratio = |[over, under]: &[Quantity; 2]| Some(block.value(over)? / block.value(under)?);
-    let ratios = |pairs: &[[Quantity; 2]]| -> Option<Vec<f64>> { pairs.iter().map(ratio).collect() };
+    let ratios =
+        |pairs: &[[Quantity; 2]]| -> Option<Vec<f64>> { pairs.iter().map(ratio).collect() };
     if let Some(pair) = &expected.ratio {
         return ratio(pair);
     }
@@ -336,14 +417,20 @@ fn spread(values: &[f64]) -> f64 {
 /// Replaces the outcome of a direction that does not hold, or is not resolved, where an effect was expected and the whole
 /// interval is within [`EFFECT_MIN`] of none: more blocks would settle the side, but not that there is an effect.
 fn unless_without_effect(of: Measured<'_>, expected: &Expectation, finding: Finding) -> Finding {
-    let Some(found) = finding.found.as_ref().filter(|found| found.is_enough()) else { return finding };
+    let Some(found) = finding.found.as_ref().filter(|found| found.is_enough()) else {
+        return finding;
+    };
     if finding.outcome == Ruling::Holds || !expected.claims_any_effect() {
         return finding;
     }
     let least = EFFECT_MIN * effect_scale(of, expected);
     let none = expected.no_effect();
     let is_none = (found.low - none).abs() <= least && (found.high - none).abs() <= least;
-    let outcome = if is_none { Ruling::NoEffect } else { finding.outcome };
+    let outcome = if is_none {
+        Ruling::NoEffect
+    } else {
+        finding.outcome
+    };
     Finding { outcome, ..finding }
 }
 
@@ -367,12 +454,15 @@ fn direction(
     probabilities: &mut impl Iterator<Item = f64>,
     level: f64,
 ) -> Finding {
-    let (mut outcome, mut greatest) = (Ruling::Holds, 0.0_f64);
+    let mut outcome = Ruling::Holds;
+    let mut greatest = 0.0_f64;
     for (bound, above) in [(expected.above, true), (expected.below, false)] {
         let Some(bound) = bound else { continue };
         let probability = probabilities.next().unwrap_or(1.0);
         greatest = greatest.max(probability);
-        let right = found.as_ref().is_some_and(|found| (found.mean > bound) == above && found.mean != bound);
+        let right = found
+            .as_ref()
+            .is_some_and(|found| (found.mean > bound) == above && found.mean != bound);
         outcome = match (probability <= level, right, outcome) {
             (true, false, _) | (_, _, Ruling::DoesNotHold) => Ruling::DoesNotHold,
             (false, ..) => Ruling::NotResolved,
@@ -414,8 +504,19 @@ fn magnitude(expected: &Expectation, published: f64, found: Option<Estimate>) ->
         Some(false) => Ruling::DoesNotHold,
         None => Ruling::NotResolved,
     };
-    let kind = if expected.given { FindingKind::Given } else { FindingKind::Magnitude };
-    Finding { what: expected.what.clone(), kind, expected: words, found, probability: None, outcome }
+    let kind = if expected.given {
+        FindingKind::Given
+    } else {
+        FindingKind::Magnitude
+    };
+    Finding {
+        what: expected.what.clone(),
+        kind,
+        expected: words,
+        found,
+        probability: None,
+        outcome,
+    }
 }
 
 #[cfg(test)]
@@ -468,17 +569,33 @@ expect = [{ what = "a over b", ratio = ["a: makespan", "b: makespan"], below = 1
                     local_share: 1.0,
                     live: None,
                 };
-                runs.add(MeasuredRun { run, jobs: Vec::new() });
+                runs.add(MeasuredRun {
+                    run,
+                    jobs: Vec::new(),
+                });
             }
         }
         let figure = &paper.figures["1"];
-        let measured = Measured { paper: &paper, figure, runs: &runs, executor: Executor::Simulated };
+        let measured = Measured {
+            paper: &paper,
+            figure,
+            runs: &runs,
+            executor: Executor::Simulated,
+        };
         judge("1", measured, LEVEL).verdict
     }
 
     /// Thirty ratios around a mean.
     fn around(mean: f64, spread: f64) -> Vec<f64> {
-        (0..30).map(|block| if block % 2 == 0 { mean - spread } else { mean + spread }).collect()
+        (0..30)
+            .map(|block| {
+                if block % 2 == 0 {
+                    mean - spread
+                } else {
+                    mean + spread
+                }
+            })
+            .collect()
     }
 
     #[test]
@@ -493,16 +610,33 @@ expect = [{ what = "a over b", ratio = ["a: makespan", "b: makespan"], below = 1
             (1.002, 0.0002, Verdict::DoesNotHold),
             (0.9995, 0.0002, Verdict::Holds),
         ] {
-            assert_eq!(verdict(ENTRY, &around(mean, spread)), expected, "{mean} +- {spread}");
+            assert_eq!(
+                verdict(ENTRY, &around(mean, spread)),
+                expected,
+                "{mean} +- {spread}"
+            );
         }
-        assert_eq!(verdict(ENTRY, &[1.0; 3]), Verdict::NotResolved, "three blocks are too few");
+        assert_eq!(
+            verdict(ENTRY, &[1.0; 3]),
+            Verdict::NotResolved,
+            "three blocks are too few"
+        );
     }
 
     #[test]
     fn difference_is_without_effect_relative_to_its_quantities() {
-        let difference = ENTRY.replace("ratio = ", "difference = ").replace("below = 1.0", "below = 0.0");
-        assert_eq!(verdict(&difference, &around(1.0, 0.0005)), Verdict::NoEffect, "0.05 of 100 s");
-        assert_eq!(verdict(&difference, &around(1.0, 0.05)), Verdict::NotResolved);
+        let difference = ENTRY
+            .replace("ratio = ", "difference = ")
+            .replace("below = 1.0", "below = 0.0");
+        assert_eq!(
+            verdict(&difference, &around(1.0, 0.0005)),
+            Verdict::NoEffect,
+            "0.05 of 100 s"
+        );
+        assert_eq!(
+            verdict(&difference, &around(1.0, 0.05)),
+            Verdict::NotResolved
+        );
     }
 
     #[test]
@@ -523,7 +657,11 @@ expect = [{ what = "a over b", ratio = ["a: makespan", "b: makespan"], below = 1
                 (1.0, 0.0005, Verdict::DoesNotSupport),
                 (1.1, 0.01, Verdict::DoesNotSupport),
             ] {
-                assert_eq!(verdict(&entry, &around(mean, spread)), expected, "{mean} +- {spread}");
+                assert_eq!(
+                    verdict(&entry, &around(mean, spread)),
+                    expected,
+                    "{mean} +- {spread}"
+                );
             }
         }
     }

@@ -48,11 +48,19 @@ pub fn bare_sort_requested() -> bool {
 pub fn bare_sort_program() -> ExitCode {
     let arguments: Vec<_> = std::env::args_os().skip(1).collect();
     let [input, output, threads] = arguments.as_slice() else {
-        print_error(format_args!("usage: {BARE_SORT_PROGRAM} INPUT OUTPUT-FOLDER THREADS"));
+        print_error(format_args!(
+            "usage: {BARE_SORT_PROGRAM} INPUT OUTPUT-FOLDER THREADS"
+        ));
         return ExitCode::from(2);
     };
-    let Some(threads) = threads.to_str().and_then(|text| text.parse().ok()).filter(|count| *count > 0) else {
-        print_error(format_args!("{BARE_SORT_PROGRAM}: THREADS must be a positive number"));
+    let Some(threads) = threads
+        .to_str()
+        .and_then(|text| text.parse().ok())
+        .filter(|count| *count > 0)
+    else {
+        print_error(format_args!(
+            "{BARE_SORT_PROGRAM}: THREADS must be a positive number"
+        ));
         return ExitCode::from(2);
     };
     match sort(Path::new(input), Path::new(output), threads) {
@@ -65,13 +73,17 @@ pub fn bare_sort_program() -> ExitCode {
 }
 
 fn sort(input: &Path, output: &Path, threads: usize) -> io::Result<()> {
-    let unreadable = |error: io::Error| io::Error::other(format!("cannot read {}: {error}", input.display()));
+    let unreadable =
+        |error: io::Error| io::Error::other(format!("cannot read {}: {error}", input.display()));
     let file = File::open(input).map_err(unreadable)?;
     // SAFETY: the experiment that made the file does not change it while this runs.
     let map = unsafe { Mmap::map(&file) }.map_err(unreadable)?;
     let rows = map.as_chunks::<ROW_BYTES>().0;
     if rows.len() * ROW_BYTES != map.len() || u32::try_from(rows.len()).is_err() {
-        return Err(io::Error::other(format!("{} bytes are not whole rows of {ROW_BYTES}", map.len())));
+        return Err(io::Error::other(format!(
+            "{} bytes are not whole rows of {ROW_BYTES}",
+            map.len()
+        )));
     }
     let cuts = cuts(rows, threads);
     let share = rows.len().div_ceil(threads).max(1);
@@ -80,26 +92,33 @@ fn sort(input: &Path, output: &Path, threads: usize) -> io::Result<()> {
             .map(|thread| (thread * share).min(rows.len())..((thread + 1) * share).min(rows.len()))
             .map(|range| scope.spawn(|| refer(rows, range, &cuts)))
             .collect();
-        read.into_iter().map(|thread| thread.join().expect("it does not panic")).collect()
+        read.into_iter()
+            .map(|thread| thread.join().expect("it does not panic"))
+            .collect()
     });
     thread::scope(|scope| {
         let written: Vec<_> = (0..threads)
             .map(|part| {
-                let references: Vec<&[Reference]> = parts.iter().map(|read| read[part].as_slice()).collect();
+                let references: Vec<&[Reference]> =
+                    parts.iter().map(|read| read[part].as_slice()).collect();
                 let path = output.join(format!("part-r-{part:05}"));
                 scope.spawn(move || {
-                    let unwritable =
-                        |error| io::Error::other(format!("cannot write {}: {error}", path.display()));
+                    let unwritable = |error| {
+                        io::Error::other(format!("cannot write {}: {error}", path.display()))
+                    };
                     write(rows, references.concat(), &path).map_err(unwritable)
                 })
             })
             .collect();
-        written.into_iter().try_for_each(|thread| thread.join().expect("it does not panic"))
+        written
+            .into_iter()
+            .try_for_each(|thread| thread.join().expect("it does not panic"))
     })
 }
 
 fn head(row: &[u8; ROW_BYTES]) -> u64 {
-    row.first_chunk().map_or(0, |head| u64::from_be_bytes(*head))
+    row.first_chunk()
+        .map_or(0, |head| u64::from_be_bytes(*head))
 }
 
 /// The first head of each thread's part except the first.
@@ -107,17 +126,34 @@ fn cuts(rows: &[[u8; ROW_BYTES]], threads: usize) -> Vec<u64> {
     let step = (rows.len() / SAMPLES).max(1);
     let mut heads: Vec<u64> = rows.iter().step_by(step).map(head).collect();
     heads.sort_unstable();
-    (1..threads).map(|part| heads.get(part * heads.len() / threads).copied().unwrap_or(u64::MAX)).collect()
+    (1..threads)
+        .map(|part| {
+            heads
+                .get(part * heads.len() / threads)
+                .copied()
+                .unwrap_or(u64::MAX)
+        })
+        .collect()
 }
 
 /// References to the rows of a range, by the part that they belong to.
-fn refer(rows: &[[u8; ROW_BYTES]], range: std::ops::Range<usize>, cuts: &[u64]) -> Vec<Vec<Reference>> {
+fn refer(
+    rows: &[[u8; ROW_BYTES]],
+    range: std::ops::Range<usize>,
+    cuts: &[u64],
+) -> Vec<Vec<Reference>> {
     let expected = range.len() / (cuts.len() + 1) * 9 / 8;
-    let mut parts: Vec<Vec<Reference>> = (0..=cuts.len()).map(|_| Vec::with_capacity(expected)).collect();
+    let mut parts: Vec<Vec<Reference>> = (0..=cuts.len())
+        .map(|_| Vec::with_capacity(expected))
+        .collect();
     for row in range {
         let head = head(&rows[row]);
         let part = cuts.iter().filter(|cut| head >= **cut).count();
-        parts[part].push(Reference { high: (head >> 32) as u32, low: head as u32, row: row as u32 });
+        parts[part].push(Reference {
+            high: (head >> 32) as u32,
+            low: head as u32,
+            row: row as u32,
+        });
     }
     parts
 }
@@ -131,7 +167,8 @@ fn write(rows: &[[u8; ROW_BYTES]], mut references: Vec<Reference>, path: &Path) 
     let mut gathered = Vec::with_capacity(WRITE_BYTES);
     for some in references.chunks(WRITE_BYTES / ROW_BYTES) {
         gathered.clear();
-        some.iter().for_each(|reference| gathered.extend_from_slice(&rows[reference.row as usize]));
+        some.iter()
+            .for_each(|reference| gathered.extend_from_slice(&rows[reference.row as usize]));
         file.write_all(&gathered)?;
     }
     Ok(())
@@ -160,12 +197,16 @@ mod tests {
     fn rows_come_out_in_the_order_of_their_keys() {
         let mut random = rand_pcg::Pcg64Mcg::seed_from_u64(5);
         for (count, letters) in [(0, 9), (1, 9), (2, 1), (1000, 2), (5000, 200)] {
-            let mut rows: Vec<[u8; ROW_BYTES]> =
-                (0..count).map(|_| std::array::from_fn(|_| random.random_range(0_u8..letters))).collect();
+            let mut rows: Vec<[u8; ROW_BYTES]> = (0..count)
+                .map(|_| std::array::from_fn(|_| random.random_range(0_u8..letters)))
+                .collect();
             for threads in 1..=3 {
                 let output = sorted(rows.as_flattened(), threads);
                 let (found, rest) = output.as_chunks::<ROW_BYTES>();
-                assert!(rest.is_empty() && found.is_sorted_by_key(|row| &row[..KEY_BYTES]), "{count}");
+                assert!(
+                    rest.is_empty() && found.is_sorted_by_key(|row| &row[..KEY_BYTES]),
+                    "{count}"
+                );
                 let mut found = found.to_vec();
                 found.sort_unstable();
                 rows.sort_unstable();
@@ -179,10 +220,15 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let input = folder.path().join("input");
         let check = |output: &str, expected: &str| {
-            let error = sort(&input, &folder.path().join(output), 1).unwrap_err().to_string();
+            let error = sort(&input, &folder.path().join(output), 1)
+                .unwrap_err()
+                .to_string();
             assert!(error.contains(expected), "{error}");
         };
-        check("", &format!("cannot read {}: No such file", input.display()));
+        check(
+            "",
+            &format!("cannot read {}: No such file", input.display()),
+        );
         fs::write(&input, [7; 150]).unwrap();
         check("", "150 bytes are not whole rows of 100");
         fs::write(&input, [7; 200]).unwrap();

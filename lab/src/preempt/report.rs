@@ -43,7 +43,11 @@ type Figure = fn(&Cell) -> &Summary;
 impl Report for PreemptReport {
     /// Whether every output was correct and every bound kept.
     fn succeeded(&self) -> bool {
-        self.outputs_right() && self.verdicts.iter().all(|verdict| verdict.kept != Some(false))
+        self.outputs_right()
+            && self
+                .verdicts
+                .iter()
+                .all(|verdict| verdict.kept != Some(false))
     }
 
     fn table(&self) -> String {
@@ -92,8 +96,14 @@ impl PreemptReport {
         for (weight, alone) in &self.alone_seconds {
             let about = format!("{weight} tasks, {alone:.2} s alone");
             let of = |seconds: Figure| self.by_percent(*weight, seconds);
-            tables.push((format!("Sojourn time of the high job, s ({about})"), of(|cell| &cell.sojourn)));
-            tables.push((format!("Makespan of both jobs, s ({about})"), of(|cell| &cell.makespan)));
+            tables.push((
+                format!("Sojourn time of the high job, s ({about})"),
+                of(|cell| &cell.sojourn),
+            ));
+            tables.push((
+                format!("Makespan of both jobs, s ({about})"),
+                of(|cell| &cell.makespan),
+            ));
         }
         if !self.verdicts.is_empty() {
             tables.push((format!("Ratios{}", self.certainty()), self.ratios()));
@@ -105,14 +115,19 @@ impl PreemptReport {
     pub(super) fn write_with_figures(&self, folder: &Path) -> Result<()> {
         self.write(folder)?;
         let kinds: [(&str, &str, Figure); 2] = [
-            ("sojourn", "Sojourn time of the high job", |cell| &cell.sojourn),
+            ("sojourn", "Sojourn time of the high job", |cell| {
+                &cell.sojourn
+            }),
             ("makespan", "Makespan of both jobs", |cell| &cell.makespan),
         ];
         for (weight, _) in &self.alone_seconds {
             for (kind, title, seconds) in kinds {
                 let path = folder.join(format!("{weight}-{kind}.svg"));
                 let title = format!("{title}, {weight} tasks: medians{}", self.certainty());
-                let axes = ("progress of the low job when the high one comes, %", "seconds");
+                let axes = (
+                    "progress of the low job when the high one comes, %",
+                    "seconds",
+                );
                 curves(&path, &title, axes, &self.curves(*weight, seconds))?;
                 pictures(&path)?;
             }
@@ -122,9 +137,17 @@ impl PreemptReport {
 
     fn curves(&self, weight: JobWeight, seconds: Figure) -> Vec<Curve> {
         let curve = |strategy: &Strategy| {
-            let own = self.cells.iter().filter(|cell| (cell.weight, cell.primitive) == (weight, *strategy));
-            let points: Vec<_> = own.map(|cell| (f64::from(cell.percent), estimate(seconds(cell)))).collect();
-            (!points.is_empty()).then(|| Curve { name: strategy.to_string(), points })
+            let own = self
+                .cells
+                .iter()
+                .filter(|cell| (cell.weight, cell.primitive) == (weight, *strategy));
+            let points: Vec<_> = own
+                .map(|cell| (f64::from(cell.percent), estimate(seconds(cell))))
+                .collect();
+            (!points.is_empty()).then(|| Curve {
+                name: strategy.to_string(),
+                points,
+            })
         };
         Strategy::ALL.iter().filter_map(curve).collect()
     }
@@ -165,23 +188,33 @@ impl PreemptReport {
         let other = self.runs.iter().filter(|run| !run.used_only).count();
         let mut text = match wrong {
             0 => format!("all outputs of {all} runs are byte-identical to undisturbed ones"),
-            wrong => format!("{wrong} OF {all} RUNS HAVE OUTPUTS THAT DIFFER from undisturbed ones"),
+            wrong => {
+                format!("{wrong} OF {all} RUNS HAVE OUTPUTS THAT DIFFER from undisturbed ones")
+            }
         };
         if let Some(warning) = self.warning() {
             text = format!("{warning}\n{text}");
         }
         if other > 0 {
             let runs = counted(other, "run");
-            text.push_str(&format!("; in {runs} another primitive was used than was asked for"));
+            text.push_str(&format!(
+                "; in {runs} another primitive was used than was asked for"
+            ));
         }
         if let Some(seconds) = self.seconds_per_swapped_gib {
-            text.push_str(&format!("; a suspend costs {seconds:.2} s of makespan for each GiB swapped out"));
+            text.push_str(&format!(
+                "; a suspend costs {seconds:.2} s of makespan for each GiB swapped out"
+            ));
         }
         text
     }
 
     fn by_percent(&self, weight: JobWeight, seconds: Figure) -> String {
-        let own: Vec<&Cell> = self.cells.iter().filter(|cell| cell.weight == weight).collect();
+        let own: Vec<&Cell> = self
+            .cells
+            .iter()
+            .filter(|cell| cell.weight == weight)
+            .collect();
         let strategies: Vec<Strategy> = Strategy::ALL
             .into_iter()
             .filter(|strategy| own.iter().any(|cell| cell.primitive == *strategy))
@@ -190,12 +223,20 @@ impl PreemptReport {
         percents.dedup();
         let rows = percents.iter().map(|percent| {
             let of = |strategy: &Strategy| {
-                let found = own.iter().find(|cell| (cell.percent, cell.primitive) == (*percent, *strategy));
+                let found = own
+                    .iter()
+                    .find(|cell| (cell.percent, cell.primitive) == (*percent, *strategy));
                 found.map_or_else(dash, |cell| median_text(seconds(cell)))
             };
-            [format!("{percent} %")].into_iter().chain(strategies.iter().map(of)).collect()
+            [format!("{percent} %")]
+                .into_iter()
+                .chain(strategies.iter().map(of))
+                .collect()
         });
-        let names: Vec<&str> = strategies.iter().map(|strategy| strategy.in_words()).collect();
+        let names: Vec<&str> = strategies
+            .iter()
+            .map(|strategy| strategy.in_words())
+            .collect();
         table(&["r"], &names, rows.collect())
     }
 
@@ -206,7 +247,9 @@ impl PreemptReport {
                 verdict.primitive.to_string(),
                 verdict.what.clone(),
                 ratio_text(verdict.ratio, verdict.interval, 3),
-                verdict.bound.map_or_else(dash, |bound| format!("{bound:.2}")),
+                verdict
+                    .bound
+                    .map_or_else(dash, |bound| format!("{bound:.2}")),
                 match (verdict.kept, verdict.bound.zip(verdict.interval)) {
                     (None, None) => "-",
                     (None, Some(_)) => "not resolved",
@@ -216,7 +259,11 @@ impl PreemptReport {
                 .to_owned(),
             ]
         });
-        table(&["tasks", "primitive", "what"], &["ratio", "bound", "verdict"], rows.collect())
+        table(
+            &["tasks", "primitive", "what"],
+            &["ratio", "bound", "verdict"],
+            rows.collect(),
+        )
     }
 }
 
@@ -229,12 +276,20 @@ fn median_text(summary: &Summary) -> String {
 
 fn estimate(summary: &Summary) -> Estimate {
     let interval = of_median(summary);
-    Estimate { middle: summary.median, low: interval.low, high: interval.high, published: None }
+    Estimate {
+        middle: summary.median,
+        low: interval.low,
+        high: interval.high,
+        published: None,
+    }
 }
 
 /// The interval of a median; with too few samples, the range.
 fn of_median(summary: &Summary) -> Interval {
-    summary.median_interval.unwrap_or(Interval { low: summary.min, high: summary.max })
+    summary.median_interval.unwrap_or(Interval {
+        low: summary.min,
+        high: summary.max,
+    })
 }
 
 /// One run of the low and the high job.
@@ -300,7 +355,11 @@ struct CellKey {
 
 impl TwoJobsRun {
     fn key(&self) -> CellKey {
-        CellKey { weight: self.weight, percent: self.percent, primitive: self.primitive }
+        CellKey {
+            weight: self.weight,
+            percent: self.percent,
+            primitive: self.primitive,
+        }
     }
 }
 
@@ -311,9 +370,20 @@ fn cells(runs: &[TwoJobsRun]) -> Vec<Cell> {
     keys.dedup();
     let cell = |key: CellKey| {
         let of = |seconds: Seconds| Summary::of(&samples(runs, key, seconds));
-        let (sojourn, makespan) = (of(sojourn)?, of(makespan)?);
-        let CellKey { weight, percent, primitive } = key;
-        Some(Cell { weight, primitive, percent, sojourn, makespan })
+        let sojourn = of(sojourn)?;
+        let makespan = of(makespan)?;
+        let CellKey {
+            weight,
+            percent,
+            primitive,
+        } = key;
+        Some(Cell {
+            weight,
+            primitive,
+            percent,
+            sojourn,
+            makespan,
+        })
     };
     keys.into_iter().filter_map(cell).collect()
 }
@@ -327,13 +397,19 @@ fn makespan(run: &TwoJobsRun) -> f64 {
 }
 
 fn samples(runs: &[TwoJobsRun], key: CellKey, seconds: Seconds) -> Vec<f64> {
-    runs.iter().filter(|run| run.key() == key).map(seconds).collect()
+    runs.iter()
+        .filter(|run| run.key() == key)
+        .map(seconds)
+        .collect()
 }
 
 /// The cost of suspend and checkpoint against kill (the high job) and wait (both jobs), in the middle and over all runs.
 fn verdicts(runs: &[TwoJobsRun]) -> Vec<Verdict> {
     let mut found = Vec::new();
-    let middle = runs.iter().map(|run| run.percent).min_by_key(|percent| (percent.abs_diff(50), *percent));
+    let middle = runs
+        .iter()
+        .map(|run| run.percent)
+        .min_by_key(|percent| (percent.abs_diff(50), *percent));
     let several = runs.iter().any(|run| Some(run.percent) != middle);
     for weight in JobWeight::ALL {
         for primitive in [Strategy::Suspend, Strategy::Checkpoint] {
@@ -342,9 +418,15 @@ fn verdicts(runs: &[TwoJobsRun]) -> Vec<Verdict> {
                 ("both jobs over wait's", Strategy::Wait, makespan),
             ];
             for (what, against, seconds) in comparisons {
-                let one = Comparison { weight, primitive, against, seconds };
+                let one = Comparison {
+                    weight,
+                    primitive,
+                    against,
+                    seconds,
+                };
                 let bound = bound(weight, primitive, against);
-                let at = middle.map(|percent| (Some(percent), format!("{what}, at {percent} %"), bound));
+                let at =
+                    middle.map(|percent| (Some(percent), format!("{what}, at {percent} %"), bound));
                 let everywhere = several.then(|| (None, format!("{what}, everywhere"), None));
                 for (percent, what, bound) in at.into_iter().chain(everywhere) {
                     found.extend(one.verdict(runs, percent, what, bound));
@@ -384,15 +466,19 @@ impl Comparison {
         bound: Option<f64>,
     ) -> Option<Verdict> {
         let of = |primitive: Strategy| {
-            runs.iter().filter(move |run| run.weight == self.weight && run.primitive == primitive)
+            runs.iter()
+                .filter(move |run| run.weight == self.weight && run.primitive == primitive)
         };
         let partner = |run: &TwoJobsRun| {
-            let same =
-                |other: &&TwoJobsRun| (other.percent, other.repetition) == (run.percent, run.repetition);
+            let same = |other: &&TwoJobsRun| {
+                (other.percent, other.repetition) == (run.percent, run.repetition)
+            };
             of(self.against).find(same).map(self.seconds)
         };
         let judged = of(self.primitive).filter(|run| percent.is_none_or(|at| run.percent == at));
-        let ratios: Vec<f64> = judged.filter_map(|run| Some((self.seconds)(run) / partner(run)?)).collect();
+        let ratios: Vec<f64> = judged
+            .filter_map(|run| Some((self.seconds)(run) / partner(run)?))
+            .collect();
         let ratio = median(&ratios)?;
         let interval = median_interval(&ratios);
         let kept = |bound: f64, at: Interval| match (at.high <= bound, at.low > bound) {
@@ -419,7 +505,14 @@ fn seconds_per_swapped_gib(runs: &[TwoJobsRun]) -> Option<f64> {
         .filter(|run| run.primitive == Strategy::Suspend)
         .filter_map(|run| {
             let gib = run.swapped_bytes.filter(|bytes| *bytes > 0)? as f64 / f64::from(1 << 30);
-            let waited = samples(runs, CellKey { primitive: Strategy::Wait, ..run.key() }, makespan);
+            let waited = samples(
+                runs,
+                CellKey {
+                    primitive: Strategy::Wait,
+                    ..run.key()
+                },
+                makespan,
+            );
             Some((run.makespan_seconds - median(&waited)?) / gib)
         })
         .collect();
@@ -451,7 +544,11 @@ mod tests {
     fn run(weight: JobWeight, primitive: Strategy, percent: u32, repetition: u32) -> TwoJobsRun {
         let length = 8.0 + 0.001 * f64::from(repetition);
         let before = length * f64::from(percent) / 100.0;
-        let swap = if weight == JobWeight::Hungry && primitive == Strategy::Suspend { 0.4 } else { 0.0 };
+        let swap = if weight == JobWeight::Hungry && primitive == Strategy::Suspend {
+            0.4
+        } else {
+            0.0
+        };
         let (sojourn, makespan) = match primitive {
             Strategy::Wait => (2.0 * length - before, 2.0 * length),
             Strategy::Kill => (length, before + 2.0 * length),
@@ -483,7 +580,10 @@ mod tests {
             form: TaskForm::Map,
             task_time: Duration::from_secs(8),
             fill: ByteSize::new(512 << 20),
-            limit: MemoryLimit { memory: ByteSize::new(768 << 20), swap: ByteSize::new(1536 << 20) },
+            limit: MemoryLimit {
+                memory: ByteSize::new(768 << 20),
+                swap: ByteSize::new(1536 << 20),
+            },
             report: None,
         };
         let mut report = PreemptReport::new(Machine::describe(), &settings);
@@ -518,7 +618,9 @@ mod tests {
         assert!(!wrong.succeeded() && wrong.conclusion().contains("1 OF 144 RUNS"));
         let mut missed = report();
         missed.verdicts[0].kept = Some(false);
-        assert!(!missed.succeeded() && missed.outputs_right() && missed.table().contains("NOT KEPT"));
+        assert!(
+            !missed.succeeded() && missed.outputs_right() && missed.table().contains("NOT KEPT")
+        );
     }
 
     #[test]
@@ -528,15 +630,26 @@ mod tests {
         report.alone_seconds[0].1 = 28.0;
         report.runs[0].used_only = false;
         let text = report.table();
-        assert!(text.contains("WARNING: a light task alone took 28.0 s"), "{text}");
-        assert!(text.contains("in 1 run another primitive was used"), "{text}");
+        assert!(
+            text.contains("WARNING: a light task alone took 28.0 s"),
+            "{text}"
+        );
+        assert!(
+            text.contains("in 1 run another primitive was used"),
+            "{text}"
+        );
     }
 
     #[test]
     fn report_is_text_json_and_figures() {
         let folder = tempfile::tempdir().unwrap();
         report().write_with_figures(folder.path()).unwrap();
-        for name in ["light-sojourn.svg", "hungry-makespan.pdf", "report.json", "report.txt"] {
+        for name in [
+            "light-sojourn.svg",
+            "hungry-makespan.pdf",
+            "report.json",
+            "report.txt",
+        ] {
             assert!(folder.path().join(name).is_file(), "{name}");
         }
         let mut empty = report();
@@ -551,28 +664,54 @@ mod tests {
     fn runs_fall_into_cells() {
         let cells = cells(&runs(JobWeight::Light));
         assert_eq!(cells.len(), 12);
-        let wait = cells.iter().find(|cell| (cell.primitive, cell.percent) == (Strategy::Wait, 50)).unwrap();
+        let wait = cells
+            .iter()
+            .find(|cell| (cell.primitive, cell.percent) == (Strategy::Wait, 50))
+            .unwrap();
         assert_eq!(wait.sojourn.count, 6);
         let found = (wait.sojourn.median, wait.makespan.median);
-        assert!((found.0 - 12.00525).abs() < 1e-9 && (found.1 - 16.007).abs() < 1e-9, "{found:?}");
+        assert!(
+            (found.0 - 12.00525).abs() < 1e-9 && (found.1 - 16.007).abs() < 1e-9,
+            "{found:?}"
+        );
     }
 
     #[test]
     fn bounds_are_judged_at_the_per_cent_nearest_to_the_middle() {
         let light = verdicts(&runs(JobWeight::Light));
         assert_eq!(light.len(), 8);
-        assert!(light.iter().all(|verdict| verdict.kept != Some(false)), "{light:?}");
-        let judged: Vec<_> = light.iter().filter(|verdict| verdict.bound.is_some()).collect();
+        assert!(
+            light.iter().all(|verdict| verdict.kept != Some(false)),
+            "{light:?}"
+        );
+        let judged: Vec<_> = light
+            .iter()
+            .filter(|verdict| verdict.bound.is_some())
+            .collect();
         assert_eq!(judged.len(), 4);
-        assert!(judged.iter().all(|verdict| verdict.what.contains("at 50 %")));
+        assert!(
+            judged
+                .iter()
+                .all(|verdict| verdict.what.contains("at 50 %"))
+        );
         let hungry = verdicts(&runs(JobWeight::Hungry));
         let suspend = &hungry[0];
         assert_eq!((suspend.bound, suspend.kept), (Some(1.20), Some(true)));
-        assert!((suspend.ratio - 8.4035 / 8.0035).abs() < 1e-6, "{suspend:?}");
-        let ten: Vec<_> = runs(JobWeight::Light).into_iter().filter(|run| run.percent == 10).collect();
+        assert!(
+            (suspend.ratio - 8.4035 / 8.0035).abs() < 1e-6,
+            "{suspend:?}"
+        );
+        let ten: Vec<_> = runs(JobWeight::Light)
+            .into_iter()
+            .filter(|run| run.percent == 10)
+            .collect();
         let found = verdicts(&ten);
         assert_eq!(found.len(), 4);
-        assert!(found.iter().all(|verdict| verdict.what.ends_with("at 10 %") && verdict.bound.is_some()));
+        assert!(
+            found
+                .iter()
+                .all(|verdict| verdict.what.ends_with("at 10 %") && verdict.bound.is_some())
+        );
     }
 
     #[test]
@@ -584,7 +723,12 @@ mod tests {
             run.makespan_seconds *= slowdown;
         }
         let found = verdicts(&runs);
-        assert!(found.iter().all(|verdict| (verdict.ratio - 1.0).abs() < 1e-9), "{found:?}");
+        assert!(
+            found
+                .iter()
+                .all(|verdict| (verdict.ratio - 1.0).abs() < 1e-9),
+            "{found:?}"
+        );
     }
 
     #[test]
@@ -599,19 +743,32 @@ mod tests {
         assert!(text.contains("1 repetition,"), "{text}");
         let found = report.verdicts;
         assert!(found.iter().any(|verdict| verdict.bound.is_some()));
-        assert!(found.iter().all(|verdict| verdict.kept.is_none()), "{found:?}");
-        let mut middle = found.iter().filter(|verdict| verdict.what.contains("at 50 %"));
-        assert!(middle.all(|verdict| verdict.interval.is_none()), "{found:?}");
+        assert!(
+            found.iter().all(|verdict| verdict.kept.is_none()),
+            "{found:?}"
+        );
+        let mut middle = found
+            .iter()
+            .filter(|verdict| verdict.what.contains("at 50 %"));
+        assert!(
+            middle.all(|verdict| verdict.interval.is_none()),
+            "{found:?}"
+        );
     }
 
     /// The verdict on the makespan of suspended light jobs, each longer by a factor of its repetition.
     fn suspended(factor: fn(u32) -> f64) -> Verdict {
         let mut runs = runs(JobWeight::Light);
-        for run in runs.iter_mut().filter(|run| run.primitive == Strategy::Suspend) {
+        for run in runs
+            .iter_mut()
+            .filter(|run| run.primitive == Strategy::Suspend)
+        {
             run.makespan_seconds *= factor(run.repetition);
         }
         let mut found = verdicts(&runs).into_iter();
-        found.find(|verdict| verdict.what == "both jobs over wait's, at 50 %").unwrap()
+        found
+            .find(|verdict| verdict.what == "both jobs over wait's, at 50 %")
+            .unwrap()
     }
 
     #[test]

@@ -37,7 +37,9 @@ impl Centroids {
     pub fn parse(text: &str) -> Result<Centroids, String> {
         let count = text.lines().count();
         if !(1..=CENTROIDS_MAX).contains(&count) {
-            return Err(format!("expected 1 to {CENTROIDS_MAX} centroids, but found {count}"));
+            return Err(format!(
+                "expected 1 to {CENTROIDS_MAX} centroids, but found {count}"
+            ));
         }
         let mut ratings: HashMap<u32, [u8; CENTROIDS_MAX]> = HashMap::new();
         for (number, line) in text.lines().enumerate() {
@@ -48,7 +50,9 @@ impl Centroids {
                 )
             };
             let fields: Vec<&str> = line.split(' ').collect();
-            let [k, _similarity, movie, _count, reviews] = fields[..] else { return Err(wrong()) };
+            let [k, _similarity, movie, _count, reviews] = fields[..] else {
+                return Err(wrong());
+            };
             if k.parse() != Ok(number) {
                 return Err(wrong());
             }
@@ -71,10 +75,13 @@ impl Centroids {
         let mut sums = [(0f32, 0f32, 0f32); CENTROIDS_MAX];
         for review in movie.reviews() {
             let review = review?;
-            let Some(ratings) = self.ratings.get(&review.rater) else { continue };
+            let Some(ratings) = self.ratings.get(&review.rater) else {
+                continue;
+            };
             for ((product, squares, of_centroid), rating) in sums.iter_mut().zip(ratings) {
                 if *rating > 0 {
-                    let (mine, other) = (f32::from(review.rating), f32::from(*rating));
+                    let mine = f32::from(review.rating);
+                    let other = f32::from(*rating);
                     *product += mine * other;
                     *squares += mine * mine;
                     *of_centroid += other * other;
@@ -105,5 +112,9 @@ pub fn centroid(number: u32, similarity: f32, line: &str) -> Result<String, Stri
     let comma = line.bytes().skip(LINE_BYTES).position(|byte| byte == b',');
     let kept = &line[..comma.map_or(line.len(), |at| LINE_BYTES + at)];
     let reviews = kept.get(movie.id.len() + 1..).unwrap_or_default();
-    Ok(format!("{number} {similarity} {} {} {reviews}", movie.id, movie.reviews().count()))
+    Ok(format!(
+        "{number} {similarity} {} {} {reviews}",
+        movie.id,
+        movie.reviews().count()
+    ))
 }

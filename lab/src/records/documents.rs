@@ -22,12 +22,20 @@ where
     V: Value,
     F: Fn(&str, &str, &mut Emit<K, V>) + Send + Sync + 'static,
 {
-    DocumentLines { document: String::new(), map: Arc::new(map), types: PhantomData }
+    DocumentLines {
+        document: String::new(),
+        map: Arc::new(map),
+        types: PhantomData,
+    }
 }
 
 impl<K, V, F> Clone for DocumentLines<K, V, F> {
     fn clone(&self) -> Self {
-        DocumentLines { document: self.document.clone(), map: Arc::clone(&self.map), types: PhantomData }
+        DocumentLines {
+            document: self.document.clone(),
+            map: Arc::clone(&self.map),
+            types: PhantomData,
+        }
     }
 }
 

@@ -21,9 +21,12 @@ impl<'a> Movie<'a> {
     ///
     /// When the line has no colon.
     pub fn parse(line: &'a str) -> Result<Movie<'a>, String> {
-        let (id, reviews) = line
-            .split_once(':')
-            .ok_or_else(|| format!("expected MOVIE:RATER_RATING,..., but found {:?}", beginning(line)))?;
+        let (id, reviews) = line.split_once(':').ok_or_else(|| {
+            format!(
+                "expected MOVIE:RATER_RATING,..., but found {:?}",
+                beginning(line)
+            )
+        })?;
         Ok(Movie { id, reviews })
     }
 

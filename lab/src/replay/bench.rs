@@ -75,7 +75,11 @@ pub struct LiveRun {
 
 impl LiveRun {
     pub fn late(&self) -> Span {
-        self.jobs.iter().map(|job| job.late).max().unwrap_or_default()
+        self.jobs
+            .iter()
+            .map(|job| job.late)
+            .max()
+            .unwrap_or_default()
     }
 
     /// Whether every job was submitted in order and in time.
@@ -87,13 +91,23 @@ impl LiveRun {
 impl<'s> Replayer<'s> {
     pub fn new(body: TaskBody, session: &'s Session) -> Result<Replayer<'s>> {
         let bench = Bench::new(session, ByteSize::new(512 << 20))?;
-        Ok(Replayer { bench, body, recordings: None })
+        Ok(Replayer {
+            bench,
+            body,
+            recordings: None,
+        })
     }
 
     /// The outputs of the jobs, submitted all at once under FIFO, in tasks that take no time.
     pub fn references(&mut self, plan: &LivePlan) -> Result<References> {
-        self.bench.session.log(format!("running {} jobs undisturbed, for their outputs", plan.jobs.len()));
-        let at_once = |job: &SimulatedJob| SimulatedJob { submit: Time(0), ..job.clone() };
+        self.bench.session.log(format!(
+            "running {} jobs undisturbed, for their outputs",
+            plan.jobs.len()
+        ));
+        let at_once = |job: &SimulatedJob| SimulatedJob {
+            submit: Time(0),
+            ..job.clone()
+        };
         let undisturbed = LivePlan {
             jobs: plan.jobs.iter().map(at_once).collect(),
             policy: SchedulerConfiguration::named(SchedulerName::Fifo),
@@ -106,7 +120,12 @@ impl<'s> Replayer<'s> {
     }
 
     /// One run of a plan, with its simulated time as `expected`.
-    pub fn run(&mut self, plan: &LivePlan, references: &References, expected: Duration) -> Result<LiveRun> {
+    pub fn run(
+        &mut self,
+        plan: &LivePlan,
+        references: &References,
+        expected: Duration,
+    ) -> Result<LiveRun> {
         let (mut run, digests) = self.on_a_cluster(plan, Some(self.body), expected)?;
         for (job, digest) in run.jobs.iter_mut().zip(digests) {
             job.identical = references.get(&*job.job.name) == Some(&digest);
@@ -121,7 +140,12 @@ impl<'s> Replayer<'s> {
         expected: Duration,
     ) -> Result<(LiveRun, Vec<OutputDigest>)> {
         let folder = self.bench.work.fresh("replay")?;
-        let maps = plan.jobs.iter().map(|job| job.maps.len()).max().unwrap_or(0) as u64;
+        let maps = plan
+            .jobs
+            .iter()
+            .map(|job| job.maps.len())
+            .max()
+            .unwrap_or(0) as u64;
         let maps = maps.max(u64::from(plan.cluster.machines * plan.cluster.map_slots));
         let layout = Layout {
             workers: plan.workers(),
@@ -132,24 +156,42 @@ impl<'s> Replayer<'s> {
         let submission = Submission {
             records: RecordFile::write(folder.join("records"), maps, STEPS)?,
             outputs: folder.join("outputs"),
-            rounds_per_second: if body == Some(TaskBody::Cpu) { self.bench.rounds_per_second() } else { 0 },
+            rounds_per_second: if body == Some(TaskBody::Cpu) {
+                self.bench.rounds_per_second()
+            } else {
+                0
+            },
         };
         fs::create_dir(&submission.outputs).map_err(cannot("make", &submission.outputs))?;
         let cluster = self.bench.start(&folder, &layout)?;
-        let clients = (0..CLIENTS).map(|_| cluster.client()).collect::<Result<_, _>>()?;
+        let clients = (0..CLIENTS)
+            .map(|_| cluster.client())
+            .collect::<Result<_, _>>()?;
         let session = self.bench.session;
-        let mut running = Running { cluster, clients, session, plan, submission, body, expected };
+        let mut running = Running {
+            cluster,
+            clients,
+            session,
+            plan,
+            submission,
+            body,
+            expected,
+        };
         running.warm_up()?;
         let run = running.all()?;
         match self.recordings.as_ref().filter(|_| body.is_some()) {
             None => running.cluster.stop()?,
             Some(recordings) => {
                 let name = format!("{}.{}", plan.policy.scheduler, plan.seed);
-                running.cluster.stop_and_keep(&new_place(recordings, &name))?;
+                running
+                    .cluster
+                    .stop_and_keep(&new_place(recordings, &name))?;
             }
         }
         let outputs = (0..plan.jobs.len()).map(|number| running.submission.output(number));
-        let digests = outputs.map(|output| OutputDigest::read(&output)).collect::<Result<_, _>>()?;
+        let digests = outputs
+            .map(|output| OutputDigest::read(&output))
+            .collect::<Result<_, _>>()?;
         remove(&folder)?;
         Ok((run, digests))
     }
@@ -168,7 +210,12 @@ struct Running<'a> {
 impl Running<'_> {
     /// Makes every worker fetch the program: a map for each slot, of which none ends before the others have begun.
     fn warm_up(&mut self) -> Result<()> {
-        let ClusterShape { machines, map_slots, map_machines, .. } = self.plan.cluster;
+        let ClusterShape {
+            machines,
+            map_slots,
+            map_machines,
+            ..
+        } = self.plan.cluster;
         let slots = map_machines.unwrap_or(machines) * map_slots;
         let mut job = SimulatedJob::new("warm-up", Time(0)).with_maps(slots, PROBE);
         if self.plan.jobs.iter().any(|job| !job.reduces.is_empty()) {
@@ -178,7 +225,9 @@ impl Running<'_> {
         if let Some(first) = self.plan.jobs.first() {
             (job.queue, job.user) = (first.queue.clone(), first.user.clone());
         }
-        let plan = self.submission.plan(self.plan.jobs.len(), &job, Some(TaskBody::Sleep))?;
+        let plan = self
+            .submission
+            .plan(self.plan.jobs.len(), &job, Some(TaskBody::Sleep))?;
         let warm_up = submit(&mut self.cluster.client, plan, &job)?;
         self.cluster.wait(warm_up, WARM_UP_MAX).map(drop)
     }
@@ -193,23 +242,35 @@ impl Running<'_> {
 
     /// Submits each job at its time since `began`, over all clients in turn.
     fn submit_all(&mut self, began: Instant) -> Result<Vec<SubmittedJob>> {
-        let (session, jobs, expected) = (self.session, &self.plan.jobs, self.expected);
-        let (times, so_far) = (times(jobs), AtomicUsize::new(0));
-        let (submission, body, interrupt) = (&self.submission, self.body, &session.interrupt);
+        let session = self.session;
+        let jobs = &self.plan.jobs;
+        let expected = self.expected;
+        let times = times(jobs);
+        let so_far = AtomicUsize::new(0);
+        let submission = &self.submission;
+        let body = self.body;
+        let interrupt = &session.interrupt;
         let one = |client: &mut ClusterClient, number: usize| {
             wait_until(began + times[number], interrupt)?;
             let due = began + Duration::from_micros(jobs[number].submit.0);
             let late = Span(due.elapsed().as_micros() as u64);
-            let job = submit(client, submission.plan(number, &jobs[number], body)?, &jobs[number])?;
+            let job = submit(
+                client,
+                submission.plan(number, &jobs[number], body)?,
+                &jobs[number],
+            )?;
             so_far.fetch_add(1, Ordering::Relaxed);
             anyhow::Ok((number, SubmittedJob { job, late }))
         };
-        let (one, clients) = (&one, self.clients.len());
+        let one = &one;
+        let clients = self.clients.len();
         let mut submitted = thread::scope(|scope| {
             let mut threads: Vec<ScopedJoinHandle<'_, Result<Vec<_>>>> = Vec::new();
             for (turn, client) in self.clients.iter_mut().enumerate() {
                 let own = (turn..jobs.len()).step_by(clients);
-                threads.push(scope.spawn(move || own.map(|number| one(&mut *client, number)).collect()));
+                threads.push(
+                    scope.spawn(move || own.map(|number| one(&mut *client, number)).collect()),
+                );
             }
             let mut progress = Progress::new(session, jobs.len(), began, expected);
             while !threads.iter().all(ScopedJoinHandle::is_finished) {
@@ -218,30 +279,46 @@ impl Running<'_> {
             }
             let mut submitted = Vec::new();
             for thread in threads {
-                submitted.extend(thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))?);
+                submitted.extend(
+                    thread
+                        .join()
+                        .unwrap_or_else(|panic| std::panic::resume_unwind(panic))?,
+                );
             }
             anyhow::Ok(submitted)
         })?;
         submitted.sort_by_key(|(number, _)| *number);
-        Ok(submitted.into_iter().map(|(_, submitted)| submitted).collect())
+        Ok(submitted
+            .into_iter()
+            .map(|(_, submitted)| submitted)
+            .collect())
     }
 
     fn wait_for_all(&mut self, submitted: &[SubmittedJob], began: Instant) -> Result<()> {
         let limit = self.expected * PATIENCE + PATIENCE_LEAST;
         let mut progress = Progress::new(self.session, submitted.len(), began, self.expected);
         loop {
-            let summaries = self.cluster.client.ask(ListJobs { limit: submitted.len() as u32 + 1 })?;
+            let summaries = self.cluster.client.ask(ListJobs {
+                limit: submitted.len() as u32 + 1,
+            })?;
             let mut active: Vec<JobId> = Vec::new();
-            for summary in summaries.into_iter().filter(|one| submitted.iter().any(|own| own.job == one.job))
+            for summary in summaries
+                .into_iter()
+                .filter(|one| submitted.iter().any(|own| own.job == one.job))
             {
                 if !has_succeeded(&summary)? {
                     active.push(summary.job);
                 }
             }
-            let Some(first) = active.first() else { return Ok(()) };
+            let Some(first) = active.first() else {
+                return Ok(());
+            };
             self.cluster.check()?;
             if began.elapsed() > limit {
-                bail!("{first} and {} other jobs did not end within {limit:?}", active.len() - 1);
+                bail!(
+                    "{first} and {} other jobs did not end within {limit:?}",
+                    active.len() - 1
+                );
             }
             progress.print(submitted.len() - active.len());
             thread::sleep(POLL);
@@ -254,9 +331,12 @@ impl Running<'_> {
             let detail: JobDetail = self.cluster.job(submitted.job)?;
             let since = |millis: u64| (millis * 1_000).saturating_sub(began_unix);
             let mut times = SlotTimes::of(&detail);
-            times.started = times.started.map(|started| started.saturating_sub(began_unix));
+            times.started = times
+                .started
+                .map(|started| started.saturating_sub(began_unix));
             let ended = detail.summary.ended_millis;
-            let ended = ended.with_context(|| format!("{} has no time of its end", submitted.job))?;
+            let ended =
+                ended.with_context(|| format!("{} has no time of its end", submitted.job))?;
             jobs.push(LiveJob {
                 job: job.clone(),
                 submitted: since(detail.summary.submitted_millis),
@@ -268,7 +348,11 @@ impl Running<'_> {
         }
         // Ids ascend in the order in which the cluster took the jobs.
         let in_order = submitted.is_sorted_by_key(|submitted| submitted.job);
-        Ok(LiveRun { jobs, late_max: late_max(self.plan), in_order })
+        Ok(LiveRun {
+            jobs,
+            late_max: late_max(self.plan),
+            in_order,
+        })
     }
 }
 
@@ -283,7 +367,13 @@ struct Progress<'a> {
 
 impl<'a> Progress<'a> {
     fn new(session: &'a Session, jobs: usize, began: Instant, expected: Duration) -> Progress<'a> {
-        Progress { session, jobs, began, expected, printed: Instant::now() }
+        Progress {
+            session,
+            jobs,
+            began,
+            expected,
+            printed: Instant::now(),
+        }
     }
 
     fn print(&mut self, done: usize) {
@@ -293,13 +383,18 @@ impl<'a> Progress<'a> {
         self.printed = Instant::now();
         let passed = self.began.elapsed();
         let left = self.expected.saturating_sub(passed).as_secs_f64();
-        let (jobs, passed) = (self.jobs, passed.as_secs_f64());
-        self.session.log(format!("  {done} of {jobs} jobs, {passed:.0} s, about {left:.0} s left"));
+        let jobs = self.jobs;
+        let passed = passed.as_secs_f64();
+        self.session.log(format!(
+            "  {done} of {jobs} jobs, {passed:.0} s, about {left:.0} s left"
+        ));
     }
 }
 
 fn unix_micros() -> u64 {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    let since = SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .unwrap_or_default();
     u64::try_from(since.as_micros()).unwrap_or(u64::MAX)
 }
 
@@ -320,7 +415,11 @@ fn times(jobs: &[SimulatedJob]) -> Vec<Duration> {
     let mut before = 0;
     let mut times = Vec::new();
     for (number, job) in jobs.iter().enumerate() {
-        before = if number > 0 && jobs[number - 1].submit == job.submit { before + 1 } else { 0 };
+        before = if number > 0 && jobs[number - 1].submit == job.submit {
+            before + 1
+        } else {
+            0
+        };
         times.push(Duration::from_micros(job.submit.0) + APART * before);
     }
     times
@@ -353,7 +452,9 @@ impl Submission {
             task_memory: plan.task_memory.max(job.memory),
             queue: job.queue.to_string(),
             priority: job.priority,
-            deadline: job.deadline.map(|deadline| Duration::from_micros(deadline.0)),
+            deadline: job
+                .deadline
+                .map(|deadline| Duration::from_micros(deadline.0)),
             slowstart_permille: job.slowstart_permille,
             ..plan
         })
@@ -361,7 +462,10 @@ impl Submission {
 }
 
 fn submit(client: &mut ClusterClient, plan: JobPlan, job: &SimulatedJob) -> Result<JobId> {
-    let options = SubmitOptions { user: job.user.to_string(), ..SubmitOptions::default() };
+    let options = SubmitOptions {
+        user: job.user.to_string(),
+        ..SubmitOptions::default()
+    };
     Ok(client.submit(plan, &options)?)
 }
 
@@ -387,7 +491,11 @@ mod tests {
 
     #[test]
     fn run_out_of_order_does_not_count() {
-        let run = |in_order| LiveRun { jobs: Vec::new(), late_max: Span(0), in_order };
+        let run = |in_order| LiveRun {
+            jobs: Vec::new(),
+            late_max: Span(0),
+            in_order,
+        };
         assert!(run(true).counts() && !run(false).counts());
     }
 
@@ -398,7 +506,10 @@ mod tests {
             let times = times(&jobs.iter().map(job).collect::<Vec<_>>());
             times.iter().map(Duration::as_micros).collect::<Vec<_>>()
         };
-        assert_eq!(at(&[0, 0, 0, 9_000, 9_001, 9_001]), [0, 500, 1_000, 9_000, 9_001, 9_501]);
+        assert_eq!(
+            at(&[0, 0, 0, 9_000, 9_001, 9_001]),
+            [0, 500, 1_000, 9_000, 9_001, 9_501]
+        );
         assert_eq!(at(&[]), [0; 0]);
     }
 }

@@ -49,21 +49,36 @@ pub(super) fn span(text: &str) -> Result<Span, String> {
 
 impl GivenCosts {
     fn has_all_of_preemption(&self) -> bool {
-        let all = [self.suspend, self.resume, self.checkpoint_write, self.checkpoint_read];
+        let all = [
+            self.suspend,
+            self.resume,
+            self.checkpoint_write,
+            self.checkpoint_read,
+        ];
         all.iter().all(Option::is_some)
     }
 }
 
 /// Measures the costs that were not given and that one of these plans may need.
-pub fn measure(given: &GivenCosts, plans: &[LivePlan], replayer: &mut Replayer<'_>) -> Result<Costs> {
+pub fn measure(
+    given: &GivenCosts,
+    plans: &[LivePlan],
+    replayer: &mut Replayer<'_>,
+) -> Result<Costs> {
     let launched = match (given.launch, plans.first()) {
         (Some(launch), _) => launch,
         (None, Some(plan)) => launch(plan, replayer)?,
         (None, None) => Span(0),
     };
-    let mut costs = Costs { launch: launched, ..Costs::default() };
+    let mut costs = Costs {
+        launch: launched,
+        ..Costs::default()
+    };
     if !given.has_all_of_preemption() && preempts(plans, &costs)? {
-        replayer.bench.session.log("measuring the costs of a suspend and a checkpoint");
+        replayer
+            .bench
+            .session
+            .log("measuring the costs of a suspend and a checkpoint");
         let found = latency::measure(SAMPLES, &mut replayer.bench)?;
         (costs.suspend, costs.resume) = (middle(&found.suspend), middle(&found.resume));
         costs.checkpoint_write = middle(&found.checkpoint);
@@ -78,8 +93,11 @@ pub fn measure(given: &GivenCosts, plans: &[LivePlan], replayer: &mut Replayer<'
 
 /// Whether any of them suspends or checkpoints a task.
 fn preempts(plans: &[LivePlan], costs: &Costs) -> Result<bool> {
-    let saved =
-        |run: &Run| run.jobs.iter().any(|job| job.preemptions.suspend + job.preemptions.checkpoint > 0);
+    let saved = |run: &Run| {
+        run.jobs
+            .iter()
+            .any(|job| job.preemptions.suspend + job.preemptions.checkpoint > 0)
+    };
     for plan in plans {
         if saved(&plan.simulate(costs)?) {
             return Ok(true);
@@ -92,18 +110,26 @@ fn preempts(plans: &[LivePlan], costs: &Costs) -> Result<bool> {
 fn launch(plan: &LivePlan, replayer: &mut Replayer<'_>) -> Result<Span> {
     let probe = probe(plan);
     let slots = probe.settings(&Costs::default()).total_slots().0;
-    replayer.bench.session.log(format!("measuring what starting a task costs, on {slots} slots"));
+    replayer.bench.session.log(format!(
+        "measuring what starting a task costs, on {slots} slots"
+    ));
     let expected = Duration::from_micros(probe.work().0 / slots.max(1));
     let run = replayer.run(&probe, &Default::default(), expected)?;
-    let took =
-        run.jobs.iter().map(|job| job.ended.saturating_sub(job.times.started.unwrap_or(job.submitted)));
+    let took = run.jobs.iter().map(|job| {
+        job.ended
+            .saturating_sub(job.times.started.unwrap_or(job.submitted))
+    });
     launch_of(&probe, Span(took.max().unwrap_or(0)))
 }
 
 /// Tasks of differing lengths, as in a workload: equal tasks would end at once, and their successors would wait for
 /// each other to start.
 fn probe(plan: &LivePlan) -> LivePlan {
-    let tasks = plan.jobs.iter().map(|job| job.maps.len() + job.reduces.len()).sum::<usize>() as u64;
+    let tasks = plan
+        .jobs
+        .iter()
+        .map(|job| job.maps.len() + job.reduces.len())
+        .sum::<usize>() as u64;
     let length = Span((plan.work().0 / tasks.max(1)).clamp(PROBE_MIN.0, PROBE_MAX.0));
     let slots = plan.settings(&Costs::default()).total_slots().0;
     let mut job = SimulatedJob::new("launches", Time(0)).with_maps((slots * WAVES) as u32, length);
@@ -122,11 +148,21 @@ fn probe(plan: &LivePlan) -> LivePlan {
 
 /// The cost with which the simulator takes as long for this plan as the cluster did.
 fn launch_of(probe: &LivePlan, took: Span) -> Result<Span> {
-    let (mut least, mut most) = (0, took.0);
+    let mut least = 0;
+    let mut most = took.0;
     while least < most {
         let launch = Span((least + most).div_ceil(2));
-        let ended = probe.simulate(&Costs { launch, ..Costs::default() })?.ended;
-        if ended.0 <= took.0 { least = launch.0 } else { most = launch.0 - 1 }
+        let ended = probe
+            .simulate(&Costs {
+                launch,
+                ..Costs::default()
+            })?
+            .ended;
+        if ended.0 <= took.0 {
+            least = launch.0
+        } else {
+            most = launch.0 - 1
+        }
     }
     Ok(Span(least))
 }

@@ -76,12 +76,26 @@ pub struct ReplayRuns {
 /// Runs everything and writes the report. After an interrupt the report has the finished runs.
 pub fn replay(settings: &ReplaySettings, session: &Session) -> Result<ReplayReport> {
     let plans = plans(settings)?;
-    let mut files = settings.runs.report.as_deref().map(ReplayFiles::create).transpose()?;
+    let mut files = settings
+        .runs
+        .report
+        .as_deref()
+        .map(ReplayFiles::create)
+        .transpose()?;
     let mut replayer = Replayer::new(settings.runs.body, session)?;
     replayer.recordings = files.as_ref().map(|files| files.folder.join(RECORDINGS));
-    let first: Vec<LivePlan> = plans.iter().filter_map(|of_one| of_one.first().cloned()).collect();
+    let first: Vec<LivePlan> = plans
+        .iter()
+        .filter_map(|of_one| of_one.first().cloned())
+        .collect();
     let costs = measure_costs(&settings.runs.costs, &first, &mut replayer)?;
-    let mut replaying = Replaying { settings, session, costs, runs: Vec::new(), lines: Vec::new() };
+    let mut replaying = Replaying {
+        settings,
+        session,
+        costs,
+        runs: Vec::new(),
+        lines: Vec::new(),
+    };
     let ended = replaying.all(&plans, &mut replayer, files.as_mut());
     let interrupted = ended.as_ref().is_err_and(|error| signal(error).is_some());
     if let Err(error) = ended
@@ -99,11 +113,20 @@ pub fn replay(settings: &ReplaySettings, session: &Session) -> Result<ReplayRepo
 
 /// For each policy, a plan for each repetition.
 fn plans(settings: &ReplaySettings) -> Result<Vec<Vec<LivePlan>>> {
-    let ReplaySettings { source, scale, runs, .. } = settings;
+    let ReplaySettings {
+        source,
+        scale,
+        runs,
+        ..
+    } = settings;
     let shape = shape(settings)?;
-    let blind = settings.policies.iter().find(|policy| policy.uses_output_bytes());
+    let blind = settings
+        .policies
+        .iter()
+        .find(|policy| policy.uses_output_bytes());
     if let Some(blind) = blind.filter(|_| !source.has_output_bytes()) {
-        let (scheduler, workload) = (blind.scheduler.to_string(), source.name().to_owned());
+        let scheduler = blind.scheduler.to_string();
+        let workload = source.name().to_owned();
         return Err(usage(format_args!(
             "{scheduler} orders reduces by the output bytes of maps, and no job of {workload} has any; add output-bytes to the \
              maps of its jobs"
@@ -129,13 +152,25 @@ fn plans(settings: &ReplaySettings) -> Result<Vec<Vec<LivePlan>>> {
 }
 
 fn shape(settings: &ReplaySettings) -> Result<ClusterShape> {
-    let ReplayRuns { workers, map_slots, reduce_slots, .. } = &settings.runs;
-    let scaled = settings.source.cluster().map(|shape| settings.scale.cluster(shape, *workers));
+    let ReplayRuns {
+        workers,
+        map_slots,
+        reduce_slots,
+        ..
+    } = &settings.runs;
+    let scaled = settings
+        .source
+        .cluster()
+        .map(|shape| settings.scale.cluster(shape, *workers));
     let mut shape = match (scaled, workers, map_slots, reduce_slots) {
         (Some(shape), ..) => shape,
-        (None, Some(workers), Some(map), Some(reduce)) => ClusterShape::with_slots(*workers, *map, *reduce),
+        (None, Some(workers), Some(map), Some(reduce)) => {
+            ClusterShape::with_slots(*workers, *map, *reduce)
+        }
         (None, ..) => {
-            return Err(usage("the workload has no cluster; give --workers, --map-slots and --reduce-slots"));
+            return Err(usage(
+                "the workload has no cluster; give --workers, --map-slots and --reduce-slots",
+            ));
         }
     };
     shape.map_slots = map_slots.unwrap_or(shape.map_slots);
@@ -159,7 +194,10 @@ impl ReplayFiles {
                 folder.display()
             )));
         }
-        Ok(ReplayFiles { folder: folder.to_owned(), raw: RawFile::create(&raw)? })
+        Ok(ReplayFiles {
+            folder: folder.to_owned(),
+            raw: RawFile::create(&raw)?,
+        })
     }
 
     fn write(self, report: &ReplayReport, lines: &[ReplayLine]) -> Result<()> {
@@ -199,10 +237,21 @@ impl Replaying<'_> {
                     repetition: repetition as u32 + 1,
                 };
                 let expected = Duration::from_micros(simulated.ended.0);
-                let RunName { scheduler, repetition, .. } = name;
-                let (all, seconds) = (self.settings.runs.repetitions, expected.as_secs_f64());
-                self.session.log(format!("{scheduler} {repetition}/{all}: {seconds:.1} s in simulated time"));
-                let live = replayer.run(plan, references.as_ref().unwrap_or(&References::new()), expected)?;
+                let RunName {
+                    scheduler,
+                    repetition,
+                    ..
+                } = name;
+                let all = self.settings.runs.repetitions;
+                let seconds = expected.as_secs_f64();
+                self.session.log(format!(
+                    "{scheduler} {repetition}/{all}: {seconds:.1} s in simulated time"
+                ));
+                let live = replayer.run(
+                    plan,
+                    references.as_ref().unwrap_or(&References::new()),
+                    expected,
+                )?;
                 self.take(name, live, simulated, files.as_deref_mut())?;
             }
         }
@@ -216,8 +265,11 @@ impl Replaying<'_> {
         simulated: Run,
         files: Option<&mut ReplayFiles>,
     ) -> Result<()> {
-        let lines: Vec<ReplayLine> =
-            live.jobs.iter().map(|job| ReplayLine::of(job, name, &simulated)).collect();
+        let lines: Vec<ReplayLine> = live
+            .jobs
+            .iter()
+            .map(|job| ReplayLine::of(job, name, &simulated))
+            .collect();
         if let Some(files) = files {
             lines.iter().try_for_each(|line| files.raw.add(line))?;
         }
@@ -229,7 +281,11 @@ impl Replaying<'_> {
             run.repetition,
             run.mean_sojourn,
             run.simulated_mean_sojourn,
-            if run.identical { "outputs right" } else { "AN OUTPUT DIFFERS" },
+            if run.identical {
+                "outputs right"
+            } else {
+                "AN OUTPUT DIFFERS"
+            },
             if run.counts {
                 ""
             } else {
@@ -243,9 +299,13 @@ impl Replaying<'_> {
     fn report(&self, plans: &[LivePlan], complete: bool) -> ReplayReport {
         let agreements = plans.iter().filter_map(|plan| {
             let scheduler = plan.policy.scheduler;
-            let of_it =
-                self.runs.iter().filter(|(name, live, _)| name.scheduler == scheduler && live.counts());
-            let pairs: Vec<(&LiveRun, &Run)> = of_it.map(|(_, live, simulated)| (live, simulated)).collect();
+            let of_it = self
+                .runs
+                .iter()
+                .filter(|(name, live, _)| name.scheduler == scheduler && live.counts());
+            let pairs: Vec<(&LiveRun, &Run)> = of_it
+                .map(|(_, live, simulated)| (live, simulated))
+                .collect();
             Some((scheduler, Agreement::of(&pairs)?))
         });
         let cluster = plans.first().map(|plan| plan.cluster);
@@ -256,9 +316,16 @@ impl Replaying<'_> {
             scale: self.settings.scale,
             cluster: cluster.unwrap_or(ClusterShape::with_slots(0, 0, 0)),
             body: self.settings.runs.body,
-            intervals: plans.iter().map(|plan| (plan.policy.scheduler, plan.intervals.clone())).collect(),
+            intervals: plans
+                .iter()
+                .map(|plan| (plan.policy.scheduler, plan.intervals.clone()))
+                .collect(),
             costs: self.costs,
-            runs: self.runs.iter().map(|(name, live, simulated)| figures(*name, live, simulated)).collect(),
+            runs: self
+                .runs
+                .iter()
+                .map(|(name, live, simulated)| figures(*name, live, simulated))
+                .collect(),
             agreements: agreements.collect(),
             complete,
         }
@@ -267,7 +334,11 @@ impl Replaying<'_> {
 
 fn figures(name: RunName, live: &LiveRun, simulated: &Run) -> ReplayRun {
     let mean = |sum: u64, count: usize| sum as f64 / 1e6 / count.max(1) as f64;
-    let sojourns = live.jobs.iter().map(|job| job.ended.saturating_sub(job.submitted)).sum();
+    let sojourns = live
+        .jobs
+        .iter()
+        .map(|job| job.ended.saturating_sub(job.submitted))
+        .sum();
     let first = live.jobs.iter().map(|job| job.submitted).min().unwrap_or(0);
     let last = live.jobs.iter().map(|job| job.ended).max().unwrap_or(0);
     let preempted = live.jobs.iter().map(|job| &job.times);
@@ -282,7 +353,9 @@ fn figures(name: RunName, live: &LiveRun, simulated: &Run) -> ReplayRun {
             simulated.jobs.len(),
         ),
         makespan: last.saturating_sub(first) as f64 / 1e6,
-        preemptions: preempted.map(|times| times.suspends + times.checkpoints + times.kills).sum(),
+        preemptions: preempted
+            .map(|times| times.suspends + times.checkpoints + times.kills)
+            .sum(),
         late: live.late().0 as f64 / 1e6,
         late_max: live.late_max.0 as f64 / 1e6,
         counts: live.counts(),

@@ -81,11 +81,28 @@ impl LivePlan {
         let (policy, mut intervals) = scale.policy(full.policy)?;
         let (preemption, more) = scale.preemption(full.preemption)?;
         intervals.extend(more);
-        let before = if full.heartbeat.0 == 0 { PROGRESS } else { full.heartbeat };
+        let before = if full.heartbeat.0 == 0 {
+            PROGRESS
+        } else {
+            full.heartbeat
+        };
         let heartbeat = scale.span(before).max(HEARTBEAT_MIN);
-        intervals.push(format!("heartbeat = \"{}\" -> \"{}ms\"", before.to_text(), heartbeat.0 as f64 / 1e3));
-        let (cluster, seed) = (full.cluster, full.seed);
-        let plan = LivePlan { jobs, cluster, heartbeat, policy, preemption, intervals, seed };
+        intervals.push(format!(
+            "heartbeat = \"{}\" -> \"{}ms\"",
+            before.to_text(),
+            heartbeat.0 as f64 / 1e3
+        ));
+        let cluster = full.cluster;
+        let seed = full.seed;
+        let plan = LivePlan {
+            jobs,
+            cluster,
+            heartbeat,
+            policy,
+            preemption,
+            intervals,
+            seed,
+        };
         let (maps, reduces) = plan.settings(&Costs::default()).total_slots();
         if maps == 0 || (reduces == 0 && plan.jobs.iter().any(|job| !job.reduces.is_empty())) {
             return Err(usage(format_args!(
@@ -97,17 +114,26 @@ impl LivePlan {
 
     pub fn workers(&self) -> Vec<Slots> {
         let settings = self.settings(&Costs::default());
-        (0..self.cluster.machines).map(|machine| settings.slots_of(machine)).collect()
+        (0..self.cluster.machines)
+            .map(|machine| settings.slots_of(machine))
+            .collect()
     }
 
     /// The configuration file of the cluster.
     pub fn configuration(&self) -> Result<String> {
-        let refused = |error: toml::ser::Error| anyhow!("the policy cannot be set up at this scale: {error}");
+        let refused =
+            |error: toml::ser::Error| anyhow!("the policy cannot be set up at this scale: {error}");
         let queues: BTreeSet<&str> = self.jobs.iter().map(|job| &*job.queue).collect();
         let mut coordinator = toml::Table::new();
-        coordinator.insert("scheduler".to_owned(), self.policy.scheduler.to_string().into());
+        coordinator.insert(
+            "scheduler".to_owned(),
+            self.policy.scheduler.to_string().into(),
+        );
         coordinator.insert("speculation".to_owned(), false.into());
-        coordinator.insert("queues".to_owned(), queues.into_iter().collect::<Vec<_>>().into());
+        coordinator.insert(
+            "queues".to_owned(),
+            queues.into_iter().collect::<Vec<_>>().into(),
+        );
         let mut file = toml::Table::new();
         file.insert("coordinator".to_owned(), coordinator.into());
         let preemption = toml::Value::try_from(self.preemption).map_err(refused)?;
@@ -135,9 +161,15 @@ impl LivePlan {
 
     /// Runs the jobs in simulated time.
     pub fn simulate(&self, costs: &Costs) -> Result<Run> {
-        let failed =
-            |error: String| usage(format_args!("the plan cannot be simulated at its scale: {error}"));
-        let policy = self.policy.build().map_err(|error| failed(error.to_string()))?;
+        let failed = |error: String| {
+            usage(format_args!(
+                "the plan cannot be simulated at its scale: {error}"
+            ))
+        };
+        let policy = self
+            .policy
+            .build()
+            .map_err(|error| failed(error.to_string()))?;
         let workload = Workload::of(self.jobs.clone());
         let run = Simulation::new(policy, self.settings(costs), workload).run();
         run.map_err(|error| failed(error.to_string()))
@@ -149,12 +181,19 @@ impl LivePlan {
             bytes: task.bytes,
             output_bytes: task.output_bytes,
         };
-        let reduce =
-            |task: &SimulatedReduce| TimedTask { micros: task.work().0, bytes: task.bytes, output_bytes: 0 };
+        let reduce = |task: &SimulatedReduce| TimedTask {
+            micros: task.work().0,
+            bytes: task.bytes,
+            output_bytes: 0,
+        };
         TimedTasks {
             body,
             rounds_per_second,
-            fill_mib: if body == Some(TaskBody::Fill) { job.memory.div_ceil(MIB) } else { 0 },
+            fill_mib: if body == Some(TaskBody::Fill) {
+                job.memory.div_ceil(MIB)
+            } else {
+                0
+            },
             steps: STEPS,
             group_micros: GROUP.as_micros() as u64,
             maps: job.maps.iter().map(map).collect(),
@@ -173,7 +212,8 @@ impl LivePlan {
 
     /// The mean time between two submissions.
     pub fn mean_gap(&self) -> Span {
-        let (first, last) = (self.jobs.first().map(|job| job.submit), self.jobs.last().map(|job| job.submit));
+        let first = self.jobs.first().map(|job| job.submit);
+        let last = self.jobs.last().map(|job| job.submit);
         let all = last.unwrap_or_default().since(first.unwrap_or_default());
         Span(all.0 / (self.jobs.len() as u64 - 1).max(1))
     }
@@ -181,10 +221,15 @@ impl LivePlan {
 
 /// Reduces the output bytes of all maps proportionally if their sum is too large.
 fn bound_outputs(jobs: &mut [SimulatedJob]) {
-    let total: u64 = jobs.iter().flat_map(|job| &job.maps).map(|task| task.output_bytes).sum();
+    let total: u64 = jobs
+        .iter()
+        .flat_map(|job| &job.maps)
+        .map(|task| task.output_bytes)
+        .sum();
     if total > OUTPUT_MAX {
         for task in jobs.iter_mut().flat_map(|job| &mut job.maps) {
-            let bounded = u128::from(task.output_bytes) * u128::from(OUTPUT_MAX) / u128::from(total);
+            let bounded =
+                u128::from(task.output_bytes) * u128::from(OUTPUT_MAX) / u128::from(total);
             task.output_bytes = u64::try_from(bounded).unwrap_or(u64::MAX);
         }
     }
@@ -225,7 +270,11 @@ impl Scale {
 
     /// At least 1, unless `count` is 0.
     pub fn count(self, count: usize) -> usize {
-        if count == 0 { 0 } else { ((count as f64 / self.tasks).round() as usize).max(1) }
+        if count == 0 {
+            0
+        } else {
+            ((count as f64 / self.tasks).round() as usize).max(1)
+        }
     }
 
     /// The scaled job, with evenly chosen tasks. Fetching takes no time on one machine, so a reduce works for that time,
@@ -245,8 +294,12 @@ impl Scale {
         SimulatedJob {
             submit: Time(self.span(Span(job.submit.0)).0),
             deadline: job.deadline.map(|deadline| self.span(deadline)),
-            maps: chosen(&job.maps, self.count(job.maps.len())).map(map).collect(),
-            reduces: chosen(&job.reduces, self.count(job.reduces.len())).map(reduce).collect(),
+            maps: chosen(&job.maps, self.count(job.maps.len()))
+                .map(map)
+                .collect(),
+            reduces: chosen(&job.reduces, self.count(job.reduces.len()))
+                .map(reduce)
+                .collect(),
             memory: self.bytes(job.memory),
             ..job.clone()
         }
@@ -255,10 +308,13 @@ impl Scale {
     /// The scaled cluster, on this many workers or on the scaled number of machines.
     pub fn cluster(self, shape: ClusterShape, workers: Option<u32>) -> ClusterShape {
         let shape = shape.without_containers();
-        let machines = workers.unwrap_or(self.count(shape.machines as usize) as u32).max(1);
+        let machines = workers
+            .unwrap_or(self.count(shape.machines as usize) as u32)
+            .max(1);
         let each = |slots: u32, of: u32, on: u32| match slots {
             0 => 0,
-            _ => ((f64::from(slots) * f64::from(of) / self.tasks / f64::from(on)).round() as u32).max(1),
+            _ => ((f64::from(slots) * f64::from(of) / self.tasks / f64::from(on)).round() as u32)
+                .max(1),
         };
         let Some(apart) = shape.map_machines.filter(|_| machines > 1) else {
             let map_slots = each(shape.map_slots, shape.machines, machines);
@@ -278,8 +334,12 @@ impl Scale {
     }
 
     /// The policy with scaled intervals, and a line for each: `table.key = "3s" -> "50ms"`.
-    pub fn policy(self, policy: &SchedulerConfiguration) -> Result<(SchedulerConfiguration, Vec<String>)> {
-        let (mut tables, mut adjusted) = (as_table(&policy.tables)?, Vec::new());
+    pub fn policy(
+        self,
+        policy: &SchedulerConfiguration,
+    ) -> Result<(SchedulerConfiguration, Vec<String>)> {
+        let mut tables = as_table(&policy.tables)?;
+        let mut adjusted = Vec::new();
         let own = policy.scheduler.to_string();
         for (name, table) in &mut tables {
             let mut changes = Vec::new();
@@ -289,14 +349,21 @@ impl Scale {
                 adjusted.append(&mut changes);
             }
         }
-        let scaled = SchedulerConfiguration { scheduler: policy.scheduler, tables: of_table(tables.into())? };
+        let scaled = SchedulerConfiguration {
+            scheduler: policy.scheduler,
+            tables: of_table(tables.into())?,
+        };
         scaled.build().map_err(refused)?;
         Ok((scaled, adjusted))
     }
 
     /// The settings of preemption with scaled intervals, and a line for each.
-    pub fn preemption(self, settings: &PreemptionSettings) -> Result<(PreemptionSettings, Vec<String>)> {
-        let (mut table, mut adjusted) = (as_table(settings)?, Vec::new());
+    pub fn preemption(
+        self,
+        settings: &PreemptionSettings,
+    ) -> Result<(PreemptionSettings, Vec<String>)> {
+        let mut table = as_table(settings)?;
+        let mut adjusted = Vec::new();
         // Costs of this cluster do not scale.
         let expected = table.remove("auto");
         let mut table = toml::Value::Table(table);
@@ -320,10 +387,14 @@ impl Scale {
                 }
             }
             toml::Value::Array(all) => {
-                all.iter_mut().for_each(|value| self.intervals(value, place, adjusted));
+                all.iter_mut()
+                    .for_each(|value| self.intervals(value, place, adjusted));
             }
             toml::Value::Table(table) => {
-                for (key, value) in table.iter_mut().filter(|(key, _)| !NAMES.contains(&key.as_str())) {
+                for (key, value) in table
+                    .iter_mut()
+                    .filter(|(key, _)| !NAMES.contains(&key.as_str()))
+                {
                     self.intervals(value, &format!("{place}.{key}"), adjusted);
                 }
             }
@@ -347,7 +418,9 @@ fn chosen<T>(all: &[T], count: usize) -> impl Iterator<Item = &T> {
 }
 
 fn refused<E: std::fmt::Display>(error: E) -> anyhow::Error {
-    usage(format_args!("the policy cannot be set up at this scale: {error}"))
+    usage(format_args!(
+        "the policy cannot be set up at this scale: {error}"
+    ))
 }
 
 fn as_table(value: &impl Serialize) -> Result<toml::Table> {
@@ -371,11 +444,21 @@ pub fn check(jobs: &[SimulatedJob], scale: Scale) -> Result<()> {
             )));
         }
         let maps = job.maps.iter().map(|task| (TaskKind::Map, task.work));
-        let all = maps.chain(job.reduces.iter().map(|task| (TaskKind::Reduce, task.work())));
-        let short = all.filter(|(_, work)| work.0 > 0 && *work < TASK_MIN).min_by_key(|(_, work)| *work);
+        let all = maps.chain(
+            job.reduces
+                .iter()
+                .map(|task| (TaskKind::Reduce, task.work())),
+        );
+        let short = all
+            .filter(|(_, work)| work.0 > 0 && *work < TASK_MIN)
+            .min_by_key(|(_, work)| *work);
         if let Some((kind, work)) = short {
             let most = scale.time * work.0 as f64 / TASK_MIN.0 as f64;
-            let most = if most >= 10.0 { format!("{}", most.floor()) } else { format!("{most:.2}") };
+            let most = if most >= 10.0 {
+                format!("{}", most.floor())
+            } else {
+                format!("{most:.2}")
+            };
             return Err(usage(format_args!(
                 "job {} has a {kind} of {} ms at this scale, which is too short to be measured (100 ms); choose a --time-scale of at \
                  most {most}",
@@ -393,14 +476,24 @@ const TRACE_CLUSTER: ClusterShape = ClusterShape::with_slots(10, 4, 2);
 #[derive(Clone, Debug)]
 pub enum ReplaySource {
     /// Its jobs depend on the seed.
-    Workload { name: String, file: Box<WorkloadFile> },
+    Workload {
+        name: String,
+        file: Box<WorkloadFile>,
+    },
     /// Its jobs do not depend on the seed.
-    Trace { name: String, trace: SwimTrace, model: SizeModel },
+    Trace {
+        name: String,
+        trace: SwimTrace,
+        model: SizeModel,
+    },
 }
 
 fn unreadable(path: &Path, error: &std::io::Error) -> anyhow::Error {
     let published = PUBLISHED.map(|known| known.name).join(", ");
-    usage(format_args!("cannot read {}: {error}; give a file, or one of {published}", path.display()))
+    usage(format_args!(
+        "cannot read {}: {error}; give a file, or one of {published}",
+        path.display()
+    ))
 }
 
 impl ReplaySource {
@@ -414,13 +507,20 @@ impl ReplaySource {
                 WorkloadFile::read(name, &text).map_err(usage)?
             }
         };
-        if let Some(job) = file.jobs.iter().find(|job| job.submit.as_deref() == Some("trigger")) {
+        if let Some(job) = file
+            .jobs
+            .iter()
+            .find(|job| job.submit.as_deref() == Some("trigger"))
+        {
             return Err(usage(format_args!(
                 "job {} is submitted by a trigger, which only the simulator supports; give it a time",
                 job.name
             )));
         }
-        Ok(ReplaySource::Workload { name: name.to_owned(), file: Box::new(file) })
+        Ok(ReplaySource::Workload {
+            name: name.to_owned(),
+            file: Box::new(file),
+        })
     }
 
     /// The first jobs of a trace in the format of SWIM; all without `jobs`.
@@ -433,7 +533,10 @@ impl ReplaySource {
         // A trace is an excerpt of a day; its first job is submitted at once.
         let first = trace.jobs.first().map_or(0, |job| job.submit);
         trace.jobs.iter_mut().for_each(|job| job.submit -= first);
-        let model = SizeModel { reduces_max: Some(TRACE_CLUSTER.machines), ..SizeModel::default() };
+        let model = SizeModel {
+            reduces_max: Some(TRACE_CLUSTER.machines),
+            ..SizeModel::default()
+        };
         Ok(ReplaySource::Trace { name, trace, model })
     }
 
@@ -509,10 +612,19 @@ mod tests {
         let late = SimulatedJob::new("late", Time(40_000_000)).with_maps(3, Span::from_secs(20));
         let early = SimulatedJob::new("early", Time(0)).with_maps(1, Span::from_secs(10));
         let plan = plan(&[late, early], 20.0).unwrap();
-        assert_eq!((&*plan.jobs[0].name, plan.mean_gap()), ("early", Span::from_secs(2)));
-        assert_eq!((plan.heartbeat, plan.work()), (Span::from_millis(150), Span::from_millis(3_500)));
+        assert_eq!(
+            (&*plan.jobs[0].name, plan.mean_gap()),
+            ("early", Span::from_secs(2))
+        );
+        assert_eq!(
+            (plan.heartbeat, plan.work()),
+            (Span::from_millis(150), Span::from_millis(3_500))
+        );
         assert_eq!(plan.workers(), [Slots { map: 2, reduce: 1 }; 2]);
-        let costs = Costs { launch: Span::from_millis(10), ..Costs::default() };
+        let costs = Costs {
+            launch: Span::from_millis(10),
+            ..Costs::default()
+        };
         let run = plan.simulate(&costs).unwrap();
         assert_eq!(run.job("late").unwrap().sojourn(), Span::from_millis(1_010));
     }
@@ -528,7 +640,12 @@ mod tests {
             "{text}"
         );
         assert!(text.contains("preemptor-interval = \"50ms\""), "{text}");
-        assert!(plan.intervals.iter().any(|line| line.contains("natjam.preemptor-interval")), "{plan:?}");
+        assert!(
+            plan.intervals
+                .iter()
+                .any(|line| line.contains("natjam.preemptor-interval")),
+            "{plan:?}"
+        );
     }
 
     #[test]
@@ -552,9 +669,19 @@ mod tests {
         job.deadline = Some(Span::from_secs(600));
         job.memory = 3_000;
         let small = scale(20.0, 30.0).job(&job);
-        assert_eq!((small.submit, small.deadline), (Time(3_000_000), Some(Span::from_secs(30))));
-        assert_eq!((small.maps.len(), small.maps[0].work), (3, Span::from_millis(500)));
-        let reduce = SimulatedReduce { shuffle: Span(0), reduce: Span::from_millis(400), bytes: 0 };
+        assert_eq!(
+            (small.submit, small.deadline),
+            (Time(3_000_000), Some(Span::from_secs(30)))
+        );
+        assert_eq!(
+            (small.maps.len(), small.maps[0].work),
+            (3, Span::from_millis(500))
+        );
+        let reduce = SimulatedReduce {
+            shuffle: Span(0),
+            reduce: Span::from_millis(400),
+            bytes: 0,
+        };
         assert_eq!((small.reduces, small.memory), (vec![reduce], 100));
     }
 
@@ -562,7 +689,10 @@ mod tests {
     fn tasks_are_chosen_evenly() {
         let all: Vec<u32> = (0..10).collect();
         let chosen = |count| chosen(&all, count).copied().collect::<Vec<_>>();
-        assert_eq!((chosen(1), chosen(2), chosen(10)), (vec![5], vec![2, 7], all.clone()));
+        assert_eq!(
+            (chosen(1), chosen(2), chosen(10)),
+            (vec![5], vec![2, 7], all.clone())
+        );
     }
 
     #[test]
@@ -572,11 +702,23 @@ mod tests {
             ..ClusterShape::with_slots(machines, map_slots, reduce_slots)
         };
         let published = shape(45, 8, 4, None);
-        assert_eq!(scale(60.0, 30.0).cluster(published, Some(3)), shape(3, 4, 2, None));
-        assert_eq!(scale(60.0, 30.0).cluster(published, None), shape(2, 6, 3, None));
-        assert_eq!(scale(1.0, 1000.0).cluster(published, None), shape(1, 1, 1, None));
+        assert_eq!(
+            scale(60.0, 30.0).cluster(published, Some(3)),
+            shape(3, 4, 2, None)
+        );
+        assert_eq!(
+            scale(60.0, 30.0).cluster(published, None),
+            shape(2, 6, 3, None)
+        );
+        assert_eq!(
+            scale(1.0, 1000.0).cluster(published, None),
+            shape(1, 1, 1, None)
+        );
         let apart = shape(20, 4, 2, Some(10));
-        assert_eq!(scale(20.0, 4.0).cluster(apart, Some(10)), shape(10, 2, 1, Some(5)));
+        assert_eq!(
+            scale(20.0, 4.0).cluster(apart, Some(10)),
+            shape(10, 2, 1, Some(5))
+        );
     }
 
     #[test]
@@ -584,11 +726,21 @@ mod tests {
         let fcs = SchedulerConfiguration::named(SchedulerName::Fcs);
         let (scaled, adjusted) = scale(60.0, 30.0).policy(&fcs).unwrap();
         assert_eq!(scaled.tables.fcs.heartbeat, Span::from_millis(50));
-        assert!(adjusted.contains(&"fcs.heartbeat = \"3s\" -> \"50ms\"".to_owned()), "{adjusted:?}");
-        assert!(adjusted.iter().all(|line| line.starts_with("fcs.")), "{adjusted:?}");
+        assert!(
+            adjusted.contains(&"fcs.heartbeat = \"3s\" -> \"50ms\"".to_owned()),
+            "{adjusted:?}"
+        );
+        assert!(
+            adjusted.iter().all(|line| line.starts_with("fcs.")),
+            "{adjusted:?}"
+        );
         for scheduler in SchedulerName::ALL {
             let policy = SchedulerConfiguration::named(scheduler);
-            assert_eq!(scale(1.0, 1.0).policy(&policy).unwrap().0, policy, "{scheduler}");
+            assert_eq!(
+                scale(1.0, 1.0).policy(&policy).unwrap().0,
+                policy,
+                "{scheduler}"
+            );
             scale(300.0, 10.0).policy(&policy).unwrap();
         }
         let settings = PreemptionSettings::default();
@@ -608,16 +760,23 @@ mod tests {
             error.contains("quick") && error.contains("50 ms") && error.contains("at most 50"),
             "{error}"
         );
-        assert!(check(&[], scale(1.0, 1.0)).unwrap_err().to_string().contains("no job"));
+        assert!(
+            check(&[], scale(1.0, 1.0))
+                .unwrap_err()
+                .to_string()
+                .contains("no job")
+        );
         let nothing = SimulatedJob::new("nothing", Time(0)).with_maps(1, Span(0));
         assert!(check(&[nothing], scale(1.0, 1.0)).is_ok());
     }
 
     #[test]
     fn scale_is_positive() {
-        for (time, tasks, flag) in
-            [(0.0, 1.0, "--time-scale"), (1.0, 0.0, "--task-scale"), (f64::NAN, 1.0, "--time")]
-        {
+        for (time, tasks, flag) in [
+            (0.0, 1.0, "--time-scale"),
+            (1.0, 0.0, "--task-scale"),
+            (f64::NAN, 1.0, "--time"),
+        ] {
             let error = Scale::new(time, tasks).unwrap_err().to_string();
             assert!(error.contains(flag), "{error}");
         }
@@ -635,31 +794,55 @@ mod tests {
     #[test]
     fn workload_is_published_or_a_file() {
         let source = ReplaySource::workload("fcs-map-heavy").unwrap();
-        assert_eq!((source.name(), source.seed(), source.jobs(1).len()), ("fcs-map-heavy", 1, 171));
+        assert_eq!(
+            (source.name(), source.seed(), source.jobs(1).len()),
+            ("fcs-map-heavy", 1, 171)
+        );
         assert!(source.has_output_bytes() && source.cluster().is_some());
-        let error = ReplaySource::workload("no-such-mix").unwrap_err().to_string();
-        assert!(error.contains("cannot read no-such-mix") && error.contains("fcs-map-heavy"), "{error}");
+        let error = ReplaySource::workload("no-such-mix")
+            .unwrap_err()
+            .to_string();
+        assert!(
+            error.contains("cannot read no-such-mix") && error.contains("fcs-map-heavy"),
+            "{error}"
+        );
     }
 
     #[test]
     fn jobs_of_triggers_are_an_error() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("w.toml");
-        let text = "[[job]]\nname = \"later\"\nsubmit = \"trigger\"\nmaps = { count = 1, seconds = 1 }\n";
+        let text =
+            "[[job]]\nname = \"later\"\nsubmit = \"trigger\"\nmaps = { count = 1, seconds = 1 }\n";
         fs::write(&path, text).unwrap();
-        let error = ReplaySource::workload(path.to_str().unwrap()).unwrap_err().to_string();
-        assert!(error.starts_with("job later is submitted by a trigger"), "{error}");
+        let error = ReplaySource::workload(path.to_str().unwrap())
+            .unwrap_err()
+            .to_string();
+        assert!(
+            error.starts_with("job later is submitted by a trigger"),
+            "{error}"
+        );
     }
 
     #[test]
     fn trace_begins_at_once_and_may_be_cut() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("trace.tsv");
-        fs::write(&path, "a\t100\t0\t1\t0\t0\nb\t130\t30\t1\t0\t0\nc\t190\t60\t1\t0\t0\n").unwrap();
+        fs::write(
+            &path,
+            "a\t100\t0\t1\t0\t0\nb\t130\t30\t1\t0\t0\nc\t190\t60\t1\t0\t0\n",
+        )
+        .unwrap();
         let source = ReplaySource::trace(&path, Some(2)).unwrap();
-        let times: Vec<u64> = source.jobs(0).iter().map(|job| job.submit.0 / 1_000_000).collect();
+        let times: Vec<u64> = source
+            .jobs(0)
+            .iter()
+            .map(|job| job.submit.0 / 1_000_000)
+            .collect();
         assert_eq!(times, [0, 30]);
-        let error = ReplaySource::trace(Path::new("/nowhere"), None).unwrap_err().to_string();
+        let error = ReplaySource::trace(Path::new("/nowhere"), None)
+            .unwrap_err()
+            .to_string();
         assert!(error.starts_with("cannot read /nowhere"), "{error}");
     }
 }

@@ -62,15 +62,24 @@ pub struct ReplayRun {
 impl Report for ReplayReport {
     /// Whether every output is right, and every policy has a run that counts.
     fn succeeded(&self) -> bool {
-        let counted =
-            |scheduler: SchedulerName| self.runs.iter().any(|run| run.scheduler == scheduler && run.counts);
+        let counted = |scheduler: SchedulerName| {
+            self.runs
+                .iter()
+                .any(|run| run.scheduler == scheduler && run.counts)
+        };
         self.runs.iter().all(|run| run.identical)
             && self.runs.iter().all(|run| counted(run.scheduler))
             && !self.runs.is_empty()
     }
 
     fn table(&self) -> String {
-        let ClusterShape { machines, map_slots, reduce_slots, map_machines, .. } = self.cluster;
+        let ClusterShape {
+            machines,
+            map_slots,
+            reduce_slots,
+            map_machines,
+            ..
+        } = self.cluster;
         let mut text = format!("{}\n\n", self.machine.line());
         // Writing to a string cannot fail.
         let _ = writeln!(
@@ -86,7 +95,13 @@ impl Report for ReplayReport {
         for (scheduler, intervals) in &self.intervals {
             let _ = writeln!(text, "{scheduler}: {}", intervals.join(", "));
         }
-        let Costs { launch, suspend, resume, checkpoint_write, checkpoint_read } = self.costs;
+        let Costs {
+            launch,
+            suspend,
+            resume,
+            checkpoint_write,
+            checkpoint_read,
+        } = self.costs;
         let millis = |span: Span| span.0 as f64 / 1e3;
         let _ = writeln!(
             text,
@@ -97,15 +112,27 @@ impl Report for ReplayReport {
             millis(checkpoint_write),
             millis(checkpoint_read)
         );
-        let figures =
-            ["jobs", "mean sojourn", "simulated", "makespan", "preemptions", "latest", "", "outputs"];
+        let figures = [
+            "jobs",
+            "mean sojourn",
+            "simulated",
+            "makespan",
+            "preemptions",
+            "latest",
+            "",
+            "outputs",
+        ];
         let rows = self.runs.iter().map(ReplayRun::row).collect();
         let _ = writeln!(text, "{}\n", table(&["run"], &figures, rows));
         for (scheduler, agreement) in &self.agreements {
             let _ = writeln!(text, "{scheduler}: {}", agreement.line());
         }
         for (scheduler, _) in &self.intervals {
-            if !self.agreements.iter().any(|(judged, _)| judged == scheduler) {
+            if !self
+                .agreements
+                .iter()
+                .any(|(judged, _)| judged == scheduler)
+            {
                 let _ = writeln!(text, "{scheduler}: no run counts, so agreement is unknown");
             }
         }
@@ -126,7 +153,12 @@ impl ReplayRun {
             format!("{:.2} s", self.makespan),
             self.preemptions.to_string(),
             format!("{:.1} ms", self.late * 1e3),
-            if self.counts { "counts" } else { "TOO LATE: does not count" }.to_owned(),
+            if self.counts {
+                "counts"
+            } else {
+                "TOO LATE: does not count"
+            }
+            .to_owned(),
             if self.identical { "right" } else { "DIFFER" }.to_owned(),
         ]
     }
@@ -155,9 +187,17 @@ pub struct MeanRatio {
 
 impl MeanRatio {
     fn of(pairs: &[(f64, f64)]) -> MeanRatio {
-        let mean = |of: fn(&(f64, f64)) -> f64| pairs.iter().map(of).sum::<f64>() / pairs.len().max(1) as f64;
-        let (live, simulated) = (mean(|pair| pair.0), mean(|pair| pair.1));
-        MeanRatio { jobs: pairs.len(), live, simulated, ratio: live / simulated }
+        let mean = |of: fn(&(f64, f64)) -> f64| {
+            pairs.iter().map(of).sum::<f64>() / pairs.len().max(1) as f64
+        };
+        let live = mean(|pair| pair.0);
+        let simulated = mean(|pair| pair.1);
+        MeanRatio {
+            jobs: pairs.len(),
+            live,
+            simulated,
+            ratio: live / simulated,
+        }
     }
 
     fn agrees(self) -> bool {
@@ -171,10 +211,15 @@ impl Agreement {
         let mut pairs: BTreeMap<String, Vec<(f64, f64)>> = BTreeMap::new();
         for (live, simulated) in runs {
             for job in &live.jobs {
-                let Some(other) = simulated.job(&job.job.name) else { continue };
+                let Some(other) = simulated.job(&job.job.name) else {
+                    continue;
+                };
                 let sojourn = job.ended.saturating_sub(job.submitted) as f64 / 1e6;
                 let pair = (sojourn, other.sojourn().0 as f64 / 1e6);
-                pairs.entry(job.job.class.to_string()).or_default().push(pair);
+                pairs
+                    .entry(job.job.class.to_string())
+                    .or_default()
+                    .push(pair);
             }
         }
         Agreement::of_pairs(&pairs)
@@ -187,12 +232,18 @@ impl Agreement {
             return None;
         }
         let all = MeanRatio::of(&every);
-        let mut classes: BTreeMap<String, MeanRatio> =
-            pairs.iter().map(|(class, pairs)| (class.clone(), MeanRatio::of(pairs))).collect();
+        let mut classes: BTreeMap<String, MeanRatio> = pairs
+            .iter()
+            .map(|(class, pairs)| (class.clone(), MeanRatio::of(pairs)))
+            .collect();
         if classes.len() == 1 {
             classes.clear();
         }
-        Some(Agreement { all, classes, agrees: all.agrees() })
+        Some(Agreement {
+            all,
+            classes,
+            agrees: all.agrees(),
+        })
     }
 
     /// The ratio, if it is outside the range, and those of classes outside it, as text; `None` if all are inside.
@@ -203,23 +254,39 @@ impl Agreement {
     }
 
     fn classes_outside(&self) -> Vec<String> {
-        let outside = self.classes.iter().filter(|(_, of_class)| !of_class.agrees());
-        outside.map(|(class, of_class)| format!("{class} {:.3}", of_class.ratio)).collect()
+        let outside = self
+            .classes
+            .iter()
+            .filter(|(_, of_class)| !of_class.agrees());
+        outside
+            .map(|(class, of_class)| format!("{class} {:.3}", of_class.ratio))
+            .collect()
     }
 
     /// The ratio and the classes that disagree, as text.
     pub fn line(&self) -> String {
-        let MeanRatio { live, simulated, ratio, .. } = self.all;
+        let MeanRatio {
+            live,
+            simulated,
+            ratio,
+            ..
+        } = self.all;
         let head = format!("live {live:.3} s, simulated {simulated:.3} s, ratio {ratio:.3}");
         let [least, most] = BAND;
         let beyond = self.classes_outside();
         match (self.agrees, beyond.is_empty()) {
             (true, true) => format!("{head}: they agree ({least} to {most})"),
             (true, false) => {
-                format!("{head}: they agree ({least} to {most}), but not in {}", beyond.join(", "))
+                format!(
+                    "{head}: they agree ({least} to {most}), but not in {}",
+                    beyond.join(", ")
+                )
             }
             (false, true) => format!("{head}: OUTSIDE {least} to {most}"),
-            (false, false) => format!("{head}: OUTSIDE {least} to {most}, in {}", beyond.join(", ")),
+            (false, false) => format!(
+                "{head}: OUTSIDE {least} to {most}, in {}",
+                beyond.join(", ")
+            ),
         }
     }
 }
@@ -267,7 +334,11 @@ pub struct RunName {
 
 impl ReplayLine {
     pub fn of(live: &LiveJob, run: RunName, simulated: &Run) -> ReplayLine {
-        let RunName { scheduler, seed, repetition } = run;
+        let RunName {
+            scheduler,
+            seed,
+            repetition,
+        } = run;
         let times = &live.times;
         let simulated = simulated.job(&live.job.name);
         let sojourn = seconds(live.ended.saturating_sub(live.submitted));
@@ -286,10 +357,15 @@ impl ReplayLine {
             sojourn,
             alone,
             slowdown: if alone > 0.0 { sojourn / alone } else { 1.0 },
-            deadline: live.job.deadline.map(|Span(deadline)| seconds(live.submitted + deadline)),
+            deadline: live
+                .job
+                .deadline
+                .map(|Span(deadline)| seconds(live.submitted + deadline)),
             maps: live.job.maps.len(),
             reduces,
-            reduce_wait: times.reduces_waited.map(|waited| seconds(waited) / reduces.max(1) as f64),
+            reduce_wait: times
+                .reduces_waited
+                .map(|waited| seconds(waited) / reduces.max(1) as f64),
             reduce_idle_share: (times.reduces_held > 0)
                 .then(|| times.reduces_idle as f64 / times.reduces_held as f64),
             suspends: times.suspends,
@@ -335,9 +411,22 @@ pub struct SlotTimes {
 impl SlotTimes {
     /// From the history of a job that has succeeded.
     pub fn of(detail: &JobDetail) -> SlotTimes {
-        let launched = detail.attempts.iter().map(|one| one.launched_millis * 1_000);
-        let count = |end| detail.preemptions.iter().filter(|one| one.end == Some(end)).count() as u64;
-        let lost: u64 = detail.preemptions.iter().map(|one| one.work_lost_millis).sum();
+        let launched = detail
+            .attempts
+            .iter()
+            .map(|one| one.launched_millis * 1_000);
+        let count = |end| {
+            detail
+                .preemptions
+                .iter()
+                .filter(|one| one.end == Some(end))
+                .count() as u64
+        };
+        let lost: u64 = detail
+            .preemptions
+            .iter()
+            .map(|one| one.work_lost_millis)
+            .sum();
         let mut times = SlotTimes {
             started: launched.min(),
             suspends: count(PreemptionEnd::Suspended),
@@ -346,12 +435,22 @@ impl SlotTimes {
             wasted: lost * 1_000,
             ..SlotTimes::default()
         };
-        let (done, held) = (done_at(detail), held(detail));
-        let maps = done.iter().filter(|(task, _)| task.kind == TaskKind::Map).map(|(_, at)| *at);
-        let maps_end = maps.max().unwrap_or(detail.summary.submitted_millis * 1_000);
-        for (task, at) in done.iter().filter(|(task, _)| task.kind == TaskKind::Reduce) {
+        let done = done_at(detail);
+        let held = held(detail);
+        let maps = done
+            .iter()
+            .filter(|(task, _)| task.kind == TaskKind::Map)
+            .map(|(_, at)| *at);
+        let maps_end = maps
+            .max()
+            .unwrap_or(detail.summary.submitted_millis * 1_000);
+        for (task, at) in done
+            .iter()
+            .filter(|(task, _)| task.kind == TaskKind::Reduce)
+        {
             let of_it = held.iter().filter(|(attempt, ..)| attempt.task == *task);
-            let (mut before, mut after) = (0, 0);
+            let mut before = 0;
+            let mut after = 0;
             for (_, from, to) in of_it {
                 before += maps_end.min(*to).saturating_sub(*from);
                 after += to.saturating_sub(maps_end.max(*from));
@@ -378,12 +477,21 @@ fn done_at(detail: &JobDetail) -> BTreeMap<TaskId, u64> {
 
 /// The intervals in which attempts had slots.
 fn held(detail: &JobDetail) -> Vec<(AttemptId, u64, u64)> {
-    detail.attempts.iter().flat_map(|attempt| of_attempt(detail, attempt)).collect()
+    detail
+        .attempts
+        .iter()
+        .flat_map(|attempt| of_attempt(detail, attempt))
+        .collect()
 }
 
 fn of_attempt(detail: &JobDetail, attempt: &AttemptSummary) -> Vec<(AttemptId, u64, u64)> {
-    let (id, mut from) = (attempt.attempt, attempt.launched_millis * 1_000);
-    let end = attempt.ended_millis.or(detail.summary.ended_millis).unwrap_or(attempt.launched_millis) * 1_000;
+    let id = attempt.attempt;
+    let mut from = attempt.launched_millis * 1_000;
+    let end = attempt
+        .ended_millis
+        .or(detail.summary.ended_millis)
+        .unwrap_or(attempt.launched_millis)
+        * 1_000;
     let mut stretches = Vec::new();
     let suspended = detail
         .preemptions
@@ -391,7 +499,10 @@ fn of_attempt(detail: &JobDetail, attempt: &AttemptSummary) -> Vec<(AttemptId, u
         .filter(|one| one.attempt == id && one.end == Some(PreemptionEnd::Suspended));
     for freed in suspended.filter_map(|one| one.freed_micros) {
         stretches.push((id, from, freed.clamp(from, end.max(from))));
-        let resumed = detail.resumes.iter().filter(|one| one.attempt == id && one.ordered_micros >= freed);
+        let resumed = detail
+            .resumes
+            .iter()
+            .filter(|one| one.attempt == id && one.ordered_micros >= freed);
         match resumed.map(|one| one.ordered_micros).min() {
             Some(at) => from = at,
             None => return stretches,
@@ -411,7 +522,10 @@ mod tests {
     fn agreement(pairs: &[(&str, f64, f64)]) -> Agreement {
         let mut by_class: BTreeMap<String, Vec<(f64, f64)>> = BTreeMap::new();
         for (class, live, simulated) in pairs {
-            by_class.entry((*class).to_owned()).or_default().push((*live, *simulated));
+            by_class
+                .entry((*class).to_owned())
+                .or_default()
+                .push((*live, *simulated));
         }
         Agreement::of_pairs(&by_class).unwrap()
     }
@@ -419,18 +533,31 @@ mod tests {
     #[test]
     fn ratio_is_of_means() {
         let found = agreement(&[("a", 1.0, 2.0), ("a", 5.0, 4.0)]);
-        assert_eq!((found.all.live, found.all.simulated, found.all.ratio), (3.0, 3.0, 1.0));
+        assert_eq!(
+            (found.all.live, found.all.simulated, found.all.ratio),
+            (3.0, 3.0, 1.0)
+        );
         assert!(
-            found.agrees && found.classes.is_empty() && found.line().ends_with("they agree (0.9 to 1.1)")
+            found.agrees
+                && found.classes.is_empty()
+                && found.line().ends_with("they agree (0.9 to 1.1)")
         );
     }
 
     #[test]
     fn disagreeing_classes_are_named() {
         let found = agreement(&[("small", 1.5, 1.0), ("large", 100.0, 100.0)]);
-        assert!(found.agrees && found.line().ends_with("but not in small 1.500"), "{}", found.line());
+        assert!(
+            found.agrees && found.line().ends_with("but not in small 1.500"),
+            "{}",
+            found.line()
+        );
         let found = agreement(&[("small", 1.0, 1.0), ("large", 150.0, 100.0)]);
-        assert!(found.line().ends_with("OUTSIDE 0.9 to 1.1, in large 1.500"), "{}", found.line());
+        assert!(
+            found.line().ends_with("OUTSIDE 0.9 to 1.1, in large 1.500"),
+            "{}",
+            found.line()
+        );
         assert!(!agreement(&[("all", 0.5, 1.0)]).agrees);
     }
 
@@ -440,7 +567,14 @@ mod tests {
     }
 
     fn attempt(kind: TaskKind, index: u32, number: u32) -> AttemptId {
-        AttemptId { task: TaskId { job: JobId(1), kind, index }, number }
+        AttemptId {
+            task: TaskId {
+                job: JobId(1),
+                kind,
+                index,
+            },
+            number,
+        }
     }
 
     fn ran(id: AttemptId, from: u64, to: u64, end: &str) -> AttemptSummary {
@@ -463,8 +597,14 @@ mod tests {
         lost_millis: u64,
     ) -> PreemptionSummary {
         let freed_micros = Some(freed_millis * 1_000);
-        let wanted = PreemptionSummary::wanted(freed_millis * 1_000, id, WorkerId(1), Primitive::Suspend);
-        PreemptionSummary { freed_micros, end: Some(end), work_lost_millis: lost_millis, ..wanted }
+        let wanted =
+            PreemptionSummary::wanted(freed_millis * 1_000, id, WorkerId(1), Primitive::Suspend);
+        PreemptionSummary {
+            freed_micros,
+            end: Some(end),
+            work_lost_millis: lost_millis,
+            ..wanted
+        }
     }
 
     fn resumed(id: AttemptId, at_millis: u64) -> ResumeSummary {
@@ -499,13 +639,19 @@ mod tests {
             output: "out".into(),
             unrecorded: None,
         };
-        JobDetail { attempts, preemptions, resumes, ..JobDetail::new(summary) }
+        JobDetail {
+            attempts,
+            preemptions,
+            resumes,
+            ..JobDetail::new(summary)
+        }
     }
 
     #[test]
     fn reduce_is_idle_before_the_last_map_and_waits_after_it() {
-        let (map, early, late) =
-            (attempt(TaskKind::Map, 0, 1), attempt(TaskKind::Reduce, 0, 1), attempt(TaskKind::Reduce, 1, 1));
+        let map = attempt(TaskKind::Map, 0, 1);
+        let early = attempt(TaskKind::Reduce, 0, 1);
+        let late = attempt(TaskKind::Reduce, 1, 1);
         let attempts = vec![
             ran(map, 200, 1_000, "succeeded"),
             ran(early, 400, 1_500, "succeeded"),
@@ -513,14 +659,18 @@ mod tests {
         ];
         let times = SlotTimes::of(&detail(attempts, Vec::new(), Vec::new()));
         assert_eq!(times.started, Some(200_000));
-        assert_eq!((times.reduces_held, times.reduces_idle), (1_700_000, 600_000));
+        assert_eq!(
+            (times.reduces_held, times.reduces_idle),
+            (1_700_000, 600_000)
+        );
         assert_eq!(times.reduces_waited, Some(500_000));
     }
 
     #[test]
     fn suspended_reduce_waits_and_killed_reduce_wastes() {
         let map = attempt(TaskKind::Map, 0, 1);
-        let (first, second) = (attempt(TaskKind::Reduce, 0, 1), attempt(TaskKind::Reduce, 0, 2));
+        let first = attempt(TaskKind::Reduce, 0, 1);
+        let second = attempt(TaskKind::Reduce, 0, 2);
         let attempts = vec![
             ran(map, 200, 1_000, "succeeded"),
             ran(first, 1_000, 3_000, "killed"),
@@ -533,13 +683,19 @@ mod tests {
         let times = SlotTimes::of(&detail(attempts, preemptions, vec![resumed(first, 2_300)]));
         assert_eq!((times.suspends, times.checkpoints, times.kills), (1, 0, 1));
         // 1.0 to 1.4, 2.3 to 3.0, 3.2 to 4.0.
-        assert_eq!((times.reduces_held, times.reduces_waited), (1_900_000, Some(1_100_000)));
+        assert_eq!(
+            (times.reduces_held, times.reduces_waited),
+            (1_900_000, Some(1_100_000))
+        );
         assert_eq!(times.wasted, 1_100_000);
     }
 
     #[test]
     fn job_without_reduces_has_no_wait() {
         let attempts = vec![ran(attempt(TaskKind::Map, 0, 1), 200, 1_000, "succeeded")];
-        assert_eq!(SlotTimes::of(&detail(attempts, Vec::new(), Vec::new())).reduces_waited, None);
+        assert_eq!(
+            SlotTimes::of(&detail(attempts, Vec::new(), Vec::new())).reduces_waited,
+            None
+        );
     }
 }

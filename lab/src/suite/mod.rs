@@ -64,12 +64,19 @@ pub struct SuiteSettings {
 }
 
 pub fn suite(settings: &SuiteSettings, session: &Session) -> Result<SuiteReport> {
-    let mut jobs = settings.jobs.clone().unwrap_or_else(|| SuiteJob::ALL.to_vec());
+    let mut jobs = settings
+        .jobs
+        .clone()
+        .unwrap_or_else(|| SuiteJob::ALL.to_vec());
     jobs.sort_unstable();
     jobs.dedup();
-    let binaries = jobs.iter().map(|job| job.binary(&session.binaries)).collect::<Result<Vec<_>>>()?;
+    let binaries = jobs
+        .iter()
+        .map(|job| job.binary(&session.binaries))
+        .collect::<Result<Vec<_>>>()?;
     let mut peers = settings.peers.iter().flatten();
-    if let Some(peer) = peers.find(|peer| !SuiteJob::ALL.iter().any(|job| formulates(**peer, *job))) {
+    if let Some(peer) = peers.find(|peer| !SuiteJob::ALL.iter().any(|job| formulates(**peer, *job)))
+    {
         return Err(usage(format_args!(
             "peer {peer} has no formulation of the suite; choose duckdb or polars"
         )));
@@ -78,14 +85,28 @@ pub fn suite(settings: &SuiteSettings, session: &Session) -> Result<SuiteReport>
     let work = WorkFolder::make(&session.work, room)?;
     session.log_kept_folder(&work);
     let python = settings.python.clone().or_else(python_of_the_path);
-    let wanted = Wanted { peers: settings.peers.as_deref(), python: python.as_deref() };
+    let wanted = Wanted {
+        peers: settings.peers.as_deref(),
+        python: python.as_deref(),
+    };
     let found = peers::find(wanted, work.path(), &session.interrupt)?;
-    found.remarks.iter().filter(|remark| !remark.starts_with("sort")).for_each(|remark| session.log(remark));
-    let arena = Arena { work: &work, session, rounds: settings.repetitions, sampling: Sampling::Off };
+    found
+        .remarks
+        .iter()
+        .filter(|remark| !remark.starts_with("sort"))
+        .for_each(|remark| session.log(remark));
+    let arena = Arena {
+        work: &work,
+        session,
+        rounds: settings.repetitions,
+        sampling: Sampling::Off,
+    };
     let inputs = SuiteInputs::make(&jobs, settings, &arena)?;
     let mut contests = Vec::new();
     for (&job, binary) in jobs.iter().zip(&binaries) {
-        let Some(input) = inputs.of(job) else { continue };
+        let Some(input) = inputs.of(job) else {
+            continue;
+        };
         let work = Work {
             job,
             binary,
@@ -103,7 +124,10 @@ pub fn suite(settings: &SuiteSettings, session: &Session) -> Result<SuiteReport>
     }
     let finished = contests
         .into_iter()
-        .map(|(contest, report)| SuiteJobReport { contenders: contest.reports(), ..report });
+        .map(|(contest, report)| SuiteJobReport {
+            contenders: contest.reports(),
+            ..report
+        });
     Ok(SuiteReport {
         experiment: "suite",
         machine: Machine::describe(),
@@ -118,7 +142,9 @@ pub fn suite(settings: &SuiteSettings, session: &Session) -> Result<SuiteReport>
 
 fn python_of_the_path() -> Option<PathBuf> {
     let path = std::env::var_os("PATH")?;
-    std::env::split_paths(&path).map(|folder| folder.join("python3")).find(|program| program.is_file())
+    std::env::split_paths(&path)
+        .map(|folder| folder.join("python3"))
+        .find(|program| program.is_file())
 }
 
 listed! {
@@ -187,7 +213,14 @@ impl SuiteJob {
             .flag("--reduces", reduces.to_string())
             .flag("--task-memory", resources.task_memory.to_string())
             .flag("--progress", "never")
-            .flag(if self == SuiteJob::Terasort { "--report-format" } else { "--format" }, "json");
+            .flag(
+                if self == SuiteJob::Terasort {
+                    "--report-format"
+                } else {
+                    "--format"
+                },
+                "json",
+            );
         match self {
             SuiteJob::Terasort => command.flag("--format", "ascii"),
             // Words of the generated text alternate consonants and vowels.
@@ -218,7 +251,9 @@ fn formulates(peer: PeerTool, job: SuiteJob) -> bool {
         // A sum of 32-bit numbers in the order of the input cannot be a query.
         (_, SuiteJob::KmeansMovies) => false,
         (PeerTool::DuckDb, _) => true,
-        (PeerTool::Polars, job) => !matches!(job, SuiteJob::Classification | SuiteJob::AdjacencyList),
+        (PeerTool::Polars, job) => {
+            !matches!(job, SuiteJob::Classification | SuiteJob::AdjacencyList)
+        }
         (PeerTool::Sort | PeerTool::Coreutils | PeerTool::PySpark | PeerTool::Bare, _) => false,
     }
 }
@@ -241,9 +276,16 @@ impl<'a> Work<'a> {
         arena: &Arena<'_>,
         installed: &'a [InstalledPeer],
     ) -> Result<(Contest<'a>, SuiteJobReport)> {
-        let (job, session) = (self.job, arena.session);
+        let job = self.job;
+        let session = arena.session;
         let folder = arena.work.fresh("run")?;
-        let one_slot = Work { resources: Resources { slots: 1, ..self.resources }, ..self };
+        let one_slot = Work {
+            resources: Resources {
+                slots: 1,
+                ..self.resources
+            },
+            ..self
+        };
         let command = one_slot.our_command(&folder);
         let usage = run(&command, &folder, Sampling::Off, &session.interrupt)?;
         session.log(format!("{job} with one slot: {:.3} s", usage.wall_seconds));
@@ -251,21 +293,46 @@ impl<'a> Work<'a> {
         let digest = OutputDigest::read(&output)?;
         let lines = LineSet::of(&output)?;
         let counters = first_job_counters(&folder.join(format!("{job}.out")))?;
-        let mut contenders = vec![Contender::ours(Ours { work: self, reference: digest })];
+        let mut contenders = vec![Contender::ours(Ours {
+            work: self,
+            reference: digest,
+        })];
         for peer in installed.iter().filter(|found| formulates(found.peer, job)) {
-            let theirs = Theirs { work: self, peer, reference: lines };
-            contenders.push(Contender::new(peer.peer.in_words(), peer.version.clone(), theirs));
+            let theirs = Theirs {
+                work: self,
+                peer,
+                reference: lines,
+            };
+            contenders.push(Contender::new(
+                peer.peer.in_words(),
+                peer.version.clone(),
+                theirs,
+            ));
         }
         let input = self.input.folder.clone();
-        let contest = Contest { title: job.to_string(), job: job.in_words(), input, contenders };
-        Ok((contest, SuiteJobReport::new(job, self.input.bytes, ByteSize::new(lines.bytes), &counters)))
+        let contest = Contest {
+            title: job.to_string(),
+            job: job.in_words(),
+            input,
+            contenders,
+        };
+        Ok((
+            contest,
+            SuiteJobReport::new(job, self.input.bytes, ByteSize::new(lines.bytes), &counters),
+        ))
     }
 
     fn our_command(&self, folder: &Path) -> CommandLine {
         let output = folder.join("out");
-        let places = JobPlaces { input: &self.input.folder, centroids: self.centroids, output: &output };
+        let places = JobPlaces {
+            input: &self.input.folder,
+            centroids: self.centroids,
+            output: &output,
+        };
         let reduces = self.settings.resources.slots;
-        self.job.command(self.binary, places, self.resources, reduces).within(self.settings.time_max)
+        self.job
+            .command(self.binary, places, self.resources, reduces)
+            .within(self.settings.time_max)
     }
 }
 
@@ -296,20 +363,50 @@ struct Theirs<'a> {
 
 impl Program for Theirs<'_> {
     fn command(&self, folder: &Path) -> Result<CommandLine> {
-        let Work { job, input, centroids, resources, settings, .. } = self.work;
+        let Work {
+            job,
+            input,
+            centroids,
+            resources,
+            settings,
+            ..
+        } = self.work;
         let output = folder.join("out");
         fs::create_dir(&output).map_err(cannot("make", &output))?;
         let part = output.join("part-r-00000");
-        let places = Places { input: &input.folder, output: &part, scratch: folder };
+        let places = Places {
+            input: &input.folder,
+            output: &part,
+            scratch: folder,
+        };
         let command = if job == SuiteJob::Terasort {
             // The rows are one file.
             let file = input.folder.join("part-00000");
-            self.peer.command(BenchmarkJob::Terasort, Places { input: &file, ..places }, resources)?
+            self.peer.command(
+                BenchmarkJob::Terasort,
+                Places {
+                    input: &file,
+                    ..places
+                },
+                resources,
+            )?
         } else {
-            let text = if self.peer.peer == PeerTool::Polars { POLARS } else { DUCKDB };
-            let script = Script { name: "suite", text, first: Some(job.in_words()) };
+            let text = if self.peer.peer == PeerTool::Polars {
+                POLARS
+            } else {
+                DUCKDB
+            };
+            let script = Script {
+                name: "suite",
+                text,
+                first: Some(job.in_words()),
+            };
             let command = self.peer.script(script, places, resources)?;
-            if job.wants_centroids() { command.arg(centroids) } else { command }
+            if job.wants_centroids() {
+                command.arg(centroids)
+            } else {
+                command
+            }
         };
         Ok(command.within(settings.time_max))
     }
@@ -335,7 +432,11 @@ struct LineSet {
 impl LineSet {
     /// The fingerprint of the files in `folder`, except names that begin with `_` or `.`.
     fn of(folder: &Path) -> Result<LineSet> {
-        let mut set = LineSet { lines: 0, bytes: 0, sum: 0 };
+        let mut set = LineSet {
+            lines: 0,
+            bytes: 0,
+            sum: 0,
+        };
         for file in output_files(folder).map_err(cannot(READ, folder))? {
             set.add(&file).map_err(cannot(READ, &file))?;
         }
@@ -402,7 +503,10 @@ impl SuiteInputs {
     /// Makes the inputs of `jobs`, with about the size in the settings for each kind of data.
     fn make(jobs: &[SuiteJob], settings: &SuiteSettings, arena: &Arena<'_>) -> Result<SuiteInputs> {
         let centroids = arena.work.path().join("centroids.txt");
-        let mut inputs = SuiteInputs { made: BTreeMap::new(), centroids };
+        let mut inputs = SuiteInputs {
+            made: BTreeMap::new(),
+            centroids,
+        };
         for job in jobs {
             let data = job.data();
             if data == SuiteData::Sequences {
@@ -426,11 +530,17 @@ impl SuiteInputs {
         let session = arena.session;
         session.log(format!("making {} of {}", size.rounded(), data.in_words()));
         let folder = arena.work.path().join(data.in_words());
-        let output = OutputSettings { watch: session.interrupt.watch(), ..OutputSettings::new(&folder) };
+        let output = OutputSettings {
+            watch: session.interrupt.watch(),
+            ..OutputSettings::new(&folder)
+        };
         let bytes = generate(data, size.bytes(), output);
         // Report an interrupt as such, regardless of the call that noticed it.
         session.interrupt.check()?;
-        let input = SuiteInput { folder, bytes: ByteSize::new(bytes?) };
+        let input = SuiteInput {
+            folder,
+            bytes: ByteSize::new(bytes?),
+        };
         if data == SuiteData::Movies {
             self.draw_centroids(&input.folder, session)?;
         }
@@ -457,18 +567,36 @@ impl SuiteInputs {
     }
 
     fn count_sequences(&mut self, resources: Resources, arena: &Arena<'_>) -> Result<()> {
-        let (job, session) = (SuiteJob::SequenceCount, arena.session);
-        let (Some(documents), false) = (self.of(job), self.made.contains_key(&SuiteData::Sequences)) else {
+        let job = SuiteJob::SequenceCount;
+        let session = arena.session;
+        let (Some(documents), false) =
+            (self.of(job), self.made.contains_key(&SuiteData::Sequences))
+        else {
             return Ok(());
         };
         session.log("counting sequences for ranked-inverted-index");
         let folder = arena.work.fresh("run")?;
         let output = arena.work.path().join(SuiteData::Sequences.in_words());
-        let places = JobPlaces { input: &documents.folder, centroids: &self.centroids, output: &output };
-        let command = job.command(&job.binary(&session.binaries)?, places, resources, resources.slots);
+        let places = JobPlaces {
+            input: &documents.folder,
+            centroids: &self.centroids,
+            output: &output,
+        };
+        let command = job.command(
+            &job.binary(&session.binaries)?,
+            places,
+            resources,
+            resources.slots,
+        );
         run(&command, &folder, Sampling::Off, &session.interrupt)?;
         let bytes = ByteSize::new(LineSet::of(&output)?.bytes);
-        self.made.insert(SuiteData::Sequences, SuiteInput { folder: output, bytes });
+        self.made.insert(
+            SuiteData::Sequences,
+            SuiteInput {
+                folder: output,
+                bytes,
+            },
+        );
         Ok(())
     }
 }
@@ -477,15 +605,26 @@ fn generate(data: SuiteData, bytes: u64, output: OutputSettings) -> Result<u64> 
     let amount = Amount::Bytes(bytes);
     let written = match data {
         SuiteData::Documents | SuiteData::Sequences => {
-            let output = OutputSettings { files: DOCUMENTS, names: FileNames::Documents, ..output };
+            let output = OutputSettings {
+                files: DOCUMENTS,
+                names: FileNames::Documents,
+                ..output
+            };
             text::generate(&TextSettings::new(bytes, output))?
         }
         SuiteData::Rows => {
             let records = bytes / RECORD_BYTES as u64;
-            tera::generate(&TeraSettings { records, start: 0, format: tera::Format::Ascii, output })?
+            tera::generate(&TeraSettings {
+                records,
+                start: 0,
+                format: tera::Format::Ascii,
+                output,
+            })?
         }
         SuiteData::Movies => movies::generate(&MoviesSettings::new(amount, output))?,
-        SuiteData::Associations => associations::generate(&AssociationsSettings::new(amount, output))?,
+        SuiteData::Associations => {
+            associations::generate(&AssociationsSettings::new(amount, output))?
+        }
         SuiteData::Edges => graph::generate(&GraphSettings::new(amount, output))?,
     };
     Ok(written.bytes)
@@ -505,22 +644,40 @@ mod tests {
             "{}",
             message(SuiteJob::Terasort)
         );
-        assert!(
-            message(SuiteJob::SelfJoin)
-                .contains("/nowhere/self-join; build it with `cargo build --release -p napreduce-lab`")
-        );
+        assert!(message(SuiteJob::SelfJoin).contains(
+            "/nowhere/self-join; build it with `cargo build --release -p napreduce-lab`"
+        ));
     }
 
     #[test]
     fn commands_follow_the_contract_of_job_programs() {
-        let resources = Resources { slots: 2, task_memory: ByteSize::new(64 << 20) };
-        let typed = |job: SuiteJob| {
-            let (input, centroids, output) = ("in".as_ref(), "first.txt".as_ref(), "out".as_ref());
-            job.command(Path::new("bin"), JobPlaces { input, centroids, output }, resources, 3).typed()
+        let resources = Resources {
+            slots: 2,
+            task_memory: ByteSize::new(64 << 20),
         };
-        let start = "bin in --output out --slots 2 --reduces 3 --task-memory 64MiB --progress never";
+        let typed = |job: SuiteJob| {
+            let input = "in".as_ref();
+            let centroids = "first.txt".as_ref();
+            let output = "out".as_ref();
+            job.command(
+                Path::new("bin"),
+                JobPlaces {
+                    input,
+                    centroids,
+                    output,
+                },
+                resources,
+                3,
+            )
+            .typed()
+        };
+        let start =
+            "bin in --output out --slots 2 --reduces 3 --task-memory 64MiB --progress never";
         assert_eq!(typed(SuiteJob::SelfJoin), format!("{start} --format json"));
-        assert_eq!(typed(SuiteJob::Terasort), format!("{start} --report-format json --format ascii"));
+        assert_eq!(
+            typed(SuiteJob::Terasort),
+            format!("{start} --report-format json --format ascii")
+        );
         assert_eq!(
             typed(SuiteJob::Classification),
             format!("{start} --format json --files 'first.txt#centroids'")
@@ -537,7 +694,11 @@ mod tests {
 
     #[test]
     fn line_sets_ignore_order_and_files() {
-        let one = set(&[("part-r-00000", "a\nb\n"), ("part-r-00001", "b\n"), ("_SUCCESS", "{}")]);
+        let one = set(&[
+            ("part-r-00000", "a\nb\n"),
+            ("part-r-00001", "b\n"),
+            ("_SUCCESS", "{}"),
+        ]);
         assert_eq!(one.difference(&set(&[("lines", "b\na\nb\n")])), None);
         let fewer = one.difference(&set(&[("lines", "b\na\n")]));
         assert_eq!(fewer.as_deref(), Some("2 lines where ours have 3"));

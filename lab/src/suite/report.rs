@@ -67,8 +67,15 @@ impl SuiteJobReport {
     }
 }
 
-const COLUMNS: [&str; 7] =
-    ["median", "min .. max", "ratio to ours (95 %)", "input", "map output", "shuffle", "output"];
+const COLUMNS: [&str; 7] = [
+    "median",
+    "min .. max",
+    "ratio to ours (95 %)",
+    "input",
+    "map output",
+    "shuffle",
+    "output",
+];
 
 impl Report for SuiteReport {
     /// Whether every contender ran to the end with right outputs.
@@ -77,13 +84,21 @@ impl Report for SuiteReport {
     }
 
     fn table(&self) -> String {
-        let SuiteConditions { size, repetitions, resources } = &self.conditions;
+        let SuiteConditions {
+            size,
+            repetitions,
+            resources,
+        } = &self.conditions;
         let ratio = |ratio: Option<f64>| ratio.map_or_else(dash, |ratio| format!("{ratio:.3}"));
         let mut rows = Vec::new();
         for job in &self.jobs {
             for (place, contender) in job.contenders.iter().enumerate() {
                 let mut row = vec![job.job.to_string(), contender.name.clone()];
-                row.extend(contender.cells().unwrap_or_else(|| ["failed".to_owned(), dash(), dash()]));
+                row.extend(
+                    contender
+                        .cells()
+                        .unwrap_or_else(|| ["failed".to_owned(), dash(), dash()]),
+                );
                 if place == 0 {
                     row.extend([
                         job.input_bytes.rounded(),
@@ -114,7 +129,10 @@ impl Report for SuiteReport {
 
 impl SuiteReport {
     fn failures(&self) -> Vec<String> {
-        self.jobs.iter().flat_map(|job| failures(job.job, &job.contenders)).collect()
+        self.jobs
+            .iter()
+            .flat_map(|job| failures(job.job, &job.contenders))
+            .collect()
     }
 }
 
@@ -124,11 +142,14 @@ mod tests {
 
     #[test]
     fn traffic_is_reported_as_a_share_of_the_input() {
-        let counters =
-            BTreeMap::from([("MAP_OUTPUT_BYTES".to_owned(), 300), ("REDUCE_SHUFFLE_BYTES".to_owned(), 50)]);
+        let counters = BTreeMap::from([
+            ("MAP_OUTPUT_BYTES".to_owned(), 300),
+            ("REDUCE_SHUFFLE_BYTES".to_owned(), 50),
+        ]);
         let of = |input| {
             let bytes = ByteSize::new;
-            let report = SuiteJobReport::new(SuiteJob::Wordcount, bytes(input), bytes(1), &counters);
+            let report =
+                SuiteJobReport::new(SuiteJob::Wordcount, bytes(input), bytes(1), &counters);
             (report.map_output_ratio, report.shuffle_ratio)
         };
         assert_eq!((of(100), of(0)), ((Some(3.0), Some(0.5)), (None, None)));

@@ -19,7 +19,12 @@ use napreduce_schedulers::SchedulerName;
 const PUBLISHED: &str = include_str!("published.txt");
 
 fn quiet() -> Session {
-    Session::new(Interrupt::never(), WorkSettings::default(), PathBuf::new(), |_| {})
+    Session::new(
+        Interrupt::never(),
+        WorkSettings::default(),
+        PathBuf::new(),
+        |_| {},
+    )
 }
 
 fn registry() -> Vec<Paper> {
@@ -42,39 +47,69 @@ fn settings(folder: &Path, paper: &str, figures: &str, blocks: u32) -> PaperSett
 /// Returns the verdict on each claim of some figures of a modified paper.
 fn verdicts(paper: Paper, figures: &[&str], blocks: u32) -> Vec<(String, String, Option<Verdict>)> {
     let mut runs = Runs::default();
-    let planned =
-        plan(&paper, figures, Executor::Simulated, Repetitions { blocks: Some(blocks), first: 0, seed: 1 });
+    let planned = plan(
+        &paper,
+        figures,
+        Executor::Simulated,
+        Repetitions {
+            blocks: Some(blocks),
+            first: 0,
+            seed: 1,
+        },
+    );
     simulate(&planned, &Interrupt::never(), |run| -> anyhow::Result<()> {
         runs.add(run);
         Ok(())
     })
     .expect("runs that end");
-    let chosen = figures.iter().map(|id| (paper.name.clone(), (*id).to_owned())).collect();
-    let selection = Selection { figures: chosen, looks: 1, executors: vec![Executor::Simulated] };
+    let chosen = figures
+        .iter()
+        .map(|id| (paper.name.clone(), (*id).to_owned()))
+        .collect();
+    let selection = Selection {
+        figures: chosen,
+        looks: 1,
+        executors: vec![Executor::Simulated],
+    };
     let report = PaperReport::new(vec![paper], selection, runs).expect("figures");
     let of = |judgement: Judgement| {
         let figure = judgement.figure;
-        judgement.claims.into_iter().map(move |claim| (figure.clone(), claim.says, claim.verdict))
+        judgement
+            .claims
+            .into_iter()
+            .map(move |claim| (figure.clone(), claim.says, claim.verdict))
     };
     report.judgements.into_iter().flat_map(of).collect()
 }
 
 fn paper_of(name: &str) -> Paper {
-    registry().into_iter().find(|paper| paper.name == name).expect("a paper")
+    registry()
+        .into_iter()
+        .find(|paper| paper.name == name)
+        .expect("a paper")
 }
 
 #[test]
 fn published_numbers_match_the_papers() {
     let mut typed: BTreeMap<(String, String), Vec<f64>> = BTreeMap::new();
-    for line in PUBLISHED.lines().filter(|line| !line.starts_with('#') && !line.is_empty()) {
+    for line in PUBLISHED
+        .lines()
+        .filter(|line| !line.starts_with('#') && !line.is_empty())
+    {
         let mut words = line.split_whitespace();
-        let (paper, figure) = (words.next().expect("a paper"), words.next().expect("a figure"));
+        let paper = words.next().expect("a paper");
+        let figure = words.next().expect("a figure");
         let numbers = words.map(|word| word.parse::<f64>().expect("a number"));
-        typed.entry((paper.to_owned(), figure.to_owned())).or_default().extend(numbers);
+        typed
+            .entry((paper.to_owned(), figure.to_owned()))
+            .or_default()
+            .extend(numbers);
     }
     for paper in registry().into_iter().filter(|paper| !paper.own) {
         for (id, figure) in &paper.figures {
-            let known = typed.remove(&(paper.name.clone(), id.clone())).unwrap_or_default();
+            let known = typed
+                .remove(&(paper.name.clone(), id.clone()))
+                .unwrap_or_default();
             for number in figure.published() {
                 assert!(
                     known.contains(&number),
@@ -84,7 +119,11 @@ fn published_numbers_match_the_papers() {
             }
         }
     }
-    assert_eq!(typed, BTreeMap::new(), "typed, but no figure of the registry");
+    assert_eq!(
+        typed,
+        BTreeMap::new(),
+        "typed, but no figure of the registry"
+    );
 }
 
 #[test]
@@ -109,13 +148,24 @@ fn swapped_policy_fails_the_claims_that_depend_on_it() {
         swapped.swap_policy(from, SchedulerName::Fifo);
         let wrong = verdicts(swapped, figures, 12);
         for figure in figures {
-            let turned = right.iter().zip(&wrong).filter(|((of, says, right), (_, other, wrong))| {
-                assert_eq!(says, other);
-                let held = right.is_some_and(|right| right <= Verdict::Supports);
-                let fails = [Verdict::DoesNotHold, Verdict::DoesNotSupport, Verdict::NoEffect];
-                of == figure && held && wrong.is_some_and(|wrong| fails.contains(&wrong))
-            });
-            assert!(turned.count() > 0, "{paper} {figure} with fifo in the place of {from}: {wrong:?}");
+            let turned =
+                right
+                    .iter()
+                    .zip(&wrong)
+                    .filter(|((of, says, right), (_, other, wrong))| {
+                        assert_eq!(says, other);
+                        let held = right.is_some_and(|right| right <= Verdict::Supports);
+                        let fails = [
+                            Verdict::DoesNotHold,
+                            Verdict::DoesNotSupport,
+                            Verdict::NoEffect,
+                        ];
+                        of == figure && held && wrong.is_some_and(|wrong| fails.contains(&wrong))
+                    });
+            assert!(
+                turned.count() > 0,
+                "{paper} {figure} with fifo in the place of {from}: {wrong:?}"
+            );
         }
     }
 }
@@ -128,7 +178,11 @@ fn always_killing_fails_the_claims_of_auto() {
         variant.primitive = Some(PrimitiveChoice::Kill);
     }
     for (figure, _, verdict) in verdicts(fixed, &["xl-s", "xl-l"], 30) {
-        assert_eq!(verdict, Some(Verdict::DoesNotHold), "auto {figure} with kill in the place of auto");
+        assert_eq!(
+            verdict,
+            Some(Verdict::DoesNotHold),
+            "auto {figure} with kill in the place of auto"
+        );
     }
 }
 
@@ -136,7 +190,12 @@ fn always_killing_fails_the_claims_of_auto() {
 fn report_is_reproduced_from_rows_byte_for_byte() {
     let folder = tempfile::tempdir().expect("a folder");
     let place = folder.path().join("report");
-    let report = paper(&settings(&place, "natjam", "5-6,10", 6), &quiet(), |_, _| {}).expect("a report");
+    let report = paper(
+        &settings(&place, "natjam", "5-6,10", 6),
+        &quiet(),
+        |_, _| {},
+    )
+    .expect("a report");
     assert_eq!(report.judgements.len(), 3);
     let files = [
         "verdicts.json",
@@ -152,16 +211,26 @@ fn report_is_reproduced_from_rows_byte_for_byte() {
     }
     paper_again(&[&place]).expect("judged again");
     assert!(before == read(), "not the same bytes");
-    assert!(place.join("variants/natjam.xl-s.longest.configuration.toml").exists());
+    assert!(
+        place
+            .join("variants/natjam.xl-s.longest.configuration.toml")
+            .exists()
+    );
     let text = fs::read_to_string(place.join("environment.json")).expect("an environment");
-    assert!(text.contains("\"cpus\"") && text.contains("\"command\""), "{text}");
+    assert!(
+        text.contains("\"cpus\"") && text.contains("\"command\""),
+        "{text}"
+    );
 }
 
 #[test]
 fn papers_and_own_questions_are_counted_apart() {
     let folder = tempfile::tempdir().expect("a folder");
     let places = ["paper", "own"].map(|name| folder.path().join(name));
-    for (place, (name, figures)) in places.iter().zip([("yarn", "pace"), ("auto", "applications")]) {
+    for (place, (name, figures)) in places
+        .iter()
+        .zip([("yarn", "pace"), ("auto", "applications")])
+    {
         paper(&settings(place, name, figures, 6), &quiet(), |_, _| {}).expect("a report");
     }
     let all = paper_again(&places).expect("judged again");
@@ -181,19 +250,36 @@ fn papers_and_own_questions_are_counted_apart() {
 fn several_reports_are_judged_as_one() {
     let folder = tempfile::tempdir().expect("a folder");
     let places = ["first", "second", "third"].map(|name| folder.path().join(name));
-    for (place, (name, figures)) in places.iter().zip([("natjam", "10"), ("yarn", "pace"), ("natjam", "6")]) {
+    for (place, (name, figures)) in
+        places
+            .iter()
+            .zip([("natjam", "10"), ("yarn", "pace"), ("natjam", "6")])
+    {
         paper(&settings(place, name, figures, 6), &quiet(), |_, _| {}).expect("a report");
     }
     let all = paper_again(&places).expect("judged again");
-    let told: Vec<_> = all.judgements.iter().map(|one| format!("{} {}", one.paper, one.figure)).collect();
+    let told: Vec<_> = all
+        .judgements
+        .iter()
+        .map(|one| format!("{} {}", one.paper, one.figure))
+        .collect();
     assert_eq!(told, ["natjam 10", "yarn pace", "natjam 6"]);
     // The first two do not depend on the seed: each variant runs once.
     assert_eq!(all.runs.iter().count(), 3 + 3 + 6 * 7);
     let page = all.markdown("this test");
-    assert!(page.contains("(`yarn`)") && page.contains("| papers, simulated | 3 |"), "{page}");
+    assert!(
+        page.contains("(`yarn`)") && page.contains("| papers, simulated | 3 |"),
+        "{page}"
+    );
     let version = env!("CARGO_PKG_VERSION");
-    assert!(page.contains(&format!("| second | {version} | ")), "version and commit of each report: {page}");
-    assert!(page.find("| **6** ").expect("natjam 6") < page.find("| **10** ").expect("natjam 10"), "{page}");
+    assert!(
+        page.contains(&format!("| second | {version} | ")),
+        "version and commit of each report: {page}"
+    );
+    assert!(
+        page.find("| **6** ").expect("natjam 6") < page.find("| **10** ").expect("natjam 10"),
+        "{page}"
+    );
 }
 
 fn kept() -> PathBuf {
@@ -201,7 +287,9 @@ fn kept() -> PathBuf {
 }
 
 fn docs(name: &str) -> String {
-    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs").join(name);
+    let page = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("../docs")
+        .join(name);
     fs::read_to_string(page).expect("a page of the docs")
 }
 
@@ -226,8 +314,9 @@ fn check_counts(name: &str, table: &str) {
 
 #[test]
 fn kept_rows_reproduce_the_docs() {
-    let folders =
-        fs::read_dir(kept()).expect("the kept reports").map(|entry| entry.expect("an entry").path());
+    let folders = fs::read_dir(kept())
+        .expect("the kept reports")
+        .map(|entry| entry.expect("an entry").path());
     let mut folders: Vec<PathBuf> = folders.filter(|path| path.is_dir()).collect();
     folders.sort();
     let page = docs("directions.md");
@@ -246,15 +335,29 @@ fn kept_rows_reproduce_the_docs() {
         }
     }
     let all = all.expect("reports");
-    let command = page.split('`').nth(1).expect("the command that wrote the page");
-    assert!(page == all.markdown(command), "docs/directions.md is not what {command} writes");
+    let command = page
+        .split('`')
+        .nth(1)
+        .expect("the command that wrote the page");
+    assert!(
+        page == all.markdown(command),
+        "docs/directions.md is not what {command} writes"
+    );
     for name in ["docs/figures.md", "README.md"] {
         check_counts(name, &all.figures_table());
     }
     // These are deterministic, so more runs would give the same result.
-    for judgement in all.judgements.iter().filter(|one| ["os", "yarn"].contains(&one.paper.as_str())) {
-        let once =
-            judgement.findings().all(|finding| finding.found.as_ref().is_some_and(|found| found.blocks == 1));
+    for judgement in all
+        .judgements
+        .iter()
+        .filter(|one| ["os", "yarn"].contains(&one.paper.as_str()))
+    {
+        let once = judgement.findings().all(|finding| {
+            finding
+                .found
+                .as_ref()
+                .is_some_and(|found| found.blocks == 1)
+        });
         assert_eq!(
             once,
             judgement.executor == Executor::Simulated,
@@ -265,14 +368,23 @@ fn kept_rows_reproduce_the_docs() {
     }
     let of = |paper: &str, figure: &str| {
         let judged = all.judgements.iter().find(|one| {
-            (one.paper.as_str(), one.figure.as_str(), one.executor) == (paper, figure, Executor::Simulated)
+            (one.paper.as_str(), one.figure.as_str(), one.executor)
+                == (paper, figure, Executor::Simulated)
         });
         judged.expect("a figure").verdict
     };
     for (paper, figure) in [("fcs", "9"), ("hfsp", "4")] {
-        assert_eq!(of(paper, figure), Verdict::DoesNotHold, "{paper} {figure}, by its own claims");
+        assert_eq!(
+            of(paper, figure),
+            Verdict::DoesNotHold,
+            "{paper} {figure}, by its own claims"
+        );
     }
-    assert_eq!(of("natjam", "13"), Verdict::DoesNotSupport, "its trace is not the paper's");
+    assert_eq!(
+        of("natjam", "13"),
+        Verdict::DoesNotSupport,
+        "its trace is not the paper's"
+    );
 }
 
 /// Blocks up to this many events are repeated whole; of others only the cheapest variant of each scheduler.
@@ -286,7 +398,10 @@ fn cheap_runs(papers: &[Paper], kept: &PaperReport) -> Vec<RunKey> {
     for run in kept.runs.iter() {
         let key = &run.run.key;
         if key.block == 0 && key.executor == Executor::Simulated {
-            blocks.entry((&key.paper, &key.campaign)).or_default().push(run);
+            blocks
+                .entry((&key.paper, &key.campaign))
+                .or_default()
+                .push(run);
         }
     }
     let mut chosen = Vec::new();
@@ -296,10 +411,15 @@ fn cheap_runs(papers: &[Paper], kept: &PaperReport) -> Vec<RunKey> {
             chosen.extend(runs.iter().map(|run| run.run.key.clone()));
             continue;
         }
-        let paper = papers.iter().find(|one| one.name == paper).expect("a paper");
+        let paper = papers
+            .iter()
+            .find(|one| one.name == paper)
+            .expect("a paper");
         let mut cheapest: BTreeMap<SchedulerName, &MeasuredRun> = BTreeMap::new();
         for run in runs {
-            let Some(scheduler) = paper.scheduler_of(campaign, &run.run.key.variant) else { continue };
+            let Some(scheduler) = paper.scheduler_of(campaign, &run.run.key.variant) else {
+                continue;
+            };
             let known = cheapest.entry(scheduler).or_insert(run);
             if run.run.events < known.run.events {
                 *known = run;
@@ -324,15 +444,27 @@ fn kept_rows_of_a_block_are_made_by_this_program() {
     let mut planned = Vec::new();
     for paper in &papers {
         let figures = paper.ids();
-        let block = Repetitions { blocks: Some(1), first: 0, seed: 1 };
+        let block = Repetitions {
+            blocks: Some(1),
+            first: 0,
+            seed: 1,
+        };
         planned.extend(plan(paper, &figures, Executor::Simulated, block));
     }
     planned.retain(|run| chosen.contains(&run.key));
-    assert_eq!(planned.len(), chosen.len(), "a kept run is not planned any more");
+    assert_eq!(
+        planned.len(),
+        chosen.len(),
+        "a kept run is not planned any more"
+    );
     let mut differing = Vec::new();
     simulate(&planned, &Interrupt::never(), |run| {
         let key = &run.run.key;
-        let before = kept.runs.iter().find(|one| one.run.key == *key).expect("a kept run");
+        let before = kept
+            .runs
+            .iter()
+            .find(|one| one.run.key == *key)
+            .expect("a kept run");
         if !run.has_equal_results(before) {
             differing.push(format!("{} {} {}", key.paper, key.campaign, key.variant));
         }
@@ -356,13 +488,23 @@ fn deterministic_campaigns_have_equal_kept_runs() {
     for run in report.runs.iter() {
         let key = &run.run.key;
         let of = runs.entry((&key.paper, &key.campaign)).or_default();
-        let jobs: Vec<_> = run.jobs.iter().map(|job| (&job.job, job.submitted, job.ended)).collect();
-        of.entry(&key.variant).or_default().push(format!("{jobs:?}"));
+        let jobs: Vec<_> = run
+            .jobs
+            .iter()
+            .map(|job| (&job.job, job.submitted, job.ended))
+            .collect();
+        of.entry(&key.variant)
+            .or_default()
+            .push(format!("{jobs:?}"));
     }
     for paper in registry() {
         for (id, campaign) in &paper.campaigns {
-            let Some(variants) = runs.get(&(paper.name.as_str(), id.as_str())) else { continue };
-            let equal = variants.values().all(|runs| runs.iter().all(|run| *run == runs[0]));
+            let Some(variants) = runs.get(&(paper.name.as_str(), id.as_str())) else {
+                continue;
+            };
+            let equal = variants
+                .values()
+                .all(|runs| runs.iter().all(|run| *run == runs[0]));
             assert_eq!(campaign.deterministic, equal, "{} {id}", paper.name);
         }
     }
@@ -375,10 +517,19 @@ fn claims_have_a_place_and_a_judge_or_a_reason() {
         for (id, figure) in &paper.figures {
             for claim in &figure.claims {
                 let at = format!("{} {id}: {}", paper.name, claim.says);
-                assert_ne!(claim.expect.is_empty(), claim.not_measured.is_none(), "{at}");
+                assert_ne!(
+                    claim.expect.is_empty(),
+                    claim.not_measured.is_none(),
+                    "{at}"
+                );
                 // The paper on YARN is a web page with headings.
-                let named = places.iter().any(|place| claim.from.contains(place)) || paper.name == "yarn";
-                assert!(named && !claim.from.is_empty(), "{at} is from {:?}", claim.from);
+                let named =
+                    places.iter().any(|place| claim.from.contains(place)) || paper.name == "yarn";
+                assert!(
+                    named && !claim.from.is_empty(),
+                    "{at} is from {:?}",
+                    claim.from
+                );
                 assert_eq!(claim.from.starts_with("ours"), paper.own, "{at}");
             }
         }
@@ -390,15 +541,26 @@ fn continued_report_has_wider_intervals() {
     let folder = tempfile::tempdir().expect("a folder");
     let mut settings = settings(folder.path(), "natjam", "4", 4);
     let report = paper(&settings, &quiet(), |_, _| {}).expect("a report");
-    assert_eq!(report.count(Verdict::NotResolved), 1, "four blocks are too few");
-    assert_eq!(report.judgements[0].because, None, "they do not say how many would settle it");
+    assert_eq!(
+        report.count(Verdict::NotResolved),
+        1,
+        "four blocks are too few"
+    );
+    assert_eq!(
+        report.judgements[0].because, None,
+        "they do not say how many would settle it"
+    );
     let again = paper(&settings, &quiet(), |_, _| {});
     let again = again.expect_err("a report is not overwritten").to_string();
     assert!(again.contains("has a report already"), "{again}");
     settings.go_on = true;
     let report = paper(&settings, &quiet(), |_, _| {}).expect("more blocks");
     assert_eq!(report.count(Verdict::NotResolved), 0);
-    assert_eq!(report.runs.iter().map(|run| run.run.seed).max(), Some(8), "other seeds");
+    assert_eq!(
+        report.runs.iter().map(|run| run.run.seed).max(),
+        Some(8),
+        "other seeds"
+    );
     let page = fs::read_to_string(folder.path().join("report.txt")).expect("a report");
     assert!(page.contains("97.5 %"), "{page}");
 }
@@ -412,7 +574,10 @@ fn interrupted_report_has_its_whole_runs() {
     assert!(!raw.exists(), "it is packed");
     fs::remove_file(folder.path().join("runs.jsonl.xz")).expect("removed");
     let mut text = Vec::new();
-    report.runs.iter().for_each(|run| run.write(&mut text).expect("written"));
+    report
+        .runs
+        .iter()
+        .for_each(|run| run.write(&mut text).expect("written"));
     let text = String::from_utf8(text).expect("text");
     fs::write(&raw, &text[..text.len() - 20]).expect("cut");
     let report = paper_again(&[folder.path()]).expect("judged");
@@ -420,12 +585,20 @@ fn interrupted_report_has_its_whole_runs() {
     (settings.go_on, settings.blocks) = (true, Some(1));
     paper(&settings, &quiet(), |_, _| {}).expect("one more block");
     let report = paper_again(&[folder.path()]).expect("judged");
-    assert_eq!(report.runs.iter().count(), 8 * 7 - 1, "the row that was cut short is in nobody's way");
+    assert_eq!(
+        report.runs.iter().count(),
+        8 * 7 - 1,
+        "the row that was cut short is in nobody's way"
+    );
     assert!(!raw.exists(), "it is packed again");
     fs::write(&raw, format!("what\n{text}")).expect("spoilt");
-    let error = paper_again(&[folder.path()]).expect_err("no rows").to_string();
+    let error = paper_again(&[folder.path()])
+        .expect_err("no rows")
+        .to_string();
     assert!(error.contains("raw.jsonl, line 1"), "{error}");
-    let error = paper_again(&[folder.path().join("nowhere")]).expect_err("no report").to_string();
+    let error = paper_again(&[folder.path().join("nowhere")])
+        .expect_err("no report")
+        .to_string();
     assert!(error.contains("nowhere"), "{error}");
 }
 
@@ -433,7 +606,11 @@ fn interrupted_report_has_its_whole_runs() {
 fn figures_are_selected_by_id_range_and_paper() {
     let papers = registry();
     let ids = |paper: &str, figures: Option<&str>| -> Vec<String> {
-        select(&papers, paper, figures).expect("figures").into_iter().map(|(_, id)| id).collect()
+        select(&papers, paper, figures)
+            .expect("figures")
+            .into_iter()
+            .map(|(_, id)| id)
+            .collect()
     };
     assert_eq!(ids("natjam", Some("10,4-6,5")), ["4", "5", "6", "10"]);
     assert_eq!(ids("natjam", None).len(), 14);
@@ -443,7 +620,9 @@ fn figures_are_selected_by_id_range_and_paper() {
         ("natjam", Some("99"), "it has 3, 4"),
         ("natjam", Some("6-4"), "no figure"),
     ] {
-        let error = select(&papers, paper, figures).expect_err("it is unknown").to_string();
+        let error = select(&papers, paper, figures)
+            .expect_err("it is unknown")
+            .to_string();
         assert!(error.contains(said), "{error}");
     }
 }
@@ -451,21 +630,64 @@ fn figures_are_selected_by_id_range_and_paper() {
 #[test]
 fn exit_status_tells_verdicts_from_errors() {
     let run = |arguments: &[&str]| {
-        let ended = Command::new(env!("CARGO_BIN_EXE_nap-lab")).args(arguments).output().expect("it runs");
+        let ended = Command::new(env!("CARGO_BIN_EXE_nap-lab"))
+            .args(arguments)
+            .output()
+            .expect("it runs");
         let text = |bytes: Vec<u8>| String::from_utf8(bytes).expect("text");
-        (ended.status.code().expect("no signal"), text(ended.stdout), text(ended.stderr))
+        (
+            ended.status.code().expect("no signal"),
+            text(ended.stdout),
+            text(ended.stderr),
+        )
     };
     for (arguments, status, says) in [
-        (&["paper", "natjam", "11", "--simulate"][..], 0, "natjam 11  HOLDS"),
-        (&["paper", "natjam", "11", "--simulate"], 0, "1 figure: 1 holds; 3 claims: 3 holds, 1 not measured"),
-        (&["paper", "natjam", "11", "--simulate"], 0, "20 % more: 6.550, n = 1"),
-        (&["paper", "natjam", "3", "--simulate"], 1, "natjam 3  DOES NOT HOLD"),
-        (&["paper", "natjam", "11", "--rehearse"], 0, "natjam 11 rehearsed  HOLDS"),
+        (
+            &["paper", "natjam", "11", "--simulate"][..],
+            0,
+            "natjam 11  HOLDS",
+        ),
+        (
+            &["paper", "natjam", "11", "--simulate"],
+            0,
+            "1 figure: 1 holds; 3 claims: 3 holds, 1 not measured",
+        ),
+        (
+            &["paper", "natjam", "11", "--simulate"],
+            0,
+            "20 % more: 6.550, n = 1",
+        ),
+        (
+            &["paper", "natjam", "3", "--simulate"],
+            1,
+            "natjam 3  DOES NOT HOLD",
+        ),
+        (
+            &["paper", "natjam", "11", "--rehearse"],
+            0,
+            "natjam 11 rehearsed  HOLDS",
+        ),
         // Checked at the paper's scale; the text explains why the result differs at the scale of this run.
-        (&["paper", "natjam", "3", "--rehearse"], 1, "given Research-XL alone: 182.9"),
-        (&["paper", "natjam", "3", "--rehearse"], 1, "about 10 s less"),
-        (&["paper", "natjam", "5", "--simulate", "--repetitions", "2"], 3, "natjam 5  NOT RESOLVED"),
-        (&["paper", "natjam", "5", "--simulate", "--quick"], 0, "nothing is judged"),
+        (
+            &["paper", "natjam", "3", "--rehearse"],
+            1,
+            "given Research-XL alone: 182.9",
+        ),
+        (
+            &["paper", "natjam", "3", "--rehearse"],
+            1,
+            "about 10 s less",
+        ),
+        (
+            &["paper", "natjam", "5", "--simulate", "--repetitions", "2"],
+            3,
+            "natjam 5  NOT RESOLVED",
+        ),
+        (
+            &["paper", "natjam", "5", "--simulate", "--quick"],
+            0,
+            "nothing is judged",
+        ),
         (&["paper"], 0, "OS-Assisted Task Preemption"),
     ] {
         let (found, output, errors) = run(arguments);
@@ -473,11 +695,20 @@ fn exit_status_tells_verdicts_from_errors() {
         assert!(output.contains(says), "{arguments:?}: {output}");
     }
     for (arguments, says) in [
-        (&["paper", "hive", "--simulate"][..], "there are os, natjam, fcs, hfsp, yarn, auto, and all"),
-        (&["paper", "natjam", "99", "--simulate"], "natjam has no figure \"99\""),
+        (
+            &["paper", "hive", "--simulate"][..],
+            "there are os, natjam, fcs, hfsp, yarn, auto, and all",
+        ),
+        (
+            &["paper", "natjam", "99", "--simulate"],
+            "natjam has no figure \"99\"",
+        ),
         (&["paper", "natjam", "13"], "add --simulate"),
         (&["paper", "--from", "nowhere"], "nowhere"),
-        (&["paper", "natjam", "5", "--rehearse", "--both"], "cannot be used with"),
+        (
+            &["paper", "natjam", "5", "--rehearse", "--both"],
+            "cannot be used with",
+        ),
         (&["paper", "natjam", "13", "--rehearse"], "add --simulate"),
     ] {
         let (found, _, errors) = run(arguments);

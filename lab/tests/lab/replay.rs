@@ -50,7 +50,9 @@ fn replay(lab: &Lab, arguments: &[&str]) -> Ended {
 }
 
 fn number(row: &Value, name: &str) -> f64 {
-    row[name].as_f64().unwrap_or_else(|| panic!("{name} of {row}"))
+    row[name]
+        .as_f64()
+        .unwrap_or_else(|| panic!("{name} of {row}"))
 }
 
 /// Costs, so that none has to be measured.
@@ -70,7 +72,8 @@ const GIVEN: [&str; 10] = [
 #[test]
 fn small_workload_runs_live_with_a_row_for_each_job() {
     let lab = lab();
-    let (jobs, report) = (lab.name("jobs.toml"), lab.name("report"));
+    let jobs = lab.name("jobs.toml");
+    let report = lab.name("report");
     let mut arguments = vec![&*jobs, "--time-scale", "10", "--scheduler", "natjam,fifo"];
     arguments.extend(["--primitive", "suspend", "--report", &report]);
     arguments.extend(GIVEN);
@@ -79,38 +82,69 @@ fn small_workload_runs_live_with_a_row_for_each_job() {
     // A busy machine submits jobs too late. The report states this, and it is not an error of the replay.
     let late = all.contains("TOO LATE");
     assert_eq!(output.status, i32::from(late), "{all}");
-    assert!(all.contains("outputs right") && !all.contains("DIFFER"), "{all}");
-    assert!(all.contains("natjam.preemptor-interval = \"1s\" -> \"100ms\""), "{all}");
+    assert!(
+        all.contains("outputs right") && !all.contains("DIFFER"),
+        "{all}"
+    );
+    assert!(
+        all.contains("natjam.preemptor-interval = \"1s\" -> \"100ms\""),
+        "{all}"
+    );
     assert!(late || all.contains("natjam: live"), "{all}");
     let rows = lab.rows("report/jobs.jsonl");
     let names = |scheduler: &str| {
         let of_it = rows.iter().filter(|row| row["scheduler"] == scheduler);
-        of_it.map(|row| row["job"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
+        of_it
+            .map(|row| row["job"].as_str().unwrap().to_owned())
+            .collect::<Vec<_>>()
     };
     assert_eq!(names("natjam"), ["long", "urgent", "maps-1", "maps-2"]);
     assert_eq!(names("fifo"), names("natjam"));
     for row in &rows {
-        assert!(row["identical"] == true && row["ending"] == "Succeeded" && row["seed"] == 7, "{row}");
-        assert!(number(row, "late") >= 0.0 && number(row, "sojourn") > 0.0, "{row}");
+        assert!(
+            row["identical"] == true && row["ending"] == "Succeeded" && row["seed"] == 7,
+            "{row}"
+        );
+        assert!(
+            number(row, "late") >= 0.0 && number(row, "sojourn") > 0.0,
+            "{row}"
+        );
         // No job ends sooner than its longest task.
-        assert!(number(row, "sojourn") > 0.14 && number(row, "simulated") > 0.14, "{row}");
+        assert!(
+            number(row, "sojourn") > 0.14 && number(row, "simulated") > 0.14,
+            "{row}"
+        );
         assert!(number(row, "started") <= number(row, "ended"), "{row}");
         assert_eq!(row["reduce_wait"].is_null(), row["reduces"] == 0, "{row}");
     }
     let of = |scheduler: &str, job: &str| {
-        rows.iter().find(|row| row["scheduler"] == scheduler && row["job"] == job).unwrap()
+        rows.iter()
+            .find(|row| row["scheduler"] == scheduler && row["job"] == job)
+            .unwrap()
     };
-    assert!(number(of("natjam", "long"), "suspends") >= 1.0, "urgent takes a slot of long");
-    assert!(number(of("fifo", "urgent"), "reduce_wait") > number(of("natjam", "urgent"), "reduce_wait"));
+    assert!(
+        number(of("natjam", "long"), "suspends") >= 1.0,
+        "urgent takes a slot of long"
+    );
+    assert!(
+        number(of("fifo", "urgent"), "reduce_wait") > number(of("natjam", "urgent"), "reduce_wait")
+    );
     let due = number(of("fifo", "urgent"), "deadline") - number(of("fifo", "urgent"), "submitted");
     assert!((due - 3.0).abs() < 1e-6, "{due}");
     let table = fs::read_to_string(lab.path("report/jobs.csv")).unwrap();
     assert_eq!(table.lines().count(), rows.len() + 1);
-    assert!(table.starts_with("scheduler,seed,job,class,ending,submitted,started,ended,sojourn"), "{table}");
+    assert!(
+        table.starts_with("scheduler,seed,job,class,ending,submitted,started,ended,sojourn"),
+        "{table}"
+    );
     lab.assert_work_is_empty();
     let again = replay(&lab, &arguments);
     assert_eq!(again.status, 2, "{}", again.text());
-    assert!(again.text().contains("has a report already"), "{}", again.text());
+    assert!(
+        again.text().contains("has a report already"),
+        "{}",
+        again.text()
+    );
 }
 
 #[test]
@@ -121,11 +155,24 @@ fn bodies_do_not_change_outputs() {
                 reduces = { count = 1, seconds = 3 }\n";
     fs::write(lab.path("one.toml"), text).unwrap();
     for body in ["cpu", "io", "fill"] {
-        let (jobs, report) = (lab.name("one.toml"), lab.name(body));
-        let mut arguments = vec![&*jobs, "--time-scale", "10", "--body", body, "--report", &report];
+        let jobs = lab.name("one.toml");
+        let report = lab.name(body);
+        let mut arguments = vec![
+            &*jobs,
+            "--time-scale",
+            "10",
+            "--body",
+            body,
+            "--report",
+            &report,
+        ];
         arguments.extend(GIVEN);
         let output = replay(&lab, &arguments);
-        assert!(output.text().contains("outputs right"), "{body}: {}", output.text());
+        assert!(
+            output.text().contains("outputs right"),
+            "{body}: {}",
+            output.text()
+        );
         let rows = lab.rows(&format!("{body}/jobs.jsonl"));
         assert_eq!(rows.len(), 1);
         // A map and a reduce of 0.3 s each, one after the other.
@@ -139,23 +186,44 @@ fn invalid_arguments_fail_before_anything_runs() {
     let jobs = lab.name("jobs.toml");
     fs::write(lab.path("broken.toml"), "[[job]]\nname = 3\n").unwrap();
     fs::write(lab.path("empty.tsv"), "").unwrap();
-    let (broken, empty) = (lab.name("broken.toml"), lab.name("empty.tsv"));
+    let broken = lab.name("broken.toml");
+    let empty = lab.name("empty.tsv");
     for (arguments, says) in [
-        (&[&*jobs, "--time-scale", "100"][..], "too short to be measured (100 ms)"),
+        (
+            &[&*jobs, "--time-scale", "100"][..],
+            "too short to be measured (100 ms)",
+        ),
         (&[&*jobs, "--time-scale", "0"], "invalid --time-scale 0"),
         (&[&*jobs, "--task-scale", "nan"], "--task-scale NaN"),
         (&["no-such-mix"], "cannot read no-such-mix"),
         (&[&*broken], "broken.toml"),
         (&["--trace", &empty], "is empty"),
         (&[&*jobs, "--scheduler", "nap"], "nap"),
-        (&[&*jobs, "--body", "nap"], "possible values: sleep, cpu, io, fill"),
-        (&[&*jobs, "--primitive", "nap"], "choose from wait, kill, suspend, checkpoint"),
-        (&[&*jobs, "--configuration", "/nowhere"], "cannot read /nowhere"),
+        (
+            &[&*jobs, "--body", "nap"],
+            "possible values: sleep, cpu, io, fill",
+        ),
+        (
+            &[&*jobs, "--primitive", "nap"],
+            "choose from wait, kill, suspend, checkpoint",
+        ),
+        (
+            &[&*jobs, "--configuration", "/nowhere"],
+            "cannot read /nowhere",
+        ),
         (&[], "FILE|NAME"),
     ] {
         let output = replay(&lab, arguments);
-        assert!(matches!(output.status, 1 | 2), "{arguments:?}: {}", output.text());
-        assert!(output.text().contains(says), "{arguments:?}: {}", output.text());
+        assert!(
+            matches!(output.status, 1 | 2),
+            "{arguments:?}: {}",
+            output.text()
+        );
+        assert!(
+            output.text().contains(says),
+            "{arguments:?}: {}",
+            output.text()
+        );
     }
     lab.assert_work_is_empty();
     assert!(!Path::new("no-such-mix").exists());

@@ -53,7 +53,9 @@ pub struct Lab {
 impl Lab {
     /// Uses the programs of this build.
     pub fn new() -> Lab {
-        let lab = Lab { folder: tempfile::tempdir().unwrap() };
+        let lab = Lab {
+            folder: tempfile::tempdir().unwrap(),
+        };
         fs::create_dir(lab.path("work")).unwrap();
         lab
     }
@@ -61,7 +63,14 @@ impl Lab {
     pub fn with(wordcount: &str, terasort: &str) -> Lab {
         let lab = Lab::new();
         fs::create_dir(lab.path("bin")).unwrap();
-        mknodat(CWD, lab.path("hanging"), FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).unwrap();
+        mknodat(
+            CWD,
+            lab.path("hanging"),
+            FileType::Fifo,
+            Mode::RUSR | Mode::WUSR,
+            0,
+        )
+        .unwrap();
         lab.script("wordcount", wordcount);
         lab.script("terasort", terasort);
         lab
@@ -92,7 +101,10 @@ impl Lab {
                 command.arg(flag).arg(self.path(folder));
             }
         }
-        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        command
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
         command
     }
 
@@ -108,7 +120,9 @@ impl Lab {
     /// Returns the lines of a JSON file.
     pub fn rows(&self, file: &str) -> Vec<Value> {
         let text = fs::read_to_string(self.path(file)).unwrap_or_default();
-        text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+        text.lines()
+            .map(|line| serde_json::from_str(line).unwrap())
+            .collect()
     }
 
     pub fn assert_work_is_empty(&self) {

@@ -20,7 +20,9 @@ use napreduce_cluster::{ClusterClient, Patience};
 use napreduce_engine::JobId;
 use napreduce_protocol::printing::print;
 use napreduce_protocol::requests::{GetJob, ListJobs, ListQueues, ListTasks, ListWorkers};
-use napreduce_protocol::{AttemptSummary, JobSummary, QueueSummary, TaskSummary, WorkerSummary, one_line};
+use napreduce_protocol::{
+    AttemptSummary, JobSummary, QueueSummary, TaskSummary, WorkerSummary, one_line,
+};
 
 use crate::cluster::{ClusterArguments, without_empty_variables};
 use crate::ids::{JobSelector, KnownJob, select_one};
@@ -78,9 +80,16 @@ pub struct Arguments {
 /// Prints the script of a shell. It runs `nap` by the name or path of this process.
 pub fn run(arguments: &Arguments) -> Result<()> {
     let own = PathBuf::from(env::args_os().next().unwrap_or_else(|| NAME.into()));
-    let own = if own.components().count() > 1 { std::path::absolute(own)? } else { own };
-    let (shells, shell) = (Shells::builtins(), arguments.shell.to_string());
-    let shell = shells.completer(&shell).context("a shell without completion")?;
+    let own = if own.components().count() > 1 {
+        std::path::absolute(own)?
+    } else {
+        own
+    };
+    let shells = Shells::builtins();
+    let shell = arguments.shell.to_string();
+    let shell = shells
+        .completer(&shell)
+        .context("a shell without completion")?;
     let mut script = Vec::new();
     shell.write_registration(VARIABLE, NAME, NAME, &own.to_string_lossy(), &mut script)?;
     if arguments.shell == Shell::Zsh {
@@ -92,8 +101,11 @@ pub fn run(arguments: &Arguments) -> Result<()> {
 
 /// Prints candidates if the script of a shell runs this process; returns whether it does.
 pub fn answered(command: impl FnOnce() -> Command) -> bool {
-    let (shells, shell) = (Shells::builtins(), env::var(VARIABLE).unwrap_or_default());
-    let Some(shell) = shells.completer(&shell) else { return false };
+    let shells = Shells::builtins();
+    let shell = env::var(VARIABLE).unwrap_or_default();
+    let Some(shell) = shells.completer(&shell) else {
+        return false;
+    };
     let mut words = env::args_os().skip(1);
     if words.next().is_none_or(|first| first != "--") {
         return false;
@@ -103,7 +115,9 @@ pub fn answered(command: impl FnOnce() -> Command) -> bool {
     let mut command = with_names(command(), &words);
     let directory = env::current_dir().ok();
     if !words.is_empty()
-        && shell.write_complete(&mut command, words, directory.as_deref(), &mut candidates).is_ok()
+        && shell
+            .write_complete(&mut command, words, directory.as_deref(), &mut candidates)
+            .is_ok()
     {
         // The shell may be gone, and its terminal is not for errors.
         let _ = io::stdout().write_all(&candidates);
@@ -113,9 +127,14 @@ pub fn answered(command: impl FnOnce() -> Command) -> bool {
 
 /// Adds names to all commands except `nap history`, whose jobs are in a folder.
 fn with_names(command: Command, words: &[OsString]) -> Command {
-    let words: Arc<[String]> = joined(words.iter().map(|word| word.to_string_lossy().into_owned())).into();
+    let words: Arc<[String]> =
+        joined(words.iter().map(|word| word.to_string_lossy().into_owned())).into();
     command.mut_subcommands(|inner| {
-        if inner.get_name() == "history" { inner } else { with_names_below(inner, &words) }
+        if inner.get_name() == "history" {
+            inner
+        } else {
+            with_names_below(inner, &words)
+        }
     })
 }
 
@@ -123,7 +142,8 @@ fn with_names_below(command: Command, words: &Arc<[String]>) -> Command {
     let command = command.mut_args(|argument| match Names::of(&argument) {
         Some(names) => {
             let words = Arc::clone(words);
-            let complete = move |current: &OsStr| names.candidates(&current.to_string_lossy(), &words);
+            let complete =
+                move |current: &OsStr| names.candidates(&current.to_string_lossy(), &words);
             argument.add(ArgValueCompleter::new(complete))
         }
         None => argument,
@@ -144,29 +164,45 @@ fn joined(words: impl Iterator<Item = String>) -> Vec<String> {
         }
         continues = is_separator;
     }
-    let home = env::home_dir().map(|home| home.to_string_lossy().into_owned()).unwrap_or_default();
+    let home = env::home_dir()
+        .map(|home| home.to_string_lossy().into_owned())
+        .unwrap_or_default();
     let plain = |word: String| match word.strip_prefix("~/") {
         Some(rest) => format!("{home}/{rest}"),
         None => word,
     };
-    whole.into_iter().map(|word| plain(word.replace(['\'', '"', '\\'], ""))).collect()
+    whole
+        .into_iter()
+        .map(|word| plain(word.replace(['\'', '"', '\\'], "")))
+        .collect()
 }
 
 /// Returns the cluster that the words name, else that of the environment.
 fn cluster_of(words: &[String]) -> Result<ClusterArguments> {
     let definition = without_empty_variables(ClusterArguments::augment_args(Command::new(NAME)));
-    let longs: Vec<String> =
-        definition.get_arguments().filter_map(Arg::get_long).map(|long| format!("--{long}")).collect();
+    let longs: Vec<String> = definition
+        .get_arguments()
+        .filter_map(Arg::get_long)
+        .map(|long| format!("--{long}"))
+        .collect();
     let mut flags = vec![NAME];
     for (at, word) in words.iter().enumerate() {
-        let (name, value) =
-            word.split_once('=').map_or((word.as_str(), None), |(name, _)| (name, Some(word)));
+        let (name, value) = word
+            .split_once('=')
+            .map_or((word.as_str(), None), |(name, _)| (name, Some(word)));
         if longs.iter().any(|long| long == name) {
             flags.push(word);
-            flags.extend(words.get(at + 1).filter(|_| value.is_none()).map(String::as_str));
+            flags.extend(
+                words
+                    .get(at + 1)
+                    .filter(|_| value.is_none())
+                    .map(String::as_str),
+            );
         }
     }
-    Ok(ClusterArguments::from_arg_matches(&definition.try_get_matches_from(flags)?)?)
+    Ok(ClusterArguments::from_arg_matches(
+        &definition.try_get_matches_from(flags)?,
+    )?)
 }
 
 /// The kinds of names that a cluster has.
@@ -195,7 +231,8 @@ impl Names {
     /// Returns the names that continue a word; none if the cluster does not answer in time.
     fn candidates(self, current: &str, words: &Arc<[String]>) -> Vec<CompletionCandidate> {
         let (sender, receiver) = mpsc::channel();
-        let (begun, words) = (current.to_owned(), Arc::clone(words));
+        let begun = current.to_owned();
+        let words = Arc::clone(words);
         thread::spawn(move || sender.send(self.ask(&begun, &words).unwrap_or_default()));
         self.chosen(receiver.recv_timeout(LIMIT).unwrap_or_default(), current)
     }
@@ -205,7 +242,12 @@ impl Names {
         let mut client = ClusterClient::connect(cluster_of(words)?.place()?, PATIENCE)?;
         Ok(match self {
             Names::Jobs => jobs(&client.ask(ListJobs { limit: JOBS_MAX })?, current),
-            Names::Tasks => tasks(client.ask(ListTasks { job: job_of(current) })?, current.contains('.')),
+            Names::Tasks => tasks(
+                client.ask(ListTasks {
+                    job: job_of(current),
+                })?,
+                current.contains('.'),
+            ),
             Names::Attempts => {
                 let selector = first_job(words).context("no job before the attempt")?;
                 let job = select_one(&selector, "nap job logs", &mut client)?;
@@ -225,18 +267,25 @@ impl Names {
             Some((_, number)) => number.trim_start_matches('0').to_owned(),
             None => name,
         };
-        let is_plain = |name: &str| name.chars().all(|one| one.is_alphanumeric() || "_-./:@%+".contains(one));
+        let is_plain = |name: &str| {
+            name.chars()
+                .all(|one| one.is_alphanumeric() || "_-./:@%+".contains(one))
+        };
         let named = names.into_iter().map(|(name, help)| (in_form(name), help));
         let fitting = named.filter(|(name, _)| name.starts_with(current) && is_plain(name));
         let help = |help: String| Some(one_line(&help, HELP_COLUMNS_MAX).into());
-        let candidates = fitting.map(|(name, text)| CompletionCandidate::new(name).help(help(text)));
+        let candidates =
+            fitting.map(|(name, text)| CompletionCandidate::new(name).help(help(text)));
         candidates.take(CANDIDATES_MAX).collect()
     }
 }
 
 /// Returns the job of a task that was begun: `job_0007_m` or `7_m`.
 fn job_of(current: &str) -> Option<JobId> {
-    let (number, _) = current.strip_prefix("job_").unwrap_or(current).split_once('_')?;
+    let (number, _) = current
+        .strip_prefix("job_")
+        .unwrap_or(current)
+        .split_once('_')?;
     number.parse().ok().map(JobId)
 }
 
@@ -250,16 +299,26 @@ fn first_job(words: &[String]) -> Option<JobSelector> {
 
 /// Jobs have their IDs; a word that begins with a letter may also be continued to the name of one job.
 fn jobs(jobs: &[JobSummary], current: &str) -> Vec<(String, String)> {
-    let id = |job: &JobSummary| (job.job.to_string(), format!("{}, {}", job.name, job.phase.in_words()));
+    let id = |job: &JobSummary| {
+        (
+            job.job.to_string(),
+            format!("{}, {}", job.name, job.phase.in_words()),
+        )
+    };
     let mut names: Vec<(String, String)> = jobs.iter().map(id).collect();
     if !current.starts_with(char::is_alphabetic) {
         return names;
     }
     let known: Vec<KnownJob> = jobs.iter().map(KnownJob::from).collect();
-    let of_name: BTreeSet<&String> =
-        jobs.iter().map(|job| &job.name).filter(|name| name.starts_with(current)).collect();
+    let of_name: BTreeSet<&String> = jobs
+        .iter()
+        .map(|job| &job.name)
+        .filter(|name| name.starts_with(current))
+        .collect();
     for name in of_name {
-        let Ok(selector @ JobSelector::Named(_)) = name.parse() else { continue };
+        let Ok(selector @ JobSelector::Named(_)) = name.parse() else {
+            continue;
+        };
         if let Ok(job) = selector.one_among(&known, "a name") {
             names.push((name.clone(), job.to_string()));
         }
@@ -273,10 +332,18 @@ fn tasks(mut tasks: Vec<TaskSummary>, wants_attempts: bool) -> Vec<(String, Stri
     if wants_attempts {
         let live = tasks.iter().flat_map(|task| &task.live);
         return live
-            .map(|live| (live.attempt.to_string(), format!("{} on {}", live.state, live.worker)))
+            .map(|live| {
+                (
+                    live.attempt.to_string(),
+                    format!("{} on {}", live.state, live.worker),
+                )
+            })
             .collect();
     }
-    tasks.iter().map(|task| (task.task.to_string(), task.state.to_string())).collect()
+    tasks
+        .iter()
+        .map(|task| (task.task.to_string(), task.state.to_string()))
+        .collect()
 }
 
 /// Attempts have the short names that `nap job logs` takes; running ones come first, then the latest.
@@ -285,7 +352,10 @@ fn attempts(attempts: &[AttemptSummary], job: JobId) -> Vec<(String, String)> {
     latest.sort_by_key(|attempt| attempt.end.is_some());
     let short = |attempt: &AttemptSummary| {
         let state = attempt.end.as_deref().unwrap_or("running");
-        let name = attempt.attempt.to_string().replacen(&format!("{job}_"), "", 1);
+        let name = attempt
+            .attempt
+            .to_string()
+            .replacen(&format!("{job}_"), "", 1);
         (name, format!("on {}, {state}", attempt.worker_name))
     };
     latest.into_iter().map(short).collect()
@@ -295,14 +365,22 @@ fn workers(workers: &[WorkerSummary]) -> Vec<(String, String)> {
     let here = workers.iter().filter(|worker| !is_gone(worker));
     here.map(|worker| {
         let state = worker.state_in_words();
-        (worker.worker.to_string(), format!("{} on {}, {state}", worker.name, worker.host))
+        (
+            worker.worker.to_string(),
+            format!("{} on {}, {state}", worker.name, worker.host),
+        )
     })
     .collect()
 }
 
 fn queues(queues: &[QueueSummary]) -> Vec<(String, String)> {
-    let jobs = |queue: &QueueSummary| format!("jobs: {} running, {} waiting", queue.running, queue.waiting);
-    queues.iter().map(|queue| (queue.name.clone(), jobs(queue))).collect()
+    let jobs = |queue: &QueueSummary| {
+        format!("jobs: {} running, {} waiting", queue.running, queue.waiting)
+    };
+    queues
+        .iter()
+        .map(|queue| (queue.name.clone(), jobs(queue)))
+        .collect()
 }
 
 #[cfg(test)]
@@ -318,9 +396,15 @@ mod tests {
     }
 
     fn values(names: Names, named: &[&str], current: &str) -> Vec<String> {
-        let named = named.iter().map(|name| ((*name).to_owned(), String::new())).collect();
+        let named = named
+            .iter()
+            .map(|name| ((*name).to_owned(), String::new()))
+            .collect();
         let chosen = names.chosen(named, current);
-        chosen.iter().map(|candidate| candidate.get_value().to_string_lossy().into_owned()).collect()
+        chosen
+            .iter()
+            .map(|candidate| candidate.get_value().to_string_lossy().into_owned())
+            .collect()
     }
 
     #[test]
@@ -329,7 +413,10 @@ mod tests {
         assert_eq!(values(Names::Jobs, &ids, ""), ids);
         assert_eq!(values(Names::Jobs, &ids, "job_001"), ["job_0017"]);
         assert_eq!(values(Names::Jobs, &ids, "1"), ["17"]);
-        assert_eq!(values(Names::Tasks, &["job_0007_m_0003"], "7_m"), ["7_m_0003"]);
+        assert_eq!(
+            values(Names::Tasks, &["job_0007_m_0003"], "7_m"),
+            ["7_m_0003"]
+        );
         assert_eq!(values(Names::Queues, &["my_3", "3d"], "3"), ["3d"]);
         let many: Vec<String> = (0..500).map(|number| format!("queue-{number}")).collect();
         let many: Vec<&str> = many.iter().map(String::as_str).collect();
@@ -338,15 +425,29 @@ mod tests {
 
     #[test]
     fn names_that_a_shell_would_interpret_are_left_out() {
-        let odd = ["etl", "root.größer", "two words", "$(reboot)", "a;b", "\u{1b}[2J", "it's"];
+        let odd = [
+            "etl",
+            "root.größer",
+            "two words",
+            "$(reboot)",
+            "a;b",
+            "\u{1b}[2J",
+            "it's",
+        ];
         assert_eq!(values(Names::Queues, &odd, ""), ["etl", "root.größer"]);
     }
 
     #[test]
     fn descriptions_have_names_and_states() {
-        let odd = JobSummary { name: "a\u{1b}[2Jb\nc".to_owned(), ..sample_summary() };
+        let odd = JobSummary {
+            name: "a\u{1b}[2Jb\nc".to_owned(),
+            ..sample_summary()
+        };
         let chosen = Names::Jobs.chosen(jobs(&[sample_summary(), odd], "job_"), "job_");
-        let helps: Vec<String> = chosen.iter().map(|one| one.get_help().expect("help").to_string()).collect();
+        let helps: Vec<String> = chosen
+            .iter()
+            .map(|one| one.get_help().expect("help").to_string())
+            .collect();
         assert_eq!(helps, ["wordcount, failed", "a\\u{1b}[2Jb\\nc, failed"]);
     }
 
@@ -367,7 +468,10 @@ mod tests {
         ];
         let values = |current: &str| {
             let chosen = Names::Jobs.chosen(jobs(&all, current), current);
-            chosen.iter().map(|one| one.get_value().to_string_lossy().into_owned()).collect::<Vec<_>>()
+            chosen
+                .iter()
+                .map(|one| one.get_value().to_string_lossy().into_owned())
+                .collect::<Vec<_>>()
         };
         assert_eq!(values("in"), ["index"]);
         assert_eq!(values("b"), ["billing"]);
@@ -377,10 +481,17 @@ mod tests {
 
     #[test]
     fn tasks_with_live_attempts_come_first() {
-        let task = |index| TaskId { job: JobId(7), kind: TaskKind::Map, index };
+        let task = |index| TaskId {
+            job: JobId(7),
+            kind: TaskKind::Map,
+            index,
+        };
         let waiting = TaskSummary::of(task(0), TaskPhase::Waiting, 0);
         let live = LiveAttempt {
-            attempt: AttemptId { task: task(1), number: 2 },
+            attempt: AttemptId {
+                task: task(1),
+                number: 2,
+            },
             worker: WorkerId(1),
             state: AttemptState::Running,
             launched_millis: 1_790_000_000_000,
@@ -388,15 +499,28 @@ mod tests {
             bytes_done: 0,
             bytes_total: 0,
         };
-        let running =
-            TaskSummary { task: task(1), state: TaskPhase::Running, live: vec![live], ..waiting.clone() };
+        let running = TaskSummary {
+            task: task(1),
+            state: TaskPhase::Running,
+            live: vec![live],
+            ..waiting.clone()
+        };
         let all = vec![waiting, running];
         let pair = |name: &str, help: &str| (name.to_owned(), help.to_owned());
-        let expected = [pair("job_0007_m_0001", "running"), pair("job_0007_m_0000", "waiting")];
+        let expected = [
+            pair("job_0007_m_0001", "running"),
+            pair("job_0007_m_0000", "waiting"),
+        ];
         assert_eq!(tasks(all.clone(), false), expected);
-        assert_eq!(tasks(all, true), [pair("job_0007_m_0001.2", "running on worker_0001")]);
+        assert_eq!(
+            tasks(all, true),
+            [pair("job_0007_m_0001.2", "running on worker_0001")]
+        );
         let jobs = ["", "job_", "job_0007", "job_0007_m", "7_m", "last_m"].map(job_of);
-        assert_eq!(jobs, [None, None, None, Some(JobId(7)), Some(JobId(7)), None]);
+        assert_eq!(
+            jobs,
+            [None, None, None, Some(JobId(7)), Some(JobId(7)), None]
+        );
     }
 
     #[test]
@@ -425,7 +549,10 @@ mod tests {
     fn attempts_belong_to_the_job_before_them() {
         let job = |line: &str| first_job(&words(line));
         assert_eq!(job("nap job logs 7 "), Some(JobSelector::One(JobId(7))));
-        assert_eq!(job("nap job logs --tail 10 last m_"), Some(JobSelector::Last));
+        assert_eq!(
+            job("nap job logs --tail 10 last m_"),
+            Some(JobSelector::Last)
+        );
         assert_eq!(job("nap job logs m_0003"), None);
     }
 }

@@ -53,20 +53,46 @@ impl Arguments {
             ("--liveness", options.liveness.map(time)),
             ("--fsync", options.fsync.map(|fsync| fsync.to_string())),
             ("--journal-bytes-max", options.journal_bytes_max.map(size)),
-            ("--history-max", options.history_max.map(|max| max.to_string())),
+            (
+                "--history-max",
+                options.history_max.map(|max| max.to_string()),
+            ),
             ("--history-bytes-max", options.history_bytes_max.map(size)),
             ("--blob-bytes-max", options.blob_bytes_max.map(size)),
-            ("--crashes-max", options.crashes_max.map(|max| max.to_string())),
-            ("--queues", options.queues.as_ref().map(|queues| queues.join(","))),
-            ("--scheduler", options.scheduler.map(|scheduler| scheduler.to_string())),
-            ("--suspended-max", self.suspended_max.map(|max| max.to_string())),
+            (
+                "--crashes-max",
+                options.crashes_max.map(|max| max.to_string()),
+            ),
+            (
+                "--queues",
+                options.queues.as_ref().map(|queues| queues.join(",")),
+            ),
+            (
+                "--scheduler",
+                options.scheduler.map(|scheduler| scheduler.to_string()),
+            ),
+            (
+                "--suspended-max",
+                self.suspended_max.map(|max| max.to_string()),
+            ),
         ];
-        let given = flags.into_iter().filter_map(|(flag, value)| Some([flag.to_owned(), value?]));
-        let switches =
-            [("--no-speculation", options.no_speculation), ("--no-failed-logs", options.no_failed_logs)];
-        let switches =
-            switches.into_iter().filter(|(_, is_given)| *is_given).map(|(flag, _)| flag.to_owned());
-        given.flatten().chain(switches).map(OsString::from).chain(self.log.to_line()).collect()
+        let given = flags
+            .into_iter()
+            .filter_map(|(flag, value)| Some([flag.to_owned(), value?]));
+        let switches = [
+            ("--no-speculation", options.no_speculation),
+            ("--no-failed-logs", options.no_failed_logs),
+        ];
+        let switches = switches
+            .into_iter()
+            .filter(|(_, is_given)| *is_given)
+            .map(|(flag, _)| flag.to_owned());
+        given
+            .flatten()
+            .chain(switches)
+            .map(OsString::from)
+            .chain(self.log.to_line())
+            .collect()
     }
 }
 
@@ -79,40 +105,73 @@ pub fn run(arguments: &Arguments, cluster: &ClusterArguments) -> Result<()> {
 }
 
 /// Returns the settings of the daemon. Errors are usage errors.
-pub fn configuration(arguments: &Arguments, cluster: &ClusterArguments) -> Result<CoordinatorConfiguration> {
+pub fn configuration(
+    arguments: &Arguments,
+    cluster: &ClusterArguments,
+) -> Result<CoordinatorConfiguration> {
     choose(arguments, cluster).map_err(usage)
 }
 
 fn choose(arguments: &Arguments, cluster: &ClusterArguments) -> Result<CoordinatorConfiguration> {
     let file = cluster.configuration()?;
-    let (flags, table) = (arguments.options.clone(), file.coordinator);
+    let flags = arguments.options.clone();
+    let table = file.coordinator;
     let bytes = |size: Option<ByteSize>| size.map(ByteSize::bytes);
     let scheduler = SchedulerConfiguration {
         scheduler: flags.scheduler.or(table.scheduler).unwrap_or_default(),
         tables: file.scheduler,
     };
     // Report wrong parameters before anything starts.
-    scheduler.build().with_context(|| format!("cannot set up the scheduler {}", scheduler.scheduler))?;
+    scheduler
+        .build()
+        .with_context(|| format!("cannot set up the scheduler {}", scheduler.scheduler))?;
     let scheduler = Arc::new(scheduler);
-    let mut chosen =
-        CoordinatorConfiguration::new(cluster.directory()?, scheduler, SchedulerConfiguration::read);
+    let mut chosen = CoordinatorConfiguration::new(
+        cluster.directory()?,
+        scheduler,
+        SchedulerConfiguration::read,
+    );
     set(&mut chosen.bind, flags.bind, table.bind);
     set(&mut chosen.heartbeat, flags.heartbeat, table.heartbeat);
     set(&mut chosen.liveness, flags.liveness, table.liveness);
     let fsync = flags.fsync.or(table.fsync);
     set(&mut chosen.fsync, fsync.map(|Fsync(policy)| policy), None);
-    set(&mut chosen.journal_bytes_max, bytes(flags.journal_bytes_max), bytes(table.journal_bytes_max));
-    set(&mut chosen.history_max, flags.history_max, table.history_max);
-    set(&mut chosen.history_bytes_max, bytes(flags.history_bytes_max), bytes(table.history_bytes_max));
-    set(&mut chosen.blob_bytes_max, bytes(flags.blob_bytes_max), bytes(table.blob_bytes_max));
+    set(
+        &mut chosen.journal_bytes_max,
+        bytes(flags.journal_bytes_max),
+        bytes(table.journal_bytes_max),
+    );
+    set(
+        &mut chosen.history_max,
+        flags.history_max,
+        table.history_max,
+    );
+    set(
+        &mut chosen.history_bytes_max,
+        bytes(flags.history_bytes_max),
+        bytes(table.history_bytes_max),
+    );
+    set(
+        &mut chosen.blob_bytes_max,
+        bytes(flags.blob_bytes_max),
+        bytes(table.blob_bytes_max),
+    );
     if flags.no_speculation || table.speculation == Some(false) {
         chosen.speculation = None;
     }
     chosen.failed_logs = !flags.no_failed_logs && table.failed_logs != Some(false);
-    set(&mut chosen.crashes_max, flags.crashes_max, table.crashes_max);
+    set(
+        &mut chosen.crashes_max,
+        flags.crashes_max,
+        table.crashes_max,
+    );
     set(&mut chosen.queues, flags.queues, table.queues);
     set(&mut chosen.preemption, None, file.preemption);
-    set(&mut chosen.preemption.suspended_max, arguments.suspended_max, None);
+    set(
+        &mut chosen.preemption.suspended_max,
+        arguments.suspended_max,
+        None,
+    );
     anyhow::ensure!(
         chosen.liveness > chosen.heartbeat,
         "--liveness {:?}: must be longer than --heartbeat ({:?}), or every worker is lost; give several heartbeats",
@@ -130,11 +189,20 @@ mod tests {
         let folder = tempfile::tempdir().expect("a temporary folder");
         std::fs::write(folder.path().join("napreduce.toml"), file).expect("a written file");
         let dir = Some(folder.path().to_owned());
-        (folder, ClusterArguments { dir, ..ClusterArguments::default() })
+        (
+            folder,
+            ClusterArguments {
+                dir,
+                ..ClusterArguments::default()
+            },
+        )
     }
 
     fn of(options: CoordinatorOptions) -> Arguments {
-        Arguments { options, ..Arguments::default() }
+        Arguments {
+            options,
+            ..Arguments::default()
+        }
     }
 
     #[test]
@@ -149,43 +217,74 @@ mod tests {
             (chosen.heartbeat, chosen.liveness),
             (Duration::from_millis(500), Duration::from_secs(10))
         );
-        assert_eq!((chosen.bind.as_str(), chosen.speculation.is_some()), ("127.0.0.1:0", true));
+        assert_eq!(
+            (chosen.bind.as_str(), chosen.speculation.is_some()),
+            ("127.0.0.1:0", true)
+        );
     }
 
     #[test]
     fn suspended_max_is_two_unless_set_by_file_or_flag() {
         let max = |file: &str, flag: Option<SuspendedMax>| {
             let (_folder, cluster) = cluster(file);
-            let flags = Arguments { suspended_max: flag, ..Arguments::default() };
-            configuration(&flags, &cluster).expect("it makes sense").preemption.suspended_max
+            let flags = Arguments {
+                suspended_max: flag,
+                ..Arguments::default()
+            };
+            configuration(&flags, &cluster)
+                .expect("it makes sense")
+                .preemption
+                .suspended_max
         };
         let file = "[preemption]\nsuspended-max = \"unlimited\"\n";
         assert_eq!(max("", None), SuspendedMax::AtMost(2));
-        assert_eq!(max("[preemption]\nwhen-full = \"kill\"\n", None), SuspendedMax::AtMost(2));
+        assert_eq!(
+            max("[preemption]\nwhen-full = \"kill\"\n", None),
+            SuspendedMax::AtMost(2)
+        );
         assert_eq!(max(file, None), SuspendedMax::Unlimited);
-        assert_eq!(max(file, Some(SuspendedMax::AtMost(5))), SuspendedMax::AtMost(5));
+        assert_eq!(
+            max(file, Some(SuspendedMax::AtMost(5))),
+            SuspendedMax::AtMost(5)
+        );
     }
 
     #[test]
     fn crashes_max_is_set_by_flag_or_file() {
         let max = |file: &str, flag: Option<u32>| {
             let (_folder, cluster) = cluster(file);
-            let flags = of(CoordinatorOptions { crashes_max: flag, ..CoordinatorOptions::default() });
-            configuration(&flags, &cluster).expect("it makes sense").crashes_max
+            let flags = of(CoordinatorOptions {
+                crashes_max: flag,
+                ..CoordinatorOptions::default()
+            });
+            configuration(&flags, &cluster)
+                .expect("it makes sense")
+                .crashes_max
         };
         let file = "[coordinator]\ncrashes-max = 7\n";
-        assert_eq!((max("", None), max(file, None), max(file, Some(0))), (3, 7, 0));
+        assert_eq!(
+            (max("", None), max(file, None), max(file, Some(0))),
+            (3, 7, 0)
+        );
     }
 
     #[test]
     fn failed_logs_are_kept_unless_disabled_by_flag_or_file() {
         let kept = |file: &str, flag: bool| {
             let (_folder, cluster) = cluster(file);
-            let flags = of(CoordinatorOptions { no_failed_logs: flag, ..CoordinatorOptions::default() });
-            configuration(&flags, &cluster).expect("it makes sense").failed_logs
+            let flags = of(CoordinatorOptions {
+                no_failed_logs: flag,
+                ..CoordinatorOptions::default()
+            });
+            configuration(&flags, &cluster)
+                .expect("it makes sense")
+                .failed_logs
         };
         let file = "[coordinator]\nfailed-logs = false\n";
-        assert_eq!((kept("", false), kept("", true), kept(file, false)), (true, false, false));
+        assert_eq!(
+            (kept("", false), kept("", true), kept(file, false)),
+            (true, false, false)
+        );
     }
 
     #[test]
@@ -200,11 +299,19 @@ mod tests {
         let max = |file: &str, flag: Option<u64>| {
             let (_folder, cluster) = cluster(file);
             let flag = flag.map(|bytes| bytes.to_string().parse().expect("a size"));
-            let flags = of(CoordinatorOptions { history_bytes_max: flag, ..CoordinatorOptions::default() });
-            configuration(&flags, &cluster).expect("it makes sense").history_bytes_max
+            let flags = of(CoordinatorOptions {
+                history_bytes_max: flag,
+                ..CoordinatorOptions::default()
+            });
+            configuration(&flags, &cluster)
+                .expect("it makes sense")
+                .history_bytes_max
         };
         let file = "[coordinator]\nhistory-bytes-max = \"2GiB\"\n";
-        assert_eq!((max("", None), max(file, None), max(file, Some(3))), (8 << 30, 2 << 30, 3));
+        assert_eq!(
+            (max("", None), max(file, None), max(file, Some(3))),
+            (8 << 30, 2 << 30, 3)
+        );
     }
 
     #[test]
@@ -220,18 +327,24 @@ mod tests {
                     --history-bytes-max 5k --blob-bytes-max 2k --no-speculation --no-failed-logs --crashes-max 5 --queues a,b --scheduler fifo --suspended-max unlimited";
         let parsed = |line: Vec<OsString>| {
             let line = [vec!["nap".into()], line].concat();
-            Line::try_parse_from(line).unwrap_or_else(|error| panic!("{error}")).arguments
+            Line::try_parse_from(line)
+                .unwrap_or_else(|error| panic!("{error}"))
+                .arguments
         };
         let given = parsed(line.split_whitespace().map(OsString::from).collect());
-        assert_eq!(format!("{:?}", parsed(given.to_line())), format!("{given:?}"));
+        assert_eq!(
+            format!("{:?}", parsed(given.to_line())),
+            format!("{given:?}")
+        );
         assert_eq!(Arguments::default().to_line(), [""; 0]);
     }
 
     #[test]
     fn liveness_below_heartbeat_is_rejected() {
         let (_folder, cluster) = cluster("[coordinator]\nliveness = \"100ms\"\n");
-        let error =
-            configuration(&Arguments::default(), &cluster).expect_err("it makes no sense").to_string();
+        let error = configuration(&Arguments::default(), &cluster)
+            .expect_err("it makes no sense")
+            .to_string();
         assert!(error.contains("or every worker is lost"), "{error}");
     }
 }

@@ -23,8 +23,13 @@ fn problem_in(line: &str) -> Option<String> {
     let mut root = Arguments::command();
     root.build();
     let mut command: &Command = &root;
-    let words = line.split_whitespace().map(|word| word.trim_end_matches([',', ':', '.', ')', ';']));
-    let mut words = words.skip(1).take_while(|word| !ENDS.contains(word)).peekable();
+    let words = line
+        .split_whitespace()
+        .map(|word| word.trim_end_matches([',', ':', '.', ')', ';']));
+    let mut words = words
+        .skip(1)
+        .take_while(|word| !ENDS.contains(word))
+        .peekable();
     // Global options may come first, each with its value.
     while words.next_if(|word| word.starts_with("--")).is_some() {
         words.next();
@@ -34,8 +39,14 @@ fn problem_in(line: &str) -> Option<String> {
             break;
         }
         // Pages may name alternatives, in a table with backslashes.
-        let names: Vec<&str> = word.split(['/', '|']).map(|name| name.trim_end_matches('\\')).collect();
-        let Some(found) = names.iter().map(|name| command.find_subcommand(name)).collect::<Option<Vec<_>>>()
+        let names: Vec<&str> = word
+            .split(['/', '|'])
+            .map(|name| name.trim_end_matches('\\'))
+            .collect();
+        let Some(found) = names
+            .iter()
+            .map(|name| command.find_subcommand(name))
+            .collect::<Option<Vec<_>>>()
         else {
             return Some(format!("no command {word}"));
         };
@@ -45,15 +56,27 @@ fn problem_in(line: &str) -> Option<String> {
         command = found[0];
         words.next();
     }
-    let options: Vec<&str> =
-        words.filter_map(|word| word.trim_start_matches('[').strip_prefix("--")).collect();
+    let options: Vec<&str> = words
+        .filter_map(|word| word.trim_start_matches('[').strip_prefix("--"))
+        .collect();
     let name = |option: &str| -> String {
-        option.chars().take_while(|letter| letter.is_ascii_alphanumeric() || *letter == '-').collect()
+        option
+            .chars()
+            .take_while(|letter| letter.is_ascii_alphanumeric() || *letter == '-')
+            .collect()
     };
     options.into_iter().map(name).find_map(|option| {
-        let mut known = command.get_arguments().filter_map(|argument| argument.get_long());
-        let is_known = option.is_empty() || option == "version" || known.any(|known| known == option);
-        (!is_known).then(|| format!("{} has no --{option}", command.get_bin_name().unwrap_or("nap")))
+        let mut known = command
+            .get_arguments()
+            .filter_map(|argument| argument.get_long());
+        let is_known =
+            option.is_empty() || option == "version" || known.any(|known| known == option);
+        (!is_known).then(|| {
+            format!(
+                "{} has no --{option}",
+                command.get_bin_name().unwrap_or("nap")
+            )
+        })
     })
 }
 
@@ -77,9 +100,16 @@ fn command_lines(page: &str) -> Vec<(usize, String)> {
             in_block = !in_block;
         } else if in_block {
             let line = line.trim_start().trim_start_matches("$ ");
-            lines.extend(line.starts_with("nap ").then(|| (index + 1, line.to_owned())));
+            lines.extend(
+                line.starts_with("nap ")
+                    .then(|| (index + 1, line.to_owned())),
+            );
         } else {
-            let quoted = line.split('`').skip(1).step_by(2).filter(|quoted| quoted.starts_with("nap "));
+            let quoted = line
+                .split('`')
+                .skip(1)
+                .step_by(2)
+                .filter(|quoted| quoted.starts_with("nap "));
             lines.extend(quoted.map(|quoted| (index + 1, quoted.to_owned())));
         }
     }
@@ -97,8 +127,9 @@ fn commands_and_options_in_pages_exist() {
         let page = fs::read_to_string(&file).expect("the page can be read");
         for (number, line) in command_lines(&page) {
             checked += 1;
-            problems
-                .extend(problem_in(&line).map(|why| format!("{}:{number}: {why}: {line}", file.display())));
+            problems.extend(
+                problem_in(&line).map(|why| format!("{}:{number}: {why}: {line}", file.display())),
+            );
         }
     }
     assert!(checked > 100, "only {checked} commands found");
@@ -107,11 +138,21 @@ fn commands_and_options_in_pages_exist() {
 
 #[test]
 fn problem_in_reports_unknown_commands_and_options() {
-    for right in ["nap job list --state failed", "nap sim --workload X", "nap lab dream --any", "nap job JOB"]
-    {
+    for right in [
+        "nap job list --state failed",
+        "nap sim --workload X",
+        "nap lab dream --any",
+        "nap job JOB",
+    ] {
         assert_eq!(problem_in(right), None, "{right}");
     }
-    assert_eq!(problem_in("nap job dream last"), Some("no command dream".to_owned()));
-    assert_eq!(problem_in("nap job kill 7 --hard"), Some("nap job kill has no --hard".to_owned()));
+    assert_eq!(
+        problem_in("nap job dream last"),
+        Some("no command dream".to_owned())
+    );
+    assert_eq!(
+        problem_in("nap job kill 7 --hard"),
+        Some("nap job kill has no --hard".to_owned())
+    );
     assert_eq!(problem_in("nap job kill 7 # --hard"), None);
 }

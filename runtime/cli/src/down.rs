@@ -79,9 +79,17 @@ pub fn run(arguments: &Arguments, cluster: &ClusterArguments) -> Result<()> {
     let up = directory.running_up().map_err(ClientError::from)?;
     let began = Instant::now();
     let (workers, unfinished) = contents(&directory).unzip();
-    let signal = if arguments.now { ending_at_once(up.id())? } else { Signal::TERM };
+    let signal = if arguments.now {
+        ending_at_once(up.id())?
+    } else {
+        Signal::TERM
+    };
     let daemons = children_of(up.id());
-    print_error(format_args!("nap up (process {}) is ending in {}", up.id(), directory.path().display()));
+    print_error(format_args!(
+        "nap up (process {}) is ending in {}",
+        up.id(),
+        directory.path().display()
+    ));
     up.signal(signal).context("cannot end nap up")?;
     wait_for(&up, "nap up", began)?;
     // It ends them in order, unless it was killed meanwhile.
@@ -108,38 +116,55 @@ fn contents(directory: &ClusterDirectory) -> Option<(Vec<String>, Vec<Unfinished
         tell: false,
         ..Patience::default()
     };
-    let mut client = ClusterClient::connect(ClusterPlace::Directory(directory.clone()), patience).ok()?;
+    let mut client =
+        ClusterClient::connect(ClusterPlace::Directory(directory.clone()), patience).ok()?;
     let mut workers = client.ask(ListWorkers).ok()?;
     workers.retain(|worker| !is_gone(worker));
     workers.sort_by(|one, other| one.name.cmp(&other.name));
     let mut jobs = client.ask(ListJobs { limit: JOBS_MAX }).ok()?;
     jobs.retain(|job| !job.phase.has_ended());
-    let unfinished = jobs.into_iter().map(|job| UnfinishedJob { job: job.job.to_string(), name: job.name });
-    Some((workers.into_iter().map(|worker| worker.name).collect(), unfinished.collect()))
+    let unfinished = jobs.into_iter().map(|job| UnfinishedJob {
+        job: job.job.to_string(),
+        name: job.name,
+    });
+    Some((
+        workers.into_iter().map(|worker| worker.name).collect(),
+        unfinished.collect(),
+    ))
 }
 
 /// Returns the signal that ends `nap up` without checkpoints. It has none if it was started in the background of a
 /// script under `nohup`, since both are ignored then.
 fn ending_at_once(process: u32) -> Result<Signal> {
-    let status =
-        fs::read_to_string(format!("/proc/{process}/status")).context("cannot read the signals of nap up")?;
+    let status = fs::read_to_string(format!("/proc/{process}/status"))
+        .context("cannot read the signals of nap up")?;
     let caught = status.lines().find_map(|line| line.strip_prefix("SigCgt:"));
-    let caught = caught.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0);
+    let caught = caught
+        .and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok())
+        .unwrap_or(0);
     for signal in [Signal::INT, Signal::HUP] {
         if caught & (1 << (signal.as_raw() - 1)) != 0 {
             return Ok(signal);
         }
     }
-    print_error("nap up ignores SIGINT and SIGHUP, as it was started; its tasks are checkpointed first");
+    print_error(
+        "nap up ignores SIGINT and SIGHUP, as it was started; its tasks are checkpointed first",
+    );
     Ok(Signal::TERM)
 }
 
 /// Returns the coordinator and the workers that a process has started.
 fn children_of(process: u32) -> Vec<RunningProcess> {
     let mut children = Vec::new();
-    let Ok(entries) = fs::read_dir("/proc") else { return children };
+    let Ok(entries) = fs::read_dir("/proc") else {
+        return children;
+    };
     for entry in entries.flatten() {
-        let Some(child) = entry.file_name().to_str().and_then(|name| name.parse::<u32>().ok()) else {
+        let Some(child) = entry
+            .file_name()
+            .to_str()
+            .and_then(|name| name.parse::<u32>().ok())
+        else {
             continue;
         };
         if parent_of(child) != Some(process) {
@@ -157,11 +182,19 @@ fn children_of(process: u32) -> Vec<RunningProcess> {
 
 fn parent_of(process: u32) -> Option<u32> {
     let status = fs::read_to_string(format!("/proc/{process}/status")).ok()?;
-    status.lines().find_map(|line| line.strip_prefix("PPid:"))?.trim().parse().ok()
+    status
+        .lines()
+        .find_map(|line| line.strip_prefix("PPid:"))?
+        .trim()
+        .parse()
+        .ok()
 }
 
 fn wait_for(process: &RunningProcess, what: &str, began: Instant) -> Result<()> {
-    while !process.wait(TELL).with_context(|| format!("cannot wait for {what}"))? {
+    while !process
+        .wait(TELL)
+        .with_context(|| format!("cannot wait for {what}"))?
+    {
         print_error(format_args!(
             "waiting for {what} (process {}) for {} now",
             process.id(),
@@ -180,12 +213,21 @@ fn text(ended: &EndedCluster) -> String {
     };
     let directory = ended.directory.display();
     let took = span(ended.took_millis);
-    let mut text =
-        format!("ended after {took}: nap up (process {}), its coordinator, {workers}\n", ended.process);
+    let mut text = format!(
+        "ended after {took}: nap up (process {}), its coordinator, {workers}\n",
+        ended.process
+    );
     let unfinished = ended.unfinished.as_deref().unwrap_or_default();
     if !unfinished.is_empty() {
-        let jobs = if unfinished.len() == 1 { "job continues" } else { "jobs continue" };
-        text.push_str(&format!("{} unfinished {jobs} with: nap up --dir {directory}\n", unfinished.len()));
+        let jobs = if unfinished.len() == 1 {
+            "job continues"
+        } else {
+            "jobs continue"
+        };
+        text.push_str(&format!(
+            "{} unfinished {jobs} with: nap up --dir {directory}\n",
+            unfinished.len()
+        ));
     }
     for job in unfinished.iter().take(NAMED_MAX) {
         text.push_str(&format!("  {} {}\n", job.job, job.name));
@@ -201,8 +243,10 @@ mod tests {
     use super::*;
 
     fn ended(workers: Option<&[&str]>, unfinished: usize) -> EndedCluster {
-        let job =
-            |number| UnfinishedJob { job: format!("job_{number:04}"), name: "in\u{1b}[2Jdex".to_owned() };
+        let job = |number| UnfinishedJob {
+            job: format!("job_{number:04}"),
+            name: "in\u{1b}[2Jdex".to_owned(),
+        };
         EndedCluster {
             directory: "/srv/nap".into(),
             process: 4711,
@@ -220,16 +264,31 @@ mod tests {
              1 unfinished job continues with: nap up --dir /srv/nap\n  job_0001 in\\u{1b}[2Jdex\n"
         );
         let many = text(&ended(Some(&["local-a"]), 12));
-        assert!(many.contains("worker local-a\n12 unfinished jobs continue with"), "{many}");
-        assert!(many.ends_with("  job_0010 in\\u{1b}[2Jdex\n  and 2 more\n"), "{many}");
-        let unknown = text(&EndedCluster { unfinished: None, ..ended(None, 0) });
-        assert_eq!(unknown, "ended after 1.2 s: nap up (process 4711), its coordinator, its workers\n");
+        assert!(
+            many.contains("worker local-a\n12 unfinished jobs continue with"),
+            "{many}"
+        );
+        assert!(
+            many.ends_with("  job_0010 in\\u{1b}[2Jdex\n  and 2 more\n"),
+            "{many}"
+        );
+        let unknown = text(&EndedCluster {
+            unfinished: None,
+            ..ended(None, 0)
+        });
+        assert_eq!(
+            unknown,
+            "ended after 1.2 s: nap up (process 4711), its coordinator, its workers\n"
+        );
     }
 
     #[test]
     fn signal_of_a_process_that_catches_none_is_sigterm() {
         // A shell's child ignores or catches none of them; the harness may ignore some.
-        let mut child = std::process::Command::new("sleep").arg("60").spawn().expect("a process");
+        let mut child = std::process::Command::new("sleep")
+            .arg("60")
+            .spawn()
+            .expect("a process");
         let signal = ending_at_once(child.id()).expect("it runs");
         child.kill().expect("it runs");
         child.wait().expect("it is a child");

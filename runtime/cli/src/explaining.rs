@@ -11,7 +11,9 @@ pub fn explanations(explained: impl Iterator<Item = (String, Vec<String>)>) -> S
             format!("{id}: {}\n", several_lines(line))
         }
     };
-    explained.map(|(id, lines)| lines.iter().map(|text| line(&id, text)).collect::<String>()).collect()
+    explained
+        .map(|(id, lines)| lines.iter().map(|text| line(&id, text)).collect::<String>())
+        .collect()
 }
 
 #[cfg(test)]

@@ -41,7 +41,10 @@ pub struct Failures {
 impl Failures {
     /// Returns the result of one action, or prints its error. Fails if no coordinator answers, since further
     /// actions would fail as well.
-    pub fn check<T, E: Into<anyhow::Error>>(&mut self, result: Result<T, E>) -> anyhow::Result<Option<T>> {
+    pub fn check<T, E: Into<anyhow::Error>>(
+        &mut self,
+        result: Result<T, E>,
+    ) -> anyhow::Result<Option<T>> {
         let error = match result {
             Ok(done) => return Ok(Some(done)),
             Err(error) => error.into(),
@@ -61,7 +64,11 @@ impl Failures {
 
     /// Fails if anything has failed.
     pub fn finish(self) -> anyhow::Result<()> {
-        if self.status == 0 { Ok(()) } else { Err(Failure::Printed(self.status).into()) }
+        if self.status == 0 {
+            Ok(())
+        } else {
+            Err(Failure::Printed(self.status).into())
+        }
     }
 }
 
@@ -91,9 +98,9 @@ pub fn in_words(error: &anyhow::Error) -> String {
 pub fn status(error: &anyhow::Error) -> u8 {
     let own = match error.downcast_ref() {
         Some(Failure::Printed(status)) => Some(*status),
-        Some(Failure::Usage(error)) => {
-            Some(status(error)).filter(|status| *status != FAILED).or(Some(WRONG_USAGE))
-        }
+        Some(Failure::Usage(error)) => Some(status(error))
+            .filter(|status| *status != FAILED)
+            .or(Some(WRONG_USAGE)),
         None => None,
     };
     let of_client = || error.downcast_ref().map(ClientError::exit_status);
@@ -101,8 +108,13 @@ pub fn status(error: &anyhow::Error) -> u8 {
     let of_directory = || error.downcast_ref().map(ClusterDirectoryError::exit_status);
     let of_worker = || error.downcast_ref().map(WorkerError::exit_status);
     let of_log = || error.downcast_ref::<LogError>().map(|_| WRONG_USAGE);
-    let of_workload = || error.is::<LimitError>() || error.is::<WorkloadError>() || error.is::<SwimError>();
-    let of_run = || error.downcast_ref().is_some_and(SimulationError::is_input_error);
+    let of_workload =
+        || error.is::<LimitError>() || error.is::<WorkloadError>() || error.is::<SwimError>();
+    let of_run = || {
+        error
+            .downcast_ref()
+            .is_some_and(SimulationError::is_input_error)
+    };
     let of_simulation = || (of_workload() || of_run()).then_some(WRONG_USAGE);
     let of_coordinator = || error.downcast_ref().map(CoordinatorError::exit_status);
     own.or_else(of_client)
@@ -135,9 +147,16 @@ mod tests {
     #[test]
     fn failures_after_a_success_have_the_highest_status() {
         let mut failures = Failures::default();
-        for result in [Ok(7), Err(usage(anyhow!("no such job"))), Err(anyhow!("it failed"))] {
+        for result in [
+            Ok(7),
+            Err(usage(anyhow!("no such job"))),
+            Err(anyhow!("it failed")),
+        ] {
             let expected = result.as_ref().ok().copied();
-            assert_eq!(failures.check(result).expect("others can be tried"), expected);
+            assert_eq!(
+                failures.check(result).expect("others can be tried"),
+                expected
+            );
         }
         let error = failures.finish().expect_err("two have failed");
         assert_eq!(status(&error), WRONG_USAGE);
@@ -147,7 +166,10 @@ mod tests {
     #[test]
     fn usage_error_with_a_status_of_its_own_keeps_it() {
         assert_eq!(status(&usage(anyhow!("--nodes 0"))), WRONG_USAGE);
-        assert_eq!(status(&usage(Failure::Printed(NO_COORDINATOR))), NO_COORDINATOR);
+        assert_eq!(
+            status(&usage(Failure::Printed(NO_COORDINATOR))),
+            NO_COORDINATOR
+        );
         assert_eq!(in_words(&usage(anyhow!("b").context("a"))), "a: b");
     }
 }

@@ -30,5 +30,10 @@ pub struct Arguments {
 
 /// Runs the job of the arguments after `nap frames`.
 pub fn run(arguments: impl Iterator<Item = OsString>) -> ExitCode {
-    frames::main(Program::new().about(ABOUT).examples(EXAMPLES).called("nap frames", arguments))
+    frames::main(
+        Program::new()
+            .about(ABOUT)
+            .examples(EXAMPLES)
+            .called("nap frames", arguments),
+    )
 }

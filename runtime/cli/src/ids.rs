@@ -39,7 +39,11 @@ pub struct KnownJob {
 
 impl From<&JobSummary> for KnownJob {
     fn from(summary: &JobSummary) -> KnownJob {
-        KnownJob { job: summary.job, name: summary.name.clone(), phase: summary.phase }
+        KnownJob {
+            job: summary.job,
+            name: summary.name.clone(),
+            phase: summary.phase,
+        }
     }
 }
 
@@ -56,7 +60,10 @@ fn job(text: &str) -> Option<JobId> {
 }
 
 fn number(digits: &str) -> Option<u32> {
-    digits.bytes().all(|byte| byte.is_ascii_digit()).then(|| digits.parse().ok())?
+    digits
+        .bytes()
+        .all(|byte| byte.is_ascii_digit())
+        .then(|| digits.parse().ok())?
 }
 
 impl FromStr for JobSelector {
@@ -75,7 +82,9 @@ impl FromStr for JobSelector {
             && let (Some(from), Some(to)) = (job(from), job(to))
         {
             if from > to {
-                return Err(format!("invalid range {text:?}: the first job must come first"));
+                return Err(format!(
+                    "invalid range {text:?}: the first job must come first"
+                ));
             }
             return Ok(JobSelector::Range(from, to));
         }
@@ -109,7 +118,9 @@ impl JobSelector {
             JobSelector::Range(from, to) => {
                 jobs.retain(|job| (from..=to).contains(&job));
                 if jobs.is_empty() {
-                    Err(usage(anyhow!("no job from {from} to {to}; see: nap job list")))
+                    Err(usage(anyhow!(
+                        "no job from {from} to {to}; see: nap job list"
+                    )))
                 } else {
                     Ok(jobs)
                 }
@@ -133,7 +144,11 @@ impl JobSelector {
     ) -> Result<Vec<JobId>> {
         let mut selected = Vec::new();
         for selector in selectors {
-            selected.extend(failures.check(selector.among(existing))?.unwrap_or_default());
+            selected.extend(
+                failures
+                    .check(selector.among(existing))?
+                    .unwrap_or_default(),
+            );
         }
         selected.sort();
         selected.dedup();
@@ -163,17 +178,27 @@ impl JobSelector {
 /// Returns the only unfinished job of a name, or the only ended one if none is unfinished.
 fn job_named(name: &str, existing: &[KnownJob]) -> Result<JobId> {
     let of_name: Vec<&KnownJob> = existing.iter().filter(|known| known.name == name).collect();
-    let unfinished: Vec<&KnownJob> =
-        of_name.iter().copied().filter(|known| !known.phase.has_ended()).collect();
-    let mut candidates = if unfinished.is_empty() { of_name } else { unfinished };
+    let unfinished: Vec<&KnownJob> = of_name
+        .iter()
+        .copied()
+        .filter(|known| !known.phase.has_ended())
+        .collect();
+    let mut candidates = if unfinished.is_empty() {
+        of_name
+    } else {
+        unfinished
+    };
     candidates.sort_by_key(|known| std::cmp::Reverse(known.job));
     match candidates[..] {
-        [] => Err(usage(anyhow!("no job has the ID or name {name:?}; see: nap job list"))),
+        [] => Err(usage(anyhow!(
+            "no job has the ID or name {name:?}; see: nap job list"
+        ))),
         [only] => Ok(only.job),
         _ => {
             let shown = candidates.iter().take(SAME_NAME_MAX);
-            let mut shown: Vec<String> =
-                shown.map(|known| format!("{} ({})", known.job, known.phase.in_words())).collect();
+            let mut shown: Vec<String> = shown
+                .map(|known| format!("{} ({})", known.job, known.phase.in_words()))
+                .collect();
             if candidates.len() > SAME_NAME_MAX {
                 shown.push(format!("and {} more", candidates.len() - SAME_NAME_MAX));
             }
@@ -203,7 +228,11 @@ pub fn select_one(selector: &JobSelector, what: &str, client: &mut ClusterClient
 /// Lists the jobs of the cluster if a selector depends on them.
 pub fn existing(selectors: &[JobSelector], client: &mut ClusterClient) -> Result<Vec<KnownJob>> {
     if selectors.iter().any(JobSelector::needs_listing) {
-        Ok(client.ask(ListJobs { limit: JOBS_MAX })?.iter().map(KnownJob::from).collect())
+        Ok(client
+            .ask(ListJobs { limit: JOBS_MAX })?
+            .iter()
+            .map(KnownJob::from)
+            .collect())
     } else {
         Ok(Vec::new())
     }
@@ -239,7 +268,14 @@ fn within(job: JobId, text: &str) -> Option<TaskSelector> {
         Some((index, attempt)) => (index, Some(number(attempt).filter(|number| *number > 0)?)),
         None => (rest, None),
     };
-    Some(TaskSelector { task: TaskId { job, kind, index: number(index)? }, attempt })
+    Some(TaskSelector {
+        task: TaskId {
+            job,
+            kind,
+            index: number(index)?,
+        },
+        attempt,
+    })
 }
 
 impl TaskSelector {
@@ -255,9 +291,16 @@ impl TaskSelector {
     }
 
     /// Returns the selected attempt, or the last one of the task.
-    pub fn attempt_among(&self, attempts: impl IntoIterator<Item = AttemptId>) -> Option<AttemptId> {
-        let of_task = attempts.into_iter().filter(|attempt| attempt.task == self.task);
-        of_task.filter(|attempt| self.attempt.is_none_or(|number| number == attempt.number)).max()
+    pub fn attempt_among(
+        &self,
+        attempts: impl IntoIterator<Item = AttemptId>,
+    ) -> Option<AttemptId> {
+        let of_task = attempts
+            .into_iter()
+            .filter(|attempt| attempt.task == self.task);
+        of_task
+            .filter(|attempt| self.attempt.is_none_or(|number| number == attempt.number))
+            .max()
     }
 }
 
@@ -311,7 +354,10 @@ pub fn find_tasks(names: &[TaskName], client: &mut ClusterClient) -> Result<Vec<
 
 /// Finds a worker by number (`worker_0001`, `1`) or name.
 pub fn find_worker(text: &str, workers: &[WorkerSummary]) -> Result<WorkerId> {
-    let named: Vec<_> = workers.iter().filter(|worker| worker.name == text).collect();
+    let named: Vec<_> = workers
+        .iter()
+        .filter(|worker| worker.name == text)
+        .collect();
     // A restarted worker keeps its name and gets a new number.
     if let Some(latest) = named.iter().map(|worker| worker.worker).max() {
         return Ok(latest);
@@ -334,39 +380,77 @@ mod tests {
         assert_eq!("job_0007".parse(), one(7));
         assert_eq!("7".parse(), one(7));
         assert_eq!("3-7".parse(), Ok(JobSelector::Range(JobId(3), JobId(7))));
-        assert_eq!("job_0003-job_0007".parse(), Ok(JobSelector::Range(JobId(3), JobId(7))));
-        assert_eq!(("last".parse(), "all".parse()), (Ok(JobSelector::Last), Ok(JobSelector::All)));
-        for name in ["wordcount", "hourly billing", "2026-09-21", "7.1", "job", "größe", "last-week", "3-"]
-        {
+        assert_eq!(
+            "job_0003-job_0007".parse(),
+            Ok(JobSelector::Range(JobId(3), JobId(7)))
+        );
+        assert_eq!(
+            ("last".parse(), "all".parse()),
+            (Ok(JobSelector::Last), Ok(JobSelector::All))
+        );
+        for name in [
+            "wordcount",
+            "hourly billing",
+            "2026-09-21",
+            "7.1",
+            "job",
+            "größe",
+            "last-week",
+            "3-",
+        ] {
             assert_eq!(name.parse(), Ok(JobSelector::Named(name.to_owned())));
         }
-        for text in
-            ["", "job_", "0", "job_0007_m_0001", "7_m_1.2", "m_0003", "99999999999", "a\tb", "a\u{202e}b"]
-        {
+        for text in [
+            "",
+            "job_",
+            "0",
+            "job_0007_m_0001",
+            "7_m_1.2",
+            "m_0003",
+            "99999999999",
+            "a\tb",
+            "a\u{202e}b",
+        ] {
             let error = text.parse::<JobSelector>().expect_err(text);
-            assert!(error.contains("expected job_0007, 7, 3-7, last, all or the name of a job"), "{error}");
+            assert!(
+                error.contains("expected job_0007, 7, 3-7, last, all or the name of a job"),
+                "{error}"
+            );
         }
         let reversed = Err("invalid range \"7-3\": the first job must come first".to_owned());
         assert_eq!("7-3".parse::<JobSelector>(), reversed);
     }
 
     fn known(number: u32, name: &str, phase: JobPhase) -> KnownJob {
-        KnownJob { job: JobId(number), name: name.to_owned(), phase }
+        KnownJob {
+            job: JobId(number),
+            name: name.to_owned(),
+            phase,
+        }
     }
 
     #[test]
     fn selectors_choose_among_existing_jobs() {
         let existing = [9, 4, 5].map(|number| known(number, "index", JobPhase::Running));
         let select = |texts: &[&str]| {
-            let selectors: Vec<JobSelector> =
-                texts.iter().map(|text| text.parse().expect("a selector")).collect();
+            let selectors: Vec<JobSelector> = texts
+                .iter()
+                .map(|text| text.parse().expect("a selector"))
+                .collect();
             let mut failures = Failures::default();
-            let selected = JobSelector::select(&selectors, &existing, &mut failures).expect("it has jobs");
-            failures.finish().map(|()| selected).map_err(|error| status(&error))
+            let selected =
+                JobSelector::select(&selectors, &existing, &mut failures).expect("it has jobs");
+            failures
+                .finish()
+                .map(|()| selected)
+                .map_err(|error| status(&error))
         };
         assert_eq!(select(&["last"]), Ok(vec![JobId(9)]));
         assert_eq!(select(&["all"]), Ok(vec![JobId(4), JobId(5), JobId(9)]));
-        assert_eq!(select(&["5-100", "4", "5"]), Ok(vec![JobId(4), JobId(5), JobId(9)]));
+        assert_eq!(
+            select(&["5-100", "4", "5"]),
+            Ok(vec![JobId(4), JobId(5), JobId(9)])
+        );
         assert_eq!(select(&["77"]), Ok(vec![JobId(77)]));
         assert_eq!(select(&["1-3", "4"]), Err(2));
         assert_eq!(select(&["nothing", "4"]), Err(2));
@@ -391,15 +475,15 @@ mod tests {
         ];
         let among = |name: &str| {
             let selector: JobSelector = name.parse().expect("a name");
-            selector.among(&existing).map_err(|error| (status(&error), error.to_string()))
+            selector
+                .among(&existing)
+                .map_err(|error| (status(&error), error.to_string()))
         };
         assert_eq!(among("index"), Ok(vec![JobId(2)]));
         assert_eq!(among("billing"), Ok(vec![JobId(3)]));
-        let several =
-            "2 jobs have the name \"report\": job_0005 (held), job_0004 (waiting); give the ID of one";
+        let several = "2 jobs have the name \"report\": job_0005 (held), job_0004 (waiting); give the ID of one";
         assert_eq!(among("report"), Err((2, several.to_owned())));
-        let ended =
-            "2 jobs have the name \"7.1\": job_0008 (failed), job_0007 (succeeded); give the ID of one";
+        let ended = "2 jobs have the name \"7.1\": job_0008 (failed), job_0007 (succeeded); give the ID of one";
         assert_eq!(among("7.1"), Err((2, ended.to_owned())));
         let absent = "no job has the ID or name \"Index\"; see: nap job list";
         assert_eq!(among("Index"), Err((2, absent.to_owned())));
@@ -407,41 +491,131 @@ mod tests {
 
     #[test]
     fn error_for_a_name_lists_ten_jobs() {
-        let existing: Vec<KnownJob> =
-            (1..=12).map(|number| known(number, "index", JobPhase::Running)).collect();
+        let existing: Vec<KnownJob> = (1..=12)
+            .map(|number| known(number, "index", JobPhase::Running))
+            .collect();
         let selector = JobSelector::Named("index".to_owned());
-        let error = selector.among(&existing).expect_err("there are several").to_string();
-        assert!(error.starts_with("12 jobs have the name \"index\": job_0012 (running), "), "{error}");
-        assert!(error.ends_with("job_0003 (running), and 2 more; give the ID of one"), "{error}");
+        let error = selector
+            .among(&existing)
+            .expect_err("there are several")
+            .to_string();
+        assert!(
+            error.starts_with("12 jobs have the name \"index\": job_0012 (running), "),
+            "{error}"
+        );
+        assert!(
+            error.ends_with("job_0003 (running), and 2 more; give the ID of one"),
+            "{error}"
+        );
     }
 
     #[test]
     fn task_selector_reads_printed_names() {
-        let task = TaskId { job: JobId(7), kind: TaskKind::Reduce, index: 3 };
+        let task = TaskId {
+            job: JobId(7),
+            kind: TaskKind::Reduce,
+            index: 3,
+        };
         let parsed = |text: &str| text.parse::<TaskSelector>();
-        assert_eq!(parsed(&task.to_string()), Ok(TaskSelector { task, attempt: None }));
-        assert_eq!(parsed("job_0007_r_0003.2"), Ok(TaskSelector { task, attempt: Some(2) }));
-        assert_eq!(parsed("7_r_3.2"), Ok(TaskSelector { task, attempt: Some(2) }));
-        for text in
-            ["", "job_0007", "job_0007_x_0001", "job_0007_m_", "job_0007_m_0001.", "job_0007_m_0001.0"]
-        {
-            assert!(parsed(text).expect_err(text).contains("expected job_0007_m_0003"));
+        assert_eq!(
+            parsed(&task.to_string()),
+            Ok(TaskSelector {
+                task,
+                attempt: None
+            })
+        );
+        assert_eq!(
+            parsed("job_0007_r_0003.2"),
+            Ok(TaskSelector {
+                task,
+                attempt: Some(2)
+            })
+        );
+        assert_eq!(
+            parsed("7_r_3.2"),
+            Ok(TaskSelector {
+                task,
+                attempt: Some(2)
+            })
+        );
+        for text in [
+            "",
+            "job_0007",
+            "job_0007_x_0001",
+            "job_0007_m_",
+            "job_0007_m_0001.",
+            "job_0007_m_0001.0",
+        ] {
+            assert!(
+                parsed(text)
+                    .expect_err(text)
+                    .contains("expected job_0007_m_0003")
+            );
         }
-        assert_eq!(TaskSelector::of_job(JobId(7), "r_0003.2"), Ok(TaskSelector { task, attempt: Some(2) }));
-        assert_eq!(TaskSelector::of_job(JobId(7), "job_0007_r_3"), Ok(TaskSelector { task, attempt: None }));
-        assert_eq!("7_r_3".parse(), Ok(TaskName::Whole(TaskSelector { task, attempt: None })));
-        let of_job =
-            |job: &str, task: &str| Ok(TaskName::OfJob(job.parse().expect("a job"), task.to_owned()));
+        assert_eq!(
+            TaskSelector::of_job(JobId(7), "r_0003.2"),
+            Ok(TaskSelector {
+                task,
+                attempt: Some(2)
+            })
+        );
+        assert_eq!(
+            TaskSelector::of_job(JobId(7), "job_0007_r_3"),
+            Ok(TaskSelector {
+                task,
+                attempt: None
+            })
+        );
+        assert_eq!(
+            "7_r_3".parse(),
+            Ok(TaskName::Whole(TaskSelector {
+                task,
+                attempt: None
+            }))
+        );
+        let of_job = |job: &str, task: &str| {
+            Ok(TaskName::OfJob(
+                job.parse().expect("a job"),
+                task.to_owned(),
+            ))
+        };
         assert_eq!("last_r_3.1".parse(), of_job("last", "r_3.1"));
-        assert_eq!("hourly_m_billing_m_0003".parse(), of_job("hourly_m_billing", "m_0003"));
-        for text in ["last_x_3", "last", "all_m_3", "3-7_m_3", "_m_3", "index_m_", "index_m_3.0"] {
+        assert_eq!(
+            "hourly_m_billing_m_0003".parse(),
+            of_job("hourly_m_billing", "m_0003")
+        );
+        for text in [
+            "last_x_3",
+            "last",
+            "all_m_3",
+            "3-7_m_3",
+            "_m_3",
+            "index_m_",
+            "index_m_3.0",
+        ] {
             assert!(text.parse::<TaskName>().is_err(), "{text}");
         }
         let other = TaskSelector::of_job(JobId(8), "job_0007_r_0003");
-        assert_eq!(other, Err("job_0007_r_0003 is not a task of job_0008".to_owned()));
+        assert_eq!(
+            other,
+            Err("job_0007_r_0003 is not a task of job_0008".to_owned())
+        );
         let attempts = [1, 3, 2].map(|number| AttemptId { task, number });
-        let selector = TaskSelector { task, attempt: None };
-        assert_eq!(selector.attempt_among(attempts), Some(AttemptId { task, number: 3 }));
-        assert_eq!(TaskSelector { task, attempt: Some(4) }.attempt_among(attempts), None);
+        let selector = TaskSelector {
+            task,
+            attempt: None,
+        };
+        assert_eq!(
+            selector.attempt_among(attempts),
+            Some(AttemptId { task, number: 3 })
+        );
+        assert_eq!(
+            TaskSelector {
+                task,
+                attempt: Some(4)
+            }
+            .attempt_among(attempts),
+            None
+        );
     }
 }

@@ -53,10 +53,14 @@ pub fn run(arguments: &Arguments, cluster: &ClusterArguments) -> Result<()> {
     let place = if inside.is_dir() { inside } else { directory };
     let check = check_journal(&place, SchedulerConfiguration::read).map_err(|error| {
         let is_missing = matches!(error, ReplayError::NoJournal(_));
-        let error = anyhow::Error::from(error).context(format!("the journal in {}", place.display()));
+        let error =
+            anyhow::Error::from(error).context(format!("the journal in {}", place.display()));
         if is_missing { usage(error) } else { error }
     })?;
-    format.print(|screen| text(&place.display().to_string(), &check, screen), || answer(&check))
+    format.print(
+        |screen| text(&place.display().to_string(), &check, screen),
+        || answer(&check),
+    )
 }
 
 fn answer(check: &JournalCheck) -> serde_json::Value {
@@ -73,8 +77,19 @@ fn answer(check: &JournalCheck) -> serde_json::Value {
 }
 
 fn text(place: &str, check: &JournalCheck, screen: &Screen) -> String {
-    let JournalCheck { scheduler, entries, workers, jobs, remarks, .. } = check;
-    let before = if check.has_snapshot { "a snapshot and " } else { "" };
+    let JournalCheck {
+        scheduler,
+        entries,
+        workers,
+        jobs,
+        remarks,
+        ..
+    } = check;
+    let before = if check.has_snapshot {
+        "a snapshot and "
+    } else {
+        ""
+    };
     let mut text = format!(
         "journal    {place}\nbegun      {}, last written {}\nscheduler  {scheduler}\nholds      {before}{entries} entries: \
          {workers} workers, {} unfinished jobs\n",
@@ -117,7 +132,10 @@ mod tests {
              scheduler  fair\nholds      a snapshot and 12 entries: 2 workers, 1 unfinished jobs\n\
              remark     journal-00000003.log ends inside an entry\na coordinator can continue from it"
         );
-        assert!(table.starts_with("JOB") && table.contains("job_0007"), "{table}");
+        assert!(
+            table.starts_with("JOB") && table.contains("job_0007"),
+            "{table}"
+        );
         assert_eq!(answer(&check)["jobs"][0]["job"], "job_0007");
     }
 }

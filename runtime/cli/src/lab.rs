@@ -16,14 +16,22 @@ const FAILED: u8 = 1;
 #[command(disable_help_flag = true)]
 pub struct Arguments {
     /// Experiment and its options
-    #[arg(value_name = "EXPERIMENT", trailing_var_arg = true, allow_hyphen_values = true)]
+    #[arg(
+        value_name = "EXPERIMENT",
+        trailing_var_arg = true,
+        allow_hyphen_values = true
+    )]
     rest: Vec<OsString>,
 }
 
 /// Executes `nap-lab` next to this program, or from PATH; returns only on failure.
 pub fn run(arguments: &Arguments) -> ExitCode {
-    let sibling = std::env::current_exe().ok().map(|own| own.with_file_name(PROGRAM));
-    let program = sibling.filter(|path| path.is_file()).unwrap_or_else(|| PathBuf::from(PROGRAM));
+    let sibling = std::env::current_exe()
+        .ok()
+        .map(|own| own.with_file_name(PROGRAM));
+    let program = sibling
+        .filter(|path| path.is_file())
+        .unwrap_or_else(|| PathBuf::from(PROGRAM));
     let error = Command::new(&program).args(&arguments.rest).exec();
     print_error(format_args!(
         "nap: cannot run {}: {error}; build it with `cargo build --release -p napreduce-lab` and put it next to nap",

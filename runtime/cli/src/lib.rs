@@ -140,8 +140,9 @@ pub fn main() -> ExitCode {
     }
     let matches = without_empty_variables(Arguments::command()).try_get_matches();
     // Help and usage errors are rare; only they need the usage of every command.
-    let matches = matches
-        .or_else(|_| with_plain_usage(without_empty_variables(Arguments::command())).try_get_matches());
+    let matches = matches.or_else(|_| {
+        with_plain_usage(without_empty_variables(Arguments::command())).try_get_matches()
+    });
     let parsed = matches.and_then(|matches| Arguments::from_arg_matches(&matches));
     let status = match parsed.map(|Arguments { command, cluster }| run(&command, &cluster)) {
         Ok(Ok(status)) => status,
@@ -164,7 +165,9 @@ fn with_plain_usage(mut command: clap::Command) -> clap::Command {
 fn with_own_usage(mut command: clap::Command) -> clap::Command {
     let usage = command.render_usage().to_string();
     let usage = usage.strip_prefix("Usage: ").unwrap_or(&usage).to_owned();
-    command.override_usage(usage).mut_subcommands(with_own_usage)
+    command
+        .override_usage(usage)
+        .mut_subcommands(with_own_usage)
 }
 
 fn version() -> String {
@@ -235,9 +238,15 @@ mod tests {
         names(&Arguments::command(), "nap", &mut all);
         assert!(all.len() > 40, "{all:?}");
         let folder = tempfile::tempdir().expect("a folder");
-        let parse = |line: &[&str]| Arguments::try_parse_from(line).expect("it makes sense").command;
+        let parse = |line: &[&str]| {
+            Arguments::try_parse_from(line)
+                .expect("it makes sense")
+                .command
+        };
         let directory = folder.path().display().to_string();
-        let Command::Man(manual) = parse(&["nap", "man", &directory]) else { panic!("it is the manual") };
+        let Command::Man(manual) = parse(&["nap", "man", &directory]) else {
+            panic!("it is the manual")
+        };
         manual::write_manual(&manual, Arguments::command()).expect("written");
         for name in &all {
             let page = folder.path().join(format!("{}.1", name.replace(' ', "-")));
@@ -250,7 +259,10 @@ mod tests {
             let at = words.len() - 1;
             let candidates = clap_complete::engine::complete(&mut command, words, at, None);
             let candidates = candidates.expect("candidates");
-            assert!(candidates.iter().any(|known| known.get_value() == word), "{name}: {candidates:?}");
+            assert!(
+                candidates.iter().any(|known| known.get_value() == word),
+                "{name}: {candidates:?}"
+            );
         }
     }
 
@@ -258,18 +270,34 @@ mod tests {
     fn usage_of_an_error_lists_only_what_is_required() {
         let usage = |line: &[&str]| {
             let command = with_plain_usage(Arguments::command());
-            let error = command.try_get_matches_from(line).expect_err("it is wrong").to_string();
-            error.lines().find(|line| line.starts_with("Usage: ")).expect("usage").to_owned()
+            let error = command
+                .try_get_matches_from(line)
+                .expect_err("it is wrong")
+                .to_string();
+            error
+                .lines()
+                .find(|line| line.starts_with("Usage: "))
+                .expect("usage")
+                .to_owned()
         };
         // An option after the command has the same effect on the usage as one from the environment.
         for (line, expected) in [
-            (&["nap", "job", "kill", "--dir", "d"][..], "Usage: nap job kill [OPTIONS] <JOB>..."),
-            (&["nap", "task", "suspend", "--reason", "r"], "Usage: nap task suspend [OPTIONS] <TASK>..."),
+            (
+                &["nap", "job", "kill", "--dir", "d"][..],
+                "Usage: nap job kill [OPTIONS] <JOB>...",
+            ),
+            (
+                &["nap", "task", "suspend", "--reason", "r"],
+                "Usage: nap task suspend [OPTIONS] <TASK>...",
+            ),
             (
                 &["nap", "history", "export", "--dir", "d"],
                 "Usage: nap history export [OPTIONS] --output <DIR> <PATH> [JOB]...",
             ),
-            (&["nap", "worker", "drain", "--dir", "d"], "Usage: nap worker drain [OPTIONS] <WORKER>..."),
+            (
+                &["nap", "worker", "drain", "--dir", "d"],
+                "Usage: nap worker drain [OPTIONS] <WORKER>...",
+            ),
             (&["nap", "jo"], "Usage: nap [OPTIONS] <COMMAND>"),
         ] {
             assert_eq!(usage(line), expected);
@@ -296,12 +324,16 @@ mod tests {
             include_str!("../systemd/nap-worker.service"),
         ];
         for (unit, name) in units.into_iter().zip(["coordinator", "worker"]) {
-            let start =
-                unit.lines().find_map(|line| line.strip_prefix("ExecStart=")).expect("it starts something");
+            let start = unit
+                .lines()
+                .find_map(|line| line.strip_prefix("ExecStart="))
+                .expect("it starts something");
             let mut words = start.split_whitespace();
             assert_eq!(words.next(), Some("/usr/local/bin/nap"), "{start}");
             let parsed = Arguments::try_parse_from(std::iter::once("nap").chain(words));
-            let command = parsed.unwrap_or_else(|error| panic!("{start}: {error}")).command;
+            let command = parsed
+                .unwrap_or_else(|error| panic!("{start}: {error}"))
+                .command;
             let fits = match name {
                 "coordinator" => matches!(command, Command::Coordinator(_)),
                 _ => matches!(command, Command::Worker(_)),
@@ -312,13 +344,20 @@ mod tests {
 
     #[test]
     fn kubernetes_manifests_start_valid_commands() {
-        let manifests =
-            [include_str!("../kubernetes/coordinator.yaml"), include_str!("../kubernetes/workers.yaml")];
+        let manifests = [
+            include_str!("../kubernetes/coordinator.yaml"),
+            include_str!("../kubernetes/workers.yaml"),
+        ];
         for (manifest, name) in manifests.into_iter().zip(["coordinator", "worker"]) {
-            let line = manifest.lines().find_map(|line| line.trim().strip_prefix("args: "));
-            let line: Vec<String> = serde_json::from_str(line.expect("it starts something")).expect("words");
+            let line = manifest
+                .lines()
+                .find_map(|line| line.trim().strip_prefix("args: "));
+            let line: Vec<String> =
+                serde_json::from_str(line.expect("it starts something")).expect("words");
             let line = std::iter::once("nap").chain(line.iter().map(String::as_str));
-            let command = Arguments::try_parse_from(line).unwrap_or_else(|error| panic!("{error}")).command;
+            let command = Arguments::try_parse_from(line)
+                .unwrap_or_else(|error| panic!("{error}"))
+                .command;
             let fits = match name {
                 "coordinator" => matches!(command, Command::Coordinator(_)),
                 _ => matches!(command, Command::Worker(_)),
@@ -327,11 +366,19 @@ mod tests {
         }
         let seconds = |before: &str, after: &str| -> u64 {
             let rest = manifests[1].split_once(before).expect("it is set").1;
-            rest.split_once(after).expect("it ends").0.trim().parse().expect("a number")
+            rest.split_once(after)
+                .expect("it ends")
+                .0
+                .trim()
+                .parse()
+                .expect("a number")
         };
-        let (grace, until_killed) =
-            (seconds("\"--grace\", \"", "s\""), seconds("terminationGracePeriodSeconds:", "\n"));
-        assert!(grace < until_killed, "a grace of {grace} s, and killed after {until_killed} s");
+        let grace = seconds("\"--grace\", \"", "s\"");
+        let until_killed = seconds("terminationGracePeriodSeconds:", "\n");
+        assert!(
+            grace < until_killed,
+            "a grace of {grace} s, and killed after {until_killed} s"
+        );
     }
 
     #[test]
@@ -359,7 +406,11 @@ mod tests {
             &["nap", "coordinator", "--scheduler", "fare"],
             &["nap", "coordinator", "--liveness", "soon"],
         ] {
-            assert_eq!(parse(line).expect_err("it is wrong").exit_code(), 2, "{line:?}");
+            assert_eq!(
+                parse(line).expect_err("it is wrong").exit_code(),
+                2,
+                "{line:?}"
+            );
         }
     }
 }

@@ -50,10 +50,18 @@ impl<T: Listed> FromStr for SortKey<T> {
     type Err = String;
 
     fn from_str(text: &str) -> Result<SortKey<T>, String> {
-        let (is_downwards, name) = text.strip_prefix('-').map_or((false, text), |name| (true, name));
+        let (is_downwards, name) = text
+            .strip_prefix('-')
+            .map_or((false, text), |name| (true, name));
         match T::SORTED.iter().find(|(column, _)| *column == name) {
-            Some((_, compare)) => Ok(SortKey { compare: *compare, is_downwards }),
-            None => Err(format!("unknown column {name:?}; expected one of {}", sort_columns::<T>())),
+            Some((_, compare)) => Ok(SortKey {
+                compare: *compare,
+                is_downwards,
+            }),
+            None => Err(format!(
+                "unknown column {name:?}; expected one of {}",
+                sort_columns::<T>()
+            )),
         }
     }
 }
@@ -65,16 +73,25 @@ impl<T: Listed> ListingArguments<T> {
 
     /// Keeps the items to show, in their order. Returns how many there would be without the limit.
     pub fn select(&self, items: &mut Vec<T>) -> usize {
-        items.retain(|item| self.state.is_empty() || self.state.iter().any(|state| item.is_in(state)));
+        items.retain(|item| {
+            self.state.is_empty() || self.state.iter().any(|state| item.is_in(state))
+        });
         items.sort_by(|one, other| {
             let orders = self.sort.iter().map(|key| {
                 let order = (key.compare)(one, other);
-                if key.is_downwards { order.reverse() } else { order }
+                if key.is_downwards {
+                    order.reverse()
+                } else {
+                    order
+                }
             });
             orders.fold(Ordering::Equal, Ordering::then)
         });
         let total = items.len();
-        let limit = self.limit.or(T::LIMIT).and_then(|limit| usize::try_from(limit).ok());
+        let limit = self
+            .limit
+            .or(T::LIMIT)
+            .and_then(|limit| usize::try_from(limit).ok());
         items.truncate(limit.unwrap_or(usize::MAX));
         total
     }
@@ -94,11 +111,19 @@ fn state<T: Listed>(word: &str) -> Result<String, String> {
     if T::STATES.contains(&word) {
         return Ok(word.to_owned());
     }
-    Err(format!("unknown {} state {word:?}; expected one of {}", T::KIND, T::STATES.join(", ")))
+    Err(format!(
+        "unknown {} state {word:?}; expected one of {}",
+        T::KIND,
+        T::STATES.join(", ")
+    ))
 }
 
 fn sort_columns<T: Listed>() -> String {
-    T::SORTED.iter().map(|(column, _)| *column).collect::<Vec<_>>().join(", ")
+    T::SORTED
+        .iter()
+        .map(|(column, _)| *column)
+        .collect::<Vec<_>>()
+        .join(", ")
 }
 
 fn states_help<T: Listed>() -> String {
@@ -106,7 +131,10 @@ fn states_help<T: Listed>() -> String {
 }
 
 fn sort_help<T: Listed>() -> String {
-    format!("Sort columns: {}; -COLUMN for descending order", sort_columns::<T>())
+    format!(
+        "Sort columns: {}; -COLUMN for descending order",
+        sort_columns::<T>()
+    )
 }
 
 fn limit_help<T: Listed>() -> String {
@@ -142,7 +170,8 @@ mod tests {
     }
 
     fn select(line: &[&str]) -> (Vec<u8>, usize) {
-        let line = Line::try_parse_from([&["list"], line].concat()).unwrap_or_else(|error| panic!("{error}"));
+        let line = Line::try_parse_from([&["list"], line].concat())
+            .unwrap_or_else(|error| panic!("{error}"));
         let mut numbers = vec![13, 22, 11, 24, 12];
         let total = line.listing.select(&mut numbers);
         (numbers, total)
@@ -153,7 +182,10 @@ mod tests {
         assert_eq!(select(&[]), (vec![13, 22, 11, 24], 5));
         assert_eq!(select(&["--limit", "9"]), (vec![13, 22, 11, 24, 12], 5));
         assert_eq!(select(&["--state", "even"]), (vec![22, 24, 12], 3));
-        assert_eq!(select(&["--state", "even,odd", "--sort", "ones", "--limit", "2"]), (vec![11, 22], 5));
+        assert_eq!(
+            select(&["--state", "even,odd", "--sort", "ones", "--limit", "2"]),
+            (vec![11, 22], 5)
+        );
         assert_eq!(select(&["--sort", "-tens,ones"]), (vec![22, 24, 11, 12], 5));
         assert_eq!(select(&["--sort", "tens"]), (vec![13, 11, 12, 22], 5));
     }
@@ -161,11 +193,19 @@ mod tests {
     #[test]
     fn unknown_words_are_refused_with_the_known_ones() {
         for (line, error) in [
-            (["--state", "even,prime"], "unknown number state \"prime\"; expected one of even, odd"),
-            (["--sort", "-size"], "unknown column \"size\"; expected one of tens, ones"),
+            (
+                ["--state", "even,prime"],
+                "unknown number state \"prime\"; expected one of even, odd",
+            ),
+            (
+                ["--sort", "-size"],
+                "unknown column \"size\"; expected one of tens, ones",
+            ),
             (["--limit", "0"], "0 is not in 1.."),
         ] {
-            let refused = Line::try_parse_from([&["list"], &line[..]].concat()).err().expect("a refusal");
+            let refused = Line::try_parse_from([&["list"], &line[..]].concat())
+                .err()
+                .expect("a refusal");
             assert!(refused.to_string().contains(error), "{refused}");
         }
     }

@@ -55,17 +55,26 @@ pub enum LogFormat {
 impl LogArguments {
     /// Starts the log of this daemon; `name` begins the names of its files.
     pub fn start(&self, name: &str) -> Result<()> {
-        let files = self.log_directory.as_deref().map(|directory| (directory, name));
+        let files = self
+            .log_directory
+            .as_deref()
+            .map(|directory| (directory, name));
         Ok(start(self.log_format.unwrap_or_default(), files)?)
     }
 
     /// Returns the flags that were given, for another process.
     pub fn to_line(&self) -> Vec<OsString> {
-        let format = self.log_format.and_then(|format| format.to_possible_value());
+        let format = self
+            .log_format
+            .and_then(|format| format.to_possible_value());
         let format = format.map(|format| format.get_name().into());
         let directory = self.log_directory.clone().map(OsString::from);
         let flags = [("--log-format", format), ("--log-directory", directory)];
-        flags.into_iter().filter_map(|(flag, value)| Some([flag.into(), value?])).flatten().collect()
+        flags
+            .into_iter()
+            .filter_map(|(flag, value)| Some([flag.into(), value?]))
+            .flatten()
+            .collect()
     }
 }
 
@@ -111,7 +120,10 @@ fn start(format: LogFormat, files: Option<(&Path, &str)>) -> std::result::Result
         .filename_suffix("log")
         .max_log_files(DAYS_MAX)
         .build(path)
-        .map_err(|source| LogError::Files { path: path.to_owned(), source })?;
+        .map_err(|source| LogError::Files {
+            path: path.to_owned(),
+            source,
+        })?;
     install(format, filter, Mutex::new(DailyFiles(files)))
 }
 
@@ -133,7 +145,9 @@ impl Write for DailyFiles {
 fn filter(text: Option<String>) -> std::result::Result<Targets, LogError> {
     let targets = match text.filter(|text| !text.trim().is_empty()) {
         None => Targets::new().with_default(LevelFilter::INFO),
-        Some(text) => text.parse().map_err(|source| LogError::Filter { text, source })?,
+        Some(text) => text
+            .parse()
+            .map_err(|source| LogError::Filter { text, source })?,
     };
     Ok(targets.with_target(SPAN_TARGET, LevelFilter::INFO))
 }
@@ -142,7 +156,9 @@ fn install<W>(format: LogFormat, filter: Targets, writer: W) -> std::result::Res
 where
     W: for<'w> MakeWriter<'w> + Send + Sync + 'static,
 {
-    let layer = tracing_subscriber::fmt::layer().with_writer(writer).with_ansi(false);
+    let layer = tracing_subscriber::fmt::layer()
+        .with_writer(writer)
+        .with_ansi(false);
     let layer: Box<dyn Layer<Registry> + Send + Sync> = match format {
         LogFormat::Text => Box::new(layer.event_format(TextFormat)),
         LogFormat::Json => Box::new(layer.json().flatten_event(true)),
@@ -204,7 +220,11 @@ where
         {
             write!(writer, " {}[{fields}]", span.name())?;
         }
-        writeln!(writer, ": {}", one_line(&format!("{}{}", fields.message, fields.rest), COLUMNS_MAX))
+        writeln!(
+            writer,
+            ": {}",
+            one_line(&format!("{}{}", fields.message, fields.rest), COLUMNS_MAX)
+        )
     }
 }
 
@@ -241,7 +261,9 @@ mod tests {
         tracing::subscriber::with_default(tracing_subscriber::registry().with(layer), say);
         let bytes = log.0.lock().expect("no panic").clone();
         let text = String::from_utf8(bytes).expect("text");
-        text.lines().map(|line| line.split_once(' ').expect("a time").1.to_owned()).collect()
+        text.lines()
+            .map(|line| line.split_once(' ').expect("a time").1.to_owned())
+            .collect()
     }
 
     #[test]
@@ -252,7 +274,10 @@ mod tests {
             tracing::debug!(target: "coordinator", "not worth a line");
         });
         assert_eq!(output.len(), 2, "{output:?}");
-        assert!(output[0].starts_with("worker w1: started") && !output[0].contains('\u{1b}'), "{output:?}");
+        assert!(
+            output[0].starts_with("worker w1: started") && !output[0].contains('\u{1b}'),
+            "{output:?}"
+        );
         assert_eq!(output[1], "coordinator WARN: the disk is full");
     }
 
@@ -260,16 +285,25 @@ mod tests {
     fn filter_sets_levels_by_component() {
         let output = lines(Some("warn,worker=debug"), || {
             let _in =
-                tracing::info_span!(target: SPAN_TARGET, "attempt", id = %"job_0001_m_0000.1").entered();
+                tracing::info_span!(target: SPAN_TARGET, "attempt", id = %"job_0001_m_0000.1")
+                    .entered();
             tracing::debug!(target: "worker", "suspended");
             tracing::info!(target: "coordinator", "not worth a line");
         });
-        assert_eq!(output, ["worker DEBUG attempt[id=job_0001_m_0000.1]: suspended"]);
+        assert_eq!(
+            output,
+            ["worker DEBUG attempt[id=job_0001_m_0000.1]: suspended"]
+        );
     }
 
     #[test]
     fn invalid_filter_is_rejected_by_value() {
-        let error = filter(Some("worker=loud".to_owned())).expect_err("no level").to_string();
-        assert!(error.starts_with("invalid NAPREDUCE_LOG=worker=loud: "), "{error}");
+        let error = filter(Some("worker=loud".to_owned()))
+            .expect_err("no level")
+            .to_string();
+        assert!(
+            error.starts_with("invalid NAPREDUCE_LOG=worker=loud: "),
+            "{error}"
+        );
     }
 }

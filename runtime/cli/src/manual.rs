@@ -43,7 +43,9 @@ fn write_pages(command: &Command, name: String, directory: &Path) -> io::Result<
     page.render(&mut text)?;
     fs::write(directory.join(format!("{name}.1")), text)?;
     let mut count = 1;
-    for inner in command.get_subcommands().filter(|inner| inner.get_name() != "help" && !inner.is_hide_set())
+    for inner in command
+        .get_subcommands()
+        .filter(|inner| inner.get_name() != "help" && !inner.is_hide_set())
     {
         count += write_pages(inner, format!("{name}-{}", inner.get_name()), directory)?;
     }
@@ -56,17 +58,28 @@ mod tests {
 
     /// A command with a subcommand that has an option.
     fn command() -> Command {
-        let list = Command::new("list").about("Lists jobs").arg(clap::arg!(--limit <N> "Maximum number"));
-        Command::new(NAME).about("Operates").subcommand(Command::new("job").subcommand(list))
+        let list = Command::new("list")
+            .about("Lists jobs")
+            .arg(clap::arg!(--limit <N> "Maximum number"));
+        Command::new(NAME)
+            .about("Operates")
+            .subcommand(Command::new("job").subcommand(list))
     }
 
     #[test]
     fn manual_has_a_page_for_every_command() {
         let folder = tempfile::tempdir().expect("a folder");
         let directory = folder.path().join("man/man1");
-        write_manual(&Arguments { directory: directory.clone() }, command()).expect("written");
+        write_manual(
+            &Arguments {
+                directory: directory.clone(),
+            },
+            command(),
+        )
+        .expect("written");
         let page = |name: &str| {
-            fs::read_to_string(directory.join(name)).unwrap_or_else(|error| panic!("{name}: {error}"))
+            fs::read_to_string(directory.join(name))
+                .unwrap_or_else(|error| panic!("{name}: {error}"))
         };
         assert!(page("nap.1").contains("Operates"));
         assert!(page("nap-job.1").contains("list"));
@@ -75,8 +88,16 @@ mod tests {
             list.contains("Lists jobs") && list.contains("limit") && list.contains("nap-job-list"),
             "{list}"
         );
-        let error = write_manual(&Arguments { directory: directory.join("nap.1") }, command());
+        let error = write_manual(
+            &Arguments {
+                directory: directory.join("nap.1"),
+            },
+            command(),
+        );
         let error = format!("{:#}", error.expect_err("that is a file"));
-        assert!(error.starts_with("cannot write manual pages to "), "{error}");
+        assert!(
+            error.starts_with("cannot write manual pages to "),
+            "{error}"
+        );
     }
 }

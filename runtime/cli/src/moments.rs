@@ -43,9 +43,10 @@ impl WrittenMoment {
     pub fn millis(self, now: Timestamp, zone: &TimeZone) -> Result<u64> {
         let stamp = match self {
             WrittenMoment::At(stamp) => stamp,
-            WrittenMoment::Local(civil) => {
-                civil.to_zoned(zone.clone()).map_err(|_| out_of_range(civil))?.timestamp()
-            }
+            WrittenMoment::Local(civil) => civil
+                .to_zoned(zone.clone())
+                .map_err(|_| out_of_range(civil))?
+                .timestamp(),
             WrittenMoment::Ago(ago) => now.checked_sub(ago).map_err(|_| out_of_range(now))?,
         };
         let millis = u64::try_from(stamp.as_millisecond());
@@ -64,16 +65,27 @@ mod tests {
     fn millis(text: &str) -> u64 {
         let now = Timestamp::from_second(1_790_000_000).expect("a time");
         let zone = TimeZone::posix("CET-1CEST,M3.5.0,M10.5.0/3").expect("a zone");
-        text.parse::<WrittenMoment>().expect(text).millis(now, &zone).expect(text)
+        text.parse::<WrittenMoment>()
+            .expect(text)
+            .millis(now, &zone)
+            .expect(text)
     }
 
     #[test]
     fn time_is_read_in_every_form() {
         assert_eq!(millis("2026-09-21T14:13:20Z"), 1_790_000_000_000);
         assert_eq!(millis("2026-09-21T16:13:20+02:00"), 1_790_000_000_000);
-        assert_eq!(millis("2026-09-21T16:13:20"), 1_790_000_000_000, "without a zone it is local");
+        assert_eq!(
+            millis("2026-09-21T16:13:20"),
+            1_790_000_000_000,
+            "without a zone it is local"
+        );
         assert_eq!(millis("2026-09-21 16:13"), 1_789_999_980_000);
-        assert_eq!(millis("2026-09-21"), 1_789_941_600_000, "midnight in local time");
+        assert_eq!(
+            millis("2026-09-21"),
+            1_789_941_600_000,
+            "midnight in local time"
+        );
         assert_eq!(millis("2h"), 1_790_000_000_000 - 7_200_000);
     }
 
@@ -83,11 +95,21 @@ mod tests {
             let error = text.parse::<WrittenMoment>().expect_err(text);
             assert!(error.contains("expected 2026-11-23"), "{error}");
         }
-        let early = "1969-01-01T00:00:00Z".parse::<WrittenMoment>().expect("a moment");
+        let early = "1969-01-01T00:00:00Z"
+            .parse::<WrittenMoment>()
+            .expect("a moment");
         assert!(early.millis(Timestamp::UNIX_EPOCH, &TimeZone::UTC).is_err());
-        let late = "9999-12-31T23:59".parse::<WrittenMoment>().expect("a moment");
+        let late = "9999-12-31T23:59"
+            .parse::<WrittenMoment>()
+            .expect("a moment");
         let zone = TimeZone::fixed(jiff::tz::offset(-12));
-        let error = late.millis(Timestamp::UNIX_EPOCH, &zone).expect_err("it is out of range").to_string();
-        assert_eq!(error, "9999-12-31T23:59:00: out of range; give a year from 1970 to 9998");
+        let error = late
+            .millis(Timestamp::UNIX_EPOCH, &zone)
+            .expect_err("it is out of range")
+            .to_string();
+        assert_eq!(
+            error,
+            "9999-12-31T23:59:00: out of range; give a year from 1970 to 9998"
+        );
     }
 }

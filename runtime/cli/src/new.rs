@@ -106,20 +106,35 @@ enum Source {
 
 pub fn run(arguments: &Arguments) -> Result<()> {
     let directory = &arguments.directory;
-    let name = directory.file_name().and_then(|name| name.to_str()).unwrap_or_default();
-    check_name(name)
-        .map_err(|why| usage(anyhow!("invalid name {:?}: {why}", directory.display().to_string())))?;
+    let name = directory
+        .file_name()
+        .and_then(|name| name.to_str())
+        .unwrap_or_default();
+    check_name(name).map_err(|why| {
+        usage(anyhow!(
+            "invalid name {:?}: {why}",
+            directory.display().to_string()
+        ))
+    })?;
     let source = Source::chosen(arguments.path.as_deref()).map_err(usage)?;
     let crate_name = name.replace('-', "_");
     let values = [
         ("project-name", name),
         ("crate_name", &crate_name),
-        ("napreduce", &source.line(arguments.template).map_err(usage)?),
+        (
+            "napreduce",
+            &source.line(arguments.template).map_err(usage)?,
+        ),
     ];
     let files = filled(arguments.template, &values)?;
     create(directory, &files)?;
-    print(format_args!("created {} with {source}\n\nnext:\n  cd {0}\n", directory.display()));
-    let readme = files.iter().find(|(path, _)| path == Path::new("README.md"));
+    print(format_args!(
+        "created {} with {source}\n\nnext:\n  cd {0}\n",
+        directory.display()
+    ));
+    let readme = files
+        .iter()
+        .find(|(path, _)| path == Path::new("README.md"));
     for command in readme.map(|(_, text)| commands(text)).unwrap_or_default() {
         print(format_args!("  {command}\n"));
     }
@@ -131,14 +146,23 @@ fn check_name(name: &str) -> Result<(), String> {
     if name.is_empty() {
         return Err("it is empty; name the crate".to_owned());
     }
-    if let Some(other) = name.chars().find(|char| !char.is_ascii_alphanumeric() && !"-_".contains(*char)) {
+    if let Some(other) = name
+        .chars()
+        .find(|char| !char.is_ascii_alphanumeric() && !"-_".contains(*char))
+    {
         return Err(format!("character {other:?}; use letters, digits, - and _"));
     }
     if !name.starts_with(|first: char| first.is_ascii_alphabetic() || first == '_') {
         return Err("it must begin with a letter or _".to_owned());
     }
-    if KEYWORDS.split_whitespace().chain(RESERVED).any(|reserved| reserved == name) {
-        return Err("the name is reserved by Rust, Cargo or this template; choose another".to_owned());
+    if KEYWORDS
+        .split_whitespace()
+        .chain(RESERVED)
+        .any(|reserved| reserved == name)
+    {
+        return Err(
+            "the name is reserved by Rust, Cargo or this template; choose another".to_owned(),
+        );
     }
     Ok(())
 }
@@ -147,7 +171,11 @@ impl Source {
     fn chosen(path: Option<&Path>) -> Result<Source> {
         let Some(path) = path else {
             let built_in = Path::new(BUILT_IN);
-            return Ok(if is_checkout(built_in) { Source::of(built_in)? } else { Source::Published });
+            return Ok(if is_checkout(built_in) {
+                Source::of(built_in)?
+            } else {
+                Source::Published
+            });
         };
         if !is_checkout(path) {
             bail!(
@@ -160,7 +188,9 @@ impl Source {
 
     fn of(checkout: &Path) -> Result<Source> {
         let absolute = checkout.canonicalize();
-        Ok(Source::Checkout(absolute.with_context(|| format!("cannot find {}", checkout.display()))?))
+        Ok(Source::Checkout(absolute.with_context(|| {
+            format!("cannot find {}", checkout.display())
+        })?))
     }
 
     /// Returns the dependency in `Cargo.toml`, or the command that installs the Python module.
@@ -171,7 +201,9 @@ impl Source {
             (Source::Checkout(checkout), Template::Python) => {
                 format!("export PYTHONPATH={}", in_quotes(&checkout.join("python"))?)
             }
-            (Source::Checkout(checkout), _) => format!("path = {}", in_quotes(&checkout.join("framework"))?),
+            (Source::Checkout(checkout), _) => {
+                format!("path = {}", in_quotes(&checkout.join("framework"))?)
+            }
         })
     }
 }
@@ -192,7 +224,11 @@ impl std::fmt::Display for Source {
 
 /// Returns the compatible versions: those of the same minor version.
 fn version() -> String {
-    format!("{}.{}", env!("CARGO_PKG_VERSION_MAJOR"), env!("CARGO_PKG_VERSION_MINOR"))
+    format!(
+        "{}.{}",
+        env!("CARGO_PKG_VERSION_MAJOR"),
+        env!("CARGO_PKG_VERSION_MINOR")
+    )
 }
 
 fn is_checkout(directory: &Path) -> bool {
@@ -206,23 +242,35 @@ fn in_quotes(path: &Path) -> Result<String> {
         .to_str()
         .filter(|text| !text.contains(|char: char| char.is_control() || "\"\\$`".contains(char)));
     text.map(|text| format!("\"{text}\"")).with_context(|| {
-        format!("{}: the path cannot be written into Cargo.toml; move the checkout", path.display())
+        format!(
+            "{}: the path cannot be written into Cargo.toml; move the checkout",
+            path.display()
+        )
     })
 }
 
 /// Returns the files of a template, with paths in the new directory and without placeholders.
 fn filled(template: Template, values: &[(&str, &str)]) -> Result<Vec<(PathBuf, String)>> {
-    let folder = TEMPLATES.get_dir(template.folder()).context("internal error: the template is missing")?;
+    let folder = TEMPLATES
+        .get_dir(template.folder())
+        .context("internal error: the template is missing")?;
     let mut files = Vec::new();
     collect(folder, &mut |path, text| {
         let path = path.strip_prefix(template.folder()).unwrap_or(path);
         if path == Path::new(DESCRIPTION) {
             return;
         }
-        let is_liquid = path.extension().is_some_and(|extension| extension == LIQUID);
-        let path = if is_liquid { path.with_extension("") } else { path.to_owned() };
-        let fill =
-            |text: String, (name, value): &(&str, &str)| text.replace(&format!("{{{{{name}}}}}"), value);
+        let is_liquid = path
+            .extension()
+            .is_some_and(|extension| extension == LIQUID);
+        let path = if is_liquid {
+            path.with_extension("")
+        } else {
+            path.to_owned()
+        };
+        let fill = |text: String, (name, value): &(&str, &str)| {
+            text.replace(&format!("{{{{{name}}}}}"), value)
+        };
         files.push((path, values.iter().fold(text.to_owned(), fill)));
     });
     Ok(files)
@@ -246,14 +294,19 @@ fn create(directory: &Path, files: &[(PathBuf, String)]) -> Result<()> {
     }
     match fs::create_dir(directory) {
         Err(error) if error.kind() == ErrorKind::AlreadyExists => {
-            return Err(usage(anyhow!("{}: already exists; choose another name", directory.display())));
+            return Err(usage(anyhow!(
+                "{}: already exists; choose another name",
+                directory.display()
+            )));
         }
         created => created.with_context(cannot)?,
     }
-    write(directory, files).with_context(cannot).inspect_err(|_| {
-        // The first error is the one to report. The directory is new.
-        let _ = fs::remove_dir_all(directory);
-    })
+    write(directory, files)
+        .with_context(cannot)
+        .inspect_err(|_| {
+            // The first error is the one to report. The directory is new.
+            let _ = fs::remove_dir_all(directory);
+        })
 }
 
 fn write(directory: &Path, files: &[(PathBuf, String)]) -> io::Result<()> {
@@ -269,7 +322,10 @@ fn write(directory: &Path, files: &[(PathBuf, String)]) -> io::Result<()> {
 
 /// Returns the lines of the first block of commands in a README.
 fn commands(readme: &str) -> Vec<&str> {
-    let block = readme.split("```sh\n").nth(1).and_then(|rest| rest.split("```").next());
+    let block = readme
+        .split("```sh\n")
+        .nth(1)
+        .and_then(|rest| rest.split("```").next());
     block.unwrap_or_default().lines().collect()
 }
 
@@ -277,50 +333,101 @@ fn commands(readme: &str) -> Vec<&str> {
 mod tests {
     use super::*;
 
-    const VALUES: [(&str, &str); 3] =
-        [("project-name", "my-words"), ("crate_name", "my_words"), ("napreduce", "version = \"0.3\"")];
+    const VALUES: [(&str, &str); 3] = [
+        ("project-name", "my-words"),
+        ("crate_name", "my_words"),
+        ("napreduce", "version = \"0.3\""),
+    ];
 
     #[test]
     fn every_folder_of_templates_is_a_template_without_open_placeholders() {
-        let names: Vec<&str> = Template::value_variants().iter().map(|template| template.folder()).collect();
+        let names: Vec<&str> = Template::value_variants()
+            .iter()
+            .map(|template| template.folder())
+            .collect();
         for folder in TEMPLATES.dirs() {
-            assert!(names.contains(&folder.path().to_str().expect("text")), "{folder:?}");
+            assert!(
+                names.contains(&folder.path().to_str().expect("text")),
+                "{folder:?}"
+            );
         }
         for template in Template::value_variants() {
             let files = filled(*template, &VALUES).expect("it is there");
             for (path, text) in &files {
-                assert!(!text.contains("{{") && !text.contains("{%"), "{}: {text}", path.display());
-                assert!(path.extension().is_none_or(|extension| extension != LIQUID), "{}", path.display());
+                assert!(
+                    !text.contains("{{") && !text.contains("{%"),
+                    "{}: {text}",
+                    path.display()
+                );
+                assert!(
+                    path.extension().is_none_or(|extension| extension != LIQUID),
+                    "{}",
+                    path.display()
+                );
             }
-            let readme = files.iter().find(|(path, _)| path == Path::new("README.md")).expect("a README");
+            let readme = files
+                .iter()
+                .find(|(path, _)| path == Path::new("README.md"))
+                .expect("a README");
             assert!(readme.1.starts_with("# my-words\n"), "{}", readme.1);
-            let run = if *template == Template::Python { "python3 wordcount.py " } else { "cargo run -- " };
-            assert!(commands(&readme.1).iter().any(|line| line.starts_with(run)), "{}", readme.1);
-            assert!(files.iter().any(|(path, _)| path == Path::new(".gitignore")), "{template:?}");
-            assert!(files.iter().any(|(path, _)| path.starts_with("data")), "{template:?}");
+            let run = if *template == Template::Python {
+                "python3 wordcount.py "
+            } else {
+                "cargo run -- "
+            };
+            assert!(
+                commands(&readme.1).iter().any(|line| line.starts_with(run)),
+                "{}",
+                readme.1
+            );
+            assert!(
+                files
+                    .iter()
+                    .any(|(path, _)| path == Path::new(".gitignore")),
+                "{template:?}"
+            );
+            assert!(
+                files.iter().any(|(path, _)| path.starts_with("data")),
+                "{template:?}"
+            );
         }
     }
 
     #[test]
     fn default_of_cargo_generate_is_this_version() {
         for template in Template::value_variants() {
-            let file =
-                TEMPLATES.get_file(format!("{}/{DESCRIPTION}", template.folder())).expect("a description");
+            let file = TEMPLATES
+                .get_file(format!("{}/{DESCRIPTION}", template.folder()))
+                .expect("a description");
             let table: toml::Table = file.contents_utf8().expect("text").parse().expect("TOML");
-            let default = table["placeholders"]["napreduce"]["default"].as_str().expect("text");
-            assert_eq!(default, Source::Published.line(*template).expect("a line"), "{template:?}");
+            let default = table["placeholders"]["napreduce"]["default"]
+                .as_str()
+                .expect("text");
+            assert_eq!(
+                default,
+                Source::Published.line(*template).expect("a line"),
+                "{template:?}"
+            );
         }
     }
 
     #[test]
     fn manifests_depend_on_napreduce_once_with_and_once_without_tests() {
-        for template in Template::value_variants().iter().filter(|template| **template != Template::Python) {
+        for template in Template::value_variants()
+            .iter()
+            .filter(|template| **template != Template::Python)
+        {
             let files = filled(*template, &VALUES).expect("it is there");
-            let manifest =
-                files.iter().find(|(path, _)| path == Path::new("Cargo.toml")).expect("a manifest");
+            let manifest = files
+                .iter()
+                .find(|(path, _)| path == Path::new("Cargo.toml"))
+                .expect("a manifest");
             let table: toml::Table = manifest.1.parse().expect("TOML");
             assert_eq!(table["package"]["name"].as_str(), Some("my-words"));
-            assert_eq!(table["dependencies"]["napreduce"]["version"].as_str(), Some("0.3"));
+            assert_eq!(
+                table["dependencies"]["napreduce"]["version"].as_str(),
+                Some("0.3")
+            );
             assert!(table["dev-dependencies"]["napreduce"]["features"].is_array());
         }
     }
@@ -355,14 +462,22 @@ mod tests {
         assert!(create(&directory, &[file("a"), file("a")]).is_err());
         assert!(!directory.exists());
         create(&directory, &[file("a"), file("src/b")]).expect("created");
-        let refused = create(&directory, &[file("c")]).expect_err("it exists").to_string();
-        assert!(refused.ends_with("already exists; choose another name"), "{refused}");
+        let refused = create(&directory, &[file("c")])
+            .expect_err("it exists")
+            .to_string();
+        assert!(
+            refused.ends_with("already exists; choose another name"),
+            "{refused}"
+        );
         assert!(directory.join("src/b").is_file() && !directory.join("c").exists());
     }
 
     #[test]
     fn paths_that_a_shell_or_toml_would_change_are_refused() {
-        assert_eq!(in_quotes(Path::new("/a b/c")).expect("it is plain"), "\"/a b/c\"");
+        assert_eq!(
+            in_quotes(Path::new("/a b/c")).expect("it is plain"),
+            "\"/a b/c\""
+        );
         for path in ["/a\"b", "/a\\b", "/a\nb", "/$HOME"] {
             assert!(in_quotes(Path::new(path)).is_err(), "{path}");
         }

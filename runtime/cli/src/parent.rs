@@ -15,10 +15,16 @@ pub fn ends_with_parent() -> bool {
 /// Requests a signal from the kernel at the end of the parent, if `PARENT_VARIABLE` is set. Must be called before
 /// any thread starts.
 pub fn end_with_parent() -> Result<()> {
-    let Some(parent) = std::env::var_os(PARENT_VARIABLE) else { return Ok(()) };
-    let parent = parent.to_str().and_then(|text| text.parse().ok()).and_then(Pid::from_raw);
+    let Some(parent) = std::env::var_os(PARENT_VARIABLE) else {
+        return Ok(());
+    };
+    let parent = parent
+        .to_str()
+        .and_then(|text| text.parse().ok())
+        .and_then(Pid::from_raw);
     // SIGINT ends this process even if its user started the parent with SIGINT ignored.
-    set_parent_process_death_signal(Some(Signal::INT)).context("cannot watch the parent process")?;
+    set_parent_process_death_signal(Some(Signal::INT))
+        .context("cannot watch the parent process")?;
     // It may have ended before the kernel was asked.
     if parent.is_none() || getppid() != parent {
         bail!("the parent process has ended");

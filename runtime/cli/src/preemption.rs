@@ -119,11 +119,19 @@ struct Choice {
 
 pub fn run(arguments: &Arguments, cluster: &ClusterArguments) -> Result<()> {
     match &arguments.command {
-        Command::List { each, limit, choice } => list(choice.read(cluster)?, choice.format, *each, *limit),
-        Command::Flows { between, choice } => flows(&choice.read(cluster)?, choice.format, *between),
+        Command::List {
+            each,
+            limit,
+            choice,
+        } => list(choice.read(cluster)?, choice.format, *each, *limit),
+        Command::Flows { between, choice } => {
+            flows(&choice.read(cluster)?, choice.format, *between)
+        }
         Command::Totals { choice } => {
             let totals = choice.read(cluster)?.totals();
-            choice.format.print(|screen| totals_text(&totals, screen), || &totals)?;
+            choice
+                .format
+                .print(|screen| totals_text(&totals, screen), || &totals)?;
             remark(&totals.remarks);
             Ok(())
         }
@@ -132,7 +140,11 @@ pub fn run(arguments: &Arguments, cluster: &ClusterArguments) -> Result<()> {
 
 impl Choice {
     fn read(&self, cluster: &ClusterArguments) -> Result<LedgerWindow> {
-        let zone = if self.format.utc { TimeZone::UTC } else { TimeZone::system() };
+        let zone = if self.format.utc {
+            TimeZone::UTC
+        } else {
+            TimeZone::system()
+        };
         let window = self.window(Timestamp::now(), &zone).map_err(usage)?;
         let filter = LedgerFilter {
             by: self.by.clone(),
@@ -161,10 +173,18 @@ impl Choice {
             None => now.to_zoned(zone.clone()).start_of_day()?.timestamp(),
         };
         let millis = |moment: Option<WrittenMoment>, default: Timestamp| {
-            moment.unwrap_or(WrittenMoment::At(default)).millis(now, zone)
+            moment
+                .unwrap_or(WrittenMoment::At(default))
+                .millis(now, zone)
         };
-        let window = Window { from: millis(self.since, midnight)?, until: millis(self.until, now)? };
-        ensure!(window.from <= window.until, "--since must be before --until");
+        let window = Window {
+            from: millis(self.since, midnight)?,
+            until: millis(self.until, now)?,
+        };
+        ensure!(
+            window.from <= window.until,
+            "--since must be before --until"
+        );
         Ok(window)
     }
 }
@@ -173,14 +193,21 @@ fn list(ledger: LedgerWindow, format: FormatArguments, each: bool, limit: u32) -
     let limit = limit as usize;
     let total = if each {
         let rows = ledger.rows();
-        let shown: Vec<&PreemptionAnswer> = rows.iter().take(limit).map(|row| &row.answer).collect();
-        format.print(|screen| entries_text(&shown, now_millis(), screen), || &shown)?;
+        let shown: Vec<&PreemptionAnswer> =
+            rows.iter().take(limit).map(|row| &row.answer).collect();
+        format.print(
+            |screen| entries_text(&shown, now_millis(), screen),
+            || &shown,
+        )?;
         rows.len()
     } else {
         let mut groups = ledger.groups();
         let total = groups.len();
         groups.truncate(limit);
-        format.print(|screen| groups_text(&groups, now_millis(), screen), || &groups)?;
+        format.print(
+            |screen| groups_text(&groups, now_millis(), screen),
+            || &groups,
+        )?;
         total
     };
     remark(&ledger.remarks);
@@ -208,10 +235,19 @@ fn flows(ledger: &LedgerWindow, format: FormatArguments, between: Ends) -> Resul
         Ends::Queue => FlowEnds::Queues,
         Ends::Job => FlowEnds::Jobs,
     };
-    let name = |end: &str| end.parse().ok().and_then(|job| ledger.name_of(job)).map(str::to_owned);
+    let name = |end: &str| {
+        end.parse()
+            .ok()
+            .and_then(|job| ledger.name_of(job))
+            .map(str::to_owned)
+    };
     let named = |flow: FlowAnswer| NamedFlow {
         from_name: name(&flow.from).filter(|_| between == Ends::Job),
-        to_name: flow.to.as_deref().and_then(name).filter(|_| between == Ends::Job),
+        to_name: flow
+            .to
+            .as_deref()
+            .and_then(name)
+            .filter(|_| between == Ends::Job),
         flow,
     };
     let mut flows: Vec<NamedFlow> = ledger.flows(ends).into_iter().map(named).collect();
@@ -225,23 +261,39 @@ fn flows_text(flows: &[NamedFlow], screen: &Screen) -> String {
     if flows.is_empty() {
         return "no slot was taken\n".to_owned();
     }
-    let has_names = flows.iter().any(|named| named.from_name.is_some() || named.to_name.is_some());
+    let has_names = flows
+        .iter()
+        .any(|named| named.from_name.is_some() || named.to_name.is_some());
     let columns: [Column<NamedFlow>; 9] = [
-        Column::new("FROM", if has_names { Fit::Whole } else { Fit::Cut }, |named, _| {
-            named.flow.from.clone()
-        }),
-        Column::new("NAME", Fit::Cut, |named: &NamedFlow, _| or_dash(named.from_name.clone()))
-            .only_if(has_names),
-        Column::new("TO", if has_names { Fit::Whole } else { Fit::Cut }, |named, _| {
-            or_dash(named.flow.to.clone())
-        }),
-        Column::new("NAME", Fit::Cut, |named: &NamedFlow, _| or_dash(named.to_name.clone()))
-            .only_if(has_names),
+        Column::new(
+            "FROM",
+            if has_names { Fit::Whole } else { Fit::Cut },
+            |named, _| named.flow.from.clone(),
+        ),
+        Column::new("NAME", Fit::Cut, |named: &NamedFlow, _| {
+            or_dash(named.from_name.clone())
+        })
+        .only_if(has_names),
+        Column::new(
+            "TO",
+            if has_names { Fit::Whole } else { Fit::Cut },
+            |named, _| or_dash(named.flow.to.clone()),
+        ),
+        Column::new("NAME", Fit::Cut, |named: &NamedFlow, _| {
+            or_dash(named.to_name.clone())
+        })
+        .only_if(has_names),
         Column::new("HOW", Fit::Whole, |named, _| named.flow.primitive.clone()),
         Column::new("SLOTS", Fit::Whole, |named, _| named.flow.count.to_string()),
-        Column::new("WITHOUT SLOT", Fit::Drop(1), |named, _| span(named.flow.slot_millis)),
-        Column::new("SAVED", Fit::Drop(2), |named, _| span(named.flow.work_saved_millis)),
-        Column::new("LOST", Fit::Drop(3), |named, _| span(named.flow.work_lost_millis)),
+        Column::new("WITHOUT SLOT", Fit::Drop(1), |named, _| {
+            span(named.flow.slot_millis)
+        }),
+        Column::new("SAVED", Fit::Drop(2), |named, _| {
+            span(named.flow.work_saved_millis)
+        }),
+        Column::new("LOST", Fit::Drop(3), |named, _| {
+            span(named.flow.work_lost_millis)
+        }),
     ];
     screen.list(&columns, flows)
 }
@@ -260,16 +312,32 @@ fn groups_text(groups: &[GroupAnswer], now_millis: u64, screen: &Screen) -> Stri
         }),
         Column::new("SLOTS", Fit::Whole, |(_, group), _| group.count.to_string()),
         Column::new("FROM", Fit::Cut, |(_, group), _| {
-            group.victim_name.clone().unwrap_or_else(|| group.victim.clone())
+            group
+                .victim_name
+                .clone()
+                .unwrap_or_else(|| group.victim.clone())
         }),
         Column::new("TO", Fit::Cut, |(_, group), _| {
-            or_dash(group.beneficiary_name.clone().or_else(|| group.beneficiary.clone()))
+            or_dash(
+                group
+                    .beneficiary_name
+                    .clone()
+                    .or_else(|| group.beneficiary.clone()),
+            )
         }),
         Column::new("HOW", Fit::Whole, |(_, group), _| outcome(group)),
-        Column::new("FREE", Fit::Drop(1), |(_, group), _| or_dash(group.free_micros.map(latency))),
-        Column::new("SAVED", Fit::Drop(2), |(_, group), _| span(group.work_saved_millis)),
-        Column::new("LOST", Fit::Drop(3), |(_, group), _| span(group.work_lost_millis)),
-        Column::new("WHY", Fit::Below, |(_, group), _| format!("{}: {}", group.by, group.reason)),
+        Column::new("FREE", Fit::Drop(1), |(_, group), _| {
+            or_dash(group.free_micros.map(latency))
+        }),
+        Column::new("SAVED", Fit::Drop(2), |(_, group), _| {
+            span(group.work_saved_millis)
+        }),
+        Column::new("LOST", Fit::Drop(3), |(_, group), _| {
+            span(group.work_lost_millis)
+        }),
+        Column::new("WHY", Fit::Below, |(_, group), _| {
+            format!("{}: {}", group.by, group.reason)
+        }),
     ];
     let rows: Vec<Row<'_>> = groups.iter().map(|group| (now_millis, group)).collect();
     screen.list(&columns, &rows)
@@ -279,7 +347,11 @@ fn groups_text(groups: &[GroupAnswer], now_millis: u64, screen: &Screen) -> Stri
 fn outcome(group: &GroupAnswer) -> String {
     match group.ends.iter().collect::<Vec<_>>().as_slice() {
         [(end, _)] => (*end).clone(),
-        several => several.iter().map(|(end, count)| format!("{count} {end}")).collect::<Vec<_>>().join(", "),
+        several => several
+            .iter()
+            .map(|(end, count)| format!("{count} {end}"))
+            .collect::<Vec<_>>()
+            .join(", "),
     }
 }
 
@@ -290,15 +362,27 @@ fn entries_text(entries: &[&PreemptionAnswer], now_millis: u64, screen: &Screen)
             screen.clock(entry.requested_micros / 1_000, *now)
         }),
         Column::new("FROM", Fit::Whole, |(_, entry), _| entry.attempt.clone()),
-        Column::new("TO", Fit::Whole, |(_, entry), _| or_dash(entry.beneficiary.clone())),
-        Column::new("HOW", Fit::Whole, |(_, entry), _| entry.end.unwrap_or("open").to_owned()),
+        Column::new("TO", Fit::Whole, |(_, entry), _| {
+            or_dash(entry.beneficiary.clone())
+        }),
+        Column::new("HOW", Fit::Whole, |(_, entry), _| {
+            entry.end.unwrap_or("open").to_owned()
+        }),
         Column::new("FREE", Fit::Drop(1), |(_, entry), _| {
-            let freed = entry.freed_micros.map(|freed| freed.saturating_sub(entry.requested_micros));
+            let freed = entry
+                .freed_micros
+                .map(|freed| freed.saturating_sub(entry.requested_micros));
             or_dash(freed.map(latency))
         }),
-        Column::new("SAVED", Fit::Drop(2), |(_, entry), _| span(entry.work_saved_millis)),
-        Column::new("LOST", Fit::Drop(3), |(_, entry), _| span(entry.work_lost_millis)),
-        Column::new("WHY", Fit::Below, |(_, entry), _| format!("{}: {}", entry.by, entry.reason)),
+        Column::new("SAVED", Fit::Drop(2), |(_, entry), _| {
+            span(entry.work_saved_millis)
+        }),
+        Column::new("LOST", Fit::Drop(3), |(_, entry), _| {
+            span(entry.work_lost_millis)
+        }),
+        Column::new("WHY", Fit::Below, |(_, entry), _| {
+            format!("{}: {}", entry.by, entry.reason)
+        }),
     ];
     let rows: Vec<Row<'_>> = entries.iter().map(|entry| (now_millis, *entry)).collect();
     screen.list(&columns, &rows)
@@ -319,23 +403,45 @@ fn totals_text(totals: &PreemptionTotals, screen: &Screen) -> String {
         return head;
     }
     let percentile = |known: &LatencyAnswer| {
-        [known.p50_micros, known.p95_micros, known.p99_micros].map(|micros| or_dash(micros.map(latency)))
+        [known.p50_micros, known.p95_micros, known.p99_micros]
+            .map(|micros| or_dash(micros.map(latency)))
     };
     let primitive = totals.primitives.iter().map(|one| {
         let counts = [one.primitive.clone(), one.count.to_string()];
         let work = [one.work_saved_millis, one.work_lost_millis].map(span);
-        let ends: Vec<String> = one.ends.iter().map(|(end, count)| format!("{count} {end}")).collect();
-        counts.into_iter().chain(percentile(&one.freeing)).chain(work).chain([ends.join(", ")]).collect()
+        let ends: Vec<String> = one
+            .ends
+            .iter()
+            .map(|(end, count)| format!("{count} {end}"))
+            .collect();
+        counts
+            .into_iter()
+            .chain(percentile(&one.freeing))
+            .chain(work)
+            .chain([ends.join(", ")])
+            .collect()
     });
-    let headings = ["HOW", "SLOTS", "FREE p50", "p95", "p99", "SAVED", "LOST", "REMARK"];
+    let headings = [
+        "HOW", "SLOTS", "FREE p50", "p95", "p99", "SAVED", "LOST", "REMARK",
+    ];
     let by_primitive = screen.table(&headings, primitive);
     let returns = [("resume", &totals.resuming), ("restore", &totals.restoring)];
-    let returns = returns.into_iter().filter(|(_, known)| known.count > 0).map(|(name, known)| {
-        [name.to_owned(), known.count.to_string()].into_iter().chain(percentile(known)).collect()
-    });
+    let returns = returns
+        .into_iter()
+        .filter(|(_, known)| known.count > 0)
+        .map(|(name, known)| {
+            [name.to_owned(), known.count.to_string()]
+                .into_iter()
+                .chain(percentile(known))
+                .collect()
+        });
     let returns = screen.table(&["RETURN", "COUNT", "p50", "p95", "p99"], returns);
     // Without returns there is only the line with the headings.
-    let returns = if returns.lines().count() > 1 { format!("\n{returns}") } else { String::new() };
+    let returns = if returns.lines().count() > 1 {
+        format!("\n{returns}")
+    } else {
+        String::new()
+    };
     format!("{head}\n{by_primitive}{returns}")
 }
 
@@ -428,14 +534,23 @@ mod tests {
             to_name: Some("hourly billing\u{1b}[2J".to_owned()),
         }];
         let text = flows_text(&jobs, &Screen::of(80));
-        assert!(text.lines().all(|line| line.chars().count() <= 80) && !text.contains('\u{1b}'), "{text}");
-        assert!(text.starts_with("FROM      NAME         TO        NAME"), "{text}");
+        assert!(
+            text.lines().all(|line| line.chars().count() <= 80) && !text.contains('\u{1b}'),
+            "{text}"
+        );
+        assert!(
+            text.starts_with("FROM      NAME         TO        NAME"),
+            "{text}"
+        );
         assert_eq!(flows_text(&[], &Screen::plain()), "no slot was taken\n");
     }
 
     #[test]
     fn totals_have_a_row_for_each_primitive() {
-        let none = PreemptionTotals { until_millis: 1_790_000_000_000, ..PreemptionTotals::default() };
+        let none = PreemptionTotals {
+            until_millis: 1_790_000_000_000,
+            ..PreemptionTotals::default()
+        };
         let text = |totals| totals_text(&totals, &Screen::plain());
         assert_eq!(
             text(none.clone()),
@@ -444,7 +559,12 @@ mod tests {
         );
         let quick = |count, micros| {
             let known = Some(micros);
-            LatencyAnswer { count, p50_micros: known, p95_micros: known, p99_micros: known }
+            LatencyAnswer {
+                count,
+                p50_micros: known,
+                p95_micros: known,
+                p99_micros: known,
+            }
         };
         let suspend = PrimitiveTotals {
             primitive: "suspend".to_owned(),
@@ -454,9 +574,17 @@ mod tests {
             work_lost_millis: 0,
             freeing: quick(5, 26_000),
         };
-        let some =
-            PreemptionTotals { count: 6, primitives: vec![suspend], resuming: quick(4, 3_100), ..none };
-        let tables = text(some).split_once("\n\n").expect("two parts").1.to_owned();
+        let some = PreemptionTotals {
+            count: 6,
+            primitives: vec![suspend],
+            resuming: quick(4, 3_100),
+            ..none
+        };
+        let tables = text(some)
+            .split_once("\n\n")
+            .expect("two parts")
+            .1
+            .to_owned();
         assert_eq!(
             tables,
             "HOW      SLOTS  FREE p50  p95    p99    SAVED  LOST   REMARK\n\
@@ -471,7 +599,9 @@ mod tests {
     fn window_begins_at_midnight_or_with_the_history() {
         let parse = |line: &[&str]| {
             let command = clap::Command::new("list");
-            let matches = Choice::augment_args(command).try_get_matches_from(line).expect("it makes sense");
+            let matches = Choice::augment_args(command)
+                .try_get_matches_from(line)
+                .expect("it makes sense");
             Choice::from_arg_matches(&matches).expect("it is whole")
         };
         let now = Timestamp::from_second(1_790_000_000).expect("a time");
@@ -483,7 +613,11 @@ mod tests {
             (&["list", "--since", "2h"], now - 7_200_000),
             (&["list", "--history", "/srv/nap"], 0),
         ] {
-            assert_eq!(window(line).expect("a window"), Window { from, until: now }, "{line:?}");
+            assert_eq!(
+                window(line).expect("a window"),
+                Window { from, until: now },
+                "{line:?}"
+            );
         }
         let error = window(&["list", "--until", "3d"]).expect_err("it ends before it begins");
         assert_eq!(error.to_string(), "--since must be before --until");

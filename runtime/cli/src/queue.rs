@@ -36,7 +36,9 @@ enum Command {
 
 pub fn run(arguments: &Arguments, cluster: &ClusterArguments) -> Result<()> {
     let Command::List { listing, format } = &arguments.command;
-    let QueueListing { scheduler, queues, .. } = cluster.connect()?.ask(ListQueues)?;
+    let QueueListing {
+        scheduler, queues, ..
+    } = cluster.connect()?.ask(ListQueues)?;
     let Some(mut queues) = queues else {
         print_error(format_args!(
             "nap: the scheduler {scheduler} has no queues; those with queues are fair, capacity, natjam and hfsp (with weights)"
@@ -47,8 +49,10 @@ pub fn run(arguments: &Arguments, cluster: &ClusterArguments) -> Result<()> {
         };
     };
     let total = listing.select(&mut queues);
-    format
-        .print(|screen| text(&queues, screen), || queues.iter().map(QueueAnswer::from).collect::<Vec<_>>())?;
+    format.print(
+        |screen| text(&queues, screen),
+        || queues.iter().map(QueueAnswer::from).collect::<Vec<_>>(),
+    )?;
     print_total::<QueueSummary>(queues.len(), total);
     Ok(())
 }
@@ -59,8 +63,12 @@ impl Listed for QueueSummary {
     const STATES: &'static [&'static str] = &["waiting", "running", "idle"];
     const SORTED: &'static [(&'static str, Compare<QueueSummary>)] = &[
         ("queue", |one, other| one.name.cmp(&other.name)),
-        ("used", |one, other| slots(one, |slots| slots.used).cmp(&slots(other, |slots| slots.used))),
-        ("wanted", |one, other| slots(one, |slots| slots.wanted).cmp(&slots(other, |slots| slots.wanted))),
+        ("used", |one, other| {
+            slots(one, |slots| slots.used).cmp(&slots(other, |slots| slots.used))
+        }),
+        ("wanted", |one, other| {
+            slots(one, |slots| slots.wanted).cmp(&slots(other, |slots| slots.wanted))
+        }),
         ("running", |one, other| one.running.cmp(&other.running)),
         ("waiting", |one, other| one.waiting.cmp(&other.waiting)),
     ];
@@ -87,7 +95,11 @@ fn text(queues: &[QueueSummary], screen: &Screen) -> String {
 pub fn table(queues: &[QueueSummary], screen: &Screen) -> String {
     let has = |column: fn(&QueueSummary) -> bool| queues.iter().any(column);
     let has_weights = has(|queue| queue.weight_permille.is_some());
-    let has_guarantees = has(|queue| both(queue).iter().any(|slots| slots.guaranteed_permille.is_some()));
+    let has_guarantees = has(|queue| {
+        both(queue)
+            .iter()
+            .any(|slots| slots.guaranteed_permille.is_some())
+    });
     let has_maximums = has(|queue| both(queue).iter().any(|slots| slots.maximum.is_some()));
     let has_remarks = has(|queue| queue.remark.is_some());
     let columns: [Column<QueueSummary>; 9] = [
@@ -97,19 +109,29 @@ pub fn table(queues: &[QueueSummary], screen: &Screen) -> String {
         })
         .only_if(has_weights),
         Column::new("GUARANTEED", Fit::Whole, |queue: &QueueSummary, _| {
-            pair(queue, |slots| or_dash(slots.guaranteed_permille.map(thousandths)))
+            pair(queue, |slots| {
+                or_dash(slots.guaranteed_permille.map(thousandths))
+            })
         })
         .only_if(has_guarantees),
         Column::new("MAXIMUM", Fit::Drop(1), |queue: &QueueSummary, _| {
-            pair(queue, |slots| or_dash(slots.maximum.map(|slots| slots.to_string())))
+            pair(queue, |slots| {
+                or_dash(slots.maximum.map(|slots| slots.to_string()))
+            })
         })
         .only_if(has_maximums),
-        Column::new("USED", Fit::Whole, |queue, _| pair(queue, |slots| slots.used.to_string())),
-        Column::new("WANTED", Fit::Whole, |queue, _| pair(queue, |slots| slots.wanted.to_string())),
+        Column::new("USED", Fit::Whole, |queue, _| {
+            pair(queue, |slots| slots.used.to_string())
+        }),
+        Column::new("WANTED", Fit::Whole, |queue, _| {
+            pair(queue, |slots| slots.wanted.to_string())
+        }),
         Column::new("RUNNING", Fit::Whole, |queue, _| queue.running.to_string()),
         Column::new("WAITING", Fit::Whole, |queue, _| queue.waiting.to_string()),
-        Column::new("REMARK", Fit::Below, |queue: &QueueSummary, _| queue.remark.clone().unwrap_or_default())
-            .only_if(has_remarks),
+        Column::new("REMARK", Fit::Below, |queue: &QueueSummary, _| {
+            queue.remark.clone().unwrap_or_default()
+        })
+        .only_if(has_remarks),
     ];
     screen.list(&columns, queues)
 }
@@ -134,7 +156,12 @@ mod tests {
     use super::*;
 
     fn queue(name: &str, guaranteed: Option<u64>, remark: Option<&str>) -> QueueSummary {
-        let slots = QueueSlots { guaranteed_permille: guaranteed, maximum: None, used: 3, wanted: 1 };
+        let slots = QueueSlots {
+            guaranteed_permille: guaranteed,
+            maximum: None,
+            used: 3,
+            wanted: 1,
+        };
         QueueSummary {
             name: name.to_owned(),
             parent: None,
@@ -150,13 +177,19 @@ mod tests {
     #[test]
     fn queue_list_omits_empty_columns() {
         assert_eq!(
-            text(&[queue("etl", Some(2_500), None), queue("adhoc", None, None)], &Screen::plain()),
+            text(
+                &[queue("etl", Some(2_500), None), queue("adhoc", None, None)],
+                &Screen::plain()
+            ),
             "slots: maps+reduces\n\
              QUEUE  GUARANTEED  USED  WANTED  RUNNING  WAITING\n\
              etl    2.5+2.5     3+3   1+1     1        2\n\
              adhoc  -+-         3+3   1+1     1        2\n"
         );
-        let natjam = text(&[queue("production", None, Some("goes first"))], &Screen::plain());
+        let natjam = text(
+            &[queue("production", None, Some("goes first"))],
+            &Screen::plain(),
+        );
         assert!(
             natjam.contains("REMARK\nproduction  3+3   1+1     1        2        goes first\n"),
             "{natjam}"
@@ -165,7 +198,13 @@ mod tests {
 
     #[test]
     fn thousandths_omit_trailing_zeros() {
-        for (number, expected) in [(0, "0"), (1_000, "1"), (2_500, "2.5"), (333, "0.333"), (10_000, "10")] {
+        for (number, expected) in [
+            (0, "0"),
+            (1_000, "1"),
+            (2_500, "2.5"),
+            (333, "0.333"),
+            (10_000, "10"),
+        ] {
             assert_eq!(thousandths(number), expected);
         }
     }

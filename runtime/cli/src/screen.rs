@@ -36,8 +36,17 @@ pub struct Column<T> {
 }
 
 impl<T> Column<T> {
-    pub const fn new(heading: &'static str, fit: Fit, cell: fn(&T, &Screen) -> String) -> Column<T> {
-        Column { heading, fit, is_shown: true, cell }
+    pub const fn new(
+        heading: &'static str,
+        fit: Fit,
+        cell: fn(&T, &Screen) -> String,
+    ) -> Column<T> {
+        Column {
+            heading,
+            fit,
+            is_shown: true,
+            cell,
+        }
     }
 
     /// Shows the column only under this condition.
@@ -64,31 +73,50 @@ impl Screen {
         let variable = |name| env::var(name).ok().filter(|value| !value.is_empty());
         let is_terminal = io::stdout().is_terminal();
         let named = variable("COLUMNS").and_then(|columns| columns.parse().ok());
-        let size = rustix::termios::tcgetwinsize(io::stdout()).ok().filter(|_| is_terminal);
+        let size = rustix::termios::tcgetwinsize(io::stdout())
+            .ok()
+            .filter(|_| is_terminal);
         let columns = named.or(size.map(|size| usize::from(size.ws_col)));
         let dumb = variable("TERM").is_none_or(|terminal| terminal == "dumb");
         Screen {
             columns: columns.filter(|columns| *columns > 0),
             has_rows_only: false,
             colours: is_terminal && !dumb && variable("NO_COLOR").is_none(),
-            zone: if utc { TimeZone::UTC } else { TimeZone::system() },
+            zone: if utc {
+                TimeZone::UTC
+            } else {
+                TimeZone::system()
+            },
         }
     }
 
     /// Returns a screen of unlimited width, without colours, in UTC.
     pub fn plain() -> Screen {
-        Screen { columns: None, has_rows_only: false, colours: false, zone: TimeZone::UTC }
+        Screen {
+            columns: None,
+            has_rows_only: false,
+            colours: false,
+            zone: TimeZone::UTC,
+        }
     }
 
     /// Returns a screen without colours on which every item of a list is one row.
     pub fn of_rows(columns: usize) -> Screen {
-        Screen { columns: Some(columns), has_rows_only: true, zone: TimeZone::system(), ..Screen::plain() }
+        Screen {
+            columns: Some(columns),
+            has_rows_only: true,
+            zone: TimeZone::system(),
+            ..Screen::plain()
+        }
     }
 
     /// Returns a plain screen of limited width.
     #[cfg(test)]
     pub fn of(columns: usize) -> Screen {
-        Screen { columns: Some(columns), ..Screen::plain() }
+        Screen {
+            columns: Some(columns),
+            ..Screen::plain()
+        }
     }
 
     /// Returns whether a line of this width fits.
@@ -101,13 +129,20 @@ impl Screen {
         match stamp(millis) {
             None => "?".to_owned(),
             Some(stamp) if self.zone == TimeZone::UTC => format!("{stamp:.0}"),
-            Some(stamp) => stamp.to_zoned(self.zone.clone()).strftime("%Y-%m-%d %H:%M:%S").to_string(),
+            Some(stamp) => stamp
+                .to_zoned(self.zone.clone())
+                .strftime("%Y-%m-%d %H:%M:%S")
+                .to_string(),
         }
     }
 
     /// Formats a time without seconds.
     pub fn minute(&self, millis: u64) -> String {
-        let form = if self.zone == TimeZone::UTC { "%Y-%m-%dT%H:%MZ" } else { "%Y-%m-%d %H:%M" };
+        let form = if self.zone == TimeZone::UTC {
+            "%Y-%m-%dT%H:%MZ"
+        } else {
+            "%Y-%m-%d %H:%M"
+        };
         let zoned = stamp(millis).map(|stamp| stamp.to_zoned(self.zone.clone()));
         zoned.map_or_else(|| "?".to_owned(), |zoned| zoned.strftime(form).to_string())
     }
@@ -119,7 +154,10 @@ impl Screen {
             return self.minute(millis);
         }
         // `2026-09-21T14:13:20Z` or `2026-09-21 14:13:20`
-        self.moment(millis).chars().skip("2026-09-21 ".len()).collect()
+        self.moment(millis)
+            .chars()
+            .skip("2026-09-21 ".len())
+            .collect()
     }
 
     /// Formats a row per item, as wide as the terminal at most.
@@ -128,24 +166,42 @@ impl Screen {
             let cells = items.iter().map(|item| (column.cell)(item, self)).collect();
             ShownColumn::new(column.heading, column.fit, cells)
         };
-        self.draw(columns.iter().filter(|column| column.is_shown).map(shown).collect(), items.len())
+        self.draw(
+            columns
+                .iter()
+                .filter(|column| column.is_shown)
+                .map(shown)
+                .collect(),
+            items.len(),
+        )
     }
 
     /// Formats a table whose columns all stay whole.
     pub fn table(&self, headings: &[&str], rows: impl IntoIterator<Item = Vec<String>>) -> String {
         let rows: Vec<Vec<String>> = rows.into_iter().collect();
         let shown = |(at, heading)| {
-            let cells = rows.iter().map(|row| row.get(at).cloned().unwrap_or_default()).collect();
+            let cells = rows
+                .iter()
+                .map(|row| row.get(at).cloned().unwrap_or_default())
+                .collect();
             ShownColumn::new(heading, Fit::Whole, cells)
         };
-        self.draw(headings.iter().copied().enumerate().map(shown).collect(), rows.len())
+        self.draw(
+            headings.iter().copied().enumerate().map(shown).collect(),
+            rows.len(),
+        )
     }
 
     fn draw(&self, mut columns: Vec<ShownColumn>, rows: usize) -> String {
-        let below = self.columns.map_or_else(Vec::new, |wide| fit(&mut columns, wide, self.has_rows_only));
+        let below = self
+            .columns
+            .map_or_else(Vec::new, |wide| fit(&mut columns, wide, self.has_rows_only));
         let mut text = String::new();
         for row in std::iter::once(None).chain((0..rows).map(Some)) {
-            let line: String = columns.iter().map(|column| column.padded(row, self.colours)).collect();
+            let line: String = columns
+                .iter()
+                .map(|column| column.padded(row, self.colours))
+                .collect();
             text.push_str(&format!("{}\n", line.trim_end()));
             let sentences = below.iter().filter_map(|column| column.cells.get(row?));
             for line in sentences.flat_map(|sentence| wrapped(sentence, self.columns)) {
@@ -157,7 +213,9 @@ impl Screen {
 }
 
 fn stamp(millis: u64) -> Option<Timestamp> {
-    i64::try_from(millis).ok().and_then(|millis| Timestamp::from_millisecond(millis).ok())
+    i64::try_from(millis)
+        .ok()
+        .and_then(|millis| Timestamp::from_millisecond(millis).ok())
 }
 
 /// A column with its cells, whose control characters are escaped.
@@ -170,9 +228,22 @@ struct ShownColumn<'a> {
 
 impl<'a> ShownColumn<'a> {
     fn new(heading: &'a str, fit: Fit, cells: Vec<String>) -> ShownColumn<'a> {
-        let cells: Vec<String> = cells.iter().map(|cell| one_line(cell, usize::MAX)).collect();
-        let width = cells.iter().map(|cell| cell.width()).chain([heading.width()]).max().unwrap_or(0);
-        ShownColumn { heading, fit, cells, width }
+        let cells: Vec<String> = cells
+            .iter()
+            .map(|cell| one_line(cell, usize::MAX))
+            .collect();
+        let width = cells
+            .iter()
+            .map(|cell| cell.width())
+            .chain([heading.width()])
+            .max()
+            .unwrap_or(0);
+        ShownColumn {
+            heading,
+            fit,
+            cells,
+            width,
+        }
     }
 
     /// Returns the width if names are cut to `name` columns, and sentences to twice as many.
@@ -198,7 +269,11 @@ impl<'a> ShownColumn<'a> {
 
 /// Makes the columns fit the width: moves sentences below their rows, leaves out columns, then cuts names, the
 /// widest first. Returns the columns of sentences.
-fn fit<'a>(columns: &mut Vec<ShownColumn<'a>>, wide: usize, has_rows_only: bool) -> Vec<ShownColumn<'a>> {
+fn fit<'a>(
+    columns: &mut Vec<ShownColumn<'a>>,
+    wide: usize,
+    has_rows_only: bool,
+) -> Vec<ShownColumn<'a>> {
     let total = |columns: &[ShownColumn], of: fn(&ShownColumn) -> usize| {
         columns.iter().map(of).sum::<usize>() + GAP * columns.len().saturating_sub(1)
     };
@@ -211,12 +286,18 @@ fn fit<'a>(columns: &mut Vec<ShownColumn<'a>>, wide: usize, has_rows_only: bool)
             Fit::Drop(rank) => Some(rank),
             _ => None,
         };
-        let Some(first) = columns.iter().filter_map(rank).max() else { break };
+        let Some(first) = columns.iter().filter_map(rank).max() else {
+            break;
+        };
         columns.retain(|column| rank(column) != Some(first));
     }
     while total(columns, |column| column.width) > wide {
-        let can_shrink = columns.iter_mut().filter(|column| column.width > column.least(NAME_COLUMNS_MIN));
-        let Some(widest) = can_shrink.max_by_key(|column| column.width) else { break };
+        let can_shrink = columns
+            .iter_mut()
+            .filter(|column| column.width > column.least(NAME_COLUMNS_MIN));
+        let Some(widest) = can_shrink.max_by_key(|column| column.width) else {
+            break;
+        };
         widest.width -= 1;
     }
     below
@@ -227,7 +308,10 @@ fn wrapped(sentence: &str, columns: Option<usize>) -> Vec<String> {
     let wide = columns.unwrap_or(usize::MAX).saturating_sub(GAP);
     let mut lines: Vec<String> = Vec::new();
     for word in sentence.split_whitespace() {
-        match lines.last_mut().filter(|line| line.width() + 1 + word.width() <= wide) {
+        match lines
+            .last_mut()
+            .filter(|line| line.width() + 1 + word.width() <= wide)
+        {
             Some(line) => *line += &format!(" {word}"),
             None => lines.push(word.to_owned()),
         }
@@ -260,10 +344,25 @@ mod tests {
         Column::new("TOOK", Fit::Drop(1), |row, _| row[4].to_owned()),
         Column::new("WHY", Fit::Below, |row, _| row[5].to_owned()),
     ];
-    const WHY: &str = "it waits for a slot that job_0009 holds until a job of higher priority arrives";
+    const WHY: &str =
+        "it waits for a slot that job_0009 holds until a job of higher priority arrives";
     const ROWS: [Row; 2] = [
-        ["job_0007", "a-name-that-is-rather-too-long", "suspended", "2026-09-21 14:13", "12 min 34 s", WHY],
-        ["job_0008", "short", "failed", "2026-09-21 14:14", "2.0 s", ""],
+        [
+            "job_0007",
+            "a-name-that-is-rather-too-long",
+            "suspended",
+            "2026-09-21 14:13",
+            "12 min 34 s",
+            WHY,
+        ],
+        [
+            "job_0008",
+            "short",
+            "failed",
+            "2026-09-21 14:14",
+            "2.0 s",
+            "",
+        ],
     ];
 
     fn row(cells: &[&str]) -> Vec<String> {
@@ -273,21 +372,31 @@ mod tests {
     #[test]
     fn column_is_as_wide_as_its_longest_cell() {
         let rows = [row(&["a", "b c"]), row(&["long", ""]), row(&["日本", "d"])];
-        assert_eq!(Screen::plain().table(&["X", "Y"], rows), "X     Y\na     b c\nlong\n日本  d\n");
+        assert_eq!(
+            Screen::plain().table(&["X", "Y"], rows),
+            "X     Y\na     b c\nlong\n日本  d\n"
+        );
     }
 
     #[test]
     fn cells_are_escaped() {
-        let rows = ["a\nfake_0001  row", "\u{1b}[2Jgone", "\u{202e}back"].map(|text| row(&[text, "b"]));
+        let rows =
+            ["a\nfake_0001  row", "\u{1b}[2Jgone", "\u{202e}back"].map(|text| row(&[text, "b"]));
         let text = Screen::plain().table(&["X", "Y"], rows);
         assert_eq!(text.lines().count(), 4, "{text}");
-        assert!(!text.contains(['\u{1b}', '\u{202e}']) && text.contains("a\\nfake_0001  row"), "{text}");
+        assert!(
+            !text.contains(['\u{1b}', '\u{202e}']) && text.contains("a\\nfake_0001  row"),
+            "{text}"
+        );
     }
 
     #[test]
     fn nothing_is_cut_without_a_terminal() {
         let long: &'static str = "a-long-name".repeat(30).leak();
-        let text = Screen::plain().list(&COLUMNS, &[["job_0007", long, "failed", "today", "2.0 s", WHY]]);
+        let text = Screen::plain().list(
+            &COLUMNS,
+            &[["job_0007", long, "failed", "today", "2.0 s", WHY]],
+        );
         assert_eq!(text.lines().count(), 2);
         assert!(
             text.contains(long) && text.ends_with(&format!("failed  today      2.0 s  {WHY}\n")),
@@ -315,30 +424,62 @@ mod tests {
              job_0008  short             failed     2.0 s\n"
         );
         let narrowest = Screen::of(10).list(&COLUMNS, &ROWS);
-        assert!(narrowest.starts_with("JOB       NAME   STATE\njob_0007  a-na…  suspended\n"), "{narrowest}");
+        assert!(
+            narrowest.starts_with("JOB       NAME   STATE\njob_0007  a-na…  suspended\n"),
+            "{narrowest}"
+        );
     }
 
     #[test]
     fn states_are_coloured_on_terminals_only() {
-        let coloured = Screen { colours: true, ..Screen::plain() }.list(&COLUMNS, &ROWS);
-        assert!(coloured.contains("  \u{1b}[31mfailed\u{1b}[0m     2026"), "{coloured:?}");
+        let coloured = Screen {
+            colours: true,
+            ..Screen::plain()
+        }
+        .list(&COLUMNS, &ROWS);
+        assert!(
+            coloured.contains("  \u{1b}[31mfailed\u{1b}[0m     2026"),
+            "{coloured:?}"
+        );
         assert!(!Screen::plain().list(&COLUMNS, &ROWS).contains('\u{1b}'));
         let running = [["job_0007", "name", "running", "", "", ""]];
-        let text = Screen { colours: true, ..Screen::plain() }.list(&COLUMNS, &running);
-        assert!(!text.contains('\u{1b}'), "a state that needs no attention has no colour: {text:?}");
+        let text = Screen {
+            colours: true,
+            ..Screen::plain()
+        }
+        .list(&COLUMNS, &running);
+        assert!(
+            !text.contains('\u{1b}'),
+            "a state that needs no attention has no colour: {text:?}"
+        );
     }
 
     #[test]
     fn times_are_in_the_time_zone_of_the_screen() {
-        assert_eq!(Screen::plain().moment(1_790_000_000_123), "2026-09-21T14:13:20Z");
+        assert_eq!(
+            Screen::plain().moment(1_790_000_000_123),
+            "2026-09-21T14:13:20Z"
+        );
         assert_eq!(Screen::plain().moment(u64::MAX), "?");
-        assert_eq!(Screen::plain().minute(1_790_000_000_123), "2026-09-21T14:13Z");
+        assert_eq!(
+            Screen::plain().minute(1_790_000_000_123),
+            "2026-09-21T14:13Z"
+        );
         let zone = TimeZone::posix("CET-1CEST,M3.5.0,M10.5.0/3").expect("a zone");
-        let here = Screen { zone, ..Screen::plain() };
+        let here = Screen {
+            zone,
+            ..Screen::plain()
+        };
         assert_eq!(here.moment(1_790_000_000_123), "2026-09-21 16:13:20");
         assert_eq!(here.minute(1_790_000_000_123), "2026-09-21 16:13");
         assert_eq!(here.clock(1_790_000_000_123, 1_790_000_001_000), "16:13:20");
-        assert_eq!(here.clock(1_790_000_000_123, 1_790_090_000_000), "2026-09-21 16:13");
-        assert_eq!(Screen::plain().clock(1_790_000_000_123, 1_790_000_001_000), "14:13:20Z");
+        assert_eq!(
+            here.clock(1_790_000_000_123, 1_790_090_000_000),
+            "2026-09-21 16:13"
+        );
+        assert_eq!(
+            Screen::plain().clock(1_790_000_000_123, 1_790_000_001_000),
+            "14:13:20Z"
+        );
     }
 }

@@ -8,7 +8,9 @@ use clap::Args;
 use napreduce_cluster::ClusterClient;
 use napreduce_engine::{AttemptId, JobId};
 use napreduce_protocol::requests::GetOutcomes;
-use napreduce_protocol::{CommandOutcome, TaskCommand, parse_time, printing::print_error, several_lines};
+use napreduce_protocol::{
+    CommandOutcome, TaskCommand, parse_time, printing::print_error, several_lines,
+};
 
 use crate::failure::printed;
 
@@ -74,17 +76,27 @@ fn wait_for(
     client: &mut ClusterClient,
 ) -> Result<Vec<(AttemptId, CommandOutcome)>> {
     let CommandTarget { job, attempts } = target;
-    let (began, mut look, mut print_after) = (Instant::now(), LOOK_FIRST, PRINT_FIRST);
+    let began = Instant::now();
+    let mut look = LOOK_FIRST;
+    let mut print_after = PRINT_FIRST;
     loop {
-        let outcomes = client.ask(GetOutcomes { job: *job, attempts: attempts.clone(), command })?;
-        let open = outcomes.iter().filter(|(_, outcome)| *outcome == CommandOutcome::Pending).count();
+        let outcomes = client.ask(GetOutcomes {
+            job: *job,
+            attempts: attempts.clone(),
+            command,
+        })?;
+        let open = outcomes
+            .iter()
+            .filter(|(_, outcome)| *outcome == CommandOutcome::Pending)
+            .count();
         if open == 0 || Instant::now() >= until {
             return Ok(outcomes);
         }
         if began.elapsed() >= print_after {
             print_after = began.elapsed() + PRINT_AGAIN;
             let left = until.saturating_duration_since(Instant::now());
-            let (all, done) = (outcomes.len(), participle(command));
+            let all = outcomes.len();
+            let done = participle(command);
             print_error(format_args!(
                 "{job}: {} of {all} attempts are {done}; waiting {left:.0?} more",
                 all - open
@@ -133,8 +145,16 @@ mod tests {
         for (command, outcome, expected) in [
             (TaskCommand::Suspend, CommandOutcome::Done, "is suspended"),
             (TaskCommand::Resume, CommandOutcome::Done, "continues"),
-            (TaskCommand::Resume, CommandOutcome::Queued, "continues in the next free slot of its worker"),
-            (TaskCommand::Suspend, refused, "is not suspended, it continues: no memory for it"),
+            (
+                TaskCommand::Resume,
+                CommandOutcome::Queued,
+                "continues in the next free slot of its worker",
+            ),
+            (
+                TaskCommand::Suspend,
+                refused,
+                "is not suspended, it continues: no memory for it",
+            ),
             (
                 TaskCommand::Checkpoint,
                 CommandOutcome::Overtaken("finished".to_owned()),

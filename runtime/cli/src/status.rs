@@ -21,11 +21,21 @@ const COLUMNS: [Column<CurrentJob>; 8] = [
     Column::new("JOB", Fit::Whole, |current, _| current.job.job.clone()),
     Column::new("NAME", Fit::Cut, |current, _| current.job.name.clone()),
     Column::new("QUEUE", Fit::Cut, |current, _| current.job.queue.clone()),
-    Column::new("STATE", Fit::Whole, |current, _| current.job.state.to_owned()),
-    Column::new("MAPS", Fit::Whole, |current, _| phase_text(current.job.map.clone())),
-    Column::new("REDUCES", Fit::Drop(1), |current, _| phase_text(current.job.reduce.clone())),
-    Column::new("LEFT", Fit::Whole, |current, _| or_dash(current.job.left.map(left_text))),
-    Column::new("WHY IT WAITS", Fit::Below, |current, _| current.why.clone().unwrap_or_default()),
+    Column::new("STATE", Fit::Whole, |current, _| {
+        current.job.state.to_owned()
+    }),
+    Column::new("MAPS", Fit::Whole, |current, _| {
+        phase_text(current.job.map.clone())
+    }),
+    Column::new("REDUCES", Fit::Drop(1), |current, _| {
+        phase_text(current.job.reduce.clone())
+    }),
+    Column::new("LEFT", Fit::Whole, |current, _| {
+        or_dash(current.job.left.map(left_text))
+    }),
+    Column::new("WHY IT WAITS", Fit::Below, |current, _| {
+        current.why.clone().unwrap_or_default()
+    }),
 ];
 
 /// Print workers, slots, jobs, and why jobs wait
@@ -42,17 +52,42 @@ pub struct Arguments {
 
 pub fn run(arguments: &Arguments, cluster: &ClusterArguments) -> Result<()> {
     let mut client = cluster.connect()?;
-    let (workers, jobs) = (client.ask(ListWorkers)?, client.ask(ListJobs { limit: JOBS_MAX })?);
-    let status = StatusAnswer::of(&workers, &jobs, |job| client.ask(Explain { job, task: None }))?;
-    arguments.format.print(|screen| text(&status, screen), || &status)
+    let workers = client.ask(ListWorkers)?;
+    let jobs = client.ask(ListJobs { limit: JOBS_MAX })?;
+    let status = StatusAnswer::of(&workers, &jobs, |job| {
+        client.ask(Explain { job, task: None })
+    })?;
+    arguments
+        .format
+        .print(|screen| text(&status, screen), || &status)
 }
 
 /// Returns the counts of workers, slots, jobs and paused tasks, each with its name.
 pub fn overview(status: &StatusAnswer) -> [(&'static str, String); 4] {
-    let WorkerCounts { up, excluded, draining, leaving, lost } = status.workers;
-    let workers =
-        [(up, "up"), (excluded, "excluded"), (draining, "draining"), (leaving, "leaving"), (lost, "lost")];
-    let JobCounts { waiting, running, held, suspended, stopping, succeeded, failed, killed } = status.jobs;
+    let WorkerCounts {
+        up,
+        excluded,
+        draining,
+        leaving,
+        lost,
+    } = status.workers;
+    let workers = [
+        (up, "up"),
+        (excluded, "excluded"),
+        (draining, "draining"),
+        (leaving, "leaving"),
+        (lost, "lost"),
+    ];
+    let JobCounts {
+        waiting,
+        running,
+        held,
+        suspended,
+        stopping,
+        succeeded,
+        failed,
+        killed,
+    } = status.jobs;
     let jobs = [
         (running, "running"),
         (waiting, "waiting"),
@@ -70,7 +105,14 @@ pub fn overview(status: &StatusAnswer) -> [(&'static str, String); 4] {
     ];
     [
         ("workers", counts(&workers)),
-        ("slots", format!("maps {}, reduces {}", slots(status.map), slots(status.reduce))),
+        (
+            "slots",
+            format!(
+                "maps {}, reduces {}",
+                slots(status.map),
+                slots(status.reduce)
+            ),
+        ),
         ("jobs", counts(&jobs)),
         ("paused", counts(&paused)),
     ]
@@ -81,7 +123,10 @@ fn text(status: &StatusAnswer, screen: &Screen) -> String {
     let mut text = lines.concat();
     for warning in &status.warnings {
         let line = format!("{}; {}", warning.text, warning.remedy);
-        text.push_str(&format!("warning  {}\n", one_line(&line, WARNING_COLUMNS_MAX)));
+        text.push_str(&format!(
+            "warning  {}\n",
+            one_line(&line, WARNING_COLUMNS_MAX)
+        ));
     }
     if !status.current.is_empty() {
         let shown = &status.current[..status.current.len().min(SHOWN_MAX)];
@@ -89,7 +134,10 @@ fn text(status: &StatusAnswer, screen: &Screen) -> String {
     }
     if status.current.len() > SHOWN_MAX {
         let more = status.current.len() - SHOWN_MAX;
-        text.push_str(&format!("... and {more} more: nap job list --limit {}\n", status.current.len()));
+        text.push_str(&format!(
+            "... and {more} more: nap job list --limit {}\n",
+            status.current.len()
+        ));
     }
     text
 }
@@ -97,8 +145,14 @@ fn text(status: &StatusAnswer, screen: &Screen) -> String {
 /// Formats counts without zeros, such as `3 up, 1 lost`.
 fn counts<N: Copy + PartialEq + Default + std::fmt::Display>(all: &[(N, &str)]) -> String {
     let nonzero = all.iter().filter(|(count, _)| *count != N::default());
-    let words: Vec<String> = nonzero.map(|(count, name)| format!("{count} {name}")).collect();
-    if words.is_empty() { "none".to_owned() } else { words.join(", ") }
+    let words: Vec<String> = nonzero
+        .map(|(count, name)| format!("{count} {name}"))
+        .collect();
+    if words.is_empty() {
+        "none".to_owned()
+    } else {
+        words.join(", ")
+    }
 }
 
 #[cfg(test)]
@@ -122,7 +176,11 @@ mod tests {
             ..(&summary()).into()
         };
         let why = is_waiting.then(|| format!("job_{number:04} waits for a slot"));
-        CurrentJob { job, why, code: is_waiting.then_some("all-slots-taken") }
+        CurrentJob {
+            job,
+            why,
+            code: is_waiting.then_some("all-slots-taken"),
+        }
     }
 
     #[test]
@@ -133,10 +191,28 @@ mod tests {
             ..WarningAnswer::default()
         };
         let status = StatusAnswer {
-            workers: WorkerCounts { up: 1, lost: 1, ..WorkerCounts::default() },
-            map: SlotsInUse { slots: 2, used: 2, suspended: 1 },
-            reduce: SlotsInUse { slots: 1, used: 0, suspended: 0 },
-            jobs: JobCounts { waiting: 1, running: 1, succeeded: 1, killed: 1, ..JobCounts::default() },
+            workers: WorkerCounts {
+                up: 1,
+                lost: 1,
+                ..WorkerCounts::default()
+            },
+            map: SlotsInUse {
+                slots: 2,
+                used: 2,
+                suspended: 1,
+            },
+            reduce: SlotsInUse {
+                slots: 1,
+                used: 0,
+                suspended: 0,
+            },
+            jobs: JobCounts {
+                waiting: 1,
+                running: 1,
+                succeeded: 1,
+                killed: 1,
+                ..JobCounts::default()
+            },
             checkpointed: 0,
             current: vec![current(9, JobPhase::Waiting), current(8, JobPhase::Running)],
             warnings: vec![warning],
@@ -153,12 +229,30 @@ mod tests {
 
     #[test]
     fn status_limits_jobs_and_shows_idle_cluster() {
-        let current = (1..=50).map(|number| current(number, JobPhase::Waiting)).collect();
-        let jobs = JobCounts { waiting: 50, ..JobCounts::default() };
-        let many = text(&StatusAnswer { jobs, current, ..StatusAnswer::default() }, &Screen::plain());
+        let current = (1..=50)
+            .map(|number| current(number, JobPhase::Waiting))
+            .collect();
+        let jobs = JobCounts {
+            waiting: 50,
+            ..JobCounts::default()
+        };
+        let many = text(
+            &StatusAnswer {
+                jobs,
+                current,
+                ..StatusAnswer::default()
+            },
+            &Screen::plain(),
+        );
         assert!(many.contains("jobs     50 waiting\n"), "{many}");
-        assert!(many.ends_with("... and 30 more: nap job list --limit 50\n"), "{many}");
+        assert!(
+            many.ends_with("... and 30 more: nap job list --limit 50\n"),
+            "{many}"
+        );
         let idle = text(&StatusAnswer::default(), &Screen::plain());
-        assert_eq!(idle, "workers  none\nslots    maps 0/0, reduces 0/0\njobs     none\npaused   none\n");
+        assert_eq!(
+            idle,
+            "workers  none\nslots    maps 0/0, reduces 0/0\njobs     none\npaused   none\n"
+        );
     }
 }

@@ -96,12 +96,17 @@ struct CommandArguments {
 pub fn run(arguments: &Arguments, cluster: &ClusterArguments) -> Result<()> {
     let mut client = cluster.connect()?;
     match &arguments.command {
-        Command::List { jobs, listing, format } => {
+        Command::List {
+            jobs,
+            listing,
+            format,
+        } => {
             let (mut tasks, failures) = if jobs.is_empty() {
                 (client.ask(ListTasks { job: None })?, Failures::default())
             } else {
-                let (tasks, failures) =
-                    of_each(jobs, &mut client, |client, job| Ok(client.ask(ListTasks { job: Some(job) })?))?;
+                let (tasks, failures) = of_each(jobs, &mut client, |client, job| {
+                    Ok(client.ask(ListTasks { job: Some(job) })?)
+                })?;
                 (tasks.concat(), failures)
             };
             let total = listing.select(&mut tasks);
@@ -120,7 +125,10 @@ pub fn run(arguments: &Arguments, cluster: &ClusterArguments) -> Result<()> {
             let mut failures = Failures::default();
             let mut explained = Vec::new();
             for TaskSelector { task, .. } in find_tasks(tasks, &mut client)? {
-                let reasons = failures.check(client.ask(Explain { job: task.job, task: Some(task) }))?;
+                let reasons = failures.check(client.ask(Explain {
+                    job: task.job,
+                    task: Some(task),
+                }))?;
                 explained.extend(reasons.map(|reasons| TaskExplanation::of(task, &reasons)));
             }
             if explained.is_empty() {
@@ -135,14 +143,27 @@ pub fn run(arguments: &Arguments, cluster: &ClusterArguments) -> Result<()> {
 
 /// Applies the command to each task in order, waits, and prints the outcomes. A refusal stops neither the
 /// other commands nor the wait.
-fn command(commanded: &CommandArguments, command: TaskCommand, client: &mut ClusterClient) -> Result<()> {
+fn command(
+    commanded: &CommandArguments,
+    command: TaskCommand,
+    client: &mut ClusterClient,
+) -> Result<()> {
     let default = || format!("requested by nap task {}", command.in_words());
     let reason = commanded.reason.clone().unwrap_or_else(default);
-    let (mut ordered, mut failures) = (Vec::new(), Failures::default());
+    let mut ordered = Vec::new();
+    let mut failures = Failures::default();
     for TaskSelector { task, attempt } in find_tasks(&commanded.tasks, client)? {
-        let request = CommandTask { task, attempt, command, reason: reason.clone() };
+        let request = CommandTask {
+            task,
+            attempt,
+            command,
+            reason: reason.clone(),
+        };
         let attempts = failures.check(client.ask(request))?;
-        ordered.extend(attempts.map(|attempts| CommandTarget { job: task.job, attempts }));
+        ordered.extend(attempts.map(|attempts| CommandTarget {
+            job: task.job,
+            attempts,
+        }));
     }
     if commanded.wait.no_wait {
         for attempt in ordered.iter().flat_map(|ordered| &ordered.attempts) {
@@ -159,7 +180,9 @@ impl Listed for TaskSummary {
     const STATES: &'static [&'static str] = &TaskPhase::WORDS;
     const SORTED: &'static [(&'static str, Compare<TaskSummary>)] = &[
         ("task", |one, other| one.task.cmp(&other.task)),
-        ("state", |one, other| one.state.in_words().cmp(other.state.in_words())),
+        ("state", |one, other| {
+            one.state.in_words().cmp(other.state.in_words())
+        }),
         ("tries", |one, other| one.attempts.cmp(&other.attempts)),
         ("worker", |one, other| worker(one).cmp(&worker(other))),
         ("took", |one, other| launched(other).cmp(&launched(one))),
@@ -177,7 +200,11 @@ fn worker(task: &TaskSummary) -> Option<WorkerId> {
 
 /// Returns the launch of the oldest live attempt; tasks without one sort before those with one.
 fn launched(task: &TaskSummary) -> u64 {
-    task.live.iter().map(|live| live.launched_millis).min().unwrap_or(u64::MAX)
+    task.live
+        .iter()
+        .map(|live| live.launched_millis)
+        .min()
+        .unwrap_or(u64::MAX)
 }
 
 /// Returns the per cent of the attempt that has done most.
@@ -212,31 +239,54 @@ fn text(tasks: &[TaskSummary], now_millis: u64, screen: &Screen) -> String {
     let columns: [Column<Row>; 9] = [
         Column::new("TASK", Fit::Whole, |row, _| row.task.task.to_string()),
         Column::new("STATE", Fit::Whole, |row, _| row.task.state.to_string()),
-        Column::new("TRIES", Fit::Drop(3), |row, _| row.task.attempts.to_string()),
-        Column::new("ATTEMPT", Fit::Drop(1), |row, _| row.of_live(|live| live.attempt.to_string())),
-        Column::new("WORKER", Fit::Whole, |row, _| row.of_live(|live| live.worker.to_string())),
-        Column::new("DOING", Fit::Drop(2), |row, _| row.of_live(|live| live.state.to_string())),
+        Column::new("TRIES", Fit::Drop(3), |row, _| {
+            row.task.attempts.to_string()
+        }),
+        Column::new("ATTEMPT", Fit::Drop(1), |row, _| {
+            row.of_live(|live| live.attempt.to_string())
+        }),
+        Column::new("WORKER", Fit::Whole, |row, _| {
+            row.of_live(|live| live.worker.to_string())
+        }),
+        Column::new("DOING", Fit::Drop(2), |row, _| {
+            row.of_live(|live| live.state.to_string())
+        }),
         Column::new("TOOK", Fit::Whole, |row, _| {
             row.of_live(|live| span(row.now_millis.saturating_sub(live.launched_millis)))
         }),
         Column::new("DONE", Fit::Whole, |row, _| {
-            or_dash(row.live.and_then(percent).map(|percent| format!("{percent}%")))
+            or_dash(
+                row.live
+                    .and_then(percent)
+                    .map(|percent| format!("{percent}%")),
+            )
         }),
         Column::new("WHY", Fit::Below, |row, _| {
-            row.live.and_then(|live| live.reason.clone()).or(row.task.reason.clone()).unwrap_or_default()
+            row.live
+                .and_then(|live| live.reason.clone())
+                .or(row.task.reason.clone())
+                .unwrap_or_default()
         }),
     ];
     let mut rows: Vec<Row> = Vec::new();
     for task in tasks {
-        rows.extend(task.live.iter().map(|live| Row { task, live: Some(live), now_millis }));
-        rows.extend(task.live.is_empty().then_some(Row { task, live: None, now_millis }));
+        rows.extend(task.live.iter().map(|live| Row {
+            task,
+            live: Some(live),
+            now_millis,
+        }));
+        rows.extend(task.live.is_empty().then_some(Row {
+            task,
+            live: None,
+            now_millis,
+        }));
     }
     screen.list(&columns, &rows)
 }
 
 fn percent(live: &LiveAttempt) -> Option<u64> {
-    let percent =
-        u128::from(live.bytes_done) * 100 / u128::from((live.bytes_total > 0).then_some(live.bytes_total)?);
+    let percent = u128::from(live.bytes_done) * 100
+        / u128::from((live.bytes_total > 0).then_some(live.bytes_total)?);
     u64::try_from(percent.min(100)).ok()
 }
 
@@ -253,16 +303,25 @@ mod tests {
         let mut longer = running.clone();
         longer.live[0].launched_millis -= 1;
         let mut all = vec![longer.clone(), waiting.clone(), running.clone()];
-        let (_, compare) =
-            TaskSummary::SORTED.iter().find(|(column, _)| *column == "took").expect("a column");
+        let (_, compare) = TaskSummary::SORTED
+            .iter()
+            .find(|(column, _)| *column == "took")
+            .expect("a column");
         all.sort_by(compare);
         assert_eq!(all, [waiting, running, longer]);
     }
 
     fn tasks() -> [TaskSummary; 2] {
-        let task = |index| TaskId { job: JobId(7), kind: TaskKind::Map, index };
+        let task = |index| TaskId {
+            job: JobId(7),
+            kind: TaskKind::Map,
+            index,
+        };
         let live = LiveAttempt {
-            attempt: AttemptId { task: task(1), number: 2 },
+            attempt: AttemptId {
+                task: task(1),
+                number: 2,
+            },
             worker: WorkerId(1),
             state: AttemptState::Running,
             launched_millis: 1_790_000_000_000,
@@ -277,8 +336,15 @@ mod tests {
             attempts: 0,
             live: Vec::new(),
         };
-        let (state, reason) = (TaskPhase::Running, None);
-        let running = TaskSummary { task: task(1), state, reason, attempts: 2, live: vec![live] };
+        let state = TaskPhase::Running;
+        let reason = None;
+        let running = TaskSummary {
+            task: task(1),
+            state,
+            reason,
+            attempts: 2,
+            live: vec![live],
+        };
         [waiting, running]
     }
 
@@ -297,15 +363,23 @@ mod tests {
         let mut tasks = tasks();
         tasks[1].state = TaskPhase::Suspended;
         tasks[1].live[0].state = AttemptState::Suspended;
-        tasks[1].reason = Some("suspended by nap job suspend, and resumed when a slot is free".to_owned());
+        tasks[1].reason =
+            Some("suspended by nap job suspend, and resumed when a slot is free".to_owned());
         let text = text(&tasks, NOW, &Screen::of(80));
         assert!(
-            text.starts_with("TASK             STATE      ATTEMPT            WORKER       TOOK       DONE\n"),
+            text.starts_with(
+                "TASK             STATE      ATTEMPT            WORKER       TOOK       DONE\n"
+            ),
             "{text}"
         );
-        assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
         assert!(
-            text.ends_with("25%\n  suspended by nap job suspend, and resumed when a slot is free\n"),
+            text.lines().all(|line| line.chars().count() <= 80),
+            "{text}"
+        );
+        assert!(
+            text.ends_with(
+                "25%\n  suspended by nap job suspend, and resumed when a slot is free\n"
+            ),
             "{text}"
         );
     }

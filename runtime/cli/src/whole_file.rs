@@ -45,11 +45,15 @@ pub fn write_private(output: &Path, bytes: &[u8]) -> Result<()> {
 /// # Errors
 /// If it is not empty, or cannot be created or read.
 pub fn create_empty(directory: &Path) -> Result<()> {
-    fs::create_dir_all(directory).with_context(|| format!("cannot create {}", directory.display()))?;
+    fs::create_dir_all(directory)
+        .with_context(|| format!("cannot create {}", directory.display()))?;
     let mut inside =
         fs::read_dir(directory).with_context(|| format!("cannot read {}", directory.display()))?;
     if inside.next().is_some() {
-        return Err(usage(anyhow!("{}: not empty; name another directory", directory.display())));
+        return Err(usage(anyhow!(
+            "{}: not empty; name another directory",
+            directory.display()
+        )));
     }
     Ok(())
 }
@@ -59,7 +63,9 @@ fn write_then_rename<T>(
     options: &OpenOptions,
     write: impl FnOnce(&mut BufWriter<File>) -> io::Result<T>,
 ) -> io::Result<T> {
-    let name = output.file_name().ok_or_else(|| io::Error::other("not a file name"))?;
+    let name = output
+        .file_name()
+        .ok_or_else(|| io::Error::other("not a file name"))?;
     let mut hidden = name.to_owned();
     hidden.push(format!(".{}.partial", std::process::id()));
     let partial = output.with_file_name(hidden);
@@ -95,7 +101,10 @@ mod tests {
         };
         assert!(whole("one", false).is_ok());
         let refused = whole("two", false).expect_err("it is there").to_string();
-        assert!(refused.contains("already exists; name another file, or pass --overwrite"), "{refused}");
+        assert!(
+            refused.contains("already exists; name another file, or pass --overwrite"),
+            "{refused}"
+        );
         assert_eq!(fs::read(&output).expect("it is there"), b"one");
         assert!(whole("three", true).is_ok());
         assert_eq!(fs::read(&output).expect("it is there"), b"three");

@@ -80,7 +80,11 @@ pub enum DirectoryMarkError {
 impl DirectoryMarkError {
     /// Returns the exit status: 2 if another directory has to be given, else 1.
     pub fn exit_status(&self) -> u8 {
-        if matches!(self, DirectoryMarkError::Io { .. }) { 1 } else { 2 }
+        if matches!(self, DirectoryMarkError::Io { .. }) {
+            1
+        } else {
+            2
+        }
     }
 }
 
@@ -101,42 +105,81 @@ pub(crate) fn take_directory(
     foreign: impl Fn(&str) -> bool,
     made_before: impl Fn() -> bool,
 ) -> Result<(), DirectoryMarkError> {
-    let failed = |doing| move |source| DirectoryMarkError::Io { doing, path: path.to_owned(), source };
+    let failed = |doing| {
+        move |source| DirectoryMarkError::Io {
+            doing,
+            path: path.to_owned(),
+            source,
+        }
+    };
     let directory = File::open(path).map_err(failed("open"))?;
     // Serializes two daemons. On a file system without locks both write the same text.
     let _ = flock(&directory, FlockOperation::LockExclusive);
     if let Some(is) = read(path)? {
-        let of_another = || DirectoryMarkError::OfAnotherKind { path: path.to_owned(), kind, is };
-        return if is == kind { Ok(()) } else { Err(of_another()) };
+        let of_another = || DirectoryMarkError::OfAnotherKind {
+            path: path.to_owned(),
+            kind,
+            is,
+        };
+        return if is == kind {
+            Ok(())
+        } else {
+            Err(of_another())
+        };
     }
     let mut others = Vec::new();
     for entry in fs::read_dir(path).map_err(failed("list"))? {
-        let name = entry.map_err(failed("list"))?.file_name().to_string_lossy().into_owned();
+        let name = entry
+            .map_err(failed("list"))?
+            .file_name()
+            .to_string_lossy()
+            .into_owned();
         others.extend((name != UNFINISHED && foreign(&name)).then_some(name));
     }
     if let Some(found) = others.into_iter().min()
         && !made_before()
     {
-        return Err(DirectoryMarkError::NotOurs { path: path.to_owned(), kind, found });
+        return Err(DirectoryMarkError::NotOurs {
+            path: path.to_owned(),
+            kind,
+            found,
+        });
     }
     write(path, kind).map_err(failed("mark"))
 }
 
 fn read(path: &Path) -> Result<Option<DirectoryKind>, DirectoryMarkError> {
     let path = path.join(MARK);
-    let unknown = |reason| DirectoryMarkError::Unknown { path: path.clone(), reason };
-    let unread = |source| DirectoryMarkError::Io { doing: "read", path: path.clone(), source };
-    let Some(text) = read_regular(&path, MARK_BYTES_MAX).if_there().map_err(unread)? else { return Ok(None) };
+    let unknown = |reason| DirectoryMarkError::Unknown {
+        path: path.clone(),
+        reason,
+    };
+    let unread = |source| DirectoryMarkError::Io {
+        doing: "read",
+        path: path.clone(),
+        source,
+    };
+    let Some(text) = read_regular(&path, MARK_BYTES_MAX)
+        .if_there()
+        .map_err(unread)?
+    else {
+        return Ok(None);
+    };
     let mark: Mark = serde_json::from_slice(&text).map_err(|error| unknown(error.to_string()))?;
     match mark.version {
         VERSION => Ok(Some(mark.directory)),
-        other => Err(unknown(format!("it has version {other}, but this program reads version {VERSION}"))),
+        other => Err(unknown(format!(
+            "it has version {other}, but this program reads version {VERSION}"
+        ))),
     }
 }
 
 fn write(path: &Path, kind: DirectoryKind) -> io::Result<()> {
     let unfinished = path.join(UNFINISHED);
-    let text = serde_json::to_string(&Mark { version: VERSION, directory: kind })?;
+    let text = serde_json::to_string(&Mark {
+        version: VERSION,
+        directory: kind,
+    })?;
     fs::write(&unfinished, text + "\n")?;
     fs::rename(&unfinished, path.join(MARK))
 }
@@ -146,8 +189,13 @@ mod tests {
     use super::*;
 
     fn take(path: &Path, kind: DirectoryKind) -> Result<(), String> {
-        take_directory(path, kind, |name| name != "harmless", || path.join("old").exists())
-            .map_err(|error| error.to_string())
+        take_directory(
+            path,
+            kind,
+            |name| name != "harmless",
+            || path.join("old").exists(),
+        )
+        .map_err(|error| error.to_string())
     }
 
     #[test]
@@ -160,9 +208,9 @@ mod tests {
         fs::write(path.join("something"), "").expect("written");
         take(path, DirectoryKind::Worker).expect("it is marked");
         let error = take(path, DirectoryKind::Cluster).expect_err("it is something else");
-        assert!(
-            error.ends_with("is a worker's directory, not a cluster directory; choose another directory")
-        );
+        assert!(error.ends_with(
+            "is a worker's directory, not a cluster directory; choose another directory"
+        ));
         let mark = fs::read_to_string(path.join(MARK)).expect("a mark");
         assert_eq!(mark, "{\"version\":1,\"directory\":\"worker\"}\n");
     }
@@ -173,8 +221,14 @@ mod tests {
         let path = place.path();
         fs::write(path.join("letters"), "").expect("written");
         let error = take(path, DirectoryKind::Worker).expect_err("it is somebody's");
-        assert!(error.contains("contains \"letters\" and is not a worker's directory"), "{error}");
-        assert!(error.contains("choose an empty or new directory"), "{error}");
+        assert!(
+            error.contains("contains \"letters\" and is not a worker's directory"),
+            "{error}"
+        );
+        assert!(
+            error.contains("choose an empty or new directory"),
+            "{error}"
+        );
         assert_eq!(fs::read_dir(path).expect("a directory").count(), 1);
         fs::write(path.join("old"), "").expect("written");
         take(path, DirectoryKind::Worker).expect("an earlier version has made it");
@@ -183,12 +237,18 @@ mod tests {
     #[test]
     fn unreadable_mark_is_reported() {
         let place = tempfile::tempdir().expect("a directory");
-        for text in
-            ["", "{}", "{\"version\":2,\"directory\":\"worker\"}", "{\"version\":1,\"directory\":\"attic\"}"]
-        {
+        for text in [
+            "",
+            "{}",
+            "{\"version\":2,\"directory\":\"worker\"}",
+            "{\"version\":1,\"directory\":\"attic\"}",
+        ] {
             fs::write(place.path().join(MARK), text).expect("written");
             let error = take(place.path(), DirectoryKind::Worker).expect_err("it makes no sense");
-            assert!(error.starts_with("cannot parse ") && error.contains("napreduce.json: "), "{error}");
+            assert!(
+                error.starts_with("cannot parse ") && error.contains("napreduce.json: "),
+                "{error}"
+            );
         }
     }
 }

@@ -18,20 +18,22 @@ pub mod transport;
 mod worker;
 
 pub use client::{
-    ClientError, ClusterClient, ClusterPlace, FollowOptions, LogRead, OnInterrupt, Patience, SubmitOptions,
-    attach_job, start_job,
+    ClientError, ClusterClient, ClusterPlace, FollowOptions, LogRead, OnInterrupt, Patience,
+    SubmitOptions, attach_job, start_job,
 };
 pub use cluster_directory::{
     ClusterDirectory, ClusterDirectoryError, CoordinatorRecord, DirectoryLock, RunningProcess,
 };
 #[cfg(feature = "daemon")]
 pub use coordinator::{
-    CoordinatorConfiguration, CoordinatorError, JournalCheck, ReplayError, check_journal, replay_journal,
-    run_coordinator,
+    CoordinatorConfiguration, CoordinatorError, JournalCheck, ReplayError, check_journal,
+    replay_journal, run_coordinator,
 };
 pub use directory_mark::{DirectoryKind, DirectoryMarkError};
 #[cfg(feature = "daemon")]
 pub use journal::{FsyncPolicy, JournalError};
 pub use shuffle::start_fetch;
 #[cfg(feature = "daemon")]
-pub use worker::{LeaveRules, OnTerminate, WorkerConfiguration, WorkerError, end_leftovers, run_worker};
+pub use worker::{
+    LeaveRules, OnTerminate, WorkerConfiguration, WorkerError, end_leftovers, run_worker,
+};

@@ -10,8 +10,8 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use napreduce_data::{
-    BlockCompression, Collector, CollectorSettings, Combiner, Partitioning, READ_MAX, RecordEncoding,
-    ReduceInput, ReduceSettings, lend,
+    BlockCompression, Collector, CollectorSettings, Combiner, Partitioning, READ_MAX,
+    RecordEncoding, ReduceInput, ReduceSettings, lend,
 };
 use rand::{Rng, SeedableRng};
 use rand_pcg::Pcg64;
@@ -38,7 +38,13 @@ impl<'a> Figure<'a> {
         count: usize,
         run: impl FnMut() -> Result<(), Error> + 'a,
     ) -> Figure<'a> {
-        Figure { name, unit, count, run: Box::new(run), times: Vec::new() }
+        Figure {
+            name,
+            unit,
+            count,
+            run: Box::new(run),
+            times: Vec::new(),
+        }
     }
 
     fn measure(&mut self, counts: bool) -> Result<(), Error> {
@@ -46,7 +52,8 @@ impl<'a> Figure<'a> {
         let cpu = cpu_seconds();
         (self.run)()?;
         if counts {
-            self.times.push((wall.elapsed().as_secs_f64(), cpu_seconds() - cpu));
+            self.times
+                .push((wall.elapsed().as_secs_f64(), cpu_seconds() - cpu));
         }
         Ok(())
     }
@@ -94,7 +101,10 @@ impl Combiner for Sum {
     }
 
     fn decode(&self, bytes: &[u8]) -> Result<u64, String> {
-        bytes.try_into().map(u64::from_be_bytes).map_err(|_| "not a number".to_owned())
+        bytes
+            .try_into()
+            .map(u64::from_be_bytes)
+            .map_err(|_| "not a number".to_owned())
     }
 }
 
@@ -124,7 +134,10 @@ impl Text {
     }
 
     fn first(&self, words: usize) -> Text {
-        Text { bytes: self.bytes.clone(), ends: self.ends[..words].to_vec() }
+        Text {
+            bytes: self.bytes.clone(),
+            ends: self.ends[..words].to_vec(),
+        }
     }
 }
 
@@ -132,7 +145,11 @@ impl Text {
 fn text(words: usize) -> Text {
     let mut random = Pcg64::seed_from_u64(42);
     let vocabulary: Vec<Vec<u8>> = (0..200_000)
-        .map(|_| (0..random.random_range(2..12)).map(|_| random.random_range(b'a'..=b'z')).collect())
+        .map(|_| {
+            (0..random.random_range(2..12))
+                .map(|_| random.random_range(b'a'..=b'z'))
+                .collect()
+        })
         .collect();
     let mut sum = 0.0;
     let cumulated: Vec<f64> = (1..=vocabulary.len())
@@ -141,10 +158,14 @@ fn text(words: usize) -> Text {
             sum
         })
         .collect();
-    let mut text = Text { bytes: Vec::new(), ends: Vec::new() };
+    let mut text = Text {
+        bytes: Vec::new(),
+        ends: Vec::new(),
+    };
     for _ in 0..words {
         let at = random.random_range(0.0..sum);
-        text.bytes.extend_from_slice(&vocabulary[cumulated.partition_point(|&below| below < at)]);
+        text.bytes
+            .extend_from_slice(&vocabulary[cumulated.partition_point(|&below| below < at)]);
         text.ends.push(text.bytes.len() as u32);
     }
     text
@@ -158,7 +179,10 @@ fn tera_settings(folder: &Path, name: &str, memory: usize) -> CollectorSettings 
     let cuts = [0x38u8, 0x4f, 0x67].map(|first| vec![first]).to_vec();
     CollectorSettings {
         encoding: RecordEncoding::Fixed { key: 10, value: 90 },
-        partitioning: Partitioning::Range { cuts, grouping: None },
+        partitioning: Partitioning::Range {
+            cuts,
+            grouping: None,
+        },
         ..settings(folder, name, memory)
     }
 }
@@ -227,14 +251,20 @@ fn merge(settings: ReduceSettings) -> Result<(), Error> {
 
 fn count_words(folder: &Path, text: &Text) -> Result<(), Error> {
     let mut collector = Collector::combining(settings(folder, "words", 256 * MIB), Sum)?;
-    lend(&text.bytes, || text.words().for_each(|word| collector.emit_value(word, 1, 0)));
+    lend(&text.bytes, || {
+        text.words()
+            .for_each(|word| collector.emit_value(word, 1, 0))
+    });
     let (sealed, _) = collector.finish()?;
     std::fs::remove_file(sealed.path)?;
     Ok(())
 }
 
 fn sort_words(folder: &Path, text: &Text, compression: BlockCompression) -> Result<(), Error> {
-    let settings = CollectorSettings { compression, ..settings(folder, "words", 256 * MIB) };
+    let settings = CollectorSettings {
+        compression,
+        ..settings(folder, "words", 256 * MIB)
+    };
     let mut collector: Collector<()> = Collector::plain(settings)?;
     for word in text.words() {
         collector.emit_bytes(word, b"\0\0\0\0\0\0\0\x01");
@@ -263,9 +293,14 @@ fn tiny(folder: &Path) -> Result<(), Error> {
 }
 
 fn main() -> Result<(), Error> {
-    let wanted: Vec<String> =
-        std::env::args().skip(1).filter(|argument| !argument.starts_with('-')).collect();
-    let rounds: usize = std::env::var("ROUNDS").ok().and_then(|text| text.parse().ok()).unwrap_or(7);
+    let wanted: Vec<String> = std::env::args()
+        .skip(1)
+        .filter(|argument| !argument.starts_with('-'))
+        .collect();
+    let rounds: usize = std::env::var("ROUNDS")
+        .ok()
+        .and_then(|text| text.parse().ok())
+        .unwrap_or(7);
     let place = match std::env::var_os("FOLDER") {
         Some(folder) => tempfile::tempdir_in(folder)?,
         None => tempfile::tempdir()?,
@@ -277,7 +312,10 @@ fn main() -> Result<(), Error> {
     let few_words = LazyCell::new(|| text.first(WORDS / 8));
     let segments = LazyCell::new(|| sealed_rows(folder, 16));
     let reduce = |fan_in| match &*segments {
-        Ok(segments) => merge(ReduceSettings { fan_in, ..reduce_settings(folder, segments.clone(), 0) }),
+        Ok(segments) => merge(ReduceSettings {
+            fan_in,
+            ..reduce_settings(folder, segments.clone(), 0)
+        }),
         Err(error) => Err(error.to_string().into()),
     };
     let bytes = 64 * MIB / RECORD * RECORD;
@@ -288,11 +326,18 @@ fn main() -> Result<(), Error> {
         }),
         Figure::new("combine words, emit only", "word", WORDS, || {
             let mut collector = Collector::combining(settings(folder, "words", 256 * MIB), Sum)?;
-            lend(&text.bytes, || text.words().for_each(|word| collector.emit_value(word, 1, 0)));
+            lend(&text.bytes, || {
+                text.words()
+                    .for_each(|word| collector.emit_value(word, 1, 0))
+            });
             Ok(collector.check()?)
         }),
-        Figure::new("combine words", "word", WORDS, || count_words(folder, &text)),
-        Figure::new("emit words", "word", WORDS / 8, || emit_words(folder, &few_words)),
+        Figure::new("combine words", "word", WORDS, || {
+            count_words(folder, &text)
+        }),
+        Figure::new("emit words", "word", WORDS / 8, || {
+            emit_words(folder, &few_words)
+        }),
         Figure::new("sort words", "word", WORDS / 8, || {
             sort_words(folder, &few_words, BlockCompression::None)
         }),
@@ -312,8 +357,12 @@ fn main() -> Result<(), Error> {
         Figure::new("merge 16 segments by 4", "byte", bytes, || reduce(4)),
         Figure::new("tiny job", "job", 1, || tiny(folder)),
     ];
-    figures
-        .retain(|figure| wanted.is_empty() || wanted.iter().any(|name| figure.name.contains(name.as_str())));
+    figures.retain(|figure| {
+        wanted.is_empty()
+            || wanted
+                .iter()
+                .any(|name| figure.name.contains(name.as_str()))
+    });
     // The first round generates the data and warms up; it does not count.
     for round in 0..=rounds {
         for figure in &mut figures {

@@ -35,13 +35,22 @@ pub(crate) struct Grant {
 impl Budget {
     pub(crate) fn new(memory: usize) -> Budget {
         let limit = memory.max(MEMORY_MIN);
-        Budget { shared: Arc::new(Shared { limit, used: AtomicUsize::new(0), peak: AtomicUsize::new(0) }) }
+        Budget {
+            shared: Arc::new(Shared {
+                limit,
+                used: AtomicUsize::new(0),
+                peak: AtomicUsize::new(0),
+            }),
+        }
     }
 
     /// Grants `bytes` unconditionally: for the minimum without which a task makes no progress.
     pub(crate) fn take(&self, bytes: usize) -> Grant {
         self.add(bytes);
-        Grant { budget: self.clone(), bytes }
+        Grant {
+            budget: self.clone(),
+            bytes,
+        }
     }
 
     /// Returns the most bytes that were granted at once.
@@ -53,7 +62,11 @@ impl Budget {
     /// they get half as much.
     pub(crate) fn arena_max(&self, with_table: bool) -> usize {
         let share = self.shared.limit / 5;
-        if with_table { share.min(ARENA_MAX) } else { (2 * share).min(ARENA_MAX) }
+        if with_table {
+            share.min(ARENA_MAX)
+        } else {
+            (2 * share).min(ARENA_MAX)
+        }
     }
 
     /// Returns the size limit of the combine table.
@@ -88,7 +101,10 @@ impl Grant {
         if bytes > self.bytes {
             self.budget.add(bytes - self.bytes);
         } else {
-            self.budget.shared.used.fetch_sub(self.bytes - bytes, Ordering::Relaxed);
+            self.budget
+                .shared
+                .used
+                .fetch_sub(self.bytes - bytes, Ordering::Relaxed);
         }
         self.bytes = bytes;
     }

@@ -83,7 +83,11 @@ impl From<Infallible> for FoldError {
 /// The handling of equal keys in a merge; created once per partition.
 pub(crate) trait Fold {
     fn merge(&self, source: &mut Merge, writer: &mut SegmentWriter) -> Result<(), FoldError>;
-    fn arena(&self, source: &mut SortedPartition<'_>, writer: &mut SegmentWriter) -> Result<(), FoldError>;
+    fn arena(
+        &self,
+        source: &mut SortedPartition<'_>,
+        writer: &mut SegmentWriter,
+    ) -> Result<(), FoldError>;
 }
 
 /// Copies every record.
@@ -94,7 +98,11 @@ impl Fold for NoFold {
         copy(source, writer)
     }
 
-    fn arena(&self, source: &mut SortedPartition<'_>, writer: &mut SegmentWriter) -> Result<(), FoldError> {
+    fn arena(
+        &self,
+        source: &mut SortedPartition<'_>,
+        writer: &mut SegmentWriter,
+    ) -> Result<(), FoldError> {
         copy(source, writer)
     }
 }
@@ -107,7 +115,11 @@ impl<C: Combiner> Fold for Folding<'_, C> {
         fold(source, self.0, writer)
     }
 
-    fn arena(&self, source: &mut SortedPartition<'_>, writer: &mut SegmentWriter) -> Result<(), FoldError> {
+    fn arena(
+        &self,
+        source: &mut SortedPartition<'_>,
+        writer: &mut SegmentWriter,
+    ) -> Result<(), FoldError> {
         fold(source, self.0, writer)
     }
 }
@@ -162,13 +174,20 @@ where
 }
 
 fn decode<C: Combiner>(combiner: &C, key: &[u8], value: &[u8]) -> Result<C::Value, FoldError> {
-    combiner.decode(value).map_err(|message| FoldError::Combine(quote(key), message))
+    combiner
+        .decode(value)
+        .map_err(|message| FoldError::Combine(quote(key), message))
 }
 
 fn check_length(encoding: RecordEncoding, key: &[u8], value: &[u8]) -> Result<(), FoldError> {
     match encoding {
-        RecordEncoding::Fixed { value: expected, .. } if value.len() != expected as usize => {
-            let message = format!("the folded value has {} bytes; a fixed value has {expected}", value.len());
+        RecordEncoding::Fixed {
+            value: expected, ..
+        } if value.len() != expected as usize => {
+            let message = format!(
+                "the folded value has {} bytes; a fixed value has {expected}",
+                value.len()
+            );
             Err(FoldError::Combine(quote(key), message))
         }
         _ => Ok(()),

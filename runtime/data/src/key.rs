@@ -41,9 +41,15 @@ pub(crate) fn head_of_any_length(key: &[u8]) -> u128 {
     let second = last.min(4);
     let third = last.min(8);
     let high = u64::from(load(wide, 0)) << 32 | new_bytes(load(wide, second), second);
-    let low = new_bytes(load(wide, third), third - second) << 32 | new_bytes(load(wide, last), last - third);
+    let low = new_bytes(load(wide, third), third - second) << 32
+        | new_bytes(load(wide, last), last - third);
     let narrow = select_unpredictable(key.len().wrapping_sub(1) < 3, key, FILLER);
-    let bytes = u32::from_be_bytes([narrow[0], narrow[narrow.len() / 2], narrow[narrow.len() - 1], 0]);
+    let bytes = u32::from_be_bytes([
+        narrow[0],
+        narrow[narrow.len() / 2],
+        narrow[narrow.len() - 1],
+        0,
+    ]);
     let bytes = bytes & !(u32::MAX >> (8 * narrow.len().min(3)));
     u128::from(high | u64::from(bytes) << 32) << 64 | u128::from(low)
 }
@@ -84,8 +90,16 @@ mod tests {
         for len in 0..bytes.len() {
             let mut padded = [0; 16];
             padded[..len.min(16)].copy_from_slice(&bytes[..len.min(16)]);
-            assert_eq!(head(&bytes[..len]), u128::from_be_bytes(padded), "length {len}");
-            assert_eq!(head_of_any_length(&bytes[..len]), u128::from_be_bytes(padded), "length {len}");
+            assert_eq!(
+                head(&bytes[..len]),
+                u128::from_be_bytes(padded),
+                "length {len}"
+            );
+            assert_eq!(
+                head_of_any_length(&bytes[..len]),
+                u128::from_be_bytes(padded),
+                "length {len}"
+            );
         }
     }
 }

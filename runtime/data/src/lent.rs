@@ -35,7 +35,8 @@ pub fn lend<R>(block: &[u8], work: impl FnOnce() -> R) -> R {
     }
 
     // Restored before the borrow of the block ends, also if `work` panics.
-    let _restore = Restore(LENT.replace((block.as_ptr(), block.len().saturating_sub(LOAD_BYTES - 1))));
+    let _restore =
+        Restore(LENT.replace((block.as_ptr(), block.len().saturating_sub(LOAD_BYTES - 1))));
     work()
 }
 
@@ -67,7 +68,10 @@ mod tests {
         lend(&block, || {
             for at in 0..=block.len() {
                 let whole = block.get(at..at + LOAD_BYTES);
-                assert_eq!(load(&block[at..]).as_ref().map(|bytes| bytes.as_slice()), whole);
+                assert_eq!(
+                    load(&block[at..]).as_ref().map(|bytes| bytes.as_slice()),
+                    whole
+                );
                 assert_eq!(load(&block[at..at]).is_some(), whole.is_some());
             }
             assert_eq!(load(&other), None);

@@ -42,7 +42,9 @@
 
 // Every other crate depends on this one, so that users see this error alone.
 #[cfg(not(target_os = "linux"))]
-compile_error!("napreduce requires Linux 5.4 or later: it supervises tasks with pidfds and cgroups");
+compile_error!(
+    "napreduce requires Linux 5.4 or later: it supervises tasks with pidfds and cgroups"
+);
 
 mod activity;
 mod budget;
@@ -69,12 +71,12 @@ pub use merge::{Merge, MergeError};
 pub use partition::{Choose, Grouping, Partitioning, PartitioningError};
 pub use record::RecordEncoding;
 pub use reduce::{
-    KeyValue, READ_MAX, ReduceError, ReduceInput, ReduceSettings, ReduceStatistics, SavedReduceInput,
-    SavedSource,
+    KeyValue, READ_MAX, ReduceError, ReduceInput, ReduceSettings, ReduceStatistics,
+    SavedReduceInput, SavedSource,
 };
 pub use saved::{SavePlace, SavedFile, SavedFileError};
 pub use segment::{
     AssemblyError, BlockCompression, ConsolidationError, Cursor, PartitionEntry, PartitionExtent,
-    SealedSegment, Segment, SegmentAssembly, SegmentError, SegmentIndex, SegmentPosition, WriteError,
-    consolidate,
+    SealedSegment, Segment, SegmentAssembly, SegmentError, SegmentIndex, SegmentPosition,
+    WriteError, consolidate,
 };

@@ -52,7 +52,9 @@ mod sse2 {
     #[target_feature(enable = "sse2")]
     pub(super) fn newlines(group: &[u8; GROUP_BYTES]) -> u64 {
         let newline = _mm_set1_epi8(b'\n' as i8);
-        quarters(group).rev().fold(0, |mask, bytes| mask << 16 | bits(_mm_cmpeq_epi8(bytes, newline)))
+        quarters(group).rev().fold(0, |mask, bytes| {
+            mask << 16 | bits(_mm_cmpeq_epi8(bytes, newline))
+        })
     }
 
     /// TAB to CR is one range; VT in its middle is not white space.
@@ -77,7 +79,9 @@ mod sse2 {
     fn quarters(group: &[u8; GROUP_BYTES]) -> impl DoubleEndedIterator<Item = __m128i> {
         let (eights, _) = group.as_chunks::<8>();
         let (pairs, _) = eights.as_chunks::<2>();
-        pairs.iter().map(|[low, high]| _mm_set_epi64x(i64::from_le_bytes(*high), i64::from_le_bytes(*low)))
+        pairs
+            .iter()
+            .map(|[low, high]| _mm_set_epi64x(i64::from_le_bytes(*high), i64::from_le_bytes(*low)))
     }
 
     #[inline]
@@ -99,7 +103,11 @@ mod tests {
             for at in (0..GROUP_BYTES).step_by(step) {
                 let mut group = [b'x'; GROUP_BYTES];
                 group[at] = byte;
-                assert_eq!(newline_mask(&group), u64::from(byte == b'\n') << at, "byte {byte} at {at}");
+                assert_eq!(
+                    newline_mask(&group),
+                    u64::from(byte == b'\n') << at,
+                    "byte {byte} at {at}"
+                );
                 assert_eq!(
                     white_mask(&group),
                     u64::from(byte.is_ascii_whitespace()) << at,
@@ -108,7 +116,10 @@ mod tests {
             }
             let group = [byte; GROUP_BYTES];
             assert_eq!(newline_mask(&group), mask_of(&group, |byte| byte == b'\n'));
-            assert_eq!(white_mask(&group), mask_of(&group, |byte| byte.is_ascii_whitespace()));
+            assert_eq!(
+                white_mask(&group),
+                mask_of(&group, |byte| byte.is_ascii_whitespace())
+            );
         }
     }
 }

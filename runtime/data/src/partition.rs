@@ -42,9 +42,15 @@ pub enum Partitioning {
 /// A validated `Partitioning`, prepared for one lookup per record.
 pub(crate) enum Partitioner {
     Single,
-    Hash { partitions: u32, grouping: Option<Grouping> },
+    Hash {
+        partitions: u32,
+        grouping: Option<Grouping>,
+    },
     Range(Cuts),
-    Custom { partitions: u32, choose: Choose },
+    Custom {
+        partitions: u32,
+        choose: Choose,
+    },
 }
 
 /// Range cuts with their cached heads, so that most lookups compare integers only.
@@ -74,20 +80,33 @@ pub enum PartitioningError {
 impl Partitioner {
     pub(crate) fn new(partitioning: Partitioning) -> Result<Partitioner, PartitioningError> {
         match partitioning {
-            Partitioning::Hash { partitions: 0, .. } | Partitioning::Custom { partitions: 0, .. } => {
-                Err(PartitioningError::NoPartition)
+            Partitioning::Hash { partitions: 0, .. }
+            | Partitioning::Custom { partitions: 0, .. } => Err(PartitioningError::NoPartition),
+            Partitioning::Single | Partitioning::Hash { partitions: 1, .. } => {
+                Ok(Partitioner::Single)
             }
-            Partitioning::Single | Partitioning::Hash { partitions: 1, .. } => Ok(Partitioner::Single),
-            Partitioning::Hash { partitions, grouping } => Ok(Partitioner::Hash { partitions, grouping }),
-            Partitioning::Custom { partitions, choose } => Ok(Partitioner::Custom { partitions, choose }),
-            Partitioning::Range { cuts, grouping } => Cuts::new(cuts, grouping).map(Partitioner::Range),
+            Partitioning::Hash {
+                partitions,
+                grouping,
+            } => Ok(Partitioner::Hash {
+                partitions,
+                grouping,
+            }),
+            Partitioning::Custom { partitions, choose } => {
+                Ok(Partitioner::Custom { partitions, choose })
+            }
+            Partitioning::Range { cuts, grouping } => {
+                Cuts::new(cuts, grouping).map(Partitioner::Range)
+            }
         }
     }
 
     pub(crate) fn partitions(&self) -> u32 {
         match self {
             Partitioner::Single => 1,
-            Partitioner::Hash { partitions, .. } | Partitioner::Custom { partitions, .. } => *partitions,
+            Partitioner::Hash { partitions, .. } | Partitioner::Custom { partitions, .. } => {
+                *partitions
+            }
             Partitioner::Range(cuts) => cuts.cuts.len() as u32 + 1,
         }
     }
@@ -107,7 +126,10 @@ impl Partitioner {
     fn partition_by_prefix(&self, key: &[u8]) -> u32 {
         match self {
             Partitioner::Single => 0,
-            Partitioner::Hash { partitions, grouping } => {
+            Partitioner::Hash {
+                partitions,
+                grouping,
+            } => {
                 let hash = xxh3_64(prefix(key, *grouping));
                 ((u128::from(hash) * u128::from(*partitions)) >> 64) as u32
             }
@@ -130,7 +152,11 @@ impl Cuts {
             return Err(PartitioningError::Unordered { index: index + 1 });
         }
         let heads = cuts.iter().map(|cut| head(cut)).collect();
-        Ok(Cuts { heads, cuts, grouping })
+        Ok(Cuts {
+            heads,
+            cuts,
+            grouping,
+        })
     }
 
     #[inline(always)]
@@ -151,7 +177,10 @@ impl Cuts {
     #[cold]
     #[inline(never)]
     fn partition_of_tie(&self, key: &[u8], head: u128, below: usize) -> u32 {
-        let ties = self.heads[below..].iter().take_while(|&&cut| cut == head).count();
+        let ties = self.heads[below..]
+            .iter()
+            .take_while(|&&cut| cut == head)
+            .count();
         let left = self.cuts[below..below + ties].partition_point(|cut| cut.as_slice() <= key);
         (below + left) as u32
     }

@@ -46,7 +46,9 @@ impl RecordEncoding {
     pub(crate) fn encoded_len(self, key: usize, value: usize) -> usize {
         match self {
             RecordEncoding::Fixed { .. } => key + value,
-            RecordEncoding::Variable => varint_len(key as u64) + varint_len(value as u64) + key + value,
+            RecordEncoding::Variable => {
+                varint_len(key as u64) + varint_len(value as u64) + key + value
+            }
         }
     }
 
@@ -62,10 +64,16 @@ impl RecordEncoding {
     /// Returns the offsets of every record if they are constant, zeros otherwise.
     pub(crate) fn extent(self) -> Extent {
         match self {
-            RecordEncoding::Fixed { key, value } => {
-                Extent { key: 0, value: key as usize, end: key as usize + value as usize }
-            }
-            RecordEncoding::Variable => Extent { key: 0, value: 0, end: 0 },
+            RecordEncoding::Fixed { key, value } => Extent {
+                key: 0,
+                value: key as usize,
+                end: key as usize + value as usize,
+            },
+            RecordEncoding::Variable => Extent {
+                key: 0,
+                value: 0,
+                end: 0,
+            },
         }
     }
 
@@ -73,7 +81,9 @@ impl RecordEncoding {
     #[inline(always)]
     pub(crate) fn parse(self, bytes: &[u8]) -> Option<Extent> {
         match self {
-            RecordEncoding::Fixed { .. } => Some(self.extent()).filter(|extent| extent.end <= bytes.len()),
+            RecordEncoding::Fixed { .. } => {
+                Some(self.extent()).filter(|extent| extent.end <= bytes.len())
+            }
             RecordEncoding::Variable => {
                 // Most records have two lengths below 128: check both bytes at once.
                 if let [first, second, ..] = *bytes
@@ -163,8 +173,18 @@ mod tests {
                 let mut bytes = header[..len].to_vec();
                 bytes.resize(len + key + value, 0);
                 let extent = RecordEncoding::Variable.parse(&bytes).unwrap();
-                assert_eq!(extent, Extent { key: len, value: len + key, end: bytes.len() });
-                assert_eq!(RecordEncoding::Variable.encoded_len(key, value), bytes.len());
+                assert_eq!(
+                    extent,
+                    Extent {
+                        key: len,
+                        value: len + key,
+                        end: bytes.len()
+                    }
+                );
+                assert_eq!(
+                    RecordEncoding::Variable.encoded_len(key, value),
+                    bytes.len()
+                );
                 bytes.pop();
                 assert_eq!(
                     RecordEncoding::Variable.parse(&bytes),

@@ -24,22 +24,44 @@ unsafe impl Send for Region {}
 impl Region {
     /// Reserves `len` bytes of address space. Pages are allocated when they are written.
     pub(crate) fn reserve(len: usize) -> Region {
-        let align = if len >= CHUNK_BYTES { CHUNK_BYTES } else { 4096 };
+        let align = if len >= CHUNK_BYTES {
+            CHUNK_BYTES
+        } else {
+            4096
+        };
         let mapped_len = len.max(1).next_multiple_of(4096) + align - 4096;
         // Miri does not support NORESERVE.
-        let reserve = if cfg!(miri) { MapFlags::empty() } else { MapFlags::NORESERVE };
+        let reserve = if cfg!(miri) {
+            MapFlags::empty()
+        } else {
+            MapFlags::NORESERVE
+        };
         let flags = MapFlags::PRIVATE | reserve;
         // SAFETY: a fresh anonymous mapping at an address of the kernel's choice touches no other memory.
-        let mapped =
-            unsafe { mmap_anonymous(ptr::null_mut(), mapped_len, ProtFlags::READ | ProtFlags::WRITE, flags) };
+        let mapped = unsafe {
+            mmap_anonymous(
+                ptr::null_mut(),
+                mapped_len,
+                ProtFlags::READ | ProtFlags::WRITE,
+                flags,
+            )
+        };
         // Abort as the global allocator does when address space runs out.
-        let Some(mapped) = mapped.ok().and_then(|address| NonNull::new(address.cast::<u8>())) else {
+        let Some(mapped) = mapped
+            .ok()
+            .and_then(|address| NonNull::new(address.cast::<u8>()))
+        else {
             std::alloc::handle_alloc_error(std::alloc::Layout::new::<[u8; CHUNK_BYTES]>());
         };
         let skipped = mapped.align_offset(align);
         // SAFETY: `mapped_len` has room for `align - 4096` bytes of alignment before `len` bytes.
         let base = unsafe { mapped.add(skipped) };
-        Region { base, len, mapped, mapped_len }
+        Region {
+            base,
+            len,
+            mapped,
+            mapped_len,
+        }
     }
 
     /// Requests huge pages for the whole chunks of a range: random access over many megabytes is several times
@@ -53,7 +75,13 @@ impl Region {
         }
         // SAFETY: the range lies inside the mapping, and the advice does not change its contents. A kernel
         // without huge pages rejects it, which only costs speed.
-        let _ = unsafe { madvise(self.base.as_ptr().add(start).cast(), end - start, Advice::LinuxHugepage) };
+        let _ = unsafe {
+            madvise(
+                self.base.as_ptr().add(start).cast(),
+                end - start,
+                Advice::LinuxHugepage,
+            )
+        };
     }
 
     #[inline]

@@ -42,16 +42,18 @@ pub struct SavedFileError {
 impl SavedFileError {
     pub(crate) fn new(error: SegmentError) -> SavedFileError {
         match error {
-            SegmentError::Open { path, source } => {
-                SavedFileError { path, what: format!("cannot be opened: {source}") }
-            }
+            SegmentError::Open { path, source } => SavedFileError {
+                path,
+                what: format!("cannot be opened: {source}"),
+            },
             SegmentError::Damaged { path, what, .. } => SavedFileError { path, what },
             SegmentError::NoPartition { ref path, .. }
             | SegmentError::OtherPartition { ref path, .. }
             | SegmentError::NoBlock { ref path, .. }
-            | SegmentError::NoRecord { ref path, .. } => {
-                SavedFileError { path: path.clone(), what: error.to_string() }
-            }
+            | SegmentError::NoRecord { ref path, .. } => SavedFileError {
+                path: path.clone(),
+                what: error.to_string(),
+            },
         }
     }
 }
@@ -60,7 +62,12 @@ impl SavedFile {
     /// Opens the file and checks its length, record count and checksum.
     pub(crate) fn open(&self, base: &Path) -> Result<Arc<Segment>, SavedFileError> {
         let path = base.join(&self.file);
-        let refuse = |what: String| Err(SavedFileError { path: path.clone(), what });
+        let refuse = |what: String| {
+            Err(SavedFileError {
+                path: path.clone(),
+                what,
+            })
+        };
         // The description is input: its path must stay inside the directory.
         let inside = |part: Component<'_>| matches!(part, Component::Normal(_));
         if self.file.as_os_str().is_empty() || !self.file.components().all(inside) {
@@ -89,7 +96,10 @@ impl SavedFile {
             crc: segment.crc(),
             digest: None,
         };
-        TaskFile { sealed, saved: Some(self.clone()) }
+        TaskFile {
+            sealed,
+            saved: Some(self.clone()),
+        }
     }
 }
 
@@ -102,7 +112,10 @@ pub(crate) struct TaskFile {
 
 impl TaskFile {
     pub(crate) fn new(sealed: SealedSegment) -> TaskFile {
-        TaskFile { sealed, saved: None }
+        TaskFile {
+            sealed,
+            saved: None,
+        }
     }
 
     pub(crate) fn path(&self) -> &Path {
@@ -119,14 +132,32 @@ impl TaskFile {
         if let Some(saved) = &self.saved {
             return Ok(saved.clone());
         }
-        let file = place.folder.join(self.sealed.path.file_name().unwrap_or_default());
+        let file = place
+            .folder
+            .join(self.sealed.path.file_name().unwrap_or_default());
         let path = place.base.join(&file);
         if path != self.sealed.path {
-            Seal { durable: place.durable }.relocate(&self.sealed.path, &path)?;
+            Seal {
+                durable: place.durable,
+            }
+            .relocate(&self.sealed.path, &path)?;
         }
-        let SealedSegment { file_len: bytes, records, crc, .. } = self.sealed;
+        let SealedSegment {
+            file_len: bytes,
+            records,
+            crc,
+            ..
+        } = self.sealed;
         self.sealed.path = path;
-        Ok(self.saved.insert(SavedFile { file, bytes, records, crc }).clone())
+        Ok(self
+            .saved
+            .insert(SavedFile {
+                file,
+                bytes,
+                records,
+                crc,
+            })
+            .clone())
     }
 }
 

@@ -40,8 +40,16 @@ impl Combiner for Longest {
 
 fn anonymous_bytes() -> usize {
     let status = std::fs::read_to_string("/proc/self/status").unwrap();
-    let line = status.lines().find(|line| line.starts_with("RssAnon:")).unwrap();
-    line.split_ascii_whitespace().nth(1).unwrap().parse::<usize>().unwrap() * 1024
+    let line = status
+        .lines()
+        .find(|line| line.starts_with("RssAnon:"))
+        .unwrap();
+    line.split_ascii_whitespace()
+        .nth(1)
+        .unwrap()
+        .parse::<usize>()
+        .unwrap()
+        * 1024
 }
 
 /// Runs `work` and returns the peak growth of anonymous memory, sampled as fast as one thread can.
@@ -68,8 +76,15 @@ fn growth(work: impl FnOnce()) -> usize {
 #[track_caller]
 fn check(what: &str, memory: usize, work: impl FnOnce()) {
     let growth = growth(work);
-    println!("{what}: {:.1} MiB of {}", growth as f64 / MIB as f64, memory / MIB);
-    assert!(growth < memory * 13 / 10, "{what}: {growth} bytes with a memory of {memory}");
+    println!(
+        "{what}: {:.1} MiB of {}",
+        growth as f64 / MIB as f64,
+        memory / MIB
+    );
+    assert!(
+        growth < memory * 13 / 10,
+        "{what}: {growth} bytes with a memory of {memory}"
+    );
 }
 
 #[test]
@@ -77,7 +92,10 @@ fn process_memory_stays_within_the_task_memory() {
     let memory = 24 * MIB;
     let mut random = random(51);
     let place = Place::new();
-    for (name, shape) in [("plain", Shape::default()), ("lz4", Shape::default().lz4().fan_in(4))] {
+    for (name, shape) in [
+        ("plain", Shape::default()),
+        ("lz4", Shape::default().lz4().fan_in(4)),
+    ] {
         check(name, memory, || {
             let mut collector: Collector<()> =
                 Collector::plain(place.settings(name, shape.memory(memory).partitions(5))).unwrap();
@@ -85,15 +103,21 @@ fn process_memory_stays_within_the_task_memory() {
             for _ in 0..500_000 {
                 let key = random.random::<u64>().to_be_bytes();
                 // Half of the records are tiny, half are large, so that both ends of the arena grow.
-                let len = if random.random::<bool>() { 0 } else { key[0] as usize % 200 };
+                let len = if random.random::<bool>() {
+                    0
+                } else {
+                    key[0] as usize % 200
+                };
                 collector.emit_bytes(&key, &value[..len]);
             }
             assert!(collector.finish().unwrap().1.spills > 2);
         });
     }
-    for (name, distinct, len) in
-        [("few words", 2_000u32, 8), ("many words", 600_000, 8), ("long words", 400_000, 60)]
-    {
+    for (name, distinct, len) in [
+        ("few words", 2_000u32, 8),
+        ("many words", 600_000, 8),
+        ("long words", 400_000, 60),
+    ] {
         check(name, memory, || {
             let settings = place.settings(name, Shape::default().memory(memory));
             let mut collector = Collector::combining(settings, Sum).unwrap();
@@ -124,7 +148,11 @@ fn process_memory_stays_within_the_task_memory() {
         });
     }
     check("reduce", 4 * MIB, || {
-        let settings = ReduceSettings { fan_in: 2, memory: 4 * MIB, ..place.reduce_settings(&["lz4"; 9], 0) };
+        let settings = ReduceSettings {
+            fan_in: 2,
+            memory: 4 * MIB,
+            ..place.reduce_settings(&["lz4"; 9], 0)
+        };
         let mut input = ReduceInput::open(settings).unwrap();
         while input.next_group().unwrap() {
             while input.next_value().unwrap().is_some() {}

@@ -22,9 +22,16 @@ pub fn chain_share(left: Span, own: Option<Span>, later: &[Option<Span>]) -> Spa
     let share = if known > left {
         left * micros(&own).unwrap_or(0) / known
     } else {
-        let unknown = later.iter().chain([&own]).filter(|length| length.is_none()).count() as u128;
+        let unknown = later
+            .iter()
+            .chain([&own])
+            .filter(|length| length.is_none())
+            .count() as u128;
         let each = (left - known).checked_div(unknown).unwrap_or(0);
-        left - later.iter().map(|length| micros(length).unwrap_or(each)).sum::<u128>()
+        left - later
+            .iter()
+            .map(|length| micros(length).unwrap_or(each))
+            .sum::<u128>()
     };
     Span(u64::try_from(share).expect("no more than is left"))
 }

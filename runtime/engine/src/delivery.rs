@@ -70,7 +70,10 @@ pub struct NeverSent {
 
 impl<M> Default for Outbox<M> {
     fn default() -> Outbox<M> {
-        Outbox { acknowledged: 0, kept: VecDeque::new() }
+        Outbox {
+            acknowledged: 0,
+            kept: VecDeque::new(),
+        }
     }
 }
 
@@ -179,7 +182,10 @@ mod tests {
     fn acknowledged_messages_are_forgotten() {
         let mut outbox = filled(4);
         assert_eq!(outbox.acknowledge(3), Ok(()));
-        assert_eq!((outbox.len(), outbox.acknowledged(), outbox.sent()), (1, 3, 4));
+        assert_eq!(
+            (outbox.len(), outbox.acknowledged(), outbox.sent()),
+            (1, 3, 4)
+        );
         assert_eq!(numbers(&outbox, 0), [4]);
         assert_eq!(outbox.push(50), 5);
         assert_eq!(outbox.acknowledge(5), Ok(()));
@@ -233,10 +239,16 @@ mod tests {
         let mut outbox = filled(3);
         assert_eq!(outbox.acknowledge(1), Ok(()));
         let text = serde_json::to_string(&outbox).expect("plain data");
-        assert_eq!(serde_json::from_str::<Outbox<u64>>(&text).expect("what was written"), outbox);
+        assert_eq!(
+            serde_json::from_str::<Outbox<u64>>(&text).expect("what was written"),
+            outbox
+        );
         let mut inbox = Inbox::default();
         inbox.accept(1);
         let text = serde_json::to_string(&inbox).expect("plain data");
-        assert_eq!(serde_json::from_str::<Inbox>(&text).expect("what was written"), inbox);
+        assert_eq!(
+            serde_json::from_str::<Inbox>(&text).expect("what was written"),
+            inbox
+        );
     }
 }

@@ -93,8 +93,13 @@ impl Order {
     /// Returns a verb for logs.
     pub fn verb(&self) -> &'static str {
         match self {
-            Order::Launch { from: Start::Fresh, .. } => "launch",
-            Order::Launch { from: Start::Checkpoint(_), .. } => "restore",
+            Order::Launch {
+                from: Start::Fresh, ..
+            } => "launch",
+            Order::Launch {
+                from: Start::Checkpoint(_),
+                ..
+            } => "restore",
             Order::MoreInputs { .. } => "tell",
             Order::Kill { .. } => "kill",
             Order::Commit { .. } => "commit",
@@ -110,7 +115,10 @@ impl fmt::Display for Order {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} {}", self.verb(), self.attempt())?;
         match self {
-            Order::Launch { from: Start::Checkpoint(of), .. } => write!(f, " from {of}"),
+            Order::Launch {
+                from: Start::Checkpoint(of),
+                ..
+            } => write!(f, " from {of}"),
             Order::MoreInputs { inputs, .. } => write!(f, " of {} more inputs", inputs.len()),
             _ => Ok(()),
         }

@@ -107,7 +107,11 @@ pub enum Event {
     },
     /// A worker reports about one of its attempts. The reports of one worker are handed in in the order it
     /// sent them, each at most once. The engine survives any other input but trusts its contents.
-    Reported { worker: WorkerId, attempt: AttemptId, report: Report },
+    Reported {
+        worker: WorkerId,
+        attempt: AttemptId,
+        report: Report,
+    },
     /// A time requested by `Effect::WakeAt` has come.
     Woken,
 }

@@ -49,7 +49,10 @@ impl DiskNeed {
     pub(crate) fn in_words(self, kind: TaskKind) -> String {
         const MIB: u64 = 1 << 20;
         let needed = if self.needed_bytes > self.available_bytes {
-            format!("it needs about {} MiB of the worker's disk", self.needed_bytes.div_ceil(MIB))
+            format!(
+                "it needs about {} MiB of the worker's disk",
+                self.needed_bytes.div_ceil(MIB)
+            )
         } else {
             "it needs more of the worker's disk".to_owned()
         };

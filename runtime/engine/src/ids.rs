@@ -53,7 +53,10 @@ pub struct AttemptId {
 impl AttemptId {
     /// Returns the smallest and the largest attempt of one kind of one job, as bounds of a range.
     pub(crate) fn range_of(job: JobId, kind: TaskKind) -> (AttemptId, AttemptId) {
-        let at = |index, number| AttemptId { task: TaskId { job, kind, index }, number };
+        let at = |index, number| AttemptId {
+            task: TaskId { job, kind, index },
+            number,
+        };
         (at(0, 0), at(u32::MAX, u32::MAX))
     }
 }
@@ -128,7 +131,10 @@ pub struct IdError {
 }
 
 fn number(digits: &str) -> Option<u32> {
-    digits.bytes().all(|byte| byte.is_ascii_digit()).then(|| digits.parse().ok())?
+    digits
+        .bytes()
+        .all(|byte| byte.is_ascii_digit())
+        .then(|| digits.parse().ok())?
 }
 
 fn numbered(text: &str, prefix: &str) -> Option<u32> {
@@ -137,19 +143,28 @@ fn numbered(text: &str, prefix: &str) -> Option<u32> {
 
 fn task(text: &str) -> Option<TaskId> {
     let mut words = text.strip_prefix("job_")?.splitn(3, '_');
-    let (job, letter, index) = (words.next()?, words.next()?, words.next()?);
+    let job = words.next()?;
+    let letter = words.next()?;
+    let index = words.next()?;
     let kind = match letter {
         "m" => TaskKind::Map,
         "r" => TaskKind::Reduce,
         _ => return None,
     };
     let job = JobId(number(job).filter(|number| *number > 0)?);
-    Some(TaskId { job, kind, index: number(index)? })
+    Some(TaskId {
+        job,
+        kind,
+        index: number(index)?,
+    })
 }
 
 fn attempt(text: &str) -> Option<AttemptId> {
     let (of, tried) = text.split_once('.')?;
-    Some(AttemptId { task: task(of)?, number: number(tried).filter(|number| *number > 0)? })
+    Some(AttemptId {
+        task: task(of)?,
+        number: number(tried).filter(|number| *number > 0)?,
+    })
 }
 
 macro_rules! read_as_printed {
@@ -178,7 +193,10 @@ mod tests {
     use super::*;
 
     fn round<T: FromStr<Err = IdError> + fmt::Display>(text: &str) {
-        assert_eq!(text.parse::<T>().map(|id| id.to_string()), Ok(text.to_owned()));
+        assert_eq!(
+            text.parse::<T>().map(|id| id.to_string()),
+            Ok(text.to_owned())
+        );
     }
 
     #[test]
@@ -193,20 +211,38 @@ mod tests {
 
     #[test]
     fn other_texts_are_no_ids() {
-        for text in
-            ["", "7", "job_", "job_0", "job_-1", "job_+1", "job_99999999999", "Job_1", "job_1 ", "job_1_m_1"]
-        {
+        for text in [
+            "",
+            "7",
+            "job_",
+            "job_0",
+            "job_-1",
+            "job_+1",
+            "job_99999999999",
+            "Job_1",
+            "job_1 ",
+            "job_1_m_1",
+        ] {
             assert!(text.parse::<JobId>().is_err(), "{text:?}");
         }
-        for text in
-            ["job_1", "job_1_x_1", "job_1_m_", "job_0_m_1", "job_1_m_1_1", "job_1_m_1.1", "job_1_m_-1"]
-        {
+        for text in [
+            "job_1",
+            "job_1_x_1",
+            "job_1_m_",
+            "job_0_m_1",
+            "job_1_m_1_1",
+            "job_1_m_1.1",
+            "job_1_m_-1",
+        ] {
             assert!(text.parse::<TaskId>().is_err(), "{text:?}");
         }
         for text in ["job_1_m_1", "job_1_m_1.0", "job_1_m_1.", "job_1_m_1.1.1"] {
             assert!(text.parse::<AttemptId>().is_err(), "{text:?}");
         }
-        let error = "job_x".parse::<JobId>().expect_err("it is none").to_string();
+        let error = "job_x"
+            .parse::<JobId>()
+            .expect_err("it is none")
+            .to_string();
         assert_eq!(error, "invalid job \"job_x\"; write it as job_0007");
     }
 }

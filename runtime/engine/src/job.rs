@@ -112,7 +112,8 @@ pub struct JobChange {
 impl JobChange {
     /// Returns whether a specification already has these values.
     pub fn is_in(&self, spec: &JobSpec) -> bool {
-        self.priority.is_none_or(|priority| priority == spec.priority)
+        self.priority
+            .is_none_or(|priority| priority == spec.priority)
             && self.queue.as_ref().is_none_or(|queue| *queue == spec.queue)
     }
 
@@ -128,7 +129,11 @@ impl JobChange {
     pub fn in_words(&self) -> String {
         let priority = self.priority.map(|priority| format!("priority {priority}"));
         let queue = self.queue.as_ref().map(|queue| format!("queue {queue}"));
-        priority.into_iter().chain(queue).collect::<Vec<_>>().join(", ")
+        priority
+            .into_iter()
+            .chain(queue)
+            .collect::<Vec<_>>()
+            .join(", ")
     }
 }
 

@@ -33,8 +33,9 @@ pub mod time;
 pub use by_kind::ByKind;
 pub use chain::chain_share;
 pub use cluster::{
-    Attempt, Blame, Claims, ClusterView, DefaultOrder, Exclusion, Explanation, Fallbacks, Job, Lengths,
-    MeasuredCosts, Reason, ReasonCode, Reservation, Suspension, Tally, TaskHistory, Worker, accesses,
+    Attempt, Blame, Claims, ClusterView, DefaultOrder, Exclusion, Explanation, Fallbacks, Job,
+    Lengths, MeasuredCosts, Reason, ReasonCode, Reservation, Suspension, Tally, TaskHistory,
+    Worker, accesses,
 };
 pub use effect::{Effect, MapOutput, Order, Record, Start};
 pub use engine::{Engine, EngineSnapshot, SnapshotError, TimeLeft};
@@ -50,16 +51,16 @@ pub use primitive_choice::{AutoSettings, Judged, PrimitiveChoice};
 pub use ratio::{Ratio, RatioError};
 pub use refusal::{OperatorRefusal, PolicyRefusal};
 pub use scheduler::{
-    Action, Actions, Fifo, Offer, PolicyChoice, Preempt, QueueLimits, QueueShare, ReadPolicy, Release,
-    Scheduler, is_other_first, other_kind_first, serve,
+    Action, Actions, Fifo, Offer, PolicyChoice, Preempt, QueueLimits, QueueShare, ReadPolicy,
+    Release, Scheduler, is_other_first, other_kind_first, serve,
 };
 pub use settings::{
-    Conversion, Converted, CostRule, EngineSettings, Escalation, ExclusionSettings, Instead, KindPreemption,
-    PreemptionLimits, PreemptionSettings, SpeculationSettings,
+    Conversion, Converted, CostRule, EngineSettings, Escalation, ExclusionSettings, Instead,
+    KindPreemption, PreemptionLimits, PreemptionSettings, SpeculationSettings,
 };
 pub use states::{
-    AttemptInput, AttemptOutcome, AttemptState, IllegalTransition, JobInput, JobState, Standing, TaskInput,
-    TaskState, WorkerInput, WorkerState,
+    AttemptInput, AttemptOutcome, AttemptState, IllegalTransition, JobInput, JobState, Standing,
+    TaskInput, TaskState, WorkerInput, WorkerState,
 };
 pub use suspended_max::{NoSuspendedMax, SuspendedMax};
 pub use time::{Span, Time};

@@ -23,16 +23,25 @@ enum Written {
 
 impl Numbers {
     pub fn contains(&self, number: u32) -> bool {
-        self.ranges.range(..=number).next_back().is_some_and(|(_, last)| number <= *last)
+        self.ranges
+            .range(..=number)
+            .next_back()
+            .is_some_and(|(_, last)| number <= *last)
     }
 
     pub fn insert(&mut self, number: u32) {
         if self.contains(number) {
             return;
         }
-        let before = self.ranges.range(..number).next_back().filter(|(_, last)| **last + 1 == number);
+        let before = self
+            .ranges
+            .range(..number)
+            .next_back()
+            .filter(|(_, last)| **last + 1 == number);
         let first = before.map_or(number, |(first, _)| *first);
-        let after = number.checked_add(1).and_then(|next| self.ranges.remove(&next));
+        let after = number
+            .checked_add(1)
+            .and_then(|next| self.ranges.remove(&next));
         self.ranges.insert(first, after.unwrap_or(number));
     }
 }
@@ -65,7 +74,11 @@ impl TryFrom<Vec<Written>> for Numbers {
 
 impl From<Numbers> for Vec<Written> {
     fn from(numbers: Numbers) -> Vec<Written> {
-        numbers.ranges.into_iter().map(|(first, last)| Written::Range(first, last)).collect()
+        numbers
+            .ranges
+            .into_iter()
+            .map(|(first, last)| Written::Range(first, last))
+            .collect()
     }
 }
 
@@ -82,30 +95,57 @@ mod tests {
     fn numbers_contain_inserted_in_any_order() {
         for seed in 0..200 {
             let mut random = Pcg64::seed_from_u64(seed);
-            let (mut numbers, mut each) = (Numbers::default(), BTreeSet::new());
+            let mut numbers = Numbers::default();
+            let mut each = BTreeSet::new();
             for _ in 0..random.random_range(0..60) {
-                let number = [random.random_range(0..40), u32::MAX - random.random_range(0..4)];
+                let number = [
+                    random.random_range(0..40),
+                    u32::MAX - random.random_range(0..4),
+                ];
                 let number = number[random.random_range(0..2)];
                 numbers.insert(number);
                 each.insert(number);
             }
             for number in (0..42).chain(u32::MAX - 5..=u32::MAX) {
-                assert_eq!(numbers.contains(number), each.contains(&number), "seed {seed}: {number}");
+                assert_eq!(
+                    numbers.contains(number),
+                    each.contains(&number),
+                    "seed {seed}: {number}"
+                );
             }
-            let begins = |number: &&u32| number.checked_sub(1).is_none_or(|before| !each.contains(&before));
-            assert_eq!(numbers.ranges.len(), each.iter().filter(begins).count(), "seed {seed}");
+            let begins = |number: &&u32| {
+                number
+                    .checked_sub(1)
+                    .is_none_or(|before| !each.contains(&before))
+            };
+            assert_eq!(
+                numbers.ranges.len(),
+                each.iter().filter(begins).count(),
+                "seed {seed}"
+            );
             let text = serde_json::to_string(&numbers).expect("JSON");
-            assert_eq!(serde_json::from_str::<Numbers>(&text).expect("what was written"), numbers);
+            assert_eq!(
+                serde_json::from_str::<Numbers>(&text).expect("what was written"),
+                numbers
+            );
             let text = serde_json::to_string(&each).expect("JSON");
-            assert_eq!(serde_json::from_str::<Numbers>(&text).expect("as earlier programs wrote"), numbers);
+            assert_eq!(
+                serde_json::from_str::<Numbers>(&text).expect("as earlier programs wrote"),
+                numbers
+            );
         }
     }
 
     #[test]
     fn unordered_ranges_are_rejected() {
         for text in ["[[3,2]]", "[[1,5],[5,9]]", "[[7,9],[1,2]]"] {
-            let error = serde_json::from_str::<Numbers>(text).expect_err(text).to_string();
-            assert!(error.contains("is reversed or overlaps the one before it"), "{text}: {error}");
+            let error = serde_json::from_str::<Numbers>(text)
+                .expect_err(text)
+                .to_string();
+            assert!(
+                error.contains("is reversed or overlaps the one before it"),
+                "{text}: {error}"
+            );
         }
     }
 }

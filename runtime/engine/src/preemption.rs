@@ -34,7 +34,9 @@ listed! {
 }
 
 /// Which attempts of a job are preempted first when the job must release slots.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize,
+)]
 #[serde(rename_all = "kebab-case")]
 pub enum TaskEviction {
     /// The shortest remaining time first: resumed together later, these delay their job the least (Natjam,
@@ -52,7 +54,9 @@ pub enum TaskEviction {
 }
 
 /// The origin of a request for a slot.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize,
+)]
 #[serde(rename_all = "kebab-case")]
 pub enum Requester {
     /// The scheduling policy.
@@ -170,13 +174,16 @@ impl PreemptRequest {
 
     /// Returns when the grace starts.
     pub fn begins(&self) -> Time {
-        self.earliest.map_or(self.created, |earliest| earliest.max(self.created))
+        self.earliest
+            .map_or(self.created, |earliest| earliest.max(self.created))
     }
 
     /// Returns when to decide again about a victim that may finish because that was expected to cost least: a
     /// quarter of the expected time plus half a second after its expected end.
     pub fn overdue(&self) -> Option<Time> {
-        let wait = self.estimate.filter(|one| one.primitive == Primitive::Wait)?;
+        let wait = self
+            .estimate
+            .filter(|one| one.primitive == Primitive::Wait)?;
         Some(self.begins() + wait.free + Span(wait.free.0 / 4) + Span::from_millis(500))
     }
 }

@@ -14,7 +14,9 @@ pub struct Ratio(Rational<i128>);
 
 /// An invalid ratio.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("invalid ratio {0:?}: expected an integer, a decimal such as 0.8, or p/q, of at most 18 digits each")]
+#[error(
+    "invalid ratio {0:?}: expected an integer, a decimal such as 0.8, or p/q, of at most 18 digits each"
+)]
 pub struct RatioError(pub String);
 
 impl Ratio {
@@ -60,14 +62,17 @@ impl Ratio {
     /// Returns this share of an amount, rounded up to an integer; saturates at both ends of the range.
     pub fn of_raised(self, amount: u64) -> u64 {
         let share = i128::from(amount).saturating_mul(*self.0.numer());
-        let raised = share.div_euclid(*self.0.denom()) + i128::from(share.rem_euclid(*self.0.denom()) != 0);
+        let raised =
+            share.div_euclid(*self.0.denom()) + i128::from(share.rem_euclid(*self.0.denom()) != 0);
         u64::try_from(raised.max(0)).unwrap_or(u64::MAX)
     }
 
     /// Returns this share of an amount, rounded to the nearest integer, halves up; saturates at both ends of
     /// the range.
     pub fn of_rounded(self, amount: u64) -> u64 {
-        let doubled = i128::from(amount).saturating_mul(2).saturating_mul(*self.0.numer());
+        let doubled = i128::from(amount)
+            .saturating_mul(2)
+            .saturating_mul(*self.0.numer());
         let rounded = (doubled.saturating_add(*self.0.denom())).div_euclid(2 * self.0.denom());
         u64::try_from(rounded.max(0)).unwrap_or(u64::MAX)
     }
@@ -129,7 +134,8 @@ impl FromStr for Ratio {
     fn from_str(text: &str) -> Result<Ratio, RatioError> {
         let wrong = || RatioError(text.to_owned());
         let (above, below) = text.split_once('/').unwrap_or((text, "1"));
-        let (above, below) = (decimal(above).ok_or_else(wrong)?, decimal(below).ok_or_else(wrong)?);
+        let above = decimal(above).ok_or_else(wrong)?;
+        let below = decimal(below).ok_or_else(wrong)?;
         if below == Rational::from_integer(0) {
             return Err(wrong());
         }
@@ -140,13 +146,18 @@ impl FromStr for Ratio {
 /// Parses a decimal number exactly. Its length is limited so that products of two such numbers do not
 /// overflow.
 fn decimal(text: &str) -> Option<Rational<i128>> {
-    let (negative, digits) = text.strip_prefix('-').map_or((false, text), |rest| (true, rest));
+    let (negative, digits) = text
+        .strip_prefix('-')
+        .map_or((false, text), |rest| (true, rest));
     let (whole, fraction) = digits.split_once('.').unwrap_or((digits, ""));
     let all = format!("{whole}{fraction}");
     if all.is_empty() || all.len() > 18 || !all.bytes().all(|byte| byte.is_ascii_digit()) {
         return None;
     }
-    let value = Rational::new(all.parse::<i128>().ok()?, 10_i128.pow(u32::try_from(fraction.len()).ok()?));
+    let value = Rational::new(
+        all.parse::<i128>().ok()?,
+        10_i128.pow(u32::try_from(fraction.len()).ok()?),
+    );
     Some(if negative { -value } else { value })
 }
 
@@ -196,7 +207,16 @@ mod tests {
         assert_eq!(read("-1.50"), Ratio::new(-3, 2));
         assert_eq!(read("7"), Ratio::whole(7));
         assert_eq!(read("2/6"), Ratio::new(1, 3));
-        for wrong in ["", "x", "1/0", "1e3", "1.2.3", "--1", "/", "1234567890123456789"] {
+        for wrong in [
+            "",
+            "x",
+            "1/0",
+            "1e3",
+            "1.2.3",
+            "--1",
+            "/",
+            "1234567890123456789",
+        ] {
             assert_eq!(wrong.parse::<Ratio>(), Err(RatioError(wrong.to_owned())));
         }
     }
@@ -204,20 +224,48 @@ mod tests {
     #[test]
     fn ratio_number_keeps_decimal_value() {
         let all: Vec<Ratio> = serde_json::from_str(r#"[0.1, 3, "1/3", -2]"#).expect("four ratios");
-        assert_eq!(all, [Ratio::new(1, 10), Ratio::whole(3), Ratio::new(1, 3), Ratio::new(-2, 1)]);
+        assert_eq!(
+            all,
+            [
+                Ratio::new(1, 10),
+                Ratio::whole(3),
+                Ratio::new(1, 3),
+                Ratio::new(-2, 1)
+            ]
+        );
         let again = serde_json::to_string(&all).expect("text");
-        assert_eq!(serde_json::from_str::<Vec<Ratio>>(&again).expect("the same"), all);
+        assert_eq!(
+            serde_json::from_str::<Vec<Ratio>>(&again).expect("the same"),
+            all
+        );
         assert!(serde_json::from_str::<Ratio>("\"many\"").is_err());
     }
 
     #[test]
     fn shares_are_rounded_and_saturate() {
-        let raised = [(1, 2, 0), (1, 2, 1), (1, 2, 4), (2, 3, 3), (2, 3, 4), (-1, 2, 3)];
-        let raised = raised.map(|(above, below, amount)| Ratio::new(above, below).of_raised(amount));
+        let raised = [
+            (1, 2, 0),
+            (1, 2, 1),
+            (1, 2, 4),
+            (2, 3, 3),
+            (2, 3, 4),
+            (-1, 2, 3),
+        ];
+        let raised =
+            raised.map(|(above, below, amount)| Ratio::new(above, below).of_raised(amount));
         assert_eq!(raised, [0, 1, 2, 2, 3, 0]);
         assert_eq!(Ratio::new(3, 2).of_raised(u64::MAX), u64::MAX);
-        assert_eq!((Ratio::new(1, 2).of(5), Ratio::new(1, 2).of_rounded(5)), (2, 3));
-        assert_eq!((Ratio::new(1, 3).of_rounded(4), Ratio::new(1, 3).of_rounded(5)), (1, 2));
+        assert_eq!(
+            (Ratio::new(1, 2).of(5), Ratio::new(1, 2).of_rounded(5)),
+            (2, 3)
+        );
+        assert_eq!(
+            (
+                Ratio::new(1, 3).of_rounded(4),
+                Ratio::new(1, 3).of_rounded(5)
+            ),
+            (1, 2)
+        );
         assert_eq!(Ratio::new(-1, 2).of(5), 0);
         assert_eq!(Ratio::whole(3).of(u64::MAX), u64::MAX);
     }

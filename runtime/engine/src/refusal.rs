@@ -87,7 +87,10 @@ pub enum PolicyRefusal {
     #[error("{0} has no queues")]
     NoQueues(&'static str),
     #[error("{scheduler} ignores priorities ({setting})")]
-    PrioritiesIgnored { scheduler: &'static str, setting: &'static str },
+    PrioritiesIgnored {
+        scheduler: &'static str,
+        setting: &'static str,
+    },
     #[error("hfsp orders jobs by size and sets the queue weight of a job at submission")]
     OrderedBySize,
     #[error("pools are assigned by user, not by queue ([scheduler.fair] placement)")]
@@ -127,19 +130,48 @@ pub(crate) enum ActionRefusal {
     #[error("{0} is suspended by an operator")]
     AttemptHeld(AttemptId),
     #[error("{task} is {state:?} and its job {job:?}")]
-    NotLaunchable { task: TaskId, state: TaskState, job: JobState },
+    NotLaunchable {
+        task: TaskId,
+        state: TaskState,
+        job: JobState,
+    },
     #[error("{task} cannot start from {from:?}, only from {possible:?}")]
-    Start { task: TaskId, from: Start, possible: Start },
+    Start {
+        task: TaskId,
+        from: Start,
+        possible: Start,
+    },
     #[error("{task} avoids {worker} after failures there")]
     FailedThere { task: TaskId, worker: WorkerId },
     #[error("{attempt} is {state:?} and its job {job:?}")]
-    NotSuspended { attempt: AttemptId, state: AttemptState, job: JobState },
+    NotSuspended {
+        attempt: AttemptId,
+        state: AttemptState,
+        job: JobState,
+    },
     #[error("{worker} is {state:?}, excluded: {excluded}")]
-    TakesNoAttempts { worker: WorkerId, state: WorkerState, excluded: bool },
+    TakesNoAttempts {
+        worker: WorkerId,
+        state: WorkerState,
+        excluded: bool,
+    },
     #[error("{worker} has no {kind} slot for {job}: {free} free and {reserved} of them reserved")]
-    NoSlot { worker: WorkerId, kind: TaskKind, job: JobId, free: u32, reserved: u32 },
-    #[error("{worker} has no free {kind} slot to keep for {job} until {until}, or {job} does not need it")]
-    NothingToReserve { worker: WorkerId, kind: TaskKind, job: JobId, until: Time },
+    NoSlot {
+        worker: WorkerId,
+        kind: TaskKind,
+        job: JobId,
+        free: u32,
+        reserved: u32,
+    },
+    #[error(
+        "{worker} has no free {kind} slot to keep for {job} until {until}, or {job} does not need it"
+    )]
+    NothingToReserve {
+        worker: WorkerId,
+        kind: TaskKind,
+        job: JobId,
+        until: Time,
+    },
     #[error("{0} is already being killed")]
     BeingKilled(AttemptId),
     #[error("{0} is suspended and has no slot; it can only be checkpointed or killed")]

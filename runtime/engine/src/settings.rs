@@ -140,12 +140,21 @@ impl PreemptionSettings {
     /// progress and the work that they lost: at first as long as each of them lost, at least a second, and
     /// twice as long after each further one.
     pub(crate) fn spared_for(&self, preemptions_without_progress: u32, lost_work: Span) -> Span {
-        let Some(beyond) = preemptions_without_progress.checked_sub(self.preemptions_without_progress_max)
+        let Some(beyond) =
+            preemptions_without_progress.checked_sub(self.preemptions_without_progress_max)
         else {
             return Span(0);
         };
-        let lost_each = lost_work.0.checked_div(preemptions_without_progress.into()).unwrap_or_default();
-        Span(PROGRESS.0.max(lost_each).saturating_mul(1 << beyond.min(40)))
+        let lost_each = lost_work
+            .0
+            .checked_div(preemptions_without_progress.into())
+            .unwrap_or_default();
+        Span(
+            PROGRESS
+                .0
+                .max(lost_each)
+                .saturating_mul(1 << beyond.min(40)),
+        )
     }
 }
 
@@ -175,7 +184,11 @@ pub struct KindPreemption {
 
 impl Default for KindPreemption {
     fn default() -> KindPreemption {
-        KindPreemption { suspend: true, checkpoint: true, otherwise: Instead::Kill }
+        KindPreemption {
+            suspend: true,
+            checkpoint: true,
+            otherwise: Instead::Kill,
+        }
     }
 }
 
@@ -220,7 +233,13 @@ pub struct CostRule {
 
 impl Default for CostRule {
     fn default() -> CostRule {
-        CostRule { suspend: Span(0), resume: Span(0), measured: false, let_finish: true, kill_fresh: true }
+        CostRule {
+            suspend: Span(0),
+            resume: Span(0),
+            measured: false,
+            let_finish: true,
+            kill_fresh: true,
+        }
     }
 }
 
@@ -279,7 +298,11 @@ pub struct ExclusionSettings {
 
 impl Default for ExclusionSettings {
     fn default() -> ExclusionSettings {
-        ExclusionSettings { failures: 4, tasks: 2, span: Span::from_secs(30) }
+        ExclusionSettings {
+            failures: 4,
+            tasks: 2,
+            span: Span::from_secs(30),
+        }
     }
 }
 

@@ -69,7 +69,9 @@ impl FromStr for SuspendedMax {
             UNLIMITED => Ok(SuspendedMax::Unlimited),
             number => match number.parse() {
                 Ok(most) => Ok(SuspendedMax::AtMost(most)),
-                Err(_) => Err(NoSuspendedMax { text: text.to_owned() }),
+                Err(_) => Err(NoSuspendedMax {
+                    text: text.to_owned(),
+                }),
             },
         }
     }
@@ -100,11 +102,15 @@ impl Visitor<'_> for Written {
     }
 
     fn visit_u64<E: Error>(self, most: u64) -> Result<SuspendedMax, E> {
-        most.try_into().map(SuspendedMax::AtMost).map_err(|_| self.refuse(most))
+        most.try_into()
+            .map(SuspendedMax::AtMost)
+            .map_err(|_| self.refuse(most))
     }
 
     fn visit_i64<E: Error>(self, most: i64) -> Result<SuspendedMax, E> {
-        most.try_into().map(SuspendedMax::AtMost).map_err(|_| self.refuse(most))
+        most.try_into()
+            .map(SuspendedMax::AtMost)
+            .map_err(|_| self.refuse(most))
     }
 
     fn visit_str<E: Error>(self, text: &str) -> Result<SuspendedMax, E> {
@@ -119,7 +125,9 @@ impl Visitor<'_> for Written {
 
 impl Written {
     fn refuse<E: Error>(&self, number: impl fmt::Display) -> E {
-        E::custom(NoSuspendedMax { text: number.to_string() })
+        E::custom(NoSuspendedMax {
+            text: number.to_string(),
+        })
     }
 }
 
@@ -137,8 +145,15 @@ mod tests {
             };
             counts.iter().map(step).collect::<Vec<_>>()
         };
-        assert_eq!(full(4, &[3, 4, 3, 2, 3, 4, 3]), [false, true, true, false, false, true, true]);
-        assert_eq!(full(5, &[5, 4, 3, 2]), [true, true, true, false], "half of five is two");
+        assert_eq!(
+            full(4, &[3, 4, 3, 2, 3, 4, 3]),
+            [false, true, true, false, false, true, true]
+        );
+        assert_eq!(
+            full(5, &[5, 4, 3, 2]),
+            [true, true, true, false],
+            "half of five is two"
+        );
         assert_eq!(full(2, &[1, 2, 1, 2]), [false, true, false, true]);
         assert_eq!(full(1, &[0, 1, 0]), [false, true, false]);
         assert_eq!(full(0, &[0, 0]), [true, true], "none is ever taken");
@@ -147,15 +162,29 @@ mod tests {
 
     #[test]
     fn suspended_max_parses_number_or_word() {
-        for (max, json) in [(SuspendedMax::AtMost(7), "7"), (SuspendedMax::Unlimited, "\"unlimited\"")] {
+        for (max, json) in [
+            (SuspendedMax::AtMost(7), "7"),
+            (SuspendedMax::Unlimited, "\"unlimited\""),
+        ] {
             assert_eq!(serde_json::to_string(&max).expect("plain data"), json);
-            assert_eq!(serde_json::from_str::<SuspendedMax>(json).expect("it was just written"), max);
+            assert_eq!(
+                serde_json::from_str::<SuspendedMax>(json).expect("it was just written"),
+                max
+            );
             assert_eq!(max.to_string().parse(), Ok(max));
         }
-        assert_eq!(serde_json::from_str::<SuspendedMax>("null").expect("of old"), SuspendedMax::Unlimited);
+        assert_eq!(
+            serde_json::from_str::<SuspendedMax>("null").expect("of old"),
+            SuspendedMax::Unlimited
+        );
         for wrong in ["-1", "4294967296", "\"many\""] {
-            let error = serde_json::from_str::<SuspendedMax>(wrong).expect_err(wrong).to_string();
-            assert!(error.contains("is neither a number of attempts nor \"unlimited\""), "{error}");
+            let error = serde_json::from_str::<SuspendedMax>(wrong)
+                .expect_err(wrong)
+                .to_string();
+            assert!(
+                error.contains("is neither a number of attempts nor \"unlimited\""),
+                "{error}"
+            );
         }
     }
 }

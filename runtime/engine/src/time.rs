@@ -9,11 +9,15 @@ use serde::{Deserialize, Serialize};
 use crate::ratio::Ratio;
 
 /// An instant: microseconds since an origin that the driver chose.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize,
+)]
 pub struct Time(pub u64);
 
 /// A duration in microseconds.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize,
+)]
 pub struct Span(pub u64);
 
 impl Span {
@@ -75,12 +79,19 @@ impl fmt::Display for Span {
 
 /// An invalid span.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("invalid time span {0:?}: expected a number and a unit, such as 250us, 500ms, 1.35s, 10m or 2h")]
+#[error(
+    "invalid time span {0:?}: expected a number and a unit, such as 250us, 500ms, 1.35s, 10m or 2h"
+)]
 pub struct SpanError(pub String);
 
 /// The units of a span in text, with their microseconds.
-const UNITS: [(&str, u64); 5] =
-    [("us", 1), ("ms", 1_000), ("s", 1_000_000), ("m", 60_000_000), ("h", 3_600_000_000)];
+const UNITS: [(&str, u64); 5] = [
+    ("us", 1),
+    ("ms", 1_000),
+    ("s", 1_000_000),
+    ("m", 60_000_000),
+    ("h", 3_600_000_000),
+];
 
 impl std::str::FromStr for Span {
     type Err = SpanError;
@@ -88,23 +99,32 @@ impl std::str::FromStr for Span {
     /// Parses `500ms` or `1.35s`: a whole number of microseconds, in a named unit.
     fn from_str(text: &str) -> Result<Span, SpanError> {
         let wrong = || SpanError(text.to_owned());
-        let unit_at = text.find(|c: char| c.is_ascii_alphabetic()).ok_or_else(wrong)?;
+        let unit_at = text
+            .find(|c: char| c.is_ascii_alphabetic())
+            .ok_or_else(wrong)?;
         let (number, unit) = text.split_at(unit_at);
-        let (_, micros) = UNITS.iter().find(|(name, _)| *name == unit).ok_or_else(wrong)?;
+        let (_, micros) = UNITS
+            .iter()
+            .find(|(name, _)| *name == unit)
+            .ok_or_else(wrong)?;
         let number: Ratio = number.parse().map_err(|_| wrong())?;
         let span = number * Ratio::whole(*micros);
         if span.denominator() != 1 {
             return Err(wrong());
         }
-        u64::try_from(span.numerator()).map(Span).map_err(|_| wrong())
+        u64::try_from(span.numerator())
+            .map(Span)
+            .map_err(|_| wrong())
     }
 }
 
 impl Span {
     /// Returns the span as [`str::parse`] reads it, in the largest unit that needs no decimals.
     pub fn to_text(self) -> String {
-        let whole =
-            UNITS.iter().rev().find(|(_, micros)| self.0.is_multiple_of(*micros) && self.0 >= *micros);
+        let whole = UNITS
+            .iter()
+            .rev()
+            .find(|(_, micros)| self.0.is_multiple_of(*micros) && self.0 >= *micros);
         let (unit, micros) = whole.unwrap_or(&("s", 1_000_000));
         format!("{}{unit}", self.0 / micros)
     }
@@ -146,7 +166,9 @@ pub mod text {
 
     /// Reads `3s`.
     pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Span, D::Error> {
-        String::deserialize(deserializer)?.parse().map_err(D::Error::custom)
+        String::deserialize(deserializer)?
+            .parse()
+            .map_err(D::Error::custom)
     }
 }
 
@@ -161,12 +183,16 @@ pub mod text_or_never {
     }
 
     /// Reads `3s` or `never`.
-    pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Span>, D::Error> {
+    pub fn deserialize<'de, D: Deserializer<'de>>(
+        deserializer: D,
+    ) -> Result<Option<Span>, D::Error> {
         let text = String::deserialize(deserializer)?;
         if text == "never" {
             return Ok(None);
         }
-        text.parse().map(Some).map_err(|error| D::Error::custom(format!("{error}, or never")))
+        text.parse()
+            .map(Some)
+            .map_err(|error| D::Error::custom(format!("{error}, or never")))
     }
 }
 
@@ -176,15 +202,33 @@ mod tests {
 
     #[test]
     fn spans_parse_and_print_with_unit() {
-        for (text, micros) in
-            [("250us", 250), ("500ms", 500_000), ("1.35s", 1_350_000), ("10m", 600_000_000), ("0s", 0)]
-        {
+        for (text, micros) in [
+            ("250us", 250),
+            ("500ms", 500_000),
+            ("1.35s", 1_350_000),
+            ("10m", 600_000_000),
+            ("0s", 0),
+        ] {
             let span: Span = text.parse().expect(text);
             assert_eq!(span, Span(micros), "{text}");
             assert_eq!(span.to_text().parse(), Ok(span), "{text}");
         }
-        for wrong in ["", "3", "s", "3 s", "-1s", "0.5us", "1e3s", "99999999999999999h", "3weeks"] {
-            assert_eq!(wrong.parse::<Span>(), Err(SpanError(wrong.to_owned())), "{wrong}");
+        for wrong in [
+            "",
+            "3",
+            "s",
+            "3 s",
+            "-1s",
+            "0.5us",
+            "1e3s",
+            "99999999999999999h",
+            "3weeks",
+        ] {
+            assert_eq!(
+                wrong.parse::<Span>(),
+                Err(SpanError(wrong.to_owned())),
+                "{wrong}"
+            );
         }
         assert_eq!(
             (Span::from_secs(15).to_text(), Span(1_350_000).to_text()),

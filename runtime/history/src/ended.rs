@@ -8,7 +8,9 @@ use std::path::Path;
 use std::sync::Arc;
 
 use napreduce_engine::{AttemptId, JobId};
-use napreduce_protocol::{ClusterSample, ClusterWindow, JobDetail, JobEnd, JobSummary, SchedulerTables};
+use napreduce_protocol::{
+    ClusterSample, ClusterWindow, JobDetail, JobEnd, JobSummary, SchedulerTables,
+};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -64,7 +66,10 @@ impl RecordedCluster {
     /// Returns the scheduler with its tables as JSON.
     pub fn in_force(&self) -> SchedulerTables {
         let tables = serde_json::json!({ "scheduler": self.tables, "preemption": self.preemption });
-        SchedulerTables { name: self.scheduler.clone(), tables: tables.to_string() }
+        SchedulerTables {
+            name: self.scheduler.clone(),
+            tables: tables.to_string(),
+        }
     }
 
     /// Drops tables that are too long, and all but 64 worker groups.

@@ -6,7 +6,9 @@ mod ended;
 mod files;
 mod job_history;
 
-pub use ended::{EndedJob, HistoryLimits, HistoryStore, KeptLog, OpenHistory, RecordedCluster, WorkerGroup};
+pub use ended::{
+    EndedJob, HistoryLimits, HistoryStore, KeptLog, OpenHistory, RecordedCluster, WorkerGroup,
+};
 #[cfg(feature = "files")]
 pub use files::*;
 pub use job_history::{ENDED, ENDING, JobHistory, OPERATOR, PreemptionBook};

@@ -24,7 +24,9 @@ pub fn now() -> Instant {
 
 /// Returns the time in microseconds since 1970.
 pub fn unix_micros() -> u64 {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    let since = SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .unwrap_or_default();
     u64::try_from(since.as_micros()).unwrap_or(u64::MAX)
 }
 
@@ -32,11 +34,15 @@ impl Clock {
     /// Creates a clock whose time 0 was at `epoch_micros`, and whose time is at least `last`.
     pub(crate) fn resume(epoch_micros: u64, last: Time) -> Clock {
         let elapsed = Time(unix_micros().saturating_sub(epoch_micros));
-        Clock { base: elapsed.max(last), started: now() }
+        Clock {
+            base: elapsed.max(last),
+            started: now(),
+        }
     }
 
     pub fn now(&self) -> Time {
-        let elapsed = u64::try_from(now().duration_since(self.started).as_micros()).unwrap_or(u64::MAX);
+        let elapsed =
+            u64::try_from(now().duration_since(self.started).as_micros()).unwrap_or(u64::MAX);
         Time(self.base.0.saturating_add(elapsed))
     }
 
@@ -66,9 +72,15 @@ mod tests {
     fn time_is_monotonic_across_restarts() {
         let ahead = Time(unix_micros());
         let clock = Clock::resume(unix_micros(), ahead);
-        assert!(clock.now() >= ahead, "the journal is ahead of the machine's clock");
+        assert!(
+            clock.now() >= ahead,
+            "the journal is ahead of the machine's clock"
+        );
         let day = 86_400_000_000;
         let clock = Clock::resume(unix_micros() - day, Time(5));
-        assert!(clock.now() >= Time(day), "time passes while no coordinator runs");
+        assert!(
+            clock.now() >= Time(day),
+            "time passes while no coordinator runs"
+        );
     }
 }

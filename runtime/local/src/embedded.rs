@@ -21,7 +21,8 @@ use tokio::time::{Instant, timeout_at};
 
 use crate::coordinator::{Coordinator, Following, Input, Notices};
 use crate::process::{
-    Interrupts, PauseSignal, Pauses, Processes, Spawner, TaskThreads, check_kernel, stop_this_process,
+    Interrupts, PauseSignal, Pauses, Processes, Spawner, TaskThreads, check_kernel,
+    stop_this_process,
 };
 use crate::progress::{ProgressDisplay, ProgressMode};
 use crate::started_job::{JobLink, StartedJob};
@@ -50,7 +51,11 @@ pub struct EmbeddedSettings {
 
 impl Default for EmbeddedSettings {
     fn default() -> EmbeddedSettings {
-        EmbeddedSettings { slots: cores(), progress: ProgressMode::default(), quiet: false }
+        EmbeddedSettings {
+            slots: cores(),
+            progress: ProgressMode::default(),
+            quiet: false,
+        }
     }
 }
 
@@ -89,7 +94,8 @@ pub fn run_embedded(plan: JobPlan, settings: &EmbeddedSettings) -> Result<JobRep
 /// errors. Unless it succeeds, no part of it remains in the output directory.
 pub fn start_embedded(plan: JobPlan, settings: &EmbeddedSettings) -> Result<StartedJob, JobError> {
     check(&plan, settings)?;
-    let (job, settings) = (next_job(), settings.clone());
+    let job = next_job();
+    let settings = settings.clone();
     // Dropping the runtime waits for its threads, which close their files.
     StartedJob::start(job, move |link| {
         let processes = Arc::new(spawner(&plan, &settings));
@@ -116,9 +122,12 @@ pub fn start_on_threads(
     settings: &EmbeddedSettings,
 ) -> Result<StartedJob, JobError> {
     check(&plan, settings)?;
-    let (job, slots) = (next_job(), settings.slots);
+    let job = next_job();
+    let slots = settings.slots;
     let processes = Arc::new(TaskThreads::new(definitions, settings.quiet));
-    StartedJob::start(job, move |link| runtime()?.block_on(run_started(job, plan, slots, processes, link)))
+    StartedJob::start(job, move |link| {
+        runtime()?.block_on(run_started(job, plan, slots, processes, link))
+    })
 }
 
 fn runtime() -> Result<Runtime, JobError> {
@@ -134,7 +143,9 @@ pub fn next_job() -> JobId {
 fn check(plan: &JobPlan, settings: &EmbeddedSettings) -> Result<(), JobError> {
     let refuse = |why: &str| Err(JobError::Plan(why.to_owned()));
     if task_process_requested() {
-        return refuse("this is a task process; call task_process_main before anything else in main");
+        return refuse(
+            "this is a task process; call task_process_main before anything else in main",
+        );
     }
     if settings.slots == 0 {
         return refuse("slots must be at least 1");
@@ -177,8 +188,13 @@ async fn run(plan: JobPlan, settings: &EmbeddedSettings) -> Result<JobReport, Jo
     let mut pauses = Pauses::install().map_err(unhandled)?;
     let output = plan.output.display().to_string();
     let processes = Arc::new(spawner(&plan, settings));
-    let (cluster, mut submission) =
-        Cluster::start(next_job(), plan, settings.slots, processes, Notices::Printed);
+    let (cluster, mut submission) = Cluster::start(
+        next_job(),
+        plan,
+        settings.slots,
+        processes,
+        Notices::Printed,
+    );
     let mut display = ProgressDisplay::new(settings.progress, settings.quiet, Duration::ZERO);
     let mut rest: Option<Rest> = None;
     let ended = loop {
@@ -269,14 +285,20 @@ impl Cluster {
         let (to_worker, orders) = unbounded_channel();
         let (inputs, arriving) = unbounded_channel();
         let (news_end, mut news) = unbounded_channel();
-        let slots = Slots { map: slots, reduce: slots };
+        let slots = Slots {
+            map: slots,
+            reduce: slots,
+        };
         let settings = WorkerSettings::embedded(HEARTBEAT, processes);
         let worker = tokio::spawn(Worker::run(settings, orders, news_end));
         let sender = inputs.clone();
         tokio::spawn(async move {
             while let Some(news) = news.recv().await {
                 // The coordinator ends before its worker and then ignores news.
-                let _ = sender.send(Input::News { worker: WORKER, news });
+                let _ = sender.send(Input::News {
+                    worker: WORKER,
+                    news,
+                });
             }
         });
         let own = inputs.clone();
@@ -284,7 +306,11 @@ impl Cluster {
         let send_back = Arc::new(move |input| drop(own.send(input)));
         let coordinator = Coordinator::embedded(WORKER, slots, to_worker, job, send_back, notices);
         let coordinator = tokio::spawn(coordinator.run(arriving));
-        let cluster = Cluster { inputs, coordinator, worker };
+        let cluster = Cluster {
+            inputs,
+            coordinator,
+            worker,
+        };
         let submission = cluster.submit(plan);
         (cluster, submission)
     }
@@ -298,13 +324,22 @@ impl Cluster {
     fn pause(&self) -> Rest {
         let (at_rest, come) = oneshot::channel();
         self.tell(Input::Pause { at_rest });
-        Rest { come, by: Instant::now() + REST_MAX }
+        Rest {
+            come,
+            by: Instant::now() + REST_MAX,
+        }
     }
 
     fn submit(&self, plan: JobPlan) -> Submission {
         let (reply, accepted) = oneshot::channel();
-        self.tell(Input::Submit { plan: Box::new(plan), reply });
-        Submission { accepted, following: None }
+        self.tell(Input::Submit {
+            plan: Box::new(plan),
+            reply,
+        });
+        Submission {
+            accepted,
+            following: None,
+        }
     }
 
     /// Ends the coordinator and then the worker, which kills running attempts.

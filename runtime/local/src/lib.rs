@@ -73,7 +73,9 @@ mod user;
 pub mod worker;
 
 pub use chain::{Chain, ChainKeeper, KeepChain};
-pub use embedded::{EmbeddedSettings, interrupted, next_job, run_embedded, start_embedded, start_on_threads};
+pub use embedded::{
+    EmbeddedSettings, interrupted, next_job, run_embedded, start_embedded, start_on_threads,
+};
 pub use output::{GuestOutput, OutputReservation, check_output, check_reads, named_output_files};
 pub use progress::{ProgressDisplay, ProgressMode};
 pub use random::random_u128;

@@ -56,7 +56,10 @@ pub(crate) struct OutputLog {
 
 impl From<Vec<OutputEntry>> for OutputLog {
     fn from(entries: Vec<OutputEntry>) -> OutputLog {
-        OutputLog { table: OutputTable::of_log(&entries), entries }
+        OutputLog {
+            table: OutputTable::of_log(&entries),
+            entries,
+        }
     }
 }
 
@@ -108,8 +111,15 @@ mod tests {
     use super::*;
 
     fn output(map: u32, number: u32, worker: u32) -> MapOutput {
-        let task = TaskId { job: JobId(1), kind: TaskKind::Map, index: map };
-        MapOutput { attempt: AttemptId { task, number }, worker: WorkerId(worker) }
+        let task = TaskId {
+            job: JobId(1),
+            kind: TaskKind::Map,
+            index: map,
+        };
+        MapOutput {
+            attempt: AttemptId { task, number },
+            worker: WorkerId(worker),
+        }
     }
 
     /// Changes the outputs at random. One of several readers at a time reads the log; its table must then
@@ -119,11 +129,13 @@ mod tests {
         for seed in 0..200 {
             let mut random = Pcg32::seed_from_u64(seed);
             let mut there: Vec<Option<MapOutput>> = vec![None; 6];
-            let (mut log, mut readers) = (OutputLog::default(), vec![(0, OutputTable::default()); 3]);
+            let mut log = OutputLog::default();
+            let mut readers = vec![(0, OutputTable::default()); 3];
             for step in 0..40 {
                 let map = random.random_range(0..6);
-                there[map as usize] =
-                    random.random_bool(0.7).then(|| output(map, step, random.random_range(1..4)));
+                there[map as usize] = random
+                    .random_bool(0.7)
+                    .then(|| output(map, step, random.random_range(1..4)));
                 let now: Vec<MapOutput> = there.iter().flatten().copied().collect();
                 match there[map as usize] {
                     Some(output) if random.random_bool(0.3) => log.add(output),
@@ -133,7 +145,9 @@ mod tests {
                     log = OutputLog::from(Vec::from(log));
                 }
                 let (read, table) = &mut readers[random.random_range(0..3)];
-                log.after(*read).iter().for_each(|entry| table.apply(*entry));
+                log.after(*read)
+                    .iter()
+                    .for_each(|entry| table.apply(*entry));
                 *read = log.entries.len();
                 assert_eq!(table, &log.table, "seed {seed}, step {step}");
                 log.have(&now);

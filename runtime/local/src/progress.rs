@@ -67,7 +67,14 @@ impl ProgressDisplay {
             ProgressMode::Always => Duration::ZERO,
             _ => QUIET_START,
         };
-        ProgressDisplay { form, began: Instant::now(), elapsed_before, quiet_start, first: None, finished: 0 }
+        ProgressDisplay {
+            form,
+            began: Instant::now(),
+            elapsed_before,
+            quiet_start,
+            first: None,
+            finished: 0,
+        }
     }
 
     /// Shows the progress of the job.
@@ -80,7 +87,10 @@ impl ProgressDisplay {
             return;
         }
         let rate = bytes_per_second(bytes.saturating_sub(before), now.duration_since(since));
-        let finished = progress.phases().filter(|(_, phase)| phase.is_done()).count();
+        let finished = progress
+            .phases()
+            .filter(|(_, phase)| phase.is_done())
+            .count();
         match &mut self.form {
             Form::Nothing => {}
             Form::Lines { last } => {
@@ -93,7 +103,9 @@ impl ProgressDisplay {
             }
             Form::Redrawn { is_drawn } => {
                 let size = rustix::termios::tcgetwinsize(stderr()).ok();
-                let columns = size.map(|size| usize::from(size.ws_col)).filter(|columns| *columns > 0);
+                let columns = size
+                    .map(|size| usize::from(size.ws_col))
+                    .filter(|columns| *columns > 0);
                 let columns = columns.unwrap_or(COLUMNS);
                 let frame = frame(&line(progress, elapsed, rate, columns), *is_drawn, columns);
                 // A failed write to the terminal is ignored.
@@ -120,23 +132,37 @@ fn frame(line: &str, is_drawn: bool, columns: usize) -> String {
 
 /// Returns the line of a job. Omits the least important parts if it exceeds `columns`.
 fn line(progress: &JobProgress, elapsed: Duration, rate: Option<u64>, columns: usize) -> String {
-    let sum = |of: fn(&PhaseProgress) -> u32| progress.phases().map(|(_, phase)| of(&phase)).sum::<u32>();
-    let (suspended, checkpointed) = (sum(|phase| phase.suspended), sum(|phase| phase.checkpointed));
-    let left = progress.left.map(|left| Duration::from_micros(left.likely.as_micros()));
+    let sum =
+        |of: fn(&PhaseProgress) -> u32| progress.phases().map(|(_, phase)| of(&phase)).sum::<u32>();
+    let suspended = sum(|phase| phase.suspended);
+    let checkpointed = sum(|phase| phase.checkpointed);
+    let left = progress
+        .left
+        .map(|left| Duration::from_micros(left.likely.as_micros()));
     // Each part has a rank; the highest rank is omitted first.
-    let mut parts: Vec<(u8, String)> =
-        progress.phases().map(|(kind, phase)| (0, phase_text(kind, phase))).collect();
+    let mut parts: Vec<(u8, String)> = progress
+        .phases()
+        .map(|(kind, phase)| (0, phase_text(kind, phase)))
+        .collect();
     parts.push((4, format!("{} running", sum(|phase| phase.running))));
     parts.extend((suspended > 0).then(|| (2, format!("{suspended} suspended"))));
     parts.extend((checkpointed > 0).then(|| (2, format!("{checkpointed} checkpointed"))));
     parts.extend(rate.map(|rate| (3, format!("{}/s", bytes_text(rate)))));
     parts.extend(left.map(|left| (1, format!("{} left", time_text(left)))));
     loop {
-        let all = parts.iter().map(|(_, part)| part.as_str()).collect::<Vec<_>>().join(", ");
+        let all = parts
+            .iter()
+            .map(|(_, part)| part.as_str())
+            .collect::<Vec<_>>()
+            .join(", ");
         let text = format!("{}: {all}", time_text(elapsed));
-        let least = (0..parts.len()).filter(|at| parts[*at].0 > 0).max_by_key(|at| parts[*at].0);
+        let least = (0..parts.len())
+            .filter(|at| parts[*at].0 > 0)
+            .max_by_key(|at| parts[*at].0);
         match least.filter(|_| text.len() > columns) {
-            Some(least) => drop(parts.remove(least)),
+            Some(least) => {
+                parts.remove(least);
+            }
             None => return text,
         }
     }
@@ -144,11 +170,19 @@ fn line(progress: &JobProgress, elapsed: Duration, rate: Option<u64>, columns: u
 
 /// Formats a phase: its share by bytes if they are known, and its tasks.
 fn phase_text(kind: TaskKind, phase: PhaseProgress) -> String {
-    format!("{kind}s {}% {}/{}", phase.percent(), phase.done, phase.tasks)
+    format!(
+        "{kind}s {}% {}/{}",
+        phase.percent(),
+        phase.done,
+        phase.tasks
+    )
 }
 
 fn bytes_done(progress: &JobProgress) -> u64 {
-    progress.map.bytes_done.saturating_add(progress.reduce.bytes_done)
+    progress
+        .map
+        .bytes_done
+        .saturating_add(progress.reduce.bytes_done)
 }
 
 fn bytes_per_second(bytes: u64, elapsed: Duration) -> Option<u64> {
@@ -167,7 +201,11 @@ fn bytes_text(bytes: u64) -> String {
         value /= 1024.0;
         unit += 1;
     }
-    if unit == 0 { format!("{bytes} B") } else { format!("{value:.1} {}", UNITS[unit]) }
+    if unit == 0 {
+        format!("{bytes} B")
+    } else {
+        format!("{value:.1} {}", UNITS[unit])
+    }
 }
 
 /// Formats a time in seconds, minutes and seconds, or hours and minutes.
@@ -190,8 +228,15 @@ mod tests {
         let span = left.map(Span::from_secs);
         JobProgress {
             map,
-            reduce: PhaseProgress { tasks: reduces, ..PhaseProgress::default() },
-            left: span.map(|likely| TimeLeft { least: likely, likely, most: likely }),
+            reduce: PhaseProgress {
+                tasks: reduces,
+                ..PhaseProgress::default()
+            },
+            left: span.map(|likely| TimeLeft {
+                least: likely,
+                likely,
+                most: likely,
+            }),
         }
     }
 
@@ -206,14 +251,23 @@ mod tests {
             ..PhaseProgress::default()
         };
         assert_eq!(
-            line(&job(map, 4, Some(62)), Duration::from_secs(12), Some(256 << 20), 80),
+            line(
+                &job(map, 4, Some(62)),
+                Duration::from_secs(12),
+                Some(256 << 20),
+                80
+            ),
             "12 s: maps 50% 18/40, reduces 0% 0/4, 2 running, 256.0 MiB/s, 1 min 2 s left"
         );
     }
 
     #[test]
     fn progress_without_bytes_counts_tasks() {
-        let map = PhaseProgress { tasks: 4, done: 1, ..PhaseProgress::default() };
+        let map = PhaseProgress {
+            tasks: 4,
+            done: 1,
+            ..PhaseProgress::default()
+        };
         assert_eq!(
             line(&job(map, 0, None), Duration::from_secs(2), None, 80),
             "2 s: maps 25% 1/4, 0 running"
@@ -232,7 +286,12 @@ mod tests {
             bytes_total: 1024 << 40,
         };
         let text = |columns| {
-            line(&job(map, 1_000, Some(3_519)), Duration::from_secs(7_260), Some(298 << 20), columns)
+            line(
+                &job(map, 1_000, Some(3_519)),
+                Duration::from_secs(7_260),
+                Some(298 << 20),
+                columns,
+            )
         };
         assert_eq!(
             text(200),
@@ -245,21 +304,34 @@ mod tests {
         );
         for columns in 53..130 {
             assert!(text(columns).len() <= columns, "{}", text(columns));
-            assert!(text(columns).contains("99999/100000, reduces 0% 0/1000"), "{}", text(columns));
+            assert!(
+                text(columns).contains("99999/100000, reduces 0% 0/1000"),
+                "{}",
+                text(columns)
+            );
         }
     }
 
     #[test]
     fn rate_needs_bytes_and_time() {
-        let (second, moment) = (Duration::from_secs(1), Duration::from_millis(99));
+        let second = Duration::from_secs(1);
+        let moment = Duration::from_millis(99);
         assert_eq!(bytes_per_second(10, second * 2), Some(5));
-        assert_eq!((bytes_per_second(0, second), bytes_per_second(10, moment)), (None, None));
+        assert_eq!(
+            (bytes_per_second(0, second), bytes_per_second(10, moment)),
+            (None, None)
+        );
     }
 
     #[test]
     fn phase_with_all_bytes_read_is_not_complete() {
-        let mut phase =
-            PhaseProgress { tasks: 2, done: 1, bytes_done: 10, bytes_total: 10, ..PhaseProgress::default() };
+        let mut phase = PhaseProgress {
+            tasks: 2,
+            done: 1,
+            bytes_done: 10,
+            bytes_total: 10,
+            ..PhaseProgress::default()
+        };
         assert_eq!(phase.percent(), 99);
         phase.done = 2;
         assert_eq!(phase.percent(), 100);

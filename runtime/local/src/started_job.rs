@@ -51,13 +51,24 @@ impl StartedJob {
         let (cancels, cancels_end) = unbounded_channel();
         let (progress_end, progress) = watch::channel(JobProgress::default());
         let (send_end, end) = oneshot::channel();
-        let link = JobLink { cancels: cancels_end, progress: progress_end };
+        let link = JobLink {
+            cancels: cancels_end,
+            progress: progress_end,
+        };
         let thread = Builder::new().name(job.to_string()).spawn(move || {
             // Ignored if the job is detached.
             let _ = send_end.send(run(link));
         });
-        let thread = thread.map_err(|error| JobError::io(format!("start the thread of {job}"), error))?;
-        Ok(StartedJob { job, cancels, progress, end, thread: Some(thread), detaches: false })
+        let thread =
+            thread.map_err(|error| JobError::io(format!("start the thread of {job}"), error))?;
+        Ok(StartedJob {
+            job,
+            cancels,
+            progress,
+            end,
+            thread: Some(thread),
+            detaches: false,
+        })
     }
 
     /// Lets the job run on when this is dropped.
@@ -98,7 +109,9 @@ impl StartedJob {
     /// Returns the error of the job.
     pub fn wait(mut self) -> Result<JobReport, JobError> {
         self.join();
-        self.end.try_recv().unwrap_or_else(|_| Err(no_result(self.job)))
+        self.end
+            .try_recv()
+            .unwrap_or_else(|_| Err(no_result(self.job)))
     }
 
     /// Lets the job run to its end without this handle. An embedded job still ends with this process.
@@ -121,7 +134,9 @@ impl Future for StartedJob {
     /// Panics if it is polled after it has resolved.
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
         let job = self.job;
-        Pin::new(&mut self.end).poll(context).map(|end| end.unwrap_or_else(|_| Err(no_result(job))))
+        Pin::new(&mut self.end)
+            .poll(context)
+            .map(|end| end.unwrap_or_else(|_| Err(no_result(job))))
     }
 }
 

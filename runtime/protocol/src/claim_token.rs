@@ -50,7 +50,9 @@ impl Serialize for ClaimToken {
 impl<'de> Deserialize<'de> for ClaimToken {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<ClaimToken, D::Error> {
         if deserializer.is_human_readable() {
-            String::deserialize(deserializer)?.parse().map_err(serde::de::Error::custom)
+            String::deserialize(deserializer)?
+                .parse()
+                .map_err(serde::de::Error::custom)
         } else {
             u64::deserialize(deserializer).map(ClaimToken)
         }

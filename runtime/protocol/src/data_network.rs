@@ -55,11 +55,16 @@ impl Default for FetchLimits {
 mod secret {
     use super::{Deserialize, Deserializer, Secret, Serialize, Serializer};
 
-    pub(super) fn serialize<S: Serializer>(secret: &Secret, serializer: S) -> Result<S::Ok, S::Error> {
+    pub(super) fn serialize<S: Serializer>(
+        secret: &Secret,
+        serializer: S,
+    ) -> Result<S::Ok, S::Error> {
         secret.bytes().serialize(serializer)
     }
 
-    pub(super) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Secret, D::Error> {
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(
+        deserializer: D,
+    ) -> Result<Secret, D::Error> {
         Deserialize::deserialize(deserializer).map(Secret::from_bytes)
     }
 }

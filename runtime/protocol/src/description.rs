@@ -183,8 +183,11 @@ impl NamedPart {
     /// Whether an output may have this name: a letter, then letters, digits, `-` and `_`; not `part`.
     pub fn is_name(name: &str) -> bool {
         let mut letters = name.bytes();
-        let is_first = letters.next().is_some_and(|first| first.is_ascii_alphabetic());
-        let others = letters.all(|letter| letter.is_ascii_alphanumeric() || matches!(letter, b'-' | b'_'));
+        let is_first = letters
+            .next()
+            .is_some_and(|first| first.is_ascii_alphabetic());
+        let others =
+            letters.all(|letter| letter.is_ascii_alphanumeric() || matches!(letter, b'-' | b'_'));
         is_first && others && name.len() <= NAME_BYTES_MAX && name != "part"
     }
 
@@ -199,7 +202,10 @@ impl NamedPart {
     /// The committed part of the output `name`: `errors-r-00000` in the directory of `part-r-00000`.
     pub fn in_output(part: &Path, name: &str) -> PathBuf {
         let own = part.file_name().unwrap_or_default().to_string_lossy();
-        part.with_file_name(format!("{name}{}", own.strip_prefix("part").unwrap_or(&own)))
+        part.with_file_name(format!(
+            "{name}{}",
+            own.strip_prefix("part").unwrap_or(&own)
+        ))
     }
 }
 
@@ -208,9 +214,17 @@ mod tests {
     use super::*;
 
     fn part(names: &[&str]) -> PartOutput {
-        let named =
-            |name: &&str| NamedPart { name: name.to_string(), records: 0, bytes: 0, digest: 0, upload: None };
-        PartOutput { named: names.iter().map(named).collect(), ..PartOutput::default() }
+        let named = |name: &&str| NamedPart {
+            name: name.to_string(),
+            records: 0,
+            bytes: 0,
+            digest: 0,
+            upload: None,
+        };
+        PartOutput {
+            named: names.iter().map(named).collect(),
+            ..PartOutput::default()
+        }
     }
 
     #[test]

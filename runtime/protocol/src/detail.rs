@@ -85,8 +85,17 @@ impl JobDetail {
     /// Lists the tasks of a job whose attempts have ended, maps first. Once the job has ended, a task that did not
     /// succeed is failed if its last attempt was, and killed otherwise.
     pub fn tasks(&self) -> Vec<TaskSummary> {
-        let JobSummary { job, phase, progress, .. } = self.summary;
-        let unfinished = if phase.has_ended() { TaskPhase::Killed } else { TaskPhase::Waiting };
+        let JobSummary {
+            job,
+            phase,
+            progress,
+            ..
+        } = self.summary;
+        let unfinished = if phase.has_ended() {
+            TaskPhase::Killed
+        } else {
+            TaskPhase::Waiting
+        };
         let new = |task| (task, TaskSummary::of(task, unfinished, 0));
         let planned = progress.phases().flat_map(|(kind, phase)| {
             (0..phase.tasks.min(TASKS_MAX)).map(move |index| TaskId { job, kind, index })
@@ -99,7 +108,11 @@ impl JobDetail {
             if attempt.has_succeeded() {
                 known.state = TaskPhase::Succeeded;
             } else if known.state != TaskPhase::Succeeded && phase.has_ended() {
-                known.state = if attempt.has_failed() { TaskPhase::Failed } else { TaskPhase::Killed };
+                known.state = if attempt.has_failed() {
+                    TaskPhase::Failed
+                } else {
+                    TaskPhase::Killed
+                };
             }
         }
         tasks.into_values().collect()
@@ -173,8 +186,15 @@ mod tests {
             submitted_millis: 1,
             ended_millis: phase.has_ended().then_some(9),
             progress: JobProgress {
-                map: PhaseProgress { tasks: 7, done: 1, ..PhaseProgress::default() },
-                reduce: PhaseProgress { tasks: 1, ..PhaseProgress::default() },
+                map: PhaseProgress {
+                    tasks: 7,
+                    done: 1,
+                    ..PhaseProgress::default()
+                },
+                reduce: PhaseProgress {
+                    tasks: 1,
+                    ..PhaseProgress::default()
+                },
                 left: None,
             },
             output: PathBuf::from("/out"),
@@ -201,11 +221,18 @@ mod tests {
             ("m_0001.2", "bad row"),
             ("m_0003.2", "its job was over"),
         ];
-        JobDetail { attempts: attempts.map(attempt).into(), ..JobDetail::new(summary) }
+        JobDetail {
+            attempts: attempts.map(attempt).into(),
+            ..JobDetail::new(summary)
+        }
     }
 
     fn states(phase: JobPhase) -> Vec<String> {
-        job(phase).tasks().iter().map(|one| format!("{} {} {}", one.task, one.state, one.attempts)).collect()
+        job(phase)
+            .tasks()
+            .iter()
+            .map(|one| format!("{} {} {}", one.task, one.state, one.attempts))
+            .collect()
     }
 
     #[test]
@@ -227,7 +254,13 @@ mod tests {
     #[test]
     fn tasks_of_stopping_job_wait_until_it_has_ended() {
         let states = states(JobPhase::Stopping);
-        assert_eq!(states[..2], ["job_0007_m_0000 succeeded 3", "job_0007_m_0001 waiting 2"]);
-        assert!(states[2..].iter().all(|one| one.contains(" waiting ")), "{states:?}");
+        assert_eq!(
+            states[..2],
+            ["job_0007_m_0000 succeeded 3", "job_0007_m_0001 waiting 2"]
+        );
+        assert!(
+            states[2..].iter().all(|one| one.contains(" waiting ")),
+            "{states:?}"
+        );
     }
 }

@@ -47,8 +47,13 @@ impl FromStr for Digest {
 
     fn from_str(text: &str) -> Result<Digest, DigestError> {
         let wrong = || DigestError(text.chars().take(80).collect());
-        let digits: Option<Vec<u32>> = text.chars().map(|character| character.to_digit(16)).collect();
-        let digits = digits.filter(|digits| digits.len() == 64).ok_or_else(wrong)?;
+        let digits: Option<Vec<u32>> = text
+            .chars()
+            .map(|character| character.to_digit(16))
+            .collect();
+        let digits = digits
+            .filter(|digits| digits.len() == 64)
+            .ok_or_else(wrong)?;
         let mut bytes = [0; 32];
         for (byte, pair) in bytes.iter_mut().zip(digits.chunks_exact(2)) {
             *byte = u8::try_from(pair[0] * 16 + pair[1]).map_err(|_| wrong())?;
@@ -63,14 +68,22 @@ mod tests {
 
     #[test]
     fn digest_display_parses_back() {
-        let digest = Digest(std::array::from_fn(|index| u8::try_from(index * 7).expect("below 256")));
+        let digest = Digest(std::array::from_fn(|index| {
+            u8::try_from(index * 7).expect("below 256")
+        }));
         assert_eq!(digest.to_string().parse(), Ok(digest));
         assert_eq!(digest.to_string().len(), 64);
     }
 
     #[test]
     fn digest_parse_rejects_other_text() {
-        for text in ["", "../../etc/passwd", &"0".repeat(63), &"g".repeat(64), &"0".repeat(65)] {
+        for text in [
+            "",
+            "../../etc/passwd",
+            &"0".repeat(63),
+            &"g".repeat(64),
+            &"0".repeat(65),
+        ] {
             assert!(text.parse::<Digest>().is_err(), "{text}");
         }
     }

@@ -8,7 +8,8 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use crate::messages::{
-    FromCoordinator, FromDataServer, FromTask, FromWorker, ToCoordinator, ToDataServer, ToTask, ToWorker,
+    FromCoordinator, FromDataServer, FromTask, FromWorker, ToCoordinator, ToDataServer, ToTask,
+    ToWorker,
 };
 use crate::wire::{FrameBuffer, WireError, encode};
 
@@ -57,7 +58,10 @@ fn decode_any<M: Serialize + DeserializeOwned>(bytes: &[u8]) {
     match frame.next_message::<M>() {
         Ok(Some(message)) => check_stable(&message),
         Ok(None) => panic!("a whole frame was not noticed"),
-        Err(error) => assert!(!matches!(error, WireError::CutShort | WireError::Io(_)), "{error}"),
+        Err(error) => assert!(
+            !matches!(error, WireError::CutShort | WireError::Io(_)),
+            "{error}"
+        ),
     }
 }
 
@@ -66,7 +70,13 @@ fn check_stable<M: Serialize + DeserializeOwned>(message: &M) {
     let bytes = encode(message).expect("a decoded message can be encoded");
     let mut buffer = FrameBuffer::default();
     buffer.push(&bytes);
-    let again: M =
-        buffer.next_message().expect("an encoded message can be decoded").expect("a frame is whole");
-    assert_eq!(encode(&again).expect("it could be encoded before"), bytes, "a message changed on the way");
+    let again: M = buffer
+        .next_message()
+        .expect("an encoded message can be decoded")
+        .expect("a frame is whole");
+    assert_eq!(
+        encode(&again).expect("it could be encoded before"),
+        bytes,
+        "a message changed on the way"
+    );
 }

@@ -39,16 +39,16 @@ pub use commands::{CommandOutcome, JobCommand, TaskCommand};
 pub use counters::{Counter, CounterValues, Counters};
 pub use data_network::{DataNetwork, FetchLimits};
 pub use description::{
-    MapInput, MapTask, MemoryFile, NamedPart, PartOutput, Place, ReduceTask, ReduceWork, TaskDescription,
-    Work,
+    MapInput, MapTask, MemoryFile, NamedPart, PartOutput, Place, ReduceTask, ReduceWork,
+    TaskDescription, Work,
 };
 pub use detail::{JobDetail, JobSettings};
 pub use digest::{Blob, Digest, DigestError, SideFile};
 pub use io_result::IoResult;
 pub use messages::*;
 pub use object_stores::{
-    ObjectEntry, ObjectStores, PendingUpload, PutCondition, StoreError, StoredUpload, UPLOAD_PART_BYTES_MIN,
-    UPLOAD_PARTS_MAX, UploadWriter, WrittenFigures,
+    ObjectEntry, ObjectStores, PendingUpload, PutCondition, StoreError, StoredUpload,
+    UPLOAD_PART_BYTES_MIN, UPLOAD_PARTS_MAX, UploadWriter, WrittenFigures,
 };
 pub use plan::{CheckpointSupport, JobPlan};
 pub use preemptions::{PreemptionEnd, PreemptionSummary, RestoreSummary, ResumeSummary};
@@ -75,5 +75,8 @@ pub use wire::{FrameBuffer, WireError, encode, encode_onto, read_message, write_
 
 /// The protocol versions, as printed by `--version`.
 pub fn protocol_versions() -> String {
-    format!("network protocol {}, task protocol {PROTOCOL_VERSION}", NETWORK_VERSION)
+    format!(
+        "network protocol {}, task protocol {PROTOCOL_VERSION}",
+        NETWORK_VERSION
+    )
 }

@@ -74,7 +74,11 @@ pub trait ObjectStores: fmt::Debug + Send + Sync {
     fn begin_upload(&self, object: &str) -> Result<Box<dyn UploadWriter>, StoreError>;
 
     /// Turns an upload into the object; returns its version, or `None` if the upload does not exist.
-    fn complete_upload(&self, object: &str, upload: &PendingUpload) -> Result<Option<String>, StoreError>;
+    fn complete_upload(
+        &self,
+        object: &str,
+        upload: &PendingUpload,
+    ) -> Result<Option<String>, StoreError>;
 
     /// Returns the version that the upload's object will have, if that is known in advance.
     fn version_of(&self, object: &str, upload: &PendingUpload) -> Option<String>;
@@ -104,7 +108,9 @@ pub trait ObjectStores: fmt::Debug + Send + Sync {
 
     /// Removes everything below `under`, including directories; the prefix must be the caller's own.
     fn remove_below(&self, under: &str) -> Result<(), StoreError> {
-        self.list(under)?.iter().try_for_each(|entry| self.remove(&entry.object))
+        self.list(under)?
+            .iter()
+            .try_for_each(|entry| self.remove(&entry.object))
     }
 
     /// Lists the objects below `under`, recursively.

@@ -46,14 +46,21 @@ pub mod inputs {
         inputs: &[(AttemptId, PathBuf)],
         serializer: S,
     ) -> Result<S::Ok, S::Error> {
-        serializer.collect_seq(inputs.iter().map(|(attempt, input)| (attempt, input.as_os_str().as_bytes())))
+        serializer.collect_seq(
+            inputs
+                .iter()
+                .map(|(attempt, input)| (attempt, input.as_os_str().as_bytes())),
+        )
     }
 
     pub fn deserialize<'de, D: Deserializer<'de>>(
         deserializer: D,
     ) -> Result<Vec<(AttemptId, PathBuf)>, D::Error> {
         let inputs = Vec::<(AttemptId, Vec<u8>)>::deserialize(deserializer)?;
-        Ok(inputs.into_iter().map(|(attempt, bytes)| (attempt, super::path(bytes))).collect())
+        Ok(inputs
+            .into_iter()
+            .map(|(attempt, bytes)| (attempt, super::path(bytes)))
+            .collect())
     }
 }
 
@@ -68,8 +75,13 @@ pub mod list {
         serializer.collect_seq(paths.iter().map(|path| path.as_os_str().as_bytes()))
     }
 
-    pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<PathBuf>, D::Error> {
-        Ok(Vec::<Vec<u8>>::deserialize(deserializer)?.into_iter().map(super::path).collect())
+    pub fn deserialize<'de, D: Deserializer<'de>>(
+        deserializer: D,
+    ) -> Result<Vec<PathBuf>, D::Error> {
+        Ok(Vec::<Vec<u8>>::deserialize(deserializer)?
+            .into_iter()
+            .map(super::path)
+            .collect())
     }
 }
 
@@ -80,11 +92,18 @@ pub mod optional {
 
     use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-    pub fn serialize<S: Serializer>(path: &Option<PathBuf>, serializer: S) -> Result<S::Ok, S::Error> {
-        path.as_ref().map(|path| path.as_os_str().as_bytes()).serialize(serializer)
+    pub fn serialize<S: Serializer>(
+        path: &Option<PathBuf>,
+        serializer: S,
+    ) -> Result<S::Ok, S::Error> {
+        path.as_ref()
+            .map(|path| path.as_os_str().as_bytes())
+            .serialize(serializer)
     }
 
-    pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<PathBuf>, D::Error> {
+    pub fn deserialize<'de, D: Deserializer<'de>>(
+        deserializer: D,
+    ) -> Result<Option<PathBuf>, D::Error> {
         Ok(Option::<Vec<u8>>::deserialize(deserializer)?.map(super::path))
     }
 }

@@ -129,7 +129,10 @@ impl JobPlan {
             return Err("attempts_max must be at least 1".to_owned());
         }
         if self.slowstart_permille > 1000 {
-            return Err(format!("invalid slowstart_permille {} (limit 1000)", self.slowstart_permille));
+            return Err(format!(
+                "invalid slowstart_permille {} (limit 1000)",
+                self.slowstart_permille
+            ));
         }
         check_name("name", &self.name, "--name")?;
         check_name("queue", &self.queue, "--queue")?;

@@ -46,7 +46,10 @@ pub fn print_error(line: impl Display) {
 /// else that it was asked to do.
 pub fn print(text: impl Display) {
     let mut out = io::stdout().lock();
-    printed(out.write_all(text.to_string().as_bytes()).and_then(|()| out.flush()));
+    printed(
+        out.write_all(text.to_string().as_bytes())
+            .and_then(|()| out.flush()),
+    );
 }
 
 /// Keeps the result of a write to standard output for [`finish`]. A closed pipe is not a failure.
@@ -62,7 +65,13 @@ pub fn printed(result: io::Result<()>) {
 /// Returns the exit status of a program: 1 instead of 0 if standard output could not be written.
 pub fn finish(name: &str, status: ExitCode) -> ExitCode {
     printed(io::stdout().flush());
-    let Some(error) = FAILURE.get() else { return status };
+    let Some(error) = FAILURE.get() else {
+        return status;
+    };
     print_error(format_args!("{name}: cannot print: {error}"));
-    if status == ExitCode::SUCCESS { ExitCode::FAILURE } else { status }
+    if status == ExitCode::SUCCESS {
+        ExitCode::FAILURE
+    } else {
+        status
+    }
 }

@@ -25,17 +25,25 @@ pub fn open_regular(path: &Path) -> io::Result<File> {
 pub fn open_regular_with(options: &OpenOptions, path: &Path) -> io::Result<File> {
     let flags = OFlags::NONBLOCK | OFlags::NOFOLLOW | OFlags::NOCTTY;
     let flags = i32::try_from(flags.bits()).expect("flags of open are a C int");
-    let file = options.clone().custom_flags(flags).open(path).map_err(|error| {
-        let error_code = error.raw_os_error();
-        if error_code == Some(libc::ELOOP) {
-            irregular("is a symbolic link; links are not followed here")
-        } else if error_code == Some(libc::ENXIO) {
-            irregular("is not a regular file")
-        } else {
-            error
-        }
-    })?;
-    if file.metadata()?.is_file() { Ok(file) } else { Err(irregular("is not a regular file")) }
+    let file = options
+        .clone()
+        .custom_flags(flags)
+        .open(path)
+        .map_err(|error| {
+            let error_code = error.raw_os_error();
+            if error_code == Some(libc::ELOOP) {
+                irregular("is a symbolic link; links are not followed here")
+            } else if error_code == Some(libc::ENXIO) {
+                irregular("is not a regular file")
+            } else {
+                error
+            }
+        })?;
+    if file.metadata()?.is_file() {
+        Ok(file)
+    } else {
+        Err(irregular("is not a regular file"))
+    }
 }
 
 /// Reads the whole of a regular file of at most `bytes_max` bytes.
@@ -73,7 +81,10 @@ pub fn open_named(path: &Path) -> io::Result<File> {
     // Without the flag, opening a pipe blocks until it has a writer.
     let flags = OFlags::NONBLOCK | OFlags::NOCTTY;
     let flags = i32::try_from(flags.bits()).expect("flags of open are a C int");
-    let file = OpenOptions::new().read(true).custom_flags(flags).open(path)?;
+    let file = OpenOptions::new()
+        .read(true)
+        .custom_flags(flags)
+        .open(path)?;
     if !file.metadata()?.is_file() {
         return Err(irregular("is not a regular file"));
     }
@@ -88,12 +99,14 @@ pub fn open_named(path: &Path) -> io::Result<File> {
 /// not UTF-8.
 pub fn read_text(from: impl Read, bytes_max: u64) -> io::Result<String> {
     let bytes = read_bounded(from, bytes_max)?;
-    String::from_utf8(bytes).map_err(|_| io::Error::new(io::ErrorKind::InvalidData, "it is not UTF-8 text"))
+    String::from_utf8(bytes)
+        .map_err(|_| io::Error::new(io::ErrorKind::InvalidData, "it is not UTF-8 text"))
 }
 
 fn read_bounded(from: impl Read, bytes_max: u64) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
-    from.take(bytes_max.saturating_add(1)).read_to_end(&mut bytes)?;
+    from.take(bytes_max.saturating_add(1))
+        .read_to_end(&mut bytes)?;
     if bytes.len() as u64 > bytes_max {
         return Err(irregular(&format!("has more than {bytes_max} bytes")));
     }
@@ -122,25 +135,50 @@ mod tests {
         symlink(path("file"), path("link")).expect("a link");
         symlink("/dev/zero", path("zeros")).expect("a link");
         symlink("nowhere", path("dangling")).expect("a link");
-        mknodat(CWD, path("pipe"), FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).expect("a pipe");
+        mknodat(
+            CWD,
+            path("pipe"),
+            FileType::Fifo,
+            Mode::RUSR | Mode::WUSR,
+            0,
+        )
+        .expect("a pipe");
         let _listener = UnixListener::bind(path("socket")).expect("a socket");
         fs::create_dir(path("directory")).expect("made");
-        assert_eq!(read_regular(&path("file"), 4).expect("a regular file"), b"text");
+        assert_eq!(
+            read_regular(&path("file"), 4).expect("a regular file"),
+            b"text"
+        );
         let too_long = read_regular(&path("file"), 3).expect_err("it is longer");
-        assert!(too_long.to_string().contains("more than 3 bytes"), "{too_long}");
+        assert!(
+            too_long.to_string().contains("more than 3 bytes"),
+            "{too_long}"
+        );
         for name in ["link", "zeros", "dangling", "pipe", "socket", "directory"] {
             let error = read_regular(&path(name), 9).expect_err(name);
             assert_eq!(error.kind(), io::ErrorKind::InvalidInput, "{name}: {error}");
         }
-        assert_eq!(read_named_text(&path("link"), 4).expect("a link to a regular file"), "text");
+        assert_eq!(
+            read_named_text(&path("link"), 4).expect("a link to a regular file"),
+            "text"
+        );
         let too_long = read_named_text(&path("file"), 3).expect_err("it is longer");
-        assert!(too_long.to_string().contains("more than 3 bytes"), "{too_long}");
+        assert!(
+            too_long.to_string().contains("more than 3 bytes"),
+            "{too_long}"
+        );
         for name in ["zeros", "pipe", "directory"] {
             let error = read_named_text(&path(name), 9).expect_err(name);
             assert_eq!(error.kind(), io::ErrorKind::InvalidInput, "{name}: {error}");
         }
         let writing = open_regular_with(OpenOptions::new().write(true).create(true), &path("pipe"));
-        assert_eq!(writing.expect_err("a pipe").kind(), io::ErrorKind::InvalidInput);
-        assert_eq!(open_regular(&path("none")).expect_err("nothing").kind(), io::ErrorKind::NotFound);
+        assert_eq!(
+            writing.expect_err("a pipe").kind(),
+            io::ErrorKind::InvalidInput
+        );
+        assert_eq!(
+            open_regular(&path("none")).expect_err("nothing").kind(),
+            io::ErrorKind::NotFound
+        );
     }
 }

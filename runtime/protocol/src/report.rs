@@ -67,7 +67,11 @@ impl JobEnd {
     pub fn without_report(job: JobId, outcome: JobOutcome) -> Option<JobEnd> {
         match outcome {
             JobOutcome::Succeeded => None,
-            JobOutcome::Failed { reason } => Some(JobEnd::Failed { job, reason, failure: None }),
+            JobOutcome::Failed { reason } => Some(JobEnd::Failed {
+                job,
+                reason,
+                failure: None,
+            }),
             JobOutcome::Killed { reason } => Some(JobEnd::Killed { job, reason }),
         }
     }
@@ -76,8 +80,12 @@ impl JobEnd {
     pub fn outcome(&self) -> JobOutcome {
         match self {
             JobEnd::Succeeded(_) => JobOutcome::Succeeded,
-            JobEnd::Failed { reason, .. } => JobOutcome::Failed { reason: reason.clone() },
-            JobEnd::Killed { reason, .. } => JobOutcome::Killed { reason: reason.clone() },
+            JobEnd::Failed { reason, .. } => JobOutcome::Failed {
+                reason: reason.clone(),
+            },
+            JobEnd::Killed { reason, .. } => JobOutcome::Killed {
+                reason: reason.clone(),
+            },
         }
     }
 
@@ -85,7 +93,15 @@ impl JobEnd {
     pub fn into_result(self) -> Result<JobReport, JobError> {
         match self {
             JobEnd::Succeeded(report) => Ok(report),
-            JobEnd::Failed { job, reason, failure } => Err(JobError::Failed { job, reason, failure }),
+            JobEnd::Failed {
+                job,
+                reason,
+                failure,
+            } => Err(JobError::Failed {
+                job,
+                reason,
+                failure,
+            }),
             JobEnd::Killed { job, reason } => Err(JobError::Killed { job, reason }),
         }
     }
@@ -129,7 +145,9 @@ pub enum JobError {
         why: String,
     },
     /// Another run is writing to the output directory.
-    #[error("output directory {path}/ is being written by another run; wait for it or choose another")]
+    #[error(
+        "output directory {path}/ is being written by another run; wait for it or choose another"
+    )]
     OutputInUse {
         /// The output directory.
         path: String,
@@ -200,6 +218,9 @@ impl JobError {
     }
 
     pub fn io(doing: impl Into<String>, source: io::Error) -> JobError {
-        JobError::Io { doing: doing.into(), source }
+        JobError::Io {
+            doing: doing.into(),
+            source,
+        }
     }
 }

@@ -21,10 +21,18 @@ impl QueueSample {
     pub fn of(at_millis: u64, queues: &[QueueSummary]) -> Vec<QueueSample> {
         let of_kind = |queue: &QueueSummary, kind, slots| {
             let queue = queue.name.clone();
-            QueueSample { at_millis, queue, kind, slots }
+            QueueSample {
+                at_millis,
+                queue,
+                kind,
+                slots,
+            }
         };
         let both = |queue: &QueueSummary| {
-            [of_kind(queue, TaskKind::Map, queue.map), of_kind(queue, TaskKind::Reduce, queue.reduce)]
+            [
+                of_kind(queue, TaskKind::Map, queue.map),
+                of_kind(queue, TaskKind::Reduce, queue.reduce),
+            ]
         };
         queues.iter().flat_map(both).collect()
     }
@@ -62,7 +70,13 @@ impl WorkerSample {
 
     /// Whether it is equal apart from its time.
     pub fn equals_except_time(&self, other: &WorkerSample) -> bool {
-        WorkerSample { at_millis: 0, ..self.clone() } == WorkerSample { at_millis: 0, ..other.clone() }
+        WorkerSample {
+            at_millis: 0,
+            ..self.clone()
+        } == WorkerSample {
+            at_millis: 0,
+            ..other.clone()
+        }
     }
 }
 
@@ -95,12 +109,14 @@ impl ClusterWindow {
     #[must_use]
     pub fn bounded(mut self) -> ClusterWindow {
         let too_many = |length: usize| length.saturating_sub(ClusterWindow::SAMPLES_MAX);
-        let (queues, workers) = (too_many(self.queues.len()), too_many(self.workers.len()));
+        let queues = too_many(self.queues.len());
+        let workers = too_many(self.workers.len());
         self.queues.drain(..queues);
         self.workers.drain(..workers);
         if queues + workers > 0 {
-            self.remarks
-                .push(format!("the first {queues} samples of queues and {workers} of workers are omitted"));
+            self.remarks.push(format!(
+                "the first {queues} samples of queues and {workers} of workers are omitted"
+            ));
         }
         self
     }
@@ -119,10 +135,19 @@ mod tests {
             slots: QueueSlots::default(),
         };
         let most = ClusterWindow::SAMPLES_MAX as u64;
-        let window = |count| ClusterWindow { queues: (0..count).map(queue).collect(), ..Default::default() };
+        let window = |count| ClusterWindow {
+            queues: (0..count).map(queue).collect(),
+            ..Default::default()
+        };
         assert_eq!(window(most).bounded(), window(most));
         let bounded = window(most + 3).bounded();
-        assert_eq!((bounded.queues[0].at_millis, bounded.queues.len() as u64), (3, most));
-        assert_eq!(bounded.remarks, ["the first 3 samples of queues and 0 of workers are omitted"]);
+        assert_eq!(
+            (bounded.queues[0].at_millis, bounded.queues.len() as u64),
+            (3, most)
+        );
+        assert_eq!(
+            bounded.remarks,
+            ["the first 3 samples of queues and 0 of workers are omitted"]
+        );
     }
 }

@@ -27,20 +27,27 @@ pub struct FileStamp {
 impl InputSplit {
     /// Bytes in all parts.
     pub fn length(&self) -> u64 {
-        self.parts.iter().fold(0, |sum, part| sum.saturating_add(part.length))
+        self.parts
+            .iter()
+            .fold(0, |sum, part| sum.saturating_add(part.length))
     }
 }
 
 impl From<Split> for InputSplit {
     fn from(part: Split) -> InputSplit {
-        InputSplit { parts: vec![part], stamps: Vec::new() }
+        InputSplit {
+            parts: vec![part],
+            stamps: Vec::new(),
+        }
     }
 }
 
 /// Prints the first file and the number of others: `logs/0001 and 99 more files`.
 impl fmt::Display for InputSplit {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Some((first, more)) = self.parts.split_first() else { return formatter.write_str("no file") };
+        let Some((first, more)) = self.parts.split_first() else {
+            return formatter.write_str("no file");
+        };
         first.path.display().fmt(formatter)?;
         match more.len() {
             0 => Ok(()),
@@ -70,7 +77,13 @@ pub struct Split {
 impl Split {
     /// Returns a split of a whole file of `file_length` bytes.
     pub fn whole(path: &Path, file_length: u64) -> Split {
-        Split { path: path.to_owned(), offset: 0, length: file_length, file_length, version: None }
+        Split {
+            path: path.to_owned(),
+            offset: 0,
+            length: file_length,
+            file_length,
+            version: None,
+        }
     }
 
     /// The end of the range, exclusive.

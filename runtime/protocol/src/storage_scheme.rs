@@ -75,12 +75,27 @@ mod tests {
         let of = |name: &str| StorageScheme::of(Path::new(name));
         assert_eq!(of("s3a://b/k"), Some(StorageScheme::S3));
         assert_eq!(of("gs://b"), Some(StorageScheme::Gcs));
-        assert_eq!(of("abfss://c@a.dfs.core.windows.net/k"), Some(StorageScheme::Azure));
+        assert_eq!(
+            of("abfss://c@a.dfs.core.windows.net/k"),
+            Some(StorageScheme::Azure)
+        );
         assert_eq!(of("hdfs://namenode:8020/k"), Some(StorageScheme::Hdfs));
-        for file in ["s3", "s3:/b/k", "./s3://b/k", "/s3://b", "http://b/k", "S3://b/k", ""] {
+        for file in [
+            "s3",
+            "s3:/b/k",
+            "./s3://b/k",
+            "/s3://b",
+            "http://b/k",
+            "S3://b/k",
+            "",
+        ] {
             assert_eq!(of(file), None, "{file}");
         }
         let rest = StorageScheme::split(Path::new("s3://b//k"));
-        assert_eq!(rest, Some((StorageScheme::S3, &b"b//k"[..])), "as it was spelled");
+        assert_eq!(
+            rest,
+            Some((StorageScheme::S3, &b"b//k"[..])),
+            "as it was spelled"
+        );
     }
 }

@@ -53,7 +53,9 @@ impl Submitted {
             files: files.to_vec(),
             invocation: invocation.cloned(),
             splits: u32::try_from(splits.len()).unwrap_or(u32::MAX),
-            input_bytes: splits.iter().fold(0, |sum, split| sum.saturating_add(split.length())),
+            input_bytes: splits
+                .iter()
+                .fold(0, |sum, split| sum.saturating_add(split.length())),
             rerun_of,
         }
     }

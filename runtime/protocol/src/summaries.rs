@@ -2,7 +2,9 @@
 
 use std::path::PathBuf;
 
-use napreduce_engine::{AttemptId, AttemptState, JobId, JobOutcome, Standing, TaskId, WorkerId, listed};
+use napreduce_engine::{
+    AttemptId, AttemptState, JobId, JobOutcome, Standing, TaskId, WorkerId, listed,
+};
 use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::progress::JobProgress;
@@ -42,12 +44,18 @@ impl JobPhase {
 
     /// Whether it has tasks to do and its outcome is open.
     pub fn is_active(self) -> bool {
-        matches!(self, JobPhase::Waiting | JobPhase::Running | JobPhase::Held | JobPhase::Suspended)
+        matches!(
+            self,
+            JobPhase::Waiting | JobPhase::Running | JobPhase::Held | JobPhase::Suspended
+        )
     }
 
     /// Whether it has ended.
     pub fn has_ended(self) -> bool {
-        matches!(self, JobPhase::Succeeded | JobPhase::Failed | JobPhase::Killed)
+        matches!(
+            self,
+            JobPhase::Succeeded | JobPhase::Failed | JobPhase::Killed
+        )
     }
 }
 
@@ -148,7 +156,13 @@ pub struct AttemptFigures {
 /// Reads the end of an attempt; files of earlier versions call a success `done`.
 fn end_of_any_version<'de, D: Deserializer<'de>>(from: D) -> Result<Option<String>, D::Error> {
     let end = Option::<String>::deserialize(from)?;
-    Ok(end.map(|end| if end == "done" { AttemptSummary::SUCCEEDED.to_owned() } else { end }))
+    Ok(end.map(|end| {
+        if end == "done" {
+            AttemptSummary::SUCCEEDED.to_owned()
+        } else {
+            end
+        }
+    }))
 }
 
 impl AttemptSummary {
@@ -157,7 +171,10 @@ impl AttemptSummary {
 
     /// When it was launched, in microseconds.
     pub fn launched_micros(&self) -> u64 {
-        self.moments.map_or_else(|| self.launched_millis.saturating_mul(1_000), |exact| exact.launched)
+        self.moments.map_or_else(
+            || self.launched_millis.saturating_mul(1_000),
+            |exact| exact.launched,
+        )
     }
 
     /// When its process began to work, in microseconds; `None` if it has not, or if that was not recorded.
@@ -241,7 +258,13 @@ pub struct TaskSummary {
 impl TaskSummary {
     /// A task without known live attempts.
     pub fn of(task: TaskId, state: TaskPhase, attempts: u32) -> TaskSummary {
-        TaskSummary { task, state, reason: None, attempts, live: Vec::new() }
+        TaskSummary {
+            task,
+            state,
+            reason: None,
+            attempts,
+            live: Vec::new(),
+        }
     }
 }
 
@@ -338,7 +361,11 @@ pub struct WorkerSummary {
 impl WorkerSummary {
     /// Its state and remarks, as printed.
     pub fn state_in_words(&self) -> String {
-        self.remarks.iter().fold(self.state.to_string(), |words, remark| format!("{words}, {remark}"))
+        self.remarks
+            .iter()
+            .fold(self.state.to_string(), |words, remark| {
+                format!("{words}, {remark}")
+            })
     }
 }
 
@@ -372,7 +399,8 @@ mod tests {
 
     #[test]
     fn success_of_earlier_versions_is_read_as_success() {
-        let mut written = serde_json::to_value(ended(Some(AttemptSummary::SUCCEEDED))).expect("JSON");
+        let mut written =
+            serde_json::to_value(ended(Some(AttemptSummary::SUCCEEDED))).expect("JSON");
         assert_eq!(written["end"], "succeeded");
         written["end"] = "done".into();
         let read: AttemptSummary = serde_json::from_value(written.clone()).expect("an attempt");

@@ -84,18 +84,27 @@ impl TaskError {
     /// Adds the record that the attempt was working on.
     #[must_use]
     pub fn with_record(self, record: FailedRecord) -> TaskError {
-        TaskError { record: Some(Box::new(record)), ..self }
+        TaskError {
+            record: Some(Box::new(record)),
+            ..self
+        }
     }
 
     /// Marks the message as naming its record.
     #[must_use]
     pub fn located(self) -> TaskError {
-        TaskError { is_located: true, ..self }
+        TaskError {
+            is_located: true,
+            ..self
+        }
     }
 
     /// Map outputs are unreadable: their tasks are rerun, then this one.
     pub fn lost_inputs(message: impl Into<String>, lost_inputs: Vec<AttemptId>) -> TaskError {
-        TaskError { lost_inputs, ..TaskError::of(FailureClass::Retryable, FaultPlace::Peer, message) }
+        TaskError {
+            lost_inputs,
+            ..TaskError::of(FailureClass::Retryable, FaultPlace::Peer, message)
+        }
     }
 
     /// `cannot {doing}: {error}`, for a path on shared storage; see [`TaskError::shared`].
@@ -109,15 +118,19 @@ impl TaskError {
         let (class, place) = match io_cause(error) {
             IoCause::Full => (FailureClass::Fatal, FaultPlace::SharedStorage),
             IoCause::Limit => (FailureClass::Retryable, FaultPlace::LocalLimit),
-            IoCause::Broken | IoCause::Other => (FailureClass::Retryable, FaultPlace::SharedStorage),
+            IoCause::Broken | IoCause::Other => {
+                (FailureClass::Retryable, FaultPlace::SharedStorage)
+            }
         };
         TaskError::of(class, place, message)
     }
 
     /// A system error on the worker's own disk: a run, a segment or scratch. Retried on another worker.
     pub fn local(message: impl Into<String>, error: &io::Error) -> TaskError {
-        let passes_elsewhere =
-            matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::PermissionDenied);
+        let passes_elsewhere = matches!(
+            error.kind(),
+            io::ErrorKind::NotFound | io::ErrorKind::PermissionDenied
+        );
         let cause = io_cause(error);
         let (class, place) = match cause {
             IoCause::Limit => (FailureClass::Retryable, FaultPlace::LocalLimit),
@@ -126,14 +139,20 @@ impl TaskError {
             IoCause::Other => (FailureClass::Task, FaultPlace::LocalDisk),
         };
         let disk_need = (cause == IoCause::Full).then(DiskNeed::default);
-        TaskError { disk_need, ..TaskError::of(class, place, message) }
+        TaskError {
+            disk_need,
+            ..TaskError::of(class, place, message)
+        }
     }
 
     /// Makes the error fatal if user code failed with one that every retry meets.
     pub fn fatal_if_permanent(self) -> TaskError {
         match PERMANENT.get() {
             Some(words) if self.class == FailureClass::Task && self.message.contains(words) => {
-                TaskError { class: FailureClass::Fatal, ..self }
+                TaskError {
+                    class: FailureClass::Fatal,
+                    ..self
+                }
             }
             _ => self,
         }
@@ -174,8 +193,21 @@ fn io_cause(error: &io::Error) -> IoCause {
 /// A worker's report of the failed attempt.
 impl From<TaskError> for Report {
     fn from(error: TaskError) -> Report {
-        let TaskError { class, place, message, lost_inputs, disk_need, .. } = error;
-        Report::Failed { class, place, reason: message, lost_outputs: lost_inputs, disk_need }
+        let TaskError {
+            class,
+            place,
+            message,
+            lost_inputs,
+            disk_need,
+            ..
+        } = error;
+        Report::Failed {
+            class,
+            place,
+            reason: message,
+            lost_outputs: lost_inputs,
+            disk_need,
+        }
     }
 }
 
@@ -190,14 +222,42 @@ mod tests {
         for (number, local, shared) in [
             (libc::ENOSPC, (Retryable, LocalDisk), (Fatal, SharedStorage)),
             (libc::EDQUOT, (Retryable, LocalDisk), (Fatal, SharedStorage)),
-            (libc::EIO, (Retryable, LocalDisk), (Retryable, SharedStorage)),
-            (libc::EROFS, (Retryable, LocalDisk), (Retryable, SharedStorage)),
+            (
+                libc::EIO,
+                (Retryable, LocalDisk),
+                (Retryable, SharedStorage),
+            ),
+            (
+                libc::EROFS,
+                (Retryable, LocalDisk),
+                (Retryable, SharedStorage),
+            ),
             (libc::ESTALE, (Task, LocalDisk), (Retryable, SharedStorage)),
-            (libc::EMFILE, (Retryable, LocalLimit), (Retryable, LocalLimit)),
-            (libc::ENFILE, (Retryable, LocalLimit), (Retryable, LocalLimit)),
-            (libc::ENOMEM, (Retryable, LocalLimit), (Retryable, LocalLimit)),
-            (libc::EAGAIN, (Retryable, LocalLimit), (Retryable, LocalLimit)),
-            (libc::EACCES, (Retryable, LocalDisk), (Retryable, SharedStorage)),
+            (
+                libc::EMFILE,
+                (Retryable, LocalLimit),
+                (Retryable, LocalLimit),
+            ),
+            (
+                libc::ENFILE,
+                (Retryable, LocalLimit),
+                (Retryable, LocalLimit),
+            ),
+            (
+                libc::ENOMEM,
+                (Retryable, LocalLimit),
+                (Retryable, LocalLimit),
+            ),
+            (
+                libc::EAGAIN,
+                (Retryable, LocalLimit),
+                (Retryable, LocalLimit),
+            ),
+            (
+                libc::EACCES,
+                (Retryable, LocalDisk),
+                (Retryable, SharedStorage),
+            ),
         ] {
             let error = io::Error::from_raw_os_error(number);
             let found = |error: TaskError| (error.class, error.place);

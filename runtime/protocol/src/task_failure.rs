@@ -39,15 +39,28 @@ impl TaskFailure {
         message: &str,
         record: Option<FailedRecord>,
     ) -> TaskFailure {
-        TaskFailure { attempt, place, message: cut(message, MESSAGE_BYTES_MAX), record }
+        TaskFailure {
+            attempt,
+            place,
+            message: cut(message, MESSAGE_BYTES_MAX),
+            record,
+        }
     }
 }
 
 impl FailedRecord {
     /// Creates a record; cuts a long text.
-    pub fn new(input: impl Into<String>, position: impl Into<String>, text: Option<&str>) -> FailedRecord {
+    pub fn new(
+        input: impl Into<String>,
+        position: impl Into<String>,
+        text: Option<&str>,
+    ) -> FailedRecord {
         let text = text.map(|text| cut(text, RECORD_BYTES_MAX));
-        FailedRecord { input: input.into(), position: position.into(), text }
+        FailedRecord {
+            input: input.into(),
+            position: position.into(),
+            text,
+        }
     }
 }
 
@@ -55,7 +68,10 @@ fn cut(text: &str, bytes_max: usize) -> String {
     if text.len() <= bytes_max {
         return text.to_owned();
     }
-    format!("{}…", &text[..text.floor_char_boundary(bytes_max - '…'.len_utf8())])
+    format!(
+        "{}…",
+        &text[..text.floor_char_boundary(bytes_max - '…'.len_utf8())]
+    )
 }
 
 #[cfg(test)]
@@ -67,7 +83,11 @@ mod tests {
         let letters = "ä".repeat(RECORD_BYTES_MAX);
         let record = FailedRecord::new("a.txt", "line 1", Some(&letters));
         let text = record.text.expect("a text");
-        assert!(text.len() <= RECORD_BYTES_MAX && text.ends_with("ä…"), "{} bytes", text.len());
+        assert!(
+            text.len() <= RECORD_BYTES_MAX && text.ends_with("ä…"),
+            "{} bytes",
+            text.len()
+        );
         let short = FailedRecord::new("a.txt", "line 1", Some("\"x\""));
         assert_eq!(short.text.as_deref(), Some("\"x\""));
     }

@@ -20,7 +20,9 @@ pub const NAME_CHARS_MAX: usize = 200;
 /// assert_eq!(one_line("a long name", 6), "a lon…");
 /// ```
 pub fn one_line(text: &str, columns_max: usize) -> String {
-    let (mut line, mut columns, mut fits) = (String::new(), 0, 0);
+    let mut line = String::new();
+    let mut columns = 0;
+    let mut fits = 0;
     let mut before = None;
     let mut characters = text.chars().peekable();
     while let Some(character) = characters.next() {
@@ -47,7 +49,10 @@ pub fn one_line(text: &str, columns_max: usize) -> String {
 
 /// Escapes text of several lines and keeps its line ends.
 pub fn several_lines(text: &str) -> String {
-    text.split('\n').map(|line| one_line(line, LINE_COLUMNS_MAX)).collect::<Vec<_>>().join("\n")
+    text.split('\n')
+        .map(|line| one_line(line, LINE_COLUMNS_MAX))
+        .collect::<Vec<_>>()
+        .join("\n")
 }
 
 /// Checks a name; the error mentions `what` it names and the `flag` to change it.
@@ -64,7 +69,9 @@ pub fn check_name(what: &str, name: &str, flag: &str) -> Result<(), String> {
         return Ok(());
     }
     let shown = one_line(name, NAME_CHARS_MAX);
-    Err(format!("the {what} {shown} has unprintable characters; give another one with {flag}"))
+    Err(format!(
+        "the {what} {shown} has unprintable characters; give another one with {flag}"
+    ))
 }
 
 /// Whether the character joins or separates its neighbours, as in emoji and in Persian and Indic words. Between
@@ -96,8 +103,9 @@ fn is_shown(character: char) -> bool {
 }
 
 /// First characters of formulas, also as full-width letters, and white space that a spreadsheet drops before them.
-const FORMULA_STARTS: [char; 11] =
-    ['=', '+', '-', '@', '\t', '\r', '\n', '\u{ff1d}', '\u{ff0b}', '\u{ff0d}', '\u{ff20}'];
+const FORMULA_STARTS: [char; 11] = [
+    '=', '+', '-', '@', '\t', '\r', '\n', '\u{ff1d}', '\u{ff0b}', '\u{ff0d}', '\u{ff20}',
+];
 
 /// Returns a cell of a csv file that no spreadsheet takes for a formula: a text that begins like one gets an apostrophe
 /// in front, numbers stay numbers.
@@ -118,8 +126,9 @@ pub fn without_formula(cell: &str) -> Cow<'_, str> {
 
 /// Whether a cell is a finite number, such as `-1.5` or `1e-7`.
 fn is_number(cell: &str) -> bool {
-    let has_digits_only =
-        cell.bytes().all(|byte| byte.is_ascii_digit() || matches!(byte, b'+' | b'-' | b'.' | b'e' | b'E'));
+    let has_digits_only = cell
+        .bytes()
+        .all(|byte| byte.is_ascii_digit() || matches!(byte, b'+' | b'-' | b'.' | b'e' | b'E'));
     has_digits_only && cell.parse::<f64>().is_ok()
 }
 
@@ -139,12 +148,18 @@ mod tests {
             ("a\u{200d}b", "a\\u{200d}b"),
             ("é\u{200d}\u{200d}é", "é\\u{200d}\\u{200d}é"),
             ("é\u{200c}", "é\\u{200c}"),
-            ("👩\u{200d}💻, 🏳\u{fe0f}\u{200d}🌈", "👩\u{200d}💻, 🏳\u{fe0f}\u{200d}🌈"),
+            (
+                "👩\u{200d}💻, 🏳\u{fe0f}\u{200d}🌈",
+                "👩\u{200d}💻, 🏳\u{fe0f}\u{200d}🌈",
+            ),
             ("می\u{200c}خواهم, क्\u{200d}ष", "می\u{200c}خواهم, क्\u{200d}ष"),
         ] {
             assert_eq!(one_line(text, 80), shown);
         }
-        assert_eq!(several_lines("one\ntwo\u{1b}\nthree"), "one\ntwo\\u{1b}\nthree");
+        assert_eq!(
+            several_lines("one\ntwo\u{1b}\nthree"),
+            "one\ntwo\\u{1b}\nthree"
+        );
     }
 
     #[test]
@@ -165,13 +180,28 @@ mod tests {
 
     #[test]
     fn check_name_rejects_unprintable_and_long_names() {
-        assert_eq!(check_name("name", "Größen, 日本, می\u{200c}خواهم", "--name"), Ok(()));
-        assert_eq!(check_name("name", "日".repeat(NAME_CHARS_MAX).as_str(), "--name"), Ok(()));
-        assert_eq!(check_name("name", &"x".repeat(NAME_CHARS_MAX), "--name"), Ok(()));
+        assert_eq!(
+            check_name("name", "Größen, 日本, می\u{200c}خواهم", "--name"),
+            Ok(())
+        );
+        assert_eq!(
+            check_name("name", "日".repeat(NAME_CHARS_MAX).as_str(), "--name"),
+            Ok(())
+        );
+        assert_eq!(
+            check_name("name", &"x".repeat(NAME_CHARS_MAX), "--name"),
+            Ok(())
+        );
         let error = check_name("name", &"x".repeat(5_000), "--name").expect_err("too long");
-        assert!(error.contains("has 5000 characters (limit 200); give a shorter one with --name"), "{error}");
+        assert!(
+            error.contains("has 5000 characters (limit 200); give a shorter one with --name"),
+            "{error}"
+        );
         assert!(error.len() < 200, "{error}");
         let error = check_name("queue", "a\nb", "--queue").expect_err("two lines");
-        assert_eq!(error, "the queue a\\nb has unprintable characters; give another one with --queue");
+        assert_eq!(
+            error,
+            "the queue a\\nb has unprintable characters; give another one with --queue"
+        );
     }
 }

@@ -90,13 +90,17 @@ const TIME_MAX: Duration = Duration::from_secs(100 * 365 * 24 * 3600);
 /// ```
 pub fn parse_time(text: &str) -> Result<Duration, String> {
     // "M" is months to humantime, and a mistake for minutes.
-    let time = humantime::parse_duration(text).ok().filter(|_| !text.contains('M'));
+    let time = humantime::parse_duration(text)
+        .ok()
+        .filter(|_| !text.contains('M'));
     match time {
-        Some(time) if time > TIME_MAX => {
-            Err(format!("{text:?} is too long; write 876000h (100 years) at most"))
-        }
+        Some(time) if time > TIME_MAX => Err(format!(
+            "{text:?} is too long; write 876000h (100 years) at most"
+        )),
         Some(time) => Ok(time),
-        None => Err(format!("{text:?} is not a time; write for example 200ms, 90s, 10m or 1h30m")),
+        None => Err(format!(
+            "{text:?} is not a time; write for example 200ms, 90s, 10m or 1h30m"
+        )),
     }
 }
 
@@ -104,9 +108,15 @@ impl FromStr for ByteSize {
     type Err = ByteSizeError;
 
     fn from_str(text: &str) -> Result<Self, ByteSizeError> {
-        let unreadable = || ByteSizeError::Unreadable { text: text.to_owned() };
-        let too_large = || ByteSizeError::TooLarge { text: text.to_owned() };
-        let digits_end = text.find(|letter: char| !letter.is_ascii_digit()).unwrap_or(text.len());
+        let unreadable = || ByteSizeError::Unreadable {
+            text: text.to_owned(),
+        };
+        let too_large = || ByteSizeError::TooLarge {
+            text: text.to_owned(),
+        };
+        let digits_end = text
+            .find(|letter: char| !letter.is_ascii_digit())
+            .unwrap_or(text.len());
         let (digits, unit) = text.split_at(digits_end);
         if digits.is_empty() {
             return Err(unreadable());
@@ -114,7 +124,10 @@ impl FromStr for ByteSize {
         let factor = unit_bytes(unit.trim_start()).ok_or_else(unreadable)?;
         // Only digits are left, so that the one way to fail is too many of them.
         let number: u64 = digits.parse().map_err(|_| too_large())?;
-        number.checked_mul(factor).map(ByteSize).ok_or_else(too_large)
+        number
+            .checked_mul(factor)
+            .map(ByteSize)
+            .ok_or_else(too_large)
     }
 }
 
@@ -136,7 +149,9 @@ fn unit_bytes(unit: &str) -> Option<u64> {
 impl fmt::Display for ByteSize {
     /// Exact: the largest binary unit that leaves a whole number, otherwise bytes.
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let unit = BINARY_UNITS.iter().find(|(_, shift)| self.0 != 0 && self.0.is_multiple_of(1 << shift));
+        let unit = BINARY_UNITS
+            .iter()
+            .find(|(_, shift)| self.0 != 0 && self.0.is_multiple_of(1 << shift));
         match unit {
             Some((name, shift)) => write!(formatter, "{}{name}", self.0 >> shift),
             None => write!(formatter, "{}B", self.0),
@@ -149,7 +164,9 @@ mod tests {
     use super::*;
 
     fn bytes(text: &str) -> Result<u64, String> {
-        text.parse::<ByteSize>().map(ByteSize::bytes).map_err(|error| error.to_string())
+        text.parse::<ByteSize>()
+            .map(ByteSize::bytes)
+            .map_err(|error| error.to_string())
     }
 
     #[test]
@@ -177,10 +194,16 @@ mod tests {
     fn byte_size_parse_error_quotes_text() {
         for text in ["", "M", "-1", "1.5G", "1 Mi B", "12X", "0x10", "１"] {
             let message = bytes(text).expect_err("it is no size");
-            assert!(message.starts_with(&format!("{text:?} is not a size; write ")), "{message}");
+            assert!(
+                message.starts_with(&format!("{text:?} is not a size; write ")),
+                "{message}"
+            );
         }
         for text in ["18446744073709551616", "16777216TiB"] {
-            assert_eq!(bytes(text), Err(format!("{text:?} is more than 18446744073709551615 bytes")));
+            assert_eq!(
+                bytes(text),
+                Err(format!("{text:?} is more than 18446744073709551615 bytes"))
+            );
         }
     }
 
@@ -190,12 +213,17 @@ mod tests {
         for text in ["876000h1s", "99999999999h"] {
             assert_eq!(
                 parse_time(text),
-                Err(format!("{text:?} is too long; write 876000h (100 years) at most"))
+                Err(format!(
+                    "{text:?} is too long; write 876000h (100 years) at most"
+                ))
             );
         }
         for text in ["99999999999999999999h", "-1s", "soon", "10M", "5", ""] {
             let error = parse_time(text).expect_err("it is not a time");
-            assert!(error.starts_with(&format!("{text:?} is not a time")), "{error}");
+            assert!(
+                error.starts_with(&format!("{text:?} is not a time")),
+                "{error}"
+            );
         }
     }
 

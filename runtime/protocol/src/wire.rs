@@ -17,7 +17,8 @@ const LENGTH_BYTES: usize = 4;
 const BUFFER_BYTES_KEPT: usize = 64 << 10;
 
 /// Variable-length integers keep progress messages at a few bytes.
-type Format<const CLAIM_BYTES_MAX: usize> = Configuration<LittleEndian, Varint, Limit<CLAIM_BYTES_MAX>>;
+type Format<const CLAIM_BYTES_MAX: usize> =
+    Configuration<LittleEndian, Varint, Limit<CLAIM_BYTES_MAX>>;
 
 const fn format<const CLAIM_BYTES_MAX: usize>() -> Format<CLAIM_BYTES_MAX> {
     bincode::config::standard().with_limit::<CLAIM_BYTES_MAX>()
@@ -26,7 +27,9 @@ const fn format<const CLAIM_BYTES_MAX: usize>() -> Format<CLAIM_BYTES_MAX> {
 /// Why a message could not be encoded or decoded.
 #[derive(Debug, Error)]
 pub enum WireError {
-    #[error("a message of {length} bytes is longer than the {FRAME_BYTES_MAX} bytes a frame may have")]
+    #[error(
+        "a message of {length} bytes is longer than the {FRAME_BYTES_MAX} bytes a frame may have"
+    )]
     TooLong { length: usize },
     #[error("a frame of {length} bytes holds a message of {used} bytes")]
     Trailing { length: usize, used: usize },
@@ -63,7 +66,9 @@ fn try_encode_onto<T: Serialize>(frames: &mut Vec<u8>, message: &T) -> Result<()
     bincode::serde::encode_into_std_write(message, frames, format::<FRAME_BYTES_MAX>())
         .map_err(|error| WireError::Unencodable(error.to_string()))?;
     let length = frames.len() - start - LENGTH_BYTES;
-    let field = u32::try_from(length).ok().filter(|_| length <= FRAME_BYTES_MAX);
+    let field = u32::try_from(length)
+        .ok()
+        .filter(|_| length <= FRAME_BYTES_MAX);
     let field = field.ok_or(WireError::TooLong { length })?;
     frames[start..start + LENGTH_BYTES].copy_from_slice(&field.to_le_bytes());
     Ok(())
@@ -88,8 +93,12 @@ fn decode_within<T: DeserializeOwned, const CLAIM_BYTES_MAX: usize>(
     format: Format<CLAIM_BYTES_MAX>,
 ) -> Result<T, WireError> {
     let length = payload.len();
-    let (message, used) = bincode::serde::decode_from_slice(payload, format)
-        .map_err(|error| WireError::Undecodable { length, reason: error.to_string() })?;
+    let (message, used) = bincode::serde::decode_from_slice(payload, format).map_err(|error| {
+        WireError::Undecodable {
+            length,
+            reason: error.to_string(),
+        }
+    })?;
     if used != length {
         return Err(WireError::Trailing { length, used });
     }
@@ -99,7 +108,11 @@ fn decode_within<T: DeserializeOwned, const CLAIM_BYTES_MAX: usize>(
 /// Returns the length of a frame from its first bytes; fails beyond the limit.
 fn length(field: [u8; LENGTH_BYTES]) -> Result<usize, WireError> {
     let length = usize::try_from(u32::from_le_bytes(field)).unwrap_or(usize::MAX);
-    if length > FRAME_BYTES_MAX { Err(WireError::TooLong { length }) } else { Ok(length) }
+    if length > FRAME_BYTES_MAX {
+        Err(WireError::TooLong { length })
+    } else {
+        Ok(length)
+    }
 }
 
 /// Writes one message, blocking.

@@ -3,11 +3,13 @@
 use serde::{Deserialize, Serialize};
 
 use napreduce_engine::{
-    Actions, ClusterView, Event, Job, JobChange, JobId, JobSpec, PolicyRefusal, QueueShare, Scheduler,
-    TaskKind, Time,
+    Actions, ClusterView, Event, Job, JobChange, JobId, JobSpec, PolicyRefusal, QueueShare,
+    Scheduler, TaskKind, Time,
 };
 
-use crate::tables::{Built, ConfiguredPrimitive, JobAttributes, PolicyTable, PolicyTables, SchedulerError};
+use crate::tables::{
+    Built, ConfiguredPrimitive, JobAttributes, PolicyTable, PolicyTables, SchedulerError,
+};
 
 /// `[scheduler.composed]`: the names of the policies; each reads its own table.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -21,7 +23,11 @@ pub struct ComposedSettings {
 
 impl Default for ComposedSettings {
     fn default() -> ComposedSettings {
-        ComposedSettings { map: "fifo".to_owned(), reduce: "fifo".to_owned(), monitor: false }
+        ComposedSettings {
+            map: "fifo".to_owned(),
+            reduce: "fifo".to_owned(),
+            monitor: false,
+        }
     }
 }
 
@@ -39,7 +45,10 @@ impl ComposedSettings {
 
 impl PolicyTable for ComposedSettings {
     fn build(&self, all: &PolicyTables<'_>) -> Built {
-        let monitor = self.monitor.then(|| all.build_monitor(MONITOR)).transpose()?;
+        let monitor = self
+            .monitor
+            .then(|| all.build_monitor(MONITOR))
+            .transpose()?;
         let [map, reduce] = TaskKind::ALL.map(|kind| all.build_part(self.part(kind), kind));
         Ok(Box::new(Composed::new(map?, reduce?, monitor)))
     }
@@ -48,20 +57,32 @@ impl PolicyTable for ComposedSettings {
         Err(SchedulerError::Nested(kind).into())
     }
 
-    fn primitives(&self, kind: TaskKind, job: &str, all: &PolicyTables<'_>) -> Vec<ConfiguredPrimitive> {
+    fn primitives(
+        &self,
+        kind: TaskKind,
+        job: &str,
+        all: &PolicyTables<'_>,
+    ) -> Vec<ConfiguredPrimitive> {
         let mut primitives = all.primitives_of_part(self.part(kind), kind, job);
         if self.monitor
             && let Ok(table) = all.named(MONITOR)
         {
             primitives.extend(
-                table.monitor().map(|monitor| monitor.primitives(kind, job, all)).unwrap_or_default(),
+                table
+                    .monitor()
+                    .map(|monitor| monitor.primitives(kind, job, all))
+                    .unwrap_or_default(),
             );
         }
         primitives
     }
 
     fn honored_attributes(&self, all: &PolicyTables<'_>) -> JobAttributes {
-        let monitor = if self.monitor { all.attributes_of_part(MONITOR) } else { JobAttributes::default() };
+        let monitor = if self.monitor {
+            all.attributes_of_part(MONITOR)
+        } else {
+            JobAttributes::default()
+        };
         all.attributes_of_part(&self.map) | all.attributes_of_part(&self.reduce) | monitor
     }
 
@@ -79,14 +100,18 @@ impl PolicyTable for ComposedSettings {
     }
 
     fn uses_progress(&self, all: &PolicyTables<'_>) -> bool {
-        let uses =
-            |name: &str| name == "composed" || all.named(name).is_ok_and(|part| part.uses_progress(all));
+        let uses = |name: &str| {
+            name == "composed" || all.named(name).is_ok_and(|part| part.uses_progress(all))
+        };
         uses(&self.map) || uses(&self.reduce)
     }
 
     fn uses_output_bytes(&self, all: &PolicyTables<'_>) -> bool {
         // Building rejects a composed part.
-        self.reduce != "composed" && all.named(&self.reduce).is_ok_and(|part| part.uses_output_bytes(all))
+        self.reduce != "composed"
+            && all
+                .named(&self.reduce)
+                .is_ok_and(|part| part.uses_output_bytes(all))
     }
 }
 
@@ -112,30 +137,42 @@ impl Composed {
         reduce: Box<dyn Scheduler>,
         monitor: Option<Box<dyn Scheduler>>,
     ) -> Composed {
-        Composed { map, reduce, monitor }
+        Composed {
+            map,
+            reduce,
+            monitor,
+        }
     }
 
     fn parts(&mut self) -> impl Iterator<Item = &mut Box<dyn Scheduler>> {
-        [&mut self.map, &mut self.reduce].into_iter().chain(self.monitor.as_mut())
+        [&mut self.map, &mut self.reduce]
+            .into_iter()
+            .chain(self.monitor.as_mut())
     }
 }
 
 impl Scheduler for Composed {
     fn on_event(&mut self, now: Time, event: &Event, view: &ClusterView<'_>) {
-        self.parts().for_each(|part| part.on_event(now, event, view));
+        self.parts()
+            .for_each(|part| part.on_event(now, event, view));
     }
 
     fn job_changed(&mut self, now: Time, job: JobId, view: &ClusterView<'_>) {
-        self.parts().for_each(|part| part.job_changed(now, job, view));
+        self.parts()
+            .for_each(|part| part.job_changed(now, job, view));
     }
 
     fn schedule(&mut self, now: Time, view: &ClusterView<'_>, actions: &mut Actions) {
         let offered = actions.offer().map(|offer| offer.kind);
         if offered != Some(TaskKind::Reduce) {
-            actions.of_kinds(&[TaskKind::Map], |actions| self.map.schedule(now, view, actions));
+            actions.of_kinds(&[TaskKind::Map], |actions| {
+                self.map.schedule(now, view, actions)
+            });
         }
         if offered != Some(TaskKind::Map) {
-            actions.of_kinds(&[TaskKind::Reduce], |actions| self.reduce.schedule(now, view, actions));
+            actions.of_kinds(&[TaskKind::Reduce], |actions| {
+                self.reduce.schedule(now, view, actions)
+            });
         }
         if offered.is_none()
             && let Some(monitor) = &mut self.monitor
@@ -181,19 +218,30 @@ impl Scheduler for Composed {
         self.map.maxima(spec, slots)
     }
 
-    fn can_meet(&self, now: Time, spec: &JobSpec, view: &ClusterView<'_>) -> Result<(), PolicyRefusal> {
+    fn can_meet(
+        &self,
+        now: Time,
+        spec: &JobSpec,
+        view: &ClusterView<'_>,
+    ) -> Result<(), PolicyRefusal> {
         self.map.can_meet(now, spec, view)?;
         self.reduce.can_meet(now, spec, view)
     }
 
     fn why_limited(&self, job: JobId) -> Option<String> {
-        self.map.why_limited(job).or_else(|| self.reduce.why_limited(job))
+        self.map
+            .why_limited(job)
+            .or_else(|| self.reduce.why_limited(job))
     }
 
     fn remarks(&self, now: Time, job: &Job, view: &ClusterView<'_>) -> Vec<String> {
         let mut remarks = self.map.remarks(now, job, view);
         let more = self.reduce.remarks(now, job, view);
-        remarks.extend(more.into_iter().filter(|remark| !remarks.contains(remark)).collect::<Vec<_>>());
+        remarks.extend(
+            more.into_iter()
+                .filter(|remark| !remarks.contains(remark))
+                .collect::<Vec<_>>(),
+        );
         remarks
     }
 
@@ -208,8 +256,8 @@ impl Scheduler for Composed {
 
     fn restore(&mut self, saved: Option<&str>) -> Result<(), String> {
         let saved = saved.ok_or("composed: the snapshot has no saved state")?;
-        let saved: Saved =
-            serde_json::from_str(saved).map_err(|error| format!("composed: invalid saved state: {error}"))?;
+        let saved: Saved = serde_json::from_str(saved)
+            .map_err(|error| format!("composed: invalid saved state: {error}"))?;
         self.map.restore(saved.map.as_deref())?;
         self.reduce.restore(saved.reduce.as_deref())?;
         match &mut self.monitor {
@@ -222,7 +270,17 @@ impl Scheduler for Composed {
     }
 
     fn next_wakeup(&self, now: Time) -> Option<Time> {
-        let monitor = self.monitor.as_ref().and_then(|monitor| monitor.next_wakeup(now));
-        [self.map.next_wakeup(now), self.reduce.next_wakeup(now), monitor].into_iter().flatten().min()
+        let monitor = self
+            .monitor
+            .as_ref()
+            .and_then(|monitor| monitor.next_wakeup(now));
+        [
+            self.map.next_wakeup(now),
+            self.reduce.next_wakeup(now),
+            monitor,
+        ]
+        .into_iter()
+        .flatten()
+        .min()
     }
 }

@@ -26,7 +26,8 @@ use serde_json::Value;
 
 pub use composed::{Composed, ComposedSettings};
 pub use tables::{
-    Built, ConfiguredPrimitive, JobAttributes, PolicyTable, PolicyTables, SchedulerError, UnknownScheduler,
+    Built, ConfiguredPrimitive, JobAttributes, PolicyTable, PolicyTables, SchedulerError,
+    UnknownScheduler,
 };
 
 /// Generates `SchedulerName` and `SchedulerTables` from one list.
@@ -103,8 +104,10 @@ impl FromStr for SchedulerName {
     type Err = UnknownScheduler;
 
     fn from_str(text: &str) -> Result<SchedulerName, UnknownScheduler> {
-        SchedulerName::of_word(text)
-            .ok_or_else(|| UnknownScheduler { name: text.to_owned(), allowed: SchedulerName::WORDS.to_vec() })
+        SchedulerName::of_word(text).ok_or_else(|| UnknownScheduler {
+            name: text.to_owned(),
+            allowed: SchedulerName::WORDS.to_vec(),
+        })
     }
 }
 
@@ -120,7 +123,10 @@ pub struct SchedulerConfiguration {
 impl SchedulerConfiguration {
     /// Returns a policy with its published values.
     pub fn named(scheduler: SchedulerName) -> SchedulerConfiguration {
-        SchedulerConfiguration { scheduler, tables: SchedulerTables::default() }
+        SchedulerConfiguration {
+            scheduler,
+            tables: SchedulerTables::default(),
+        }
     }
 
     /// Builds the policy.
@@ -133,18 +139,27 @@ impl SchedulerConfiguration {
 
     /// Returns whether the progress of tasks affects the policy's decisions.
     pub fn uses_progress(&self) -> bool {
-        self.tables.of(self.scheduler).uses_progress(&self.tables.all())
+        self.tables
+            .of(self.scheduler)
+            .uses_progress(&self.tables.all())
     }
 
     /// Whether the policy orders reduces by the bytes that maps wrote for them. Without these counts it
     /// cannot tell jobs apart.
     pub fn uses_output_bytes(&self) -> bool {
-        self.tables.of(self.scheduler).uses_output_bytes(&self.tables.all())
+        self.tables
+            .of(self.scheduler)
+            .uses_output_bytes(&self.tables.all())
     }
 
     /// Describes the given priorities, queues and deadlines that the policy ignores.
-    pub fn ignored<'a>(&self, jobs: impl Iterator<Item = (i32, &'a str, Option<Span>)>) -> Vec<String> {
-        let (mut priorities, mut queues, mut deadlines) = (BTreeSet::new(), BTreeSet::new(), false);
+    pub fn ignored<'a>(
+        &self,
+        jobs: impl Iterator<Item = (i32, &'a str, Option<Span>)>,
+    ) -> Vec<String> {
+        let mut priorities = BTreeSet::new();
+        let mut queues = BTreeSet::new();
+        let mut deadlines = false;
         for (priority, queue, deadline) in jobs {
             priorities.insert(priority);
             if !queues.contains(queue) {
@@ -152,23 +167,46 @@ impl SchedulerConfiguration {
             }
             deadlines |= deadline.is_some();
         }
-        let honored = self.tables.of(self.scheduler).honored_attributes(&self.tables.all());
-        let used = [(honored.priority, "priority"), (honored.queue, "queue"), (honored.deadline, "deadline")];
-        let used: Vec<&str> = used.into_iter().filter(|(is, _)| *is).map(|(_, what)| what).collect();
-        let uses = if used.is_empty() { String::new() } else { format!("; it uses {}", used.join(" and ")) };
+        let honored = self
+            .tables
+            .of(self.scheduler)
+            .honored_attributes(&self.tables.all());
+        let used = [
+            (honored.priority, "priority"),
+            (honored.queue, "queue"),
+            (honored.deadline, "deadline"),
+        ];
+        let used: Vec<&str> = used
+            .into_iter()
+            .filter(|(is, _)| *is)
+            .map(|(_, what)| what)
+            .collect();
+        let uses = if used.is_empty() {
+            String::new()
+        } else {
+            format!("; it uses {}", used.join(" and "))
+        };
         let mut ignored = Vec::new();
         let name = self.scheduler;
         if let (Some(least), Some(most)) = (priorities.first(), priorities.last())
             && !honored.priority
             && (priorities.len() > 1 || *least != 0)
         {
-            let range = if least == most { least.to_string() } else { format!("{least} to {most}") };
-            ignored.push(format!("{name} ignores the priorities of jobs ({range}){uses}"));
+            let range = if least == most {
+                least.to_string()
+            } else {
+                format!("{least} to {most}")
+            };
+            ignored.push(format!(
+                "{name} ignores the priorities of jobs ({range}){uses}"
+            ));
         }
         if !honored.queue && queues.len() > 1 {
             let named = Vec::from_iter(queues.iter().take(5).map(String::as_str)).join(", ");
             let more = if queues.len() > 5 { ", ..." } else { "" };
-            ignored.push(format!("{name} ignores the queues of jobs ({named}{more}){uses}"));
+            ignored.push(format!(
+                "{name} ignores the queues of jobs ({named}{more}){uses}"
+            ));
         }
         if !honored.deadline && deadlines {
             ignored.push(format!("{name} ignores the deadlines of jobs{uses}"));
@@ -199,8 +237,16 @@ impl PolicyChoice for SchedulerConfiguration {
         self.tables.of(self.scheduler).queues()
     }
 
-    fn checkpoints(&self, kind: TaskKind, job: &str, settings: &PreemptionSettings) -> Option<&'static str> {
-        let primitives = self.tables.of(self.scheduler).primitives(kind, job, &self.tables.all());
+    fn checkpoints(
+        &self,
+        kind: TaskKind,
+        job: &str,
+        settings: &PreemptionSettings,
+    ) -> Option<&'static str> {
+        let primitives = self
+            .tables
+            .of(self.scheduler)
+            .primitives(kind, job, &self.tables.all());
         tables::checkpoint_source(kind, &primitives, settings)
     }
 

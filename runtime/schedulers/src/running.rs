@@ -51,7 +51,14 @@ impl RunningJobs {
         } else {
             let any = (!self.remembered.is_empty()).then(|| limits[0].0.clone());
             match self.reached(&limits).or(any) {
-                Some(line) => self.wait(job, Waiting { submitted, limits, line }),
+                Some(line) => self.wait(
+                    job,
+                    Waiting {
+                        submitted,
+                        limits,
+                        line,
+                    },
+                ),
                 None => self.run(job, limits),
             }
         }
@@ -64,7 +71,9 @@ impl RunningJobs {
             self.unline(job, &gone);
             return Vec::new();
         }
-        let Some(limits) = self.running.remove(&job) else { return Vec::new() };
+        let Some(limits) = self.running.remove(&job) else {
+            return Vec::new();
+        };
         for (group, _) in &limits {
             if let Some(count) = self.counts.get_mut(group) {
                 *count -= 1;
@@ -79,14 +88,23 @@ impl RunningJobs {
 
     /// Re-examines all waiting jobs in order of submission.
     fn settle(&mut self) -> Vec<JobId> {
-        let mut all: Vec<_> = self.waiting.iter().map(|(job, waiting)| (waiting.submitted, *job)).collect();
+        let mut all: Vec<_> = self
+            .waiting
+            .iter()
+            .map(|(job, waiting)| (waiting.submitted, *job))
+            .collect();
         all.sort_unstable();
-        all.into_iter().map(|(_, job)| job).filter(|&job| self.try_again(job)).collect()
+        all.into_iter()
+            .map(|(_, job)| job)
+            .filter(|&job| self.try_again(job))
+            .collect()
     }
 
     /// Runs a waiting job if none of its limits is reached; otherwise it waits for one that is.
     fn try_again(&mut self, job: JobId) -> bool {
-        let Some(waiting) = self.waiting.remove(&job) else { return false };
+        let Some(waiting) = self.waiting.remove(&job) else {
+            return false;
+        };
         self.unline(job, &waiting);
         match self.reached(&waiting.limits) {
             Some(line) => {
@@ -105,7 +123,11 @@ impl RunningJobs {
     }
 
     /// Returns why a job waits; `called` names a queue.
-    pub(crate) fn why_waiting(&self, job: JobId, called: impl Fn(usize) -> String) -> Option<String> {
+    pub(crate) fn why_waiting(
+        &self,
+        job: JobId,
+        called: impl Fn(usize) -> String,
+    ) -> Option<String> {
         let jobs = |most| if most == 1 { "job" } else { "jobs" };
         let (group, most) = self.waits_for(job)?;
         Some(match group {
@@ -113,14 +135,20 @@ impl RunningJobs {
                 format!("{} runs {most} {}, its limit", called(*queue), jobs(*most))
             }
             Group::User(user) => {
-                format!("user {user} runs {most} {}, the limit per user", jobs(*most))
+                format!(
+                    "user {user} runs {most} {}, the limit per user",
+                    jobs(*most)
+                )
             }
         })
     }
 
     fn waits_for(&self, job: JobId) -> Option<&Limit> {
         let waiting = self.waiting.get(&job)?;
-        waiting.limits.iter().find(|(group, _)| *group == waiting.line)
+        waiting
+            .limits
+            .iter()
+            .find(|(group, _)| *group == waiting.line)
     }
 
     /// Returns the running jobs that a limit counts.
@@ -135,7 +163,10 @@ impl RunningJobs {
 
     /// Returns the first limit that is reached.
     fn reached(&self, limits: &[Limit]) -> Option<Group> {
-        limits.iter().find(|(group, most)| self.count(group) >= *most).map(|(group, _)| group.clone())
+        limits
+            .iter()
+            .find(|(group, most)| self.count(group) >= *most)
+            .map(|(group, _)| group.clone())
     }
 
     fn count(&self, group: &Group) -> u32 {
@@ -144,7 +175,9 @@ impl RunningJobs {
 
     /// Returns the oldest job that waits for one of these limits with capacity left.
     fn first_with_room(&self, limits: &[Limit]) -> Option<JobId> {
-        let with_room = limits.iter().filter(|(group, most)| self.count(group) < *most);
+        let with_room = limits
+            .iter()
+            .filter(|(group, most)| self.count(group) < *most);
         let heads = with_room.filter_map(|(group, _)| self.lines.get(group)?.first());
         heads.min().map(|&(_, job)| job)
     }
@@ -157,7 +190,10 @@ impl RunningJobs {
     }
 
     fn wait(&mut self, job: JobId, waiting: Waiting) {
-        self.lines.entry(waiting.line.clone()).or_default().insert((waiting.submitted, job));
+        self.lines
+            .entry(waiting.line.clone())
+            .or_default()
+            .insert((waiting.submitted, job));
         self.waiting.insert(job, waiting);
     }
 
@@ -177,7 +213,11 @@ mod tests {
     use proptest::prelude::*;
 
     fn limits(queue: usize, user: u8) -> Vec<Limit> {
-        vec![(Group::Queue(queue), 2), (Group::Queue(9), 3), (Group::User(format!("user{user}")), 2)]
+        vec![
+            (Group::Queue(queue), 2),
+            (Group::Queue(9), 3),
+            (Group::User(format!("user{user}")), 2),
+        ]
     }
 
     /// Reference implementation: scans all jobs and runs the oldest that fit.
@@ -204,7 +244,11 @@ mod tests {
         }
 
         fn waiting(&self) -> Vec<JobId> {
-            self.jobs.iter().filter(|(_, (_, runs))| !runs).map(|(id, _)| *id).collect()
+            self.jobs
+                .iter()
+                .filter(|(_, (_, runs))| !runs)
+                .map(|(id, _)| *id)
+                .collect()
         }
     }
 
@@ -213,7 +257,8 @@ mod tests {
         fn oldest_waiting_job_runs_first_within_limits(
             steps in prop::collection::vec((0_usize..3, 0_u8..3, any::<prop::sample::Index>(), any::<bool>()), 1..120)
         ) {
-            let (mut jobs, mut oracle) = (RunningJobs::default(), Oracle::default());
+            let mut jobs = RunningJobs::default();
+            let mut oracle = Oracle::default();
             for (number, (queue, user, which, comes)) in steps.into_iter().enumerate() {
                 if comes || oracle.jobs.is_empty() {
                     let id = JobId(number as u32);
@@ -242,7 +287,10 @@ mod tests {
     fn waiting_job_runs_when_restart_removed_limit() {
         let mut jobs = RunningJobs::default();
         jobs.restore(vec![JobId(1)]);
-        assert_eq!(jobs.enter(JobId(2), Time(2), vec![(Group::Queue(4), 1)]), []);
+        assert_eq!(
+            jobs.enter(JobId(2), Time(2), vec![(Group::Queue(4), 1)]),
+            []
+        );
         assert!(jobs.is_waiting(JobId(2)));
         assert_eq!(jobs.enter(JobId(1), Time(1), Vec::new()), [JobId(2)]);
         assert_eq!(jobs.running(), [JobId(2)]);
@@ -252,7 +300,11 @@ mod tests {
     fn waiting_job_reports_its_limit() {
         let mut jobs = RunningJobs::default();
         jobs.enter(JobId(1), Time(1), vec![(Group::Queue(4), 1)]);
-        jobs.enter(JobId(2), Time(2), vec![(Group::User("ada".to_owned()), 3), (Group::Queue(4), 1)]);
+        jobs.enter(
+            JobId(2),
+            Time(2),
+            vec![(Group::User("ada".to_owned()), 3), (Group::Queue(4), 1)],
+        );
         assert!(!jobs.is_waiting(JobId(1)) && jobs.is_waiting(JobId(2)));
         assert_eq!(jobs.waits_for(JobId(2)), Some(&(Group::Queue(4), 1)));
         assert_eq!(jobs.leave(JobId(1)), [JobId(2)]);

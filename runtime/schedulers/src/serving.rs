@@ -8,7 +8,9 @@ use napreduce_engine::{Actions, Job, JobId, Offer, Span, TaskKind, Time, WorkerI
 
 /// Launches a task without saved work, if there is one.
 fn serve_fresh(job: &Job, offer: Offer, actions: &mut Actions) -> bool {
-    let Some(task) = job.next_fresh(offer.kind, offer.worker) else { return false };
+    let Some(task) = job.next_fresh(offer.kind, offer.worker) else {
+        return false;
+    };
     actions.launch(task, offer.worker, job.start_of(task));
     true
 }
@@ -41,7 +43,11 @@ pub struct DelaySettings {
 
 impl Default for DelaySettings {
     fn default() -> DelaySettings {
-        DelaySettings { declines: 0, rack_declines: 0, heartbeat: Span::from_millis(200) }
+        DelaySettings {
+            declines: 0,
+            rack_declines: 0,
+            heartbeat: Span::from_millis(200),
+        }
     }
 }
 
@@ -74,7 +80,11 @@ struct Declined {
 
 impl Delay {
     pub fn new(settings: DelaySettings) -> Delay {
-        Delay { settings, declined: BTreeMap::new(), retry: None }
+        Delay {
+            settings,
+            declined: BTreeMap::new(),
+            retry: None,
+        }
     }
 
     /// Assigns the offered slot to a job as [`serve`] does, unless the job waits for a slot near its data.
@@ -98,13 +108,22 @@ impl Delay {
 
     /// Returns whether a job takes a slot of a worker, without counting a decline.
     pub fn would_take(&self, job: &Job, offer: Offer) -> bool {
-        let DelaySettings { declines, rack_declines, .. } = self.settings;
-        let (kind, worker) = (offer.kind, offer.worker);
-        let declines_max = declines.saturating_add(if job.knows_racks() { rack_declines } else { 0 });
+        let DelaySettings {
+            declines,
+            rack_declines,
+            ..
+        } = self.settings;
+        let kind = offer.kind;
+        let worker = offer.worker;
+        let declines_max =
+            declines.saturating_add(if job.knows_racks() { rack_declines } else { 0 });
         if declines_max == 0 || !is_far(job, offer) {
             return true;
         }
-        let count = self.declined.get(&(job.id(), kind)).map_or(0, |declined| declined.count);
+        let count = self
+            .declined
+            .get(&(job.id(), kind))
+            .map_or(0, |declined| declined.count);
         count >= declines_max
             || (count >= declines && job.next_on_rack(kind, worker).is_some())
             || takes_fresh(job, offer)
@@ -122,13 +141,19 @@ impl Delay {
 
     /// Returns the tasks that the job accepts for the offered slot; counts a decline.
     pub fn accepts(&mut self, now: Time, job: &Job, offer: Offer) -> Accepts {
-        let DelaySettings { declines, rack_declines, heartbeat } = self.settings;
+        let DelaySettings {
+            declines,
+            rack_declines,
+            heartbeat,
+        } = self.settings;
         // With a single rack every task is rack-local.
-        let declines_max = declines.saturating_add(if job.knows_racks() { rack_declines } else { 0 });
+        let declines_max =
+            declines.saturating_add(if job.knows_racks() { rack_declines } else { 0 });
         if declines_max == 0 {
             return Accepts::Anything;
         }
-        let (kind, worker) = (offer.kind, offer.worker);
+        let kind = offer.kind;
+        let worker = offer.worker;
         if !is_far(job, offer) {
             return Accepts::Anything;
         }
@@ -143,13 +168,20 @@ impl Delay {
         if declined.count >= declines && job.next_on_rack(kind, worker).is_some() {
             return Accepts::OnRack;
         }
-        let counts = declined.last.get(&worker).is_none_or(|last| now >= *last + heartbeat);
+        let counts = declined
+            .last
+            .get(&worker)
+            .is_none_or(|last| now >= *last + heartbeat);
         if counts {
             declined.last.insert(worker, now);
             declined.count += 1;
         }
         let retry = now + heartbeat.max(Span(1));
-        self.retry = Some(self.retry.filter(|at| *at > now).map_or(retry, |at| at.min(retry)));
+        self.retry = Some(
+            self.retry
+                .filter(|at| *at > now)
+                .map_or(retry, |at| at.min(retry)),
+        );
         Accepts::Nothing
     }
 
@@ -189,9 +221,14 @@ mod tests {
 
     #[test]
     fn delay_counts_survive_serialization() {
-        let mut delay = Delay::new(DelaySettings { declines: 3, ..DelaySettings::default() });
+        let mut delay = Delay::new(DelaySettings {
+            declines: 3,
+            ..DelaySettings::default()
+        });
         let last = BTreeMap::from([(WorkerId(4), Time(5))]);
-        delay.declined.insert((JobId(1), TaskKind::Map), Declined { count: 2, last });
+        delay
+            .declined
+            .insert((JobId(1), TaskKind::Map), Declined { count: 2, last });
         let text = serde_json::to_string(&delay).expect("plain data");
         let again: Delay = serde_json::from_str(&text).expect("just written");
         assert_eq!(format!("{again:?}"), format!("{delay:?}"));

@@ -55,7 +55,12 @@ pub trait PolicyTable {
     }
 
     /// Returns the primitives with which the policy preempts tasks of a job; empty if it never preempts.
-    fn primitives(&self, _kind: TaskKind, _job: &str, _all: &PolicyTables<'_>) -> Vec<ConfiguredPrimitive> {
+    fn primitives(
+        &self,
+        _kind: TaskKind,
+        _job: &str,
+        _all: &PolicyTables<'_>,
+    ) -> Vec<ConfiguredPrimitive> {
         Vec::new()
     }
 
@@ -134,7 +139,11 @@ impl<'a> PolicyTables<'a> {
     ///
     /// # Errors
     /// As for [`PolicyTables::build`], and if the policy cannot be restricted to `kind`.
-    pub fn build_part(&self, name: &str, kind: TaskKind) -> Result<Box<dyn Scheduler>, SchedulerError> {
+    pub fn build_part(
+        &self,
+        name: &str,
+        kind: TaskKind,
+    ) -> Result<Box<dyn Scheduler>, SchedulerError> {
         self.make(name, |table| table.build_part(kind, self))
     }
 
@@ -143,17 +152,33 @@ impl<'a> PolicyTables<'a> {
     /// # Errors
     /// As for [`PolicyTables::build`], and if the policy has no monitor.
     pub fn build_monitor(&self, name: &str) -> Result<Box<dyn Scheduler>, SchedulerError> {
-        self.make(name, |table| table.monitor().ok_or("the policy has no monitor")?.build(self))
+        self.make(name, |table| {
+            table
+                .monitor()
+                .ok_or("the policy has no monitor")?
+                .build(self)
+        })
     }
 
     /// Returns the primitives of the named policy as a part; empty if there is no such policy.
-    pub fn primitives_of_part(&self, name: &str, kind: TaskKind, job: &str) -> Vec<ConfiguredPrimitive> {
-        self.named(name).map_or_else(|_| Vec::new(), |table| table.primitives_as_part(kind, job, self))
+    pub fn primitives_of_part(
+        &self,
+        name: &str,
+        kind: TaskKind,
+        job: &str,
+    ) -> Vec<ConfiguredPrimitive> {
+        self.named(name).map_or_else(
+            |_| Vec::new(),
+            |table| table.primitives_as_part(kind, job, self),
+        )
     }
 
     /// Returns the attributes that the named policy uses; none if there is no such policy.
     pub fn attributes_of_part(&self, name: &str) -> JobAttributes {
-        self.named(name).map_or_else(|_| JobAttributes::default(), |table| table.honored_attributes(self))
+        self.named(name).map_or_else(
+            |_| JobAttributes::default(),
+            |table| table.honored_attributes(self),
+        )
     }
 
     /// Returns the table of the named policy.
@@ -162,10 +187,12 @@ impl<'a> PolicyTables<'a> {
     /// Fails if there is no such policy.
     pub fn named(&self, name: &str) -> Result<&'a dyn PolicyTable, UnknownScheduler> {
         let found = self.0.iter().find(|(known, _)| *known == name);
-        found.map(|(_, table)| *table).ok_or_else(|| UnknownScheduler {
-            name: name.to_owned(),
-            allowed: self.0.iter().map(|(name, _)| *name).collect(),
-        })
+        found
+            .map(|(_, table)| *table)
+            .ok_or_else(|| UnknownScheduler {
+                name: name.to_owned(),
+                allowed: self.0.iter().map(|(name, _)| *name).collect(),
+            })
     }
 
     /// Reports an error under the named table, unless it comes from the table of a part.
@@ -177,8 +204,14 @@ impl<'a> PolicyTables<'a> {
         let table = self.named(name)?;
         from(table).map_err(|error| match error.downcast::<SchedulerError>() {
             Ok(of_part) if !matches!(*of_part, SchedulerError::Unknown(_)) => *of_part,
-            Ok(unknown) => SchedulerError::Value { scheduler: name.to_owned(), what: unknown.to_string() },
-            Err(own) => SchedulerError::Value { scheduler: name.to_owned(), what: own.to_string() },
+            Ok(unknown) => SchedulerError::Value {
+                scheduler: name.to_owned(),
+                what: unknown.to_string(),
+            },
+            Err(own) => SchedulerError::Value {
+                scheduler: name.to_owned(),
+                what: own.to_string(),
+            },
         })
     }
 }
@@ -193,7 +226,10 @@ impl PolicyTable for Fifo {
     }
 
     fn honored_attributes(&self, _all: &PolicyTables<'_>) -> JobAttributes {
-        JobAttributes { priority: !self.ignore_priority, ..JobAttributes::default() }
+        JobAttributes {
+            priority: !self.ignore_priority,
+            ..JobAttributes::default()
+        }
     }
 }
 
@@ -207,7 +243,9 @@ pub(crate) fn checkpoint_source(
         return None;
     }
     let wanted = match settings.primitive {
-        Some(PrimitiveChoice::Checkpoint) if !primitives.is_empty() => Some("[preemption] primitive"),
+        Some(PrimitiveChoice::Checkpoint) if !primitives.is_empty() => {
+            Some("[preemption] primitive")
+        }
         Some(_) => None,
         None => primitives
             .iter()
@@ -215,10 +253,16 @@ pub(crate) fn checkpoint_source(
             .map(|(source, _)| *source),
     };
     let suspends = primitives.iter().any(|(_, primitive)| {
-        let used = settings.primitive.unwrap_or(PrimitiveChoice::from(*primitive));
-        matches!(used, PrimitiveChoice::Suspend | PrimitiveChoice::Auto) && settings.of(kind).suspend
+        let used = settings
+            .primitive
+            .unwrap_or(PrimitiveChoice::from(*primitive));
+        matches!(used, PrimitiveChoice::Suspend | PrimitiveChoice::Auto)
+            && settings.of(kind).suspend
     });
-    let converts = settings.convert.is_some_and(|rule| rule.to == Converted::Checkpoint) && suspends;
+    let converts = settings
+        .convert
+        .is_some_and(|rule| rule.to == Converted::Checkpoint)
+        && suspends;
     wanted.or(converts.then_some("[preemption.convert]"))
 }
 

@@ -102,17 +102,25 @@ impl TurnWeight {
 
 impl Standing {
     fn summand(&self) -> i128 {
-        if self.active { self.weight.summand() } else { 0 }
+        if self.active {
+            self.weight.summand()
+        } else {
+            0
+        }
     }
 }
 
 impl Growing {
     fn at(self, now: Time) -> i128 {
-        self.at_zero.saturating_add(self.rate.saturating_mul(now.0.into()))
+        self.at_zero
+            .saturating_add(self.rate.saturating_mul(now.0.into()))
     }
 
     fn through(now: Time, value: i128, rate: i128) -> Growing {
-        Growing { at_zero: value.saturating_sub(rate.saturating_mul(now.0.into())), rate }
+        Growing {
+            at_zero: value.saturating_sub(rate.saturating_mul(now.0.into())),
+            rate,
+        }
     }
 }
 
@@ -135,7 +143,8 @@ impl Turns {
     }
 
     fn change(&mut self, now: Time, turn: &mut Turn, after: Standing) {
-        let (before, due) = (turn.standing, self.due.at(now));
+        let before = turn.standing;
+        let due = self.due.at(now);
         let mut service = turn.service.at(now);
         if after.usage > before.usage {
             service = service.max(due - after.weight.service(self.longest.0));
@@ -151,8 +160,11 @@ impl Turns {
         }
         turn.service = Growing::through(now, service, after.weight.service(after.usage));
         self.sum(turn, after);
-        let rate =
-            if self.weight > 0 { i128::from(self.usage) * UNIT * WEIGHT_UNIT / self.weight } else { 0 };
+        let rate = if self.weight > 0 {
+            i128::from(self.usage) * UNIT * WEIGHT_UNIT / self.weight
+        } else {
+            0
+        };
         self.due = Growing::through(now, due, rate);
     }
 
@@ -170,20 +182,31 @@ mod tests {
     const SECOND: u64 = 1_000_000;
 
     fn standing(usage: u64, waits: bool, weight: u64) -> Standing {
-        Standing { usage, waits, active: usage > 0 || waits, weight: TurnWeight { above: weight, below: 1 } }
+        Standing {
+            usage,
+            waits,
+            active: usage > 0 || waits,
+            weight: TurnWeight {
+                above: weight,
+                below: 1,
+            },
+        }
     }
 
     /// Returns the slot seconds of each child after `tasks` tasks on one slot; `children` are weight and task
     /// length.
     fn served<const N: usize>(children: [(u64, u64); N], tasks: u32) -> [u64; N] {
-        let (mut turns, mut now) = (Turns::default(), Time(0));
+        let mut turns = Turns::default();
+        let mut now = Time(0);
         let mut all = children.map(|_| Turn::default());
         for (turn, (weight, _)) in all.iter_mut().zip(children) {
             turns.change(now, turn, standing(0, true, weight));
         }
         let mut seconds = [0; N];
         for _ in 0..tasks {
-            let first = (0..N).min_by_key(|child| all[*child].place()).expect("children exist");
+            let first = (0..N)
+                .min_by_key(|child| all[*child].place())
+                .expect("children exist");
             let (weight, length) = children[first];
             turns.change(now, &mut all[first], standing(1, true, weight));
             now = now + Span::from_secs(length);
@@ -202,12 +225,17 @@ mod tests {
     #[test]
     fn time_is_proportional_to_weight() {
         let [one, two, three] = served([(1, 10), (2, 10), (3, 7)], 3000);
-        assert!(two.abs_diff(2 * one) <= 30 && three.abs_diff(3 * one) <= 40, "{one}, {two} and {three}");
+        assert!(
+            two.abs_diff(2 * one) <= 30 && three.abs_diff(3 * one) <= 40,
+            "{one}, {two} and {three}"
+        );
     }
 
     #[test]
     fn idle_children_earn_no_credit() {
-        let (mut turns, mut busy, mut idle) = (Turns::default(), Turn::default(), Turn::default());
+        let mut turns = Turns::default();
+        let mut busy = Turn::default();
+        let mut idle = Turn::default();
         turns.change(Time(0), &mut busy, standing(1, true, 1));
         let later = Time(1000 * SECOND);
         turns.change(later, &mut idle, standing(0, true, 1));

@@ -34,15 +34,22 @@ fn workload(machines: u32) -> Workload {
 /// Nanoseconds this thread has run: others on the machine do not count.
 fn processor_time() -> Result<u64, Box<dyn std::error::Error>> {
     let text = std::fs::read_to_string("/proc/thread-self/schedstat")?;
-    Ok(text.split(' ').next().ok_or("no times of this thread")?.parse()?)
+    Ok(text
+        .split(' ')
+        .next()
+        .ok_or("no times of this thread")?
+        .parse()?)
 }
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let named = std::env::args()
         .nth(1)
         .unwrap_or_else(|| "fifo,fair,capacity,natjam,natjam-deadline,fcs,hfsp".to_owned());
-    let schedulers: Vec<SchedulerName> = named.split(',').map(str::parse).collect::<Result<_, _>>()?;
-    let sizes = std::env::args().nth(2).unwrap_or_else(|| "100,1000,10000".to_owned());
+    let schedulers: Vec<SchedulerName> =
+        named.split(',').map(str::parse).collect::<Result<_, _>>()?;
+    let sizes = std::env::args()
+        .nth(2)
+        .unwrap_or_else(|| "100,1000,10000".to_owned());
     let sizes: Vec<u32> = sizes.split(',').map(str::parse).collect::<Result<_, _>>()?;
     println!(
         "{:16} {:>9} {:>10} {:>12} {:>10} {:>6}",
@@ -65,8 +72,10 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     }
     for (place, rates) in rates.iter_mut().enumerate() {
         rates.sort_by(f64::total_cmp);
-        let (rate, (count, held)) = (rates[RUNS / 2], events[place]);
-        let (scheduler, machines) = (schedulers[place / sizes.len()], sizes[place % sizes.len()]);
+        let rate = rates[RUNS / 2];
+        let (count, held) = events[place];
+        let scheduler = schedulers[place / sizes.len()];
+        let machines = sizes[place % sizes.len()];
         println!(
             "{:16} {machines:>9} {count:>10} {rate:>12.0} {:>10.0} {held:>6.2}",
             scheduler.in_words(),

@@ -14,14 +14,19 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         [path, machines, original] => (path, machines, original, "fifo"),
         [path, machines, original, scheduler] => (path, machines, original, scheduler.as_str()),
         _ => {
-            return Err("give a trace, the number of machines, the number of those it comes from, \
+            return Err(
+                "give a trace, the number of machines, the number of those it comes from, \
                         and a scheduler unless it is fifo"
-                .into());
+                    .into(),
+            );
         }
     };
     let (machines, original): (u32, u32) = (machines.parse()?, original.parse()?);
     let trace = SwimTrace::read(path, decompressed(File::open(path)?)?)?.scaled(machines, original);
-    let model = SizeModel { block: 64 << 20, ..SizeModel::default() };
+    let model = SizeModel {
+        block: 64 << 20,
+        ..SizeModel::default()
+    };
     let settings = SimulationSettings::new(machines, Slots { map: 4, reduce: 2 });
     let policy = SchedulerConfiguration::named(scheduler.parse()?).build()?;
     let began = Instant::now();

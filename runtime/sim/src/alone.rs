@@ -28,7 +28,11 @@ fn with_master(plan: &SimulatedJob, settings: &SimulationSettings, containers: u
 
 fn scheduled(plan: &SimulatedJob, settings: &SimulationSettings, slots: (u64, u64)) -> Span {
     let start = (settings.overheads.launch + settings.overheads.order_latency).0;
-    let maps: Vec<u64> = plan.maps.iter().map(|task| task.work.0.saturating_add(start)).collect();
+    let maps: Vec<u64> = plan
+        .maps
+        .iter()
+        .map(|task| task.work.0.saturating_add(start))
+        .collect();
     let ends = list_schedule(&maps, slots.0);
     let maps_end = ends.iter().copied().max().unwrap_or(0);
     if plan.reduces.is_empty() {
@@ -53,13 +57,18 @@ fn reduces_end(plan: &SimulatedJob, slots: u64, open_at: u64, maps_end: u64, sta
     let mut free = slots_free_at(plan.reduces.len(), slots, open_at);
     let mut last = 0;
     for task in &plan.reduces {
-        let Some(Reverse(begins)) = free.pop() else { break };
+        let Some(Reverse(begins)) = free.pop() else {
+            break;
+        };
         // After the last map, a reduce still fetches that map's share.
-        let fetched = begins.saturating_add(start).saturating_add(task.shuffle.0).max(if begins < maps_end {
-            maps_end.saturating_add(task.shuffle.0 / maps)
-        } else {
-            0
-        });
+        let fetched = begins
+            .saturating_add(start)
+            .saturating_add(task.shuffle.0)
+            .max(if begins < maps_end {
+                maps_end.saturating_add(task.shuffle.0 / maps)
+            } else {
+                0
+            });
         let end = fetched.saturating_add(task.reduce.0);
         last = last.max(end);
         free.push(Reverse(end));
@@ -85,7 +94,9 @@ fn list_schedule(tasks: &[u64], slots: u64) -> Vec<u64> {
     let mut free = slots_free_at(tasks.len(), slots, 0);
     let mut ends = Vec::with_capacity(tasks.len());
     for task in tasks {
-        let Some(Reverse(begins)) = free.pop() else { break };
+        let Some(Reverse(begins)) = free.pop() else {
+            break;
+        };
         let end = begins.saturating_add(*task);
         ends.push(end);
         free.push(Reverse(end));
@@ -104,7 +115,9 @@ mod tests {
 
     #[test]
     fn maps_run_in_waves_before_reduces() {
-        let plan = SimulatedJob::new("job", Time(0)).with_maps(3, Span(10)).with_reduces(2, Span(1), Span(4));
+        let plan = SimulatedJob::new("job", Time(0))
+            .with_maps(3, Span(10))
+            .with_reduces(2, Span(1), Span(4));
         assert_eq!(alone(&plan, &settings()), Span(20 + 2 * 5));
     }
 
@@ -119,8 +132,9 @@ mod tests {
 
     #[test]
     fn early_reduce_fetches_last_share_after_last_map() {
-        let mut plan =
-            SimulatedJob::new("job", Time(0)).with_maps(4, Span(10)).with_reduces(1, Span(8), Span(4));
+        let mut plan = SimulatedJob::new("job", Time(0))
+            .with_maps(4, Span(10))
+            .with_reduces(1, Span(8), Span(4));
         plan.slowstart_permille = 0;
         assert_eq!(alone(&plan, &settings()), Span(20 + 2 + 4));
     }

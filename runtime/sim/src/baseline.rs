@@ -77,7 +77,10 @@ pub fn run_baseline(workload: Workload, settings: &SimulationSettings, baseline:
             (None, Some(at)) => at,
             (Some(one), Some(other)) => one.min(other),
         };
-        let end = settings.until.map(|until| until.0 as f64).filter(|until| *until < next);
+        let end = settings
+            .until
+            .map(|until| until.0 as f64)
+            .filter(|until| *until < next);
         fluid.advance(end.unwrap_or(next));
         if end.is_some() {
             break;
@@ -90,7 +93,8 @@ pub fn run_baseline(workload: Workload, settings: &SimulationSettings, baseline:
         fluid.serve();
     }
     let mut run = fluid.finish();
-    run.never_submitted.extend(workload.triggered.keys().map(|name| name.to_string()));
+    run.never_submitted
+        .extend(workload.triggered.keys().map(|name| name.to_string()));
     run
 }
 
@@ -109,9 +113,20 @@ struct Fluid<'a> {
 impl<'a> Fluid<'a> {
     fn new(settings: &'a SimulationSettings, baseline: Baseline) -> Fluid<'a> {
         let (map, reduce) = settings.total_slots();
-        let (slots, shared) = ([map as f64, reduce as f64], settings.masters_max.is_some());
-        let (jobs, run) = (Vec::new(), Run::default());
-        Fluid { settings, baseline, slots, shared, now: 0.0, jobs, last: 0, run }
+        let slots = [map as f64, reduce as f64];
+        let shared = settings.masters_max.is_some();
+        let jobs = Vec::new();
+        let run = Run::default();
+        Fluid {
+            settings,
+            baseline,
+            slots,
+            shared,
+            now: 0.0,
+            jobs,
+            last: 0,
+            run,
+        }
     }
 
     fn time(&self) -> Time {
@@ -124,7 +139,15 @@ impl<'a> Fluid<'a> {
         let left = TaskKind::ALL.map(|kind| plan.work(kind).0 as f64);
         let width = TaskKind::ALL.map(|kind| plan.tasks(kind) as f64);
         let size = left[0] + left[1];
-        self.jobs.push(ActiveJob { plan, result, left, width, size, begun: false, rate: 0.0 });
+        self.jobs.push(ActiveJob {
+            plan,
+            result,
+            left,
+            width,
+            size,
+            begun: false,
+            rate: 0.0,
+        });
         // A job without work ends immediately.
         self.remove_finished();
     }
@@ -140,12 +163,17 @@ impl<'a> Fluid<'a> {
     /// Returns the times at which a job that could use more slots gets less remaining work than another
     /// served job.
     fn overtakes(&self) -> impl Iterator<Item = f64> + '_ {
-        let held_back = |job: &&ActiveJob| job.phase().is_some_and(|phase| job.rate < job.width[phase]);
+        let held_back =
+            |job: &&ActiveJob| job.phase().is_some_and(|phase| job.rate < job.width[phase]);
         let shortest = self.baseline == Baseline::Srpt;
-        let slow = self.jobs.iter().filter(move |job| shortest && job.rate > 0.0 && held_back(job));
+        let slow = self
+            .jobs
+            .iter()
+            .filter(move |job| shortest && job.rate > 0.0 && held_back(job));
         slow.flat_map(move |job| {
             self.jobs.iter().filter_map(move |other| {
-                let (behind, closing) = (job.remaining() - other.remaining(), job.rate - other.rate);
+                let behind = job.remaining() - other.remaining();
+                let closing = job.rate - other.rate;
                 // Slightly later, so that the order is unambiguous.
                 let overtakes = other.rate > 0.0 && behind > 0.0 && closing > 0.0;
                 let at = self.now + (behind + 2.0 * NEGLIGIBLE) / closing;
@@ -176,7 +204,9 @@ impl<'a> Fluid<'a> {
                 place += 1;
                 continue;
             }
-            let ActiveJob { plan, mut result, .. } = self.jobs.remove(place);
+            let ActiveJob {
+                plan, mut result, ..
+            } = self.jobs.remove(place);
             (result.ended, result.ending) = (now, Ending::Succeeded);
             self.run.slot_time.useful = self.run.slot_time.useful.saturating_add(result.work.0);
             self.run.jobs.push(result);
@@ -185,7 +215,9 @@ impl<'a> Fluid<'a> {
             {
                 // The last job inherits the deadline of the chain, counted from the first submission.
                 let begun = now.since(plan.submit);
-                let left = followers.deadline.map(|deadline| Span(deadline.0.saturating_sub(begun.0)));
+                let left = followers
+                    .deadline
+                    .map(|deadline| Span(deadline.0.saturating_sub(begun.0)));
                 next.submit = now;
                 if followers.jobs.is_empty() {
                     next.deadline = left;
@@ -208,16 +240,24 @@ impl<'a> Fluid<'a> {
         };
         let keys: Vec<(bool, f64)> = self.jobs.iter().map(key).collect();
         order.sort_by(|one, other| {
-            let ((first, length), (second, than)) = (keys[*one], keys[*other]);
+            let (first, length) = keys[*one];
+            let (second, than) = keys[*other];
             first.cmp(&second).then(length.total_cmp(&than))
         });
         for job in &mut self.jobs {
             job.rate = 0.0;
         }
-        let pools: &[&[usize]] = if self.shared { &[&[0, 1]] } else { &[&[0], &[1]] };
+        let pools: &[&[usize]] = if self.shared {
+            &[&[0, 1]]
+        } else {
+            &[&[0], &[1]]
+        };
         for (slots, phases) in self.slots.into_iter().zip(pools) {
-            let in_pool =
-                |place: &usize| self.jobs[*place].phase().is_some_and(|phase| phases.contains(&phase));
+            let in_pool = |place: &usize| {
+                self.jobs[*place]
+                    .phase()
+                    .is_some_and(|phase| phases.contains(&phase))
+            };
             let wanting: Vec<usize> = order.iter().copied().filter(in_pool).collect();
             match self.baseline {
                 Baseline::Ps => self.share_equally(wanting, slots),
@@ -226,7 +266,10 @@ impl<'a> Fluid<'a> {
         }
         for job in self.jobs.iter_mut().filter(|job| job.rate > 0.0) {
             job.begun = true;
-            let first = job.result.worked.map_or(Time(self.now.round() as u64), |(first, _)| first);
+            let first = job
+                .result
+                .worked
+                .map_or(Time(self.now.round() as u64), |(first, _)| first);
             job.result.worked = Some((first, Time(self.now.round() as u64)));
         }
     }
@@ -273,20 +316,28 @@ mod tests {
     fn check(baseline: Baseline, jobs: Vec<SimulatedJob>, expected: &[(&str, f64)]) {
         let settings = SimulationSettings::new(1, Slots { map: 2, reduce: 1 });
         let run = run_baseline(Workload::of(jobs), &settings, baseline);
-        let ends: Vec<(&str, f64)> =
-            run.jobs.iter().map(|job| (&*job.name, job.ended.0 as f64 / 1e6)).collect();
+        let ends: Vec<(&str, f64)> = run
+            .jobs
+            .iter()
+            .map(|job| (&*job.name, job.ended.0 as f64 / 1e6))
+            .collect();
         assert_eq!(ends, expected, "{baseline}");
     }
 
     fn job(name: &str, submit: u64, maps: u32, reduces: u32, seconds: u64) -> SimulatedJob {
         let length = Span::from_secs(seconds);
-        let job = SimulatedJob::new(name, Time(0) + Span::from_secs(submit)).with_maps(maps, length);
+        let job =
+            SimulatedJob::new(name, Time(0) + Span::from_secs(submit)).with_maps(maps, length);
         job.with_reduces(reduces, Span(0), length)
     }
 
     #[test]
     fn ps_divides_equally_and_reassigns_excess() {
-        check(Baseline::Ps, vec![job("a", 0, 4, 0, 6), job("b", 0, 4, 0, 3)], &[("b", 12.0), ("a", 18.0)]);
+        check(
+            Baseline::Ps,
+            vec![job("a", 0, 4, 0, 6), job("b", 0, 4, 0, 3)],
+            &[("b", 12.0), ("a", 18.0)],
+        );
         check(
             Baseline::Ps,
             vec![job("wide", 0, 9, 0, 3), job("one", 0, 1, 0, 3)],
@@ -297,7 +348,11 @@ mod tests {
     #[test]
     fn srpt_preempts_and_sjf_does_not() {
         let jobs = vec![job("long", 0, 10, 0, 4), job("short", 5, 2, 0, 3)];
-        check(Baseline::Srpt, jobs.clone(), &[("short", 8.0), ("long", 23.0)]);
+        check(
+            Baseline::Srpt,
+            jobs.clone(),
+            &[("short", 8.0), ("long", 23.0)],
+        );
         check(Baseline::Sjf, jobs, &[("long", 20.0), ("short", 23.0)]);
     }
 
@@ -310,7 +365,10 @@ mod tests {
         let run = run_baseline(Workload::of(jobs), &settings, Baseline::Srpt);
         let near = |name: &str, seconds: f64| {
             let ended = run.job(name).expect("the job ended").ended.0 as f64 / 1e6;
-            assert!((ended - seconds).abs() < 1e-5, "{name} ends at {ended}, not at {seconds}");
+            assert!(
+                (ended - seconds).abs() < 1e-5,
+                "{name} ends at {ended}, not at {seconds}"
+            );
         };
         near("wide", 2.0 + 8.0 / 3.0);
         near("narrow", 2.0 + 8.0 / 3.0 + 8.0);
@@ -318,8 +376,16 @@ mod tests {
 
     #[test]
     fn sjf_starts_smallest_waiting_job() {
-        let jobs = vec![job("first", 0, 2, 0, 5), job("large", 1, 2, 0, 9), job("small", 2, 2, 0, 1)];
-        check(Baseline::Sjf, jobs, &[("first", 5.0), ("small", 6.0), ("large", 15.0)]);
+        let jobs = vec![
+            job("first", 0, 2, 0, 5),
+            job("large", 1, 2, 0, 9),
+            job("small", 2, 2, 0, 1),
+        ];
+        check(
+            Baseline::Sjf,
+            jobs,
+            &[("first", 5.0), ("small", 6.0), ("large", 15.0)],
+        );
     }
 
     #[test]
@@ -330,11 +396,22 @@ mod tests {
 
     #[test]
     fn empty_job_ends_immediately_and_bound_stops_run() {
-        check(Baseline::Ps, vec![job("none", 3, 2, 0, 0)], &[("none", 3.0)]);
+        check(
+            Baseline::Ps,
+            vec![job("none", 3, 2, 0, 0)],
+            &[("none", 3.0)],
+        );
         let mut settings = SimulationSettings::new(1, Slots { map: 1, reduce: 1 });
         settings.until = Some(Time(0) + Span::from_secs(5));
-        let run = run_baseline(Workload::of(vec![job("long", 0, 1, 0, 9)]), &settings, Baseline::Srpt);
-        assert_eq!((run.unfinished, &*run.unfinished_names[0], run.ended), (1, "long", Time(5_000_000)));
+        let run = run_baseline(
+            Workload::of(vec![job("long", 0, 1, 0, 9)]),
+            &settings,
+            Baseline::Srpt,
+        );
+        assert_eq!(
+            (run.unfinished, &*run.unfinished_names[0], run.ended),
+            (1, "long", Time(5_000_000))
+        );
     }
 
     #[test]
@@ -343,7 +420,10 @@ mod tests {
             assert_eq!(baseline.in_words().parse(), Ok(baseline));
         }
         assert!(
-            "fifo".parse::<Baseline>().expect_err("the name is unknown").contains("allowed: ps, srpt, sjf")
+            "fifo"
+                .parse::<Baseline>()
+                .expect_err("the name is unknown")
+                .contains("allowed: ps, srpt, sjf")
         );
     }
 }

@@ -15,19 +15,27 @@ const ROWS_AT_ONCE: usize = 256;
 ///
 /// # Errors
 /// If a row cannot be written, or has fields that are not single values.
-pub fn write_csv<T: Serialize>(to: impl Write, rows: impl IntoIterator<Item = T>) -> io::Result<usize> {
+pub fn write_csv<T: Serialize>(
+    to: impl Write,
+    rows: impl IntoIterator<Item = T>,
+) -> io::Result<usize> {
     let mut table = csv::WriterBuilder::new().flexible(true).from_writer(to);
     let mut rows = rows.into_iter();
     let mut count = 0;
     loop {
-        let mut formatted = csv::WriterBuilder::new().has_headers(count == 0).from_writer(Vec::new());
+        let mut formatted = csv::WriterBuilder::new()
+            .has_headers(count == 0)
+            .from_writer(Vec::new());
         let before = count;
         for row in rows.by_ref().take(ROWS_AT_ONCE) {
             formatted.serialize(row).map_err(io::Error::other)?;
             count += 1;
         }
         let formatted = formatted.into_inner().map_err(|error| error.into_error())?;
-        let mut cells = csv::ReaderBuilder::new().has_headers(false).flexible(true).from_reader(&*formatted);
+        let mut cells = csv::ReaderBuilder::new()
+            .has_headers(false)
+            .flexible(true)
+            .from_reader(&*formatted);
         for record in cells.records() {
             let record = record.map_err(io::Error::other)?;
             table
@@ -54,9 +62,16 @@ mod tests {
     }
 
     fn written(names: &[&str]) -> String {
-        let rows = names.iter().map(|name| Row { name, seconds: -1.5, deadline: Some(-7) });
+        let rows = names.iter().map(|name| Row {
+            name,
+            seconds: -1.5,
+            deadline: Some(-7),
+        });
         let mut bytes = Vec::new();
-        assert_eq!(write_csv(&mut bytes, rows).expect("it is written"), names.len());
+        assert_eq!(
+            write_csv(&mut bytes, rows).expect("it is written"),
+            names.len()
+        );
         String::from_utf8(bytes).expect("UTF-8")
     }
 
@@ -64,7 +79,10 @@ mod tests {
     fn texts_that_look_like_formulas_get_an_apostrophe_and_numbers_do_not() {
         for (name, cell) in [
             ("=1+1", "'=1+1"),
-            ("=HYPERLINK(\"http://a\")", "\"'=HYPERLINK(\"\"http://a\"\")\""),
+            (
+                "=HYPERLINK(\"http://a\")",
+                "\"'=HYPERLINK(\"\"http://a\"\")\"",
+            ),
             ("+1+cmd", "'+1+cmd"),
             ("-nightly", "'-nightly"),
             ("@sum(1,2)", "\"'@sum(1,2)\""),
@@ -81,13 +99,23 @@ mod tests {
             ("'=1", "'=1"),
             ("", ""),
         ] {
-            assert_eq!(written(&[name]), format!("name,seconds,deadline\n{cell},-1.5,-7\n"), "{name:?}");
+            assert_eq!(
+                written(&[name]),
+                format!("name,seconds,deadline\n{cell},-1.5,-7\n"),
+                "{name:?}"
+            );
         }
     }
 
     #[test]
     fn header_is_written_once_for_any_number_of_rows() {
-        for count in [1, ROWS_AT_ONCE - 1, ROWS_AT_ONCE, ROWS_AT_ONCE + 1, 2 * ROWS_AT_ONCE] {
+        for count in [
+            1,
+            ROWS_AT_ONCE - 1,
+            ROWS_AT_ONCE,
+            ROWS_AT_ONCE + 1,
+            2 * ROWS_AT_ONCE,
+        ] {
             let text = written(&vec!["=a"; count]);
             assert_eq!(text.lines().count(), count + 1);
             assert_eq!(text.matches("name").count(), 1);

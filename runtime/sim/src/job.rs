@@ -95,14 +95,21 @@ impl SimulatedJob {
     /// Adds maps of equal work.
     #[must_use]
     pub fn with_maps(mut self, count: u32, work: Span) -> SimulatedJob {
-        self.maps.extend((0..count).map(|_| SimulatedMap { work, ..SimulatedMap::default() }));
+        self.maps.extend((0..count).map(|_| SimulatedMap {
+            work,
+            ..SimulatedMap::default()
+        }));
         self
     }
 
     /// Adds reduces of equal work.
     #[must_use]
     pub fn with_reduces(mut self, count: u32, shuffle: Span, reduce: Span) -> SimulatedJob {
-        self.reduces.extend((0..count).map(|_| SimulatedReduce { shuffle, reduce, bytes: 0 }));
+        self.reduces.extend((0..count).map(|_| SimulatedReduce {
+            shuffle,
+            reduce,
+            bytes: 0,
+        }));
         self
     }
 
@@ -124,7 +131,10 @@ impl SimulatedJob {
     pub fn work(&self, kind: TaskKind) -> Span {
         match kind {
             TaskKind::Map => self.maps.iter().fold(Span(0), |sum, task| sum + task.work),
-            TaskKind::Reduce => self.reduces.iter().fold(Span(0), |sum, task| sum + task.work()),
+            TaskKind::Reduce => self
+                .reduces
+                .iter()
+                .fold(Span(0), |sum, task| sum + task.work()),
         }
     }
 }

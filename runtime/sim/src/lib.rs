@@ -21,13 +21,13 @@ pub use job::{Followers, SimulatedJob, SimulatedMap, SimulatedReduce};
 pub use presets::OverheadPreset;
 pub use run::{Allocation, AllocationStep, Ending, JobResult, Preemptions, Run, SimulationError};
 pub use settings::{
-    CheckpointByPhase, Cost, Failures, LimitError, MachineBandwidth, MachineMemory, Overheads, ProgressMark,
-    ProgressModel, SimulationSettings,
+    CheckpointByPhase, Cost, Failures, LimitError, MachineBandwidth, MachineMemory, Overheads,
+    ProgressMark, ProgressModel, SimulationSettings,
 };
 pub use simulation::{Recording, Simulation};
 pub use slot_time::{SlotTime, SlotTimeError};
 pub use workload::{
     Arrivals, ChainEntry, ClusterShape, Distribution, JobEntry, MapsEntry, PUBLISHED, Published,
-    ReducesEntry, Replicas, SizeModel, Skew, SwimError, SwimJob, SwimTrace, Workload, WorkloadError,
-    WorkloadFile, decompressed, published, read_workload_text,
+    ReducesEntry, Replicas, SizeModel, Skew, SwimError, SwimJob, SwimTrace, Workload,
+    WorkloadError, WorkloadFile, decompressed, published, read_workload_text,
 };

@@ -24,9 +24,12 @@ impl OverheadPreset {
     pub fn overheads(self) -> Overheads {
         let launch = Span::from_millis(2_630);
         match self {
-            OverheadPreset::Hadoop1 => {
-                Overheads { heartbeat: Span::from_secs(3), launch, job_tasks: true, ..Overheads::default() }
-            }
+            OverheadPreset::Hadoop1 => Overheads {
+                heartbeat: Span::from_secs(3),
+                launch,
+                job_tasks: true,
+                ..Overheads::default()
+            },
             OverheadPreset::Yarn023 => Overheads {
                 launch,
                 master: launch,
@@ -46,7 +49,10 @@ impl FromStr for OverheadPreset {
     fn from_str(name: &str) -> Result<OverheadPreset, String> {
         OverheadPreset::of_word(name).ok_or_else(|| {
             let names = OverheadPreset::WORDS;
-            format!("unknown overheads {name:?}; give {}, or a table", names.join(" or "))
+            format!(
+                "unknown overheads {name:?}; give {}, or a table",
+                names.join(" or ")
+            )
         })
     }
 }
@@ -65,14 +71,21 @@ pub(crate) fn read<'de, D: Deserializer<'de>>(from: D) -> Result<Overheads, D::E
         Form::Name(name) => Ok(preset(&name)?.overheads()),
         Form::Table(mut table) => {
             let name = table.remove("preset");
-            let name = name
-                .as_ref()
-                .map(|name| name.as_str().ok_or_else(|| Error::custom("preset must be a string")));
+            let name = name.as_ref().map(|name| {
+                name.as_str()
+                    .ok_or_else(|| Error::custom("preset must be a string"))
+            });
             let base = match name.transpose()? {
-                Some(name) => toml::Table::try_from(preset(name)?.overheads()).map_err(Error::custom)?,
+                Some(name) => {
+                    toml::Table::try_from(preset(name)?.overheads()).map_err(Error::custom)?
+                }
                 None => toml::Table::new(),
             };
-            base.into_iter().chain(table).collect::<toml::Table>().try_into().map_err(Error::custom)
+            base.into_iter()
+                .chain(table)
+                .collect::<toml::Table>()
+                .try_into()
+                .map_err(Error::custom)
         }
     }
 }

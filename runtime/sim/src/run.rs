@@ -112,7 +112,10 @@ impl JobResult {
             submitted: now,
             ended: now,
             ending: Ending::Succeeded,
-            deadline: plan.deadline.filter(|_| plan.followed_by.is_none()).map(|span| now + span),
+            deadline: plan
+                .deadline
+                .filter(|_| plan.followed_by.is_none())
+                .map(|span| now + span),
             worked: None,
             alone: alone(plan, settings),
             work: plan.work(TaskKind::Map) + plan.work(TaskKind::Reduce),
@@ -143,7 +146,8 @@ impl JobResult {
 
     /// Whether it missed its deadline.
     pub fn missed(&self) -> bool {
-        self.deadline.is_some_and(|deadline| self.ended > deadline || self.ending != Ending::Succeeded)
+        self.deadline
+            .is_some_and(|deadline| self.ended > deadline || self.ending != Ending::Succeeded)
     }
 }
 
@@ -180,14 +184,23 @@ impl Allocation {
             last.change += change;
             return;
         }
-        self.steps.push(AllocationStep { time, job, kind, change });
+        self.steps.push(AllocationStep {
+            time,
+            job,
+            kind,
+            change,
+        });
     }
 
     /// Returns the slots held by one job and kind, as (start, count).
     pub fn levels(&self, job: JobId, kind: TaskKind) -> Vec<(Time, u32)> {
         let mut levels: Vec<(Time, u32)> = Vec::new();
         let mut level = 0_i64;
-        for step in self.steps.iter().filter(|step| step.job == job && step.kind == kind) {
+        for step in self
+            .steps
+            .iter()
+            .filter(|step| step.job == job && step.kind == kind)
+        {
             level += i64::from(step.change);
             let now = u32::try_from(level).unwrap_or(0);
             match levels.last_mut() {
@@ -238,7 +251,11 @@ pub enum SimulationError {
         "{job} has {kind}s to run at {at}, but the cluster has no {kind} slots; give its machines some with \
          --{kind}-slots, or {kind}-slots in the workload"
     )]
-    NoSlots { at: Time, job: JobId, kind: TaskKind },
+    NoSlots {
+        at: Time,
+        job: JobId,
+        kind: TaskKind,
+    },
     /// The policy livelocks at one instant.
     #[error(
         "livelock at {at}: after {rounds} rounds of events and orders the policy still moves slots; its order of \
@@ -269,12 +286,20 @@ pub enum SimulationError {
         "{job} cannot run: the maximum of queue {queue} is {most} containers, but a job needs one for its master and one for its \
          tasks; raise the maximum, or add containers"
     )]
-    NoRoom { job: Arc<str>, queue: String, most: u64 },
+    NoRoom {
+        job: Arc<str>,
+        queue: String,
+        most: u64,
+    },
     #[error(
         "{job}: its longest task takes {} and all tasks {} (limit 10 years per task, 30,000 years per job)",
         longest.to_text(), all.to_text()
     )]
-    JobTooLong { job: Arc<str>, longest: Span, all: Span },
+    JobTooLong {
+        job: Arc<str>,
+        longest: Span,
+        all: Span,
+    },
     /// Slot time would overflow.
     #[error(
         "the next event is at {at}, beyond the maximum time for this number of slots ({last}); use shorter times"

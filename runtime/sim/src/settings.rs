@@ -58,7 +58,10 @@ impl SimulationSettings {
             unlike_slots: Vec::new(),
             racks: 1,
             masters_max: None,
-            engine: EngineSettings { strict: true, ..EngineSettings::default() },
+            engine: EngineSettings {
+                strict: true,
+                ..EngineSettings::default()
+            },
             overheads: Overheads::default(),
             failures: Failures::default(),
             seed: 0,
@@ -74,7 +77,10 @@ impl SimulationSettings {
 impl SimulationSettings {
     /// Returns settings with containers. By default the masters of each queue hold at most a quarter of them.
     pub fn with_containers(machines: u32, containers: u32) -> SimulationSettings {
-        let slots = Slots { map: containers, reduce: containers };
+        let slots = Slots {
+            map: containers,
+            reduce: containers,
+        };
         let mut settings = SimulationSettings::new(machines, slots);
         settings.share_slots(None);
         settings
@@ -94,7 +100,10 @@ impl SimulationSettings {
     /// Names the value and its limit.
     pub fn check(&self) -> Result<(), LimitError> {
         if self.machines > MACHINES_MAX {
-            let error = format!("too many machines: {} (limit {MACHINES_MAX})", self.machines);
+            let error = format!(
+                "too many machines: {} (limit {MACHINES_MAX})",
+                self.machines
+            );
             return Err(LimitError(error));
         }
         let (maps, reduces) = self.total_slots();
@@ -129,8 +138,14 @@ impl SimulationSettings {
             return *slots;
         }
         match self.map_machines {
-            Some(apart) if machine < apart => Slots { reduce: 0, ..self.slots },
-            Some(_) => Slots { map: 0, ..self.slots },
+            Some(apart) if machine < apart => Slots {
+                reduce: 0,
+                ..self.slots
+            },
+            Some(_) => Slots {
+                map: 0,
+                ..self.slots
+            },
             None => self.slots,
         }
     }
@@ -147,14 +162,23 @@ impl SimulationSettings {
     /// Returns the total number of map and reduce slots.
     pub fn total_slots(&self) -> (u64, u64) {
         if !self.unlike_slots.is_empty() {
-            let sum =
-                |of: fn(&Slots) -> u32| self.unlike_slots.iter().map(|slots| u64::from(of(slots))).sum();
+            let sum = |of: fn(&Slots) -> u32| {
+                self.unlike_slots
+                    .iter()
+                    .map(|slots| u64::from(of(slots)))
+                    .sum()
+            };
             return (sum(|slots| slots.map), sum(|slots| slots.reduce));
         }
-        let (machines, apart) = (u64::from(self.machines), self.map_machines.map(u64::from));
-        let (maps, reduces) =
-            apart.map_or((machines, machines), |apart| (apart, machines.saturating_sub(apart)));
-        (maps * u64::from(self.slots.map), reduces * u64::from(self.slots.reduce))
+        let machines = u64::from(self.machines);
+        let apart = self.map_machines.map(u64::from);
+        let (maps, reduces) = apart.map_or((machines, machines), |apart| {
+            (apart, machines.saturating_sub(apart))
+        });
+        (
+            maps * u64::from(self.slots.map),
+            reduces * u64::from(self.slots.reduce),
+        )
     }
 }
 
@@ -172,7 +196,10 @@ pub struct ProgressModel {
 
 impl Default for ProgressModel {
     fn default() -> ProgressModel {
-        ProgressModel { exponent: 1.0, error: f64::default() }
+        ProgressModel {
+            exponent: 1.0,
+            error: f64::default(),
+        }
     }
 }
 
@@ -194,7 +221,10 @@ impl ProgressModel {
     /// Names the value and the allowed range.
     pub fn check(self) -> Result<(), String> {
         if !(0.01..=100.0).contains(&self.exponent) {
-            return Err(format!("invalid exponent {}; give 0.01 to 100", self.exponent));
+            return Err(format!(
+                "invalid exponent {}; give 0.01 to 100",
+                self.exponent
+            ));
         }
         if !(0.0..=1.0).contains(&self.error) {
             return Err(format!("invalid error {}; give 0 to 1", self.error));
@@ -310,7 +340,11 @@ fn thousand() -> u32 {
 impl MachineMemory {
     /// Returns the time to page `bytes`.
     pub fn time_of(self, bytes: u64) -> Span {
-        Cost { fixed: Span(0), bandwidth: Some(self.bandwidth) }.of(bytes)
+        Cost {
+            fixed: Span(0),
+            bandwidth: Some(self.bandwidth),
+        }
+        .of(bytes)
     }
 }
 
@@ -339,12 +373,17 @@ pub struct Cost {
 impl Cost {
     /// Returns a cost that does not depend on bytes.
     pub const fn fixed(fixed: Span) -> Cost {
-        Cost { fixed, bandwidth: None }
+        Cost {
+            fixed,
+            bandwidth: None,
+        }
     }
 
     /// Returns the time for `bytes`.
     pub fn of(self, bytes: u64) -> Span {
-        let moved = self.bandwidth.map_or(0, |rate| u128::from(bytes) * 1_000_000 / u128::from(rate.max(1)));
+        let moved = self.bandwidth.map_or(0, |rate| {
+            u128::from(bytes) * 1_000_000 / u128::from(rate.max(1))
+        });
         self.fixed + Span(u64::try_from(moved).unwrap_or(u64::MAX))
     }
 }

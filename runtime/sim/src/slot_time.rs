@@ -78,7 +78,11 @@ impl SlotTime {
     /// Returns the fraction of all slot time that slots were held.
     pub fn utilisation(&self) -> f64 {
         let all = self.capacity[0] + self.capacity[1];
-        if all == 0 { 0.0 } else { (self.busy[0] + self.busy[1]) as f64 / all as f64 }
+        if all == 0 {
+            0.0
+        } else {
+            (self.busy[0] + self.busy[1]) as f64 / all as f64
+        }
     }
 
     /// Returns whether both kinds of tasks use the same slots: containers.
@@ -88,7 +92,11 @@ impl SlotTime {
 
     /// Returns the time of the slots that tasks of a kind can use.
     pub fn capacity_for(&self, kind: usize) -> u64 {
-        if self.shared { self.capacity[0] } else { self.capacity[kind] }
+        if self.shared {
+            self.capacity[0]
+        } else {
+            self.capacity[kind]
+        }
     }
 
     /// Accumulates all counters up to a time.
@@ -145,13 +153,33 @@ impl SlotTime {
 
     /// Checks both identities; `unfinished` is the total sojourn so far of jobs that have not ended.
     pub(crate) fn check(&self, unfinished: u128) -> Result<(), SlotTimeError> {
-        let spent =
-            self.useful + self.wasted + self.unfinished + self.waiting + self.sharing + self.overhead();
+        let spent = self.useful
+            + self.wasted
+            + self.unfinished
+            + self.waiting
+            + self.sharing
+            + self.overhead();
         let equal = |identity, left: u128, right: u128| {
-            if left == right { Ok(()) } else { Err(SlotTimeError { identity, left, right }) }
+            if left == right {
+                Ok(())
+            } else {
+                Err(SlotTimeError {
+                    identity,
+                    left,
+                    right,
+                })
+            }
         };
         let busy = u128::from(self.busy[0]) + u128::from(self.busy[1]);
-        equal("slot time held = useful + wasted + overhead", busy, u128::from(spent))?;
-        equal("integral of jobs = sum of sojourns", self.jobs_integral, self.sojourns + unfinished)
+        equal(
+            "slot time held = useful + wasted + overhead",
+            busy,
+            u128::from(spent),
+        )?;
+        equal(
+            "integral of jobs = sum of sojourns",
+            self.jobs_integral,
+            self.sojourns + unfinished,
+        )
     }
 }

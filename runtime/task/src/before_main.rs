@@ -13,7 +13,9 @@ use rustix::io::dup;
 use rustix::process::{Signal, getppid, set_parent_process_death_signal, setpgid};
 use rustix::stdio::{dup2_stderr, dup2_stdin, dup2_stdout, stdin};
 
-use crate::marker::{FORK_MARKER, FORK_SERVER_READY, IDLE_MARKER, PRESTART_NUMBER_DIGITS, PRESTART_VARIABLE};
+use crate::marker::{
+    FORK_MARKER, FORK_SERVER_READY, IDLE_MARKER, PRESTART_NUMBER_DIGITS, PRESTART_VARIABLE,
+};
 use crate::passing::Carrying;
 use crate::proc::has_one_thread;
 
@@ -37,7 +39,9 @@ extern "C" fn before_main(count: c_int, arguments: *mut *mut c_char) {
     match serve(parent) {
         Ok(Some(number)) => {
             // SAFETY: the two are of the same length, and the arguments can be written to.
-            unsafe { ptr::copy_nonoverlapping(IDLE_MARKER.as_ptr(), marker.cast(), IDLE_MARKER.len()) };
+            unsafe {
+                ptr::copy_nonoverlapping(IDLE_MARKER.as_ptr(), marker.cast(), IDLE_MARKER.len())
+            };
             write_number(number);
         }
         // `main` finds the marker and sends Hello, from which the spawner detects that it cannot fork.
@@ -54,11 +58,14 @@ fn serve(parent: Option<i32>) -> io::Result<Option<u64>> {
     if parent.is_none() || getppid().map(|now| now.as_raw_nonzero().get()) != parent {
         return Err(io::ErrorKind::NotConnected.into());
     }
-    let (true, Some(tid)) = (has_one_thread()?, thread_id_place()) else { return Ok(None) };
+    let (true, Some(tid)) = (has_one_thread()?, thread_id_place()) else {
+        return Ok(None);
+    };
     let mut control = UnixStream::from(dup(stdin())?);
     control.write_all(FORK_SERVER_READY)?;
     loop {
-        let (mut number, mut carrying) = ([0; 8], Carrying::new(&control));
+        let mut number = [0; 8];
+        let mut carrying = Carrying::new(&control);
         carrying.read_exact(&mut number)?;
         let descriptors = carrying.descriptors;
         let forked = fork(tid);
@@ -76,7 +83,9 @@ fn serve(parent: Option<i32>) -> io::Result<Option<u64>> {
 
 /// Moves this process into its own group and installs its standard input, output and error.
 fn become_child(descriptors: &[OwnedFd]) -> io::Result<()> {
-    let [input, output, error] = descriptors else { return Err(io::ErrorKind::InvalidInput.into()) };
+    let [input, output, error] = descriptors else {
+        return Err(io::ErrorKind::InvalidInput.into());
+    };
     setpgid(None, None)?;
     dup2_stdin(input)?;
     dup2_stdout(output)?;
@@ -101,12 +110,20 @@ fn fork(tid: u64) -> io::Result<Option<i32>> {
     let flags = libc::CLONE_PARENT | libc::CLONE_CHILD_SETTID | libc::CLONE_CHILD_CLEARTID;
     wanted.flags = u64::from(flags.unsigned_abs());
     wanted.child_tid = tid;
-    let (mut head, mut length) = (ptr::null_mut::<u8>(), 0_usize);
+    let mut head = ptr::null_mut::<u8>();
+    let mut length = 0_usize;
     // SAFETY: the kernel writes an address and a length to these variables.
-    let robust = unsafe { libc::syscall(libc::SYS_get_robust_list, 0, &raw mut head, &raw mut length) };
+    let robust =
+        unsafe { libc::syscall(libc::SYS_get_robust_list, 0, &raw mut head, &raw mut length) };
     // SAFETY: this process has one thread, so no lock is held and all of its memory is consistent in the
     // child, which continues here.
-    let child = unsafe { libc::syscall(libc::SYS_clone3, &raw mut wanted, size_of::<libc::clone_args>()) };
+    let child = unsafe {
+        libc::syscall(
+            libc::SYS_clone3,
+            &raw mut wanted,
+            size_of::<libc::clone_args>(),
+        )
+    };
     match child {
         0 if robust == 0 && !head.is_null() => {
             // SAFETY: the list is at the same address as in the parent; the kernel clears its registration in
@@ -133,6 +150,12 @@ fn write_number(number: u64) {
     let digits = format!("{number:0PRESTART_NUMBER_DIGITS$}");
     if let Some(start) = length.checked_sub(PRESTART_NUMBER_DIGITS) {
         // SAFETY: the copied bytes are the end of the variable, which is writable.
-        unsafe { ptr::copy_nonoverlapping(digits.as_ptr(), value.add(start).cast(), PRESTART_NUMBER_DIGITS) };
+        unsafe {
+            ptr::copy_nonoverlapping(
+                digits.as_ptr(),
+                value.add(start).cast(),
+                PRESTART_NUMBER_DIGITS,
+            )
+        };
     }
 }

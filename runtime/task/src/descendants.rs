@@ -38,8 +38,12 @@ impl Descendant {
 
     /// Sends a signal; returns whether it was sent.
     pub fn signal(self, signal: Signal) -> bool {
-        let Some(process) = Pid::from_raw(self.process) else { return false };
-        let Ok(pidfd) = pidfd_open(process, PidfdFlags::empty()) else { return false };
+        let Some(process) = Pid::from_raw(self.process) else {
+            return false;
+        };
+        let Ok(pidfd) = pidfd_open(process, PidfdFlags::empty()) else {
+            return false;
+        };
         // Checked after the descriptor was opened, so that a reused process ID cannot be signalled.
         self.stat().is_some() && pidfd_send_signal(&pidfd, signal).is_ok()
     }
@@ -56,20 +60,32 @@ impl Descendant {
         if self.stat().is_none() {
             return true;
         }
-        threads_of(self.process).into_iter().all(|state| match state {
-            'T' | 't' | 'Z' | 'X' => true,
-            'D' => children_of(self.process)
-                .into_iter()
-                .any(|child| matches!(stat_of(child), Some(Stat { state: 'T' | 't', .. }))),
-            _ => false,
-        })
+        threads_of(self.process)
+            .into_iter()
+            .all(|state| match state {
+                'T' | 't' | 'Z' | 'X' => true,
+                'D' => children_of(self.process).into_iter().any(|child| {
+                    matches!(
+                        stat_of(child),
+                        Some(Stat {
+                            state: 'T' | 't',
+                            ..
+                        })
+                    )
+                }),
+                _ => false,
+            })
     }
 
     /// Describes the process for a message.
     pub fn describe(self) -> String {
         let name = fs::read_to_string(format!("/proc/{}/comm", self.process)).unwrap_or_default();
         let state = self.state().unwrap_or('X');
-        format!("process {} ({}) in state {state}", self.process, name.trim_end())
+        format!(
+            "process {} ({}) in state {state}",
+            self.process,
+            name.trim_end()
+        )
     }
 }
 
@@ -98,7 +114,10 @@ pub fn descendants_of(process: i32) -> Descendants {
         // The first thread of a process may have ended before the others.
         let has_ended = matches!(stat.state, 'Z' | 'X') && threads_of(next).len() <= 1;
         if !has_ended {
-            found.members.push(Descendant { process: next, started: stat.started });
+            found.members.push(Descendant {
+                process: next,
+                started: stat.started,
+            });
         }
     }
     found.members.sort_unstable();

@@ -25,17 +25,21 @@ mod user_counters;
 mod watcher;
 
 pub use checkpoint::{
-    Checkpoint, CheckpointDirectory, CheckpointError, CheckpointObjects, CheckpointStage, FetchedInput,
-    NeededInput, ObjectsError, OutputPiece, StoredFile,
+    Checkpoint, CheckpointDirectory, CheckpointError, CheckpointObjects, CheckpointStage,
+    FetchedInput, NeededInput, ObjectsError, OutputPiece, StoredFile,
 };
-pub use command::{CommandError, CommandLine, CommandPlace, FAILED_PART, RunningCommand, TakeOutput};
+pub use command::{
+    CommandError, CommandLine, CommandPlace, FAILED_PART, RunningCommand, TakeOutput,
+};
 pub use context::{
     Ask, Boundary, InFlight, Position, PositionUnit, Presence, ReadPosition, Script, Supervisor,
     SuspendHooks, TaskContext, TaskProgress, progress,
 };
 pub use descendants::{Descendant, Descendants, descendants_of};
 pub use fetch_inputs::{Fetch, FetchInputs, FetchSettings, FetchedInputs, InputEvent, StartFetch};
-pub use marker::{FORK_MARKER, FORK_SERVER_READY, MARKER, PRESTART_NUMBER_DIGITS, PRESTART_VARIABLE};
+pub use marker::{
+    FORK_MARKER, FORK_SERVER_READY, MARKER, PRESTART_NUMBER_DIGITS, PRESTART_VARIABLE,
+};
 pub use object_stores::{object_stores, set_object_stores};
 pub use paging::{PagedProcess, Paging};
 pub use passing::send_with_descriptors;
@@ -45,8 +49,8 @@ pub use signals::{exit_when_told, install_handler, pass_on, signal_name, wake_pa
 pub use slice::run_soon_when_woken;
 pub use stop_signals::StopSignals;
 pub use task_process::{
-    TaskProcessError, catch_panics, catch_refusal, create_scratch, die_with, final_counters, prepare_part,
-    refusal, refuse, run_on_thread, task_process_main, task_process_requested,
+    TaskProcessError, catch_panics, catch_refusal, create_scratch, die_with, final_counters,
+    prepare_part, refusal, refuse, run_on_thread, task_process_main, task_process_requested,
 };
 pub use user_counters::{UserCounter, counter, set_user_counters, user_counters};
 pub use watcher::{WORKER_VARIABLE, Watcher, directories_of_workers, end_processes_of};

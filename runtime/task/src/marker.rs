@@ -37,24 +37,35 @@ pub fn parent_of_task_process() -> Option<OsString> {
 /// Returns whether this is a prestarted process without an attempt, or a fork server that cannot fork and has
 /// therefore reached `main`.
 pub fn is_idle() -> bool {
-    std::env::args_os().nth(1).is_some_and(|marker| marker == IDLE_MARKER || marker == FORK_MARKER)
+    std::env::args_os()
+        .nth(1)
+        .is_some_and(|marker| marker == IDLE_MARKER || marker == FORK_MARKER)
 }
 
 /// Marks this process as one with an attempt, visible in listings of processes.
 pub fn stop_being_idle() -> io::Result<()> {
-    const _: () = assert!(MARKER.len() == IDLE_MARKER.len() && IDLE_MARKER.len() == FORK_MARKER.len());
+    const _: () =
+        assert!(MARKER.len() == IDLE_MARKER.len() && IDLE_MARKER.len() == FORK_MARKER.len());
     let stat = std::fs::read_to_string("/proc/self/stat")?;
     // Field 48 of the file. The fields after the name in parentheses begin with field 3, the state.
+    let start = stat
+        .rsplit(')')
+        .next()
+        .and_then(|fields| fields.split_whitespace().nth(45)?.parse::<u64>().ok());
     let start =
-        stat.rsplit(')').next().and_then(|fields| fields.split_whitespace().nth(45)?.parse::<u64>().ok());
-    let start = start.ok_or_else(|| io::Error::other("/proc/self/stat has no address of the arguments"))?;
+        start.ok_or_else(|| io::Error::other("/proc/self/stat has no address of the arguments"))?;
     let name = std::env::args_os().next().unwrap_or_default();
     let place = start + name.len() as u64 + 1;
-    let memory = File::options().read(true).write(true).open("/proc/self/mem")?;
+    let memory = File::options()
+        .read(true)
+        .write(true)
+        .open("/proc/self/mem")?;
     let mut found = [0; IDLE_MARKER.len()];
     memory.read_exact_at(&mut found, place)?;
     if found != IDLE_MARKER.as_bytes() {
-        return Err(io::Error::other("the arguments are not at the address in /proc/self/stat"));
+        return Err(io::Error::other(
+            "the arguments are not at the address in /proc/self/stat",
+        ));
     }
     memory.write_all_at(MARKER.as_bytes(), place)
 }

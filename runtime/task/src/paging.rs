@@ -42,7 +42,10 @@ pub struct PagedProcess {
 impl PagedProcess {
     /// Opens a child of this process that is not reaped, or this process itself.
     pub fn open(process: Pid) -> io::Result<PagedProcess> {
-        Ok(PagedProcess { process, pidfd: pidfd_open(process, PidfdFlags::empty())? })
+        Ok(PagedProcess {
+            process,
+            pidfd: pidfd_open(process, PidfdFlags::empty())?,
+        })
     }
 
     /// Checks whether the kernel permits advice about that process.
@@ -62,7 +65,10 @@ impl PagedProcess {
                     return Ok(advised);
                 }
                 let length = (range.end - start).min(PIECE_BYTES);
-                let piece = libc::iovec { iov_base: start as *mut libc::c_void, iov_len: length };
+                let piece = libc::iovec {
+                    iov_base: start as *mut libc::c_void,
+                    iov_len: length,
+                };
                 match advise(&self.pidfd, &[piece], paging) {
                     Ok(bytes) => advised += bytes,
                     // Pages that cannot be moved, or an unmapped range.
@@ -77,7 +83,10 @@ impl PagedProcess {
 }
 
 fn is_of_the_range(error: &io::Error) -> bool {
-    matches!(error.raw_os_error(), Some(libc::EINVAL | libc::ENOMEM | libc::EAGAIN | libc::EINTR))
+    matches!(
+        error.raw_os_error(),
+        Some(libc::EINVAL | libc::ENOMEM | libc::EAGAIN | libc::EINTR)
+    )
 }
 
 /// Pages out this process; pages rejected by the kernel stay in memory.
@@ -126,8 +135,14 @@ mod tests {
     #[test]
     fn anonymous_memory_is_parsed() {
         let range = |line| own_memory(line);
-        assert_eq!(range("7f00-8000 rw-p 00000000 00:00 0  [heap]"), Some(0x7f00..0x8000));
-        assert_eq!(range("7f00-8000 rw-p 00000000 00:00 0"), Some(0x7f00..0x8000));
+        assert_eq!(
+            range("7f00-8000 rw-p 00000000 00:00 0  [heap]"),
+            Some(0x7f00..0x8000)
+        );
+        assert_eq!(
+            range("7f00-8000 rw-p 00000000 00:00 0"),
+            Some(0x7f00..0x8000)
+        );
         assert_eq!(range("7f00-8000 r--p 00000000 00:00 0"), None);
         assert_eq!(range("7f00-8000 rw-s 00000000 00:00 0"), None);
         assert_eq!(range("7f00-8000 rw-p 00000000 fe:01 77  /lib/x.so"), None);
@@ -138,7 +153,10 @@ mod tests {
     #[test]
     fn paging_another_process_requires_privilege() {
         use rustix::thread::{CapabilitySet, capabilities, set_capabilities};
-        let mut other = std::process::Command::new("sleep").arg("1000").spawn().expect("sleep");
+        let mut other = std::process::Command::new("sleep")
+            .arg("1000")
+            .spawn()
+            .expect("sleep");
         let paged = PagedProcess::open(Pid::from_child(&other)).expect("a pidfd");
         let mut sets = capabilities(None).expect("the capabilities");
         let privileged = sets.effective.contains(CapabilitySet::SYS_NICE);
@@ -153,7 +171,10 @@ mod tests {
                 page_out_self();
                 paged.is_permitted().map_err(|error| error.kind())
             });
-            assert_eq!(without.join().expect("no panic"), Err(io::ErrorKind::PermissionDenied));
+            assert_eq!(
+                without.join().expect("no panic"),
+                Err(io::ErrorKind::PermissionDenied)
+            );
         }
         other.kill().expect("killed");
         other.wait().expect("reaped");
@@ -163,10 +184,17 @@ mod tests {
     fn own_memory_is_paged_without_privilege() {
         let memory = vec![7_u8; 32 << 20];
         let own = PagedProcess::open(getpid()).expect("a pidfd");
-        own.is_permitted().expect("always permitted for this process");
-        let advised = own.advise(Paging::Out, &AtomicBool::new(false)).expect("advice");
+        own.is_permitted()
+            .expect("always permitted for this process");
+        let advised = own
+            .advise(Paging::Out, &AtomicBool::new(false))
+            .expect("advice");
         assert!(advised >= memory.len() as u64, "{advised}");
         assert!(memory.iter().all(|byte| *byte == 7));
-        assert_eq!(own.advise(Paging::In, &AtomicBool::new(true)).expect("advice"), 0);
+        assert_eq!(
+            own.advise(Paging::In, &AtomicBool::new(true))
+                .expect("advice"),
+            0
+        );
     }
 }

@@ -6,8 +6,8 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 
 use rustix::net::{
-    RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer, SendAncillaryMessage,
-    SendFlags, recvmsg, sendmsg,
+    RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
+    SendAncillaryMessage, SendFlags, recvmsg, sendmsg,
 };
 
 /// Maximum descriptors per message.
@@ -22,7 +22,10 @@ pub fn send_with_descriptors(
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(DESCRIPTORS_MAX))];
     let mut ancillary = SendAncillaryBuffer::new(&mut space);
     if !descriptors.is_empty() && !ancillary.push(SendAncillaryMessage::ScmRights(descriptors)) {
-        return Err(io::Error::other(format!("no room for {} descriptors", descriptors.len())));
+        return Err(io::Error::other(format!(
+            "no room for {} descriptors",
+            descriptors.len()
+        )));
     }
     let flags = SendFlags::NOSIGNAL | SendFlags::DONTWAIT;
     match sendmsg(stream, &[IoSlice::new(message)], &mut ancillary, flags)? {
@@ -40,7 +43,10 @@ pub struct Carrying<'a> {
 
 impl Carrying<'_> {
     pub fn new(stream: &UnixStream) -> Carrying<'_> {
-        Carrying { stream, descriptors: Vec::new() }
+        Carrying {
+            stream,
+            descriptors: Vec::new(),
+        }
     }
 }
 
@@ -49,7 +55,12 @@ impl Read for Carrying<'_> {
         let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(DESCRIPTORS_MAX))];
         let mut ancillary = RecvAncillaryBuffer::new(&mut space);
         let mut into = [IoSliceMut::new(bytes)];
-        let received = recvmsg(self.stream, &mut into, &mut ancillary, RecvFlags::CMSG_CLOEXEC)?;
+        let received = recvmsg(
+            self.stream,
+            &mut into,
+            &mut ancillary,
+            RecvFlags::CMSG_CLOEXEC,
+        )?;
         for message in ancillary.drain() {
             if let RecvAncillaryMessage::ScmRights(descriptors) = message {
                 self.descriptors.extend(descriptors);

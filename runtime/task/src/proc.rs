@@ -9,12 +9,18 @@ use rustix::time::{ClockId, clock_gettime};
 
 /// Returns the children of a process, also those of its threads.
 pub fn children_of(process: i32) -> Vec<i32> {
-    let Ok(threads) = fs::read_dir(format!("/proc/{process}/task")) else { return Vec::new() };
-    let lists =
-        threads.flatten().filter_map(|thread| fs::read_to_string(thread.path().join("children")).ok());
+    let Ok(threads) = fs::read_dir(format!("/proc/{process}/task")) else {
+        return Vec::new();
+    };
+    let lists = threads
+        .flatten()
+        .filter_map(|thread| fs::read_to_string(thread.path().join("children")).ok());
     let mut children = Vec::new();
     for list in lists {
-        children.extend(list.split_ascii_whitespace().filter_map(|number| number.parse::<i32>().ok()));
+        children.extend(
+            list.split_ascii_whitespace()
+                .filter_map(|number| number.parse::<i32>().ok()),
+        );
     }
     children
 }
@@ -42,14 +48,24 @@ fn parse_stat(stat: &str) -> Option<Stat> {
     let state = fields.next()?.chars().next()?;
     let group = fields.nth(1)?.parse().ok()?;
     let started = fields.nth(16)?.parse().ok()?;
-    Some(Stat { state, group, started })
+    Some(Stat {
+        state,
+        group,
+        started,
+    })
 }
 
 /// Returns the letters of the states of the threads of a process.
 pub fn threads_of(process: i32) -> Vec<char> {
-    let Ok(threads) = fs::read_dir(format!("/proc/{process}/task")) else { return Vec::new() };
-    let stats = threads.flatten().filter_map(|thread| fs::read_to_string(thread.path().join("stat")).ok());
-    stats.filter_map(|stat| Some(parse_stat(&stat)?.state)).collect()
+    let Ok(threads) = fs::read_dir(format!("/proc/{process}/task")) else {
+        return Vec::new();
+    };
+    let stats = threads
+        .flatten()
+        .filter_map(|thread| fs::read_to_string(thread.path().join("stat")).ok());
+    stats
+        .filter_map(|stat| Some(parse_stat(&stat)?.state))
+        .collect()
 }
 
 /// Returns the state of a thread of this process and the processor time that it has used; `None` if the kernel does not
@@ -95,7 +111,14 @@ mod tests {
     fn process_name_with_parenthesis_is_skipped() {
         assert_eq!(parse_stat("12"), None);
         let stat = "12 (a) b) T 1 77 3 0 -1 4194560 0 0 0 0 1 2 0 0 20 0 1 0 4711 9 9";
-        assert_eq!(parse_stat(stat), Some(Stat { state: 'T', group: 77, started: 4711 }));
+        assert_eq!(
+            parse_stat(stat),
+            Some(Stat {
+                state: 'T',
+                group: 77,
+                started: 4711
+            })
+        );
         assert_eq!(parse_stat("12 (a) T 1"), None);
     }
 
@@ -103,9 +126,13 @@ mod tests {
     fn age_of_process_counts_from_its_start() {
         let began = Instant::now();
         let own_id = || i32::try_from(std::process::id()).expect("a process ID");
-        let mut child = Command::new("sleep").arg("1000").spawn().expect("a program");
+        let mut child = Command::new("sleep")
+            .arg("1000")
+            .spawn()
+            .expect("a program");
         let process = i32::try_from(child.id()).expect("a process ID");
-        let (age, of_parent) = (age_of(process).expect("it runs"), age_of(own_id()).expect("it runs"));
+        let age = age_of(process).expect("it runs");
+        let of_parent = age_of(own_id()).expect("it runs");
         let tick = Duration::from_millis(20);
         assert!(age <= began.elapsed() + tick, "{age:?}");
         assert!(of_parent >= age, "{of_parent:?}");

@@ -25,7 +25,11 @@ pub trait TaskRunner {
     fn run_map(&self, task: &MapTask, context: &TaskContext) -> Result<MapResult, TaskError>;
 
     /// Merges one partition of all `task.inputs` and writes a part file to `task.output`.
-    fn run_reduce(&self, task: &ReduceTask, context: &TaskContext) -> Result<ReduceResult, TaskError>;
+    fn run_reduce(
+        &self,
+        task: &ReduceTask,
+        context: &TaskContext,
+    ) -> Result<ReduceResult, TaskError>;
 }
 
 /// The result of a call.

@@ -50,7 +50,9 @@ mod tests {
         };
         let (short, started) = thread::spawn(wished).join().expect("a thread");
         let release = fs::read_to_string("/proc/sys/kernel/osrelease").expect("a kernel");
-        let mut numbers = release.split(['.', '-']).map_while(|number| number.parse::<u32>().ok());
+        let mut numbers = release
+            .split(['.', '-'])
+            .map_while(|number| number.parse::<u32>().ok());
         let grants = (numbers.next(), numbers.next()) >= (Some(6), Some(12));
         match (grants, usual) {
             (true, Some(_)) => assert_eq!(short, Some(SLICE_NANOS)),

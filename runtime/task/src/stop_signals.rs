@@ -36,7 +36,9 @@ impl StopSignals {
     pub fn take(&self) -> bool {
         let mut bytes = [0; 64];
         // Would block: no signal has arrived.
-        (&self.arrivals).read(&mut bytes).is_ok_and(|count| count > 0)
+        (&self.arrivals)
+            .read(&mut bytes)
+            .is_ok_and(|count| count > 0)
     }
 }
 

@@ -43,13 +43,17 @@ impl UserCounter {
 
     /// Returns the count of this attempt so far.
     pub fn get(self) -> u64 {
-        let apart = APART.with_borrow(|counts| counts.as_ref().map(|counts| count_of(counts, self)));
+        let apart =
+            APART.with_borrow(|counts| counts.as_ref().map(|counts| count_of(counts, self)));
         apart.unwrap_or_else(|| self.cell.load(Ordering::Relaxed))
     }
 
     fn set(self, count: u64) {
         let is_apart = APART.with_borrow_mut(|counts| {
-            counts.as_mut().map(|counts| *place_of(counts, self) = count).is_some()
+            counts
+                .as_mut()
+                .map(|counts| *place_of(counts, self) = count)
+                .is_some()
         });
         if !is_apart {
             self.cell.store(count, Ordering::Relaxed);
@@ -111,7 +115,10 @@ pub fn counter(name: &str) -> UserCounter {
     if let Some(known) = registry.get(name) {
         return *known;
     }
-    let counter = UserCounter { cell: Box::leak(Box::new(AtomicU64::new(0))), number: registry.len() };
+    let counter = UserCounter {
+        cell: Box::leak(Box::new(AtomicU64::new(0))),
+        number: registry.len(),
+    };
     registry.insert(name.to_owned(), counter);
     counter
 }
@@ -128,7 +135,10 @@ pub fn user_counters() -> CounterValues {
 /// Sets all user counters of this attempt to saved values, the missing ones to zero.
 pub fn set_user_counters(saved: &CounterValues) {
     let known: Vec<&str> = saved.iter().map(|(name, _)| name).collect();
-    for name in known.into_iter().filter(|name| Counter::of_word(name).is_none()) {
+    for name in known
+        .into_iter()
+        .filter(|name| Counter::of_word(name).is_none())
+    {
         counter(name);
     }
     for (name, counter) in registry().iter() {
@@ -156,8 +166,13 @@ mod tests {
                 seen.add(amount);
                 user_counters().get("seen by attempts on threads")
             };
-            let started: Vec<_> = [10, 20].map(|amount| threads.spawn(move || counting(amount))).into();
-            started.into_iter().map(|thread| thread.join().expect("no panic")).collect()
+            let started: Vec<_> = [10, 20]
+                .map(|amount| threads.spawn(move || counting(amount)))
+                .into();
+            started
+                .into_iter()
+                .map(|thread| thread.join().expect("no panic"))
+                .collect()
         });
         assert_eq!(counted, [20, 40]);
         assert_eq!(seen.get(), 1, "this thread counts for the process");
@@ -178,7 +193,8 @@ mod tests {
     #[test]
     fn saved_counters_are_restored_apart() {
         let _apart = CountsApart::begin();
-        let (kept, other) = (counter("kept in a test"), counter("other in a test"));
+        let kept = counter("kept in a test");
+        let other = counter("other in a test");
         other.add(5);
         let mut saved = CounterValues::default();
         saved.add("kept in a test", 7);

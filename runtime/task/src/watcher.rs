@@ -52,14 +52,19 @@ impl Watcher {
         let directory = directory.to_owned();
         let keeper = std::thread::Builder::new().name("watcher".into());
         let keeper = keeper.spawn(move || keep_process(&directory, child, &kept))?;
-        Ok(Watcher { pipe, keeper: Some(keeper) })
+        Ok(Watcher {
+            pipe,
+            keeper: Some(keeper),
+        })
     }
 }
 
 impl Drop for Watcher {
     fn drop(&mut self) {
         *lock(&self.pipe) = None;
-        let Some(keeper) = self.keeper.take() else { return };
+        let Some(keeper) = self.keeper.take() else {
+            return;
+        };
         keeper.thread().unpark();
         // A panic of that thread has been printed.
         let _ = keeper.join();
@@ -75,9 +80,20 @@ fn start_process(directory: &Path) -> io::Result<(Child, ChildStdin)> {
     let mut watcher = Command::new("/proc/self/exe");
     watcher.arg0(std::env::args_os().next().unwrap_or_default());
     // A signal to the group of this process, such as Ctrl-C, must not end it.
-    watcher.arg(MARKER).arg(directory).env_remove(WORKER_VARIABLE).process_group(0);
-    let mut child = watcher.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null()).spawn()?;
-    let open = child.stdin.take().ok_or_else(|| io::Error::other("it has no pipe"))?;
+    watcher
+        .arg(MARKER)
+        .arg(directory)
+        .env_remove(WORKER_VARIABLE)
+        .process_group(0);
+    let mut child = watcher
+        .stdin(Stdio::piped())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()?;
+    let open = child
+        .stdin
+        .take()
+        .ok_or_else(|| io::Error::other("it has no pipe"))?;
     Ok((child, open))
 }
 
@@ -102,7 +118,9 @@ fn keep_process(directory: &Path, mut child: Child, pipe: &Mutex<Option<ChildStd
             }
             Err(error) => {
                 // The next worker in this directory ends what this one leaves.
-                return print_error(format_args!("cannot restart the watcher of the worker: {error}"));
+                return print_error(format_args!(
+                    "cannot restart the watcher of the worker: {error}"
+                ));
             }
         }
     }
@@ -111,7 +129,9 @@ fn keep_process(directory: &Path, mut child: Child, pipe: &Mutex<Option<ChildStd
 /// Returns whether this process was started as a watcher; [`become_watcher`] must then be called before anything
 /// else.
 pub fn watcher_requested() -> bool {
-    std::env::args_os().nth(1).is_some_and(|argument| argument == MARKER)
+    std::env::args_os()
+        .nth(1)
+        .is_some_and(|argument| argument == MARKER)
 }
 
 /// Waits for the end of the worker, ends what it has left, and exits.
@@ -153,7 +173,9 @@ pub fn end_processes_of(directory: &Path) -> usize {
 /// can be read.
 pub fn directories_of_workers() -> BTreeSet<PathBuf> {
     let mut found = BTreeSet::new();
-    let Ok(entries) = std::fs::read_dir("/proc") else { return found };
+    let Ok(entries) = std::fs::read_dir("/proc") else {
+        return found;
+    };
     for entry in entries.flatten() {
         let variables = std::fs::read(entry.path().join("environ")).unwrap_or_default();
         for variable in variables.split(|byte| *byte == 0) {
@@ -170,12 +192,21 @@ pub fn directories_of_workers() -> BTreeSet<PathBuf> {
 fn marked(mark: &[u8], directory: &Path) -> BTreeSet<Descendant> {
     let own = i32::try_from(std::process::id()).unwrap_or(0);
     let mut found = BTreeSet::new();
-    let Ok(entries) = std::fs::read_dir("/proc") else { return found };
+    let Ok(entries) = std::fs::read_dir("/proc") else {
+        return found;
+    };
     for entry in entries.flatten() {
-        let process = entry.file_name().to_str().and_then(|name| name.parse::<i32>().ok());
-        let Some(process) = process.filter(|process| *process != own) else { continue };
+        let process = entry
+            .file_name()
+            .to_str()
+            .and_then(|name| name.parse::<i32>().ok());
+        let Some(process) = process.filter(|process| *process != own) else {
+            continue;
+        };
         let variables = std::fs::read(entry.path().join("environ")).unwrap_or_default();
-        let is_marked = variables.split(|byte| *byte == 0).any(|variable| variable == mark);
+        let is_marked = variables
+            .split(|byte| *byte == 0)
+            .any(|variable| variable == mark);
         if is_marked && is_same_directory(process, directory) {
             found.extend(Descendant::of(process));
             found.extend(descendants_of(process).members);
@@ -187,7 +218,9 @@ fn marked(mark: &[u8], directory: &Path) -> BTreeSet<Descendant> {
 /// Returns whether a path names the same directory for a process as for this one: in another container it may name
 /// another one. A directory that was removed is taken for the same.
 fn is_same_directory(process: i32, directory: &Path) -> bool {
-    let Ok(own) = std::fs::metadata(directory) else { return true };
+    let Ok(own) = std::fs::metadata(directory) else {
+        return true;
+    };
     let mut seen = PathBuf::from(format!("/proc/{process}/root"));
     seen.push(directory.strip_prefix("/").unwrap_or(directory));
     std::fs::metadata(seen).is_ok_and(|other| (other.dev(), other.ino()) == (own.dev(), own.ino()))

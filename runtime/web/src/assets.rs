@@ -26,32 +26,49 @@ pub struct Assets {
 impl Assets {
     pub fn new() -> Assets {
         let hash = hash_of(&FILES);
-        let page = FILES.get_file("index.html").and_then(|file| file.contents_utf8()).unwrap_or_default();
-        Assets { page: page.replace(PLACE, &format!("/assets/{hash}")), hash }
+        let page = FILES
+            .get_file("index.html")
+            .and_then(|file| file.contents_utf8())
+            .unwrap_or_default();
+        Assets {
+            page: page.replace(PLACE, &format!("/assets/{hash}")),
+            hash,
+        }
     }
 
     /// Returns the page, which serves every view.
     pub fn page(&self) -> Response<Body> {
-        let headers = [(CONTENT_TYPE, "text/html; charset=utf-8"), (CACHE_CONTROL, "no-cache")];
+        let headers = [
+            (CONTENT_TYPE, "text/html; charset=utf-8"),
+            (CACHE_CONTROL, "no-cache"),
+        ];
         (headers, Body::from(self.page.clone())).into_response()
     }
 
     /// Returns a file under `/assets/`.
     pub fn file(&self, path: &str) -> Response<Body> {
-        let within = path.strip_prefix("/assets/").and_then(|rest| rest.strip_prefix(self.hash.as_str()));
+        let within = path
+            .strip_prefix("/assets/")
+            .and_then(|rest| rest.strip_prefix(self.hash.as_str()));
         let file = within.and_then(|rest| FILES.get_file(rest.strip_prefix('/')?));
         let kind = file.and_then(|file| kind_of(file.path().to_str()?));
         let (Some(file), Some(kind)) = (file, kind) else {
             return Problem::new(StatusCode::NOT_FOUND, "no such file").into_response();
         };
-        let headers = [(CONTENT_TYPE, kind), (CACHE_CONTROL, "public, max-age=31536000, immutable")];
+        let headers = [
+            (CONTENT_TYPE, kind),
+            (CACHE_CONTROL, "public, max-age=31536000, immutable"),
+        ];
         (headers, Body::from(served(file))).into_response()
     }
 }
 
 /// Returns a file as browsers get it: scripts and styles without the lines that are comments, which are a tenth of them.
 fn served(file: &'static File<'static>) -> Cow<'static, [u8]> {
-    let has_comments = file.path().extension().is_some_and(|kind| kind == "js" || kind == "css");
+    let has_comments = file
+        .path()
+        .extension()
+        .is_some_and(|kind| kind == "js" || kind == "css");
     match file.contents_utf8() {
         Some(text) if has_comments => Cow::Owned(without_comments(text).into_bytes()),
         _ => Cow::Borrowed(file.contents()),
@@ -114,26 +131,41 @@ mod tests {
 
     fn bytes_of(end: &str) -> usize {
         let files = all(&FILES);
-        let ours = files.iter().filter(|file| file.path().to_str().is_some_and(|path| path.ends_with(end)));
+        let ours = files
+            .iter()
+            .filter(|file| file.path().to_str().is_some_and(|path| path.ends_with(end)));
         ours.map(|file| served(file).len()).sum()
     }
 
     #[test]
     fn page_is_small() {
-        assert!((1..=220_000).contains(&bytes_of(".js")), "{}", bytes_of(".js"));
-        assert!((1..=30_000).contains(&bytes_of(".css")), "{}", bytes_of(".css"));
+        assert!(
+            (1..=220_000).contains(&bytes_of(".js")),
+            "{}",
+            bytes_of(".js")
+        );
+        assert!(
+            (1..=30_000).contains(&bytes_of(".css")),
+            "{}",
+            bytes_of(".css")
+        );
         assert!(bytes_of("") <= 250_000, "{}", bytes_of(""));
     }
 
     #[test]
     fn only_comments_are_left_out_of_served_files() {
-        let text =
-            "// head\na(); // stays\n  /** of\n   * b */\n  b(`//`);\n/* c */ c();\n/* d */\nd(\"*/\");\n";
-        assert_eq!(without_comments(text), "a(); // stays\n  b(`//`);\n/* c */ c();\nd(\"*/\");\n");
+        let text = "// head\na(); // stays\n  /** of\n   * b */\n  b(`//`);\n/* c */ c();\n/* d */\nd(\"*/\");\n";
+        assert_eq!(
+            without_comments(text),
+            "a(); // stays\n  b(`//`);\n/* c */ c();\nd(\"*/\");\n"
+        );
         for file in all(&FILES) {
-            let (name, text) = (file.path().display(), file.contents_utf8().expect("text"));
+            let name = file.path().display();
+            let text = file.contents_utf8().expect("text");
             let kept = String::from_utf8(served(file).into_owned()).expect("text");
-            let left_out = text.lines().filter(|line| !kept.lines().any(|known| known == *line));
+            let left_out = text
+                .lines()
+                .filter(|line| !kept.lines().any(|known| known == *line));
             for line in left_out.map(str::trim) {
                 assert!(
                     line.starts_with(['/', '*']) || line.ends_with("*/"),
@@ -161,7 +193,8 @@ mod tests {
             "//cdn",
         ];
         for file in all(&FILES) {
-            let (name, text) = (file.path().display(), file.contents_utf8().expect("text"));
+            let name = file.path().display();
+            let text = file.contents_utf8().expect("text");
             for word in banned {
                 assert!(!text.contains(word), "{name} has {word}");
             }
@@ -177,10 +210,21 @@ mod tests {
 
     #[test]
     fn only_the_clock_module_reads_the_clock() {
-        for file in all(&FILES).into_iter().filter(|file| !file.path().ends_with("js/clock.js")) {
-            let (name, text) = (file.path().display(), file.contents_utf8().expect("text"));
+        for file in all(&FILES)
+            .into_iter()
+            .filter(|file| !file.path().ends_with("js/clock.js"))
+        {
+            let name = file.path().display();
+            let text = file.contents_utf8().expect("text");
             let text: String = text.split_whitespace().collect();
-            for reading in ["Date.now", "newDate()", "newDate;", "Date()", "timeOrigin", "Temporal."] {
+            for reading in [
+                "Date.now",
+                "newDate()",
+                "newDate;",
+                "Date()",
+                "timeOrigin",
+                "Temporal.",
+            ] {
                 assert!(!text.contains(reading), "{name} has {reading}");
             }
         }
@@ -194,9 +238,17 @@ mod tests {
         let script = format!("/assets/{}/js/main.js", assets.hash);
         assert_eq!(status(&script), StatusCode::OK);
         assert!(assets.page.contains(&script) && !assets.page.contains(PLACE));
-        for path in ["/assets/js/main.js", "/assets/0/js/main.js", "/assets/", "/assets/../Cargo.toml"] {
+        for path in [
+            "/assets/js/main.js",
+            "/assets/0/js/main.js",
+            "/assets/",
+            "/assets/../Cargo.toml",
+        ] {
             assert_eq!(status(path), StatusCode::NOT_FOUND, "{path}");
         }
-        assert_eq!(status(&format!("/assets/{}/index.html", assets.hash)), StatusCode::NOT_FOUND);
+        assert_eq!(
+            status(&format!("/assets/{}/index.html", assets.hash)),
+            StatusCode::NOT_FOUND
+        );
     }
 }

@@ -37,7 +37,10 @@ pub struct Web {
 impl Web {
     /// Returns all named sources: those given to the server, then results of what-ifs, newest first.
     pub fn recordings(&self) -> Vec<Arc<Shown>> {
-        let made = self.what_ifs.as_ref().map_or_else(|_| Vec::new(), |known| known.queue.recordings());
+        let made = self
+            .what_ifs
+            .as_ref()
+            .map_or_else(|_| Vec::new(), |known| known.queue.recordings());
         self.recordings.iter().cloned().chain(made).collect()
     }
 }

@@ -44,7 +44,13 @@ impl LedgerWindow {
         window: Window,
         filter: LedgerFilter,
     ) -> Result<LedgerWindow, SourceError> {
-        LedgerWindow::read_within(TERMINAL_READ_TIME, &JobValues::default(), source, window, filter)
+        LedgerWindow::read_within(
+            TERMINAL_READ_TIME,
+            &JobValues::default(),
+            source,
+            window,
+            filter,
+        )
     }
 
     /// Reads as much as fits in the time of a response; `known` are the values from earlier calls.
@@ -67,17 +73,36 @@ impl LedgerWindow {
         let jobs = source.jobs()?;
         let mut ledger = Vec::new();
         let left_out = known.each(time, source, &jobs, window, |_, rows| ledger.push(rows))?;
-        let remarks = left_out.remarks.into_iter().chain(source.remarks()).collect();
+        let remarks = left_out
+            .remarks
+            .into_iter()
+            .chain(source.remarks())
+            .collect();
         let jobs = jobs.iter().map(|job| (job.job, job.clone())).collect();
-        let (from_micros, until_micros) = (window.from * 1_000, window.until * 1_000);
-        let filter = LedgerFilter { from_micros, until_micros, ..filter };
-        Ok(LedgerWindow { window, filter, jobs, ledger, remarks })
+        let from_micros = window.from * 1_000;
+        let until_micros = window.until * 1_000;
+        let filter = LedgerFilter {
+            from_micros,
+            until_micros,
+            ..filter
+        };
+        Ok(LedgerWindow {
+            window,
+            filter,
+            jobs,
+            ledger,
+            remarks,
+        })
     }
 
     /// Returns the entries, newest first.
     pub fn rows(&self) -> Vec<&LedgerRow> {
-        let mut rows: Vec<&LedgerRow> =
-            self.ledger.iter().flat_map(|rows| rows.iter()).filter(|row| self.matches(row)).collect();
+        let mut rows: Vec<&LedgerRow> = self
+            .ledger
+            .iter()
+            .flat_map(|rows| rows.iter())
+            .filter(|row| self.matches(row))
+            .collect();
         rows.sort_by_key(|row| Reverse(row.answer.requested_micros));
         rows
     }
@@ -91,15 +116,26 @@ impl LedgerWindow {
     pub fn totals(&self) -> PreemptionTotals {
         let Window { from, until } = self.window;
         let totals = PreemptionTotals::of(&self.rows());
-        PreemptionTotals { from_millis: from, until_millis: until, remarks: self.remarks.clone(), ..totals }
+        PreemptionTotals {
+            from_millis: from,
+            until_millis: until,
+            remarks: self.remarks.clone(),
+            ..totals
+        }
     }
 
     /// Returns how many slots went from whom to whom, between queues or between jobs.
     pub fn flows(&self, ends: FlowEnds) -> Vec<FlowAnswer> {
         FlowAnswer::all_of(self.rows(), |row| match ends {
-            FlowEnds::Jobs => (row.victim.to_string(), row.beneficiary.map(|job| job.to_string())),
+            FlowEnds::Jobs => (
+                row.victim.to_string(),
+                row.beneficiary.map(|job| job.to_string()),
+            ),
             FlowEnds::Queues => {
-                let to = row.beneficiary.and_then(|job| self.queue_of(job)).map(str::to_owned);
+                let to = row
+                    .beneficiary
+                    .and_then(|job| self.queue_of(job))
+                    .map(str::to_owned);
                 (row.victim_queue.clone(), to)
             }
         })
@@ -111,7 +147,8 @@ impl LedgerWindow {
     }
 
     fn matches(&self, row: &LedgerRow) -> bool {
-        self.filter.matches(row, row.beneficiary.and_then(|job| self.queue_of(job)))
+        self.filter
+            .matches(row, row.beneficiary.and_then(|job| self.queue_of(job)))
     }
 
     /// Returns the queue of a job that is still known.

@@ -35,7 +35,10 @@ struct Given<T> {
 
 impl<T> Default for Known<T> {
     fn default() -> Known<T> {
-        Known { orders: HashMap::new(), order: VecDeque::new() }
+        Known {
+            orders: HashMap::new(),
+            order: VecDeque::new(),
+        }
     }
 }
 
@@ -85,7 +88,10 @@ impl<T> Known<T> {
                 return given.clone();
             }
         }
-        let given = Arc::new(Given { what, answer: Mutex::new(None) });
+        let given = Arc::new(Given {
+            what,
+            answer: Mutex::new(None),
+        });
         if self.orders.insert(key.clone(), given.clone()).is_none() {
             self.order.push_back((now_millis, key));
         }
@@ -115,30 +121,46 @@ mod tests {
 
     #[test]
     fn command_runs_once_within_a_day() {
-        let (once, given) = (Once::default(), AtomicU32::new(0));
+        let once = Once::default();
+        let given = AtomicU32::new(0);
         let order = || Ok::<_, Infallible>(given.fetch_add(1, SeqCst));
         assert_eq!(once.run_once(key(1), 7, 0, order), Ok(Ok(0)));
         assert_eq!(once.run_once(key(1), 7, KEPT_MILLIS - 1, order), Ok(Ok(0)));
-        assert_eq!(once.run_once(key(1), 8, KEPT_MILLIS - 1, order), Err(OtherOrder));
-        assert_eq!(once.run_once(("bob".to_owned(), "1".to_owned()), 8, 1, order), Ok(Ok(1)));
+        assert_eq!(
+            once.run_once(key(1), 8, KEPT_MILLIS - 1, order),
+            Err(OtherOrder)
+        );
+        assert_eq!(
+            once.run_once(("bob".to_owned(), "1".to_owned()), 8, 1, order),
+            Ok(Ok(1))
+        );
         assert_eq!(once.run_once(key(1), 8, KEPT_MILLIS, order), Ok(Ok(2)));
     }
 
     #[test]
     fn failed_command_may_be_sent_again() {
         let once = Once::default();
-        assert_eq!(once.run_once(key(1), 7, 0, || Err("unavailable")), Ok(Err("unavailable")));
+        assert_eq!(
+            once.run_once(key(1), 7, 0, || Err("unavailable")),
+            Ok(Err("unavailable"))
+        );
         assert_eq!(once.run_once(key(1), 8, 0, || Ok::<_, &str>(3)), Ok(Ok(3)));
-        assert_eq!(once.run_once(key(1), 7, 0, || Err("not called")), Err(OtherOrder));
+        assert_eq!(
+            once.run_once(key(1), 7, 0, || Err("not called")),
+            Err(OtherOrder)
+        );
     }
 
     #[test]
     fn concurrent_duplicates_run_once() {
-        let (once, given) = (Once::default(), AtomicU32::new(0));
+        let once = Once::default();
+        let given = AtomicU32::new(0);
         std::thread::scope(|scope| {
             for _ in 0..8 {
                 scope.spawn(|| {
-                    once.run_once(key(1), 7, 0, || Ok::<_, Infallible>(given.fetch_add(1, SeqCst)))
+                    once.run_once(key(1), 7, 0, || {
+                        Ok::<_, Infallible>(given.fetch_add(1, SeqCst))
+                    })
                 });
             }
         });
@@ -149,10 +171,19 @@ mod tests {
     fn oldest_keys_are_dropped() {
         let once = Once::default();
         for number in 0..=KEYS_MAX {
-            assert_eq!(once.run_once(key(number), 7, 0, || Ok::<_, Infallible>(number)), Ok(Ok(number)));
+            assert_eq!(
+                once.run_once(key(number), 7, 0, || Ok::<_, Infallible>(number)),
+                Ok(Ok(number))
+            );
         }
         assert_eq!(lock(&once.known).orders.len(), KEYS_MAX);
-        assert_eq!(once.run_once(key(0), 8, 0, || Ok::<_, Infallible>(99)), Ok(Ok(99)));
-        assert_eq!(once.run_once(key(KEYS_MAX), 7, 0, || Ok::<_, Infallible>(99)), Ok(Ok(KEYS_MAX)));
+        assert_eq!(
+            once.run_once(key(0), 8, 0, || Ok::<_, Infallible>(99)),
+            Ok(Ok(99))
+        );
+        assert_eq!(
+            once.run_once(key(KEYS_MAX), 7, 0, || Ok::<_, Infallible>(99)),
+            Ok(Ok(KEYS_MAX))
+        );
     }
 }

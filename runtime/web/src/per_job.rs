@@ -33,7 +33,8 @@ impl Window {
     /// Returns the jobs that existed in the window, in the order of `all`.
     pub fn jobs(self, all: &[JobSummary]) -> Vec<&JobSummary> {
         let exists = |job: &&JobSummary| {
-            job.submitted_millis <= self.until && job.ended_millis.is_none_or(|ended| ended >= self.from)
+            job.submitted_millis <= self.until
+                && job.ended_millis.is_none_or(|ended| ended >= self.from)
         };
         all.iter().filter(exists).collect()
     }
@@ -114,7 +115,10 @@ pub fn recent_performance(
     source: &dyn PageSource,
 ) -> Result<(Vec<PerformanceAnswer>, Vec<String>), SourceError> {
     let until = now_millis();
-    let window = Window { from: until.saturating_sub(PERFORMANCE_MILLIS), until };
+    let window = Window {
+        from: until.saturating_sub(PERFORMANCE_MILLIS),
+        until,
+    };
     let (work, remarks) = JobValues::default().work(source, window)?;
     Ok((window.performance(&work), remarks))
 }
@@ -142,8 +146,14 @@ struct Open<T> {
 impl<T> Default for JobValues<T> {
     fn default() -> JobValues<T> {
         JobValues {
-            ended: Mutex::new(Ended { values: BTreeMap::new(), weight: 0 }),
-            open: Mutex::new(Open { values: HashMap::new(), fresh_until: Instant::now() }),
+            ended: Mutex::new(Ended {
+                values: BTreeMap::new(),
+                weight: 0,
+            }),
+            open: Mutex::new(Open {
+                values: HashMap::new(),
+                fresh_until: Instant::now(),
+            }),
         }
     }
 }
@@ -156,9 +166,17 @@ impl JobValues<JobWork> {
         window: Window,
     ) -> Result<(Vec<Arc<JobWork>>, Vec<String>), SourceError> {
         let mut work = Vec::new();
-        let left_out =
-            self.each(READ_TIME, source, &source.jobs()?, window, |_, of_job| work.push(of_job))?;
-        Ok((work, left_out.remarks.into_iter().chain(source.remarks()).collect()))
+        let left_out = self.each(READ_TIME, source, &source.jobs()?, window, |_, of_job| {
+            work.push(of_job)
+        })?;
+        Ok((
+            work,
+            left_out
+                .remarks
+                .into_iter()
+                .chain(source.remarks())
+                .collect(),
+        ))
     }
 }
 
@@ -208,10 +226,14 @@ impl<T: PerJob> JobValues<T> {
             }
         }
         if unread > 0 {
-            let jobs = if unread == 1 { "1 job is" } else { &format!("{unread} jobs are") };
-            left_out
-                .remarks
-                .push(format!("{jobs} not counted yet: reading takes longer than one response may"));
+            let jobs = if unread == 1 {
+                "1 job is"
+            } else {
+                &format!("{unread} jobs are")
+            };
+            left_out.remarks.push(format!(
+                "{jobs} not counted yet: reading takes longer than one response may"
+            ));
             left_out.jobs += unread;
         }
         Ok(left_out)
@@ -228,7 +250,10 @@ impl<T: PerJob> JobValues<T> {
         let begun = Instant::now();
         let is_old = begun >= open.fresh_until;
         let is_due = |job: &JobId| is_old || !open.values.contains_key(job);
-        let runs = all.iter().filter(|job| job.ended_millis.is_none()).map(|job| job.job);
+        let runs = all
+            .iter()
+            .filter(|job| job.ended_millis.is_none())
+            .map(|job| job.job);
         let mut running: Vec<JobId> = runs.filter(is_due).collect();
         if is_old || !running.is_empty() {
             running.sort_by_key(|job| open.values.get(job).map(|(read, _)| *read));
@@ -237,7 +262,9 @@ impl<T: PerJob> JobValues<T> {
                     break;
                 }
                 match read(source, *job) {
-                    Ok((value, _)) => drop(open.values.insert(*job, (Instant::now(), value))),
+                    Ok((value, _)) => {
+                        open.values.insert(*job, (Instant::now(), value));
+                    }
                     Err(error @ SourceError::Unavailable(_)) => return Err(error),
                     // Removed since it was listed, or damaged; the caller reports it as not counted.
                     Err(error) => tracing::debug!(%error, %job, "cannot read a running job"),
@@ -245,18 +272,26 @@ impl<T: PerJob> JobValues<T> {
             }
             let listed: HashSet<JobId> = all.iter().map(|job| job.job).collect();
             let ended = lock(&self.ended);
-            open.values.retain(|job, _| listed.contains(job) && !ended.values.contains_key(job));
+            open.values
+                .retain(|job, _| listed.contains(job) && !ended.values.contains_key(job));
             if is_old {
                 open.fresh_until = Instant::now() + pause_after(begun.elapsed());
             }
         }
-        Ok(open.values.iter().map(|(job, (_, value))| (*job, value.clone())).collect())
+        Ok(open
+            .values
+            .iter()
+            .map(|(job, (_, value))| (*job, value.clone()))
+            .collect())
     }
 }
 
 fn read<T: PerJob>(source: &dyn PageSource, job: JobId) -> Result<(Arc<T>, bool), SourceError> {
     let detail = source.job(job)?;
-    Ok((Arc::new(T::of(&detail, now_micros())), detail.summary.ended_millis.is_some()))
+    Ok((
+        Arc::new(T::of(&detail, now_micros())),
+        detail.summary.ended_millis.is_some(),
+    ))
 }
 
 impl<T: PerJob> Ended<T> {
@@ -271,7 +306,9 @@ impl<T: PerJob> Ended<T> {
             self.weight -= weight(&known);
         }
         while self.weight > T::WEIGHT_MAX {
-            let Some((_, oldest)) = self.values.pop_first() else { break };
+            let Some((_, oldest)) = self.values.pop_first() else {
+                break;
+            };
             self.weight -= weight(&oldest);
         }
     }
@@ -305,15 +342,38 @@ mod tests {
         let ended = |number| job(number, JobPhase::Succeeded, 0, 0);
         let all: Vec<JobSummary> = (1..=160).rev().map(ended).collect();
         let begin = all[0].submitted_millis;
-        assert_eq!(Window { from: begin, until: begin + 1 }.jobs(&all).len(), 160);
-        assert_eq!(Window { from: begin - 9, until: begin - 1 }.jobs(&all).len(), 0);
-        let after = Window { from: begin + 1_501, until: begin + 9_999 }.jobs(&all);
+        assert_eq!(
+            Window {
+                from: begin,
+                until: begin + 1
+            }
+            .jobs(&all)
+            .len(),
+            160
+        );
+        assert_eq!(
+            Window {
+                from: begin - 9,
+                until: begin - 1
+            }
+            .jobs(&all)
+            .len(),
+            0
+        );
+        let after = Window {
+            from: begin + 1_501,
+            until: begin + 9_999,
+        }
+        .jobs(&all);
         assert!(after.is_empty(), "the jobs had ended");
     }
 
     #[test]
     fn kept_values_drop_the_oldest_jobs() {
-        let mut kept = Ended { values: BTreeMap::new(), weight: 0 };
+        let mut kept = Ended {
+            values: BTreeMap::new(),
+            weight: 0,
+        };
         for number in (1..=9).rev() {
             kept.keep(JobId(number), Arc::new(Weight(24)));
             assert!(kept.weight <= Weight::WEIGHT_MAX);

@@ -51,7 +51,12 @@ impl Problem {
         let status = StatusCode::from_u16(self.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
         // Serializing cannot fail: there are only texts and numbers.
         let body = serde_json::to_vec(&self).unwrap_or_default();
-        (status, [(CONTENT_TYPE, "application/problem+json")], Body::from(body)).into_response()
+        (
+            status,
+            [(CONTENT_TYPE, "application/problem+json")],
+            Body::from(body),
+        )
+            .into_response()
     }
 }
 

@@ -20,7 +20,16 @@ pub struct Shown {
 
 impl Shown {
     pub fn new(name: String, kind: RecordingKind, source: Arc<dyn PageSource>) -> Shown {
-        let (ledgers, slots, work) = (JobValues::default(), JobValues::default(), JobValues::default());
-        Shown { name, kind, source, ledgers, slots, work }
+        let ledgers = JobValues::default();
+        let slots = JobValues::default();
+        let work = JobValues::default();
+        Shown {
+            name,
+            kind,
+            source,
+            ledgers,
+            slots,
+            work,
+        }
     }
 }

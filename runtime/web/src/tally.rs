@@ -98,7 +98,9 @@ fn long() -> Histogram {
 
 /// Buckets from a millisecond to ten seconds, the time limit of a response.
 fn of_requests() -> Histogram {
-    Histogram::new([0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0])
+    Histogram::new([
+        0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0,
+    ])
 }
 
 fn label(name: &'static str, value: &str) -> Labels {
@@ -112,7 +114,9 @@ fn seconds(micros: u64) -> f64 {
 impl Tally {
     /// Records the duration of a request.
     pub fn answered(&self, route: &str, seconds: f64) {
-        self.requests.get_or_create(&label("route", route)).observe(seconds);
+        self.requests
+            .get_or_create(&label("route", route))
+            .observe(seconds);
     }
 
     /// Counts the jobs that have ended since the last call.
@@ -122,17 +126,26 @@ impl Tally {
     pub fn count(&self, source: &dyn PageSource) -> Result<(), SourceError> {
         let mut counted = lock(&self.counted);
         let jobs = source.jobs()?;
-        let ended: Vec<&JobSummary> = jobs.iter().filter(|job| job.ended_millis.is_some()).collect();
+        let ended: Vec<&JobSummary> = jobs
+            .iter()
+            .filter(|job| job.ended_millis.is_some())
+            .collect();
         // All jobs of a history ended before the server started.
         if source.is_live() && !counted.has_begun {
             let is_before = |job: &&&JobSummary| job.ended_millis < Some(self.started_millis);
-            counted.jobs.extend(ended.iter().filter(is_before).map(|job| job.job));
+            counted
+                .jobs
+                .extend(ended.iter().filter(is_before).map(|job| job.job));
         }
         counted.has_begun = true;
         // A job that was removed from the history does not come back.
         let listed: HashSet<JobId> = ended.iter().map(|job| job.job).collect();
         counted.jobs.retain(|job| listed.contains(job));
-        let fresh: Vec<_> = ended.into_iter().rev().filter(|job| !counted.jobs.contains(&job.job)).collect();
+        let fresh: Vec<_> = ended
+            .into_iter()
+            .rev()
+            .filter(|job| !counted.jobs.contains(&job.job))
+            .collect();
         let begun = Instant::now();
         self.uncounted.set(fresh.len() as i64);
         for job in fresh {
@@ -160,9 +173,14 @@ impl Tally {
     }
 
     fn count_job(&self, job: &JobSummary) {
-        self.jobs.get_or_create(&label("end", job.phase.in_words())).inc();
-        let sojourn = job.ended_millis.map(|ended| ended.saturating_sub(job.submitted_millis));
-        self.sojourns.observe(seconds(sojourn.unwrap_or_default() * 1_000));
+        self.jobs
+            .get_or_create(&label("end", job.phase.in_words()))
+            .inc();
+        let sojourn = job
+            .ended_millis
+            .map(|ended| ended.saturating_sub(job.submitted_millis));
+        self.sojourns
+            .observe(seconds(sojourn.unwrap_or_default() * 1_000));
     }
 
     fn count_attempts(&self, detail: &JobDetail) {
@@ -170,36 +188,62 @@ impl Tally {
             let kind = label("kind", &attempt.attempt.task.kind.to_string());
             // An attempt that was running when its job ended was killed.
             let end = attempt.outcome().unwrap_or("killed").to_owned();
-            self.attempts.get_or_create(&vec![kind[0].clone(), ("end", end)]).inc();
+            self.attempts
+                .get_or_create(&vec![kind[0].clone(), ("end", end)])
+                .inc();
             if let Some(ended) = attempt.ended_micros() {
                 let length = ended.saturating_sub(attempt.launched_micros());
-                self.attempt_lengths.get_or_create(&kind).observe(seconds(length));
+                self.attempt_lengths
+                    .get_or_create(&kind)
+                    .observe(seconds(length));
             }
         }
     }
 
     fn count_preemptions(&self, detail: &JobDetail, requesters: &mut HashSet<String>) {
         for row in LedgerRow::all_of(detail, now_micros()) {
-            let (by, end) = (requester(&row.answer.by, requesters), row.end());
+            let by = requester(&row.answer.by, requesters);
+            let end = row.end();
             let primitive = label("primitive", &row.answer.primitive);
             let labels = vec![("by", by), primitive[0].clone(), ("end", end.to_owned())];
             self.preemptions.get_or_create(&labels).inc();
             let whole = |millis: u64| millis as f64 / 1e3;
-            self.work_saved.get_or_create(&primitive).inc_by(whole(row.answer.work_saved_millis));
-            self.work_lost.get_or_create(&primitive).inc_by(whole(row.answer.work_lost_millis));
-            self.slot_taken.get_or_create(&primitive).inc_by(whole(row.slot_millis));
-            self.checkpoint_bytes.get_or_create(&primitive).inc_by(row.answer.checkpoint_bytes);
+            self.work_saved
+                .get_or_create(&primitive)
+                .inc_by(whole(row.answer.work_saved_millis));
+            self.work_lost
+                .get_or_create(&primitive)
+                .inc_by(whole(row.answer.work_lost_millis));
+            self.slot_taken
+                .get_or_create(&primitive)
+                .inc_by(whole(row.slot_millis));
+            self.checkpoint_bytes
+                .get_or_create(&primitive)
+                .inc_by(row.answer.checkpoint_bytes);
             if let Some(micros) = row.free_micros() {
-                self.freeing.get_or_create(&primitive).observe(seconds(micros));
+                self.freeing
+                    .get_or_create(&primitive)
+                    .observe(seconds(micros));
             }
         }
-        let resumes = detail.resumes.iter().map(|one| (one.ordered_micros, one.resumed_micros));
-        for (ordered, resumed) in resumes.filter_map(|(ordered, resumed)| Some((ordered, resumed?))) {
-            self.resuming.observe(seconds(resumed.saturating_sub(ordered)));
+        let resumes = detail
+            .resumes
+            .iter()
+            .map(|one| (one.ordered_micros, one.resumed_micros));
+        for (ordered, resumed) in resumes.filter_map(|(ordered, resumed)| Some((ordered, resumed?)))
+        {
+            self.resuming
+                .observe(seconds(resumed.saturating_sub(ordered)));
         }
-        let restores = detail.restores.iter().map(|one| (one.ordered_micros, one.restored_micros));
-        for (ordered, restored) in restores.filter_map(|(ordered, restored)| Some((ordered, restored?))) {
-            self.restoring.observe(seconds(restored.saturating_sub(ordered)));
+        let restores = detail
+            .restores
+            .iter()
+            .map(|one| (one.ordered_micros, one.restored_micros));
+        for (ordered, restored) in
+            restores.filter_map(|(ordered, restored)| Some((ordered, restored?)))
+        {
+            self.restoring
+                .observe(seconds(restored.saturating_sub(ordered)));
         }
     }
 
@@ -210,11 +254,15 @@ impl Tally {
 
     /// Registers all metrics.
     pub fn register(&self, registry: &mut Registry) {
-        registry.register("jobs_ended", "Jobs ended since the server started", self.jobs.clone());
-        let unread = "Ended jobs whose history cannot be opened, so that their preemptions are not counted";
+        registry.register(
+            "jobs_ended",
+            "Jobs ended since the server started",
+            self.jobs.clone(),
+        );
+        let unread =
+            "Ended jobs whose history cannot be opened, so that their preemptions are not counted";
         registry.register("jobs_unread", unread, self.unread.clone());
-        let uncounted =
-            "Ended jobs that are not counted yet because reading them takes longer than one response may";
+        let uncounted = "Ended jobs that are not counted yet because reading them takes longer than one response may";
         registry.register("jobs_uncounted", uncounted, self.uncounted.clone());
         let taken = "Preemption requests of jobs ended since the server started";
         registry.register("preemptions", taken, self.preemptions.clone());
@@ -225,11 +273,21 @@ impl Tally {
         let slot = "Time that preempted work of these jobs had no slot";
         registry.register_with_unit("slot_taken", slot, Unit::Seconds, self.slot_taken.clone());
         let bytes = "Bytes of checkpoints of these jobs";
-        registry.register_with_unit("checkpoint", bytes, Unit::Bytes, self.checkpoint_bytes.clone());
+        registry.register_with_unit(
+            "checkpoint",
+            bytes,
+            Unit::Bytes,
+            self.checkpoint_bytes.clone(),
+        );
         let attempts = "Attempts of these jobs by outcome";
         registry.register("attempts", attempts, self.attempts.clone());
         let lengths = "Time from launch to end of attempts of these jobs, including suspensions";
-        registry.register_with_unit("attempt", lengths, Unit::Seconds, self.attempt_lengths.clone());
+        registry.register_with_unit(
+            "attempt",
+            lengths,
+            Unit::Seconds,
+            self.attempt_lengths.clone(),
+        );
         let freeing = "Time from a preemption request until the slot was free";
         registry.register_with_unit("preemption", freeing, Unit::Seconds, self.freeing.clone());
         let resuming = "Time from the resume order until a suspended attempt ran again";
@@ -237,7 +295,12 @@ impl Tally {
         let restoring = "Time from the launch of a restored attempt until it made new progress";
         registry.register_with_unit("restore", restoring, Unit::Seconds, self.restoring.clone());
         let sojourns = "Time from submission to end of jobs";
-        registry.register_with_unit("job_sojourn", sojourns, Unit::Seconds, self.sojourns.clone());
+        registry.register_with_unit(
+            "job_sojourn",
+            sojourns,
+            Unit::Seconds,
+            self.sojourns.clone(),
+        );
         registry.register_with_unit(
             "http_request",
             "Duration of HTTP requests",
@@ -252,7 +315,11 @@ fn requester(by: &str, known: &mut HashSet<String>) -> String {
     if known.len() < REQUESTERS_MAX && !known.contains(by) {
         known.insert(by.to_owned());
     }
-    if known.contains(by) { by.to_owned() } else { OTHERS.to_owned() }
+    if known.contains(by) {
+        by.to_owned()
+    } else {
+        OTHERS.to_owned()
+    }
 }
 
 #[cfg(test)]
@@ -260,7 +327,9 @@ mod tests {
     use std::sync::Arc;
 
     use napreduce_engine::{AttemptId, Primitive, Reason, TaskId};
-    use napreduce_protocol::{JobPhase, LogStream, PreemptionEnd, QueueListing, TaskSummary, WorkerSummary};
+    use napreduce_protocol::{
+        JobPhase, LogStream, PreemptionEnd, QueueListing, TaskSummary, WorkerSummary,
+    };
     use prometheus_client::encoding::text::encode;
 
     use super::*;
@@ -278,7 +347,10 @@ mod tests {
 
     impl Ended {
         fn add(&self, number: u32, phase: JobPhase) {
-            self.jobs.lock().expect("no test panicked").insert(0, job(number, phase, 0, 0));
+            self.jobs
+                .lock()
+                .expect("no test panicked")
+                .insert(0, job(number, phase, 0, 0));
         }
 
         fn breaks(&self, error: Option<SourceError>) {
@@ -296,16 +368,26 @@ mod tests {
         }
 
         fn jobs(&self) -> Result<Arc<Vec<JobSummary>>, SourceError> {
-            Ok(Arc::new(self.jobs.lock().expect("no test panicked").clone()))
+            Ok(Arc::new(
+                self.jobs.lock().expect("no test panicked").clone(),
+            ))
         }
 
         fn job(&self, id: JobId) -> Result<Arc<JobDetail>, SourceError> {
             if let Some(error) = self.broken.lock().expect("no test panicked").clone() {
                 return Err(error);
             }
-            let summary = self.jobs()?.iter().find(|known| known.job == id).cloned().expect("a job");
+            let summary = self
+                .jobs()?
+                .iter()
+                .find(|known| known.job == id)
+                .cloned()
+                .expect("a job");
             let suspended = (0, Primitive::Suspend, Some(PreemptionEnd::Suspended));
-            Ok(Arc::new(JobDetail { summary, ..preempted(&[suspended]) }))
+            Ok(Arc::new(JobDetail {
+                summary,
+                ..preempted(&[suspended])
+            }))
         }
 
         fn workers(&self) -> Result<Arc<Vec<WorkerSummary>>, SourceError> {
@@ -334,7 +416,8 @@ mod tests {
     }
 
     fn printed(tally: &Tally) -> String {
-        let (mut registry, mut text) = (Registry::default(), String::new());
+        let mut registry = Registry::default();
+        let mut text = String::new();
         tally.register(&mut registry);
         encode(&mut text, &registry).expect("text");
         text
@@ -342,7 +425,8 @@ mod tests {
 
     #[test]
     fn ended_job_is_counted_once() {
-        let (tally, source) = (Tally::new(STARTED), Ended::default());
+        let tally = Tally::new(STARTED);
+        let source = Ended::default();
         source.add(1, JobPhase::Succeeded);
         for _ in 0..3 {
             tally.count(&source).expect("available");
@@ -363,25 +447,33 @@ mod tests {
             "slot_taken_seconds_total{primitive=\"suspend\"} 2.98",
             "checkpoint_bytes_total{primitive=\"suspend\"} 0",
         ] {
-            assert!(text.lines().any(|found| found == line), "no {line} in\n{text}");
+            assert!(
+                text.lines().any(|found| found == line),
+                "no {line} in\n{text}"
+            );
         }
     }
 
     #[test]
     fn one_scrape_counts_all_ended_jobs() {
-        let (tally, source) = (Tally::new(STARTED), Ended::default());
+        let tally = Tally::new(STARTED);
+        let source = Ended::default();
         for number in 1..=300 {
             source.add(number, JobPhase::Succeeded);
         }
         tally.count(&source).expect("available");
         let text = printed(&tally);
-        assert!(text.contains("jobs_ended_total{end=\"succeeded\"} 300\n"), "{text}");
+        assert!(
+            text.contains("jobs_ended_total{end=\"succeeded\"} 300\n"),
+            "{text}"
+        );
         assert!(text.contains("jobs_uncounted 0\n"), "{text}");
     }
 
     #[test]
     fn jobs_ended_before_the_start_are_not_counted() {
-        let (tally, source) = (Tally::new(STARTED + 1_501), Ended::default());
+        let tally = Tally::new(STARTED + 1_501);
+        let source = Ended::default();
         source.add(1, JobPhase::Succeeded);
         tally.count(&source).expect("available");
         assert!(!printed(&tally).contains("jobs_ended_total{"));
@@ -392,7 +484,8 @@ mod tests {
 
     #[test]
     fn unavailable_job_is_counted_later_and_damaged_one_without_preemptions() {
-        let (tally, source) = (Tally::new(STARTED), Ended::default());
+        let tally = Tally::new(STARTED);
+        let source = Ended::default();
         source.add(1, JobPhase::Succeeded);
         source.breaks(Some(SourceError::Unavailable("no coordinator".to_owned())));
         tally.count(&source).expect_err("unavailable");
@@ -401,15 +494,22 @@ mod tests {
         tally.count(&source).expect("available");
         tally.count(&source).expect("available");
         let text = printed(&tally);
-        assert!(text.contains("jobs_ended_total{end=\"succeeded\"} 1\n"), "{text}");
-        assert!(text.contains("jobs_unread_total 1\n") && !text.contains("preemptions_total{"), "{text}");
+        assert!(
+            text.contains("jobs_ended_total{end=\"succeeded\"} 1\n"),
+            "{text}"
+        );
+        assert!(
+            text.contains("jobs_unread_total 1\n") && !text.contains("preemptions_total{"),
+            "{text}"
+        );
     }
 
     #[test]
     fn requester_labels_are_limited() {
         let mut known = HashSet::new();
-        let labels: HashSet<String> =
-            (0..100).map(|number| requester(&number.to_string(), &mut known)).collect();
+        let labels: HashSet<String> = (0..100)
+            .map(|number| requester(&number.to_string(), &mut known))
+            .collect();
         assert_eq!(labels.len(), REQUESTERS_MAX + 1);
         assert_eq!(requester("0", &mut known), "0");
     }

@@ -5,12 +5,15 @@ use napreduce::{Emit, Job};
 
 fn sums() -> Job<(String, u64)> {
     Job::text()
-        .map(|line: &str, out: &mut Emit<String, u64>| -> Result<(), BadRecord> {
-            let (name, number) =
-                line.split_once(' ').ok_or_else(|| BadRecord::new("expected NAME NUMBER"))?;
-            out.emit(name, number.parse()?);
-            Ok(())
-        })
+        .map(
+            |line: &str, out: &mut Emit<String, u64>| -> Result<(), BadRecord> {
+                let (name, number) = line
+                    .split_once(' ')
+                    .ok_or_else(|| BadRecord::new("expected NAME NUMBER"))?;
+                out.emit(name, number.parse()?);
+                Ok(())
+            },
+        )
         .sum()
 }
 

@@ -34,8 +34,9 @@ const CORNERS: [&str; 22] = [
 ];
 
 /// Spellings that only text and csv allow.
-const NOT_IN_JSON: [&str; 10] =
-    ["NaN", "inf", "-inf", "Infinity", "+1", "01.50", ".5", "5.", "1e400", "-1e400"];
+const NOT_IN_JSON: [&str; 10] = [
+    "NaN", "inf", "-inf", "Infinity", "+1", "01.50", ".5", "5.", "1e400", "-1e400",
+];
 
 /// SplitMix64.
 fn random(state: &mut u64) -> u64 {
@@ -58,10 +59,17 @@ fn doubles() -> Vec<String> {
         0 => format!("{:?}", finite(&mut state)),
         1 => format!("{:e}", finite(&mut state)),
         2 => format!("{:.25e}", finite(&mut state)),
-        3 => format!("{:.16}", random(&mut state) as f64 / random(&mut state) as f64),
+        3 => format!(
+            "{:.16}",
+            random(&mut state) as f64 / random(&mut state) as f64
+        ),
         _ => format!("{}.{}", random(&mut state) >> 20, random(&mut state)),
     });
-    CORNERS.map(str::to_owned).into_iter().chain(random).collect()
+    CORNERS
+        .map(str::to_owned)
+        .into_iter()
+        .chain(random)
+        .collect()
 }
 
 /// Parses the texts with `str::parse`; returns the bits of each on a line.
@@ -71,9 +79,18 @@ fn parsed(texts: &[String]) -> String {
 }
 
 /// Runs `job` on one row for each text, and returns its lines.
-fn read(job: impl Fn() -> Job, first: &str, texts: &[String], row: impl Fn(&str) -> String) -> String {
+fn read(
+    job: impl Fn() -> Job,
+    first: &str,
+    texts: &[String],
+    row: impl Fn(&str) -> String,
+) -> String {
     let rows: String = texts.iter().map(|text| row(text) + "\n").collect();
-    JobTest::new(job).input(format!("{first}{rows}")).split_size(SPLIT_BYTES).run().text()
+    JobTest::new(job)
+        .input(format!("{first}{rows}"))
+        .split_size(SPLIT_BYTES)
+        .run()
+        .text()
 }
 
 /// One number of each type; `lines()` writes the bits of each number on a line.
@@ -89,8 +106,13 @@ struct Numbers {
 
 impl Numbers {
     fn of_bits(line: &str) -> Numbers {
-        let bits: Vec<u128> = line.split(' ').map(|bits| bits.parse().expect("bits")).collect();
-        let [double, single, signed, unsigned, wide, wider] = bits[..] else { panic!("six numbers: {line}") };
+        let bits: Vec<u128> = line
+            .split(' ')
+            .map(|bits| bits.parse().expect("bits"))
+            .collect();
+        let [double, single, signed, unsigned, wide, wider] = bits[..] else {
+            panic!("six numbers: {line}")
+        };
         Numbers {
             double: f64::from_bits(double as u64),
             single: f32::from_bits(single as u32),
@@ -102,9 +124,20 @@ impl Numbers {
     }
 
     fn bits(&self) -> String {
-        let Numbers { double, single, signed, unsigned, wide, wider } = self;
-        let (double, single) = (double.to_bits(), single.to_bits());
-        format!("{double} {single} {} {unsigned} {} {wider}", *signed as u64, *wide as u128)
+        let Numbers {
+            double,
+            single,
+            signed,
+            unsigned,
+            wide,
+            wider,
+        } = self;
+        let double = double.to_bits();
+        let single = single.to_bits();
+        format!(
+            "{double} {single} {} {unsigned} {} {wider}",
+            *signed as u64, *wide as u128
+        )
     }
 }
 
@@ -113,12 +146,29 @@ fn lines(all: bool) -> String {
     let mut state = 2;
     let mut lines = Vec::new();
     for shift in (0..128).cycle().take(4096) {
-        let mut wide = || (u128::from(random(&mut state)) << 64 | u128::from(random(&mut state))) >> shift;
-        let (signed, unsigned, wide, wider) = (wide() as i64, wide() as u64, wide() as i128, wide());
-        let double = if all { f64::from_bits(random(&mut state)) } else { finite(&mut state) };
+        let mut wide =
+            || (u128::from(random(&mut state)) << 64 | u128::from(random(&mut state))) >> shift;
+        let (signed, unsigned, wide, wider) =
+            (wide() as i64, wide() as u64, wide() as i128, wide());
+        let double = if all {
+            f64::from_bits(random(&mut state))
+        } else {
+            finite(&mut state)
+        };
         let single = f32::from_bits(random(&mut state) as u32);
-        let single = if all || single.is_finite() { single } else { -0.0 };
-        lines.push(Numbers { double, single, signed, unsigned, wide, wider });
+        let single = if all || single.is_finite() {
+            single
+        } else {
+            -0.0
+        };
+        lines.push(Numbers {
+            double,
+            single,
+            signed,
+            unsigned,
+            wide,
+            wider,
+        });
     }
     for (signed, unsigned, wide, wider) in [
         (i64::MIN, u64::MAX, i128::MIN, u128::MAX),
@@ -126,9 +176,15 @@ fn lines(all: bool) -> String {
         (0, 0, 0, 0),
         (-1, 1, -1, 1),
     ] {
-        let special =
-            if all { [f64::INFINITY, f64::NEG_INFINITY, f64::NAN] } else { [f64::MAX, f64::MIN, -0.0] };
-        for double in special.into_iter().chain([0.0, -0.0, 5e-324, f64::MIN_POSITIVE]) {
+        let special = if all {
+            [f64::INFINITY, f64::NEG_INFINITY, f64::NAN]
+        } else {
+            [f64::MAX, f64::MIN, -0.0]
+        };
+        for double in special
+            .into_iter()
+            .chain([0.0, -0.0, 5e-324, f64::MIN_POSITIVE])
+        {
             lines.push(Numbers {
                 double,
                 single: double.clamp(-3e38, 3e38) as f32,
@@ -141,8 +197,16 @@ fn lines(all: bool) -> String {
     }
     // All NaN become the same one, since text cannot represent their bits.
     for numbers in &mut lines {
-        numbers.double = if numbers.double.is_nan() { f64::NAN } else { numbers.double };
-        numbers.single = if numbers.single.is_nan() { f32::NAN } else { numbers.single };
+        numbers.double = if numbers.double.is_nan() {
+            f64::NAN
+        } else {
+            numbers.double
+        };
+        numbers.single = if numbers.single.is_nan() {
+            f32::NAN
+        } else {
+            numbers.single
+        };
     }
     lines.iter().map(|numbers| numbers.bits() + "\n").collect()
 }
@@ -150,8 +214,15 @@ fn lines(all: bool) -> String {
 /// Asserts that `read` returns the numbers that `write` wrote.
 fn check_there_and_back<T>(lines: &str, write: impl Fn() -> Job<T>, read: impl Fn() -> Job) {
     let written = JobTest::new(write).input(lines).run().text();
-    let found = JobTest::new(read).input(&written).split_size(SPLIT_BYTES).run().text();
-    let difference = lines.lines().zip(found.lines()).find(|(expected, found)| expected != found);
+    let found = JobTest::new(read)
+        .input(&written)
+        .split_size(SPLIT_BYTES)
+        .run()
+        .text();
+    let difference = lines
+        .lines()
+        .zip(found.lines())
+        .find(|(expected, found)| expected != found);
     assert_eq!((difference, found.len()), (None, lines.len()));
 }
 
@@ -171,7 +242,14 @@ fn text_doubles_equal_str_parse() {
 fn text_numbers_come_back() {
     let write = || {
         Job::text().map_only(|line: &str, out| {
-            let Numbers { double, single, signed, unsigned, wide, wider } = Numbers::of_bits(line);
+            let Numbers {
+                double,
+                single,
+                signed,
+                unsigned,
+                wide,
+                wider,
+            } = Numbers::of_bits(line);
             out.emit((double, single, signed), (unsigned, wide, wider));
         })
     };
@@ -216,23 +294,34 @@ mod csv {
         let texts = [doubles(), NOT_IN_JSON.map(str::to_owned).to_vec()].concat();
         let job = || Job::csv::<Row>().map_only(|row: Row, out| out.emit(row.number.to_bits(), ()));
         assert!(read(job, "number\n", &texts, str::to_owned) == parsed(&texts));
-        let flattened =
-            || Job::csv::<Row>().map_only(|row: Row, out| out.emit(row.others["more"].to_bits(), ()));
-        assert!(read(flattened, "number,more\n", &texts, |text| format!("0,{text}")) == parsed(&texts));
+        let flattened = || {
+            Job::csv::<Row>().map_only(|row: Row, out| out.emit(row.others["more"].to_bits(), ()))
+        };
+        assert!(
+            read(flattened, "number,more\n", &texts, |text| format!(
+                "0,{text}"
+            )) == parsed(&texts)
+        );
     }
 
     #[test]
     fn csv_and_tsv_numbers_come_back() {
-        let write =
-            || Job::text().map_only_to(Csv::default(), |line: &str, out| out.emit(&Numbers::of_bits(line)));
-        let read = || Job::csv::<Numbers>().map_only(|numbers: Numbers, out| out.emit(numbers.bits(), ()));
+        let write = || {
+            Job::text().map_only_to(Csv::default(), |line: &str, out| {
+                out.emit(&Numbers::of_bits(line))
+            })
+        };
+        let read =
+            || Job::csv::<Numbers>().map_only(|numbers: Numbers, out| out.emit(numbers.bits(), ()));
         check_there_and_back(&lines(true), write, read);
         let write = || {
             let format = Csv::default().delimiter(b'\t').without_header();
             Job::text().map_only_to(format, |line: &str, out| out.emit(&Numbers::of_bits(line)))
         };
         let read = || {
-            let format = CsvRows::<Numbers>::default().delimiter(b'\t').without_header();
+            let format = CsvRows::<Numbers>::default()
+                .delimiter(b'\t')
+                .without_header();
             Job::input(format).map_only(|numbers: Numbers, out| out.emit(numbers.bits(), ()))
         };
         check_there_and_back(&lines(true), write, read);
@@ -257,7 +346,8 @@ mod json_lines {
     #[test]
     fn json_doubles_equal_str_parse() {
         let texts = doubles();
-        let plain = || Job::json_lines::<f64>().map_only(|number: f64, out| out.emit(number.to_bits(), ()));
+        let plain =
+            || Job::json_lines::<f64>().map_only(|number: f64, out| out.emit(number.to_bits(), ()));
         assert!(read(plain, "", &texts, str::to_owned) == parsed(&texts));
         let both = || {
             Job::json_lines::<Row>().map_only(|row: Row, out| {
@@ -266,16 +356,23 @@ mod json_lines {
             })
         };
         assert!(
-            read(both, "", &texts, |text| format!("{{\"number\":{text},\"more\":{text}}}")) == parsed(&texts)
+            read(both, "", &texts, |text| format!(
+                "{{\"number\":{text},\"more\":{text}}}"
+            )) == parsed(&texts)
         );
     }
 
     #[test]
     fn json_numbers_come_back() {
-        let write =
-            || Job::text().map_only_to(JsonLines, |line: &str, out| out.emit(&Numbers::of_bits(line)));
-        let read =
-            || Job::json_lines::<Numbers>().map_only(|numbers: Numbers, out| out.emit(numbers.bits(), ()));
+        let write = || {
+            Job::text().map_only_to(JsonLines, |line: &str, out| {
+                out.emit(&Numbers::of_bits(line))
+            })
+        };
+        let read = || {
+            Job::json_lines::<Numbers>()
+                .map_only(|numbers: Numbers, out| out.emit(numbers.bits(), ()))
+        };
         check_there_and_back(&lines(false), write, read);
     }
 }

@@ -85,7 +85,13 @@ fn row(line: &str) -> Row {
 /// Text that does not depend on the order of a `HashMap`.
 fn row_text(row: &Row) -> String {
     let others: BTreeMap<_, _> = row.others.iter().collect();
-    format!("{:?} {others:?}", Row { others: HashMap::new(), ..row.clone() })
+    format!(
+        "{:?} {others:?}",
+        Row {
+            others: HashMap::new(),
+            ..row.clone()
+        }
+    )
 }
 
 fn texts() -> String {
@@ -105,13 +111,17 @@ fn values_arrive_through_the_codec() {
 fn rows_of_a_join_arrive() {
     let job = || {
         Job::join("left", TextLines, |line: &str| (line.to_owned(), row(line)))
-            .with("right", TextLines, |line: &str| (line.to_owned(), row(line)))
+            .with("right", TextLines, |line: &str| {
+                (line.to_owned(), row(line))
+            })
             .inner(|_, left, right, out| {
                 assert_eq!(left, right);
                 out.emit(row_text(left), ());
             })
     };
-    let test = JobTest::new(job).input_named("left", "0\n1\n").input_named("right", "0\n1\n");
+    let test = JobTest::new(job)
+        .input_named("left", "0\n1\n")
+        .input_named("right", "0\n1\n");
     assert_eq!(test.run().text(), texts());
     test.assert_preemption_safe();
 }
@@ -146,8 +156,14 @@ fn parameters_and_records_arrive() {
     }
     for row in rows() {
         let records = Dataset::<(u64, Serde<Row>)>::of([(1, row.clone())]).expect("a dataset");
-        let run = napreduce::job(shown).parameters(&row).inputs([&records]).run_local(&Local::threads());
-        assert_eq!(run.expect("the job").collect().expect("lines"), [row_text(&row)]);
+        let run = napreduce::job(shown)
+            .parameters(&row)
+            .inputs([&records])
+            .run_local(&Local::threads());
+        assert_eq!(
+            run.expect("the job").collect().expect("lines"),
+            [row_text(&row)]
+        );
     }
 }
 
@@ -159,11 +175,16 @@ fn value_that_would_change_is_refused_with_its_type() {
         Small(u8),
         Large(u64),
     }
-    fn refusal<T: Serialize + for<'de> Deserialize<'de> + Debug + Send + 'static>(value: T) -> String {
+    fn refusal<T: Serialize + for<'de> Deserialize<'de> + Debug + Send + 'static>(
+        value: T,
+    ) -> String {
         let error = Dataset::<(u64, Serde<T>)>::of([(1, value)]).expect_err("it is refused");
         error.to_string()
     }
     let message = refusal(Number::Large(3));
-    assert!(message.starts_with("a value of type Number is not read back as it was written"), "{message}");
+    assert!(
+        message.starts_with("a value of type Number is not read back as it was written"),
+        "{message}"
+    );
     let _ = Number::Small(3);
 }

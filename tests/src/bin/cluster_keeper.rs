@@ -25,8 +25,11 @@ fn main() -> ExitCode {
 
 fn keep() -> Result<(), Box<dyn std::error::Error>> {
     let nap = std::env::current_exe()?.with_file_name("nap");
-    let folder = tempfile::Builder::new().prefix("napreduce-test-cluster-").tempdir()?;
-    let (directory, log) = (folder.path().join("cluster"), folder.path().join("log"));
+    let folder = tempfile::Builder::new()
+        .prefix("napreduce-test-cluster-")
+        .tempdir()?;
+    let directory = folder.path().join("cluster");
+    let log = folder.path().join("log");
     let output = File::create(&log)?;
     let mut cluster = Command::new(&nap)
         .arg("up")
@@ -45,11 +48,16 @@ fn keep() -> Result<(), Box<dyn std::error::Error>> {
     });
     // The child is not reaped yet, so its process ID cannot have been reused.
     let ended = kill_process(Pid::from_child(&cluster), Signal::TERM).map_err(io::Error::from);
-    let ended = ended.and_then(|()| cluster.wait()).map(drop).map_err(Into::into);
-    served.and(ended).map_err(|error: Box<dyn std::error::Error>| {
-        let log = fs::read_to_string(&log).unwrap_or_default();
-        format!("{error}; output of the cluster:\n{log}").into()
-    })
+    let ended = ended
+        .and_then(|()| cluster.wait())
+        .map(drop)
+        .map_err(Into::into);
+    served
+        .and(ended)
+        .map_err(|error: Box<dyn std::error::Error>| {
+            let log = fs::read_to_string(&log).unwrap_or_default();
+            format!("{error}; output of the cluster:\n{log}").into()
+        })
 }
 
 /// Waits until `nap up` reports that the cluster is ready.

@@ -127,7 +127,9 @@ impl Fault {
             Fault::CoordinatorKilledWhileSuspended => {
                 preemptions::kill_coordinator_while_suspended(random, daemons)
             }
-            Fault::WorkerKilledWhileSuspended => preemptions::kill_worker_while_suspended(random, daemons),
+            Fault::WorkerKilledWhileSuspended => {
+                preemptions::kill_worker_while_suspended(random, daemons)
+            }
             Fault::WorkerNameTaken => daemons.start_twin(victim).map(|()| Injected::Fired),
             Fault::HostCannotBeReached if daemons.network => {
                 Ok(reachability::cannot_be_reached(random, daemons, victim))
@@ -143,7 +145,11 @@ impl Fault {
 }
 
 fn fired(really: bool, what: &str) -> Result<(), String> {
-    if really { Ok(()) } else { Err(format!("it is not true that {what}")) }
+    if really {
+        Ok(())
+    } else {
+        Err(format!("it is not true that {what}"))
+    }
 }
 
 fn pause(random: &mut Pcg64, millis: std::ops::Range<u64>) {
@@ -159,7 +165,9 @@ fn any_task(random: &mut Pcg64, daemons: &Daemons) -> Option<Process> {
 }
 
 fn kill_task(random: &mut Pcg64, daemons: &Daemons) -> Result<Injected, String> {
-    let Some(task) = any_task(random, daemons) else { return Ok(Injected::NothingToHit) };
+    let Some(task) = any_task(random, daemons) else {
+        return Ok(Injected::NothingToHit);
+    };
     if !task.signal(Signal::KILL) {
         return Ok(Injected::NothingToHit);
     }
@@ -169,17 +177,23 @@ fn kill_task(random: &mut Pcg64, daemons: &Daemons) -> Result<Injected, String> 
 
 /// Stops a task with a signal; its worker must kill it.
 fn stop_task(random: &mut Pcg64, daemons: &Daemons) -> Result<Injected, String> {
-    let Some(task) = any_task(random, daemons) else { return Ok(Injected::NothingToHit) };
+    let Some(task) = any_task(random, daemons) else {
+        return Ok(Injected::NothingToHit);
+    };
     if !task.signal(Signal::STOP) {
         return Ok(Injected::NothingToHit);
     }
-    wait_until("a stopped task, or its end", DEADLINE, || task.is_stopped() || task.is_gone())?;
+    wait_until("a stopped task, or its end", DEADLINE, || {
+        task.is_stopped() || task.is_gone()
+    })?;
     if task.is_gone() {
         return Ok(Injected::NothingToHit);
     }
-    wait_until("the end of a task that was stopped for too long", TASK_SILENCE + DEADLINE, || {
-        task.is_gone()
-    })?;
+    wait_until(
+        "the end of a task that was stopped for too long",
+        TASK_SILENCE + DEADLINE,
+        || task.is_gone(),
+    )?;
     Ok(Injected::Fired)
 }
 
@@ -191,15 +205,26 @@ fn stop_worker(daemons: &Daemons, victim: usize) -> Result<Injected, String> {
     fired(worker.signal(Signal::STOP), "the worker was stopped")?;
     wait_until("a stopped worker", DEADLINE, || worker.is_stopped())?;
     // A worker that had not joined yet cannot be lost, but it was stopped.
-    let seen = wait_until("the loss of a stopped worker", LIVENESS * 3, || daemons.said("is lost") > lost);
+    let seen = wait_until("the loss of a stopped worker", LIVENESS * 3, || {
+        daemons.said("is lost") > lost
+    });
     fired(worker.signal(Signal::CONT), "the worker goes on")?;
-    Ok(if seen.is_ok() { Injected::Fired } else { Injected::NothingToHit })
+    Ok(if seen.is_ok() {
+        Injected::Fired
+    } else {
+        Injected::NothingToHit
+    })
 }
 
 fn stop_coordinator(daemons: &Daemons) -> Result<Injected, String> {
     let coordinator = Process::of(daemons.coordinator.id()).ok_or("the coordinator is gone")?;
-    fired(coordinator.signal(Signal::STOP), "the coordinator was stopped")?;
-    wait_until("a stopped coordinator", DEADLINE, || coordinator.is_stopped())?;
+    fired(
+        coordinator.signal(Signal::STOP),
+        "the coordinator was stopped",
+    )?;
+    wait_until("a stopped coordinator", DEADLINE, || {
+        coordinator.is_stopped()
+    })?;
     sleep(LIVENESS * 3 / 2);
     fired(coordinator.signal(Signal::CONT), "the coordinator goes on")?;
     Ok(Injected::Fired)
@@ -211,7 +236,11 @@ fn delay_link(random: &mut Pcg64, daemons: &Daemons, victim: usize) -> Result<In
     link.delay(Duration::from_millis(random.random_range(10..150)));
     sleep(Duration::from_millis(800));
     link.delay(Duration::ZERO);
-    Ok(if link.delayed() > before { Injected::Fired } else { Injected::NothingToHit })
+    Ok(if link.delayed() > before {
+        Injected::Fired
+    } else {
+        Injected::NothingToHit
+    })
 }
 
 /// Holds back all bytes for longer than the liveness limit; each side must lose the other.
@@ -221,5 +250,9 @@ fn silence_link(daemons: &Daemons, victim: usize) -> Result<Injected, String> {
     link.silence(true);
     sleep(LIVENESS * 3 / 2);
     link.silence(false);
-    Ok(if link.silenced() > before { Injected::Fired } else { Injected::NothingToHit })
+    Ok(if link.silenced() > before {
+        Injected::Fired
+    } else {
+        Injected::NothingToHit
+    })
 }

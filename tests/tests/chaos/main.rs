@@ -72,7 +72,10 @@ fn main() -> ExitCode {
         println!("chaos with seed {seed}");
         let began = Instant::now();
         match run(seed, &arguments, &reference) {
-            Ok(said) => println!("chaos with seed {seed}: {said} in {:.1} s", began.elapsed().as_secs_f64()),
+            Ok(said) => println!(
+                "chaos with seed {seed}: {said} in {:.1} s",
+                began.elapsed().as_secs_f64()
+            ),
             Err(error) => {
                 println!("chaos with seed {seed} FAILED: {error}");
                 return ExitCode::FAILURE;
@@ -94,8 +97,9 @@ fn run(seed: u64, arguments: &Arguments, reference: &Reference) -> Result<String
     daemons.heal();
     let ended = workload.finish(|| daemons.explain());
     let left = daemons.stop();
-    let result =
-        injected.and_then(|counts| ended.map(|jobs| (counts, jobs))).and_then(|both| left.map(|()| both));
+    let result = injected
+        .and_then(|counts| ended.map(|jobs| (counts, jobs)))
+        .and_then(|both| left.map(|()| both));
     match result {
         Ok((counts, jobs)) => Ok(format!("{jobs} jobs, {}", counts.join(", "))),
         Err(error) => Err(format!("{error}\n{}", daemons.logs())),
@@ -138,5 +142,7 @@ fn inject_all(
         }
     }
     let injected = Fault::ALL.iter().filter(|fault| !left_out.contains(fault));
-    Ok(injected.map(|fault| format!("{rounds} x {fault:?}")).collect())
+    Ok(injected
+        .map(|fault| format!("{rounds} x {fault:?}"))
+        .collect())
 }

@@ -19,8 +19,16 @@ pub fn enter() {
         return;
     }
     let root = rustix::process::geteuid().is_root();
-    let flags: &[&str] = if root { &["--mount"] } else { &["--user", "--map-root-user", "--mount"] };
-    let tried = Command::new("unshare").args(flags).arg("true").stdin(Stdio::null()).output();
+    let flags: &[&str] = if root {
+        &["--mount"]
+    } else {
+        &["--user", "--map-root-user", "--mount"]
+    };
+    let tried = Command::new("unshare")
+        .args(flags)
+        .arg("true")
+        .stdin(Stdio::null())
+        .output();
     let why = match tried {
         Ok(tried) if tried.status.success() => {
             let mut again = Command::new("unshare");
@@ -33,7 +41,10 @@ pub fn enter() {
         Ok(tried) => String::from_utf8_lossy(&tried.stderr).trim().to_owned(),
         Err(error) => format!("unshare: {error}"),
     };
-    skipped("mounts", &format!("full disks and unmounted outputs need a mount namespace: {why}"));
+    skipped(
+        "mounts",
+        &format!("full disks and unmounted outputs need a mount namespace: {why}"),
+    );
 }
 
 /// Returns whether file systems can be mounted.
@@ -49,13 +60,19 @@ impl Disk {
     pub fn mount(at: &Path) -> Disk {
         fs::create_dir_all(at).expect("a directory");
         let size = format!("size={DISK_SIZE},mode=700");
-        mount(Command::new("mount").args(["-t", "tmpfs", "-o", &size, "disk"]).arg(at)).expect("a disk");
+        mount(
+            Command::new("mount")
+                .args(["-t", "tmpfs", "-o", &size, "disk"])
+                .arg(at),
+        )
+        .expect("a disk");
         Disk(at.to_owned())
     }
 
     /// Fills the disk.
     pub fn fill(&self) -> Result<(), String> {
-        let failed = |error: rustix::io::Errno| format!("cannot fill {}: {error}", self.0.display());
+        let failed =
+            |error: rustix::io::Errno| format!("cannot fill {}: {error}", self.0.display());
         let ballast = fs::File::create(self.ballast()).map_err(|error| error.to_string())?;
         let mut length = 0;
         // Other processes also write, so that less may be left than was reported.
@@ -116,13 +133,21 @@ impl Shared {
     }
 
     pub fn come_back(&self) {
-        mount(Command::new("mount").arg("--bind").arg(&self.content).arg(&self.at)).expect("a mount");
+        mount(
+            Command::new("mount")
+                .arg("--bind")
+                .arg(&self.content)
+                .arg(&self.at),
+        )
+        .expect("a mount");
     }
 
     /// Returns the entries created in its place meanwhile.
     pub fn strays(&self) -> Vec<PathBuf> {
         let entries = fs::read_dir(&self.at).expect("a directory");
-        entries.map(|entry| entry.expect("an entry").path()).collect()
+        entries
+            .map(|entry| entry.expect("an entry").path())
+            .collect()
     }
 }
 
@@ -133,16 +158,27 @@ impl Drop for Shared {
 }
 
 fn mount(command: &mut Command) -> Result<(), String> {
-    let ended = command.stdin(Stdio::null()).output().map_err(|error| format!("{command:?}: {error}"))?;
+    let ended = command
+        .stdin(Stdio::null())
+        .output()
+        .map_err(|error| format!("{command:?}: {error}"))?;
     if ended.status.success() {
         Ok(())
     } else {
-        Err(format!("{command:?}: {}", String::from_utf8_lossy(&ended.stderr).trim()))
+        Err(format!(
+            "{command:?}: {}",
+            String::from_utf8_lossy(&ended.stderr).trim()
+        ))
     }
 }
 
 /// Unmounts lazily: open files stay usable.
 fn unmount(at: &Path) {
     // Fails if it is not mounted.
-    let _ = Command::new("umount").arg("--lazy").arg(at).stdin(Stdio::null()).stderr(Stdio::null()).status();
+    let _ = Command::new("umount")
+        .arg("--lazy")
+        .arg(at)
+        .stdin(Stdio::null())
+        .stderr(Stdio::null())
+        .status();
 }

@@ -3,7 +3,11 @@ use std::time::{Duration, Instant};
 pub use napreduce_tests::Process;
 
 /// Waits for a condition; a timeout is an error.
-pub fn wait_until(what: &str, deadline: Duration, mut come: impl FnMut() -> bool) -> Result<(), String> {
+pub fn wait_until(
+    what: &str,
+    deadline: Duration,
+    mut come: impl FnMut() -> bool,
+) -> Result<(), String> {
     let began = Instant::now();
     while !come() {
         if began.elapsed() > deadline {

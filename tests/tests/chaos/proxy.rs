@@ -46,7 +46,9 @@ impl Proxy {
                     continue;
                 }
                 // The client must notice that the server is down.
-                let Ok(server) = TcpStream::connect(target) else { continue };
+                let Ok(server) = TcpStream::connect(target) else {
+                    continue;
+                };
                 shared.link(&client, &server);
             }
         });
@@ -61,12 +63,18 @@ impl Proxy {
     pub fn cut(&self) -> usize {
         let connections = std::mem::take(&mut *self.state.connections.lock().expect("no panic"));
         // Each connection has two ends; a closed one is not counted.
-        connections.iter().filter(|connection| connection.shutdown(Shutdown::Both).is_ok()).count()
+        connections
+            .iter()
+            .filter(|connection| connection.shutdown(Shutdown::Both).is_ok())
+            .count()
     }
 
     /// Delays every chunk.
     pub fn delay(&self, delay: Duration) {
-        self.state.delay.store(u64::try_from(delay.as_millis()).expect("short"), Ordering::SeqCst);
+        self.state.delay.store(
+            u64::try_from(delay.as_millis()).expect("short"),
+            Ordering::SeqCst,
+        );
     }
 
     /// The number of delayed chunks.
@@ -119,9 +127,14 @@ impl State {
         for stream in [client, server] {
             stream.set_nodelay(true).expect("a TCP connection");
         }
-        self.connections.lock().expect("no panic").extend([clone(client), clone(server)]);
+        self.connections
+            .lock()
+            .expect("no panic")
+            .extend([clone(client), clone(server)]);
         for (from, to) in [(client, server), (server, client)] {
-            let (from, to, state) = (clone(from), clone(to), Arc::clone(self));
+            let from = clone(from);
+            let to = clone(to);
+            let state = Arc::clone(self);
             std::thread::spawn(move || state.forward(from, to));
         }
     }

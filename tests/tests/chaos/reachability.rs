@@ -29,7 +29,9 @@ pub fn cannot_be_reached(random: &mut Pcg64, daemons: &Daemons, victim: usize) -
 /// Refuses all connections of the victim.
 pub fn cannot_reach(random: &mut Pcg64, daemons: &Daemons, victim: usize) -> Injected {
     let worker = daemons.workers[victim].process.id();
-    let others: Vec<_> = (0..daemons.workers.len()).filter(|index| *index != victim).collect();
+    let others: Vec<_> = (0..daemons.workers.len())
+        .filter(|index| *index != victim)
+        .collect();
     let servers = || others.iter().map(|index| &daemons.workers[*index].data);
     for server in servers() {
         server.refuse(Some(Box::new(move |client| is_of_worker(worker, client))));
@@ -42,7 +44,8 @@ pub fn cannot_reach(random: &mut Pcg64, daemons: &Daemons, victim: usize) -> Inj
 
 /// Waits for a refused connection, and then for a random time.
 fn wait_for_refusals(random: &mut Pcg64, refused: impl Fn() -> u64) -> Injected {
-    let (before, began) = (refused(), Instant::now());
+    let before = refused();
+    let began = Instant::now();
     while refused() == before && began.elapsed() < PATIENCE {
         sleep(Duration::from_millis(5));
     }
@@ -55,23 +58,40 @@ fn wait_for_refusals(random: &mut Pcg64, refused: impl Fn() -> u64) -> Injected 
 
 /// Returns whether a connection comes from a worker's daemon or one of its tasks.
 fn is_of_worker(worker: u32, client: SocketAddr) -> bool {
-    let Some(socket) = socket_of(client) else { return false };
+    let Some(socket) = socket_of(client) else {
+        return false;
+    };
     let tasks = Process::tasks_of(worker);
     let own = Process::of(worker);
-    tasks.iter().chain(&own).any(|process| has_open(process, &socket))
+    tasks
+        .iter()
+        .chain(&own)
+        .any(|process| has_open(process, &socket))
 }
 
 /// Returns the link target of the descriptor whose connection has this local address.
 fn socket_of(local: SocketAddr) -> Option<String> {
-    let SocketAddr::V4(local) = local else { return None };
-    let wanted = format!("{:08X}:{:04X}", u32::from_le_bytes(local.ip().octets()), local.port());
+    let SocketAddr::V4(local) = local else {
+        return None;
+    };
+    let wanted = format!(
+        "{:08X}:{:04X}",
+        u32::from_le_bytes(local.ip().octets()),
+        local.port()
+    );
     let table = fs::read_to_string("/proc/net/tcp").ok()?;
-    let fields = table.lines().map(|line| line.split_ascii_whitespace().collect::<Vec<_>>());
+    let fields = table
+        .lines()
+        .map(|line| line.split_ascii_whitespace().collect::<Vec<_>>());
     let mut own = fields.filter(|fields| fields.get(1) == Some(&wanted.as_str()));
     own.find_map(|fields| Some(format!("socket:[{}]", fields.get(9)?)))
 }
 
 fn has_open(process: &Process, socket: &str) -> bool {
-    let Ok(descriptors) = fs::read_dir(format!("/proc/{}/fd", process.number)) else { return false };
-    descriptors.flatten().any(|one| fs::read_link(one.path()).is_ok_and(|to| to.as_os_str() == socket))
+    let Ok(descriptors) = fs::read_dir(format!("/proc/{}/fd", process.number)) else {
+        return false;
+    };
+    descriptors
+        .flatten()
+        .any(|one| fs::read_link(one.path()).is_ok_and(|to| to.as_os_str() == socket))
 }

@@ -18,7 +18,9 @@ const RECOVERY: Duration = Duration::from_secs(60);
 
 /// The first worker has no disk space: its tasks run elsewhere until it has some again, and no job fails.
 pub fn fill_disk(daemons: &Daemons) -> Result<Injected, String> {
-    let Some(disk) = &daemons.disk else { return Ok(Injected::CannotBeHad) };
+    let Some(disk) = &daemons.disk else {
+        return Ok(Injected::CannotBeHad);
+    };
     if daemons.worker_state(0).as_deref() != Some("up") {
         return Ok(Injected::NothingToHit);
     }
@@ -27,13 +29,21 @@ pub fn fill_disk(daemons: &Daemons) -> Result<Injected, String> {
         daemons.worker_state(0).is_some_and(|state| state != "up")
     });
     disk.free();
-    wait_until("a worker that is used again", RECOVERY, || daemons.worker_state(0).as_deref() == Some("up"))?;
-    Ok(if noticed.is_ok() { Injected::Fired } else { Injected::NothingToHit })
+    wait_until("a worker that is used again", RECOVERY, || {
+        daemons.worker_state(0).as_deref() == Some("up")
+    })?;
+    Ok(if noticed.is_ok() {
+        Injected::Fired
+    } else {
+        Injected::NothingToHit
+    })
 }
 
 /// All outputs become unreachable for a while: jobs wait for them, and write nothing in their place.
 pub fn unmount_outputs(random: &mut Pcg64, workload: &Workload) -> Result<Injected, String> {
-    let Some(outputs) = workload.outputs() else { return Ok(Injected::CannotBeHad) };
+    let Some(outputs) = workload.outputs() else {
+        return Ok(Injected::CannotBeHad);
+    };
     // A submission at this time would correctly create its output in the wrong place.
     let alone = workload.leave_outputs_alone();
     outputs.go_away();
@@ -44,6 +54,8 @@ pub fn unmount_outputs(random: &mut Pcg64, workload: &Workload) -> Result<Inject
     if strays.is_empty() {
         Ok(Injected::Fired)
     } else {
-        Err(format!("made in the place of outputs that were away: {strays:?}"))
+        Err(format!(
+            "made in the place of outputs that were away: {strays:?}"
+        ))
     }
 }

@@ -28,23 +28,54 @@ struct Spec {
 }
 
 const SPECS: [Spec; 5] = [
-    Spec { program: "wordcount", arguments: &["--split-size", "64KiB", "--reduces", "3"], input: "text" },
     Spec {
-        program: "testjobs",
-        arguments: &["--job", "slow", "--number", "2000", "--split-size", "48KiB", "--reduces", "4"],
-        input: "short",
-    },
-    Spec {
-        program: "testjobs",
-        arguments: &["--job", "slow-lines", "--number", "2000", "--split-size", "48KiB"],
-        input: "short",
-    },
-    Spec {
-        program: "testjobs",
-        arguments: &["--job", "words-without-combiner", "--split-size", "64KiB", "--reduces", "5"],
+        program: "wordcount",
+        arguments: &["--split-size", "64KiB", "--reduces", "3"],
         input: "text",
     },
-    Spec { program: "terasort", arguments: &["--split-size", "100KiB", "--reduces", "2"], input: "rows" },
+    Spec {
+        program: "testjobs",
+        arguments: &[
+            "--job",
+            "slow",
+            "--number",
+            "2000",
+            "--split-size",
+            "48KiB",
+            "--reduces",
+            "4",
+        ],
+        input: "short",
+    },
+    Spec {
+        program: "testjobs",
+        arguments: &[
+            "--job",
+            "slow-lines",
+            "--number",
+            "2000",
+            "--split-size",
+            "48KiB",
+        ],
+        input: "short",
+    },
+    Spec {
+        program: "testjobs",
+        arguments: &[
+            "--job",
+            "words-without-combiner",
+            "--split-size",
+            "64KiB",
+            "--reduces",
+            "5",
+        ],
+        input: "text",
+    },
+    Spec {
+        program: "terasort",
+        arguments: &["--split-size", "100KiB", "--reduces", "2"],
+        input: "rows",
+    },
 ];
 
 type Parts = Vec<(String, Vec<u8>)>;
@@ -66,11 +97,18 @@ impl Reference {
         let outputs = SPECS.iter().enumerate().map(|(index, spec)| {
             let output = folder.path(&format!("expected-{index}"));
             let mut command = program(spec.program);
-            command.arg(folder.path(spec.input)).arg("--output").arg(&output).args(spec.arguments);
+            command
+                .arg(folder.path(spec.input))
+                .arg("--output")
+                .arg(&output)
+                .args(spec.arguments);
             run(command.arg("--quiet")).succeeded();
             parts(&output)
         });
-        Reference { root: folder.root().to_owned(), outputs: Arc::new(outputs.collect()) }
+        Reference {
+            root: folder.root().to_owned(),
+            outputs: Arc::new(outputs.collect()),
+        }
     }
 }
 
@@ -80,7 +118,11 @@ fn text(random: &mut Pcg64, letters: u32, bytes: usize) -> String {
     while text.len() < bytes {
         let length = random.random_range(1..letters);
         text.extend((0..length).map(|_| char::from(random.random_range(b'a'..b'g'))));
-        text.push(if random.random_ratio(1, 40) { '\n' } else { ' ' });
+        text.push(if random.random_ratio(1, 40) {
+            '\n'
+        } else {
+            ' '
+        });
     }
     text
 }
@@ -108,8 +150,8 @@ impl Workload {
     /// Starts several submitters, each of which runs jobs in sequence until `finish`.
     pub fn start(reference: &Reference, folder: &Folder, cluster: &Path, seed: u64) -> Workload {
         let shared = Arc::new(Shared::default());
-        let outputs =
-            can_mount().then(|| SharedFolder::mount(folder.path("outputs"), folder.path("outputs-content")));
+        let outputs = can_mount()
+            .then(|| SharedFolder::mount(folder.path("outputs"), folder.path("outputs-content")));
         let submitters = (0..SUBMITTERS).map(|number| {
             let mut submitter = Submitter {
                 reference: reference.clone(),
@@ -121,7 +163,11 @@ impl Workload {
             std::thread::spawn(move || submitter.work())
         });
         let submitters = submitters.collect();
-        Workload { shared, submitters, outputs }
+        Workload {
+            shared,
+            submitters,
+            outputs,
+        }
     }
 
     /// Returns the folder of all outputs, if it can be hidden.
@@ -149,13 +195,19 @@ impl Workload {
         });
         if let Err(error) = ended {
             let error = format!("{error}\n{}", why());
-            self.shared.failure.lock().expect("no panic").get_or_insert(error);
+            self.shared
+                .failure
+                .lock()
+                .expect("no panic")
+                .get_or_insert(error);
             for program in self.shared.programs.lock().expect("no panic").iter() {
                 program.signal(Signal::KILL);
             }
         }
         for submitter in self.submitters {
-            submitter.join().map_err(|_| "a submitter panicked".to_owned())?;
+            submitter
+                .join()
+                .map_err(|_| "a submitter panicked".to_owned())?;
         }
         let failure = self.shared.failure.lock().expect("no panic").take();
         failure.map_or_else(|| Ok(self.shared.jobs.load(Ordering::SeqCst)), Err)
@@ -178,7 +230,11 @@ impl Submitter {
             let index = self.random.random_range(0..SPECS.len());
             let output = self.outputs.join(number.to_string());
             if let Err(error) = self.run(index, &output) {
-                self.shared.failure.lock().expect("no panic").get_or_insert(error);
+                self.shared
+                    .failure
+                    .lock()
+                    .expect("no panic")
+                    .get_or_insert(error);
                 return;
             }
             self.shared.jobs.fetch_add(1, Ordering::SeqCst);
@@ -201,19 +257,36 @@ impl Submitter {
         }
         drop(claiming);
         let ended = child.wait_with_output().expect("its output");
-        self.shared.programs.lock().expect("no panic").retain(|known| known.number != process.number);
+        self.shared
+            .programs
+            .lock()
+            .expect("no panic")
+            .retain(|known| known.number != process.number);
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-        Ended { status: ended.status, stdout: text(&ended.stdout), stderr: text(&ended.stderr) }
+        Ended {
+            status: ended.status,
+            stdout: text(&ended.stdout),
+            stderr: text(&ended.stderr),
+        }
     }
 
     fn run(&self, index: usize, output: &Path) -> Result<(), String> {
         let spec = &SPECS[index];
         let mut command = program(spec.program);
-        command.arg(self.reference.root.join(spec.input)).arg("--output").arg(output).args(spec.arguments);
+        command
+            .arg(self.reference.root.join(spec.input))
+            .arg("--output")
+            .arg(output)
+            .args(spec.arguments);
         // Kills from outside count as failures, and they are frequent here.
         command.args(["--conf", "attempts-max=100", "--quiet"]);
         let ended = self.submit(command.arg("--cluster").arg(&self.cluster), output);
-        let what = format!("{} {:?} into {}", spec.program, spec.arguments, output.display());
+        let what = format!(
+            "{} {:?} into {}",
+            spec.program,
+            spec.arguments,
+            output.display()
+        );
         if !ended.status.success() {
             return Err(format!("{what}: {}\n{}", ended.status, ended.stderr));
         }
@@ -222,9 +295,16 @@ impl Submitter {
         let found = parts(output);
         if found != *expected {
             let sizes = |parts: &Parts| {
-                parts.iter().map(|(name, part)| (name.clone(), part.len())).collect::<Vec<_>>()
+                parts
+                    .iter()
+                    .map(|(name, part)| (name.clone(), part.len()))
+                    .collect::<Vec<_>>()
             };
-            return Err(format!("{what}: {:?} instead of {:?}", sizes(&found), sizes(expected)));
+            return Err(format!(
+                "{what}: {:?} instead of {:?}",
+                sizes(&found),
+                sizes(expected)
+            ));
         }
         if output.join("_temporary").exists() || !output.join("_SUCCESS").exists() {
             return Err(format!("{what}: not committed cleanly"));

@@ -8,7 +8,11 @@ use proc_macro2::{Delimiter, Group, TokenStream, TokenTree};
 
 use super::assert_snapshot;
 #[path = "../structure/files.rs"]
-#[allow(dead_code, clippy::unwrap_used, reason = "the structure rules use the rest")]
+#[allow(
+    dead_code,
+    clippy::unwrap_used,
+    reason = "the structure rules use the rest"
+)]
 mod files;
 
 /// Macros, functions, methods, variants and attributes whose arguments are error texts.
@@ -36,8 +40,11 @@ const TAKE_ERRORS: [&str; 18] = [
 /// Returns the crate of a source file that is not a test.
 fn crate_of(path: &str) -> Option<String> {
     let (folder, inside) = path.split_once("/src/")?;
-    let is_ours = folder.starts_with("runtime/") || folder == "framework" || folder.starts_with("framework/");
-    let is_test = inside.split('/').any(|part| ["tests", "tests.rs", "testing", "scenarios"].contains(&part));
+    let is_ours =
+        folder.starts_with("runtime/") || folder == "framework" || folder.starts_with("framework/");
+    let is_test = inside
+        .split('/')
+        .any(|part| ["tests", "tests.rs", "testing", "scenarios"].contains(&part));
     (is_ours && !is_test).then(|| folder.replace('/', "-"))
 }
 
@@ -61,16 +68,21 @@ fn collect(tokens: TokenStream, in_error: bool, found: &mut BTreeSet<String>) {
         is_skipped |= is_test_attribute(&token);
         match token {
             TokenTree::Group(group) if is_doc_comment(&group) => {}
-            TokenTree::Group(group) if is_skipped => is_skipped = group.delimiter() != Delimiter::Brace,
+            TokenTree::Group(group) if is_skipped => {
+                is_skipped = group.delimiter() != Delimiter::Brace
+            }
             TokenTree::Group(group) => {
-                let takes_errors = words.last().is_some_and(|word| TAKE_ERRORS.contains(&word.as_str()));
+                let takes_errors = words
+                    .last()
+                    .is_some_and(|word| TAKE_ERRORS.contains(&word.as_str()));
                 let is_error = in_error || takes_errors || is_display_of_error(&words);
                 collect(group.stream(), is_error, found);
                 words.clear();
             }
             TokenTree::Ident(word) => words.push(word.to_string()),
             TokenTree::Literal(literal) if in_error => {
-                let text = syn::parse_str::<syn::LitStr>(&literal.to_string()).map(|text| text.value());
+                let text =
+                    syn::parse_str::<syn::LitStr>(&literal.to_string()).map(|text| text.value());
                 found.extend(text.ok().filter(|text| text.trim().contains(' ')));
             }
             TokenTree::Punct(mark) if mark.as_char() == ';' => {
@@ -86,7 +98,9 @@ fn collect(tokens: TokenStream, in_error: bool, found: &mut BTreeSet<String>) {
 /// Returns whether a block follows `impl Display for SomeError`.
 fn is_display_of_error(words: &[String]) -> bool {
     let name = words.last().map_or("", String::as_str);
-    let is_error = ["Error", "Refusal", "Trouble", "Parting"].iter().any(|end| name.ends_with(end));
+    let is_error = ["Error", "Refusal", "Trouble", "Parting"]
+        .iter()
+        .any(|end| name.ends_with(end));
     is_error && words.iter().any(|word| word == "Display") && words.iter().any(|word| word == "for")
 }
 
@@ -94,13 +108,21 @@ fn is_display_of_error(words: &[String]) -> bool {
 fn error_texts_equal_snapshots() {
     let mut crates: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
     for file in files::tracked().iter().filter(|file| file.is_rust()) {
-        let Some(name) = crate_of(&file.path) else { continue };
-        let tokens: TokenStream = file.text.parse().unwrap_or_else(|error| panic!("{}: {error}", file.path));
+        let Some(name) = crate_of(&file.path) else {
+            continue;
+        };
+        let tokens: TokenStream = file
+            .text
+            .parse()
+            .unwrap_or_else(|error| panic!("{}: {error}", file.path));
         collect(tokens, false, crates.entry(name).or_default());
     }
     assert!(crates.len() > 10, "{:?}", crates.keys());
     for (name, texts) in crates {
-        let lines: String = texts.iter().map(|text| text.trim().replace('\n', "\\n") + "\n").collect();
+        let lines: String = texts
+            .iter()
+            .map(|text| text.trim().replace('\n', "\\n") + "\n")
+            .collect();
         assert_snapshot(&format!("errors-{name}"), &lines);
     }
 }
@@ -126,7 +148,12 @@ fn collect_finds_texts_of_errors_only() {
     "#;
     let mut found = BTreeSet::new();
     collect(source.parse().expect("tokens"), false, &mut found);
-    let expected =
-        ["cannot finish this", "cannot parse: {error}", "cannot read {path}", "own words", "too short ({})"];
+    let expected = [
+        "cannot finish this",
+        "cannot parse: {error}",
+        "cannot read {path}",
+        "own words",
+        "too short ({})",
+    ];
     assert_eq!(found.into_iter().collect::<Vec<_>>(), expected);
 }

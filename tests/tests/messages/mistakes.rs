@@ -211,10 +211,16 @@ fn folder() -> Folder {
     folder.write("tables-with-files/jobs.csv", "");
     folder.write("store/folder/input", "a\n");
     let private = |name: &str| {
-        run(Command::new("mkdir").args(["-m", "700"]).arg(folder.path(name))).succeeded();
+        run(Command::new("mkdir")
+            .args(["-m", "700"])
+            .arg(folder.path(name)))
+        .succeeded();
     };
     private("empty");
-    run(Command::new("mkdir").args(["-m", "777"]).arg(folder.path("open"))).succeeded();
+    run(Command::new("mkdir")
+        .args(["-m", "777"])
+        .arg(folder.path("open")))
+    .succeeded();
     folder
 }
 
@@ -224,7 +230,9 @@ fn answer(line: &str, folder: &Folder, cluster: &Path) -> String {
         return String::new();
     }
     let nap = in_80_columns("nap");
-    let programs = Path::new(nap.get_program()).parent().expect("the folder of programs");
+    let programs = Path::new(nap.get_program())
+        .parent()
+        .expect("the folder of programs");
     // A command line that is accidentally valid could start a daemon.
     let mut shell = Command::new("timeout");
     shell
@@ -239,9 +247,13 @@ fn answer(line: &str, folder: &Folder, cluster: &Path) -> String {
         };
     }
     let path = std::env::var("PATH").unwrap_or_default();
-    shell.env("PATH", format!("{}:{path}", programs.display())).env_remove("XDG_STATE_HOME");
+    shell
+        .env("PATH", format!("{}:{path}", programs.display()))
+        .env_remove("XDG_STATE_HOME");
     if cluster.exists() {
-        shell.env("NAPREDUCE_DIR", cluster).env("NAPREDUCE_CLUSTER", cluster);
+        shell
+            .env("NAPREDUCE_DIR", cluster)
+            .env("NAPREDUCE_CLUSTER", cluster);
     }
     // `run` would renumber the jobs.
     let ended = shell.output().expect("a shell");
@@ -252,7 +264,10 @@ fn answer(line: &str, folder: &Folder, cluster: &Path) -> String {
     let errors = without_run_numbers(&errors.replace(&root.display().to_string(), "DIR"));
     // Log lines begin with the time.
     let is_error = |line: &&str| !line.trim().is_empty() && !line.starts_with("20");
-    let lines = errors.lines().filter(is_error).map(|line| format!("  {line}\n"));
+    let lines = errors
+        .lines()
+        .filter(is_error)
+        .map(|line| format!("  {line}\n"));
     let status = ended.status.code().expect("an exit status");
     assert_ne!(status, 124, "{line}: does not end");
     format!("$ {line}\n  [{status}]\n{}", lines.collect::<String>())
@@ -276,7 +291,10 @@ fn without_run_numbers(errors: &str) -> String {
 }
 
 fn answers(lines: &[&str], folder: &Folder, cluster: &Path) -> String {
-    lines.iter().map(|line| answer(line, folder, cluster) + "\n").collect()
+    lines
+        .iter()
+        .map(|line| answer(line, folder, cluster) + "\n")
+        .collect()
 }
 
 #[test]
@@ -293,5 +311,8 @@ fn mistakes_with_cluster_equal_snapshot() {
     let job = "wordcount input --output out";
     let first = answer(job, &folder, cluster.directory());
     assert!(first.contains("[0]"), "{first}");
-    assert_snapshot("mistakes-on-cluster", &answers(WITH_CLUSTER, &folder, cluster.directory()));
+    assert_snapshot(
+        "mistakes-on-cluster",
+        &answers(WITH_CLUSTER, &folder, cluster.directory()),
+    );
 }

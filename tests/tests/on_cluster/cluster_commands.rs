@@ -8,26 +8,41 @@ use serde_json::Value;
 /// Runs a job of `testjobs` over the file `in`.
 fn job(folder: &Folder, name: &str, more: &[&str]) -> Ended {
     let mut command = program("testjobs");
-    command.current_dir(folder.root()).args(["in", "--job", name, "--output", "out", "--quiet"]).args(more);
+    command
+        .current_dir(folder.root())
+        .args(["in", "--job", name, "--output", "out", "--quiet"])
+        .args(more);
     run(&mut command)
 }
 
 /// Submits a job with `--detach`; returns its id.
 fn detached(folder: &Folder, name: &str, more: &[&str]) -> String {
     // Other commands need the original job IDs.
-    let directory = cluster().expect("these tests have a cluster").display().to_string();
+    let directory = cluster()
+        .expect("these tests have a cluster")
+        .display()
+        .to_string();
     let mut command = program("testjobs");
-    command.current_dir(folder.root()).args(["in", "--job", name, "--output", "out"]).args(more);
-    command.env_remove("NAPREDUCE_CLUSTER").args(["--cluster", &directory, "--detach"]);
+    command
+        .current_dir(folder.root())
+        .args(["in", "--job", name, "--output", "out"])
+        .args(more);
+    command
+        .env_remove("NAPREDUCE_CLUSTER")
+        .args(["--cluster", &directory, "--detach"]);
     run(&mut command).succeeded().stdout.trim().to_owned()
 }
 
 fn nap(arguments: &[&str]) -> Ended {
-    run(program("nap").env_remove("NAPREDUCE_CLUSTER").args(arguments))
+    run(program("nap")
+        .env_remove("NAPREDUCE_CLUSTER")
+        .args(arguments))
 }
 
 fn json(arguments: &[&str]) -> Value {
-    let said = nap(&[arguments, &["--format", "json"]].concat()).succeeded().stdout;
+    let said = nap(&[arguments, &["--format", "json"]].concat())
+        .succeeded()
+        .stdout;
     serde_json::from_str(&said).unwrap_or_else(|error| panic!("{error}: {said}"))
 }
 
@@ -35,13 +50,23 @@ fn json(arguments: &[&str]) -> Value {
 fn detached_job_is_listed_explained_and_waited_for() {
     let folder = Folder::new();
     folder.write("in", "b a\n".repeat(200));
-    let id = detached(&folder, "slow", &["--number", "5000", "--reduces", "1", "--split-size", "100"]);
+    let id = detached(
+        &folder,
+        "slow",
+        &["--number", "5000", "--reduces", "1", "--split-size", "100"],
+    );
     assert!(id.starts_with("job_"), "{id}");
     wait_until("a map that runs", || {
         let tasks = json(&["task", "list", &id]);
-        tasks.as_array().expect("an array").iter().any(|task| task["state"] == "running")
+        tasks
+            .as_array()
+            .expect("an array")
+            .iter()
+            .any(|task| task["state"] == "running")
     });
-    let why = nap(&["task", "explain", &format!("{id}_r_0000")]).succeeded().stdout;
+    let why = nap(&["task", "explain", &format!("{id}_r_0000")])
+        .succeeded()
+        .stdout;
     assert!(why.contains("waiting") && why.contains("maps"), "{why}");
     nap(&["job", "wait", &id]).succeeded();
     assert_eq!(joined(&folder.path("out")), b"a\t200\nb\t200\n");
@@ -51,7 +76,10 @@ fn detached_job_is_listed_explained_and_waited_for() {
     assert_eq!(counters[0]["counters"]["MAP_INPUT_RECORDS"], 200);
     let history = json(&["job", "history", &id]);
     let attempts = history[0]["attempts"].as_array().expect("an array");
-    assert!(attempts.len() >= 9 && attempts.iter().all(|attempt| attempt["end"].is_string()), "{attempts:?}");
+    assert!(
+        attempts.len() >= 9 && attempts.iter().all(|attempt| attempt["end"].is_string()),
+        "{attempts:?}"
+    );
 }
 
 #[test]
@@ -78,9 +106,16 @@ fn straggler_is_overtaken_by_speculative_attempt() {
     let began = Instant::now();
     let more = ["--number", "600", "--reduces", "1", "--split-size", "40"];
     job(&folder, "straggler", &more).succeeded();
-    assert!(began.elapsed() < Duration::from_secs(300), "it waited for the straggler");
+    assert!(
+        began.elapsed() < Duration::from_secs(300),
+        "it waited for the straggler"
+    );
     assert_eq!(joined(&folder.path("out")), b"a\t60\nb\t60\n");
-    assert_eq!(counter(&folder.path("out"), "MAP_INPUT_RECORDS"), 60, "only one of two attempts counts");
+    assert_eq!(
+        counter(&folder.path("out"), "MAP_INPUT_RECORDS"),
+        60,
+        "only one of two attempts counts"
+    );
     assert_eq!(counter(&folder.path("out"), "TOTAL_LAUNCHED_MAPS"), 7);
 }
 
@@ -95,8 +130,15 @@ fn job_of_higher_priority_ends_first() {
     other.write("in", "b a\n".repeat(400));
     let high = detached(&other, "slow", &high);
     nap(&["job", "wait", &high, &low]).succeeded();
-    let ended = |id: &str| json(&["job", "status", id])[0]["ended_millis"].as_u64().expect("it has ended");
-    assert!(ended(&high) < ended(&low), "the one submitted first was done first");
+    let ended = |id: &str| {
+        json(&["job", "status", id])[0]["ended_millis"]
+            .as_u64()
+            .expect("it has ended")
+    };
+    assert!(
+        ended(&high) < ended(&low),
+        "the one submitted first was done first"
+    );
     assert_eq!(joined(&other.path("out")), b"a\t400\nb\t400\n");
 }
 
@@ -104,18 +146,37 @@ fn job_of_higher_priority_ends_first() {
 fn input_missing_on_worker_is_named() {
     let folder = Folder::new();
     folder.write("in", "x\n".repeat(400));
-    let id = detached(&folder, "slow", &["--number", "20000", "--reduces", "1", "--split-size", "100"]);
+    let id = detached(
+        &folder,
+        "slow",
+        &["--number", "20000", "--reduces", "1", "--split-size", "100"],
+    );
     std::fs::remove_file(folder.path("in")).expect("it was there");
     nap(&["job", "wait", &id]).failed(1, &["failed 4 times"]);
     let status = json(&["job", "status", &id]);
     let reason = status[0]["reason"].as_str().expect("a reason");
-    assert!(reason.contains(&folder.path("in").display().to_string()), "{reason}");
+    assert!(
+        reason.contains(&folder.path("in").display().to_string()),
+        "{reason}"
+    );
     assert!(reason.contains("No such file"), "{reason}");
-    let in_state =
-        |state| json(&["task", "list", &id, "--state", state]).as_array().expect("an array").clone();
+    let in_state = |state| {
+        json(&["task", "list", &id, "--state", state])
+            .as_array()
+            .expect("an array")
+            .clone()
+    };
     let failed = in_state("failed");
-    assert!(failed.iter().any(|task| task["attempts"] == 4), "{failed:?}");
+    assert!(
+        failed.iter().any(|task| task["attempts"] == 4),
+        "{failed:?}"
+    );
     let killed = in_state("killed");
-    assert!(killed.iter().any(|task| task["task"] == format!("{id}_r_0000").as_str()), "{killed:?}");
+    assert!(
+        killed
+            .iter()
+            .any(|task| task["task"] == format!("{id}_r_0000").as_str()),
+        "{killed:?}"
+    );
     assert_eq!(in_state("waiting,running"), [Value::Null; 0]);
 }

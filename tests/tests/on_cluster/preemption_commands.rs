@@ -6,11 +6,15 @@ use napreduce_tests::{
 use serde_json::Value;
 
 fn nap(arguments: &[&str]) -> Ended {
-    run(program("nap").env_remove("NAPREDUCE_CLUSTER").args(arguments))
+    run(program("nap")
+        .env_remove("NAPREDUCE_CLUSTER")
+        .args(arguments))
 }
 
 fn json(arguments: &[&str]) -> Value {
-    let said = nap(&[arguments, &["--format", "json"]].concat()).succeeded().stdout;
+    let said = nap(&[arguments, &["--format", "json"]].concat())
+        .succeeded()
+        .stdout;
     serde_json::from_str(&said).unwrap_or_else(|error| panic!("{error}: {said}"))
 }
 
@@ -27,10 +31,17 @@ impl SlowJob {
         let folder = Folder::new();
         let line = |index: u32| format!("word{:03} other{:03}\n", index % 450, index * 7 % 150);
         folder.write("in", (0..1800).map(line).collect::<String>());
-        let directory = cluster().expect("these tests have a cluster").display().to_string();
+        let directory = cluster()
+            .expect("these tests have a cluster")
+            .display()
+            .to_string();
         let mut command = program("testjobs");
-        command.env_remove("NAPREDUCE_CLUSTER").current_dir(folder.root());
-        command.args(arguments("out", PAUSE)).args(["--cluster", &directory, "--detach"]);
+        command
+            .env_remove("NAPREDUCE_CLUSTER")
+            .current_dir(folder.root());
+        command
+            .args(arguments("out", PAUSE))
+            .args(["--cluster", &directory, "--detach"]);
         let id = run(&mut command).succeeded().stdout.trim().to_owned();
         SlowJob { folder, id }
     }
@@ -41,16 +52,26 @@ impl SlowJob {
 
     /// Returns the listed state of a task.
     fn listed(&self, name: &str) -> Value {
-        let (tasks, wanted) = (json(&["task", "list", &self.id]), self.task(name));
-        let found = tasks.as_array().expect("an array").iter().find(|task| task["task"] == wanted.as_str());
-        found.unwrap_or_else(|| panic!("no {wanted} in {tasks}")).clone()
+        let tasks = json(&["task", "list", &self.id]);
+        let wanted = self.task(name);
+        let found = tasks
+            .as_array()
+            .expect("an array")
+            .iter()
+            .find(|task| task["task"] == wanted.as_str());
+        found
+            .unwrap_or_else(|| panic!("no {wanted} in {tasks}"))
+            .clone()
     }
 
     /// Waits until an attempt at a task is in a state.
     fn until(&self, name: &str, state: &str) {
         wait_until(&format!("{name} becomes {state}"), || {
             let live = &self.listed(name)["live"];
-            live.as_array().expect("an array").iter().any(|live| live["state"] == state)
+            live.as_array()
+                .expect("an array")
+                .iter()
+                .any(|live| live["state"] == state)
         });
     }
 
@@ -62,21 +83,44 @@ impl SlowJob {
     fn ends_as_undisturbed(&self) {
         nap(&["job", "wait", "--quiet", &self.id]).succeeded();
         let mut command = program("testjobs");
-        command.env_remove("NAPREDUCE_CLUSTER").env_remove("NAPREDUCE_DIR").current_dir(self.folder.root());
+        command
+            .env_remove("NAPREDUCE_CLUSTER")
+            .env_remove("NAPREDUCE_DIR")
+            .current_dir(self.folder.root());
         run(command.args(arguments("undisturbed", "0")).arg("--quiet")).succeeded();
-        let (out, undisturbed) = (self.folder.path("out"), self.folder.path("undisturbed"));
+        let out = self.folder.path("out");
+        let undisturbed = self.folder.path("undisturbed");
         assert_eq!(parts(&out).len(), 2);
-        assert!(parts(&out) == parts(&undisturbed), "{}: its output differs", self.id);
+        assert!(
+            parts(&out) == parts(&undisturbed),
+            "{}: its output differs",
+            self.id
+        );
         for name in COUNTERS_OF_RECORDS {
             assert_eq!(counter(&out, name), counter(&undisturbed, name), "{name}");
         }
-        assert!(!out.join("_temporary").exists(), "nothing is left of the checkpoints");
+        assert!(
+            !out.join("_temporary").exists(),
+            "nothing is left of the checkpoints"
+        );
     }
 }
 
 fn arguments(output: &str, pause: &str) -> Vec<String> {
-    let all = ["in", "--job", "slow", "--output", output, "--number", pause, "--reduces", "2"];
-    let all = all.into_iter().chain(["--split-size", "8100", "--conf", "slowstart=1"]);
+    let all = [
+        "in",
+        "--job",
+        "slow",
+        "--output",
+        output,
+        "--number",
+        pause,
+        "--reduces",
+        "2",
+    ];
+    let all = all
+        .into_iter()
+        .chain(["--split-size", "8100", "--conf", "slowstart=1"]);
     all.map(str::to_owned).collect()
 }
 
@@ -87,20 +131,40 @@ fn preempted_tasks_make_same_output() {
         job.until(name, "running");
     }
     nap(&["task", "suspend", &job.task("m_0000")]).succeeded();
-    let checkpoint = ["task", "checkpoint", &job.task("m_0001"), "--no-wait", "--reason", "to see it move"];
+    let checkpoint = [
+        "task",
+        "checkpoint",
+        &job.task("m_0001"),
+        "--no-wait",
+        "--reason",
+        "to see it move",
+    ];
     nap(&checkpoint).succeeded();
     nap(&["task", "kill", "--no-wait", &job.task("m_0002.1")]).succeeded();
     // The command returns after the suspend.
     let listed = job.listed("m_0000");
     assert_eq!(listed["state"], "suspended");
-    assert_eq!(listed["reason"], "suspend by operator: requested by nap task suspend");
-    let why = nap(&["task", "explain", &job.task("m_0000")]).succeeded().stdout;
-    assert!(why.contains("is suspended") && why.contains("suspend by operator"), "{why}");
+    assert_eq!(
+        listed["reason"],
+        "suspend by operator: requested by nap task suspend"
+    );
+    let why = nap(&["task", "explain", &job.task("m_0000")])
+        .succeeded()
+        .stdout;
+    assert!(
+        why.contains("is suspended") && why.contains("suspend by operator"),
+        "{why}"
+    );
     let job_says = nap(&["job", "explain", &job.id]).succeeded().stdout;
     let way_on = format!("resume it with: nap task resume {}", job.task("m_0000.1"));
-    assert!(job_says.contains(&way_on) && why.contains(&way_on), "{job_says} {why}");
+    assert!(
+        job_says.contains(&way_on) && why.contains(&way_on),
+        "{job_says} {why}"
+    );
     // It stays suspended until all others are done.
-    wait_until("the other maps are done", || json(&["job", "status", &job.id])[0]["map"]["done"] == 3);
+    wait_until("the other maps are done", || {
+        json(&["job", "status", &job.id])[0]["map"]["done"] == 3
+    });
     assert_eq!(job.listed("m_0000")["state"], "suspended");
     nap(&["task", "resume", &job.task("m_0000")]).succeeded();
     for name in ["r_0000", "r_0001"] {
@@ -122,7 +186,12 @@ fn preempted_tasks_make_same_output() {
     ] {
         assert_eq!(counter(&out, name), times, "{name}");
     }
-    for name in ["SUSPENDED_MILLIS", "CHECKPOINT_BYTES", "WORK_SAVED_MILLIS", "WORK_LOST_MILLIS"] {
+    for name in [
+        "SUSPENDED_MILLIS",
+        "CHECKPOINT_BYTES",
+        "WORK_SAVED_MILLIS",
+        "WORK_LOST_MILLIS",
+    ] {
         assert!(counter(&out, name) > 0, "{name}");
     }
     let history = job.history();
@@ -130,14 +199,26 @@ fn preempted_tasks_make_same_output() {
     assert_eq!(preemptions.len(), 5, "{preemptions:?}");
     for known in preemptions {
         assert_eq!(known["by"], "operator");
-        assert!(known["worker_micros"].is_u64() && known["end"].is_string(), "{known}");
+        assert!(
+            known["worker_micros"].is_u64() && known["end"].is_string(),
+            "{known}"
+        );
         let times = ["requested_micros", "ordered_micros", "freed_micros"];
-        let times = times.map(|name| known[name].as_u64().unwrap_or_else(|| panic!("{name}: {known}")));
+        let times = times.map(|name| {
+            known[name]
+                .as_u64()
+                .unwrap_or_else(|| panic!("{name}: {known}"))
+        });
         assert!(times.is_sorted(), "{known}");
     }
     assert_eq!(history["resumes"].as_array().expect("an array").len(), 2);
     let restores = history["restores"].as_array().expect("an array");
-    assert!(restores.iter().all(|known| known["restored_micros"].is_u64()), "{restores:?}");
+    assert!(
+        restores
+            .iter()
+            .all(|known| known["restored_micros"].is_u64()),
+        "{restores:?}"
+    );
 }
 
 #[test]
@@ -174,15 +255,28 @@ fn suspended_job_stops_and_resumes() {
         .iter()
         .flat_map(|task| task["live"].as_array().expect("an array"))
         .collect();
-    assert!(!live.is_empty() && live.iter().all(|live| live["state"] == "suspended"), "{tasks}");
+    assert!(
+        !live.is_empty() && live.iter().all(|live| live["state"] == "suspended"),
+        "{tasks}"
+    );
     let status = json(&["job", "status", &job.id]);
-    assert_eq!((&status[0]["map"]["running"], &status[0]["state"]), (&0.into(), &"suspended".into()));
+    assert_eq!(
+        (&status[0]["map"]["running"], &status[0]["state"]),
+        (&0.into(), &"suspended".into())
+    );
     let listed = json(&["job", "list"]);
-    let listed = listed.as_array().expect("an array").iter().find(|one| one["job"] == job.id.as_str());
+    let listed = listed
+        .as_array()
+        .expect("an array")
+        .iter()
+        .find(|one| one["job"] == job.id.as_str());
     assert_eq!(listed.expect("it is listed")["state"], "suspended");
     assert!(status[0]["map"]["suspended"].as_u64() > Some(0), "{status}");
     let why = nap(&["job", "explain", &job.id]).succeeded().stdout;
-    assert!(why.contains("it is day") && why.contains(&format!("nap job resume {}", job.id)), "{why}");
+    assert!(
+        why.contains("it is day") && why.contains(&format!("nap job resume {}", job.id)),
+        "{why}"
+    );
     nap(&["job", "suspend", &job.id]).failed(2, &["already suspended"]);
     nap(&["task", "resume", &job.task("m_0000")])
         .failed(2, &[&format!("{} is suspended; resume the job", job.id)]);
@@ -194,15 +288,26 @@ fn suspended_job_stops_and_resumes() {
 fn impossible_command_is_refused_by_name() {
     let job = SlowJob::start();
     job.until("m_0000", "running");
-    let (map, attempt) = (job.task("m_0000"), job.task("m_0000.1"));
-    nap(&["task", "resume", &map]).failed(2, &[&format!("cannot resume {attempt}: it is not suspended")]);
+    let map = job.task("m_0000");
+    let attempt = job.task("m_0000.1");
+    nap(&["task", "resume", &map]).failed(
+        2,
+        &[&format!("cannot resume {attempt}: it is not suspended")],
+    );
     nap(&["task", "suspend", &job.task("m_0077")]).failed(2, &[&format!("{} has no task", job.id)]);
     let reduce = job.task("r_0000");
-    nap(&["task", "checkpoint", &reduce])
-        .failed(2, &[&format!("no attempt at {reduce} is live; see: nap task list")]);
+    nap(&["task", "checkpoint", &reduce]).failed(
+        2,
+        &[&format!(
+            "no attempt at {reduce} is live; see: nap task list"
+        )],
+    );
     nap(&["task", "suspend", &job.task("m_0000.9")]).failed(2, &["m_0000.9 is not live"]);
     nap(&["task", "suspend", "job_99999_m_0000"]).failed(2, &["there is no job_99999"]);
-    nap(&["job", "resume", &job.id]).failed(2, &[&format!("cannot resume {}: it is not suspended", job.id)]);
+    nap(&["job", "resume", &job.id]).failed(
+        2,
+        &[&format!("cannot resume {}: it is not suspended", job.id)],
+    );
     let reason = "x".repeat(2_000);
     nap(&["job", "suspend", &job.id, "--reason", &reason]).failed(2, &["limit 1000 characters"]);
     nap(&["task", "suspend", "all"]).failed(2, &["invalid task"]);

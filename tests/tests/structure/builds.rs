@@ -11,15 +11,32 @@ const OWN: [&str; 3] = ["napreduce", "napreduce-cluster", "napreduce-history"];
 /// Returns the sets of features with which each crate is compiled, once for programs and once for macros.
 fn features_of_build(arguments: &[&str]) -> BTreeMap<String, BTreeSet<String>> {
     let mut command = Command::new(env!("CARGO"));
-    command.current_dir(files::top()).args(["tree", "--offline", "--locked", "--edges", "normal,build"]);
-    command.args(["--prefix", "none", "--format", "{p}\t{f}"]).args(arguments);
+    command.current_dir(files::top()).args([
+        "tree",
+        "--offline",
+        "--locked",
+        "--edges",
+        "normal,build",
+    ]);
+    command
+        .args(["--prefix", "none", "--format", "{p}\t{f}"])
+        .args(arguments);
     let listed = command.output().unwrap();
-    assert!(listed.status.success(), "{}", String::from_utf8_lossy(&listed.stderr));
+    assert!(
+        listed.status.success(),
+        "{}",
+        String::from_utf8_lossy(&listed.stderr)
+    );
     let mut features: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
     for line in String::from_utf8(listed.stdout).unwrap().lines() {
         // An empty line is between members.
-        let Some((package, of_package)) = line.trim_end_matches(" (*)").split_once('\t') else { continue };
-        features.entry(package.to_owned()).or_default().insert(of_package.to_owned());
+        let Some((package, of_package)) = line.trim_end_matches(" (*)").split_once('\t') else {
+            continue;
+        };
+        features
+            .entry(package.to_owned())
+            .or_default()
+            .insert(of_package.to_owned());
     }
     features
 }
@@ -31,10 +48,19 @@ fn building_nap_after_an_example_compiles_no_crate_of_others_again() {
     let mut again = Vec::new();
     for (package, features) in &of_example {
         let name = package.split(' ').next().unwrap();
-        let reused = of_all.get(package).is_some_and(|all| features.is_subset(all));
+        let reused = of_all
+            .get(package)
+            .is_some_and(|all| features.is_subset(all));
         if !reused && !OWN.contains(&name) {
-            again.push(format!("{package}: {features:?} in an example, {:?} with nap", of_all.get(package)));
+            again.push(format!(
+                "{package}: {features:?} in an example, {:?} with nap",
+                of_all.get(package)
+            ));
         }
     }
-    assert!(again.is_empty(), "give examples/Cargo.toml the same features:\n{}", again.join("\n"));
+    assert!(
+        again.is_empty(),
+        "give examples/Cargo.toml the same features:\n{}",
+        again.join("\n")
+    );
 }

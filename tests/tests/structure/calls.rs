@@ -32,33 +32,90 @@ const BANNED_IN_CORE: [&str; 11] = [
 /// Workers access processes and the clock only through `local/src/process` and `local/src/clock.rs`.
 const WORKERS: [&str; 2] = ["runtime/local/src/worker/", "runtime/cluster/src/worker/"];
 
-const BANNED_IN_WORKERS: [&str; 6] =
-    ["Instant::now", "SystemTime::now", "process::Command", "kill_process", "pidfd_open", "waitid"];
+const BANNED_IN_WORKERS: [&str; 6] = [
+    "Instant::now",
+    "SystemTime::now",
+    "process::Command",
+    "kill_process",
+    "pidfd_open",
+    "waitid",
+];
 
 /// The files that may contain unsafe code, with the reason.
 const UNSAFE_MODULES: [(&str, &str); 19] = [
-    ("framework/src/program/definition.rs", "calls the code of a job definition by its address"),
-    ("runtime/data/src/lent.rs", "reads past the end of a key, inside the block that it lies in"),
-    ("runtime/data/src/masks.rs", "calls the vector instructions that x86-64 always has"),
+    (
+        "framework/src/program/definition.rs",
+        "calls the code of a job definition by its address",
+    ),
+    (
+        "runtime/data/src/lent.rs",
+        "reads past the end of a key, inside the block that it lies in",
+    ),
+    (
+        "runtime/data/src/masks.rs",
+        "calls the vector instructions that x86-64 always has",
+    ),
     ("runtime/data/src/region.rs", "maps anonymous memory"),
-    ("runtime/data/src/sort/arena.rs", "keeps records and entries in mapped memory"),
-    ("runtime/data/src/collect/slots.rs", "keeps accumulators in mapped memory"),
-    ("runtime/data/src/segment/mapped.rs", "maps segment files, and tells the kernel which pages come next"),
-    ("runtime/data/src/segment/cursor.rs", "keeps a pointer into a mapping that its own handle keeps alive"),
-    ("lab/src/peers/bare_sort.rs", "maps the input of the bare sort"),
-    ("runtime/task/src/signals.rs", "changes signal dispositions, which the C library alone can"),
-    ("runtime/local/src/process/interrupts.rs", "changes signal dispositions, which the C library alone can"),
-    ("runtime/local/src/process/pauses.rs", "stops this process, which the C library alone can"),
+    (
+        "runtime/data/src/sort/arena.rs",
+        "keeps records and entries in mapped memory",
+    ),
+    (
+        "runtime/data/src/collect/slots.rs",
+        "keeps accumulators in mapped memory",
+    ),
+    (
+        "runtime/data/src/segment/mapped.rs",
+        "maps segment files, and tells the kernel which pages come next",
+    ),
+    (
+        "runtime/data/src/segment/cursor.rs",
+        "keeps a pointer into a mapping that its own handle keeps alive",
+    ),
+    (
+        "lab/src/peers/bare_sort.rs",
+        "maps the input of the bare sort",
+    ),
+    (
+        "runtime/task/src/signals.rs",
+        "changes signal dispositions, which the C library alone can",
+    ),
+    (
+        "runtime/local/src/process/interrupts.rs",
+        "changes signal dispositions, which the C library alone can",
+    ),
+    (
+        "runtime/local/src/process/pauses.rs",
+        "stops this process, which the C library alone can",
+    ),
     (
         "runtime/task/src/slice.rs",
         "asks the kernel for short slices, for which the C library has no function",
     ),
-    ("runtime/task/src/heap.rs", "asks the allocator of the C library to give memory back"),
-    ("runtime/task/src/paging.rs", "advises the kernel about the memory of another process"),
-    ("runtime/local/src/process/child.rs", "has a descriptor watched, which tokio cannot check"),
-    ("runtime/task/src/before_main.rs", "comes before main, and forks"),
-    ("runtime/local/src/process/spawn.rs", "names descriptors that this process was started with"),
-    ("runtime/task/src/task_process/outfit.rs", "changes the environment while there is one thread"),
+    (
+        "runtime/task/src/heap.rs",
+        "asks the allocator of the C library to give memory back",
+    ),
+    (
+        "runtime/task/src/paging.rs",
+        "advises the kernel about the memory of another process",
+    ),
+    (
+        "runtime/local/src/process/child.rs",
+        "has a descriptor watched, which tokio cannot check",
+    ),
+    (
+        "runtime/task/src/before_main.rs",
+        "comes before main, and forks",
+    ),
+    (
+        "runtime/local/src/process/spawn.rs",
+        "names descriptors that this process was started with",
+    ),
+    (
+        "runtime/task/src/task_process/outfit.rs",
+        "changes the environment while there is one thread",
+    ),
 ];
 
 pub fn pure_core(files: &[SourceFile]) -> Vec<Violation> {
@@ -66,7 +123,11 @@ pub fn pure_core(files: &[SourceFile]) -> Vec<Violation> {
         let in_core = CORE.iter().any(|folder| file.path.starts_with(folder));
         in_core && !file.path.starts_with(SCENARIOS)
     };
-    banned(files.iter().filter(is_core), &BANNED_IN_CORE, "the core is given what it needs")
+    banned(
+        files.iter().filter(is_core),
+        &BANNED_IN_CORE,
+        "the core is given what it needs",
+    )
 }
 
 pub fn workers_use_seams(files: &[SourceFile]) -> Vec<Violation> {
@@ -75,7 +136,11 @@ pub fn workers_use_seams(files: &[SourceFile]) -> Vec<Violation> {
     banned(files.iter().filter(is_worker), &BANNED_IN_WORKERS, instead)
 }
 
-fn banned<'a>(files: impl Iterator<Item = &'a SourceFile>, names: &[&str], instead: &str) -> Vec<Violation> {
+fn banned<'a>(
+    files: impl Iterator<Item = &'a SourceFile>,
+    names: &[&str],
+    instead: &str,
+) -> Vec<Violation> {
     let mut violations = Vec::new();
     for file in files.filter(|file| file.is_rust()) {
         let syntax = match file.syntax() {
@@ -87,7 +152,10 @@ fn banned<'a>(files: impl Iterator<Item = &'a SourceFile>, names: &[&str], inste
         };
         // An import without braces is found twice: as an import and as tokens.
         let mut found = BTreeSet::new();
-        for named in in_tokens(syntax.to_token_stream()).into_iter().chain(in_imports(syntax)) {
+        for named in in_tokens(syntax.to_token_stream())
+            .into_iter()
+            .chain(in_imports(syntax))
+        {
             let banned = names.iter().filter(|banned| named.contains(banned));
             found.extend(banned.map(|banned| (named.line, *banned)));
         }
@@ -116,8 +184,9 @@ pub fn no_panicking_prints(files: &[SourceFile]) -> Vec<Violation> {
                 WithoutTests.visit_file_mut(&mut syntax);
                 for (line, name) in macros(syntax.to_token_stream()) {
                     if PANICKING_PRINTS.contains(&name.as_str()) {
-                        let what =
-                            format!("{name}! panics on a full disk; call napreduce_protocol::printing");
+                        let what = format!(
+                            "{name}! panics on a full disk; call napreduce_protocol::printing"
+                        );
                         violations.push(file.at(line, what));
                     }
                 }
@@ -133,7 +202,9 @@ fn macros(tokens: TokenStream) -> Vec<(usize, String)> {
     let tokens: Vec<TokenTree> = tokens.into_iter().collect();
     let mut found = Vec::new();
     for (at, token) in tokens.iter().enumerate() {
-        let TokenTree::Group(group) = token else { continue };
+        let TokenTree::Group(group) = token else {
+            continue;
+        };
         found.extend(macros(group.stream()));
         if let [.., TokenTree::Ident(name), TokenTree::Punct(punct)] = &tokens[..at]
             && punct.as_char() == '!'
@@ -158,7 +229,9 @@ impl WithoutTests {
         };
         attributes.iter().any(|attribute| {
             let cfg_test = attribute.path().is_ident("cfg")
-                && attribute.parse_args::<syn::Ident>().is_ok_and(|ident| ident == "test");
+                && attribute
+                    .parse_args::<syn::Ident>()
+                    .is_ok_and(|ident| ident == "test");
             cfg_test || attribute.path().is_ident("test")
         })
     }
@@ -192,10 +265,16 @@ fn unsafe_outside(files: &[SourceFile], listed: &[(&str, &str)]) -> Vec<Violatio
                 continue;
             }
         };
-        match (listed.iter().any(|(path, _)| *path == file.path), lines.first()) {
+        match (
+            listed.iter().any(|(path, _)| *path == file.path),
+            lines.first(),
+        ) {
             (false, Some(line)) => violations.push(file.at(
                 *line,
-                format!("unsafe in {} places; list the module with its reason or do without", lines.len()),
+                format!(
+                    "unsafe in {} places; list the module with its reason or do without",
+                    lines.len()
+                ),
             )),
             (true, None) => {
                 violations.push(file.at(0, "listed and has no unsafe code; take it off the list"))
@@ -213,7 +292,12 @@ fn unsafe_lines(file: &syn::File) -> Vec<usize> {
         fn visit_token_stream(&mut self, tokens: &'ast TokenStream) {
             // Macro input has no syntax tree, so its unsafe blocks are found as words.
             let named = in_tokens(tokens.clone());
-            self.0.extend(named.iter().filter(|named| named.segments == ["unsafe"]).map(|named| named.line));
+            self.0.extend(
+                named
+                    .iter()
+                    .filter(|named| named.segments == ["unsafe"])
+                    .map(|named| named.line),
+            );
         }
         fn visit_expr_unsafe(&mut self, block: &'ast syn::ExprUnsafe) {
             self.0.push(block.unsafe_token.span.start().line);
@@ -226,7 +310,8 @@ fn unsafe_lines(file: &syn::File) -> Vec<usize> {
             syn::visit::visit_signature(self, signature);
         }
         fn visit_item_impl(&mut self, implementation: &'ast syn::ItemImpl) {
-            self.0.extend(implementation.unsafety.map(|token| token.span.start().line));
+            self.0
+                .extend(implementation.unsafety.map(|token| token.span.start().line));
             syn::visit::visit_item_impl(self, implementation);
         }
         fn visit_item_foreign_mod(&mut self, foreign: &'ast syn::ItemForeignMod) {
@@ -253,13 +338,29 @@ mod tests {
 
     #[test]
     fn engine_calls_no_outside_api() {
-        check_caught(pure_core, core("fn f() {\n std::time::Instant::now(); }"), "sample.rs:2: Instant::now");
+        check_caught(
+            pure_core,
+            core("fn f() {\n std::time::Instant::now(); }"),
+            "sample.rs:2: Instant::now",
+        );
         check_caught(pure_core, core("use std::time::SystemTime;"), "SystemTime");
         check_caught(pure_core, core("use std::{fs, fmt};"), "std::fs");
-        check_caught(pure_core, core("fn f() { std::thread::sleep(d) }"), "std::thread");
+        check_caught(
+            pure_core,
+            core("fn f() { std::thread::sleep(d) }"),
+            "std::thread",
+        );
         check_caught(pure_core, core("use tokio::time::*;"), "tokio");
-        check_caught(pure_core, core("use std::collections::{BTreeMap, HashMap};"), "HashMap");
-        check_caught(pure_core, core("fn f() { log!(rand::rng()); }"), "rand::rng");
+        check_caught(
+            pure_core,
+            core("use std::collections::{BTreeMap, HashMap};"),
+            "HashMap",
+        );
+        check_caught(
+            pure_core,
+            core("fn f() { log!(rand::rng()); }"),
+            "rand::rng",
+        );
         check_caught(pure_core, core("use rand::thread_rng as r;"), "thread_rng");
     }
 
@@ -279,11 +380,29 @@ mod tests {
     #[test]
     fn worker_calls_outside_seams_are_found() {
         let worker = |code: &str| SourceFile::sample("runtime/local/src/worker/sample.rs", code);
-        check_caught(workers_use_seams, worker("fn f() { tokio::time::Instant::now(); }"), "Instant::now");
-        check_caught(workers_use_seams, worker("use std::process::{Command, Stdio};"), "process::Command");
-        check_caught(workers_use_seams, worker("use rustix::process::kill_process;"), "kill_process");
-        check_passes(workers_use_seams, worker("use tokio::time::Instant; fn f() { crate::clock::now() }"));
-        check_passes(workers_use_seams, data("fn f() { std::time::Instant::now(); }"));
+        check_caught(
+            workers_use_seams,
+            worker("fn f() { tokio::time::Instant::now(); }"),
+            "Instant::now",
+        );
+        check_caught(
+            workers_use_seams,
+            worker("use std::process::{Command, Stdio};"),
+            "process::Command",
+        );
+        check_caught(
+            workers_use_seams,
+            worker("use rustix::process::kill_process;"),
+            "kill_process",
+        );
+        check_passes(
+            workers_use_seams,
+            worker("use tokio::time::Instant; fn f() { crate::clock::now() }"),
+        );
+        check_passes(
+            workers_use_seams,
+            data("fn f() { std::time::Instant::now(); }"),
+        );
     }
 
     #[test]
@@ -299,7 +418,10 @@ mod tests {
             no_panicking_prints,
             data("/// println!()\nfn f() { print(\"println!\"); if print != eprint {} }"),
         );
-        check_passes(no_panicking_prints, data("#[cfg(test)] mod tests { #[test] fn f() { println!(); } }"));
+        check_passes(
+            no_panicking_prints,
+            data("#[cfg(test)] mod tests { #[test] fn f() { println!(); } }"),
+        );
         check_passes(
             no_panicking_prints,
             SourceFile::sample("runtime/data/tests/a.rs", "fn f() { print!(); }"),
@@ -308,8 +430,9 @@ mod tests {
 
     #[test]
     fn unlisted_unsafe_code_is_found() {
-        let rule =
-            |files: &[SourceFile]| unsafe_outside(files, &[("runtime/data/src/listed.rs", "maps memory")]);
+        let rule = |files: &[SourceFile]| {
+            unsafe_outside(files, &[("runtime/data/src/listed.rs", "maps memory")])
+        };
         let bad = [
             "fn f() { unsafe { g() } }",
             "unsafe fn f() {}",
@@ -319,8 +442,14 @@ mod tests {
         for code in bad {
             check_caught(rule, data(code), "unsafe in 1 places");
         }
-        check_passes(rule, data("#![deny(unsafe_code)] // unsafe\nconst A: &str = \"unsafe\";"));
-        check_passes(rule, SourceFile::sample("runtime/data/src/listed.rs", bad[0]));
+        check_passes(
+            rule,
+            data("#![deny(unsafe_code)] // unsafe\nconst A: &str = \"unsafe\";"),
+        );
+        check_passes(
+            rule,
+            SourceFile::sample("runtime/data/src/listed.rs", bad[0]),
+        );
         check_caught(
             rule,
             SourceFile::sample("runtime/data/src/listed.rs", "fn f() {}"),

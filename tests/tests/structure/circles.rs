@@ -57,14 +57,21 @@ fn circles_but(known: &[(&str, usize)], files: &[SourceFile]) -> Vec<Violation> 
             let path = format!("{folder}/{}", module[0]);
             let arrows = one.arrows(module);
             let bound = bound_together(&arrows);
-            let allowed = known.iter().find(|(known, _)| *known == path).map_or(INSIDE, |(_, count)| *count);
+            let allowed = known
+                .iter()
+                .find(|(known, _)| *known == path)
+                .map_or(INSIDE, |(_, count)| *count);
             let said = match bound.len() {
                 count if count > allowed => format!("in a circle: {}", bound.join(", ")),
                 count if count < allowed && allowed > INSIDE => "fewer than on the list".to_owned(),
                 _ => continue,
             };
             let what = format!("{} modules {said}", bound.len());
-            violations.push(Violation { path, line: 0, what });
+            violations.push(Violation {
+                path,
+                line: 0,
+                what,
+            });
         }
     }
     violations
@@ -73,13 +80,22 @@ fn circles_but(known: &[(&str, usize)], files: &[SourceFile]) -> Vec<Violation> 
 /// Returns all crates by the folder of their sources, and the files that cannot be parsed.
 fn crates(files: &[SourceFile]) -> (BTreeMap<String, Crate<'_>>, Vec<Violation>) {
     let (mut crates, mut violations): (BTreeMap<String, Crate>, _) = (BTreeMap::new(), Vec::new());
-    for file in files.iter().filter(|file| file.is_rust() && !file.is_test()) {
-        let Some((folder, module)) = place(&file.path) else { continue };
+    for file in files
+        .iter()
+        .filter(|file| file.is_rust() && !file.is_test())
+    {
+        let Some((folder, module)) = place(&file.path) else {
+            continue;
+        };
         match file.syntax() {
             Ok(syntax) => {
                 let mut syntax = syntax.clone();
                 WithoutTests.visit_file_mut(&mut syntax);
-                crates.entry(folder).or_default().files.push((module, file, syntax));
+                crates
+                    .entry(folder)
+                    .or_default()
+                    .files
+                    .push((module, file, syntax));
             }
             Err(violation) => violations.push(violation),
         }
@@ -100,10 +116,9 @@ fn place(path: &str) -> Option<(String, Path)> {
         of_crate = format!("{folder}/src/bin/{}", modules[1]);
         modules.drain(..2);
     }
-    if modules
-        .last()
-        .is_some_and(|last| *last == "mod" || (modules.len() == 1 && ["lib", "main"].contains(last)))
-    {
+    if modules.last().is_some_and(|last| {
+        *last == "mod" || (modules.len() == 1 && ["lib", "main"].contains(last))
+    }) {
         modules.pop();
     }
     Some((of_crate, modules.into_iter().map(str::to_owned).collect()))
@@ -117,7 +132,8 @@ impl<'a> Crate<'a> {
             declare(module, &syntax.items, &mut self.modules);
         }
         let declared = self.modules.clone();
-        let is_declared = |module: &[String]| (0..=module.len()).all(|len| declared.contains(&module[..len]));
+        let is_declared =
+            |module: &[String]| (0..=module.len()).all(|len| declared.contains(&module[..len]));
         self.modules.retain(|module| is_declared(module));
         self.files.retain(|(module, _, _)| is_declared(module));
         self.files.sort_by(|left, right| left.0.cmp(&right.0));
@@ -128,7 +144,8 @@ impl<'a> Crate<'a> {
         for (module, _, syntax) in &self.files {
             for named in in_imports(syntax) {
                 let from = self.target(module, &named.segments);
-                let inside = from.filter(|from| from.len() > module.len() && from.starts_with(module));
+                let inside =
+                    from.filter(|from| from.len() > module.len() && from.starts_with(module));
                 if let (Some(from), Some(name)) = (inside, named.segments.last()) {
                     imported.insert((module.clone(), name.clone()), from);
                 }
@@ -140,7 +157,11 @@ impl<'a> Crate<'a> {
     /// Returns the imports between the modules inside this one.
     fn arrows(&self, within: &[String]) -> Arrows<'a> {
         let mut arrows = Arrows::new();
-        for (module, file, syntax) in self.files.iter().filter(|(module, _, _)| module.starts_with(within)) {
+        for (module, file, syntax) in self
+            .files
+            .iter()
+            .filter(|(module, _, _)| module.starts_with(within))
+        {
             self.add(within, module, file, &syntax.items, &mut arrows);
         }
         arrows
@@ -155,24 +176,47 @@ impl<'a> Crate<'a> {
         items: &[syn::Item],
         arrows: &mut Arrows<'a>,
     ) {
-        let inner = |module: &[String]| module.get(within.len()).map_or(ROOT, String::as_str).to_owned();
+        let inner = |module: &[String]| {
+            module
+                .get(within.len())
+                .map_or(ROOT, String::as_str)
+                .to_owned()
+        };
         let from = inner(module);
         for item in items {
             if let syn::Item::Mod(syn::ItemMod { ident, content, .. }) = item {
                 let items = content.as_ref().map_or(&[][..], |(_, items)| items);
-                self.add(within, &[module, &[ident.to_string()]].concat(), file, items, arrows);
+                self.add(
+                    within,
+                    &[module, &[ident.to_string()]].concat(),
+                    file,
+                    items,
+                    arrows,
+                );
                 continue;
             }
-            let alone =
-                syn::File { shebang: None, frontmatter: None, attrs: Vec::new(), items: vec![item.clone()] };
+            let alone = syn::File {
+                shebang: None,
+                frontmatter: None,
+                attrs: Vec::new(),
+                items: vec![item.clone()],
+            };
             // A single word may be a variable.
-            let paths =
-                in_tokens(item.to_token_stream()).into_iter().filter(|named| named.segments.len() > 1);
+            let paths = in_tokens(item.to_token_stream())
+                .into_iter()
+                .filter(|named| named.segments.len() > 1);
             for named in paths.chain(in_imports(&alone)) {
-                let target = self.target(module, &named.segments).filter(|to| to.starts_with(within));
-                let Some(to) = target.map(|to| inner(&to)).filter(|to| *to != from) else { continue };
+                let target = self
+                    .target(module, &named.segments)
+                    .filter(|to| to.starts_with(within));
+                let Some(to) = target.map(|to| inner(&to)).filter(|to| *to != from) else {
+                    continue;
+                };
                 let known = arrows.entry(from.clone()).or_default();
-                known.entry(to).or_insert(Arrow { file, line: named.line });
+                known.entry(to).or_insert(Arrow {
+                    file,
+                    line: named.line,
+                });
             }
         }
     }
@@ -225,28 +269,46 @@ fn declare(module: &[String], items: &[syn::Item], declared: &mut BTreeSet<Path>
 /// Returns the largest set of modules that all reach each other, without the file above.
 fn bound_together<'b>(arrows: &'b Arrows<'_>) -> Vec<&'b str> {
     let reached = |from: &'b str| {
-        let (mut reached, mut open) = (BTreeSet::new(), vec![from]);
+        let mut reached = BTreeSet::new();
+        let mut open = vec![from];
         while let Some(at) = open.pop() {
-            let next = arrows.get(at).into_iter().flat_map(BTreeMap::keys).map(String::as_str);
+            let next = arrows
+                .get(at)
+                .into_iter()
+                .flat_map(BTreeMap::keys)
+                .map(String::as_str);
             open.extend(next.filter(|next| *next != ROOT && reached.insert(*next)));
         }
         reached
     };
-    let names = arrows.keys().map(String::as_str).filter(|name| *name != ROOT);
+    let names = arrows
+        .keys()
+        .map(String::as_str)
+        .filter(|name| *name != ROOT);
     let reach: BTreeMap<&str, BTreeSet<&str>> = names.map(|name| (name, reached(name))).collect();
     let bound = |name: &&str| {
         let both = |other: &&&str| reach.get(**other).is_some_and(|back| back.contains(name));
-        reach[name].iter().filter(both).copied().collect::<Vec<&str>>()
+        reach[name]
+            .iter()
+            .filter(both)
+            .copied()
+            .collect::<Vec<&str>>()
     };
-    reach.keys().map(bound).max_by_key(Vec::len).unwrap_or_default()
+    reach
+        .keys()
+        .map(bound)
+        .max_by_key(Vec::len)
+        .unwrap_or_default()
 }
 
 /// Returns a shortest cycle through each module that is in one, without modules of cycles that were already
 /// found.
 fn circles(arrows: &Arrows<'_>) -> Vec<Violation> {
-    let (mut told, mut violations) = (BTreeSet::new(), Vec::new());
+    let mut told = BTreeSet::new();
+    let mut violations = Vec::new();
     for from in arrows.keys() {
-        let Some(circle) = way(arrows, from).filter(|circle| circle.iter().all(|name| !told.contains(name)))
+        let Some(circle) =
+            way(arrows, from).filter(|circle| circle.iter().all(|name| !told.contains(name)))
         else {
             continue;
         };
@@ -268,7 +330,12 @@ fn way<'b>(arrows: &'b Arrows<'_>, start: &'b str) -> Option<Vec<&'b str>> {
     let mut came_from = BTreeMap::new();
     let mut open = VecDeque::from([start]);
     while let Some(at) = open.pop_front() {
-        for next in arrows.get(at).into_iter().flat_map(BTreeMap::keys).map(String::as_str) {
+        for next in arrows
+            .get(at)
+            .into_iter()
+            .flat_map(BTreeMap::keys)
+            .map(String::as_str)
+        {
             if next == start {
                 let mut way = vec![at];
                 while let Some(before) = came_from.get(way[way.len() - 1]) {
@@ -295,7 +362,10 @@ mod tests {
             .iter()
             .map(|(path, text)| SourceFile::sample(&format!("runtime/one/src/{path}"), text))
             .collect();
-        circles_but(known, &files).iter().map(ToString::to_string).collect()
+        circles_but(known, &files)
+            .iter()
+            .map(ToString::to_string)
+            .collect()
     }
 
     fn found(files: &[(&str, &str)]) -> Vec<String> {
@@ -332,12 +402,19 @@ mod tests {
             ("b.rs", "use super::c;"),
             ("c.rs", "type C = Vec<super::a::A>;"),
         ];
-        check_caught(&three, "a -> b (runtime/one/src/a.rs:1), b -> c (runtime/one/src/b.rs:1), c -> a");
+        check_caught(
+            &three,
+            "a -> b (runtime/one/src/a.rs:1), b -> c (runtime/one/src/b.rs:1), c -> a",
+        );
     }
 
     #[test]
     fn one_way_imports_are_accepted() {
-        check_passes(&[TWO, ("a.rs", "use crate::b::B;"), ("b.rs", "use other::a::A; pub(crate) struct B;")]);
+        check_passes(&[
+            TWO,
+            ("a.rs", "use crate::b::B;"),
+            ("b.rs", "use other::a::A; pub(crate) struct B;"),
+        ]);
         check_passes(&[
             ("lib.rs", "mod a;"),
             ("a/mod.rs", "mod b;"),
@@ -351,7 +428,10 @@ mod tests {
     fn unlisted_circle_inside_module_is_found() {
         let inside = [
             ("lib.rs", "mod a; pub use a::c::C;"),
-            ("a/mod.rs", "mod b;\nmod c;\nmod d;\nuse b::B; pub struct A;"),
+            (
+                "a/mod.rs",
+                "mod b;\nmod c;\nmod d;\nuse b::B; pub struct A;",
+            ),
             ("a/b.rs", "use crate::C;"),
             ("a/c.rs", "use super::d::D;"),
             ("a/d.rs", "use super::{A, B};"),
@@ -376,7 +456,10 @@ mod tests {
             TWO,
             ("a.rs", "use crate::b::B; #[cfg(test)] mod tests;"),
             ("a/tests.rs", "use crate::b::B;"),
-            ("b.rs", "#[cfg(test)] mod tests { use crate::a::A; } #[cfg(test)] use crate::a::A;"),
+            (
+                "b.rs",
+                "#[cfg(test)] mod tests { use crate::a::A; } #[cfg(test)] use crate::a::A;",
+            ),
         ]);
         check_passes(&[
             ("lib.rs", "#[cfg(test)] mod a; mod b;"),
@@ -396,10 +479,17 @@ mod tests {
             "a -> b",
         );
         check_caught(
-            &[("main.rs", "mod a;\nuse a::A;\npub enum Failed {}"), ("a.rs", "use crate::Failed;")],
+            &[
+                ("main.rs", "mod a;\nuse a::A;\npub enum Failed {}"),
+                ("a.rs", "use crate::Failed;"),
+            ],
             "a -> the file above (runtime/one/src/a.rs:1), the file above -> a (runtime/one/src/main.rs:2)",
         );
-        check_passes(&[("lib.rs", "mod a; mod b; pub use b::B;"), ("a.rs", "use crate::B;"), ("b.rs", "")]);
+        check_passes(&[
+            ("lib.rs", "mod a; mod b; pub use b::B;"),
+            ("a.rs", "use crate::B;"),
+            ("b.rs", ""),
+        ]);
     }
 
     #[test]

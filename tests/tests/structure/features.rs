@@ -28,7 +28,9 @@ const ADD_ITEMS: [(&str, &str); 16] = [
 ];
 
 pub fn for_all_members(files: &[SourceFile]) -> Vec<Violation> {
-    let manifests = files.iter().filter(|file| file.path.ends_with("Cargo.toml"));
+    let manifests = files
+        .iter()
+        .filter(|file| file.path.ends_with("Cargo.toml"));
     manifests.flat_map(switched_on_alone).collect()
 }
 
@@ -44,11 +46,13 @@ fn switched_on_alone(file: &SourceFile) -> Vec<Violation> {
     let mut named = Vec::new();
     collect(&manifest, &mut named);
     let is_ours = |name: &str| name.starts_with("napreduce") || name == "datagen";
-    let alone = named
-        .into_iter()
-        .filter(|(name, feature)| !is_ours(name) && !ADD_ITEMS.contains(&(name.as_str(), feature.as_str())));
+    let alone = named.into_iter().filter(|(name, feature)| {
+        !is_ours(name) && !ADD_ITEMS.contains(&(name.as_str(), feature.as_str()))
+    });
     let what = "is switched on for one member; do so for all in the workspace's Cargo.toml";
-    alone.map(|(name, feature)| file.at(0, format!("feature {feature} of {name} {what}"))).collect()
+    alone
+        .map(|(name, feature)| file.at(0, format!("feature {feature} of {name} {what}")))
+        .collect()
 }
 
 /// Collects the dependencies and features of a manifest table, including those of some targets.
@@ -56,16 +60,26 @@ fn collect(table: &Table, named: &mut Vec<(String, String)>) {
     for (key, value) in table {
         let Value::Table(inner) = value else { continue };
         if key == "features" {
-            let switched = inner.values().filter_map(Value::as_array).flatten().filter_map(Value::as_str);
+            let switched = inner
+                .values()
+                .filter_map(Value::as_array)
+                .flatten()
+                .filter_map(Value::as_str);
             let others = switched.filter_map(|entry| entry.split_once('/'));
-            named.extend(
-                others.map(|(name, feature)| (name.trim_end_matches('?').to_owned(), feature.to_owned())),
-            );
+            named.extend(others.map(|(name, feature)| {
+                (name.trim_end_matches('?').to_owned(), feature.to_owned())
+            }));
         } else if key.ends_with("dependencies") {
             for (name, dependency) in inner {
-                let features = dependency.get("features").and_then(Value::as_array).into_iter().flatten();
+                let features = dependency
+                    .get("features")
+                    .and_then(Value::as_array)
+                    .into_iter()
+                    .flatten();
                 named.extend(
-                    features.filter_map(Value::as_str).map(|feature| (name.clone(), feature.to_owned())),
+                    features
+                        .filter_map(Value::as_str)
+                        .map(|feature| (name.clone(), feature.to_owned())),
                 );
             }
         } else {
@@ -84,11 +98,26 @@ const INTERNAL: [&str; 2] = ["default", "storage"];
 /// The tables for users list every feature of `napreduce` once, with the crates that it compiles besides those
 /// that every program compiles.
 pub fn tables_match_manifest(files: &[SourceFile]) -> Vec<Violation> {
-    let manifest = |path: &str| files.iter().find(|file| file.path == path)?.text.parse::<Table>().ok();
-    let Some(features) = manifest("framework/Cargo.toml").map(Features::new) else { return Vec::new() };
-    let connectors = manifest("framework/connectors/Cargo.toml").map(Features::new).unwrap_or_default();
-    let pages = files.iter().filter(|file| TABLES.contains(&file.path.as_str()));
-    pages.flat_map(|page| wrong_rows(page, &features, &connectors)).collect()
+    let manifest = |path: &str| {
+        files
+            .iter()
+            .find(|file| file.path == path)?
+            .text
+            .parse::<Table>()
+            .ok()
+    };
+    let Some(features) = manifest("framework/Cargo.toml").map(Features::new) else {
+        return Vec::new();
+    };
+    let connectors = manifest("framework/connectors/Cargo.toml")
+        .map(Features::new)
+        .unwrap_or_default();
+    let pages = files
+        .iter()
+        .filter(|file| TABLES.contains(&file.path.as_str()));
+    pages
+        .flat_map(|page| wrong_rows(page, &features, &connectors))
+        .collect()
 }
 
 /// The features of a crate, and the crates that it compiles without them.
@@ -100,14 +129,30 @@ struct Features {
 
 impl Features {
     fn new(manifest: Table) -> Features {
-        let table = |name| manifest.get(name).and_then(Value::as_table).cloned().unwrap_or_default();
+        let table = |name| {
+            manifest
+                .get(name)
+                .and_then(Value::as_table)
+                .cloned()
+                .unwrap_or_default()
+        };
         let is_optional = |dependency: &Value| dependency.get("optional").is_some();
-        let always = table("dependencies").into_iter().filter(|(_, dependency)| !is_optional(dependency));
-        Features { entries: table("features"), always: always.map(|(name, _)| name).collect() }
+        let always = table("dependencies")
+            .into_iter()
+            .filter(|(_, dependency)| !is_optional(dependency));
+        Features {
+            entries: table("features"),
+            always: always.map(|(name, _)| name).collect(),
+        }
     }
 
     fn entries(&self, feature: &str) -> impl Iterator<Item = &str> {
-        self.entries.get(feature).and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str)
+        self.entries
+            .get(feature)
+            .and_then(Value::as_array)
+            .into_iter()
+            .flatten()
+            .filter_map(Value::as_str)
     }
 
     /// Collects the crates that a feature compiles.
@@ -128,8 +173,14 @@ fn wrong_rows(page: &SourceFile, features: &Features, connectors: &Features) -> 
     let mut violations = Vec::new();
     let mut missing: BTreeSet<&str> = features.entries.keys().map(String::as_str).collect();
     missing.retain(|name| !INTERNAL.contains(name));
-    let lines = page.text.lines().map(|line| line.trim_start_matches("//! ")).enumerate();
-    let table = lines.skip_while(|(_, line)| !line.starts_with("| feature |")).skip(2);
+    let lines = page
+        .text
+        .lines()
+        .map(|line| line.trim_start_matches("//! "))
+        .enumerate();
+    let table = lines
+        .skip_while(|(_, line)| !line.starts_with("| feature |"))
+        .skip(2);
     for (index, line) in table.take_while(|(_, line)| line.starts_with('|')) {
         let mut at = |what| violations.push(page.at(index + 1, what));
         let [_, names, _, crates, _] = line.split('|').collect::<Vec<_>>()[..] else {
@@ -141,8 +192,12 @@ fn wrong_rows(page: &SourceFile, features: &Features, connectors: &Features) -> 
             if !missing.remove(name) {
                 at(format!("`{name}` is not a feature, or listed twice"));
             }
-            if features.entries("default").any(|default| default == name) != names.contains("(default)") {
-                at(format!("`{name}` is (default) either here or in Cargo.toml"));
+            if features.entries("default").any(|default| default == name)
+                != names.contains("(default)")
+            {
+                at(format!(
+                    "`{name}` is (default) either here or in Cargo.toml"
+                ));
             }
             features.collect_crates(name, connectors, &mut compiled);
         }
@@ -152,7 +207,11 @@ fn wrong_rows(page: &SourceFile, features: &Features, connectors: &Features) -> 
             at(format!("the crates of {} are {compiled:?}", names.trim()));
         }
     }
-    violations.extend(missing.into_iter().map(|name| page.at(0, format!("the feature `{name}` is missing"))));
+    violations.extend(
+        missing
+            .into_iter()
+            .map(|name| page.at(0, format!("the feature `{name}` is missing"))),
+    );
     violations
 }
 
@@ -185,13 +244,18 @@ mod tests {
                 ),
             ];
             let violations = tables_match_manifest(&files).into_iter();
-            violations.map(|violation| violation.what).collect::<Vec<_>>()
+            violations
+                .map(|violation| violation.what)
+                .collect::<Vec<_>>()
         };
         let cli = "//! | `cli` (default) | flags | `clap` |\n";
         let csv = "//! | `csv` | rows | `csv` |\n";
         assert_eq!(wrong(&format!("{cli}{csv}")), [""; 0]);
         assert_eq!(wrong(cli), ["the feature `csv` is missing"]);
-        assert_eq!(wrong(&format!("{cli}{csv}{csv}")), ["`csv` is not a feature, or listed twice"]);
+        assert_eq!(
+            wrong(&format!("{cli}{csv}{csv}")),
+            ["`csv` is not a feature, or listed twice"]
+        );
         assert_eq!(
             wrong(&format!("{cli}{}", csv.replace("| `csv` |\n", "| |\n"))),
             ["the crates of `csv` are {\"csv\"}"]
@@ -222,9 +286,11 @@ mod tests {
             for_all_members,
             lab("[dependencies]\ntoml = { workspace = true, features = [\"display\"] }"),
         );
-        check_passes(for_all_members, lab("[features]\ns3 = [\"napreduce/s3\", \"dep:bytes\", \"stores\"]"));
-        let table =
-            "[workspace.dependencies]\nserde_json = { version = \"1\", features = [\"float_roundtrip\"] }";
+        check_passes(
+            for_all_members,
+            lab("[features]\ns3 = [\"napreduce/s3\", \"dep:bytes\", \"stores\"]"),
+        );
+        let table = "[workspace.dependencies]\nserde_json = { version = \"1\", features = [\"float_roundtrip\"] }";
         check_passes(for_all_members, SourceFile::sample("Cargo.toml", table));
     }
 }

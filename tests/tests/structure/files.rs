@@ -17,7 +17,11 @@ pub struct SourceFile {
 
 impl SourceFile {
     fn new(path: String, text: String) -> SourceFile {
-        SourceFile { path, text, syntax: OnceCell::new() }
+        SourceFile {
+            path,
+            text,
+            syntax: OnceCell::new(),
+        }
     }
 
     /// Creates a sample file for the test of a rule.
@@ -32,20 +36,28 @@ impl SourceFile {
 
     /// Returns whether the file belongs to integration tests and their support code.
     pub fn is_test(&self) -> bool {
-        self.path.split('/').any(|part| part == "tests" || part == "benches")
+        self.path
+            .split('/')
+            .any(|part| part == "tests" || part == "benches")
     }
 
     /// Returns the syntax tree, parsed once for all rules, or the reason why the file is not valid Rust.
     pub fn syntax(&self) -> Result<&syn::File, Violation> {
-        let parse =
-            || syn::parse_file(&self.text).map_err(|error| (error.span().start().line, error.to_string()));
+        let parse = || {
+            syn::parse_file(&self.text)
+                .map_err(|error| (error.span().start().line, error.to_string()))
+        };
         let parsed = self.syntax.get_or_init(parse).as_ref();
         parsed.map_err(|(line, error)| self.at(*line, format!("cannot be parsed: {error}")))
     }
 
     /// Returns a violation in a line of this file, counted from 1.
     pub fn at(&self, line: usize, what: impl Into<String>) -> Violation {
-        Violation { path: self.path.clone(), line, what: what.into() }
+        Violation {
+            path: self.path.clone(),
+            line,
+            what: what.into(),
+        }
     }
 }
 
@@ -75,7 +87,11 @@ pub fn top() -> &'static Path {
 /// Returns all tracked files; in a source archive without git, all files except build output.
 pub fn tracked() -> Vec<SourceFile> {
     let top = top();
-    let mut paths = if top.join(".git").exists() { from_git(top) } else { from_archive(top, Path::new("")) };
+    let mut paths = if top.join(".git").exists() {
+        from_git(top)
+    } else {
+        from_archive(top, Path::new(""))
+    };
     paths.sort();
     let read = |path: PathBuf| {
         // A file deleted in the working tree is still listed by git until the deletion is staged.
@@ -88,9 +104,16 @@ pub fn tracked() -> Vec<SourceFile> {
 }
 
 fn from_git(top: &Path) -> Vec<PathBuf> {
-    let output = Command::new("git").args(["ls-files", "-z"]).current_dir(top).output();
+    let output = Command::new("git")
+        .args(["ls-files", "-z"])
+        .current_dir(top)
+        .output();
     let output = output.expect("git runs where there is a git repository");
-    assert!(output.status.success(), "git ls-files: {}", String::from_utf8_lossy(&output.stderr));
+    assert!(
+        output.status.success(),
+        "git ls-files: {}",
+        String::from_utf8_lossy(&output.stderr)
+    );
     let names = String::from_utf8(output.stdout).unwrap();
     names.split_terminator('\0').map(PathBuf::from).collect()
 }
@@ -114,7 +137,9 @@ fn from_archive(top: &Path, below: &Path) -> Vec<PathBuf> {
 #[track_caller]
 pub fn check_caught(rule: fn(&[SourceFile]) -> Vec<Violation>, file: SourceFile, part: &str) {
     let violations = rule(&[file]);
-    let [violation] = violations.as_slice() else { panic!("expected one violation: {violations:?}") };
+    let [violation] = violations.as_slice() else {
+        panic!("expected one violation: {violations:?}")
+    };
     assert!(violation.to_string().contains(part), "{violation}");
 }
 

@@ -8,14 +8,34 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("runtime/engine", &[]),
     ("runtime/data", &[]),
     ("runtime/schedulers", &["napreduce-engine"]),
-    ("runtime/sim", &["napreduce-engine", "napreduce-schedulers", "napreduce-protocol", "napreduce-history"]),
+    (
+        "runtime/sim",
+        &[
+            "napreduce-engine",
+            "napreduce-schedulers",
+            "napreduce-protocol",
+            "napreduce-history",
+        ],
+    ),
     ("runtime/protocol", &["napreduce-engine"]),
     ("framework/connectors", &["napreduce-protocol"]),
-    ("runtime/task", &["napreduce-engine", "napreduce-data", "napreduce-protocol"]),
-    ("runtime/history", &["napreduce-engine", "napreduce-protocol"]),
+    (
+        "runtime/task",
+        &["napreduce-engine", "napreduce-data", "napreduce-protocol"],
+    ),
+    (
+        "runtime/history",
+        &["napreduce-engine", "napreduce-protocol"],
+    ),
     (
         "runtime/local",
-        &["napreduce-engine", "napreduce-data", "napreduce-protocol", "napreduce-task", "napreduce-history"],
+        &[
+            "napreduce-engine",
+            "napreduce-data",
+            "napreduce-protocol",
+            "napreduce-task",
+            "napreduce-history",
+        ],
     ),
     (
         "runtime/cluster",
@@ -28,11 +48,25 @@ const LAYERS: &[(&str, &[&str])] = &[
             "napreduce-local",
         ],
     ),
-    ("runtime/web", &["napreduce-engine", "napreduce-protocol", "napreduce-history", "napreduce-cluster"]),
+    (
+        "runtime/web",
+        &[
+            "napreduce-engine",
+            "napreduce-protocol",
+            "napreduce-history",
+            "napreduce-cluster",
+        ],
+    ),
     ("framework/derive", &[]),
     (
         "framework/guests",
-        &["napreduce-engine", "napreduce-data", "napreduce-protocol", "napreduce-task", "napreduce-local"],
+        &[
+            "napreduce-engine",
+            "napreduce-data",
+            "napreduce-protocol",
+            "napreduce-task",
+            "napreduce-local",
+        ],
     ),
     (
         "framework",
@@ -99,11 +133,18 @@ pub fn one_direction(files: &[SourceFile]) -> Vec<Violation> {
 }
 
 fn against_the_table(file: &SourceFile) -> Vec<Violation> {
-    let Some(folder) = file.path.strip_suffix("/Cargo.toml").filter(|folder| !APART.contains(folder)) else {
+    let Some(folder) = file
+        .path
+        .strip_suffix("/Cargo.toml")
+        .filter(|folder| !APART.contains(folder))
+    else {
         return Vec::new();
     };
     let Some((_, allowed)) = LAYERS.iter().find(|(known, _)| *known == folder) else {
-        return vec![file.at(0, "a crate that is in no layer; say in the table what it may name")];
+        return vec![file.at(
+            0,
+            "a crate that is in no layer; say in the table what it may name",
+        )];
     };
     let mut table = "";
     let mut violations = Vec::new();
@@ -134,15 +175,31 @@ mod tests {
     #[test]
     fn crate_naming_upper_layer_is_refused() {
         let schedulers = |text: &str| SourceFile::sample("runtime/schedulers/Cargo.toml", text);
-        check_passes(one_direction, schedulers("[dependencies]\nnapreduce-engine.workspace = true\n"));
-        check_passes(one_direction, schedulers("[dev-dependencies]\nnapreduce-sim.workspace = true\n"));
+        check_passes(
+            one_direction,
+            schedulers("[dependencies]\nnapreduce-engine.workspace = true\n"),
+        );
+        check_passes(
+            one_direction,
+            schedulers("[dev-dependencies]\nnapreduce-sim.workspace = true\n"),
+        );
         check_caught(
             one_direction,
-            schedulers("[dependencies]\nserde = \"1\"\nnapreduce-local = { path = \"../local\" }\n"),
+            schedulers(
+                "[dependencies]\nserde = \"1\"\nnapreduce-local = { path = \"../local\" }\n",
+            ),
             "Cargo.toml:3: runtime/schedulers may not name napreduce-local",
         );
-        for table in ["[build-dependencies]\n", "[target.'cfg(unix)'.dependencies]\n", "\n[dependencies."] {
-            let end = if table.ends_with('.') { "]" } else { " = \"1\"" };
+        for table in [
+            "[build-dependencies]\n",
+            "[target.'cfg(unix)'.dependencies]\n",
+            "\n[dependencies.",
+        ] {
+            let end = if table.ends_with('.') {
+                "]"
+            } else {
+                " = \"1\""
+            };
             check_caught(
                 one_direction,
                 schedulers(&format!("{table}napreduce-local{end}\n")),

@@ -15,7 +15,9 @@ impl Named {
     /// Returns whether the path contains `banned`, written with `::`, as a sequence of whole segments.
     pub fn contains(&self, banned: &str) -> bool {
         let banned: Vec<&str> = banned.split("::").collect();
-        self.segments.windows(banned.len()).any(|window| window == banned)
+        self.segments
+            .windows(banned.len())
+            .any(|window| window == banned)
     }
 }
 
@@ -43,7 +45,10 @@ fn collect(tokens: TokenStream, found: &mut Vec<Named>) {
                     (before, joint) => {
                         found.extend(before);
                         let dot = joint.ends_with('.').then(|| ".".to_owned());
-                        Some(Named { segments: dot.into_iter().chain([name]).collect(), line })
+                        Some(Named {
+                            segments: dot.into_iter().chain([name]).collect(),
+                            line,
+                        })
                     }
                 };
                 between.clear();
@@ -80,18 +85,27 @@ pub fn in_imports(file: &syn::File) -> Vec<Named> {
 fn flatten(tree: &UseTree, mut before: Vec<String>, found: &mut Vec<Named>) {
     let mut end = |ident: &proc_macro2::Ident, mut segments: Vec<String>| {
         segments.push(ident.to_string());
-        found.push(Named { segments, line: ident.span().start().line });
+        found.push(Named {
+            segments,
+            line: ident.span().start().line,
+        });
     };
     match tree {
         UseTree::Path(path) => {
             before.push(path.ident.to_string());
             flatten(&path.tree, before, found);
         }
-        UseTree::Group(group) => group.items.iter().for_each(|item| flatten(item, before.clone(), found)),
+        UseTree::Group(group) => group
+            .items
+            .iter()
+            .for_each(|item| flatten(item, before.clone(), found)),
         UseTree::Name(name) => end(&name.ident, before),
         UseTree::Rename(rename) => end(&rename.ident, before),
         UseTree::Glob(glob) => {
-            found.push(Named { segments: before, line: glob.star_token.spans[0].start().line });
+            found.push(Named {
+                segments: before,
+                line: glob.star_token.spans[0].start().line,
+            });
         }
     }
 }
@@ -102,24 +116,39 @@ mod tests {
 
     fn names(code: &str) -> Vec<String> {
         let file = syn::parse_file(code).unwrap();
-        let named = in_tokens(code.parse().unwrap()).into_iter().chain(in_imports(&file));
+        let named = in_tokens(code.parse().unwrap())
+            .into_iter()
+            .chain(in_imports(&file));
         named.map(|named| named.segments.join("::")).collect()
     }
 
     #[test]
     fn paths_are_found_in_code_macros_and_imports() {
-        let code =
-            "use std::{fs, time::*};\nfn f() { a!(x, std::time::Instant::now()).unwrap(); } // HashMap\n";
+        let code = "use std::{fs, time::*};\nfn f() { a!(x, std::time::Instant::now()).unwrap(); } // HashMap\n";
         let found = names(code);
-        for expected in ["std::fs", "std::time", "std::time::Instant::now", ".::unwrap"] {
-            assert!(found.iter().any(|name| name == expected), "{expected} is not in {found:?}");
+        for expected in [
+            "std::fs",
+            "std::time",
+            "std::time::Instant::now",
+            ".::unwrap",
+        ] {
+            assert!(
+                found.iter().any(|name| name == expected),
+                "{expected} is not in {found:?}"
+            );
         }
-        assert!(!found.iter().any(|name| name.contains("HashMap")), "{found:?}");
+        assert!(
+            !found.iter().any(|name| name.contains("HashMap")),
+            "{found:?}"
+        );
     }
 
     #[test]
     fn banned_path_matches_whole_segments() {
-        let named = |path: &str| Named { segments: path.split("::").map(str::to_owned).collect(), line: 1 };
+        let named = |path: &str| Named {
+            segments: path.split("::").map(str::to_owned).collect(),
+            line: 1,
+        };
         assert!(named("std::fs::read").contains("std::fs"));
         assert!(named("tokio").contains("tokio"));
         assert!(!named("std::fsx").contains("std::fs"));

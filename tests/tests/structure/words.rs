@@ -3,8 +3,12 @@
 
 use super::files::{SourceFile, Violation};
 
-const MACHINE_PATHS: [&str; 4] =
-    [concat!("/wo", "rk/"), concat!("/ro", "ot/"), concat!("/fa", "rm/"), concat!("/tmp/", "target")];
+const MACHINE_PATHS: [&str; 4] = [
+    concat!("/wo", "rk/"),
+    concat!("/ro", "ot/"),
+    concat!("/fa", "rm/"),
+    concat!("/tmp/", "target"),
+];
 const PUBLIC_REGISTRY: &str = "registry+https://github.com/rust-lang/crates.io-index";
 
 pub fn machine_paths(files: &[SourceFile]) -> Vec<Violation> {
@@ -15,8 +19,11 @@ pub fn machine_paths(files: &[SourceFile]) -> Vec<Violation> {
         for (index, line) in file.text.lines().enumerate() {
             for path in MACHINE_PATHS {
                 let places = line.match_indices(path);
-                let begins = places.filter(|(at, _)| !line[..*at].chars().next_back().is_some_and(goes_on));
-                violations.extend(begins.map(|_| file.at(index + 1, format!("{path} in: {}", line.trim()))));
+                let begins =
+                    places.filter(|(at, _)| !line[..*at].chars().next_back().is_some_and(goes_on));
+                violations.extend(
+                    begins.map(|_| file.at(index + 1, format!("{path} in: {}", line.trim()))),
+                );
             }
         }
     }
@@ -27,7 +34,9 @@ pub fn public_registry(files: &[SourceFile]) -> Vec<Violation> {
     let mut violations = Vec::new();
     for file in files.iter().filter(|file| file.path == "Cargo.lock") {
         for (index, line) in file.text.lines().enumerate() {
-            let Some(source) = line.strip_prefix("source = ") else { continue };
+            let Some(source) = line.strip_prefix("source = ") else {
+                continue;
+            };
             if source.trim_matches('"') != PUBLIC_REGISTRY {
                 violations.push(file.at(index + 1, format!("comes from {source}")));
             }
@@ -48,15 +57,26 @@ mod tests {
     #[test]
     fn machine_paths_are_found() {
         for path in MACHINE_PATHS {
-            check_caught(machine_paths, page(&format!("first\nsee `{path}x`")), "docs/page.md:2");
-            check_passes(machine_paths, page(&format!("see data{path}x and ${{WORK}}{path}x")));
+            check_caught(
+                machine_paths,
+                page(&format!("first\nsee `{path}x`")),
+                "docs/page.md:2",
+            );
+            check_passes(
+                machine_paths,
+                page(&format!("see data{path}x and ${{WORK}}{path}x")),
+            );
         }
     }
 
     #[test]
     fn private_registry_is_refused() {
-        let lock =
-            |source: &str| SourceFile::sample("Cargo.lock", &format!("[[package]]\nsource = \"{source}\"\n"));
+        let lock = |source: &str| {
+            SourceFile::sample(
+                "Cargo.lock",
+                &format!("[[package]]\nsource = \"{source}\"\n"),
+            )
+        };
         check_passes(public_registry, lock(PUBLIC_REGISTRY));
         check_caught(
             public_registry,

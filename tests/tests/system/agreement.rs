@@ -15,9 +15,13 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use napreduce_cluster::{ClusterDirectory, replay_journal};
-use napreduce_engine::{Effect, Event, Order, PreemptionSettings, Record, Report, Slots, Span, Time};
+use napreduce_engine::{
+    Effect, Event, Order, PreemptionSettings, Record, Report, Slots, Span, Time,
+};
 use napreduce_schedulers::{SchedulerConfiguration, SchedulerTables};
-use napreduce_sim::{SimulatedJob, SimulatedMap, SimulatedReduce, Simulation, SimulationSettings, Workload};
+use napreduce_sim::{
+    SimulatedJob, SimulatedMap, SimulatedReduce, Simulation, SimulationSettings, Workload,
+};
 use napreduce_tests::{Folder, OwnCluster, joined, wait_until};
 use serde::Deserialize;
 
@@ -32,10 +36,28 @@ const SERVICE_BOUND: Duration = Duration::from_millis(500);
 /// A job: name, queue, user, priority, deadline in seconds, submission time, and work of its maps and reduces
 /// in tenths of a second. No two events coincide, and no job reclaims two slots at once, since the order in
 /// which two tasks are saved and resumed on a cluster depends on timing.
-type Line = (&'static str, &'static str, &'static str, i32, u64, u64, &'static [u64], &'static [u64]);
+type Line = (
+    &'static str,
+    &'static str,
+    &'static str,
+    i32,
+    u64,
+    u64,
+    &'static [u64],
+    &'static [u64],
+);
 
 const JOBS: [Line; 4] = [
-    ("a", "research", "ada", 0, 200, 0, &[100, 113, 41, 57], &[91]),
+    (
+        "a",
+        "research",
+        "ada",
+        0,
+        200,
+        0,
+        &[100, 113, 41, 57],
+        &[91],
+    ),
     ("b", "production", "bob", 2, 60, 32, &[64], &[57]),
     ("c", "research", "eve", 0, 100, 52, &[34, 29, 88], &[66]),
     ("d", "production", "ada", 1, 90, 207, &[72], &[36]),
@@ -48,7 +70,11 @@ const POLICIES: [(&str, &str, &[&str]); 14] = [
     ("fifo", "", &[]),
     ("fifo", "[scheduler.fifo]\nignore-priority = true", &[]),
     ("fair", "", &[]),
-    ("fair", "[scheduler.fair.root.pools.production]\nweight = 3", &[]),
+    (
+        "fair",
+        "[scheduler.fair.root.pools.production]\nweight = 3",
+        &[],
+    ),
     ("capacity", QUEUES, &[]),
     ("capacity", HARD_CAP, &[]),
     ("natjam", NATJAM, &["checkpoint"]),
@@ -120,30 +146,48 @@ fn simulated(
     preemption: PreemptionSettings,
 ) -> Vec<(Duration, Step)> {
     let tenths = |tenths: &u64| Span::from_millis(tenths * 100);
-    let plans = JOBS.iter().map(|(name, queue, user, priority, deadline, submit, maps, reduces)| {
-        let mut plan = SimulatedJob::new(*name, Time(0) + tenths(submit));
-        (plan.queue, plan.user, plan.priority) = ((*queue).into(), (*user).into(), *priority);
-        plan.deadline = Some(Span::from_secs(*deadline));
-        let map =
-            |work| SimulatedMap { work: tenths(work), bytes: 20, output_bytes: 0, preferred: Vec::new() };
-        plan.maps = maps.iter().map(map).collect();
-        let reduce = |work| SimulatedReduce { shuffle: Span(0), reduce: tenths(work), bytes: 0 };
-        plan.reduces = reduces.iter().map(reduce).collect();
-        plan
-    });
+    let plans = JOBS.iter().map(
+        |(name, queue, user, priority, deadline, submit, maps, reduces)| {
+            let mut plan = SimulatedJob::new(*name, Time(0) + tenths(submit));
+            (plan.queue, plan.user, plan.priority) = ((*queue).into(), (*user).into(), *priority);
+            plan.deadline = Some(Span::from_secs(*deadline));
+            let map = |work| SimulatedMap {
+                work: tenths(work),
+                bytes: 20,
+                output_bytes: 0,
+                preferred: Vec::new(),
+            };
+            plan.maps = maps.iter().map(map).collect();
+            let reduce = |work| SimulatedReduce {
+                shuffle: Span(0),
+                reduce: tenths(work),
+                bytes: 0,
+            };
+            plan.reduces = reduces.iter().map(reduce).collect();
+            plan
+        },
+    );
     let mut settings = SimulationSettings::new(2, Slots { map: 1, reduce: 1 });
     settings.engine.preemption = preemption;
     let log = Written::default();
-    let simulation =
-        Simulation::new(configuration.build().expect("a policy"), settings, Workload::of(plans.collect()));
-    simulation.with_log(Box::new(log.clone())).run().expect("an end");
+    let simulation = Simulation::new(
+        configuration.build().expect("a policy"),
+        settings,
+        Workload::of(plans.collect()),
+    );
+    simulation
+        .with_log(Box::new(log.clone()))
+        .run()
+        .expect("an end");
     let text = String::from_utf8(log.0.lock().expect("one thread").clone()).expect("text");
     let mut now = Duration::ZERO;
     let mut steps = Vec::new();
     for line in text.lines() {
         // Effects are indented below their event, which starts with its time.
         if !line.starts_with(' ') {
-            let seconds = line.split_once("s ").and_then(|(seconds, _)| seconds.parse().ok());
+            let seconds = line
+                .split_once("s ")
+                .and_then(|(seconds, _)| seconds.parse().ok());
             now = Duration::from_secs_f64(seconds.expect("an event starts with its time"));
         }
         steps.extend(step(line).map(|step| (now, step)));
@@ -158,11 +202,12 @@ fn step(line: &str) -> Option<Step> {
         [worker, "restore", attempt, "from", of] if worker.ends_with(':') => {
             Some(Step::Decide(format!("restore {attempt} from {of}")))
         }
-        [worker, order @ ("launch" | "kill" | "suspend" | "resume" | "checkpoint"), attempt, ..]
-            if worker.ends_with(':') =>
-        {
-            Some(Step::Decide(format!("{order} {attempt}")))
-        }
+        [
+            worker,
+            order @ ("launch" | "kill" | "suspend" | "resume" | "checkpoint"),
+            attempt,
+            ..,
+        ] if worker.ends_with(':') => Some(Step::Decide(format!("{order} {attempt}"))),
         [_, job, _, "submitted", ..] => {
             let number: usize = job.strip_prefix("job_")?.parse().ok()?;
             Some(Step::Submit(number - 1))
@@ -174,7 +219,8 @@ fn step(line: &str) -> Option<Step> {
 
 /// Returns the decisions of a cluster so far, in the format of the simulator.
 fn decided(cluster: &OwnCluster) -> Vec<String> {
-    let directory = ClusterDirectory::resolve(Some(cluster.directory().to_owned())).expect("a directory");
+    let directory =
+        ClusterDirectory::resolve(Some(cluster.directory().to_owned())).expect("a directory");
     let batches = replay_journal(&directory, SchedulerConfiguration::read).expect("a journal");
     let effects = batches.iter().flat_map(|batch| &batch.effects);
     let orders = effects.filter_map(|effect| match effect {
@@ -189,22 +235,33 @@ fn decided(cluster: &OwnCluster) -> Vec<String> {
 }
 
 fn has_begun(cluster: &OwnCluster, id: &str) -> bool {
-    started_attempts(cluster).iter().any(|attempt| attempt == id)
+    started_attempts(cluster)
+        .iter()
+        .any(|attempt| attempt == id)
 }
 
 /// Returns the tasks that have begun.
 fn begun(cluster: &OwnCluster) -> Vec<String> {
     let attempts = started_attempts(cluster);
-    attempts.iter().filter_map(|attempt| Some(attempt.rsplit_once('.')?.0.to_owned())).collect()
+    attempts
+        .iter()
+        .filter_map(|attempt| Some(attempt.rsplit_once('.')?.0.to_owned()))
+        .collect()
 }
 
 /// Returns the attempts whose processes were reported to have started.
 fn started_attempts(cluster: &OwnCluster) -> Vec<String> {
-    let directory = ClusterDirectory::resolve(Some(cluster.directory().to_owned())).expect("a directory");
+    let directory =
+        ClusterDirectory::resolve(Some(cluster.directory().to_owned())).expect("a directory");
     let batches = replay_journal(&directory, SchedulerConfiguration::read).expect("a journal");
     let mut started = Vec::new();
     for event in batches.iter().flat_map(|batch| &batch.events) {
-        if let Event::Reported { attempt, report: Report::Started, .. } = event {
+        if let Event::Reported {
+            attempt,
+            report: Report::Started,
+            ..
+        } = event
+        {
             started.push(attempt.to_string());
         }
     }
@@ -212,7 +269,8 @@ fn started_attempts(cluster: &OwnCluster) -> Vec<String> {
 }
 
 fn is_done(cluster: &OwnCluster, task: &str) -> bool {
-    let directory = ClusterDirectory::resolve(Some(cluster.directory().to_owned())).expect("a directory");
+    let directory =
+        ClusterDirectory::resolve(Some(cluster.directory().to_owned())).expect("a directory");
     let batches = replay_journal(&directory, SchedulerConfiguration::read).expect("a journal");
     batches.iter().flat_map(|batch| &batch.effects).any(
         |effect| matches!(effect, Effect::Record(Record::TaskDone(attempt)) if attempt.task.to_string() == task),
@@ -234,18 +292,32 @@ fn submit(folder: &Folder, cluster: &OwnCluster, number: usize) {
     for index in 0..maps.len() {
         let own = gate(folder, &format!("{job}_m_{index:04}"));
         let reduce = gate(folder, &format!("{job}_r_0000"));
-        let (own, reduce) = (own.display(), reduce.display());
+        let own = own.display();
+        let reduce = reduce.display();
         let line = |line: usize| match line + 1 {
             LINES => format!("{own}\t{reduce}\tlast\n"),
             number => format!("{own}\t{reduce}\t{number}\n"),
         };
-        folder.write(&format!("{name}/{index:04}"), (0..LINES).map(line).collect::<String>());
+        folder.write(
+            &format!("{name}/{index:04}"),
+            (0..LINES).map(line).collect::<String>(),
+        );
     }
-    let (priority, deadline, reduces) =
-        (priority.to_string(), format!("{deadline}s"), reduces.len().to_string());
+    let priority = priority.to_string();
+    let deadline = format!("{deadline}s");
+    let reduces = reduces.len().to_string();
     let output = format!("out-{name}");
-    let mut arguments =
-        vec![name, "--job", "gated", "--output", &output, "--name", name, "--reduces", &reduces];
+    let mut arguments = vec![
+        name,
+        "--job",
+        "gated",
+        "--output",
+        &output,
+        "--name",
+        name,
+        "--reduces",
+        &reduces,
+    ];
     arguments.extend(["--conf", "slowstart=1", "--queue", queue]);
     arguments.extend(["--priority", &priority, "--deadline", &deadline]);
     assert_eq!(cluster.submit(folder, &arguments), job);
@@ -257,7 +329,10 @@ fn check_output(folder: &Folder, number: usize, what: &str) {
     let text = String::from_utf8(joined(&folder.path(&format!("out-{name}")))).expect("text");
     assert_eq!(text.lines().count(), LINES, "{what}: groups of {name}");
     let ends = format!("\t{}", maps.len());
-    assert!(text.lines().all(|line| line.ends_with(&ends)), "{what}: a record of {name} is lost or repeated");
+    assert!(
+        text.lines().all(|line| line.ends_with(&ends)),
+        "{what}: a record of {name} is lost or repeated"
+    );
 }
 
 /// Repeats the simulated run on the cluster, step by step.
@@ -273,25 +348,39 @@ fn follow(folder: &Folder, cluster: &OwnCluster, steps: &[(Duration, Step)], wha
                 while so_far.len() < expected.len() {
                     so_far = decided(cluster);
                     assert!(
-                        so_far.iter().zip(&expected).all(|(one, other)| one == other),
+                        so_far
+                            .iter()
+                            .zip(&expected)
+                            .all(|(one, other)| one == other),
                         "{what}: {so_far:?}, not {expected:?}"
                     );
-                    assert!(began.elapsed() < DEADLINE, "{what}: {so_far:?} does not become {expected:?}");
+                    assert!(
+                        began.elapsed() < DEADLINE,
+                        "{what}: {so_far:?} does not become {expected:?}"
+                    );
                     std::thread::sleep(Duration::from_millis(5));
                 }
                 // In the simulated run the attempt began at once.
                 let words: Vec<&str> = decision.split(' ').collect();
                 if let ["launch" | "restore", attempt, ..] = words[..] {
-                    wait_until(&format!("{what}: the start of {attempt}"), || has_begun(cluster, attempt));
+                    wait_until(&format!("{what}: the start of {attempt}"), || {
+                        has_begun(cluster, attempt)
+                    });
                 }
             }
             Step::End(task) => {
                 fs::write(gate(folder, task), "").expect("an open gate");
-                wait_until(&format!("{what}: the end of {task}"), || is_done(cluster, task));
+                wait_until(&format!("{what}: the end of {task}"), || {
+                    is_done(cluster, task)
+                });
             }
         }
     }
-    assert_eq!(decided(cluster), expected, "{what}: nothing else was decided");
+    assert_eq!(
+        decided(cluster),
+        expected,
+        "{what}: nothing else was decided"
+    );
 }
 
 /// The time from the launch of an attempt to the end of its task, in seconds since the first submission.
@@ -330,7 +419,9 @@ fn moment_of(occupied: &[Occupied], total: f64) -> f64 {
 
 /// Returns the number of the job of a task or an attempt, from 0.
 fn job_of(id: &str) -> usize {
-    let number = id.strip_prefix("job_").and_then(|rest| rest.split('_').next()?.parse::<usize>().ok());
+    let number = id
+        .strip_prefix("job_")
+        .and_then(|rest| rest.split('_').next()?.parse::<usize>().ok());
     number.expect("the id of a task") - 1
 }
 
@@ -341,13 +432,19 @@ fn occupied_in_simulation(steps: &[(Duration, Step)]) -> Vec<Occupied> {
     for (at, step) in steps {
         match step {
             Step::Decide(decision) => {
-                let attempt = decision.strip_prefix("launch ").expect("Fair preempts nothing here");
+                let attempt = decision
+                    .strip_prefix("launch ")
+                    .expect("Fair preempts nothing here");
                 let (task, _) = attempt.rsplit_once('.').expect("an attempt");
                 running.insert(task.to_owned(), at.as_secs_f64());
             }
             Step::End(task) => {
                 let from = running.remove(task).expect("it runs");
-                occupied.push(Occupied { job: job_of(task), from, until: at.as_secs_f64() });
+                occupied.push(Occupied {
+                    job: job_of(task),
+                    from,
+                    until: at.as_secs_f64(),
+                });
             }
             Step::Submit(_) => {}
         }
@@ -357,7 +454,8 @@ fn occupied_in_simulation(steps: &[(Duration, Step)]) -> Vec<Occupied> {
 
 /// Returns the slots that a cluster occupied, from its journal.
 fn occupied_on(cluster: &OwnCluster) -> Vec<Occupied> {
-    let directory = ClusterDirectory::resolve(Some(cluster.directory().to_owned())).expect("a directory");
+    let directory =
+        ClusterDirectory::resolve(Some(cluster.directory().to_owned())).expect("a directory");
     let batches = replay_journal(&directory, SchedulerConfiguration::read).expect("a journal");
     let mut first = None;
     let mut running: BTreeMap<String, f64> = BTreeMap::new();
@@ -369,14 +467,21 @@ fn occupied_on(cluster: &OwnCluster) -> Vec<Occupied> {
                 Effect::Record(Record::JobAccepted(_)) => {
                     first.get_or_insert(seconds);
                 }
-                Effect::Send { order: Order::Launch { attempt, .. }, .. } => {
+                Effect::Send {
+                    order: Order::Launch { attempt, .. },
+                    ..
+                } => {
                     running.insert(attempt.task.to_string(), seconds);
                 }
                 Effect::Record(Record::TaskDone(attempt)) => {
                     let task = attempt.task.to_string();
                     let from = running.remove(&task).expect("it runs") - first.expect("a job");
                     let until = seconds - first.expect("a job");
-                    occupied.push(Occupied { job: job_of(&task), from, until });
+                    occupied.push(Occupied {
+                        job: job_of(&task),
+                        from,
+                        until,
+                    });
                 }
                 _ => {}
             }
@@ -389,7 +494,11 @@ fn occupied_on(cluster: &OwnCluster) -> Vec<Occupied> {
 fn work_of(task: &str) -> Duration {
     let (_, _, _, _, _, _, maps, reduces) = JOBS[job_of(task)];
     let works = if task.contains("_m_") { maps } else { reduces };
-    let index: usize = task.rsplit('_').next().and_then(|index| index.parse().ok()).expect("an index");
+    let index: usize = task
+        .rsplit('_')
+        .next()
+        .and_then(|index| index.parse().ok())
+        .expect("an index");
     Duration::from_millis(works[index] * 100)
 }
 
@@ -401,7 +510,9 @@ fn run_by_the_clock(folder: &Folder, cluster: &OwnCluster) {
     let mut started: BTreeMap<String, Instant> = BTreeMap::new();
     let mut ended: BTreeSet<String> = BTreeSet::new();
     wait_until("the end of all tasks", || {
-        if submitted < JOBS.len() && began.elapsed() >= Duration::from_millis(JOBS[submitted].5 * 100) {
+        if submitted < JOBS.len()
+            && began.elapsed() >= Duration::from_millis(JOBS[submitted].5 * 100)
+        {
             submit(folder, cluster, submitted);
             submitted += 1;
         }
@@ -421,7 +532,8 @@ fn run_by_the_clock(folder: &Folder, cluster: &OwnCluster) {
 fn check_service(simulated: &[Occupied], live: &[Occupied], what: &str) {
     assert_eq!(simulated.len(), live.len(), "{what}: tasks");
     let length = |slot: &Occupied| slot.until - slot.from;
-    let longer: f64 = live.iter().map(length).sum::<f64>() - simulated.iter().map(length).sum::<f64>();
+    let longer: f64 =
+        live.iter().map(length).sum::<f64>() - simulated.iter().map(length).sum::<f64>();
     let bound = SERVICE_BOUND.as_secs_f64() + longer.max(0.0);
     let mut largest: f64 = 0.0;
     for moment in simulated.iter().flat_map(|slot| [slot.from, slot.until]) {
@@ -451,10 +563,18 @@ struct File {
 #[test]
 fn cluster_under_every_policy_decides_as_simulator() {
     for (scheduler, tables, primitive) in POLICIES {
-        let file = if tables.is_empty() { "[scheduler]\n" } else { tables };
-        let read: File = toml::from_str(file).unwrap_or_else(|error| panic!("{scheduler}: {error}"));
+        let file = if tables.is_empty() {
+            "[scheduler]\n"
+        } else {
+            tables
+        };
+        let read: File =
+            toml::from_str(file).unwrap_or_else(|error| panic!("{scheduler}: {error}"));
         let name = scheduler.parse().expect("a known name");
-        let configuration = SchedulerConfiguration { scheduler: name, tables: read.scheduler };
+        let configuration = SchedulerConfiguration {
+            scheduler: name,
+            tables: read.scheduler,
+        };
         let steps = simulated(&configuration, read.preemption);
         assert!(steps.len() > 25, "{scheduler}: {steps:?}");
         let folder = Folder::new();
@@ -467,22 +587,37 @@ fn cluster_under_every_policy_decides_as_simulator() {
         } else {
             follow(&folder, &cluster, &steps, &what);
         }
-        let ids: Vec<String> = (1..=JOBS.len()).map(|number| format!("job_{number:04}")).collect();
-        cluster.wait(&ids.iter().map(String::as_str).collect::<Vec<_>>()).succeeded();
+        let ids: Vec<String> = (1..=JOBS.len())
+            .map(|number| format!("job_{number:04}"))
+            .collect();
+        cluster
+            .wait(&ids.iter().map(String::as_str).collect::<Vec<_>>())
+            .succeeded();
         (0..JOBS.len()).for_each(|number| check_output(&folder, number, &what));
         if by_service {
-            check_service(&occupied_in_simulation(&steps), &occupied_on(&cluster), &what);
+            check_service(
+                &occupied_in_simulation(&steps),
+                &occupied_on(&cluster),
+                &what,
+            );
         }
         let times = |order: &str| {
-            let ordered =
-                |(_, step): &&(Duration, Step)| matches!(step, Step::Decide(text) if text.starts_with(order));
+            let ordered = |(_, step): &&(Duration, Step)| matches!(step, Step::Decide(text) if text.starts_with(order));
             steps.iter().filter(ordered).count()
         };
         for order in ["kill", "suspend", "checkpoint"] {
-            assert_eq!(times(order) > 0, primitive.contains(&order), "{what}: {order}");
+            assert_eq!(
+                times(order) > 0,
+                primitive.contains(&order),
+                "{what}: {order}"
+            );
         }
         // Preempted tasks have resumed.
-        assert_eq!((times("resume"), times("restore")), (times("suspend"), times("checkpoint")), "{what}");
+        assert_eq!(
+            (times("resume"), times("restore")),
+            (times("suspend"), times("checkpoint")),
+            "{what}"
+        );
         println!(
             "{scheduler}: {} steps, {} suspends, {} checkpoints",
             steps.len(),

@@ -22,10 +22,23 @@ impl ScatteredJob<'_> {
         let split = text.len().div_ceil(4).to_string();
         folder.write("in", text);
         let cluster = OwnCluster::start(folder, 2, "fifo", "");
-        let arguments =
-            ["in", "--job", "scattered", "--output", "out", "--reduces", "2", "--split-size", &split];
+        let arguments = [
+            "in",
+            "--job",
+            "scattered",
+            "--output",
+            "out",
+            "--reduces",
+            "2",
+            "--split-size",
+            &split,
+        ];
         let id = cluster.submit(folder, &arguments);
-        let job = ScatteredJob { folder, cluster, id };
+        let job = ScatteredJob {
+            folder,
+            cluster,
+            id,
+        };
         for reduce in ["r_0000", "r_0001"] {
             wait_until("both reduces run", || job.attempt(reduce).ends_with(".1"));
         }
@@ -37,7 +50,9 @@ impl ScatteredJob<'_> {
         let tasks = self.cluster.json(&["task", "list", &self.id]);
         let wanted = format!("{}_{task}", self.id);
         let mut tasks = tasks.as_array().expect("a list").iter();
-        let found = tasks.find(|task| task["task"] == wanted.as_str()).expect("a task of the job");
+        let found = tasks
+            .find(|task| task["task"] == wanted.as_str())
+            .expect("a task of the job");
         let live = &found["live"][0];
         if live["state"] != "running" {
             return String::new();
@@ -61,7 +76,10 @@ fn changed_map_output_after_finished_reduce_fails_job() {
     job.open_gate("r_0000");
     wait_until("a reduce is done", || job.attempt("r_0000").is_empty());
     job.kill_worker();
-    job.cluster.wait(&[&job.id]).failed(1, &["_m_", "is not deterministic", "_r_0000 has used", "HashMap"]);
+    job.cluster.wait(&[&job.id]).failed(
+        1,
+        &["_m_", "is not deterministic", "_r_0000 has used", "HashMap"],
+    );
     assert!(!folder.path("out").join("_SUCCESS").exists());
 }
 

@@ -12,18 +12,31 @@ const QUEUES: &str = "[scheduler.fair.root.pools.production]\nweight = 3\n\
 /// Asks for the candidates of the last word, as the script of bash or fish does.
 fn ask(shell: &str, words: &[&str]) -> Ended {
     let mut command = program("nap");
-    command.env("NAPREDUCE_COMPLETE", shell).env_remove("NAPREDUCE_DIR").env_remove("NAPREDUCE_CLUSTER");
+    command
+        .env("NAPREDUCE_COMPLETE", shell)
+        .env_remove("NAPREDUCE_DIR")
+        .env_remove("NAPREDUCE_CLUSTER");
     // The index is that of the last word; `nap` comes before these.
-    command.env("_CLAP_IFS", "\n").env("_CLAP_COMPLETE_INDEX", words.len().to_string());
+    command
+        .env("_CLAP_IFS", "\n")
+        .env("_CLAP_COMPLETE_INDEX", words.len().to_string());
     let ended = run(command.args(["--", "nap"]).args(words));
-    assert_eq!((ended.status.code(), ended.stderr.as_str()), (Some(0), ""), "{words:?}");
+    assert_eq!(
+        (ended.status.code(), ended.stderr.as_str()),
+        (Some(0), ""),
+        "{words:?}"
+    );
     ended
 }
 
 /// Returns the candidates that are no options.
 fn names(shell: &str, words: &[&str]) -> Vec<String> {
     let candidates = ask(shell, words).stdout;
-    candidates.lines().filter(|line| !line.starts_with('-')).map(str::to_owned).collect()
+    candidates
+        .lines()
+        .filter(|line| !line.starts_with('-'))
+        .map(str::to_owned)
+        .collect()
 }
 
 /// Checks the names that are offered. A coordinator on a busy machine may answer too late at first.
@@ -64,20 +77,43 @@ fn names_of_the_cluster_on_the_line_are_completed() {
         ("--dir DIR job kill ", &["job_0002", "job_0001"][..]),
         ("--dir DIR job status job_0001 2", &["2"]),
         ("--dir DIR task suspend ", &["job_0002_m_0000"]),
-        ("--dir DIR task explain job_0002_", &["job_0002_m_0000", "job_0002_r_0000"]),
-        ("--dir DIR task kill job_0002_m_0000.", &["job_0002_m_0000.1"]),
+        (
+            "--dir DIR task explain job_0002_",
+            &["job_0002_m_0000", "job_0002_r_0000"],
+        ),
+        (
+            "--dir DIR task kill job_0002_m_0000.",
+            &["job_0002_m_0000.1"],
+        ),
         ("--dir DIR job logs last ", &["m_0000.1"]),
         ("--dir DIR worker drain w", &["worker_0001"]),
         // A name with a meaning for the shell is not offered.
-        ("--dir DIR job set last --queue ", &["production", "default"]),
-        ("--dir DIR job list --queue research,p", &["research,production"]),
+        (
+            "--dir DIR job set last --queue ",
+            &["production", "default"],
+        ),
+        (
+            "--dir DIR job list --queue research,p",
+            &["research,production"],
+        ),
     ] {
-        let words: Vec<&str> =
-            line.split(' ').map(|word| if word == "DIR" { directory } else { word }).collect();
+        let words: Vec<&str> = line
+            .split(' ')
+            .map(|word| if word == "DIR" { directory } else { word })
+            .collect();
         assert_names("bash", &words, expected);
     }
-    assert!(cluster.json(&["queue", "list"]).to_string().contains("$(reboot)"));
-    assert_names("fish", &["--dir", directory, "job", "kill", "2"], &["2\tfirst, running"]);
+    assert!(
+        cluster
+            .json(&["queue", "list"])
+            .to_string()
+            .contains("$(reboot)")
+    );
+    assert_names(
+        "fish",
+        &["--dir", directory, "job", "kill", "2"],
+        &["2\tfirst, running"],
+    );
 
     // A coordinator that does not answer.
     let coordinator = cluster.coordinator();
@@ -98,22 +134,24 @@ fn bash_completes_names_with_the_printed_script() {
         \"$function\" nap \"$3\" \"$2\"
         printf '%s\\n' \"${COMPREPLY[@]}\"";
     let nap = program("nap");
-    let beside = std::path::Path::new(nap.get_program()).parent().expect("a folder");
+    let beside = std::path::Path::new(nap.get_program())
+        .parent()
+        .expect("a folder");
     let path = std::env::var("PATH").expect("a path");
     let complete = |command: &str, word: &str| {
         let mut bash = Command::new("bash");
-        bash.env("PATH", format!("{}:{path}", beside.display())).args([
-            "--norc",
-            "--noprofile",
-            "-c",
-            script,
-        ]);
-        bash.arg("bash").arg(cluster.directory()).args([command, word]);
+        bash.env("PATH", format!("{}:{path}", beside.display()))
+            .args(["--norc", "--noprofile", "-c", script]);
+        bash.arg("bash")
+            .arg(cluster.directory())
+            .args([command, word]);
         let ended = run(&mut bash).succeeded();
         assert_eq!(ended.stderr, "");
         ended.stdout
     };
-    wait_until("both workers", || complete("drain", "worker_") == "worker_0001\nworker_0002\n");
+    wait_until("both workers", || {
+        complete("drain", "worker_") == "worker_0001\nworker_0002\n"
+    });
     assert_eq!(complete("drain", "--hand"), "--hand-back\n");
     assert_eq!(complete("lis", "worker_"), "\n");
 }
@@ -126,7 +164,9 @@ fn zsh_completes_names_with_the_script_in_its_fpath() {
     let folder = Folder::new();
     let cluster = OwnCluster::start(&folder, 2, "fifo", "");
     let nap = program("nap");
-    let beside = std::path::Path::new(nap.get_program()).parent().expect("a folder");
+    let beside = std::path::Path::new(nap.get_program())
+        .parent()
+        .expect("a folder");
     // As zsh does at the first Tab. Two functions of its completion system are replaced, to print the candidates.
     let script = "path=($1 $path) fpath=($2 $fpath)
         compdef() { }
@@ -137,7 +177,10 @@ fn zsh_completes_names_with_the_script_in_its_fpath() {
         _nap";
     let complete = || {
         let mut zsh = Command::new("zsh");
-        zsh.args(["-f", "-c", script, "zsh"]).arg(beside).arg(folder.root()).arg(cluster.directory());
+        zsh.args(["-f", "-c", script, "zsh"])
+            .arg(beside)
+            .arg(folder.root())
+            .arg(cluster.directory());
         let ended = run(&mut zsh).succeeded();
         assert_eq!(ended.stderr, "");
         ended.stdout
@@ -157,7 +200,11 @@ fn without_a_coordinator_commands_and_options_are_completed() {
     let folder = Folder::new();
     let directory = folder.path("none");
     let directory = directory.to_str().expect("text");
-    for words in [&["job", "kill", "j"][..], &["task", "kill", ""], &["worker", "drain", "w"]] {
+    for words in [
+        &["job", "kill", "j"][..],
+        &["task", "kill", ""],
+        &["worker", "drain", "w"],
+    ] {
         assert_nothing_at_once(&[&["--dir", directory], words].concat());
     }
     assert!(!folder.has("none"), "nothing is created");
@@ -166,12 +213,16 @@ fn without_a_coordinator_commands_and_options_are_completed() {
     assert_eq!(ask("bash", &["job", "list", "--sor"]).stdout, "--sort");
     let file = folder.write("input", "");
     let file = file.to_str().expect("text");
-    assert_eq!(names("bash", &["streaming", "--input", &file[..file.len() - 1]]), [file]);
+    assert_eq!(
+        names("bash", &["streaming", "--input", &file[..file.len() - 1]]),
+        [file]
+    );
 }
 
 #[test]
 fn variables_of_completion_change_no_command() {
-    let listed = |variable: &str, value: &str| run(program("nap").env(variable, value).args(["new", "1"]));
+    let listed =
+        |variable: &str, value: &str| run(program("nap").env(variable, value).args(["new", "1"]));
     for (variable, value) in [
         ("NAPREDUCE_COMPLETE", ""),
         ("NAPREDUCE_COMPLETE", "bash"),

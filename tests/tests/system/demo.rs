@@ -15,7 +15,9 @@ const STEPS: u32 = 8;
 /// Returns a demo whose temporary directory is in this folder.
 fn demo(folder: &Folder) -> Command {
     let mut command = program("nap");
-    command.args(["demo", "--no-wait"]).env("TMPDIR", folder.root());
+    command
+        .args(["demo", "--no-wait"])
+        .env("TMPDIR", folder.root());
     command
 }
 
@@ -25,8 +27,8 @@ fn processes_in(folder: &Path) -> Vec<String> {
     let names = |bytes: &[u8]| bytes.windows(folder.len()).any(|window| window == folder);
     let mut found = Vec::new();
     for entry in fs::read_dir("/proc").expect("processes").flatten() {
-        let [line, environment] =
-            ["cmdline", "environ"].map(|name| fs::read(entry.path().join(name)).unwrap_or_default());
+        let [line, environment] = ["cmdline", "environ"]
+            .map(|name| fs::read(entry.path().join(name)).unwrap_or_default());
         if names(&line) || names(&environment) {
             found.push(String::from_utf8_lossy(&line).replace('\0', " "));
         }
@@ -45,7 +47,10 @@ fn read_until(step: u32, demo: &mut Child) -> String {
     let mut lines = BufReader::new(demo.stdout.as_mut().expect("its output"));
     let mut read = String::new();
     while !read.contains(&format!("\n{step}. ")) {
-        assert!(lines.read_line(&mut read).expect("text") > 0, "step {step} never began: {read}");
+        assert!(
+            lines.read_line(&mut read).expect("text") > 0,
+            "step {step} never began: {read}"
+        );
     }
     read
 }
@@ -61,15 +66,35 @@ fn two_demos_at_once_show_suspended_task_and_equal_outputs() {
         for step in 1..=STEPS {
             assert!(shown.contains(&format!("\n{step}. ")), "{step}: {shown}");
         }
-        let (_, preempted) = shown.split_once(" the scheduler natjam preempts ").expect(&shown);
+        let (_, preempted) = shown
+            .split_once(" the scheduler natjam preempts ")
+            .expect(&shown);
         let (task, reason) = preempted.split_once(":\n   ").expect(&shown);
         assert!(task.starts_with("job_0001_r_000"), "{shown}");
-        assert!(reason.starts_with("no reduce slot is free, and production job_0002 waits for 1"), "{shown}");
-        assert!(shown.contains(&format!("\n   {task} is suspended after ")), "{shown}");
-        assert!(shown.contains(&format!("\n   {task} continues ")), "{shown}");
-        assert!(shown.contains("2 attempts of 2 reduces; lost work: 0.0 s"), "{shown}");
-        assert!(shown.contains("job_0001: 2 part files, 2240 bytes, equal"), "{shown}");
-        assert!(shown.contains("job_0002: 1 part file, 456 bytes, equal"), "{shown}");
+        assert!(
+            reason.starts_with("no reduce slot is free, and production job_0002 waits for 1"),
+            "{shown}"
+        );
+        assert!(
+            shown.contains(&format!("\n   {task} is suspended after ")),
+            "{shown}"
+        );
+        assert!(
+            shown.contains(&format!("\n   {task} continues ")),
+            "{shown}"
+        );
+        assert!(
+            shown.contains("2 attempts of 2 reduces; lost work: 0.0 s"),
+            "{shown}"
+        );
+        assert!(
+            shown.contains("job_0001: 2 part files, 2240 bytes, equal"),
+            "{shown}"
+        );
+        assert!(
+            shown.contains("job_0002: 1 part file, 456 bytes, equal"),
+            "{shown}"
+        );
     }
     assert_eq!(processes_in(folder.root()), [""; 0]);
     assert_eq!(fs::read_dir(folder.root()).expect("it is there").count(), 0);
@@ -85,8 +110,11 @@ fn interrupted_demo_leaves_no_process_and_no_file() {
             continue;
         }
         let step = random_step();
-        let mut demo =
-            demo(&folder).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("it starts");
+        let mut demo = demo(&folder)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("it starts");
         read_until(step, &mut demo);
         kill_process(Pid::from_child(&demo), signal).expect("it runs");
         let ended = demo.wait_with_output().expect("it ends");
@@ -97,19 +125,28 @@ fn interrupted_demo_leaves_no_process_and_no_file() {
             "step {step}"
         );
         assert_eq!(processes_in(folder.root()), [""; 0], "step {step}");
-        assert_eq!(fs::read_dir(folder.root()).expect("it is there").count(), 0, "step {step}");
+        assert_eq!(
+            fs::read_dir(folder.root()).expect("it is there").count(),
+            0,
+            "step {step}"
+        );
     }
 }
 
 #[test]
 fn killed_demo_leaves_no_process() {
     let folder = Folder::new();
-    let mut demo = demo(&folder).stdout(Stdio::piped()).spawn().expect("it starts");
+    let mut demo = demo(&folder)
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("it starts");
     read_until(3, &mut demo);
     assert!(processes_in(folder.root()).len() > 4, "a cluster and tasks");
     demo.kill().expect("it runs");
     demo.wait().expect("a child of this test");
-    wait_until("the end of its cluster", || processes_in(folder.root()).is_empty());
+    wait_until("the end of its cluster", || {
+        processes_in(folder.root()).is_empty()
+    });
 }
 
 #[test]
@@ -118,8 +155,14 @@ fn kept_files_are_readable_by_other_commands() {
     let shown = run(demo(&folder).arg("--keep")).succeeded().stdout;
     let (_, command) = shown.split_once("nap history serve ").expect(&shown);
     let tables = folder.path("tables");
-    run(program("nap").args(["history", "export", command.trim(), "--output"]).arg(&tables)).succeeded();
+    run(program("nap")
+        .args(["history", "export", command.trim(), "--output"])
+        .arg(&tables))
+    .succeeded();
     let jobs = fs::read_to_string(tables.join("jobs.csv")).expect("a table of jobs");
-    assert!(jobs.contains("research") && jobs.contains("production"), "{jobs}");
+    assert!(
+        jobs.contains("research") && jobs.contains("production"),
+        "{jobs}"
+    );
     assert_eq!(processes_in(folder.root()), [""; 0]);
 }

@@ -10,7 +10,10 @@ fn each_round_reads_output_of_previous_round() {
     let cluster = OwnCluster::start(&folder, 1, "fifo", "");
     for cluster in [None, Some(&cluster)] {
         let mut command = program("testjobs");
-        command.env_remove("NAPREDUCE_CLUSTER").env_remove("NAPREDUCE_DIR").current_dir(folder.root());
+        command
+            .env_remove("NAPREDUCE_CLUSTER")
+            .env_remove("NAPREDUCE_DIR")
+            .current_dir(folder.root());
         command.args([
             "in",
             "--job",
@@ -27,6 +30,9 @@ fn each_round_reads_output_of_previous_round() {
             command.arg("--cluster").arg(cluster.directory());
         }
         run(&mut command).succeeded();
-        assert_eq!(String::from_utf8_lossy(&joined(&folder.path("left"))), "c\t1\nd\t1\n");
+        assert_eq!(
+            String::from_utf8_lossy(&joined(&folder.path("left"))),
+            "c\t1\nd\t1\n"
+        );
     }
 }

@@ -15,7 +15,9 @@ fn history(arguments: &[&str]) -> Command {
 
 fn rows(tables: &Path, name: &str) -> Vec<Value> {
     let text = fs::read_to_string(tables.join(format!("{name}.jsonl"))).expect("a table");
-    text.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect()
+    text.lines()
+        .map(|line| serde_json::from_str(line).expect("JSON"))
+        .collect()
 }
 
 /// Its reports of a start and an end usually arrive together.
@@ -26,8 +28,19 @@ fn short_attempts_start_before_they_end() {
     for number in 0..40 {
         folder.write(&format!("many/{number:02}"), "a line\n");
     }
-    let arguments = ["many", "--job", "slow-records", "--number", "0", "--output", "out"];
-    let job = cluster.submit(&folder, &[&arguments[..], &["--conf", "combine-files=false"]].concat());
+    let arguments = [
+        "many",
+        "--job",
+        "slow-records",
+        "--number",
+        "0",
+        "--output",
+        "out",
+    ];
+    let job = cluster.submit(
+        &folder,
+        &[&arguments[..], &["--conf", "combine-files=false"]].concat(),
+    );
     cluster.wait(&[&job]).succeeded();
     let history = cluster.json(&["job", "history", &job])[0].clone();
     let attempts = history["attempts"].as_array().expect("attempts");
@@ -53,35 +66,59 @@ fn suspended_job_is_exported_as_page_and_tables() {
     job.ends_as_undisturbed();
 
     let page = folder.path("report.html");
-    let report = |command: &mut Command| run(command.args(["--output", page.to_str().expect("letters")]));
+    let report =
+        |command: &mut Command| run(command.args(["--output", page.to_str().expect("letters")]));
     report(cluster.nap().args(["job", "report", "last"])).succeeded();
     let told = fs::read_to_string(&page).expect("a page");
-    for said in
-        [&job.task("m_0000.1"), &job.task("r_0000.1"), "SUSPENDED_MILLIS", "operator", "class=\"suspended\""]
-    {
+    for said in [
+        &job.task("m_0000.1"),
+        &job.task("r_0000.1"),
+        "SUSPENDED_MILLIS",
+        "operator",
+        "class=\"suspended\"",
+    ] {
         assert!(told.contains(said), "no {said} in {told}");
     }
     report(cluster.nap().args(["job", "report", "last"])).failed(2, &["already exists"]);
     let directory = cluster.directory().to_str().expect("letters").to_owned();
     report(&mut history(&["report", &directory, "last", "--overwrite"])).succeeded();
     let same = |page: &str| page.split("<footer>").next().expect("a page").to_owned();
-    assert_eq!(same(&fs::read_to_string(&page).expect("a page")), same(&told));
+    assert_eq!(
+        same(&fs::read_to_string(&page).expect("a page")),
+        same(&told)
+    );
 
     let tables = folder.path("tables");
-    let export =
-        |path: &str, extra: &[&str]| run(history(&["export", path]).args(extra).arg("--output").arg(&tables));
+    let export = |path: &str, extra: &[&str]| {
+        run(history(&["export", path])
+            .args(extra)
+            .arg("--output")
+            .arg(&tables))
+    };
     export(&directory, &["--format", "json"]).succeeded();
     let known = job.history();
     let attempts = rows(&tables, "attempts");
-    let names = |rows: &[Value]| rows.iter().map(|row| row["attempt"].clone()).collect::<Vec<_>>();
-    assert_eq!(names(&attempts), names(known["attempts"].as_array().expect("attempts")));
+    let names = |rows: &[Value]| {
+        rows.iter()
+            .map(|row| row["attempt"].clone())
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(
+        names(&attempts),
+        names(known["attempts"].as_array().expect("attempts"))
+    );
     let mut preemption = rows(&tables, "preemptions").remove(0);
     let id = preemption.as_object_mut().expect("an object").remove("job");
     assert_eq!(preemption, known["preemptions"][0]);
     assert_eq!(rows(&tables, "jobs")[0]["job"], id.expect("a column"));
     assert_eq!(rows(&tables, "jobs")[0]["state"], "succeeded");
     let counters = rows(&tables, "counters");
-    assert!(counters.iter().any(|row| row["counter"] == "SUSPENDS" && row["value"] == 1), "{counters:?}");
+    assert!(
+        counters
+            .iter()
+            .any(|row| row["counter"] == "SUSPENDS" && row["value"] == 1),
+        "{counters:?}"
+    );
     export(&directory, &[]).failed(2, &["not empty; name another directory"]);
 
     fs::remove_dir_all(&tables).expect("it was made here");
@@ -96,10 +133,19 @@ fn suspended_job_is_exported_as_page_and_tables() {
     );
     // The row of the map that was suspended.
     let cells: Vec<&str> = lines[1].split(',').collect();
-    let moments: Vec<u64> = cells[6..9].iter().filter_map(|cell| cell.parse().ok()).collect();
-    assert!(moments.len() == 3 && moments.is_sorted(), "launched, started, ended: {text}");
+    let moments: Vec<u64> = cells[6..9]
+        .iter()
+        .filter_map(|cell| cell.parse().ok())
+        .collect();
+    assert!(
+        moments.len() == 3 && moments.is_sorted(),
+        "launched, started, ended: {text}"
+    );
     assert_eq!(cells[9..11], ["succeeded", "succeeded"]);
-    assert!(cells[11].parse::<u64>().is_ok_and(|bytes| bytes > 0), "{text}");
+    assert!(
+        cells[11].parse::<u64>().is_ok_and(|bytes| bytes > 0),
+        "{text}"
+    );
     assert_eq!(lines.len(), 1 + attempts.len(), "{text}");
     export("/nowhere", &[]).failed(2, &["/nowhere"]);
 }

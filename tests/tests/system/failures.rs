@@ -13,7 +13,10 @@ const DEADLINE: Duration = Duration::from_secs(30);
 
 fn job(folder: &Folder, name: &str, more: &[&str]) -> Ended {
     let mut command = program("testjobs");
-    command.current_dir(folder.root()).args(["in", "--job", name, "--output", "out", "--quiet"]).args(more);
+    command
+        .current_dir(folder.root())
+        .args(["in", "--job", name, "--output", "out", "--quiet"])
+        .args(more);
     run(&mut command)
 }
 
@@ -45,8 +48,12 @@ fn attempts_max_limits_retries() {
 fn panic_in_combine_reports_message_location_and_input() {
     let folder = Folder::new();
     folder.write("in", "same\nsame\n");
-    let says =
-        ["job_0001_m_0000 failed 4 times", "cannot combine 1", "misbehaving.rs:", "reading in bytes 0..10"];
+    let says = [
+        "job_0001_m_0000 failed 4 times",
+        "cannot combine 1",
+        "misbehaving.rs:",
+        "reading in bytes 0..10",
+    ];
     job(&folder, "panic-in-combine", &[]).failed(1, &says);
 }
 
@@ -69,8 +76,7 @@ fn panic_in_reduce_reports_message_location_and_group() {
 fn map_error_reports_message_and_input_position() {
     let folder = Folder::new();
     folder.write("in", "17\nx\n");
-    let place =
-        "reading in line 2; the record begins with \"x\"; fix the record, or return builder::BadRecord";
+    let place = "reading in line 2; the record begins with \"x\"; fix the record, or return builder::BadRecord";
     job(&folder, "error-in-map", &[]).failed(1, &["invalid digit found in string", place]);
 }
 
@@ -80,12 +86,23 @@ fn existing_output_is_replaced_only_on_success() {
     folder.write("in", "bad\n");
     folder.write("out/part-r-00000", "old\n");
     folder.write("out/_SUCCESS", "{}");
-    job(&folder, "panic-in-map", &[])
-        .failed(2, &["output directory out/ exists; pass --overwrite or choose another"]);
+    job(&folder, "panic-in-map", &[]).failed(
+        2,
+        &["output directory out/ exists; pass --overwrite or choose another"],
+    );
     job(&folder, "panic-in-map", &["--overwrite"]).failed(1, &["failed 4 times"]);
-    assert_eq!(joined(&folder.path("out")), b"old\n", "a failed job replaces nothing");
+    assert_eq!(
+        joined(&folder.path("out")),
+        b"old\n",
+        "a failed job replaces nothing"
+    );
     assert!(!folder.has("out/_temporary"));
-    job(&folder, "words-of-bytes", &["--overwrite", "--reduces", "1"]).succeeded();
+    job(
+        &folder,
+        "words-of-bytes",
+        &["--overwrite", "--reduces", "1"],
+    )
+    .succeeded();
     assert_eq!(joined(&folder.path("out")), b"bad\t1\n");
 }
 
@@ -95,7 +112,12 @@ fn unsafe_output_paths_are_refused_untouched() {
     folder.write("books/in", "x\n");
     let refused = |output: &str, says: &str| {
         let mut command = program("testjobs");
-        command.current_dir(folder.root()).args(["books/in", "--job", "words-of-bytes", "--overwrite"]);
+        command.current_dir(folder.root()).args([
+            "books/in",
+            "--job",
+            "words-of-bytes",
+            "--overwrite",
+        ]);
         run(command.args(["--output", output, "--quiet"])).failed(2, &[says]);
     };
     for (output, says) in [
@@ -105,7 +127,10 @@ fn unsafe_output_paths_are_refused_untouched() {
         ("books", "it is or contains the job's input books/in;"),
         (".", "it is or contains the job's input books/in;"),
     ] {
-        refused(output, &format!("{output} cannot be an output directory: {says}"));
+        refused(
+            output,
+            &format!("{output} cannot be an output directory: {says}"),
+        );
     }
     refused(
         "hdfs://host/x",
@@ -127,11 +152,16 @@ fn on_a_small_disk(folder: &Folder, arguments: &str) -> Option<Ended> {
          echo \"left: $(ls -A disk)\" >&2; exit $status"
     );
     let mut command = Command::new("unshare");
-    command.args(["--map-root-user", "--mount", "sh", "-c", &script]).arg(program("testjobs").get_program());
+    command
+        .args(["--map-root-user", "--mount", "sh", "-c", &script])
+        .arg(program("testjobs").get_program());
     command.current_dir(folder.root());
     let ended = run(&mut command);
     if ended.status.code() == Some(77) || ended.stderr.contains("unshare failed") {
-        println!("skipped: this system does not let the test mount a file system: {}", ended.stderr.trim());
+        println!(
+            "skipped: this system does not let the test mount a file system: {}",
+            ended.stderr.trim()
+        );
         return None;
     }
     Some(ended)
@@ -140,7 +170,9 @@ fn on_a_small_disk(folder: &Folder, arguments: &str) -> Option<Ended> {
 #[test]
 fn full_disk_during_spill_fails_job_and_leaves_nothing() {
     let folder = Folder::new();
-    let text: String = (0..900_000).map(|number| format!("word{number}\n")).collect();
+    let text: String = (0..900_000)
+        .map(|number| format!("word{number}\n"))
+        .collect();
     folder.write("in", text);
     let arguments = "in --job words-without-combiner --output disk/out --quiet --task-memory 2MiB";
     if let Some(ended) = on_a_small_disk(&folder, arguments) {
@@ -153,10 +185,17 @@ fn full_disk_during_output_fails_job_and_leaves_nothing() {
     let folder = Folder::new();
     folder.write("in", "abc\n".repeat(5000));
     // Map output is small after compression; the parts are not.
-    let arguments =
-        "in --job big-values --number 2000 --output disk/out --quiet --reduces 1 --conf compression=lz4";
+    let arguments = "in --job big-values --number 2000 --output disk/out --quiet --reduces 1 --conf compression=lz4";
     if let Some(ended) = on_a_small_disk(&folder, arguments) {
-        ended.failed(1, &["No space left on device", "cannot write", "part-r-00000", "left: \n"]);
+        ended.failed(
+            1,
+            &[
+                "No space left on device",
+                "cannot write",
+                "part-r-00000",
+                "left: \n",
+            ],
+        );
     }
 }
 
@@ -191,18 +230,40 @@ fn start_endless(folder: &Folder) -> Running {
         "--progress",
         "never",
     ]);
-    let mut job = JobProcess(command.stderr(Stdio::null()).spawn().expect("the job starts"));
+    let mut job = JobProcess(
+        command
+            .stderr(Stdio::null())
+            .spawn()
+            .expect("the job starts"),
+    );
     let said = folder.path("in.running");
     let began = Instant::now();
     while !said.exists() {
-        assert!(began.elapsed() < DEADLINE, "the map does not say that it runs");
-        assert!(job.0.try_wait().expect("a process of this test").is_none(), "the job ended by itself");
+        assert!(
+            began.elapsed() < DEADLINE,
+            "the map does not say that it runs"
+        );
+        assert!(
+            job.0.try_wait().expect("a process of this test").is_none(),
+            "the job ended by itself"
+        );
         std::thread::sleep(Duration::from_millis(2));
     }
     let line = std::fs::read_to_string(&said).expect("a readable file");
     let (attempt, task) = line.split_once(' ').expect("an attempt and its process");
-    let id = attempt.strip_suffix("_m_0000.1").expect("the first attempt").to_owned();
-    Running { job, id, task: task.parse().ok().and_then(Pid::from_raw).expect("a process id") }
+    let id = attempt
+        .strip_suffix("_m_0000.1")
+        .expect("the first attempt")
+        .to_owned();
+    Running {
+        job,
+        id,
+        task: task
+            .parse()
+            .ok()
+            .and_then(Pid::from_raw)
+            .expect("a process id"),
+    }
 }
 
 impl Running {
@@ -218,8 +279,14 @@ impl Running {
 }
 
 fn wait_for_end(task: &OwnedFd) {
-    let mut waiting = [rustix::event::PollFd::new(task, rustix::event::PollFlags::IN)];
-    let deadline = rustix::event::Timespec { tv_sec: DEADLINE.as_secs() as i64, tv_nsec: 0 };
+    let mut waiting = [rustix::event::PollFd::new(
+        task,
+        rustix::event::PollFlags::IN,
+    )];
+    let deadline = rustix::event::Timespec {
+        tv_sec: DEADLINE.as_secs() as i64,
+        tv_nsec: 0,
+    };
     let ended = rustix::event::poll(&mut waiting, Some(&deadline)).expect("a pidfd can be polled");
     assert_eq!(ended, 1, "the task outlived its job");
 }
@@ -241,7 +308,10 @@ fn killed_program_ends_only_embedded_job() {
     let running = start_endless(&folder);
     if cluster().is_some() {
         let Running { mut job, id, task } = running;
-        job.0.kill().and_then(|()| job.0.wait()).expect("a process of this test");
+        job.0
+            .kill()
+            .and_then(|()| job.0.wait())
+            .expect("a process of this test");
         let task = pidfd_open(task, PidfdFlags::empty()).expect("the task goes on");
         run(program("nap").args(["job", "kill", &id])).succeeded();
         wait_for_end(&task);

@@ -12,7 +12,13 @@ struct Daemon(Child);
 impl Daemon {
     fn start(mut command: Command, log: &std::path::Path) -> Daemon {
         let log = File::create(log).expect("a log");
-        Daemon(command.stdout(Stdio::null()).stderr(log).spawn().expect("a daemon"))
+        Daemon(
+            command
+                .stdout(Stdio::null())
+                .stderr(log)
+                .spawn()
+                .expect("a daemon"),
+        )
     }
 }
 
@@ -27,7 +33,9 @@ impl Drop for Daemon {
 fn state_of(workers: &Value, name: &str) -> String {
     let all = workers.as_array().expect("a list");
     let found = all.iter().find(|worker| worker["name"] == name);
-    found.map_or_else(String::new, |worker| worker["state"].as_str().unwrap_or_default().to_owned())
+    found.map_or_else(String::new, |worker| {
+        worker["state"].as_str().unwrap_or_default().to_owned()
+    })
 }
 
 #[test]
@@ -36,14 +44,28 @@ fn deterministic_error_fails_job_without_retry() {
     folder.write("latin", b"fine\nnot \xff fine\n");
     folder.write("damaged.gz", b"\x1f\x8b\x08\x00nothing that gzip made");
     folder.write("long", vec![b'x'; 20 << 20]);
-    for (input, memory) in [("latin", "16MiB"), ("damaged.gz", "16MiB"), ("long", "4MiB")] {
+    for (input, memory) in [
+        ("latin", "16MiB"),
+        ("damaged.gz", "16MiB"),
+        ("long", "4MiB"),
+    ] {
         let mut command = program("testjobs");
-        command.current_dir(folder.root()).args([input, "--job", "one-key", "--output", "out", "--quiet"]);
-        let ended = run(command.args(["--task-memory", memory])).failed(1, &["is not retried", input]);
+        command
+            .current_dir(folder.root())
+            .args([input, "--job", "one-key", "--output", "out", "--quiet"]);
+        let ended =
+            run(command.args(["--task-memory", memory])).failed(1, &["is not retried", input]);
         assert!(!ended.stderr.contains("failed 4 times"), "{}", ended.stderr);
     }
     let mut command = program("testjobs");
-    command.current_dir(folder.root()).args(["long", "--job", "known-lines", "--output", "out", "--quiet"]);
+    command.current_dir(folder.root()).args([
+        "long",
+        "--job",
+        "known-lines",
+        "--output",
+        "out",
+        "--quiet",
+    ]);
     run(&mut command).failed(1, &["is not retried", "unknown side file"]);
 }
 
@@ -61,26 +83,48 @@ fn worker_without_disk_gets_no_tasks_until_space() {
         state.contains("KiB free at")
     });
     assert!(state.starts_with("excluded, disk"), "{state}");
-    let job =
-        cluster.submit(&folder, &["in", "--job", "words-of-bytes", "--output", "out", "--reduces", "2"]);
+    let job = cluster.submit(
+        &folder,
+        &[
+            "in",
+            "--job",
+            "words-of-bytes",
+            "--output",
+            "out",
+            "--reduces",
+            "2",
+        ],
+    );
     cluster.wait(&[&job]).succeeded();
     let history = cluster.json(&["job", "history", &job]);
     let attempts = history[0]["attempts"].as_array().expect("attempts");
-    assert!(attempts.iter().all(|attempt| attempt["worker_name"] != "short"), "{history}");
+    assert!(
+        attempts
+            .iter()
+            .all(|attempt| attempt["worker_name"] != "short"),
+        "{history}"
+    );
 }
 
 #[test]
 fn full_scratch_moves_task_to_other_worker() {
     let folder = Folder::new();
-    let text: String = (0..400_000).map(|number| format!("word{number}\n")).collect();
+    let text: String = (0..400_000)
+        .map(|number| format!("word{number}\n"))
+        .collect();
     folder.write("in", text);
     let cluster = OwnCluster::start(&folder, 1, "fifo", "");
     std::fs::create_dir(folder.path("disk")).expect("a directory");
     let script = "mount -t tmpfs -o size=3m tmpfs disk || exit 77; exec \"$0\" \"$@\"";
     let nap = program("nap");
     let mut small = Command::new("unshare");
-    small.args(["--map-root-user", "--mount", "sh", "-c", script]).arg(nap.get_program());
-    small.current_dir(folder.root()).arg("--dir").arg(cluster.directory());
+    small
+        .args(["--map-root-user", "--mount", "sh", "-c", script])
+        .arg(nap.get_program());
+    small
+        .current_dir(folder.root())
+        .arg("--dir")
+        .arg(cluster.directory());
     small.args([
         "worker",
         "--name",
@@ -104,14 +148,35 @@ fn full_scratch_moves_task_to_other_worker() {
         println!("skipped: this system does not let the test mount a file system: {said}");
         return;
     }
-    let arguments = ["in", "--job", "words-without-combiner", "--output", "out", "--reduces", "1"];
-    let more = ["--conf", "attempts-max=1", "--task-memory", "4MiB", "--split-size", "1MiB"];
+    let arguments = [
+        "in",
+        "--job",
+        "words-without-combiner",
+        "--output",
+        "out",
+        "--reduces",
+        "1",
+    ];
+    let more = [
+        "--conf",
+        "attempts-max=1",
+        "--task-memory",
+        "4MiB",
+        "--split-size",
+        "1MiB",
+    ];
     let job = cluster.submit(&folder, &[&arguments[..], &more[..]].concat());
     let ended = cluster.wait(&[&job]);
     let history = cluster.json(&["job", "history", &job]).to_string();
     ended.succeeded();
     assert!(history.contains("local disk: "), "{history}");
-    assert_eq!(joined(&folder.path("out")).iter().filter(|byte| **byte == b'\n').count(), 400_000);
+    assert_eq!(
+        joined(&folder.path("out"))
+            .iter()
+            .filter(|byte| **byte == b'\n')
+            .count(),
+        400_000
+    );
 }
 
 #[test]
@@ -122,8 +187,13 @@ fn worker_with_name_in_use_is_refused() {
     let name = workers[0]["name"].as_str().expect("a name").to_owned();
     let other = folder.path("other");
     let mut second = cluster.nap();
-    second.args(["worker", "--name", &name, "--directory"]).arg(&other);
-    run(&mut second).failed(2, &["is in use by worker_0001", "choose another with --name"]);
+    second
+        .args(["worker", "--name", &name, "--directory"])
+        .arg(&other);
+    run(&mut second).failed(
+        2,
+        &["is in use by worker_0001", "choose another with --name"],
+    );
     let after = cluster.json(&["worker", "list", "--all"]);
     assert_eq!(after[0]["worker"], "worker_0001", "{after}");
     assert_eq!(after[0]["state"], "up", "{after}");
@@ -135,11 +205,31 @@ fn job_that_crashes_workers_fails_alone() {
     let folder = Folder::new();
     folder.write("in", "a b\nb\n");
     let cluster = OwnCluster::start(&folder, 2, "fifo", "");
-    let arguments = ["in", "--job", "kills-its-worker", "--output", "bad", "--conf", "attempts-max=100"];
+    let arguments = [
+        "in",
+        "--job",
+        "kills-its-worker",
+        "--output",
+        "bad",
+        "--conf",
+        "attempts-max=100",
+    ];
     let bad = cluster.submit(&folder, &arguments);
-    cluster.wait(&[&bad]).failed(1, &["the task is assumed to be the cause"]);
-    let good =
-        cluster.submit(&folder, &["in", "--job", "words-of-bytes", "--output", "good", "--reduces", "1"]);
+    cluster
+        .wait(&[&bad])
+        .failed(1, &["the task is assumed to be the cause"]);
+    let good = cluster.submit(
+        &folder,
+        &[
+            "in",
+            "--job",
+            "words-of-bytes",
+            "--output",
+            "good",
+            "--reduces",
+            "1",
+        ],
+    );
     cluster.wait(&[&good]).succeeded();
     assert_eq!(joined(&folder.path("good")), b"a\t1\nb\t2\n");
 }

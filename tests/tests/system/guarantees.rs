@@ -54,13 +54,17 @@ impl<'a> Ledger<'a> {
 
     fn see_event(&mut self, event: &Event) {
         if let Event::JobSubmitted { job, spec } = event {
-            self.jobs.insert(*job, (spec.queue.clone(), spec.maps.len() as u64));
+            self.jobs
+                .insert(*job, (spec.queue.clone(), spec.maps.len() as u64));
         }
     }
 
     fn see_effect(&mut self, effect: &Effect) {
         match effect {
-            Effect::Send { order: Order::Launch { attempt, .. } | Order::Resume { attempt }, .. } => {
+            Effect::Send {
+                order: Order::Launch { attempt, .. } | Order::Resume { attempt },
+                ..
+            } => {
                 self.holding.insert(*attempt);
             }
             Effect::Send {
@@ -68,7 +72,9 @@ impl<'a> Ledger<'a> {
                 ..
             } => self.report.preemptions += 1,
             Effect::Record(
-                Record::Suspended(attempt) | Record::Checkpointed(attempt) | Record::AttemptEnded(attempt, _),
+                Record::Suspended(attempt)
+                | Record::Checkpointed(attempt)
+                | Record::AttemptEnded(attempt, _),
             ) => {
                 self.holding.remove(attempt);
             }
@@ -94,8 +100,16 @@ impl<'a> Ledger<'a> {
     }
 
     fn compare_queue(&mut self, leaf: &LeafQueue, now: Time) {
-        let of_leaf = |job: &JobId| self.jobs.get(job).is_some_and(|(queue, _)| *queue == leaf.name);
-        let held = self.holding.iter().filter(|attempt| of_leaf(&attempt.task.job)).count() as u64;
+        let of_leaf = |job: &JobId| {
+            self.jobs
+                .get(job)
+                .is_some_and(|(queue, _)| *queue == leaf.name)
+        };
+        let held = self
+            .holding
+            .iter()
+            .filter(|attempt| of_leaf(&attempt.task.job))
+            .count() as u64;
         let own = self.jobs.values().filter(|(queue, _)| *queue == leaf.name);
         let wanted: u64 = own.map(|(_, left)| left).sum();
         let due = wanted.min(self.workload.guaranteed(leaf));
@@ -106,7 +120,9 @@ impl<'a> Ledger<'a> {
             let most = self.workload.bound() + STOP;
             if waited > most {
                 let name = &leaf.name;
-                self.report.violations.push(format!("{name}: {held} of {due} after {waited:?} ({most:?})"));
+                self.report.violations.push(format!(
+                    "{name}: {held} of {due} after {waited:?} ({most:?})"
+                ));
             }
         }
         if held >= due {
@@ -121,29 +137,57 @@ impl<'a> Ledger<'a> {
 /// Returns how the monitor takes slots.
 fn primitive(workload: &QueueWorkload) -> &'static str {
     let names = ["suspend", "kill", "checkpoint"];
-    let is_set = |name: &&str| workload.configuration.contains(&format!("primitive = \"{name}\""));
+    let is_set = |name: &&str| {
+        workload
+            .configuration
+            .contains(&format!("primitive = \"{name}\""))
+    };
     names.into_iter().find(is_set).expect("a primitive")
 }
 
 /// Submits a job with a task per file. Tasks are commands that sleep, or if they are checkpointed, records that take
 /// 20 ms each: a command has no state to save.
-fn submit(folder: &Folder, cluster: &OwnCluster, workload: &QueueWorkload, job: &SimulatedJob) -> String {
+fn submit(
+    folder: &Folder,
+    cluster: &OwnCluster,
+    workload: &QueueWorkload,
+    job: &SimulatedJob,
+) -> String {
     let is_saved = primitive(workload) == "checkpoint";
     for (number, map) in job.maps.iter().enumerate() {
         let seconds = map.work.0 / 1_000_000;
-        let text = if is_saved { "a record\n".repeat(seconds as usize * 50) } else { format!("{seconds}\n") };
+        let text = if is_saved {
+            "a record\n".repeat(seconds as usize * 50)
+        } else {
+            format!("{seconds}\n")
+        };
         folder.write(&format!("{}/{number:02}", job.name), text);
     }
     let output = format!("out-{}", job.name);
-    let common = ["--output", &output, "--name", &job.name, "--queue", &job.queue];
+    let common = [
+        "--output", &output, "--name", &job.name, "--queue", &job.queue,
+    ];
     if is_saved {
         let records = [&job.name, "--job", "slow-records", "--number", "20"];
         return cluster.submit(folder, &[&records[..], &common, &SPLIT].concat());
     }
     let mut command = program("nap");
-    command.env_remove("NAPREDUCE_DIR").current_dir(folder.root()).arg("streaming");
-    command.args(["--input", &job.name, "--mapper", "read seconds; sleep $seconds; echo $seconds"]);
-    command.args(common).args(SPLIT).arg("--detach").arg("--cluster").arg(cluster.directory());
+    command
+        .env_remove("NAPREDUCE_DIR")
+        .current_dir(folder.root())
+        .arg("streaming");
+    command.args([
+        "--input",
+        &job.name,
+        "--mapper",
+        "read seconds; sleep $seconds; echo $seconds",
+    ]);
+    command
+        .args(common)
+        .args(SPLIT)
+        .arg("--detach")
+        .arg("--cluster")
+        .arg(cluster.directory());
     run(&mut command).succeeded().stdout.trim().to_owned()
 }
 
@@ -154,9 +198,15 @@ fn run_live(workload: &QueueWorkload) -> Report {
         .configuration
         .replace("[[queue]]", "[[scheduler.capacity.queue]]")
         .replace("[monitor]", "[scheduler.capacity.monitor]");
-    let file = format!("[preemption]\nsuspended-max = \"unlimited\"\n[scheduler.capacity]\n{tables}");
-    let cluster =
-        OwnCluster::start_with_slots(&folder, workload.machines, workload.slots_each, "capacity", &file);
+    let file =
+        format!("[preemption]\nsuspended-max = \"unlimited\"\n[scheduler.capacity]\n{tables}");
+    let cluster = OwnCluster::start_with_slots(
+        &folder,
+        workload.machines,
+        workload.slots_each,
+        "capacity",
+        &file,
+    );
     let began = Instant::now();
     let mut ids = Vec::new();
     for job in &workload.jobs {
@@ -166,25 +216,44 @@ fn run_live(workload: &QueueWorkload) -> Report {
     }
     let ids: Vec<&str> = ids.iter().map(String::as_str).collect();
     cluster.wait(&ids).succeeded();
-    let directory = ClusterDirectory::resolve(Some(cluster.directory().to_owned())).expect("a directory");
+    let directory =
+        ClusterDirectory::resolve(Some(cluster.directory().to_owned())).expect("a directory");
     let batches = replay_journal(&directory, SchedulerConfiguration::read).expect("a journal");
     let mut ledger = Ledger::new(workload);
     for batch in &batches {
-        batch.events.iter().for_each(|event| ledger.see_event(event));
-        batch.effects.iter().for_each(|effect| ledger.see_effect(effect));
+        batch
+            .events
+            .iter()
+            .for_each(|event| ledger.see_event(event));
+        batch
+            .effects
+            .iter()
+            .for_each(|effect| ledger.see_effect(effect));
         ledger.compare(batch.at);
     }
-    assert!(ledger.jobs.is_empty() && ledger.holding.is_empty(), "every job has ended");
+    assert!(
+        ledger.jobs.is_empty() && ledger.holding.is_empty(),
+        "every job has ended"
+    );
     ledger.report
 }
 
 /// Returns whether the monitor takes slots in a simulation of a workload.
 fn preempts(workload: &QueueWorkload) -> bool {
-    let configuration: CapacityConfiguration = toml::from_str(&workload.configuration).expect("a table");
+    let configuration: CapacityConfiguration =
+        toml::from_str(&workload.configuration).expect("a table");
     let policy = Capacity::new(&configuration).expect("a policy");
-    let slots = Slots { map: workload.slots_each, reduce: 0 };
+    let slots = Slots {
+        map: workload.slots_each,
+        reduce: 0,
+    };
     let settings = SimulationSettings::new(workload.machines, slots);
-    let run = Simulation::new(Box::new(policy), settings, Workload::of(workload.jobs.clone())).run();
+    let run = Simulation::new(
+        Box::new(policy),
+        settings,
+        Workload::of(workload.jobs.clone()),
+    )
+    .run();
     let tally = run.expect("an end").tally;
     tally.requests_satisfied + tally.requests_forced > 0
 }

@@ -4,7 +4,9 @@
 use std::fs;
 use std::process::Command;
 
-use napreduce_tests::{Folder, NotedJob, assert_nothing_is_left, counter, run, wait_until, without_cluster};
+use napreduce_tests::{
+    Folder, NotedJob, assert_nothing_is_left, counter, run, wait_until, without_cluster,
+};
 use rustix::process::{Pid, Signal, kill_process};
 
 /// A checkpoint interval that no test reaches.
@@ -15,7 +17,9 @@ const LINES: usize = NotedJob::LINES;
 const GROUPS: usize = 2 * LINES;
 
 fn engine() -> String {
-    let runner = without_cluster("guest_runner", &Folder::new()).get_program().to_owned();
+    let runner = without_cluster("guest_runner", &Folder::new())
+        .get_program()
+        .to_owned();
     format!("exec:{}", runner.display())
 }
 
@@ -27,10 +31,16 @@ fn start(interval: &str, settings: &[&str]) -> NotedJob {
 
 /// Starts a job whose attempts after the first wait until they are released.
 fn start_held() -> NotedJob {
-    NotedJob::start(NEVER, &["--on", &engine()], |command: &mut Command, folder| {
-        fs::create_dir(folder.path("hold")).expect("a folder");
-        command.arg("--on-conf").arg(format!("hold={}", folder.path("hold").display()));
-    })
+    NotedJob::start(
+        NEVER,
+        &["--on", &engine()],
+        |command: &mut Command, folder| {
+            fs::create_dir(folder.path("hold")).expect("a folder");
+            command
+                .arg("--on-conf")
+                .arg(format!("hold={}", folder.path("hold").display()));
+        },
+    )
 }
 
 fn let_begin(job: &NotedJob, attempt: &str) {
@@ -40,7 +50,10 @@ fn let_begin(job: &NotedJob, attempt: &str) {
 /// Returns the number of restores, and of checkpoints that were restored.
 fn restores(job: &NotedJob) -> (u64, u64) {
     let out = job.folder.path("out");
-    (counter(&out, "CHECKPOINT_RESTORES"), counter(&out, "CHECKPOINTS"))
+    (
+        counter(&out, "CHECKPOINT_RESTORES"),
+        counter(&out, "CHECKPOINTS"),
+    )
 }
 
 #[test]
@@ -73,7 +86,12 @@ fn killed_guest_loses_work_since_last_checkpoint() {
         });
         let killed = job.end(task, Signal::KILL);
         job.wait_for_another(task, killed);
-        done.push(job.done(task).iter().filter(|process| **process == killed).count());
+        done.push(
+            job.done(task)
+                .iter()
+                .filter(|process| **process == killed)
+                .count(),
+        );
         job.open(task);
     }
     let (records, groups) = job.ends_as_undisturbed();
@@ -81,7 +99,10 @@ fn killed_guest_loses_work_since_last_checkpoint() {
         assert!(again < done, "{again} of {done} were done again");
     }
     let (restores, checkpoints) = restores(&job);
-    assert!(restores == 2 && checkpoints >= 2, "{restores} {checkpoints}");
+    assert!(
+        restores == 2 && checkpoints >= 2,
+        "{restores} {checkpoints}"
+    );
 }
 
 #[test]
@@ -95,14 +116,18 @@ fn damaged_checkpoint_is_ignored() {
     bytes[middle] ^= 1;
     fs::write(&path, bytes).expect("it can be damaged");
     let_begin(&job, "m_0000.2");
-    wait_until("it is set aside", || !job.saved("m_0000", "checkpoint.damaged").is_empty());
+    wait_until("it is set aside", || {
+        !job.saved("m_0000", "checkpoint.damaged").is_empty()
+    });
     job.open("m_0000");
     job.wait_for_some("r_0000");
     job.end("r_0000", Signal::TERM);
     // The description is complete, but one of its files is damaged.
     fs::write(job.wait_for_saved("r_0000", "part"), "short").expect("it can be damaged");
     let_begin(&job, "r_0000.2");
-    wait_until("it is set aside", || !job.saved("r_0000", "checkpoint.damaged").is_empty());
+    wait_until("it is set aside", || {
+        !job.saved("r_0000", "checkpoint.damaged").is_empty()
+    });
     let (records, groups) = job.ends_as_undisturbed();
     assert!(records > LINES && groups > GROUPS, "{records} {groups}");
     assert_eq!(restores(&job), (0, 0));
@@ -128,8 +153,11 @@ fn reduce_over_other_map_attempts_discards_checkpoint() {
 fn interrupted_job_removes_checkpoints() {
     let mut job = start(OFTEN, &[]);
     job.wait_for_checkpoint("m_0000");
-    kill_process(Pid::from_raw(job.program.id().cast_signed()).expect("a process"), Signal::INT)
-        .expect("it runs");
+    kill_process(
+        Pid::from_raw(job.program.id().cast_signed()).expect("a process"),
+        Signal::INT,
+    )
+    .expect("it runs");
     assert_eq!(job.program.wait().expect("its end").code(), Some(130));
     assert_nothing_is_left(&job.folder, "out");
     job.assert_only_others_are_left();
@@ -141,9 +169,22 @@ fn failed_job_removes_checkpoints() {
     folder.write("in.txt", "good\nbad\n");
     folder.write("saved/napreduce-checkpoints-of-another/kept", "kept");
     let mut command = without_cluster("testjobs", &folder);
-    command.args(["in.txt", "--job", "fatal-in-map", "--output", "out", "--on", &engine()]);
+    command.args([
+        "in.txt",
+        "--job",
+        "fatal-in-map",
+        "--output",
+        "out",
+        "--on",
+        &engine(),
+    ]);
     run(command.args(["--checkpoints", "saved"])).failed(1, &["this line is invalid"]);
-    assert_eq!(fs::read_dir(folder.path("saved")).expect("a folder").count(), 1);
+    assert_eq!(
+        fs::read_dir(folder.path("saved"))
+            .expect("a folder")
+            .count(),
+        1
+    );
 }
 
 #[test]
@@ -152,14 +193,41 @@ fn unsaveable_job_and_invalid_checkpoint_place_are_refused() {
     folder.write("in.txt", "one\n");
     fs::create_dir(folder.path("saved")).expect("made");
     for (job, place, says) in [
-        ("gated-unsaved", "saved", "the mapper of gated-unsaved does not save its state"),
-        ("gated", "missing", "is not a directory; create one that every host of the engine sees"),
-        ("gated", "s3://bucket/saved", "build it with the feature s3 of napreduce"),
+        (
+            "gated-unsaved",
+            "saved",
+            "the mapper of gated-unsaved does not save its state",
+        ),
+        (
+            "gated",
+            "missing",
+            "is not a directory; create one that every host of the engine sees",
+        ),
+        (
+            "gated",
+            "s3://bucket/saved",
+            "build it with the feature s3 of napreduce",
+        ),
     ] {
         let mut command = without_cluster("testjobs", &folder);
-        command.args(["in.txt", "--job", job, "--output", "out", "--on", &engine(), "--checkpoints", place]);
+        command.args([
+            "in.txt",
+            "--job",
+            job,
+            "--output",
+            "out",
+            "--on",
+            &engine(),
+            "--checkpoints",
+            place,
+        ]);
         run(&mut command).failed(2, &[says]);
         assert_nothing_is_left(&folder, "out");
     }
-    assert_eq!(fs::read_dir(folder.path("saved")).expect("a folder").count(), 0);
+    assert_eq!(
+        fs::read_dir(folder.path("saved"))
+            .expect("a folder")
+            .count(),
+        0
+    );
 }

@@ -20,7 +20,11 @@ fn job(folder: &Folder, name: &str, input: &str, more: &[&str]) -> Ended {
 
 fn wordcount(folder: &Folder, input: &str, more: &[&str]) -> Ended {
     let mut command = program("wordcount");
-    command.current_dir(folder.root()).args(["--output", "out", "--quiet"]).args(more).arg(input);
+    command
+        .current_dir(folder.root())
+        .args(["--output", "out", "--quiet"])
+        .args(more)
+        .arg(input);
     run(&mut command)
 }
 
@@ -58,8 +62,10 @@ fn carriage_return_before_newline_is_stripped() {
     let folder = Folder::new();
     folder.write("text", "a b\r\n\r\nb\r\n");
     job(&folder, "lines-as-keys", "text", &[]).succeeded();
-    let lengths: Vec<String> =
-        output(&folder).lines().map(|line| line.split('\t').skip(1).collect::<Vec<_>>().join(" ")).collect();
+    let lengths: Vec<String> = output(&folder)
+        .lines()
+        .map(|line| line.split('\t').skip(1).collect::<Vec<_>>().join(" "))
+        .collect();
     assert_eq!(lengths, ["0 1", "3 1", "1 1"]);
 }
 
@@ -75,10 +81,20 @@ fn nul_bytes_are_kept() {
 fn invalid_utf8_fails_text_job_but_not_bytes_job() {
     let folder = Folder::new();
     folder.write("bytes", b"fine\nnot \xff fine\n");
-    wordcount(&folder, "bytes", &[]).failed(1, &["bytes has invalid UTF-8 at byte 9", "is not retried"]);
-    assert!(!folder.has("out"), "a failed job leaves no output directory");
+    wordcount(&folder, "bytes", &[])
+        .failed(1, &["bytes has invalid UTF-8 at byte 9", "is not retried"]);
+    assert!(
+        !folder.has("out"),
+        "a failed job leaves no output directory"
+    );
     job(&folder, "words-of-bytes", "bytes", &[]).succeeded();
-    assert_eq!(joined(&folder.path("out")).iter().filter(|byte| **byte == 0xff).count(), 1);
+    assert_eq!(
+        joined(&folder.path("out"))
+            .iter()
+            .filter(|byte| **byte == 0xff)
+            .count(),
+        1
+    );
 }
 
 #[test]
@@ -95,19 +111,29 @@ fn line_of_200_megabytes_is_one_record() {
 fn line_longer_than_task_memory_is_refused() {
     let folder = Folder::new();
     folder.write("long", vec![b'x'; 40 << 20]);
-    job(&folder, "one-key", "long", &["--task-memory", "16MiB"])
-        .failed(1, &["line at byte 0 of long is longer than", "raise --task-memory"]);
+    job(&folder, "one-key", "long", &["--task-memory", "16MiB"]).failed(
+        1,
+        &[
+            "line at byte 0 of long is longer than",
+            "raise --task-memory",
+        ],
+    );
 }
 
 #[test]
 fn thousand_tiny_files_are_combined_into_eight_maps() {
     let folder = Folder::new();
     for number in 0..1000 {
-        folder.write(&format!("many/{number:04}"), format!("word{} all\n", number % 10));
+        folder.write(
+            &format!("many/{number:04}"),
+            format!("word{} all\n", number % 10),
+        );
     }
     folder.write("many/_skipped", "never\n");
     folder.write("many/.skipped", "never\n");
-    let expected: String = (0..10).map(|number| format!("word{number}\t100\n")).collect();
+    let expected: String = (0..10)
+        .map(|number| format!("word{number}\t100\n"))
+        .collect();
     for (combine, maps) in [("true", 8), ("false", 1000)] {
         let combine = format!("combine-files={combine}");
         wordcount(&folder, "many", &["--conf", &combine, "--overwrite"]).succeeded();
@@ -133,7 +159,11 @@ fn nested_directory_needs_recursive_flag() {
     folder.write("logs/2024/a.log", "x\n");
     folder.write("logs/2025/01/b.log", "y\n");
     folder.write("logs/_old/c.log", "z\n");
-    let says = ["logs contains the directory logs/2024; pass", "--recursive", "'logs/**/*.*'"];
+    let says = [
+        "logs contains the directory logs/2024; pass",
+        "--recursive",
+        "'logs/**/*.*'",
+    ];
     wordcount(&folder, "logs", &[]).failed(2, &says);
     folder.write("logs/d.log", "x\n");
     wordcount(&folder, "logs", &[]).failed(2, &says);
@@ -152,7 +182,12 @@ fn file_named_several_times_is_read_once() {
     folder.write("in/two.txt", "y\n");
     std::fs::hard_link(folder.path("in/one.txt"), folder.path("in/hard.txt")).expect("a link");
     std::os::unix::fs::symlink("two.txt", folder.path("in/soft.txt")).expect("a link");
-    wordcount(&folder, "in/one.txt", &["./in/one.txt", "in", "in/*.txt", "in/../in/two.txt"]).succeeded();
+    wordcount(
+        &folder,
+        "in/one.txt",
+        &["./in/one.txt", "in", "in/*.txt", "in/../in/two.txt"],
+    )
+    .succeeded();
     assert_eq!(output(&folder), "x\t1\ny\t1\n");
 }
 
@@ -161,8 +196,7 @@ fn unsupported_compression_is_refused_by_name() {
     let folder = Folder::new();
     folder.write("text.bz2", "it does not matter what is in it\n");
     folder.write("logs/a", b"\xfd7zXZ\0 and so on");
-    let refusal =
-        "is compressed with bzip2, which is not supported; decompress it first: bunzip2 -k text.bz2";
+    let refusal = "is compressed with bzip2, which is not supported; decompress it first: bunzip2 -k text.bz2";
     wordcount(&folder, "text.bz2", &[]).failed(2, &["text.bz2 ", refusal]);
     job(&folder, "words-of-bytes", "logs", &[])
         .failed(2, &["logs/a is compressed with xz", "unxz -k logs/a"]);
@@ -182,7 +216,8 @@ fn unreadable_input_is_named_with_reason() {
     use std::os::unix::fs::PermissionsExt;
     let folder = Folder::new();
     let input = folder.write("locked", "text\n");
-    std::fs::set_permissions(&input, std::fs::Permissions::from_mode(0o000)).expect("permissions can be set");
+    std::fs::set_permissions(&input, std::fs::Permissions::from_mode(0o000))
+        .expect("permissions can be set");
     let plain = program("wordcount");
     // Root can read everything, unless it drops that privilege.
     let root = rustix::process::geteuid().is_root();
@@ -192,12 +227,16 @@ fn unreadable_input_is_named_with_reason() {
     }
     let mut command = if root {
         let mut command = Command::new("setpriv");
-        command.args(["--bounding-set", "-all", "--inh-caps", "-all"]).arg(plain.get_program());
+        command
+            .args(["--bounding-set", "-all", "--inh-caps", "-all"])
+            .arg(plain.get_program());
         command
     } else {
         plain
     };
-    command.current_dir(folder.root()).args(["locked", "--output", "out"]);
+    command
+        .current_dir(folder.root())
+        .args(["locked", "--output", "out"]);
     run(&mut command).failed(2, &["cannot read locked: permission denied"]);
 }
 
@@ -212,9 +251,17 @@ fn gzip_input_is_one_map_over_all_members() {
     }
     folder.write("text.gz", &packed);
     let mut command = program("wordcount");
-    command.current_dir(folder.root()).args(["text.gz", "--output", "out", "--split-size", "16"]);
+    command
+        .current_dir(folder.root())
+        .args(["text.gz", "--output", "out", "--split-size", "16"]);
     let ended = run(&mut command).succeeded();
-    assert!(ended.stderr.contains("text.gz is compressed with gzip and cannot be split"), "{}", ended.stderr);
+    assert!(
+        ended
+            .stderr
+            .contains("text.gz is compressed with gzip and cannot be split"),
+        "{}",
+        ended.stderr
+    );
     assert_eq!(output(&folder), "one\t1\nthree\t1\ntwo\t2\n");
     assert_eq!(counter(&folder.path("out"), "TOTAL_LAUNCHED_MAPS"), 1);
 }
@@ -228,14 +275,21 @@ fn trailing_gzip_zeros_are_padding_and_garbage_warns() {
     for (behind, is_told) in [(&[0; 512][..], false), (b"garbage", true)] {
         folder.write("text.gz", [&packed[..], behind].concat());
         let mut command = program("wordcount");
-        command.current_dir(folder.root()).args(["text.gz", "--output", "out", "--overwrite"]);
+        command
+            .current_dir(folder.root())
+            .args(["text.gz", "--output", "out", "--overwrite"]);
         let ended = run(&mut command).succeeded();
         assert_eq!(output(&folder), "one\t1\ntwo\t1\n");
         let told = format!(
             "text.gz: ignored trailing garbage: 7 bytes after the gzip data, from byte {}",
             packed.len()
         );
-        assert_eq!(ended.stderr.matches(&told).count(), usize::from(is_told), "{}", ended.stderr);
+        assert_eq!(
+            ended.stderr.matches(&told).count(),
+            usize::from(is_told),
+            "{}",
+            ended.stderr
+        );
     }
 }
 
@@ -243,7 +297,9 @@ fn trailing_gzip_zeros_are_padding_and_garbage_warns() {
 fn truncated_gzip_is_reported_as_damaged() {
     let folder = Folder::new();
     let mut encoder = GzEncoder::new(Vec::new(), Compression::default());
-    encoder.write_all("some words in a file\n".repeat(100).as_bytes()).expect("memory takes it");
+    encoder
+        .write_all("some words in a file\n".repeat(100).as_bytes())
+        .expect("memory takes it");
     let packed = encoder.finish().expect("memory takes it");
     folder.write("text.gz", &packed[..packed.len() / 2]);
     wordcount(&folder, "text.gz", &[]).failed(1, &["text.gz is damaged: gzip data"]);
@@ -254,6 +310,14 @@ fn partial_fixed_record_is_refused() {
     let folder = Folder::new();
     folder.write("rows", vec![b'x'; 250]);
     let mut command = program("terasort");
-    command.current_dir(folder.root()).args(["rows", "--output", "out", "--format", "hadoop"]);
-    run(&mut command).failed(2, &["rows has 250 bytes", "not a multiple of the record length 100"]);
+    command
+        .current_dir(folder.root())
+        .args(["rows", "--output", "out", "--format", "hadoop"]);
+    run(&mut command).failed(
+        2,
+        &[
+            "rows has 250 bytes",
+            "not a multiple of the record length 100",
+        ],
+    );
 }

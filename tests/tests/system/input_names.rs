@@ -7,7 +7,10 @@ use napreduce_tests::{Ended, Folder, joined, program, run};
 
 fn wordcount(folder: &Folder) -> Command {
     let mut command = program("wordcount");
-    command.env_remove("NAPREDUCE_CLUSTER").env_remove("NAPREDUCE_DIR").current_dir(folder.root());
+    command
+        .env_remove("NAPREDUCE_CLUSTER")
+        .env_remove("NAPREDUCE_DIR")
+        .current_dir(folder.root());
     command.args(["--output", "out", "--overwrite", "--reduces", "1"]);
     command
 }
@@ -20,8 +23,14 @@ fn counted(folder: &Folder, ended: Ended) -> String {
 /// Runs the command in a shell that supports process substitution.
 fn in_bash(folder: &Folder, script: &str) -> Command {
     let mut command = Command::new("bash");
-    command.args(["-c", script, "bash"]).arg(wordcount(folder).get_program()).current_dir(folder.root());
-    command.env_remove("NAPREDUCE_CLUSTER").env_remove("NAPREDUCE_DIR").stdin(Stdio::null());
+    command
+        .args(["-c", script, "bash"])
+        .arg(wordcount(folder).get_program())
+        .current_dir(folder.root());
+    command
+        .env_remove("NAPREDUCE_CLUSTER")
+        .env_remove("NAPREDUCE_DIR")
+        .stdin(Stdio::null());
     command
 }
 
@@ -41,12 +50,22 @@ fn pipes_and_stdin_are_buffered_in_any_spelling() {
         let ended = run(&mut in_bash(&folder, &script));
         assert_eq!(counted(&folder, ended), "be\t2\nto\t1\n", "{script}");
     }
-    let ended = run(&mut in_bash(&folder, &format!("\"$1\" <(cat words) <(echo not) {more}")));
+    let ended = run(&mut in_bash(
+        &folder,
+        &format!("\"$1\" <(cat words) <(echo not) {more}"),
+    ));
     assert_eq!(counted(&folder, ended), "be\t2\nnot\t1\nto\t1\n");
-    let ended = run(&mut in_bash(&folder, &format!("\"$1\" <(cat words) --cluster nowhere {more}")));
-    ended.failed(2, &["is not visible to the tasks of a cluster; write it to a file"]);
+    let ended = run(&mut in_bash(
+        &folder,
+        &format!("\"$1\" <(cat words) --cluster nowhere {more}"),
+    ));
+    ended.failed(
+        2,
+        &["is not visible to the tasks of a cluster; write it to a file"],
+    );
     for special in ["/dev/tty", "/dev/zero", "/dev/null"] {
-        run(wordcount(&folder).arg(special)).failed(2, &[special, "write its data to a file and name that"]);
+        run(wordcount(&folder).arg(special))
+            .failed(2, &[special, "write its data to a file and name that"]);
     }
 }
 
@@ -60,7 +79,9 @@ fn file_of_unknown_size_is_read_to_its_end() {
     }
     let of_copies = run(wordcount(&folder).args(names));
     let of_copies = counted(&folder, of_copies);
-    let of_originals = run(wordcount(&folder).args(&originals).args(["--split-size", "3B"]));
+    let of_originals = run(wordcount(&folder)
+        .args(&originals)
+        .args(["--split-size", "3B"]));
     assert_eq!(counted(&folder, of_originals), of_copies);
     // In a directory its name says nothing of how it is to be read.
     run(wordcount(&folder).arg("/proc/versio[n]")).failed(2, &["/proc/version has no known size"]);
@@ -82,7 +103,11 @@ fn descriptor_of_a_file_in_the_output_is_refused() {
         ),
     ] {
         run(&mut in_bash(&folder, &script)).failed(2, &["it is or contains the job's input"]);
-        assert_eq!(fs::read(folder.path("out/part-r-00000")).expect("it stays"), b"to be\n", "{script}");
+        assert_eq!(
+            fs::read(folder.path("out/part-r-00000")).expect("it stays"),
+            b"to be\n",
+            "{script}"
+        );
     }
 }
 
@@ -105,9 +130,12 @@ fn empty_compressed_files_warn() {
 #[test]
 fn braces_and_file_uris_select_inputs() {
     let folder = Folder::new();
-    for (name, text) in
-        [("in/a.txt", "a\n"), ("in/b.txt", "b\n"), ("in/c/d.log", "d\n"), ("in/x{1,2}", "x\n")]
-    {
+    for (name, text) in [
+        ("in/a.txt", "a\n"),
+        ("in/b.txt", "b\n"),
+        ("in/c/d.log", "d\n"),
+        ("in/x{1,2}", "x\n"),
+    ] {
         folder.write(name, text);
     }
     let here = folder.path("in").display().to_string();
@@ -126,8 +154,12 @@ fn braces_and_file_uris_select_inputs() {
     run(wordcount(&folder).arg("in/{a,z}.txt")).failed(2, &["input in/z.txt does not exist"]);
     run(wordcount(&folder).arg("in/{a*,z*}")).failed(2, &["input in/z* matches no file"]);
     let mut elsewhere = program("wordcount");
-    elsewhere.env_remove("NAPREDUCE_CLUSTER").current_dir(folder.root());
-    elsewhere.args(["in/a.txt", "--reduces", "1", "--output"]).arg(format!("file://{here}/../there"));
+    elsewhere
+        .env_remove("NAPREDUCE_CLUSTER")
+        .current_dir(folder.root());
+    elsewhere
+        .args(["in/a.txt", "--reduces", "1", "--output"])
+        .arg(format!("file://{here}/../there"));
     run(&mut elsewhere).succeeded();
     assert_eq!(joined(&folder.path("there")), b"a\t1\n");
 }
@@ -139,13 +171,27 @@ fn side_file_names_escape_commas_and_hashes() {
     folder.write("odd,na#me", "be\n");
     for files in ["odd,na#me#known", r"odd\,na\#me#known"] {
         let mut command = program("testjobs");
-        command.env_remove("NAPREDUCE_CLUSTER").current_dir(folder.root());
-        command.args(["in", "--job", "known-lines", "--output", "out", "--overwrite", "--files", files]);
+        command
+            .env_remove("NAPREDUCE_CLUSTER")
+            .current_dir(folder.root());
+        command.args([
+            "in",
+            "--job",
+            "known-lines",
+            "--output",
+            "out",
+            "--overwrite",
+            "--files",
+            files,
+        ]);
         let ended = run(&mut command);
         if files.contains('\\') {
             ended.succeeded();
         } else {
-            ended.failed(2, &["cannot read the side file odd", r"a comma is written \,"]);
+            ended.failed(
+                2,
+                &["cannot read the side file odd", r"a comma is written \,"],
+            );
         }
     }
 }

@@ -10,7 +10,10 @@ fn isolation(cluster: &OwnCluster) -> String {
     let mut words = String::new();
     wait_until("a worker", || {
         let workers = cluster.json(&["worker", "list"]);
-        words = workers[0]["isolation"].as_str().unwrap_or_default().to_owned();
+        words = workers[0]["isolation"]
+            .as_str()
+            .unwrap_or_default()
+            .to_owned();
         !words.is_empty()
     });
     words
@@ -25,17 +28,37 @@ fn check_bound(mode: &str, expected: &[&str]) {
     let cluster = OwnCluster::start(&folder, 1, "fifo", &file);
     let words = isolation(&cluster);
     assert!(expected.contains(&words.as_str()), "{words}");
-    let hungry =
-        ["hungry", "--job", "hungry", "--number", "1000", "--output", "out", "--task-memory", "16MiB"];
-    let hungry = cluster.submit(&folder, &[&hungry[..], &["--conf", "attempts-max=2"]].concat());
-    let modest = ["modest", "--job", "hungry", "--number", "1000", "--output", "other"];
+    let hungry = [
+        "hungry",
+        "--job",
+        "hungry",
+        "--number",
+        "1000",
+        "--output",
+        "out",
+        "--task-memory",
+        "16MiB",
+    ];
+    let hungry = cluster.submit(
+        &folder,
+        &[&hungry[..], &["--conf", "attempts-max=2"]].concat(),
+    );
+    let modest = [
+        "modest", "--job", "hungry", "--number", "1000", "--output", "other",
+    ];
     let modest = cluster.submit(&folder, &modest);
     cluster.wait(&[&modest]).succeeded();
     assert_eq!(joined(&folder.path("other")), b"one\t0\ntwo\t0\n");
     let why = "exceeded its memory limit of 320 MiB (4 times its task memory of 16.0 MiB";
-    cluster.wait(&[&hungry]).failed(1, &[why, "--task-memory", "--memory-factor"]);
-    let enough = ["hungry", "--job", "hungry", "--number", "100", "--output", "enough"];
-    cluster.wait(&[&cluster.submit(&folder, &enough)]).succeeded();
+    cluster
+        .wait(&[&hungry])
+        .failed(1, &[why, "--task-memory", "--memory-factor"]);
+    let enough = [
+        "hungry", "--job", "hungry", "--number", "100", "--output", "enough",
+    ];
+    cluster
+        .wait(&[&cluster.submit(&folder, &enough)])
+        .succeeded();
 }
 
 #[test]
@@ -60,7 +83,10 @@ fn task_inherits_no_secrets_or_descriptors() {
     let cluster = OwnCluster::start(&folder, 1, "fifo", "");
     let mut worker = cluster.nap();
     worker.args(["worker", "--name", "w", "--pass-environment", "ALSO_THIS"]);
-    worker.env("AWS_SECRET_ACCESS_KEY", "hush").env("ALSO_THIS", "yes").env("LC_ALL", "C");
+    worker
+        .env("AWS_SECRET_ACCESS_KEY", "hush")
+        .env("ALSO_THIS", "yes")
+        .env("LC_ALL", "C");
     let mut worker = worker
         .stdout(std::process::Stdio::null())
         .stderr(std::process::Stdio::null())
@@ -72,8 +98,16 @@ fn task_inherits_no_secrets_or_descriptors() {
     let job = cluster.submit(&folder, &["in", "--job", "surroundings", "--output", "out"]);
     cluster.wait(&[&job]).succeeded();
     let found = String::from_utf8(joined(&folder.path("out"))).expect("text");
-    for expected in ["x\tPATH\n", "x\tALSO_THIS\n", "x\tLC_ALL\n", "x\tNAPREDUCE_ATTEMPT_ID\n"] {
-        assert!(found.contains(expected), "{expected:?} is missing in {found}");
+    for expected in [
+        "x\tPATH\n",
+        "x\tALSO_THIS\n",
+        "x\tLC_ALL\n",
+        "x\tNAPREDUCE_ATTEMPT_ID\n",
+    ] {
+        assert!(
+            found.contains(expected),
+            "{expected:?} is missing in {found}"
+        );
     }
     for unwanted in ["AWS_SECRET", "secret-of-somebody", "NAPREDUCE_SECRET"] {
         assert!(!found.contains(unwanted), "{unwanted:?} is in {found}");
@@ -96,7 +130,10 @@ fn input_changed_between_attempts_fails_job() {
             let job = cluster.submit(&folder, &arguments);
             cluster.wait(&[&job]).failed(1, &says);
         } else {
-            run(program("testjobs").current_dir(folder.root()).args(arguments)).failed(1, &says);
+            run(program("testjobs")
+                .current_dir(folder.root())
+                .args(arguments))
+            .failed(1, &says);
         }
         assert!(!folder.has(&format!("{output}/_SUCCESS")));
     }
@@ -106,19 +143,30 @@ fn input_changed_between_attempts_fails_job() {
 fn invalid_limits_are_refused_before_start() {
     let folder = Folder::new();
     let cluster = OwnCluster::start(&folder, 1, "fifo", "");
-    let worker = |arguments: &[&str]| run(cluster.nap().args(["worker", "--name", "wrong"]).args(arguments));
+    let worker = |arguments: &[&str]| {
+        run(cluster
+            .nap()
+            .args(["worker", "--name", "wrong"])
+            .args(arguments))
+    };
     worker(&["--memory-factor", "0"]).failed(2, &["--memory-factor"]);
     worker(&["--isolation", "walls"]).failed(2, &["--isolation", "cgroup", "watchdog"]);
     folder.write("cluster/napreduce.toml", "[worker]\nmemory-factor = 0\n");
     let ended = worker(&[]);
     assert!(!ended.status.success());
-    assert!(ended.stderr.contains("memory-factor 0: must be at least 1"), "{}", ended.stderr);
+    assert!(
+        ended.stderr.contains("memory-factor 0: must be at least 1"),
+        "{}",
+        ended.stderr
+    );
 }
 
 /// Returns the threads of a process, and whether each has a short time slice; `None` if the kernel does not
 /// report it.
 fn short_slices(process: Process) -> Option<Vec<(String, bool)>> {
-    let threads = fs::read_dir(format!("/proc/{}/task", process.number)).expect("a process").flatten();
+    let threads = fs::read_dir(format!("/proc/{}/task", process.number))
+        .expect("a process")
+        .flatten();
     let thread = |path: std::path::PathBuf| {
         let main = path.ends_with(process.number.to_string());
         let name = fs::read_to_string(path.join("comm")).ok()?;
@@ -138,20 +186,31 @@ fn control_threads_get_short_time_slices() {
     job.until("m_0000.1", "running");
     let task = cluster.tasks()[0];
     let release = fs::read_to_string("/proc/sys/kernel/osrelease").expect("a kernel");
-    let mut numbers = release.split(['.', '-']).map_while(|number| number.parse::<u32>().ok());
+    let mut numbers = release
+        .split(['.', '-'])
+        .map_while(|number| number.parse::<u32>().ok());
     let grants = (numbers.next(), numbers.next()) >= (Some(6), Some(12));
     let (true, Some(threads)) = (grants, short_slices(task)) else {
         return println!("skipped: Linux {release} grants no slices, or shows none");
     };
-    assert!(threads.contains(&("control".to_owned(), true)), "{threads:?}");
+    assert!(
+        threads.contains(&("control".to_owned(), true)),
+        "{threads:?}"
+    );
     assert!(threads.contains(&("main".to_owned(), false)), "{threads:?}");
     let worker = short_slices(cluster.workers()[0]).expect("as of the task");
     for (name, is_short) in [("main", true), ("attempts", true), ("spawner", false)] {
-        assert!(worker.contains(&(name.to_owned(), is_short)), "{name}: {worker:?}");
+        assert!(
+            worker.contains(&(name.to_owned(), is_short)),
+            "{name}: {worker:?}"
+        );
     }
     let coordinator = short_slices(cluster.coordinator()).expect("as of the task");
     for name in ["main", "tokio-rt-worker"] {
-        assert!(coordinator.contains(&(name.to_owned(), true)), "{name}: {coordinator:?}");
+        assert!(
+            coordinator.contains(&(name.to_owned(), true)),
+            "{name}: {coordinator:?}"
+        );
     }
     job.ends_as_undisturbed();
 }

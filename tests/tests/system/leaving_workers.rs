@@ -22,17 +22,31 @@ impl Worker {
     /// Starts the worker `other` with this many slots of each kind, and waits until it has joined the
     /// cluster.
     fn start(folder: &Folder, cluster: &OwnCluster, slots: &str, options: &[&str]) -> Worker {
-        Worker::start_by(cluster.nap(), folder, cluster, &[&["--map-slots", slots], options].concat())
+        Worker::start_by(
+            cluster.nap(),
+            folder,
+            cluster,
+            &[&["--map-slots", slots], options].concat(),
+        )
     }
 
-    fn start_by(mut nap: Command, folder: &Folder, cluster: &OwnCluster, options: &[&str]) -> Worker {
+    fn start_by(
+        mut nap: Command,
+        folder: &Folder,
+        cluster: &OwnCluster,
+        options: &[&str],
+    ) -> Worker {
         let log = File::create(folder.path("other.log")).expect("a log");
-        nap.args(["worker", "--name", "other", "--reduce-slots", "1"]).args(options);
+        nap.args(["worker", "--name", "other", "--reduce-slots", "1"])
+            .args(options);
         nap.stdin(Stdio::null()).stdout(Stdio::null()).stderr(log);
         let started = nap.spawn().expect("a worker");
         cluster.wait_for_workers(2);
         let daemon = Process::of(started.id()).expect("it runs");
-        let daemon = Process::children_of(started.id(), "worker").first().copied().unwrap_or(daemon);
+        let daemon = Process::children_of(started.id(), "worker")
+            .first()
+            .copied()
+            .unwrap_or(daemon);
         Worker { started, daemon }
     }
 
@@ -70,9 +84,13 @@ fn running<'test>(
     let job = GatedJob::submit(folder, cluster, definition, "long", 1, maps);
     let listed = cluster.json(&["worker", "list"]);
     let mut workers = listed.as_array().expect("an array").iter();
-    let other = &workers.find(|worker| worker["name"] == "other").expect("it is there")["worker"];
+    let other = &workers
+        .find(|worker| worker["name"] == "other")
+        .expect("it is there")["worker"];
     let all = (0..maps).map(|index| format!("m_{index:04}"));
-    let there = all.filter(|map| job.until(&format!("{map}.1"), "running")["worker"] == *other).collect();
+    let there = all
+        .filter(|map| job.until(&format!("{map}.1"), "running")["worker"] == *other)
+        .collect();
     (job, there)
 }
 
@@ -94,7 +112,8 @@ fn go_on_elsewhere(job: &GatedJob<'_>, maps: usize, there: &[String]) {
 /// Fails unless the job lost less than one percent of its work.
 fn lost_next_to_nothing(job: &GatedJob<'_>) {
     let of = |name| counter(&job.output(), name);
-    let (lost, work) = (of("WORK_LOST_MILLIS"), of("MILLIS_MAPS") + of("MILLIS_REDUCES"));
+    let lost = of("WORK_LOST_MILLIS");
+    let work = of("MILLIS_MAPS") + of("MILLIS_REDUCES");
     assert!(lost * 100 < work, "{lost} ms of {work} ms are lost");
 }
 
@@ -102,7 +121,9 @@ fn lost_next_to_nothing(job: &GatedJob<'_>) {
 fn reason(cluster: &OwnCluster) -> String {
     let listed = cluster.json(&["worker", "list", "--all"]);
     let mut workers = listed.as_array().expect("an array").iter();
-    let gone = workers.find(|worker| worker["name"] == "other").expect("it was there");
+    let gone = workers
+        .find(|worker| worker["name"] == "other")
+        .expect("it was there");
     assert_eq!(gone["state"], "left", "{gone}");
     gone["reason"].as_str().expect("a reason").to_owned()
 }
@@ -116,15 +137,26 @@ fn worker_on_sigterm_checkpoints_tasks_and_leaves() {
     assert_eq!(there.len(), 1);
     assert!(other.daemon.signal(Signal::TERM));
     assert_eq!(other.end().code(), Some(0));
-    assert!(reason(&cluster).contains("it is ended: SIGTERM"), "{}", reason(&cluster));
+    assert!(
+        reason(&cluster).contains("it is ended: SIGTERM"),
+        "{}",
+        reason(&cluster)
+    );
     go_on_elsewhere(&job, 2, &there);
     job.ends_as_undisturbed();
-    for (name, times) in [("CHECKPOINTS", 1), ("CHECKPOINT_RESTORES", 1), ("NUM_KILLED_MAPS", 0)] {
+    for (name, times) in [
+        ("CHECKPOINTS", 1),
+        ("CHECKPOINT_RESTORES", 1),
+        ("NUM_KILLED_MAPS", 0),
+    ] {
         assert_eq!(counter(&job.output(), name), times, "{name}");
     }
     lost_next_to_nothing(&job);
     let preemption = &job.history()["preemptions"][0];
-    assert_eq!((&preemption["by"], &preemption["end"]), (&"engine".into(), &"checkpointed".into()));
+    assert_eq!(
+        (&preemption["by"], &preemption["end"]),
+        (&"engine".into(), &"checkpointed".into())
+    );
 }
 
 #[test]
@@ -137,12 +169,22 @@ fn map_output_outlives_worker_on_sigterm() {
     wait_until("the end of its map", || job.live(&there[0]).is_null());
     assert!(other.daemon.signal(Signal::TERM));
     assert_eq!(other.end().code(), Some(0));
-    let moved = format!("the output of {}.1 was copied off its worker", job.task(&there[0]));
+    let moved = format!(
+        "the output of {}.1 was copied off its worker",
+        job.task(&there[0])
+    );
     let history = job.history();
     let events = history["events"].as_array().expect("an array");
-    assert!(events.iter().any(|event| event["text"] == moved.as_str()), "{history}");
+    assert!(
+        events.iter().any(|event| event["text"] == moved.as_str()),
+        "{history}"
+    );
     job.ends_as_undisturbed();
-    for (name, times) in [("TOTAL_LAUNCHED_MAPS", 2), ("NUM_KILLED_MAPS", 0), ("WORK_LOST_MILLIS", 0)] {
+    for (name, times) in [
+        ("TOTAL_LAUNCHED_MAPS", 2),
+        ("NUM_KILLED_MAPS", 0),
+        ("WORK_LOST_MILLIS", 0),
+    ] {
         assert_eq!(counter(&job.output(), name), times, "{name}");
     }
 }
@@ -164,7 +206,9 @@ fn sigterm_to_whole_allocation_saves_tasks() {
         assert!(process.signal(Signal::CONT) && process.signal(Signal::TERM));
     }
     assert_eq!(other.end().code(), Some(0));
-    wait_until("the end of its tasks", || tasks.iter().all(Process::is_gone));
+    wait_until("the end of its tasks", || {
+        tasks.iter().all(Process::is_gone)
+    });
     job.command("resume", &there[0]);
     go_on_elsewhere(&job, 3, &there);
     job.ends_as_undisturbed();
@@ -185,11 +229,17 @@ fn sigterm_to_task_keeps_it_suspended() {
         assert!(task.catches(Signal::TERM));
         assert!(task.signal(Signal::TERM) && task.signal(Signal::CONT));
     }
-    wait_until("another stop", || tasks.iter().filter(|task| task.is_stopped()).count() == 1);
+    wait_until("another stop", || {
+        tasks.iter().filter(|task| task.is_stopped()).count() == 1
+    });
     assert_eq!(job.live(&there[0])["state"], "suspended");
     job.command("resume", &there[0]);
     job.ends_as_undisturbed();
-    for (name, times) in [("CHECKPOINTS", 0), ("NUM_KILLED_MAPS", 0), ("WORK_LOST_MILLIS", 0)] {
+    for (name, times) in [
+        ("CHECKPOINTS", 0),
+        ("NUM_KILLED_MAPS", 0),
+        ("WORK_LOST_MILLIS", 0),
+    ] {
         assert_eq!(counter(&job.output(), name), times, "{name}");
     }
 }
@@ -212,7 +262,10 @@ fn unsaveable_task_is_killed_after_half_grace() {
 
 #[test]
 fn worker_told_to_leave_returns_tasks_at_once() {
-    for (options, signal) in [(&["--on-terminate", "leave"][..], Signal::TERM), (&[], Signal::INT)] {
+    for (options, signal) in [
+        (&["--on-terminate", "leave"][..], Signal::TERM),
+        (&[], Signal::INT),
+    ] {
         let folder = Folder::new();
         let cluster = OwnCluster::start(&folder, 1, "fifo", "");
         let mut other = Worker::start(&folder, &cluster, "1", options);
@@ -233,12 +286,25 @@ fn worker_with_time_limit_drains_before_it() {
     let job = GatedJob::submit(&folder, &cluster, "gated", "long", 1, 2);
     job.until("m_0000.1", "running");
     let began = Instant::now();
-    let mut other = Worker::start(&folder, &cluster, "1", &["--time-limit", "17s", "--grace", "5s"]);
+    let mut other = Worker::start(
+        &folder,
+        &cluster,
+        "1",
+        &["--time-limit", "17s", "--grace", "5s"],
+    );
     job.until("m_0001.1", "running");
     let there = ["m_0001".to_owned()];
     assert_eq!(other.end().code(), Some(0));
-    assert!(began.elapsed() >= Duration::from_secs(10), "it left after {:?}", began.elapsed());
-    assert!(reason(&cluster).contains("its time limit is near"), "{}", reason(&cluster));
+    assert!(
+        began.elapsed() >= Duration::from_secs(10),
+        "it left after {:?}",
+        began.elapsed()
+    );
+    assert!(
+        reason(&cluster).contains("its time limit is near"),
+        "{}",
+        reason(&cluster)
+    );
     go_on_elsewhere(&job, 2, &there);
     job.ends_as_undisturbed();
     assert_eq!(counter(&job.output(), "CHECKPOINT_RESTORES"), 1);
@@ -266,8 +332,9 @@ fn nap_up_on_sigterm_saves_work_but_not_on_interrupt() {
 
 /// Returns why no pid namespace can be created, if so.
 fn no_namespace() -> Option<String> {
-    let tried =
-        Command::new("unshare").args(["--pid", "--fork", "--kill-child", "--mount-proc", "true"]).output();
+    let tried = Command::new("unshare")
+        .args(["--pid", "--fork", "--kill-child", "--mount-proc", "true"])
+        .output();
     match tried {
         Ok(tried) if tried.status.success() => None,
         Ok(tried) => Some(String::from_utf8_lossy(&tried.stderr).trim().to_owned()),
@@ -284,10 +351,18 @@ fn evicted_pod_saves_its_work() {
     let cluster = OwnCluster::start(&folder, 1, "fifo", "");
     // As in a container, the worker is process 1 and sees only its own descendants.
     let mut pod = Command::new("unshare");
-    pod.args(["--pid", "--fork", "--kill-child", "--mount-proc"]).arg(program("nap").get_program());
-    pod.env_remove("NAPREDUCE_CLUSTER").env_remove("NAPREDUCE_DIR").arg("--dir").arg(cluster.directory());
+    pod.args(["--pid", "--fork", "--kill-child", "--mount-proc"])
+        .arg(program("nap").get_program());
+    pod.env_remove("NAPREDUCE_CLUSTER")
+        .env_remove("NAPREDUCE_DIR")
+        .arg("--dir")
+        .arg(cluster.directory());
     let mut other = Worker::start_by(pod, &folder, &cluster, &["--map-slots", "1"]);
-    assert_ne!(Process::of(other.started.id()), Some(other.daemon), "there is somebody else around it");
+    assert_ne!(
+        Process::of(other.started.id()),
+        Some(other.daemon),
+        "there is somebody else around it"
+    );
     let (job, there) = running(&folder, &cluster, "gated", 2);
     assert_eq!(there.len(), 1);
     let tasks = other.tasks();
@@ -317,7 +392,10 @@ fn nap_down_ends_every_process_and_jobs_continue_with_the_next_nap_up() {
     assert!(processes.iter().all(Process::is_gone), "{}", ended.stderr);
     let ended: Value = serde_json::from_str(&ended.stdout).expect("JSON");
     assert_eq!(ended["workers"], json!(["local-a", "local-b"]));
-    assert_eq!(ended["unfinished"], json!([{ "job": "job_0001", "name": "long" }]));
+    assert_eq!(
+        ended["unfinished"],
+        json!([{ "job": "job_0001", "name": "long" }])
+    );
     run(cluster.nap().arg("down")).failed(69, &["no nap up is running for"]);
     cluster.start_again(2);
     job.until("m_0000.2", "running");

@@ -7,16 +7,33 @@ use napreduce_tests::{Folder, GatedJob, OwnCluster, program, report, run};
 
 /// Returns the names of the files in an output directory that are not hidden.
 fn names(output: &Path) -> Vec<String> {
-    let names = fs::read_dir(output).expect("an output").map(|entry| entry.expect("an entry").file_name());
-    let mut names: Vec<String> = names.map(|name| name.to_string_lossy().into_owned()).collect();
+    let names = fs::read_dir(output)
+        .expect("an output")
+        .map(|entry| entry.expect("an entry").file_name());
+    let mut names: Vec<String> = names
+        .map(|name| name.to_string_lossy().into_owned())
+        .collect();
     names.sort();
     names
 }
 
 fn sorted_out(folder: &Folder, job: &str) {
     let mut command = program("testjobs");
-    command.env_remove("NAPREDUCE_CLUSTER").env_remove("NAPREDUCE_DIR").current_dir(folder.root());
-    let job = ["in", "--job", job, "--output", "out", "--overwrite", "--quiet", "--reduces", "2"];
+    command
+        .env_remove("NAPREDUCE_CLUSTER")
+        .env_remove("NAPREDUCE_DIR")
+        .current_dir(folder.root());
+    let job = [
+        "in",
+        "--job",
+        job,
+        "--output",
+        "out",
+        "--overwrite",
+        "--quiet",
+        "--reduces",
+        "2",
+    ];
     run(command.args(job)).succeeded();
 }
 
@@ -26,9 +43,18 @@ fn named_outputs_are_committed_and_replaced_with_parts() {
     folder.write("in", "1\nx\n2\n");
     sorted_out(&folder, "sorted-out");
     let output = folder.path("out");
-    assert_eq!(names(&output), ["_SUCCESS", "errors-m-00000", "part-m-00000"]);
-    assert_eq!(fs::read_to_string(output.join("errors-m-00000")).expect("text"), "x\n");
-    assert_eq!(fs::read_to_string(output.join("part-m-00000")).expect("text"), "1\n2\n");
+    assert_eq!(
+        names(&output),
+        ["_SUCCESS", "errors-m-00000", "part-m-00000"]
+    );
+    assert_eq!(
+        fs::read_to_string(output.join("errors-m-00000")).expect("text"),
+        "x\n"
+    );
+    assert_eq!(
+        fs::read_to_string(output.join("part-m-00000")).expect("text"),
+        "1\n2\n"
+    );
     let report = report(&output);
     let listed: Vec<&str> = report["parts"]
         .as_array()
@@ -42,7 +68,15 @@ fn named_outputs_are_committed_and_replaced_with_parts() {
     // Foreign files stay, even with a similar name.
     folder.write("out/errors-m-00007.note", "mine");
     sorted_out(&folder, "words-without-combiner");
-    assert_eq!(names(&output), ["_SUCCESS", "errors-m-00007.note", "part-r-00000", "part-r-00001"]);
+    assert_eq!(
+        names(&output),
+        [
+            "_SUCCESS",
+            "errors-m-00007.note",
+            "part-r-00000",
+            "part-r-00001"
+        ]
+    );
 }
 
 #[test]
@@ -62,7 +96,10 @@ fn preempted_tasks_write_same_named_outputs() {
     job.until("r_0000.3", "running");
     job.ends_as_undisturbed();
     let output = job.output();
-    assert_eq!(names(&output), ["_SUCCESS", "lines-r-00000", "part-r-00000"]);
+    assert_eq!(
+        names(&output),
+        ["_SUCCESS", "lines-r-00000", "part-r-00000"]
+    );
     let lines = fs::read(output.join("lines-r-00000")).expect("a file");
     assert!(!lines.is_empty());
     assert!(lines == fs::read(folder.path("undisturbed-named/lines-r-00000")).expect("a file"));

@@ -14,7 +14,10 @@ const RUST: [&str; 4] = ["wordcount", "join", "sessions", "pagerank"];
 const MAIN_LINES_MAX: usize = 14;
 
 fn new(folder: &Folder, arguments: &[&str]) -> Ended {
-    run(program("nap").current_dir(folder.root()).arg("new").args(arguments))
+    run(program("nap")
+        .current_dir(folder.root())
+        .arg("new")
+        .args(arguments))
 }
 
 /// Returns the files below a folder.
@@ -34,7 +37,9 @@ fn new_crates_are_formatted_and_have_short_mains() {
     let folder = Folder::new();
     for template in RUST {
         let name = format!("my-{template}");
-        let printed = new(&folder, &[&name, "--template", template]).succeeded().stdout;
+        let printed = new(&folder, &[&name, "--template", template])
+            .succeeded()
+            .stdout;
         let commands = format!("next:\n  cd {name}\n  cargo test\n  cargo run -- ");
         assert!(printed.contains(&commands), "{printed}");
         let sources: Vec<PathBuf> = files(&folder.path(&name))
@@ -42,18 +47,32 @@ fn new_crates_are_formatted_and_have_short_mains() {
             .filter(|file| file.extension().is_some_and(|extension| extension == "rs"))
             .collect();
         assert_eq!(sources.len(), 3, "{sources:?}");
-        run(Command::new("rustfmt").args(["--check", "--edition", "2024"]).args(&sources)).succeeded();
+        run(Command::new("rustfmt")
+            .args(["--check", "--edition", "2024"])
+            .args(&sources))
+        .succeeded();
         let main = fs::read_to_string(folder.path(&name).join("src/main.rs")).expect("a main");
-        assert!(main.lines().count() <= MAIN_LINES_MAX && main.contains(&name.replace('-', "_")), "{main}");
+        assert!(
+            main.lines().count() <= MAIN_LINES_MAX && main.contains(&name.replace('-', "_")),
+            "{main}"
+        );
     }
 }
 
 #[test]
 fn new_python_program_names_the_module_of_the_checkout() {
     let folder = Folder::new();
-    let checkout = Path::new(env!("CARGO_MANIFEST_DIR")).join("..").canonicalize().expect("a checkout");
+    let checkout = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("..")
+        .canonicalize()
+        .expect("a checkout");
     let path = checkout.to_str().expect("text");
-    let printed = new(&folder, &["below/words", "--template", "python", "--path", path]).succeeded().stdout;
+    let printed = new(
+        &folder,
+        &["below/words", "--template", "python", "--path", path],
+    )
+    .succeeded()
+    .stdout;
     let commands = format!(
         "next:\n  cd below/words\n  export PYTHONPATH=\"{path}/python\"\n  python3 -m unittest\n  \
          python3 wordcount.py data --output out\n  cat out/part-*\n"
@@ -69,11 +88,15 @@ fn existing_directory_and_wrong_names_are_refused() {
     folder.write("file", "mine");
     new(&folder, &["file"]).failed(2, &["file: already exists; choose another name"]);
     assert_eq!(fs::read_to_string(kept).expect("it is there"), "mine");
-    new(&folder, &["1st"]).failed(2, &["invalid name \"1st\": it must begin with a letter or _"]);
+    new(&folder, &["1st"]).failed(
+        2,
+        &["invalid name \"1st\": it must begin with a letter or _"],
+    );
     new(&folder, &["x/.."]).failed(2, &["invalid name \"x/..\": it is empty; name the crate"]);
     new(&folder, &["test"]).failed(2, &["invalid name \"test\": the name is reserved"]);
     new(&folder, &["a", "--template", "sort"]).failed(2, &["invalid value 'sort'", "pagerank"]);
-    new(&folder, &["a", "--path", "words"]).failed(2, &["--path words: not a checkout of napreduce"]);
+    new(&folder, &["a", "--path", "words"])
+        .failed(2, &["--path words: not a checkout of napreduce"]);
     let left = fs::read_dir(folder.root()).expect("a folder").count();
     assert_eq!((left, files(folder.root()).len()), (2, 2));
 }

@@ -21,11 +21,15 @@ type Combination = (u64, u64, usize, &'static str, u32);
 fn combinations(length: u64) -> impl Iterator<Item = Combination> {
     let all = MAPS.into_iter().flat_map(move |maps| {
         REDUCES.into_iter().flat_map(move |reduces| {
-            MEMORIES.into_iter().map(move |memory| (maps, length.div_ceil(maps), reduces, memory))
+            MEMORIES
+                .into_iter()
+                .map(move |memory| (maps, length.div_ceil(maps), reduces, memory))
         })
     });
     all.zip([1, 2].into_iter().cycle())
-        .map(|((maps, split_size, reduces, memory), slots)| (maps, split_size, reduces, memory, slots))
+        .map(|((maps, split_size, reduces, memory), slots)| {
+            (maps, split_size, reduces, memory, slots)
+        })
 }
 
 fn words(seed: u64, bytes: usize) -> String {
@@ -33,7 +37,9 @@ fn words(seed: u64, bytes: usize) -> String {
     let mut text = String::new();
     while text.len() < bytes {
         let length = random.random_range(1..24);
-        let word: String = (0..length).map(|_| char::from(random.random_range(b'a'..b'e'))).collect();
+        let word: String = (0..length)
+            .map(|_| char::from(random.random_range(b'a'..b'e')))
+            .collect();
         text.push_str(&word);
         text.push(if random.random_ratio(1, 9) { '\n' } else { ' ' });
     }
@@ -45,7 +51,10 @@ fn count_naively(text: &str) -> String {
     for word in text.split_ascii_whitespace() {
         *counts.entry(word).or_default() += 1;
     }
-    counts.iter().map(|(word, count)| format!("{word}\t{count}\n")).collect()
+    counts
+        .iter()
+        .map(|(word, count)| format!("{word}\t{count}\n"))
+        .collect()
 }
 
 #[test]
@@ -58,8 +67,17 @@ fn wordcount_with_every_setting_equals_reference() {
         let case = format!("{maps} maps, {reduces} reduces, {memory}, {slots} slots");
         let output = folder.path(&format!("{maps}-{reduces}-{memory}-{slots}"));
         let mut command = program("wordcount");
-        command.arg(&input).arg("--output").arg(&output).arg("--quiet");
-        command.args(["--split-size", &split_size.to_string(), "--reduces", &reduces.to_string()]);
+        command
+            .arg(&input)
+            .arg("--output")
+            .arg(&output)
+            .arg("--quiet");
+        command.args([
+            "--split-size",
+            &split_size.to_string(),
+            "--reduces",
+            &reduces.to_string(),
+        ]);
         command.args(["--task-memory", memory, "--slots", &slots.to_string()]);
         run(&mut command).succeeded();
 
@@ -67,7 +85,10 @@ fn wordcount_with_every_setting_equals_reference() {
         let parts = parts(&output);
         assert_eq!(parts.len(), reduces, "{case}");
         for (name, bytes) in &parts {
-            assert!(sorted_lines(bytes) == *bytes, "{case}: {name} is not in order");
+            assert!(
+                sorted_lines(bytes) == *bytes,
+                "{case}: {name} is not in order"
+            );
         }
         assert!(
             sorted_lines(&joined(&output)) == expected.as_bytes(),
@@ -92,9 +113,11 @@ fn rows(path: &Path, format: tera::Format, count: u64) -> Vec<[u8; 100]> {
 fn terasort_with_every_setting_equals_reference() {
     let folder = Folder::new();
     // The formats differ in their keys; other parameters are tested with one format.
-    for (format, name) in
-        [(tera::Format::Ascii, "ascii"), (tera::Format::Hadoop, "hadoop"), (tera::Format::Gensort, "gensort")]
-    {
+    for (format, name) in [
+        (tera::Format::Ascii, "ascii"),
+        (tera::Format::Hadoop, "hadoop"),
+        (tera::Format::Gensort, "gensort"),
+    ] {
         let input = folder.path(name);
         let mut expected = rows(&input, format, 20_000);
         expected.sort();
@@ -113,7 +136,12 @@ fn terasort_with_every_setting_equals_reference() {
                 "--format",
                 name,
             ]);
-            command.args(["--split-size", &split_size.to_string(), "--reduces", &reduces.to_string()]);
+            command.args([
+                "--split-size",
+                &split_size.to_string(),
+                "--reduces",
+                &reduces.to_string(),
+            ]);
             command.args(["--task-memory", memory, "--slots", &slots.to_string()]);
             run(&mut command).succeeded();
 
@@ -126,7 +154,10 @@ fn terasort_with_every_setting_equals_reference() {
 
 /// Runs wordcount in a folder, with arguments as a user types them.
 fn count_in(folder: &Path, arguments: &[&str]) -> napreduce_tests::Ended {
-    run(program("wordcount").current_dir(folder).args(arguments).args(["--overwrite", "--quiet"]))
+    run(program("wordcount")
+        .current_dir(folder)
+        .args(arguments)
+        .args(["--overwrite", "--quiet"]))
 }
 
 #[test]
@@ -137,7 +168,8 @@ fn overwrite_of_input_is_refused_in_any_spelling() {
     std::os::unix::fs::symlink(&w, folder.path("link")).expect("a link");
     std::fs::hard_link(&input, folder.path("hard")).expect("a link");
     std::os::unix::fs::symlink(&input, folder.path("soft")).expect("a link");
-    let (w_text, input_text) = (w.display().to_string(), input.display().to_string());
+    let w_text = w.display().to_string();
+    let input_text = input.display().to_string();
     let inputs = [
         "part-r-00000",
         "./part-r-00000",
@@ -154,13 +186,29 @@ fn overwrite_of_input_is_refused_in_any_spelling() {
         for output in [".", "./", "../w", "../link", "../link/.", w_text.as_str()] {
             let ended = count_in(&w, &[input_name, "--output", output]);
             ended.failed(2, &["it is or contains the job's input"]);
-            assert_eq!(std::fs::read_to_string(&input).expect("it is there"), "alpha beta\n");
-            assert_eq!(std::fs::read_dir(&w).expect("a folder").count(), 1, "{input_name} to {output}");
+            assert_eq!(
+                std::fs::read_to_string(&input).expect("it is there"),
+                "alpha beta\n"
+            );
+            assert_eq!(
+                std::fs::read_dir(&w).expect("a folder").count(),
+                1,
+                "{input_name} to {output}"
+            );
         }
     }
-    let side_file = ["../other", "--files", "part-r-00000#stop.txt", "--output", "."];
+    let side_file = [
+        "../other",
+        "--files",
+        "part-r-00000#stop.txt",
+        "--output",
+        ".",
+    ];
     folder.write("other", "alpha\n");
     count_in(&w, &side_file).failed(2, &["it is or contains the job's input", "part-r-00000"]);
-    assert_eq!(std::fs::read_to_string(&input).expect("it is there"), "alpha beta\n");
+    assert_eq!(
+        std::fs::read_to_string(&input).expect("it is there"),
+        "alpha beta\n"
+    );
     count_in(&w, &["part-r-00000", "--output", "out"]).succeeded();
 }

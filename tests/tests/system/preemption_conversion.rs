@@ -8,21 +8,25 @@ use serde_json::Value;
 
 /// Returns the orders to a task, in order.
 fn orders(cluster: &OwnCluster, task: &str) -> Vec<String> {
-    let directory = ClusterDirectory::resolve(Some(cluster.directory().to_owned())).expect("a directory");
+    let directory =
+        ClusterDirectory::resolve(Some(cluster.directory().to_owned())).expect("a directory");
     let batches = replay_journal(&directory, SchedulerConfiguration::read).expect("a journal");
     let effects = batches.iter().flat_map(|batch| &batch.effects);
     let about = effects.filter_map(|effect| match effect {
         Effect::Send { order, .. } => Some(match order {
-            Order::Launch { attempt, from: Start::Checkpoint(of), .. } => {
-                (format!("restore from .{}", of.number), *attempt)
-            }
+            Order::Launch {
+                attempt,
+                from: Start::Checkpoint(of),
+                ..
+            } => (format!("restore from .{}", of.number), *attempt),
             Order::Commit { .. } | Order::MoreInputs { .. } => return None,
             order => (order.verb().to_owned(), order.attempt()),
         }),
         _ => None,
     });
     let mine = about.filter(|(_, attempt)| attempt.task.to_string() == task);
-    mine.map(|(order, attempt)| format!("{order} .{}", attempt.number)).collect()
+    mine.map(|(order, attempt)| format!("{order} .{}", attempt.number))
+        .collect()
 }
 
 fn converting(after: &str, to: &str) -> String {
@@ -43,7 +47,11 @@ fn wait_for_a_slot<'test>(
     low.command("suspend", "m_0000");
     let worker = low.until("m_0000.1", "suspended")["worker"].clone();
     let high = GatedJob::submit(folder, cluster, "gated", "high", 2, 1);
-    assert_eq!(high.until("m_0000.1", "running")["worker"], worker, "no other slot is free");
+    assert_eq!(
+        high.until("m_0000.1", "running")["worker"],
+        worker,
+        "no other slot is free"
+    );
     low.command("resume", "m_0000");
     assert_eq!(low.live("m_0000")["state"], "suspended");
     (low, high)
@@ -66,22 +74,48 @@ fn suspended_task_moves_from_busy_to_free_worker() {
     low.open("m_0001");
     let to = low.until("m_0000.2", "running")["worker"].clone();
     assert_ne!(to, from);
-    let expected = ["launch .1", "suspend .1", "checkpoint .1", "restore from .1 .2"];
+    let expected = [
+        "launch .1",
+        "suspend .1",
+        "checkpoint .1",
+        "restore from .1 .2",
+    ];
     assert_eq!(orders(&cluster, &low.task("m_0000")), expected);
     high.ends_as_undisturbed();
     low.ends_as_undisturbed();
-    for (name, times) in [("SUSPENDS", 1), ("RESUMES", 0), ("CHECKPOINTS", 1), ("CHECKPOINT_RESTORES", 1)] {
+    for (name, times) in [
+        ("SUSPENDS", 1),
+        ("RESUMES", 0),
+        ("CHECKPOINTS", 1),
+        ("CHECKPOINT_RESTORES", 1),
+    ] {
         assert_eq!(counter(&low.output(), name), times, "{name}");
     }
     let history = low.history();
     let converted = by_engine(&history);
-    assert_eq!((&converted["primitive"], &converted["end"]), (&"checkpoint".into(), &"checkpointed".into()));
-    let (from, to) = (from.as_str().expect("a worker"), to.as_str().expect("a worker"));
-    assert_eq!(converted["reason"], format!("{from} had no slot for it for 300ms, and {to} has one"));
-    assert!(converted["checkpoint_bytes"].as_u64() > Some(0), "{converted}");
+    assert_eq!(
+        (&converted["primitive"], &converted["end"]),
+        (&"checkpoint".into(), &"checkpointed".into())
+    );
+    let from = from.as_str().expect("a worker");
+    let to = to.as_str().expect("a worker");
+    assert_eq!(
+        converted["reason"],
+        format!("{from} had no slot for it for 300ms, and {to} has one")
+    );
+    assert!(
+        converted["checkpoint_bytes"].as_u64() > Some(0),
+        "{converted}"
+    );
     let restored = &history["restores"][0];
-    assert_eq!((&restored["from_worker"], &restored["worker"]), (&from.into(), &to.into()));
-    assert!(restored["restored_micros"].is_u64() && restored["refused"].is_null(), "{restored}");
+    assert_eq!(
+        (&restored["from_worker"], &restored["worker"]),
+        (&from.into(), &to.into())
+    );
+    assert!(
+        restored["restored_micros"].is_u64() && restored["refused"].is_null(),
+        "{restored}"
+    );
     let events = history["events"].to_string();
     assert!(events.contains("had no slot for it for 300ms"), "{events}");
 }
@@ -96,10 +130,16 @@ fn unsaveable_suspended_task_waits_for_worker() {
     let third = GatedJob::submit(&folder, &cluster, "gated", "third", 3, 1);
     third.ends_as_undisturbed();
     let live = low.live("m_0000");
-    assert_eq!((&live["attempt"], &live["state"]), (&low.task("m_0000.1").into(), &"suspended".into()));
+    assert_eq!(
+        (&live["attempt"], &live["state"]),
+        (&low.task("m_0000.1").into(), &"suspended".into())
+    );
     high.ends_as_undisturbed();
     low.ends_as_undisturbed();
-    assert_eq!(orders(&cluster, &low.task("m_0000")), ["launch .1", "suspend .1", "resume .1"]);
+    assert_eq!(
+        orders(&cluster, &low.task("m_0000")),
+        ["launch .1", "suspend .1", "resume .1"]
+    );
     assert_eq!(counter(&low.output(), "WORK_LOST_MILLIS"), 0);
 }
 
@@ -113,11 +153,17 @@ fn unsaveable_task_is_killed_if_configured() {
     assert_ne!(low.until("m_0000.2", "running")["worker"], from);
     high.ends_as_undisturbed();
     low.ends_as_undisturbed();
-    assert_eq!(orders(&cluster, &low.task("m_0000")), ["launch .1", "suspend .1", "kill .1", "launch .2"]);
+    assert_eq!(
+        orders(&cluster, &low.task("m_0000")),
+        ["launch .1", "suspend .1", "kill .1", "launch .2"]
+    );
     assert_eq!(counter(&low.output(), "NUM_KILLED_MAPS"), 1);
     assert!(counter(&low.output(), "WORK_LOST_MILLIS") > 0);
     let converted = by_engine(&low.history());
-    assert_eq!((&converted["primitive"], &converted["end"]), (&"kill".into(), &"killed".into()));
+    assert_eq!(
+        (&converted["primitive"], &converted["end"]),
+        (&"kill".into(), &"killed".into())
+    );
 }
 
 /// Returns the engine's preemption of a suspended map whose worker drains.
@@ -132,7 +178,9 @@ fn drained(definition: &'static str, then: &[&str]) -> Value {
     let from = low.until("m_0000.1", "suspended")["worker"].clone();
     let worker = from.as_str().expect("a worker");
     run(cluster.nap().args(["worker", "drain", "--wait", worker])).succeeded();
-    wait_until("nothing of it is suspended", || low.live("m_0000")["state"] != "suspended");
+    wait_until("nothing of it is suspended", || {
+        low.live("m_0000")["state"] != "suspended"
+    });
     low.open("m_0001");
     // A task that an operator suspended stays held until an operator resumes it.
     low.command("resume", "m_0000");
@@ -140,17 +188,34 @@ fn drained(definition: &'static str, then: &[&str]) -> Value {
     low.ends_as_undisturbed();
     assert_eq!(orders(&cluster, &low.task("m_0000")), then);
     let given_up = by_engine(&low.history());
-    assert!(given_up["reason"].as_str().is_some_and(|why| why.starts_with(&format!("{worker} is draining"))));
+    assert!(
+        given_up["reason"]
+            .as_str()
+            .is_some_and(|why| why.starts_with(&format!("{worker} is draining")))
+    );
     given_up
 }
 
 #[test]
 fn suspended_task_on_draining_worker_moves() {
-    let saved = drained("gated", &["launch .1", "suspend .1", "checkpoint .1", "restore from .1 .2"]);
+    let saved = drained(
+        "gated",
+        &[
+            "launch .1",
+            "suspend .1",
+            "checkpoint .1",
+            "restore from .1 .2",
+        ],
+    );
     assert_eq!(saved["end"], "checkpointed");
-    let lost = drained("gated-unsaved", &["launch .1", "suspend .1", "kill .1", "launch .2"]);
+    let lost = drained(
+        "gated-unsaved",
+        &["launch .1", "suspend .1", "kill .1", "launch .2"],
+    );
     assert_eq!(lost["end"], "killed");
     assert!(
-        lost["reason"].as_str().is_some_and(|why| why.ends_with("maps of job_0001 cannot be checkpointed"))
+        lost["reason"]
+            .as_str()
+            .is_some_and(|why| why.ends_with("maps of job_0001 cannot be checkpointed"))
     );
 }

@@ -3,7 +3,9 @@
 
 use std::process::{Child, Stdio};
 
-use napreduce_tests::{COUNTERS_OF_RECORDS, Folder, Process, counter, parts, program, run, wait_until};
+use napreduce_tests::{
+    COUNTERS_OF_RECORDS, Folder, Process, counter, parts, program, run, wait_until,
+};
 use rustix::process::Signal;
 
 /// A program with a job whose tasks take some seconds, with small records and groups.
@@ -14,7 +16,17 @@ struct Running<'test> {
 }
 
 fn arguments(output: &str, pause: &str) -> Vec<String> {
-    let all = ["in", "--job", "slow", "--output", output, "--number", pause, "--reduces", "2"];
+    let all = [
+        "in",
+        "--job",
+        "slow",
+        "--output",
+        output,
+        "--number",
+        pause,
+        "--reduces",
+        "2",
+    ];
     let more = ["--split-size", "10000", "--slots", "3", "--quiet"];
     all.into_iter().chain(more).map(str::to_owned).collect()
 }
@@ -24,10 +36,16 @@ impl Running<'_> {
         let line = |index: u32| format!("word{:03} other{:03}\n", index % 450, index * 7 % 150);
         folder.write("in", (0..1800).map(line).collect::<String>());
         let mut command = program("testjobs");
-        command.current_dir(folder.root()).args(arguments("out", "5000"));
+        command
+            .current_dir(folder.root())
+            .args(arguments("out", "5000"));
         let program = command.stderr(Stdio::piped()).spawn().expect("a program");
         let process = Process::of(program.id()).expect("it has just begun");
-        Running { folder, program, process }
+        Running {
+            folder,
+            program,
+            process,
+        }
     }
 
     fn tasks(&self) -> Vec<Process> {
@@ -39,7 +57,10 @@ impl Running<'_> {
         let mut tasks = Vec::new();
         wait_until(&format!("{count} tasks at work"), || {
             tasks = self.tasks();
-            tasks.len() == count && tasks.iter().all(|task| !task.is_stopped() && task.catches(Signal::TSTP))
+            tasks.len() == count
+                && tasks
+                    .iter()
+                    .all(|task| !task.is_stopped() && task.catches(Signal::TSTP))
         });
         tasks
     }
@@ -49,7 +70,10 @@ impl Running<'_> {
         assert!(self.process.signal(Signal::TSTP), "it runs");
         wait_until("the program stands still", || self.process.is_stopped());
         let tasks = self.tasks();
-        assert!(tasks.iter().all(Process::is_stopped), "a task runs while its program stands still");
+        assert!(
+            tasks.iter().all(Process::is_stopped),
+            "a task runs while its program stands still"
+        );
         tasks
     }
 
@@ -62,8 +86,12 @@ impl Running<'_> {
         let status = self.program.wait().expect("a process of this test");
         assert!(status.success(), "{status}");
         let mut command = program("testjobs");
-        run(command.current_dir(self.folder.root()).args(arguments("undisturbed", "0"))).succeeded();
-        let (out, undisturbed) = (self.folder.path("out"), self.folder.path("undisturbed"));
+        run(command
+            .current_dir(self.folder.root())
+            .args(arguments("undisturbed", "0")))
+        .succeeded();
+        let out = self.folder.path("out");
+        let undisturbed = self.folder.path("undisturbed");
         assert!(parts(&out) == parts(&undisturbed), "its output differs");
         for name in COUNTERS_OF_RECORDS {
             assert_eq!(counter(&out, name), counter(&undisturbed, name), "{name}");
@@ -71,7 +99,10 @@ impl Running<'_> {
         for name in ["NUM_FAILED_MAPS", "NUM_FAILED_REDUCES", "WORK_LOST_MILLIS"] {
             assert_eq!(counter(&out, name), 0, "{name}");
         }
-        assert!(!out.join("_temporary").exists(), "nothing is left next to the output");
+        assert!(
+            !out.join("_temporary").exists(),
+            "nothing is left next to the output"
+        );
     }
 }
 
@@ -129,7 +160,10 @@ fn stopped_task_gives_up_slot_and_takes_next() {
     assert!(tasks[0].signal(Signal::TSTP));
     let out = folder.path("out");
     running.ends_as_undisturbed();
-    assert_eq!((counter(&out, "SUSPENDS"), counter(&out, "RESUMES")), (1, 1));
+    assert_eq!(
+        (counter(&out, "SUSPENDS"), counter(&out, "RESUMES")),
+        (1, 1)
+    );
 }
 
 #[test]
@@ -140,7 +174,9 @@ fn killed_stopped_program_leaves_no_task() {
     let stopped = running.stop();
     assert_eq!(stopped.len(), 3);
     running.program.kill().expect("a process of this test");
-    wait_until("its tasks are gone", || stopped.iter().all(Process::is_gone));
+    wait_until("its tasks are gone", || {
+        stopped.iter().all(Process::is_gone)
+    });
 }
 
 #[test]

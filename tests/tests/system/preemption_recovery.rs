@@ -20,7 +20,9 @@ fn used_slots(cluster: &OwnCluster) -> u64 {
     let workers = cluster.json(&["worker", "list"]);
     let used = |kind: &str| -> u64 {
         let workers = workers.as_array().expect("an array").iter();
-        workers.map(|worker| worker[kind]["used"].as_u64().expect("a number")).sum()
+        workers
+            .map(|worker| worker[kind]["used"].as_u64().expect("a number"))
+            .sum()
     };
     used("map") + used("reduce")
 }
@@ -44,14 +46,23 @@ fn suspended_tasks_survive_coordinator_restart() {
     };
     let before = suspended.map(until_suspended);
     let processes = cluster.tasks();
-    assert!(processes.len() == 2 && processes.iter().all(Process::is_stopped), "{processes:?}");
+    assert!(
+        processes.len() == 2 && processes.iter().all(Process::is_stopped),
+        "{processes:?}"
+    );
     for _ in 0..2 {
         kill_the_coordinator(&cluster, || {
-            assert!(processes.iter().all(Process::is_stopped), "they stay stopped");
+            assert!(
+                processes.iter().all(Process::is_stopped),
+                "they stay stopped"
+            );
         });
         assert_eq!(suspended.map(until_suspended), before);
         assert_eq!(cluster.tasks(), processes);
-        assert!(processes.iter().all(Process::is_stopped), "the same, and stopped");
+        assert!(
+            processes.iter().all(Process::is_stopped),
+            "the same, and stopped"
+        );
         assert_eq!(used_slots(&cluster), 0);
     }
     // All slots are free for other jobs.
@@ -92,7 +103,8 @@ fn killed_while_work_is_saved(complete_before: bool) {
     job.until("m_0000.1", "running");
     job.command("checkpoint", "m_0000");
     let gate = job.gate("m_0000");
-    let (saving, saved) = (gate.with_extension("saving"), gate.with_extension("saved"));
+    let saving = gate.with_extension("saving");
+    let saved = gate.with_extension("saved");
     wait_until("the task saves its state", || saving.exists());
     assert_eq!(job.live("m_0000")["state"], "checkpointing");
     let let_it = || std::fs::write(&saved, "").expect("an open gate");
@@ -107,7 +119,11 @@ fn killed_while_work_is_saved(complete_before: bool) {
     }
     job.until("m_0000.2", "running");
     job.ends_as_undisturbed();
-    for (name, times) in [("CHECKPOINTS", 1), ("CHECKPOINT_RESTORES", 1), ("NUM_KILLED_MAPS", 0)] {
+    for (name, times) in [
+        ("CHECKPOINTS", 1),
+        ("CHECKPOINT_RESTORES", 1),
+        ("NUM_KILLED_MAPS", 0),
+    ] {
         assert_eq!(counter(&job.output(), name), times, "{name}");
     }
     let history = job.history();

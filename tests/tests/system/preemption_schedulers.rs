@@ -13,13 +13,21 @@ use serde_json::Value;
 const POLICIES: [(&str, &str, Phase); 8] = [
     ("fair", FAIR, Phase::Map),
     ("capacity", CAPACITY, Phase::Map),
-    ("natjam", "[scheduler.natjam]\npreempt-maps = true\npreemptor-interval = \"100ms\"\n", Phase::Map),
+    (
+        "natjam",
+        "[scheduler.natjam]\npreempt-maps = true\npreemptor-interval = \"100ms\"\n",
+        Phase::Map,
+    ),
     (
         "natjam-deadline",
         "[scheduler.natjam-deadline]\npreempt-maps = true\ninterval = \"100ms\"\n",
         Phase::Map,
     ),
-    ("fcs", "[scheduler.fcs]\nservice-min = \"0s\"\nheartbeat = \"100ms\"\n", Phase::Reduce),
+    (
+        "fcs",
+        "[scheduler.fcs]\nservice-min = \"0s\"\nheartbeat = \"100ms\"\n",
+        Phase::Reduce,
+    ),
     ("hfsp", HFSP, Phase::Map),
     ("composed", COMPOSED, Phase::Reduce),
     ("trigger", "", Phase::Map),
@@ -56,7 +64,9 @@ enum Phase {
 fn arguments(name: &str, pause: &str) -> Vec<String> {
     let reduces = if name == "small" { "1" } else { "2" };
     let output = format!("out-{name}");
-    let all = [name, "--job", "slow", "--output", &output, "--number", pause, "--name", name];
+    let all = [
+        name, "--job", "slow", "--output", &output, "--number", pause, "--name", name,
+    ];
     let more = ["--reduces", reduces, "--conf", "slowstart=1"];
     all.into_iter().chain(more).map(str::to_owned).collect()
 }
@@ -67,7 +77,15 @@ fn submit(cluster: &OwnCluster, folder: &Folder, name: &str, pause: &str) -> Str
         "small" => ("production", "5", "20s"),
         _ => ("research", "0", "600s"),
     };
-    let wanted = ["--queue", queue, "--priority", priority, "--deadline", deadline].map(str::to_owned);
+    let wanted = [
+        "--queue",
+        queue,
+        "--priority",
+        priority,
+        "--deadline",
+        deadline,
+    ]
+    .map(str::to_owned);
     let all: Vec<String> = arguments(name, pause).into_iter().chain(wanted).collect();
     cluster.submit(folder, &all.iter().map(String::as_str).collect::<Vec<_>>())
 }
@@ -96,7 +114,10 @@ fn undisturbed() -> &'static [(&'static str, Parts); 2] {
             let folder = Folder::new();
             inputs(&folder);
             let mut command = program("testjobs");
-            command.current_dir(folder.root()).args(arguments(name, "0")).arg("--quiet");
+            command
+                .current_dir(folder.root())
+                .args(arguments(name, "0"))
+                .arg("--quiet");
             run(&mut command).succeeded();
             (name, parts(&folder.path(&format!("out-{name}"))))
         })
@@ -113,7 +134,10 @@ fn running(cluster: &OwnCluster, job: &str, phase: Phase) -> usize {
         .iter()
         .flat_map(|task| task["live"].as_array().expect("an array"));
     let runs = |live: &&Value| {
-        live["state"] == "running" && live["attempt"].as_str().is_some_and(|attempt| attempt.contains(kind))
+        live["state"] == "running"
+            && live["attempt"]
+                .as_str()
+                .is_some_and(|attempt| attempt.contains(kind))
     };
     live.filter(runs).count()
 }
@@ -126,25 +150,50 @@ fn run_preempted(scheduler: &str, tables: &str, phase: Phase, primitive: &str) -
     let rule = format!(
         "[scheduler.trigger]\nrules = \"\"\"\nwhen submitted(small) do {primitive}(large/m0)\n\
          when finished(small) do {}(large/m0)\n\"\"\"\n",
-        if primitive == "suspend" { "resume" } else { "launch" }
+        if primitive == "suspend" {
+            "resume"
+        } else {
+            "launch"
+        }
     );
-    let tables = if scheduler == "trigger" { rule.as_str() } else { tables };
+    let tables = if scheduler == "trigger" {
+        rule.as_str()
+    } else {
+        tables
+    };
     let file = format!("[preemption]\nprimitive = \"{primitive}\"\n{tables}");
     let cluster = OwnCluster::start(&folder, 2, scheduler, &file);
     let large = submit(&cluster, &folder, "large", PAUSE);
-    wait_until(&format!("{what}: two tasks run"), || running(&cluster, &large, phase) == 2);
+    wait_until(&format!("{what}: two tasks run"), || {
+        running(&cluster, &large, phase) == 2
+    });
     let small = submit(&cluster, &folder, "small", "1000");
     cluster.wait(&[&large, &small]).succeeded();
     for (name, undisturbed) in undisturbed() {
         let out = folder.path(&format!("out-{name}"));
-        assert!(parts(&out) == *undisturbed, "{what}: the output of {name} differs");
-        assert_eq!(counter(&out, "NUM_FAILED_MAPS") + counter(&out, "NUM_FAILED_REDUCES"), 0, "{what}");
+        assert!(
+            parts(&out) == *undisturbed,
+            "{what}: the output of {name} differs"
+        );
+        assert_eq!(
+            counter(&out, "NUM_FAILED_MAPS") + counter(&out, "NUM_FAILED_REDUCES"),
+            0,
+            "{what}"
+        );
     }
     let history = cluster.json(&["job", "history", &large]);
-    let preemptions = history[0]["preemptions"].as_array().expect("an array").clone();
+    let preemptions = history[0]["preemptions"]
+        .as_array()
+        .expect("an array")
+        .clone();
     for known in &preemptions {
         assert_eq!(known["by"], scheduler, "{what}: {known}");
-        assert!(known["reason"].as_str().is_some_and(|reason| !reason.is_empty()), "{what}: {known}");
+        assert!(
+            known["reason"]
+                .as_str()
+                .is_some_and(|reason| !reason.is_empty()),
+            "{what}: {known}"
+        );
     }
     preemptions
 }
@@ -153,9 +202,15 @@ fn run_preempted(scheduler: &str, tables: &str, phase: Phase, primitive: &str) -
 fn check_every_policy(primitive: &str, end: &str) {
     for (scheduler, tables, phase) in POLICIES {
         let preemptions = run_preempted(scheduler, tables, phase, primitive);
-        let ended = preemptions.iter().filter(|known| known["end"] == end).count();
+        let ended = preemptions
+            .iter()
+            .filter(|known| known["end"] == end)
+            .count();
         assert!(ended > 0, "{scheduler} by {primitive}: {preemptions:#?}");
-        println!("{scheduler} by {primitive}: {} requests, {ended} {end}", preemptions.len());
+        println!(
+            "{scheduler} by {primitive}: {} requests, {ended} {end}",
+            preemptions.len()
+        );
     }
 }
 
@@ -178,7 +233,10 @@ fn every_policy_kills_tasks() {
 fn policy_with_wait_primitive_preempts_nothing() {
     let (scheduler, tables, phase) = POLICIES[2];
     let preemptions = run_preempted(scheduler, tables, phase, "wait");
-    assert!(preemptions.iter().all(|known| known["end"] == "finished"), "{preemptions:#?}");
+    assert!(
+        preemptions.iter().all(|known| known["end"] == "finished"),
+        "{preemptions:#?}"
+    );
 }
 
 #[test]
@@ -189,7 +247,10 @@ fn auto_primitive_keeps_outputs_and_gives_reason() {
             let reason = known["reason"].as_str().unwrap_or_default();
             reason.contains("cheapest of ") || reason.contains("measures the cost")
         };
-        assert!(preemptions.iter().any(|known| chosen(&known)), "{scheduler}: {preemptions:#?}");
+        assert!(
+            preemptions.iter().any(|known| chosen(&known)),
+            "{scheduler}: {preemptions:#?}"
+        );
     }
 }
 
@@ -221,19 +282,32 @@ fn trigger_rules_apply_every_action() {
     cluster.wait(&[&id]).succeeded();
     let alone = Folder::new();
     inputs(&alone);
-    alone.write("large/3", fs::read(folder.path("large/3")).expect("an input"));
+    alone.write(
+        "large/3",
+        fs::read(folder.path("large/3")).expect("an input"),
+    );
     let mut command = program("testjobs");
-    command.current_dir(alone.root()).args(arguments("large", "0")).arg("--quiet");
+    command
+        .current_dir(alone.root())
+        .args(arguments("large", "0"))
+        .arg("--quiet");
     run(&mut command).succeeded();
-    assert!(parts(&folder.path("out-large")) == parts(&alone.path("out-large")), "the same output");
+    assert!(
+        parts(&folder.path("out-large")) == parts(&alone.path("out-large")),
+        "the same output"
+    );
     let history = cluster.json(&["job", "history", &id]);
     let done = |known: &Value| {
         let attempt = known["attempt"].as_str().expect("an id");
         let end = known["end"].as_str().unwrap_or("open");
         format!("{} {end}", attempt.trim_start_matches("job_0001_"))
     };
-    let mut done: Vec<String> =
-        history[0]["preemptions"].as_array().expect("an array").iter().map(done).collect();
+    let mut done: Vec<String> = history[0]["preemptions"]
+        .as_array()
+        .expect("an array")
+        .iter()
+        .map(done)
+        .collect();
     done.sort();
     assert_eq!(
         done,
@@ -246,7 +320,14 @@ fn trigger_rules_apply_every_action() {
         ]
     );
     assert_eq!(history[0]["resumes"].as_array().expect("an array").len(), 2);
-    let restored = |known: &Value| known["attempt"].as_str().is_some_and(|attempt| attempt.ends_with(".2"));
+    let restored = |known: &Value| {
+        known["attempt"]
+            .as_str()
+            .is_some_and(|attempt| attempt.ends_with(".2"))
+    };
     let restores = history[0]["restores"].as_array().expect("an array");
-    assert!(restores.len() == 2 && restores.iter().all(restored), "{restores:?}");
+    assert!(
+        restores.len() == 2 && restores.iter().all(restored),
+        "{restores:?}"
+    );
 }

@@ -22,7 +22,11 @@ const SINKS: [Sink; 3] = [Sink::FullDisk, Sink::ClosedPipe, Sink::ClosedDescript
 impl Sink {
     /// Redirects the standard output of a command, and its standard error unless it is captured.
     fn command(self, command: &Command, captures_errors: bool) -> Command {
-        let line = if captures_errors { "exec \"$0\" \"$@\" >&-" } else { "exec \"$0\" \"$@\" >&- 2>&-" };
+        let line = if captures_errors {
+            "exec \"$0\" \"$@\" >&-"
+        } else {
+            "exec \"$0\" \"$@\" >&- 2>&-"
+        };
         let mut sunk = match self {
             Sink::ClosedDescriptor => Command::new("sh"),
             _ => Command::new(command.get_program()),
@@ -30,7 +34,10 @@ impl Sink {
         if self == Sink::ClosedDescriptor {
             sunk.args(["-c", line]).arg(command.get_program());
         }
-        sunk.args(command.get_args()).stdin(Stdio::null()).stdout(self.stdio()).stderr(self.stdio());
+        sunk.args(command.get_args())
+            .stdin(Stdio::null())
+            .stdout(self.stdio())
+            .stderr(self.stdio());
         if captures_errors {
             sunk.stderr(Stdio::piped());
         }
@@ -76,9 +83,16 @@ fn assert_same_status(
     let (status, prints) = expected;
     for sink in SINKS {
         for captures_errors in [false, true] {
-            let ended = sink.command(&command(), captures_errors).output().expect("it runs");
+            let ended = sink
+                .command(&command(), captures_errors)
+                .output()
+                .expect("it runs");
             let said = String::from_utf8_lossy(&ended.stderr);
-            assert_eq!(ended.status.code(), sink.status(status, prints), "{what}, {sink:?}: {said}");
+            assert_eq!(
+                ended.status.code(),
+                sink.status(status, prints),
+                "{what}, {sink:?}: {said}"
+            );
             assert!(!said.contains("panicked"), "{what}, {sink:?}: {said}");
             is_same();
         }
@@ -96,7 +110,10 @@ const COMMANDS: &[(&str, &str)] = &[
     ("hadoop", "--hadoop-root {} fs -ls /"),
     ("history convert", "{}/cluster"),
     ("history export", "{}/cluster --output {}/cluster"),
-    ("history report", "{}/cluster 1 --output {}/page.html --overwrite"),
+    (
+        "history report",
+        "{}/cluster 1 --output {}/page.html --overwrite",
+    ),
     ("history serve", "{}/nosuch"),
     ("job compare", "1 1"),
     ("job counters", "1"),
@@ -127,7 +144,10 @@ const COMMANDS: &[(&str, &str)] = &[
     ("scale slurm", "--every never"),
     ("sim", "--workload {}/nosuch"),
     ("status", ""),
-    ("streaming", "--input {}/in --output {}/lines --overwrite --mapper cat --reducer cat --slots 1"),
+    (
+        "streaming",
+        "--input {}/in --output {}/lines --overwrite --mapper cat --reducer cat --slots 1",
+    ),
     ("task checkpoint", "job_0001_m_0000"),
     ("task explain", "job_0001_m_0000"),
     ("task kill", "job_0001_m_0000"),
@@ -151,12 +171,18 @@ const APART: [&str; 3] = ["frames", "hadoop", "streaming"];
 
 fn nap(folder: &Folder, name: &str, arguments: &str) -> Command {
     let mut command = program("nap");
-    command.env_remove("NAPREDUCE_DIR").current_dir(folder.root());
+    command
+        .env_remove("NAPREDUCE_DIR")
+        .current_dir(folder.root());
     if !APART.contains(&name) {
         command.arg("--dir").arg(folder.path("cluster"));
     }
     let root = folder.root().display().to_string();
-    command.args(name.split(' ')).args(arguments.split_whitespace().map(|word| word.replace("{}", &root)));
+    command.args(name.split(' ')).args(
+        arguments
+            .split_whitespace()
+            .map(|word| word.replace("{}", &root)),
+    );
     command
 }
 
@@ -164,13 +190,26 @@ fn nap(folder: &Folder, name: &str, arguments: &str) -> Command {
 fn command_names(folder: &Folder) -> BTreeSet<String> {
     run(program("nap").arg("man").arg(folder.path("pages"))).succeeded();
     let pages = fs::read_dir(folder.path("pages")).expect("pages");
-    let names = pages.map(|page| page.expect("a page").file_name().into_string().expect("a name"));
-    let all: BTreeSet<String> = names.map(|name| name.trim_end_matches(".1").replace('-', " ")).collect();
+    let names = pages.map(|page| {
+        page.expect("a page")
+            .file_name()
+            .into_string()
+            .expect("a name")
+    });
+    let all: BTreeSet<String> = names
+        .map(|name| name.trim_end_matches(".1").replace('-', " "))
+        .collect();
     let is_leaf = |name: &&String| {
         // `nap worker` is a daemon that also has subcommands.
-        *name == "nap worker" || !all.iter().any(|other| other.starts_with(&format!("{name} ")))
+        *name == "nap worker"
+            || !all
+                .iter()
+                .any(|other| other.starts_with(&format!("{name} ")))
     };
-    all.iter().filter(is_leaf).map(|name| name.trim_start_matches("nap ").to_owned()).collect()
+    all.iter()
+        .filter(is_leaf)
+        .map(|name| name.trim_start_matches("nap ").to_owned())
+        .collect()
 }
 
 #[test]
@@ -184,17 +223,29 @@ fn every_command_with_unwritable_output_ends_with_the_same_status() {
         .args(["in", "--output", "out", "--cluster"])
         .arg(cluster.directory());
     run(&mut wordcount).succeeded();
-    let named: BTreeSet<String> = COMMANDS.iter().map(|(name, _)| (*name).to_owned()).collect();
+    let named: BTreeSet<String> = COMMANDS
+        .iter()
+        .map(|(name, _)| (*name).to_owned())
+        .collect();
     assert_eq!(named, command_names(&folder), "the table has all commands");
     for (name, arguments) in COMMANDS {
-        let Output { status, stdout, .. } = nap(&folder, name, arguments).output().expect("it runs");
+        let Output { status, stdout, .. } =
+            nap(&folder, name, arguments).output().expect("it runs");
         let expected = (status.code(), !stdout.is_empty());
         assert_same_status(name, || nap(&folder, name, arguments), expected, || {});
         let help = || nap(&folder, name, "--help");
-        let ended = Sink::FullDisk.command(&help(), true).output().expect("it runs");
+        let ended = Sink::FullDisk
+            .command(&help(), true)
+            .output()
+            .expect("it runs");
         assert_eq!(ended.status.code(), Some(1), "nap {name} --help: {ended:?}");
     }
-    assert_same_status("nap --version", || nap(&folder, "--version", ""), (Some(0), true), || {});
+    assert_same_status(
+        "nap --version",
+        || nap(&folder, "--version", ""),
+        (Some(0), true),
+        || {},
+    );
 }
 
 #[test]
@@ -204,8 +255,12 @@ fn job_program_with_unwritable_output_writes_the_same_output() {
     let cluster = OwnCluster::start(&folder, 1, "fifo", "");
     let wordcount = |more: &str, on_cluster: bool| {
         let mut command = program("wordcount");
-        command.current_dir(folder.root()).args(["in", "--output", "out", "--overwrite"]);
-        command.args(["--reduces", "1", "--progress", "always"]).args(more.split_whitespace());
+        command
+            .current_dir(folder.root())
+            .args(["in", "--output", "out", "--overwrite"]);
+        command
+            .args(["--reduces", "1", "--progress", "always"])
+            .args(more.split_whitespace());
         if on_cluster {
             command.arg("--cluster").arg(cluster.directory());
         }
@@ -231,7 +286,9 @@ fn job_program_with_unwritable_output_writes_the_same_output() {
             command.args(["nosuch"]);
             command
         };
-        assert_same_status("a missing input", missing, (Some(2), false), || assert!(!folder.has("out")));
+        assert_same_status("a missing input", missing, (Some(2), false), || {
+            assert!(!folder.has("out"))
+        });
     }
 }
 
@@ -240,7 +297,9 @@ fn datagen_with_unwritable_output_writes_the_same_files() {
     let folder = Folder::new();
     let datagen = |arguments: &str| {
         let mut command = program("datagen");
-        command.current_dir(folder.root()).args(arguments.split(' '));
+        command
+            .current_dir(folder.root())
+            .args(arguments.split(' '));
         command
     };
     let tera = || datagen("tera --records 10 --output out --overwrite");
@@ -264,11 +323,22 @@ fn kill_all_with_closed_pipe_kills_every_job() {
     let cluster = OwnCluster::start(&folder, 1, "fifo", "");
     for sink in SINKS {
         let submit = |name: &str| {
-            cluster.submit(&folder, &["in", "--job", "endless", "--output", &format!("{sink:?}-{name}")])
+            cluster.submit(
+                &folder,
+                &[
+                    "in",
+                    "--job",
+                    "endless",
+                    "--output",
+                    &format!("{sink:?}-{name}"),
+                ],
+            )
         };
         let jobs = ["a", "b", "c"].map(submit);
-        let ended =
-            sink.command(cluster.nap().args(["job", "kill", "all"]), false).status().expect("it runs");
+        let ended = sink
+            .command(cluster.nap().args(["job", "kill", "all"]), false)
+            .status()
+            .expect("it runs");
         assert_eq!(ended.code(), Some(0), "{sink:?}");
         for job in &jobs {
             wait_until("every job is killed", || {
@@ -291,7 +361,9 @@ fn nap_up_with_unwritable_output_restarts_a_dead_worker() {
         let first = workers()[0];
         assert!(first.signal(Signal::KILL));
         wait_until("another worker", || {
-            workers().first().is_some_and(|worker| worker.number != first.number)
+            workers()
+                .first()
+                .is_some_and(|worker| worker.number != first.number)
         });
         wait_until("it is up", || list().status.success());
         let status = up.end().code();

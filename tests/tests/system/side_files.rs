@@ -11,13 +11,30 @@ use rustix::process::{Pid, Signal, kill_process};
 /// Returns a program that does not use the shared cluster.
 fn alone(folder: &Folder, name: &str) -> Command {
     let mut command = program(name);
-    command.env_remove("NAPREDUCE_CLUSTER").env_remove("NAPREDUCE_DIR").current_dir(folder.root());
+    command
+        .env_remove("NAPREDUCE_CLUSTER")
+        .env_remove("NAPREDUCE_DIR")
+        .current_dir(folder.root());
     command
 }
 
-fn streaming(folder: &Folder, cluster: Option<&OwnCluster>, output: &str, rest: &[&str]) -> Command {
+fn streaming(
+    folder: &Folder,
+    cluster: Option<&OwnCluster>,
+    output: &str,
+    rest: &[&str],
+) -> Command {
     let mut command = alone(folder, "nap");
-    command.args(["streaming", "--input", "in", "--output", output, "--overwrite"]).args(rest);
+    command
+        .args([
+            "streaming",
+            "--input",
+            "in",
+            "--output",
+            output,
+            "--overwrite",
+        ])
+        .args(rest);
     if let Some(cluster) = cluster {
         command.arg("--cluster").arg(cluster.directory());
     }
@@ -46,14 +63,31 @@ fn side_files_are_in_working_directory_of_command() {
         for (mapper, files) in [
             ("grep -vxf stop.txt", "lists/stop.txt"),
             ("grep -vxf words", "lists/stop.txt#words"),
-            ("grep -vxf \"$NAPREDUCE_FILES_DIR/stop.txt\"", "lists/stop.txt"),
+            (
+                "grep -vxf \"$NAPREDUCE_FILES_DIR/stop.txt\"",
+                "lists/stop.txt",
+            ),
         ] {
             let rest = ["--mapper", mapper, "--files", files];
             run(&mut streaming(&folder, cluster, "out", &rest)).succeeded();
-            assert_eq!(said(&folder, "out"), "a\nc\n", "{mapper} {}", cluster.is_some());
+            assert_eq!(
+                said(&folder, "out"),
+                "a\nc\n",
+                "{mapper} {}",
+                cluster.is_some()
+            );
         }
         let reducer = "cut -f 1 | grep -vxf stop.txt";
-        let rest = ["--mapper", "cat", "--reducer", reducer, "--reduces", "1", "--files", "lists/stop.txt"];
+        let rest = [
+            "--mapper",
+            "cat",
+            "--reducer",
+            reducer,
+            "--reduces",
+            "1",
+            "--files",
+            "lists/stop.txt",
+        ];
         run(&mut streaming(&folder, cluster, "out", &rest)).succeeded();
         assert_eq!(said(&folder, "out"), "a\nc\n");
     }
@@ -64,7 +98,8 @@ fn command_that_writes_to_side_file_changes_its_copy_only() {
     let folder = Folder::new();
     folder.write("in", "a\n");
     let original = folder.write("side", "mine\n");
-    fs::set_permissions(&original, fs::Permissions::from_mode(0o640)).expect("permissions can be set");
+    fs::set_permissions(&original, fs::Permissions::from_mode(0o640))
+        .expect("permissions can be set");
     std::os::unix::fs::symlink("side", folder.path("link")).expect("a link");
     let cluster = OwnCluster::start(&folder, 1, "fifo", "");
     let change = "cat side link; chmod 666 side link; echo theirs >side; echo theirs >>link";
@@ -74,7 +109,10 @@ fn command_that_writes_to_side_file_changes_its_copy_only() {
             run(&mut streaming(&folder, cluster, "out", &rest)).succeeded();
             assert_eq!(said(&folder, "out"), "mine\nmine\n");
             assert_eq!(fs::read_to_string(&original).expect("a file"), "mine\n");
-            let mode = fs::metadata(&original).expect("a file").permissions().mode();
+            let mode = fs::metadata(&original)
+                .expect("a file")
+                .permissions()
+                .mode();
             assert_eq!(mode & 0o777, 0o640);
         }
     }
@@ -88,13 +126,21 @@ fn program_of_command_is_shipped() {
     script(&folder, "reduce.sh", "#!/bin/sh\ncut -f 1 | tr a-z A-Z\n");
     let cluster = OwnCluster::start(&folder, 1, "fifo", "");
     for cluster in [None, Some(&cluster)] {
-        let commands = ["--mapper", "./scripts/map.sh b", "--reducer", "./reduce.sh", "--reduces", "1"];
+        let commands = [
+            "--mapper",
+            "./scripts/map.sh b",
+            "--reducer",
+            "./reduce.sh",
+            "--reduces",
+            "1",
+        ];
         run(&mut streaming(&folder, cluster, "out", &commands)).succeeded();
         assert_eq!(said(&folder, "out"), "A\nC\n", "{}", cluster.is_some());
         // A file that is already a side file, also under another name.
-        for (mapper, files) in
-            [("./scripts/map.sh b", "scripts/map.sh"), ("./without b", "scripts/map.sh#without")]
-        {
+        for (mapper, files) in [
+            ("./scripts/map.sh b", "scripts/map.sh"),
+            ("./without b", "scripts/map.sh#without"),
+        ] {
             let rest = ["--mapper", mapper, "--files", files];
             run(&mut streaming(&folder, cluster, "out", &rest)).succeeded();
             assert_eq!(said(&folder, "out"), "a\nc\n", "{mapper}");
@@ -107,17 +153,48 @@ fn unrunnable_command_is_refused_before_start() {
     let folder = Folder::new();
     folder.write("in", "a\n");
     folder.write("map.py", "print(1)\n");
-    run(&mut streaming(&folder, None, "out", &["--mapper", "./missing.py -x"]))
-        .failed(2, &["--mapper \"./missing.py -x\": file ./missing.py not found"]);
-    let says = "./map.py is not executable; run chmod +x, or name its interpreter and ship the file";
-    run(&mut streaming(&folder, None, "out", &["--mapper", "cat", "--reducer", "./map.py"]))
-        .failed(2, &[says, "--reducer 'python3 map.py' --files ./map.py"]);
-    run(&mut streaming(&folder, None, "out", &["--mapper", "./map.py", "--files", "map.py"]))
-        .failed(2, &[says]);
+    run(&mut streaming(
+        &folder,
+        None,
+        "out",
+        &["--mapper", "./missing.py -x"],
+    ))
+    .failed(
+        2,
+        &["--mapper \"./missing.py -x\": file ./missing.py not found"],
+    );
+    let says =
+        "./map.py is not executable; run chmod +x, or name its interpreter and ship the file";
+    run(&mut streaming(
+        &folder,
+        None,
+        "out",
+        &["--mapper", "cat", "--reducer", "./map.py"],
+    ))
+    .failed(2, &[says, "--reducer 'python3 map.py' --files ./map.py"]);
+    run(&mut streaming(
+        &folder,
+        None,
+        "out",
+        &["--mapper", "./map.py", "--files", "map.py"],
+    ))
+    .failed(2, &[says]);
     assert!(!folder.has("out"));
     // A possible input file is mentioned, even if the job succeeds.
-    let ended = run(&mut streaming(&folder, None, "out", &["--mapper", "cat # map.py"])).succeeded();
-    assert!(ended.stderr.contains("ship it with --files map.py and call it map.py"), "{}", ended.stderr);
+    let ended = run(&mut streaming(
+        &folder,
+        None,
+        "out",
+        &["--mapper", "cat # map.py"],
+    ))
+    .succeeded();
+    assert!(
+        ended
+            .stderr
+            .contains("ship it with --files map.py and call it map.py"),
+        "{}",
+        ended.stderr
+    );
 }
 
 #[test]
@@ -132,36 +209,57 @@ fn command_runs_in_temporary_directory() {
         let text = said(&folder, "out");
         let (directory, names) = text.split_once('\n').expect("several lines");
         assert_eq!(names, "left\nstop.txt\n");
-        wait_until("the directory is removed", || !Path::new(directory).exists());
+        wait_until("the directory is removed", || {
+            !Path::new(directory).exists()
+        });
         assert!(!folder.has("left"));
     }
-    assert_eq!(fs::read_to_string(folder.path("stop.txt")).expect("a file"), "b\n");
+    assert_eq!(
+        fs::read_to_string(folder.path("stop.txt")).expect("a file"),
+        "b\n"
+    );
 }
 
 #[test]
 fn quiet_hides_task_output() {
     let folder = Folder::new();
     folder.write("in", "a\n");
-    let rest = ["--conf", "attempts-max=1", "--mapper", "echo he\"\"ard >&2; exit 3"];
+    let rest = [
+        "--conf",
+        "attempts-max=1",
+        "--mapper",
+        "echo he\"\"ard >&2; exit 3",
+    ];
     let failed = |ended: Ended| ended.failed(1, &["exited with status 3"]).stderr;
     let loud = failed(run(&mut streaming(&folder, None, "out", &rest)));
     assert!(loud.contains("heard"), "{loud}");
     let quiet = failed(run(streaming(&folder, None, "out", &rest).arg("--quiet")));
-    assert!(!quiet.contains("heard") && quiet.lines().count() == 1, "{quiet}");
+    assert!(
+        !quiet.contains("heard") && quiet.lines().count() == 1,
+        "{quiet}"
+    );
 }
 
 #[test]
 fn only_regular_side_files_are_accepted() {
     let folder = Folder::new();
     folder.write("in", "a\n");
-    assert!(run(Command::new("mkfifo").arg(folder.path("pipe"))).status.success());
+    assert!(
+        run(Command::new("mkfifo").arg(folder.path("pipe")))
+            .status
+            .success()
+    );
     let cluster = OwnCluster::start(&folder, 1, "fifo", "");
     for cluster in [None, Some(&cluster)] {
         for file in ["/dev/zero#z", "pipe", "cluster#c"] {
             let rest = ["--mapper", "cat", "--files", file];
             let path = file.split('#').next().expect("a path");
-            run(&mut streaming(&folder, cluster, "out", &rest))
-                .failed(2, &[&format!("side file {path} is not a regular file; name a regular file")]);
+            run(&mut streaming(&folder, cluster, "out", &rest)).failed(
+                2,
+                &[&format!(
+                    "side file {path} is not a regular file; name a regular file"
+                )],
+            );
         }
     }
 }
@@ -173,9 +271,23 @@ fn side_file_over_limit_is_refused() {
     folder.write("side", "0123456789\n");
     let cluster = OwnCluster::start(&folder, 1, "fifo", "");
     let rest = |max: &'static str| ["--mapper", "cat side", "--files", "side", "--conf", max];
-    run(&mut streaming(&folder, Some(&cluster), "out", &rest("side-file-max=10")))
-        .failed(2, &["side: it has more than 10 bytes; allow more with --conf side-file-max=SIZE"]);
-    run(&mut streaming(&folder, Some(&cluster), "out", &rest("side-file-max=11"))).succeeded();
+    run(&mut streaming(
+        &folder,
+        Some(&cluster),
+        "out",
+        &rest("side-file-max=10"),
+    ))
+    .failed(
+        2,
+        &["side: it has more than 10 bytes; allow more with --conf side-file-max=SIZE"],
+    );
+    run(&mut streaming(
+        &folder,
+        Some(&cluster),
+        "out",
+        &rest("side-file-max=11"),
+    ))
+    .succeeded();
     assert_eq!(said(&folder, "out"), "0123456789\n");
 }
 
@@ -186,12 +298,20 @@ fn submission(folder: &Folder, cluster: &OwnCluster, bytes: u64) -> Child {
     file.set_len(bytes).expect("a file of that length");
     let rest = ["--mapper", "cat", "--files", "zeros"];
     let mut command = streaming(folder, Some(cluster), "out", &rest);
-    command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().expect("nap streaming")
+    command
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("nap streaming")
 }
 
 fn is_reading(child: &Child, file: &Path) -> bool {
-    let open = fs::read_dir(format!("/proc/{}/fd", child.id())).into_iter().flatten().flatten();
-    open.filter_map(|entry| fs::read_link(entry.path()).ok()).any(|path| path == file)
+    let open = fs::read_dir(format!("/proc/{}/fd", child.id()))
+        .into_iter()
+        .flatten()
+        .flatten();
+    open.filter_map(|entry| fs::read_link(entry.path()).ok())
+        .any(|path| path == file)
 }
 
 fn assert_not_submitted(child: Child, status: i32) {
@@ -221,7 +341,10 @@ fn unfinished(directory: &Path) -> Vec<PathBuf> {
         let path = entry.path();
         if path.is_dir() {
             found.extend(unfinished(&path));
-        } else if path.extension().is_some_and(|extension| extension == "unfinished") {
+        } else if path
+            .extension()
+            .is_some_and(|extension| extension == "unfinished")
+        {
             found.push(path);
         }
     }
@@ -233,7 +356,9 @@ fn signal_interrupts_side_file_upload() {
     let folder = Folder::new();
     let cluster = OwnCluster::start(&folder, 1, "fifo", "");
     let child = submission(&folder, &cluster, 256 << 20);
-    wait_until("something is sent", || !unfinished(cluster.directory()).is_empty());
+    wait_until("something is sent", || {
+        !unfinished(cluster.directory()).is_empty()
+    });
     let coordinator = cluster.coordinator();
     assert!(coordinator.signal(Signal::STOP));
     kill_process(Pid::from_child(&child), Signal::TERM).expect("it is there");

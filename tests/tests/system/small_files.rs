@@ -12,19 +12,33 @@ fn files(folder: &Folder) -> u64 {
         let bytes = if number % 2 == 0 {
             text.into_bytes()
         } else {
-            let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::default());
+            let mut encoder =
+                flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::default());
             encoder.write_all(text.as_bytes()).expect("memory takes it");
             encoder.finish().expect("memory takes it")
         };
         stored += bytes.len() as u64;
-        folder.write(&format!("many/{number:02}{}", if number % 2 == 0 { "" } else { ".gz" }), bytes);
+        folder.write(
+            &format!(
+                "many/{number:02}{}",
+                if number % 2 == 0 { "" } else { ".gz" }
+            ),
+            bytes,
+        );
     }
     stored
 }
 
 fn copy(folder: &Folder, more: &[&str]) -> Ended {
     let mut command = program("testjobs");
-    command.current_dir(folder.root()).args(["many", "--job", "slow-records", "--number", "0", "--quiet"]);
+    command.current_dir(folder.root()).args([
+        "many",
+        "--job",
+        "slow-records",
+        "--number",
+        "0",
+        "--quiet",
+    ]);
     run(command.args(["--output", "out", "--overwrite"]).args(more))
 }
 
@@ -33,7 +47,8 @@ fn combined_small_files_keep_output_order() {
     let folder = Folder::new();
     let stored = files(&folder);
     copy(&folder, &["--conf", "combine-files=false"]).succeeded();
-    let (expected, alone) = (joined(&folder.path("out")), parts(&folder.path("out")).len());
+    let expected = joined(&folder.path("out"));
+    let alone = parts(&folder.path("out")).len();
     assert_eq!(alone, 60);
     copy(&folder, &[]).succeeded();
     assert!(joined(&folder.path("out")) == expected);
@@ -60,9 +75,23 @@ fn command_runs_once_per_small_file() {
         folder.write(&format!("many/{number:02}"), "x\n");
     }
     let mut command = program("nap");
-    command.current_dir(folder.root()).args(["streaming", "--input", "many", "--output", "out", "--quiet"]);
-    run(command.args(["--mapper", "cat > /dev/null; basename $NAPREDUCE_INPUT_FILE"])).succeeded();
+    command.current_dir(folder.root()).args([
+        "streaming",
+        "--input",
+        "many",
+        "--output",
+        "out",
+        "--quiet",
+    ]);
+    run(command.args([
+        "--mapper",
+        "cat > /dev/null; basename $NAPREDUCE_INPUT_FILE",
+    ]))
+    .succeeded();
     let expected: String = (0..20).map(|number| format!("{number:02}\n")).collect();
-    assert_eq!(String::from_utf8_lossy(&joined(&folder.path("out"))), expected);
+    assert_eq!(
+        String::from_utf8_lossy(&joined(&folder.path("out"))),
+        expected
+    );
     assert!(counter(&folder.path("out"), "TOTAL_LAUNCHED_MAPS") < 20);
 }

@@ -12,8 +12,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
 const TEXT: &str = "a rose is a rose is a rose\n";
-const ENTER: &str =
-    r#"mount --rbind /proc "$0/proc" && mount --bind /dev/null "$0/dev/null" && exec chroot "$0" "$@""#;
+const ENTER: &str = r#"mount --rbind /proc "$0/proc" && mount --bind /dev/null "$0/dev/null" && exec chroot "$0" "$@""#;
 
 /// A root directory that contains only two programs.
 struct EmptySystem {
@@ -33,7 +32,10 @@ impl EmptySystem {
         folder.write("root/dev/null", "");
         folder.write("root/etc/hosts", "127.0.0.1 head\n");
         folder.write("root/in.txt", TEXT);
-        fs::DirBuilder::new().mode(0o700).create(folder.path("root/cluster")).expect("a folder");
+        fs::DirBuilder::new()
+            .mode(0o700)
+            .create(folder.path("root/cluster"))
+            .expect("a folder");
         EmptySystem { folder }
     }
 
@@ -43,7 +45,10 @@ impl EmptySystem {
         command
             .args(["--mount", "--propagation", "private", "sh", "-c", ENTER])
             .arg(self.folder.path("root"));
-        command.arg(format!("/{name}")).env_clear().env("PATH", std::env::var_os("PATH").unwrap_or_default());
+        command
+            .arg(format!("/{name}"))
+            .env_clear()
+            .env("PATH", std::env::var_os("PATH").unwrap_or_default());
         command.stdin(Stdio::null());
         command
     }
@@ -56,12 +61,29 @@ impl EmptySystem {
 /// Builds the programs for a target such as `musl`, and returns their folder.
 fn built(libc: &str, flags: &str) -> PathBuf {
     let debug = PathBuf::from(program("nap").get_program());
-    let target = debug.ancestors().nth(2).expect("a program lies in a target folder").to_owned();
+    let target = debug
+        .ancestors()
+        .nth(2)
+        .expect("a program lies in a target folder")
+        .to_owned();
     let platform = format!("{}-unknown-linux-{libc}", std::env::consts::ARCH);
     let mut cargo = Command::new(env!("CARGO"));
-    cargo.env("RUSTFLAGS", flags).args(["build", "--locked", "--target", &platform]);
-    cargo.args(["-p", "napreduce-cli", "-p", "napreduce-examples", "--bin", "nap", "--bin", "wordcount"]);
-    cargo.arg("--manifest-path").arg(concat!(env!("CARGO_MANIFEST_DIR"), "/../Cargo.toml"));
+    cargo
+        .env("RUSTFLAGS", flags)
+        .args(["build", "--locked", "--target", &platform]);
+    cargo.args([
+        "-p",
+        "napreduce-cli",
+        "-p",
+        "napreduce-examples",
+        "--bin",
+        "nap",
+        "--bin",
+        "wordcount",
+    ]);
+    cargo
+        .arg("--manifest-path")
+        .arg(concat!(env!("CARGO_MANIFEST_DIR"), "/../Cargo.toml"));
     run(cargo.arg("--target-dir").arg(&target)).succeeded();
     target.join(platform).join("debug")
 }
@@ -70,7 +92,9 @@ fn built(libc: &str, flags: &str) -> PathBuf {
 fn wanted() -> bool {
     let wanted = is_required("static");
     if !wanted {
-        println!("skipped: programs are built once more for it; say NAPREDUCE_REQUIRE=static, as root");
+        println!(
+            "skipped: programs are built once more for it; say NAPREDUCE_REQUIRE=static, as root"
+        );
     }
     wanted
 }
@@ -81,11 +105,27 @@ struct Up(Child);
 impl Up {
     fn start(system: &EmptySystem) -> Up {
         let mut nap = system.program("nap");
-        nap.args(["--dir", "/cluster", "up", "--workers", "1", "--map-slots", "1", "--reduce-slots", "1"]);
+        nap.args([
+            "--dir",
+            "/cluster",
+            "up",
+            "--workers",
+            "1",
+            "--map-slots",
+            "1",
+            "--reduce-slots",
+            "1",
+        ]);
         let log = File::create(system.folder.path("up.log")).expect("a log");
-        let up = Up(nap.stdout(Stdio::null()).stderr(log).spawn().expect("nap up"));
+        let up = Up(nap
+            .stdout(Stdio::null())
+            .stderr(log)
+            .spawn()
+            .expect("nap up"));
         let listing = ["--dir", "/cluster", "worker", "list", "--wait", "1"];
-        wait_until("a worker", || run(system.program("nap").args(listing)).status.success());
+        wait_until("a worker", || {
+            run(system.program("nap").args(listing)).status.success()
+        });
         up
     }
 }
@@ -115,14 +155,22 @@ fn static_glibc_programs_run_without_libc() {
 fn assert_run_in_empty_system(built: &Path) {
     let system = EmptySystem::with_programs(built);
     let outside = system.folder.path("outside");
-    run(program("wordcount").arg(system.folder.path("root/in.txt")).arg("--output").arg(&outside))
-        .succeeded();
-    run(system.program("wordcount").args(["in.txt", "--output", "here"])).succeeded();
+    run(program("wordcount")
+        .arg(system.folder.path("root/in.txt"))
+        .arg("--output")
+        .arg(&outside))
+    .succeeded();
+    run(system
+        .program("wordcount")
+        .args(["in.txt", "--output", "here"]))
+    .succeeded();
     assert_eq!(system.counted("here"), joined(&outside));
 
     let up = Up::start(&system);
-    run(system.program("wordcount").args(["in.txt", "--output", "there", "--cluster", "/cluster"]))
-        .succeeded();
+    run(system
+        .program("wordcount")
+        .args(["in.txt", "--output", "there", "--cluster", "/cluster"]))
+    .succeeded();
     assert_eq!(system.counted("there"), joined(&outside));
     // Resolves a host name without the libraries that libc would load for it.
     let filed = fs::read(system.folder.path("root/cluster/coordinator.json")).expect("it is up");

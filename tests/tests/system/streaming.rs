@@ -17,27 +17,57 @@ const COUNT: &str = "awk -F '\\t' '
     END { if (NR > 0) print word \"\\t\" count }'";
 
 fn text() -> String {
-    (0..3_000_u32).map(|index| format!("w{} of{} the\n", index % 97, index * 7 % 331)).collect()
+    (0..3_000_u32)
+        .map(|index| format!("w{} of{} the\n", index % 97, index * 7 % 331))
+        .collect()
 }
 
 fn streaming(folder: &Folder, output: &str, rest: &[&str]) -> Command {
     let mut command = program("nap");
-    command.env_remove("NAPREDUCE_CLUSTER").env_remove("NAPREDUCE_DIR").current_dir(folder.root());
-    command.args(["streaming", "--input", "in", "--output", output, "--quiet"]).args(rest);
+    command
+        .env_remove("NAPREDUCE_CLUSTER")
+        .env_remove("NAPREDUCE_DIR")
+        .current_dir(folder.root());
+    command
+        .args(["streaming", "--input", "in", "--output", output, "--quiet"])
+        .args(rest);
     command
 }
 
 fn wordcount(folder: &Folder, output: &str, rest: &[&str]) -> Ended {
-    let commands = ["--mapper", SPLIT_WORDS, "--reducer", COUNT, "--reduces", "3", "--split-size", "9000"];
+    let commands = [
+        "--mapper",
+        SPLIT_WORDS,
+        "--reducer",
+        COUNT,
+        "--reduces",
+        "3",
+        "--split-size",
+        "9000",
+    ];
     run(streaming(folder, output, &commands).args(rest))
 }
 
 /// Compares the output with that of the word count in Rust.
 fn assert_as_wordcount(folder: &Folder, output: &str) {
     let mut rust = program("wordcount");
-    rust.env_remove("NAPREDUCE_CLUSTER").env_remove("NAPREDUCE_DIR").current_dir(folder.root());
-    run(rust.args(["in", "--output", "rust", "--overwrite", "--reduces", "3", "--quiet"])).succeeded();
-    assert!(parts(&folder.path(output)) == parts(&folder.path("rust")), "{output} differs");
+    rust.env_remove("NAPREDUCE_CLUSTER")
+        .env_remove("NAPREDUCE_DIR")
+        .current_dir(folder.root());
+    run(rust.args([
+        "in",
+        "--output",
+        "rust",
+        "--overwrite",
+        "--reduces",
+        "3",
+        "--quiet",
+    ]))
+    .succeeded();
+    assert!(
+        parts(&folder.path(output)) == parts(&folder.path("rust")),
+        "{output} differs"
+    );
 }
 
 #[test]
@@ -54,7 +84,10 @@ fn command_wordcount_equals_rust() {
 fn with_own_program(command: &mut Command, folder: &Folder, name: &str, script: &str) {
     let program = folder.write(&format!("bin/{name}"), format!("#!/bin/sh\n{script}\n"));
     fs::set_permissions(program, fs::Permissions::from_mode(0o755)).expect("it is ours");
-    command.env("PATH", format!("bin:{}", std::env::var("PATH").expect("there is a PATH")));
+    command.env(
+        "PATH",
+        format!("bin:{}", std::env::var("PATH").expect("there is a PATH")),
+    );
 }
 
 #[test]
@@ -74,7 +107,10 @@ fn failing_sort_before_combiner_fails_job() {
     let commands = ["--mapper", "cat", "--combiner", "cat", "--reducer", "cat"];
     let mut command = streaming(&folder, "out", &commands);
     with_own_program(&mut command, &folder, "sort", "cat; exit 2");
-    run(&mut command).failed(1, &["the sort in front of the combiner `sort` exited with status 2"]);
+    run(&mut command).failed(
+        1,
+        &["the sort in front of the combiner `sort` exited with status 2"],
+    );
 }
 
 #[test]
@@ -84,7 +120,10 @@ fn streaming_without_reducer_writes_mapper_output() {
     for (output, rest) in [("out", &[][..]), ("none", &["--reducer", "NONE"])] {
         let rest = [&["--mapper", "sed 's/$/!/'"], rest].concat();
         run(&mut streaming(&folder, output, &rest)).succeeded();
-        assert_eq!(parts(&folder.path(output)), [("part-m-00000".to_owned(), b"a 1!\nb 2!\n".to_vec())]);
+        assert_eq!(
+            parts(&folder.path(output)),
+            [("part-m-00000".to_owned(), b"a 1!\nb 2!\n".to_vec())]
+        );
     }
 }
 
@@ -95,10 +134,22 @@ fn command_environment_names_job_task_and_input() {
     let mapper = "cat > /dev/null; echo $NAPREDUCE_JOB_ID $NAPREDUCE_TASK_ID $NAPREDUCE_ATTEMPT_ID $NAPREDUCE_INPUT_FILE";
     run(&mut streaming(&folder, "out", &["--mapper", mapper])).succeeded();
     let said = String::from_utf8(parts(&folder.path("out"))[0].1.clone()).expect("text");
-    let input = fs::canonicalize(folder.path("in")).expect("the input").display().to_string();
+    let input = fs::canonicalize(folder.path("in"))
+        .expect("the input")
+        .display()
+        .to_string();
     let words: Vec<&str> = said.split_whitespace().collect();
-    assert_eq!(words[..3], ["job_0001", "job_0001_m_0000", "job_0001_m_0000.1"]);
-    assert_eq!(fs::canonicalize(folder.path(words[3])).expect("the input").display().to_string(), input);
+    assert_eq!(
+        words[..3],
+        ["job_0001", "job_0001_m_0000", "job_0001_m_0000.1"]
+    );
+    assert_eq!(
+        fs::canonicalize(folder.path(words[3]))
+            .expect("the input")
+            .display()
+            .to_string(),
+        input
+    );
 }
 
 #[test]
@@ -108,17 +159,28 @@ fn wrong_usage_and_failing_commands_are_reported() {
     run(&mut streaming(&folder, "out", &[])).failed(2, &["--mapper <CMD>", "nap streaming"]);
     run(&mut streaming(&folder, "out", &["--mapper", ""])).failed(2, &["--mapper"]);
     let once = ["--conf", "attempts-max=1", "--mapper"];
-    run(streaming(&folder, "out", &once).arg("echo heard >&2; exit 3"))
-        .failed(1, &["the mapper `echo heard >&2; exit 3` exited with status 3"]);
+    run(streaming(&folder, "out", &once).arg("echo heard >&2; exit 3")).failed(
+        1,
+        &["the mapper `echo heard >&2; exit 3` exited with status 3"],
+    );
     run(streaming(&folder, "out", &once).arg("no-such-program-here"))
         .failed(1, &["status 127 (command not found)"]);
     assert!(!folder.has("out"));
-    run(&mut streaming(&folder, "out", &["--mapper", "cat", "--secret-file", "s"]))
-        .failed(2, &["--secret-file has no effect without --cluster"]);
+    run(&mut streaming(
+        &folder,
+        "out",
+        &["--mapper", "cat", "--secret-file", "s"],
+    ))
+    .failed(2, &["--secret-file has no effect without --cluster"]);
     run(program("nap").args(["--dir", "d", "streaming", "--input", "in"]))
         .failed(2, &["options must follow `nap streaming`"]);
-    let help = run(program("nap").args(["streaming", "--help"])).succeeded().stdout;
-    assert!(help.contains("--reduces") && help.contains("Examples:"), "{help}");
+    let help = run(program("nap").args(["streaming", "--help"]))
+        .succeeded()
+        .stdout;
+    assert!(
+        help.contains("--reduces") && help.contains("Examples:"),
+        "{help}"
+    );
 }
 
 /// A job of one map and one reduce on a cluster, whose commands run until a file appears.
@@ -149,13 +211,29 @@ impl Held {
         folder.write("in", text());
         let cluster = OwnCluster::start(&folder, 1, scheduler, configuration);
         let inside = |who: &str| format!("cd '{}'; {}", folder.root().display(), held(who, trap));
-        let (mapper, reducer) = (inside("map"), inside("reduce"));
-        let arguments =
-            ["--mapper", &mapper, "--reducer", &reducer, "--reduces", "1", "--conf", "slowstart=1"];
+        let mapper = inside("map");
+        let reducer = inside("reduce");
+        let arguments = [
+            "--mapper",
+            &mapper,
+            "--reducer",
+            &reducer,
+            "--reduces",
+            "1",
+            "--conf",
+            "slowstart=1",
+        ];
         let mut command = streaming(&folder, "out", &arguments);
-        command.arg("--detach").arg("--cluster").arg(cluster.directory());
+        command
+            .arg("--detach")
+            .arg("--cluster")
+            .arg(cluster.directory());
         let job = run(&mut command).succeeded().stdout.trim().to_owned();
-        Held { folder, cluster, job }
+        Held {
+            folder,
+            cluster,
+            job,
+        }
     }
 
     fn task(&self, who: &str) -> String {
@@ -165,14 +243,19 @@ impl Held {
     /// Resumes a task that an operator suspended; it is held even after its attempt has ended.
     fn resume(&self, who: &str) {
         let task = self.task(who);
-        self.nap(&["task", "resume", "--no-wait", &task]).succeeded();
+        self.nap(&["task", "resume", "--no-wait", &task])
+            .succeeded();
     }
 
     /// Returns the process of the command, once it runs.
     fn process(&self, who: &str) -> i32 {
         let path = self.folder.path(who);
         wait_until(&format!("the {who} is at work"), || path.exists());
-        fs::read_to_string(path).expect("a file").trim().parse().expect("a number")
+        fs::read_to_string(path)
+            .expect("a file")
+            .trim()
+            .parse()
+            .expect("a number")
     }
 
     fn nap(&self, arguments: &[&str]) -> Ended {
@@ -183,8 +266,11 @@ impl Held {
         let wanted = self.task(who);
         wait_until(&format!("the {who} is {state}"), || {
             let tasks = self.cluster.json(&["task", "list", &self.job]);
-            let found =
-                tasks.as_array().expect("an array").iter().find(|task| task["task"] == wanted.as_str());
+            let found = tasks
+                .as_array()
+                .expect("an array")
+                .iter()
+                .find(|task| task["task"] == wanted.as_str());
             found.is_some_and(|task| task["state"] == state)
         });
     }
@@ -201,7 +287,10 @@ impl Held {
             &["--mapper", "cat", "--reducer", "cat", "--reduces", "1"],
         ))
         .succeeded();
-        assert!(parts(&self.folder.path("out")) == parts(&self.folder.path("plain")), "another output");
+        assert!(
+            parts(&self.folder.path("out")) == parts(&self.folder.path("plain")),
+            "another output"
+        );
     }
 
     fn history(&self) -> Value {
@@ -221,15 +310,24 @@ fn is_gone(process: i32) -> bool {
 
 /// Returns the process and all its descendants, as far as the kernel lists them.
 fn family(process: i32) -> Vec<i32> {
-    let listed = fs::read_to_string(format!("/proc/{process}/task/{process}/children")).unwrap_or_default();
-    let children = listed.split_whitespace().filter_map(|number| number.parse().ok());
-    std::iter::once(process).chain(children.flat_map(family)).collect()
+    let listed =
+        fs::read_to_string(format!("/proc/{process}/task/{process}/children")).unwrap_or_default();
+    let children = listed
+        .split_whitespace()
+        .filter_map(|number| number.parse().ok());
+    std::iter::once(process)
+        .chain(children.flat_map(family))
+        .collect()
 }
 
 fn parent(process: i32) -> i32 {
     let stat = fs::read_to_string(format!("/proc/{process}/stat")).expect("it is there");
     let (_, fields) = stat.rsplit_once(") ").expect("fields");
-    fields.split_whitespace().nth(1).and_then(|number| number.parse().ok()).expect("a number")
+    fields
+        .split_whitespace()
+        .nth(1)
+        .and_then(|number| number.parse().ok())
+        .expect("a number")
 }
 
 fn kill(process: i32) {
@@ -246,7 +344,12 @@ fn suspend_and_resume(trap: &str) -> Held {
             // A process that ended before the stop waits for its shell to reap it. A shell whose child was
             // stopped between vfork and exec waits for that child.
             let found = state(member);
-            let in_vfork = || family(member).into_iter().skip(1).any(|child| state(child) == Some('T'));
+            let in_vfork = || {
+                family(member)
+                    .into_iter()
+                    .skip(1)
+                    .any(|child| state(child) == Some('T'))
+            };
             let still = matches!(found, Some('T' | 'Z')) || (found == Some('D') && in_vfork());
             assert!(still, "{who}: {member} of {process} is {found:?}");
         }
@@ -288,12 +391,17 @@ fn command_continuing_after_sigtstp_is_stopped_after_grace() {
 fn checkpoint_of_command_is_refused() {
     let held = Held::start("-");
     held.process("map");
-    held.nap(&["task", "checkpoint", &held.task("map")])
-        .failed(2, &["the maps of its job do not save their state; suspend or kill it"]);
+    held.nap(&["task", "checkpoint", &held.task("map")]).failed(
+        2,
+        &["the maps of its job do not save their state; suspend or kill it"],
+    );
     held.go("map");
     held.process("reduce");
     held.nap(&["task", "checkpoint", &held.task("reduce")])
-        .failed(2, &["the reduces of its job do not save their state; suspend or kill it"]);
+        .failed(
+            2,
+            &["the reduces of its job do not save their state; suspend or kill it"],
+        );
     held.go("reduce");
     held.ends_as_undisturbed();
 }
@@ -315,7 +423,11 @@ fn checkpoint_of_command_falls_back_as_configured() {
     let held = Held::start_under("trigger", &format!("{otherwise}{CHECKPOINTS}"), "-");
     held.process("map");
     fs::remove_file(held.folder.path("map")).expect("a file");
-    let mut urgent = streaming(&held.folder, "urgent", &["--mapper", "cat", "--name", "urgent"]);
+    let mut urgent = streaming(
+        &held.folder,
+        "urgent",
+        &["--mapper", "cat", "--name", "urgent"],
+    );
     run(urgent.arg("--cluster").arg(held.cluster.directory())).succeeded();
     held.process("map");
     held.go("map");
@@ -324,7 +436,11 @@ fn checkpoint_of_command_falls_back_as_configured() {
     let history = held.history();
     let preemptions = history["preemptions"].as_array().expect("an array");
     let said = |name: &str| preemptions[0][name].as_str().expect("a text").to_owned();
-    assert_eq!(["asked", "primitive", "end"].map(said), ["checkpoint", "kill", "killed"], "{preemptions:?}");
+    assert_eq!(
+        ["asked", "primitive", "end"].map(said),
+        ["checkpoint", "kill", "killed"],
+        "{preemptions:?}"
+    );
 }
 
 #[test]
@@ -353,7 +469,13 @@ fn killed_task_kills_command_and_retries() {
         held.go(who);
     }
     held.ends_as_undisturbed();
-    assert_eq!(held.history()["preemptions"].as_array().expect("an array").len(), 2);
+    assert_eq!(
+        held.history()["preemptions"]
+            .as_array()
+            .expect("an array")
+            .len(),
+        2
+    );
 }
 
 #[test]
@@ -388,7 +510,8 @@ fn killed_worker_kills_stopped_commands() {
         fs::remove_file(held.folder.path("map")).expect("a file");
         let members = family(process);
         if is_stopped {
-            held.nap(&["task", "suspend", &held.task("map")]).succeeded();
+            held.nap(&["task", "suspend", &held.task("map")])
+                .succeeded();
             held.until("map", "suspended");
         }
         // The parent of the task is its worker; `nap up` starts another one.

@@ -31,13 +31,47 @@ const PLAIN: Kind = Kind {
 /// Eight kinds: tasks with and without progress, stragglers, reduces, repeated jobs, queues, and shares.
 const KINDS: [Kind; 8] = [
     PLAIN,
-    Kind { name: "commands", submit: submit_commands, ..PLAIN },
-    Kind { name: "unlike commands", tasks: unlike, submit: submit_commands, ..PLAIN },
-    Kind { name: "repeated commands", is_repeated: true, submit: submit_commands, ..PLAIN },
-    Kind { name: "stragglers of commands", tasks: with_stragglers, submit: submit_commands, ..PLAIN },
-    Kind { name: "groups", submit: submit_groups, ..PLAIN },
-    Kind { name: "queues", together: 3, submit: submit_commands, ..PLAIN },
-    Kind { name: "shares", scheduler: "fair", together: 3, submit: submit_commands, ..PLAIN },
+    Kind {
+        name: "commands",
+        submit: submit_commands,
+        ..PLAIN
+    },
+    Kind {
+        name: "unlike commands",
+        tasks: unlike,
+        submit: submit_commands,
+        ..PLAIN
+    },
+    Kind {
+        name: "repeated commands",
+        is_repeated: true,
+        submit: submit_commands,
+        ..PLAIN
+    },
+    Kind {
+        name: "stragglers of commands",
+        tasks: with_stragglers,
+        submit: submit_commands,
+        ..PLAIN
+    },
+    Kind {
+        name: "groups",
+        submit: submit_groups,
+        ..PLAIN
+    },
+    Kind {
+        name: "queues",
+        together: 3,
+        submit: submit_commands,
+        ..PLAIN
+    },
+    Kind {
+        name: "shares",
+        scheduler: "fair",
+        together: 3,
+        submit: submit_commands,
+        ..PLAIN
+    },
 ];
 
 fn alike(number: u64) -> u64 {
@@ -65,7 +99,8 @@ impl Scene<'_> {
     /// Writes a file per task, with these contents.
     fn write_input(&self, input: &str, contents: impl Fn(u64) -> String) {
         for number in 0..TASKS {
-            self.folder.write(&format!("{input}/{number:02}"), contents(number));
+            self.folder
+                .write(&format!("{input}/{number:02}"), contents(number));
         }
     }
 }
@@ -77,10 +112,27 @@ fn submit_commands(scene: &Scene<'_>, input: &str, name: &str) -> String {
         format!("{}.{:03}\n", millis / 1_000, millis % 1_000)
     });
     let mut command = program("nap");
-    command.env_remove("NAPREDUCE_DIR").current_dir(scene.folder.root()).arg("streaming");
-    command.args(["--input", input, "--output", &format!("out-{input}"), "--name", name]);
-    command.args(["--mapper", "read seconds; sleep $seconds; echo $seconds", "--detach"]);
-    command.args(SPLIT).arg("--cluster").arg(scene.cluster.directory());
+    command
+        .env_remove("NAPREDUCE_DIR")
+        .current_dir(scene.folder.root())
+        .arg("streaming");
+    command.args([
+        "--input",
+        input,
+        "--output",
+        &format!("out-{input}"),
+        "--name",
+        name,
+    ]);
+    command.args([
+        "--mapper",
+        "read seconds; sleep $seconds; echo $seconds",
+        "--detach",
+    ]);
+    command
+        .args(SPLIT)
+        .arg("--cluster")
+        .arg(scene.cluster.directory());
     run(&mut command).succeeded().stdout.trim().to_owned()
 }
 
@@ -91,16 +143,41 @@ const SPLIT: [&str; 2] = ["--split-size", "20000"];
 fn submit_records(scene: &Scene<'_>, input: &str, name: &str) -> String {
     scene.write_input(input, |number| lines(number, (scene.tasks)(number) / 20));
     let output = format!("out-{input}");
-    let arguments = [input, "--job", "slow-records", "--number", "20", "--output", &output, "--name", name];
-    scene.cluster.submit(scene.folder, &[&arguments[..], &SPLIT].concat())
+    let arguments = [
+        input,
+        "--job",
+        "slow-records",
+        "--number",
+        "20",
+        "--output",
+        &output,
+        "--name",
+        name,
+    ];
+    scene
+        .cluster
+        .submit(scene.folder, &[&arguments[..], &SPLIT].concat())
 }
 
 /// Fast maps, and reduces whose groups take 20 ms.
 fn submit_groups(scene: &Scene<'_>, input: &str, name: &str) -> String {
     scene.write_input(input, |number| lines(number, (scene.tasks)(number) / 20));
     let output = format!("out-{input}");
-    let arguments = [input, "--job", "slow-groups", "--number", "20", "--output", &output, "--name", name];
-    scene.cluster.submit(scene.folder, &[&arguments[..], &SPLIT, &["--reduces", "6"]].concat())
+    let arguments = [
+        input,
+        "--job",
+        "slow-groups",
+        "--number",
+        "20",
+        "--output",
+        &output,
+        "--name",
+        name,
+    ];
+    scene.cluster.submit(
+        scene.folder,
+        &[&arguments[..], &SPLIT, &["--reduces", "6"]].concat(),
+    )
 }
 
 /// Lines that no other file has, so that each is a group of its own.
@@ -138,13 +215,21 @@ fn watch(cluster: &OwnCluster, jobs: &[String], period: Duration) -> Vec<(f64, O
                 assert_eq!(job["state"], "succeeded", "{job}");
                 ended.push((id, at));
             } else if job["map"]["running"] != 0 || job["reduce"]["running"] != 0 {
-                samples.push(Sample { job: id, at, left: left_of(job) });
+                samples.push(Sample {
+                    job: id,
+                    at,
+                    left: left_of(job),
+                });
             }
         }
         thread::sleep(period);
     }
     let left = |sample: &Sample| {
-        let end = ended.iter().find(|(job, _)| *job == sample.job).expect("it ended").1;
+        let end = ended
+            .iter()
+            .find(|(job, _)| *job == sample.job)
+            .expect("it ended")
+            .1;
         (end.duration_since(sample.at).as_secs_f64(), sample.left)
     };
     samples.iter().map(left).collect()
@@ -152,20 +237,37 @@ fn watch(cluster: &OwnCluster, jobs: &[String], period: Duration) -> Vec<(f64, O
 
 fn left_of(job: &Value) -> Option<[f64; 3]> {
     let seconds = |name: &str| Some(job["left"][name].as_f64()? / 1e3);
-    Some([seconds("least_millis")?, seconds("likely_millis")?, seconds("most_millis")?])
+    Some([
+        seconds("least_millis")?,
+        seconds("likely_millis")?,
+        seconds("most_millis")?,
+    ])
 }
 
 /// How well the estimates hold: the number of samples, the share with an estimate and the share of those whose range
 /// holds the truth, in percent, and the median of likely over true.
 fn calibration(samples: &[(f64, Option<[f64; 3]>)]) -> (usize, usize, usize, f64) {
-    let known: Vec<(f64, [f64; 3])> =
-        samples.iter().filter_map(|(left, shown)| Some((*left, (*shown)?))).collect();
-    let holds = known.iter().filter(|(left, [least, _, most])| (*least..=*most).contains(left)).count();
-    let mut ratios: Vec<f64> = known.iter().map(|(left, [_, likely, _])| likely / left.max(0.05)).collect();
+    let known: Vec<(f64, [f64; 3])> = samples
+        .iter()
+        .filter_map(|(left, shown)| Some((*left, (*shown)?)))
+        .collect();
+    let holds = known
+        .iter()
+        .filter(|(left, [least, _, most])| (*least..=*most).contains(left))
+        .count();
+    let mut ratios: Vec<f64> = known
+        .iter()
+        .map(|(left, [_, likely, _])| likely / left.max(0.05))
+        .collect();
     ratios.sort_by(f64::total_cmp);
     let median = ratios.get(ratios.len() / 2).copied().unwrap_or(f64::NAN);
     let percent = |part: usize, all: usize| part * 100 / all.max(1);
-    (samples.len(), percent(known.len(), samples.len()), percent(holds, known.len()), median)
+    (
+        samples.len(),
+        percent(known.len(), samples.len()),
+        percent(holds, known.len()),
+        median,
+    )
 }
 
 /// Samples every kind of jobs on a cluster of its own, and prints and returns all samples.
@@ -174,13 +276,21 @@ fn sample_all(kinds: &[Kind], rounds: u64, period: Duration) -> Vec<(f64, Option
     for kind in kinds {
         let folder = Folder::new();
         let cluster = OwnCluster::start(&folder, 4, kind.scheduler, "");
-        let scene = Scene { folder: &folder, cluster: &cluster, tasks: kind.tasks };
+        let scene = Scene {
+            folder: &folder,
+            cluster: &cluster,
+            tasks: kind.tasks,
+        };
         let mut of_kind = Vec::new();
         for round in 0..rounds.div_ceil(kind.together) {
             let mut jobs = Vec::new();
             for number in 0..kind.together {
                 let input = format!("in-{round}-{number}");
-                let name = if kind.is_repeated { "nightly".to_owned() } else { input.clone() };
+                let name = if kind.is_repeated {
+                    "nightly".to_owned()
+                } else {
+                    input.clone()
+                };
                 jobs.push((kind.submit)(&scene, &input, &name));
             }
             of_kind.extend(watch(&cluster, &jobs, period));
@@ -199,9 +309,17 @@ fn sample_all(kinds: &[Kind], rounds: u64, period: Duration) -> Vec<(f64, Option
 fn commands_without_progress_have_a_time_left() {
     let samples = sample_all(&KINDS[1..2], 1, Duration::from_millis(200));
     let (count, known, inside, median) = calibration(&samples);
-    assert!(count >= 20 && known >= 40, "{count} samples, {known} % known");
+    assert!(
+        count >= 20 && known >= 40,
+        "{count} samples, {known} % known"
+    );
     assert!(inside >= 60, "{inside} % are inside, median {median}");
-    assert!(samples.iter().flat_map(|(_, left)| left).all(|[least, ..]| *least > 0.0));
+    assert!(
+        samples
+            .iter()
+            .flat_map(|(_, left)| left)
+            .all(|[least, ..]| *least > 0.0)
+    );
 }
 
 #[test]
@@ -211,17 +329,35 @@ fn command_without_siblings_has_no_time_left() {
     folder.write("in", "x\n");
     let read = folder.path("read");
     let gate = folder.path("gate");
-    let mapper =
-        format!("cat; touch {}; while [ ! -e {} ]; do sleep 0.1; done", read.display(), gate.display());
+    let mapper = format!(
+        "cat; touch {}; while [ ! -e {} ]; do sleep 0.1; done",
+        read.display(),
+        gate.display()
+    );
     let mut command = program("nap");
-    command.env_remove("NAPREDUCE_DIR").current_dir(folder.root());
-    command.args(["streaming", "--input", "in", "--output", "out", "--mapper", &mapper]);
-    command.arg("--detach").arg("--cluster").arg(cluster.directory());
+    command
+        .env_remove("NAPREDUCE_DIR")
+        .current_dir(folder.root());
+    command.args([
+        "streaming",
+        "--input",
+        "in",
+        "--output",
+        "out",
+        "--mapper",
+        &mapper,
+    ]);
+    command
+        .arg("--detach")
+        .arg("--cluster")
+        .arg(cluster.directory());
     let job = run(&mut command).succeeded().stdout.trim().to_owned();
     wait_until("its input is read", || read.exists());
     let status = cluster.json(&["job", "status", &job]);
     assert_eq!(status[0]["left"], Value::Null, "{status}");
-    let text = run(cluster.nap().args(["job", "status", &job])).succeeded().stdout;
+    let text = run(cluster.nap().args(["job", "status", &job]))
+        .succeeded()
+        .stdout;
     assert!(text.contains("left       unknown: "), "{text}");
     folder.write("gate", "");
     cluster.wait(&[&job]).succeeded();

@@ -34,7 +34,12 @@ fn delays() -> Job<()> {
         })
         .output(Csv::default())
         .reduce_total(|carrier, (late, sum, longest), out| {
-            out.emit(&CarrierDelays { carrier, late, mean: sum as f64 / late as f64, longest });
+            out.emit(&CarrierDelays {
+                carrier,
+                late,
+                mean: sum as f64 / late as f64,
+                longest,
+            });
         })
 }
 

@@ -25,10 +25,15 @@ struct NamedVisit<'a> {
 
 fn named_visits() -> Job {
     Job::join("users", JsonRows::<User>::default(), |user| (user.id, user))
-        .with("visits", JsonRows::<Visit>::default(), |visit| (visit.user, visit))
+        .with("visits", JsonRows::<Visit>::default(), |visit| {
+            (visit.user, visit)
+        })
         .output(JsonLines)
         .right(|_, user, visit, out| {
-            out.emit(&NamedVisit { name: user.map(|user| user.name.as_str()), page: &visit.page });
+            out.emit(&NamedVisit {
+                name: user.map(|user| user.name.as_str()),
+                page: &visit.page,
+            });
         })
 }
 

@@ -6,10 +6,12 @@ use napreduce::{Job, Program};
 
 fn stored_numbers() -> Job {
     let errors = NamedOutput::new("errors", Text);
-    Job::text().named_output(&errors).map_only(move |line: &str, out| match line.parse::<u64>() {
-        Ok(number) => out.emit(number, ()),
-        Err(why) => out.to(&errors).emit(why.to_string(), line),
-    })
+    Job::text()
+        .named_output(&errors)
+        .map_only(move |line: &str, out| match line.parse::<u64>() {
+            Ok(number) => out.emit(number, ()),
+            Err(why) => out.to(&errors).emit(why.to_string(), line),
+        })
 }
 
 fn main() -> std::process::ExitCode {

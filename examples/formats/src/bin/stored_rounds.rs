@@ -11,7 +11,9 @@ fn count() -> Job<(String, u64)> {
 }
 
 fn spread() -> Job<(u64, u64)> {
-    Job::records::<String, u64>().flat_map(|(_, count): (&str, u64)| [count]).count()
+    Job::records::<String, u64>()
+        .flat_map(|(_, count): (&str, u64)| [count])
+        .count()
 }
 
 fn drive(driver: &mut Driver, _: &()) -> Result<(), Error> {
@@ -20,5 +22,7 @@ fn drive(driver: &mut Driver, _: &()) -> Result<(), Error> {
 }
 
 fn main() -> std::process::ExitCode {
-    Program::new().about("Counts how many words have the same frequency").drive(drive)
+    Program::new()
+        .about("Counts how many words have the same frequency")
+        .drive(drive)
 }

@@ -13,7 +13,9 @@ struct Flight {
 }
 
 fn to_parquet() -> Job<Flight> {
-    Job::csv::<Flight>().map_only_to(Parquet::<Flight>::default(), |flight: Flight, out| out.emit(&flight))
+    Job::csv::<Flight>().map_only_to(Parquet::<Flight>::default(), |flight: Flight, out| {
+        out.emit(&flight)
+    })
 }
 
 fn main() -> std::process::ExitCode {

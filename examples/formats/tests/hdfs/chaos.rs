@@ -21,7 +21,9 @@ fn trick(random: &mut Pcg64Mcg) -> Trick {
 
 #[test]
 fn random_faults_do_not_change_output() {
-    let Some(scene) = Scene::new("chaos") else { return };
+    let Some(scene) = Scene::new("chaos") else {
+        return;
+    };
     let mut random = events::random();
     let tricks: Vec<Trick> = (0..TRICKS).map(|_| trick(&mut random)).collect();
     let proxy = Proxy::on(Kind::ANY, &scene.files.address, &tricks);

@@ -6,7 +6,9 @@ use super::scene::Scene;
 
 /// Kills the coordinator while a request is held; the output must stay the same.
 fn check(name: &'static str, kind: Kind, before: usize) {
-    let Some(scene) = Scene::new(name) else { return };
+    let Some(scene) = Scene::new(name) else {
+        return;
+    };
     let tricks = [&vec![Trick::Pass; before][..], &[Trick::Hold]].concat();
     let proxy = Proxy::on(kind, &scene.files.address, &tricks);
     let cluster = start(&scene.files, &scene.folder, &proxy.address);

@@ -10,17 +10,33 @@ use super::scene::Scene;
 
 #[test]
 fn killed_guest_restores_checkpoint_from_hdfs() {
-    let Some(scene) = Scene::new("guests") else { return };
+    let Some(scene) = Scene::new("guests") else {
+        return;
+    };
     let pauses = |output: &str, more: &[&str]| {
         let mut command = scene.program(env!("CARGO_BIN_EXE_stored-pauses"), &scene.files.address);
-        command.args(["in.txt", "--reduces", "1", "--quiet", "--output", output]).args(more);
+        command
+            .args(["in.txt", "--reduces", "1", "--quiet", "--output", output])
+            .args(more);
         command
     };
     run(&mut pauses("undisturbed", &[])).succeeded();
     let engine = format!("exec:{}", program("guest_runner").get_program().display());
     let place = scene.files.uri("saved");
-    let on = ["--on", &engine, "--checkpoints", &place, "--checkpoint-interval", "100ms", "--pause", "2"];
-    let mut job = pauses("out", &on).stderr(Stdio::inherit()).spawn().expect("it can be started");
+    let on = [
+        "--on",
+        &engine,
+        "--checkpoints",
+        &place,
+        "--checkpoint-interval",
+        "100ms",
+        "--pause",
+        "2",
+    ];
+    let mut job = pauses("out", &on)
+        .stderr(Stdio::inherit())
+        .spawn()
+        .expect("it can be started");
     let is_saved = || {
         let keys = scene.files.keys();
         keys.iter().any(|key| {
@@ -35,7 +51,14 @@ fn killed_guest_restores_checkpoint_from_hdfs() {
     assert!(status.success(), "{status}");
     let out = scene.folder.path("out");
     let undisturbed = scene.folder.path("undisturbed");
-    assert_eq!(napreduce_tests::parts(&out), napreduce_tests::parts(&undisturbed));
+    assert_eq!(
+        napreduce_tests::parts(&out),
+        napreduce_tests::parts(&undisturbed)
+    );
     assert!(counter(&out, "CHECKPOINTS") > 0);
-    assert_eq!(scene.files.keys(), ["saved/"], "all that was saved is removed");
+    assert_eq!(
+        scene.files.keys(),
+        ["saved/"],
+        "all that was saved is removed"
+    );
 }

@@ -40,7 +40,10 @@ impl Kind {
 
     fn is(self, request: &[u8]) -> bool {
         let has = |text: &str| {
-            text.is_empty() || request.windows(text.len()).any(|window| window == text.as_bytes())
+            text.is_empty()
+                || request
+                    .windows(text.len())
+                    .any(|window| window == text.as_bytes())
         };
         has(self.0) && has(self.1)
     }
@@ -82,7 +85,8 @@ impl Proxy {
         let server = server.to_owned();
         std::thread::spawn(move || {
             for client in listener.incoming() {
-                let (Ok(client), state, server) = (client, Arc::clone(&shared), server.clone()) else {
+                let (Ok(client), state, server) = (client, Arc::clone(&shared), server.clone())
+                else {
                     return;
                 };
                 // A client that has ended does not read its answer.
@@ -94,7 +98,9 @@ impl Proxy {
 
     /// Waits until a request is held.
     pub fn wait_until_held(&self) {
-        wait_until("a request that waits", || self.state.held.lock().expect("not poisoned").1 > 0);
+        wait_until("a request that waits", || {
+            self.state.held.lock().expect("not poisoned").1 > 0
+        });
     }
 
     /// Forwards the held requests and all later ones.
@@ -123,13 +129,20 @@ impl State {
     fn serve(&self, mut client: TcpStream, server: &str) -> std::io::Result<()> {
         let mut server = TcpStream::connect(server)?;
         let is_lost = Arc::new(AtomicBool::new(false));
-        answer(server.try_clone()?, client.try_clone()?, Arc::clone(&is_lost));
+        answer(
+            server.try_clone()?,
+            client.try_clone()?,
+            Arc::clone(&is_lost),
+        );
         // The preamble of a connection is not a message.
         let mut begin = [0; 7];
         client.read_exact(&mut begin)?;
         server.write_all(&begin)?;
         let forwarded = self.forward(&mut client, &mut server, &is_lost);
-        let _ = (client.shutdown(Shutdown::Both), server.shutdown(Shutdown::Both));
+        let _ = (
+            client.shutdown(Shutdown::Both),
+            server.shutdown(Shutdown::Both),
+        );
         forwarded
     }
 
@@ -144,7 +157,11 @@ impl State {
             client.read_exact(&mut length)?;
             let mut message = vec![0; u32::from_be_bytes(length) as usize];
             client.read_exact(&mut message)?;
-            let trick = if self.kind.is(&message) { self.next_trick() } else { Trick::Pass };
+            let trick = if self.kind.is(&message) {
+                self.next_trick()
+            } else {
+                Trick::Pass
+            };
             match trick {
                 Trick::Pass => {}
                 Trick::Refuse => return Ok(()),
@@ -152,7 +169,10 @@ impl State {
                 Trick::Hold => {
                     let mut held = self.held.lock().expect("not poisoned");
                     held.1 += 1;
-                    let held = self.released.wait_while(held, |held| held.0.is_none()).expect("not poisoned");
+                    let held = self
+                        .released
+                        .wait_while(held, |held| held.0.is_none())
+                        .expect("not poisoned");
                     if held.0 == Some(Way::Dropped) {
                         return Ok(());
                     }
@@ -182,6 +202,9 @@ fn answer(mut server: TcpStream, mut client: TcpStream, is_lost: Arc<AtomicBool>
                 break;
             }
         }
-        let _ = (client.shutdown(Shutdown::Both), server.shutdown(Shutdown::Both));
+        let _ = (
+            client.shutdown(Shutdown::Both),
+            server.shutdown(Shutdown::Both),
+        );
     });
 }

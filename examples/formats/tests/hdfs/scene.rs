@@ -8,7 +8,14 @@ use serde_json::Value;
 use super::server::Files;
 
 /// Arguments of a run, without the output.
-const ARGUMENTS: [&str; 6] = ["in.txt", "--reduces", "3", "--split-size", "20000", "--quiet"];
+const ARGUMENTS: [&str; 6] = [
+    "in.txt",
+    "--reduces",
+    "3",
+    "--split-size",
+    "20000",
+    "--quiet",
+];
 
 pub struct Scene {
     pub folder: Folder,
@@ -19,18 +26,28 @@ impl Scene {
     /// Creates a scene, and counts the words of its text into the directory `expected`; returns `None` if
     /// there is no server.
     pub fn new(name: &'static str) -> Option<Scene> {
-        let scene = Scene { files: Files::create(name)?, folder: Folder::new() };
-        let line = |line: usize| format!("line {line} with word{} and word{}\n", line % 97, line % 31);
-        scene.folder.write("in.txt", (0..2000).map(line).collect::<String>());
+        let scene = Scene {
+            files: Files::create(name)?,
+            folder: Folder::new(),
+        };
+        let line =
+            |line: usize| format!("line {line} with word{} and word{}\n", line % 97, line % 31);
+        scene
+            .folder
+            .write("in.txt", (0..2000).map(line).collect::<String>());
         std::fs::create_dir(scene.folder.path("tmp")).expect("a folder");
-        scene.words(&scene.files.address, "expected", &[]).succeeded();
+        scene
+            .words(&scene.files.address, "expected", &[])
+            .succeeded();
         Some(scene)
     }
 
     /// Returns a command in the folder that uses `address` as the NameNode.
     pub fn program(&self, path: &str, address: &str) -> Command {
         let mut command = self.files.program(path, address);
-        command.current_dir(self.folder.root()).env("TMPDIR", self.folder.path("tmp"));
+        command
+            .current_dir(self.folder.root())
+            .env("TMPDIR", self.folder.path("tmp"));
         command
     }
 
@@ -55,7 +72,9 @@ impl Scene {
         let keys = self.files.keys().into_iter();
         let names = keys.filter_map(|key| Some(key.strip_prefix("out/")?.to_owned()));
         let parts = names.filter(|name| !name.is_empty() && !name.starts_with('_'));
-        parts.map(|name| (name.clone(), self.files.get(&format!("out/{name}")))).collect()
+        parts
+            .map(|name| (name.clone(), self.files.get(&format!("out/{name}"))))
+            .collect()
     }
 
     /// Returns the content of `_SUCCESS`.
@@ -72,22 +91,35 @@ impl Scene {
     pub fn assert_written(&self) {
         let expected = parts(&self.folder.path("expected"));
         let found = self.stored_parts();
-        let names =
-            |parts: &[(String, Vec<u8>)]| parts.iter().map(|(name, _)| name.clone()).collect::<Vec<_>>();
+        let names = |parts: &[(String, Vec<u8>)]| {
+            parts
+                .iter()
+                .map(|(name, _)| name.clone())
+                .collect::<Vec<_>>()
+        };
         assert_eq!(names(&expected), names(&found));
         assert!(expected == found, "the bytes are others");
         let listed = self.report();
-        assert_eq!(listed["parts"].as_array().expect("parts").len(), found.len());
+        assert_eq!(
+            listed["parts"].as_array().expect("parts").len(),
+            found.len()
+        );
         self.assert_no_remains();
-        let left: Vec<_> = std::fs::read_dir(self.folder.path("tmp")).expect("a folder").collect();
+        let left: Vec<_> = std::fs::read_dir(self.folder.path("tmp"))
+            .expect("a folder")
+            .collect();
         assert!(left.is_empty(), "{left:?}");
     }
 
     /// Checks that no uploads and no temporary files are left.
     #[track_caller]
     pub fn assert_no_remains(&self) {
-        let temporary: Vec<String> =
-            self.files.keys().into_iter().filter(|key| key.contains("_temporary")).collect();
+        let temporary: Vec<String> = self
+            .files
+            .keys()
+            .into_iter()
+            .filter(|key| key.contains("_temporary"))
+            .collect();
         assert_eq!(temporary, Vec::<String>::new());
     }
 }

@@ -45,13 +45,23 @@ impl Files {
         let address = server.address.clone();
         let root = server.root.clone();
         let client = client(&address);
-        let files = Files { name, address, root, client };
-        files.client.mkdirs(&files.path(""), 0o755, true).expect("a directory");
+        let files = Files {
+            name,
+            address,
+            root,
+            client,
+        };
+        files
+            .client
+            .mkdirs(&files.path(""), 0o755, true)
+            .expect("a directory");
         Some(files)
     }
 
     fn path(&self, key: &str) -> String {
-        format!("/{}/{key}", self.name).trim_end_matches('/').to_owned()
+        format!("/{}/{key}", self.name)
+            .trim_end_matches('/')
+            .to_owned()
     }
 
     pub fn put(&self, key: &str, bytes: impl AsRef<[u8]>) {
@@ -62,36 +72,56 @@ impl Files {
     pub fn put_all(&self, folder: &Path, below: &str) {
         for entry in std::fs::read_dir(folder).expect("a folder") {
             let path = entry.expect("an entry").path();
-            let name = path.file_name().expect("a name").to_string_lossy().into_owned();
+            let name = path
+                .file_name()
+                .expect("a name")
+                .to_string_lossy()
+                .into_owned();
             if path.is_dir() {
                 self.put_all(&path, &format!("{below}{name}/"));
             } else {
-                self.put(&format!("{below}{name}"), std::fs::read(&path).expect("a file"));
+                self.put(
+                    &format!("{below}{name}"),
+                    std::fs::read(&path).expect("a file"),
+                );
             }
         }
     }
 
     pub fn remove(&self, key: &str) {
-        assert!(self.client.delete(&self.path(key), true).expect("the NameNode answers"));
+        assert!(
+            self.client
+                .delete(&self.path(key), true)
+                .expect("the NameNode answers")
+        );
     }
 
     /// Makes a directory accessible to its owner only.
     pub fn close(&self, key: &str) {
-        self.client.set_permission(&self.path(key), 0o700).expect("it is there");
+        self.client
+            .set_permission(&self.path(key), 0o700)
+            .expect("it is there");
     }
 
     /// Returns the content of a file.
     pub fn get(&self, key: &str) -> Vec<u8> {
         let mut file = self.client.read(&self.path(key)).expect("it is there");
-        file.read_bytes(file.file_length()).expect("it can be read").to_vec()
+        file.read_bytes(file.file_length())
+            .expect("it can be read")
+            .to_vec()
     }
 
     /// Returns the names of all files, and of directories with a trailing slash, in order.
     pub fn keys(&self) -> Vec<String> {
-        let listed = self.client.list_status(&self.path(""), true).expect("it is there");
+        let listed = self
+            .client
+            .list_status(&self.path(""), true)
+            .expect("it is there");
         let key = |path: &str| path[self.path("").len() + 1..].to_owned();
-        let mut keys: Vec<String> =
-            listed.iter().map(|status| key(&status.path) + if status.isdir { "/" } else { "" }).collect();
+        let mut keys: Vec<String> = listed
+            .iter()
+            .map(|status| key(&status.path) + if status.isdir { "/" } else { "" })
+            .collect();
         keys.sort();
         keys
     }
@@ -108,12 +138,17 @@ impl Files {
 
     /// Environment of programs that connect to the NameNode or to the proxy.
     pub fn environment(&self, address: &str) -> Vec<(&'static str, String)> {
-        let settings = self.root.join(format!("client-{}", address.replace(':', "-")));
+        let settings = self
+            .root
+            .join(format!("client-{}", address.replace(':', "-")));
         write_site(
             &settings,
             &[
                 (&format!("dfs.ha.namenodes.{NAMESERVICE}"), "one"),
-                (&format!("dfs.namenode.rpc-address.{NAMESERVICE}.one"), address),
+                (
+                    &format!("dfs.namenode.rpc-address.{NAMESERVICE}.one"),
+                    address,
+                ),
             ],
         );
         vec![("HADOOP_CONF_DIR", settings.to_string_lossy().into_owned())]
@@ -122,19 +157,27 @@ impl Files {
     /// Returns the command of a program of this package.
     pub fn program(&self, path: &str, address: &str) -> Command {
         let mut command = Command::new(path);
-        command.stdin(Stdio::null()).env_remove("NAPREDUCE_CLUSTER").env_remove("NAPREDUCE_DIR");
+        command
+            .stdin(Stdio::null())
+            .env_remove("NAPREDUCE_CLUSTER")
+            .env_remove("NAPREDUCE_DIR");
         command.envs(self.environment(address));
         command
     }
 
     /// Runs `stored-words` with these arguments.
     pub fn words(&self, arguments: &[&str]) -> Ended {
-        run(self.program(env!("CARGO_BIN_EXE_stored-words"), &self.address).args(arguments))
+        run(self
+            .program(env!("CARGO_BIN_EXE_stored-words"), &self.address)
+            .args(arguments))
     }
 }
 
 pub fn client(address: &str) -> Client {
-    ClientBuilder::new().with_url(format!("hdfs://{address}")).build().expect("an address")
+    ClientBuilder::new()
+        .with_url(format!("hdfs://{address}"))
+        .build()
+        .expect("an address")
 }
 
 fn put(client: &Client, path: &str, bytes: &[u8]) -> hdfs_native::Result<()> {
@@ -150,8 +193,10 @@ fn write_site(folder: &Path, values: &[(&str, &str)]) {
     let property = |(name, value): &(&str, &str)| {
         format!("<property><name>{name}</name><value>{value}</value></property>\n")
     };
-    let text =
-        format!("<configuration>\n{}</configuration>\n", values.iter().map(property).collect::<String>());
+    let text = format!(
+        "<configuration>\n{}</configuration>\n",
+        values.iter().map(property).collect::<String>()
+    );
     std::fs::create_dir_all(folder).expect("a folder");
     // Other threads may read the file at this moment.
     let new = folder.join(format!("new-{:?}", std::thread::current().id()));
@@ -162,7 +207,9 @@ fn write_site(folder: &Path, values: &[(&str, &str)]) {
 
 /// Returns the class path of Hadoop's servers.
 fn jars() -> Option<String> {
-    let jars = std::env::var("NAPREDUCE_HADOOP_JARS").ok().filter(|jars| Path::new(jars).is_dir());
+    let jars = std::env::var("NAPREDUCE_HADOOP_JARS")
+        .ok()
+        .filter(|jars| Path::new(jars).is_dir());
     if jars.is_none() {
         let required = std::env::var("NAPREDUCE_REQUIRE").unwrap_or_default();
         assert!(
@@ -178,12 +225,18 @@ fn jars() -> Option<String> {
 
 fn start() -> Option<Server> {
     let jars = jars()?;
-    let made = Command::new("mktemp").args(["-d", "-t", "napreduce-test-XXXXXX"]).output().expect("a folder");
+    let made = Command::new("mktemp")
+        .args(["-d", "-t", "napreduce-test-XXXXXX"])
+        .output()
+        .expect("a folder");
     let root = PathBuf::from(String::from_utf8_lossy(&made.stdout).trim());
     // Hadoop requires the directory of its web pages, even if it is empty.
     std::fs::create_dir_all(root.join("server/webapps/hdfs")).expect("a folder");
     std::fs::create_dir_all(root.join("server/webapps/datanode")).expect("a folder");
-    let port = TcpListener::bind("127.0.0.1:0").and_then(|free| free.local_addr()).expect("a port").port();
+    let port = TcpListener::bind("127.0.0.1:0")
+        .and_then(|free| free.local_addr())
+        .expect("a port")
+        .port();
     let address = format!("127.0.0.1:{port}");
     let place = |name: &str| format!("file://{}", root.join(name).display());
     let site = [
@@ -201,11 +254,22 @@ fn start() -> Option<Server> {
         ("dfs.namenode.fs-limits.min-block-size", "0".to_owned()),
         ("dfs.blocksize", "262144".to_owned()),
     ];
-    let site: Vec<(&str, &str)> = site.iter().map(|(name, value)| (*name, value.as_str())).collect();
+    let site: Vec<(&str, &str)> = site
+        .iter()
+        .map(|(name, value)| (*name, value.as_str()))
+        .collect();
     write_site(&root.join("server"), &site);
-    std::fs::copy(root.join("server/hdfs-site.xml"), root.join("server/core-site.xml")).expect("a copy");
+    std::fs::copy(
+        root.join("server/hdfs-site.xml"),
+        root.join("server/core-site.xml"),
+    )
+    .expect("a copy");
     let opened = OPENED.map(|package| {
-        let package = if package.starts_with("sun") { package.to_owned() } else { format!("java.{package}") };
+        let package = if package.starts_with("sun") {
+            package.to_owned()
+        } else {
+            format!("java.{package}")
+        };
         format!("--add-opens java.base/{package}=ALL-UNNAMED")
     });
     let java = format!(
@@ -222,14 +286,26 @@ fn start() -> Option<Server> {
     );
     let log = std::fs::File::create(root.join("log")).expect("a file");
     let mut shell = Command::new("sh");
-    shell.args(["-c", &script]).arg(&root).arg(jars).stdin(Stdio::piped());
+    shell
+        .args(["-c", &script])
+        .arg(&root)
+        .arg(jars)
+        .stdin(Stdio::piped());
     shell.stdout(log.try_clone().expect("a file")).stderr(log);
     let shell = shell.spawn().expect("there is a shell");
     let client = client(&address);
     let began = Instant::now();
     while put(&client, "/ready", b"ready").is_err() {
-        assert!(began.elapsed() < START_MAX, "HDFS does not start: see {}", root.join("log").display());
+        assert!(
+            began.elapsed() < START_MAX,
+            "HDFS does not start: see {}",
+            root.join("log").display()
+        );
         std::thread::sleep(Duration::from_millis(100));
     }
-    Some(Server { _shell: shell, address, root })
+    Some(Server {
+        _shell: shell,
+        address,
+        root,
+    })
 }

@@ -24,7 +24,9 @@ fn trick(random: &mut Pcg64Mcg) -> Trick {
 }
 
 fn random_faults_do_not_change_output(server: Server) {
-    let Some(scene) = Scene::new(server, "chaos") else { return };
+    let Some(scene) = Scene::new(server, "chaos") else {
+        return;
+    };
     let mut random = events::random();
     let tricks: Vec<Trick> = (0..TRICKS).map(|_| trick(&mut random)).collect();
     let proxy = Proxy::on(Kind::Any, &scene.bucket.address, &tricks);

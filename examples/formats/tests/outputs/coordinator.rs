@@ -7,7 +7,9 @@ use super::server::{Server, on_each_server};
 
 /// Kills the coordinator while a request is held; the output must stay the same.
 fn check(server: Server, name: &'static str, kind: Kind, before: usize) {
-    let Some(scene) = Scene::new(server, name) else { return };
+    let Some(scene) = Scene::new(server, name) else {
+        return;
+    };
     let tricks = [&vec![Trick::Pass; before][..], &[Trick::Hold]].concat();
     let proxy = Proxy::on(kind, &scene.bucket.address, &tricks);
     let cluster = start(&scene, &proxy.address);

@@ -9,8 +9,12 @@ use super::scene::Scene;
 use super::server::{Server, on_each_server};
 
 fn store_output_equals_local_output(server: Server) {
-    let Some(scene) = Scene::new(server, "written") else { return };
-    scene.words(&scene.bucket.address, &format!("{}/", scene.out()), &[]).succeeded();
+    let Some(scene) = Scene::new(server, "written") else {
+        return;
+    };
+    scene
+        .words(&scene.bucket.address, &format!("{}/", scene.out()), &[])
+        .succeeded();
     scene.assert_written();
     let requests = match server {
         Server::Moto | Server::Google => 6,
@@ -20,11 +24,17 @@ fn store_output_equals_local_output(server: Server) {
         scene.counter("STORAGE_WRITE_REQUESTS") >= requests,
         "each part is sent, and begun where that is asked for"
     );
-    assert_eq!(scene.counter("STORAGE_WRITE_BYTES"), scene.counter("BYTES_WRITTEN"));
+    assert_eq!(
+        scene.counter("STORAGE_WRITE_BYTES"),
+        scene.counter("BYTES_WRITTEN")
+    );
     assert_eq!(scene.counter("STORAGE_WRITE_RETRIES"), 0);
     let digests = |report: serde_json::Value| {
         let parts = report["parts"].as_array().expect("parts").clone();
-        parts.into_iter().map(|part| part["digest"].clone()).collect::<Vec<_>>()
+        parts
+            .into_iter()
+            .map(|part| part["digest"].clone())
+            .collect::<Vec<_>>()
     };
     let local = napreduce_tests::report(&scene.folder.path("expected"));
     assert_eq!(digests(scene.report()), digests(local));
@@ -35,7 +45,9 @@ fn store_output_equals_local_output(server: Server) {
 }
 
 fn existing_output_is_replaced_only_with_overwrite(server: Server) {
-    let Some(scene) = Scene::new(server, "replaced") else { return };
+    let Some(scene) = Scene::new(server, "replaced") else {
+        return;
+    };
     let address = scene.bucket.address.clone();
     let out = scene.out();
     let mut more = scene.program(env!("CARGO_BIN_EXE_stored-words"), &address);
@@ -44,30 +56,62 @@ fn existing_output_is_replaced_only_with_overwrite(server: Server) {
     scene.bucket.put("outer/part-r-00000", "mine");
     scene.bucket.begin_upload("out/photo.raw");
     let refused = scene.words(&address, &out, &[]);
-    refused.failed(2, &[&format!("output directory {out}/ exists; pass --overwrite or choose another")]);
+    refused.failed(
+        2,
+        &[&format!(
+            "output directory {out}/ exists; pass --overwrite or choose another"
+        )],
+    );
     assert_eq!(scene.stored_parts().len(), 6);
     scene.words(&address, &out, &["--overwrite"]).succeeded();
-    assert_eq!(scene.bucket.uploads(), ["out/photo.raw"], "of another program");
+    assert_eq!(
+        scene.bucket.uploads(),
+        ["out/photo.raw"],
+        "of another program"
+    );
     assert_eq!(scene.bucket.get("outer/part-r-00000"), b"mine");
     assert_eq!(scene.bucket.get("out/notes.txt"), b"mine");
     let keys: Vec<String> = scene.bucket.keys();
-    let expected = ["_SUCCESS", "notes.txt", "part-r-00000", "part-r-00001", "part-r-00002"];
+    let expected = [
+        "_SUCCESS",
+        "notes.txt",
+        "part-r-00000",
+        "part-r-00001",
+        "part-r-00002",
+    ];
     let expected: Vec<String> = expected.iter().map(|name| format!("out/{name}")).collect();
     assert_eq!(keys[..5], expected);
 }
 
 fn map_only_job_writes_named_outputs(server: Server) {
-    let Some(scene) = Scene::new(server, "numbers") else { return };
+    let Some(scene) = Scene::new(server, "numbers") else {
+        return;
+    };
     // More than fits in one request.
-    let lines: String = (1_000_000_000_u64..1_000_900_000).map(|number| format!("{number}\n")).collect();
+    let lines: String = (1_000_000_000_u64..1_000_900_000)
+        .map(|number| format!("{number}\n"))
+        .collect();
     scene.folder.write("lines.txt", format!("{lines}none\n"));
     let run = |output: &str| {
-        let mut command = scene.program(env!("CARGO_BIN_EXE_stored-numbers"), &scene.bucket.address);
-        run(command.args(["lines.txt", "--output", output, "--quiet", "--split-size", "1GiB"])).succeeded();
+        let mut command =
+            scene.program(env!("CARGO_BIN_EXE_stored-numbers"), &scene.bucket.address);
+        run(command.args([
+            "lines.txt",
+            "--output",
+            output,
+            "--quiet",
+            "--split-size",
+            "1GiB",
+        ]))
+        .succeeded();
     };
     run("numbers");
     run(&scene.out());
-    let names: Vec<String> = scene.stored_parts().into_iter().map(|(name, _)| name).collect();
+    let names: Vec<String> = scene
+        .stored_parts()
+        .into_iter()
+        .map(|(name, _)| name)
+        .collect();
     assert_eq!(names, ["errors-m-00000", "part-m-00000"]);
     for name in names {
         let local = std::fs::read(scene.folder.path("numbers").join(&name)).expect("a file");
@@ -82,18 +126,28 @@ fn map_only_job_writes_named_outputs(server: Server) {
 }
 
 fn invalid_output_locations_are_rejected(server: Server) {
-    let Some(scene) = Scene::new(server, "places-refused") else { return };
+    let Some(scene) = Scene::new(server, "places-refused") else {
+        return;
+    };
     let address = scene.bucket.address.clone();
-    let refused = |output: &str, says: &[&str]| drop(scene.words(&address, output, &[]).failed(2, says));
-    refused(&scene.bucket.root(), &["a whole bucket; add a path inside the bucket"]);
+    let refused =
+        |output: &str, says: &[&str]| drop(scene.words(&address, output, &[]).failed(2, says));
+    refused(
+        &scene.bucket.root(),
+        &["a whole bucket; add a path inside the bucket"],
+    );
     refused(&scene.bucket.uri("a//b"), &["//"]);
-    refused(&format!("{}/out", server.root_of("no-such-bucket")), &[" no-such-bucket", "does not exist"]);
+    refused(
+        &format!("{}/out", server.root_of("no-such-bucket")),
+        &[" no-such-bucket", "does not exist"],
+    );
     refused("ftp://host/out", &["ftp:// is not supported"]);
     scene.bucket.put("out/in.txt", "to be\n");
     let mut command = scene.program(env!("CARGO_BIN_EXE_stored-words"), &address);
     let input = scene.bucket.uri("out/in.txt");
     let arguments = [&input, "--output", &scene.out(), "--overwrite"];
-    run(command.args(arguments)).failed(2, &[&format!("it is or contains the job's input {input};")]);
+    run(command.args(arguments))
+        .failed(2, &[&format!("it is or contains the job's input {input};")]);
     assert_eq!(scene.bucket.keys(), ["out/in.txt"]);
 }
 
@@ -107,17 +161,26 @@ fn held_after(scene: &Scene, sent: &[Trick]) -> (Proxy, Child) {
     let tricks = [sent, &[Trick::Hold]].concat();
     let proxy = Proxy::on(Kind::SendPart, &scene.bucket.address, &tricks);
     let mut command = scene.command(&proxy.address, &scene.out());
-    let job = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().expect("the program");
+    let job = command
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("the program");
     proxy.wait_until_held();
     (proxy, job)
 }
 
 fn concurrent_programs_one_claims_output(server: Server) {
-    let Some(scene) = Scene::new(server, "both") else { return };
+    let Some(scene) = Scene::new(server, "both") else {
+        return;
+    };
     let (proxy, mut first) = held_while_writing(&scene);
     for more in [&[][..], &["--overwrite"]] {
         let second = scene.words(&scene.bucket.address, &scene.out(), more);
-        second.failed(2, &[&format!("{}/ is being written by another run", scene.out())]);
+        second.failed(
+            2,
+            &[&format!("{}/ is being written by another run", scene.out())],
+        );
     }
     proxy.release();
     assert!(first.wait().expect("it ends").success());
@@ -125,26 +188,41 @@ fn concurrent_programs_one_claims_output(server: Server) {
 }
 
 fn next_run_removes_leftovers_of_killed_program(server: Server) {
-    let Some(scene) = Scene::new(server, "killed") else { return };
+    let Some(scene) = Scene::new(server, "killed") else {
+        return;
+    };
     let (proxy, mut job) = held_after(&scene, &[Trick::Pass]);
     let tasks = Process::tasks_of(job.id());
     job.kill().expect("killed");
     job.wait().expect("it is gone");
-    wait_until("the end of its tasks", || tasks.iter().all(Process::is_gone));
+    wait_until("the end of its tasks", || {
+        tasks.iter().all(Process::is_gone)
+    });
     proxy.drop_held();
     assert!(!scene.bucket.uploads().is_empty(), "they are left");
     assert!(scene.stored_parts().is_empty(), "nothing is seen of it");
-    scene.words(&scene.bucket.address, &scene.out(), &[]).succeeded();
+    scene
+        .words(&scene.bucket.address, &scene.out(), &[])
+        .succeeded();
     scene.assert_written();
 }
 
 /// Kills the program while a request of its commit is held; the request may still be carried out.
-fn killed_in_commit(server: Server, name: &'static str, kind: Kind, passed: usize) -> Option<(Scene, Proxy)> {
+fn killed_in_commit(
+    server: Server,
+    name: &'static str,
+    kind: Kind,
+    passed: usize,
+) -> Option<(Scene, Proxy)> {
     let scene = Scene::new(server, name)?;
     let tricks = [&vec![Trick::Pass; passed][..], &[Trick::Hold]].concat();
     let proxy = Proxy::on(kind, &scene.bucket.address, &tricks);
     let mut command = scene.command(&proxy.address, &scene.out());
-    let mut job = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("the program");
+    let mut job = command
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .expect("the program");
     proxy.wait_until_held();
     job.kill().expect("killed");
     job.wait().expect("it is gone");
@@ -159,7 +237,9 @@ fn next_run_finishes_commit_of_killed_program(server: Server) {
         ("all-of-it", Kind::Remove("/claim.json"), 0),
     ];
     for (name, kind, passed) in steps {
-        let Some((scene, proxy)) = killed_in_commit(server, name, kind, passed) else { return };
+        let Some((scene, proxy)) = killed_in_commit(server, name, kind, passed) else {
+            return;
+        };
         proxy.drop_held();
         let next = scene.words(&scene.bucket.address, &scene.out(), &[]);
         next.failed(2, &["exists; pass --overwrite"]);
@@ -171,12 +251,16 @@ fn unrecorded_commit_is_repeated(server: Server) {
     let killed = killed_in_commit(server, "not-noted", Kind::Put("/intent.json"), 0);
     let Some((scene, proxy)) = killed else { return };
     proxy.drop_held();
-    scene.words(&scene.bucket.address, &scene.out(), &[]).succeeded();
+    scene
+        .words(&scene.bucket.address, &scene.out(), &[])
+        .succeeded();
     scene.assert_written();
 }
 
 fn empty_parts_are_committed(server: Server) {
-    let Some(scene) = Scene::new(server, "without-bytes") else { return };
+    let Some(scene) = Scene::new(server, "without-bytes") else {
+        return;
+    };
     scene.folder.write("one.txt", "word\n");
     let run = |output: &str| {
         let mut command = scene.program(env!("CARGO_BIN_EXE_stored-words"), &scene.bucket.address);
@@ -185,27 +269,44 @@ fn empty_parts_are_committed(server: Server) {
     run("of-one");
     run(&scene.out());
     scene.assert_written_from("of-one");
-    assert_eq!(scene.stored_parts().iter().filter(|(_, bytes)| bytes.is_empty()).count(), 3);
+    assert_eq!(
+        scene
+            .stored_parts()
+            .iter()
+            .filter(|(_, bytes)| bytes.is_empty())
+            .count(),
+        3
+    );
 }
 
 fn attempt_killed_while_writing_is_retried(server: Server) {
-    let Some(scene) = Scene::new(server, "attempts") else { return };
+    let Some(scene) = Scene::new(server, "attempts") else {
+        return;
+    };
     let (proxy, mut job) = held_while_writing(&scene);
     let tasks = Process::tasks_of(job.id());
     assert!(!tasks.is_empty());
     for task in &tasks {
         task.signal(rustix::process::Signal::KILL);
     }
-    wait_until("the end of the attempts", || tasks.iter().all(Process::is_gone));
+    wait_until("the end of the attempts", || {
+        tasks.iter().all(Process::is_gone)
+    });
     proxy.drop_held();
     assert!(job.wait().expect("it ends").success());
     scene.assert_written();
 }
 
 fn interrupted_program_leaves_nothing(server: Server) {
-    let Some(scene) = Scene::new(server, "interrupted") else { return };
+    let Some(scene) = Scene::new(server, "interrupted") else {
+        return;
+    };
     let (proxy, mut job) = held_while_writing(&scene);
-    assert!(Process::of(job.id()).expect("it runs").signal(rustix::process::Signal::INT));
+    assert!(
+        Process::of(job.id())
+            .expect("it runs")
+            .signal(rustix::process::Signal::INT)
+    );
     assert_eq!(job.wait().expect("it ends").code(), Some(130));
     proxy.drop_held();
     scene.assert_no_remains();

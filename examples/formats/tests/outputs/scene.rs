@@ -8,7 +8,14 @@ use serde_json::Value;
 use super::server::{Bucket, Server};
 
 /// Arguments of a run, without the output.
-pub const ARGUMENTS: [&str; 6] = ["in.txt", "--reduces", "3", "--split-size", "20000", "--quiet"];
+pub const ARGUMENTS: [&str; 6] = [
+    "in.txt",
+    "--reduces",
+    "3",
+    "--split-size",
+    "20000",
+    "--quiet",
+];
 
 pub struct Scene {
     pub folder: Folder,
@@ -19,18 +26,28 @@ impl Scene {
     /// Creates a scene, and counts the words of its text into the directory `expected`; returns `None` if
     /// there is no server.
     pub fn new(server: Server, name: &'static str) -> Option<Scene> {
-        let scene = Scene { bucket: Bucket::create(server, name)?, folder: Folder::new() };
-        let line = |line: usize| format!("line {line} with word{} and word{}\n", line % 97, line % 31);
-        scene.folder.write("in.txt", (0..2000).map(line).collect::<String>());
+        let scene = Scene {
+            bucket: Bucket::create(server, name)?,
+            folder: Folder::new(),
+        };
+        let line =
+            |line: usize| format!("line {line} with word{} and word{}\n", line % 97, line % 31);
+        scene
+            .folder
+            .write("in.txt", (0..2000).map(line).collect::<String>());
         std::fs::create_dir(scene.folder.path("tmp")).expect("a folder");
-        scene.words(&scene.bucket.address, "expected", &[]).succeeded();
+        scene
+            .words(&scene.bucket.address, "expected", &[])
+            .succeeded();
         Some(scene)
     }
 
     /// Returns a command in the folder that uses `address` as the store.
     pub fn program(&self, path: &str, address: &str) -> Command {
         let mut command = self.bucket.program(path, address);
-        command.current_dir(self.folder.root()).env("TMPDIR", self.folder.path("tmp"));
+        command
+            .current_dir(self.folder.root())
+            .env("TMPDIR", self.folder.path("tmp"));
         command
     }
 
@@ -55,7 +72,9 @@ impl Scene {
         let keys = self.bucket.keys().into_iter();
         let names = keys.filter_map(|key| Some(key.strip_prefix("out/")?.to_owned()));
         let parts = names.filter(|name| !name.starts_with('_'));
-        parts.map(|name| (name.clone(), self.bucket.get(&format!("out/{name}")))).collect()
+        parts
+            .map(|name| (name.clone(), self.bucket.get(&format!("out/{name}"))))
+            .collect()
     }
 
     /// Returns the content of `_SUCCESS`.
@@ -71,7 +90,9 @@ impl Scene {
     #[track_caller]
     pub fn assert_written(&self) {
         self.assert_written_from("expected");
-        let left: Vec<_> = std::fs::read_dir(self.folder.path("tmp")).expect("a folder").collect();
+        let left: Vec<_> = std::fs::read_dir(self.folder.path("tmp"))
+            .expect("a folder")
+            .collect();
         assert!(left.is_empty(), "{left:?}");
     }
 
@@ -79,8 +100,12 @@ impl Scene {
     pub fn assert_written_from(&self, expected: &str) {
         let expected = parts(&self.folder.path(expected));
         let found = self.stored_parts();
-        let names =
-            |parts: &[(String, Vec<u8>)]| parts.iter().map(|(name, _)| name.clone()).collect::<Vec<_>>();
+        let names = |parts: &[(String, Vec<u8>)]| {
+            parts
+                .iter()
+                .map(|(name, _)| name.clone())
+                .collect::<Vec<_>>()
+        };
         assert_eq!(names(&expected), names(&found));
         assert!(expected == found, "the bytes are others");
         let listed = self.report();
@@ -92,7 +117,11 @@ impl Scene {
             Server::Azurite => etag.starts_with("0x"),
             Server::Google => etag.starts_with('-'),
         };
-        assert!(listed.iter().all(|part| part["etag"].as_str().is_some_and(is_version)));
+        assert!(
+            listed
+                .iter()
+                .all(|part| part["etag"].as_str().is_some_and(is_version))
+        );
         self.assert_no_remains();
     }
 
@@ -100,8 +129,12 @@ impl Scene {
     #[track_caller]
     pub fn assert_no_remains(&self) {
         assert_eq!(self.bucket.uploads(), Vec::<String>::new());
-        let temporary: Vec<String> =
-            self.bucket.keys().into_iter().filter(|key| key.contains("_temporary")).collect();
+        let temporary: Vec<String> = self
+            .bucket
+            .keys()
+            .into_iter()
+            .filter(|key| key.contains("_temporary"))
+            .collect();
         assert_eq!(temporary, Vec::<String>::new());
     }
 }

@@ -10,12 +10,22 @@ use super::proxy::{Proxy, Trick};
 use super::server::{Bucket, Server, on_each_server};
 
 fn server_faults_do_not_change_output(server: Server) {
-    let Some(bucket) = Bucket::create(server, "faults") else { return };
+    let Some(bucket) = Bucket::create(server, "faults") else {
+        return;
+    };
     let folder = Folder::new();
     bucket.put("a.txt", text(20_000));
     let run = |address: &str, output: &str| {
         let mut command = bucket.program(env!("CARGO_BIN_EXE_stored-words"), address);
-        command.args([&bucket.uri("a.txt"), "--output", output, "--reduces", "2", "--split-size", "200KiB"]);
+        command.args([
+            &bucket.uri("a.txt"),
+            "--output",
+            output,
+            "--reduces",
+            "2",
+            "--split-size",
+            "200KiB",
+        ]);
         napreduce_tests::run(command.current_dir(folder.root())).succeeded();
     };
     run(&bucket.address, "expected");
@@ -36,7 +46,10 @@ fn server_faults_do_not_change_output(server: Server) {
     assert_eq!(counter(&expected, "STORAGE_READ_RETRIES"), 0);
     assert_eq!(counter(&found, "STORAGE_READ_RETRIES"), tricks.len() as u64);
     // Bytes received before a response broke off are not requested again.
-    assert_eq!(counter(&expected, "STORAGE_READ_BYTES"), counter(&found, "STORAGE_READ_BYTES"));
+    assert_eq!(
+        counter(&expected, "STORAGE_READ_BYTES"),
+        counter(&found, "STORAGE_READ_BYTES")
+    );
 }
 
 /// Runs the job until its map is about to read, changes the object, and returns the job's error.
@@ -47,8 +60,14 @@ fn said_after(server: Server, name: &'static str, change: impl FnOnce(&Bucket)) 
     // The first bytes are read when the splits are computed.
     let proxy = Proxy::before(&bucket.address, &[Trick::Pass, Trick::Hold]);
     let mut command = bucket.program(env!("CARGO_BIN_EXE_stored-words"), &proxy.address);
-    command.args([&bucket.uri("a.txt"), "--output", "out"]).current_dir(folder.root());
-    let job = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("the program");
+    command
+        .args([&bucket.uri("a.txt"), "--output", "out"])
+        .current_dir(folder.root());
+    let job = command
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("the program");
     proxy.wait_until_held();
     change(&bucket);
     proxy.release();
@@ -61,10 +80,18 @@ fn said_after(server: Server, name: &'static str, change: impl FnOnce(&Bucket)) 
 fn changed_object_fails_job(server: Server) {
     let replaced = said_after(server, "replaced", |bucket| bucket.put("a.txt", text(1001)));
     let Some(replaced) = replaced else { return };
-    let says = "a.txt was replaced or removed after the job began: attempts would read different bytes";
-    assert!(replaced.contains(&format!("{}/{says}", server.root_of("replaced"))), "{replaced}");
-    let removed = said_after(server, "removed", |bucket| bucket.remove("a.txt")).expect("there is a server");
-    assert!(removed.contains(&format!("{}/{says}", server.root_of("removed"))), "{removed}");
+    let says =
+        "a.txt was replaced or removed after the job began: attempts would read different bytes";
+    assert!(
+        replaced.contains(&format!("{}/{says}", server.root_of("replaced"))),
+        "{replaced}"
+    );
+    let removed =
+        said_after(server, "removed", |bucket| bucket.remove("a.txt")).expect("there is a server");
+    assert!(
+        removed.contains(&format!("{}/{says}", server.root_of("removed"))),
+        "{removed}"
+    );
 }
 
 on_each_server! {

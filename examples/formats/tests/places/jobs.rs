@@ -9,7 +9,9 @@ use super::server::{Bucket, Server, on_each_server};
 
 /// Returns a text of distinct lines.
 pub fn text(lines: usize) -> String {
-    (0..lines).map(|line| format!("line {line} of {lines} with word{}\n", line % 97)).collect()
+    (0..lines)
+        .map(|line| format!("line {line} of {lines} with word{}\n", line % 97))
+        .collect()
 }
 
 fn gzip(text: &str) -> Vec<u8> {
@@ -37,31 +39,58 @@ fn check_same(folder: &Folder, bucket: &Bucket, argument: &str, more: &[&str]) {
     let objects = folder.path("of-objects");
     let words = |input: &str, output: &Path| {
         let output = output.to_str().expect("text");
-        let fixed = [input, "--output", output, "--overwrite", "--quiet", "--reduces", "3"];
+        let fixed = [
+            input,
+            "--output",
+            output,
+            "--overwrite",
+            "--quiet",
+            "--reduces",
+            "3",
+        ];
         bucket.words(&[&fixed[..], more].concat()).succeeded();
     };
     words(local.to_str().expect("text"), &files);
     words(&bucket.uri(argument), &objects);
-    assert!(!joined(&files).is_empty() && parts(&files) == parts(&objects), "{argument} {more:?}");
+    assert!(
+        !joined(&files).is_empty() && parts(&files) == parts(&objects),
+        "{argument} {more:?}"
+    );
     for name in ["MAP_INPUT_RECORDS", "BYTES_READ", "TOTAL_LAUNCHED_MAPS"] {
-        assert_eq!(counter(&files, name), counter(&objects, name), "{name} of {argument} {more:?}");
+        assert_eq!(
+            counter(&files, name),
+            counter(&objects, name),
+            "{name} of {argument} {more:?}"
+        );
     }
     assert_eq!(counter(&files, "STORAGE_READ_REQUESTS"), 0);
-    assert!(counter(&objects, "STORAGE_READ_BYTES") > 0 && counter(&objects, "STORAGE_READ_REQUESTS") > 0);
+    assert!(
+        counter(&objects, "STORAGE_READ_BYTES") > 0
+            && counter(&objects, "STORAGE_READ_REQUESTS") > 0
+    );
 }
 
 fn object_splits_give_same_words_as_files(server: Server) {
-    let Some(bucket) = Bucket::create(server, "cut") else { return };
+    let Some(bucket) = Bucket::create(server, "cut") else {
+        return;
+    };
     let folder = Folder::new();
     books(&folder, &bucket);
     for split_size in ["64MiB", "7777", "1000"] {
         check_same(&folder, &bucket, "books/", &["--split-size", split_size]);
     }
-    check_same(&folder, &bucket, "books/", &["--split-size", "1000", "--conf", "combine-files=false"]);
+    check_same(
+        &folder,
+        &bucket,
+        "books/",
+        &["--split-size", "1000", "--conf", "combine-files=false"],
+    );
 }
 
 fn object_arguments_resolve_like_files(server: Server) {
-    let Some(bucket) = Bucket::create(server, "arguments") else { return };
+    let Some(bucket) = Bucket::create(server, "arguments") else {
+        return;
+    };
     let folder = Folder::new();
     books(&folder, &bucket);
     folder.write("deep/a/b/c.txt", "c\n");
@@ -84,9 +113,19 @@ fn object_arguments_resolve_like_files(server: Server) {
     }
     check_same(&folder, &bucket, "deep", &["--recursive"]);
     let output = folder.path("out");
-    let refused = bucket.words(&[&bucket.uri("deep/a"), "--output", output.to_str().expect("text")]);
+    let refused = bucket.words(&[
+        &bucket.uri("deep/a"),
+        "--output",
+        output.to_str().expect("text"),
+    ]);
     let deep = bucket.uri("deep/a");
-    refused.failed(2, &[&format!("{deep} contains the directory {deep}/b"), "--recursive"]);
+    refused.failed(
+        2,
+        &[
+            &format!("{deep} contains the directory {deep}/b"),
+            "--recursive",
+        ],
+    );
     let local = folder.path("books/b.txt");
     let both = [
         &bucket.uri("books/b.txt"),

@@ -46,11 +46,15 @@ impl Kind {
         let target = head.split(' ').nth(1).unwrap_or_default();
         let (path, query) = target.split_once('?').unwrap_or((target, ""));
         // Requests to Google encode every special character of a key.
-        let path = path.replace("%2f", "/").replace("%2e", ".").replace("%5f", "_");
+        let path = path
+            .replace("%2f", "/")
+            .replace("%2e", ".")
+            .replace("%5f", "_");
         match self {
             Kind::Read => head.starts_with("get ") && head.contains("\r\nrange:"),
             Kind::SendPart => {
-                head.starts_with("put ") && (query.contains("partnumber=") || query.contains("comp=block&"))
+                head.starts_with("put ")
+                    && (query.contains("partnumber=") || query.contains("comp=block&"))
             }
             Kind::Complete => {
                 let is_of_s3 = head.starts_with("post ") && query.contains("uploadid=");
@@ -61,7 +65,8 @@ impl Kind {
                 // S3 and Azure remove lists of objects.
                 let is_list = query.contains("comp=batch") || query.starts_with("delete");
                 let is_in_list = is_list && String::from_utf8_lossy(body).contains(name);
-                is_in_list || head.starts_with("delete ") && query.is_empty() && path.ends_with(name)
+                is_in_list
+                    || head.starts_with("delete ") && query.is_empty() && path.ends_with(name)
             }
             Kind::Any => true,
         }
@@ -109,7 +114,8 @@ impl Proxy {
         let server = server.to_owned();
         std::thread::spawn(move || {
             for client in listener.incoming() {
-                let (Ok(client), state, server) = (client, Arc::clone(&shared), server.clone()) else {
+                let (Ok(client), state, server) = (client, Arc::clone(&shared), server.clone())
+                else {
                     return;
                 };
                 // A client that has ended does not read its answer.
@@ -121,7 +127,9 @@ impl Proxy {
 
     /// Waits until a request is held.
     pub fn wait_until_held(&self) {
-        wait_until("a request that waits", || self.state.held.lock().expect("not poisoned").1 > 0);
+        wait_until("a request that waits", || {
+            self.state.held.lock().expect("not poisoned").1 > 0
+        });
     }
 
     /// Forwards the held requests and all later ones.
@@ -159,7 +167,11 @@ impl State {
         let text = String::from_utf8_lossy(&head).to_ascii_lowercase();
         let mut body = vec![0; length_of(&text)];
         client.read_exact(&mut body)?;
-        let trick = if self.kind.is(&text, &body) { self.next_trick() } else { Trick::Pass };
+        let trick = if self.kind.is(&text, &body) {
+            self.next_trick()
+        } else {
+            Trick::Pass
+        };
         if let Trick::Status(status) = trick {
             let body = "<Error><Code>SlowDown</Code></Error>";
             let length = body.len();
@@ -175,7 +187,10 @@ impl State {
         if trick == Trick::Hold {
             let mut held = self.held.lock().expect("not poisoned");
             held.1 += 1;
-            let held = self.released.wait_while(held, |held| held.0.is_none()).expect("not poisoned");
+            let held = self
+                .released
+                .wait_while(held, |held| held.0.is_none())
+                .expect("not poisoned");
             if held.0 == Some(Way::Dropped) {
                 return Ok(());
             }
@@ -186,7 +201,10 @@ impl State {
         server.write_all(&[&head[..end], b"Connection: close\r\n\r\n", &body].concat())?;
         let mut answer = Vec::new();
         server.read_to_end(&mut answer)?;
-        let body = answer.windows(4).position(|end| end == b"\r\n\r\n").map_or(answer.len(), |at| at + 4);
+        let body = answer
+            .windows(4)
+            .position(|end| end == b"\r\n\r\n")
+            .map_or(answer.len(), |at| at + 4);
         let sent = match trick {
             Trick::Lose => return Ok(()),
             Trick::Cut(bytes) => &answer[..answer.len().min(body + bytes)],
@@ -207,6 +225,9 @@ impl State {
 
 /// Returns the length of the body after a head.
 fn length_of(head: &str) -> usize {
-    let line = head.lines().find_map(|line| line.strip_prefix("content-length:"));
-    line.and_then(|length| length.trim().parse().ok()).unwrap_or(0)
+    let line = head
+        .lines()
+        .find_map(|line| line.strip_prefix("content-length:"));
+    line.and_then(|length| length.trim().parse().ok())
+        .unwrap_or(0)
 }

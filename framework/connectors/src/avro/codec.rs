@@ -19,8 +19,12 @@ pub(super) enum Codec {
 }
 
 /// Codecs that need a feature, with the feature.
-const FEATURES: [(&[u8], &str); 4] =
-    [(b"zstandard", "zstd"), (b"snappy", "snappy"), (b"bzip2", "bzip2"), (b"xz", "xz")];
+const FEATURES: [(&[u8], &str); 4] = [
+    (b"zstandard", "zstd"),
+    (b"snappy", "snappy"),
+    (b"bzip2", "bzip2"),
+    (b"xz", "xz"),
+];
 
 impl Codec {
     pub(super) fn of(name: &[u8]) -> Result<Codec, String> {
@@ -71,14 +75,20 @@ impl Codec {
 fn snappy(stored: &[u8], limit: usize) -> Result<Vec<u8>, ContentError> {
     let invalid = |error: snap::Error| ContentError::Invalid(error.to_string());
     let Some((compressed, sum)) = stored.split_last_chunk::<4>() else {
-        return Err(ContentError::Invalid("a block is shorter than its checksum".to_owned()));
+        return Err(ContentError::Invalid(
+            "a block is shorter than its checksum".to_owned(),
+        ));
     };
     if snap::raw::decompress_len(compressed).map_err(invalid)? > limit {
         return Err(ContentError::TooLarge);
     }
-    let content = snap::raw::Decoder::new().decompress_vec(compressed).map_err(invalid)?;
+    let content = snap::raw::Decoder::new()
+        .decompress_vec(compressed)
+        .map_err(invalid)?;
     if crc32fast::hash(&content) != u32::from_be_bytes(*sum) {
-        return Err(ContentError::Invalid("a block does not match its checksum".to_owned()));
+        return Err(ContentError::Invalid(
+            "a block does not match its checksum".to_owned(),
+        ));
     }
     Ok(content)
 }

@@ -52,7 +52,11 @@ fn take_array<const N: usize>(bytes: &mut &[u8]) -> Result<[u8; N], Error> {
 /// Takes bytes with a length prefix.
 pub(super) fn take_counted<'de>(bytes: &mut &'de [u8]) -> Result<&'de [u8], Error> {
     let length = take_long(bytes).ok_or_else(cut_off)?;
-    take(bytes, usize::try_from(length).map_err(|_| Error::custom(format_args!("invalid length {length}")))?)
+    take(
+        bytes,
+        usize::try_from(length)
+            .map_err(|_| Error::custom(format_args!("invalid length {length}")))?,
+    )
 }
 
 fn take_text<'de>(bytes: &mut &'de [u8]) -> Result<&'de str, Error> {
@@ -70,8 +74,18 @@ pub(super) struct Datum<'a, 'de> {
 }
 
 impl<'a, 'de> Datum<'a, 'de> {
-    pub(super) fn new(schema: &'a Schema, bytes: &'a mut &'de [u8], empty_left: &'a mut u64) -> Self {
-        Datum { schema, kind: schema.root, bytes, depth: 0, empty_left }
+    pub(super) fn new(
+        schema: &'a Schema,
+        bytes: &'a mut &'de [u8],
+        empty_left: &'a mut u64,
+    ) -> Self {
+        Datum {
+            schema,
+            kind: schema.root,
+            bytes,
+            depth: 0,
+            empty_left,
+        }
     }
 
     fn inner(&mut self, kind: usize) -> Result<Datum<'_, 'de>, Error> {
@@ -83,7 +97,13 @@ impl<'a, 'de> Datum<'a, 'de> {
         }
         let bytes = &mut *self.bytes;
         let depth = self.depth + 1;
-        Ok(Datum { schema: self.schema, kind, bytes, depth, empty_left: self.empty_left })
+        Ok(Datum {
+            schema: self.schema,
+            kind,
+            bytes,
+            depth,
+            empty_left: self.empty_left,
+        })
     }
 
     fn kind(&self) -> &'a Kind {
@@ -94,9 +114,11 @@ impl<'a, 'de> Datum<'a, 'de> {
     fn resolve(mut self) -> Result<Self, Error> {
         while let Kind::Union(branches) = self.kind() {
             let branch = take_long(self.bytes).ok_or_else(cut_off)?;
-            let kind = usize::try_from(branch).ok().and_then(|branch| branches.get(branch));
-            self.kind =
-                *kind.ok_or_else(|| Error::custom(format_args!("its union has no branch {branch}")))?;
+            let kind = usize::try_from(branch)
+                .ok()
+                .and_then(|branch| branches.get(branch));
+            self.kind = *kind
+                .ok_or_else(|| Error::custom(format_args!("its union has no branch {branch}")))?;
             self.depth += 1;
             if self.depth >= DEPTH_MAX {
                 return Err(Error::custom("its values are nested too deeply"));
@@ -107,7 +129,9 @@ impl<'a, 'de> Datum<'a, 'de> {
 
     fn symbol(&mut self, symbols: &'a [String]) -> Result<&'a str, Error> {
         let number = take_long(self.bytes).ok_or_else(cut_off)?;
-        let symbol = usize::try_from(number).ok().and_then(|number| symbols.get(number));
+        let symbol = usize::try_from(number)
+            .ok()
+            .and_then(|number| symbols.get(number));
         symbol
             .map(String::as_str)
             .ok_or_else(|| Error::custom(format_args!("its enum has no symbol {number}")))
@@ -126,21 +150,40 @@ impl<'de> Deserializer<'de> for Datum<'_, 'de> {
                 [1] => visitor.visit_bool(true),
                 [byte] => Err(Error::custom(format_args!("invalid boolean {byte}"))),
             },
-            Kind::Int | Kind::Long => visitor.visit_i64(take_long(datum.bytes).ok_or_else(cut_off)?),
+            Kind::Int | Kind::Long => {
+                visitor.visit_i64(take_long(datum.bytes).ok_or_else(cut_off)?)
+            }
             Kind::Float => visitor.visit_f32(f32::from_le_bytes(take_array(datum.bytes)?)),
             Kind::Double => visitor.visit_f64(f64::from_le_bytes(take_array(datum.bytes)?)),
             Kind::Bytes => visitor.visit_borrowed_bytes(take_counted(datum.bytes)?),
             Kind::String => visitor.visit_borrowed_str(take_text(datum.bytes)?),
             Kind::Fixed(size) => visitor.visit_borrowed_bytes(take(datum.bytes, *size)?),
             Kind::Enum(symbols) => visitor.visit_str(datum.symbol(symbols)?),
-            Kind::Record(fields) => visitor.visit_map(Fields { datum, fields, next: 0 }),
+            Kind::Record(fields) => visitor.visit_map(Fields {
+                datum,
+                fields,
+                next: 0,
+            }),
             Kind::Array(item) => {
                 let takes_bytes = !datum.schema.may_be_empty(*item);
-                all(visitor, Blocks { datum, item: *item, takes_bytes, left: 0, ended: false })
+                all(
+                    visitor,
+                    Blocks {
+                        datum,
+                        item: *item,
+                        takes_bytes,
+                        left: 0,
+                        ended: false,
+                    },
+                )
             }
-            Kind::Map(value) => {
-                visitor.visit_map(Blocks { datum, item: *value, takes_bytes: true, left: 0, ended: false })
-            }
+            Kind::Map(value) => visitor.visit_map(Blocks {
+                datum,
+                item: *value,
+                takes_bytes: true,
+                left: 0,
+                ended: false,
+            }),
             Kind::Union(_) => Err(Error::custom("a union contains a union")),
         }
     }
@@ -157,13 +200,20 @@ impl<'de> Deserializer<'de> for Datum<'_, 'de> {
     fn deserialize_seq<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
         let datum = self.resolve()?;
         match datum.kind() {
-            Kind::Record(fields) => all(visitor, Fields { datum, fields, next: 0 }),
-            Kind::Bytes => {
-                visitor.visit_seq(SeqDeserializer::new(take_counted(datum.bytes)?.iter().copied()))
-            }
-            Kind::Fixed(size) => {
-                visitor.visit_seq(SeqDeserializer::new(take(datum.bytes, *size)?.iter().copied()))
-            }
+            Kind::Record(fields) => all(
+                visitor,
+                Fields {
+                    datum,
+                    fields,
+                    next: 0,
+                },
+            ),
+            Kind::Bytes => visitor.visit_seq(SeqDeserializer::new(
+                take_counted(datum.bytes)?.iter().copied(),
+            )),
+            Kind::Fixed(size) => visitor.visit_seq(SeqDeserializer::new(
+                take(datum.bytes, *size)?.iter().copied(),
+            )),
             _ => datum.deserialize_any(visitor),
         }
     }
@@ -200,7 +250,11 @@ impl<'de> Deserializer<'de> for Datum<'_, 'de> {
         let variant = match datum.kind() {
             Kind::Enum(symbols) => datum.symbol(symbols)?,
             Kind::String => take_text(datum.bytes)?,
-            other => return Err(Error::custom(format_args!("a value of {other:?} is not an enum"))),
+            other => {
+                return Err(Error::custom(format_args!(
+                    "a value of {other:?} is not an enum"
+                )));
+            }
         };
         visitor.visit_enum(Variant(variant))
     }
@@ -227,7 +281,10 @@ impl<'de, 'v> EnumAccess<'de> for Variant<'v> {
     type Error = Error;
     type Variant = <StrDeserializer<'v, Error> as EnumAccess<'de>>::Variant;
 
-    fn variant_seed<S: DeserializeSeed<'de>>(self, seed: S) -> Result<(S::Value, Self::Variant), Error> {
+    fn variant_seed<S: DeserializeSeed<'de>>(
+        self,
+        seed: S,
+    ) -> Result<(S::Value, Self::Variant), Error> {
         let name: StrDeserializer<'v, Error> = self.0.into_deserializer();
         name.variant_seed(seed)
     }
@@ -243,8 +300,13 @@ struct Fields<'a, 'de> {
 impl<'de> MapAccess<'de> for Fields<'_, 'de> {
     type Error = Error;
 
-    fn next_key_seed<S: DeserializeSeed<'de>>(&mut self, seed: S) -> Result<Option<S::Value>, Error> {
-        let Some((name, _)) = self.fields.get(self.next) else { return Ok(None) };
+    fn next_key_seed<S: DeserializeSeed<'de>>(
+        &mut self,
+        seed: S,
+    ) -> Result<Option<S::Value>, Error> {
+        let Some((name, _)) = self.fields.get(self.next) else {
+            return Ok(None);
+        };
         let name: StrDeserializer<'_, Error> = name.as_str().into_deserializer();
         seed.deserialize(name).map(Some)
     }
@@ -261,8 +323,15 @@ impl<'de> MapAccess<'de> for Fields<'_, 'de> {
 impl<'de> SeqAccess<'de> for Fields<'_, 'de> {
     type Error = Error;
 
-    fn next_element_seed<S: DeserializeSeed<'de>>(&mut self, seed: S) -> Result<Option<S::Value>, Error> {
-        if self.next == self.fields.len() { Ok(None) } else { self.next_value_seed(seed).map(Some) }
+    fn next_element_seed<S: DeserializeSeed<'de>>(
+        &mut self,
+        seed: S,
+    ) -> Result<Option<S::Value>, Error> {
+        if self.next == self.fields.len() {
+            Ok(None)
+        } else {
+            self.next_value_seed(seed).map(Some)
+        }
     }
 }
 
@@ -289,7 +358,10 @@ impl Blocks<'_, '_> {
             self.ended = count == 0;
             if self.takes_bytes && self.left > self.datum.bytes.len() as u64 {
                 let held = self.datum.bytes.len();
-                return Err(Error::custom(format_args!("{} items in {held} bytes", self.left)));
+                return Err(Error::custom(format_args!(
+                    "{} items in {held} bytes",
+                    self.left
+                )));
             }
         }
         if self.ended {
@@ -303,7 +375,10 @@ impl Blocks<'_, '_> {
 impl<'de> SeqAccess<'de> for Blocks<'_, 'de> {
     type Error = Error;
 
-    fn next_element_seed<S: DeserializeSeed<'de>>(&mut self, seed: S) -> Result<Option<S::Value>, Error> {
+    fn next_element_seed<S: DeserializeSeed<'de>>(
+        &mut self,
+        seed: S,
+    ) -> Result<Option<S::Value>, Error> {
         if !self.advance()? {
             return Ok(None);
         }
@@ -314,12 +389,16 @@ impl<'de> SeqAccess<'de> for Blocks<'_, 'de> {
 impl<'de> MapAccess<'de> for Blocks<'_, 'de> {
     type Error = Error;
 
-    fn next_key_seed<S: DeserializeSeed<'de>>(&mut self, seed: S) -> Result<Option<S::Value>, Error> {
+    fn next_key_seed<S: DeserializeSeed<'de>>(
+        &mut self,
+        seed: S,
+    ) -> Result<Option<S::Value>, Error> {
         if !self.advance()? {
             return Ok(None);
         }
         let key = take_text(self.datum.bytes)?;
-        seed.deserialize(serde::de::value::BorrowedStrDeserializer::new(key)).map(Some)
+        seed.deserialize(serde::de::value::BorrowedStrDeserializer::new(key))
+            .map(Some)
     }
 
     fn next_value_seed<S: DeserializeSeed<'de>>(&mut self, seed: S) -> Result<S::Value, Error> {

@@ -139,7 +139,9 @@ impl AvroFile {
         let mut end = first;
         while end < at {
             // The task that reads a damaged block reports it.
-            let Some(next) = self.block_end(end)? else { return Ok(true) };
+            let Some(next) = self.block_end(end)? else {
+                return Ok(true);
+            };
             end = next;
         }
         Ok(end == at)
@@ -180,7 +182,9 @@ impl AvroFile {
     }
 
     fn read(&self, at: u64, wanted: usize) -> Result<Vec<u8>, ReadError> {
-        let held = usize::try_from(self.length.saturating_sub(at)).unwrap_or(usize::MAX).min(wanted);
+        let held = usize::try_from(self.length.saturating_sub(at))
+            .unwrap_or(usize::MAX)
+            .min(wanted);
         let mut bytes = vec![0; held];
         let read = self.bytes.read_exact_at(&mut bytes, at);
         read.map_err(|error| ReadError::of_read(self.length, at, error))?;
@@ -204,9 +208,15 @@ impl AvroFile {
             let reason = format!("it is damaged: a block of {rows} rows in {length} bytes");
             return Err(ReadError::damaged(at, reason));
         };
-        let end = content.saturating_add(stored).saturating_add(MARKER_BYTES as u64);
+        let end = content
+            .saturating_add(stored)
+            .saturating_add(MARKER_BYTES as u64);
         match usize::try_from(stored) {
-            Ok(bytes) if end <= self.length => Ok(Some(BlockHeader { rows, content, bytes })),
+            Ok(bytes) if end <= self.length => Ok(Some(BlockHeader {
+                rows,
+                content,
+                bytes,
+            })),
             _ => Err(ReadError::damaged(self.length, TOO_SHORT)),
         }
     }
@@ -214,7 +224,9 @@ impl AvroFile {
     /// Reads the next block with rows that are not skipped.
     pub fn next_block(&mut self) -> Result<Option<Rows<'_>>, ReadError> {
         while self.next < self.range.end {
-            let Some(header) = self.block_header(self.next + MARKER_BYTES as u64)? else { break };
+            let Some(header) = self.block_header(self.next + MARKER_BYTES as u64)? else {
+                break;
+            };
             let at = self.next;
             let end = header.content + header.bytes as u64;
             if self.read(end, MARKER_BYTES)? != self.marker {
@@ -251,7 +263,10 @@ impl AvroFile {
 
     fn read_content(&mut self, at: u64, header: &BlockHeader) -> Result<(), ReadError> {
         if header.bytes > self.memory {
-            return Err(ReadError::TooLarge { offset: at, what: "a block".to_owned() });
+            return Err(ReadError::TooLarge {
+                offset: at,
+                what: "a block".to_owned(),
+            });
         }
         let stored = self.read(header.content, header.bytes)?;
         let content = self.codec.decompress(stored, self.memory);
@@ -275,7 +290,10 @@ fn check_end(at: u64, rest: &[u8]) -> Result<(), ReadError> {
     if rest.is_empty() {
         return Ok(());
     }
-    let reason = format!("it is damaged: a block has {} bytes after its rows", rest.len());
+    let reason = format!(
+        "it is damaged: a block has {} bytes after its rows",
+        rest.len()
+    );
     Err(ReadError::damaged(at, reason))
 }
 
@@ -298,7 +316,12 @@ impl Header {
         let parsed = || {
             let schema = Schema::parse(schema)?;
             let codec = Codec::of(codec)?;
-            Ok(Header { schema, codec, marker: *marker, marker_at })
+            Ok(Header {
+                schema,
+                codec,
+                marker: *marker,
+                marker_at,
+            })
         };
         Some(parsed())
     }
@@ -330,14 +353,19 @@ fn take_metadata<'b>(bytes: &mut &'b [u8]) -> Option<(&'b [u8], &'b [u8])> {
 
 impl<'f> Rows<'f> {
     /// Returns the next row; `None` after the last one.
-    #[allow(clippy::should_implement_trait, reason = "each row may be of another type")]
+    #[allow(
+        clippy::should_implement_trait,
+        reason = "each row may be of another type"
+    )]
     pub fn next<T: Deserialize<'f>>(&mut self) -> Result<Option<Result<T, BadRow>>, ReadError> {
         if self.left == 0 {
             check_end(self.at, self.rest)?;
             return Ok(None);
         }
         let begin = self.rest;
-        match strict::deserialize(Datum::new(self.schema, &mut self.rest, &mut { self.empty_max })) {
+        match strict::deserialize(Datum::new(self.schema, &mut self.rest, &mut {
+            self.empty_max
+        })) {
             Ok(row) => {
                 self.left -= 1;
                 Ok(Some(Ok(row)))
@@ -350,7 +378,10 @@ impl<'f> Rows<'f> {
                 let shown = serde_json::Value::deserialize(shown).map(|row| row.to_string());
                 self.rest = begin;
                 self.pass()?;
-                Ok(Some(Err(BadRow { row: shown.unwrap_or_default(), reason: error.to_string() })))
+                Ok(Some(Err(BadRow {
+                    row: shown.unwrap_or_default(),
+                    reason: error.to_string(),
+                })))
             }
         }
     }
@@ -358,8 +389,11 @@ impl<'f> Rows<'f> {
     /// Skips a row.
     fn pass(&mut self) -> Result<(), ReadError> {
         let mut empty_left = self.empty_max;
-        let passed = IgnoredAny::deserialize(Datum::new(self.schema, &mut self.rest, &mut empty_left));
-        passed.map_err(|error| ReadError::damaged(self.at, format!("a row cannot be read: {error}")))?;
+        let passed =
+            IgnoredAny::deserialize(Datum::new(self.schema, &mut self.rest, &mut empty_left));
+        passed.map_err(|error| {
+            ReadError::damaged(self.at, format!("a row cannot be read: {error}"))
+        })?;
         self.left -= 1;
         Ok(())
     }

@@ -20,7 +20,13 @@ pub struct Syntax {
 
 impl Default for Syntax {
     fn default() -> Self {
-        Syntax { delimiter: b',', quote: b'"', quoting: true, escape: None, double_quote: true }
+        Syntax {
+            delimiter: b',',
+            quote: b'"',
+            quoting: true,
+            escape: None,
+            double_quote: true,
+        }
     }
 }
 
@@ -84,7 +90,10 @@ pub(super) fn take_record(
             [] => 0,
             [_, ..] => 1,
         };
-        return Ok(Some(RecordSize { bytes: at + line_end, fields }));
+        return Ok(Some(RecordSize {
+            bytes: at + line_end,
+            fields,
+        }));
     }
 }
 
@@ -123,14 +132,23 @@ mod tests {
     use proptest::collection::vec;
     use proptest::prelude::*;
 
-    const SYNTAX: Syntax =
-        Syntax { delimiter: b',', quote: b'"', quoting: true, escape: None, double_quote: true };
+    const SYNTAX: Syntax = Syntax {
+        delimiter: b',',
+        quote: b'"',
+        quoting: true,
+        escape: None,
+        double_quote: true,
+    };
 
     fn fields(bytes: &[u8], all: bool) -> Result<Option<(usize, Vec<String>)>, Unclosed> {
         fields_in(SYNTAX, bytes, all)
     }
 
-    fn fields_in(syntax: Syntax, bytes: &[u8], all: bool) -> Result<Option<(usize, Vec<String>)>, Unclosed> {
+    fn fields_in(
+        syntax: Syntax,
+        bytes: &[u8],
+        all: bool,
+    ) -> Result<Option<(usize, Vec<String>)>, Unclosed> {
         let mut found = Vec::new();
         let taken = take_record(bytes, all, syntax, &mut Vec::new(), |number, field| {
             assert_eq!(number, found.len());
@@ -142,14 +160,22 @@ mod tests {
 
     fn check(bytes: &str, taken: usize, expected: &[&str]) {
         let expected = expected.iter().map(|field| (*field).to_owned()).collect();
-        assert_eq!(fields(bytes.as_bytes(), true), Ok(Some((taken, expected))), "{bytes:?}");
+        assert_eq!(
+            fields(bytes.as_bytes(), true),
+            Ok(Some((taken, expected))),
+            "{bytes:?}"
+        );
     }
 
     #[test]
     fn rfc_4180_fields_are_parsed() {
         check("a,b\nc", 4, &["a", "b"]);
         check("a,,\r\nc", 5, &["a", "", ""]);
-        check("\"a,\nb\",\"say \"\"x\"\"\"\r\n", 20, &["a,\nb", "say \"x\""]);
+        check(
+            "\"a,\nb\",\"say \"\"x\"\"\"\r\n",
+            20,
+            &["a,\nb", "say \"x\""],
+        );
         check("\"\"", 2, &[""]);
         check("a\"b,c", 5, &["a\"b", "c"]);
         check("\"a\"b,c", 6, &["ab", "c"]);
@@ -159,7 +185,16 @@ mod tests {
 
     #[test]
     fn incomplete_record_needs_more_input() {
-        for start in ["", "a", "a,", "\"a\n", "\"a\"", "a,\"b\"\"", "\"a\",b", "a\r"] {
+        for start in [
+            "",
+            "a",
+            "a,",
+            "\"a\n",
+            "\"a\"",
+            "a,\"b\"\"",
+            "\"a\",b",
+            "a\r",
+        ] {
             assert_eq!(fields(start.as_bytes(), false), Ok(None), "{start:?}");
         }
         assert_eq!(fields(b"a,\"b\n", true), Err(Unclosed));
@@ -168,11 +203,25 @@ mod tests {
     /// Reads with the csv crate.
     fn theirs(syntax: Syntax, bytes: &[u8]) -> Vec<Vec<String>> {
         let mut reader = csv::ReaderBuilder::new();
-        reader.has_headers(false).flexible(true).quote(syntax.quote).quoting(syntax.quoting);
-        reader.escape(syntax.escape).double_quote(syntax.double_quote);
+        reader
+            .has_headers(false)
+            .flexible(true)
+            .quote(syntax.quote)
+            .quoting(syntax.quoting);
+        reader
+            .escape(syntax.escape)
+            .double_quote(syntax.double_quote);
         let text = |field: &[u8]| String::from_utf8_lossy(field).into_owned();
         let records = reader.from_reader(bytes).into_byte_records();
-        records.map(|record| record.expect("bytes can be read").iter().map(text).collect()).collect()
+        records
+            .map(|record| {
+                record
+                    .expect("bytes can be read")
+                    .iter()
+                    .map(text)
+                    .collect()
+            })
+            .collect()
     }
 
     proptest! {

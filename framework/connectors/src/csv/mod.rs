@@ -38,7 +38,14 @@ impl Table {
     pub fn without_header(syntax: Syntax) -> Table {
         let record = ByteRecord::new();
         let scratch = Vec::new();
-        Table { syntax, fields: None, header: None, positions: None, record, scratch }
+        Table {
+            syntax,
+            fields: None,
+            header: None,
+            positions: None,
+            record,
+            scratch,
+        }
     }
 
     /// Selects the columns that `T` names in a file with this header. Fails if it has none of them.
@@ -47,9 +54,14 @@ impl Table {
         let mut table = Table::without_header(syntax);
         table.fields = Some(header.len());
         let wanted = columns::<T>();
-        let is_wanted = |name: &[u8]| wanted.is_none_or(|wanted| wanted.iter().any(|w| w.as_bytes() == name));
-        let positions: Vec<usize> =
-            header.iter().enumerate().filter(|(_, name)| is_wanted(name)).map(|(at, _)| at).collect();
+        let is_wanted =
+            |name: &[u8]| wanted.is_none_or(|wanted| wanted.iter().any(|w| w.as_bytes() == name));
+        let positions: Vec<usize> = header
+            .iter()
+            .enumerate()
+            .filter(|(_, name)| is_wanted(name))
+            .map(|(at, _)| at)
+            .collect();
         if let Some(wanted) = wanted
             && positions.is_empty()
             && !wanted.is_empty()
@@ -58,7 +70,12 @@ impl Table {
                 "its header has none of the columns {} but begins {:?}; check the names, the separator, and whether \
                  there is a header",
                 wanted.join(", "),
-                header.iter().take(8).map(String::from_utf8_lossy).collect::<Vec<_>>().join(",")
+                header
+                    .iter()
+                    .take(8)
+                    .map(String::from_utf8_lossy)
+                    .collect::<Vec<_>>()
+                    .join(",")
             ));
         }
         let names = positions.iter().filter_map(|at| header.get(*at)).collect();
@@ -69,23 +86,36 @@ impl Table {
 
     /// Returns the last taken record as a header.
     pub fn into_header(self) -> Header {
-        Header { record: self.record }
+        Header {
+            record: self.record,
+        }
     }
 
     /// Takes the next record from the front of `bytes` and keeps the selected columns. Returns `None` if the
     /// record may continue after `bytes`; with `all`, there are no further bytes.
     pub fn take(&mut self, bytes: &[u8], all: bool) -> Result<Option<RecordSize>, Unclosed> {
-        let Table { record, scratch, positions, .. } = self;
+        let Table {
+            record,
+            scratch,
+            positions,
+            ..
+        } = self;
         record.clear();
         let mut next = 0;
-        take_record(bytes, all, self.syntax, scratch, |number, field| match positions {
-            None => record.push_field(field),
-            Some(positions) if positions.get(next) == Some(&number) => {
-                record.push_field(field);
-                next += 1;
-            }
-            Some(_) => {}
-        })
+        take_record(
+            bytes,
+            all,
+            self.syntax,
+            scratch,
+            |number, field| match positions {
+                None => record.push_field(field),
+                Some(positions) if positions.get(next) == Some(&number) => {
+                    record.push_field(field);
+                    next += 1;
+                }
+                Some(_) => {}
+            },
+        )
     }
 
     /// Deserializes the last taken record; the error is the reason.
@@ -93,7 +123,10 @@ impl Table {
         if let Some(fields) = self.fields
             && fields != taken.fields
         {
-            return Err(format!("it has {} fields, but the header has {fields}", taken.fields));
+            return Err(format!(
+                "it has {} fields, but the header has {fields}",
+                taken.fields
+            ));
         }
         row::deserialize(&self.record, self.header.as_ref())
     }

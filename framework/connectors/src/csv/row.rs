@@ -9,8 +9,8 @@ use std::str;
 
 use csv::ByteRecord;
 use serde::de::{
-    Deserialize, DeserializeSeed, Deserializer, EnumAccess, Error, Expected, IntoDeserializer, MapAccess,
-    SeqAccess, Unexpected, VariantAccess, Visitor,
+    Deserialize, DeserializeSeed, Deserializer, EnumAccess, Error, Expected, IntoDeserializer,
+    MapAccess, SeqAccess, Unexpected, VariantAccess, Visitor,
 };
 use serde::forward_to_deserialize_any;
 
@@ -42,7 +42,11 @@ pub(super) fn deserialize<'de, R: Deserialize<'de>>(
     };
     let names = columns.map(|columns| &columns.names);
     row.map_err(|error| match error.column.and_then(|at| names?.get(at)) {
-        Some(name) => format!("column {}: {}", String::from_utf8_lossy(name), error.message),
+        Some(name) => format!(
+            "column {}: {}",
+            String::from_utf8_lossy(name),
+            error.message
+        ),
         None => error.message,
     })
 }
@@ -52,7 +56,10 @@ fn deserialize_all<'de, R: Deserialize<'de>>(fields: &mut Fields<'_, 'de>) -> Re
     let row = R::deserialize(&mut *fields)?;
     let count = fields.record.len();
     if fields.at < count {
-        let message = format!("it has {count} fields, but the type of the row has {}", fields.at);
+        let message = format!(
+            "it has {count} fields, but the type of the row has {}",
+            fields.at
+        );
         return Err(RowError::custom(message));
     }
     Ok(row)
@@ -76,7 +83,10 @@ fn deserialize_as_text<'de, R: Deserialize<'de>>(
         let column = (0..record.len()).find(|at| is_refused(at) && !not_text.contains(at));
         // Otherwise the earlier error is more specific.
         if column.is_some() || next.column.is_some() || not_text.is_empty() {
-            error = RowError { column: column.or(next.column), ..next };
+            error = RowError {
+                column: column.or(next.column),
+                ..next
+            };
         }
         match column {
             Some(column) => not_text.push(column),
@@ -152,7 +162,10 @@ impl<'e, 'de> Fields<'e, 'de> {
         self.is_inside = true;
         let value = seed.deserialize(&mut *self);
         self.at = self.at.max(start + 1);
-        value.map_err(|error| RowError { column: error.column.or(Some(start)), ..error })
+        value.map_err(|error| RowError {
+            column: error.column.or(Some(start)),
+            ..error
+        })
     }
 
     /// Skips all fields if this is the row.
@@ -168,7 +181,9 @@ impl<'e, 'de> Fields<'e, 'de> {
             (None, _) => visitor.visit_seq(self),
             (Some(_), false) if self.repeated.is_some() => {
                 let name = self.repeated.unwrap_or_default();
-                Err(RowError::custom(format_args!("the header has the column {name} twice")))
+                Err(RowError::custom(format_args!(
+                    "the header has the column {name} twice"
+                )))
             }
             (Some(_), false) => visitor.visit_map(self),
             (Some(_), true) => Err(RowError::custom(
@@ -186,7 +201,9 @@ fn guess(text: &str) -> Scalar {
         b"0" if text.len() > 1 => Scalar::Text,
         [b'0'..=b'9' | b'.', ..] => match typed(text) {
             // Excludes integers over 64 bits.
-            Scalar::Float(float) if !float.is_finite() || !text.contains(['.', 'e', 'E']) => Scalar::Text,
+            Scalar::Float(float) if !float.is_finite() || !text.contains(['.', 'e', 'E']) => {
+                Scalar::Text
+            }
             number => number,
         },
         b"true" | b"false" => typed(text),
@@ -197,13 +214,21 @@ fn guess(text: &str) -> Scalar {
 /// Converts a text for a type that rejects text.
 fn typed(text: &str) -> Scalar {
     let unsigned = || text.parse().map(Scalar::Unsigned).ok();
-    let signed = || text.parse().map(Scalar::Signed).ok().filter(|_| text != "-0");
+    let signed = || {
+        text.parse()
+            .map(Scalar::Signed)
+            .ok()
+            .filter(|_| text != "-0")
+    };
     let float = || text.parse().map(Scalar::Float).ok();
     match text {
         "" => Scalar::Nothing,
         "true" => Scalar::Bool(true),
         "false" => Scalar::Bool(false),
-        _ => unsigned().or_else(signed).or_else(float).unwrap_or(Scalar::Text),
+        _ => unsigned()
+            .or_else(signed)
+            .or_else(float)
+            .unwrap_or(Scalar::Text),
     }
 }
 
@@ -235,7 +260,9 @@ impl<'de> Deserializer<'de> for &mut Fields<'_, 'de> {
         self.has_any = true;
         let column = self.at;
         let field = self.next()?;
-        let Ok(text) = str::from_utf8(field) else { return visitor.visit_borrowed_bytes(field) };
+        let Ok(text) = str::from_utf8(field) else {
+            return visitor.visit_borrowed_bytes(field);
+        };
         let scalar = match self.any {
             AnyValue::Guess => guess(text),
             AnyValue::Text { except } if except.contains(&column) => typed(text),
@@ -333,7 +360,11 @@ impl<'de> Deserializer<'de> for &mut Fields<'_, 'de> {
         visitor.visit_seq(self)
     }
 
-    fn deserialize_tuple<V: Visitor<'de>>(self, _: usize, visitor: V) -> Result<V::Value, RowError> {
+    fn deserialize_tuple<V: Visitor<'de>>(
+        self,
+        _: usize,
+        visitor: V,
+    ) -> Result<V::Value, RowError> {
         visitor.visit_seq(self)
     }
 
@@ -384,15 +415,25 @@ impl<'de> Deserializer<'de> for &mut Fields<'_, 'de> {
 impl<'de> SeqAccess<'de> for &mut Fields<'_, 'de> {
     type Error = RowError;
 
-    fn next_element_seed<S: DeserializeSeed<'de>>(&mut self, seed: S) -> Result<Option<S::Value>, RowError> {
-        if self.at < self.record.len() { self.value(seed).map(Some) } else { Ok(None) }
+    fn next_element_seed<S: DeserializeSeed<'de>>(
+        &mut self,
+        seed: S,
+    ) -> Result<Option<S::Value>, RowError> {
+        if self.at < self.record.len() {
+            self.value(seed).map(Some)
+        } else {
+            Ok(None)
+        }
     }
 }
 
 impl<'de> MapAccess<'de> for &mut Fields<'_, 'de> {
     type Error = RowError;
 
-    fn next_key_seed<S: DeserializeSeed<'de>>(&mut self, seed: S) -> Result<Option<S::Value>, RowError> {
+    fn next_key_seed<S: DeserializeSeed<'de>>(
+        &mut self,
+        seed: S,
+    ) -> Result<Option<S::Value>, RowError> {
         match self.names.and_then(|names| names.get(self.at)) {
             Some(name) => seed.deserialize(Name(name)).map(Some),
             None => Ok(None),
@@ -422,15 +463,28 @@ impl<'de> VariantAccess<'de> for &mut Fields<'_, 'de> {
     }
 
     fn newtype_variant_seed<S: DeserializeSeed<'de>>(self, _: S) -> Result<S::Value, RowError> {
-        Err(RowError::invalid_type(Unexpected::UnitVariant, &"newtype variant"))
+        Err(RowError::invalid_type(
+            Unexpected::UnitVariant,
+            &"newtype variant",
+        ))
     }
 
     fn tuple_variant<V: Visitor<'de>>(self, _: usize, _: V) -> Result<V::Value, RowError> {
-        Err(RowError::invalid_type(Unexpected::UnitVariant, &"tuple variant"))
+        Err(RowError::invalid_type(
+            Unexpected::UnitVariant,
+            &"tuple variant",
+        ))
     }
 
-    fn struct_variant<V: Visitor<'de>>(self, _: &'static [&'static str], _: V) -> Result<V::Value, RowError> {
-        Err(RowError::invalid_type(Unexpected::UnitVariant, &"struct variant"))
+    fn struct_variant<V: Visitor<'de>>(
+        self,
+        _: &'static [&'static str],
+        _: V,
+    ) -> Result<V::Value, RowError> {
+        Err(RowError::invalid_type(
+            Unexpected::UnitVariant,
+            &"struct variant",
+        ))
     }
 }
 
@@ -468,7 +522,11 @@ struct RowError {
 
 impl Error for RowError {
     fn custom<T: Display>(message: T) -> RowError {
-        RowError { message: message.to_string(), column: None, refused: None }
+        RowError {
+            message: message.to_string(),
+            column: None,
+            refused: None,
+        }
     }
 
     fn invalid_type(unexpected: Unexpected<'_>, expected: &dyn Expected) -> RowError {
@@ -476,7 +534,10 @@ impl Error for RowError {
             Unexpected::Str(text) => Some(place(text.as_bytes())),
             _ => None,
         };
-        RowError { refused, ..RowError::custom(format!("invalid type: {unexpected}, expected {expected}")) }
+        RowError {
+            refused,
+            ..RowError::custom(format!("invalid type: {unexpected}, expected {expected}"))
+        }
     }
 }
 

@@ -23,15 +23,31 @@ impl RowWriter {
     pub fn new(delimiter: u8, quote: u8, header: bool, width: Option<u32>) -> RowWriter {
         let lines = SharedBuffer::default();
         let mut builder = csv::WriterBuilder::new();
-        builder.delimiter(delimiter).quote(quote).has_headers(header);
+        builder
+            .delimiter(delimiter)
+            .quote(quote)
+            .has_headers(header);
         let writer = builder.from_writer(lines.clone());
-        RowWriter { writer, lines, width, has_row: false, delimiter, quote }
+        RowWriter {
+            writer,
+            lines,
+            width,
+            has_row: false,
+            delimiter,
+            quote,
+        }
     }
 
     /// Appends a row to `out` and returns the number of its fields. Fails for a row that is not one line of fields, such
     /// as one with a map, and for one with another number of fields than the rows before.
-    pub fn write<T: Serialize + ?Sized>(&mut self, row: &T, out: &mut Vec<u8>) -> Result<u32, String> {
-        self.writer.serialize(row).map_err(|error| error.to_string())?;
+    pub fn write<T: Serialize + ?Sized>(
+        &mut self,
+        row: &T,
+        out: &mut Vec<u8>,
+    ) -> Result<u32, String> {
+        self.writer
+            .serialize(row)
+            .map_err(|error| error.to_string())?;
         self.writer.flush().map_err(|error| error.to_string())?;
         let mut lines = self.lines.lock();
         if let (true, Some(width)) = (self.has_row, self.width) {
@@ -40,7 +56,9 @@ impl RowWriter {
         }
         let fields = fields_of(&lines, self.delimiter, self.quote);
         if let Some(width) = self.width.filter(|width| *width != fields) {
-            return Err(format!("it has {fields} fields, but the rows before it have {width}"));
+            return Err(format!(
+                "it has {fields} fields, but the rows before it have {width}"
+            ));
         }
         out.append(&mut lines);
         self.has_row = true;
@@ -52,8 +70,16 @@ impl RowWriter {
 /// Returns the number of fields of the last row.
 fn fields_of(lines: &[u8], delimiter: u8, quote: u8) -> u32 {
     let mut builder = csv::ReaderBuilder::new();
-    let mut reader = builder.has_headers(false).delimiter(delimiter).quote(quote).from_reader(lines);
-    let fields = reader.byte_records().map_while(Result::ok).last().map_or(0, |row| row.len());
+    let mut reader = builder
+        .has_headers(false)
+        .delimiter(delimiter)
+        .quote(quote)
+        .from_reader(lines);
+    let fields = reader
+        .byte_records()
+        .map_while(Result::ok)
+        .last()
+        .map_or(0, |row| row.len());
     u32::try_from(fields).unwrap_or(u32::MAX)
 }
 

@@ -66,7 +66,12 @@ pub struct SplitBlocks {
 
 impl SplitBlocks {
     pub(crate) fn of(range: &Range<u64>, starts_file: bool) -> Self {
-        SplitBlocks { starts_file, limit: range.end, produced: 0, end: None }
+        SplitBlocks {
+            starts_file,
+            limit: range.end,
+            produced: 0,
+            end: None,
+        }
     }
 
     /// Registers a block that begins at this byte of the file.
@@ -134,7 +139,11 @@ impl Stored {
     #[cold]
     pub(crate) fn failed(&mut self, error: &impl Display, is_cut_off: bool) -> ReadError {
         self.trouble.take().unwrap_or_else(|| {
-            let reason = if is_cut_off { TOO_SHORT.to_owned() } else { format!("is not valid ({error})") };
+            let reason = if is_cut_off {
+                TOO_SHORT.to_owned()
+            } else {
+                format!("is not valid ({error})")
+            };
             self.damaged(reason)
         })
     }
@@ -142,7 +151,10 @@ impl Stored {
     /// Creates an error at the current position.
     #[cold]
     pub(crate) fn damaged(&self, reason: String) -> ReadError {
-        ReadError::Damaged { offset: self.position(), reason }
+        ReadError::Damaged {
+            offset: self.position(),
+            reason,
+        }
     }
 
     /// Returns the next bytes: at least `wanted` unless the file ends.

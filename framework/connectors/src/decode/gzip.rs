@@ -32,13 +32,19 @@ impl GzipStream {
         if !first.starts_with(&MAGIC) && !MAGIC.starts_with(first) {
             return Err(no_frame("gzip", 0));
         }
-        Ok(GzipStream { member: Some(GzDecoder::new(stored)), length, garbage: None })
+        Ok(GzipStream {
+            member: Some(GzDecoder::new(stored)),
+            length,
+            garbage: None,
+        })
     }
 
     /// Continues after a member. Zeros are padding. Other data up to the end of the file is ignored with a
     /// warning.
     fn next_member(&mut self) -> Result<(), ReadError> {
-        let Some(ended) = self.member.take() else { return Ok(()) };
+        let Some(ended) = self.member.take() else {
+            return Ok(());
+        };
         let mut stored = ended.into_inner();
         skip_zeros(&mut stored)?;
         let offset = stored.position();
@@ -58,14 +64,19 @@ impl GzipStream {
             let reason = "is not valid (no member there, but members follow)".to_owned();
             return Err(ReadError::Damaged { offset, reason });
         }
-        self.garbage = Some(Garbage { offset, bytes: self.length - offset });
+        self.garbage = Some(Garbage {
+            offset,
+            bytes: self.length - offset,
+        });
         Ok(())
     }
 }
 
 impl Decoder for GzipStream {
     fn position(&self) -> u64 {
-        self.member.as_ref().map_or(self.length, |member| member.get_ref().position())
+        self.member
+            .as_ref()
+            .map_or(self.length, |member| member.get_ref().position())
     }
 
     fn take_garbage(&mut self) -> Option<Garbage> {
@@ -116,6 +127,8 @@ fn a_member_follows(stored: &mut Stored) -> Result<bool, ReadError> {
 }
 
 fn is_header(bytes: &[u8]) -> bool {
-    let [first, second, method, flags] = *bytes else { return false };
+    let [first, second, method, flags] = *bytes else {
+        return false;
+    };
     [first, second] == MAGIC && method == DEFLATE && flags & RESERVED_FLAGS == 0
 }

@@ -83,14 +83,20 @@ impl<R: Read> HadoopBlocks<R> {
         if filled < bytes.len() {
             return Err(self.cut_off(length));
         }
-        if length > most { Err(self.not_a_block()) } else { Ok(Some(length)) }
+        if length > most {
+            Err(self.not_a_block())
+        } else {
+            Ok(Some(length))
+        }
     }
 
     /// Decompresses the next chunk; returns false at the end of the stream.
     fn next_chunk(&mut self) -> io::Result<bool> {
         while self.left == 0 {
             self.block_at = self.taken;
-            let Some(length) = self.length(BLOCK_BYTES_MAX)? else { return Ok(false) };
+            let Some(length) = self.length(BLOCK_BYTES_MAX)? else {
+                return Ok(false);
+            };
             self.left = length;
         }
         let is_first = self.taken == self.block_at + LENGTH_BYTES;
@@ -99,12 +105,23 @@ impl<R: Read> HadoopBlocks<R> {
         };
         self.compressed.clear();
         let held = length.min(self.chunk_max);
-        let mut read = self.stored.by_ref().take(held as u64).read_to_end(&mut self.compressed)? as u64;
-        read += io::copy(&mut self.stored.by_ref().take((length - held) as u64), &mut io::sink())?;
+        let mut read = self
+            .stored
+            .by_ref()
+            .take(held as u64)
+            .read_to_end(&mut self.compressed)? as u64;
+        read += io::copy(
+            &mut self.stored.by_ref().take((length - held) as u64),
+            &mut io::sink(),
+        )?;
         self.taken += read;
         if read < length as u64 {
             let is_doubtful = is_first && self.block_at == 0 && length > CHUNK_BYTES_USUAL;
-            return Err(if is_doubtful { self.not_a_block() } else { ErrorKind::UnexpectedEof.into() });
+            return Err(if is_doubtful {
+                self.not_a_block()
+            } else {
+                ErrorKind::UnexpectedEof.into()
+            });
         }
         self.check_room(length)?;
         (self.given, self.filled) = (0, 0);
@@ -115,7 +132,9 @@ impl<R: Read> HadoopBlocks<R> {
     }
 
     fn decompress(&mut self) -> io::Result<()> {
-        let possible = self.left.min(self.compressed.len().saturating_mul(self.codec.growth));
+        let possible = self
+            .left
+            .min(self.compressed.len().saturating_mul(self.codec.growth));
         let room = possible.min(self.chunk_max);
         if self.chunk.len() < room {
             self.chunk.resize(room, 0);
@@ -136,14 +155,21 @@ impl<R: Read> HadoopBlocks<R> {
             return Ok(());
         }
         self.too_large = Some(bytes);
-        Err(io::Error::new(ErrorKind::OutOfMemory, "a chunk exceeds the memory of the task"))
+        Err(io::Error::new(
+            ErrorKind::OutOfMemory,
+            "a chunk exceeds the memory of the task",
+        ))
     }
 
     /// The error for a stream that ends after this length. A length made of text means that the data is not
     /// blocks.
     #[cold]
     fn cut_off(&self, length: usize) -> io::Error {
-        if length > CHUNK_BYTES_MAX { self.not_a_block() } else { ErrorKind::UnexpectedEof.into() }
+        if length > CHUNK_BYTES_MAX {
+            self.not_a_block()
+        } else {
+            ErrorKind::UnexpectedEof.into()
+        }
     }
 
     #[cold]
@@ -174,7 +200,9 @@ impl<R: Read> Read for HadoopBlocks<R> {
 impl Decoder for HadoopBlocks<Stored> {
     fn read(&mut self, into: &mut [u8]) -> Result<usize, ReadError> {
         Read::read(self, into).map_err(|error| match self.too_large {
-            Some(bytes) => ReadError::WindowTooLarge { window: bytes as u64 },
+            Some(bytes) => ReadError::WindowTooLarge {
+                window: bytes as u64,
+            },
             None => {
                 let is_cut_off = error.kind() == ErrorKind::UnexpectedEof;
                 self.stored.failed(&error, is_cut_off)

@@ -17,7 +17,10 @@ const SKIPPABLE_HEADER_BYTES: usize = 8;
 pub(crate) fn open(file: StoredFile, memory: usize) -> Result<Box<dyn Decoder>, ReadError> {
     let mut stored = Stored::new(file);
     Ok(if begins_frame(stored.peek(4)?) {
-        Box::new(Lz4Frames { between: Some(stored), frame: None })
+        Box::new(Lz4Frames {
+            between: Some(stored),
+            frame: None,
+        })
     } else {
         Box::new(HadoopBlocks::new(stored, CHUNKS, memory))
     })
@@ -28,7 +31,11 @@ fn begins_frame(bytes: &[u8]) -> bool {
 }
 
 /// Maximum expansion: one byte for 255.
-pub(crate) const CHUNKS: ChunkCodec = ChunkCodec { name: "lz4", decompress: decompress_chunk, growth: 255 };
+pub(crate) const CHUNKS: ChunkCodec = ChunkCodec {
+    name: "lz4",
+    decompress: decompress_chunk,
+    growth: 255,
+};
 
 fn decompress_chunk(compressed: &[u8], into: &mut [u8]) -> Result<usize, String> {
     lz4_flex::block::decompress_into(compressed, into).map_err(|error| error.to_string())
@@ -45,7 +52,9 @@ struct Lz4Frames {
 impl Lz4Frames {
     /// Starts the next frame with data; returns false at the end of the file.
     fn begin_frame(&mut self) -> Result<bool, ReadError> {
-        let Some(stored) = &mut self.between else { return Ok(false) };
+        let Some(stored) = &mut self.between else {
+            return Ok(false);
+        };
         loop {
             let header = stored.peek(SKIPPABLE_HEADER_BYTES)?;
             if header.is_empty() {
@@ -54,7 +63,12 @@ impl Lz4Frames {
             if !begins_frame(header) {
                 return Err(no_frame("lz4", stored.position()));
             }
-            let number = |at: usize| header.get(at..at + 4)?.first_chunk().map(|b| u32::from_le_bytes(*b));
+            let number = |at: usize| {
+                header
+                    .get(at..at + 4)?
+                    .first_chunk()
+                    .map(|b| u32::from_le_bytes(*b))
+            };
             let magic = number(0);
             let length = number(4);
             let held = header.len() as u64;
@@ -67,8 +81,7 @@ impl Lz4Frames {
                     }
                 }
                 (Some(LEGACY_MAGIC), _) => {
-                    let reason =
-                        "is in lz4's legacy format, which has no end mark; compress it with a current lz4";
+                    let reason = "is in lz4's legacy format, which has no end mark; compress it with a current lz4";
                     return Err(stored.damaged(reason.to_owned()));
                 }
                 _ => {
@@ -108,7 +121,11 @@ impl Decoder for Lz4Frames {
     }
 
     fn position(&self) -> u64 {
-        let stored = self.frame.as_ref().map(FrameDecoder::get_ref).or(self.between.as_ref());
+        let stored = self
+            .frame
+            .as_ref()
+            .map(FrameDecoder::get_ref)
+            .or(self.between.as_ref());
         stored.map_or(0, Stored::position)
     }
 }

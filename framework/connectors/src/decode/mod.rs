@@ -7,7 +7,13 @@
 #[cfg(feature = "bzip2")]
 mod bzip2;
 #[cfg_attr(
-    not(all(feature = "bzip2", feature = "gzip", feature = "lz4", feature = "xz", feature = "zstd")),
+    not(all(
+        feature = "bzip2",
+        feature = "gzip",
+        feature = "lz4",
+        feature = "xz",
+        feature = "zstd"
+    )),
     allow(dead_code, reason = "each decoder uses a part of it")
 )]
 mod decoder;
@@ -66,7 +72,10 @@ pub fn open(
         #[cfg(feature = "snappy")]
         Compression::Snappy => snappy::open(file, memory)?,
         other => {
-            let reason = format!("cannot be read without the feature {} of napreduce", other.feature());
+            let reason = format!(
+                "cannot be read without the feature {} of napreduce",
+                other.feature()
+            );
             return Err(ReadError::Damaged { offset: 0, reason });
         }
     })

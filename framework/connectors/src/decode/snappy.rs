@@ -17,17 +17,26 @@ pub(crate) fn open(file: StoredFile, memory: usize) -> Result<Box<dyn Decoder>, 
     let mut stored = Stored::new(file);
     let first = stored.peek(MAGIC.len())?;
     Ok(if first.starts_with(MAGIC) || MAGIC.starts_with(first) {
-        Box::new(SnappyFrames(FrameDecoder::new(DataChunks { stored, left: 0 })))
+        Box::new(SnappyFrames(FrameDecoder::new(DataChunks {
+            stored,
+            left: 0,
+        })))
     } else {
         Box::new(HadoopBlocks::new(stored, CHUNKS, memory))
     })
 }
 
 /// Maximum expansion: three bytes for 64.
-pub(crate) const CHUNKS: ChunkCodec = ChunkCodec { name: "snappy", decompress: decompress_chunk, growth: 22 };
+pub(crate) const CHUNKS: ChunkCodec = ChunkCodec {
+    name: "snappy",
+    decompress: decompress_chunk,
+    growth: 22,
+};
 
 fn decompress_chunk(compressed: &[u8], into: &mut [u8]) -> Result<usize, String> {
-    raw::Decoder::new().decompress(compressed, into).map_err(|error| error.to_string())
+    raw::Decoder::new()
+        .decompress(compressed, into)
+        .map_err(|error| error.to_string())
 }
 
 /// The chunks of a file without those that contain no data, which may exceed a decoder's buffer.

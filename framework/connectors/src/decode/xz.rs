@@ -63,11 +63,17 @@ pub(crate) struct XzStream {
 }
 
 impl XzStream {
-    pub(crate) fn open(mut file: StoredFile, range: &Range<u64>, memory: usize) -> Result<Self, ReadError> {
+    pub(crate) fn open(
+        mut file: StoredFile,
+        range: &Range<u64>,
+        memory: usize,
+    ) -> Result<Self, ReadError> {
         let mut blocks = read_blocks(&mut file)?;
         let first = blocks.first().map(|block| block.at);
         blocks.retain(|block| block.at >= range.start);
-        let starts_file = first.map_or(range.start == 0, |first| (range.start..range.end).contains(&first));
+        let starts_file = first.map_or(range.start == 0, |first| {
+            (range.start..range.end).contains(&first)
+        });
         if blocks.first().is_some_and(|block| block.at >= range.end) {
             blocks.clear();
         }
@@ -75,7 +81,14 @@ impl XzStream {
         let memory = decoder_memory(memory);
         let of_split = SplitBlocks::of(range, starts_file);
         let position = range.start;
-        Ok(XzStream { between: Some(file), blocks, block: None, memory, of_split, position })
+        Ok(XzStream {
+            between: Some(file),
+            blocks,
+            block: None,
+            memory,
+            of_split,
+            position,
+        })
     }
 
     /// Starts the next block; returns false at the end of the file.
@@ -84,13 +97,18 @@ impl XzStream {
             self.position = u64::MAX;
             return Ok(false);
         };
-        let Some(mut file) = self.between.take() else { return Ok(false) };
+        let Some(mut file) = self.between.take() else {
+            return Ok(false);
+        };
         self.of_split.begin(block.at);
         self.position = block.at + block.padded();
         check_memory(&mut file, &block, self.memory)?;
         file.seek(block.at);
-        self.block =
-            Some(XzReader::new_mem_limit(StandAlone::new(Stored::new(file), &block), false, self.memory));
+        self.block = Some(XzReader::new_mem_limit(
+            StandAlone::new(Stored::new(file), &block),
+            false,
+            self.memory,
+        ));
         Ok(true)
     }
 }
@@ -156,7 +174,12 @@ impl StandAlone {
         index.extend_from_slice(&sized);
         index.extend_from_slice(FOOTER_MAGIC);
         let left = block.padded();
-        StandAlone { header: Cursor::new(header), stored, left, footer: Cursor::new(index) }
+        StandAlone {
+            header: Cursor::new(header),
+            stored,
+            left,
+            footer: Cursor::new(index),
+        }
     }
 }
 
@@ -167,7 +190,9 @@ impl Read for StandAlone {
             return Ok(read);
         }
         if self.left > 0 {
-            let wanted = usize::try_from(self.left).unwrap_or(usize::MAX).min(into.len());
+            let wanted = usize::try_from(self.left)
+                .unwrap_or(usize::MAX)
+                .min(into.len());
             let read = self.stored.read(&mut into[..wanted])?;
             self.left -= read as u64;
             return Ok(read);
@@ -204,7 +229,10 @@ fn take_number(bytes: &mut &[u8]) -> Option<u64> {
 
 #[cold]
 fn damaged(offset: u64, reason: &str) -> ReadError {
-    ReadError::Damaged { offset, reason: reason.to_owned() }
+    ReadError::Damaged {
+        offset,
+        reason: reason.to_owned(),
+    }
 }
 
 /// Finds all blocks of all streams, from the end of the file.
@@ -273,13 +301,22 @@ fn no_stream_ends(file: &mut StoredFile, end: u64, is_last: bool) -> Result<Read
     if is_cut_off {
         return Ok(damaged(length, TOO_SHORT));
     }
-    let reason = format!("is not valid (no stream there, and {} bytes follow)", next.len());
+    let reason = format!(
+        "is not valid (no stream there, and {} bytes follow)",
+        next.len()
+    );
     Ok(damaged(end - next.len() as u64, &reason))
 }
 
 /// Returns the blocks of the stream that ends at `end`, and moves `end` to its start.
-fn read_stream(file: &mut StoredFile, end: &mut u64, is_last: bool) -> Result<Vec<Block>, ReadError> {
-    let footer_at = end.checked_sub(FOOTER_BYTES).filter(|at| *at >= HEADER_BYTES);
+fn read_stream(
+    file: &mut StoredFile,
+    end: &mut u64,
+    is_last: bool,
+) -> Result<Vec<Block>, ReadError> {
+    let footer_at = end
+        .checked_sub(FOOTER_BYTES)
+        .filter(|at| *at >= HEADER_BYTES);
     let mut footer = [0; FOOTER_BYTES as usize];
     if let Some(at) = footer_at {
         file.read_exact_at(&mut footer, at)?;
@@ -293,28 +330,50 @@ fn read_stream(file: &mut StoredFile, end: &mut u64, is_last: bool) -> Result<Ve
     let index_at = footer_at
         .checked_sub(index_bytes)
         .filter(|at| *at >= HEADER_BYTES)
-        .ok_or_else(|| damaged(footer_at, "is not valid (its index is larger than the file)"))?;
+        .ok_or_else(|| {
+            damaged(
+                footer_at,
+                "is not valid (its index is larger than the file)",
+            )
+        })?;
     let mut index = vec![0; index_bytes as usize];
     file.read_exact_at(&mut index, index_at)?;
     let bad_index = || damaged(index_at, "is not valid (its index is damaged)");
     let (records, sum) = index.split_at(index.len() - 4);
     let mut rest = records.get(1..).unwrap_or_default();
     let valid = sum == crc32(records) && records.first() == Some(&0);
-    let count = take_number(&mut rest).filter(|_| valid).ok_or_else(bad_index)?;
+    let count = take_number(&mut rest)
+        .filter(|_| valid)
+        .ok_or_else(bad_index)?;
     let mut blocks = Vec::new();
     let mut stored = 0u64;
     for _ in 0..count {
-        let unpadded = take_number(&mut rest).filter(|unpadded| *unpadded >= 5).ok_or_else(bad_index)?;
+        let unpadded = take_number(&mut rest)
+            .filter(|unpadded| *unpadded >= 5)
+            .ok_or_else(bad_index)?;
         let uncompressed = take_number(&mut rest).ok_or_else(bad_index)?;
-        let block = Block { at: stored, unpadded, uncompressed, flags };
-        stored = stored.checked_add(block.padded()).filter(|sum| *sum <= index_at).ok_or_else(bad_index)?;
+        let block = Block {
+            at: stored,
+            unpadded,
+            uncompressed,
+            flags,
+        };
+        stored = stored
+            .checked_add(block.padded())
+            .filter(|sum| *sum <= index_at)
+            .ok_or_else(bad_index)?;
         blocks.push(block);
     }
-    let start = index_at.checked_sub(stored + HEADER_BYTES).ok_or_else(bad_index)?;
+    let start = index_at
+        .checked_sub(stored + HEADER_BYTES)
+        .ok_or_else(bad_index)?;
     let mut header = [0; HEADER_BYTES as usize];
     file.read_exact_at(&mut header, start)?;
     if &header[..6] != HEADER_MAGIC || header[6..8] != flags || header[8..] != crc32(&flags) {
-        return Err(damaged(start, "is not valid (no stream at the start given by its footer)"));
+        return Err(damaged(
+            start,
+            "is not valid (no stream at the start given by its footer)",
+        ));
     }
     for block in &mut blocks {
         block.at += start + HEADER_BYTES;
@@ -327,7 +386,9 @@ fn read_stream(file: &mut StoredFile, end: &mut u64, is_last: bool) -> Result<Ve
 fn check_memory(file: &mut StoredFile, block: &Block, memory: u32) -> Result<(), ReadError> {
     let mut header = vec![0; usize::try_from(block.unpadded.min(1024)).unwrap_or(1024)];
     file.read_exact_at(&mut header, block.at)?;
-    let Some(window) = dictionary_bytes(&header) else { return Ok(()) };
+    let Some(window) = dictionary_bytes(&header) else {
+        return Ok(());
+    };
     if window >> 10 > u64::from(memory) {
         return Err(ReadError::WindowTooLarge { window });
     }

@@ -27,13 +27,21 @@ pub(crate) struct ZstdStream {
 impl ZstdStream {
     /// Opens the frames of `split`, which is the whole file unless there is a seek table. Windows may have
     /// `memory` bytes, or the usual size.
-    pub(crate) fn open(mut file: StoredFile, range: &Range<u64>, memory: usize) -> Result<Self, ReadError> {
+    pub(crate) fn open(
+        mut file: StoredFile,
+        range: &Range<u64>,
+        memory: usize,
+    ) -> Result<Self, ReadError> {
         let mut starts_file = true;
         if range.start > 0 {
             let frames = frames_in_table(&mut file)?.unwrap_or_default();
             let first = frames.iter().copied().find(|frame| *frame >= range.start);
             starts_file = first.is_some() && first == frames.first().copied();
-            file.seek(first.filter(|first| *first < range.end).unwrap_or(file.length()));
+            file.seek(
+                first
+                    .filter(|first| *first < range.end)
+                    .unwrap_or(file.length()),
+            );
         }
         Ok(ZstdStream {
             stored: Stored::new(file),
@@ -62,8 +70,9 @@ impl Decoder for ZstdStream {
                 continue;
             };
             if frame.can_collect() > 0 {
-                let read =
-                    frame.read(into).map_err(|error| self.damaged(format!("is not valid ({error})")))?;
+                let read = frame
+                    .read(into)
+                    .map_err(|error| self.damaged(format!("is not valid ({error})")))?;
                 self.blocks.read(read);
                 return Ok(read);
             }
@@ -134,14 +143,18 @@ const SEEK_FRAMES_MAX: u64 = 0x800_0000;
 /// Reads the offsets of frames from zstd's `contrib/seekable_format`. Returns `None` without a valid table.
 fn frames_in_table(file: &mut StoredFile) -> Result<Option<Vec<u64>>, ReadError> {
     let length = file.length();
-    let Some(at) = length.checked_sub(SEEK_FOOTER_BYTES) else { return Ok(None) };
+    let Some(at) = length.checked_sub(SEEK_FOOTER_BYTES) else {
+        return Ok(None);
+    };
     let mut footer = [0; SEEK_FOOTER_BYTES as usize];
     file.read_exact_at(&mut footer, at)?;
     let [n0, n1, n2, n3, descriptor, magic @ ..] = footer;
     let count = u64::from(u32::from_le_bytes([n0, n1, n2, n3]));
     let entry_bytes = if descriptor & 0x80 == 0 { 8 } else { 12 };
     let content = count * entry_bytes + SEEK_FOOTER_BYTES;
-    let Some(start) = length.checked_sub(content + SKIPPABLE_HEADER_BYTES) else { return Ok(None) };
+    let Some(start) = length.checked_sub(content + SKIPPABLE_HEADER_BYTES) else {
+        return Ok(None);
+    };
     if magic != SEEK_FOOTER_MAGIC || descriptor & 0x7c != 0 || count > SEEK_FRAMES_MAX {
         return Ok(None);
     }
@@ -157,7 +170,9 @@ fn frames_in_table(file: &mut StoredFile) -> Result<Option<Vec<u64>>, ReadError>
     let mut frames = Vec::new();
     for entry in entries.chunks_exact(entry_bytes as usize) {
         frames.push(at);
-        at += entry.first_chunk().map_or(0, |bytes| u64::from(u32::from_le_bytes(*bytes)));
+        at += entry
+            .first_chunk()
+            .map_or(0, |bytes| u64::from(u32::from_le_bytes(*bytes)));
     }
     Ok((at == start).then_some(frames))
 }
@@ -170,7 +185,9 @@ pub(crate) fn has_several_frames(mut file: StoredFile) -> bool {
 
 /// Returns the window size of a frame, or 0 for a truncated header, which the decoder rejects.
 fn window_size(header: &[u8]) -> u64 {
-    let Some((descriptor, rest)) = header.get(4..).and_then(<[u8]>::split_first) else { return 0 };
+    let Some((descriptor, rest)) = header.get(4..).and_then(<[u8]>::split_first) else {
+        return 0;
+    };
     let single_segment = descriptor & 0x20 != 0;
     if !single_segment {
         let Some(window) = rest.first() else { return 0 };
@@ -180,7 +197,9 @@ fn window_size(header: &[u8]) -> u64 {
     // The window of a single segment is its whole content, whose size follows the dictionary id.
     let dictionary_bytes = [0, 1, 2, 4][usize::from(descriptor & 3)];
     let size_bytes = [1, 2, 4, 8][usize::from(descriptor >> 6)];
-    let Some(size) = rest.get(dictionary_bytes..dictionary_bytes + size_bytes) else { return 0 };
+    let Some(size) = rest.get(dictionary_bytes..dictionary_bytes + size_bytes) else {
+        return 0;
+    };
     let mut little_endian = [0; 8];
     little_endian[..size_bytes].copy_from_slice(size);
     // Sizes of two bytes are offset by 256.

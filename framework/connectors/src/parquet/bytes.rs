@@ -43,7 +43,10 @@ impl ChunkReader for ParquetBytes {
     type T = BufReader<FromOffset>;
 
     fn get_read(&self, start: u64) -> Result<Self::T, ParquetError> {
-        Ok(BufReader::new(FromOffset { file: self.clone(), offset: start }))
+        Ok(BufReader::new(FromOffset {
+            file: self.clone(),
+            offset: start,
+        }))
     }
 
     fn get_bytes(&self, start: u64, length: usize) -> Result<Bytes, ParquetError> {

@@ -11,8 +11,8 @@ use parquet::arrow::arrow_reader::ParquetRecordBatchReader;
 use parquet::arrow::arrow_writer::ArrowWriterOptions;
 use parquet::basic::Compression;
 use parquet::file::metadata::{
-    FileMetaData, ParquetMetaData, ParquetMetaDataBuilder, ParquetMetaDataOptions, ParquetMetaDataReader,
-    ParquetMetaDataWriter, RowGroupMetaData,
+    FileMetaData, ParquetMetaData, ParquetMetaDataBuilder, ParquetMetaDataOptions,
+    ParquetMetaDataReader, ParquetMetaDataWriter, RowGroupMetaData,
 };
 use parquet::file::properties::{EnabledStatistics, WriterProperties};
 use serde::{Deserialize, Serialize};
@@ -36,11 +36,19 @@ impl PartWriter {
     /// Creates a file of rows of type `T`, which begins with [`MAGIC`]. Fails if the type has no columns.
     pub fn new<'de, T: Deserialize<'de>>() -> Result<PartWriter, String> {
         let rows = OpenRows::of::<T>()?;
-        Ok(PartWriter { encoded: Encoded::new(rows.none())?, rows })
+        Ok(PartWriter {
+            encoded: Encoded::new(rows.none())?,
+            rows,
+        })
     }
 
     /// Adds a row. Appends a group to `out` after `group_rows` rows.
-    pub fn push(&mut self, row: &impl Serialize, group_rows: usize, out: &mut Vec<u8>) -> Result<(), String> {
+    pub fn push(
+        &mut self,
+        row: &impl Serialize,
+        group_rows: usize,
+        out: &mut Vec<u8>,
+    ) -> Result<(), String> {
         self.rows.push(row)?;
         if self.rows.count() == group_rows {
             self.encoded.add_group(&self.rows.take()?, out)?;
@@ -92,11 +100,19 @@ impl OpenRows {
         let schema = SerdeArrowSchema::from_type::<T>(options);
         let schema = schema.map_err(|error| error.to_string())?;
         let mut builder = ArrayBuilder::new(schema).map_err(|error| error.to_string())?;
-        let none = builder.to_record_batch().map_err(|error| error.to_string())?;
+        let none = builder
+            .to_record_batch()
+            .map_err(|error| error.to_string())?;
         if none.num_columns() == 0 {
             return Err("it has no columns".to_owned());
         }
-        Ok(OpenRows { batches: Vec::new(), builder, waiting: 0, count: 0, none })
+        Ok(OpenRows {
+            batches: Vec::new(),
+            builder,
+            waiting: 0,
+            count: 0,
+            none,
+        })
     }
 
     fn none(&self) -> &RecordBatch {
@@ -111,12 +127,20 @@ impl OpenRows {
         self.builder.push(row).map_err(|error| error.to_string())?;
         self.waiting += 1;
         self.count += 1;
-        if self.waiting == BATCH_ROWS { self.close_batch() } else { Ok(()) }
+        if self.waiting == BATCH_ROWS {
+            self.close_batch()
+        } else {
+            Ok(())
+        }
     }
 
     fn close_batch(&mut self) -> Result<(), String> {
         self.waiting = 0;
-        self.batches.push(self.builder.to_record_batch().map_err(|error| error.to_string())?);
+        self.batches.push(
+            self.builder
+                .to_record_batch()
+                .map_err(|error| error.to_string())?,
+        );
         Ok(())
     }
 
@@ -175,7 +199,11 @@ impl WriterState {
         let footer_length = usize::try_from(u64::from_le_bytes(*footer_length)).ok()?;
         let (footer, rows) = rest.split_at_checked(footer_length)?;
         let bytes = u64::from_le_bytes(*bytes);
-        Some(WriterState { bytes, footer: footer.to_vec(), rows: rows.to_vec() })
+        Some(WriterState {
+            bytes,
+            footer: footer.to_vec(),
+            rows: rows.to_vec(),
+        })
     }
 }
 
@@ -183,19 +211,30 @@ impl Encoded {
     /// Creates a file with the columns of these rows.
     fn new(none: &RecordBatch) -> Result<Encoded, String> {
         let (_, metadata) = file_of(none, Types::Parquet)?;
-        Ok(Encoded { file: metadata.file_metadata().clone(), groups: Vec::new(), bytes: MAGIC.len() as u64 })
+        Ok(Encoded {
+            file: metadata.file_metadata().clone(),
+            groups: Vec::new(),
+            bytes: MAGIC.len() as u64,
+        })
     }
 
     /// Appends a group of these rows, if there are any.
     fn add_group(&mut self, rows: &RecordBatch, out: &mut Vec<u8>) -> Result<(), String> {
         let (file, metadata) = file_of(rows, Types::Parquet)?;
-        let Some(group) = metadata.row_groups().first() else { return Ok(()) };
-        let end = group.columns().iter().map(|column| column.byte_range()).map(|(at, length)| at + length);
+        let Some(group) = metadata.row_groups().first() else {
+            return Ok(());
+        };
+        let end = group
+            .columns()
+            .iter()
+            .map(|column| column.byte_range())
+            .map(|(at, length)| at + length);
         let columns = &file[MAGIC.len()..end.max().unwrap_or_default() as usize];
         out.extend_from_slice(columns);
         let moved_by = self.bytes as i64 - MAGIC.len() as i64;
-        self.groups
-            .push(moved(group.clone(), moved_by, self.groups.len()).map_err(|error| error.to_string())?);
+        self.groups.push(
+            moved(group.clone(), moved_by, self.groups.len()).map_err(|error| error.to_string())?,
+        );
         self.bytes += columns.len() as u64;
         Ok(())
     }
@@ -210,7 +249,9 @@ impl Encoded {
             self.file.schema_descr_ptr(),
             self.file.column_orders().cloned(),
         );
-        let metadata = ParquetMetaDataBuilder::new(file).set_row_groups(self.groups.clone()).build();
+        let metadata = ParquetMetaDataBuilder::new(file)
+            .set_row_groups(self.groups.clone())
+            .build();
         let mut footer = Vec::new();
         let written = ParquetMetaDataWriter::new(&mut footer, &metadata).finish();
         written.map(|()| footer).map_err(|error| error.to_string())
@@ -224,21 +265,29 @@ impl Encoded {
 
     fn save(&self, rows: &RecordBatch, state: &mut Vec<u8>) -> Result<(), String> {
         let (rows, _) = file_of(rows, Types::Arrow)?;
-        let saved = WriterState { bytes: self.bytes, footer: self.footer()?, rows };
+        let saved = WriterState {
+            bytes: self.bytes,
+            footer: self.footer()?,
+            rows,
+        };
         saved.append_to(state);
         Ok(())
     }
 
     /// Restores a saved state; returns the rows of the incomplete group.
     fn restore(&mut self, state: &[u8]) -> Result<Vec<RecordBatch>, String> {
-        let WriterState { bytes, footer, rows } =
-            WriterState::read(state).ok_or("the state of a Parquet writer is truncated")?;
+        let WriterState {
+            bytes,
+            footer,
+            rows,
+        } = WriterState::read(state).ok_or("the state of a Parquet writer is truncated")?;
         let metadata = metadata_of(&footer)?;
         self.bytes = bytes;
         self.groups = metadata.row_groups().to_vec();
         let rows = ParquetRecordBatchReader::try_new(Bytes::from(rows), BATCH_ROWS);
         let rows = rows.map_err(|error| error.to_string())?;
-        rows.collect::<Result<_, _>>().map_err(|error| error.to_string())
+        rows.collect::<Result<_, _>>()
+            .map_err(|error| error.to_string())
     }
 }
 
@@ -278,10 +327,13 @@ fn file_of(rows: &RecordBatch, types: Types) -> Result<(Vec<u8>, ParquetMetaData
 fn metadata_of(bytes: &[u8]) -> Result<ParquetMetaData, String> {
     let cut = || "it ends too early".to_owned();
     let end = bytes.len().checked_sub(TAIL_BYTES).ok_or_else(cut)?;
-    let length = bytes[end..].first_chunk().map_or(0, |length| u32::from_le_bytes(*length));
+    let length = bytes[end..]
+        .first_chunk()
+        .map_or(0, |length| u32::from_le_bytes(*length));
     let start = end.checked_sub(length as usize).ok_or_else(cut)?;
     let options = ParquetMetaDataOptions::new().with_encoding_stats_as_mask(false);
-    let metadata = ParquetMetaDataReader::decode_metadata_with_options(&bytes[start..end], Some(&options));
+    let metadata =
+        ParquetMetaDataReader::decode_metadata_with_options(&bytes[start..end], Some(&options));
     metadata.map_err(|error| error.to_string())
 }
 
@@ -297,7 +349,9 @@ fn moved(
         let data = column.data_page_offset();
         let dictionary = column.dictionary_page_offset();
         let column = column.into_builder().set_data_page_offset(data + by);
-        column.set_dictionary_page_offset(dictionary.map(|at| at + by)).build()
+        column
+            .set_dictionary_page_offset(dictionary.map(|at| at + by))
+            .build()
     });
     let group = group.set_column_metadata(columns.collect::<Result<_, _>>()?);
     let group = match i16::try_from(number) {

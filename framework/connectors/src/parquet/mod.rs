@@ -66,7 +66,9 @@ pub fn check(bytes: &dyn ReadAt) -> Result<(), ReadError> {
     let read = |at| {
         let mut ends = [0; MAGIC.len()];
         match bytes.read_exact_at(&mut ends, at) {
-            Err(error) if error.kind() != io::ErrorKind::UnexpectedEof => Err(ReadError::Unreadable(error)),
+            Err(error) if error.kind() != io::ErrorKind::UnexpectedEof => {
+                Err(ReadError::Unreadable(error))
+            }
             _ => Ok(ends),
         }
     };
@@ -74,10 +76,14 @@ pub fn check(bytes: &dyn ReadAt) -> Result<(), ReadError> {
     match (&read(0)?, &read(end)?) {
         _ if length == 0 => bad(0, "an empty file is not a Parquet file; write it again"),
         (MAGIC, MAGIC) if end > 0 => Ok(()),
-        (ENCRYPTED, _) | (_, ENCRYPTED) => {
-            bad(end, "it is encrypted, which is not supported; decrypt it first")
-        }
-        (MAGIC, _) => bad(length, "it does not end as a Parquet file; it is incomplete, so write it again"),
+        (ENCRYPTED, _) | (_, ENCRYPTED) => bad(
+            end,
+            "it is encrypted, which is not supported; decrypt it first",
+        ),
+        (MAGIC, _) => bad(
+            length,
+            "it does not end as a Parquet file; it is incomplete, so write it again",
+        ),
         _ => bad(0, "not a Parquet file"),
     }
 }
@@ -122,7 +128,12 @@ impl ParquetFile {
     /// Reads the next rows that are not skipped.
     pub fn next_batch(&mut self) -> Result<Option<Batch>, ReadError> {
         loop {
-            if let Some(OpenGroup { group, batches, left }) = &mut self.open {
+            if let Some(OpenGroup {
+                group,
+                batches,
+                left,
+            }) = &mut self.open
+            {
                 let offset = group.offset;
                 let batch = checked(|| batches.next().transpose());
                 let batch = batch.map_err(|reason| failed(&self.bytes, offset, reason))?;
@@ -136,15 +147,23 @@ impl ParquetFile {
                     None => self.open = None,
                 }
             }
-            let Some(group) = self.groups.next() else { return Ok(None) };
+            let Some(group) = self.groups.next() else {
+                return Ok(None);
+            };
             if group.rows <= self.skipped {
                 self.skipped -= group.rows;
                 continue;
             }
             let skipped = std::mem::take(&mut self.skipped);
-            let batches = self.footer.open(self.bytes.clone(), group, skipped, self.batch_bytes);
+            let batches = self
+                .footer
+                .open(self.bytes.clone(), group, skipped, self.batch_bytes);
             let batches = batches.map_err(|reason| failed(&self.bytes, group.offset, reason))?;
-            self.open = Some(OpenGroup { group, batches, left: group.rows - skipped });
+            self.open = Some(OpenGroup {
+                group,
+                batches,
+                left: group.rows - skipped,
+            });
         }
     }
 }
@@ -152,7 +171,9 @@ impl ParquetFile {
 /// Returns the error of the last failed read, or else an error for invalid bytes.
 #[cold]
 fn failed(bytes: &ParquetBytes, offset: u64, reason: String) -> ReadError {
-    bytes.take_error().map_or_else(|| ReadError::damaged(offset, reason), ReadError::Unreadable)
+    bytes
+        .take_error()
+        .map_or_else(|| ReadError::damaged(offset, reason), ReadError::Unreadable)
 }
 
 impl Batch {
@@ -165,20 +186,33 @@ impl Batch {
     pub fn rows(&self) -> Result<Rows<'_>, ReadError> {
         let rows = Deserializer::from_record_batch(&self.batch);
         let rows = rows.map_err(|error| ReadError::damaged(self.offset, reason(&error)))?;
-        Ok(Rows { offset: self.offset, rows })
+        Ok(Rows {
+            offset: self.offset,
+            rows,
+        })
     }
 }
 
 impl Rows<'_> {
     /// Decodes the row with this number, which is below [`Batch::count`].
-    pub fn get<'r, T: Deserialize<'r>>(&'r self, number: usize) -> Result<Result<T, BadRow>, ReadError> {
-        let row = || self.rows.get(number).ok_or_else(|| ReadError::damaged(self.offset, OTHER_ROWS));
+    pub fn get<'r, T: Deserialize<'r>>(
+        &'r self,
+        number: usize,
+    ) -> Result<Result<T, BadRow>, ReadError> {
+        let row = || {
+            self.rows
+                .get(number)
+                .ok_or_else(|| ReadError::damaged(self.offset, OTHER_ROWS))
+        };
         match strict::deserialize(row()?) {
             Ok(row) => Ok(Ok(row)),
             Err(error) => {
                 let shown = serde_json::Value::deserialize(row()?);
                 let row = shown.map(|row| row.to_string()).unwrap_or_default();
-                Ok(Err(BadRow { row, reason: reason(&error) }))
+                Ok(Err(BadRow {
+                    row,
+                    reason: reason(&error),
+                }))
             }
         }
     }

@@ -23,8 +23,12 @@ pub(super) enum Codec {
 
 const PACKAGE: &str = "org.apache.hadoop.io.compress.";
 /// Classes that need a feature, with the feature.
-const FEATURES: [(&str, &str); 4] =
-    [("ZStandardCodec", "zstd"), ("BZip2Codec", "bzip2"), ("Lz4Codec", "lz4"), ("SnappyCodec", "snappy")];
+const FEATURES: [(&str, &str); 4] = [
+    ("ZStandardCodec", "zstd"),
+    ("BZip2Codec", "bzip2"),
+    ("Lz4Codec", "lz4"),
+    ("SnappyCodec", "snappy"),
+];
 
 impl Codec {
     pub(super) fn of(class: &str) -> Result<Codec, String> {
@@ -60,11 +64,15 @@ impl Codec {
             #[cfg(feature = "bzip2")]
             Codec::Bzip2 => read_up_to(bzip2::bufread::MultiBzDecoder::new(stored), limit),
             #[cfg(feature = "lz4")]
-            Codec::Lz4 => read_up_to(HadoopBlocks::new(stored, crate::decode::LZ4_CHUNKS, limit), limit),
+            Codec::Lz4 => read_up_to(
+                HadoopBlocks::new(stored, crate::decode::LZ4_CHUNKS, limit),
+                limit,
+            ),
             #[cfg(feature = "snappy")]
-            Codec::Snappy => {
-                read_up_to(HadoopBlocks::new(stored, crate::decode::SNAPPY_CHUNKS, limit), limit)
-            }
+            Codec::Snappy => read_up_to(
+                HadoopBlocks::new(stored, crate::decode::SNAPPY_CHUNKS, limit),
+                limit,
+            ),
         }
     }
 }

@@ -51,7 +51,13 @@ impl Header {
             (Some(Ok(codec)), _) => Layout::Blocks(codec),
         };
         let length = bytes.len() - after.len();
-        Some(Ok(Header { key, value, layout, marker: *marker, length }))
+        Some(Ok(Header {
+            key,
+            value,
+            layout,
+            marker: *marker,
+            length,
+        }))
     }
 }
 
@@ -71,11 +77,16 @@ pub fn take_number(bytes: &mut &[u8]) -> Option<i64> {
         *bytes = rest;
         return Some(i64::from(first));
     }
-    let (count, is_negative) =
-        if first < -120 { (-120 - i32::from(first), true) } else { (-112 - i32::from(first), false) };
+    let (count, is_negative) = if first < -120 {
+        (-120 - i32::from(first), true)
+    } else {
+        (-112 - i32::from(first), false)
+    };
     let (digits, rest) = rest.split_at_checked(usize::try_from(count).ok()?)?;
     *bytes = rest;
-    let number = digits.iter().fold(0_i64, |number, byte| number << 8 | i64::from(*byte));
+    let number = digits
+        .iter()
+        .fold(0_i64, |number, byte| number << 8 | i64::from(*byte));
     Some(if is_negative { !number } else { number })
 }
 

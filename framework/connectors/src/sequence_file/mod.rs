@@ -83,8 +83,9 @@ pub fn check(bytes: &dyn ReadAt) -> Result<(), ReadError> {
         None => Ok(()),
         Some(magic) if magic == *MAGIC => Ok(()),
         Some([b'S', b'E', b'Q', version]) => {
-            let reason =
-                format!("it is a SequenceFile of version {version}, but this program reads version 6");
+            let reason = format!(
+                "it is a SequenceFile of version {version}, but this program reads version 6"
+            );
             Err(ReadError::damaged(0, reason))
         }
         Some(_) => Err(ReadError::damaged(0, "not a SequenceFile")),
@@ -116,7 +117,10 @@ impl Container {
         }
         match usize::try_from(wanted) {
             Ok(bytes) if bytes <= self.memory => self.peek(at, bytes),
-            _ => Err(ReadError::TooLarge { offset: at, what: format!("{RECORD} of {wanted} bytes") }),
+            _ => Err(ReadError::TooLarge {
+                offset: at,
+                what: format!("{RECORD} of {wanted} bytes"),
+            }),
         }
     }
 
@@ -133,7 +137,8 @@ impl Container {
     fn number(&self, at: &mut u64) -> Result<i64, ReadError> {
         let bytes = self.peek(*at, 9)?;
         let mut rest = &bytes[..];
-        let number = take_number(&mut rest).ok_or_else(|| ReadError::damaged(self.length, TOO_SHORT))?;
+        let number =
+            take_number(&mut rest).ok_or_else(|| ReadError::damaged(self.length, TOO_SHORT))?;
         *at += (bytes.len() - rest.len()) as u64;
         Ok(number)
     }
@@ -151,7 +156,13 @@ impl SequenceFile {
     ) -> Result<Self, ReadError> {
         check(&*bytes)?;
         let held = RefCell::default();
-        let mut container = Container { bytes, length, memory, marker: [0; MARKER_BYTES], held };
+        let mut container = Container {
+            bytes,
+            length,
+            memory,
+            marker: [0; MARKER_BYTES],
+            held,
+        };
         let mut first = None;
         let mut begun = false;
         let mut layout = Layout::Plain;
@@ -189,12 +200,18 @@ impl SequenceFile {
 
     /// Returns the classes of keys and values; `None` for an empty file.
     pub fn classes(&self) -> Option<(&str, &str)> {
-        self.classes.as_ref().map(|(key, value)| (key.as_str(), value.as_str()))
+        self.classes
+            .as_ref()
+            .map(|(key, value)| (key.as_str(), value.as_str()))
     }
 
     /// Returns the stored bytes of the range up to the current position.
     pub fn consumed(&self) -> u64 {
-        let at = if self.ended { self.range.end } else { self.next };
+        let at = if self.ended {
+            self.range.end
+        } else {
+            self.next
+        };
         at.clamp(self.range.start, self.range.end) - self.range.start
     }
 
@@ -212,13 +229,23 @@ impl SequenceFile {
                 break;
             }
         }
-        let Current { at, stored, content, key, value } = &self.current;
+        let Current {
+            at,
+            stored,
+            content,
+            key,
+            value,
+        } = &self.current;
         let (keys, values) = match self.layout {
             Layout::Plain => (stored, stored),
             Layout::Records(_) => (stored, content),
             Layout::Blocks(_) => (&self.block.parts[1], &self.block.parts[3]),
         };
-        Ok(Some(Record { at: *at, key: &keys[key.clone()], value: &values[value.clone()] }))
+        Ok(Some(Record {
+            at: *at,
+            key: &keys[key.clone()],
+            value: &values[value.clone()],
+        }))
     }
 
     /// Skips a marker, if there is one, and reads the block after it; false at the end of the range or file.
@@ -259,8 +286,11 @@ impl SequenceFile {
     fn read_record(&mut self) -> Result<bool, ReadError> {
         let at = self.next;
         let lengths = self.container.read(at, 2 * LENGTH_BYTES as u64)?;
-        let length =
-            |from: usize| lengths[from..].first_chunk().map_or(0, |bytes| u32::from_be_bytes(*bytes));
+        let length = |from: usize| {
+            lengths[from..]
+                .first_chunk()
+                .map_or(0, |bytes| u32::from_be_bytes(*bytes))
+        };
         let both = u64::from(length(0));
         let key = length(LENGTH_BYTES) as usize;
         let begin = at + 2 * LENGTH_BYTES as u64;
@@ -285,15 +315,28 @@ impl SequenceFile {
                 .map_err(|error| error.at(at, RECORD, ""))?;
             value = 0..content.len();
         }
-        self.current = Current { at, stored, content, key: 0..key, value };
+        self.current = Current {
+            at,
+            stored,
+            content,
+            key: 0..key,
+            value,
+        };
         Ok(false)
     }
 
     fn read_block(&mut self) -> Result<(), ReadError> {
-        let Layout::Blocks(codec) = self.layout else { return Ok(()) };
+        let Layout::Blocks(codec) = self.layout else {
+            return Ok(());
+        };
         let at = self.next;
         let count = self.container.number(&mut self.next)?;
-        let mut block = Block { at, count, left: count.max(0), ..Block::default() };
+        let mut block = Block {
+            at,
+            count,
+            left: count.max(0),
+            ..Block::default()
+        };
         for part in &mut block.parts {
             let stored = self.container.counted(&mut self.next)?;
             let content = codec.decompress(&stored, self.container.memory);
@@ -306,7 +349,10 @@ impl SequenceFile {
     /// Takes the next record of the block; returns whether it was skipped.
     fn take_from_block(&mut self) -> Result<bool, ReadError> {
         let (Some(key), Some(value)) = (self.block.take(0), self.block.take(2)) else {
-            let reason = format!("it is damaged: a block has fewer than its {} records", self.block.count);
+            let reason = format!(
+                "it is damaged: a block has fewer than its {} records",
+                self.block.count
+            );
             return Err(ReadError::damaged(self.block.at, reason));
         };
         self.block.left -= 1;
@@ -314,7 +360,12 @@ impl SequenceFile {
             self.skipped = left;
             return Ok(true);
         }
-        self.current = Current { at: self.block.at, key, value, ..Current::default() };
+        self.current = Current {
+            at: self.block.at,
+            key,
+            value,
+            ..Current::default()
+        };
         Ok(false)
     }
 }
@@ -326,7 +377,9 @@ impl Block {
         let length = usize::try_from(take_number(&mut rest)?).ok()?;
         self.taken[lengths] = self.parts[lengths].len() - rest.len();
         let start = self.taken[lengths + 1];
-        let end = start.checked_add(length).filter(|end| *end <= self.parts[lengths + 1].len())?;
+        let end = start
+            .checked_add(length)
+            .filter(|end| *end <= self.parts[lengths + 1].len())?;
         self.taken[lengths + 1] = end;
         Some(start..end)
     }

@@ -43,11 +43,17 @@ pub(crate) struct Bucket {
 #[derive(Clone)]
 pub(crate) enum UploadListing {
     /// A signed URL.
-    #[cfg_attr(not(feature = "s3"), expect(dead_code, reason = "S3 alone is asked so"))]
+    #[cfg_attr(
+        not(feature = "s3"),
+        expect(dead_code, reason = "S3 alone is asked so")
+    )]
     Signed(Arc<dyn Signer>),
     /// A bearer token. Google signs URLs only with a further permission and by another service.
     #[cfg(feature = "gcs")]
-    Bearer { bucket: String, credentials: Option<object_store::gcp::GcpCredentialProvider> },
+    Bearer {
+        bucket: String,
+        credentials: Option<object_store::gcp::GcpCredentialProvider>,
+    },
 }
 
 impl Bucket {
@@ -57,12 +63,22 @@ impl Bucket {
         listing: Option<UploadListing>,
     ) -> Bucket {
         let pages: Option<Arc<dyn PaginatedListStore>> = Some(Arc::clone(&bucket) as _);
-        Bucket { objects: Arc::clone(&bucket) as _, uploads: bucket, pages, listing }
+        Bucket {
+            objects: Arc::clone(&bucket) as _,
+            uploads: bucket,
+            pages,
+            listing,
+        }
     }
 
     #[cfg(any(feature = "hdfs", test))]
     fn without_pages<B: ObjectStore + MultipartStore>(bucket: Arc<B>) -> Bucket {
-        Bucket { objects: Arc::clone(&bucket) as _, uploads: bucket, pages: None, listing: None }
+        Bucket {
+            objects: Arc::clone(&bucket) as _,
+            uploads: bucket,
+            pages: None,
+            listing: None,
+        }
     }
 
     /// An in-memory bucket for tests.
@@ -142,7 +158,11 @@ fn s3(uri: &ObjectUri) -> Result<Bucket, StorageError> {
     let mut builder = AmazonS3Builder::from_env().with_bucket_name(uri.bucket());
     // An endpoint without TLS is explicit.
     let endpoints = [Key::Endpoint, Key::S3Endpoint].map(|key| builder.get_config_value(&key));
-    if endpoints.iter().flatten().any(|endpoint| endpoint.starts_with("http://")) {
+    if endpoints
+        .iter()
+        .flatten()
+        .any(|endpoint| endpoint.starts_with("http://"))
+    {
         builder = builder.with_allow_http(true);
     }
     let (bucket, is_public) = built!(builder, Key, uri);
@@ -153,7 +173,10 @@ fn s3(uri: &ObjectUri) -> Result<Bucket, StorageError> {
         credentials(uri, remedy, provider)?;
     }
     let bucket = Arc::new(bucket);
-    Ok(Bucket::of(Arc::clone(&bucket), Some(UploadListing::Signed(bucket))))
+    Ok(Bucket::of(
+        Arc::clone(&bucket),
+        Some(UploadListing::Signed(bucket)),
+    ))
 }
 
 #[cfg(feature = "gcs")]
@@ -161,7 +184,9 @@ fn gcs(uri: &ObjectUri) -> Result<Bucket, StorageError> {
     use object_store::gcp::{GoogleCloudStorageBuilder, GoogleConfigKey as Key};
 
     let mut builder = GoogleCloudStorageBuilder::from_env().with_bucket_name(uri.bucket());
-    let base = builder.get_config_value(&Key::BaseUrl).unwrap_or_else(|| GOOGLE.to_owned());
+    let base = builder
+        .get_config_value(&Key::BaseUrl)
+        .unwrap_or_else(|| GOOGLE.to_owned());
     // An endpoint without TLS is explicit.
     if base.starts_with("http://") {
         builder = builder.with_config(Key::Client(ClientConfigKey::AllowHttp), "true");
@@ -207,7 +232,9 @@ fn azure(uri: &ObjectUri) -> Result<Bucket, StorageError> {
 /// HDFS writes files through `hdfs_files`. No request is made before the first use.
 #[cfg(feature = "hdfs")]
 fn hdfs(uri: &ObjectUri) -> Result<Bucket, StorageError> {
-    let files = Arc::new(crate::stores::hdfs::HdfsObjects(crate::stores::hdfs::connected(uri)?));
+    let files = Arc::new(crate::stores::hdfs::HdfsObjects(
+        crate::stores::hdfs::connected(uri)?,
+    ));
     Ok(Bucket::without_pages(files))
 }
 
@@ -224,7 +251,11 @@ fn credentials<C: std::fmt::Debug + Send + Sync + 'static>(
         let request = || async { provider.get_credential().await.map(drop) };
         retried(&object, budget, request).await
     });
-    let none = |reason: String| StorageError::NoCredentials { uri: uri.to_string(), reason, remedy };
+    let none = |reason: String| StorageError::NoCredentials {
+        uri: uri.to_string(),
+        reason,
+        remedy,
+    };
     match found? {
         Ok(()) => Ok(()),
         Err(StorageError::Unreachable { reason, .. }) => Err(none(format!(
@@ -233,7 +264,9 @@ fn credentials<C: std::fmt::Debug + Send + Sync + 'static>(
         Err(StorageError::Denied { answer, .. } | StorageError::Refused { answer, .. }) => {
             Err(none(format!("the metadata service returned {answer}")))
         }
-        Err(_) => Err(none("the metadata service has none for this process".to_owned())),
+        Err(_) => Err(none(
+            "the metadata service has none for this process".to_owned(),
+        )),
     }
 }
 
@@ -248,9 +281,15 @@ pub(crate) fn client() -> object_store::Result<HttpClient> {
 
 /// Disables retries of `object_store`; `requests` retries.
 fn once() -> RetryConfig {
-    RetryConfig { max_retries: 0, ..RetryConfig::default() }
+    RetryConfig {
+        max_retries: 0,
+        ..RetryConfig::default()
+    }
 }
 
 fn settings(uri: &ObjectUri, error: &object_store::Error) -> StorageError {
-    StorageError::Settings { uri: uri.to_string(), reason: innermost(error) }
+    StorageError::Settings {
+        uri: uri.to_string(),
+        reason: innermost(error),
+    }
 }

@@ -28,9 +28,10 @@ struct HmacSha256Context {
 impl CryptoProvider for PlainCrypto {
     fn digest(&self, algorithm: DigestAlgorithm) -> Result<Box<dyn DigestContext>> {
         match algorithm {
-            DigestAlgorithm::Sha256 => {
-                Ok(Box::new(Sha256Context { digest: Sha256::new(), done: [0; DIGEST_BYTES] }))
-            }
+            DigestAlgorithm::Sha256 => Ok(Box::new(Sha256Context {
+                digest: Sha256::new(),
+                done: [0; DIGEST_BYTES],
+            })),
             other => Err(unknown(&format!("{other:?}"))),
         }
     }
@@ -38,8 +39,12 @@ impl CryptoProvider for PlainCrypto {
     fn hmac(&self, algorithm: DigestAlgorithm, secret: &[u8]) -> Result<Box<dyn HmacContext>> {
         match algorithm {
             DigestAlgorithm::Sha256 => {
-                let hmac = Hmac::new_from_slice(secret).map_err(|error| unknown(&error.to_string()))?;
-                Ok(Box::new(HmacSha256Context { hmac, done: [0; DIGEST_BYTES] }))
+                let hmac =
+                    Hmac::new_from_slice(secret).map_err(|error| unknown(&error.to_string()))?;
+                Ok(Box::new(HmacSha256Context {
+                    hmac,
+                    done: [0; DIGEST_BYTES],
+                }))
             }
             other => Err(unknown(&format!("{other:?}"))),
         }
@@ -82,7 +87,9 @@ impl HmacContext for HmacSha256Context {
 }
 
 fn unknown(what: &str) -> object_store::Error {
-    object_store::Error::NotSupported { source: format!("{what} is not supported").into() }
+    object_store::Error::NotSupported {
+        source: format!("{what} is not supported").into(),
+    }
 }
 
 /// RSA signatures of service accounts.
@@ -116,7 +123,9 @@ mod rsa {
         fn sign(&self, string_to_sign: &[u8]) -> Result<Vec<u8>> {
             let mut signature = [0; SIGNATURE_BYTES_MAX];
             let signed = self.0.sign_pkcs1_sha256(&mut signature, string_to_sign);
-            signed.map(<[u8]>::to_vec).map_err(|_| super::unknown("a signature with the service account key"))
+            signed
+                .map(<[u8]>::to_vec)
+                .map_err(|_| super::unknown("a signature with the service account key"))
         }
     }
 }
@@ -140,7 +149,9 @@ mod tests {
 
     #[test]
     fn hmac_matches_rfc_4231() {
-        let mut hmac = PlainCrypto.hmac(DigestAlgorithm::Sha256, b"Jefe").expect("known");
+        let mut hmac = PlainCrypto
+            .hmac(DigestAlgorithm::Sha256, b"Jefe")
+            .expect("known");
         hmac.update(b"what do ya want ");
         hmac.update(b"for nothing?");
         let expected = "5bdcc146bf60754e6a042426089575c75a003f089d2739839dec58b964ec3843";

@@ -82,7 +82,9 @@ pub enum StorageError {
         hint: &'static str,
     },
     /// The retries failed.
-    #[error("{uri}: {reason} ({tries} tries in {seconds} s); run the job again when the store is available")]
+    #[error(
+        "{uri}: {reason} ({tries} tries in {seconds} s); run the job again when the store is available"
+    )]
     Unreachable {
         /// The object.
         uri: String,
@@ -108,7 +110,11 @@ fn is_of_azure(uri: &str) -> bool {
 }
 
 fn with_hint(hint: &str) -> String {
-    if hint.is_empty() { String::new() } else { format!("; {hint}") }
+    if hint.is_empty() {
+        String::new()
+    } else {
+        format!("; {hint}")
+    }
 }
 
 impl StorageError {

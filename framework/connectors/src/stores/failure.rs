@@ -22,7 +22,10 @@ pub(crate) enum Failure {
 impl fmt::Display for Failure {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Failure::Answer { status, code: Some(code) } => write!(formatter, "{status} {code}"),
+            Failure::Answer {
+                status,
+                code: Some(code),
+            } => write!(formatter, "{status} {code}"),
             Failure::Answer { status, code: None } => write!(formatter, "{status}"),
             Failure::Broken(reason) | Failure::Odd(reason) => formatter.write_str(reason),
         }
@@ -34,7 +37,8 @@ impl Failure {
     pub(crate) fn of(error: &object_store::Error) -> Failure {
         let status = match error {
             object_store::Error::NotFound { .. } => 404,
-            object_store::Error::Precondition { .. } | object_store::Error::AlreadyExists { .. } => 412,
+            object_store::Error::Precondition { .. }
+            | object_store::Error::AlreadyExists { .. } => 412,
             object_store::Error::PermissionDenied { .. } => 403,
             object_store::Error::Unauthenticated { .. } => 401,
             object_store::Error::InvalidPath { .. } => return Failure::Odd(error.to_string()),
@@ -52,7 +56,10 @@ impl Failure {
         match self {
             // Another process is writing the same object.
             Failure::Answer { status: 409, code } => {
-                matches!(code.as_deref(), Some("ConditionalRequestConflict" | "OperationAborted"))
+                matches!(
+                    code.as_deref(),
+                    Some("ConditionalRequestConflict" | "OperationAborted")
+                )
             }
             Failure::Answer { status, .. } => matches!(status, 408 | 429 | 500..=599),
             Failure::Broken(_) => true,
@@ -66,22 +73,37 @@ impl Failure {
         let answer = self.to_string();
         let Failure::Answer { status, code } = self else {
             let answer = format!("an unexpected response: {answer}");
-            return StorageError::Refused { uri: object, answer, hint: "" };
+            return StorageError::Refused {
+                uri: object,
+                answer,
+                hint: "",
+            };
         };
         match (status, code.as_deref()) {
             (404, Some("NoSuchBucket" | "ContainerNotFound")) => uri.no_bucket(),
             (404, _) => StorageError::Missing { uri: object },
-            (304 | 412 | 416, _) | (409, Some("BlobAlreadyExists")) => StorageError::Changed { uri: object },
-            (401 | 403, _) | (409, Some("PublicAccessNotPermitted")) => {
-                StorageError::Denied { uri: object, answer }
+            (304 | 412 | 416, _) | (409, Some("BlobAlreadyExists")) => {
+                StorageError::Changed { uri: object }
             }
+            (401 | 403, _) | (409, Some("PublicAccessNotPermitted")) => StorageError::Denied {
+                uri: object,
+                answer,
+            },
             (300..=399, _) | (400, None | Some("AuthorizationHeaderMalformed"))
                 if uri.scheme() == StorageScheme::S3 =>
             {
                 let hint = "the bucket may be in another region: set AWS_REGION";
-                StorageError::Refused { uri: object, answer, hint }
+                StorageError::Refused {
+                    uri: object,
+                    answer,
+                    hint,
+                }
             }
-            _ => StorageError::Refused { uri: object, answer, hint: "" },
+            _ => StorageError::Refused {
+                uri: object,
+                answer,
+                hint: "",
+            },
         }
     }
 }
@@ -96,9 +118,17 @@ fn answer_in_list(reason: &str) -> Option<Failure> {
         "InternalError" => 500,
         "ServiceUnavailable" | "SlowDown" => 503,
         // Azure returns the status.
-        _ => return Some(Failure::Answer { status: code.parse().ok()?, code: None }),
+        _ => {
+            return Some(Failure::Answer {
+                status: code.parse().ok()?,
+                code: None,
+            });
+        }
     };
-    Some(Failure::Answer { status, code: Some(code.to_owned()) })
+    Some(Failure::Answer {
+        status,
+        code: Some(code.to_owned()),
+    })
 }
 
 /// Returns whether a connection failed, so that a retry may succeed.
@@ -122,7 +152,10 @@ pub(crate) fn innermost(error: &(dyn Error + 'static)) -> String {
     let text = last.to_string();
     let text = text.split(" (os error").next().unwrap_or_default();
     let mut letters = text.chars();
-    letters.next().map(|first| first.to_lowercase().chain(letters).collect()).unwrap_or_default()
+    letters
+        .next()
+        .map(|first| first.to_lowercase().chain(letters).collect())
+        .unwrap_or_default()
 }
 
 #[cfg(test)]
@@ -136,7 +169,10 @@ mod tests {
     }
 
     fn answer(status: u16, code: Option<&str>) -> Failure {
-        Failure::Answer { status, code: code.map(str::to_owned) }
+        Failure::Answer {
+            status,
+            code: code.map(str::to_owned),
+        }
     }
 
     #[test]
@@ -156,29 +192,50 @@ mod tests {
     #[test]
     fn permanent_failures_name_object_and_remedy() {
         for (failure, expected) in [
-            (answer(404, Some("NoSuchKey")), "s3://books/moby.txt does not exist"),
-            (answer(404, Some("NoSuchBucket")), "bucket books does not exist; check its name"),
+            (
+                answer(404, Some("NoSuchKey")),
+                "s3://books/moby.txt does not exist",
+            ),
+            (
+                answer(404, Some("NoSuchBucket")),
+                "bucket books does not exist; check its name",
+            ),
             (answer(412, None), "was changed after the job began"),
-            (answer(403, Some("AccessDenied")), "is denied (403 AccessDenied); check the credentials"),
+            (
+                answer(403, Some("AccessDenied")),
+                "is denied (403 AccessDenied); check the credentials",
+            ),
             (answer(301, None), "AWS_REGION"),
             (answer(400, None), "the server returned 400"),
         ] {
             let text = failure.explain(&uri()).to_string();
-            assert!(text.contains(expected) && text.contains("s3://books/moby.txt"), "{text}");
+            assert!(
+                text.contains(expected) && text.contains("s3://books/moby.txt"),
+                "{text}"
+            );
         }
-        let azure =
-            ObjectUri::parse(Path::new("abfss://books@a.dfs.core.windows.net/b.txt")).expect("a name");
+        let azure = ObjectUri::parse(Path::new("abfss://books@a.dfs.core.windows.net/b.txt"))
+            .expect("a name");
         for (failure, expected) in [
             (
                 answer(404, Some("ContainerNotFound")),
                 "container books@a.dfs.core.windows.net does not exist; check",
             ),
-            (answer(409, Some("BlobAlreadyExists")), "was changed after the job began"),
-            (answer(409, Some("PublicAccessNotPermitted")), "is denied (409 PublicAccessNotPermitted)"),
+            (
+                answer(409, Some("BlobAlreadyExists")),
+                "was changed after the job began",
+            ),
+            (
+                answer(409, Some("PublicAccessNotPermitted")),
+                "is denied (409 PublicAccessNotPermitted)",
+            ),
             (answer(400, None), "the server returned 400"),
         ] {
             let text = failure.explain(&azure).to_string();
-            assert!(text.contains(expected) && !text.contains("AWS") && !text.contains("region"), "{text}");
+            assert!(
+                text.contains(expected) && !text.contains("AWS") && !text.contains("region"),
+                "{text}"
+            );
         }
     }
 
@@ -186,7 +243,10 @@ mod tests {
     fn batch_delete_reports_each_object() {
         let failure = |text: &str| {
             let source = text.to_owned().into();
-            Failure::of(&object_store::Error::Generic { store: "store", source })
+            Failure::of(&object_store::Error::Generic {
+                store: "store",
+                source,
+            })
         };
         let busy = "Bulk delete request failed for key out/a: Server Busy (code: 503)";
         assert_eq!(failure(busy), answer(503, None));

@@ -35,18 +35,30 @@ pub struct StorageFigures {
 /// ```
 pub fn take_figures() -> StorageFigures {
     let (requests, bytes, retries) = READ.take();
-    StorageFigures { requests, bytes, retries }
+    StorageFigures {
+        requests,
+        bytes,
+        retries,
+    }
 }
 
 /// Returns the write counters and resets them.
 pub(crate) fn take_written() -> WrittenFigures {
     let (requests, bytes, retries) = WRITTEN.take();
-    WrittenFigures { requests, bytes, retries }
+    WrittenFigures {
+        requests,
+        bytes,
+        retries,
+    }
 }
 
 impl Figures {
     const fn new() -> Figures {
-        Figures { requests: AtomicU64::new(0), bytes: AtomicU64::new(0), retries: AtomicU64::new(0) }
+        Figures {
+            requests: AtomicU64::new(0),
+            bytes: AtomicU64::new(0),
+            retries: AtomicU64::new(0),
+        }
     }
 
     fn take(&self) -> (u64, u64, u64) {

@@ -29,13 +29,28 @@ impl FoundObject {
     pub(crate) fn of(uri: ObjectUri, found: ObjectMeta) -> Result<FoundObject, StorageError> {
         let version = found.e_tag.ok_or_else(|| no_version(&uri))?;
         let modified = found.last_modified.timestamp();
-        Ok(FoundObject { uri, length: found.size, version: quoted(version), modified })
+        Ok(FoundObject {
+            uri,
+            length: found.size,
+            version: quoted(version),
+            modified,
+        })
     }
 
     /// Converts to the runtime's type.
     pub(crate) fn entry(self) -> ObjectEntry {
-        let FoundObject { uri, length, version, modified } = self;
-        ObjectEntry { object: uri.to_string(), bytes: length, version, modified }
+        let FoundObject {
+            uri,
+            length,
+            version,
+            modified,
+        } = self;
+        ObjectEntry {
+            object: uri.to_string(),
+            bytes: length,
+            version,
+            modified,
+        }
     }
 }
 
@@ -48,7 +63,8 @@ pub fn stat(uri: &ObjectUri) -> Result<FoundObject, StorageError> {
     let bucket = bucket(uri)?;
     let path = path_of(uri)?;
     let object = uri.clone();
-    let head = async move { retried(&object, RetryBudget::new(), || bucket.objects.head(&path)).await };
+    let head =
+        async move { retried(&object, RetryBudget::new(), || bucket.objects.head(&path)).await };
     FoundObject::of(uri.clone(), threads::wait(uri, head)??)
 }
 
@@ -75,8 +91,12 @@ pub fn list(uri: &ObjectUri) -> Result<Vec<FoundObject>, StorageError> {
         Err(StorageError::Missing { .. }) => return Err(uri.no_bucket()),
         Err(error) => return Err(error),
     };
-    let found = |object: ObjectMeta| FoundObject::of(uri.with_key(object.location.as_ref()), object);
-    let mut found = listed.into_iter().map(found).collect::<Result<Vec<_>, _>>()?;
+    let found =
+        |object: ObjectMeta| FoundObject::of(uri.with_key(object.location.as_ref()), object);
+    let mut found = listed
+        .into_iter()
+        .map(found)
+        .collect::<Result<Vec<_>, _>>()?;
     remove_marks(&mut found);
     Ok(found)
 }
@@ -142,18 +162,35 @@ mod tests {
             let mut asked = self.0.lock().expect("not poisoned");
             asked.push(token.clone());
             if asked.iter().filter(|before| **before == token).count() < 2 {
-                let error = HttpError::new(HttpErrorKind::Connect, std::io::Error::other("no answer"));
-                return Err(object_store::Error::Generic { store: "test", source: Box::new(error) });
+                let error =
+                    HttpError::new(HttpErrorKind::Connect, std::io::Error::other("no answer"));
+                return Err(object_store::Error::Generic {
+                    store: "test",
+                    source: Box::new(error),
+                });
             }
             let location = Path::from(format!("out/{token}"));
             let last_modified = Default::default();
-            let object = ObjectMeta { location, last_modified, size: 1, e_tag: None, version: None };
+            let object = ObjectMeta {
+                location,
+                last_modified,
+                size: 1,
+                e_tag: None,
+                version: None,
+            };
             let objects = vec![object];
             let common_prefixes = Vec::new();
             let extensions = Default::default();
-            let result = ListResult { objects, common_prefixes, extensions };
+            let result = ListResult {
+                objects,
+                common_prefixes,
+                extensions,
+            };
             let next = token.parse::<u32>().expect("a number") + 1;
-            Ok(PaginatedListResult { result, page_token: (next < 3).then(|| next.to_string()) })
+            Ok(PaginatedListResult {
+                result,
+                page_token: (next < 3).then(|| next.to_string()),
+            })
         }
     }
 
@@ -166,9 +203,15 @@ mod tests {
         let listing = async move { by_pages(&*asked, Some(&Path::from("out")), &object).await };
         let listed = threads::wait(&uri, listing);
         let listed = listed.expect("threads").expect("all pages came");
-        let keys: Vec<String> = listed.into_iter().map(|object| object.location.to_string()).collect();
+        let keys: Vec<String> = listed
+            .into_iter()
+            .map(|object| object.location.to_string())
+            .collect();
         assert_eq!(keys, ["out/0", "out/1", "out/2"]);
-        assert_eq!(*pages.0.lock().expect("not poisoned"), ["0", "0", "1", "1", "2", "2"]);
+        assert_eq!(
+            *pages.0.lock().expect("not poisoned"),
+            ["0", "0", "1", "1", "2", "2"]
+        );
     }
 
     #[test]
@@ -179,10 +222,21 @@ mod tests {
             version: "1".to_owned(),
             modified: 0,
         };
-        let there = [("a", 0), ("a/b", 0), ("a/b/c", 1), ("d", 0), ("e", 5), ("e/f", 0)];
+        let there = [
+            ("a", 0),
+            ("a/b", 0),
+            ("a/b/c", 1),
+            ("d", 0),
+            ("e", 5),
+            ("e/f", 0),
+        ];
         let mut found: Vec<FoundObject> = there.into_iter().map(object).collect();
         remove_marks(&mut found);
         let left: Vec<&str> = found.iter().map(|object| object.uri.key()).collect();
-        assert_eq!(left, ["a/b/c", "d", "e", "e/f"], "an empty object may be an input; a folder is none");
+        assert_eq!(
+            left,
+            ["a/b/c", "d", "e", "e/f"],
+            "an empty object may be an input; a folder is none"
+        );
     }
 }

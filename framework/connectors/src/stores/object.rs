@@ -38,10 +38,20 @@ impl StoredObject {
     /// # Errors
     ///
     /// If the settings in the environment are invalid or there are no credentials.
-    pub fn open(uri: ObjectUri, version: String, length: u64) -> Result<StoredObject, StorageError> {
+    pub fn open(
+        uri: ObjectUri,
+        version: String,
+        length: u64,
+    ) -> Result<StoredObject, StorageError> {
         let bucket = bucket(&uri)?;
         let path = path_of(&uri)?;
-        Ok(StoredObject { uri, bucket, path, version, length })
+        Ok(StoredObject {
+            uri,
+            bucket,
+            path,
+            version,
+            length,
+        })
     }
 
     /// Returns the number of bytes.
@@ -81,7 +91,9 @@ impl StoredObject {
         loop {
             let before = bytes.len();
             let rest = range.start + before as u64..range.end;
-            let Err(failure) = self.fetch_into(&mut bytes, rest).await else { return Ok(bytes.freeze()) };
+            let Err(failure) = self.fetch_into(&mut bytes, rest).await else {
+                return Ok(bytes.freeze());
+            };
             if bytes.len() > before {
                 // Progress, however slow.
                 budget = RetryBudget::new();
@@ -97,7 +109,11 @@ impl StoredObject {
     }
 
     /// Appends a range with one request. Received bytes stay in `into` if the response ends early.
-    async fn fetch_into(&self, bytes: &mut BytesMut, range: std::ops::Range<u64>) -> Result<(), Failure> {
+    async fn fetch_into(
+        &self,
+        bytes: &mut BytesMut,
+        range: std::ops::Range<u64>,
+    ) -> Result<(), Failure> {
         READ.count_request();
         let wanted = usize::try_from(range.end - range.start).unwrap_or(usize::MAX);
         let options = GetOptions {
@@ -107,8 +123,16 @@ impl StoredObject {
         };
         let answer = traced(self.bucket.objects.get_opts(&self.path, options)).await?;
         // A server that ignores the condition returns another version.
-        if answer.meta.e_tag.clone().is_some_and(|found| quoted(found) != quoted(self.version.clone())) {
-            return Err(Failure::Answer { status: 412, code: None });
+        if answer
+            .meta
+            .e_tag
+            .clone()
+            .is_some_and(|found| quoted(found) != quoted(self.version.clone()))
+        {
+            return Err(Failure::Answer {
+                status: 412,
+                code: None,
+            });
         }
         let mut body = answer.into_stream();
         let mut came = 0;
@@ -118,7 +142,9 @@ impl StoredObject {
             let Some(piece) = piece else { break };
             came += piece.len();
             if came > wanted {
-                return Err(Failure::Broken("the response is longer than requested".to_owned()));
+                return Err(Failure::Broken(
+                    "the response is longer than requested".to_owned(),
+                ));
             }
             READ.count_bytes(piece.len());
             bytes.extend_from_slice(&piece);
@@ -137,8 +163,13 @@ impl StoredObject {
         let uri = ObjectUri::parse("s3://memory/object".as_ref()).expect("a name");
         let bucket = Bucket::in_memory();
         let path = path_of(&uri).expect("a key");
-        let mut object =
-            StoredObject { uri, bucket, path, version: String::new(), length: bytes.len() as u64 };
+        let mut object = StoredObject {
+            uri,
+            bucket,
+            path,
+            version: String::new(),
+            length: bytes.len() as u64,
+        };
         object.version = object.replace(bytes);
         object
     }
@@ -152,19 +183,28 @@ impl StoredObject {
         let bytes = Bytes::copy_from_slice(bytes);
         let put = async move { bucket.objects.put(&path, bytes.into()).await };
         let put = threads::wait(&self.uri, put);
-        put.expect("threads").expect("memory").e_tag.expect("a version")
+        put.expect("threads")
+            .expect("memory")
+            .e_tag
+            .expect("a version")
     }
 }
 
 /// Returns a version as conditions need it. Azure lists versions without quotes.
 pub(crate) fn quoted(version: String) -> String {
-    if version.starts_with('"') || version.starts_with("W/") { version } else { format!("\"{version}\"") }
+    if version.starts_with('"') || version.starts_with("W/") {
+        version
+    } else {
+        format!("\"{version}\"")
+    }
 }
 
 /// Returns the key as `object_store` needs it.
 pub(crate) fn path_of(uri: &ObjectUri) -> Result<Path, StorageError> {
-    Path::parse(uri.key())
-        .map_err(|error| StorageError::BadUri { uri: uri.to_string(), reason: innermost(&error) })
+    Path::parse(uri.key()).map_err(|error| StorageError::BadUri {
+        uri: uri.to_string(),
+        reason: innermost(&error),
+    })
 }
 
 #[cfg(test)]
@@ -176,7 +216,10 @@ mod tests {
         let object = StoredObject::in_memory(b"0123456789");
         let mut read = [0; 4];
         assert_eq!((object.read_at(&mut read, 2), read), (Ok(4), *b"2345"));
-        assert_eq!((object.read_at(&mut read, 8), &read[..2]), (Ok(2), &b"89"[..]));
+        assert_eq!(
+            (object.read_at(&mut read, 8), &read[..2]),
+            (Ok(2), &b"89"[..])
+        );
         assert_eq!(object.read_at(&mut read, 10), Ok(0));
         assert_eq!(object.read_at(&mut [], 0), Ok(0));
     }
@@ -192,7 +235,9 @@ mod tests {
     fn changed_object_version_is_rejected() {
         let object = StoredObject::in_memory(b"0123456789");
         object.replace(b"9876543210");
-        let changed = StorageError::Changed { uri: "s3://memory/object".to_owned() };
+        let changed = StorageError::Changed {
+            uri: "s3://memory/object".to_owned(),
+        };
         assert_eq!(object.read_at(&mut [0; 4], 2), Err(changed));
     }
 }

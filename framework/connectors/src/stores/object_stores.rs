@@ -3,8 +3,8 @@
 use std::path::Path;
 
 use napreduce_protocol::{
-    ObjectEntry, ObjectStores, PendingUpload, PutCondition, StorageScheme, StoreError, StoredUpload,
-    UploadWriter, WrittenFigures,
+    ObjectEntry, ObjectStores, PendingUpload, PutCondition, StorageScheme, StoreError,
+    StoredUpload, UploadWriter, WrittenFigures,
 };
 
 #[cfg(feature = "hdfs")]
@@ -40,7 +40,10 @@ impl From<StorageError> for StoreError {
                 | StorageError::NoBucket { .. }
                 | StorageError::Refused { .. }
         );
-        StoreError { message: error.to_string(), is_passing: !is_final }
+        StoreError {
+            message: error.to_string(),
+            is_passing: !is_final,
+        }
     }
 }
 
@@ -49,7 +52,11 @@ impl ObjectStores for Stores {
         Ok(Box::new(Upload::begin(ObjectUri::of(object)?)?))
     }
 
-    fn complete_upload(&self, object: &str, upload: &PendingUpload) -> Result<Option<String>, StoreError> {
+    fn complete_upload(
+        &self,
+        object: &str,
+        upload: &PendingUpload,
+    ) -> Result<Option<String>, StoreError> {
         Ok(upload::complete(&ObjectUri::of(object)?, upload)?)
     }
 
@@ -63,7 +70,13 @@ impl ObjectStores for Stores {
 
     fn uploads(&self, under: &str) -> Result<Vec<StoredUpload>, StoreError> {
         let found = upload_listing::uploads(&ObjectUri::of(under)?)?;
-        Ok(found.into_iter().map(|(uri, id)| StoredUpload { object: uri.to_string(), id }).collect())
+        Ok(found
+            .into_iter()
+            .map(|(uri, id)| StoredUpload {
+                object: uri.to_string(),
+                id,
+            })
+            .collect())
     }
 
     fn get(&self, object: &str) -> Result<Option<(Vec<u8>, ObjectEntry)>, StoreError> {
@@ -88,7 +101,10 @@ impl ObjectStores for Stores {
     }
 
     fn list(&self, under: &str) -> Result<Vec<ObjectEntry>, StoreError> {
-        Ok(list(&ObjectUri::of(under)?)?.into_iter().map(FoundObject::entry).collect())
+        Ok(list(&ObjectUri::of(under)?)?
+            .into_iter()
+            .map(FoundObject::entry)
+            .collect())
     }
 
     fn take_written(&self) -> WrittenFigures {

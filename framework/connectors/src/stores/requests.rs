@@ -31,7 +31,9 @@ tokio::task_local! {
 }
 
 /// Makes a request; returns the recorded failure.
-pub(crate) async fn traced<T>(request: impl Future<Output = object_store::Result<T>>) -> Result<T, Failure> {
+pub(crate) async fn traced<T>(
+    request: impl Future<Output = object_store::Result<T>>,
+) -> Result<T, Failure> {
     let last = Arc::new(Mutex::new(None));
     let answer = LAST.scope(Arc::clone(&last), request).await;
     answer.map_err(|error| {
@@ -69,11 +71,18 @@ impl RetryBudget {
 
     /// Creates a budget for a request that writes.
     pub(crate) fn writing() -> RetryBudget {
-        RetryBudget { figures: &WRITTEN, ..RetryBudget::new() }
+        RetryBudget {
+            figures: &WRITTEN,
+            ..RetryBudget::new()
+        }
     }
 
     /// Waits before a retry; fails if the failure is permanent or the time is used up.
-    pub(crate) async fn wait(&mut self, uri: &ObjectUri, failure: &Failure) -> Result<(), StorageError> {
+    pub(crate) async fn wait(
+        &mut self,
+        uri: &ObjectUri,
+        failure: &Failure,
+    ) -> Result<(), StorageError> {
         if !failure.is_passing() {
             return Err(failure.explain(uri));
         }
@@ -89,7 +98,12 @@ impl RetryBudget {
                 Failure::Answer { .. } => format!("the server returned {failure}"),
                 Failure::Broken(reason) | Failure::Odd(reason) => reason.clone(),
             };
-            return Err(StorageError::Unreachable { uri: uri.to_string(), reason, tries, seconds });
+            return Err(StorageError::Unreachable {
+                uri: uri.to_string(),
+                reason,
+                tries,
+                seconds,
+            });
         }
         tokio::time::sleep(pause).await;
         self.pause = (self.pause * 2).min(LONGEST_PAUSE);
@@ -165,15 +179,26 @@ impl HttpService for TracingService {
         let (parts, body) = answer.into_parts();
         // Responses to HEAD have no body; Azure repeats the code in a header.
         let body = body.bytes().await.unwrap_or_default();
-        let in_head = || parts.headers.get("x-ms-error-code")?.to_str().ok().and_then(word);
-        note(Failure::Answer { status: status.as_u16(), code: error_code(&body).or_else(in_head) });
+        let in_head = || {
+            parts
+                .headers
+                .get("x-ms-error-code")?
+                .to_str()
+                .ok()
+                .and_then(word)
+        };
+        note(Failure::Answer {
+            status: status.as_u16(),
+            code: error_code(&body).or_else(in_head),
+        });
         Ok(HttpResponse::from_parts(parts, body.into()))
     }
 }
 
 pub(crate) fn note(failure: Failure) {
     // Requests for credentials are made outside of traced requests.
-    let _ = LAST.try_with(|last| *last.lock().unwrap_or_else(PoisonError::into_inner) = Some(failure));
+    let _ =
+        LAST.try_with(|last| *last.lock().unwrap_or_else(PoisonError::into_inner) = Some(failure));
 }
 
 /// Returns the code of an error response. The rest of the response may contain credentials.
@@ -199,14 +224,26 @@ mod tests {
     }
 
     fn answer(status: u16, code: Option<&str>) -> Failure {
-        Failure::Answer { status, code: code.map(str::to_owned) }
+        Failure::Answer {
+            status,
+            code: code.map(str::to_owned),
+        }
     }
 
     #[test]
     fn error_answer_keeps_only_its_code() {
         let body = "<Error><Code>SignatureDoesNotMatch</Code><AWSAccessKeyId>AKIA</AWSAccessKeyId></Error>";
-        assert_eq!(error_code(&Bytes::from(body)).as_deref(), Some("SignatureDoesNotMatch"));
-        for body in ["", "<Code>", "<Code></Code>", "<Code>two words</Code>", "Bad Gateway"] {
+        assert_eq!(
+            error_code(&Bytes::from(body)).as_deref(),
+            Some("SignatureDoesNotMatch")
+        );
+        for body in [
+            "",
+            "<Code>",
+            "<Code></Code>",
+            "<Code>two words</Code>",
+            "Bad Gateway",
+        ] {
             assert_eq!(error_code(&Bytes::from(body)), None, "{body}");
         }
     }
@@ -223,6 +260,9 @@ mod tests {
             }
         });
         let text = tried.expect("threads");
-        assert!(text.contains("the server returned 503 SlowDown (") && text.contains(" tries in "), "{text}");
+        assert!(
+            text.contains("the server returned 503 SlowDown (") && text.contains(" tries in "),
+            "{text}"
+        );
     }
 }

@@ -21,7 +21,10 @@ pub(crate) fn get(uri: &ObjectUri) -> Result<Option<(Vec<u8>, FoundObject)>, Sto
     get_in(&bucket(uri)?, uri)
 }
 
-fn get_in(bucket: &Bucket, uri: &ObjectUri) -> Result<Option<(Vec<u8>, FoundObject)>, StorageError> {
+fn get_in(
+    bucket: &Bucket,
+    uri: &ObjectUri,
+) -> Result<Option<(Vec<u8>, FoundObject)>, StorageError> {
     let bucket = bucket.clone();
     let path = path_of(uri)?;
     let object = uri.clone();
@@ -105,7 +108,9 @@ fn put_in(
             if condition != PutCondition::Always =>
         {
             let found = get_in(bucket, uri)?;
-            Ok(found.filter(|(there, _)| there == bytes).map(|(_, found)| found.version))
+            Ok(found
+                .filter(|(there, _)| there == bytes)
+                .map(|(_, found)| found.version))
         }
         Err(error) => Err(error),
     }
@@ -142,13 +147,25 @@ mod tests {
     fn conditional_write_respects_condition() {
         let bucket = Bucket::in_memory();
         let uri = ObjectUri::parse("s3://memory/claim".as_ref()).expect("a name");
-        let put = |bytes: &[u8], condition| put_in(&bucket, &uri, bytes, condition).expect("memory answers");
+        let put = |bytes: &[u8], condition| {
+            put_in(&bucket, &uri, bytes, condition).expect("memory answers")
+        };
         assert_eq!(get_in(&bucket, &uri).expect("memory answers"), None);
         let first = put(b"one", PutCondition::Absent).expect("there was none");
-        assert_eq!(put(b"two", PutCondition::Absent), None, "somebody else's is there");
-        assert_eq!(put(b"one", PutCondition::Absent), Some(first.clone()), "it was written before");
+        assert_eq!(
+            put(b"two", PutCondition::Absent),
+            None,
+            "somebody else's is there"
+        );
+        assert_eq!(
+            put(b"one", PutCondition::Absent),
+            Some(first.clone()),
+            "it was written before"
+        );
         assert_eq!(put(b"two", PutCondition::Version("\"other\"")), None);
-        let (bytes, found) = get_in(&bucket, &uri).expect("memory answers").expect("an object");
+        let (bytes, found) = get_in(&bucket, &uri)
+            .expect("memory answers")
+            .expect("an object");
         assert_eq!((&bytes[..], &found.version), (&b"one"[..], &first));
         let second = put(b"three", PutCondition::Always).expect("nothing was asked for");
         assert_ne!(first, second);

@@ -83,7 +83,9 @@ impl ObjectStream {
             if self.here.is_empty() {
                 self.here = self.first_answer()?;
             }
-            let wanted = usize::try_from(offset - self.position).unwrap_or(usize::MAX).min(self.here.len());
+            let wanted = usize::try_from(offset - self.position)
+                .unwrap_or(usize::MAX)
+                .min(self.here.len());
             self.here.advance(wanted);
             self.position += wanted as u64;
         }
@@ -131,17 +133,24 @@ impl ObjectStream {
             self.next = range.end;
             self.request_bytes = (self.request_bytes * 2).min(self.most);
             let object = self.object.clone();
-            let request = threads::start(self.object.uri(), async move { object.fetch(range).await });
+            let request =
+                threads::start(self.object.uri(), async move { object.fetch(range).await });
             self.under_way.push_back(request?);
         }
         Ok(())
     }
 
     fn first_answer(&mut self) -> Answer {
-        let Some(request) = self.under_way.pop_front() else { return Ok(Bytes::new()) };
+        let Some(request) = self.under_way.pop_front() else {
+            return Ok(Bytes::new());
+        };
         let ended = threads::wait(self.object.uri(), request)?;
-        let answer =
-            ended.unwrap_or_else(|_| Err(no_threads(self.object.uri(), std::io::ErrorKind::Interrupted)));
+        let answer = ended.unwrap_or_else(|_| {
+            Err(no_threads(
+                self.object.uri(),
+                std::io::ErrorKind::Interrupted,
+            ))
+        });
         if answer.is_err() {
             // After an error, a further read starts at the missing byte.
             self.abort();
@@ -191,7 +200,14 @@ mod tests {
         let content = bytes(1000);
         let object = StoredObject::in_memory(&content);
         for request in [1, 7, 100, 1000, REQUEST_BYTES] {
-            for (offset, end) in [(0, 1000), (0, 300), (1, 2), (500, 400), (999, 1000), (1000, 1000)] {
+            for (offset, end) in [
+                (0, 1000),
+                (0, 300),
+                (1, 2),
+                (500, 400),
+                (999, 1000),
+                (1000, 1000),
+            ] {
                 let expected = &content[offset as usize..];
                 let stream = ObjectStream::new(object.clone(), offset, end, request);
                 assert_eq!(read_all(stream, 64), expected, "{request} {offset}..{end}");
@@ -212,7 +228,11 @@ mod tests {
                     assert_eq!(stream.read(&mut [0]), Ok(1));
                 }
                 stream.skip_to(to).expect("nothing is wrong");
-                assert_eq!(read_all(stream, 64), &content[to as usize..], "{to} {read_before}");
+                assert_eq!(
+                    read_all(stream, 64),
+                    &content[to as usize..],
+                    "{to} {read_before}"
+                );
             }
         }
     }

@@ -16,7 +16,11 @@ static RUNTIME: OnceLock<Result<Runtime, io::ErrorKind>> = OnceLock::new();
 fn runtime() -> Result<&'static Runtime, io::ErrorKind> {
     let start = || {
         let mut builder = Builder::new_multi_thread();
-        builder.worker_threads(THREADS).thread_name("storage").enable_io().enable_time();
+        builder
+            .worker_threads(THREADS)
+            .thread_name("storage")
+            .enable_io()
+            .enable_time();
         builder.build().map_err(|error| error.kind())
     };
     RUNTIME.get_or_init(start).as_ref().map_err(|kind| *kind)
@@ -40,7 +44,9 @@ pub(crate) fn wait<T: Send + 'static>(
         // The receiver is still waiting.
         let _ = done.send(work.await);
     })?;
-    outcome.recv().map_err(|_| no_threads(uri, io::ErrorKind::BrokenPipe))
+    outcome
+        .recv()
+        .map_err(|_| no_threads(uri, io::ErrorKind::BrokenPipe))
 }
 
 /// The error if the threads cannot start.

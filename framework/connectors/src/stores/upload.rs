@@ -61,13 +61,24 @@ impl Upload {
         let under_way = VecDeque::with_capacity(UNDER_WAY);
         let sent = 0;
         let done = Vec::new();
-        Ok(Upload { uri, bucket, path, id, under_way, sent, done })
+        Ok(Upload {
+            uri,
+            bucket,
+            path,
+            id,
+            under_way,
+            sent,
+            done,
+        })
     }
 
     fn take_answer(&mut self) -> Result<(), StorageError> {
-        let Some(request) = self.under_way.pop_front() else { return Ok(()) };
+        let Some(request) = self.under_way.pop_front() else {
+            return Ok(());
+        };
         let ended = threads::wait(&self.uri, request)?;
-        let answer = ended.unwrap_or_else(|_| Err(no_threads(&self.uri, std::io::ErrorKind::Interrupted)));
+        let answer =
+            ended.unwrap_or_else(|_| Err(no_threads(&self.uri, std::io::ErrorKind::Interrupted)));
         self.done.push(answer?.content_id);
         Ok(())
     }
@@ -93,7 +104,9 @@ impl UploadWriter for Upload {
         let request = threads::start(&self.uri, async move {
             let request = || {
                 WRITTEN.count_request();
-                bucket.uploads.put_part(&path, &id, number, part.clone().into())
+                bucket
+                    .uploads
+                    .put_part(&path, &id, number, part.clone().into())
             };
             let sent = retried(&object, RetryBudget::writing(), request).await?;
             WRITTEN.count_bytes(part.len());
@@ -112,7 +125,10 @@ impl UploadWriter for Upload {
         while !self.under_way.is_empty() {
             self.take_answer()?;
         }
-        Ok(PendingUpload { id: std::mem::take(&mut self.id), parts: std::mem::take(&mut self.done) })
+        Ok(PendingUpload {
+            id: std::mem::take(&mut self.id),
+            parts: std::mem::take(&mut self.done),
+        })
     }
 }
 
@@ -125,7 +141,10 @@ impl Drop for Upload {
 }
 
 /// Completes an upload. Returns the version of the object, or `None` if there is no such upload.
-pub(crate) fn complete(uri: &ObjectUri, upload: &PendingUpload) -> Result<Option<String>, StorageError> {
+pub(crate) fn complete(
+    uri: &ObjectUri,
+    upload: &PendingUpload,
+) -> Result<Option<String>, StorageError> {
     complete_in(&bucket(uri)?, uri, upload)
 }
 
@@ -142,18 +161,29 @@ fn complete_in(
         let mut budget = RetryBudget::writing();
         loop {
             WRITTEN.count_request();
-            let parts = upload.parts.iter().map(|part| PartId { content_id: part.clone() }).collect();
-            let failure = match traced(bucket.uploads.complete_multipart(&path, &upload.id, parts)).await {
-                Ok(result) => return Ok(Some(result.e_tag)),
-                Err(Failure::Answer { status, code }) if is_gone(status, code.as_deref()) => return Ok(None),
-                // A response may begin as a success and contain an error.
-                Err(Failure::Odd(reason)) => Failure::Broken(reason),
-                Err(failure) => failure,
-            };
+            let parts = upload
+                .parts
+                .iter()
+                .map(|part| PartId {
+                    content_id: part.clone(),
+                })
+                .collect();
+            let failure =
+                match traced(bucket.uploads.complete_multipart(&path, &upload.id, parts)).await {
+                    Ok(result) => return Ok(Some(result.e_tag)),
+                    Err(Failure::Answer { status, code }) if is_gone(status, code.as_deref()) => {
+                        return Ok(None);
+                    }
+                    // A response may begin as a success and contain an error.
+                    Err(Failure::Odd(reason)) => Failure::Broken(reason),
+                    Err(failure) => failure,
+                };
             budget.wait(&object, &failure).await?;
         }
     });
-    completed??.map(|version| version.map(quoted).ok_or_else(|| no_version(uri))).transpose()
+    completed??
+        .map(|version| version.map(quoted).ok_or_else(|| no_version(uri)))
+        .transpose()
 }
 
 /// Returns whether the upload does not exist. Azure has no upload ids: a missing block was committed or
@@ -169,7 +199,11 @@ fn is_gone(status: u16, code: Option<&str>) -> bool {
 /// The error for an object without a version.
 pub(crate) fn no_version(uri: &ObjectUri) -> StorageError {
     let answer = "no ETag, which identifies versions".to_owned();
-    StorageError::Refused { uri: uri.to_string(), answer, hint: "" }
+    StorageError::Refused {
+        uri: uri.to_string(),
+        answer,
+        hint: "",
+    }
 }
 
 /// Aborts an upload; succeeds if there is none. Azure discards blocks at the next commit of the object, or
@@ -211,7 +245,11 @@ pub(crate) fn version_of(uri: &ObjectUri, upload: &PendingUpload) -> Option<Stri
             digests.update([u8::from_str_radix(&part[at..at + 2], 16).ok()?]);
         }
     }
-    let digest: String = digests.finalize().iter().map(|byte| format!("{byte:02x}")).collect();
+    let digest: String = digests
+        .finalize()
+        .iter()
+        .map(|byte| format!("{byte:02x}"))
+        .collect();
     Some(format!("\"{digest}-{}\"", upload.parts.len()))
 }
 
@@ -228,7 +266,9 @@ mod tests {
     fn bytes_of(bucket: &Bucket) -> Option<Vec<u8>> {
         let bucket = bucket.clone();
         let path = path_of(&uri()).expect("a key");
-        let got = threads::wait(&uri(), async move { bucket.objects.get(&path).await?.bytes().await });
+        let got = threads::wait(&uri(), async move {
+            bucket.objects.get(&path).await?.bytes().await
+        });
         got.expect("threads").ok().map(|bytes| bytes.to_vec())
     }
 
@@ -237,7 +277,9 @@ mod tests {
         for parts in [&[][..], &["a"], &["a", "bc", "d", "ef", "g"]] {
             let bucket = Bucket::in_memory();
             let mut upload = Upload::begin_in(bucket.clone(), uri()).expect("begun");
-            parts.iter().for_each(|part| upload.send(part.as_bytes().to_vec()).expect("taken"));
+            parts
+                .iter()
+                .for_each(|part| upload.send(part.as_bytes().to_vec()).expect("taken"));
             let pending = Box::new(upload).finish().expect("all of it is there");
             assert_eq!(pending.parts.len(), parts.len().max(1));
             assert_eq!(bytes_of(&bucket), None, "nobody sees it yet");
@@ -249,14 +291,22 @@ mod tests {
 
     #[test]
     fn empty_azure_object_has_no_block() {
-        let uri = ObjectUri::parse("abfss://c@a.dfs.core.windows.net/part".as_ref()).expect("a name");
+        let uri =
+            ObjectUri::parse("abfss://c@a.dfs.core.windows.net/part".as_ref()).expect("a name");
         let upload = Upload::begin_in(Bucket::in_memory(), uri).expect("begun");
-        assert_eq!(Box::new(upload).finish().map(|pending| pending.parts), Ok(Vec::new()));
+        assert_eq!(
+            Box::new(upload).finish().map(|pending| pending.parts),
+            Ok(Vec::new())
+        );
     }
 
     #[test]
     fn missing_upload_differs_from_missing_bucket() {
-        for (status, code) in [(404, Some("NoSuchUpload")), (404, None), (400, Some("InvalidBlockList"))] {
+        for (status, code) in [
+            (404, Some("NoSuchUpload")),
+            (404, None),
+            (400, Some("InvalidBlockList")),
+        ] {
             assert!(is_gone(status, code), "{status} {code:?}");
         }
         for (status, code) in [
@@ -274,12 +324,18 @@ mod tests {
     fn object_version_derives_from_parts() {
         let of = |uri: &str, parts: &[&str]| {
             let parts = parts.iter().map(|part| (*part).to_owned()).collect();
-            let upload = PendingUpload { id: "u".to_owned(), parts };
+            let upload = PendingUpload {
+                id: "u".to_owned(),
+                parts,
+            };
             version_of(&ObjectUri::parse(uri.as_ref()).expect("a name"), &upload)
         };
         // The MD5 of the MD5 of the empty part.
         let empty = "\"d41d8cd98f00b204e9800998ecf8427e\"";
-        assert_eq!(of("s3://b/k", &[empty]).as_deref(), Some("\"59adb24ef3cdbe0297f05b395827453f-1\""));
+        assert_eq!(
+            of("s3://b/k", &[empty]).as_deref(),
+            Some("\"59adb24ef3cdbe0297f05b395827453f-1\"")
+        );
         assert_eq!(of("gs://b/k", &[empty]), None);
         assert_eq!(of("s3://b/k", &["\"not-md5\""]), None);
     }

@@ -37,18 +37,27 @@ struct ListedUpload {
 /// Lists the uploads of objects whose keys begin with that of `uri` and a slash, with their upload ids.
 pub(crate) fn uploads(uri: &ObjectUri) -> Result<Vec<(ObjectUri, String)>, StorageError> {
     let bucket = bucket(uri)?;
-    let Some(listing) = bucket.listing.clone() else { return Ok(Vec::new()) };
+    let Some(listing) = bucket.listing.clone() else {
+        return Ok(Vec::new());
+    };
     let failed = |error: &object_store::Error| StorageError::Settings {
         uri: uri.to_string(),
         reason: innermost(error),
     };
     let client = client().map_err(|error| failed(&error))?;
     let prefix = path_of(uri)?;
-    let prefix = if prefix.is_root() { String::new() } else { format!("{prefix}/") };
+    let prefix = if prefix.is_root() {
+        String::new()
+    } else {
+        format!("{prefix}/")
+    };
     let mut found = Vec::new();
     let mut markers: Option<(String, String)> = None;
     loop {
-        let mut query = vec![("uploads".to_owned(), String::new()), ("prefix".to_owned(), prefix.clone())];
+        let mut query = vec![
+            ("uploads".to_owned(), String::new()),
+            ("prefix".to_owned(), prefix.clone()),
+        ];
         if let Some((key, upload)) = &markers {
             query.push(("key-marker".to_owned(), key.clone()));
             query.push(("upload-id-marker".to_owned(), upload.clone()));
@@ -65,7 +74,11 @@ pub(crate) fn uploads(uri: &ObjectUri) -> Result<Vec<(ObjectUri, String)>, Stora
                     let is_good = answer.status().is_success();
                     let body = answer.into_body().bytes().await.map_err(generic)?;
                     // The tracing connector has recorded the failure.
-                    if is_good { Ok(body) } else { Err(generic("an error response")) }
+                    if is_good {
+                        Ok(body)
+                    } else {
+                        Err(generic("an error response"))
+                    }
                 };
                 match traced(request).await {
                     Ok(body) => return Ok(body),
@@ -75,9 +88,17 @@ pub(crate) fn uploads(uri: &ObjectUri) -> Result<Vec<(ObjectUri, String)>, Stora
         });
         let page = parse(&page??).map_err(|reason| {
             let answer = Failure::Odd(reason).to_string();
-            StorageError::Refused { uri: uri.to_string(), answer, hint: "" }
+            StorageError::Refused {
+                uri: uri.to_string(),
+                answer,
+                hint: "",
+            }
         })?;
-        found.extend(page.uploads.into_iter().map(|listed| (uri.with_key(&listed.key), listed.upload_id)));
+        found.extend(
+            page.uploads
+                .into_iter()
+                .map(|listed| (uri.with_key(&listed.key), listed.upload_id)),
+        );
         // A truncated page without a marker is the last one.
         if !page.is_truncated || page.next_key_marker.is_empty() {
             return Ok(found);
@@ -87,21 +108,32 @@ pub(crate) fn uploads(uri: &ObjectUri) -> Result<Vec<(ObjectUri, String)>, Stora
 }
 
 /// Returns the request for a page.
-async fn question(listing: &UploadListing, query: &[(String, String)]) -> object_store::Result<HttpRequest> {
+async fn question(
+    listing: &UploadListing,
+    query: &[(String, String)],
+) -> object_store::Result<HttpRequest> {
     let request = match listing {
         UploadListing::Signed(signer) => {
             let options = SignedUrlOptions::new().with_query(query.to_vec());
-            let url = signer.signed_url_opts(http::Method::GET, &Path::from(""), VALID, &options).await?;
+            let url = signer
+                .signed_url_opts(http::Method::GET, &Path::from(""), VALID, &options)
+                .await?;
             Request::get(url.as_str())
         }
         #[cfg(feature = "gcs")]
-        UploadListing::Bearer { bucket, credentials } => {
+        UploadListing::Bearer {
+            bucket,
+            credentials,
+        } => {
             let url = reqwest::Url::parse_with_params(bucket, query).map_err(generic)?;
             let request = Request::get(url.as_str());
             match credentials {
                 Some(provider) => {
                     let token = provider.get_credential().await?;
-                    request.header(http::header::AUTHORIZATION, format!("Bearer {}", token.bearer))
+                    request.header(
+                        http::header::AUTHORIZATION,
+                        format!("Bearer {}", token.bearer),
+                    )
                 }
                 None => request,
             }
@@ -111,11 +143,15 @@ async fn question(listing: &UploadListing, query: &[(String, String)]) -> object
 }
 
 fn generic(source: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> object_store::Error {
-    object_store::Error::Generic { store: "store", source: source.into() }
+    object_store::Error::Generic {
+        store: "store",
+        source: source.into(),
+    }
 }
 
 fn parse(body: &[u8]) -> Result<Page, String> {
-    let text = std::str::from_utf8(body).map_err(|_| "a list of uploads that is not UTF-8".to_owned())?;
+    let text =
+        std::str::from_utf8(body).map_err(|_| "a list of uploads that is not UTF-8".to_owned())?;
     quick_xml::de::from_str(text).map_err(|_| "an invalid list of uploads".to_owned())
 }
 
@@ -133,10 +169,16 @@ mod tests {
               <Upload><Key>out/b &amp; c</Key><UploadId>2</UploadId><Initiated>2026-01-01T00:00:00Z</Initiated></Upload>
             </ListMultipartUploadsResult>"#;
         let page = parse(listed.as_bytes()).expect("a page");
-        let uploads: Vec<(&str, &str)> =
-            page.uploads.iter().map(|listed| (&listed.key[..], &listed.upload_id[..])).collect();
+        let uploads: Vec<(&str, &str)> = page
+            .uploads
+            .iter()
+            .map(|listed| (&listed.key[..], &listed.upload_id[..]))
+            .collect();
         assert_eq!(uploads, [("out/a", "1"), ("out/b & c", "2")]);
-        assert_eq!((page.is_truncated, &page.next_key_marker[..]), (true, "out/b & c"));
+        assert_eq!(
+            (page.is_truncated, &page.next_key_marker[..]),
+            (true, "out/b & c")
+        );
         let none = parse(
             b"<ListMultipartUploadsResult><IsTruncated>false</IsTruncated></ListMultipartUploadsResult>",
         );

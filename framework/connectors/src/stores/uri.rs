@@ -38,21 +38,34 @@ impl ObjectUri {
             uri: path.display().to_string(),
             reason: reason.to_owned(),
         };
-        let Some(text) = path.to_str() else { return Err(bad("not UTF-8")) };
+        let Some(text) = path.to_str() else {
+            return Err(bad("not UTF-8"));
+        };
         let Some((scheme, rest)) = StorageScheme::split(path) else {
             return Err(bad("it must begin with s3://, gs://, abfss:// or hdfs://"));
         };
         let bucket = text.len() - rest.len();
-        let key = text[bucket..].find('/').map_or(text.len(), |slash| bucket + slash + 1);
-        let uri = ObjectUri { scheme, text: text.to_owned(), bucket, key };
+        let key = text[bucket..]
+            .find('/')
+            .map_or(text.len(), |slash| bucket + slash + 1);
+        let uri = ObjectUri {
+            scheme,
+            text: text.to_owned(),
+            bucket,
+            key,
+        };
         if uri.bucket().is_empty() && scheme == StorageScheme::Hdfs {
-            return Err(bad("expected hdfs://HOST:PORT/... or hdfs://NAMESERVICE/..."));
+            return Err(bad(
+                "expected hdfs://HOST:PORT/... or hdfs://NAMESERVICE/...",
+            ));
         }
         if uri.bucket().is_empty() {
             return Err(bad("it has no bucket"));
         }
         if scheme == StorageScheme::Azure && !uri.bucket().contains('@') {
-            return Err(bad("expected abfss://CONTAINER@ACCOUNT.dfs.core.windows.net/..."));
+            return Err(bad(
+                "expected abfss://CONTAINER@ACCOUNT.dfs.core.windows.net/...",
+            ));
         }
         let parts = uri.key().strip_suffix('/').unwrap_or(uri.key());
         if !parts.is_empty() && parts.split('/').any(|part| matches!(part, "" | "." | "..")) {
@@ -83,7 +96,10 @@ impl ObjectUri {
 
     /// The error for a missing bucket.
     pub(crate) fn no_bucket(&self) -> StorageError {
-        StorageError::NoBucket { uri: self.to_string(), bucket: self.bucket().to_owned() }
+        StorageError::NoBucket {
+            uri: self.to_string(),
+            bucket: self.bucket().to_owned(),
+        }
     }
 
     /// Returns another name in the same bucket.
@@ -91,7 +107,12 @@ impl ObjectUri {
     pub fn with_key(&self, key: &str) -> ObjectUri {
         let root = self.text[..self.key].trim_end_matches('/');
         let text = format!("{root}/{key}");
-        ObjectUri { scheme: self.scheme, key: root.len() + 1, bucket: self.bucket, text }
+        ObjectUri {
+            scheme: self.scheme,
+            key: root.len() + 1,
+            bucket: self.bucket,
+            text,
+        }
     }
 }
 
@@ -118,10 +139,17 @@ mod tests {
             ("s3a://b/dir/", "b", "dir/"),
             ("gs://b/k", "b", "k"),
             ("hdfs://namenode:8020/k", "namenode:8020", "k"),
-            ("abfss://c@a.dfs.core.windows.net/k", "c@a.dfs.core.windows.net", "k"),
+            (
+                "abfss://c@a.dfs.core.windows.net/k",
+                "c@a.dfs.core.windows.net",
+                "k",
+            ),
         ] {
             let uri = parse(text).expect("a name");
-            assert_eq!((uri.bucket(), uri.key(), uri.to_string()), (bucket, key, text.to_owned()));
+            assert_eq!(
+                (uri.bucket(), uri.key(), uri.to_string()),
+                (bucket, key, text.to_owned())
+            );
             let other = uri.with_key("x/y");
             assert_eq!((other.bucket(), other.key()), (bucket, "x/y"));
         }

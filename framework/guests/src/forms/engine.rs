@@ -62,7 +62,10 @@ pub enum EngineEvent {
         reduces: PhaseCounts,
     },
     /// A completed task: a reduce, or the map of a map-only job.
-    Report { number: u32, report: Box<GuestReport> },
+    Report {
+        number: u32,
+        report: Box<GuestReport>,
+    },
     /// All tasks are done and reported.
     Done {
         number: u32,

@@ -64,7 +64,12 @@ pub enum GuestFrameError {
 impl GuestFrame {
     /// Returns the frame of a map's report.
     pub fn of_report(map: u32, length: u32) -> GuestFrame {
-        GuestFrame { partition: REPORT, map, number: 0, length }
+        GuestFrame {
+            partition: REPORT,
+            map,
+            number: 0,
+            length,
+        }
     }
 
     pub fn is_report(&self) -> bool {
@@ -84,7 +89,12 @@ impl GuestFrame {
         let [partition, map, number, length] = [0, 4, 8, 12]
             .map(|at| u32::from_be_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]]));
         if length <= GUEST_FRAME_BYTES_MAX {
-            Ok(GuestFrame { partition, map, number, length })
+            Ok(GuestFrame {
+                partition,
+                map,
+                number,
+                length,
+            })
         } else {
             Err(GuestFrameError::TooLong { length })
         }
@@ -107,7 +117,10 @@ pub struct GuestFrameReader<R> {
 
 impl<R: Read> GuestFrameReader<R> {
     pub fn new(source: R) -> GuestFrameReader<R> {
-        GuestFrameReader { source, payload: Vec::new() }
+        GuestFrameReader {
+            source,
+            payload: Vec::new(),
+        }
     }
 
     /// Returns the next frame and its payload; `None` at the end of the stream.
@@ -136,7 +149,11 @@ impl<R: Read> GuestFrameReader<R> {
     }
 
     fn take(&mut self, bytes: u64) -> io::Result<()> {
-        self.source.by_ref().take(bytes).read_to_end(&mut self.payload).map(drop)
+        self.source
+            .by_ref()
+            .take(bytes)
+            .read_to_end(&mut self.payload)
+            .map(drop)
     }
 }
 
@@ -145,26 +162,51 @@ mod tests {
     use super::*;
 
     fn frame(partition: u32, map: u32, number: u32, length: u32) -> GuestFrame {
-        GuestFrame { partition, map, number, length }
+        GuestFrame {
+            partition,
+            map,
+            number,
+            length,
+        }
     }
 
     #[test]
     fn frame_order_equals_byte_order() {
-        let ascending = [frame(0, 0, 1, 9), frame(0, 1, 0, 2), frame(0, 256, 0, 1), frame(1, 0, 0, 0)];
+        let ascending = [
+            frame(0, 0, 1, 9),
+            frame(0, 1, 0, 2),
+            frame(0, 256, 0, 1),
+            frame(1, 0, 0, 0),
+        ];
         assert!(ascending.is_sorted());
-        assert!(ascending.map(|frame| frame.encode()[..12].to_vec()).is_sorted());
+        assert!(
+            ascending
+                .map(|frame| frame.encode()[..12].to_vec())
+                .is_sorted()
+        );
         assert!(GuestFrame::of_report(0, 0).encode()[..12] > ascending[3].encode()[..12]);
     }
 
     #[test]
     fn frames_round_trip() {
         let mut bytes = Vec::new();
-        for (frame, payload) in [(frame(3, 1, 0, 2), &b"ab"[..]), (GuestFrame::of_report(1, 0), b"")] {
-            frame.write(payload, &mut bytes).expect("memory can be written");
+        for (frame, payload) in [
+            (frame(3, 1, 0, 2), &b"ab"[..]),
+            (GuestFrame::of_report(1, 0), b""),
+        ] {
+            frame
+                .write(payload, &mut bytes)
+                .expect("memory can be written");
         }
         let mut reader = GuestFrameReader::new(bytes.as_slice());
-        assert_eq!(reader.next_frame().expect("a frame"), Some((frame(3, 1, 0, 2), &b"ab"[..])));
-        assert_eq!(reader.next_frame().expect("a frame"), Some((GuestFrame::of_report(1, 0), &b""[..])));
+        assert_eq!(
+            reader.next_frame().expect("a frame"),
+            Some((frame(3, 1, 0, 2), &b"ab"[..]))
+        );
+        assert_eq!(
+            reader.next_frame().expect("a frame"),
+            Some((GuestFrame::of_report(1, 0), &b""[..]))
+        );
         assert_eq!(reader.next_frame().expect("the end"), None);
     }
 
@@ -172,11 +214,18 @@ mod tests {
     fn truncated_and_oversized_frames_are_rejected() {
         let whole = [frame(3, 1, 0, 2).encode().as_slice(), b"ab"].concat();
         for length in 1..whole.len() {
-            let error = GuestFrameReader::new(&whole[..length]).next_frame().expect_err("it is cut short");
+            let error = GuestFrameReader::new(&whole[..length])
+                .next_frame()
+                .expect_err("it is cut short");
             assert!(error.to_string().starts_with("cut short: "), "{error}");
         }
         let huge = frame(3, 1, 0, GUEST_FRAME_BYTES_MAX + 1).encode();
-        let error = GuestFrameReader::new(&huge[..]).next_frame().expect_err("it is huge");
-        assert_eq!(error.to_string(), "too long: a frame of 67108865 bytes (limit 67108864)");
+        let error = GuestFrameReader::new(&huge[..])
+            .next_frame()
+            .expect_err("it is huge");
+        assert_eq!(
+            error.to_string(),
+            "too long: a frame of 67108865 bytes (limit 67108864)"
+        );
     }
 }

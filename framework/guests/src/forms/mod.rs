@@ -8,8 +8,12 @@ mod report;
 mod sequence;
 mod text_forms;
 
-pub use engine::{ENGINE_FORMAT, EngineDescription, EngineEvent, JobRequest, PhaseCounts, SideFile};
-pub use frames::{GUEST_CHUNK_BYTES, GUEST_FRAME_BYTES_MAX, GuestFrame, GuestFrameError, GuestFrameReader};
+pub use engine::{
+    ENGINE_FORMAT, EngineDescription, EngineEvent, JobRequest, PhaseCounts, SideFile,
+};
+pub use frames::{
+    GUEST_CHUNK_BYTES, GUEST_FRAME_BYTES_MAX, GuestFrame, GuestFrameError, GuestFrameReader,
+};
 pub use plan::{GuestCheckpoints, GuestPlan};
 pub use report::{GuestPart, GuestReport, MapsReport, PendingPart};
 pub use sequence::{GuestFrameKind, GuestFrameSequence};

@@ -77,7 +77,11 @@ impl GuestPlan {
 
     /// Returns the plan for guests that save checkpoints.
     pub fn saving(self, checkpoints: GuestCheckpoints) -> GuestPlan {
-        GuestPlan { format: FORMAT_SAVING.to_owned(), checkpoints: Some(checkpoints), ..self }
+        GuestPlan {
+            format: FORMAT_SAVING.to_owned(),
+            checkpoints: Some(checkpoints),
+            ..self
+        }
     }
 
     /// Returns the number of maps.
@@ -96,11 +100,18 @@ impl GuestPlan {
     /// Fails if the text is invalid or has another version.
     pub fn from_json(text: &[u8]) -> Result<GuestPlan, GuestTextError> {
         let plan: GuestPlan = text_forms::read(text, &[FORMAT, FORMAT_SAVING])?;
-        let expected: &[&str] = if plan.checkpoints.is_some() { &[FORMAT_SAVING] } else { &[FORMAT] };
+        let expected: &[&str] = if plan.checkpoints.is_some() {
+            &[FORMAT_SAVING]
+        } else {
+            &[FORMAT]
+        };
         if expected.contains(&plan.format.as_str()) {
             Ok(plan)
         } else {
-            Err(GuestTextError::OtherFormat { found: plan.format, expected })
+            Err(GuestTextError::OtherFormat {
+                found: plan.format,
+                expected,
+            })
         }
     }
 }
@@ -139,11 +150,23 @@ mod tests {
     fn text_other_than_plan_is_rejected() {
         let text = String::from_utf8(plan().to_json().expect("it can be written")).expect("text");
         for (from, to, says) in [
-            ("plan/1", "plan/3", "its format is \"napreduce-guest-plan/3\", but this program reads"),
-            ("plan/1", "plan/2", "its format is \"napreduce-guest-plan/2\", but this program reads"),
+            (
+                "plan/1",
+                "plan/3",
+                "its format is \"napreduce-guest-plan/3\", but this program reads",
+            ),
+            (
+                "plan/1",
+                "plan/2",
+                "its format is \"napreduce-guest-plan/2\", but this program reads",
+            ),
             ("\"00ff10\"", "\"00ff1\"", "invalid key \"00ff1\""),
             ("\"00ff10\"", "\"é0\"", "invalid key"),
-            ("job_0003", "job-3", "invalid job \"job-3\"; write it as job_0007"),
+            (
+                "job_0003",
+                "job-3",
+                "invalid job \"job-3\"; write it as job_0007",
+            ),
             ("{", "", "invalid JSON: "),
         ] {
             let error = GuestPlan::from_json(text.replacen(from, to, 1).as_bytes()).expect_err(to);
@@ -153,11 +176,17 @@ mod tests {
 
     #[test]
     fn plan_with_checkpoints_has_newer_version() {
-        let saving = plan().saving(GuestCheckpoints { directory: "c/x".into(), interval_millis: 60_000 });
+        let saving = plan().saving(GuestCheckpoints {
+            directory: "c/x".into(),
+            interval_millis: 60_000,
+        });
         let text = saving.to_json().expect("it can be written");
         assert_eq!(GuestPlan::from_json(&text).expect("it can be read"), saving);
         let text = String::from_utf8(text).expect("text");
-        assert!(text.contains("\"format\": \"napreduce-guest-plan/2\""), "{text}");
+        assert!(
+            text.contains("\"format\": \"napreduce-guest-plan/2\""),
+            "{text}"
+        );
         assert!(text.contains("\"directory\": \"c/x\""), "{text}");
         let error = GuestPlan::from_json(text.replacen("plan/2", "plan/1", 1).as_bytes());
         assert!(error.is_err_and(|error| error.to_string().contains("plan/1")));
@@ -165,7 +194,10 @@ mod tests {
 
     #[test]
     fn non_utf8_parameters_are_rejected() {
-        let plan = JobPlan { parameters: vec![0xff], ..JobPlan::new("sort", "out") };
+        let plan = JobPlan {
+            parameters: vec![0xff],
+            ..JobPlan::new("sort", "out")
+        };
         assert_eq!(
             GuestPlan::of(JobId(1), &plan).expect_err("no text"),
             "the parameters of sort are not UTF-8"

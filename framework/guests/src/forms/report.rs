@@ -81,7 +81,14 @@ impl GuestReport {
     pub fn new(task: TaskId, counters: CounterValues, frames: u64) -> GuestReport {
         let format = FORMAT.to_owned();
         let maps = MapsReport::default();
-        GuestReport { format, task, counters, frames, maps, part: None }
+        GuestReport {
+            format,
+            task,
+            counters,
+            frames,
+            maps,
+            part: None,
+        }
     }
 
     pub fn to_json(&self) -> Result<Vec<u8>, GuestTextError> {
@@ -100,11 +107,33 @@ impl GuestReport {
 impl GuestPart {
     /// Creates a part that its task has written to a file.
     pub fn in_file(part: PartOutput, path: PathBuf) -> GuestPart {
-        let named =
-            |NamedPart { name, records, bytes, digest, .. }| GuestNamedPart { name, records, bytes, digest };
-        let PartOutput { records, bytes, digest, named: with_names, .. } = part;
+        let named = |NamedPart {
+                         name,
+                         records,
+                         bytes,
+                         digest,
+                         ..
+                     }| GuestNamedPart {
+            name,
+            records,
+            bytes,
+            digest,
+        };
+        let PartOutput {
+            records,
+            bytes,
+            digest,
+            named: with_names,
+            ..
+        } = part;
         let named = with_names.into_iter().map(named).collect();
-        GuestPart { records, bytes, digest, named, pending: PendingPart::File(path) }
+        GuestPart {
+            records,
+            bytes,
+            digest,
+            named,
+            pending: PendingPart::File(path),
+        }
     }
 
     /// Returns the written output.
@@ -116,8 +145,19 @@ impl GuestPart {
             digest: part.digest,
             upload: None,
         };
-        let GuestPart { records, bytes, digest, .. } = *self;
-        PartOutput { records, bytes, digest, named: self.named.iter().map(named).collect(), upload: None }
+        let GuestPart {
+            records,
+            bytes,
+            digest,
+            ..
+        } = *self;
+        PartOutput {
+            records,
+            bytes,
+            digest,
+            named: self.named.iter().map(named).collect(),
+            upload: None,
+        }
     }
 }
 
@@ -131,11 +171,26 @@ mod tests {
         let mut counters = CounterValues::default();
         counters.add("REDUCE_INPUT_RECORDS", 7);
         counters.add("bad rows", 1);
-        let named =
-            vec![NamedPart { name: "errors".to_owned(), records: 1, bytes: 2, digest: 3, upload: None }];
-        let part = PartOutput { records: 4, bytes: 5, digest: u64::MAX, named, upload: None };
+        let named = vec![NamedPart {
+            name: "errors".to_owned(),
+            records: 1,
+            bytes: 2,
+            digest: 3,
+            upload: None,
+        }];
+        let part = PartOutput {
+            records: 4,
+            bytes: 5,
+            digest: u64::MAX,
+            named,
+            upload: None,
+        };
         let report = GuestReport {
-            maps: MapsReport { indices: vec![3, 7], counters: counters.clone(), frames: 9 },
+            maps: MapsReport {
+                indices: vec![3, 7],
+                counters: counters.clone(),
+                frames: 9,
+            },
             part: Some(GuestPart::in_file(part.clone(), "w/part".into())),
             ..GuestReport::new(task, counters, 11)
         };

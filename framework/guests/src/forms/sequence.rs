@@ -31,7 +31,13 @@ pub struct GuestFrameSequence {
 impl GuestFrameSequence {
     /// Creates the sequence of one reduce.
     pub fn new(partition: u32, maps: u32, reduces: u32) -> GuestFrameSequence {
-        GuestFrameSequence { partition, maps, reduces, next: BTreeMap::new(), reported: BTreeSet::new() }
+        GuestFrameSequence {
+            partition,
+            maps,
+            reduces,
+            next: BTreeMap::new(),
+            reported: BTreeSet::new(),
+        }
     }
 
     /// Accepts the next frame.
@@ -39,15 +45,27 @@ impl GuestFrameSequence {
     /// # Errors
     /// Fails with the violated rule.
     pub fn accept(&mut self, frame: &GuestFrame) -> Result<GuestFrameKind, GuestFrameError> {
-        let GuestFrame { partition, map, number, .. } = *frame;
+        let GuestFrame {
+            partition,
+            map,
+            number,
+            ..
+        } = *frame;
         if map >= self.maps {
-            return Err(GuestFrameError::UnknownMap { map, maps: self.maps });
+            return Err(GuestFrameError::UnknownMap {
+                map,
+                maps: self.maps,
+            });
         }
         if frame.is_report() {
             return self.accept_report(map);
         }
         if partition != self.partition {
-            return Err(GuestFrameError::OtherPartition { map, found: partition, own: self.partition });
+            return Err(GuestFrameError::OtherPartition {
+                map,
+                found: partition,
+                own: self.partition,
+            });
         }
         if self.reported.contains(&map) {
             return Err(GuestFrameError::AfterReport { map, number });
@@ -63,14 +81,22 @@ impl GuestFrameSequence {
                 *next = next.saturating_add(1);
                 Ok(GuestFrameKind::Chunk)
             }
-            (Some(next), found) => Err(GuestFrameError::MissingFrame { map, found, expected: *next }),
+            (Some(next), found) => Err(GuestFrameError::MissingFrame {
+                map,
+                found,
+                expected: *next,
+            }),
         }
     }
 
     fn accept_report(&mut self, map: u32) -> Result<GuestFrameKind, GuestFrameError> {
         let taker = map % self.reduces.max(1);
         if taker != self.partition {
-            return Err(GuestFrameError::OtherReport { map, taker, own: self.partition });
+            return Err(GuestFrameError::OtherReport {
+                map,
+                taker,
+                own: self.partition,
+            });
         }
         if self.reported.insert(map) {
             Ok(GuestFrameKind::Report)
@@ -85,7 +111,10 @@ impl GuestFrameSequence {
     /// `MissingReport`.
     pub fn end(&self) -> Result<(), GuestFrameError> {
         let step = usize::try_from(self.reduces.max(1)).unwrap_or(usize::MAX);
-        match (self.partition..self.maps).step_by(step).find(|map| !self.reported.contains(map)) {
+        match (self.partition..self.maps)
+            .step_by(step)
+            .find(|map| !self.reported.contains(map))
+        {
             Some(map) => Err(GuestFrameError::MissingReport { map }),
             None => Ok(()),
         }
@@ -100,10 +129,19 @@ mod tests {
     fn taken(frames: &[(u32, u32, u32)]) -> Result<(), String> {
         let mut sequence = GuestFrameSequence::new(1, 6, 3);
         let reports = [(u32::MAX, 1, 0), (u32::MAX, 4, 0)];
-        let given = |map| frames.iter().any(|frame| frame.0 == u32::MAX && frame.1 == map);
+        let given = |map| {
+            frames
+                .iter()
+                .any(|frame| frame.0 == u32::MAX && frame.1 == map)
+        };
         let others = reports.iter().filter(|(_, map, _)| !given(*map));
         for (partition, map, number) in frames.iter().chain(others) {
-            let frame = GuestFrame { partition: *partition, map: *map, number: *number, length: 0 };
+            let frame = GuestFrame {
+                partition: *partition,
+                map: *map,
+                number: *number,
+                length: 0,
+            };
             sequence.accept(&frame).map_err(|error| error.to_string())?;
         }
         sequence.end().map_err(|error| error.to_string())
@@ -118,7 +156,17 @@ mod tests {
     #[test]
     fn map_frames_may_be_interleaved() {
         assert_eq!(taken(&[]), Ok(()));
-        assert_eq!(taken(&[(1, 5, 0), (1, 0, 0), (1, 5, 1), (1, 0, 1), (1, 5, 2), (u32::MAX, 4, 0)]), Ok(()));
+        assert_eq!(
+            taken(&[
+                (1, 5, 0),
+                (1, 0, 0),
+                (1, 5, 1),
+                (1, 0, 1),
+                (1, 5, 2),
+                (u32::MAX, 4, 0)
+            ]),
+            Ok(())
+        );
     }
 
     #[test]
@@ -129,11 +177,19 @@ mod tests {
         broken("second extent", &[(1, 0, 0), (1, 0, 0)]);
         broken("missing frame", &[(1, 0, 0), (1, 0, 2)]);
         broken("missing frame", &[(1, 0, 0), (1, 0, 1), (1, 0, 1)]);
-        broken("frame after report", &[(1, 4, 0), (u32::MAX, 4, 0), (1, 4, 1)]);
+        broken(
+            "frame after report",
+            &[(1, 4, 0), (u32::MAX, 4, 0), (1, 4, 1)],
+        );
         broken("second report", &[(u32::MAX, 4, 0), (u32::MAX, 4, 0)]);
         broken("other report", &[(u32::MAX, 3, 0)]);
-        let none = GuestFrameSequence::new(1, 6, 3).end().expect_err("no report has come");
+        let none = GuestFrameSequence::new(1, 6, 3)
+            .end()
+            .expect_err("no report has come");
         assert_eq!(none.to_string(), "missing report: map 1 sent none");
-        assert!(GuestFrameSequence::new(1, 1, 3).end().is_ok(), "no map reports here");
+        assert!(
+            GuestFrameSequence::new(1, 1, 3).end().is_ok(),
+            "no map reports here"
+        );
     }
 }

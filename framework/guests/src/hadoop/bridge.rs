@@ -63,8 +63,17 @@ pub(super) fn main(side: Side, shipment: &OsStr) -> i32 {
         match side {
             Side::Map => maps(&shipment, &attempt),
             Side::Reduce => {
-                let task = attempt.partition.ok_or("Hadoop has not set mapreduce_task_partition")?;
-                Bridge { side, shipment: &shipment, attempt: &attempt, task, input_file: None }.run()
+                let task = attempt
+                    .partition
+                    .ok_or("Hadoop has not set mapreduce_task_partition")?;
+                Bridge {
+                    side,
+                    shipment: &shipment,
+                    attempt: &attempt,
+                    task,
+                    input_file: None,
+                }
+                .run()
             }
         }
     };
@@ -93,13 +102,23 @@ fn stay_with(task: u32) -> ! {
 /// Runs the map of each input line; Hadoop gives each task one.
 fn maps(shipment: &Shipment, attempt: &Attempt) -> Result<i32, String> {
     for line in io::stdin().lines() {
-        let line = line.map_err(|error| format!("cannot read the input line of this map: {error}"))?;
+        let line =
+            line.map_err(|error| format!("cannot read the input line of this map: {error}"))?;
         // The text before a tab is the offset of the line in its file.
-        let text = line.rsplit_once('\t').map_or(line.as_str(), |(_, text)| text);
-        let (task, input_file): (Option<u32>, Option<String>) =
-            serde_json::from_str(text).map_err(|error| format!("invalid input line {line:?}: {error}"))?;
+        let text = line
+            .rsplit_once('\t')
+            .map_or(line.as_str(), |(_, text)| text);
+        let (task, input_file): (Option<u32>, Option<String>) = serde_json::from_str(text)
+            .map_err(|error| format!("invalid input line {line:?}: {error}"))?;
         if let Some(task) = task {
-            let status = Bridge { side: Side::Map, shipment, attempt, task, input_file }.run()?;
+            let status = Bridge {
+                side: Side::Map,
+                shipment,
+                attempt,
+                task,
+                input_file,
+            }
+            .run()?;
             if status != 0 {
                 return Ok(status);
             }
@@ -125,11 +144,18 @@ impl Attempt {
         let either = |new: &str, old: &str| variable(new).or_else(|| variable(old));
         let id = either("mapreduce_task_attempt_id", "mapred_task_id")
             .ok_or("Hadoop has not set mapreduce_task_attempt_id")?;
-        let last = id.rsplit('_').next().and_then(|number| number.parse::<u32>().ok());
+        let last = id
+            .rsplit('_')
+            .next()
+            .and_then(|number| number.parse::<u32>().ok());
         let number = last.and_then(|number| number.checked_add(1));
         let number = number.ok_or_else(|| format!("invalid attempt id {id}"))?;
         let partition = either("mapreduce_task_partition", "mapred_task_partition");
-        Ok(Attempt { id, number, partition: partition.and_then(|text| text.parse().ok()) })
+        Ok(Attempt {
+            id,
+            number,
+            partition: partition.and_then(|text| text.parse().ok()),
+        })
     }
 }
 
@@ -145,13 +171,18 @@ struct Bridge<'a> {
 impl Bridge<'_> {
     /// Returns the name of the task in napreduce.
     fn name(&self) -> String {
-        format!("{}_{}_{:04}", self.shipment.job, &self.side.word()[..1], self.task)
+        format!(
+            "{}_{}_{:04}",
+            self.shipment.job,
+            &self.side.word()[..1],
+            self.task
+        )
     }
 
     /// Runs the guest to its end; returns its status.
     fn run(&self) -> Result<i32, String> {
-        let work =
-            env::current_dir().map_err(|error| format!("cannot find the current directory: {error}"))?;
+        let work = env::current_dir()
+            .map_err(|error| format!("cannot find the current directory: {error}"))?;
         let work = work.join(format!("napreduce-work-{}", self.task));
         let ran = self.run_in(&work);
         // Hadoop removes the rest.
@@ -165,7 +196,11 @@ impl Bridge<'_> {
                 (64, why)
             }
         };
-        let failure = Failure { task: self.name(), status, reason };
+        let failure = Failure {
+            task: self.name(),
+            status,
+            reason,
+        };
         if let Err(error) = failure.write(&self.shipment.parts, &self.attempt.id) {
             print_error(format_args!(
                 "cannot write the failure to {}: {error}",
@@ -177,30 +212,48 @@ impl Bridge<'_> {
 
     fn run_in(&self, work: &Path) -> Result<(i32, String), String> {
         let mut guest = self.start(work)?;
-        let errors = guest.stderr.take().ok_or("the guest has no standard error")?;
+        let errors = guest
+            .stderr
+            .take()
+            .ok_or("the guest has no standard error")?;
         let errors = thread::spawn(move || copy_errors(errors, io::stderr()));
         let end = self.move_records(&mut guest);
         if end.is_err() {
             // Its output is no longer read.
             let _ = guest.kill();
         }
-        let status = guest.wait().map_err(|error| format!("cannot wait for the guest: {error}"))?;
+        let status = guest
+            .wait()
+            .map_err(|error| format!("cannot wait for the guest: {error}"))?;
         let errors = errors.join().unwrap_or_default();
         match (status.code(), end) {
             // The guest's own error is the more specific one.
             (Some(0), Ok(GuestEnd::Reported)) => Ok((0, errors)),
-            (Some(0), Ok(GuestEnd::NoReport)) => Err(format!("{} ended without a report", self.name())),
+            (Some(0), Ok(GuestEnd::NoReport)) => {
+                Err(format!("{} ended without a report", self.name()))
+            }
             (Some(0), Err(why)) => Err(why),
             (Some(status @ (64..=66 | 143)), _) if !errors.is_empty() => Ok((status, errors)),
             (_, Err(why)) => Err(why),
-            (_, Ok(_)) => Ok((64, format!("ended by {status}; {errors}").trim_end_matches("; ").to_owned())),
+            (_, Ok(_)) => Ok((
+                64,
+                format!("ended by {status}; {errors}")
+                    .trim_end_matches("; ")
+                    .to_owned(),
+            )),
         }
     }
 
     fn start(&self, work: &Path) -> Result<Child, String> {
-        let Bridge { side, shipment, attempt, task, input_file } = self;
-        let here =
-            env::current_dir().map_err(|error| format!("cannot find the current directory: {error}"))?;
+        let Bridge {
+            side,
+            shipment,
+            attempt,
+            task,
+            input_file,
+        } = self;
+        let here = env::current_dir()
+            .map_err(|error| format!("cannot find the current directory: {error}"))?;
         let files = work.join("files");
         let unmade = |error| format!("cannot make {}: {error}", files.display());
         fs::create_dir_all(&files).map_err(unmade)?;
@@ -208,29 +261,56 @@ impl Bridge<'_> {
             symlink(here.join(shipped), files.join(name)).map_err(unmade)?;
         }
         let mut command = Command::new(here.join(&shipment.program));
-        command.args(["--napreduce-guest", side.word(), "--plan"]).arg(here.join(&shipment.plan));
-        command.args(["--task", &task.to_string(), "--attempt", &attempt.number.to_string()]);
+        command
+            .args(["--napreduce-guest", side.word(), "--plan"])
+            .arg(here.join(&shipment.plan));
+        command.args([
+            "--task",
+            &task.to_string(),
+            "--attempt",
+            &attempt.number.to_string(),
+        ]);
         command.args(["--die-with", &process::id().to_string()]);
         command.arg("--scratch").arg(work.join("scratch"));
         let id = format!("{}.{}", self.name(), attempt.number);
         if *side == Side::Reduce || shipment.reduces == 0 {
-            command.arg("--part").arg(shipment.parts.join(format!("{}.{}", self.name(), attempt.id)));
+            command.arg("--part").arg(shipment.parts.join(format!(
+                "{}.{}",
+                self.name(),
+                attempt.id
+            )));
         }
-        command.env("NAPREDUCE_JOB_ID", &shipment.job).env("NAPREDUCE_TASK_ID", self.name());
-        command.env("NAPREDUCE_ATTEMPT_ID", id).env("NAPREDUCE_FILES_DIR", &files);
+        command
+            .env("NAPREDUCE_JOB_ID", &shipment.job)
+            .env("NAPREDUCE_TASK_ID", self.name());
+        command
+            .env("NAPREDUCE_ATTEMPT_ID", id)
+            .env("NAPREDUCE_FILES_DIR", &files);
         match input_file {
             Some(file) => command.env("NAPREDUCE_INPUT_FILE", file),
             None => command.env_remove("NAPREDUCE_INPUT_FILE"),
         };
-        let input = if *side == Side::Reduce { Stdio::piped() } else { Stdio::null() };
-        command.stdin(input).stdout(Stdio::piped()).stderr(Stdio::piped());
-        command.spawn().map_err(|error| format!("cannot start {}: {error}", shipment.program))
+        let input = if *side == Side::Reduce {
+            Stdio::piped()
+        } else {
+            Stdio::null()
+        };
+        command
+            .stdin(input)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
+        command
+            .spawn()
+            .map_err(|error| format!("cannot start {}: {error}", shipment.program))
     }
 
     /// Copies the guest's output to Hadoop; for a reduce, first copies Hadoop's records to the guest.
     fn move_records(&self, guest: &mut Child) -> Result<GuestEnd, String> {
         let failed = |error: io::Error| format!("between Hadoop and {}: {error}", self.name());
-        let output = guest.stdout.take().ok_or("the guest has no standard output")?;
+        let output = guest
+            .stdout
+            .take()
+            .ok_or("the guest has no standard output")?;
         let mut output = BufReader::with_capacity(BUFFER_BYTES, output);
         let mut hadoop = BufWriter::with_capacity(BUFFER_BYTES, io::stdout().lock());
         if let Some(input) = guest.stdin.take() {
@@ -256,7 +336,11 @@ impl Bridge<'_> {
             .map_err(failed)?;
         }
         hadoop.flush().map_err(failed)?;
-        Ok(if reported { GuestEnd::Reported } else { GuestEnd::NoReport })
+        Ok(if reported {
+            GuestEnd::Reported
+        } else {
+            GuestEnd::NoReport
+        })
     }
 }
 
@@ -312,7 +396,9 @@ fn copy_errors(errors: impl Read, mut log: impl Write) -> String {
 
 /// Parses the argument after the marker.
 pub(super) fn side_of(word: &OsStr) -> Option<Side> {
-    [Side::Map, Side::Reduce].into_iter().find(|side| word == side.word())
+    [Side::Map, Side::Reduce]
+        .into_iter()
+        .find(|side| word == side.word())
 }
 
 /// Returns the command for Hadoop: words that need no quotes.
@@ -324,7 +410,8 @@ pub(super) fn command_line(program: &str, marker: &str, side: Side, shipment: &s
 /// own names.
 pub(super) fn shipped_name(path: &Path) -> Result<String, String> {
     let name = path.file_name().and_then(OsStr::to_str);
-    name.map(str::to_owned).ok_or_else(|| format!("the file name of {} is not UTF-8", path.display()))
+    name.map(str::to_owned)
+        .ok_or_else(|| format!("the file name of {} is not UTF-8", path.display()))
 }
 
 #[cfg(test)]
@@ -333,20 +420,39 @@ mod tests {
 
     fn attempt(variables: &[(&str, &str)]) -> Result<(String, u32, Option<u32>), String> {
         let of = |name: &str| {
-            variables.iter().find(|(known, _)| *known == name).map(|(_, value)| (*value).to_owned())
+            variables
+                .iter()
+                .find(|(known, _)| *known == name)
+                .map(|(_, value)| (*value).to_owned())
         };
         Attempt::of(of).map(|attempt| (attempt.id, attempt.number, attempt.partition))
     }
 
     #[test]
     fn attempt_id_is_read_from_old_and_new_variables() {
-        let new =
-            [("mapreduce_task_attempt_id", "attempt_1_0002_r_000003_1"), ("mapreduce_task_partition", "3")];
-        assert_eq!(attempt(&new), Ok(("attempt_1_0002_r_000003_1".to_owned(), 2, Some(3))));
+        let new = [
+            ("mapreduce_task_attempt_id", "attempt_1_0002_r_000003_1"),
+            ("mapreduce_task_partition", "3"),
+        ];
+        assert_eq!(
+            attempt(&new),
+            Ok(("attempt_1_0002_r_000003_1".to_owned(), 2, Some(3)))
+        );
         let old = [("mapred_task_id", "attempt_local_0001_m_000000_0")];
-        assert_eq!(attempt(&old), Ok(("attempt_local_0001_m_000000_0".to_owned(), 1, None)));
-        assert!(attempt(&[]).expect_err("nothing").contains("has not set mapreduce_task_attempt_id"));
-        assert!(attempt(&[("mapred_task_id", "x")]).expect_err("no id").contains("invalid attempt id x"));
+        assert_eq!(
+            attempt(&old),
+            Ok(("attempt_local_0001_m_000000_0".to_owned(), 1, None))
+        );
+        assert!(
+            attempt(&[])
+                .expect_err("nothing")
+                .contains("has not set mapreduce_task_attempt_id")
+        );
+        assert!(
+            attempt(&[("mapred_task_id", "x")])
+                .expect_err("no id")
+                .contains("invalid attempt id x")
+        );
     }
 
     #[test]
@@ -355,13 +461,20 @@ mod tests {
         let mut log = Vec::new();
         let tail = copy_errors(long.as_bytes(), &mut log);
         assert_eq!(log, long.as_bytes());
-        assert!(tail.ends_with("the reason") && tail.len() <= QUOTED_BYTES, "{}", tail.len());
+        assert!(
+            tail.ends_with("the reason") && tail.len() <= QUOTED_BYTES,
+            "{}",
+            tail.len()
+        );
     }
 
     #[test]
     fn report_is_one_line() {
         let mut written = Vec::new();
         write_report(&mut written, b"{\n \"task\": \"a\\tb\\n\"\n}\n").expect("it is JSON");
-        assert_eq!(String::from_utf8(written).expect("text"), "{\"task\":\"a\\tb\\n\"}\n");
+        assert_eq!(
+            String::from_utf8(written).expect("text"),
+            "{\"task\":\"a\\tb\\n\"}\n"
+        );
     }
 }

@@ -20,7 +20,9 @@ use super::progress::{ClientLine, done, parse};
 use super::request::{Failure, Shipment, read};
 use super::typed_bytes::PARTITIONS_MAX;
 use super::{Installed, JAR, MARKER};
-use crate::forms::{ENGINE_FORMAT, EngineDescription, EngineEvent, GuestReport, JobRequest, PhaseCounts};
+use crate::forms::{
+    ENGINE_FORMAT, EngineDescription, EngineEvent, GuestReport, JobRequest, PhaseCounts,
+};
 
 const TICK: Duration = Duration::from_millis(100);
 /// Lines of Hadoop's output quoted when a job fails without an error of a task.
@@ -33,7 +35,10 @@ const REPORTS: &str = "napreduce-reports";
 pub(super) fn main(installed: &Installed, directory: &Path) -> i32 {
     let ran = read::<EngineDescription>(&directory.join("engine.json")).and_then(|engine| {
         if engine.format != ENGINE_FORMAT {
-            return Err(format!("this program reads {ENGINE_FORMAT}, but received {}", engine.format));
+            return Err(format!(
+                "this program reads {ENGINE_FORMAT}, but received {}",
+                engine.format
+            ));
         }
         let mut number = 1;
         while is_wanted(&engine, directory) {
@@ -43,7 +48,13 @@ pub(super) fn main(installed: &Installed, directory: &Path) -> i32 {
                 continue;
             }
             let request: JobRequest = read(&path)?;
-            Submission { installed, directory, engine: &engine, request: &request }.run();
+            Submission {
+                installed,
+                directory,
+                engine: &engine,
+                request: &request,
+            }
+            .run();
             number += 1;
         }
         Ok(())
@@ -94,26 +105,53 @@ impl Submission<'_> {
         match ended.and_then(|result| Ok((self.reports(&result)?, result))) {
             Ok((reports, result)) => {
                 for report in reports {
-                    send(&EngineEvent::Report { number, report: Box::new(report) });
+                    send(&EngineEvent::Report {
+                        number,
+                        report: Box::new(report),
+                    });
                 }
-                let ClientResult { failed_maps, failed_reduces, .. } = result;
-                send(&EngineEvent::Done { number, failed_maps, failed_reduces });
+                let ClientResult {
+                    failed_maps,
+                    failed_reduces,
+                    ..
+                } = result;
+                send(&EngineEvent::Done {
+                    number,
+                    failed_maps,
+                    failed_reduces,
+                });
             }
             Err(why) => {
                 let (task, reason) = match Failure::worst(&self.request.parts) {
                     Some(Failure { task, reason, .. }) => (Some(task), reason),
                     None => (None, why),
                 };
-                send(&EngineEvent::Failed { number, task, reason });
+                send(&EngineEvent::Failed {
+                    number,
+                    task,
+                    reason,
+                });
             }
         }
     }
 
     /// Writes the files of the tasks; returns the command that runs them.
     fn prepare(&self) -> Result<Command, String> {
-        let JobRequest { format, number, reduces, parts, inputs, program, plan, files, .. } = self.request;
+        let JobRequest {
+            format,
+            number,
+            reduces,
+            parts,
+            inputs,
+            program,
+            plan,
+            files,
+            ..
+        } = self.request;
         if format != ENGINE_FORMAT {
-            return Err(format!("this program reads {ENGINE_FORMAT}, but received {format}"));
+            return Err(format!(
+                "this program reads {ENGINE_FORMAT}, but received {format}"
+            ));
         }
         if *reduces > PARTITIONS_MAX {
             return Err(format!(
@@ -131,7 +169,9 @@ impl Submission<'_> {
         }
         let tasks = parts.join(TASKS);
         let unwritten = |error: io::Error| format!("cannot write {}: {error}", tasks.display());
-        fs::create_dir_all(&tasks).and_then(|()| Failure::place(parts)).map_err(unwritten)?;
+        fs::create_dir_all(&tasks)
+            .and_then(|()| Failure::place(parts))
+            .map_err(unwritten)?;
         fs::write(tasks.join("tasks"), lines).map_err(unwritten)?;
         let mut shipped = vec![program.clone(), plan.clone()];
         let mut named = Vec::new();
@@ -147,10 +187,13 @@ impl Submission<'_> {
             plan: shipped_name(plan)?,
             files: named,
         };
-        let path = self.directory.join(format!("napreduce-shipment-{number}.json"));
+        let path = self
+            .directory
+            .join(format!("napreduce-shipment-{number}.json"));
         let text = serde_json::to_vec(&shipment)
             .map_err(|error| format!("cannot encode the job for Hadoop: {error}"))?;
-        fs::write(&path, text).map_err(|error| format!("cannot write {}: {error}", path.display()))?;
+        fs::write(&path, text)
+            .map_err(|error| format!("cannot write {}: {error}", path.display()))?;
         shipped.push(path.clone());
         Ok(self.command(&shipment.program, &shipped_name(&path)?, &shipped))
     }
@@ -165,34 +208,60 @@ impl Submission<'_> {
         let uris: Vec<String> = shipped.iter().map(|path| uri(path)).collect();
         command.arg("-files").arg(uris.join(","));
         command.args(["-numReduceTasks", &reduces.to_string()]);
-        command.arg("-input").arg(uri(&parts.join(TASKS).join("tasks")));
-        command.args(["-inputformat", "org.apache.hadoop.mapred.lib.NLineInputFormat"]);
+        command
+            .arg("-input")
+            .arg(uri(&parts.join(TASKS).join("tasks")));
+        command.args([
+            "-inputformat",
+            "org.apache.hadoop.mapred.lib.NLineInputFormat",
+        ]);
         command.arg("-output").arg(uri(&parts.join(REPORTS)));
-        command.arg("-mapper").arg(command_line(program, MARKER, Side::Map, shipment));
+        command
+            .arg("-mapper")
+            .arg(command_line(program, MARKER, Side::Map, shipment));
         if *reduces > 0 {
-            command.arg("-reducer").arg(command_line(program, MARKER, Side::Reduce, shipment));
+            command
+                .arg("-reducer")
+                .arg(command_line(program, MARKER, Side::Reduce, shipment));
         }
         command
     }
 
     /// Returns further Hadoop settings; those of the user take precedence.
     fn settings(&self) -> BTreeMap<String, String> {
-        let JobRequest { name, attempts_max, reduces, .. } = self.request;
+        let JobRequest {
+            name,
+            attempts_max,
+            reduces,
+            ..
+        } = self.request;
         // Frames from maps to reduces, text for everything else.
         let output = if *reduces > 0 { "typedbytes" } else { "text" };
         let own = [
             ("mapreduce.job.name", name.clone()),
             ("mapreduce.map.maxattempts", attempts_max.to_string()),
             ("mapreduce.reduce.maxattempts", attempts_max.to_string()),
-            ("mapreduce.input.lineinputformat.linespermap", "1".to_owned()),
-            ("mapreduce.output.fileoutputformat.compress", "false".to_owned()),
+            (
+                "mapreduce.input.lineinputformat.linespermap",
+                "1".to_owned(),
+            ),
+            (
+                "mapreduce.output.fileoutputformat.compress",
+                "false".to_owned(),
+            ),
             ("stream.map.output", output.to_owned()),
             ("stream.reduce.input", output.to_owned()),
             ("stream.reduce.output", "text".to_owned()),
         ];
-        let mut settings: BTreeMap<String, String> =
-            own.into_iter().map(|(key, value)| (key.to_owned(), value)).collect();
-        let given = self.engine.settings.iter().filter(|(key, _)| key.as_str() != JAR);
+        let mut settings: BTreeMap<String, String> = own
+            .into_iter()
+            .map(|(key, value)| (key.to_owned(), value))
+            .collect();
+        let given = self
+            .engine
+            .settings
+            .iter()
+            .filter(|(key, _)| key.as_str() != JAR);
         settings.extend(given.map(|(key, value)| (key.clone(), value.clone())));
         settings
     }
@@ -200,8 +269,13 @@ impl Submission<'_> {
     /// Runs the command to its end, or kills the job when it is no longer needed.
     fn follow(&self, mut command: Command) -> Result<ClientResult, String> {
         let shown = self.installed.command.display();
-        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        let mut child = command.spawn().map_err(|error| format!("cannot start {shown}: {error}"))?;
+        command
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
+        let mut child = command
+            .spawn()
+            .map_err(|error| format!("cannot start {shown}: {error}"))?;
         let (sender, lines) = channel();
         let output = child.stdout.take();
         let errors = child.stderr.take();
@@ -227,24 +301,40 @@ impl Submission<'_> {
             let _ = reader.join();
         }
         output_so_far.take(&lines, self.request);
-        let ClientOutput { last_lines, failed_maps, failed_reduces, .. } = output_so_far;
-        Ok(ClientResult { status, last_lines, failed_maps, failed_reduces })
+        let ClientOutput {
+            last_lines,
+            failed_maps,
+            failed_reduces,
+            ..
+        } = output_so_far;
+        Ok(ClientResult {
+            status,
+            last_lines,
+            failed_maps,
+            failed_reduces,
+        })
     }
 
     /// Returns the reason to kill a running job, if any.
     fn kill_reason(&self) -> Option<String> {
-        let cancel = self.directory.join(format!("jobs/{}.cancel", self.request.number));
+        let cancel = self
+            .directory
+            .join(format!("jobs/{}.cancel", self.request.number));
         if cancel.exists() || !is_wanted(self.engine, self.directory) {
             return Some("the job was cancelled".to_owned());
         }
-        Failure::worst(&self.request.parts).filter(Failure::is_fatal).map(|failure| failure.reason)
+        Failure::worst(&self.request.parts)
+            .filter(Failure::is_fatal)
+            .map(|failure| failure.reason)
     }
 
     /// Kills the job on the cluster, if it is known yet, and its client.
     fn kill(&self, child: &mut Child, job: Option<&str>) {
         if let Some(job) = job {
             let mut kill = Command::new(&self.installed.command);
-            kill.args(["job", "-kill", job]).stdin(Stdio::null()).stdout(Stdio::null());
+            kill.args(["job", "-kill", job])
+                .stdin(Stdio::null())
+                .stdout(Stdio::null());
             if let Err(error) = kill.status() {
                 print_error(format_args!("cannot kill {job}: {error}"));
             }
@@ -257,7 +347,11 @@ impl Submission<'_> {
     /// Returns the reports of the tasks that wrote parts: the output of Hadoop's job, one per line.
     fn reports(&self, result: &ClientResult) -> Result<Vec<GuestReport>, String> {
         if !result.status.success() {
-            return Err(format!("Hadoop: {}\n{}", result.status, result.last_lines.join("\n")));
+            return Err(format!(
+                "Hadoop: {}\n{}",
+                result.status,
+                result.last_lines.join("\n")
+            ));
         }
         let folder = self.request.parts.join(REPORTS);
         let unread = |error: io::Error| format!("cannot read {}: {error}", folder.display());
@@ -294,16 +388,24 @@ impl ClientOutput {
                 Some(ClientLine::FailedMaps(count)) => self.failed_maps = count,
                 Some(ClientLine::FailedReduces(count)) => self.failed_reduces = count,
                 Some(ClientLine::Percent { maps, reduces }) => {
-                    let count = |tasks, percent| PhaseCounts { done: done(tasks, percent), running: 0 };
+                    let count = |tasks, percent| PhaseCounts {
+                        done: done(tasks, percent),
+                        running: 0,
+                    };
                     let all = u32::try_from(request.inputs.len()).unwrap_or(u32::MAX);
                     let maps = count(all, maps);
                     let reduces = count(request.reduces, reduces);
-                    send(&EngineEvent::Progress { number: request.number, maps, reduces });
+                    send(&EngineEvent::Progress {
+                        number: request.number,
+                        maps,
+                        reduces,
+                    });
                 }
                 None => {}
             }
             self.last_lines.push(line);
-            self.last_lines.drain(..self.last_lines.len().saturating_sub(QUOTED_LINES));
+            self.last_lines
+                .drain(..self.last_lines.len().saturating_sub(QUOTED_LINES));
         }
     }
 }
@@ -358,11 +460,22 @@ mod tests {
     }
 
     fn words(reduces: u32, settings: &[(&str, &str)]) -> Vec<String> {
-        let installed = Installed { command: "hadoop".into(), jar: "s.jar".into() };
-        let settings = settings.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect();
+        let installed = Installed {
+            command: "hadoop".into(),
+            jar: "s.jar".into(),
+        };
+        let settings = settings
+            .iter()
+            .map(|(key, value)| ((*key).to_owned(), (*value).to_owned()))
+            .collect();
         let format = ENGINE_FORMAT.to_owned();
         let name = "count".to_owned();
-        let engine = EngineDescription { format, submitter: 1, name, settings };
+        let engine = EngineDescription {
+            format,
+            submitter: 1,
+            name,
+            settings,
+        };
         let request = request(reduces);
         let job = Submission {
             installed: &installed,
@@ -371,7 +484,10 @@ mod tests {
             request: &request,
         };
         let command = job.command("p", "s.json", &["/e/p".into(), "/e/a,b".into()]);
-        command.get_args().map(|word| word.to_string_lossy().into_owned()).collect()
+        command
+            .get_args()
+            .map(|word| word.to_string_lossy().into_owned())
+            .collect()
     }
 
     #[test]
@@ -388,15 +504,24 @@ mod tests {
             ("-mapper", "./p --napreduce-hadoop map s.json"),
             ("-reducer", "./p --napreduce-hadoop reduce s.json"),
         ] {
-            assert!(found.windows(2).any(|two| two == [first, second]), "{first} {second}: {found:?}");
+            assert!(
+                found.windows(2).any(|two| two == [first, second]),
+                "{first} {second}: {found:?}"
+            );
         }
-        assert!(!found.iter().any(|word| word.contains(JAR)), "that is for us: {found:?}");
+        assert!(
+            !found.iter().any(|word| word.contains(JAR)),
+            "that is for us: {found:?}"
+        );
     }
 
     #[test]
     fn map_only_job_writes_reports_as_text() {
         let found = words(0, &[]);
-        assert!(found.contains(&"stream.map.output=text".to_owned()), "{found:?}");
+        assert!(
+            found.contains(&"stream.map.output=text".to_owned()),
+            "{found:?}"
+        );
         assert!(!found.contains(&"-reducer".to_owned()), "{found:?}");
     }
 }

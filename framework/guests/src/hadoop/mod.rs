@@ -32,9 +32,17 @@ const JOBS: &str = "jobs";
 /// A setting of this program: the path of the jar.
 const JAR: &str = "napreduce.streaming.jar";
 /// Folders of the jar in distributions, relative to the home or its parent.
-const JAR_FOLDERS: [&str; 4] = ["share/hadoop/tools/lib", "contrib/streaming", "tools/lib", "."];
-const SYSTEM_JAR_FOLDERS: [&str; 3] =
-    ["/usr/lib/hadoop-mapreduce", "/usr/lib/hadoop/tools/lib", "/opt/hadoop/share/hadoop/tools/lib"];
+const JAR_FOLDERS: [&str; 4] = [
+    "share/hadoop/tools/lib",
+    "contrib/streaming",
+    "tools/lib",
+    ".",
+];
+const SYSTEM_JAR_FOLDERS: [&str; 3] = [
+    "/usr/lib/hadoop-mapreduce",
+    "/usr/lib/hadoop/tools/lib",
+    "/opt/hadoop/share/hadoop/tools/lib",
+];
 
 /// How to find a Hadoop.
 #[derive(Debug, PartialEq, Eq)]
@@ -54,7 +62,10 @@ pub(super) struct Installed {
 
 impl Hadoop {
     pub(super) fn of(named: Option<PathBuf>, settings: &BTreeMap<String, String>) -> Hadoop {
-        Hadoop { named, jar: settings.get(JAR).map(PathBuf::from) }
+        Hadoop {
+            named,
+            jar: settings.get(JAR).map(PathBuf::from),
+        }
     }
 
     /// Finds both.
@@ -68,20 +79,33 @@ impl Hadoop {
         let command = self.command(home.as_deref(), &variable("PATH").unwrap_or_default())?;
         if let Some(named) = &self.jar {
             return if named.is_file() {
-                Ok(Installed { command, jar: named.clone() })
+                Ok(Installed {
+                    command,
+                    jar: named.clone(),
+                })
             } else {
-                Err(format!("--on-conf {JAR}={}: not a file; name Hadoop's streaming jar", named.display()))
+                Err(format!(
+                    "--on-conf {JAR}={}: not a file; name Hadoop's streaming jar",
+                    named.display()
+                ))
             };
         }
         // For a command in a folder `bin`, the home is the parent of that.
         let real = fs::canonicalize(&command).unwrap_or_else(|_| command.clone());
         let above = real.parent().and_then(Path::parent).map(Path::to_owned);
-        let homes = home.into_iter().chain(variable("HADOOP_MAPRED_HOME").map(PathBuf::from)).chain(above);
+        let homes = home
+            .into_iter()
+            .chain(variable("HADOOP_MAPRED_HOME").map(PathBuf::from))
+            .chain(above);
         let below = homes.flat_map(|home| JAR_FOLDERS.map(|folder| home.join(folder)));
         let folders = below.chain(SYSTEM_JAR_FOLDERS.map(PathBuf::from));
-        let jar = folders.into_iter().find_map(|folder| streaming_jar(&folder));
+        let jar = folders
+            .into_iter()
+            .find_map(|folder| streaming_jar(&folder));
         jar.map(|jar| Installed { command, jar }).ok_or_else(|| {
-            format!("hadoop-streaming*.jar not found in HADOOP_HOME; name it with --on-conf {JAR}=PATH")
+            format!(
+                "hadoop-streaming*.jar not found in HADOOP_HOME; name it with --on-conf {JAR}=PATH"
+            )
         })
     }
 
@@ -90,7 +114,10 @@ impl Hadoop {
             return if named.is_file() {
                 Ok(named.clone())
             } else {
-                Err(format!("--on-submit {}: not a file; name a hadoop command", named.display()))
+                Err(format!(
+                    "--on-submit {}: not a file; name a hadoop command",
+                    named.display()
+                ))
             };
         }
         if let Some(home) = home {
@@ -98,7 +125,10 @@ impl Hadoop {
             return if command.is_file() {
                 Ok(command)
             } else {
-                Err(format!("HADOOP_HOME {} has no bin/{NAME}; correct or unset it", home.display()))
+                Err(format!(
+                    "HADOOP_HOME {} has no bin/{NAME}; correct or unset it",
+                    home.display()
+                ))
             };
         }
         env::split_paths(path).map(|folder| folder.join(NAME)).find(|path| path.is_file()).ok_or_else(|| {
@@ -112,7 +142,11 @@ impl Installed {
     pub(super) fn jobs(&self, directory: &Path) -> Result<Command, JobError> {
         let own = env::current_exe().map_err(|error| JobError::io("find this program", error))?;
         let mut command = Command::new(own);
-        command.args([MARKER, JOBS]).arg(&self.command).arg(&self.jar).arg(directory);
+        command
+            .args([MARKER, JOBS])
+            .arg(&self.command)
+            .arg(&self.jar)
+            .arg(directory);
         Ok(command)
     }
 }
@@ -137,7 +171,10 @@ pub(super) fn main() -> u8 {
     let words: Vec<OsString> = env::args_os().skip(2).collect();
     let status = match &words[..] {
         [jobs, command, jar, directory] if jobs == JOBS => {
-            let installed = Installed { command: command.into(), jar: jar.into() };
+            let installed = Installed {
+                command: command.into(),
+                jar: jar.into(),
+            };
             jobs::main(&installed, Path::new(directory))
         }
         [side, shipment] => match bridge::side_of(side) {
@@ -162,7 +199,10 @@ mod tests {
 
     fn found(hadoop: &Hadoop, variables: &[(&str, &Path)]) -> Result<Installed, String> {
         hadoop.find_by(&|name| {
-            variables.iter().find(|(known, _)| *known == name).map(|(_, value)| value.as_os_str().to_owned())
+            variables
+                .iter()
+                .find(|(known, _)| *known == name)
+                .map(|(_, value)| value.as_os_str().to_owned())
         })
     }
 
@@ -172,22 +212,40 @@ mod tests {
         let home = folder.path();
         let tools = folder.path().join("share/hadoop/tools/lib");
         let unnamed = Hadoop::of(None, &BTreeMap::new());
-        assert!(found(&unnamed, &[]).expect_err("nowhere").starts_with("Hadoop not found: "));
-        assert!(found(&unnamed, &[("HADOOP_HOME", home)]).expect_err("empty").contains("has no bin/hadoop"));
+        assert!(
+            found(&unnamed, &[])
+                .expect_err("nowhere")
+                .starts_with("Hadoop not found: ")
+        );
+        assert!(
+            found(&unnamed, &[("HADOOP_HOME", home)])
+                .expect_err("empty")
+                .contains("has no bin/hadoop")
+        );
         fs::create_dir_all(home.join("bin")).expect("made");
         fs::write(home.join("bin/hadoop"), "").expect("written");
         let error = found(&unnamed, &[("HADOOP_HOME", home)]).expect_err("no jar");
-        assert!(error.contains("hadoop-streaming*.jar not found") && error.contains(JAR), "{error}");
+        assert!(
+            error.contains("hadoop-streaming*.jar not found") && error.contains(JAR),
+            "{error}"
+        );
         fs::create_dir_all(&tools).expect("made");
-        for name in
-            ["hadoop-streaming-3.4.0-sources.jar", "hadoop-streaming-3.4.0.jar", "hadoop-archives.jar"]
-        {
+        for name in [
+            "hadoop-streaming-3.4.0-sources.jar",
+            "hadoop-streaming-3.4.0.jar",
+            "hadoop-archives.jar",
+        ] {
             fs::write(tools.join(name), "").expect("written");
         }
-        let expected =
-            |command: PathBuf| Installed { command, jar: tools.join("hadoop-streaming-3.4.0.jar") };
+        let expected = |command: PathBuf| Installed {
+            command,
+            jar: tools.join("hadoop-streaming-3.4.0.jar"),
+        };
         let command = home.join("bin/hadoop");
-        assert_eq!(found(&unnamed, &[("HADOOP_HOME", home)]), Ok(expected(command.clone())));
+        assert_eq!(
+            found(&unnamed, &[("HADOOP_HOME", home)]),
+            Ok(expected(command.clone()))
+        );
         // By a link in PATH, its home is where it leads.
         let bin = folder.path().join("links");
         fs::create_dir(&bin).expect("made");
@@ -199,13 +257,17 @@ mod tests {
     #[test]
     fn missing_hadoop_files_are_named() {
         let settings = BTreeMap::from([(JAR.to_owned(), "/nowhere/a.jar".to_owned())]);
-        let error = found(&Hadoop::of(Some("/bin/true".into()), &settings), &[]).expect_err("no jar");
+        let error =
+            found(&Hadoop::of(Some("/bin/true".into()), &settings), &[]).expect_err("no jar");
         assert_eq!(
             error,
             "--on-conf napreduce.streaming.jar=/nowhere/a.jar: not a file; name Hadoop's streaming jar"
         );
-        let error =
-            found(&Hadoop::of(Some("/nowhere/hadoop".into()), &settings), &[]).expect_err("no command");
-        assert_eq!(error, "--on-submit /nowhere/hadoop: not a file; name a hadoop command");
+        let error = found(&Hadoop::of(Some("/nowhere/hadoop".into()), &settings), &[])
+            .expect_err("no command");
+        assert_eq!(
+            error,
+            "--on-submit /nowhere/hadoop: not a file; name a hadoop command"
+        );
     }
 }

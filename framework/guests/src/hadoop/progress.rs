@@ -29,7 +29,10 @@ pub(super) fn parse(line: &str) -> Option<ClientLine> {
     let (_, rest) = line.split_once(" map ")?;
     let (maps, rest) = rest.trim_start().split_once("% reduce ")?;
     let reduces = rest.trim().strip_suffix('%')?;
-    Some(ClientLine::Percent { maps: maps.parse().ok()?, reduces: reduces.parse().ok()? })
+    Some(ClientLine::Percent {
+        maps: maps.parse().ok()?,
+        reduces: reduces.parse().ok()?,
+    })
 }
 
 /// Estimates the number of completed tasks from a percentage; in Hadoop's figure running tasks count by their
@@ -49,16 +52,36 @@ mod tests {
                 "26/11/26 10:00:00 INFO mapreduce.Job: Running job: job_1_0001",
                 ClientLine::Job("job_1_0001".to_owned()),
             ),
-            ("INFO mapreduce.Job:  map 50% reduce 0%", ClientLine::Percent { maps: 50, reduces: 0 }),
-            ("mapred.JobClient:  map 100% reduce 33%", ClientLine::Percent { maps: 100, reduces: 33 }),
+            (
+                "INFO mapreduce.Job:  map 50% reduce 0%",
+                ClientLine::Percent {
+                    maps: 50,
+                    reduces: 0,
+                },
+            ),
+            (
+                "mapred.JobClient:  map 100% reduce 33%",
+                ClientLine::Percent {
+                    maps: 100,
+                    reduces: 33,
+                },
+            ),
             ("\t\tFailed map tasks=2", ClientLine::FailedMaps(2)),
             ("\t\tFailed reduce tasks=1", ClientLine::FailedReduces(1)),
         ] {
             assert_eq!(parse(line), Some(expected), "{line}");
         }
-        for line in ["", "the map is 50% reduced", " map x% reduce 0%", "Failed map tasks=many"] {
+        for line in [
+            "",
+            "the map is 50% reduced",
+            " map x% reduce 0%",
+            "Failed map tasks=many",
+        ] {
             assert_eq!(parse(line), None, "{line}");
         }
-        assert_eq!((done(3, 0), done(3, 50), done(3, 100), done(7, 999)), (0, 1, 3, 7));
+        assert_eq!(
+            (done(3, 0), done(3, 50), done(3, 100), done(7, 999)),
+            (0, 1, 3, 7)
+        );
     }
 }

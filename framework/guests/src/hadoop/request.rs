@@ -48,13 +48,16 @@ impl Failure {
     /// Returns the failure of a job to report: a fatal one, else the last one.
     pub(super) fn worst(parts: &Path) -> Option<Failure> {
         let entries = fs::read_dir(parts.join(FAILURES)).ok()?.flatten();
-        let finished = entries.filter(|entry| !entry.file_name().to_string_lossy().starts_with('.'));
+        let finished =
+            entries.filter(|entry| !entry.file_name().to_string_lossy().starts_with('.'));
         let known = |entry: fs::DirEntry| {
             let written = entry.metadata().and_then(|about| about.modified()).ok()?;
             let failure: Failure = read(&entry.path()).ok()?;
             Some((failure.is_fatal(), written, failure))
         };
-        let found = finished.filter_map(known).max_by_key(|(fatal, written, _)| (*fatal, *written));
+        let found = finished
+            .filter_map(known)
+            .max_by_key(|(fatal, written, _)| (*fatal, *written));
         found.map(|(_, _, failure)| failure)
     }
 
@@ -66,7 +69,8 @@ impl Failure {
 
 /// Reads a file of JSON; an error names it.
 pub(super) fn read<T: DeserializeOwned>(path: &Path) -> Result<T, String> {
-    let text = fs::read(path).map_err(|error| format!("cannot read {}: {error}", path.display()))?;
+    let text =
+        fs::read(path).map_err(|error| format!("cannot read {}: {error}", path.display()))?;
     serde_json::from_slice(&text).map_err(|error| format!("cannot use {}: {error}", path.display()))
 }
 
@@ -78,12 +82,25 @@ mod tests {
     fn fatal_failure_is_reported_first() {
         let folder = tempfile::tempdir().expect("a folder");
         assert!(Failure::worst(folder.path()).is_none());
-        let failure = || Failure { task: "a".to_owned(), status: 64, reason: "it is late".to_owned() };
-        assert!(failure().write(folder.path(), "a_0").is_err(), "a late attempt makes no place");
+        let failure = || Failure {
+            task: "a".to_owned(),
+            status: 64,
+            reason: "it is late".to_owned(),
+        };
+        assert!(
+            failure().write(folder.path(), "a_0").is_err(),
+            "a late attempt makes no place"
+        );
         Failure::place(folder.path()).expect("made");
         for (attempt, status) in [("a_0", 64), ("b_0", 65), ("c_0", 64)] {
-            let failure = Failure { task: attempt.to_owned(), status, reason: "it is bad".to_owned() };
-            failure.write(folder.path(), attempt).expect("it can be written");
+            let failure = Failure {
+                task: attempt.to_owned(),
+                status,
+                reason: "it is bad".to_owned(),
+            };
+            failure
+                .write(folder.path(), attempt)
+                .expect("it can be written");
         }
         let worst = Failure::worst(folder.path()).expect("there are three");
         assert!(worst.is_fatal() && worst.task == "b_0", "{worst:?}");

@@ -43,7 +43,10 @@ impl Frame {
         }
         let (place, length) = header.split_at(PLACE_BYTES);
         let payload = payload(guest, u32::from_be_bytes(array(length)))?;
-        Ok(Some(Frame { place: array(place), payload }))
+        Ok(Some(Frame {
+            place: array(place),
+            payload,
+        }))
     }
 
     /// Writes the frame to a guest.
@@ -64,7 +67,10 @@ impl Frame {
     /// Returns a frame that wakes a reduce; it is not passed to the guest.
     pub(super) fn wake(partition: u32) -> Frame {
         let words = [partition, u32::MAX, u32::MAX].map(u32::to_be_bytes);
-        Frame { place: array(words.as_flattened()), payload: Vec::new() }
+        Frame {
+            place: array(words.as_flattened()),
+            payload: Vec::new(),
+        }
     }
 
     pub(super) fn is_wake(&self) -> bool {
@@ -73,7 +79,11 @@ impl Frame {
 
     /// Returns the reduce of the frame.
     fn partition(&self, partitions: u32) -> u32 {
-        if self.is_report() { self.word(1) % partitions } else { self.word(0) }
+        if self.is_report() {
+            self.word(1) % partitions
+        } else {
+            self.word(0)
+        }
     }
 
     /// Reads the next record of a reduce as a frame; `None` at the end.
@@ -84,11 +94,20 @@ impl Frame {
         }
         let mut length = [0; 5];
         hadoop.read_exact(&mut length)?;
-        if key[0] != BYTES_CODE || key[1..5] != (KEY_BYTES as u32).to_be_bytes() || length[0] != BYTES_CODE {
-            return Err(io::Error::new(ErrorKind::InvalidData, "the record is not a frame in typed bytes"));
+        if key[0] != BYTES_CODE
+            || key[1..5] != (KEY_BYTES as u32).to_be_bytes()
+            || length[0] != BYTES_CODE
+        {
+            return Err(io::Error::new(
+                ErrorKind::InvalidData,
+                "the record is not a frame in typed bytes",
+            ));
         }
         let payload = payload(hadoop, u32::from_be_bytes(array(&length[1..])))?;
-        Ok(Some(Frame { place: array(&key[5..5 + PLACE_BYTES]), payload }))
+        Ok(Some(Frame {
+            place: array(&key[5..5 + PLACE_BYTES]),
+            payload,
+        }))
     }
 
     /// Writes the frame as a record that Hadoop's partitioner sends to its reduce.
@@ -100,7 +119,10 @@ impl Frame {
         unsalted[5..].copy_from_slice(&self.place);
         let found = salt_for(hash(1, unsalted), self.partition(partitions), partitions);
         salt.copy_from_slice(&found.ok_or_else(|| {
-            io::Error::new(ErrorKind::InvalidInput, format!("no salt found for one of {partitions} reduces"))
+            io::Error::new(
+                ErrorKind::InvalidInput,
+                format!("no salt found for one of {partitions} reduces"),
+            )
         })?);
         hadoop.write_all(&key)?;
         hadoop.write_all(&[BYTES_CODE])?;
@@ -111,9 +133,10 @@ impl Frame {
 
 /// Continues Hadoop's hash, which treats bytes as signed, from `before`.
 fn hash(before: i32, bytes: &[u8]) -> i32 {
-    bytes
-        .iter()
-        .fold(before, |hash, byte| hash.wrapping_mul(FACTOR).wrapping_add(i32::from(byte.cast_signed())))
+    bytes.iter().fold(before, |hash, byte| {
+        hash.wrapping_mul(FACTOR)
+            .wrapping_add(i32::from(byte.cast_signed()))
+    })
 }
 
 /// Returns the partition that Hadoop's partitioner derives from a hash.
@@ -163,7 +186,9 @@ fn payload(from: &mut impl Read, length: u32) -> io::Result<Vec<u8>> {
 }
 
 fn length_of(payload: &[u8]) -> io::Result<[u8; 4]> {
-    let length = u32::try_from(payload.len()).ok().filter(|length| *length <= PAYLOAD_MAX);
+    let length = u32::try_from(payload.len())
+        .ok()
+        .filter(|length| *length <= PAYLOAD_MAX);
     length.map(u32::to_be_bytes).ok_or_else(|| {
         io::Error::new(
             ErrorKind::InvalidInput,
@@ -184,7 +209,10 @@ mod tests {
 
     fn frame(words: [u32; 3], payload: &[u8]) -> Frame {
         let place: Vec<u8> = words.iter().flat_map(|word| word.to_be_bytes()).collect();
-        Frame { place: array(&place), payload: payload.to_vec() }
+        Frame {
+            place: array(&place),
+            payload: payload.to_vec(),
+        }
     }
 
     #[test]
@@ -197,12 +225,25 @@ mod tests {
 
     #[test]
     fn salt_reaches_every_partition() {
-        let hashes = [0, 1, -1, i32::MAX, i32::MIN, 1 << 30, 123_456_789, -987_654_321];
+        let hashes = [
+            0,
+            1,
+            -1,
+            i32::MAX,
+            i32::MIN,
+            1 << 30,
+            123_456_789,
+            -987_654_321,
+        ];
         for partitions in [1, 2, 3, 7, 31, 961, 10_000, PARTITIONS_MAX] {
             for before in hashes {
                 for partition in (0..partitions).step_by((partitions as usize / 50).max(1)) {
                     let salt = salt_for(before, partition, partitions).expect("there is one");
-                    assert_eq!(chosen(hash(before, &salt), partitions), partition, "{before} {partitions}");
+                    assert_eq!(
+                        chosen(hash(before, &salt), partitions),
+                        partition,
+                        "{before} {partitions}"
+                    );
                 }
             }
         }
@@ -217,36 +258,67 @@ mod tests {
             Frame::wake(2),
             frame([REPORT, 2, 0], b"{}"),
         ];
-        assert_eq!(frames.iter().map(Frame::is_wake).collect::<Vec<_>>(), [false, false, false, true, false]);
+        assert_eq!(
+            frames.iter().map(Frame::is_wake).collect::<Vec<_>>(),
+            [false, false, false, true, false]
+        );
         let records: Vec<Vec<u8>> = frames
             .iter()
             .map(|frame| {
                 let mut record = Vec::new();
-                frame.write_record(&mut record, 5).expect("it can be written");
+                frame
+                    .write_record(&mut record, 5)
+                    .expect("it can be written");
                 record
             })
             .collect();
-        assert!(records.is_sorted(), "partition, map and number stand in front");
+        assert!(
+            records.is_sorted(),
+            "partition, map and number stand in front"
+        );
         for (frame, record) in frames.iter().zip(&records) {
             assert_eq!(chosen(hash(1, &record[..5 + KEY_BYTES]), 5), 2, "{frame:?}");
-            assert_eq!(Frame::read_record(&mut &record[..]).expect("a record").as_ref(), Some(frame));
+            assert_eq!(
+                Frame::read_record(&mut &record[..])
+                    .expect("a record")
+                    .as_ref(),
+                Some(frame)
+            );
             let mut written = Vec::new();
             frame.write(&mut written).expect("it can be written");
-            assert_eq!(Frame::read(&mut &written[..]).expect("a frame").as_ref(), Some(frame));
+            assert_eq!(
+                Frame::read(&mut &written[..]).expect("a frame").as_ref(),
+                Some(frame)
+            );
         }
     }
 
     #[test]
     fn truncated_and_foreign_bytes_are_rejected() {
         let mut record = Vec::new();
-        frame([0, 0, 0], b"abc").write_record(&mut record, 3).expect("it can be written");
+        frame([0, 0, 0], b"abc")
+            .write_record(&mut record, 3)
+            .expect("it can be written");
         for length in 1..record.len() {
-            assert!(Frame::read_record(&mut &record[..length]).is_err(), "{length}");
+            assert!(
+                Frame::read_record(&mut &record[..length]).is_err(),
+                "{length}"
+            );
         }
         assert!(Frame::read_record(&mut &[][..]).expect("the end").is_none());
         record[0] = 7;
-        assert!(Frame::read_record(&mut &record[..]).expect_err("text").to_string().contains("typed bytes"));
+        assert!(
+            Frame::read_record(&mut &record[..])
+                .expect_err("text")
+                .to_string()
+                .contains("typed bytes")
+        );
         let long = [&[0; 12][..], &[0xff; 4]].concat();
-        assert!(Frame::read(&mut &long[..]).expect_err("too long").to_string().contains("4294967295 bytes"));
+        assert!(
+            Frame::read(&mut &long[..])
+                .expect_err("too long")
+                .to_string()
+                .contains("4294967295 bytes")
+        );
     }
 }

@@ -8,7 +8,9 @@ use std::time::{Duration, Instant};
 
 use napreduce_engine::TaskKind;
 use napreduce_protocol::printing::print_error;
-use napreduce_protocol::{JobError, JobPlan, ObjectStores, PutCondition, StorageScheme, StoreError};
+use napreduce_protocol::{
+    JobError, JobPlan, ObjectStores, PutCondition, StorageScheme, StoreError,
+};
 use napreduce_task::object_stores;
 
 use crate::forms::GuestCheckpoints;
@@ -41,16 +43,26 @@ impl SubmissionCheckpoints {
         settings: Option<&GuestCheckpointSettings>,
         plan: &JobPlan,
     ) -> Result<Option<SubmissionCheckpoints>, JobError> {
-        let Some(GuestCheckpointSettings { directory, interval }) = settings else { return Ok(None) };
+        let Some(GuestCheckpointSettings {
+            directory,
+            interval,
+        }) = settings
+        else {
+            return Ok(None);
+        };
         if let Some(kind) = plan.unsaved().first() {
             return Err(JobError::Plan(refusal(*kind, &plan.name)));
         }
         let mut key = [0; 16];
-        getrandom::fill(&mut key).map_err(|error| JobError::io("draw a random number", error.into()))?;
+        getrandom::fill(&mut key)
+            .map_err(|error| JobError::io("draw a random number", error.into()))?;
         let key = u128::from_le_bytes(key);
         let path = directory.join(format!("napreduce-checkpoints-{key:032x}"));
         let interval_millis = u64::try_from(interval.as_millis()).unwrap_or(u64::MAX);
-        let made = GuestCheckpoints { directory: path, interval_millis };
+        let made = GuestCheckpoints {
+            directory: path,
+            interval_millis,
+        };
         if StorageScheme::of(directory).is_some() {
             begin_in_store(&made.directory, &plan.name)?;
             return Ok(Some(SubmissionCheckpoints(made)));
@@ -63,7 +75,8 @@ impl SubmissionCheckpoints {
             return Err(JobError::Plan(what));
         }
         let path = made.directory.display();
-        fs::create_dir(&made.directory).map_err(|error| JobError::io(format!("make {path}"), error))?;
+        fs::create_dir(&made.directory)
+            .map_err(|error| JobError::io(format!("make {path}"), error))?;
         Ok(Some(SubmissionCheckpoints(made)))
     }
 }
@@ -100,8 +113,12 @@ fn begin_in_store(submission: &Path, name: &str) -> Result<(), JobError> {
     let (stores, place) = in_store(submission).map_err(JobError::Plan)?;
     let text = serde_json::json!({ "job": name }).to_string();
     let object = format!("{place}/{SUBMISSION}");
-    let refused = |error: StoreError| JobError::Plan(format!("cannot use --checkpoints: {}", error.message));
-    stores.put(&object, text.as_bytes(), PutCondition::Always).map(drop).map_err(refused)
+    let refused =
+        |error: StoreError| JobError::Plan(format!("cannot use --checkpoints: {}", error.message));
+    stores
+        .put(&object, text.as_bytes(), PutCondition::Always)
+        .map(drop)
+        .map_err(refused)
 }
 
 /// Removes all objects of a submission, and objects that just-killed guests may still write.
@@ -113,15 +130,17 @@ fn remove_from_store(submission: &Path) -> Result<(), String> {
         stores.remove_below(place).map_err(in_words)?;
         let listed = stores.list(place).map_err(in_words)?;
         if listed.is_empty() || began.elapsed() > REMOVAL_MAX {
-            return listed
-                .first()
-                .map_or(Ok(()), |left| Err(format!("{} is still being written", left.object)));
+            return listed.first().map_or(Ok(()), |left| {
+                Err(format!("{} is still being written", left.object))
+            });
         }
     }
 }
 
 fn in_store(submission: &Path) -> Result<(&'static dyn ObjectStores, &str), String> {
-    let place = submission.to_str().ok_or_else(|| format!("{} is not UTF-8", submission.display()))?;
+    let place = submission
+        .to_str()
+        .ok_or_else(|| format!("{} is not UTF-8", submission.display()))?;
     Ok((object_stores(submission)?, place))
 }
 
@@ -143,25 +162,36 @@ mod tests {
     use super::*;
 
     fn settings(directory: &Path) -> GuestCheckpointSettings {
-        GuestCheckpointSettings { directory: directory.to_owned(), interval: Duration::from_secs(60) }
+        GuestCheckpointSettings {
+            directory: directory.to_owned(),
+            interval: Duration::from_secs(60),
+        }
     }
 
     fn plan(map: bool, reduce: bool) -> JobPlan {
-        JobPlan { checkpoint: CheckpointSupport { map, reduce }, ..JobPlan::new("sort", "out") }
+        JobPlan {
+            checkpoint: CheckpointSupport { map, reduce },
+            ..JobPlan::new("sort", "out")
+        }
     }
 
     #[test]
     fn checkpoint_directory_is_unique_and_removed_at_end() {
         let folder = tempfile::tempdir().expect("a folder");
         let settings = settings(folder.path());
-        let make = || SubmissionCheckpoints::make(Some(&settings), &plan(true, true)).expect("a directory");
+        let make = || {
+            SubmissionCheckpoints::make(Some(&settings), &plan(true, true)).expect("a directory")
+        };
         let one = make().expect("it is wanted");
         let other = make().expect("it is wanted");
         assert_ne!(one.0.directory, other.0.directory);
         assert_eq!(one.0.interval_millis, 60_000);
         fs::write(one.0.directory.join("file"), "saved").expect("written");
         drop(one);
-        let left: Vec<_> = fs::read_dir(folder.path()).expect("a folder").flatten().collect();
+        let left: Vec<_> = fs::read_dir(folder.path())
+            .expect("a folder")
+            .flatten()
+            .collect();
         assert_eq!(left.len(), 1);
         assert_eq!(left[0].path(), other.0.directory);
     }
@@ -170,12 +200,29 @@ mod tests {
     fn unsupported_checkpoints_are_rejected_with_remedy() {
         let folder = tempfile::tempdir().expect("a folder");
         for (plan, directory, says) in [
-            (plan(false, true), folder.path().to_owned(), "the mapper of sort does not save its state"),
-            (plan(true, false), folder.path().to_owned(), "the reducer of sort does not save its state"),
-            (plan(true, true), folder.path().join("missing"), "is not a directory; create one"),
-            (plan(true, true), "s3://b/saved".into(), "build it with the feature s3 of napreduce"),
+            (
+                plan(false, true),
+                folder.path().to_owned(),
+                "the mapper of sort does not save its state",
+            ),
+            (
+                plan(true, false),
+                folder.path().to_owned(),
+                "the reducer of sort does not save its state",
+            ),
+            (
+                plan(true, true),
+                folder.path().join("missing"),
+                "is not a directory; create one",
+            ),
+            (
+                plan(true, true),
+                "s3://b/saved".into(),
+                "build it with the feature s3 of napreduce",
+            ),
         ] {
-            let error = SubmissionCheckpoints::make(Some(&settings(&directory)), &plan).expect_err(says);
+            let error =
+                SubmissionCheckpoints::make(Some(&settings(&directory)), &plan).expect_err(says);
             assert!(error.to_string().contains(says), "{error}");
         }
     }

@@ -12,7 +12,9 @@ use napreduce_protocol::{Digest, JobError, JobPlan};
 use sha2::{Digest as _, Sha256};
 
 use super::engine::GuestEngineSettings;
-use crate::forms::{ENGINE_FORMAT, EngineDescription, GuestCheckpoints, GuestPlan, JobRequest, SideFile};
+use crate::forms::{
+    ENGINE_FORMAT, EngineDescription, GuestCheckpoints, GuestPlan, JobRequest, SideFile,
+};
 
 /// Length of the quoted end of an engine's output if it exits without an error event.
 const QUOTED_BYTES: u64 = 4 << 10;
@@ -44,8 +46,14 @@ impl EngineDirectory {
         let path = std::env::temp_dir().join(format!("napreduce-engine-{random:016x}"));
         let path = std::path::absolute(path).map_err(failed)?;
         // Parameters may be confidential.
-        DirBuilder::new().mode(0o700).create(&path).map_err(failed)?;
-        let directory = EngineDirectory { path, program: None };
+        DirBuilder::new()
+            .mode(0o700)
+            .create(&path)
+            .map_err(failed)?;
+        let directory = EngineDirectory {
+            path,
+            program: None,
+        };
         fs::create_dir(directory.path.join("jobs")).map_err(failed)?;
         let description = EngineDescription {
             format: ENGINE_FORMAT.to_owned(),
@@ -81,19 +89,29 @@ impl EngineDirectory {
             Ok(bytes)
         };
         let text = read().map(|bytes| String::from_utf8_lossy(&bytes).trim().to_owned());
-        text.ok().filter(|text| !text.is_empty()).unwrap_or_else(|| "no output".to_owned())
+        text.ok()
+            .filter(|text| !text.is_empty())
+            .unwrap_or_else(|| "no output".to_owned())
     }
 
     /// Writes the request of a job.
     pub(super) fn request(&mut self, submission: Submission<'_>) -> Result<(), JobError> {
-        let Submission { number, job, plan, checkpoints, files, parts } = submission;
+        let Submission {
+            number,
+            job,
+            plan,
+            checkpoints,
+            files,
+            parts,
+        } = submission;
         let guest_plan = GuestPlan::of(job, plan).map_err(JobError::Plan)?;
         let guest_plan = match checkpoints {
             Some(checkpoints) => guest_plan.saving(checkpoints),
             None => guest_plan,
         };
         let text = guest_plan.to_json();
-        let text = text.map_err(|error| JobError::Plan(format!("cannot encode the plan: {error}")))?;
+        let text =
+            text.map_err(|error| JobError::Plan(format!("cannot encode the plan: {error}")))?;
         let plan_name = format!("napreduce-plan-{number}.json");
         self.write(&plan_name, &text)?;
         let unlinked = |error| JobError::io("hand a file to the engine", error);
@@ -101,10 +119,16 @@ impl EngineDirectory {
         for ((name, path), index) in files.iter().zip(0..) {
             let link = self.path.join(format!("napreduce-file-{number}-{index}"));
             symlink(path, &link).map_err(unlinked)?;
-            side_files.push(SideFile { name: name.clone(), path: link });
+            side_files.push(SideFile {
+                name: name.clone(),
+                path: link,
+            });
         }
         if parts.to_str().is_none() {
-            let what = format!("the path {} is not UTF-8; engines need UTF-8 paths", parts.display());
+            let what = format!(
+                "the path {} is not UTF-8; engines need UTF-8 paths",
+                parts.display()
+            );
             return Err(JobError::Plan(what));
         }
         let request = JobRequest {
@@ -115,7 +139,11 @@ impl EngineDirectory {
             program: self.program()?,
             plan: self.path.join(plan_name),
             files: side_files,
-            inputs: plan.splits.iter().map(|split| one_file(&split.parts)).collect(),
+            inputs: plan
+                .splits
+                .iter()
+                .map(|split| one_file(&split.parts))
+                .collect(),
             reduces: plan.reduces,
             attempts_max: plan.attempts_max,
             parts: parts.to_owned(),
@@ -153,21 +181,26 @@ impl EngineDirectory {
 
     fn write(&self, name: &str, bytes: &[u8]) -> Result<(), JobError> {
         let path = self.path.join(name);
-        fs::write(&path, bytes).map_err(|error| JobError::io(format!("write {}", path.display()), error))
+        fs::write(&path, bytes)
+            .map_err(|error| JobError::io(format!("write {}", path.display()), error))
     }
 }
 
 impl Drop for EngineDirectory {
     fn drop(&mut self) {
         if let Err(error) = fs::remove_dir_all(&self.path) {
-            print_error(format_args!("cannot remove {}: {error}", self.path.display()));
+            print_error(format_args!(
+                "cannot remove {}: {error}",
+                self.path.display()
+            ));
         }
     }
 }
 
 fn json(value: &impl serde::Serialize) -> Result<Vec<u8>, JobError> {
-    serde_json::to_vec_pretty(value)
-        .map_err(|error| JobError::Internal(format!("cannot encode the job for the engine: {error}")))
+    serde_json::to_vec_pretty(value).map_err(|error| {
+        JobError::Internal(format!("cannot encode the job for the engine: {error}"))
+    })
 }
 
 /// Returns the file of a split; `None` if there are several.

@@ -60,16 +60,26 @@ impl GuestEngine {
         let mut command = command(directory.path())?;
         let shown = PathBuf::from(command.get_program());
         // Signals to this program must not reach the engine directly; it is stopped in order.
-        command.process_group(0).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(directory.log()?);
-        let mut child = command
-            .spawn()
-            .map_err(|error| JobError::io(format!("start the engine {}", shown.display()), error))?;
+        command
+            .process_group(0)
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(directory.log()?);
+        let mut child = command.spawn().map_err(|error| {
+            JobError::io(format!("start the engine {}", shown.display()), error)
+        })?;
         let (heard, events) = unbounded_channel();
         if let Some(printed) = child.stdout.take() {
             let log = directory.log()?;
             std::thread::spawn(move || listen(printed, &heard, log));
         }
-        Ok(GuestEngine { directory, settings, events, jobs: 0, child })
+        Ok(GuestEngine {
+            directory,
+            settings,
+            events,
+            jobs: 0,
+            child,
+        })
     }
 
     /// Returns the exit status of the process, if it has ended.
@@ -119,7 +129,11 @@ impl Drop for GuestEngine {
 }
 
 /// Forwards events until the output ends; writes all other lines to the log.
-fn listen(printed: ChildStdout, heard: &UnboundedSender<Result<EngineEvent, String>>, mut log: File) {
+fn listen(
+    printed: ChildStdout,
+    heard: &UnboundedSender<Result<EngineEvent, String>>,
+    mut log: File,
+) {
     let mut printed = BufReader::new(printed);
     let mut line = Vec::new();
     loop {

@@ -51,20 +51,31 @@ impl GuestOutcome {
     /// Fails if it does not belong to this job.
     pub(super) fn take(&mut self, report: GuestReport) -> Result<(), String> {
         let (kind, tasks) = self.writers();
-        let GuestReport { task, counters, frames, maps, part, .. } = report;
+        let GuestReport {
+            task,
+            counters,
+            frames,
+            maps,
+            part,
+            ..
+        } = report;
         if task.job != self.job || task.kind != kind || task.index >= tasks {
             return Err(format!(
                 "the engine reported {task}, which is not a part-writing task of {}",
                 self.job
             ));
         }
-        let Some(part) = part else { return Err(format!("the report of {task} has no part")) };
+        let Some(part) = part else {
+            return Err(format!("the report of {task} has no part"));
+        };
         if self.parts.insert(task.index, part).is_some() {
             return Err(format!("the engine reported {task} twice"));
         }
         for map in &maps.indices {
             if *map >= self.maps || !self.reported.insert(*map) {
-                return Err(format!("{task} reported map {map}, which is unknown or was reported before"));
+                return Err(format!(
+                    "{task} reported map {map}, which is unknown or was reported before"
+                ));
             }
         }
         self.counters.merge(&counters);
@@ -81,14 +92,24 @@ impl GuestOutcome {
     pub(super) fn check(&self) -> Result<(), String> {
         let (kind, tasks) = self.writers();
         if let Some(index) = (0..tasks).find(|index| !self.parts.contains_key(index)) {
-            let task = TaskId { job: self.job, kind, index };
-            return Err(format!("the engine completed the job without a report of {task}"));
+            let task = TaskId {
+                job: self.job,
+                kind,
+                index,
+            };
+            return Err(format!(
+                "the engine completed the job without a report of {task}"
+            ));
         }
         if kind == TaskKind::Map {
             return Ok(());
         }
         if let Some(index) = (0..self.maps).find(|map| !self.reported.contains(map)) {
-            let task = TaskId { job: self.job, kind: TaskKind::Map, index };
+            let task = TaskId {
+                job: self.job,
+                kind: TaskKind::Map,
+                index,
+            };
             return Err(format!("no reduce received the report of {task}"));
         }
         match (self.frames_written, self.frames_read) {
@@ -103,16 +124,31 @@ impl GuestOutcome {
     /// Returns the attempts that wrote a part, in the order of their tasks.
     pub(super) fn parts(&self) -> impl Iterator<Item = (AttemptId, &GuestPart)> {
         let (kind, _) = self.writers();
-        let attempt = move |index| AttemptId { task: TaskId { job: self.job, kind, index }, number: COUNTED };
-        self.parts.iter().map(move |(index, part)| (attempt(*index), part))
+        let attempt = move |index| AttemptId {
+            task: TaskId {
+                job: self.job,
+                kind,
+                index,
+            },
+            number: COUNTED,
+        };
+        self.parts
+            .iter()
+            .map(move |(index, part)| (attempt(*index), part))
     }
 
     /// Returns the counters of the job, with the number of failed attempts.
     pub(super) fn counters(&self, failed_maps: u64, failed_reduces: u64) -> CounterValues {
         let mut counters = self.counters.clone();
         let launched = |tasks: u32, failed: u64| u64::from(tasks).saturating_add(failed);
-        counters.add(Counter::LaunchedMaps.in_words(), launched(self.maps, failed_maps));
-        counters.add(Counter::LaunchedReduces.in_words(), launched(self.reduces, failed_reduces));
+        counters.add(
+            Counter::LaunchedMaps.in_words(),
+            launched(self.maps, failed_maps),
+        );
+        counters.add(
+            Counter::LaunchedReduces.in_words(),
+            launched(self.reduces, failed_reduces),
+        );
         counters.add(Counter::FailedMaps.in_words(), failed_maps);
         counters.add(Counter::FailedReduces.in_words(), failed_reduces);
         counters

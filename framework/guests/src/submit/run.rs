@@ -47,7 +47,11 @@ impl GuestEngine {
     ///
     /// # Errors
     /// See [`JobError`]. Unless the job succeeded, no part of it is left in the output directory.
-    pub fn run(&mut self, plan: &JobPlan, files: &BTreeMap<String, PathBuf>) -> Result<JobReport, JobError> {
+    pub fn run(
+        &mut self,
+        plan: &JobPlan,
+        files: &BTreeMap<String, PathBuf>,
+    ) -> Result<JobReport, JobError> {
         if task_process_requested() || guest_requested() {
             let why = "this is a task process; call task_process_main before anything else in main";
             return Err(JobError::Plan(why.to_owned()));
@@ -77,15 +81,30 @@ impl GuestEngine {
         let checkpoints_of_guests = checkpoints.as_ref().map(|made| made.0.clone());
         let requested = output.make_parts().and_then(|parts| {
             let checkpoints = checkpoints_of_guests;
-            self.directory.request(Submission { number, job, plan, checkpoints, files, parts: &parts })
+            self.directory.request(Submission {
+                number,
+                job,
+                plan,
+                checkpoints,
+                files,
+                parts: &parts,
+            })
         });
         if let Err(error) = requested {
             output.discard()?;
             return Err(error);
         }
-        let display = ProgressDisplay::new(self.settings.progress, self.settings.quiet, Duration::ZERO);
+        let display =
+            ProgressDisplay::new(self.settings.progress, self.settings.quiet, Duration::ZERO);
         let outcome = GuestOutcome::new(job, plan);
-        let mut running = Running { engine: self, number, job, plan, outcome, display };
+        let mut running = Running {
+            engine: self,
+            number,
+            job,
+            plan,
+            outcome,
+            display,
+        };
         let renew = output.renewal();
         let signal = tokio::select! {
             ended = running.follow(&renew) => {
@@ -98,11 +117,18 @@ impl GuestEngine {
             }
             signal = interrupts.arrival() => signal.map_err(unhandled)?,
         };
-        let reason = format!("interrupted by {}", signal_name(signal).unwrap_or("a signal"));
+        let reason = format!(
+            "interrupted by {}",
+            signal_name(signal).unwrap_or("a signal")
+        );
         running.cancel().await;
         running.display.end();
         let ended = running.settle(Err(JobError::Killed { job, reason }), output, began);
-        Err(interrupted(signal, &plan.output.display().to_string(), ended))
+        Err(interrupted(
+            signal,
+            &plan.output.display().to_string(),
+            ended,
+        ))
     }
 }
 
@@ -139,16 +165,27 @@ impl Running<'_> {
                         None => reason.to_owned(),
                     }));
                 }
-                Some(Ok(EngineEvent::Done { failed_maps, failed_reduces, .. })) => {
+                Some(Ok(EngineEvent::Done {
+                    failed_maps,
+                    failed_reduces,
+                    ..
+                })) => {
                     self.outcome.check().map_err(|why| self.failed(why))?;
-                    return Ok(Failed { maps: failed_maps, reduces: failed_reduces });
+                    return Ok(Failed {
+                        maps: failed_maps,
+                        reduces: failed_reduces,
+                    });
                 }
             }
         }
     }
 
     fn failed(&self, reason: String) -> JobError {
-        JobError::Failed { job: self.job, reason: format!("{} failed: {reason}", self.job), failure: None }
+        JobError::Failed {
+            job: self.job,
+            reason: format!("{} failed: {reason}", self.job),
+            failure: None,
+        }
     }
 
     /// Returns the error for an engine that has exited; its status may arrive slightly after the end of its
@@ -158,7 +195,9 @@ impl Running<'_> {
         let status = loop {
             match self.engine.ended() {
                 Some(status) => break status.to_string(),
-                None if began.elapsed() > Duration::from_secs(1) => break "closed its output".to_owned(),
+                None if began.elapsed() > Duration::from_secs(1) => {
+                    break "closed its output".to_owned();
+                }
                 None => std::thread::sleep(Duration::from_millis(10)),
             }
         };
@@ -176,8 +215,11 @@ impl Running<'_> {
             ..PhaseProgress::default()
         };
         let tasks = u32::try_from(self.plan.splits.len()).unwrap_or(u32::MAX);
-        let progress =
-            JobProgress { map: phase(tasks, maps), reduce: phase(self.plan.reduces, reduces), left: None };
+        let progress = JobProgress {
+            map: phase(tasks, maps),
+            reduce: phase(self.plan.reduces, reduces),
+            left: None,
+        };
         self.display.show(&progress);
     }
 
@@ -187,7 +229,9 @@ impl Running<'_> {
         let engine = &mut *self.engine;
         let asked = engine.directory.cancel(number);
         let ends = |event: &Result<EngineEvent, String>| match event {
-            Ok(event @ (EngineEvent::Failed { .. } | EngineEvent::Done { .. })) => event.number() == number,
+            Ok(event @ (EngineEvent::Failed { .. } | EngineEvent::Done { .. })) => {
+                event.number() == number
+            }
             _ => false,
         };
         let events = &mut engine.events;

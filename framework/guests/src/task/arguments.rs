@@ -62,8 +62,9 @@ mod tests {
 
     #[test]
     fn guest_arguments_name_task() {
-        let arguments =
-            parse("reduce --plan p.json --task 3 --scratch s --part out/part --attempt 2 --die-with 7");
+        let arguments = parse(
+            "reduce --plan p.json --task 3 --scratch s --part out/part --attempt 2 --die-with 7",
+        );
         let expected = GuestArguments {
             kind: GuestKind::Reduce,
             plan: "p.json".into(),
@@ -75,8 +76,12 @@ mod tests {
             die_with: Some(7),
         };
         assert_eq!(arguments, Ok(expected));
-        let arguments = parse("map --plan p --task 0 --scratch s --chunk 65536").expect("it is whole");
-        assert_eq!((arguments.kind(), arguments.chunk, arguments.attempt), (TaskKind::Map, 65536, 1));
+        let arguments =
+            parse("map --plan p --task 0 --scratch s --chunk 65536").expect("it is whole");
+        assert_eq!(
+            (arguments.kind(), arguments.chunk, arguments.attempt),
+            (TaskKind::Map, 65536, 1)
+        );
     }
 
     #[test]
@@ -88,7 +93,10 @@ mod tests {
             ("map --plan", "'--plan <PLAN>'"),
             ("map --task -1", "'-1'"),
             ("map --attempt 0", "invalid value '0' for '--attempt"),
-            ("map --chunk 67108865", "invalid value '67108865' for '--chunk"),
+            (
+                "map --chunk 67108865",
+                "invalid value '67108865' for '--chunk",
+            ),
             ("map --parts p", "'--parts'"),
         ] {
             let error = parse(line).expect_err(line);

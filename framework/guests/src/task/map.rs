@@ -14,30 +14,53 @@ use super::rounds::Round;
 use super::{Guest, GuestError};
 use crate::forms::{GUEST_FRAME_BYTES_MAX, GuestFrame, MapsReport};
 
-pub(super) fn run(guest: &Guest, definitions: &dyn Definitions, out: &mut File) -> Result<(), GuestError> {
+pub(super) fn run(
+    guest: &Guest,
+    definitions: &dyn Definitions,
+    out: &mut File,
+) -> Result<(), GuestError> {
     let segment = guest.scratch("map.segment");
     // The splits of a plan never change, so any name identifies them.
-    let (part, context) =
-        guest.work(definitions, "split", |body, round| map(guest, body, round, &segment))?;
+    let (part, context) = guest.work(definitions, "split", |body, round| {
+        map(guest, body, round, &segment)
+    })?;
     let mut out = BufWriter::new(out);
     let frames = match guest.plan.reduces {
         0 => 0,
         _ => send(&segment, guest, &mut out)?,
     };
     let report = guest.report(&context, frames, MapsReport::default(), part)?;
-    let length = u32::try_from(report.len()).ok().filter(|length| *length <= GUEST_FRAME_BYTES_MAX);
-    let length =
-        length.ok_or_else(|| TaskError::fatal("the counters of this task exceed the size of a report"))?;
-    GuestFrame::of_report(guest.arguments.task, length).write(&report, &mut out).map_err(write_error)?;
+    let length = u32::try_from(report.len())
+        .ok()
+        .filter(|length| *length <= GUEST_FRAME_BYTES_MAX);
+    let length = length
+        .ok_or_else(|| TaskError::fatal("the counters of this task exceed the size of a report"))?;
+    GuestFrame::of_report(guest.arguments.task, length)
+        .write(&report, &mut out)
+        .map_err(write_error)?;
     out.flush().map_err(write_error)
 }
 
 /// Runs the map. It writes a part in a map-only job, otherwise the segment.
-fn map(guest: &Guest, body: &dyn TaskRunner, round: &Round, segment: &Path) -> Result<MapResult, TaskError> {
+fn map(
+    guest: &Guest,
+    body: &dyn TaskRunner,
+    round: &Round,
+    segment: &Path,
+) -> Result<MapResult, TaskError> {
     let plan = &guest.plan;
     let arguments = &guest.arguments;
-    let no_task = || TaskError::fatal(format!("the plan has no {} {}", TaskKind::Map, arguments.task));
-    let split = plan.splits.get(arguments.task as usize).ok_or_else(no_task)?;
+    let no_task = || {
+        TaskError::fatal(format!(
+            "the plan has no {} {}",
+            TaskKind::Map,
+            arguments.task
+        ))
+    };
+    let split = plan
+        .splits
+        .get(arguments.task as usize)
+        .ok_or_else(no_task)?;
     let task = MapTask {
         split: split.clone(),
         partitions: plan.reduces,
@@ -62,12 +85,18 @@ pub(super) fn write_error(error: io::Error) -> GuestError {
 fn send(segment: &Path, guest: &Guest, out: &mut impl Write) -> Result<u64, GuestError> {
     let unreadable = |error: &dyn std::fmt::Display| TaskError::retryable(error.to_string());
     let opened = File::open(segment);
-    let file = opened
-        .map_err(|error| TaskError::local(format!("cannot open {}: {error}", segment.display()), &error))?;
+    let file = opened.map_err(|error| {
+        TaskError::local(
+            format!("cannot open {}: {error}", segment.display()),
+            &error,
+        )
+    })?;
     let index = SegmentIndex::read(&file, segment).map_err(|error| unreadable(&error))?;
     let mut frames = 0;
     for partition in 0..index.partitions() {
-        let extent = index.extent(partition, 0).map_err(|error| unreadable(&error))?;
+        let extent = index
+            .extent(partition, 0)
+            .map_err(|error| unreadable(&error))?;
         if extent.records() > 0 {
             frames += send_partition(&file, &extent, guest, out)?;
         }
@@ -82,10 +111,16 @@ fn send_partition(
     out: &mut impl Write,
 ) -> Result<u64, GuestError> {
     let described = extent.encode();
-    let mut frame =
-        GuestFrame { partition: extent.partition(), map: guest.arguments.task, number: 0, length: 0 };
+    let mut frame = GuestFrame {
+        partition: extent.partition(),
+        map: guest.arguments.task,
+        number: 0,
+        length: 0,
+    };
     let too_long = || {
-        TaskError::fatal("a partition of this map has too many blocks for one frame; pass a larger --reduces")
+        TaskError::fatal(
+            "a partition of this map has too many blocks for one frame; pass a larger --reduces",
+        )
     };
     frame.length = u32::try_from(described.len())
         .ok()
@@ -100,7 +135,10 @@ fn send_partition(
         chunk.resize(length as usize, 0);
         let read = file.read_exact_at(&mut chunk, at);
         read.map_err(|error| {
-            TaskError::local(format!("cannot read the output of this map: {error}"), &error)
+            TaskError::local(
+                format!("cannot read the output of this map: {error}"),
+                &error,
+            )
         })?;
         frame.number = frame.number.checked_add(1).ok_or_else(too_long)?;
         frame.length = length as u32;

@@ -73,9 +73,9 @@ impl GuestError {
             GuestError::Arguments(_) | GuestError::Plan { .. } => FATAL,
             GuestError::Task(error) if !error.lost_inputs.is_empty() => INPUT_LOST,
             GuestError::Task(error) if error.class == FailureClass::Fatal => FATAL,
-            GuestError::Task(_) | GuestError::Io { .. } | GuestError::Frames(GuestFrameError::Io(_)) => {
-                FAILED
-            }
+            GuestError::Task(_)
+            | GuestError::Io { .. }
+            | GuestError::Frames(GuestFrameError::Io(_)) => FAILED,
             GuestError::Frames(_) => INPUT_LOST,
             GuestError::Terminated { .. } => TERMINATED,
         }
@@ -90,7 +90,9 @@ impl From<TaskError> for GuestError {
 
 /// Returns whether this process was started as a guest.
 pub fn guest_requested() -> bool {
-    std::env::args_os().nth(1).is_some_and(|first| first == MARKER)
+    std::env::args_os()
+        .nth(1)
+        .is_some_and(|first| first == MARKER)
 }
 
 /// Runs the attempt given by the arguments, and exits.
@@ -121,16 +123,30 @@ fn serve(definitions: &dyn Definitions) -> Result<(), GuestError> {
     let arguments = GuestArguments::try_parse_from(std::env::args_os().skip(2))
         .map_err(|error| GuestError::Arguments(error.to_string().trim_end().to_owned()))?;
     if let Some(parent) = arguments.die_with {
-        die_with(OsStr::new(&parent.to_string())).map_err(|error| TaskError::retryable(error.to_string()))?;
+        die_with(OsStr::new(&parent.to_string()))
+            .map_err(|error| TaskError::retryable(error.to_string()))?;
     }
     exit_when_told().map_err(GuestError::io("handle signals"))?;
     // A reduce may receive all maps at once, with a file for each.
     raise_descriptors();
     let plan = read_plan(&arguments.plan)?;
-    let task = TaskId { job: plan.job, kind: arguments.kind(), index: arguments.task };
-    let attempt = AttemptId { task, number: arguments.attempt };
+    let task = TaskId {
+        job: plan.job,
+        kind: arguments.kind(),
+        index: arguments.task,
+    };
+    let attempt = AttemptId {
+        task,
+        number: arguments.attempt,
+    };
     let saving = plan.checkpoints.as_ref().map(Saving::begin).transpose()?;
-    let guest = Guest { plan, arguments, attempt, began, saving };
+    let guest = Guest {
+        plan,
+        arguments,
+        attempt,
+        began,
+        saving,
+    };
     guest.check()?;
     // The engine must not read output of user code.
     let mut out = take_output().map_err(GuestError::io("take standard output"))?;
@@ -138,8 +154,10 @@ fn serve(definitions: &dyn Definitions) -> Result<(), GuestError> {
         TaskKind::Map => None,
         TaskKind::Reduce => Some(take_input().map_err(GuestError::io("take standard input"))?),
     };
-    fs::create_dir_all(&guest.arguments.scratch)
-        .map_err(GuestError::io(format!("create {}", guest.arguments.scratch.display())))?;
+    fs::create_dir_all(&guest.arguments.scratch).map_err(GuestError::io(format!(
+        "create {}",
+        guest.arguments.scratch.display()
+    )))?;
     match input {
         None => map::run(&guest, definitions, &mut out)?,
         Some(input) => reduce::run(&guest, definitions, input, &mut out)?,
@@ -177,7 +195,10 @@ impl Guest {
         body: impl FnOnce(&dyn TaskRunner, &Round) -> Result<T, TaskError>,
     ) -> Result<T, TaskError> {
         let called = catch_panics(&round.context, || {
-            body(&*definitions.build(&self.plan.definition, self.plan.parameters.as_bytes())?, round)
+            body(
+                &*definitions.build(&self.plan.definition, self.plan.parameters.as_bytes())?,
+                round,
+            )
         });
         called.map_err(TaskError::fatal_if_permanent)
     }
@@ -202,9 +223,10 @@ impl Guest {
                 Some(GuestPart::in_file(part, path.clone()))
             }
             (part, _) if part.is_some() != path.is_some() => {
-                return Err(
-                    TaskError::fatal("the task wrote an unexpected part, or did not write its part").into()
-                );
+                return Err(TaskError::fatal(
+                    "the task wrote an unexpected part, or did not write its part",
+                )
+                .into());
             }
             (_, _) => None,
         };
@@ -223,7 +245,10 @@ impl Guest {
 }
 
 fn read_plan(path: &Path) -> Result<GuestPlan, GuestError> {
-    let unusable = |why: String| GuestError::Plan { path: path.display().to_string(), why };
+    let unusable = |why: String| GuestError::Plan {
+        path: path.display().to_string(),
+        why,
+    };
     let text = fs::read(path).map_err(|error| unusable(error.to_string()))?;
     GuestPlan::from_json(&text).map_err(|error| unusable(error.to_string()))
 }

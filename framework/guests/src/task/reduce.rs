@@ -28,7 +28,8 @@ pub(super) fn run(
 ) -> Result<(), GuestError> {
     let mut intake = Intake::new(guest);
     let mut reader = GuestFrameReader::new(BufReader::with_capacity(READ_BYTES, input));
-    let mut sequence = GuestFrameSequence::new(guest.arguments.task, guest.plan.maps(), guest.plan.reduces);
+    let mut sequence =
+        GuestFrameSequence::new(guest.arguments.task, guest.plan.maps(), guest.plan.reduces);
     while let Some((frame, payload)) = reader.next_frame()? {
         let map = frame.map;
         match sequence.accept(&frame)? {
@@ -38,7 +39,13 @@ pub(super) fn run(
         }
     }
     sequence.end()?;
-    let Intake { inputs, described, maps, frames, .. } = intake.end()?;
+    let Intake {
+        inputs,
+        described,
+        maps,
+        frames,
+        ..
+    } = intake.end()?;
     let inputs: Vec<(AttemptId, PathBuf)> = inputs.into_values().collect();
     let (part, context) = guest.work(definitions, &name_of(&described), |body, round| {
         let task = ReduceTask {
@@ -88,7 +95,14 @@ impl<'a> Intake<'a> {
         let open = BTreeMap::new();
         let inputs = BTreeMap::new();
         let described = BTreeMap::new();
-        Intake { guest, open, inputs, described, maps: MapsReport::default(), frames: 0 }
+        Intake {
+            guest,
+            open,
+            inputs,
+            described,
+            maps: MapsReport::default(),
+            frames: 0,
+        }
     }
 
     fn begin(&mut self, map: u32, described: &[u8]) -> Result<(), GuestError> {
@@ -96,7 +110,8 @@ impl<'a> Intake<'a> {
         let bad = |why| GuestFrameError::BadExtent { map, why };
         let extent = PartitionExtent::decode(described).map_err(bad)?;
         let attempt = self.writer_of(map, &extent).map_err(bad)?;
-        self.described.insert(map, Digest(Sha256::digest(described).into()));
+        self.described
+            .insert(map, Digest(Sha256::digest(described).into()));
         let path = self.path(map);
         let assembly = SegmentAssembly::create(&path, extent).map_err(|error| {
             TaskError::retryable(format!("cannot store the output of map {map}: {error}"))
@@ -106,9 +121,17 @@ impl<'a> Intake<'a> {
 
     /// Returns the attempt that wrote an extent, after checking the extent.
     fn writer_of(&self, map: u32, extent: &PartitionExtent) -> Result<AttemptId, String> {
-        let Guest { plan, arguments, .. } = self.guest;
+        let Guest {
+            plan, arguments, ..
+        } = self.guest;
         let attempt: AttemptId = extent.label().parse().map_err(|error| format!("{error}"))?;
-        if attempt.task != (TaskId { job: plan.job, kind: TaskKind::Map, index: map }) {
+        if attempt.task
+            != (TaskId {
+                job: plan.job,
+                kind: TaskKind::Map,
+                index: map,
+            })
+        {
             return Err(format!("it belongs to {attempt}"));
         }
         let own = (arguments.task, plan.reduces);
@@ -131,15 +154,24 @@ impl<'a> Intake<'a> {
             let why = format!("{} bytes more than its extent describes", bytes.len());
             return Err(GuestFrameError::BadBlock { map, why }.into());
         };
-        assembly.accept(bytes).map_err(|error| assembly_error(map, &error))?;
+        assembly
+            .accept(bytes)
+            .map_err(|error| assembly_error(map, &error))?;
         self.keep(map, attempt, assembly)
     }
 
     /// Seals a complete map at once, so that its file is closed.
-    fn keep(&mut self, map: u32, attempt: AttemptId, assembly: SegmentAssembly) -> Result<(), GuestError> {
+    fn keep(
+        &mut self,
+        map: u32,
+        attempt: AttemptId,
+        assembly: SegmentAssembly,
+    ) -> Result<(), GuestError> {
         match assembly.missing() {
             0 => {
-                let sealed = assembly.seal().map_err(|error| assembly_error(map, &error))?;
+                let sealed = assembly
+                    .seal()
+                    .map_err(|error| assembly_error(map, &error))?;
                 self.inputs.insert(map, (attempt, sealed.path));
             }
             _ => {
@@ -152,7 +184,13 @@ impl<'a> Intake<'a> {
     fn report(&mut self, map: u32, text: &[u8]) -> Result<(), GuestError> {
         let bad = |why| GuestFrameError::BadReport { map, why };
         let report = GuestReport::from_json(text).map_err(|error| bad(error.to_string()))?;
-        if report.task != (TaskId { job: self.guest.plan.job, kind: TaskKind::Map, index: map }) {
+        if report.task
+            != (TaskId {
+                job: self.guest.plan.job,
+                kind: TaskKind::Map,
+                index: map,
+            })
+        {
             return Err(bad(format!("it belongs to {}", report.task)).into());
         }
         self.maps.indices.push(map);
@@ -167,7 +205,11 @@ impl<'a> Intake<'a> {
             // Sealing fails with the missing amount.
             Some((map, (_, assembly))) => match assembly.seal() {
                 Err(error) => Err(assembly_error(map, &error)),
-                Ok(_) => Err(GuestFrameError::BadBlock { map, why: "blocks are missing".to_owned() }.into()),
+                Ok(_) => Err(GuestFrameError::BadBlock {
+                    map,
+                    why: "blocks are missing".to_owned(),
+                }
+                .into()),
             },
             None => Ok(self),
         }
@@ -182,6 +224,10 @@ impl<'a> Intake<'a> {
 fn assembly_error(map: u32, error: &AssemblyError) -> GuestError {
     match error {
         AssemblyError::Write(_) => TaskError::retryable(error.to_string()).into(),
-        _ => GuestFrameError::BadBlock { map, why: error.to_string() }.into(),
+        _ => GuestFrameError::BadBlock {
+            map,
+            why: error.to_string(),
+        }
+        .into(),
     }
 }

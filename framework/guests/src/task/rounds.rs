@@ -10,8 +10,8 @@ use napreduce_engine::FaultPlace;
 use napreduce_protocol::printing::print_error;
 use napreduce_protocol::{Counter, FromTask, TaskError, WireError};
 use napreduce_task::{
-    Checkpoint, Definitions, Ended, Supervisor, TaskContext, TaskRunner, create_scratch, set_user_counters,
-    user_counters,
+    Checkpoint, Definitions, Ended, Supervisor, TaskContext, TaskRunner, create_scratch,
+    set_user_counters, user_counters,
 };
 
 use super::saves::{TaskCheckpoints, bytes_in};
@@ -44,7 +44,10 @@ impl Saving {
     pub(super) fn begin(checkpoints: &GuestCheckpoints) -> Result<Saving, GuestError> {
         let watch = Watch::begin(Duration::from_millis(checkpoints.interval_millis));
         let watch = watch.map_err(GuestError::io("handle signals"))?;
-        Ok(Saving { checkpoints: checkpoints.clone(), watch })
+        Ok(Saving {
+            checkpoints: checkpoints.clone(),
+            watch,
+        })
     }
 }
 
@@ -81,7 +84,8 @@ impl Guest {
         body: impl Fn(&dyn TaskRunner, &Round) -> Result<Ended<T>, TaskError>,
     ) -> Result<(T, Arc<TaskContext>), GuestError> {
         let Saving { checkpoints, watch } = saving;
-        let mut saves = TaskCheckpoints::open(checkpoints, self.attempt, inputs, &self.scratch("saved"))?;
+        let mut saves =
+            TaskCheckpoints::open(checkpoints, self.attempt, inputs, &self.scratch("saved"))?;
         let counted = user_counters();
         let mut restore = saves.furthest()?;
         for number in 1_u64.. {
@@ -89,12 +93,20 @@ impl Guest {
             create_scratch(&scratch)?;
             let context = self.context(number == 1);
             let checkpoint = saves.next();
-            let round = Round { context, scratch, checkpoint, restore: restore.take(), durable: true };
+            let round = Round {
+                context,
+                scratch,
+                checkpoint,
+                restore: restore.take(),
+                durable: true,
+            };
             listen(&round, watch, &saves);
             // The counters of a round are in its checkpoint.
             set_user_counters(&counted);
             if !watch.enter(&round.context) {
-                return Err(GuestError::Terminated { left: "its work is saved".to_owned() });
+                return Err(GuestError::Terminated {
+                    left: "its work is saved".to_owned(),
+                });
             }
             if round.restore.is_none() {
                 watch.schedule();
@@ -132,7 +144,9 @@ impl Guest {
     fn context(&self, is_first: bool) -> Arc<TaskContext> {
         let context = TaskContext::new(self.attempt, self.plan.task_memory);
         if is_first {
-            context.add_active_millis(u64::try_from(self.began.elapsed().as_millis()).unwrap_or(u64::MAX));
+            context.add_active_millis(
+                u64::try_from(self.began.elapsed().as_millis()).unwrap_or(u64::MAX),
+            );
         }
         Arc::new(context)
     }
@@ -144,7 +158,9 @@ impl Guest {
             return Err(error.into());
         }
         if requests.end {
-            return Err(GuestError::Terminated { left: error.to_string() });
+            return Err(GuestError::Terminated {
+                left: error.to_string(),
+            });
         }
         print_error(format_args!(
             "{}: continues from its last checkpoint without further checkpoints: {error}",
@@ -162,8 +178,11 @@ fn listen(round: &Round, watch: &Arc<Watch>, saves: &TaskCheckpoints) {
         stored: saves.stored(),
         directory,
     });
-    let listener =
-        RestoreListener { watch: Arc::clone(watch), context: Arc::downgrade(&round.context), from };
+    let listener = RestoreListener {
+        watch: Arc::clone(watch),
+        context: Arc::downgrade(&round.context),
+        from,
+    };
     round.context.gate().attach(Box::new(listener));
 }
 
@@ -184,20 +203,28 @@ struct RestoreListener {
 
 impl Supervisor for RestoreListener {
     fn tell(&self, message: &FromTask) -> Result<(), WireError> {
-        let (Some(from), Some(context)) = (&self.from, self.context.upgrade()) else { return Ok(()) };
+        let (Some(from), Some(context)) = (&self.from, self.context.upgrade()) else {
+            return Ok(());
+        };
         match message {
             FromTask::Restored => {
                 let counters = context.counters();
                 counters.add(Counter::Checkpoints, 1);
                 counters.add(Counter::CheckpointBytes, from.bytes);
-                counters.add(Counter::CheckpointRestores, u64::from(from.is_of_other_process));
+                counters.add(
+                    Counter::CheckpointRestores,
+                    u64::from(from.is_of_other_process),
+                );
             }
             // Do not retry it.
             FromTask::RestoreRefused { .. } => {
                 if let Err(error) = Checkpoint::set_aside(&from.directory) {
                     print_error(format_args!("{}: {error}", context.attempt()));
                 }
-                let in_store = from.stored.as_ref().map(|stored| stored.set_aside(&from.directory));
+                let in_store = from
+                    .stored
+                    .as_ref()
+                    .map(|stored| stored.set_aside(&from.directory));
                 if let Some(Err(error)) = in_store {
                     print_error(format_args!("{}: {error}", context.attempt()));
                 }

@@ -57,13 +57,22 @@ impl TaskCheckpoints {
         let base = task.join(inputs);
         make(&base)?;
         let opened = File::open(&base);
-        let in_use = opened.map_err(|error| unusable(format!("open {}", base.display()), &error))?;
+        let in_use =
+            opened.map_err(|error| unusable(format!("open {}", base.display()), &error))?;
         // A file system without locks also fails the lock in `remove_others`, so nothing is removed.
         let _ = flock(&in_use, FlockOperation::LockShared);
         remove_others(&task, inputs, attempt);
         let random = getrandom::u64().map_err(|error| TaskError::retryable(error.to_string()))?;
         let own = format!("{attempt}-{random:016x}");
-        Ok(TaskCheckpoints { attempt, base, own, begun: 0, last: None, stored, _in_use: in_use })
+        Ok(TaskCheckpoints {
+            attempt,
+            base,
+            own,
+            begun: 0,
+            last: None,
+            stored,
+            _in_use: in_use,
+        })
     }
 
     /// Returns the most advanced checkpoint of any attempt.
@@ -123,7 +132,10 @@ impl TaskCheckpoints {
 /// Returns the size of a checkpoint's files, or 0 if they cannot be read.
 pub(super) fn bytes_in(directory: &Path) -> u64 {
     let entries = fs::read_dir(directory).into_iter().flatten().flatten();
-    entries.filter_map(|entry| entry.metadata().ok()).map(|found| found.len()).sum()
+    entries
+        .filter_map(|entry| entry.metadata().ok())
+        .map(|found| found.len())
+        .sum()
 }
 
 /// Creates a directory but not its parent, which the submitter creates and removes with the job.
@@ -148,7 +160,9 @@ fn remove_others(task: &Path, inputs: &str, attempt: AttemptId) {
     for entry in fs::read_dir(task).into_iter().flatten().flatten() {
         let path = entry.path();
         let name = entry.file_name();
-        let Some(directory) = File::open(&path).ok().filter(|_| name != inputs) else { continue };
+        let Some(directory) = File::open(&path).ok().filter(|_| name != inputs) else {
+            continue;
+        };
         if flock(&directory, FlockOperation::NonBlockingLockExclusive).is_ok() {
             print_error(format_args!(
                 "{attempt}: starts over: its checkpoint belongs to other attempts of its inputs"
@@ -168,8 +182,15 @@ mod tests {
     use super::*;
 
     fn open(directory: &Path, number: u32, inputs: &str) -> TaskCheckpoints {
-        let checkpoints = GuestCheckpoints { directory: directory.to_owned(), interval_millis: 1 };
-        let task = TaskId { job: JobId(1), kind: TaskKind::Reduce, index: 3 };
+        let checkpoints = GuestCheckpoints {
+            directory: directory.to_owned(),
+            interval_millis: 1,
+        };
+        let task = TaskId {
+            job: JobId(1),
+            kind: TaskKind::Reduce,
+            index: 3,
+        };
         let here = directory.join("unused");
         TaskCheckpoints::open(&checkpoints, AttemptId { task, number }, inputs, &here)
             .expect("it can be used")
@@ -181,9 +202,14 @@ mod tests {
         let [mut one, mut other] = [1, 1].map(|number| open(folder.path(), number, "a"));
         assert_eq!(one.base, other.base);
         let names = [one.next(), one.next(), other.next()];
-        assert!(names[0] != names[1] && names[1] != names[2] && names[0] != names[2], "{names:?}");
+        assert!(
+            names[0] != names[1] && names[1] != names[2] && names[0] != names[2],
+            "{names:?}"
+        );
         let made = one.complete().expect("a directory takes it");
-        assert!(made == names[1] && !one.is_of_other_process(&made) && other.is_of_other_process(&made));
+        assert!(
+            made == names[1] && !one.is_of_other_process(&made) && other.is_of_other_process(&made)
+        );
     }
 
     #[test]
@@ -197,7 +223,11 @@ mod tests {
         let until = Instant::now() + Duration::from_secs(30);
         let last = loop {
             let last = open(folder.path(), 3, "b");
-            if fs::read_dir(folder.path().join("job_0001_r_0003")).expect("a folder").count() == 1 {
+            if fs::read_dir(folder.path().join("job_0001_r_0003"))
+                .expect("a folder")
+                .count()
+                == 1
+            {
                 break last;
             }
             assert!(Instant::now() < until, "what is of other inputs stays");
@@ -210,10 +240,21 @@ mod tests {
     fn checkpoint_directory_of_ended_job_is_not_recreated() {
         let folder = tempfile::tempdir().expect("a folder");
         let directory = folder.path().join("gone");
-        let checkpoints = GuestCheckpoints { directory, interval_millis: 1 };
-        let task = TaskId { job: JobId(1), kind: TaskKind::Map, index: 0 };
+        let checkpoints = GuestCheckpoints {
+            directory,
+            interval_millis: 1,
+        };
+        let task = TaskId {
+            job: JobId(1),
+            kind: TaskKind::Map,
+            index: 0,
+        };
         let attempt = AttemptId { task, number: 1 };
-        let error = TaskCheckpoints::open(&checkpoints, attempt, "a", folder.path()).expect_err("it is gone");
-        assert!(error.message.contains("must be visible to every host"), "{error}");
+        let error = TaskCheckpoints::open(&checkpoints, attempt, "a", folder.path())
+            .expect_err("it is gone");
+        assert!(
+            error.message.contains("must be visible to every host"),
+            "{error}"
+        );
     }
 }

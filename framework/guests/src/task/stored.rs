@@ -33,11 +33,18 @@ impl StoredCheckpoints {
         if StorageScheme::of(submission).is_none() {
             return Ok(None);
         }
-        let prefix = submission.join(task.to_string()).join(inputs).join("checkpoint");
+        let prefix = submission
+            .join(task.to_string())
+            .join(inputs)
+            .join("checkpoint");
         let objects = CheckpointObjects::of(&prefix).map_err(|reason| {
-            TaskError::fatal(format!("cannot use --checkpoints: {reason}")).at(FaultPlace::SharedStorage)
+            TaskError::fatal(format!("cannot use --checkpoints: {reason}"))
+                .at(FaultPlace::SharedStorage)
         })?;
-        Ok(Some(StoredCheckpoints { objects, known: Vec::new() }))
+        Ok(Some(StoredCheckpoints {
+            objects,
+            known: Vec::new(),
+        }))
     }
 
     /// Downloads the most advanced checkpoint to `base`. Damaged ones are logged and set aside.
@@ -47,7 +54,11 @@ impl StoredCheckpoints {
         attempt: AttemptId,
     ) -> Result<Option<PathBuf>, TaskError> {
         let unread = |error: &ObjectsError| failed("cannot read the checkpoint", error);
-        for name in self.objects.furthest_first().map_err(|error| unread(&error))? {
+        for name in self
+            .objects
+            .furthest_first()
+            .map_err(|error| unread(&error))?
+        {
             let directory = base.join(&name);
             let fetched = self.objects.fetch(&directory).and_then(|files| {
                 // Its attempt may have replaced it meanwhile.
@@ -66,7 +77,9 @@ impl StoredCheckpoints {
                 Err(error @ ObjectsError::Store(_)) => return Err(unread(&error)),
                 Err(error) => {
                     print_error(format_args!("{attempt}: {error}; ignored"));
-                    self.objects.set_aside(&directory).map_err(|error| unread(&error))?;
+                    self.objects
+                        .set_aside(&directory)
+                        .map_err(|error| unread(&error))?;
                 }
             }
         }
@@ -77,7 +90,8 @@ impl StoredCheckpoints {
     /// Uploads the checkpoint in a local directory.
     pub(super) fn put(&mut self, directory: &Path, attempt: AttemptId) -> Result<(), TaskError> {
         let put = self.objects.save(directory, attempt, &self.known);
-        self.known = put.map_err(|error| failed("cannot write the checkpoint to the store", &error))?;
+        self.known =
+            put.map_err(|error| failed("cannot write the checkpoint to the store", &error))?;
         Ok(())
     }
 

@@ -12,7 +12,10 @@ use rustix::process::Signal;
 
 use super::TERMINATED;
 
-const TICK: Timespec = Timespec { tv_sec: 0, tv_nsec: 50_000_000 };
+const TICK: Timespec = Timespec {
+    tv_sec: 0,
+    tv_nsec: 50_000_000,
+};
 /// Checkpoints and restores take at most 1/10 of the time: restoring takes longer each time if the input
 /// cannot seek.
 const SHARE: u32 = 10;
@@ -60,15 +63,23 @@ impl Watch {
     /// Starts the watch, which handles SIGTERM.
     pub(super) fn begin(interval: Duration) -> io::Result<Arc<Watch>> {
         let terminations = StopSignals::install(Signal::TERM)?;
-        let watch = Arc::new(Watch { interval, state: Mutex::default() });
+        let watch = Arc::new(Watch {
+            interval,
+            state: Mutex::default(),
+        });
         let watching = Arc::clone(&watch);
-        std::thread::Builder::new().name("watch".into()).spawn(move || watching.attend(&terminations))?;
+        std::thread::Builder::new()
+            .name("watch".into())
+            .spawn(move || watching.attend(&terminations))?;
         Ok(watch)
     }
 
     fn attend(&self, terminations: &StopSignals) {
         loop {
-            let mut interest = [PollFd::from_borrowed_fd(terminations.as_fd(), PollFlags::IN)];
+            let mut interest = [PollFd::from_borrowed_fd(
+                terminations.as_fd(),
+                PollFlags::IN,
+            )];
             // A signal interrupts `poll`; it is handled below.
             let _ = poll(&mut interest, Some(&TICK));
             if terminations.take() {
@@ -117,7 +128,10 @@ impl Watch {
     /// Registers that the round does new work, and schedules a checkpoint.
     pub(super) fn schedule(&self) {
         let mut state = self.lock();
-        let idle = state.idle_since.take().map_or(Duration::ZERO, |since| since.elapsed());
+        let idle = state
+            .idle_since
+            .take()
+            .map_or(Duration::ZERO, |since| since.elapsed());
         // Never due if the time overflows.
         state.due = Instant::now().checked_add(self.interval.max(idle * (SHARE - 1)));
     }

@@ -17,7 +17,11 @@ pub(super) struct Difference {
 
 /// Returns the first difference of two encodings; `None` if they differ at most in the order of maps.
 pub(super) fn difference(written: &[u8], read: &[u8]) -> Result<Option<Difference>, TaggedError> {
-    let mut walk = Walk { written: Reader::new(written), read: Reader::new(read), path: Vec::new() };
+    let mut walk = Walk {
+        written: Reader::new(written),
+        read: Reader::new(read),
+        path: Vec::new(),
+    };
     walk.value()
 }
 
@@ -91,7 +95,11 @@ impl Walk<'_> {
             Some(name) => format!("the field `{name}`"),
             None => "no further field".to_owned(),
         };
-        Difference { path: self.path.join("."), written: text(written), read: text(read) }
+        Difference {
+            path: self.path.join("."),
+            written: text(written),
+            read: text(read),
+        }
     }
 
     fn items(&mut self, are_entries: bool) -> Found {
@@ -114,8 +122,16 @@ impl Walk<'_> {
         let least = format!("{number} items");
         let path = self.path.join(".");
         Ok(Some(match is_shorter {
-            true => Difference { path, written: least, read: more },
-            false => Difference { path, written: more, read: least },
+            true => Difference {
+                path,
+                written: least,
+                read: more,
+            },
+            false => Difference {
+                path,
+                written: more,
+                read: least,
+            },
         }))
     }
 
@@ -129,7 +145,11 @@ impl Walk<'_> {
     fn found(&self, written: &Reader<'_>, read: &Reader<'_>) -> Found {
         let written = describe(written)?;
         let read = describe(read)?;
-        Ok(Some(Difference { path: self.path.join("."), written, read }))
+        Ok(Some(Difference {
+            path: self.path.join("."),
+            written,
+            read,
+        }))
     }
 }
 

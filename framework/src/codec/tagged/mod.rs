@@ -58,7 +58,10 @@ impl std::error::Error for Unfaithful {}
 impl Unfaithful {
     #[cold]
     fn new<T>(reason: String) -> Unfaithful {
-        Unfaithful { type_name: short_name(type_name::<T>()), reason }
+        Unfaithful {
+            type_name: short_name(type_name::<T>()),
+            reason,
+        }
     }
 
     #[cold]
@@ -79,7 +82,10 @@ impl Unfaithful {
             Ok(Some(found)) if found.path.is_empty() => {
                 format!("{} is read as {}", found.written, found.read)
             }
-            Ok(Some(found)) => format!("{} at `{}` is read as {}", found.written, found.path, found.read),
+            Ok(Some(found)) => format!(
+                "{} at `{}` is read as {}",
+                found.written, found.path, found.read
+            ),
             Ok(None) | Err(_) => "an item of a map or list differs".to_owned(),
         };
         Unfaithful::new::<T>(format!(
@@ -129,7 +135,10 @@ pub(crate) fn append<T: Serialize + DeserializeOwned>(
 }
 
 /// Appends the encoding of a value without reading it again.
-pub(crate) fn append_unchecked<T: Serialize>(value: &T, out: &mut Vec<u8>) -> Result<(), Unfaithful> {
+pub(crate) fn append_unchecked<T: Serialize>(
+    value: &T,
+    out: &mut Vec<u8>,
+) -> Result<(), Unfaithful> {
     with_workspace(|workspace| append_unchecked_with(value, out, workspace))
 }
 
@@ -154,7 +163,9 @@ pub(crate) fn append_state<T: Serialize + DeserializeOwned>(
 ///
 /// # Errors
 /// Fails if it is read as another value than was written.
-pub(crate) fn take_state<T: Serialize + DeserializeOwned>(bytes: &mut &[u8]) -> Result<T, Unfaithful> {
+pub(crate) fn take_state<T: Serialize + DeserializeOwned>(
+    bytes: &mut &[u8],
+) -> Result<T, Unfaithful> {
     let mut reader = Reader::new(bytes);
     let value = T::deserialize(&mut reader).map_err(|error| Unfaithful::unreadable::<T>(&error))?;
     let rest = reader.rest();
@@ -181,12 +192,17 @@ fn append_unchecked_with<T: Serialize>(
     out: &mut Vec<u8>,
     workspace: &mut Workspace,
 ) -> Result<(), Unfaithful> {
-    write::write(value, out, &mut workspace.names).map_err(|error| Unfaithful::unwritable::<T>(&error))
+    write::write(value, out, &mut workspace.names)
+        .map_err(|error| Unfaithful::unwritable::<T>(&error))
 }
 
 /// Fails unless the value is written like this, but for the order of maps and lists.
 #[inline]
-fn check_same<T: Serialize>(value: &T, written: &[u8], workspace: &mut Workspace) -> Result<(), Unfaithful> {
+fn check_same<T: Serialize>(
+    value: &T,
+    written: &[u8],
+    workspace: &mut Workspace,
+) -> Result<(), Unfaithful> {
     let Workspace { names, again } = workspace;
     again.clear();
     write::write(value, again, names).map_err(|error| Unfaithful::unwritable::<T>(&error))?;

@@ -1,7 +1,9 @@
 //! The deserializer.
 
 use serde::de::value::BorrowedStrDeserializer;
-use serde::de::{self, DeserializeSeed, Deserializer, Error, IntoDeserializer, Unexpected, Visitor};
+use serde::de::{
+    self, DeserializeSeed, Deserializer, Error, IntoDeserializer, Unexpected, Visitor,
+};
 
 use super::error::TaggedError;
 use super::tags::{self, unzigzag};
@@ -98,7 +100,9 @@ impl<'de> Reader<'de> {
 
     fn take_char(&mut self) -> Read<char> {
         let number = u32::try_from(self.take_varint()?).ok();
-        number.and_then(char::from_u32).ok_or_else(|| damaged("a character"))
+        number
+            .and_then(char::from_u32)
+            .ok_or_else(|| damaged("a character"))
     }
 
     /// Takes a name; `None` is the end of a struct.
@@ -116,8 +120,11 @@ impl<'de> Reader<'de> {
         if number == u64::from(tags::END) {
             return Ok(None);
         }
-        let name =
-            if number % 2 == 0 { self.take_bytes(number / 2 - 1)? } else { self.earlier_name(number / 2)? };
+        let name = if number % 2 == 0 {
+            self.take_bytes(number / 2 - 1)?
+        } else {
+            self.earlier_name(number / 2)?
+        };
         Ok(Some(name))
     }
 
@@ -126,7 +133,10 @@ impl<'de> Reader<'de> {
         if at >= self.at {
             return Err(damaged("a name"));
         }
-        let mut earlier = Reader { bytes: self.bytes, at };
+        let mut earlier = Reader {
+            bytes: self.bytes,
+            at,
+        };
         match earlier.take_varint()? {
             number if number > 0 && number % 2 == 0 => earlier.take_bytes(number / 2 - 1),
             _ => Err(damaged("a name")),
@@ -134,7 +144,8 @@ impl<'de> Reader<'de> {
     }
 
     fn take_variant(&mut self) -> Read<&'de str> {
-        self.take_name()?.ok_or_else(|| damaged("the name of a variant"))
+        self.take_name()?
+            .ok_or_else(|| damaged("the name of a variant"))
     }
 
     /// Takes the end of a sequence, tuple or map.
@@ -142,7 +153,9 @@ impl<'de> Reader<'de> {
     fn take_end(&mut self) -> Read<()> {
         match self.take_tag()? {
             tags::END => Ok(()),
-            _ => Err(TaggedError::new("more items were written than are read back")),
+            _ => Err(TaggedError::new(
+                "more items were written than are read back",
+            )),
         }
     }
 
@@ -275,14 +288,20 @@ impl<'de> Reader<'de> {
 
     #[inline]
     fn visit_items<V: Visitor<'de>>(&mut self, hint: u64, visitor: V) -> Read<V::Value> {
-        let value = visitor.visit_seq(Items { hint: self.likely(hint), reader: self })?;
+        let value = visitor.visit_seq(Items {
+            hint: self.likely(hint),
+            reader: self,
+        })?;
         self.take_end()?;
         Ok(value)
     }
 
     #[inline]
     fn visit_entries<V: Visitor<'de>>(&mut self, hint: u64, visitor: V) -> Read<V::Value> {
-        let value = visitor.visit_map(Entries { hint: self.likely(hint), reader: self })?;
+        let value = visitor.visit_map(Entries {
+            hint: self.likely(hint),
+            reader: self,
+        })?;
         self.take_end()?;
         Ok(value)
     }
@@ -294,9 +313,15 @@ impl<'de> Reader<'de> {
         visitor: V,
     ) -> Read<V::Value> {
         let mut is_done = false;
-        let value = visitor.visit_map(Fields { reader: self, likely, is_done: &mut is_done })?;
+        let value = visitor.visit_map(Fields {
+            reader: self,
+            likely,
+            is_done: &mut is_done,
+        })?;
         if !is_done && self.take_name()?.is_some() {
-            return Err(TaggedError::new("more fields were written than are read back"));
+            return Err(TaggedError::new(
+                "more fields were written than are read back",
+            ));
         }
         Ok(value)
     }
@@ -304,7 +329,9 @@ impl<'de> Reader<'de> {
     /// Returns how many items there can be at most, for a reader that reserves memory for them.
     #[inline]
     fn likely(&self, hint: u64) -> usize {
-        usize::try_from(hint).unwrap_or(usize::MAX).min(self.bytes.len() - self.at)
+        usize::try_from(hint)
+            .unwrap_or(usize::MAX)
+            .min(self.bytes.len() - self.at)
     }
 }
 
@@ -328,7 +355,9 @@ fn damaged(what: &str) -> TaggedError {
 
 #[cold]
 fn inexact(number: impl std::fmt::Display, target: &str) -> TaggedError {
-    TaggedError::new(format!("the number {number} cannot be represented as {target}"))
+    TaggedError::new(format!(
+        "the number {number} cannot be represented as {target}"
+    ))
 }
 
 impl<'de> Deserializer<'de> for &mut Reader<'de> {
@@ -348,7 +377,10 @@ impl<'de> Deserializer<'de> for &mut Reader<'de> {
             tags::VARIANT => {
                 self.at += 1;
                 let name = self.take_variant()?;
-                visitor.visit_map(OneEntry { name: Some(name), reader: self })
+                visitor.visit_map(OneEntry {
+                    name: Some(name),
+                    reader: self,
+                })
             }
             _ => Err(damaged("a value")),
         }
@@ -434,7 +466,9 @@ impl<'de> Deserializer<'de> for &mut Reader<'de> {
             Number::Float(number) if number.is_finite() && (number as f32).is_infinite() => {
                 Err(inexact(number, "an f32"))
             }
-            Number::Integer(number) if number as f32 as i128 != number => Err(inexact(number, "an f32")),
+            Number::Integer(number) if number as f32 as i128 != number => {
+                Err(inexact(number, "an f32"))
+            }
             Number::Float(_) | Number::Integer(_) | Number::Other => self.visit_number(visitor),
         }
     }
@@ -445,7 +479,9 @@ impl<'de> Deserializer<'de> for &mut Reader<'de> {
             return visitor.visit_f64(f64::from_le_bytes(self.take_array()?));
         }
         match self.clone().take_number()? {
-            Number::Integer(number) if number as f64 as i128 != number => Err(inexact(number, "an f64")),
+            Number::Integer(number) if number as f64 as i128 != number => {
+                Err(inexact(number, "an f64"))
+            }
             Number::Float(_) | Number::Integer(_) | Number::Other => self.visit_number(visitor),
         }
     }
@@ -503,12 +539,20 @@ impl<'de> Deserializer<'de> for &mut Reader<'de> {
     }
 
     #[inline]
-    fn deserialize_unit_struct<V: Visitor<'de>>(self, _: &'static str, visitor: V) -> Read<V::Value> {
+    fn deserialize_unit_struct<V: Visitor<'de>>(
+        self,
+        _: &'static str,
+        visitor: V,
+    ) -> Read<V::Value> {
         self.deserialize_unit(visitor)
     }
 
     #[inline]
-    fn deserialize_newtype_struct<V: Visitor<'de>>(self, _: &'static str, visitor: V) -> Read<V::Value> {
+    fn deserialize_newtype_struct<V: Visitor<'de>>(
+        self,
+        _: &'static str,
+        visitor: V,
+    ) -> Read<V::Value> {
         visitor.visit_newtype_struct(self)
     }
 
@@ -701,7 +745,8 @@ impl<'de> de::MapAccess<'de> for Fields<'_, 'de> {
             }
             _ => text_of(name)?,
         };
-        seed.deserialize(BorrowedStrDeserializer::new(name)).map(Some)
+        seed.deserialize(BorrowedStrDeserializer::new(name))
+            .map(Some)
     }
 
     #[inline]
@@ -721,7 +766,9 @@ impl<'de> de::MapAccess<'de> for OneEntry<'_, 'de> {
 
     fn next_key_seed<K: DeserializeSeed<'de>>(&mut self, seed: K) -> Read<Option<K::Value>> {
         match self.name.take() {
-            Some(name) => seed.deserialize(BorrowedStrDeserializer::new(name)).map(Some),
+            Some(name) => seed
+                .deserialize(BorrowedStrDeserializer::new(name))
+                .map(Some),
             None => Ok(None),
         }
     }
@@ -770,7 +817,11 @@ impl<'de> de::VariantAccess<'de> for Variant<'_, 'de> {
     }
 
     #[inline]
-    fn struct_variant<V: Visitor<'de>>(self, fields: &'static [&'static str], visitor: V) -> Read<V::Value> {
+    fn struct_variant<V: Visitor<'de>>(
+        self,
+        fields: &'static [&'static str],
+        visitor: V,
+    ) -> Read<V::Value> {
         self.reader.deserialize_struct("", fields, visitor)
     }
 }

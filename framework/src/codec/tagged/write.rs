@@ -77,7 +77,12 @@ pub(super) fn write<T: Serialize + ?Sized>(
 ) -> Result<(), TaggedError> {
     names.clear();
     let start = out.len();
-    let mut writer = Writer { out: std::mem::take(out), start, names, levels: 0 };
+    let mut writer = Writer {
+        out: std::mem::take(out),
+        start,
+        names,
+        levels: 0,
+    };
     let written = value.serialize(&mut writer);
     *out = writer.out;
     if written.is_err() {
@@ -115,7 +120,11 @@ impl Writer<'_> {
     #[inline]
     fn enter(&mut self) -> Result<(), TaggedError> {
         self.levels += 1;
-        if self.levels > LEVELS_MAX { Err(too_deep()) } else { Ok(()) }
+        if self.levels > LEVELS_MAX {
+            Err(too_deep())
+        } else {
+            Ok(())
+        }
     }
 
     #[inline]
@@ -129,7 +138,9 @@ impl Writer<'_> {
 
 #[cold]
 fn too_deep() -> TaggedError {
-    TaggedError::new(format!("it has more than {LEVELS_MAX} levels of values in values"))
+    TaggedError::new(format!(
+        "it has more than {LEVELS_MAX} levels of values in values"
+    ))
 }
 
 /// The items of a sequence, tuple, map, struct or variant.
@@ -148,7 +159,11 @@ impl<'w, 'n> Items<'w, 'n> {
     }
 
     #[inline]
-    fn field<T: Serialize + ?Sized>(&mut self, name: &'static str, value: &T) -> Result<(), TaggedError> {
+    fn field<T: Serialize + ?Sized>(
+        &mut self,
+        name: &'static str,
+        value: &T,
+    ) -> Result<(), TaggedError> {
         self.0.push_name(name);
         value.serialize(&mut *self.0)
     }
@@ -343,7 +358,11 @@ impl<'w, 'n> Serializer for &'w mut Writer<'n> {
     }
 
     #[inline]
-    fn serialize_tuple_struct(self, _: &'static str, length: usize) -> Result<Items<'w, 'n>, TaggedError> {
+    fn serialize_tuple_struct(
+        self,
+        _: &'static str,
+        length: usize,
+    ) -> Result<Items<'w, 'n>, TaggedError> {
         self.serialize_tuple(length)
     }
 

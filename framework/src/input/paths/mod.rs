@@ -35,7 +35,10 @@ pub struct InputFile {
 impl InputFile {
     /// Returns one split of the whole file.
     pub fn whole(&self) -> Split {
-        Split { version: self.version.clone(), ..Split::whole(&self.path, self.size) }
+        Split {
+            version: self.version.clone(),
+            ..Split::whole(&self.path, self.size)
+        }
     }
 }
 
@@ -55,7 +58,10 @@ impl InputFile {
 /// `{a,b}` expands to two arguments, and `file:///path` to a path. A backslash makes the next character of a
 /// glob literal.
 pub fn expand<P: AsRef<Path>>(inputs: &[P], recursive: bool) -> Result<Vec<InputFile>, InputError> {
-    let mut expansion = Expansion { recursive, ..Expansion::default() };
+    let mut expansion = Expansion {
+        recursive,
+        ..Expansion::default()
+    };
     for input in inputs {
         expansion.add_argument(&local_path(input.as_ref()))?;
     }
@@ -65,18 +71,28 @@ pub fn expand<P: AsRef<Path>>(inputs: &[P], recursive: bool) -> Result<Vec<Input
 /// Returns the path of a local file URI as Hadoop writes it; returns other paths unchanged.
 pub(crate) fn local_path(path: &Path) -> PathBuf {
     let uri = path.to_str().and_then(|text| text.strip_prefix("file:"));
-    let local =
-        uri.and_then(|rest| rest.strip_prefix("//localhost").or(rest.strip_prefix("//")).or(Some(rest)));
-    local.filter(|local| local.starts_with('/')).map_or_else(|| path.to_owned(), PathBuf::from)
+    let local = uri.and_then(|rest| {
+        rest.strip_prefix("//localhost")
+            .or(rest.strip_prefix("//"))
+            .or(Some(rest))
+    });
+    local
+        .filter(|local| local.starts_with('/'))
+        .map_or_else(|| path.to_owned(), PathBuf::from)
 }
 
 fn is_absent(error: &io::Error) -> bool {
-    matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
+    matches!(
+        error.kind(),
+        io::ErrorKind::NotFound | io::ErrorKind::NotADirectory
+    )
 }
 
 fn unreadable(path: &Path, error: io::Error) -> InputError {
     if is_absent(&error) {
-        InputError::Missing { path: path.to_owned() }
+        InputError::Missing {
+            path: path.to_owned(),
+        }
     } else {
         InputError::unreadable(path, error)
     }
@@ -113,8 +129,11 @@ type Entry = (PathBuf, Metadata);
 fn entries(directory: &Path) -> Result<Vec<Entry>, InputError> {
     let listed = fs::read_dir(directory).and_then(Iterator::collect::<io::Result<Vec<_>>>);
     let listed = listed.map_err(|error| InputError::unreadable(directory, error))?;
-    let mut paths: Vec<_> =
-        listed.iter().filter(|entry| !is_hidden(&entry.file_name())).map(fs::DirEntry::path).collect();
+    let mut paths: Vec<_> = listed
+        .iter()
+        .filter(|entry| !is_hidden(&entry.file_name()))
+        .map(fs::DirEntry::path)
+        .collect();
     paths.sort();
     let followed = |path: PathBuf| match fs::metadata(&path) {
         Ok(metadata) => Ok((path, metadata)),
@@ -134,7 +153,10 @@ fn named_outputs_in(directory: &Path) -> Result<HashSet<OsString>, InputError> {
         return Ok(HashSet::new());
     }
     let listed = fs::read(&success).map_err(|error| InputError::unreadable(&success, error))?;
-    Ok(named_output_files(&listed).into_iter().map(OsString::from).collect())
+    Ok(named_output_files(&listed)
+        .into_iter()
+        .map(OsString::from)
+        .collect())
 }
 
 /// The paths with the same device and inode.
@@ -179,7 +201,9 @@ impl Expansion {
         }
         match scheme {
             Some(scheme) => self.add_objects(path, scheme),
-            None => Err(InputError::Missing { path: path.to_owned() }),
+            None => Err(InputError::Missing {
+                path: path.to_owned(),
+            }),
         }
     }
 
@@ -195,7 +219,9 @@ impl Expansion {
         } else if metadata.is_file() {
             self.add_file(path, metadata)
         } else {
-            Err(InputError::NotAFile { path: path.to_owned() })
+            Err(InputError::NotAFile {
+                path: path.to_owned(),
+            })
         }
     }
 
@@ -203,7 +229,9 @@ impl Expansion {
         // Fail now instead of in a task.
         let file = File::open(path).map_err(|error| unreadable(path, error))?;
         if has_unknown_size(&file, metadata).map_err(|error| unreadable(path, error))? {
-            return Err(InputError::UnknownSize { path: path.to_owned() });
+            return Err(InputError::UnknownSize {
+                path: path.to_owned(),
+            });
         }
         if self.is_new(path, metadata)? {
             self.files.insert(path.to_owned(), metadata.len());
@@ -217,7 +245,10 @@ impl Expansion {
         let mut is_first = false;
         let names = self.known.entry(identity(metadata)).or_insert_with(|| {
             is_first = true;
-            Names { first: path.to_owned(), resolved: HashSet::new() }
+            Names {
+                first: path.to_owned(),
+                resolved: HashSet::new(),
+            }
         });
         if is_first {
             return Ok(true);
@@ -241,13 +272,19 @@ impl Expansion {
         }
         let named_outputs = named_outputs_in(directory)?;
         for (path, metadata) in entries(directory)? {
-            if path.file_name().is_some_and(|name| named_outputs.contains(name)) {
+            if path
+                .file_name()
+                .is_some_and(|name| named_outputs.contains(name))
+            {
                 continue;
             }
             if !metadata.is_dir() || self.recursive {
                 self.add(&path, &metadata, covered)?;
             } else if !covered.contains(&identity(&metadata)) {
-                return Err(InputError::Nested { directory: directory.to_owned(), nested: path });
+                return Err(InputError::Nested {
+                    directory: directory.to_owned(),
+                    nested: path,
+                });
             }
         }
         Ok(())
@@ -258,7 +295,8 @@ impl Expansion {
     fn add_objects(&mut self, path: &Path, _: StorageScheme) -> Result<(), InputError> {
         for object in stored::expand(path, self.recursive)? {
             // As text: equal paths may be names of different objects.
-            self.objects.insert(object.path.clone().into_os_string(), object);
+            self.objects
+                .insert(object.path.clone().into_os_string(), object);
         }
         Ok(())
     }
@@ -267,15 +305,25 @@ impl Expansion {
     fn add_objects(&mut self, path: &Path, scheme: StorageScheme) -> Result<(), InputError> {
         let path = path.to_owned();
         let store = scheme.to_string();
-        Err(InputError::NoStorage { path, store, feature: scheme.feature() })
+        Err(InputError::NoStorage {
+            path,
+            store,
+            feature: scheme.feature(),
+        })
     }
 
     /// Returns the files in the order of paths.
     fn in_order(self) -> Vec<InputFile> {
-        let files = self.files.into_iter().map(|(path, size)| InputFile { path, size, version: None });
+        let files = self.files.into_iter().map(|(path, size)| InputFile {
+            path,
+            size,
+            version: None,
+        });
         let mut files: Vec<InputFile> = files.chain(self.objects.into_values()).collect();
         files.sort_by(|one, other| {
-            one.path.cmp(&other.path).then_with(|| one.path.as_os_str().cmp(other.path.as_os_str()))
+            one.path
+                .cmp(&other.path)
+                .then_with(|| one.path.as_os_str().cmp(other.path.as_os_str()))
         });
         files
     }
@@ -283,10 +331,16 @@ impl Expansion {
     fn add_glob(&mut self, glob: &[u8]) -> Result<(), InputError> {
         let matches = PathPattern::parse(glob)?.matches()?;
         if matches.is_empty() {
-            return Err(InputError::NoMatch { pattern: String::from_utf8_lossy(glob).into_owned() });
+            return Err(InputError::NoMatch {
+                pattern: String::from_utf8_lossy(glob).into_owned(),
+            });
         }
         let directories = matches.iter().filter(|(_, metadata)| metadata.is_dir());
-        let covered = directories.map(|(_, metadata)| identity(metadata)).collect();
-        matches.iter().try_for_each(|(path, metadata)| self.add(path, metadata, &covered))
+        let covered = directories
+            .map(|(_, metadata)| identity(metadata))
+            .collect();
+        matches
+            .iter()
+            .try_for_each(|(path, metadata)| self.add(path, metadata, &covered))
     }
 }

@@ -80,8 +80,9 @@ impl NamePattern {
                 STAR => Part::AnyText,
                 QUESTION => Part::AnyLetter,
                 BACKSLASH => Part::Literal(letters.next().unwrap_or(BACKSLASH)),
-                OPENING => parse_set(&mut letters)
-                    .map_err(|reason| format!("{reason} in {:?}", String::from_utf8_lossy(pattern)))?,
+                OPENING => parse_set(&mut letters).map_err(|reason| {
+                    format!("{reason} in {:?}", String::from_utf8_lossy(pattern))
+                })?,
                 other => Part::Literal(other),
             };
             parts.push(part);
@@ -93,7 +94,9 @@ impl NamePattern {
     pub(super) fn literal(&self) -> Option<Vec<u8>> {
         let mut name = Vec::new();
         for part in &self.parts {
-            let Part::Literal(letter) = part else { return None };
+            let Part::Literal(letter) = part else {
+                return None;
+            };
             push_letter(*letter, &mut name);
         }
         Some(name)
@@ -123,14 +126,18 @@ impl NamePattern {
                     at += 1;
                 }
                 _ => {
-                    let Some((of_star, end)) = star else { return false };
+                    let Some((of_star, end)) = star else {
+                        return false;
+                    };
                     star = Some((of_star, end + 1));
                     part = of_star + 1;
                     at = end + 1;
                 }
             }
         }
-        self.parts[part..].iter().all(|rest| matches!(rest, Part::AnyText))
+        self.parts[part..]
+            .iter()
+            .all(|rest| matches!(rest, Part::AnyText))
     }
 }
 
@@ -141,7 +148,10 @@ impl Part {
             Part::AnyText => false,
             Part::AnyLetter => true,
             Part::Literal(literal) => *literal == letter,
-            Part::Set { is_negated, members } => {
+            Part::Set {
+                is_negated,
+                members,
+            } => {
                 let is_member = members.iter().any(|member| member.contains(letter));
                 is_member != *is_negated
             }
@@ -167,7 +177,10 @@ fn parse_set(letters: &mut Peekable<IntoIter<Letter>>) -> Result<Part, String> {
     loop {
         let letter = letters.next().ok_or_else(not_closed)?;
         if letter == CLOSING && !members.is_empty() {
-            return Ok(Part::Set { is_negated, members });
+            return Ok(Part::Set {
+                is_negated,
+                members,
+            });
         }
         if letter == OPENING && letters.peek() == Some(&COLON) {
             members.push(parse_class(letters)?);
@@ -175,7 +188,8 @@ fn parse_set(letters: &mut Peekable<IntoIter<Letter>>) -> Result<Part, String> {
         }
         let first = literal_member(letter, letters)?;
         let mut after = letters.clone();
-        let is_range = after.next() == Some(DASH) && after.peek().is_some_and(|last| *last != CLOSING);
+        let is_range =
+            after.next() == Some(DASH) && after.peek().is_some_and(|last| *last != CLOSING);
         if !is_range {
             members.push(Member::Range(first, first));
             continue;
@@ -191,11 +205,16 @@ fn parse_set(letters: &mut Peekable<IntoIter<Letter>>) -> Result<Part, String> {
 }
 
 /// Returns a character of a set, which a backslash may precede.
-fn literal_member(letter: Letter, letters: &mut Peekable<IntoIter<Letter>>) -> Result<Letter, String> {
+fn literal_member(
+    letter: Letter,
+    letters: &mut Peekable<IntoIter<Letter>>,
+) -> Result<Letter, String> {
     if letter != BACKSLASH {
         return Ok(letter);
     }
-    letters.next().ok_or_else(|| "a bracket is not closed".to_owned())
+    letters
+        .next()
+        .ok_or_else(|| "a bracket is not closed".to_owned())
 }
 
 /// Parses `:name:]` after its opening bracket.
@@ -220,7 +239,12 @@ fn parse_class(letters: &mut Peekable<IntoIter<Letter>>) -> Result<Member, Strin
         b"space" => u8::is_ascii_whitespace,
         b"upper" => u8::is_ascii_uppercase,
         b"xdigit" => u8::is_ascii_hexdigit,
-        other => return Err(format!("there is no class of characters {:?}", String::from_utf8_lossy(other))),
+        other => {
+            return Err(format!(
+                "there is no class of characters {:?}",
+                String::from_utf8_lossy(other)
+            ));
+        }
     };
     Ok(Member::Class(class))
 }
@@ -229,7 +253,12 @@ fn letters(name: &[u8]) -> Vec<Letter> {
     let mut letters = Vec::with_capacity(name.len());
     for chunk in name.utf8_chunks() {
         letters.extend(chunk.valid().chars().map(Letter::from));
-        letters.extend(chunk.invalid().iter().map(|byte| NOT_UTF_8 + Letter::from(*byte)));
+        letters.extend(
+            chunk
+                .invalid()
+                .iter()
+                .map(|byte| NOT_UTF_8 + Letter::from(*byte)),
+        );
     }
     letters
 }
@@ -246,7 +275,9 @@ mod tests {
     use super::*;
 
     fn matches(pattern: &[u8], name: &[u8]) -> bool {
-        NamePattern::parse(pattern).expect("a pattern").matches(name)
+        NamePattern::parse(pattern)
+            .expect("a pattern")
+            .matches(name)
     }
 
     /// The answers are those of bash.
@@ -275,10 +306,16 @@ mod tests {
             ("x{1}", &["x{1}"], &["x1"]),
         ] {
             for name in matching {
-                assert!(matches(pattern.as_bytes(), name.as_bytes()), "{pattern} and {name}");
+                assert!(
+                    matches(pattern.as_bytes(), name.as_bytes()),
+                    "{pattern} and {name}"
+                );
             }
             for name in others {
-                assert!(!matches(pattern.as_bytes(), name.as_bytes()), "{pattern} and {name}");
+                assert!(
+                    !matches(pattern.as_bytes(), name.as_bytes()),
+                    "{pattern} and {name}"
+                );
             }
         }
     }
@@ -292,7 +329,10 @@ mod tests {
         assert!(matches(b"[^\xfe]", b"\xff"));
         assert!(!matches(b"\xff*", "\u{fffd}a".as_bytes()));
         assert_eq!(
-            NamePattern::parse(b"a\\*\xff").expect("a pattern").literal().as_deref(),
+            NamePattern::parse(b"a\\*\xff")
+                .expect("a pattern")
+                .literal()
+                .as_deref(),
             Some(&b"a*\xff"[..])
         );
     }
@@ -303,10 +343,19 @@ mod tests {
             ("[", "a bracket is not closed in \"[\""),
             ("a[]", "a bracket is not closed in \"a[]\""),
             ("[a-", "a bracket is not closed in \"[a-\""),
-            ("[z-a]", "a range in brackets ends before it begins in \"[z-a]\""),
-            ("[[:word:]]", "there is no class of characters \"word\" in \"[[:word:]]\""),
+            (
+                "[z-a]",
+                "a range in brackets ends before it begins in \"[z-a]\"",
+            ),
+            (
+                "[[:word:]]",
+                "there is no class of characters \"word\" in \"[[:word:]]\"",
+            ),
         ] {
-            assert_eq!(NamePattern::parse(pattern.as_bytes()).expect_err("invalid"), reason);
+            assert_eq!(
+                NamePattern::parse(pattern.as_bytes()).expect_err("invalid"),
+                reason
+            );
         }
     }
 

@@ -12,7 +12,9 @@ use crate::input::error::InputError;
 
 /// Returns whether an argument that does not exist may be a glob.
 pub(super) fn is_glob(argument: &[u8]) -> bool {
-    argument.iter().any(|byte| matches!(byte, b'*' | b'?' | b'[' | b'\\'))
+    argument
+        .iter()
+        .any(|byte| matches!(byte, b'*' | b'?' | b'[' | b'\\'))
 }
 
 /// Expands the first `{a,b}` of an argument; returns `None` without one. Braces in brackets, after a backslash
@@ -85,14 +87,21 @@ impl PathPattern {
             })?;
             parts.push(part);
         }
-        Ok(PathPattern { parts, directories_only: glob.ends_with(b"/") })
+        Ok(PathPattern {
+            parts,
+            directories_only: glob.ends_with(b"/"),
+        })
     }
 
     /// Returns the existing matches in the order of names.
     pub(super) fn matches(&self) -> Result<Vec<Entry>, InputError> {
-        let mut walk = Walk { matches: Vec::new(), searched: HashSet::new() };
+        let mut walk = Walk {
+            matches: Vec::new(),
+            searched: HashSet::new(),
+        };
         walk.follow(PathBuf::new(), &self.parts)?;
-        walk.matches.retain(|(_, metadata)| metadata.is_dir() || !self.directories_only);
+        walk.matches
+            .retain(|(_, metadata)| metadata.is_dir() || !self.directories_only);
         Ok(walk.matches)
     }
 }
@@ -132,16 +141,22 @@ impl PathPattern {
 
 #[cfg(feature = "storage")]
 fn left_below(parts: &[Part], names: &[&str]) -> Option<usize> {
-    let Some((part, rest)) = parts.split_first() else { return Some(names.len()) };
+    let Some((part, rest)) = parts.split_first() else {
+        return Some(names.len());
+    };
     let first = names.split_first();
     match part {
-        Part::Name(name) => {
-            first.filter(|(first, _)| name == *first).and_then(|(_, below)| left_below(rest, below))
-        }
+        Part::Name(name) => first
+            .filter(|(first, _)| name == *first)
+            .and_then(|(_, below)| left_below(rest, below)),
         Part::Like(pattern) => {
             let (name, below) = first?;
             let may_match = pattern.spells_hidden() || !is_hidden(name.as_ref());
-            if may_match && pattern.matches(name.as_bytes()) { left_below(rest, below) } else { None }
+            if may_match && pattern.matches(name.as_bytes()) {
+                left_below(rest, below)
+            } else {
+                None
+            }
         }
         Part::Deep => {
             let here = left_below(rest, names);
@@ -204,20 +219,28 @@ impl Walk {
         }
         self.follow(path.clone(), rest)?;
         let below = names(&path)?.into_iter().filter(|name| !is_hidden(name));
-        below.map(|name| path.join(name)).try_for_each(|below| self.search(below, rest))
+        below
+            .map(|name| path.join(name))
+            .try_for_each(|below| self.search(below, rest))
     }
 }
 
 /// Returns `.` for an empty path: the current directory, whose entries have no prefix.
 fn here_if_empty(path: PathBuf) -> PathBuf {
-    if path.as_os_str().is_empty() { PathBuf::from(".") } else { path }
+    if path.as_os_str().is_empty() {
+        PathBuf::from(".")
+    } else {
+        path
+    }
 }
 
 /// Returns the sorted names in a directory; empty if it is not a directory.
 fn names(path: &Path) -> Result<Vec<OsString>, InputError> {
     let path = here_if_empty(path.to_owned());
     let listed = fs::read_dir(&path).and_then(|entries| {
-        entries.map(|entry| entry.map(|entry| entry.file_name())).collect::<Result<Vec<_>, _>>()
+        entries
+            .map(|entry| entry.map(|entry| entry.file_name()))
+            .collect::<Result<Vec<_>, _>>()
     });
     match listed {
         Ok(mut names) => {
@@ -235,7 +258,9 @@ mod tests {
 
     fn left(pattern: &str, key: &str) -> Option<usize> {
         let names: Vec<&str> = key.split('/').collect();
-        PathPattern::parse(pattern.as_bytes()).expect("a pattern").left_below(&names)
+        PathPattern::parse(pattern.as_bytes())
+            .expect("a pattern")
+            .left_below(&names)
     }
 
     #[test]
@@ -262,8 +287,12 @@ mod tests {
 
     #[test]
     fn listing_prefix_is_literal_part_of_pattern() {
-        let spelled =
-            |text: &str| PathPattern::parse(text.as_bytes()).expect("a pattern").spelled().join("/");
+        let spelled = |text: &str| {
+            PathPattern::parse(text.as_bytes())
+                .expect("a pattern")
+                .spelled()
+                .join("/")
+        };
         assert_eq!(spelled("logs/2026/*/a.txt"), "logs/2026");
         assert_eq!(spelled("*.txt"), "");
     }

@@ -4,7 +4,9 @@
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
-use napreduce_connectors::stores::{FoundObject, ObjectUri, StorageError, StoredObject, list, stat};
+use napreduce_connectors::stores::{
+    FoundObject, ObjectUri, StorageError, StoredObject, list, stat,
+};
 use napreduce_local::named_output_files;
 
 use super::pattern::{PathPattern, is_glob};
@@ -14,7 +16,8 @@ use crate::input::objects;
 
 /// Returns the objects of one argument.
 pub(super) fn expand(argument: &Path, recursive: bool) -> Result<Vec<InputFile>, InputError> {
-    let failed = |error: StorageError| InputError::unreadable(argument, std::io::Error::other(error));
+    let failed =
+        |error: StorageError| InputError::unreadable(argument, std::io::Error::other(error));
     let uri = ObjectUri::parse(argument).map_err(failed)?;
     let found = if is_glob(uri.key().as_bytes()) {
         matching(&uri, recursive, &failed)?
@@ -24,7 +27,11 @@ pub(super) fn expand(argument: &Path, recursive: bool) -> Result<Vec<InputFile>,
     let file = |object: FoundObject| {
         let path = PathBuf::from(object.uri.to_string());
         objects::remember(&path, &object.version, object.length);
-        InputFile { path, size: object.length, version: Some(object.version) }
+        InputFile {
+            path,
+            size: object.length,
+            version: Some(object.version),
+        }
     };
     Ok(found.into_iter().map(file).collect())
 }
@@ -32,7 +39,11 @@ pub(super) fn expand(argument: &Path, recursive: bool) -> Result<Vec<InputFile>,
 type Failed<'f> = &'f dyn Fn(StorageError) -> InputError;
 
 /// Returns the object of this name, or those in the directory of this name.
-fn named(uri: &ObjectUri, recursive: bool, failed: Failed<'_>) -> Result<Vec<FoundObject>, InputError> {
+fn named(
+    uri: &ObjectUri,
+    recursive: bool,
+    failed: Failed<'_>,
+) -> Result<Vec<FoundObject>, InputError> {
     let folder = uri.key().trim_end_matches('/');
     if !folder.is_empty() && folder == uri.key() {
         match stat(uri) {
@@ -43,9 +54,15 @@ fn named(uri: &ObjectUri, recursive: bool, failed: Failed<'_>) -> Result<Vec<Fou
     }
     let listed = list(&uri.with_key(folder)).map_err(failed)?;
     if listed.is_empty() && !folder.is_empty() {
-        return Err(InputError::Missing { path: uri.to_string().into() });
+        return Err(InputError::Missing {
+            path: uri.to_string().into(),
+        });
     }
-    let depth = if folder.is_empty() { 0 } else { folder.split('/').count() };
+    let depth = if folder.is_empty() {
+        0
+    } else {
+        folder.split('/').count()
+    };
     let below = listed.into_iter().map(|object| {
         let left = object.uri.key().split('/').count() - depth;
         (object, left)
@@ -54,20 +71,34 @@ fn named(uri: &ObjectUri, recursive: bool, failed: Failed<'_>) -> Result<Vec<Fou
 }
 
 /// Returns the objects that a glob matches, and those in matching directories.
-fn matching(uri: &ObjectUri, recursive: bool, failed: Failed<'_>) -> Result<Vec<FoundObject>, InputError> {
+fn matching(
+    uri: &ObjectUri,
+    recursive: bool,
+    failed: Failed<'_>,
+) -> Result<Vec<FoundObject>, InputError> {
     let whole = |error: InputError| match error {
-        InputError::BadPattern { reason, .. } => InputError::BadPattern { pattern: uri.to_string(), reason },
+        InputError::BadPattern { reason, .. } => InputError::BadPattern {
+            pattern: uri.to_string(),
+            reason,
+        },
         other => other,
     };
     let pattern = PathPattern::parse(uri.key().as_bytes()).map_err(whole)?;
     let listed = list(&uri.with_key(&pattern.spelled().join("/"))).map_err(failed)?;
     // An existing object of exactly this name has priority over a glob.
     let literal = uri.key().trim_end_matches('/');
-    if let Some(at) = listed.iter().position(|object| object.uri.key() == uri.key()) {
+    if let Some(at) = listed
+        .iter()
+        .position(|object| object.uri.key() == uri.key())
+    {
         return Ok(vec![listed[at].clone()]);
     }
     let is_in = |object: &FoundObject| {
-        object.uri.key().strip_prefix(literal).is_some_and(|rest| rest.starts_with('/'))
+        object
+            .uri
+            .key()
+            .strip_prefix(literal)
+            .is_some_and(|rest| rest.starts_with('/'))
     };
     if listed.iter().any(is_in) {
         return named(&uri.with_key(&format!("{literal}/")), recursive, failed);
@@ -81,7 +112,9 @@ fn matching(uri: &ObjectUri, recursive: bool, failed: Failed<'_>) -> Result<Vec<
     });
     let matched: Vec<(FoundObject, usize)> = matched.collect();
     if matched.is_empty() {
-        return Err(InputError::NoMatch { pattern: uri.to_string() });
+        return Err(InputError::NoMatch {
+            pattern: uri.to_string(),
+        });
     }
     directly(matched, recursive, failed)
 }
@@ -90,7 +123,9 @@ fn matching(uri: &ObjectUri, recursive: bool, failed: Failed<'_>) -> Result<Vec<
 fn named_outputs_of(found: &[(FoundObject, usize)]) -> Result<HashSet<String>, StorageError> {
     let mut keys = HashSet::new();
     for (object, _) in found {
-        let Some(folder) = object.uri.key().strip_suffix(SUCCESS) else { continue };
+        let Some(folder) = object.uri.key().strip_suffix(SUCCESS) else {
+            continue;
+        };
         if folder.ends_with('/') || folder.is_empty() {
             let names = named_output_files(&read_whole(object)?);
             keys.extend(names.into_iter().map(|name| format!("{folder}{name}")));
@@ -125,7 +160,9 @@ fn directly(
     for (object, left) in found {
         let names: Vec<&str> = object.uri.key().split('/').collect();
         let below = &names[names.len() - left..];
-        if below.iter().any(|name| is_hidden(name.as_ref())) || named_outputs.contains(object.uri.key()) {
+        if below.iter().any(|name| is_hidden(name.as_ref()))
+            || named_outputs.contains(object.uri.key())
+        {
             continue;
         }
         if left > 1 && !recursive {

@@ -34,16 +34,26 @@ fn expanded(directory: &TempDir, arguments: &[&str]) -> Result<Vec<String>, Stri
     expanded_to(directory, arguments, false)
 }
 
-fn expanded_to(directory: &TempDir, arguments: &[&str], recursive: bool) -> Result<Vec<String>, String> {
+fn expanded_to(
+    directory: &TempDir,
+    arguments: &[&str],
+    recursive: bool,
+) -> Result<Vec<String>, String> {
     let root = directory.path();
-    let arguments: Vec<_> = arguments.iter().map(|argument| root.join(argument)).collect();
+    let arguments: Vec<_> = arguments
+        .iter()
+        .map(|argument| root.join(argument))
+        .collect();
     let below = |text: String| text.replace(&format!("{}/", root.display()), "");
     match expand(&arguments, recursive) {
         Ok(files) => Ok(files
             .into_iter()
             .map(|file| {
                 let name = below(file.path.display().to_string());
-                assert_eq!(file.size, fs::metadata(&file.path).expect("it was found").len());
+                assert_eq!(
+                    file.size,
+                    fs::metadata(&file.path).expect("it was found").len()
+                );
                 name
             })
             .collect()),
@@ -57,8 +67,14 @@ fn files_directories_and_globs_list_files_once() {
     let found = |arguments: &[&str]| expanded(&root, arguments).expect("they exist");
     assert_eq!(found(&["in/b.txt"]), ["in/b.txt"]);
     assert_eq!(found(&["in"]), ["in/a.txt", "in/b.txt"]);
-    assert_eq!(found(&["in/b.txt", "in", "in/*.txt", "in/b.txt"]), ["in/a.txt", "in/b.txt"]);
-    assert_eq!(found(&["logs/?.log", "in/[a-a].txt"]), ["in/a.txt", "logs/y.log"]);
+    assert_eq!(
+        found(&["in/b.txt", "in", "in/*.txt", "in/b.txt"]),
+        ["in/a.txt", "in/b.txt"]
+    );
+    assert_eq!(
+        found(&["logs/?.log", "in/[a-a].txt"]),
+        ["in/a.txt", "logs/y.log"]
+    );
     assert_eq!(found(&["empty"]), [""; 0]);
     assert_eq!(found(&[]), [""; 0]);
 }
@@ -77,23 +93,51 @@ fn hidden_files_need_explicit_name() {
 #[test]
 fn subdirectories_need_recursive() {
     let root = directory();
-    let refusal = |argument: &str| expanded(&root, &[argument]).expect_err("files would be left out");
+    let refusal =
+        |argument: &str| expanded(&root, &[argument]).expect_err("files would be left out");
     assert_eq!(
         refusal("tree"),
         "input tree contains the directory tree/one; pass --recursive to read its files too, \
          or name files by a glob such as 'tree/*.*', or 'tree/**/*.*' at any depth"
     );
     // Also if the directory contains nothing else, and if a glob has matched it.
-    assert!(refusal("tree/on*").starts_with("input tree/one contains the directory tree/one/two; "));
+    assert!(
+        refusal("tree/on*").starts_with("input tree/one contains the directory tree/one/two; ")
+    );
     let all = ["tree/a.txt", "tree/one/b.txt", "tree/one/two/c.txt"];
-    assert_eq!(expanded_to(&root, &["tree"], true).as_deref(), Ok(&all.map(String::from)[..]));
-    for glob in ["tree/**", "tree/**/*", "tr*/**/*.txt", "tree/**/**/[abc].txt", "tree/**/"] {
-        assert_eq!(expanded(&root, &[glob]).as_deref(), Ok(&all.map(String::from)[..]), "{glob}");
+    assert_eq!(
+        expanded_to(&root, &["tree"], true).as_deref(),
+        Ok(&all.map(String::from)[..])
+    );
+    for glob in [
+        "tree/**",
+        "tree/**/*",
+        "tr*/**/*.txt",
+        "tree/**/**/[abc].txt",
+        "tree/**/",
+    ] {
+        assert_eq!(
+            expanded(&root, &[glob]).as_deref(),
+            Ok(&all.map(String::from)[..]),
+            "{glob}"
+        );
     }
-    assert_eq!(expanded(&root, &["tree/*.txt"]), Ok(vec!["tree/a.txt".into()]));
-    assert_eq!(expanded(&root, &["tree/**/two"]), Ok(vec!["tree/one/two/c.txt".into()]));
-    assert_eq!(expanded(&root, &["tree/**/two/"]), Ok(vec!["tree/one/two/c.txt".into()]));
-    assert_eq!(expanded(&root, &["tree/**/b.txt"]), Ok(vec!["tree/one/b.txt".into()]));
+    assert_eq!(
+        expanded(&root, &["tree/*.txt"]),
+        Ok(vec!["tree/a.txt".into()])
+    );
+    assert_eq!(
+        expanded(&root, &["tree/**/two"]),
+        Ok(vec!["tree/one/two/c.txt".into()])
+    );
+    assert_eq!(
+        expanded(&root, &["tree/**/two/"]),
+        Ok(vec!["tree/one/two/c.txt".into()])
+    );
+    assert_eq!(
+        expanded(&root, &["tree/**/b.txt"]),
+        Ok(vec!["tree/one/b.txt".into()])
+    );
 }
 
 #[test]
@@ -116,15 +160,24 @@ fn same_file_under_several_names_is_read_once() {
     fs::hard_link(root.path().join("in/a.txt"), root.path().join("in/z.txt")).expect("a link");
     symlink("b.txt", root.path().join("in/c.txt")).expect("a link");
     symlink("in", root.path().join("also")).expect("a link");
-    assert_eq!(found(&["in/b.txt", "in/./b.txt", "in/../in/b.txt"]), ["in/b.txt"]);
+    assert_eq!(
+        found(&["in/b.txt", "in/./b.txt", "in/../in/b.txt"]),
+        ["in/b.txt"]
+    );
     assert_eq!(found(&["in"]), ["in/a.txt", "in/b.txt"]);
-    assert_eq!(found(&["in/z.txt", "in/c.txt", "also", "in/*"]), ["in/c.txt", "in/z.txt"]);
+    assert_eq!(
+        found(&["in/z.txt", "in/c.txt", "also", "in/*"]),
+        ["in/c.txt", "in/z.txt"]
+    );
 }
 
 #[test]
 fn existing_name_is_not_a_pattern() {
     let root = directory();
-    assert_eq!(expanded(&root, &["logs/x[1].log"]), Ok(vec!["logs/x[1].log".into()]));
+    assert_eq!(
+        expanded(&root, &["logs/x[1].log"]),
+        Ok(vec!["logs/x[1].log".into()])
+    );
 }
 
 #[test]
@@ -135,7 +188,10 @@ fn globs_are_those_of_a_shell() {
     assert_eq!(found("in/[!a].txt"), ["in/b.txt"]);
     assert_eq!(found("logs/x\\[1\\].log"), ["logs/x[1].log"]);
     assert_eq!(found("logs/x[[]1].log"), ["logs/x[1].log"]);
-    assert_eq!(found("{in/[ab].t,logs/y.l}[xo]*"), ["in/a.txt", "in/b.txt", "logs/y.log"]);
+    assert_eq!(
+        found("{in/[ab].t,logs/y.l}[xo]*"),
+        ["in/a.txt", "in/b.txt", "logs/y.log"]
+    );
 }
 
 #[test]
@@ -151,7 +207,10 @@ fn glob_with_bytes_that_are_not_utf_8_matches_names() {
     };
     assert_eq!(found(b"in/\xff*"), [name(b"in/\xff1"), name(b"in/\xff2")]);
     assert_eq!(found(b"in/[^\xff]1"), [name(b"in/\xfe1")]);
-    assert_eq!(found(b"in/{\xff1,\xfe1}"), [name(b"in/\xfe1"), name(b"in/\xff1")]);
+    assert_eq!(
+        found(b"in/{\xff1,\xfe1}"),
+        [name(b"in/\xfe1"), name(b"in/\xff1")]
+    );
     assert_eq!(found(b"in/?1").len(), 2);
 }
 
@@ -162,7 +221,10 @@ fn missing_and_special_files_are_named() {
     assert_eq!(error("in/x"), "input in/x does not exist");
     assert_eq!(error("in/a.txt/x"), "input in/a.txt/x does not exist");
     assert_eq!(error("in/*.csv"), "input in/*.csv matches no file");
-    assert_eq!(error("in/["), "input in/[ is not a valid pattern: a bracket is not closed in \"[\"");
+    assert_eq!(
+        error("in/["),
+        "input in/[ is not a valid pattern: a bracket is not closed in \"[\""
+    );
 
     let _socket = UnixListener::bind(root.path().join("socket")).expect("a socket");
     assert_eq!(
@@ -184,7 +246,9 @@ fn file_of_unknown_size_is_rejected() {
         if !Path::new(path).exists() && !path.contains('[') {
             continue;
         }
-        let error = expand(&[path], false).expect_err("its size is unknown").to_string();
+        let error = expand(&[path], false)
+            .expect_err("its size is unknown")
+            .to_string();
         assert!(error.ends_with(
             "has no known size, as files of /proc and /sys; write its data to a file and name that"
         ));
@@ -192,7 +256,10 @@ fn file_of_unknown_size_is_rejected() {
     let root = directory();
     let sparse = File::create(root.path().join("in/sparse")).expect("a file");
     sparse.set_len(1 << 20).expect("a length");
-    assert_eq!(expanded(&root, &["in/sparse"]), Ok(vec!["in/sparse".into()]));
+    assert_eq!(
+        expanded(&root, &["in/sparse"]),
+        Ok(vec!["in/sparse".into()])
+    );
 }
 
 #[test]
@@ -219,7 +286,9 @@ fn object_without_feature_names_feature() {
             "build it with the feature azure of napreduce, or copy it to a folder",
         ),
     ] {
-        let error = expand(&[name], false).expect_err("no store is read").to_string();
+        let error = expand(&[name], false)
+            .expect_err("no store is read")
+            .to_string();
         assert!(error.contains(says), "{error}");
     }
 }

@@ -4,7 +4,9 @@ use std::ffi::OsStr;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use napreduce_cluster::{ClusterClient, ClusterPlace, FollowOptions, OnInterrupt, Patience, SubmitOptions};
+use napreduce_cluster::{
+    ClusterClient, ClusterPlace, FollowOptions, OnInterrupt, Patience, SubmitOptions,
+};
 use napreduce_local::{ChainKeeper, SideFileSource};
 use napreduce_protocol::requests::ListWorkers;
 use napreduce_protocol::{JobError, JobPlan, JobReport, WorkerPhase, parse_time};
@@ -38,8 +40,13 @@ pub(super) fn cluster(
     arguments: &ClusterArguments,
     following: Following,
 ) -> Result<Box<dyn Submit>, Error> {
-    let place = ClusterPlace::parse(place, arguments.secret_file.as_deref()).map_err(JobError::from)?;
-    let Following { progress, quiet, file_bytes_max } = following;
+    let place =
+        ClusterPlace::parse(place, arguments.secret_file.as_deref()).map_err(JobError::from)?;
+    let Following {
+        progress,
+        quiet,
+        file_bytes_max,
+    } = following;
     let on_interrupt = match arguments.on_interrupt {
         Some(InterruptArgument::Detach) => OnInterrupt::Detach,
         Some(InterruptArgument::Kill) | None => OnInterrupt::Kill,
@@ -48,14 +55,27 @@ pub(super) fn cluster(
     Ok(Box::new(Cluster {
         place,
         arguments: arguments.clone(),
-        submit: SubmitOptions { files, file_bytes_max, ..SubmitOptions::default() },
-        follow: FollowOptions { progress, quiet, on_interrupt, elapsed: Duration::ZERO },
+        submit: SubmitOptions {
+            files,
+            file_bytes_max,
+            ..SubmitOptions::default()
+        },
+        follow: FollowOptions {
+            progress,
+            quiet,
+            on_interrupt,
+            elapsed: Duration::ZERO,
+        },
         connected: None,
     }))
 }
 
 impl Connected {
-    fn to(place: &ClusterPlace, arguments: &ClusterArguments, tell: bool) -> Result<Connected, Error> {
+    fn to(
+        place: &ClusterPlace,
+        arguments: &ClusterArguments,
+        tell: bool,
+    ) -> Result<Connected, Error> {
         let paths = TypedPaths::from_here()?;
         let patience = patience(arguments, tell)?;
         let client = ClusterClient::connect(place.clone(), patience).map_err(JobError::from)?;
@@ -76,11 +96,21 @@ impl Cluster {
 }
 
 fn patience(arguments: &ClusterArguments, tell: bool) -> Result<Patience, Error> {
-    let default = Patience { tell, ..Patience::default() };
-    let named = std::env::var(TIMEOUT_VARIABLE).ok().filter(|text| !text.is_empty());
+    let default = Patience {
+        tell,
+        ..Patience::default()
+    };
+    let named = std::env::var(TIMEOUT_VARIABLE)
+        .ok()
+        .filter(|text| !text.is_empty());
     let wrong = |why| Error::Usage(format!("{TIMEOUT_VARIABLE}: {why}"));
-    let named = named.map(|text| parse_time(&text).map_err(wrong)).transpose()?;
-    Ok(Patience { first: arguments.connect_timeout.or(named).unwrap_or(default.first), ..default })
+    let named = named
+        .map(|text| parse_time(&text).map_err(wrong))
+        .transpose()?;
+    Ok(Patience {
+        first: arguments.connect_timeout.or(named).unwrap_or(default.first),
+        ..default
+    })
 }
 
 impl Submit for Cluster {
@@ -93,8 +123,14 @@ impl Submit for Cluster {
     }
 
     fn reduce_slots(&mut self) -> Result<u32, Error> {
-        let workers = self.connected()?.client.ask(ListWorkers).map_err(JobError::from)?;
-        let up = workers.iter().filter(|worker| worker.state == WorkerPhase::Up);
+        let workers = self
+            .connected()?
+            .client
+            .ask(ListWorkers)
+            .map_err(JobError::from)?;
+        let up = workers
+            .iter()
+            .filter(|worker| worker.state == WorkerPhase::Up);
         Ok(up.map(|worker| worker.reduce_slots.0).sum::<u32>().max(1))
     }
 
@@ -112,7 +148,10 @@ impl Submit for Cluster {
             return Err(Error::Detached { job });
         }
         match client.run(plan, &submit, &follow) {
-            Ok(report) => Ok(JobReport { output: typed, ..report }),
+            Ok(report) => Ok(JobReport {
+                output: typed,
+                ..report
+            }),
             Err(error) => Err(paths.as_typed(error, relative).into()),
         }
     }

@@ -45,7 +45,10 @@ pub(crate) struct ClusterArguments {
     pub queue: Option<String>,
 
     /// Priority on a cluster; jobs of higher priority run first [default: 0]
-    #[cfg_attr(feature = "cli", arg(long, value_name = "N", allow_negative_numbers = true))]
+    #[cfg_attr(
+        feature = "cli",
+        arg(long, value_name = "N", allow_negative_numbers = true)
+    )]
     pub priority: Option<i32>,
 
     /// Time until the job, or the last of a chain, should end, such as 10m; used by some schedulers of
@@ -113,7 +116,10 @@ impl ClusterArguments {
             ("--detach", self.detach),
             ("--on-interrupt", self.on_interrupt.is_some()),
         ];
-        given.into_iter().find(|(_, given)| *given).map(|(flag, _)| flag)
+        given
+            .into_iter()
+            .find(|(_, given)| *given)
+            .map(|(flag, _)| flag)
     }
 
     /// Returns whether Ctrl-C detaches from the running job.
@@ -163,7 +169,9 @@ fn cluster(
     _arguments: &ClusterArguments,
     _following: Following,
 ) -> Result<Box<dyn Submit>, Error> {
-    Err(Error::Usage(format!("{named_by} needs the feature `cluster` of napreduce")))
+    Err(Error::Usage(format!(
+        "{named_by} needs the feature `cluster` of napreduce"
+    )))
 }
 
 #[cfg(all(test, feature = "cli"))]
@@ -180,11 +188,17 @@ mod tests {
 
     fn parse(arguments: &[&str]) -> ClusterArguments {
         let line = [&["program"], arguments].concat();
-        Line::try_parse_from(line).unwrap_or_else(|error| panic!("{error}")).cluster
+        Line::try_parse_from(line)
+            .unwrap_or_else(|error| panic!("{error}"))
+            .cluster
     }
 
     fn cluster(arguments: &ClusterArguments) -> Result<Option<Box<dyn Submit>>, Error> {
-        arguments.cluster(Following { progress: ProgressMode::Never, quiet: true, file_bytes_max: 1 })
+        arguments.cluster(Following {
+            progress: ProgressMode::Never,
+            quiet: true,
+            file_bytes_max: 1,
+        })
     }
 
     #[cfg(feature = "cluster")]
@@ -192,17 +206,27 @@ mod tests {
     fn cluster_is_directory_or_address_with_secret() {
         let named = cluster(&parse(&["--cluster", "/some/where"])).expect("a directory");
         assert!(named.is_some());
-        let error = cluster(&parse(&["--cluster", "host:7000"])).err().expect("no secret");
+        let error = cluster(&parse(&["--cluster", "host:7000"]))
+            .err()
+            .expect("no secret");
         assert_eq!(error.exit_status(), 2);
-        assert!(error.to_string().contains("name it with --secret-file"), "{error}");
+        assert!(
+            error.to_string().contains("name it with --secret-file"),
+            "{error}"
+        );
     }
 
     #[cfg(not(feature = "cluster"))]
     #[test]
     fn cluster_without_feature_is_rejected() {
-        let error = cluster(&parse(&["--cluster", "/some/where"])).err().expect("no client");
+        let error = cluster(&parse(&["--cluster", "/some/where"]))
+            .err()
+            .expect("no client");
         let expected = "--cluster needs the feature `cluster` of napreduce";
-        assert_eq!((error.exit_status(), error.to_string().as_str()), (2, expected));
+        assert_eq!(
+            (error.exit_status(), error.to_string().as_str()),
+            (2, expected)
+        );
     }
 
     #[test]
@@ -219,11 +243,16 @@ mod tests {
             // Explicitly embedded, since the environment of the test run may set the variable.
             let refused = cluster(&parse(&[&["--cluster", ""], arguments].concat()));
             let error = refused.err().expect("no cluster");
-            let expected =
-                format!("{0} has no effect without --cluster; name a cluster or remove {0}", arguments[0]);
+            let expected = format!(
+                "{0} has no effect without --cluster; name a cluster or remove {0}",
+                arguments[0]
+            );
             assert_eq!((error.exit_status(), error.to_string()), (2, expected));
         }
-        assert!(matches!(cluster(&parse(&["--cluster", "", "--files", "a,b#c"])), Ok(None)));
+        assert!(matches!(
+            cluster(&parse(&["--cluster", "", "--files", "a,b#c"])),
+            Ok(None)
+        ));
     }
 
     #[test]
@@ -232,7 +261,10 @@ mod tests {
         let arguments = parse(&["--queue", "prod", "--priority", "-5", "--deadline", "1h30m"]);
         arguments.apply(&mut plan);
         let deadline = Some(Duration::from_secs(5400));
-        assert_eq!((plan.queue.as_str(), plan.priority, plan.deadline), ("prod", -5, deadline));
+        assert_eq!(
+            (plan.queue.as_str(), plan.priority, plan.deadline),
+            ("prod", -5, deadline)
+        );
         parse(&[]).apply(&mut plan);
         assert_eq!((plan.queue.as_str(), plan.priority), ("prod", -5));
     }

@@ -20,7 +20,11 @@ impl ChainDeadline {
     /// Creates a deadline this long from now.
     pub fn of(lasts: Duration) -> Option<ChainDeadline> {
         let due = Instant::now().checked_add(lasts)?;
-        Some(ChainDeadline { due, took: BTreeMap::new(), to_come: None })
+        Some(ChainDeadline {
+            due,
+            took: BTreeMap::new(),
+            to_come: None,
+        })
     }
 
     /// Sets how many jobs are still to run.
@@ -33,8 +37,13 @@ impl ChainDeadline {
     pub fn next(&self, definition: &str, is_last: bool) -> Duration {
         let left = self.due.saturating_duration_since(Instant::now());
         // At least one job has to write the output.
-        let later = self.to_come.map_or(u32::from(!is_last), |jobs| jobs.saturating_sub(1));
-        let took = self.took.get(definition).map(|(runs, total)| span(*total / (*runs).max(1)));
+        let later = self
+            .to_come
+            .map_or(u32::from(!is_last), |jobs| jobs.saturating_sub(1));
+        let took = self
+            .took
+            .get(definition)
+            .map(|(runs, total)| span(*total / (*runs).max(1)));
         Duration::from_micros(chain_share(span(left), took, &vec![took; later as usize]).0)
     }
 
@@ -71,7 +80,11 @@ mod tests {
         assert_eq!(part(&chain, "count", true), 100.0);
         chain.ended("count", seconds(100));
         assert_eq!(part(&chain, "sort", false), 50.0);
-        assert_eq!(part(&chain, "count", false), 90.0, "another round of 100 s comes");
+        assert_eq!(
+            part(&chain, "count", false),
+            90.0,
+            "another round of 100 s comes"
+        );
     }
 
     #[test]
@@ -91,6 +104,9 @@ mod tests {
     fn late_chain_has_no_time_left() {
         let chain = ChainDeadline::of(Duration::ZERO).expect("a finite deadline");
         assert_eq!(chain.next("count", false), Duration::ZERO);
-        assert!(ChainDeadline::of(Duration::MAX).is_none(), "the deadline overflows");
+        assert!(
+            ChainDeadline::of(Duration::MAX).is_none(),
+            "the deadline overflows"
+        );
     }
 }

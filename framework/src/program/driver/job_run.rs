@@ -43,7 +43,12 @@ impl<'d, 'p, T> JobRun<'d, 'p, T> {
             output: driver.run.output.clone(),
             ..Description::default()
         };
-        JobRun { driver, job, described, item: PhantomData }
+        JobRun {
+            driver,
+            job,
+            described,
+            item: PhantomData,
+        }
     }
 
     /// Sets the parameters of the definition; without a call they are `()`.
@@ -107,10 +112,21 @@ impl<'d, 'p, T> JobRun<'d, 'p, T> {
         let driver = self.driver;
         driver.check_output(&self.described.output)?;
         // Workers place side files themselves.
-        let files = if driver.is_elsewhere() { Default::default() } else { driver.files.clone() };
+        let files = if driver.is_elsewhere() {
+            Default::default()
+        } else {
+            driver.files.clone()
+        };
         let arguments = driver.run.clone();
         let settings = driver.settings.clone();
-        let planned = plan(&self.job, &self.described, &arguments, &settings, &files, driver)?;
+        let planned = plan(
+            &self.job,
+            &self.described,
+            &arguments,
+            &settings,
+            &files,
+            driver,
+        )?;
         if !driver.run.quiet {
             for warning in planned.warnings {
                 print_error(format_args!("{}: {warning}", driver.name));
@@ -122,14 +138,18 @@ impl<'d, 'p, T> JobRun<'d, 'p, T> {
         driver.share_deadline(self.job.name(), &mut plan);
         let began = Instant::now();
         driver.give_way(&plan.output)?;
-        let is_intermediate =
-            plan.output.starts_with(driver.chain.root()) && !driver.run.cluster.leaves_interrupted();
+        let is_intermediate = plan.output.starts_with(driver.chain.root())
+            && !driver.run.cluster.leaves_interrupted();
         let ran = driver.execute(plan);
         if driver.run.cluster.leaves_interrupted() {
             // A detached job still needs its intermediate input.
             self.described.files.into_iter().for_each(std::mem::forget);
         }
-        let report = if is_intermediate { ran.map_err(Error::of_intermediate)? } else { ran? };
+        let report = if is_intermediate {
+            ran.map_err(Error::of_intermediate)?
+        } else {
+            ran?
+        };
         if let Some(deadline) = &mut driver.deadline {
             deadline.ended(self.job.name(), began.elapsed());
         }
@@ -162,7 +182,11 @@ impl<'d, 'p, T> JobRun<'d, 'p, T> {
     /// ```
     pub fn dataset(mut self) -> Result<Dataset<T>, Error> {
         self.driver.datasets += 1;
-        let name = format!("{}-{}", self.job.name().replace('/', "-"), self.driver.datasets);
+        let name = format!(
+            "{}-{}",
+            self.job.name().replace('/', "-"),
+            self.driver.datasets
+        );
         self.described.output = self.driver.intermediate(&name);
         self.described.records = true;
         let files = Arc::new(Files::intermediate(self.described.output.clone()));

@@ -195,7 +195,10 @@ impl<'p> Driver<'p> {
 
     /// Adds a side file, as `--files` does.
     pub(crate) fn ship_file(&mut self, path: &Path, name: &str) -> Result<(), Error> {
-        self.run.cluster.files.push(vec![side_files::named(path, name).map_err(Error::Usage)?]);
+        self.run
+            .cluster
+            .files
+            .push(vec![side_files::named(path, name).map_err(Error::Usage)?]);
         self.files = side_files::by_name(&self.run.cluster.files.concat()).map_err(Error::Usage)?;
         side_files::set_local(self.files.clone());
         if let Some(cluster) = &mut self.cluster {
@@ -240,9 +243,14 @@ impl<'p> Driver<'p> {
     /// Rejects an output directory with a file that this job or an earlier one reads, including side files. A
     /// later job may replace the output of an earlier one.
     fn check_reads(&mut self, plan: &JobPlan) -> Result<(), Error> {
-        let inputs = plan.splits.iter().flat_map(|split| &split.parts).map(|part| &part.path);
+        let inputs = plan
+            .splits
+            .iter()
+            .flat_map(|split| &split.parts)
+            .map(|part| &part.path);
         let reads = inputs.chain(self.files.values());
-        let reads = reads.filter(|path| !self.written.iter().any(|output| path.starts_with(output)));
+        let reads =
+            reads.filter(|path| !self.written.iter().any(|output| path.starts_with(output)));
         self.reads.extend(reads.cloned());
         check_reads(&plan.output, self.reads.iter().cloned().collect())?;
         self.written.push(plan.output.clone());
@@ -264,7 +272,12 @@ impl<'p> Driver<'p> {
                     .to_owned(),
             ));
         }
-        if let Some(directory) = self.run.intermediate.as_ref().filter(|directory| !directory.is_dir()) {
+        if let Some(directory) = self
+            .run
+            .intermediate
+            .as_ref()
+            .filter(|directory| !directory.is_dir())
+        {
             let directory = directory.display();
             return Err(Error::Usage(format!(
                 "--intermediate {directory} is not a directory; create it, or name another"
@@ -272,11 +285,17 @@ impl<'p> Driver<'p> {
         }
         let is_due = self.reservation.is_none() && !self.output_used;
         if is_due && !lies_within(output, &self.run.output) {
-            self.reservation = Some(OutputReservation::take(&self.run.output, self.run.overwrite)?);
+            self.reservation = Some(OutputReservation::take(
+                &self.run.output,
+                self.run.overwrite,
+            )?);
         }
         let cluster = self.cluster.as_deref();
         let keep = cluster.map(|cluster| move |chain, root| cluster.keep_chain(chain, root));
-        for line in self.chain.begin(keep.as_ref().map(|keep| keep as KeepChain<'_>))? {
+        for line in self
+            .chain
+            .begin(keep.as_ref().map(|keep| keep as KeepChain<'_>))?
+        {
             if !self.run.quiet {
                 print_error(format_args!("{}: {line}", self.name));
             }
@@ -290,15 +309,23 @@ impl<'p> Driver<'p> {
             return Ok(());
         }
         self.output_used = true;
-        self.reservation.take().map_or(Ok(()), OutputReservation::give_back).map_err(Error::from)
+        self.reservation
+            .take()
+            .map_or(Ok(()), OutputReservation::give_back)
+            .map_err(Error::from)
     }
 
     /// Returns the copy that tasks read, if `path` can be read only once.
     fn spooled_path(&mut self, path: PathBuf) -> Result<PathBuf, Error> {
-        let Some(name) = transient_name(&path) else { return Ok(path) };
+        let Some(name) = transient_name(&path) else {
+            return Ok(path);
+        };
         if self.is_elsewhere() {
-            let shown =
-                if name == Path::new(DASH) { "standard input (-)".into() } else { name.to_string_lossy() };
+            let shown = if name == Path::new(DASH) {
+                "standard input (-)".into()
+            } else {
+                name.to_string_lossy()
+            };
             return Err(Error::Usage(format!(
                 "{shown} is not visible to the tasks of a cluster; write it to a file that all workers see, and name \
                  path"
@@ -320,12 +347,20 @@ impl<'p> Driver<'p> {
 
     /// Starts the engine if necessary and returns it; `None` without `--on`.
     fn engine(&mut self) -> Result<Option<&mut Engine>, Error> {
-        let Some(kind) = &self.engine_kind else { return Ok(None) };
+        let Some(kind) = &self.engine_kind else {
+            return Ok(None);
+        };
         if self.engine.is_none() {
             let progress = self.run.progress_mode();
             let quiet = self.run.quiet;
             let attempts_max = self.settings.attempts_max;
-            self.engine = Some(Engine::start(kind, self.name, attempts_max, progress, quiet)?);
+            self.engine = Some(Engine::start(
+                kind,
+                self.name,
+                attempts_max,
+                progress,
+                quiet,
+            )?);
         }
         Ok(self.engine.as_mut())
     }
@@ -339,7 +374,9 @@ impl<'p> Driver<'p> {
     }
 
     fn slots(&self) -> u32 {
-        self.run.slots.unwrap_or_else(|| EmbeddedSettings::default().slots)
+        self.run
+            .slots
+            .unwrap_or_else(|| EmbeddedSettings::default().slots)
     }
 
     fn execute(&mut self, plan: JobPlan) -> Result<JobReport, Error> {
@@ -353,7 +390,9 @@ impl<'p> Driver<'p> {
         if let Some(engine) = self.engine()? {
             return engine.run(plan, &files);
         }
-        let Some(cluster) = &mut self.cluster else { return Ok(run_embedded(plan, &settings)?) };
+        let Some(cluster) = &mut self.cluster else {
+            return Ok(run_embedded(plan, &settings)?);
+        };
         if self.run.cluster.detach && feeds_another {
             return Err(Error::Usage(
                 "this program runs several jobs and must keep running to start each one; remove \
@@ -431,6 +470,7 @@ fn chain_place(run: &RunArguments) -> PathBuf {
 /// Returns whether a path is a directory or inside it, after resolving both.
 fn lies_within(path: &Path, directory: &Path) -> bool {
     let resolved = directory.canonicalize().ok();
-    path.ancestors()
-        .any(|part| part == directory || (resolved.is_some() && part.canonicalize().ok() == resolved))
+    path.ancestors().any(|part| {
+        part == directory || (resolved.is_some() && part.canonicalize().ok() == resolved)
+    })
 }

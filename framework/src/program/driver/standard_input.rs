@@ -31,7 +31,9 @@ pub(crate) fn transient_name(path: &Path) -> Option<PathBuf> {
 
 /// Returns whether a path leads to a pipe, or to a file of unknown size.
 fn must_be_copied(path: &Path) -> bool {
-    let Ok(metadata) = fs::metadata(path) else { return false };
+    let Ok(metadata) = fs::metadata(path) else {
+        return false;
+    };
     if metadata.file_type().is_fifo() {
         return true;
     }
@@ -42,7 +44,11 @@ fn must_be_copied(path: &Path) -> bool {
 
 /// Returns the path by which a transient input is compared with the files of an output directory.
 pub(super) fn compared_path(name: &Path) -> &Path {
-    if name == Path::new(DASH) { Path::new("/dev/stdin") } else { name }
+    if name == Path::new(DASH) {
+        Path::new("/dev/stdin")
+    } else {
+        name
+    }
 }
 
 /// Returns the descriptor of this process to which a path leads.
@@ -73,7 +79,9 @@ impl SpooledInput {
         }
         let shown = name.display().to_string();
         let mut from = File::open(name).map_err(|error| {
-            Error::Usage(format!("cannot read {shown}: {error}; write its data to a file and name that"))
+            Error::Usage(format!(
+                "cannot read {shown}: {error}; write its data to a file and name that"
+            ))
         })?;
         SpooledInput::spool(&shown, &mut from)
     }
@@ -95,14 +103,23 @@ impl SpooledInput {
 
     /// Returns a path valid for all processes of this machine while this one runs.
     pub(super) fn path(&self) -> PathBuf {
-        PathBuf::from(format!("/proc/{}/fd/{}", std::process::id(), self.file.as_raw_fd()))
+        PathBuf::from(format!(
+            "/proc/{}/fd/{}",
+            std::process::id(),
+            self.file.as_raw_fd()
+        ))
     }
 }
 
 fn unnamed_file(directory: &Path) -> io::Result<File> {
     for number in 0.. {
         let path = directory.join(format!("napreduce-input-{}-{number}", std::process::id()));
-        match File::options().read(true).write(true).create_new(true).open(&path) {
+        match File::options()
+            .read(true)
+            .write(true)
+            .create_new(true)
+            .open(&path)
+        {
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
             opened => {
                 let file = opened?;
@@ -120,15 +137,16 @@ mod tests {
 
     #[test]
     fn stdin_copy_exists_until_drop() {
-        let spooled =
-            SpooledInput::spool("standard input", &mut &b"to be\n"[..]).expect("room for six bytes");
+        let spooled = SpooledInput::spool("standard input", &mut &b"to be\n"[..])
+            .expect("room for six bytes");
         let path = spooled.path();
         assert_eq!(fs::read(&path).expect("it is there"), b"to be\n");
         assert_eq!(fs::read(&path).expect("from the beginning"), b"to be\n");
         assert!(fs::metadata(&path).expect("it is there").is_file());
         drop(spooled);
         assert!(
-            !fs::read_link(&path).is_ok_and(|target| target.to_string_lossy().contains("napreduce-input"))
+            !fs::read_link(&path)
+                .is_ok_and(|target| target.to_string_lossy().contains("napreduce-input"))
         );
     }
 
@@ -146,7 +164,12 @@ mod tests {
             Path::new("/proc/self/fd/0"),
             &link,
         ] {
-            assert_eq!(transient_name(path).as_deref(), Some(Path::new(DASH)), "{}", path.display());
+            assert_eq!(
+                transient_name(path).as_deref(),
+                Some(Path::new(DASH)),
+                "{}",
+                path.display()
+            );
         }
         let opened = File::open(&file).expect("it is there");
         let own = PathBuf::from(format!("/dev/fd/{}", opened.as_raw_fd()));
@@ -158,7 +181,12 @@ mod tests {
         let spooled = SpooledInput::read(processors).expect("it can be read");
         let size = fs::metadata(spooled.path()).expect("it is there").len();
         assert!(size > 0);
-        for path in [&file, Path::new("s3://bucket/key"), Path::new("no-such-file"), Path::new("/dev/null")] {
+        for path in [
+            &file,
+            Path::new("s3://bucket/key"),
+            Path::new("no-such-file"),
+            Path::new("/dev/null"),
+        ] {
             assert_eq!(transient_name(path), None, "{}", path.display());
         }
     }

@@ -39,10 +39,12 @@ impl Engine {
         quiet: bool,
     ) -> Result<Engine, Error> {
         let paths = TypedPaths::from_here()?;
-        let engine = kind.start(name, attempts_max, progress, quiet).map_err(|error| match error {
-            EngineError::NotFound(why) => Error::Usage(why),
-            EngineError::Job(error) => Error::from(error),
-        })?;
+        let engine =
+            kind.start(name, attempts_max, progress, quiet)
+                .map_err(|error| match error {
+                    EngineError::NotFound(why) => Error::Usage(why),
+                    EngineError::Job(error) => Error::from(error),
+                })?;
         Ok(Engine { engine, paths })
     }
 
@@ -55,7 +57,10 @@ impl Engine {
         let typed = plan.output.clone();
         let relative = self.paths.make_absolute(&mut plan);
         match self.engine.run(&plan, files) {
-            Ok(report) => Ok(JobReport { output: typed, ..report }),
+            Ok(report) => Ok(JobReport {
+                output: typed,
+                ..report
+            }),
             Err(error) => Err(Error::from(self.paths.as_typed(error, relative))),
         }
     }

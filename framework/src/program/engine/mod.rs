@@ -66,11 +66,20 @@ impl EngineArguments {
 
     /// Rejects flags for napreduce clusters, which have no effect on another engine. A cluster named only by
     /// an environment variable is ignored.
-    pub(super) fn beside(&self, cluster: &ClusterArguments, slots: Option<u32>) -> Result<(), Error> {
-        let given = cluster.named().then_some("--cluster").or_else(|| cluster.cluster_only());
+    pub(super) fn beside(
+        &self,
+        cluster: &ClusterArguments,
+        slots: Option<u32>,
+    ) -> Result<(), Error> {
+        let given = cluster
+            .named()
+            .then_some("--cluster")
+            .or_else(|| cluster.cluster_only());
         let given = given.or(slots.map(|_| "--slots"));
         match given {
-            Some(flag) => Err(Error::Usage(format!("{flag} has no effect with --on; remove one of them"))),
+            Some(flag) => Err(Error::Usage(format!(
+                "{flag} has no effect with --on; remove one of them"
+            ))),
             None => Ok(()),
         }
     }
@@ -121,8 +130,14 @@ mod tests {
                 &["--checkpoint-interval", "1s"],
                 "--checkpoint-interval has no effect without --on; name an engine with --on or remove --checkpoint-interval",
             ),
-            (&["--on", "local", "--queue", "a"], "--queue has no effect with --on; remove one of them"),
-            (&["--on", "local", "--cluster", "a"], "--cluster has no effect with --on; remove one of them"),
+            (
+                &["--on", "local", "--queue", "a"],
+                "--queue has no effect with --on; remove one of them",
+            ),
+            (
+                &["--on", "local", "--cluster", "a"],
+                "--cluster has no effect with --on; remove one of them",
+            ),
         ] {
             assert_eq!(refused(arguments), says);
         }
@@ -136,8 +151,8 @@ mod tests {
     #[cfg(not(feature = "guests"))]
     #[test]
     fn engine_without_feature_is_rejected() {
-        let line =
-            Line::try_parse_from(["program", "--on", "local"]).unwrap_or_else(|error| panic!("{error}"));
+        let line = Line::try_parse_from(["program", "--on", "local"])
+            .unwrap_or_else(|error| panic!("{error}"));
         let error = line.engine.kind().expect_err("there is none");
         assert_eq!(error.exit_status(), 2);
         assert_eq!(

@@ -31,7 +31,9 @@ pub(super) fn kind(on: &str, _: &EngineArguments) -> Result<EngineKind, Error> {
 
 /// Returns whether an engine has started this process.
 pub(in crate::program) fn requested() -> bool {
-    std::env::args_os().nth(1).is_some_and(|first| MARKERS.iter().any(|marker| first == *marker))
+    std::env::args_os()
+        .nth(1)
+        .is_some_and(|first| MARKERS.iter().any(|marker| first == *marker))
 }
 
 /// Fails with a message that the feature is missing; returns the exit status of this process.

@@ -12,7 +12,9 @@ use napreduce_connectors::csv::Syntax;
 pub use self::reader::CsvRowReader;
 pub use self::writer::Csv;
 use super::TypedRow;
-use crate::input::{BadRows, Compression, InputError, InputFormat, Split, Splitting, lines_splitting};
+use crate::input::{
+    BadRows, Compression, InputError, InputFormat, Split, Splitting, lines_splitting,
+};
 
 /// Rows of comma-separated values as values of the serde type `R`; made by [`Job::csv`](crate::Job::csv) and
 /// [`Job::tsv`](crate::Job::tsv).
@@ -52,8 +54,16 @@ struct Dialect {
 
 impl<R> Default for CsvRows<R> {
     fn default() -> Self {
-        let dialect = Dialect { syntax: Syntax::default(), header: true, multiline: false };
-        CsvRows { dialect, bad_rows: BadRows::default(), row: PhantomData }
+        let dialect = Dialect {
+            syntax: Syntax::default(),
+            header: true,
+            multiline: false,
+        };
+        CsvRows {
+            dialect,
+            bad_rows: BadRows::default(),
+            row: PhantomData,
+        }
     }
 }
 
@@ -163,7 +173,12 @@ impl<R: TypedRow> InputFormat for CsvRows<R> {
         }
     }
 
-    fn open_at(&self, split: &Split, offset: u64, memory: usize) -> Result<CsvRowReader<R>, InputError> {
+    fn open_at(
+        &self,
+        split: &Split,
+        offset: u64,
+        memory: usize,
+    ) -> Result<CsvRowReader<R>, InputError> {
         CsvRowReader::open(self.dialect, self.bad_rows, split, offset, memory)
     }
 

@@ -9,7 +9,8 @@ use super::super::TypedRow;
 use super::super::bad::{BadRow, BadRowGate, RowPlace, bad_table};
 use super::Dialect;
 use crate::input::{
-    BadRows, InputError, LineBlocks, RecordReader, Source, Split, Window, for_each_line, mark_length,
+    BadRows, InputError, LineBlocks, RecordReader, Source, Split, Window, for_each_line,
+    mark_length,
 };
 
 use super::CsvRows;
@@ -77,17 +78,31 @@ impl<R: TypedRow> CsvRowReader<R> {
             let file_start = lines.file_start();
             (Records::Lines(lines), file_start)
         } else if split.offset == 0 {
-            (Records::Multiline(Multiline::open(split, offset, memory)?), Some(0))
+            (
+                Records::Multiline(Multiline::open(split, offset, memory)?),
+                Some(0),
+            )
         } else {
             (Records::InFirstSplit(split.clone()), None)
         };
         let gate = BadRowGate::new(bad_rows, split, memory);
-        Ok(CsvRowReader { records, table, gate, beginning, file_start, row: PhantomData })
+        Ok(CsvRowReader {
+            records,
+            table,
+            gate,
+            beginning,
+            file_start,
+            row: PhantomData,
+        })
     }
 }
 
 fn read_beginning(dialect: Dialect, split: &Split, memory: usize) -> Result<Beginning, InputError> {
-    let file = Split { offset: 0, length: split.file_length, ..split.clone() };
+    let file = Split {
+        offset: 0,
+        length: split.file_length,
+        ..split.clone()
+    };
     let mut reader = Multiline::open(&file, 0, memory)?;
     let mut table = Table::without_header(dialect.syntax);
     let mut beginning = Beginning::default();
@@ -95,8 +110,16 @@ fn read_beginning(dialect: Dialect, split: &Split, memory: usize) -> Result<Begi
         let at = reader.window.offset();
         let ended = reader.window.ended();
         let available = reader.window.available();
-        beginning.mark = if at == 0 { mark_length(&split.path, available)? } else { beginning.mark };
-        let available = if at == 0 { &available[beginning.mark..] } else { available };
+        beginning.mark = if at == 0 {
+            mark_length(&split.path, available)?
+        } else {
+            beginning.mark
+        };
+        let available = if at == 0 {
+            &available[beginning.mark..]
+        } else {
+            available
+        };
         if available.is_empty() && ended {
             return Ok(beginning);
         }
@@ -108,7 +131,8 @@ fn read_beginning(dialect: Dialect, split: &Split, memory: usize) -> Result<Begi
         match table.take(bytes, all) {
             Ok(Some(taken)) => {
                 let record = &bytes[..taken.bytes];
-                beginning.ends_in_return |= record.ends_with(b"\r") && record.len() < available.len();
+                beginning.ends_in_return |=
+                    record.ends_with(b"\r") && record.len() < available.len();
                 if is_empty_line(record) {
                     let mark = if at == 0 { beginning.mark } else { 0 };
                     reader.window.take(mark + taken.bytes);
@@ -137,10 +161,18 @@ impl Multiline {
     fn open(split: &Split, offset: u64, memory: usize) -> Result<Self, InputError> {
         let position = ReadPosition::new(split.offset..split.end(), 0..split.length);
         position.set(offset);
-        let file = Split { length: split.file_length - split.offset, ..split.clone() };
+        let file = Split {
+            length: split.file_length - split.offset,
+            ..split.clone()
+        };
         let source = Source::open(&file, offset, memory)?;
         let window = Window::new(offset, None, 1, memory.saturating_add(1));
-        Ok(Multiline { source, window, position, split_length: split.length })
+        Ok(Multiline {
+            source,
+            window,
+            position,
+            split_length: split.length,
+        })
     }
 
     fn fill(&mut self) -> Result<(), InputError> {
@@ -169,9 +201,16 @@ impl Batch<'_> {
         offset: u64,
         each: &mut impl FnMut(R::Of<'_>) -> Result<(), E>,
     ) -> Result<Option<usize>, E> {
-        let mark = if self.file_start == Some(offset) { self.beginning.mark } else { 0 };
+        let mark = if self.file_start == Some(offset) {
+            self.beginning.mark
+        } else {
+            0
+        };
         let is_header = self.beginning.header.is_some()
-            && self.file_start.map(|start| start + self.beginning.header_at) == Some(offset);
+            && self
+                .file_start
+                .map(|start| start + self.beginning.header_at)
+                == Some(offset);
         let record = &bytes[mark..];
         let (taken, reason) = match self.table.take(record, all) {
             Ok(None) => return Ok(None),
@@ -207,9 +246,22 @@ impl<R: TypedRow> RecordReader<CsvRows<R>> for CsvRowReader<R> {
         &mut self,
         each: &mut impl FnMut(R::Of<'_>) -> Result<(), E>,
     ) -> Result<bool, E> {
-        let CsvRowReader { records, table, gate, beginning, file_start, .. } = self;
+        let CsvRowReader {
+            records,
+            table,
+            gate,
+            beginning,
+            file_start,
+            ..
+        } = self;
         let lines = matches!(records, Records::Lines(_));
-        let mut batch = Batch { table, gate, beginning, file_start: *file_start, lines };
+        let mut batch = Batch {
+            table,
+            gate,
+            beginning,
+            file_start: *file_start,
+            lines,
+        };
         match records {
             Records::Lines(lines) => {
                 if !lines.advance()? {
@@ -217,7 +269,9 @@ impl<R: TypedRow> RecordReader<CsvRows<R>> for CsvRowReader<R> {
                 }
                 let block = lines.block();
                 for_each_line(block, 0, |range| {
-                    batch.pass::<R, E>(&block.bytes[range], true, block.line.get(), each).map(drop)
+                    batch
+                        .pass::<R, E>(&block.bytes[range], true, block.line.get(), each)
+                        .map(drop)
                 })?;
                 Ok(true)
             }
@@ -257,7 +311,10 @@ impl<R: TypedRow> RecordReader<CsvRows<R>> for CsvRowReader<R> {
     fn consumed(&self) -> u64 {
         match &self.records {
             Records::Lines(lines) => lines.consumed(),
-            Records::Multiline(from) => from.source.consumed(from.position.get()).min(from.split_length),
+            Records::Multiline(from) => from
+                .source
+                .consumed(from.position.get())
+                .min(from.split_length),
             Records::InFirstSplit(split) => split.length,
         }
     }

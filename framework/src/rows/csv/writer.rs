@@ -51,14 +51,25 @@ pub struct Csv {
 
 impl Default for Csv {
     fn default() -> Self {
-        Csv { delimiter: b',', quote: b'"', header: true, width: None, writer: None }
+        Csv {
+            delimiter: b',',
+            quote: b'"',
+            header: true,
+            width: None,
+            writer: None,
+        }
     }
 }
 
 /// A clone has no rows yet.
 impl Clone for Csv {
     fn clone(&self) -> Self {
-        Csv { delimiter: self.delimiter, quote: self.quote, header: self.header, ..Csv::default() }
+        Csv {
+            delimiter: self.delimiter,
+            quote: self.quote,
+            header: self.header,
+            ..Csv::default()
+        }
     }
 }
 
@@ -86,7 +97,9 @@ impl Csv {
         let delimiter = self.delimiter;
         let quote = self.quote;
         let width = self.width;
-        let writer = self.writer.get_or_insert_with(|| RowWriter::new(delimiter, quote, header, width));
+        let writer = self
+            .writer
+            .get_or_insert_with(|| RowWriter::new(delimiter, quote, header, width));
         self.width = Some(writer.write(row, out)?);
         Ok(())
     }

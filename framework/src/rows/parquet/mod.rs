@@ -57,7 +57,10 @@ pub struct ParquetRows<R> {
 
 impl<R> Default for ParquetRows<R> {
     fn default() -> Self {
-        ParquetRows { bad_rows: BadRows::default(), row: PhantomData }
+        ParquetRows {
+            bad_rows: BadRows::default(),
+            row: PhantomData,
+        }
     }
 }
 
@@ -73,7 +76,12 @@ impl<R: TypedRow> InputFormat for ParquetRows<R> {
         container::check(path, parquet::check)
     }
 
-    fn open_at(&self, split: &Split, offset: u64, memory: usize) -> Result<ParquetRowReader<R>, InputError> {
+    fn open_at(
+        &self,
+        split: &Split,
+        offset: u64,
+        memory: usize,
+    ) -> Result<ParquetRowReader<R>, InputError> {
         ParquetRowReader::open(self.bad_rows, split, offset, memory)
     }
 

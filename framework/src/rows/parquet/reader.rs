@@ -34,7 +34,8 @@ impl<R: TypedRow> ParquetRowReader<R> {
         let range = split.offset..split.end();
         let skipped = offset.saturating_sub(split.offset);
         let batch_bytes = (memory / BATCH_SHARE) as u64;
-        let file = ParquetFile::open::<R::Of<'_>>(bytes, split.file_length, &range, skipped, batch_bytes);
+        let file =
+            ParquetFile::open::<R::Of<'_>>(bytes, split.file_length, &range, skipped, batch_bytes);
         let file = file.map_err(|error| container::in_file(&split.path, memory, error))?;
         let position = ReadPosition::new(split.offset..split.offset + file.rows(), 0..split.length);
         position.set(offset);
@@ -66,7 +67,11 @@ impl<R: TypedRow> RecordReader<ParquetRows<R>> for ParquetRowReader<R> {
                 Ok(row) => each(row)?,
                 Err(bad) => {
                     let place = RowPlace::Row(self.place());
-                    self.gate.pass(BadRow { place, row: bad.row.as_bytes(), reason: bad.reason })?;
+                    self.gate.pass(BadRow {
+                        place,
+                        row: bad.row.as_bytes(),
+                        reason: bad.reason,
+                    })?;
                 }
             }
             self.position.set(self.position.get() + 1);
@@ -85,7 +90,11 @@ impl<R: TypedRow> RecordReader<ParquetRows<R>> for ParquetRowReader<R> {
     }
 
     fn consumed(&self) -> u64 {
-        if self.ended { self.split.length } else { self.position.bytes() }
+        if self.ended {
+            self.split.length
+        } else {
+            self.position.bytes()
+        }
     }
 
     fn position(&self) -> Option<ReadPosition> {

@@ -59,14 +59,21 @@ pub struct Parquet<R> {
 
 impl<R> Default for Parquet<R> {
     fn default() -> Self {
-        Parquet { group_rows: GROUP_ROWS, part: Mutex::new(None), row: PhantomData }
+        Parquet {
+            group_rows: GROUP_ROWS,
+            part: Mutex::new(None),
+            row: PhantomData,
+        }
     }
 }
 
 /// A clone has no rows yet.
 impl<R> Clone for Parquet<R> {
     fn clone(&self) -> Self {
-        Parquet { group_rows: self.group_rows, ..Parquet::default() }
+        Parquet {
+            group_rows: self.group_rows,
+            ..Parquet::default()
+        }
     }
 }
 
@@ -114,15 +121,24 @@ impl<R: TypedRow> OutputFormat for Parquet<R> {
         match Self::open() {
             Ok(part) => *self.part() = Some(part),
             Err(reason) => {
-                panic!("row type {} has no Parquet columns: {reason}", std::any::type_name::<R>())
+                panic!(
+                    "row type {} has no Parquet columns: {reason}",
+                    std::any::type_name::<R>()
+                )
             }
         }
         out.extend_from_slice(MAGIC);
     }
 
     fn save(&self, state: &mut Vec<u8>) -> Result<Save, TaskError> {
-        let unsaved = |reason| TaskError::task(format!("cannot save the rows of a parquet part: {reason}"));
-        if let Some(part) = self.part.lock().unwrap_or_else(PoisonError::into_inner).as_mut() {
+        let unsaved =
+            |reason| TaskError::task(format!("cannot save the rows of a parquet part: {reason}"));
+        if let Some(part) = self
+            .part
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .as_mut()
+        {
             part.save(state).map_err(unsaved)?;
         }
         Ok(Save::Saved)
@@ -134,7 +150,9 @@ impl<R: TypedRow> OutputFormat for Parquet<R> {
             Ok(part)
         });
         *self.part() = Some(restored.map_err(|reason| {
-            TaskError::task(format!("the saved parquet output does not match this program: {reason}"))
+            TaskError::task(format!(
+                "the saved parquet output does not match this program: {reason}"
+            ))
         })?);
         Ok(())
     }

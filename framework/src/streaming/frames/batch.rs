@@ -102,7 +102,10 @@ pub(super) fn pairs<'p, E: From<InvalidBatch>>(
     let (lengths, bytes) = lengths_and_bytes(payload, 2)?;
     let (of_keys, of_values) = lengths.split_at(lengths.len() / 2);
     let (mut keys, mut values) = bytes.split_at(total(of_keys) as usize);
-    for (key, value) in of_keys.chunks_exact(LENGTH_BYTES).zip(of_values.chunks_exact(LENGTH_BYTES)) {
+    for (key, value) in of_keys
+        .chunks_exact(LENGTH_BYTES)
+        .zip(of_values.chunks_exact(LENGTH_BYTES))
+    {
         each(take(&mut keys, key), take(&mut values, value))?;
     }
     Ok(())
@@ -113,14 +116,25 @@ fn lengths_and_bytes(payload: &[u8], strings_each: usize) -> Result<(&[u8], &[u8
     let bytes = payload.len();
     let (count, behind) = payload
         .split_first_chunk::<LENGTH_BYTES>()
-        .ok_or(InvalidBatch { bytes, claimed: LENGTH_BYTES as u128 })?;
+        .ok_or(InvalidBatch {
+            bytes,
+            claimed: LENGTH_BYTES as u128,
+        })?;
     let of_lengths = u128::from(u32::from_be_bytes(*count)) * (strings_each * LENGTH_BYTES) as u128;
-    let split = usize::try_from(of_lengths).ok().and_then(|at| behind.split_at_checked(at));
-    let invalid =
-        |of_strings: u128| InvalidBatch { bytes, claimed: LENGTH_BYTES as u128 + of_lengths + of_strings };
+    let split = usize::try_from(of_lengths)
+        .ok()
+        .and_then(|at| behind.split_at_checked(at));
+    let invalid = |of_strings: u128| InvalidBatch {
+        bytes,
+        claimed: LENGTH_BYTES as u128 + of_lengths + of_strings,
+    };
     let (lengths, strings) = split.ok_or(invalid(0))?;
     let of_strings = total(lengths);
-    if of_strings != strings.len() as u128 { Err(invalid(of_strings)) } else { Ok((lengths, strings)) }
+    if of_strings != strings.len() as u128 {
+        Err(invalid(of_strings))
+    } else {
+        Ok((lengths, strings))
+    }
 }
 
 fn length_of(length: &[u8]) -> u32 {
@@ -128,7 +142,10 @@ fn length_of(length: &[u8]) -> u32 {
 }
 
 fn total(lengths: &[u8]) -> u128 {
-    lengths.chunks_exact(LENGTH_BYTES).map(|length| u128::from(length_of(length))).sum()
+    lengths
+        .chunks_exact(LENGTH_BYTES)
+        .map(|length| u128::from(length_of(length)))
+        .sum()
 }
 
 /// Splits one string off `rest`. `lengths_and_bytes` has checked that the lengths fit.
@@ -157,21 +174,38 @@ mod tests {
         for string in [&b"to"[..], b"", b"be"] {
             batch.push(string).expect("it is short");
         }
-        let frame = batch.frame(FrameKind::RecordBatch).expect("it is short").parts().concat();
+        let frame = batch
+            .frame(FrameKind::RecordBatch)
+            .expect("it is short")
+            .parts()
+            .concat();
         assert_eq!(&frame[..HEAD_BYTES], [0, 0, 0, 20, b'R']);
-        assert_eq!(found(&frame[HEAD_BYTES..]), Ok(vec![b"to".to_vec(), Vec::new(), b"be".to_vec()]));
+        assert_eq!(
+            found(&frame[HEAD_BYTES..]),
+            Ok(vec![b"to".to_vec(), Vec::new(), b"be".to_vec()])
+        );
     }
 
     #[test]
     fn pairs_store_keys_before_values() {
-        let payload = [&[0, 0, 0, 2, 0, 0, 0, 1, 0, 0, 0, 2, 0, 0, 0, 3, 0, 0, 0, 0][..], b"abbxyz"].concat();
+        let payload = [
+            &[0, 0, 0, 2, 0, 0, 0, 1, 0, 0, 0, 2, 0, 0, 0, 3, 0, 0, 0, 0][..],
+            b"abbxyz",
+        ]
+        .concat();
         let mut all = Vec::new();
         pairs(&payload, |key, value| {
             all.push((key.to_vec(), value.to_vec()));
             Ok::<_, InvalidBatch>(())
         })
         .expect("they are pairs");
-        assert_eq!(all, [(b"a".to_vec(), b"xyz".to_vec()), (b"bb".to_vec(), Vec::new())]);
+        assert_eq!(
+            all,
+            [
+                (b"a".to_vec(), b"xyz".to_vec()),
+                (b"bb".to_vec(), Vec::new())
+            ]
+        );
     }
 
     #[test]
@@ -186,9 +220,14 @@ mod tests {
             &[0, 0, 0, 2, 255, 255, 255, 255, 0, 0, 0, 2, b'a'],
         ] {
             assert!(found(payload).is_err(), "{payload:?}");
-            assert!(pairs(payload, |_, _| Ok::<_, InvalidBatch>(())).is_err(), "{payload:?}");
+            assert!(
+                pairs(payload, |_, _| Ok::<_, InvalidBatch>(())).is_err(),
+                "{payload:?}"
+            );
         }
-        let error = found(&[0, 0, 0, 1, 0, 0, 0, 2, b'a']).expect_err("the length is wrong").to_string();
+        let error = found(&[0, 0, 0, 1, 0, 0, 0, 2, b'a'])
+            .expect_err("the length is wrong")
+            .to_string();
         assert_eq!(error, "a batch of 9 bytes whose header claims 10 bytes");
     }
 }

@@ -59,7 +59,11 @@ impl Clone for Conversation {
 
 impl Conversation {
     pub(super) fn new(program: Arc<FramesProgram>, role: Role) -> Conversation {
-        Conversation { program, role, running: None }
+        Conversation {
+            program,
+            role,
+            running: None,
+        }
     }
 
     /// Starts the program. The greeting is sent with the first input, so that a state can still be added.
@@ -71,13 +75,22 @@ impl Conversation {
             )));
         };
         let mut place = make_place(scratch, task.input())?;
-        place.environment.extend(environment(&place, &self.program.py_files));
-        let role = if self.role == Role::Map { "mapper" } else { "reducer" };
+        place
+            .environment
+            .extend(environment(&place, &self.program.py_files));
+        let role = if self.role == Role::Map {
+            "mapper"
+        } else {
+            "reducer"
+        };
         let line = CommandLine::new(role, &self.program.command);
         let command = RunningCommand::start(&line, &place, context.presence())?;
         let limit = usize::try_from(context.memory()).unwrap_or(usize::MAX);
         self.running = Some(Running {
-            title: Title { role, name: self.program.name.clone() },
+            title: Title {
+                role,
+                name: self.program.name.clone(),
+            },
             command,
             receiver: Receiver::new(self.program.description.clone(), limit),
             batch: Batch::default(),
@@ -112,7 +125,11 @@ impl Conversation {
         let running = self.running()?;
         running.places.note(place);
         running.collect(record)?;
-        if running.batch.is_full() { self.send_batch(FrameKind::RecordBatch, out) } else { Ok(()) }
+        if running.batch.is_full() {
+            self.send_batch(FrameKind::RecordBatch, out)
+        } else {
+            Ok(())
+        }
     }
 
     pub(super) fn group(&mut self, key: &[u8], out: &mut impl TakeBatch) -> Result<(), TaskError> {
@@ -121,10 +138,18 @@ impl Conversation {
 
     /// Adds a value of the group to the batch, and sends the batch if it is full.
     #[inline]
-    pub(super) fn value(&mut self, value: &[u8], out: &mut impl TakeBatch) -> Result<(), TaskError> {
+    pub(super) fn value(
+        &mut self,
+        value: &[u8],
+        out: &mut impl TakeBatch,
+    ) -> Result<(), TaskError> {
         let running = self.running()?;
         running.collect(value)?;
-        if running.batch.is_full() { self.send_batch(FrameKind::Values, out) } else { Ok(()) }
+        if running.batch.is_full() {
+            self.send_batch(FrameKind::Values, out)
+        } else {
+            Ok(())
+        }
     }
 
     pub(super) fn end_group(&mut self, out: &mut impl TakeBatch) -> Result<(), TaskError> {
@@ -156,7 +181,9 @@ impl Conversation {
         if !self.is_saved() {
             return Ok(Save::Unsupported);
         }
-        let Some(running) = &self.running else { return Ok(Save::Stateless) };
+        let Some(running) = &self.running else {
+            return Ok(Save::Stateless);
+        };
         match running.receiver.answer() {
             Some(Answer::Stateless) => Ok(Save::Stateless),
             Some(Answer::State(answer)) => {
@@ -177,9 +204,18 @@ impl Conversation {
         }
         self.running()?.receiver.expect_finish();
         self.send(FrameKind::End, b"", out)?;
-        let Running { title, command, receiver, places, presence, .. } = self.running()?;
+        let Running {
+            title,
+            command,
+            receiver,
+            places,
+            presence,
+            ..
+        } = self.running()?;
         command.finish(&mut |piece| {
-            let result = receiver.take(piece, out).map_err(|error| title.task_error(error, places));
+            let result = receiver
+                .take(piece, out)
+                .map_err(|error| title.task_error(error, places));
             presence.answer(receiver.done());
             result
         })?;
@@ -192,7 +228,11 @@ impl Conversation {
 
     fn is_saved(&self) -> bool {
         let saves = &self.program.description.saves;
-        if self.role == Role::Map { saves.map } else { saves.reduce }
+        if self.role == Role::Map {
+            saves.map
+        } else {
+            saves.reduce
+        }
     }
 
     fn send_batch(&mut self, kind: FrameKind, out: &mut impl TakeBatch) -> Result<(), TaskError> {
@@ -204,7 +244,9 @@ impl Conversation {
         running.places.end_batch();
         running.sent += batch.count();
         running.presence.give(running.sent);
-        let frame = batch.frame(kind).map_err(|error| running.title.frame_error(&error))?;
+        let frame = batch
+            .frame(kind)
+            .map_err(|error| running.title.frame_error(&error))?;
         let sent = self.feed(&frame.parts(), out);
         let running = self.running()?;
         // Reuses the buffers.
@@ -213,9 +255,16 @@ impl Conversation {
         sent
     }
 
-    fn send(&mut self, kind: FrameKind, payload: &[u8], out: &mut impl TakeBatch) -> Result<(), TaskError> {
+    fn send(
+        &mut self,
+        kind: FrameKind,
+        payload: &[u8],
+        out: &mut impl TakeBatch,
+    ) -> Result<(), TaskError> {
         let running = self.running()?;
-        let frame = Frame { kind, payload }.encoded().map_err(|error| running.title.frame_error(&error))?;
+        let frame = Frame { kind, payload }
+            .encoded()
+            .map_err(|error| running.title.frame_error(&error))?;
         self.feed(&[&frame], out)
     }
 
@@ -224,7 +273,11 @@ impl Conversation {
         let role = self.role;
         let running = self.running()?;
         let greeting = match running.greeting.take() {
-            Some(PendingGreeting { input, attempt, state }) => {
+            Some(PendingGreeting {
+                input,
+                attempt,
+                state,
+            }) => {
                 let greeting = Greeting {
                     version: VERSION,
                     role,
@@ -239,9 +292,18 @@ impl Conversation {
             }
             None => None,
         };
-        let Running { title, command, receiver, places, presence, .. } = running;
+        let Running {
+            title,
+            command,
+            receiver,
+            places,
+            presence,
+            ..
+        } = running;
         let mut take = |piece: &[u8]| {
-            let result = receiver.take(piece, out).map_err(|error| title.task_error(error, places));
+            let result = receiver
+                .take(piece, out)
+                .map_err(|error| title.task_error(error, places));
             presence.answer(receiver.done());
             result
         };
@@ -249,15 +311,23 @@ impl Conversation {
             command.feed(&[&greeting], &mut take)?;
         }
         command.feed(parts, &mut take)?;
-        if running.command.takes_input() { out.check() } else { Err(running.ended_early(out)) }
+        if running.command.takes_input() {
+            out.check()
+        } else {
+            Err(running.ended_early(out))
+        }
     }
 
     /// Task loops call `setup` first; a user's test may not.
     fn running(&mut self) -> Result<&mut Running, TaskError> {
-        let Conversation { program, running, .. } = self;
+        let Conversation {
+            program, running, ..
+        } = self;
         running.as_mut().ok_or_else(|| {
             let name = &program.name;
-            TaskError::task(format!("`{name}` received a record before `setup`; call `setup` first"))
+            TaskError::task(format!(
+                "`{name}` received a record before `setup`; call `setup` first"
+            ))
         })
     }
 }
@@ -268,14 +338,25 @@ impl Running {
         if self.sent == 0 && self.batch.is_empty() {
             self.presence.give(0);
         }
-        self.batch.push(string).map_err(|error| self.title.frame_error(&error))
+        self.batch
+            .push(string)
+            .map_err(|error| self.title.frame_error(&error))
     }
 
     /// Waits for output or progress, and handles it.
     fn attend(&mut self, out: &mut impl TakeBatch) -> Result<(), TaskError> {
-        let Running { title, command, receiver, places, .. } = self;
-        command
-            .attend(&mut |piece| receiver.take(piece, out).map_err(|error| title.task_error(error, places)))
+        let Running {
+            title,
+            command,
+            receiver,
+            places,
+            ..
+        } = self;
+        command.attend(&mut |piece| {
+            receiver
+                .take(piece, out)
+                .map_err(|error| title.task_error(error, places))
+        })
     }
 
     /// Waits until a program that has closed its input exits; returns the error.
@@ -286,10 +367,15 @@ impl Running {
                 return error;
             }
             if begin.elapsed() > EXIT_GRACE {
-                return self.title.error("closed its input before reading all of it");
+                return self
+                    .title
+                    .error("closed its input before reading all of it");
             }
         }
-        let missing = self.receiver.missing().unwrap_or("before reading all of its input");
+        let missing = self
+            .receiver
+            .missing()
+            .unwrap_or("before reading all of its input");
         self.title.error(format_args!("ended {missing}"))
     }
 }
@@ -307,7 +393,10 @@ impl Title {
     }
 
     fn frame_error(&self, error: &FrameError) -> TaskError {
-        TaskError::fatal(format!("the {} `{}` cannot be sent {error}", self.role, self.name))
+        TaskError::fatal(format!(
+            "the {} `{}` cannot be sent {error}",
+            self.role, self.name
+        ))
     }
 
     fn task_error(&self, error: ProgramError, places: &Places) -> TaskError {
@@ -322,8 +411,13 @@ impl Title {
             }
             ProgramError::Failed(failure) => {
                 let place = failure.record.and_then(|record| places.of(record));
-                let place = place.map(|place| format!(", mapping {place}")).unwrap_or_default();
-                self.error(format_args!("failed{place}: {}", failure.message.trim_end()))
+                let place = place
+                    .map(|place| format!(", mapping {place}"))
+                    .unwrap_or_default();
+                self.error(format_args!(
+                    "failed{place}: {}",
+                    failure.message.trim_end()
+                ))
             }
         }
     }
@@ -331,10 +425,14 @@ impl Title {
 
 impl SuspendHooks for Conversation {
     fn on_suspend(&mut self) -> Result<(), TaskError> {
-        self.running.as_mut().map_or(Ok(()), |running| running.command.on_suspend())
+        self.running
+            .as_mut()
+            .map_or(Ok(()), |running| running.command.on_suspend())
     }
 
     fn on_resume(&mut self) -> Result<(), TaskError> {
-        self.running.as_mut().map_or(Ok(()), |running| running.command.on_resume())
+        self.running
+            .as_mut()
+            .map_or(Ok(()), |running| running.command.on_resume())
     }
 }

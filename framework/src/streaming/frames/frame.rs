@@ -71,12 +71,18 @@ impl FrameKind {
 
     /// Returns the kind with this letter.
     pub fn of(letter: u8) -> Option<FrameKind> {
-        FrameKind::ALL.iter().find(|(known, _)| *known == letter).map(|(_, kind)| *kind)
+        FrameKind::ALL
+            .iter()
+            .find(|(known, _)| *known == letter)
+            .map(|(_, kind)| *kind)
     }
 
     /// Returns the letter.
     pub fn letter(self) -> u8 {
-        FrameKind::ALL.iter().find(|(_, kind)| *kind == self).map_or(0, |(letter, _)| *letter)
+        FrameKind::ALL
+            .iter()
+            .find(|(_, kind)| *kind == self)
+            .map_or(0, |(letter, _)| *letter)
     }
 }
 
@@ -107,7 +113,11 @@ impl Frame<'_> {
 
 /// Returns the header of a payload of this length.
 pub(super) fn head(kind: FrameKind, length: usize) -> Result<[u8; HEAD_BYTES], FrameError> {
-    let too_long = FrameError::TooLong { kind, length: length as u64, limit: u64::from(u32::MAX) };
+    let too_long = FrameError::TooLong {
+        kind,
+        length: length as u64,
+        limit: u64::from(u32::MAX),
+    };
     let [a, b, c, d] = u32::try_from(length).map_err(|_| too_long)?.to_be_bytes();
     Ok([a, b, c, d, kind.letter()])
 }
@@ -168,7 +178,11 @@ pub struct FrameDecoder {
 impl FrameDecoder {
     /// Creates a decoder of frames with payloads of up to `limit` bytes.
     pub fn new(limit: usize) -> FrameDecoder {
-        FrameDecoder { bytes: Vec::new(), taken: 0, limit }
+        FrameDecoder {
+            bytes: Vec::new(),
+            taken: 0,
+            limit,
+        }
     }
 
     /// Appends received bytes.
@@ -181,17 +195,27 @@ impl FrameDecoder {
     /// Returns the next frame, if it is complete.
     pub fn next_frame(&mut self) -> Result<Option<Frame<'_>>, FrameError> {
         let rest = &self.bytes[self.taken..];
-        let Some((&[a, b, c, d, letter], behind)) = rest.split_first_chunk() else { return Ok(None) };
+        let Some((&[a, b, c, d, letter], behind)) = rest.split_first_chunk() else {
+            return Ok(None);
+        };
         let Some(kind) = FrameKind::of(letter) else {
             let shown = &rest[..rest.len().min(SHOWN_BYTES)];
-            return Err(FrameError::Unknown { shown: format!("\"{}\"", shown.escape_ascii()) });
+            return Err(FrameError::Unknown {
+                shown: format!("\"{}\"", shown.escape_ascii()),
+            });
         };
         let length = u32::from_be_bytes([a, b, c, d]);
         let whole = usize::try_from(length).unwrap_or(usize::MAX);
         if whole > self.limit {
-            return Err(FrameError::TooLong { kind, length: length.into(), limit: self.limit as u64 });
+            return Err(FrameError::TooLong {
+                kind,
+                length: length.into(),
+                limit: self.limit as u64,
+            });
         }
-        let Some(payload) = behind.get(..whole) else { return Ok(None) };
+        let Some(payload) = behind.get(..whole) else {
+            return Ok(None);
+        };
         self.taken += HEAD_BYTES + whole;
         Ok(Some(Frame { kind, payload }))
     }
@@ -207,14 +231,26 @@ mod tests {
     use super::*;
 
     fn stream(frames: &[(FrameKind, &[u8])]) -> Vec<u8> {
-        let encoded = frames.iter().map(|(kind, payload)| Frame { kind: *kind, payload }.encoded());
-        encoded.collect::<Result<Vec<_>, _>>().expect("they are short").concat()
+        let encoded = frames.iter().map(|(kind, payload)| {
+            Frame {
+                kind: *kind,
+                payload,
+            }
+            .encoded()
+        });
+        encoded
+            .collect::<Result<Vec<_>, _>>()
+            .expect("they are short")
+            .concat()
     }
 
     #[test]
     fn frames_round_trip_in_pieces_of_any_size() {
-        let frames: &[(FrameKind, &[u8])] =
-            &[(FrameKind::Hello, b"{}"), (FrameKind::Output, &[0; 300]), (FrameKind::Finished, b"")];
+        let frames: &[(FrameKind, &[u8])] = &[
+            (FrameKind::Hello, b"{}"),
+            (FrameKind::Output, &[0; 300]),
+            (FrameKind::Finished, b""),
+        ];
         let bytes = stream(frames);
         for size in 1..bytes.len() {
             let mut decoder = FrameDecoder::new(300);
@@ -225,7 +261,10 @@ mod tests {
                     found.push((frame.kind, frame.payload.to_vec()));
                 }
             }
-            let expected: Vec<_> = frames.iter().map(|(kind, payload)| (*kind, payload.to_vec())).collect();
+            let expected: Vec<_> = frames
+                .iter()
+                .map(|(kind, payload)| (*kind, payload.to_vec()))
+                .collect();
             assert_eq!(found, expected, "in pieces of {size}");
             assert!(!decoder.is_inside());
         }
@@ -235,12 +274,18 @@ mod tests {
     fn frame_over_limit_is_rejected_by_its_header() {
         let mut decoder = FrameDecoder::new(299);
         decoder.push(&stream(&[(FrameKind::Output, &[0; 300])])[..HEAD_BYTES]);
-        let error = decoder.next_frame().expect_err("it is too long").to_string();
+        let error = decoder
+            .next_frame()
+            .expect_err("it is too long")
+            .to_string();
         assert_eq!(error, "a frame O of 300 bytes (limit 299)");
         decoder = FrameDecoder::new(usize::MAX);
         decoder.push(&[255, 255, 255, 255, b'O']);
         assert_eq!(decoder.next_frame(), Ok(None));
-        assert!(decoder.is_inside() && decoder.bytes.capacity() < 1 << 10, "memory for a claimed length");
+        assert!(
+            decoder.is_inside() && decoder.bytes.capacity() < 1 << 10,
+            "memory for a claimed length"
+        );
     }
 
     #[test]
@@ -248,6 +293,12 @@ mod tests {
         let mut decoder = FrameDecoder::new(1 << 20);
         decoder.push(&[b"\x00\xff".as_slice(), &[b'x'; 100]].concat());
         let error = decoder.next_frame().expect_err("it is rubbish").to_string();
-        assert_eq!(error, format!("\"\\x00\\xff{}\" where a frame should begin", "x".repeat(38)));
+        assert_eq!(
+            error,
+            format!(
+                "\"\\x00\\xff{}\" where a frame should begin",
+                "x".repeat(38)
+            )
+        );
     }
 }

@@ -42,7 +42,11 @@ impl Greeting<'_> {
         let mut payload = (json.len() as u32).to_be_bytes().to_vec();
         payload.extend_from_slice(&json);
         payload.extend_from_slice(state.unwrap_or_default());
-        Frame { kind: FrameKind::Hello, payload: &payload }.encoded()
+        Frame {
+            kind: FrameKind::Hello,
+            payload: &payload,
+        }
+        .encoded()
     }
 }
 
@@ -110,7 +114,9 @@ impl Description {
         }
         let description: Description = serde_json::from_slice(payload).map_err(invalid)?;
         if !description.reduce && description.combine.is_some() {
-            return Err("a combiner without a reduce; add a reduce or remove the combiner".to_owned());
+            return Err(
+                "a combiner without a reduce; add a reduce or remove the combiner".to_owned(),
+            );
         }
         if !description.reduce && description.grouped {
             return Err("groups without a reduce; add a reduce or remove the groups".to_owned());
@@ -128,15 +134,27 @@ mod tests {
         let read = |text: &str| Description::read(text.as_bytes());
         let known = read(r#"{"version":1,"input":"text","reduce":true,"combine":"sum","new":[]}"#);
         let known = known.expect("it is valid");
-        assert_eq!((known.combine, known.reduces, known.saves.map), (Some(Combine::Sum), None, false));
+        assert_eq!(
+            (known.combine, known.reduces, known.saves.map),
+            (Some(Combine::Sum), None, false)
+        );
         for (text, says) in [
             ("", "an invalid frame H: EOF"),
             ("[]", "an invalid frame H: "),
             (r#"{"version":1}"#, "missing field `input`"),
             (r#"{"version":1,"input":"rows"}"#, "unknown variant `rows`"),
-            (r#"{"version":2,"input":"rows"}"#, "frames of version 2, but this nap supports version 1"),
-            (r#"{"version":1,"input":"text","combine":"sum"}"#, "a combiner without a reduce"),
-            (r#"{"version":1,"input":"text","grouped":true}"#, "groups without a reduce"),
+            (
+                r#"{"version":2,"input":"rows"}"#,
+                "frames of version 2, but this nap supports version 1",
+            ),
+            (
+                r#"{"version":1,"input":"text","combine":"sum"}"#,
+                "a combiner without a reduce",
+            ),
+            (
+                r#"{"version":1,"input":"text","grouped":true}"#,
+                "groups without a reduce",
+            ),
         ] {
             let error = read(text).expect_err(text);
             assert!(error.contains(says), "{text}: {error}");
@@ -158,6 +176,10 @@ mod tests {
         let frame = greeting.frame(Some(b"state")).expect("it is short");
         let json = u32::from_be_bytes([frame[5], frame[6], frame[7], frame[8]]) as usize;
         assert_eq!(&frame[9 + json..], b"state");
-        assert!(frame[9..].starts_with(br#"{"version":1,"role":"map","#), "{}", frame.escape_ascii());
+        assert!(
+            frame[9..].starts_with(br#"{"version":1,"role":"map","#),
+            "{}",
+            frame.escape_ascii()
+        );
     }
 }

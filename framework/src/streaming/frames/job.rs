@@ -105,7 +105,12 @@ where
     I: InputFormat + Clone,
     for<'r> I::Record<'r>: AsRef<[u8]>,
 {
-    let Description { reduce, combine: combined, grouped, .. } = program.description;
+    let Description {
+        reduce,
+        combine: combined,
+        grouped,
+        ..
+    } = program.description;
     match (combined, grouped) {
         _ if !reduce => source.part_map(FramesPart::new(program)),
         (None, false) => {
@@ -185,18 +190,30 @@ pub fn main(program: Program) -> ExitCode {
 
 /// Ships the program and asks for its description. It runs as in its tasks: in a directory with all side
 /// files.
-fn ship_program(driver: &mut Driver<'_>, arguments: &FramesArguments) -> Result<FramesProgram, String> {
+fn ship_program(
+    driver: &mut Driver<'_>,
+    arguments: &FramesArguments,
+) -> Result<FramesProgram, String> {
     let parameters = arguments.parameter.iter().map(|text| parameter(text));
     let mut parameters = parameters.collect::<Result<BTreeMap<_, _>, _>>()?;
     add_driver(&mut parameters, &arguments.program);
     let name = ship(driver, "--program", &arguments.program)?;
-    let py_files = arguments.py_files.iter().map(|path| ship(driver, "--py-files", path));
+    let py_files = arguments
+        .py_files
+        .iter()
+        .map(|path| ship(driver, "--py-files", path));
     let py_files = py_files.collect::<Result<Vec<_>, _>>()?;
     let command = command_line(&arguments.python, &name)?;
     let scratch = TemporaryDirectory::create()
         .map_err(|error| format!("create a directory to run {name} in: {error}"))?;
     let place = make_place(&scratch.path, None).map_err(|error| error.message)?;
-    Inquiry { command, name, parameters, py_files }.ask(&place)
+    Inquiry {
+        command,
+        name,
+        parameters,
+        py_files,
+    }
+    .ask(&place)
 }
 
 /// Returns the command of a task.
@@ -214,7 +231,10 @@ fn command_line(python: &str, program: &str) -> Result<String, String> {
     };
     // Another extension may be of a script in another language.
     if program.ends_with(".py'") {
-        return Ok(format!("exec {interpreter} -c {} ./{program}", quoted(LOAD_PROGRAM)));
+        return Ok(format!(
+            "exec {interpreter} -c {} ./{program}",
+            quoted(LOAD_PROGRAM)
+        ));
     }
     Ok(format!("exec {interpreter} ./{program}"))
 }
@@ -225,8 +245,12 @@ fn add_driver(parameters: &mut BTreeMap<String, String>, program: &Path) {
     struct Driver {
         program: PathBuf,
     }
-    let Ok(text) = std::env::var(DRIVER_VARIABLE) else { return };
-    let Ok(driver) = serde_json::from_str::<Driver>(&text) else { return };
+    let Ok(text) = std::env::var(DRIVER_VARIABLE) else {
+        return;
+    };
+    let Ok(driver) = serde_json::from_str::<Driver>(&text) else {
+        return;
+    };
     // A command that a program runs inherits its environment.
     if driver.program == program {
         parameters.insert(DRIVER_PARAMETER.to_owned(), text);
@@ -236,13 +260,18 @@ fn add_driver(parameters: &mut BTreeMap<String, String>, program: &Path) {
 /// Ships a file, unless it is already a side file; returns its name in tasks.
 fn ship(driver: &mut Driver<'_>, flag: &str, path: &Path) -> Result<String, String> {
     let refuse = |why: &str| format!("{flag} {}: {why}", path.display());
-    let name = path.file_name().and_then(OsStr::to_str).ok_or_else(|| refuse("not a file name"))?;
+    let name = path
+        .file_name()
+        .and_then(OsStr::to_str)
+        .ok_or_else(|| refuse("not a file name"))?;
     if !path.is_file() {
         return Err(refuse("no such file"));
     }
     let is_same = |file: &Path| matches!((fs::canonicalize(file), fs::canonicalize(path)), (Ok(one), Ok(other)) if one == other);
     if !driver.side_file(name).is_some_and(is_same) {
-        driver.ship_file(path, name).map_err(|error| error.to_string())?;
+        driver
+            .ship_file(path, name)
+            .map_err(|error| error.to_string())?;
     }
     Ok(name.to_owned())
 }
@@ -275,7 +304,10 @@ impl TemporaryDirectory {
                 created => return created.map(|()| TemporaryDirectory { path }),
             }
         }
-        let why = format!("{}: 100 leftover directories; remove them", parent.display());
+        let why = format!(
+            "{}: 100 leftover directories; remove them",
+            parent.display()
+        );
         Err(io::Error::new(io::ErrorKind::AlreadyExists, why))
     }
 }
@@ -296,7 +328,10 @@ mod tests {
         assert_eq!(parameter("a=b=c"), Ok(("a".to_owned(), "b=c".to_owned())));
         assert_eq!(parameter("a="), Ok(("a".to_owned(), String::new())));
         for wrong in ["a", "=b"] {
-            assert_eq!(parameter(wrong), Err(format!("--parameter {wrong}: expected NAME=VALUE")));
+            assert_eq!(
+                parameter(wrong),
+                Err(format!("--parameter {wrong}: expected NAME=VALUE"))
+            );
         }
     }
 

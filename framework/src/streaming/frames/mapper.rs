@@ -44,7 +44,12 @@ impl PairKey for Grouped {
         let parts = bytes.split_first_chunk().and_then(|(length, parts)| {
             parts.split_at_checked(usize::try_from(u32::from_be_bytes(*length)).ok()?)
         });
-        parts.ok_or_else(|| format!("a key of {} bytes without a valid group length", bytes.len()))
+        parts.ok_or_else(|| {
+            format!(
+                "a key of {} bytes without a valid group length",
+                bytes.len()
+            )
+        })
     }
 }
 
@@ -85,7 +90,10 @@ impl<K: PairKey, V: PairValue> TakeBatch for Pairs<'_, K, V> {
     fn take_batch(&mut self, payload: &[u8]) -> Result<(), ProgramError> {
         pairs(payload, |key, value| {
             let key = K::read(key).map_err(ProgramError::Protocol)?;
-            self.out.emit(key, V::read(self.how, value).map_err(ProgramError::Protocol)?);
+            self.out.emit(
+                key,
+                V::read(self.how, value).map_err(ProgramError::Protocol)?,
+            );
             Ok::<_, ProgramError>(())
         })
     }
@@ -121,7 +129,11 @@ pub(super) struct FramesMapper<I, K, V: PairValue> {
 impl<I, K, V: PairValue> FramesMapper<I, K, V> {
     pub(super) fn new(program: &Arc<FramesProgram>, how: V::How) -> FramesMapper<I, K, V> {
         let conversation = Conversation::new(Arc::clone(program), Role::Map);
-        FramesMapper { conversation, how, types: PhantomData }
+        FramesMapper {
+            conversation,
+            how,
+            types: PhantomData,
+        }
     }
 }
 
@@ -142,11 +154,13 @@ where
 
     fn map(&mut self, record: I::Record<'_>, out: &mut Emit<K, V>) -> Result<(), TaskError> {
         let place = out.input();
-        self.conversation.record(record.as_ref(), &place, &mut Pairs { out, how: self.how })
+        self.conversation
+            .record(record.as_ref(), &place, &mut Pairs { out, how: self.how })
     }
 
     fn flush(&mut self, out: &mut Emit<K, V>) -> Result<(), TaskError> {
-        self.conversation.request_state(&mut Pairs { out, how: self.how })
+        self.conversation
+            .request_state(&mut Pairs { out, how: self.how })
     }
 
     fn save(&self, state: &mut Vec<u8>) -> Result<Save, TaskError> {
@@ -172,7 +186,9 @@ pub(super) struct FramesPart {
 
 impl FramesPart {
     pub(super) fn new(program: &Arc<FramesProgram>) -> FramesPart {
-        FramesPart { conversation: Conversation::new(Arc::clone(program), Role::Map) }
+        FramesPart {
+            conversation: Conversation::new(Arc::clone(program), Role::Map),
+        }
     }
 }
 

@@ -29,7 +29,11 @@ impl Value for Number {
     }
 
     #[inline]
-    fn decode<'a>(input: &mut &'a [u8], last: bool, scratch: &'a Scratch) -> Result<i128, DecodeError> {
+    fn decode<'a>(
+        input: &mut &'a [u8],
+        last: bool,
+        scratch: &'a Scratch,
+    ) -> Result<i128, DecodeError> {
         match input.len() {
             8 if last => i64::decode(input, last, scratch).map(i128::from),
             16.. => i128::decode(input, last, scratch),
@@ -56,7 +60,9 @@ impl Value for Number {
 pub(super) fn combine(how: Combine, total: &mut i128, more: i128) {
     *total = match how {
         // `combinable` accepts 64-bit summands only, and an overflow takes 2^64 of them.
-        Combine::Sum => total.checked_add(more).expect("a sum of fewer than 2^64 numbers of 64 bits"),
+        Combine::Sum => total
+            .checked_add(more)
+            .expect("a sum of fewer than 2^64 numbers of 64 bits"),
         Combine::Min => more.min(*total),
         Combine::Max => more.max(*total),
     };
@@ -65,8 +71,12 @@ pub(super) fn combine(how: Combine, total: &mut i128, more: i128) {
 /// Reads a number for a combiner. The error completes the sentence "the program sent ...".
 #[inline]
 pub(super) fn combinable(how: Combine, bytes: &[u8]) -> Result<i128, String> {
-    let number = Number::decode_owned(bytes)
-        .map_err(|_| format!("a value of {} bytes to combine; expected {EXPECTED}", bytes.len()))?;
+    let number = Number::decode_owned(bytes).map_err(|_| {
+        format!(
+            "a value of {} bytes to combine; expected {EXPECTED}",
+            bytes.len()
+        )
+    })?;
     if how == Combine::Sum && i64::try_from(number).is_err() {
         return Err(format!(
             "{number} to add up, which exceeds 64 bits; combine such numbers in the program"
@@ -99,7 +109,10 @@ mod tests {
             assert_eq!(Number::decode_owned(&bytes(number)), Ok(number));
         }
         for wrong in [0, 1, 7, 9, 15, 17] {
-            assert!(Number::decode_owned(&vec![0; wrong]).is_err(), "{wrong} bytes");
+            assert!(
+                Number::decode_owned(&vec![0; wrong]).is_err(),
+                "{wrong} bytes"
+            );
         }
     }
 
@@ -115,9 +128,19 @@ mod tests {
     fn summand_over_64_bits_is_rejected() {
         let wide = bytes(i128::from(i64::MAX) + 1);
         let error = combinable(Combine::Sum, &wide).expect_err("it is too wide");
-        assert!(error.starts_with("9223372036854775808 to add up"), "{error}");
-        assert_eq!(combinable(Combine::Max, &wide), Ok(i128::from(i64::MAX) + 1));
-        assert!(combinable(Combine::Min, b"7").expect_err("it is text").contains("a value of 1 bytes"));
+        assert!(
+            error.starts_with("9223372036854775808 to add up"),
+            "{error}"
+        );
+        assert_eq!(
+            combinable(Combine::Max, &wide),
+            Ok(i128::from(i64::MAX) + 1)
+        );
+        assert!(
+            combinable(Combine::Min, b"7")
+                .expect_err("it is text")
+                .contains("a value of 1 bytes")
+        );
     }
 
     #[test]

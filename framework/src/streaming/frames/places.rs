@@ -39,9 +39,14 @@ impl Places {
 
     /// Ends the current batch.
     pub(super) fn end_batch(&mut self) {
-        let Some(batch) = self.batches.back() else { return };
+        let Some(batch) = self.batches.back() else {
+            return;
+        };
         let first = batch.first + batch.offsets.len() as u64;
-        self.batches.push_back(BatchOffsets { first, offsets: Vec::new() });
+        self.batches.push_back(BatchOffsets {
+            first,
+            offsets: Vec::new(),
+        });
         if self.batches.len() > BATCHES_MAX {
             self.batches.pop_front();
         }
@@ -56,7 +61,10 @@ impl Places {
         });
         Some(match offset {
             Some(offset) => InputPlace::anywhere(split, offset, *memory).to_string(),
-            None => format!("record {record} of those read from {}", split.path.display()),
+            None => format!(
+                "record {record} of those read from {}",
+                split.path.display()
+            ),
         })
     }
 }

@@ -64,7 +64,9 @@ impl FramesProgram {
             parameters: parameters.into_iter().collect(),
             py_files: Vec::new(),
         };
-        inquiry.ask(&CommandPlace::default()).map_err(io::Error::other)
+        inquiry
+            .ask(&CommandPlace::default())
+            .map_err(io::Error::other)
     }
 }
 
@@ -77,7 +79,10 @@ pub(super) struct Inquiry {
 }
 
 /// Environment variables of a program, in addition to those of all commands.
-pub(super) fn environment(place: &CommandPlace, py_files: &[String]) -> Vec<(&'static str, OsString)> {
+pub(super) fn environment(
+    place: &CommandPlace,
+    py_files: &[String],
+) -> Vec<(&'static str, OsString)> {
     let mut variables = vec![(SPEAK_VARIABLE, OsString::from("1"))];
     if std::env::var_os(HASH_VARIABLE).is_none() {
         variables.push((HASH_VARIABLE, OsString::from("0")));
@@ -88,8 +93,14 @@ pub(super) fn environment(place: &CommandPlace, py_files: &[String]) -> Vec<(&'s
             paths.push(":");
             paths.push(directory.join(file));
         }
-        let own = place.environment.iter().find(|(name, _)| *name == MODULES_VARIABLE);
-        let before = own.map_or_else(|| std::env::var_os(MODULES_VARIABLE), |(_, value)| Some(value.clone()));
+        let own = place
+            .environment
+            .iter()
+            .find(|(name, _)| *name == MODULES_VARIABLE);
+        let before = own.map_or_else(
+            || std::env::var_os(MODULES_VARIABLE),
+            |(_, value)| Some(value.clone()),
+        );
         if let Some(before) = before.filter(|before| !before.is_empty()) {
             paths.push(":");
             paths.push(before);
@@ -102,10 +113,22 @@ pub(super) fn environment(place: &CommandPlace, py_files: &[String]) -> Vec<(&'s
 impl Inquiry {
     /// Runs the program at `place` until it has described its job. The error names the program.
     pub(super) fn ask(self, place: &CommandPlace) -> Result<FramesProgram, String> {
-        let description =
-            self.describe(place).map_err(|what| format!("the program `{}` {what}", self.name))?;
-        let Inquiry { command, name, parameters, py_files } = self;
-        Ok(FramesProgram { command, name, parameters, py_files, description })
+        let description = self
+            .describe(place)
+            .map_err(|what| format!("the program `{}` {what}", self.name))?;
+        let Inquiry {
+            command,
+            name,
+            parameters,
+            py_files,
+        } = self;
+        Ok(FramesProgram {
+            command,
+            name,
+            parameters,
+            py_files,
+            description,
+        })
     }
 
     /// The error completes the sentence "the program ...".
@@ -119,7 +142,9 @@ impl Inquiry {
             restores: false,
             tells_done: false,
         };
-        let greeting = greeting.frame(None).map_err(|error| format!("cannot be sent {error}"))?;
+        let greeting = greeting
+            .frame(None)
+            .map_err(|error| format!("cannot be sent {error}"))?;
         let mut command = Command::new("sh");
         command.arg("-c").arg("--").arg(&self.command);
         command.envs(place.environment.iter().map(|(name, value)| (name, value)));
@@ -128,13 +153,17 @@ impl Inquiry {
             command.current_dir(directory);
         }
         command.stdin(Stdio::piped()).stdout(Stdio::piped());
-        let mut child = command.spawn().map_err(|error| format!("cannot be run by sh: {error}"))?;
+        let mut child = command
+            .spawn()
+            .map_err(|error| format!("cannot be run by sh: {error}"))?;
         let sent = match child.stdin.take() {
             // The program may answer without reading its input.
-            Some(mut input) => input.write_all(&greeting).or_else(|error| match error.kind() {
-                io::ErrorKind::BrokenPipe => Ok(()),
-                _ => Err(error),
-            }),
+            Some(mut input) => input
+                .write_all(&greeting)
+                .or_else(|error| match error.kind() {
+                    io::ErrorKind::BrokenPipe => Ok(()),
+                    _ => Err(error),
+                }),
             None => Ok(()),
         };
         let answer = match child.stdout.take() {
@@ -145,7 +174,9 @@ impl Inquiry {
             // The program has answered and might otherwise run forever.
             let _ = child.kill();
         }
-        let status = child.wait().map_err(|error| format!("cannot be waited for: {error}"))?;
+        let status = child
+            .wait()
+            .map_err(|error| format!("cannot be waited for: {error}"))?;
         if let Some(description) = answer? {
             return Ok(description);
         }
@@ -176,20 +207,31 @@ fn read_answer(mut output: impl Read) -> Result<Option<Description>, String> {
 }
 
 fn read_description(decoder: &mut FrameDecoder) -> Result<Option<Description>, String> {
-    while let Some(frame) = decoder.next_frame().map_err(|error| format!("sent {}", explain(&error)))? {
+    while let Some(frame) = decoder
+        .next_frame()
+        .map_err(|error| format!("sent {}", explain(&error)))?
+    {
         match frame.kind {
             FrameKind::Hello => {
-                return Description::read(frame.payload).map(Some).map_err(|what| format!("sent {what}"));
+                return Description::read(frame.payload)
+                    .map(Some)
+                    .map_err(|what| format!("sent {what}"));
             }
             FrameKind::Failure => {
                 let failure: Failure = serde_json::from_slice(frame.payload)
                     .map_err(|error| format!("sent an invalid frame X: {error}"))?;
                 return Err(format!("failed: {}", failure.message.trim_end()));
             }
-            FrameKind::Log => {
-                print_error(format_args!("{}", String::from_utf8_lossy(frame.payload).trim_end()))
+            FrameKind::Log => print_error(format_args!(
+                "{}",
+                String::from_utf8_lossy(frame.payload).trim_end()
+            )),
+            other => {
+                return Err(format!(
+                    "sent a frame {} before its frame H",
+                    char::from(other.letter())
+                ));
             }
-            other => return Err(format!("sent a frame {} before its frame H", char::from(other.letter()))),
         }
     }
     Ok(None)
@@ -202,8 +244,15 @@ mod tests {
     fn answer(command: &str) -> Result<Description, String> {
         let command = command.to_owned();
         let name = "test".to_owned();
-        let inquiry = Inquiry { command, name, parameters: BTreeMap::new(), py_files: Vec::new() };
-        inquiry.ask(&CommandPlace::default()).map(|program| program.description)
+        let inquiry = Inquiry {
+            command,
+            name,
+            parameters: BTreeMap::new(),
+            py_files: Vec::new(),
+        };
+        inquiry
+            .ask(&CommandPlace::default())
+            .map(|program| program.description)
     }
 
     #[test]
@@ -222,8 +271,14 @@ mod tests {
                 r#"sent "hello\n" where a frame should begin; standard output carries only frames"#,
             ),
             (r"printf '\0\0\0\0O'", "sent a frame O before its frame H"),
-            (r"printf '\377\0\0\0H'", "sent a frame H of 4278190080 bytes (limit 1048576)"),
-            (r"printf '\0\0\0\2H{}'", "sent an invalid frame H: missing field `version`"),
+            (
+                r"printf '\377\0\0\0H'",
+                "sent a frame H of 4278190080 bytes (limit 1048576)",
+            ),
+            (
+                r"printf '\0\0\0\2H{}'",
+                "sent an invalid frame H: missing field `version`",
+            ),
             (r#"printf '\0\0\0\020X{"message":"oh"}'"#, "failed: oh"),
             ("yes", "where a frame should begin"),
         ] {

@@ -109,11 +109,18 @@ impl Receiver {
             counters: HashMap::new(),
             done: 0,
         };
-        Receiver { decoder: FrameDecoder::new(limit), state }
+        Receiver {
+            decoder: FrameDecoder::new(limit),
+            state,
+        }
     }
 
     /// Handles the frames that end in the next piece of output.
-    pub(super) fn take(&mut self, piece: &[u8], out: &mut impl TakeBatch) -> Result<(), ProgramError> {
+    pub(super) fn take(
+        &mut self,
+        piece: &[u8],
+        out: &mut impl TakeBatch,
+    ) -> Result<(), ProgramError> {
         self.decoder.push(piece);
         while let Some(frame) = self.decoder.next_frame()? {
             self.state.handle(frame, out)?;
@@ -167,7 +174,9 @@ impl ProtocolState {
             FrameKind::Failure => return Err(failure(frame.payload)),
             FrameKind::Hello if self.is_greeted => return unexpected("twice"),
             FrameKind::Hello => {
-                if Description::read(frame.payload).map_err(ProgramError::Protocol)? != self.expected {
+                if Description::read(frame.payload).map_err(ProgramError::Protocol)?
+                    != self.expected
+                {
                     return Err(ProgramError::Changed);
                 }
                 self.is_greeted = true;
@@ -186,7 +195,10 @@ impl ProtocolState {
             FrameKind::Log => {
                 // An empty line only reports progress.
                 if !frame.payload.is_empty() {
-                    print_error(format_args!("{}", String::from_utf8_lossy(frame.payload).trim_end()));
+                    print_error(format_args!(
+                        "{}",
+                        String::from_utf8_lossy(frame.payload).trim_end()
+                    ));
                 }
             }
             FrameKind::State | FrameKind::Stateless if !self.is_state_requested => {
@@ -194,7 +206,9 @@ impl ProtocolState {
             }
             FrameKind::State => self.set_answer(Answer::State(frame.payload.to_vec())),
             FrameKind::Stateless => self.set_answer(Answer::Stateless),
-            FrameKind::Finished if !self.is_input_ended => return unexpected("before the end of its input"),
+            FrameKind::Finished if !self.is_input_ended => {
+                return unexpected("before the end of its input");
+            }
             FrameKind::Finished => self.is_finished = true,
             FrameKind::RecordBatch
             | FrameKind::Group
@@ -283,11 +297,18 @@ mod tests {
     fn receive(receiver: &mut Receiver, frames: &[(FrameKind, &str)]) -> Result<Batches, String> {
         let mut batches = Batches::default();
         for (kind, payload) in frames {
-            let frame = Frame { kind: *kind, payload: payload.as_bytes() }.encoded().expect("it is short");
-            receiver.take(&frame, &mut batches).map_err(|error| match error {
-                ProgramError::Protocol(what) => what,
-                other => format!("{other:?}"),
-            })?;
+            let frame = Frame {
+                kind: *kind,
+                payload: payload.as_bytes(),
+            }
+            .encoded()
+            .expect("it is short");
+            receiver
+                .take(&frame, &mut batches)
+                .map_err(|error| match error {
+                    ProgramError::Protocol(what) => what,
+                    other => format!("{other:?}"),
+                })?;
         }
         Ok(batches)
     }
@@ -296,33 +317,68 @@ mod tests {
     fn conversation_runs_to_its_end() {
         let mut receiver = Receiver::new(described(), 100);
         assert_eq!(receiver.missing(), Some("before its frame H"));
-        let batches = receive(&mut receiver, &[HELLO, (FrameKind::Output, "x"), (FrameKind::Output, "")]);
+        let batches = receive(
+            &mut receiver,
+            &[HELLO, (FrameKind::Output, "x"), (FrameKind::Output, "")],
+        );
         assert_eq!(batches.expect("it is valid").0, [b"x".to_vec(), Vec::new()]);
         assert_eq!(receiver.missing(), Some("before its frame F"));
         receiver.expect_state();
-        assert_eq!(receiver.missing(), Some("before it sent the requested state"));
+        assert_eq!(
+            receiver.missing(),
+            Some("before it sent the requested state")
+        );
         receive(&mut receiver, &[(FrameKind::State, "7")]).expect("it was asked");
         assert_eq!(receiver.answer(), Some(&Answer::State(b"7".to_vec())));
         receiver.expect_finish();
         receive(&mut receiver, &[(FrameKind::Finished, "")]).expect("it is at its end");
         assert_eq!(receiver.missing(), None);
-        receiver.take(&[0], &mut Batches::default()).expect("more may come");
+        receiver
+            .take(&[0], &mut Batches::default())
+            .expect("more may come");
         assert_eq!(receiver.missing(), Some("in the middle of a frame"));
     }
 
     #[test]
     fn protocol_violations_are_reported() {
         for (frames, says) in [
-            (&[(FrameKind::Output, "")][..], "a frame O before its frame H"),
+            (
+                &[(FrameKind::Output, "")][..],
+                "a frame O before its frame H",
+            ),
             (&[HELLO, HELLO], "a frame H twice"),
-            (&[(FrameKind::Hello, r#"{"version":1,"input":"bytes"}"#)], "Changed"),
-            (&[HELLO, (FrameKind::State, "")], "a frame D without a request"),
-            (&[HELLO, (FrameKind::Stateless, "")], "a frame d without a request"),
-            (&[HELLO, (FrameKind::Finished, "")], "a frame F before the end of its input"),
-            (&[HELLO, (FrameKind::RecordBatch, "")], "a frame R that only nap may send"),
-            (&[HELLO, (FrameKind::Done, "7")], "a frame P of 1 bytes; expected 8"),
-            (&[HELLO, (FrameKind::Counters, "[1]")], "an invalid frame C: "),
-            (&[HELLO, (FrameKind::Counters, r#"{"x":-1}"#)], "an invalid frame C: "),
+            (
+                &[(FrameKind::Hello, r#"{"version":1,"input":"bytes"}"#)],
+                "Changed",
+            ),
+            (
+                &[HELLO, (FrameKind::State, "")],
+                "a frame D without a request",
+            ),
+            (
+                &[HELLO, (FrameKind::Stateless, "")],
+                "a frame d without a request",
+            ),
+            (
+                &[HELLO, (FrameKind::Finished, "")],
+                "a frame F before the end of its input",
+            ),
+            (
+                &[HELLO, (FrameKind::RecordBatch, "")],
+                "a frame R that only nap may send",
+            ),
+            (
+                &[HELLO, (FrameKind::Done, "7")],
+                "a frame P of 1 bytes; expected 8",
+            ),
+            (
+                &[HELLO, (FrameKind::Counters, "[1]")],
+                "an invalid frame C: ",
+            ),
+            (
+                &[HELLO, (FrameKind::Counters, r#"{"x":-1}"#)],
+                "an invalid frame C: ",
+            ),
             (
                 &[HELLO, (FrameKind::Counters, r#"{"MAP_INPUT_RECORDS":1}"#)],
                 "the counter \"MAP_INPUT_RECORDS\", which is empty or reserved",
@@ -332,9 +388,14 @@ mod tests {
                 "the counter \"HOT_KEY x\", which is empty or reserved",
             ),
             (&[(FrameKind::Failure, "oh")], "an invalid frame X: "),
-            (&[(FrameKind::Failure, r#"{"message":"oh","record":3}"#)], r#"message: "oh", record: Some(3)"#),
+            (
+                &[(FrameKind::Failure, r#"{"message":"oh","record":3}"#)],
+                r#"message: "oh", record: Some(3)"#,
+            ),
         ] {
-            let error = receive(&mut Receiver::new(described(), 100), frames).err().expect(says);
+            let error = receive(&mut Receiver::new(described(), 100), frames)
+                .err()
+                .expect(says);
             assert!(error.contains(says), "{says}: {error}");
         }
     }
@@ -342,7 +403,11 @@ mod tests {
     #[test]
     fn processed_records_are_counted() {
         let mut receiver = Receiver::new(described(), 100);
-        receive(&mut receiver, &[HELLO, (FrameKind::Done, "\0\0\0\0\0\0\x01\0")]).expect("it is a number");
+        receive(
+            &mut receiver,
+            &[HELLO, (FrameKind::Done, "\0\0\0\0\0\0\x01\0")],
+        )
+        .expect("it is a number");
         assert_eq!(receiver.done(), 256);
     }
 
@@ -350,8 +415,11 @@ mod tests {
     fn output_after_state_is_rejected() {
         let mut receiver = Receiver::new(described(), 100);
         receiver.expect_state();
-        let error =
-            receive(&mut receiver, &[HELLO, (FrameKind::Stateless, ""), (FrameKind::Output, "")]).err();
+        let error = receive(
+            &mut receiver,
+            &[HELLO, (FrameKind::Stateless, ""), (FrameKind::Output, "")],
+        )
+        .err();
         assert_eq!(error.as_deref(), Some("a frame O after its state"));
     }
 
@@ -361,14 +429,22 @@ mod tests {
         let _alone = crate::testing::counters_alone();
         let mut receiver = Receiver::new(described(), 1 << 20);
         let names = |from: usize, to: usize| {
-            let pairs: Vec<String> = (from..to).map(|number| format!("\"frames test {number}\":1")).collect();
+            let pairs: Vec<String> = (from..to)
+                .map(|number| format!("\"frames test {number}\":1"))
+                .collect();
             format!("{{{}}}", pairs.join(","))
         };
-        receive(&mut receiver, &[HELLO, (FrameKind::Counters, &names(0, COUNTERS_MAX))])
-            .expect("they are not too many");
+        receive(
+            &mut receiver,
+            &[HELLO, (FrameKind::Counters, &names(0, COUNTERS_MAX))],
+        )
+        .expect("they are not too many");
         receive(&mut receiver, &[(FrameKind::Counters, &names(0, 3))]).expect("they are known");
-        let error =
-            receive(&mut receiver, &[(FrameKind::Counters, &names(COUNTERS_MAX, COUNTERS_MAX + 1))]).err();
+        let error = receive(
+            &mut receiver,
+            &[(FrameKind::Counters, &names(COUNTERS_MAX, COUNTERS_MAX + 1))],
+        )
+        .err();
         assert_eq!(
             error.as_deref(),
             Some("a frame C for the counter \"frames test 1000\": too many counters (limit 1000)")

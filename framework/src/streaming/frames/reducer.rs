@@ -26,7 +26,11 @@ pub(super) struct FramesReducer<K, V> {
 impl<K, V> FramesReducer<K, V> {
     pub(super) fn new(program: &Arc<FramesProgram>) -> FramesReducer<K, V> {
         let conversation = Conversation::new(Arc::clone(program), Role::Reduce);
-        FramesReducer { conversation, value: Vec::new(), types: PhantomData }
+        FramesReducer {
+            conversation,
+            value: Vec::new(),
+            types: PhantomData,
+        }
     }
 }
 
@@ -48,7 +52,8 @@ impl<K: PairKey, V: PairValue> Reducer for FramesReducer<K, V> {
     ) -> Result<(), TaskError> {
         self.conversation.group(key, out)?;
         while let Some(value) = values.next() {
-            self.conversation.value(V::bytes(value, &mut self.value), out)?;
+            self.conversation
+                .value(V::bytes(value, &mut self.value), out)?;
         }
         self.conversation.end_group(out)
     }

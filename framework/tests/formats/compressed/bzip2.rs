@@ -16,7 +16,15 @@ fn every_cut_gives_each_line_once() {
     let content = content(12_000);
     let compressed = bzip2(&content, 1);
     let file = TestFile::new("a.bz2", &compressed);
-    let sizes = [1000, 7001, 30_000, 50_001, 99_999, file.size / 2, file.size - 1];
+    let sizes = [
+        1000,
+        7001,
+        30_000,
+        50_001,
+        99_999,
+        file.size / 2,
+        file.size - 1,
+    ];
     let lines = same_at_every_cut(&ByteLines, &file, sizes, show);
     assert!(lines == lines_of(&content));
 }
@@ -29,9 +37,19 @@ fn every_cut_of_small_and_empty_file_works() {
         assert_eq!(lines, lines_of(content));
     }
     let empty = bzip2(b"", 9);
-    let all = [&empty[..], &bzip2(b"one\ntw", 9), &empty, &bzip2(b"o\nthree", 1), &empty].concat();
+    let all = [
+        &empty[..],
+        &bzip2(b"one\ntw", 9),
+        &empty,
+        &bzip2(b"o\nthree", 1),
+        &empty,
+    ]
+    .concat();
     let file = TestFile::new("a.bz2", all);
-    assert_eq!(same_at_every_cut(&ByteLines, &file, 1..=file.size, show), ["one", "two", "three"]);
+    assert_eq!(
+        same_at_every_cut(&ByteLines, &file, 1..=file.size, show),
+        ["one", "two", "three"]
+    );
 }
 
 proptest! {
@@ -53,8 +71,16 @@ fn damage_is_detected() {
     let second = bzip2(b"three\n", 1);
     let both = [&first[..], &second].concat();
     let found = damage("a.bz2", &both, b"one\ntwo\nthree\n", &[first.len()]);
-    assert!(found > both.len() * 6, "only {found} of {} flips were found", both.len() * 8);
-    read_whole("a.bz2", &[&both[..], b"garbage"].concat(), b"one\ntwo\nthree\n");
+    assert!(
+        found > both.len() * 6,
+        "only {found} of {} flips were found",
+        both.len() * 8
+    );
+    read_whole(
+        "a.bz2",
+        &[&both[..], b"garbage"].concat(),
+        b"one\ntwo\nthree\n",
+    );
 }
 
 #[test]
@@ -64,8 +90,20 @@ fn false_block_mark_is_read_as_data() {
     let second = bzip2(&content(50), 1);
     let mark = [0x31, 0x41, 0x59, 0x26, 0x53, 0x59];
     let file = TestFile::new("a.bz2", [&first[..], &mark, &second].concat());
-    let split = Split { offset: first.len() as u64 - 3, length: 9, ..file.whole() };
-    let lines = read(&ByteLines, &Split { path: file.path.clone(), ..split }, false, show);
+    let split = Split {
+        offset: first.len() as u64 - 3,
+        length: 9,
+        ..file.whole()
+    };
+    let lines = read(
+        &ByteLines,
+        &Split {
+            path: file.path.clone(),
+            ..split
+        },
+        false,
+        show,
+    );
     assert_eq!(lines.expect("there is no block in it"), [""; 0]);
 }
 
@@ -77,11 +115,17 @@ fn bzip2_streams_after_garbage_are_rejected() {
         let file = TestFile::new("a.bz2", [&first[..], garbage, &second].concat());
         for size in [9_000, 50_001, file.size] {
             let pieces = file.pieces(size);
-            let read = pieces.iter().map(|piece| read(&ByteLines, piece, false, show));
-            let read = read.map(|lines| lines.map(|lines| lines.len())).collect::<Result<Vec<_>, _>>();
+            let read = pieces
+                .iter()
+                .map(|piece| read(&ByteLines, piece, false, show));
+            let read = read
+                .map(|lines| lines.map(|lines| lines.len()))
+                .collect::<Result<Vec<_>, _>>();
             let error = read.expect_err("lines would be left out").to_string();
-            let expected =
-                format!("at byte {} is not valid (no stream there, but blocks follow)", first.len());
+            let expected = format!(
+                "at byte {} is not valid (no stream there, but blocks follow)",
+                first.len()
+            );
             assert!(error.ends_with(&expected), "{error}");
         }
     }
@@ -97,6 +141,8 @@ fn command_line_tool_output_is_read() {
     let content = content(60_000);
     if let Some(compressed) = filtered("bzip2", &["-c", "-2"], &content, "bzip2") {
         let file = TestFile::new("a.bz2", &compressed);
-        assert!(same_at_every_cut(&ByteLines, &file, [100_000, 333_333], show) == lines_of(&content));
+        assert!(
+            same_at_every_cut(&ByteLines, &file, [100_000, 333_333], show) == lines_of(&content)
+        );
     }
 }

@@ -31,7 +31,10 @@ fn content(lines: u64) -> Vec<u8> {
     let line = |number: u64| match number % 97 {
         13 => "\n".to_owned(),
         50 => format!("{number} {}\n", "long ".repeat(300)),
-        _ => format!("{number} {:x}\n", number.wrapping_mul(0x9E37_79B9_7F4A_7C15)),
+        _ => format!(
+            "{number} {:x}\n",
+            number.wrapping_mul(0x9E37_79B9_7F4A_7C15)
+        ),
     };
     (0..lines).map(line).collect::<String>().into_bytes()
 }
@@ -49,8 +52,14 @@ fn read_whole(name: &str, compressed: &[u8], content: &[u8]) {
     let file = TestFile::new(name, compressed);
     let expected = lines_of(content);
     for resume in [false, true] {
-        let lines = read(&ByteLines, &file.whole(), resume, show).unwrap_or_else(|error| panic!("{error}"));
-        assert!(lines == expected, "{name}: {} lines instead of {}", lines.len(), expected.len());
+        let lines =
+            read(&ByteLines, &file.whole(), resume, show).unwrap_or_else(|error| panic!("{error}"));
+        assert!(
+            lines == expected,
+            "{name}: {} lines instead of {}",
+            lines.len(),
+            expected.len()
+        );
     }
 }
 
@@ -63,8 +72,12 @@ fn cut_anywhere(name: &str, compressed: &[u8], content: &[u8], ends: &[usize]) {
         if ends.contains(&cut) {
             assert_eq!(said, None, "{name} cut at {cut}");
         } else {
-            let said = said.unwrap_or_else(|| panic!("{name} cut at byte {cut} is taken for whole"));
-            assert!(said.ends_with("ends early; the file is incomplete"), "cut at byte {cut}: {said}");
+            let said =
+                said.unwrap_or_else(|| panic!("{name} cut at byte {cut} is taken for whole"));
+            assert!(
+                said.ends_with("ends early; the file is incomplete"),
+                "cut at byte {cut}: {said}"
+            );
         }
     }
 }
@@ -90,7 +103,9 @@ fn by_first_letter() -> Job {
 
 /// The job is preempted at random points, and reads the file as a whole and in splits.
 fn is_preemption_safe(extension: &str, compressed: &[u8], split_size: u64) {
-    let test = JobTest::new(by_first_letter).input(compressed).input_extension(extension);
+    let test = JobTest::new(by_first_letter)
+        .input(compressed)
+        .input_extension(extension);
     let whole = test.run();
     let test = test.split_size(split_size).setting("combine-files=false");
     assert_eq!(test.run().text(), whole.text());
@@ -101,7 +116,11 @@ fn is_preemption_safe(extension: &str, compressed: &[u8], split_size: u64) {
 #[cfg(any(feature = "lz4", feature = "snappy"))]
 fn hadoop(content: &[u8], compress: impl Fn(&[u8]) -> Vec<u8>) -> Vec<u8> {
     let mut out = Vec::new();
-    let length = |bytes: &[u8]| u32::try_from(bytes.len()).expect("a short one").to_be_bytes();
+    let length = |bytes: &[u8]| {
+        u32::try_from(bytes.len())
+            .expect("a short one")
+            .to_be_bytes()
+    };
     for block in content.chunks(1000) {
         out.extend_from_slice(&length(block));
         for chunk in block.chunks(700) {
@@ -118,7 +137,9 @@ fn hadoop(content: &[u8], compress: impl Fn(&[u8]) -> Vec<u8>) -> Vec<u8> {
 fn other_data_is_no_block(name: &str, compress: impl Fn(&[u8]) -> Vec<u8>) {
     let said = |bytes: &[u8], memory: usize| {
         let file = TestFile::new(name, bytes);
-        let mut reader = ByteLines.open(&file.whole(), memory).expect("nothing is read yet");
+        let mut reader = ByteLines
+            .open(&file.whole(), memory)
+            .expect("nothing is read yet");
         let error = loop {
             match reader.read_batch(&mut |_: &[u8]| Ok::<(), InputError>(())) {
                 Ok(true) => {}
@@ -146,15 +167,22 @@ fn other_data_is_no_block(name: &str, compress: impl Fn(&[u8]) -> Vec<u8>) {
             assert!(error.contains(" header expected)"), "{error}");
         }
     }
-    for (other, what) in [(&b"\x1f\x8b\x08\0\0\0\0\0"[..], "contains gzip data"), (b"PK\x03\x04", "with zip")]
-    {
-        let error = ByteLines.check(&TestFile::new(name, other).path).expect_err("it is something else");
+    for (other, what) in [
+        (&b"\x1f\x8b\x08\0\0\0\0\0"[..], "contains gzip data"),
+        (b"PK\x03\x04", "with zip"),
+    ] {
+        let error = ByteLines
+            .check(&TestFile::new(name, other).path)
+            .expect_err("it is something else");
         assert!(error.to_string().contains(what), "{error}");
     }
     let block = hadoop(b"one\ntwo\n", &compress);
     assert!(ByteLines.check(&TestFile::new(name, &block).path).is_ok());
     let error = said(&[&block[..], b"a line of text\n"].concat(), 1 << 20);
-    assert!(error.contains(&format!("no block at byte {}", block.len())), "{error}");
+    assert!(
+        error.contains(&format!("no block at byte {}", block.len())),
+        "{error}"
+    );
     for lie in [1_u32, 7, 9, 1000] {
         let lying = [&lie.to_be_bytes()[..], &block[4..]].concat();
         said(&lying, 1 << 20);
@@ -164,11 +192,18 @@ fn other_data_is_no_block(name: &str, compress: impl Fn(&[u8]) -> Vec<u8>) {
     let compressed = compress(&chunk);
     let mut many = (20_u32 << 20).to_be_bytes().to_vec();
     for _ in 0..20 {
-        many.extend(u32::try_from(compressed.len()).expect("short").to_be_bytes());
+        many.extend(
+            u32::try_from(compressed.len())
+                .expect("short")
+                .to_be_bytes(),
+        );
         many.extend(&compressed);
     }
     let records = napreduce::input::FixedRecords { length: 1 << 20 };
     let file = TestFile::new(name, &many);
-    let read = read(&records, &file.whole(), false, |record| record.len().to_string()).expect("it is intact");
+    let read = read(&records, &file.whole(), false, |record| {
+        record.len().to_string()
+    })
+    .expect("it is intact");
     assert_eq!(read.len(), 20);
 }

@@ -48,7 +48,13 @@ struct Format<'a> {
 
 impl<'a> Format<'a> {
     fn unpadded(name: &'a str, part: &'a dyn Fn(&mut Choice, &[u8]) -> Vec<u8>) -> Self {
-        Format { name, part, padding: &|_, _| Vec::new(), begins_with_padding: false, zeros_unit: 0 }
+        Format {
+            name,
+            part,
+            padding: &|_, _| Vec::new(),
+            begins_with_padding: false,
+            zeros_unit: 0,
+        }
     }
 }
 
@@ -66,7 +72,11 @@ impl Layout {
     fn draw(format: &Format<'_>, seed: u64) -> Layout {
         let mut choice = Choice::new(seed);
         let pieces = choice.pieces();
-        let mut layout = Layout { content: pieces.concat(), ends: vec![0], ..Layout::default() };
+        let mut layout = Layout {
+            content: pieces.concat(),
+            ends: vec![0],
+            ..Layout::default()
+        };
         if format.begins_with_padding {
             layout.pad(format, &mut choice);
         }
@@ -122,40 +132,69 @@ fn lines_cut(file: &TestFile, size: u64, resume: bool) -> Result<Vec<String>, In
     } else {
         vec![file.whole()]
     };
-    let read = pieces.iter().map(|piece| read(&ByteLines, piece, resume, show));
+    let read = pieces
+        .iter()
+        .map(|piece| read(&ByteLines, piece, resume, show));
     Ok(read.collect::<Result<Vec<_>, _>>()?.concat())
 }
 
 /// Data that is neither padding nor the start of a part in any format.
-const RUBBISH: [&[u8]; 5] =
-    [b"x", b"garbage\nof several lines\n", &[0xff; 40], &[0x50; 70_000], b"\0\0\0\0\x1f\x8a\x08"];
+const RUBBISH: [&[u8]; 5] = [
+    b"x",
+    b"garbage\nof several lines\n",
+    &[0xff; 40],
+    &[0x50; 70_000],
+    b"\0\0\0\0\x1f\x8a\x08",
+];
 
 /// A layout is read correctly at every split size. Truncated files and files with rubbish between or after
 /// their parts lose no lines without an error.
 fn check(name: &str, seed: u64, layout: &Layout) {
-    let Layout { bytes, content, ends, seams } = layout;
+    let Layout {
+        bytes,
+        content,
+        ends,
+        seams,
+    } = layout;
     let expected = lines_of(content);
     let file = TestFile::new(name, bytes);
     for size in SIZES {
-        let lines =
-            lines_cut(&file, size, false).unwrap_or_else(|error| panic!("{name}, seed {seed}: {error}"));
-        assert!(lines == expected, "{name}, seed {seed}: {} lines of {}", lines.len(), expected.len());
+        let lines = lines_cut(&file, size, false)
+            .unwrap_or_else(|error| panic!("{name}, seed {seed}: {error}"));
+        assert!(
+            lines == expected,
+            "{name}, seed {seed}: {} lines of {}",
+            lines.len(),
+            expected.len()
+        );
     }
-    let resumed = lines_cut(&file, 333, true).unwrap_or_else(|error| panic!("{name}, seed {seed}: {error}"));
-    assert!(resumed == expected, "{name}, seed {seed}: {} lines of {}", resumed.len(), expected.len());
+    let resumed =
+        lines_cut(&file, 333, true).unwrap_or_else(|error| panic!("{name}, seed {seed}: {error}"));
+    assert!(
+        resumed == expected,
+        "{name}, seed {seed}: {} lines of {}",
+        resumed.len(),
+        expected.len()
+    );
     let mut choice = Choice::new(seed ^ 0xABCD);
     for _ in 0..12 {
         let cut = choice.below(bytes.len() as u64 + 1);
         let file = TestFile::new(name, &bytes[..cut]);
         let is_seen = lines_cut(&file, 333, false).is_err();
-        assert!(is_seen || ends.contains(&cut), "{name}, seed {seed}: cut at byte {cut} is taken for whole");
+        assert!(
+            is_seen || ends.contains(&cut),
+            "{name}, seed {seed}: cut at byte {cut} is taken for whole"
+        );
     }
     for rubbish in RUBBISH {
         let seam = seams[choice.below(seams.len() as u64)];
         for at in [seam, bytes.len()] {
             let file = TestFile::new(name, [&bytes[..at], rubbish, &bytes[at..]].concat());
             if let Ok(lines) = lines_cut(&file, 333, false) {
-                assert!(lines == expected, "{name}, seed {seed}: {rubbish:?} at byte {at} hides lines");
+                assert!(
+                    lines == expected,
+                    "{name}, seed {seed}: {rubbish:?} at byte {at} hides lines"
+                );
             }
         }
     }
@@ -181,7 +220,10 @@ fn check_all(format: &Format<'_>, packages: &[&str], script: &str) {
     }
     for (content, seed) in contents.iter().zip(1..) {
         let theirs = fs::read(folder.path().join(format!("{seed}.out"))).expect("Python wrote it");
-        assert!(theirs == *content, "{name}, seed {seed}: others read other bytes");
+        assert!(
+            theirs == *content,
+            "{name}, seed {seed}: others read other bytes"
+        );
     }
 }
 
@@ -197,37 +239,62 @@ fn by_program(program: &str) -> String {
 fn skippable(choice: &mut Choice) -> Vec<u8> {
     let magic = 0x184D_2A50_u32 + choice.below(16) as u32;
     let length = [choice.below(50), choice.below(200_000)][choice.below(2)];
-    [&magic.to_le_bytes()[..], &(length as u32).to_le_bytes(), &vec![0x28; length]].concat()
+    [
+        &magic.to_le_bytes()[..],
+        &(length as u32).to_le_bytes(),
+        &vec![0x28; length],
+    ]
+    .concat()
 }
 
 #[test]
 fn gzip_members_and_padding_match_python() {
     let member = |choice: &mut Choice, content: &[u8]| {
         let builder = flate2::GzBuilder::new();
-        let builder = if choice.below(2) == 0 { builder.filename("a") } else { builder };
+        let builder = if choice.below(2) == 0 {
+            builder.filename("a")
+        } else {
+            builder
+        };
         let level = flate2::Compression::new(choice.below(10) as u32);
         let mut encoder = builder.write(Vec::new(), level);
         encoder.write_all(content).expect("a Vec takes every write");
         encoder.finish().expect("a Vec takes every write")
     };
     let padding = |choice: &mut Choice, at: usize| vec![zeros(choice, at)];
-    let format = Format { padding: &padding, zeros_unit: 1, ..Format::unpadded("a.gz", &member) };
-    check_all(&format, &["gzip"], "import gzip\ndecompress = gzip.decompress");
+    let format = Format {
+        padding: &padding,
+        zeros_unit: 1,
+        ..Format::unpadded("a.gz", &member)
+    };
+    check_all(
+        &format,
+        &["gzip"],
+        "import gzip\ndecompress = gzip.decompress",
+    );
 }
 
 #[test]
 fn zstd_frames_match_zstd() {
     let frame = |choice: &mut Choice, content: &[u8]| {
-        let by_program =
-            |level| filtered("zstd", &["-c", level, "--no-check"], content, "zstd").unwrap_or_default();
+        let by_program = |level| {
+            filtered("zstd", &["-c", level, "--no-check"], content, "zstd").unwrap_or_default()
+        };
         match choice.below(3) {
             0 => by_program("-1"),
             1 => by_program("-19"),
-            _ => ruzstd::encoding::compress_to_vec(content, ruzstd::encoding::CompressionLevel::Fastest),
+            _ => ruzstd::encoding::compress_to_vec(
+                content,
+                ruzstd::encoding::CompressionLevel::Fastest,
+            ),
         }
     };
     let padding = |choice: &mut Choice, _: usize| some(choice, skippable);
-    let format = Format { padding: &padding, begins_with_padding: true, ..Format::unpadded("a.zst", &frame) };
+    let format = Format {
+        padding: &padding,
+        begins_with_padding: true,
+        ..Format::unpadded("a.zst", &frame)
+    };
     if filtered("zstd", &["-c"], b"", "zstd").is_some() {
         check_all(&format, &["subprocess"], &by_program("zstd"));
     }
@@ -249,8 +316,9 @@ fn bzip2_streams_match_bzip2() {
 #[cfg(feature = "xz")]
 #[test]
 fn xz_streams_and_padding_match_xz() {
-    let check =
-        |_: &mut Choice, content: &[u8]| filtered("xz", &["-c", "-0"], content, "xz").unwrap_or_default();
+    let check = |_: &mut Choice, content: &[u8]| {
+        filtered("xz", &["-c", "-0"], content, "xz").unwrap_or_default()
+    };
     let blocks = |choice: &mut Choice, content: &[u8]| match choice.below(2) {
         0 => check(choice, content),
         _ => filtered("xz", &["-c", "--block-size=100"], content, "xz").unwrap_or_default(),
@@ -260,7 +328,11 @@ fn xz_streams_and_padding_match_xz() {
         padding.truncate(padding.len() / 4 * 4);
         vec![padding]
     };
-    let format = Format { padding: &padding, zeros_unit: 4, ..Format::unpadded("a.xz", &blocks) };
+    let format = Format {
+        padding: &padding,
+        zeros_unit: 4,
+        ..Format::unpadded("a.xz", &blocks)
+    };
     if filtered("xz", &["-c"], b"", "xz").is_some() {
         check_all(&format, &["subprocess"], &by_program("xz"));
     }
@@ -272,14 +344,21 @@ fn lz4_frames_match_lz4() {
     use lz4_flex::frame::{BlockMode, BlockSize, FrameEncoder, FrameInfo};
     let frame = |choice: &mut Choice, content: &[u8]| {
         let mode = [BlockMode::Independent, BlockMode::Linked][choice.below(2)];
-        let info = FrameInfo::new().block_size(BlockSize::Max64KB).block_mode(mode).content_checksum(true);
+        let info = FrameInfo::new()
+            .block_size(BlockSize::Max64KB)
+            .block_mode(mode)
+            .content_checksum(true);
         let info = info.block_checksums(choice.below(2) == 0);
         let mut encoder = FrameEncoder::with_frame_info(info, Vec::new());
         encoder.write_all(content).expect("a Vec takes every write");
         encoder.finish().expect("a Vec takes every write")
     };
     let padding = |choice: &mut Choice, _: usize| some(choice, skippable);
-    let format = Format { padding: &padding, begins_with_padding: true, ..Format::unpadded("a.lz4", &frame) };
+    let format = Format {
+        padding: &padding,
+        begins_with_padding: true,
+        ..Format::unpadded("a.lz4", &frame)
+    };
     if filtered("lz4", &["-c"], b"", "lz4").is_some() {
         check_all(&format, &["subprocess"], &by_program("lz4"));
     }
@@ -293,7 +372,11 @@ fn snappy_padding_is_skipped_everywhere() {
         let mut encoder = snap::write::FrameEncoder::new(Vec::new());
         encoder.write_all(content).expect("a Vec takes every write");
         let frames = encoder.into_inner().expect("a Vec takes every write");
-        if frames.is_empty() { b"\xff\x06\0\0sNaPpY".to_vec() } else { frames }
+        if frames.is_empty() {
+            b"\xff\x06\0\0sNaPpY".to_vec()
+        } else {
+            frames
+        }
     };
     let padding = |choice: &mut Choice, _: usize| {
         some(choice, |choice| {
@@ -305,7 +388,10 @@ fn snappy_padding_is_skipped_everywhere() {
         })
     };
     // A file truncated at the end of a chunk cannot be detected.
-    let format = Format { padding: &padding, ..Format::unpadded("a.snappy", &frame) };
+    let format = Format {
+        padding: &padding,
+        ..Format::unpadded("a.snappy", &frame)
+    };
     for seed in 1..=CASES {
         let mut layout = Layout::draw(&format, seed);
         layout.ends.extend(chunk_ends(&layout.bytes));
@@ -316,8 +402,9 @@ fn snappy_padding_is_skipped_everywhere() {
 #[cfg(feature = "snappy")]
 fn chunk_ends(frames: &[u8]) -> Vec<usize> {
     let mut ends = vec![0];
-    while let Some([_, one, two, three]) =
-        frames.get(ends[ends.len() - 1]..).and_then(|rest| rest.first_chunk())
+    while let Some([_, one, two, three]) = frames
+        .get(ends[ends.len() - 1]..)
+        .and_then(|rest| rest.first_chunk())
     {
         let length = u32::from_le_bytes([*one, *two, *three, 0]) as usize;
         ends.push(ends[ends.len() - 1] + 4 + length);
@@ -327,7 +414,11 @@ fn chunk_ends(frames: &[u8]) -> Vec<usize> {
 
 /// A block of Hadoop's framing, in chunks of random sizes, some of them empty.
 #[cfg(any(feature = "lz4", feature = "snappy"))]
-fn hadoop_block(choice: &mut Choice, content: &[u8], compress: &dyn Fn(&[u8]) -> Vec<u8>) -> Vec<u8> {
+fn hadoop_block(
+    choice: &mut Choice,
+    content: &[u8],
+    compress: &dyn Fn(&[u8]) -> Vec<u8>,
+) -> Vec<u8> {
     let length = |bytes: usize| u32::try_from(bytes).expect("a short one").to_be_bytes();
     let mut block = length(content.len()).to_vec();
     for chunk in content.chunks(1 + choice.below(500)) {
@@ -387,20 +478,32 @@ def decompress(data):
 #[cfg(feature = "snappy")]
 #[test]
 fn hadoop_snappy_blocks_after_empty_blocks_are_read() {
-    let compress = |content: &[u8]| snap::raw::Encoder::new().compress_vec(content).expect("it is short");
+    let compress = |content: &[u8]| {
+        snap::raw::Encoder::new()
+            .compress_vec(content)
+            .expect("it is short")
+    };
     let block = |choice: &mut Choice, content: &[u8]| hadoop_block(choice, content, &compress);
     let empty = |choice: &mut Choice, _: usize| some(choice, |_| vec![0; 4]);
-    let format =
-        Format { padding: &empty, begins_with_padding: true, ..Format::unpadded("a.snappy", &block) };
+    let format = Format {
+        padding: &empty,
+        begins_with_padding: true,
+        ..Format::unpadded("a.snappy", &block)
+    };
     check_all(&format, &["pyarrow"], &hadoop_script("snappy"));
 }
 
 #[cfg(feature = "lz4")]
 #[test]
 fn hadoop_lz4_blocks_after_empty_blocks_are_read() {
-    let block =
-        |choice: &mut Choice, content: &[u8]| hadoop_block(choice, content, &lz4_flex::block::compress);
+    let block = |choice: &mut Choice, content: &[u8]| {
+        hadoop_block(choice, content, &lz4_flex::block::compress)
+    };
     let empty = |choice: &mut Choice, _: usize| some(choice, |_| vec![0; 4]);
-    let format = Format { padding: &empty, begins_with_padding: true, ..Format::unpadded("a.lz4", &block) };
+    let format = Format {
+        padding: &empty,
+        begins_with_padding: true,
+        ..Format::unpadded("a.lz4", &block)
+    };
     check_all(&format, &["pyarrow"], &hadoop_script("lz4_raw"));
 }

@@ -7,7 +7,8 @@ fn seekable(content: &[u8], frame: usize) -> Vec<u8> {
     let mut out = Vec::new();
     let mut entries = Vec::new();
     for part in content.chunks(frame) {
-        let compressed = ruzstd::encoding::compress_to_vec(part, ruzstd::encoding::CompressionLevel::Fastest);
+        let compressed =
+            ruzstd::encoding::compress_to_vec(part, ruzstd::encoding::CompressionLevel::Fastest);
         entries.push((compressed.len() as u32, part.len() as u32));
         out.extend_from_slice(&compressed);
     }
@@ -33,7 +34,10 @@ fn seekable_zstd_is_split_between_frames() {
     is_preemption_safe("zst", &compressed, 3000);
 
     let plain = TestFile::new("a.zst", &compressed[..compressed.len() - 9]);
-    assert!(matches!(ByteLines.splitting(&plain.path), Splitting::Compressed(_)));
+    assert!(matches!(
+        ByteLines.splitting(&plain.path),
+        Splitting::Compressed(_)
+    ));
 }
 
 #[test]
@@ -46,10 +50,16 @@ fn false_seek_table_is_ignored_or_rejected() {
         lying[at] ^= 4;
         let file = TestFile::new("a.zst", lying);
         if ByteLines.splittable(&file.path) {
-            let lines: Result<Vec<_>, InputError> =
-                file.pieces(100).iter().map(|piece| read(&ByteLines, piece, false, show)).collect();
+            let lines: Result<Vec<_>, InputError> = file
+                .pieces(100)
+                .iter()
+                .map(|piece| read(&ByteLines, piece, false, show))
+                .collect();
             if let Ok(lines) = lines {
-                assert!(lines.concat() == lines_of(&content), "byte {at} of the file");
+                assert!(
+                    lines.concat() == lines_of(&content),
+                    "byte {at} of the file"
+                );
             }
         }
     }
@@ -61,7 +71,10 @@ fn progress_counts_compressed_bytes() {
     let file = TestFile::new("a.zst", &compressed);
     let consumed = file.pieces(1000).into_iter().map(|piece| {
         let mut reader = ByteLines.open(&piece, 1 << 20).expect("it opens");
-        while reader.read_batch(&mut |_: &[u8]| Ok::<(), InputError>(())).expect("it is intact") {}
+        while reader
+            .read_batch(&mut |_: &[u8]| Ok::<(), InputError>(()))
+            .expect("it is intact")
+        {}
         assert_eq!(reader.consumed(), piece.length);
         piece.length
     });

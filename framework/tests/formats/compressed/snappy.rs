@@ -10,23 +10,38 @@ fn frames(content: &[u8]) -> Vec<u8> {
 }
 
 fn raw(content: &[u8]) -> Vec<u8> {
-    snap::raw::Encoder::new().compress_vec(content).expect("it is short")
+    snap::raw::Encoder::new()
+        .compress_vec(content)
+        .expect("it is short")
 }
 
 #[test]
 fn snappy_frames_are_read_and_damage_is_detected() {
     let all = content(20_000);
     read_whole("a.sz", &frames(&all), &all);
-    read_whole("a.snappy", &[frames(&all), frames(&all)].concat(), &[&all[..], &all].concat());
+    read_whole(
+        "a.snappy",
+        &[frames(&all), frames(&all)].concat(),
+        &[&all[..], &all].concat(),
+    );
     let content = b"one one one one one one one one one one\ntwo\n";
     let compressed = frames(content);
     let found = damage("a.snappy", &compressed, content, &[10]);
-    assert!(found > compressed.len() * 7, "only {found} of {} flips were found", compressed.len() * 8);
+    assert!(
+        found > compressed.len() * 7,
+        "only {found} of {} flips were found",
+        compressed.len() * 8
+    );
     is_preemption_safe("snappy", &compressed, 10);
     for garbage in [&b"x"[..], b"a line\n"] {
         let file = TestFile::new("a.sz", [&compressed[..], garbage].concat());
-        let error = read(&ByteLines, &file.whole(), false, show).expect_err("no chunk begins so").to_string();
-        let expected = format!("snappy data at byte {} is not valid (no chunk there)", compressed.len());
+        let error = read(&ByteLines, &file.whole(), false, show)
+            .expect_err("no chunk begins so")
+            .to_string();
+        let expected = format!(
+            "snappy data at byte {} is not valid (no chunk there)",
+            compressed.len()
+        );
         assert!(error.ends_with(&expected), "{error}");
     }
 }

@@ -57,9 +57,16 @@ pub fn run(arguments: &FuzzArguments) -> Result<bool> {
                 return;
             }
             let seed = arguments.seed.wrapping_add(number);
-            let case = if arguments.containers { Case::draw_containers(seed) } else { Case::draw(seed) };
+            let case = if arguments.containers {
+                Case::draw_containers(seed)
+            } else {
+                Case::draw(seed)
+            };
             if let Err(why) = run_case(&case, &bar) {
-                failed.lock().unwrap_or_else(std::sync::PoisonError::into_inner).push((case, why));
+                failed
+                    .lock()
+                    .unwrap_or_else(std::sync::PoisonError::into_inner)
+                    .push((case, why));
             }
             bar.inc(1);
         }
@@ -71,7 +78,9 @@ pub fn run(arguments: &FuzzArguments) -> Result<bool> {
     });
     drop(std::panic::take_hook());
     bar.finish_and_clear();
-    let mut failed = failed.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
+    let mut failed = failed
+        .into_inner()
+        .unwrap_or_else(std::sync::PoisonError::into_inner);
     failed.sort_by_key(|(case, _)| case.seed);
     for (case, why) in &failed {
         print_error(format_args!(
@@ -81,7 +90,11 @@ pub fn run(arguments: &FuzzArguments) -> Result<bool> {
             keep(case, &arguments.keep)?
         ));
     }
-    print(format_args!("{} runs, {} failed\n", arguments.runs, failed.len()));
+    print(format_args!(
+        "{} runs, {} failed\n",
+        arguments.runs,
+        failed.len()
+    ));
     Ok(failed.is_empty())
 }
 
@@ -91,14 +104,24 @@ fn run_case(case: &Case, bar: &ProgressBar) -> Result<(), String> {
     let line = match &result {
         Ok(run) => {
             let preempted = run.jobs.iter().map(|job| job.preemptions);
-            let preempted: u64 = preempted.map(|one| one.suspend + one.checkpoint + one.kill).sum();
-            let (jobs, ended) = (run.jobs.len(), run.ended.0 as f64 / 1e6);
-            format!("{jobs} jobs, {} events, {preempted} preemptions, ended at {ended:.1} s", run.events)
+            let preempted: u64 = preempted
+                .map(|one| one.suspend + one.checkpoint + one.kill)
+                .sum();
+            let jobs = run.jobs.len();
+            let ended = run.ended.0 as f64 / 1e6;
+            format!(
+                "{jobs} jobs, {} events, {preempted} preemptions, ended at {ended:.1} s",
+                run.events
+            )
         }
         Err(why) => format!("FAILED: {}", why.lines().next().unwrap_or_default()),
     };
     bar.suspend(|| {
-        print(format_args!("seed {:>8}  {:<16} {line}\n", case.seed, case.scheduler.in_words()));
+        print(format_args!(
+            "seed {:>8}  {:<16} {line}\n",
+            case.seed,
+            case.scheduler.in_words()
+        ));
     });
     result.map(drop)
 }
@@ -107,12 +130,20 @@ fn run_case(case: &Case, bar: &ProgressBar) -> Result<(), String> {
 fn keep(case: &Case, folder: &Path) -> Result<String> {
     fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
     let path = |what: &str| folder.join(format!("fuzz-{}.{what}.toml", case.seed));
-    let (workload, configuration) = (path("workload"), path("configuration"));
-    for (path, text) in [(&workload, &case.workload), (&configuration, &case.configuration)] {
+    let workload = path("workload");
+    let configuration = path("configuration");
+    for (path, text) in [
+        (&workload, &case.workload),
+        (&configuration, &case.configuration),
+    ] {
         fs::write(path, text).with_context(|| format!("cannot write {}", path.display()))?;
     }
-    let (workload, configuration) = (workload.display(), configuration.display());
-    Ok(format!("nap sim --workload {workload} --configuration {configuration} {}", case.flags()))
+    let workload = workload.display();
+    let configuration = configuration.display();
+    Ok(format!(
+        "nap sim --workload {workload} --configuration {configuration} {}",
+        case.flags()
+    ))
 }
 
 #[cfg(test)]
@@ -125,9 +156,16 @@ mod tests {
         let case = Case::draw(3);
         let command = keep(&case, folder.path()).expect("writable");
         let read = |what: &str| {
-            fs::read_to_string(folder.path().join(format!("fuzz-3.{what}.toml"))).expect("just written")
+            fs::read_to_string(folder.path().join(format!("fuzz-3.{what}.toml")))
+                .expect("just written")
         };
-        assert_eq!((read("workload"), read("configuration")), (case.workload, case.configuration));
-        assert!(command.starts_with("nap sim --workload ") && command.contains(" --seed 3"), "{command}");
+        assert_eq!(
+            (read("workload"), read("configuration")),
+            (case.workload, case.configuration)
+        );
+        assert!(
+            command.starts_with("nap sim --workload ") && command.contains(" --seed 3"),
+            "{command}"
+        );
     }
 }

@@ -27,7 +27,12 @@ use crate::replay::ReplayArguments;
 
 /// Measure napreduce on this machine
 #[derive(Debug, Parser)]
-#[command(name = "nap lab", bin_name = "nap lab", version, arg_required_else_help = true)]
+#[command(
+    name = "nap lab",
+    bin_name = "nap lab",
+    version,
+    arg_required_else_help = true
+)]
 struct Arguments {
     #[command(subcommand)]
     experiment: Experiment,
@@ -203,7 +208,10 @@ mod tests {
     #[test]
     fn causes_are_not_repeated() {
         let gone = || io::Error::other("it is gone");
-        assert_eq!(in_words(&Unread(gone()).into()), "cannot read a: it is gone");
+        assert_eq!(
+            in_words(&Unread(gone()).into()),
+            "cannot read a: it is gone"
+        );
         let context = anyhow::Error::from(gone()).context("cannot make b");
         assert_eq!(in_words(&context), "cannot make b: it is gone");
     }

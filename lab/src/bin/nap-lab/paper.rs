@@ -95,8 +95,16 @@ pub struct PaperArguments {
 pub fn run(arguments: &PaperArguments) -> Result<ExitCode> {
     if !arguments.from.is_empty() {
         let report = paper_again(&arguments.from)?;
-        let folders: Vec<String> = arguments.from.iter().map(|folder| folder.display().to_string()).collect();
-        return finish(&report, arguments, &format!("nap lab paper --from {}", folders.join(" ")));
+        let folders: Vec<String> = arguments
+            .from
+            .iter()
+            .map(|folder| folder.display().to_string())
+            .collect();
+        return finish(
+            &report,
+            arguments,
+            &format!("nap lab paper --from {}", folders.join(" ")),
+        );
     }
     if arguments.paper.is_none() && arguments.go_on.is_none() {
         return list(arguments.report.as_deref());
@@ -106,14 +114,22 @@ pub fn run(arguments: &PaperArguments) -> Result<ExitCode> {
         None => Vec::new(),
     };
     let temporary = match (&arguments.report, &arguments.go_on) {
-        (None, None) => Some(tempfile::tempdir().context("cannot make a folder for temporary files")?),
+        (None, None) => {
+            Some(tempfile::tempdir().context("cannot make a folder for temporary files")?)
+        }
         _ => None,
     };
     let named = arguments.report.as_deref().or(arguments.go_on.as_deref());
-    let folder = named.or(temporary.as_ref().map(tempfile::TempDir::path)).unwrap_or(Path::new("."));
+    let folder = named
+        .or(temporary.as_ref().map(tempfile::TempDir::path))
+        .unwrap_or(Path::new("."));
     let settings = PaperSettings {
         figures,
-        blocks: if arguments.quick { Some(1) } else { arguments.repetitions },
+        blocks: if arguments.quick {
+            Some(1)
+        } else {
+            arguments.repetitions
+        },
         seed: arguments.seed,
         folder: folder.to_owned(),
         go_on: arguments.go_on.is_some(),
@@ -122,7 +138,11 @@ pub fn run(arguments: &PaperArguments) -> Result<ExitCode> {
         live: !arguments.simulate && !arguments.rehearse,
     };
     let place = &arguments.place;
-    let session = if settings.live { place.session()? } else { place.session_without_binaries()? };
+    let session = if settings.live {
+        place.session()?
+    } else {
+        place.session_without_binaries()?
+    };
     let bar = bar(1, "simulating {bar:30} {pos}/{len} runs, {eta} left");
     let report = paper(&settings, &session, |ended, all| {
         bar.set_length(all as u64);
@@ -133,19 +153,34 @@ pub fn run(arguments: &PaperArguments) -> Result<ExitCode> {
     })?;
     bar.finish_and_clear();
     if let Err(interrupted) = session.interrupt.check() {
-        print_error(format_args!("nap lab paper: {interrupted}; the report has the finished runs"));
+        print_error(format_args!(
+            "nap lab paper: {interrupted}; the report has the finished runs"
+        ));
     }
     if arguments.quick {
         let ran = report.runs.iter().count();
-        print(format_args!("{ran} runs, one block: the figures can be run; nothing is judged\n"));
+        print(format_args!(
+            "{ran} runs, one block: the figures can be run; nothing is judged\n"
+        ));
         return Ok(ExitCode::SUCCESS);
     }
-    let what =
-        [arguments.paper.as_deref().unwrap_or_default(), arguments.figures.as_deref().unwrap_or_default()];
+    let what = [
+        arguments.paper.as_deref().unwrap_or_default(),
+        arguments.figures.as_deref().unwrap_or_default(),
+    ];
     let asked = [arguments.simulate, arguments.rehearse, arguments.both];
-    let flags = asked.into_iter().zip([" --simulate", " --rehearse", " --both"]);
-    let how: String = flags.filter(|(asked, _)| *asked).map(|(_, flag)| flag).collect();
-    finish(&report, arguments, format!("nap lab paper {}{how}", what.join(" ").trim_end()).as_str())
+    let flags = asked
+        .into_iter()
+        .zip([" --simulate", " --rehearse", " --both"]);
+    let how: String = flags
+        .filter(|(asked, _)| *asked)
+        .map(|(_, flag)| flag)
+        .collect();
+    finish(
+        &report,
+        arguments,
+        format!("nap lab paper {}{how}", what.join(" ").trim_end()).as_str(),
+    )
 }
 
 fn finish(report: &PaperReport, arguments: &PaperArguments, command: &str) -> Result<ExitCode> {
@@ -159,7 +194,11 @@ fn finish(report: &PaperReport, arguments: &PaperArguments, command: &str) -> Re
             "nap lab paper: an output of a live run differs from that of the undisturbed job"
         ));
     }
-    let against = [Verdict::DoesNotHold, Verdict::DoesNotSupport, Verdict::NoEffect];
+    let against = [
+        Verdict::DoesNotHold,
+        Verdict::DoesNotSupport,
+        Verdict::NoEffect,
+    ];
     let is_against = against.iter().any(|verdict| report.count(*verdict) > 0);
     Ok(if is_against || !report.identical() {
         ExitCode::from(DOES_NOT_HOLD)
@@ -172,7 +211,9 @@ fn finish(report: &PaperReport, arguments: &PaperArguments, command: &str) -> Re
 
 /// Lists every figure with its claims, and its number of runs or its verdict in a report.
 fn list(report: Option<&Path>) -> Result<ExitCode> {
-    let report = report.map(|folder| PaperReport::read(papers()?, folder)).transpose()?;
+    let report = report
+        .map(|folder| PaperReport::read(papers()?, folder))
+        .transpose()?;
     for paper in papers()? {
         print(format_args!("{}  {}\n", paper.name, paper.title));
         for id in paper.ids() {
@@ -185,18 +226,25 @@ fn list(report: Option<&Path>) -> Result<ExitCode> {
                 None => format!("{} a block", counted(paper.runs_of(figure), "run")),
             };
             let judged = report.iter().flat_map(|report| &report.judgements);
-            let judged = judged.filter(|one| one.paper == paper.name).find(|one| one.figure == id);
+            let judged = judged
+                .filter(|one| one.paper == paper.name)
+                .find(|one| one.figure == id);
             let takes = judged.map_or(takes, |judged| judged.verdict.in_words().to_owned());
             print(format_args!("  {id:<9} {takes:<18} {}\n", figure.title));
             for claim in &figure.claims {
                 let judged = judged.iter().flat_map(|judged| &judged.claims);
                 let verdict = judged.into_iter().find(|one| one.says == claim.says);
-                let verdict = verdict.and_then(|claim| claim.verdict).map(|verdict| verdict.in_words());
+                let verdict = verdict
+                    .and_then(|claim| claim.verdict)
+                    .map(|verdict| verdict.in_words());
                 let word = match &claim.not_measured {
                     Some(_) => "not measured",
                     None => verdict.unwrap_or_default(),
                 };
-                print(format_args!("  {:<9} {word:<18} - {} ({})\n", "", claim.says, claim.from));
+                print(format_args!(
+                    "  {:<9} {word:<18} - {} ({})\n",
+                    "", claim.says, claim.from
+                ));
             }
         }
     }

@@ -74,7 +74,9 @@ impl Printing {
     pub fn print(&self, report: &impl Report) -> Result<()> {
         let json = report.json()?;
         let written = match &self.json {
-            Some(path) => fs::write(path, &json).with_context(|| format!("cannot write {}", path.display())),
+            Some(path) => {
+                fs::write(path, &json).with_context(|| format!("cannot write {}", path.display()))
+            }
             None => Ok(()),
         };
         print(match self.format {
@@ -88,7 +90,9 @@ impl Printing {
 /// Progress goes to standard error, and signals end the experiment early.
 fn session(work: WorkSettings, binaries: PathBuf) -> Result<Session> {
     let interrupt = Interrupt::listen().context("cannot catch signals")?;
-    Ok(Session::new(interrupt, work, binaries, |line| print_error(line)))
+    Ok(Session::new(interrupt, work, binaries, |line| {
+        print_error(line)
+    }))
 }
 
 /// A progress bar, which is hidden unless standard error is a terminal.
@@ -100,9 +104,11 @@ pub fn bar(runs: u64, template: &str) -> ProgressBar {
 /// The folder of our binaries, absolute because programs run in another folder.
 fn binaries(named: Option<&Path>) -> Result<PathBuf> {
     if let Some(folder) = named {
-        return std::path::absolute(folder).with_context(|| format!("cannot find {}", folder.display()));
+        return std::path::absolute(folder)
+            .with_context(|| format!("cannot find {}", folder.display()));
     }
-    let program = std::env::current_exe().context("cannot find this binary; name a folder with --bin-dir")?;
+    let program =
+        std::env::current_exe().context("cannot find this binary; name a folder with --bin-dir")?;
     if cfg!(debug_assertions) {
         print_error(format_args!(
             "this nap-lab and the binaries next to it are debug builds; for figures use cargo build --release"

@@ -31,7 +31,11 @@ Examples:
 See docs/replay.md for scaled values and the limits of a comparison.")]
 pub struct ReplayArguments {
     /// A workload file, or the name of a published one
-    #[arg(value_name = "FILE|NAME", required_unless_present = "trace", conflicts_with = "trace")]
+    #[arg(
+        value_name = "FILE|NAME",
+        required_unless_present = "trace",
+        conflicts_with = "trace"
+    )]
     pub workload: Option<String>,
 
     /// A trace in the format of SWIM
@@ -51,7 +55,12 @@ pub struct ReplayArguments {
     pub task_scale: f64,
 
     /// Schedulers to compare
-    #[arg(long, value_name = "NAME,...", value_delimiter = ',', default_value = "fifo")]
+    #[arg(
+        long,
+        value_name = "NAME,...",
+        value_delimiter = ',',
+        default_value = "fifo"
+    )]
     pub scheduler: Vec<SchedulerName>,
 
     /// Configuration file of a coordinator, of which the tables of schedulers and of preemption are used
@@ -75,7 +84,8 @@ pub struct ReplayArguments {
 }
 
 fn primitive(text: &str) -> Result<PrimitiveChoice, String> {
-    PrimitiveChoice::of_word(text).ok_or_else(|| format!("choose from {}", PrimitiveChoice::WORDS.join(", ")))
+    PrimitiveChoice::of_word(text)
+        .ok_or_else(|| format!("choose from {}", PrimitiveChoice::WORDS.join(", ")))
 }
 
 /// Replays, and returns whether the report is a success.
@@ -84,7 +94,9 @@ pub fn replay(arguments: &ReplayArguments) -> Result<bool> {
     let source = match (&arguments.workload, &arguments.trace) {
         (Some(name), _) => ReplaySource::workload(name)?,
         (None, Some(path)) => ReplaySource::trace(path, arguments.jobs)?,
-        (None, None) => anyhow::bail!("nothing to replay; name a workload, or a trace with --trace"),
+        (None, None) => {
+            anyhow::bail!("nothing to replay; name a workload, or a trace with --trace")
+        }
     };
     let (tables, mut preemption) = match &arguments.configuration {
         Some(path) => tables(path)?,
@@ -93,14 +105,23 @@ pub fn replay(arguments: &ReplayArguments) -> Result<bool> {
     preemption.primitive = arguments.primitive.or(preemption.primitive);
     preemption.suspended_max = arguments.suspended_max.unwrap_or(preemption.suspended_max);
     let policy = |scheduler: &SchedulerName| -> Result<SchedulerConfiguration> {
-        let policy = SchedulerConfiguration { scheduler: *scheduler, tables: tables.clone() };
-        policy.build().with_context(|| format!("{scheduler} cannot be set up"))?;
+        let policy = SchedulerConfiguration {
+            scheduler: *scheduler,
+            tables: tables.clone(),
+        };
+        policy
+            .build()
+            .with_context(|| format!("{scheduler} cannot be set up"))?;
         Ok(policy)
     };
     let settings = ReplaySettings {
         source,
         scale,
-        policies: arguments.scheduler.iter().map(policy).collect::<Result<_>>()?,
+        policies: arguments
+            .scheduler
+            .iter()
+            .map(policy)
+            .collect::<Result<_>>()?,
         preemption,
         runs: arguments.runs.clone(),
     };
@@ -116,15 +137,23 @@ pub fn replay(arguments: &ReplayArguments) -> Result<bool> {
 
 /// The tables of a configuration file that are about decisions.
 fn tables(path: &Path) -> Result<(SchedulerTables, PreemptionSettings)> {
-    let text = fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
+    let text =
+        fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
     let wrong = || format!("{}: invalid configuration", path.display());
     let mut file: toml::Table = toml::from_str(&text).with_context(wrong)?;
-    let mut part = |name: &str| file.remove(name).unwrap_or(toml::Value::Table(toml::Table::new()));
-    let (scheduler, preemption) = (part("scheduler"), part("preemption"));
+    let mut part = |name: &str| {
+        file.remove(name)
+            .unwrap_or(toml::Value::Table(toml::Table::new()))
+    };
+    let scheduler = part("scheduler");
+    let preemption = part("preemption");
     ensure!(
         scheduler.is_table() && preemption.is_table(),
         "{}: scheduler and preemption have to be tables",
         path.display()
     );
-    Ok((scheduler.try_into().with_context(wrong)?, preemption.try_into().with_context(wrong)?))
+    Ok((
+        scheduler.try_into().with_context(wrong)?,
+        preemption.try_into().with_context(wrong)?,
+    ))
 }

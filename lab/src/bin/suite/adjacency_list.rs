@@ -17,17 +17,22 @@ pub fn adjacency_list() -> Job {
 
 pub fn with_at_most(most: usize) -> Job {
     Job::text()
-        .map(|line: &str, out: &mut Emit<(String, Direction, String), ()>| match line.rsplit_once(',') {
-            Some((from, to)) => {
-                out.emit((from, Direction::To, to), ());
-                out.emit((to, Direction::From, from), ());
-            }
-            None => counter!("lines without a comma").add(1),
-        })
+        .map(
+            |line: &str, out: &mut Emit<(String, Direction, String), ()>| match line
+                .rsplit_once(',')
+            {
+                Some((from, to)) => {
+                    out.emit((from, Direction::To, to), ());
+                    out.emit((to, Direction::From, from), ());
+                }
+                None => counter!("lines without a comma").add(1),
+            },
+        )
         .combine(|(), ()| ())
         .group_by::<String>()
         .reduce(move |vertex, neighbours, out| {
-            let (mut from, mut to) = (Vec::new(), Vec::new());
+            let mut from = Vec::new();
+            let mut to = Vec::new();
             while let Some(((_, direction, neighbour), ())) = neighbours.next_entry() {
                 let list: &mut Vec<String> = match direction {
                     Direction::From => &mut from,
@@ -37,7 +42,10 @@ pub fn with_at_most(most: usize) -> Job {
                     list.push(neighbour.to_owned());
                 }
             }
-            out.emit(vertex, format!("from{{{}}}:to{{{}}}", from.join(","), to.join(",")));
+            out.emit(
+                vertex,
+                format!("from{{{}}}:to{{{}}}", from.join(","), to.join(",")),
+            );
         })
 }
 

@@ -26,11 +26,15 @@ fn checked(pattern: &str) -> Result<String, regex::Error> {
 }
 
 pub fn count(search: &Search) -> Job<(Vec<u8>, u64)> {
-    let regex = Regex::new(&search.pattern).expect("patterns are checked when the command line is read");
+    let regex =
+        Regex::new(&search.pattern).expect("patterns are checked when the command line is read");
     let group = search.group;
     Job::bytes()
         .map(move |line: &[u8], out: &mut Emit<Vec<u8>, u64>| {
-            for found in regex.captures_iter(line).filter_map(|captures| captures.get(group)) {
+            for found in regex
+                .captures_iter(line)
+                .filter_map(|captures| captures.get(group))
+            {
                 out.emit(found.as_bytes(), 1);
             }
         })
@@ -39,9 +43,11 @@ pub fn count(search: &Search) -> Job<(Vec<u8>, u64)> {
 
 pub fn by_count() -> Job {
     Job::records::<Vec<u8>, u64>()
-        .map(|(found, count), out: &mut Emit<(Reverse<u64>, Vec<u8>), ()>| {
-            out.emit((Reverse(count), found), ())
-        })
+        .map(
+            |(found, count), out: &mut Emit<(Reverse<u64>, Vec<u8>), ()>| {
+                out.emit((Reverse(count), found), ())
+            },
+        )
         .reduce(|(Reverse(count), found), _, out| out.emit(count, found))
 }
 
@@ -55,7 +61,12 @@ fn drive(driver: &mut Driver, search: &Search) -> Result<(), Error> {
         )));
     }
     let counts = driver.job(count).parameters(search).dataset()?;
-    driver.job(by_count).inputs([&counts]).reduces(1).run().map(drop)
+    driver
+        .job(by_count)
+        .inputs([&counts])
+        .reduces(1)
+        .run()
+        .map(drop)
 }
 
 fn main() -> std::process::ExitCode {

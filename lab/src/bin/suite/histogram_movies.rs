@@ -8,7 +8,8 @@ use napreduce_lab::records::Movie;
 pub fn histogram() -> Job {
     Job::text()
         .map(|line: &str, out: &mut Emit<u32, u64>| {
-            let (mut sum, mut count) = (0u64, 0u64);
+            let mut sum = 0u64;
+            let mut count = 0u64;
             for review in Movie::parse(line)?.reviews() {
                 (sum, count) = (sum + u64::from(review?.rating), count + 1);
             }

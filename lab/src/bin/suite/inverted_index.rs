@@ -5,9 +5,11 @@ use napreduce_lab::records::by_document;
 
 pub fn inverted_index() -> Job {
     Job::text()
-        .mapper(by_document(|document, line, out: &mut Emit<(String, String), ()>| {
-            words(line).for_each(|word| out.emit((word, document), ()));
-        }))
+        .mapper(by_document(
+            |document, line, out: &mut Emit<(String, String), ()>| {
+                words(line).for_each(|word| out.emit((word, document), ()));
+            },
+        ))
         .combine(|(), ()| ())
         .group_by::<String>()
         .reduce(|word, documents, out| {

@@ -14,15 +14,18 @@ enum Pass {
 pub fn kmeans() -> Job {
     let centroids = Centroids::of_side_file();
     Job::text()
-        .map(move |line: &str, out: &mut Emit<(u32, Pass), (f32, String)>| {
-            let (cluster, similarity) = centroids.get().nearest(&Movie::parse(line)?)?;
-            out.emit((cluster, Pass::Similarity), (similarity, ""));
-            out.emit((cluster, Pass::Line), (similarity, line));
-            Ok::<(), String>(())
-        })
+        .map(
+            move |line: &str, out: &mut Emit<(u32, Pass), (f32, String)>| {
+                let (cluster, similarity) = centroids.get().nearest(&Movie::parse(line)?)?;
+                out.emit((cluster, Pass::Similarity), (similarity, ""));
+                out.emit((cluster, Pass::Line), (similarity, line));
+                Ok::<(), String>(())
+            },
+        )
         .group_by::<u32>()
         .reduce(|cluster, members, out| {
-            let (mut sum, mut count) = (0f32, 0f32);
+            let mut sum = 0f32;
+            let mut count = 0f32;
             let mut nearest: Option<(f32, f32, String)> = None;
             while let Some(((_, pass), (similarity, line))) = members.next_entry() {
                 match pass {

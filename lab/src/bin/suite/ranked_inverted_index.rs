@@ -7,14 +7,20 @@ use napreduce::{Emit, Job, Program};
 
 pub fn ranked_inverted_index() -> Job {
     Job::text()
-        .map(|line: &str, out: &mut Emit<(String, Reverse<u64>, String), ()>| {
-            let wrong = || format!("expected WORD|WORD|WORD|DOCUMENT, a tab and a count, but found {line:?}");
-            let (key, count) = line.rsplit_once('\t').ok_or_else(wrong)?;
-            let (sequence, document) = key.rsplit_once('|').ok_or_else(wrong)?;
-            let count = count.parse().map_err(|_| wrong())?;
-            out.emit((sequence, Reverse(count), document), ());
-            Ok::<(), String>(())
-        })
+        .map(
+            |line: &str, out: &mut Emit<(String, Reverse<u64>, String), ()>| {
+                let wrong = || {
+                    format!(
+                        "expected WORD|WORD|WORD|DOCUMENT, a tab and a count, but found {line:?}"
+                    )
+                };
+                let (key, count) = line.rsplit_once('\t').ok_or_else(wrong)?;
+                let (sequence, document) = key.rsplit_once('|').ok_or_else(wrong)?;
+                let count = count.parse().map_err(|_| wrong())?;
+                out.emit((sequence, Reverse(count), document), ());
+                Ok::<(), String>(())
+            },
+        )
         .group_by::<String>()
         .reduce(|sequence, documents, out| {
             while let Some(((_, Reverse(count), document), ())) = documents.next_entry() {

@@ -4,10 +4,12 @@ use napreduce::{Emit, Job, Program, counter};
 
 pub fn self_join() -> Job {
     Job::text()
-        .map(|line: &str, out: &mut Emit<(String, String), ()>| match line.rsplit_once(',') {
-            Some(association) => out.emit(association, ()),
-            None => counter!("lines without a comma").add(1),
-        })
+        .map(
+            |line: &str, out: &mut Emit<(String, String), ()>| match line.rsplit_once(',') {
+                Some(association) => out.emit(association, ()),
+                None => counter!("lines without a comma").add(1),
+            },
+        )
         .combine(|(), ()| ())
         .group_by::<String>()
         .reduce(|prefix, associations, out| {

@@ -12,9 +12,11 @@ const COUNT_MIN: u64 = 10;
 
 pub fn term_vector() -> Job {
     Job::text()
-        .mapper(by_document(|document, line, out: &mut Emit<(String, String), u64>| {
-            words(line).for_each(|word| out.emit((document, word), 1));
-        }))
+        .mapper(by_document(
+            |document, line, out: &mut Emit<(String, String), u64>| {
+                words(line).for_each(|word| out.emit((document, word), 1));
+            },
+        ))
         .combine(Sum::add)
         .group_by::<String>()
         .reduce(|document, words, out| {

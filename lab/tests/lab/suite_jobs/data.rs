@@ -12,35 +12,60 @@ use datagen::text::{self, TextSettings};
 fn made(generate: impl FnOnce(OutputSettings) -> WrittenFiles) -> Vec<String> {
     let folder = tempfile::tempdir().unwrap();
     let written = generate(OutputSettings::new(folder.path().join("data")));
-    written.files.iter().map(|file| std::fs::read_to_string(file).unwrap()).collect()
+    written
+        .files
+        .iter()
+        .map(|file| std::fs::read_to_string(file).unwrap())
+        .collect()
 }
 
 /// Returns the documents. Tests of jobs name them `input-0000` and so on.
 pub fn texts(bytes: u64, documents: u32) -> Vec<String> {
     made(|output| {
-        let output = OutputSettings { files: documents, ..output };
-        text::generate(&TextSettings { vocabulary: 400, ..TextSettings::new(bytes, output) }).unwrap()
+        let output = OutputSettings {
+            files: documents,
+            ..output
+        };
+        text::generate(&TextSettings {
+            vocabulary: 400,
+            ..TextSettings::new(bytes, output)
+        })
+        .unwrap()
     })
 }
 
 pub fn movies(bytes: u64) -> Vec<String> {
     made(|output| {
         let settings = MoviesSettings::new(Amount::Bytes(bytes), output);
-        movies::generate(&MoviesSettings { raters: 2000, reviews_exponent: 1.3, ..settings }).unwrap()
+        movies::generate(&MoviesSettings {
+            raters: 2000,
+            reviews_exponent: 1.3,
+            ..settings
+        })
+        .unwrap()
     })
 }
 
 pub fn associations(bytes: u64) -> Vec<String> {
     made(|output| {
         let settings = AssociationsSettings::new(Amount::Bytes(bytes), output);
-        associations::generate(&AssociationsSettings { items: 100, arity: 3, ..settings }).unwrap()
+        associations::generate(&AssociationsSettings {
+            items: 100,
+            arity: 3,
+            ..settings
+        })
+        .unwrap()
     })
 }
 
 pub fn edges(bytes: u64) -> Vec<String> {
     made(|output| {
         let settings = GraphSettings::new(Amount::Bytes(bytes), output);
-        graph::generate(&GraphSettings { vertices: 1000, ..settings }).unwrap()
+        graph::generate(&GraphSettings {
+            vertices: 1000,
+            ..settings
+        })
+        .unwrap()
     })
 }
 

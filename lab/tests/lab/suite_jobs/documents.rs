@@ -27,14 +27,21 @@ fn owned(texts: &[&str]) -> Vec<String> {
 
 #[test]
 fn term_vectors_match_the_reference() {
-    for texts in sizes().into_iter().flat_map(|bytes| [data::texts(bytes, 2), data::texts(bytes, 10)]) {
+    for texts in sizes()
+        .into_iter()
+        .flat_map(|bytes| [data::texts(bytes, 2), data::texts(bytes, 10)])
+    {
         check(term_vector, &texts, &reference::term_vector(&texts));
     }
 }
 
 #[test]
 fn frequent_words_are_sorted_by_count_then_word() {
-    let texts = owned(&["", &"b a ".repeat(10), &format!("{} z\n{}", "c ".repeat(11), "d ".repeat(9))]);
+    let texts = owned(&[
+        "",
+        &"b a ".repeat(10),
+        &format!("{} z\n{}", "c ".repeat(11), "d ".repeat(9)),
+    ]);
     assert_eq!(
         test(term_vector, &texts).run().text(),
         "input-0001\ta:10\ninput-0001\tb:10\ninput-0002\tc:11\n"
@@ -44,7 +51,10 @@ fn frequent_words_are_sorted_by_count_then_word() {
 
 #[test]
 fn indexes_match_the_reference() {
-    for texts in sizes().into_iter().flat_map(|bytes| [data::texts(bytes, 1), data::texts(bytes, 12)]) {
+    for texts in sizes()
+        .into_iter()
+        .flat_map(|bytes| [data::texts(bytes, 1), data::texts(bytes, 12)])
+    {
         check(inverted_index, &texts, &reference::inverted_index(&texts));
     }
 }
@@ -66,7 +76,10 @@ fn sequences_and_ranks_match_the_reference() {
 #[test]
 fn short_line_has_no_sequence() {
     let texts = owned(&["a\n\na b\n  \nc", "a b c\n", ""]);
-    assert_eq!(test(sequence_count, &texts).run().text(), "a|b|c|input-0001\t1\n");
+    assert_eq!(
+        test(sequence_count, &texts).run().text(),
+        "a|b|c|input-0001\t1\n"
+    );
     check(sequence_count, &texts, &reference::sequence_count(&texts));
 }
 
@@ -74,21 +87,48 @@ fn short_line_has_no_sequence() {
 fn documents_of_equal_count_are_sorted_by_name() {
     let counts = "a|b|c|two\t3\na|b|c|one\t3\na|b|c|all\t10\nx|y|z|one\t1\n";
     let expected = "a|b|c\t10|all\na|b|c\t3|one\na|b|c\t3|two\nx|y|z\t1|one\n";
-    assert_eq!(JobTest::new(ranked_inverted_index).input(counts).run().text(), expected);
-    check(ranked_inverted_index, &owned(&[counts]), &reference::ranked_inverted_index(counts));
+    assert_eq!(
+        JobTest::new(ranked_inverted_index)
+            .input(counts)
+            .run()
+            .text(),
+        expected
+    );
+    check(
+        ranked_inverted_index,
+        &owned(&[counts]),
+        &reference::ranked_inverted_index(counts),
+    );
 }
 
 #[test]
-#[should_panic(expected = "expected WORD|WORD|WORD|DOCUMENT, a tab and a count, but found \"a|b|c\\tmany\"")]
+#[should_panic(
+    expected = "expected WORD|WORD|WORD|DOCUMENT, a tab and a count, but found \"a|b|c\\tmany\""
+)]
 fn invalid_sequence_is_quoted() {
-    let _ = JobTest::new(ranked_inverted_index).input("a|b|c\tmany\n").run();
+    let _ = JobTest::new(ranked_inverted_index)
+        .input("a|b|c\tmany\n")
+        .run();
 }
 
 #[test]
 fn document_jobs_are_preemption_safe() {
-    let texts = owned(&["to be or not to be\nto\n", &"nap ".repeat(12), "be or not\n"]);
-    test(term_vector, &texts).split_size(12).assert_preemption_safe();
-    test(inverted_index, &texts).split_size(12).assert_preemption_safe();
-    test(sequence_count, &texts).split_size(12).assert_preemption_safe();
-    assert_preemption_safe(ranked_inverted_index, "a|b|c|two\t3\na|b|c|one\t3\nx|y|z|one\t1\n");
+    let texts = owned(&[
+        "to be or not to be\nto\n",
+        &"nap ".repeat(12),
+        "be or not\n",
+    ]);
+    test(term_vector, &texts)
+        .split_size(12)
+        .assert_preemption_safe();
+    test(inverted_index, &texts)
+        .split_size(12)
+        .assert_preemption_safe();
+    test(sequence_count, &texts)
+        .split_size(12)
+        .assert_preemption_safe();
+    assert_preemption_safe(
+        ranked_inverted_index,
+        "a|b|c|two\t3\na|b|c|one\t3\nx|y|z|one\t1\n",
+    );
 }

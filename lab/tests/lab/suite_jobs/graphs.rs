@@ -41,8 +41,16 @@ fn repeated_associations_and_lines_without_a_comma_are_skipped() {
 fn neighbours_match_the_reference() {
     for bytes in sizes() {
         let texts = data::edges(bytes);
-        check(adjacency_list, &texts, &reference::adjacency_list(&texts[0], 200_000));
-        check(TWO_NEIGHBOURS, &texts, &reference::adjacency_list(&texts[0], 2));
+        check(
+            adjacency_list,
+            &texts,
+            &reference::adjacency_list(&texts[0], 200_000),
+        );
+        check(
+            TWO_NEIGHBOURS,
+            &texts,
+            &reference::adjacency_list(&texts[0], 2),
+        );
     }
 }
 
@@ -51,14 +59,26 @@ fn neighbours_are_unique_and_bounded() {
     let text = "a,b\nc,b\na,b\nd,b\nalone\nb,a\n";
     let output = JobTest::new(TWO_NEIGHBOURS).input(text).run();
     let expected = "a\tfrom{b}:to{b}\nb\tfrom{a,c}:to{a}\nc\tfrom{}:to{b}\nd\tfrom{}:to{b}\n";
-    assert_eq!((output.text().as_str(), output.counters.get("lines without a comma")), (expected, 1));
+    assert_eq!(
+        (
+            output.text().as_str(),
+            output.counters.get("lines without a comma")
+        ),
+        (expected, 1)
+    );
 }
 
 /// Runs both jobs, the second one on the output of the first.
 fn ranked(texts: &[String], search: &Search) -> String {
-    let counted =
-        test(|| count_matches::count(search), texts).split_size(100_000).reduces(3).for_next_job().run();
-    let ranked = counted.parts.iter().fold(JobTest::new(by_count), JobTest::input);
+    let counted = test(|| count_matches::count(search), texts)
+        .split_size(100_000)
+        .reduces(3)
+        .for_next_job()
+        .run();
+    let ranked = counted
+        .parts
+        .iter()
+        .fold(JobTest::new(by_count), JobTest::input);
     ranked.run().text()
 }
 
@@ -66,21 +86,39 @@ fn ranked(texts: &[String], search: &Search) -> String {
 fn matches_match_the_reference() {
     for bytes in sizes() {
         let texts = data::texts(bytes, 1);
-        for (pattern, group) in [("[aeiou]{2}", 0), ("(t|n)([a-z])", 2), ("never found: [0-9]", 0)] {
-            let search = Search { pattern: pattern.to_owned(), group };
-            same(&ranked(&texts, &search), &reference::matches(&texts[0], pattern, group));
+        for (pattern, group) in [
+            ("[aeiou]{2}", 0),
+            ("(t|n)([a-z])", 2),
+            ("never found: [0-9]", 0),
+        ] {
+            let search = Search {
+                pattern: pattern.to_owned(),
+                group,
+            };
+            same(
+                &ranked(&texts, &search),
+                &reference::matches(&texts[0], pattern, group),
+            );
         }
     }
 }
 
 #[test]
 fn match_jobs_are_preemption_safe() {
-    let search = || Search { pattern: "[ab]+|(c)".to_owned(), group: 1 };
+    let search = || Search {
+        pattern: "[ab]+|(c)".to_owned(),
+        group: 1,
+    };
     assert_preemption_safe(|| count_matches::count(&search()), "ab c\nc\nabab c c\n");
-    let counted = JobTest::new(|| count_matches::count(&Search { group: 0, ..search() }))
-        .input("ab c\nc\nba\n")
-        .for_next_job()
-        .run();
+    let counted = JobTest::new(|| {
+        count_matches::count(&Search {
+            group: 0,
+            ..search()
+        })
+    })
+    .input("ab c\nc\nba\n")
+    .for_next_job()
+    .run();
     assert_preemption_safe(by_count, counted.parts.concat());
 }
 

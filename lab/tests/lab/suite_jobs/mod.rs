@@ -13,13 +13,15 @@ use napreduce::testing::JobTest;
 /// Sizes of the data in bytes; `NAPREDUCE_SUITE_BYTES` adds one.
 fn sizes() -> Vec<u64> {
     let more = std::env::var("NAPREDUCE_SUITE_BYTES").ok();
-    let more =
-        more.map(|bytes| datagen::sizes::parse_bytes(&bytes).expect("NAPREDUCE_SUITE_BYTES is a size"));
+    let more = more
+        .map(|bytes| datagen::sizes::parse_bytes(&bytes).expect("NAPREDUCE_SUITE_BYTES is a size"));
     [300, 8 << 10, 2 << 20].into_iter().chain(more).collect()
 }
 
 fn test<T, J: Fn() -> Job<T>>(job: J, inputs: &[String]) -> JobTest<J> {
-    inputs.iter().fold(JobTest::new(job), |test, input| test.input(input))
+    inputs
+        .iter()
+        .fold(JobTest::new(job), |test, input| test.input(input))
 }
 
 /// Checks the output of a job with several splits and numbers of reduces.
@@ -34,12 +36,24 @@ fn check_with<T>(
     inputs: &[String],
     expected: &str,
 ) {
-    let test = || side_files.iter().fold(test(job, inputs), |test, (name, text)| test.side_file(name, text));
+    let test = || {
+        side_files
+            .iter()
+            .fold(test(job, inputs), |test, (name, text)| {
+                test.side_file(name, text)
+            })
+    };
     same(&test().run().text(), expected);
     let bytes: usize = inputs.iter().map(String::len).sum();
-    let cut = test().split_size(bytes as u64 / 5 + 1).setting("combine-files=false");
+    let cut = test()
+        .split_size(bytes as u64 / 5 + 1)
+        .setting("combine-files=false");
     same(&cut.run().text(), expected);
-    let shared = test().split_size(bytes as u64 / 3 + 1).reduces(3).run().text();
+    let shared = test()
+        .split_size(bytes as u64 / 3 + 1)
+        .reduces(3)
+        .run()
+        .text();
     same(&sorted(&shared), &sorted(expected));
 }
 
@@ -51,7 +65,10 @@ fn sorted(text: &str) -> String {
 
 /// Reports the first difference instead of printing megabytes.
 fn same(found: &str, expected: &str) {
-    let different = found.lines().zip(expected.lines()).position(|(one, other)| one != other);
+    let different = found
+        .lines()
+        .zip(expected.lines())
+        .position(|(one, other)| one != other);
     let at = different.unwrap_or(found.lines().count().min(expected.lines().count()));
     assert!(
         found == expected,

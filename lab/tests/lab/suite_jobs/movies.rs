@@ -27,8 +27,16 @@ const CENTROIDS: &str = "0 0 30 2 1_5,2_1\n1 0 20 2 1_1,2_5\n2 0 10 1 99_3\n";
 fn histograms_match_the_reference() {
     for bytes in sizes() {
         let texts = data::movies(bytes);
-        check(histogram_movies::histogram, &texts, &reference::histogram_movies(&texts[0]));
-        check(histogram_ratings::histogram, &texts, &reference::histogram_ratings(&texts[0]));
+        check(
+            histogram_movies::histogram,
+            &texts,
+            &reference::histogram_movies(&texts[0]),
+        );
+        check(
+            histogram_ratings::histogram,
+            &texts,
+            &reference::histogram_ratings(&texts[0]),
+        );
     }
 }
 
@@ -38,7 +46,13 @@ fn bins_end_above_their_means() {
     let output = JobTest::new(histogram_movies::histogram).input(text).run();
     assert_eq!(output.text(), "3.5\t1\n4.0\t1\n5.5\t2\n");
     assert_eq!(output.counters.get("movies without reviews"), 1);
-    assert_eq!(JobTest::new(histogram_ratings::histogram).input(text).run().text(), "3\t3\n4\t2\n5\t3\n");
+    assert_eq!(
+        JobTest::new(histogram_ratings::histogram)
+            .input(text)
+            .run()
+            .text(),
+        "3\t3\n4\t2\n5\t3\n"
+    );
 }
 
 #[test]
@@ -47,22 +61,42 @@ fn clusters_and_classes_match_the_reference() {
         let texts = data::movies(bytes);
         let centroids = data::centroids(&texts[0]);
         let files = [("centroids", centroids.as_str())];
-        check_with(&files, kmeans, &texts, &reference::kmeans(&texts[0], &centroids));
-        check_with(&files, classification, &texts, &reference::classification(&texts[0], &centroids));
+        check_with(
+            &files,
+            kmeans,
+            &texts,
+            &reference::kmeans(&texts[0], &centroids),
+        );
+        check_with(
+            &files,
+            classification,
+            &texts,
+            &reference::classification(&texts[0], &centroids),
+        );
     }
 }
 
 #[test]
 fn movie_joins_the_first_of_the_nearest_centroids() {
     let text = "7:1_4,2_1\n8:1_2,2_5\n9:50_5\n6:1_3\n5:\n";
-    let test = |job: fn() -> napreduce::Job| JobTest::new(job).input(text).side_file("centroids", CENTROIDS);
-    assert_eq!(test(classification).run().text(), "0\t7\n0\t9\n0\t6\n0\t5\n1\t8\n");
+    let test = |job: fn() -> napreduce::Job| {
+        JobTest::new(job)
+            .input(text)
+            .side_file("centroids", CENTROIDS)
+    };
+    assert_eq!(
+        test(classification).run().text(),
+        "0\t7\n0\t9\n0\t6\n0\t5\n1\t8\n"
+    );
     // The mean of cluster 0 is about 0.5, to which 0 is closer than 1; cluster 2 is empty.
     let output = test(kmeans).run().text();
     assert_eq!(output, reference::kmeans(text, CENTROIDS));
     let centroids: Vec<&str> = output.lines().filter(|line| !line.contains('\t')).collect();
     assert_eq!(centroids.len(), 2, "{output}");
-    assert!(centroids[1].starts_with("1 0.9") && centroids[1].ends_with(" 8 2 1_2,2_5"), "{output}");
+    assert!(
+        centroids[1].starts_with("1 0.9") && centroids[1].ends_with(" 8 2 1_2,2_5"),
+        "{output}"
+    );
 }
 
 #[test]
@@ -71,31 +105,44 @@ fn reviews_of_a_centroid_end_at_a_comma() {
     let text = format!("1:{}\n", reviews.join(","));
     let line = napreduce_lab::records::centroid(4, 0.5, text.trim_end()).unwrap();
     let kept = line.strip_prefix("4 0.5 1 400 ").unwrap();
-    assert!(text.starts_with(&format!("1:{kept},")) && (998..1005).contains(&kept.len()), "{line}");
+    assert!(
+        text.starts_with(&format!("1:{kept},")) && (998..1005).contains(&kept.len()),
+        "{line}"
+    );
 }
 
 #[test]
 fn invalid_centroids_and_movies_are_quoted() {
     let refused = |text: &str| Centroids::parse(text).unwrap_err();
     assert_eq!(refused(""), "expected 1 to 16 centroids, but found 0");
-    assert_eq!(refused(&"0 0 1 1 1_1\n".repeat(17)), "expected 1 to 16 centroids, but found 17");
+    assert_eq!(
+        refused(&"0 0 1 1 1_1\n".repeat(17)),
+        "expected 1 to 16 centroids, but found 17"
+    );
     assert_eq!(
         refused("0 0 1 1 1_1\n2 0 1 1 1_1\n"),
         "line 2 of the centroids: expected 1 SIMILARITY MOVIE COUNT REVIEWS"
     );
     let wrong = refused("0 0 1 1 1_9\n");
     assert!(
-        wrong.ends_with("movie 1: expected RATER_RATING with a rating of 1 to 5, but found \"1_9\""),
+        wrong
+            .ends_with("movie 1: expected RATER_RATING with a rating of 1 to 5, but found \"1_9\""),
         "{wrong}"
     );
     for (line, expected) in [
-        ("no movie", "expected MOVIE:RATER_RATING,..., but found \"no movie\""),
+        (
+            "no movie",
+            "expected MOVIE:RATER_RATING,..., but found \"no movie\"",
+        ),
         ("1:2", "found \"2\""),
         ("1:2_3,", "found \"\""),
     ] {
         let read = napreduce_lab::records::Movie::parse(line)
             .and_then(|movie| movie.reviews().collect::<Result<Vec<_>, _>>());
-        assert!(read.as_ref().is_err_and(|error| error.contains(expected)), "{line}: {read:?}");
+        assert!(
+            read.as_ref().is_err_and(|error| error.contains(expected)),
+            "{line}: {read:?}"
+        );
     }
 }
 
@@ -105,6 +152,9 @@ fn movie_jobs_are_preemption_safe() {
     assert_preemption_safe(histogram_movies::histogram, text);
     assert_preemption_safe(histogram_ratings::histogram, text);
     for job in [classification, kmeans] {
-        JobTest::new(job).input(text).side_file("centroids", CENTROIDS).assert_preemption_safe();
+        JobTest::new(job)
+            .input(text)
+            .side_file("centroids", CENTROIDS)
+            .assert_preemption_safe();
     }
 }

@@ -6,7 +6,10 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 /// Returns the texts with the file names that the tests of a job use.
 fn named(texts: &[String]) -> impl Iterator<Item = (String, &String)> {
-    texts.iter().enumerate().map(|(number, text)| (format!("input-{number:04}"), text))
+    texts
+        .iter()
+        .enumerate()
+        .map(|(number, text)| (format!("input-{number:04}"), text))
 }
 
 pub fn term_vector(texts: &[String]) -> String {
@@ -16,7 +19,10 @@ pub fn term_vector(texts: &[String]) -> String {
         for word in text.split_ascii_whitespace() {
             *counts.entry(word).or_default() += 1;
         }
-        let mut frequent: Vec<_> = counts.into_iter().filter(|(_, count)| *count >= 10).collect();
+        let mut frequent: Vec<_> = counts
+            .into_iter()
+            .filter(|(_, count)| *count >= 10)
+            .collect();
         frequent.sort_by(|(word, count), (other, more)| more.cmp(count).then(word.cmp(other)));
         for (word, count) in frequent {
             output += &format!("{document}\t{word}:{count}\n");
@@ -28,9 +34,15 @@ pub fn term_vector(texts: &[String]) -> String {
 pub fn inverted_index(texts: &[String]) -> String {
     let mut index: BTreeSet<(&str, String)> = BTreeSet::new();
     for (document, text) in named(texts) {
-        index.extend(text.split_ascii_whitespace().map(|word| (word, document.clone())));
+        index.extend(
+            text.split_ascii_whitespace()
+                .map(|word| (word, document.clone())),
+        );
     }
-    index.into_iter().map(|(word, document)| format!("{word}\t{document}\n")).collect()
+    index
+        .into_iter()
+        .map(|(word, document)| format!("{word}\t{document}\n"))
+        .collect()
 }
 
 pub fn sequence_count(texts: &[String]) -> String {
@@ -39,11 +51,16 @@ pub fn sequence_count(texts: &[String]) -> String {
         for line in text.lines() {
             let words: Vec<&str> = line.split_ascii_whitespace().collect();
             for sequence in words.windows(3) {
-                *counts.entry(format!("{}|{document}", sequence.join("|"))).or_default() += 1;
+                *counts
+                    .entry(format!("{}|{document}", sequence.join("|")))
+                    .or_default() += 1;
             }
         }
     }
-    counts.into_iter().map(|(key, count)| format!("{key}\t{count}\n")).collect()
+    counts
+        .into_iter()
+        .map(|(key, count)| format!("{key}\t{count}\n"))
+        .collect()
 }
 
 pub fn ranked_inverted_index(counts: &str) -> String {
@@ -52,10 +69,16 @@ pub fn ranked_inverted_index(counts: &str) -> String {
         let tab = line.rfind('\t').unwrap();
         let bar = line[..tab].rfind('|').unwrap();
         let count = line[tab + 1..].parse().unwrap();
-        rows.push((line[..bar].to_owned(), Reverse(count), line[bar + 1..tab].to_owned()));
+        rows.push((
+            line[..bar].to_owned(),
+            Reverse(count),
+            line[bar + 1..tab].to_owned(),
+        ));
     }
     rows.sort();
-    rows.iter().map(|(sequence, count, document)| format!("{sequence}\t{}|{document}\n", count.0)).collect()
+    rows.iter()
+        .map(|(sequence, count, document)| format!("{sequence}\t{}|{document}\n", count.0))
+        .collect()
 }
 
 pub fn self_join(text: &str) -> String {
@@ -63,7 +86,10 @@ pub fn self_join(text: &str) -> String {
     for line in text.lines().filter(|line| line.contains(',')) {
         let mut items: Vec<&str> = line.split(',').collect();
         let last = items.pop().unwrap();
-        groups.entry(items.join(",")).or_default().insert(last.to_owned());
+        groups
+            .entry(items.join(","))
+            .or_default()
+            .insert(last.to_owned());
     }
     let mut output = String::new();
     for (prefix, items) in groups {
@@ -79,8 +105,11 @@ pub fn self_join(text: &str) -> String {
 pub fn adjacency_list(text: &str, most: usize) -> String {
     let mut lists: BTreeMap<&str, [BTreeSet<&str>; 2]> = BTreeMap::new();
     for line in text.lines() {
-        let Some(comma) = line.rfind(',') else { continue };
-        let (from, to) = (&line[..comma], &line[comma + 1..]);
+        let Some(comma) = line.rfind(',') else {
+            continue;
+        };
+        let from = &line[..comma];
+        let to = &line[comma + 1..];
         lists.entry(to).or_default()[0].insert(from);
         lists.entry(from).or_default()[1].insert(to);
     }
@@ -95,10 +124,16 @@ pub fn adjacency_list(text: &str, most: usize) -> String {
 /// Parses a movie's number and its reviews.
 fn reviews(line: &str) -> (&str, Vec<(u32, u32)>) {
     let colon = line.find(':').unwrap();
-    let pairs = line[colon + 1..].split(',').filter(|pair| !pair.is_empty()).map(|pair| {
-        let under = pair.find('_').unwrap();
-        (pair[..under].parse().unwrap(), pair[under + 1..].parse().unwrap())
-    });
+    let pairs = line[colon + 1..]
+        .split(',')
+        .filter(|pair| !pair.is_empty())
+        .map(|pair| {
+            let under = pair.find('_').unwrap();
+            (
+                pair[..under].parse().unwrap(),
+                pair[under + 1..].parse().unwrap(),
+            )
+        });
     (&line[..colon], pairs.collect())
 }
 
@@ -107,29 +142,44 @@ pub fn histogram_movies(text: &str) -> String {
     for line in text.lines() {
         let (_, reviews) = reviews(line);
         if !reviews.is_empty() {
-            let mean =
-                reviews.iter().map(|(_, rating)| f64::from(*rating)).sum::<f64>() / reviews.len() as f64;
+            let mean = reviews
+                .iter()
+                .map(|(_, rating)| f64::from(*rating))
+                .sum::<f64>()
+                / reviews.len() as f64;
             let end = mean.floor() + if mean - mean.floor() < 0.5 { 0.5 } else { 1.0 };
             *bins.entry((end * 10.0) as u64).or_default() += 1;
         }
     }
-    bins.iter().map(|(bin, count)| format!("{:.1}\t{count}\n", *bin as f64 / 10.0)).collect()
+    bins.iter()
+        .map(|(bin, count)| format!("{:.1}\t{count}\n", *bin as f64 / 10.0))
+        .collect()
 }
 
 pub fn histogram_ratings(text: &str) -> String {
     let mut counts = [0; 6];
     for line in text.lines() {
-        reviews(line).1.iter().for_each(|(_, rating)| counts[*rating as usize] += 1);
+        reviews(line)
+            .1
+            .iter()
+            .for_each(|(_, rating)| counts[*rating as usize] += 1);
     }
     let given = counts.iter().enumerate().filter(|(_, count)| **count > 0);
-    given.map(|(rating, count)| format!("{rating}\t{count}\n")).collect()
+    given
+        .map(|(rating, count)| format!("{rating}\t{count}\n"))
+        .collect()
 }
 
 /// Returns each movie's line with its cluster and similarity, in input order.
 fn clustered<'t>(text: &'t str, centroids: &str) -> Vec<(usize, f32, &'t str)> {
     let centroids: Vec<HashMap<u32, u32>> = centroids
         .lines()
-        .map(|line| reviews(&format!("x:{}", line.split(' ').nth(4).unwrap())).1.into_iter().collect())
+        .map(|line| {
+            reviews(&format!("x:{}", line.split(' ').nth(4).unwrap()))
+                .1
+                .into_iter()
+                .collect()
+        })
         .collect();
     let mut members = Vec::new();
     for line in text.lines() {
@@ -155,16 +205,27 @@ pub fn kmeans(text: &str, centroids: &str) -> String {
     let members = clustered(text, centroids);
     let mut output = String::new();
     for k in 0..16 {
-        let cluster: Vec<_> = members.iter().filter(|(cluster, ..)| *cluster == k).collect();
-        let sum = cluster.iter().fold(0f32, |sum, (_, similarity, _)| sum + similarity);
+        let cluster: Vec<_> = members
+            .iter()
+            .filter(|(cluster, ..)| *cluster == k)
+            .collect();
+        let sum = cluster
+            .iter()
+            .fold(0f32, |sum, (_, similarity, _)| sum + similarity);
         let mean = sum / cluster.len() as f32;
-        cluster.iter().for_each(|(_, _, line)| output += &format!("{k}\t{line}\n"));
+        cluster
+            .iter()
+            .for_each(|(_, _, line)| output += &format!("{k}\t{line}\n"));
         let distance = |member: &(usize, f32, &str)| (member.1 - mean).abs();
         // The first of several equally near ones.
-        let nearest = cluster.iter().min_by(|one, other| distance(one).total_cmp(&distance(other)));
+        let nearest = cluster
+            .iter()
+            .min_by(|one, other| distance(one).total_cmp(&distance(other)));
         if let Some((_, similarity, line)) = nearest {
             let (movie, reviews) = reviews(line);
-            let end = (1000..line.len()).find(|at| line.as_bytes()[*at] == b',').unwrap_or(line.len());
+            let end = (1000..line.len())
+                .find(|at| line.as_bytes()[*at] == b',')
+                .unwrap_or(line.len());
             let kept = &line[movie.len() + 1..end];
             output += &format!("{k} {similarity} {movie} {} {kept}\n", reviews.len());
         }
@@ -175,7 +236,10 @@ pub fn kmeans(text: &str, centroids: &str) -> String {
 pub fn classification(text: &str, centroids: &str) -> String {
     let mut members = clustered(text, centroids);
     members.sort_by_key(|(class, ..)| *class);
-    members.iter().map(|(class, _, line)| format!("{class}\t{}\n", reviews(line).0)).collect()
+    members
+        .iter()
+        .map(|(class, _, line)| format!("{class}\t{}\n", reviews(line).0))
+        .collect()
 }
 
 pub fn matches(text: &str, pattern: &str, group: usize) -> String {
@@ -188,7 +252,13 @@ pub fn matches(text: &str, pattern: &str, group: usize) -> String {
             }
         }
     }
-    let mut ranked: Vec<_> = counts.into_iter().map(|(found, count)| (Reverse(count), found)).collect();
+    let mut ranked: Vec<_> = counts
+        .into_iter()
+        .map(|(found, count)| (Reverse(count), found))
+        .collect();
     ranked.sort();
-    ranked.iter().map(|(count, found)| format!("{}\t{found}\n", count.0)).collect()
+    ranked
+        .iter()
+        .map(|(count, found)| format!("{}\t{found}\n", count.0))
+        .collect()
 }

@@ -60,9 +60,10 @@ pub struct WebTable {
 
 impl Configuration {
     pub fn read(path: &Path) -> Result<Configuration> {
-        let text =
-            read_named_text(path, BYTES_MAX).with_context(|| format!("cannot read {}", path.display()))?;
-        toml::from_str(&text).with_context(|| format!("invalid configuration file {}", path.display()))
+        let text = read_named_text(path, BYTES_MAX)
+            .with_context(|| format!("cannot read {}", path.display()))?;
+        toml::from_str(&text)
+            .with_context(|| format!("invalid configuration file {}", path.display()))
     }
 
     pub fn read_if_there(path: &Path) -> Result<Configuration> {
@@ -70,7 +71,9 @@ impl Configuration {
             Ok(true) => Configuration::read(path),
             Ok(false) => Ok(Configuration::default()),
             // A parent is a file; opening the directory will report it.
-            Err(error) if error.kind() == io::ErrorKind::NotADirectory => Ok(Configuration::default()),
+            Err(error) if error.kind() == io::ErrorKind::NotADirectory => {
+                Ok(Configuration::default())
+            }
             Err(error) => Err(error).with_context(|| format!("cannot read {}", path.display())),
         }
     }
@@ -89,7 +92,9 @@ impl WebAddress {
     /// Returns the flag, else the setting of the file, else the default.
     pub fn chosen(flag: Option<SocketAddr>, in_file: Option<WebAddress>) -> WebAddress {
         // A command that serves the dashboard ignores `off` in the file.
-        let in_file = in_file.filter(|in_file| *in_file != WebAddress::Off).unwrap_or(WebAddress::Usual);
+        let in_file = in_file
+            .filter(|in_file| *in_file != WebAddress::Off)
+            .unwrap_or(WebAddress::Usual);
         flag.map_or(in_file, WebAddress::At)
     }
 }
@@ -103,7 +108,9 @@ impl FromStr for WebAddress {
         }
         let address = text.parse().map(WebAddress::At);
         address.map_err(|_| {
-            format!("invalid address {text:?}: expected ADDRESS:PORT, such as 127.0.0.1:8088, or off")
+            format!(
+                "invalid address {text:?}: expected ADDRESS:PORT, such as 127.0.0.1:8088, or off"
+            )
         })
     }
 }
@@ -139,17 +146,26 @@ mod tests {
             ..CoordinatorOptions::default()
         };
         assert_eq!(configuration.coordinator, coordinator);
-        assert_eq!((configuration.worker.map_slots, configuration.up.workers), (Some(4), Some(2)));
+        assert_eq!(
+            (configuration.worker.map_slots, configuration.up.workers),
+            (Some(4), Some(2))
+        );
     }
 
     #[test]
     fn invalid_setting_is_rejected_by_name() {
         for (text, expected) in [
             ("[coordinator]\nbinde = \"x\"", "unknown field `binde`"),
-            ("[coordinator]\nliveness = \"soon\"", "\"soon\" is not a time"),
+            (
+                "[coordinator]\nliveness = \"soon\"",
+                "\"soon\" is not a time",
+            ),
             ("[coordinator]\nscheduler = \"fare\"", "allowed: fifo"),
             ("[scheduler.fifo]\nignore = true", "unknown field `ignore`"),
-            ("[preemption]\nsuspended-max = -1", "\"-1\" is neither a number of attempts nor \"unlimited\""),
+            (
+                "[preemption]\nsuspended-max = -1",
+                "\"-1\" is neither a number of attempts nor \"unlimited\"",
+            ),
             (
                 "[preemption]\nsuspended-max = \"all\"",
                 "\"all\" is neither a number of attempts nor \"unlimited\"",
@@ -165,8 +181,13 @@ mod tests {
     #[test]
     fn missing_file_is_an_error_only_if_named() {
         let path = Path::new("/nowhere/napreduce.toml");
-        assert_eq!(Configuration::read_if_there(path).expect("nothing"), Configuration::default());
-        let error = Configuration::read(path).expect_err("it is not there").to_string();
+        assert_eq!(
+            Configuration::read_if_there(path).expect("nothing"),
+            Configuration::default()
+        );
+        let error = Configuration::read(path)
+            .expect_err("it is not there")
+            .to_string();
         assert_eq!(error, "cannot read /nowhere/napreduce.toml");
     }
 
@@ -177,11 +198,23 @@ mod tests {
         assert_eq!("127.0.0.1:80".parse(), Ok(at("127.0.0.1:80")));
         for text in ["", "on", "localhost:80", "127.0.0.1"] {
             let error = text.parse::<WebAddress>().expect_err(text);
-            assert!(error.ends_with("expected ADDRESS:PORT, such as 127.0.0.1:8088, or off"), "{error}");
+            assert!(
+                error.ends_with("expected ADDRESS:PORT, such as 127.0.0.1:8088, or off"),
+                "{error}"
+            );
         }
         let flag = Some("127.0.0.1:80".parse().expect("an address"));
-        assert_eq!(WebAddress::chosen(flag, Some(WebAddress::Off)), at("127.0.0.1:80"));
-        assert_eq!(WebAddress::chosen(None, Some(at("127.0.0.1:81"))), at("127.0.0.1:81"));
-        assert_eq!(WebAddress::chosen(None, Some(WebAddress::Off)), WebAddress::Usual);
+        assert_eq!(
+            WebAddress::chosen(flag, Some(WebAddress::Off)),
+            at("127.0.0.1:80")
+        );
+        assert_eq!(
+            WebAddress::chosen(None, Some(at("127.0.0.1:81"))),
+            at("127.0.0.1:81")
+        );
+        assert_eq!(
+            WebAddress::chosen(None, Some(WebAddress::Off)),
+            WebAddress::Usual
+        );
     }
 }

@@ -19,7 +19,8 @@ use crate::failure::usage;
 
 pub use configuration::{Configuration, WebAddress, WebTable};
 pub use options::{
-    CoordinatorOptions, Fsync, IsolationName, OnTerminateName, PageOutName, WorkerOptions, rack_name,
+    CoordinatorOptions, Fsync, IsolationName, OnTerminateName, PageOutName, WorkerOptions,
+    rack_name,
 };
 
 /// Flags that name a cluster.
@@ -31,11 +32,21 @@ pub struct ClusterArguments {
     pub dir: Option<PathBuf>,
 
     /// Address of a coordinator on another host; requires its secret
-    #[arg(long, global = true, value_name = "HOST:PORT", env = "NAPREDUCE_COORDINATOR")]
+    #[arg(
+        long,
+        global = true,
+        value_name = "HOST:PORT",
+        env = "NAPREDUCE_COORDINATOR"
+    )]
     pub coordinator: Option<String>,
 
     /// Copy of the file `secret` in the cluster directory of --coordinator
-    #[arg(long, global = true, value_name = "FILE", env = "NAPREDUCE_SECRET_FILE")]
+    #[arg(
+        long,
+        global = true,
+        value_name = "FILE",
+        env = "NAPREDUCE_SECRET_FILE"
+    )]
     pub secret_file: Option<PathBuf>,
 
     /// How long to wait for a coordinator that does not answer [default: 1m]
@@ -67,7 +78,9 @@ impl ClusterArguments {
                 let read = Configuration::read_if_there(&directory.path().join("napreduce.toml"));
                 // Report the owner of the directory rather than that its file cannot be read.
                 read.map_err(|error| match directory.check() {
-                    Err(whose @ ClusterDirectoryError::OfAnother { .. }) => ClientError::from(whose).into(),
+                    Err(whose @ ClusterDirectoryError::OfAnother { .. }) => {
+                        ClientError::from(whose).into()
+                    }
                     _ => error,
                 })
             }
@@ -79,7 +92,11 @@ impl ClusterArguments {
         let file = self.configuration()?.client;
         // A directory flag overrides an address in the file.
         let in_file = file.coordinator.filter(|_| self.dir.is_none());
-        let address = self.coordinator.clone().filter(|address| !address.is_empty()).or(in_file);
+        let address = self
+            .coordinator
+            .clone()
+            .filter(|address| !address.is_empty())
+            .or(in_file);
         let secret_file = self.secret_file.clone().or(file.secret_file);
         Ok(match address {
             Some(address) => ClusterPlace::at(&address, secret_file.as_deref())?,
@@ -91,7 +108,10 @@ impl ClusterArguments {
     pub fn connect(&self) -> Result<ClusterClient> {
         let default = Patience::default();
         let first = self.connect_timeout.unwrap_or(default.first);
-        Ok(ClusterClient::connect(self.place()?, Patience { first, ..default })?)
+        Ok(ClusterClient::connect(
+            self.place()?,
+            Patience { first, ..default },
+        )?)
     }
 }
 
@@ -106,7 +126,11 @@ pub fn set<T>(value: &mut T, flag: Option<T>, in_file: Option<T>) {
 pub fn without_empty_variables(command: clap::Command) -> clap::Command {
     let is_empty = |name: &OsStr| std::env::var_os(name).is_some_and(|value| value.is_empty());
     let command = command.mut_args(|argument| {
-        if argument.get_env().is_some_and(is_empty) { argument.env(None) } else { argument }
+        if argument.get_env().is_some_and(is_empty) {
+            argument.env(None)
+        } else {
+            argument
+        }
     });
     command.mut_subcommands(without_empty_variables)
 }

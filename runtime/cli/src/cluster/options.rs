@@ -49,7 +49,11 @@ pub struct CoordinatorOptions {
     pub history_bytes_max: Option<ByteSize>,
 
     /// Cache size for programs and side files of jobs [default: 4GiB]
-    #[arg(long, value_name = "SIZE", env = "NAPREDUCE_COORDINATOR_BLOB_BYTES_MAX")]
+    #[arg(
+        long,
+        value_name = "SIZE",
+        env = "NAPREDUCE_COORDINATOR_BLOB_BYTES_MAX"
+    )]
     #[serde(deserialize_with = "size")]
     pub blob_bytes_max: Option<ByteSize>,
 
@@ -78,7 +82,12 @@ pub struct CoordinatorOptions {
     pub scheduler: Option<SchedulerName>,
 
     /// Further queues that jobs may name under a scheduler without queues
-    #[arg(long, value_name = "NAME", value_delimiter = ',', env = "NAPREDUCE_QUEUES")]
+    #[arg(
+        long,
+        value_name = "NAME",
+        value_delimiter = ',',
+        env = "NAPREDUCE_QUEUES"
+    )]
     pub queues: Option<Vec<String>>,
 }
 
@@ -167,7 +176,11 @@ pub struct WorkerOptions {
     pub suspend_swap_percent: Option<u32>,
 
     /// Memory pressure above which nothing is suspended [default: 10]
-    #[arg(long, value_name = "PERCENT", env = "NAPREDUCE_SUSPEND_PRESSURE_PERCENT")]
+    #[arg(
+        long,
+        value_name = "PERCENT",
+        env = "NAPREDUCE_SUSPEND_PRESSURE_PERCENT"
+    )]
     pub suspend_pressure_percent: Option<u32>,
 
     /// How to limit the memory of tasks [default: auto]
@@ -179,7 +192,12 @@ pub struct WorkerOptions {
     pub memory_factor: Option<u32>,
 
     /// Environment variables to pass to tasks besides PATH, HOME, LANG and the like; AWS_* for a prefix
-    #[arg(long, value_name = "NAME", value_delimiter = ',', env = "NAPREDUCE_PASS_ENVIRONMENT")]
+    #[arg(
+        long,
+        value_name = "NAME",
+        value_delimiter = ',',
+        env = "NAPREDUCE_PASS_ENVIRONMENT"
+    )]
     pub pass_environment: Option<Vec<String>>,
 
     /// When to move the memory of a suspended task to swap [default: when-short]
@@ -293,7 +311,9 @@ where
 
 fn time<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Duration>, D::Error> {
     let text = String::deserialize(deserializer)?;
-    parse_time(&text).map(Some).map_err(serde::de::Error::custom)
+    parse_time(&text)
+        .map(Some)
+        .map_err(serde::de::Error::custom)
 }
 
 /// Reads a number of bytes, or text with a unit.
@@ -318,7 +338,15 @@ mod tests {
     fn fsync_reads_words_and_intervals() {
         assert_eq!("always".parse(), Ok(Fsync(FsyncPolicy::Always)));
         assert_eq!("never".parse(), Ok(Fsync(FsyncPolicy::Never)));
-        assert_eq!("100ms".parse(), Ok(Fsync(FsyncPolicy::Interval(Duration::from_millis(100)))));
-        assert!("often".parse::<Fsync>().expect_err("no time").contains("always, never or a time"));
+        assert_eq!(
+            "100ms".parse(),
+            Ok(Fsync(FsyncPolicy::Interval(Duration::from_millis(100))))
+        );
+        assert!(
+            "often"
+                .parse::<Fsync>()
+                .expect_err("no time")
+                .contains("always, never or a time")
+        );
     }
 }

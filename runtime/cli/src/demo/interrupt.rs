@@ -42,7 +42,11 @@ impl Interrupt {
 
     /// Fails if a signal has arrived.
     pub fn check(&self) -> Result<()> {
-        if self.signal.load(Ordering::Relaxed) == 0 { Ok(()) } else { Err(Interrupted.into()) }
+        if self.signal.load(Ordering::Relaxed) == 0 {
+            Ok(())
+        } else {
+            Err(Interrupted.into())
+        }
     }
 
     /// Replaces the error of an interrupted step by the exit status of the program, after printing it.
@@ -61,11 +65,18 @@ impl Interrupt {
         loop {
             self.check()?;
             let mut ready = [PollFd::new(&stdin, PollFlags::IN)];
-            let timeout = Timespec { tv_sec: 0, tv_nsec: LOOK_NANOS };
+            let timeout = Timespec {
+                tv_sec: 0,
+                tv_nsec: LOOK_NANOS,
+            };
             match poll(&mut ready, Some(&timeout)) {
                 Ok(0) | Err(rustix::io::Errno::INTR) => {}
                 Ok(_) => {
-                    return stdin.lock().read_line(&mut String::new()).map(drop).context("cannot read Enter");
+                    return stdin
+                        .lock()
+                        .read_line(&mut String::new())
+                        .map(drop)
+                        .context("cannot read Enter");
                 }
                 Err(error) => return Err(error).context("cannot wait for Enter"),
             }

@@ -32,7 +32,9 @@ struct Pauses {
 fn slow_count(pauses: &Pauses) -> Job {
     let pause = Duration::from_millis(pauses.pause);
     Job::text()
-        .map(|line: &str, out: &mut Emit<String, u64>| words(line).for_each(|word| out.emit(word, 1)))
+        .map(|line: &str, out: &mut Emit<String, u64>| {
+            words(line).for_each(|word| out.emit(word, 1))
+        })
         .combine(Sum::add)
         .reduce(move |word, counts, out| {
             sleep(pause);
@@ -46,7 +48,9 @@ pub fn run(arguments: impl Iterator<Item = OsString>) -> ExitCode {
         failure::print(&error);
         return ExitCode::FAILURE;
     }
-    let program = Program::new().about("The job of nap demo").called("nap demo-job", arguments);
+    let program = Program::new()
+        .about("The job of nap demo")
+        .called("nap demo-job", arguments);
     program.drive(|driver: &mut Driver<'_>, pauses: &Pauses| {
         driver.job(slow_count).parameters(pauses).run().map(drop)
     })
@@ -63,23 +67,47 @@ pub struct Count {
 impl Count {
     /// Writes the input, with this number of different words.
     pub fn write(folder: &Path, name: &'static str, reduces: u32, words: u32) -> Result<Count> {
-        let (input, output) = (folder.join(format!("{name}.txt")), folder.join(name));
+        let input = folder.join(format!("{name}.txt"));
+        let output = folder.join(name);
         let mut text = String::new();
         for index in 0..LINES * WORDS_OF_LINE {
-            let end = if (index + 1).is_multiple_of(WORDS_OF_LINE) { '\n' } else { ' ' };
+            let end = if (index + 1).is_multiple_of(WORDS_OF_LINE) {
+                '\n'
+            } else {
+                ' '
+            };
             text.push_str(&format!("{name}-{:03}{end}", index % words));
         }
         fs::write(&input, text).with_context(|| format!("cannot write {}", input.display()))?;
-        Ok(Count { name, output, input, reduces })
+        Ok(Count {
+            name,
+            output,
+            input,
+            reduces,
+        })
     }
 
     /// Returns the arguments of `nap` that run the job.
     pub fn line(&self, pause: Duration, output: &Path) -> Vec<OsString> {
-        let mut line = vec![NAME.into(), self.input.clone().into(), "--output".into(), output.into()];
+        let mut line = vec![
+            NAME.into(),
+            self.input.clone().into(),
+            "--output".into(),
+            output.into(),
+        ];
         let reduces = self.reduces.to_string();
         let pause = pause.as_millis().to_string();
         line.extend(
-            ["--reduces", &reduces, "--pause", &pause, "--name", self.name, "--quiet"].map(OsString::from),
+            [
+                "--reduces",
+                &reduces,
+                "--pause",
+                &pause,
+                "--name",
+                self.name,
+                "--quiet",
+            ]
+            .map(OsString::from),
         );
         line
     }

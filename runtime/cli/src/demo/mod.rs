@@ -94,7 +94,9 @@ pub fn run(arguments: &Arguments) -> Result<()> {
         return shown;
     }
     let place = folder.path().to_owned();
-    let removed = folder.close().with_context(|| format!("cannot remove {}", place.display()));
+    let removed = folder
+        .close()
+        .with_context(|| format!("cannot remove {}", place.display()));
     if removed.is_ok() {
         print("The cluster has ended and its files are removed.\n");
     }
@@ -109,10 +111,16 @@ fn show(folder: &Path, waits: bool, interrupt: &Interrupt) -> Result<()> {
     let research = Count::write(folder, "research", 2, 140)?;
     let production = Count::write(folder, "production", 1, 24)?;
 
-    step(1, "Start a cluster: a coordinator, and two workers with one reduce slot each.");
+    step(
+        1,
+        "Start a cluster: a coordinator, and two workers with one reduce slot each.",
+    );
     let cluster = folder.join("cluster");
     let up = start(&cluster, interrupt)?;
-    figures(format_args!("ready after {}; its page, for one sign-in:", span(millis(up.ready_after))));
+    figures(format_args!(
+        "ready after {}; its page, for one sign-in:",
+        span(millis(up.ready_after))
+    ));
     figures(&up.page);
     let patience = Patience {
         first: ANSWER_MAX,
@@ -123,21 +131,38 @@ fn show(folder: &Path, waits: bool, interrupt: &Interrupt) -> Result<()> {
         tell: false,
     };
     let place = ClusterPlace::Directory(ClusterDirectory::resolve(Some(cluster.clone()))?);
-    let mut watch = Watch { client: ClusterClient::connect(place, patience)?, interrupt };
+    let mut watch = Watch {
+        client: ClusterClient::connect(place, patience)?,
+        interrupt,
+    };
     let pause = PAUSE_MIN.max(up.ready_after / PAUSE_SHARE);
 
-    step(2, "Submit a research job: a slow word count, whose two reduces take both slots.");
+    step(
+        2,
+        "Submit a research job: a slow word count, whose two reduces take both slots.",
+    );
     let low = submit(&research, pause, &cluster, interrupt)?;
     let begun = watch.until(low, "both its reduces ran", |job| {
         let reduce = job.summary.progress.reduce;
         (reduce.running == 2 && reduce.percent() >= DONE_FIRST).then(|| job.clone())
     })?;
-    let of_reduces = begun.attempts.iter().filter(|one| one.attempt.task.kind == TaskKind::Reduce);
-    let running: Vec<String> =
-        of_reduces.map(|one| format!("{} runs on {}", one.attempt, one.worker_name)).collect();
-    figures(format_args!("{}: {}%", running.join(", "), begun.summary.progress.reduce.percent()));
+    let of_reduces = begun
+        .attempts
+        .iter()
+        .filter(|one| one.attempt.task.kind == TaskKind::Reduce);
+    let running: Vec<String> = of_reduces
+        .map(|one| format!("{} runs on {}", one.attempt, one.worker_name))
+        .collect();
+    figures(format_args!(
+        "{}: {}%",
+        running.join(", "),
+        begun.summary.progress.reduce.percent()
+    ));
 
-    step(3, "Submit a production job. It needs a slot for its reduce, and none is free.");
+    step(
+        3,
+        "Submit a production job. It needs a slot for its reduce, and none is free.",
+    );
     let high = submit(&production, pause, &cluster, interrupt)?;
     let nap = watch.until(low, "a task of it was suspended", |job| {
         let is_nap = |one: &&PreemptionSummary| one.end == Some(PreemptionEnd::Suspended);
@@ -151,8 +176,14 @@ fn show(folder: &Path, waits: bool, interrupt: &Interrupt) -> Result<()> {
         nap.reason
     ));
 
-    step(4, "The task naps: its process is stopped between two words and keeps its memory.");
-    let taken = nap.freed_micros.unwrap_or(nap.requested_micros).saturating_sub(nap.requested_micros);
+    step(
+        4,
+        "The task naps: its process is stopped between two words and keeps its memory.",
+    );
+    let taken = nap
+        .freed_micros
+        .unwrap_or(nap.requested_micros)
+        .saturating_sub(nap.requested_micros);
     figures(format_args!(
         "{} is suspended after {} of work; its slot was free {} after the request",
         nap.attempt,
@@ -162,16 +193,27 @@ fn show(folder: &Path, waits: bool, interrupt: &Interrupt) -> Result<()> {
 
     step(5, "The production job uses the slot and finishes.");
     let done = watch.until_success(high)?;
-    let user = nap.used_by.map_or_else(|| "its reduce".to_owned(), |attempt| attempt.to_string());
-    figures(format_args!("{high} succeeded {} after its submission; {user} used the slot", took(&done)));
+    let user = nap
+        .used_by
+        .map_or_else(|| "its reduce".to_owned(), |attempt| attempt.to_string());
+    figures(format_args!(
+        "{high} succeeded {} after its submission; {user} used the slot",
+        took(&done)
+    ));
 
-    step(6, "The suspended task continues where it stopped, in the same process.");
+    step(
+        6,
+        "The suspended task continues where it stopped, in the same process.",
+    );
     let resumed = watch.until(low, "the suspended task continued", |job| {
-        let is_back = |one: &&ResumeSummary| one.attempt == nap.attempt && one.resumed_micros.is_some();
+        let is_back =
+            |one: &&ResumeSummary| one.attempt == nap.attempt && one.resumed_micros.is_some();
         job.resumes.iter().find(is_back).cloned()
     })?;
-    let back =
-        resumed.resumed_micros.unwrap_or(resumed.ordered_micros).saturating_sub(resumed.ordered_micros);
+    let back = resumed
+        .resumed_micros
+        .unwrap_or(resumed.ordered_micros)
+        .saturating_sub(resumed.ordered_micros);
     figures(format_args!(
         "{} continues {} after the order, {} after it was suspended",
         resumed.attempt,
@@ -181,20 +223,34 @@ fn show(folder: &Path, waits: bool, interrupt: &Interrupt) -> Result<()> {
 
     step(7, "The research job finishes.");
     let done = watch.until_success(low)?;
-    let lost: u64 = done.preemptions.iter().map(|one| one.work_lost_millis).sum();
-    let attempts = done.attempts.iter().filter(|one| one.attempt.task.kind == TaskKind::Reduce).count();
+    let lost: u64 = done
+        .preemptions
+        .iter()
+        .map(|one| one.work_lost_millis)
+        .sum();
+    let attempts = done
+        .attempts
+        .iter()
+        .filter(|one| one.attempt.task.kind == TaskKind::Reduce)
+        .count();
     figures(format_args!(
         "{low} succeeded {} after its submission, with {attempts} attempts of 2 reduces; lost work: {}",
         took(&done),
         span(lost)
     ));
 
-    step(8, "Run both jobs again, undisturbed, without a cluster, and compare the outputs.");
+    step(
+        8,
+        "Run both jobs again, undisturbed, without a cluster, and compare the outputs.",
+    );
     for (job, count) in [(low, &research), (high, &production)] {
         compare(job, count, interrupt)?;
     }
     if waits {
-        print(format_args!("\nThe page is open until you press Enter: {}\n", up.page));
+        print(format_args!(
+            "\nThe page is open until you press Enter: {}\n",
+            up.page
+        ));
         interrupt.wait_for_enter()?;
     }
     print("\n");
@@ -215,23 +271,33 @@ fn submit(count: &Count, pause: Duration, cluster: &Path, interrupt: &Interrupt)
     line.extend(["--detach".into(), "--queue".into(), count.name.into()]);
     line.extend(["--cluster".into(), cluster.into()]);
     let printed = run_to_end(&line, interrupt)?;
-    printed
-        .trim()
-        .parse()
-        .map_err(|_| anyhow!("the submission of the {} job printed {printed:?}", count.name))
+    printed.trim().parse().map_err(|_| {
+        anyhow!(
+            "the submission of the {} job printed {printed:?}",
+            count.name
+        )
+    })
 }
 
 /// Runs a job without a cluster and compares the outputs.
 fn compare(job: JobId, count: &Count, interrupt: &Interrupt) -> Result<()> {
     let undisturbed = count.output.with_extension("undisturbed");
     run_to_end(&count.line(Duration::ZERO, &undisturbed), interrupt)?;
-    let (parts, expected) = (parts(&count.output)?, parts(&undisturbed)?);
+    let expected = parts(&undisturbed)?;
+    let parts = parts(&count.output)?;
     if parts != expected {
         bail!("the output of {job} differs from that of an undisturbed run; please report it");
     }
     let bytes: usize = parts.iter().map(|(_, content)| content.len()).sum();
-    let files = if parts.len() == 1 { "part file" } else { "part files" };
-    figures(format_args!("{job}: {} {files}, {bytes} bytes, equal", parts.len()));
+    let files = if parts.len() == 1 {
+        "part file"
+    } else {
+        "part files"
+    };
+    figures(format_args!(
+        "{job}: {} {files}, {bytes} bytes, equal",
+        parts.len()
+    ));
     Ok(())
 }
 
@@ -272,7 +338,11 @@ impl Watch<'_> {
             }
             let phase = detail.summary.phase;
             if phase.has_ended() {
-                let reason = detail.summary.reason.map(|reason| format!(": {reason}")).unwrap_or_default();
+                let reason = detail
+                    .summary
+                    .reason
+                    .map(|reason| format!(": {reason}"))
+                    .unwrap_or_default();
                 bail!(
                     "{job} {} before {before}{reason}; the machine may be too busy: try again",
                     phase.in_words()
@@ -283,7 +353,9 @@ impl Watch<'_> {
     }
 
     fn until_success(&mut self, job: JobId) -> Result<JobDetail> {
-        self.until(job, "it succeeded", |job| (job.summary.phase == JobPhase::Succeeded).then(|| job.clone()))
+        self.until(job, "it succeeded", |job| {
+            (job.summary.phase == JobPhase::Succeeded).then(|| job.clone())
+        })
     }
 }
 
@@ -299,7 +371,10 @@ fn figures(line: impl std::fmt::Display) {
 
 /// Formats the time from the submission of a job to its end.
 fn took(job: &JobDetail) -> String {
-    let ended = job.summary.ended_millis.unwrap_or(job.summary.submitted_millis);
+    let ended = job
+        .summary
+        .ended_millis
+        .unwrap_or(job.summary.submitted_millis);
     span(ended.saturating_sub(job.summary.submitted_millis))
 }
 
@@ -309,7 +384,11 @@ fn millis(time: Duration) -> u64 {
 
 /// Formats a time that is usually a few milliseconds.
 fn short(micros: u64) -> String {
-    if micros < 1_000_000 { format!("{:.1} ms", micros as f64 / 1e3) } else { span(micros / 1_000) }
+    if micros < 1_000_000 {
+        format!("{:.1} ms", micros as f64 / 1e3)
+    } else {
+        span(micros / 1_000)
+    }
 }
 
 #[cfg(test)]
@@ -340,6 +419,9 @@ mod tests {
 
     #[test]
     fn short_times_are_in_milliseconds() {
-        assert_eq!((short(1_450).as_str(), short(2_310_000).as_str()), ("1.4 ms", "2.3 s"));
+        assert_eq!(
+            (short(1_450).as_str(), short(2_310_000).as_str()),
+            ("1.4 ms", "2.3 s")
+        );
     }
 }

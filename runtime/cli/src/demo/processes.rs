@@ -37,10 +37,17 @@ fn command(line: &[OsString]) -> Command {
 
 /// Runs `nap` to its end and returns what it prints. A signal ends it, too.
 pub fn run_to_end(line: &[OsString], interrupt: &Interrupt) -> Result<String> {
-    let shown = line.iter().map(|word| word.to_string_lossy()).collect::<Vec<_>>().join(" ");
+    let shown = line
+        .iter()
+        .map(|word| word.to_string_lossy())
+        .collect::<Vec<_>>()
+        .join(" ");
     let cannot = || format!("cannot run nap {shown}");
-    let mut child =
-        command(line).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().with_context(cannot)?;
+    let mut child = command(line)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .with_context(cannot)?;
     // With --quiet a job program prints less than a pipe holds.
     while child.try_wait().with_context(cannot)?.is_none() {
         if let Err(interrupted) = interrupt.check() {
@@ -49,9 +56,16 @@ pub fn run_to_end(line: &[OsString], interrupt: &Interrupt) -> Result<String> {
         }
         thread::sleep(LOOK);
     }
-    let Output { status, stdout, stderr } = child.wait_with_output().with_context(cannot)?;
+    let Output {
+        status,
+        stdout,
+        stderr,
+    } = child.wait_with_output().with_context(cannot)?;
     if !status.success() {
-        bail!("nap {shown} failed ({status}): {}", String::from_utf8_lossy(&stderr).trim_end());
+        bail!(
+            "nap {shown} failed ({status}): {}",
+            String::from_utf8_lossy(&stderr).trim_end()
+        );
     }
     Ok(String::from_utf8_lossy(&stdout).into_owned())
 }
@@ -72,8 +86,16 @@ impl Up {
         let log = directory.with_extension("log");
         let file = File::create(&log).with_context(|| format!("cannot write {}", log.display()))?;
         let mut command = command(&["up".into(), "--dir".into(), directory.into()]);
-        let child = command.stdout(Stdio::piped()).stderr(file).spawn().context("cannot start a cluster")?;
-        let mut up = Up { child, page: String::new(), ready_after: Duration::ZERO };
+        let child = command
+            .stdout(Stdio::piped())
+            .stderr(file)
+            .spawn()
+            .context("cannot start a cluster")?;
+        let mut up = Up {
+            child,
+            page: String::new(),
+            ready_after: Duration::ZERO,
+        };
         let lines = up.lines()?;
         while up.page.is_empty() {
             interrupt.check()?;
@@ -96,7 +118,10 @@ impl Up {
         let (lines, printed) = channel();
         thread::spawn(move || {
             // The lines after the link have no receiver.
-            BufReader::new(stdout).lines().map_while(Result::ok).for_each(|line| drop(lines.send(line)));
+            BufReader::new(stdout)
+                .lines()
+                .map_while(Result::ok)
+                .for_each(|line| drop(lines.send(line)));
         });
         Ok(printed)
     }
@@ -136,7 +161,10 @@ fn end(child: &mut Child) -> Result<()> {
     }
     child.kill().context(cannot)?;
     child.wait().context(cannot)?;
-    Err(anyhow!("process {} of the demo did not end in {ENDING_MAX:?} and was killed", child.id()))
+    Err(anyhow!(
+        "process {} of the demo did not end in {ENDING_MAX:?} and was killed",
+        child.id()
+    ))
 }
 
 #[cfg(test)]

@@ -60,12 +60,19 @@ pub(super) fn run(root: &HadoopRoot, arguments: &[String]) -> ExitCode {
         return refuse("fs: expected a command, such as -ls; see: nap hadoop --help");
     };
     let Some((_, known)) = COMMANDS.iter().find(|(name, _)| name == command) else {
-        return refuse(&format!("fs {command}: not supported; see: nap hadoop --help"));
+        return refuse(&format!(
+            "fs {command}: not supported; see: nap hadoop --help"
+        ));
     };
-    let count = rest.iter().take_while(|word| word.starts_with('-') && word.len() > 1).count();
+    let count = rest
+        .iter()
+        .take_while(|word| word.starts_with('-') && word.len() > 1)
+        .count();
     let (flags, paths) = rest.split_at(count);
     if let Some(flag) = flags.iter().find(|flag| !known.contains(&flag.as_str())) {
-        return refuse(&format!("fs {command} {flag}: not supported; see: nap hadoop --help"));
+        return refuse(&format!(
+            "fs {command} {flag}: not supported; see: nap hadoop --help"
+        ));
     }
     if WITHOUT_EFFECT.contains(&command.as_str()) {
         print_error(format_args!("nap hadoop: fs {command} has no effect here"));
@@ -87,7 +94,11 @@ pub(super) fn run(root: &HadoopRoot, arguments: &[String]) -> ExitCode {
             }
         }
     }
-    if failed { ExitCode::from(FAILED) } else { ExitCode::SUCCESS }
+    if failed {
+        ExitCode::from(FAILED)
+    } else {
+        ExitCode::SUCCESS
+    }
 }
 
 struct Files<'a> {
@@ -130,12 +141,15 @@ impl Files<'_> {
             verb => {
                 let files = self.existing(path)?;
                 let is_printed = |file: &PathBuf| path.ends_with(MARK) || !is_mark(file);
-                for file in
-                    files.into_iter().filter(|file| !["cat", "text"].contains(&verb) || is_printed(file))
+                for file in files
+                    .into_iter()
+                    .filter(|file| !["cat", "text"].contains(&verb) || is_printed(file))
                 {
                     let shown = |error| wrong(&self.root.shown(&file), &error);
                     match verb {
-                        "cat" => print_all(&mut File::open(&file).map_err(shown)?).map_err(shown)?,
+                        "cat" => {
+                            print_all(&mut File::open(&file).map_err(shown)?).map_err(shown)?
+                        }
                         "text" => print_all(&mut as_text(&file).map_err(shown)?).map_err(shown)?,
                         "head" => print_all(&mut File::open(&file).map_err(shown)?.take(END_BYTES))
                             .map_err(shown)?,
@@ -154,12 +168,20 @@ impl Files<'_> {
     /// Returns the files that match a path or pattern. Fails if there are none.
     fn existing(&self, path: &str) -> Result<Vec<PathBuf>, String> {
         let found = self.root.matching(path)?;
-        if found.is_empty() { Err(missing(path)) } else { Ok(found) }
+        if found.is_empty() {
+            Err(missing(path))
+        } else {
+            Ok(found)
+        }
     }
 
     fn make(&self, path: &str) -> Outcome {
         let file = self.root.file(path)?;
-        let made = if self.has("-p") { fs::create_dir_all(&file) } else { fs::create_dir(&file) };
+        let made = if self.has("-p") {
+            fs::create_dir_all(&file)
+        } else {
+            fs::create_dir(&file)
+        };
         made.map(|()| true).map_err(|error| wrong(path, &error))
     }
 
@@ -167,14 +189,22 @@ impl Files<'_> {
         let file = self.root.file(path)?;
         match file.metadata() {
             Ok(found) if found.is_dir() => return Err(format!("`{path}': Is a directory")),
-            Ok(found) if found.len() > 0 => return Err(format!("`{path}': Not a zero-length file")),
+            Ok(found) if found.len() > 0 => {
+                return Err(format!("`{path}': Not a zero-length file"));
+            }
             _ => {}
         }
-        File::create(&file).map(|_| true).map_err(|error| wrong(path, &error))
+        File::create(&file)
+            .map(|_| true)
+            .map_err(|error| wrong(path, &error))
     }
 
     fn test(&self, path: &str) -> Outcome {
-        let found = self.root.matching(path)?.first().and_then(|file| file.metadata().ok());
+        let found = self
+            .root
+            .matching(path)?
+            .first()
+            .and_then(|file| file.metadata().ok());
         let holds = |found: &Metadata| match self.flags.first().map(String::as_str) {
             Some("-d") => found.is_dir(),
             Some("-f") => found.is_file(),
@@ -234,7 +264,11 @@ impl Files<'_> {
             }
             if target.exists() && !self.has("-f") {
                 let is_here = ["get", "copyToLocal"].contains(&self.verb);
-                let shown = if is_here { to.to_owned() } else { self.root.shown(&target) };
+                let shown = if is_here {
+                    to.to_owned()
+                } else {
+                    self.root.shown(&target)
+                };
                 return Err(format!("`{shown}': File exists"));
             }
             self.refuse_own_place(from, &source, &target)?;
@@ -254,7 +288,9 @@ impl Files<'_> {
             Ok(real) => real,
             Err(_) => {
                 let parent = path.parent().and_then(|parent| parent.canonicalize().ok());
-                parent.zip(path.file_name()).map_or(path.to_owned(), |(parent, name)| parent.join(name))
+                parent
+                    .zip(path.file_name())
+                    .map_or(path.to_owned(), |(parent, name)| parent.join(name))
             }
         };
         let number = |path: &Path| path.metadata().ok().map(|found| (found.dev(), found.ino()));
@@ -274,7 +310,9 @@ impl Files<'_> {
             (_, true) => options.write(true).create(true).truncate(true),
             (_, false) => options.write(true).create_new(true),
         };
-        let taken = options.open(place).and_then(|mut file| io::copy(&mut io::stdin().lock(), &mut file));
+        let taken = options
+            .open(place)
+            .and_then(|mut file| io::copy(&mut io::stdin().lock(), &mut file));
         taken.map(|_| true).map_err(|error| wrong(to, &error))
     }
 
@@ -291,7 +329,11 @@ impl Files<'_> {
                 } else {
                     vec![found]
                 };
-                sources.extend(inside.into_iter().filter(|file| file.is_file() && !is_mark(file)));
+                sources.extend(
+                    inside
+                        .into_iter()
+                        .filter(|file| file.is_file() && !is_mark(file)),
+                );
             }
         }
         let target = self.root.local_file(to)?;
@@ -325,7 +367,8 @@ impl Files<'_> {
             self.refuse_own_place(from, &source, &target)?;
             let mut read = File::open(&source).map_err(|error| wrong(from, &error))?;
             let end = OpenOptions::new().append(true).create(true).open(&target);
-            end.and_then(|mut end| io::copy(&mut read, &mut end)).map_err(|error| wrong(to, &error))?;
+            end.and_then(|mut end| io::copy(&mut read, &mut end))
+                .map_err(|error| wrong(to, &error))?;
         }
         Ok(true)
     }
@@ -340,11 +383,16 @@ impl Files<'_> {
         for path in paths {
             chmod.args(self.existing(path)?);
         }
-        chmod.status().map(|status| status.success()).map_err(|error| format!("cannot run chmod: {error}"))
+        chmod
+            .status()
+            .map(|status| status.success())
+            .map_err(|error| format!("cannot run chmod: {error}"))
     }
 
     fn count(&self, file: &Path) -> io::Result<()> {
-        let (mut folders, mut files, mut bytes) = (0_u64, 0_u64, 0_u64);
+        let mut folders = 0_u64;
+        let mut files = 0_u64;
+        let mut bytes = 0_u64;
         let mut left = vec![file.to_owned()];
         while let Some(next) = left.pop() {
             let found = next.metadata()?;
@@ -356,7 +404,10 @@ impl Files<'_> {
                 bytes += found.len();
             }
         }
-        print(format_args!("{folders:>12} {files:>12} {bytes:>18} {}\n", self.root.shown(file)));
+        print(format_args!(
+            "{folders:>12} {files:>12} {bytes:>18} {}\n",
+            self.root.shown(file)
+        ));
         Ok(())
     }
 
@@ -383,10 +434,20 @@ impl Files<'_> {
     /// Formats a file as Hadoop: permissions, replicas, owner, group, bytes, time, path.
     fn line(&self, file: &Path) -> io::Result<String> {
         let found = file.metadata()?;
-        let (kind, copies) = if found.is_dir() { ('d', "-") } else { ('-', "1") };
+        let (kind, copies) = if found.is_dir() {
+            ('d', "-")
+        } else {
+            ('-', "1")
+        };
         let bits = found.permissions().mode();
         let permissions: String = (0..9)
-            .map(|place| if bits >> (8 - place) & 1 == 1 { ['r', 'w', 'x'][place % 3] } else { '-' })
+            .map(|place| {
+                if bits >> (8 - place) & 1 == 1 {
+                    ['r', 'w', 'x'][place % 3]
+                } else {
+                    '-'
+                }
+            })
             .collect();
         let time = Timestamp::try_from(found.modified()?).map_err(io::Error::other)?;
         let bytes = if found.is_dir() { 0 } else { found.len() };
@@ -400,10 +461,17 @@ impl Files<'_> {
     }
 
     fn sizes(&self, file: &Path) -> io::Result<()> {
-        let each = if file.is_dir() && !self.has("-s") { sorted(file)? } else { vec![file.to_owned()] };
+        let each = if file.is_dir() && !self.has("-s") {
+            sorted(file)?
+        } else {
+            vec![file.to_owned()]
+        };
         for file in each {
             let bytes = bytes_in(&file)?;
-            print(format_args!("{bytes}  {bytes}  {}\n", self.root.shown(&file)));
+            print(format_args!(
+                "{bytes}  {bytes}  {}\n",
+                self.root.shown(&file)
+            ));
         }
         Ok(())
     }
@@ -431,7 +499,11 @@ fn is_folder(file: &Path) -> bool {
 }
 
 fn remove(file: &Path) -> io::Result<()> {
-    if is_folder(file) { fs::remove_dir_all(file) } else { fs::remove_file(file) }
+    if is_folder(file) {
+        fs::remove_dir_all(file)
+    } else {
+        fs::remove_file(file)
+    }
 }
 
 fn print_all(from: &mut impl Read) -> io::Result<()> {
@@ -448,11 +520,14 @@ fn print_all(from: &mut impl Read) -> io::Result<()> {
 fn as_text(file: &Path) -> io::Result<Box<dyn Read>> {
     let mut read = BufReader::new(File::open(file)?);
     let begin = read.fill_buf()?;
-    let other =
-        [&b"SEQ"[..], b"BZh", b"\x28\xB5\x2F\xFD", b"Obj\x01"].iter().any(|magic| begin.starts_with(magic));
+    let other = [&b"SEQ"[..], b"BZh", b"\x28\xB5\x2F\xFD", b"Obj\x01"]
+        .iter()
+        .any(|magic| begin.starts_with(magic));
     match begin {
         [0x1F, 0x8B, ..] => Ok(Box::new(MultiGzDecoder::new(read))),
-        _ if other => Err(io::Error::other("not a text file; -text only supports gzip")),
+        _ if other => Err(io::Error::other(
+            "not a text file; -text only supports gzip",
+        )),
         _ => Ok(Box::new(read)),
     }
 }
@@ -465,7 +540,9 @@ fn end_of(file: &Path) -> io::Result<File> {
 }
 
 fn sorted(folder: &Path) -> io::Result<Vec<PathBuf>> {
-    let mut inside = fs::read_dir(folder)?.map(|entry| Ok(entry?.path())).collect::<io::Result<Vec<_>>>()?;
+    let mut inside = fs::read_dir(folder)?
+        .map(|entry| Ok(entry?.path()))
+        .collect::<io::Result<Vec<_>>>()?;
     inside.sort_unstable();
     Ok(inside)
 }

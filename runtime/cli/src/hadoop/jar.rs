@@ -23,8 +23,7 @@ const BY_FIELDS: [&str; 3] = [
 ];
 
 /// Hadoop's variables for the input file of a mapper.
-const INPUT_VARIABLES: &str =
-    "export mapreduce_map_input_file=\"$NAPREDUCE_INPUT_FILE\" map_input_file=\"$NAPREDUCE_INPUT_FILE\"\n";
+const INPUT_VARIABLES: &str = "export mapreduce_map_input_file=\"$NAPREDUCE_INPUT_FILE\" map_input_file=\"$NAPREDUCE_INPUT_FILE\"\n";
 
 /// Options with a value.
 const OPTIONS: [&str; 14] = [
@@ -81,17 +80,26 @@ pub(super) struct Streaming {
 /// Translates `ANY.jar OPTIONS`.
 pub(super) fn as_streaming(root: &HadoopRoot, arguments: &[String]) -> Result<Streaming, String> {
     let Some((_jar, mut rest)) = arguments.split_first() else {
-        return Err("jar: expected the name of any jar, and the options of a streaming job".to_owned());
+        return Err(
+            "jar: expected the name of any jar, and the options of a streaming job".to_owned(),
+        );
     };
     let mut job = StreamingJob::default();
     while let Some((word, behind)) = rest.split_first() {
         rest = behind;
         // Hadoop accepts two dashes for one.
-        let option = if word.starts_with("--") { &word[1..] } else { word };
+        let option = if word.starts_with("--") {
+            &word[1..]
+        } else {
+            word
+        };
         if ["-verbose", "-background", "-debug"].contains(&option) {
             continue;
         }
-        if let Some(property) = option.strip_prefix("-D").filter(|property| !property.is_empty()) {
+        if let Some(property) = option
+            .strip_prefix("-D")
+            .filter(|property| !property.is_empty())
+        {
             job.property(property)?;
             continue;
         }
@@ -107,7 +115,11 @@ pub(super) fn as_streaming(root: &HadoopRoot, arguments: &[String]) -> Result<St
 }
 
 fn is_option(word: &str) -> bool {
-    let word = if word.starts_with("--") { &word[1..] } else { word };
+    let word = if word.starts_with("--") {
+        &word[1..]
+    } else {
+        word
+    };
     OPTIONS.contains(&word) || word == "-verbose" || (word.starts_with("-D") && word.contains('='))
 }
 
@@ -135,8 +147,9 @@ impl StreamingJob {
             "-reducer" => self.reducer = Some(command(option, value)?),
             "-numReduceTasks" => self.reduces = Some(number(option, value)?),
             "-cmdenv" => {
-                let (name, value) =
-                    value.split_once('=').ok_or_else(|| format!("-cmdenv {value}: expected NAME=VALUE"))?;
+                let (name, value) = value
+                    .split_once('=')
+                    .ok_or_else(|| format!("-cmdenv {value}: expected NAME=VALUE"))?;
                 self.export(name, value);
             }
             "-D" | "-jobconf" => self.property(value)?,
@@ -152,22 +165,35 @@ impl StreamingJob {
     }
 
     fn export(&mut self, name: &str, value: &str) {
-        self.environment.push(format!("export {name}='{}'\n", value.replace('\'', r"'\''")));
+        self.environment.push(format!(
+            "export {name}='{}'\n",
+            value.replace('\'', r"'\''")
+        ));
     }
 
     fn side_file(&mut self, root: &HadoopRoot, file: &str) -> Result<(), String> {
         let (from, name) = file.rsplit_once('#').unwrap_or((file, ""));
         let from = path(&root.local_file(from)?)?;
-        let name = if name.is_empty() { from.rsplit('/').next().unwrap_or_default() } else { name };
+        let name = if name.is_empty() {
+            from.rsplit('/').next().unwrap_or_default()
+        } else {
+            name
+        };
         self.names.push(name.to_owned());
-        let escaped = |text: &str| text.replace('\\', r"\\").replace(',', r"\,").replace('#', r"\#");
+        let escaped = |text: &str| {
+            text.replace('\\', r"\\")
+                .replace(',', r"\,")
+                .replace('#', r"\#")
+        };
         let argument = format!("{}#{}", escaped(&from), escaped(name));
         self.pass("--files", argument);
         Ok(())
     }
 
     fn property(&mut self, text: &str) -> Result<(), String> {
-        let (name, value) = text.split_once('=').ok_or_else(|| format!("-D {text}: expected NAME=VALUE"))?;
+        let (name, value) = text
+            .split_once('=')
+            .ok_or_else(|| format!("-D {text}: expected NAME=VALUE"))?;
         match meaning(name, value)? {
             Meaning::Option(option, value) => self.pass(option, value),
             Meaning::Flag(option) => self.options.push(option.to_owned()),
@@ -180,16 +206,25 @@ impl StreamingJob {
             Meaning::KeySeparator(byte) => self.key_separator = Some(byte),
             Meaning::Variable(name) => self.export(&name, value),
             Meaning::Default => {}
-            Meaning::WithoutEffect(why) => self.notes.push(format!("-D {name} has no effect here: {why}")),
+            Meaning::WithoutEffect(why) => self
+                .notes
+                .push(format!("-D {name} has no effect here: {why}")),
         }
         Ok(())
     }
 
     fn into_streaming(mut self) -> Result<Streaming, String> {
-        let mapper = self.mapper.take().ok_or("no mapper; give -mapper COMMAND")?;
+        let mapper = self
+            .mapper
+            .take()
+            .ok_or("no mapper; give -mapper COMMAND")?;
         // Hadoop's default: one reduce that copies its input.
         let reducer = self.reducer.take().unwrap_or_else(|| "cat".to_owned());
-        let reduces = if reducer == NONE { 0 } else { self.reduces.unwrap_or(1) };
+        let reduces = if reducer == NONE {
+            0
+        } else {
+            self.reduces.unwrap_or(1)
+        };
         let separator = self.separator.unwrap_or(b'\t');
         if let Some(count) = self.key_fields {
             self.pass("--key-fields", count.to_string());
@@ -228,11 +263,16 @@ impl StreamingJob {
             self.pass("--reducer", reducer);
             self.pass("--reduces", reduces.to_string());
             // Without this partitioner Hadoop ignores the number.
-            if let (true, true, Some(fields)) = (self.is_by_fields, has_fields, self.partition_fields) {
+            if let (true, true, Some(fields)) =
+                (self.is_by_fields, has_fields, self.partition_fields)
+            {
                 self.pass("--partition-fields", fields.to_string());
             }
         }
-        Ok(Streaming { options: self.options, notes: self.notes })
+        Ok(Streaming {
+            options: self.options,
+            notes: self.notes,
+        })
     }
 }
 
@@ -254,7 +294,9 @@ fn paths(value: &str) -> impl Iterator<Item = &str> {
 fn command(option: &str, value: &str) -> Result<String, String> {
     let is_class = value.starts_with("org.apache.hadoop.") || value == "aggregate";
     if is_class {
-        Err(format!("{option} {value}: Java classes are not supported; give a command, such as cat"))
+        Err(format!(
+            "{option} {value}: Java classes are not supported; give a command, such as cat"
+        ))
     } else {
         Ok(value.to_owned())
     }
@@ -271,11 +313,15 @@ fn with_side_file(command: &str, names: &[String]) -> String {
 }
 
 fn path(file: &std::path::Path) -> Result<String, String> {
-    file.to_str().map(str::to_owned).ok_or_else(|| format!("{}: not UTF-8", file.display()))
+    file.to_str()
+        .map(str::to_owned)
+        .ok_or_else(|| format!("{}: not UTF-8", file.display()))
 }
 
 fn number(name: &str, value: &str) -> Result<u32, String> {
-    value.parse().map_err(|_| format!("{name} {value}: expected an integer"))
+    value
+        .parse()
+        .map_err(|_| format!("{name} {value}: expected an integer"))
 }
 
 #[cfg(test)]
@@ -288,7 +334,10 @@ mod tests {
         let arguments: Vec<String> = line.iter().map(|word| (*word).to_owned()).collect();
         let options = as_streaming(&root, &arguments)?.options;
         let folder = folder.path().to_str().expect("a path of letters");
-        Ok(options.into_iter().map(|option| option.replace(folder, "ROOT")).collect())
+        Ok(options
+            .into_iter()
+            .map(|option| option.replace(folder, "ROOT"))
+            .collect())
     }
 
     #[test]
@@ -340,7 +389,18 @@ mod tests {
     fn default_reducer_is_cat_unless_reduces_are_zero() {
         let start = ["any.jar", "-mapper", "cut -f 1"];
         let options = |more: &[&str]| translate(&[&start, more].concat()).expect("all is known");
-        assert_eq!(options(&["-D", "mapreduce.job.reduces=0", "-combiner", "x", "-reducer", "y"]).len(), 2);
+        assert_eq!(
+            options(&[
+                "-D",
+                "mapreduce.job.reduces=0",
+                "-combiner",
+                "x",
+                "-reducer",
+                "y"
+            ])
+            .len(),
+            2
+        );
         assert_eq!(options(&["-reducer", "NONE"]).len(), 2);
         assert_eq!(options(&[])[2..], ["--reducer", "cat", "--reduces", "1"]);
         let with_variable = options(&["-cmdenv", "WHO=it's"]);
@@ -354,10 +414,14 @@ mod tests {
             let options = translate(&[&start, more].concat()).expect("all is known");
             options.join(" ").replace(INPUT_VARIABLES, "")
         };
-        let with =
-            |before: &str, reduces: u32| format!("{before}--mapper cat --reducer cat --reduces {reduces}");
+        let with = |before: &str, reduces: u32| {
+            format!("{before}--mapper cat --reducer cat --reduces {reduces}")
+        };
         assert_eq!(options(&["-Dmapreduce.job.reduces=2"]), with("", 2));
-        assert_eq!(options(&["-jobconf", "mapred.reduce.tasks=2", "-verbose"]), with("", 2));
+        assert_eq!(
+            options(&["-jobconf", "mapred.reduce.tasks=2", "-verbose"]),
+            with("", 2)
+        );
         let two = "--input ROOT/a --input ROOT/b{c,d} ";
         assert_eq!(options(&["-input", "/a,/b{c,d}"]), with(two, 1));
         assert_eq!(
@@ -369,15 +433,34 @@ mod tests {
 
     #[test]
     fn separators_and_orders_of_keys_are_translated() {
-        let start = ["any.jar", "-mapper", "cat", "-D", "stream.num.map.output.key.fields=2"];
+        let start = [
+            "any.jar",
+            "-mapper",
+            "cat",
+            "-D",
+            "stream.num.map.output.key.fields=2",
+        ];
         let options = |more: &[&str]| {
             let options = translate(&[&start, more].concat()).expect("all is known");
             options.join(" ").replace(INPUT_VARIABLES, "")
         };
-        let comma = ["-D", "stream.map.output.field.separator=,", "-D", "map.output.key.field.separator=,"];
-        let by_first = ["-partitioner", "KeyFieldBasedPartitioner", "-D", "num.key.fields.for.partition=1"];
+        let comma = [
+            "-D",
+            "stream.map.output.field.separator=,",
+            "-D",
+            "map.output.key.field.separator=,",
+        ];
+        let by_first = [
+            "-partitioner",
+            "KeyFieldBasedPartitioner",
+            "-D",
+            "num.key.fields.for.partition=1",
+        ];
         let plain = "--key-fields 2 --separator , --mapper cat --reducer cat --reduces 1";
-        assert_eq!(options(&[comma, by_first].concat()), format!("{plain} --partition-fields 1"));
+        assert_eq!(
+            options(&[comma, by_first].concat()),
+            format!("{plain} --partition-fields 1")
+        );
         // Fields of keys are divided by TAB then, and such a key has one.
         assert_eq!(options(&[&comma[..2], &by_first].concat()), plain);
         let order = [
@@ -392,20 +475,35 @@ mod tests {
 
     #[test]
     fn partition_fields_require_the_partitioner() {
-        let start = ["any.jar", "-mapper", "cat", "-D", "stream.num.map.output.key.fields=3"];
+        let start = [
+            "any.jar",
+            "-mapper",
+            "cat",
+            "-D",
+            "stream.num.map.output.key.fields=3",
+        ];
         let options = |more: &[&str]| {
             translate(&[&start, more].concat()).expect("all is known")[..]
                 .join(" ")
                 .replace(INPUT_VARIABLES, "")
         };
-        let partitioner = ["-partitioner", "org.apache.hadoop.mapred.lib.KeyFieldBasedPartitioner"];
+        let partitioner = [
+            "-partitioner",
+            "org.apache.hadoop.mapred.lib.KeyFieldBasedPartitioner",
+        ];
         let plain = "--key-fields 3 --mapper cat --reducer cat --reduces 1";
         let property = ["-D", "mapreduce.partition.keypartitioner.options=-k1,2"];
         assert_eq!(options(&property), plain);
         assert_eq!(options(&partitioner), plain);
-        assert_eq!(options(&[property, partitioner].concat()), format!("{plain} --partition-fields 2"));
+        assert_eq!(
+            options(&[property, partitioner].concat()),
+            format!("{plain} --partition-fields 2")
+        );
         let older = ["-D", "num.key.fields.for.partition=1"];
-        assert_eq!(options(&[older, partitioner].concat()), format!("{plain} --partition-fields 1"));
+        assert_eq!(
+            options(&[older, partitioner].concat()),
+            format!("{plain} --partition-fields 1")
+        );
         let whole = ["-D", "mapred.text.key.partitioner.options=-k1"];
         assert_eq!(options(&[whole, partitioner].concat()), plain);
     }
@@ -415,17 +513,48 @@ mod tests {
         for (line, part) in [
             (&["any.jar"][..], "no mapper; give -mapper"),
             (&[], "expected the name of any jar"),
-            (&["any.jar", "-nosuch", "-mapper", "cat"], "-nosuch: not supported"),
-            (&["any.jar", "-mapper", "-reducer", "cat"], "-mapper: expected a value"),
-            (&["any.jar", "-input", "-Dmapreduce.job.reduces=2"], "-input: expected a value"),
-            (&["any.jar", "-reducer", "aggregate"], "Java classes are not supported"),
-            (&["any.jar", "-libjars", "x.jar"], "-libjars x.jar: not supported"),
-            (&["any.jar", "-archives", "x.zip"], "-archives x.zip: not supported"),
-            (&["any.jar", "-inputformat", "com.example.Own"], "-inputformat com.example.Own: not supported"),
-            (&["any.jar", "-partitioner", "com.example.Own"], "-partitioner com.example.Own: not supported"),
-            (&["any.jar", "-D", "stream.num.map.output.key.fields=x"], "expected an integer"),
             (
-                &["any.jar", "-D", "mapreduce.partition.keypartitioner.options=-k2,2"],
+                &["any.jar", "-nosuch", "-mapper", "cat"],
+                "-nosuch: not supported",
+            ),
+            (
+                &["any.jar", "-mapper", "-reducer", "cat"],
+                "-mapper: expected a value",
+            ),
+            (
+                &["any.jar", "-input", "-Dmapreduce.job.reduces=2"],
+                "-input: expected a value",
+            ),
+            (
+                &["any.jar", "-reducer", "aggregate"],
+                "Java classes are not supported",
+            ),
+            (
+                &["any.jar", "-libjars", "x.jar"],
+                "-libjars x.jar: not supported",
+            ),
+            (
+                &["any.jar", "-archives", "x.zip"],
+                "-archives x.zip: not supported",
+            ),
+            (
+                &["any.jar", "-inputformat", "com.example.Own"],
+                "-inputformat com.example.Own: not supported",
+            ),
+            (
+                &["any.jar", "-partitioner", "com.example.Own"],
+                "-partitioner com.example.Own: not supported",
+            ),
+            (
+                &["any.jar", "-D", "stream.num.map.output.key.fields=x"],
+                "expected an integer",
+            ),
+            (
+                &[
+                    "any.jar",
+                    "-D",
+                    "mapreduce.partition.keypartitioner.options=-k2,2",
+                ],
                 "expected -k1,N for the first N fields",
             ),
             (
@@ -440,7 +569,10 @@ mod tests {
                 ],
                 "without a combiner",
             ),
-            (&["any.jar", "-D", "mapreduce.job.reduces=few"], "expected an integer"),
+            (
+                &["any.jar", "-D", "mapreduce.job.reduces=few"],
+                "expected an integer",
+            ),
             (&["any.jar", "-mapper"], "-mapper: expected a value"),
             (&["any.jar", "-input", "s3://a/b"], "unsupported scheme s3"),
         ] {

@@ -78,7 +78,9 @@ pub fn run(arguments: impl Iterator<Item = OsString>) -> ExitCode {
     {
         (folder, rest) = (Some(named.as_str()), behind);
     }
-    let Some((command, arguments)) = rest.split_first() else { return refuse(HELP) };
+    let Some((command, arguments)) = rest.split_first() else {
+        return refuse(HELP);
+    };
     match command.as_str() {
         "version" => {
             print(format_args!("{VERSION}\n"));
@@ -92,16 +94,23 @@ pub fn run(arguments: impl Iterator<Item = OsString>) -> ExitCode {
             Ok(root) => files::run(&root, arguments),
             Err(error) => refuse(&error),
         },
-        "jar" => match HadoopRoot::find(folder).and_then(|root| jar::as_streaming(&root, arguments)) {
-            Ok(job) => {
-                for note in &job.notes {
-                    print_error(format_args!("nap hadoop: {note}"));
+        "jar" => {
+            match HadoopRoot::find(folder).and_then(|root| jar::as_streaming(&root, arguments)) {
+                Ok(job) => {
+                    for note in &job.notes {
+                        print_error(format_args!("nap hadoop: {note}"));
+                    }
+                    streaming::run_as(
+                        "nap hadoop jar",
+                        job.options.into_iter().map(OsString::from),
+                    )
                 }
-                streaming::run_as("nap hadoop jar", job.options.into_iter().map(OsString::from))
+                Err(error) => refuse(&error),
             }
-            Err(error) => refuse(&error),
-        },
-        other => refuse(&format!("unknown command {other:?}; expected jar, fs or version")),
+        }
+        other => refuse(&format!(
+            "unknown command {other:?}; expected jar, fs or version"
+        )),
     }
 }
 

@@ -39,7 +39,10 @@ const TUNING: [(&str, &str); 6] = [
          mapreduce.reduce.markreset. mapred.inmem. mapred.reduce.parallel.copies",
         "sort and shuffle have their own settings; see: nap streaming --help",
     ),
-    ("mapreduce.output.fileoutputformat.compress mapred.output.compress", "output is not compressed"),
+    (
+        "mapreduce.output.fileoutputformat.compress mapred.output.compress",
+        "output is not compressed",
+    ),
     (
         "mapreduce.job.maps mapred.map.tasks mapreduce.input.fileinputformat.split.minsize mapred.min.split.size",
         "--split-size decides the number of maps",
@@ -82,24 +85,32 @@ pub(super) fn meaning(name: &str, value: &str) -> Result<Meaning, String> {
     Ok(match name {
         "mapreduce.job.reduces" | "mapred.reduce.tasks" => Meaning::Reduces(number(name, value)?),
         "mapreduce.job.name" | "mapred.job.name" => Meaning::Option("--name", value.to_owned()),
-        "mapreduce.job.queuename" | "mapred.job.queue.name" => Meaning::Option("--queue", value.to_owned()),
+        "mapreduce.job.queuename" | "mapred.job.queue.name" => {
+            Meaning::Option("--queue", value.to_owned())
+        }
         "mapreduce.map.maxattempts"
         | "mapreduce.reduce.maxattempts"
         | "mapred.map.max.attempts"
-        | "mapred.reduce.max.attempts" => Meaning::Option("--conf", format!("attempts-max={value}")),
-        "mapreduce.task.timeout" | "mapred.task.timeout" => {
-            Meaning::Option("--conf", format!("task-timeout={}s", number(name, value)?.div_ceil(1000)))
+        | "mapred.reduce.max.attempts" => {
+            Meaning::Option("--conf", format!("attempts-max={value}"))
         }
-        "mapreduce.job.reduce.slowstart.completedmaps" | "mapred.reduce.slowstart.completed.maps" => {
+        "mapreduce.task.timeout" | "mapred.task.timeout" => Meaning::Option(
+            "--conf",
+            format!("task-timeout={}s", number(name, value)?.div_ceil(1000)),
+        ),
+        "mapreduce.job.reduce.slowstart.completedmaps"
+        | "mapred.reduce.slowstart.completed.maps" => {
             Meaning::Option("--conf", format!("slowstart={value}"))
         }
         "mapreduce.input.fileinputformat.split.maxsize" | "mapred.max.split.size" => {
             Meaning::Option("--split-size", number(name, value)?.to_string())
         }
-        "mapreduce.input.fileinputformat.input.dir.recursive" | "mapred.input.dir.recursive" => match value {
-            "true" => Meaning::Flag("--recursive"),
-            _ => Meaning::Default,
-        },
+        "mapreduce.input.fileinputformat.input.dir.recursive" | "mapred.input.dir.recursive" => {
+            match value {
+                "true" => Meaning::Flag("--recursive"),
+                _ => Meaning::Default,
+            }
+        }
         "stream.num.map.output.key.fields" => Meaning::KeyFields(number(name, value)?),
         "num.key.fields.for.partition" => Meaning::PartitionFields(Some(number(name, value)?)),
         "mapreduce.partition.keypartitioner.options" | "mapred.text.key.partitioner.options" => {
@@ -120,7 +131,11 @@ pub(super) fn meaning(name: &str, value: &str) -> Result<Meaning, String> {
         }
         "mapreduce.partition.keycomparator.options" | "mapred.text.key.comparator.options" => {
             Meaning::Order(Order::read(value).ok_or_else(|| {
-                refused(name, value, "expected -n, -r, or -kFROM[,TO] with n or r after a field")
+                refused(
+                    name,
+                    value,
+                    "expected -n, -r, or -kFROM[,TO] with n or r after a field",
+                )
             })?)
         }
         "stream.map.output.field.separator" => Meaning::Separator(byte(name, value)?),
@@ -141,9 +156,16 @@ pub(super) fn meaning(name: &str, value: &str) -> Result<Meaning, String> {
         "stream.num.reduce.output.key.fields" => Meaning::Default,
         "stream.non.zero.exit.is.failure" => match value {
             "true" => Meaning::Default,
-            _ => return Err(refused(name, value, "write CMD || true for a command that may fail")),
+            _ => {
+                return Err(refused(
+                    name,
+                    value,
+                    "write CMD || true for a command that may fail",
+                ));
+            }
         },
-        "mapreduce.map.failures.maxpercent" | "mapreduce.reduce.failures.maxpercent" => match value {
+        "mapreduce.map.failures.maxpercent" | "mapreduce.reduce.failures.maxpercent" => match value
+        {
             "0" => Meaning::Default,
             _ => return Err(refused(name, value, "a job has its whole output or fails")),
         },
@@ -152,8 +174,11 @@ pub(super) fn meaning(name: &str, value: &str) -> Result<Meaning, String> {
 }
 
 fn other(name: &str) -> Result<Meaning, String> {
-    let begins =
-        |beginnings: &str| beginnings.split_whitespace().any(|beginning| name.starts_with(beginning));
+    let begins = |beginnings: &str| {
+        beginnings
+            .split_whitespace()
+            .any(|beginning| name.starts_with(beginning))
+    };
     if let Some((_, why)) = TUNING.iter().find(|(beginnings, _)| begins(beginnings)) {
         return Ok(Meaning::WithoutEffect(why));
     }
@@ -162,7 +187,13 @@ fn other(name: &str) -> Result<Meaning, String> {
             "-D {name}: not supported, and may change results; leave it out, or see: nap hadoop --help"
         ));
     }
-    let variable = |letter: char| if letter.is_ascii_alphanumeric() { letter } else { '_' };
+    let variable = |letter: char| {
+        if letter.is_ascii_alphanumeric() {
+            letter
+        } else {
+            '_'
+        }
+    };
     Ok(Meaning::Variable(name.chars().map(variable).collect()))
 }
 
@@ -171,7 +202,9 @@ fn refused(name: &str, value: &str, why: &str) -> String {
 }
 
 fn number(name: &str, value: &str) -> Result<u32, String> {
-    value.parse().map_err(|_| format!("{name} {value}: expected an integer"))
+    value
+        .parse()
+        .map_err(|_| format!("{name} {value}: expected an integer"))
 }
 
 fn byte(name: &str, value: &str) -> Result<u8, String> {
@@ -189,8 +222,11 @@ fn first_fields(name: &str, value: &str) -> Result<Option<u32>, String> {
         Some(rest) => rest.strip_prefix(','),
         None => None,
     };
-    let last = last.and_then(|last| last.parse().ok()).filter(|last| *last > 0);
-    last.map(Some).ok_or_else(|| refused(name, value, "expected -k1,N for the first N fields"))
+    let last = last
+        .and_then(|last| last.parse().ok())
+        .filter(|last| *last > 0);
+    last.map(Some)
+        .ok_or_else(|| refused(name, value, "expected -k1,N for the first N fields"))
 }
 
 /// The order of Hadoop's comparator by fields, which has the options of `sort`.
@@ -212,12 +248,17 @@ struct OrderKey {
 impl Order {
     /// Parses options such as `-k1,1 -k2,2nr`.
     fn read(options: &str) -> Option<Order> {
-        let mut order = Order { flags: String::new(), keys: Vec::new() };
+        let mut order = Order {
+            flags: String::new(),
+            keys: Vec::new(),
+        };
         for option in options.split_whitespace() {
             let option = option.strip_prefix('-')?;
             match option.strip_prefix('k') {
                 Some(key) => order.keys.push(OrderKey::read(key)?),
-                None => order.flags.push_str(flags(option).filter(|flags| !flags.is_empty())?),
+                None => order
+                    .flags
+                    .push_str(flags(option).filter(|flags| !flags.is_empty())?),
             }
         }
         Some(order)
@@ -226,7 +267,10 @@ impl Order {
     /// Returns a reducer command with a `sort` in front. A failing `sort` ends the shell, except for status 141
     /// (SIGPIPE), when the reducer stops reading early.
     pub(super) fn before(&self, reducer: &str, separator: u8, key_fields: u32) -> String {
-        let separator = format!("'{}'", char::from(separator).to_string().replace('\'', r"'\''"));
+        let separator = format!(
+            "'{}'",
+            char::from(separator).to_string().replace('\'', r"'\''")
+        );
         let mut options = String::new();
         for OrderKey { from, to, flags } in &self.keys {
             let to = to.clone().unwrap_or_else(|| key_fields.to_string());
@@ -244,26 +288,39 @@ impl Order {
 
 impl OrderKey {
     fn read(text: &str) -> Option<OrderKey> {
-        let (from, to) = text.split_once(',').map_or((text, None), |(from, to)| (from, Some(to)));
+        let (from, to) = text
+            .split_once(',')
+            .map_or((text, None), |(from, to)| (from, Some(to)));
         let (from, first) = field(from)?;
-        let (to, second) =
-            to.map(field).map_or(Some((None, "")), |field| field.map(|(to, flags)| (Some(to), flags)))?;
-        Some(OrderKey { from: from.to_owned(), to: to.map(str::to_owned), flags: format!("{first}{second}") })
+        let (to, second) = to.map(field).map_or(Some((None, "")), |field| {
+            field.map(|(to, flags)| (Some(to), flags))
+        })?;
+        Some(OrderKey {
+            from: from.to_owned(),
+            to: to.map(str::to_owned),
+            flags: format!("{first}{second}"),
+        })
     }
 }
 
 /// Splits `FIELD[.CHARACTER]` and flags.
 fn field(text: &str) -> Option<(&str, &str)> {
-    let end = text.find(|letter: char| !letter.is_ascii_digit() && letter != '.').unwrap_or(text.len());
+    let end = text
+        .find(|letter: char| !letter.is_ascii_digit() && letter != '.')
+        .unwrap_or(text.len());
     let (place, rest) = text.split_at(end);
     let mut numbers = place.split('.');
-    let is_number = |number: Option<&str>| number.is_some_and(|number| number.parse::<u32>().is_ok());
-    let is_field = is_number(numbers.next()) && numbers.next().is_none_or(|next| is_number(Some(next)));
+    let is_number =
+        |number: Option<&str>| number.is_some_and(|number| number.parse::<u32>().is_ok());
+    let is_field =
+        is_number(numbers.next()) && numbers.next().is_none_or(|next| is_number(Some(next)));
     (is_field && numbers.next().is_none()).then_some((place, flags(rest)?))
 }
 
 fn flags(text: &str) -> Option<&str> {
-    text.chars().all(|letter| "nr".contains(letter)).then_some(text)
+    text.chars()
+        .all(|letter| "nr".contains(letter))
+        .then_some(text)
 }
 
 #[cfg(test)]
@@ -285,7 +342,10 @@ mod tests {
             "dfs.replication",
             "yarn.app.mapreduce.am.resource.mb",
         ] {
-            assert!(matches!(meaning(name, "1"), Ok(Meaning::WithoutEffect(_))), "{name}");
+            assert!(
+                matches!(meaning(name, "1"), Ok(Meaning::WithoutEffect(_))),
+                "{name}"
+            );
         }
     }
 
@@ -293,23 +353,49 @@ mod tests {
     fn properties_that_change_results_are_rejected_with_reason() {
         for (name, value, part) in [
             ("mapreduce.job.inputformat.class", "X", "may change results"),
-            ("mapreduce.map.failures.maxpercent", "5", "its whole output or fails"),
+            (
+                "mapreduce.map.failures.maxpercent",
+                "5",
+                "its whole output or fails",
+            ),
             ("stream.non.zero.exit.is.failure", "false", "CMD || true"),
             ("stream.map.output.field.separator", "::", "one byte"),
-            ("stream.reduce.output.field.separator", ",", "their lines are the output"),
-            ("mapreduce.job.output.key.comparator.class", "com.example.Own", "compared as bytes"),
-            ("mapreduce.partition.keycomparator.options", "-k1,1 -M", "expected -n, -r"),
-            ("textinputformat.record.delimiter", "|", "may change results"),
+            (
+                "stream.reduce.output.field.separator",
+                ",",
+                "their lines are the output",
+            ),
+            (
+                "mapreduce.job.output.key.comparator.class",
+                "com.example.Own",
+                "compared as bytes",
+            ),
+            (
+                "mapreduce.partition.keycomparator.options",
+                "-k1,1 -M",
+                "expected -n, -r",
+            ),
+            (
+                "textinputformat.record.delimiter",
+                "|",
+                "may change results",
+            ),
         ] {
             let error = meaning(name, value).expect_err(name);
             assert!(error.contains(part), "{error}");
         }
-        assert_eq!(meaning("mapreduce.map.failures.maxpercent", "0"), Ok(Meaning::Default));
+        assert_eq!(
+            meaning("mapreduce.map.failures.maxpercent", "0"),
+            Ok(Meaning::Default)
+        );
     }
 
     #[test]
     fn other_properties_become_variables() {
-        assert_eq!(meaning("my.least-count", "3"), Ok(Meaning::Variable("my_least_count".to_owned())));
+        assert_eq!(
+            meaning("my.least-count", "3"),
+            Ok(Meaning::Variable("my_least_count".to_owned()))
+        );
     }
 
     #[test]
@@ -322,9 +408,14 @@ mod tests {
         ] {
             let order = Order::read(options).expect("an order");
             let script = order.before("cat", b',', 3);
-            assert!(script.contains(&format!("-t ','{expected} ||")), "{options}: {script}");
+            assert!(
+                script.contains(&format!("-t ','{expected} ||")),
+                "{options}: {script}"
+            );
         }
-        for wrong in ["k1", "-k", "-kx", "-k1,", "-k1.", "-k1.2.3", "-", "-k1b", "-k1,1 x"] {
+        for wrong in [
+            "k1", "-k", "-kx", "-k1,", "-k1.", "-k1.2.3", "-", "-k1b", "-k1,1 x",
+        ] {
             assert_eq!(Order::read(wrong), None, "{wrong}");
         }
     }

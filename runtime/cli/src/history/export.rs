@@ -105,7 +105,12 @@ struct ExportedPart {
 }
 
 pub fn run(arguments: &ExportArguments) -> Result<()> {
-    let ExportArguments { path, jobs, output, format } = arguments;
+    let ExportArguments {
+        path,
+        jobs,
+        output,
+        format,
+    } = arguments;
     let folder = HistoryFolder::open(path).map_err(usage)?;
     let mut failures = Failures::default();
     let wanted = JobSelector::select(jobs, &known_jobs(&folder, jobs)?, &mut failures)?;
@@ -115,8 +120,16 @@ pub fn run(arguments: &ExportArguments) -> Result<()> {
         // A job may have been removed meanwhile.
         exported.extend(folder.read(job)?.map(|ended| ended.detail));
     }
-    let rows = Tables { output, format: *format }.write(&exported)?;
-    print_error(format_args!("{}: {} jobs, {rows} rows in six tables", output.display(), exported.len()));
+    let rows = Tables {
+        output,
+        format: *format,
+    }
+    .write(&exported)?;
+    print_error(format_args!(
+        "{}: {} jobs, {rows} rows in six tables",
+        output.display(),
+        exported.len()
+    ));
     failures.finish()
 }
 
@@ -131,43 +144,71 @@ impl Tables<'_> {
     fn write(&self, jobs: &[JobDetail]) -> Result<usize> {
         let ids: Vec<String> = jobs.iter().map(|job| job.summary.job.to_string()).collect();
         let each = || ids.iter().map(String::as_str).zip(jobs);
-        let answers: Vec<JobAnswer> = jobs.iter().map(|job| JobAnswer::from(&job.summary)).collect();
+        let answers: Vec<JobAnswer> = jobs
+            .iter()
+            .map(|job| JobAnswer::from(&job.summary))
+            .collect();
         let rows = [
             self.write_table(
                 "jobs",
-                answers.iter().zip(jobs).map(|(answer, job)| (&*answer.job, exported_job(answer, job))),
+                answers
+                    .iter()
+                    .zip(jobs)
+                    .map(|(answer, job)| (&*answer.job, exported_job(answer, job))),
             )?,
             self.write_table(
                 "attempts",
                 each().flat_map(|(id, job)| {
-                    job.attempts.iter().map(move |attempt| (id, AttemptAnswer::from(attempt)))
+                    job.attempts
+                        .iter()
+                        .map(move |attempt| (id, AttemptAnswer::from(attempt)))
                 }),
             )?,
             self.write_table(
                 "preemptions",
                 each().flat_map(|(id, job)| {
-                    ledger_of(job).into_iter().map(move |entry| (id, PreemptionAnswer::from(&entry)))
+                    ledger_of(job)
+                        .into_iter()
+                        .map(move |entry| (id, PreemptionAnswer::from(&entry)))
                 }),
             )?,
             self.write_table(
                 "counters",
                 each().flat_map(|(id, job)| {
-                    job.counters.iter().map(move |(counter, value)| (id, ExportedCounter { counter, value }))
+                    job.counters
+                        .iter()
+                        .map(move |(counter, value)| (id, ExportedCounter { counter, value }))
                 }),
             )?,
             self.write_table(
                 "parts",
                 each().flat_map(|(id, job)| {
                     job.parts.iter().map(move |part| {
-                        let PartAnswer { name, records, bytes, digest } = part.into();
-                        (id, ExportedPart { part: name, records, bytes, digest })
+                        let PartAnswer {
+                            name,
+                            records,
+                            bytes,
+                            digest,
+                        } = part.into();
+                        (
+                            id,
+                            ExportedPart {
+                                part: name,
+                                records,
+                                bytes,
+                                digest,
+                            },
+                        )
                     })
                 }),
             )?,
             self.write_table(
                 "events",
-                each()
-                    .flat_map(|(id, job)| job.events.iter().map(move |event| (id, EventAnswer::from(event)))),
+                each().flat_map(|(id, job)| {
+                    job.events
+                        .iter()
+                        .map(move |event| (id, EventAnswer::from(event)))
+                }),
             )?,
         ];
         Ok(rows.iter().sum())
@@ -208,12 +249,19 @@ fn exported_job<'a>(answer: &'a JobAnswer, job: &JobDetail) -> ExportedJob<'a> {
         reduces_done: answer.reduce.done,
         attempts: job.attempts.len(),
         preemptions: job.preemptions.len(),
-        work_saved_millis: job.preemptions.iter().map(|one| one.work_saved_millis).sum(),
+        work_saved_millis: job
+            .preemptions
+            .iter()
+            .map(|one| one.work_saved_millis)
+            .sum(),
         work_lost_millis: job.preemptions.iter().map(|one| one.work_lost_millis).sum(),
     }
 }
 
-fn write_lines<T: Serialize>(file: &mut BufWriter<File>, rows: impl Iterator<Item = T>) -> io::Result<usize> {
+fn write_lines<T: Serialize>(
+    file: &mut BufWriter<File>,
+    rows: impl Iterator<Item = T>,
+) -> io::Result<usize> {
     let mut count = 0;
     for row in rows {
         serde_json::to_writer(&mut *file, &row)?;
@@ -231,8 +279,9 @@ pub fn read_one(path: &Path, job: &JobSelector) -> Result<JobDetail> {
     let folder = HistoryFolder::open(path).map_err(usage)?;
     let known = known_jobs(&folder, std::slice::from_ref(job))?;
     let job = job.one_among(&known, "nap history report")?;
-    let ended =
-        folder.read(job)?.with_context(|| format!("{job}: not in the history {}", folder.path().display()));
+    let ended = folder
+        .read(job)?
+        .with_context(|| format!("{job}: not in the history {}", folder.path().display()));
     Ok(ended.map_err(usage)?.detail)
 }
 
@@ -246,6 +295,10 @@ fn known_jobs(folder: &HistoryFolder, selectors: &[JobSelector]) -> Result<Vec<K
         }
         return Ok(known);
     }
-    let unnamed = |job: &JobId| KnownJob { job: *job, name: String::new(), phase: JobPhase::Succeeded };
+    let unnamed = |job: &JobId| KnownJob {
+        job: *job,
+        name: String::new(),
+        phase: JobPhase::Succeeded,
+    };
     Ok(folder.jobs().iter().map(unnamed).collect())
 }

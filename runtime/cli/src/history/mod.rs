@@ -76,15 +76,26 @@ pub fn run(arguments: &Arguments) -> Result<()> {
 }
 
 fn convert(path: &Path) -> Result<()> {
-    let converted = convert_history(path).with_context(|| format!("cannot convert {}", path.display()))?;
+    let converted =
+        convert_history(path).with_context(|| format!("cannot convert {}", path.display()))?;
     for Converted { from, remarks, .. } in &converted {
         for remark in remarks {
             print_error(format_args!("{}: kept, since {remark}", from.display()));
         }
     }
-    let kept = converted.iter().filter(|one| !one.remarks.is_empty()).count();
-    print_error(format_args!("{}: {} recordings converted", path.display(), converted.len() - kept));
-    ensure!(kept == 0, "{kept} recordings were not completely converted; see the messages above");
+    let kept = converted
+        .iter()
+        .filter(|one| !one.remarks.is_empty())
+        .count();
+    print_error(format_args!(
+        "{}: {} recordings converted",
+        path.display(),
+        converted.len() - kept
+    ));
+    ensure!(
+        kept == 0,
+        "{kept} recordings were not completely converted; see the messages above"
+    );
     Ok(())
 }
 
@@ -95,10 +106,19 @@ fn serve_page(paths: &[PathBuf], serve: &ServeArguments) -> Result<()> {
     let settings = settings(secret, WebAddress::chosen(serve.web, None));
     // Simulation results are removed with the server; the folder has no configuration file.
     let place = tempfile::Builder::new().prefix("nap-what-if-").tempdir();
-    let place =
-        place.context("cannot create a temporary folder for simulations; set TMPDIR to a writable one")?;
-    let what_if = Some(what_if_settings(place.path().join("kept"), place.path(), None));
-    let settings = WebSettings { hosts: serve.host.clone(), what_if, ..settings };
+    let place = place.context(
+        "cannot create a temporary folder for simulations; set TMPDIR to a writable one",
+    )?;
+    let what_if = Some(what_if_settings(
+        place.path().join("kept"),
+        place.path(),
+        None,
+    ));
+    let settings = WebSettings {
+        hosts: serve.host.clone(),
+        what_if,
+        ..settings
+    };
     let server = match <[_; 1]>::try_from(recordings) {
         Ok([(_, source)]) => WebServer::start(&settings, source)?,
         Err(several) => WebServer::start_recordings(&settings, several)?,
@@ -113,10 +133,17 @@ fn named_histories(paths: &[PathBuf]) -> Result<Vec<(String, Arc<dyn PageSource>
         for folder in HistoryFolder::find(path)? {
             let source = HistorySource::open(&folder)?;
             let place = folder.canonicalize().unwrap_or(folder);
-            let base = place.file_name().unwrap_or(place.as_os_str()).to_string_lossy().into_owned();
+            let base = place
+                .file_name()
+                .unwrap_or(place.as_os_str())
+                .to_string_lossy()
+                .into_owned();
             let is_free = |name: &String| found.iter().all(|(known, _)| known != name);
             let numbered = (2..).map(|number| format!("{base}-{number}"));
-            let name = std::iter::once(base.clone()).chain(numbered).find(is_free).unwrap_or(base);
+            let name = std::iter::once(base.clone())
+                .chain(numbered)
+                .find(is_free)
+                .unwrap_or(base);
             found.push((name, Arc::new(source)));
         }
     }

@@ -42,7 +42,12 @@ pub struct SetArguments {
     queue: Option<String>,
 
     /// Reason, shown in the history [default: requested by nap job set]
-    #[arg(long, value_name = "TEXT", default_value = "requested by nap job set", hide_default_value = true)]
+    #[arg(
+        long,
+        value_name = "TEXT",
+        default_value = "requested by nap job set",
+        hide_default_value = true
+    )]
     reason: String,
 }
 
@@ -70,7 +75,9 @@ impl SetArguments {
     /// Fails if there is nothing to change.
     pub fn check(&self) -> Result<()> {
         if self.priority.is_none() && self.queue.is_none() {
-            return Err(usage(anyhow!("nothing to change; give --priority or --queue")));
+            return Err(usage(anyhow!(
+                "nothing to change; give --priority or --queue"
+            )));
         }
         Ok(())
     }
@@ -78,7 +85,9 @@ impl SetArguments {
 
 impl HoldArguments {
     pub fn reason(&self, command: JobCommand) -> String {
-        self.reason.clone().unwrap_or_else(|| format!("requested by nap job {}", command.in_words()))
+        self.reason
+            .clone()
+            .unwrap_or_else(|| format!("requested by nap job {}", command.in_words()))
     }
 }
 
@@ -97,21 +106,37 @@ pub fn rerun(arguments: &RerunArguments, client: &mut ClusterClient) -> Result<(
     Ok(())
 }
 
-pub fn hold(arguments: &HoldArguments, command: JobCommand, client: &mut ClusterClient) -> Result<()> {
+pub fn hold(
+    arguments: &HoldArguments,
+    command: JobCommand,
+    client: &mut ClusterClient,
+) -> Result<()> {
     let reason = arguments.reason(command);
     for_each_live(&arguments.jobs, client, |client, job| {
-        client.ask(CommandJob { job, command, reason: reason.clone() })?;
+        client.ask(CommandJob {
+            job,
+            command,
+            reason: reason.clone(),
+        })?;
         print_error(format_args!("{job} {}", effect_of(command)));
         Ok(())
     })
 }
 
 pub fn set(arguments: &SetArguments, client: &mut ClusterClient) -> Result<()> {
-    let change = JobChange { priority: arguments.priority, queue: arguments.queue.clone() };
+    let change = JobChange {
+        priority: arguments.priority,
+        queue: arguments.queue.clone(),
+    };
     for_each_live(&arguments.jobs, client, |client, job| {
-        let (change, reason) = (change.clone(), arguments.reason.clone());
+        let change = change.clone();
+        let reason = arguments.reason.clone();
         let changed = format!("{job} now has {}", change.in_words());
-        client.ask(ChangeJob { job, change, reason })?;
+        client.ask(ChangeJob {
+            job,
+            change,
+            reason,
+        })?;
         print_error(format_args!("{changed}"));
         Ok(())
     })

@@ -49,7 +49,9 @@ pub fn run(arguments: &CompareArguments, cluster: &ClusterArguments) -> Result<(
     let source = arguments.source(cluster)?;
     let (left, right) = arguments.jobs(&*source)?;
     let comparison = JobComparison::new(&left, &right, now_micros());
-    arguments.format.print(|screen| text(&comparison, screen), || &comparison)
+    arguments
+        .format
+        .print(|screen| text(&comparison, screen), || &comparison)
 }
 
 impl CompareArguments {
@@ -72,8 +74,12 @@ impl CompareArguments {
             let right = source.job(right.one_among(&known, COMMAND)?)?;
             return Ok((named, right));
         }
-        let earlier = JobComparison::earlier_of_name(&named.summary, &all)
-            .with_context(|| format!("{}: no earlier job has its name; give two jobs", named.summary.job));
+        let earlier = JobComparison::earlier_of_name(&named.summary, &all).with_context(|| {
+            format!(
+                "{}: no earlier job has its name; give two jobs",
+                named.summary.job
+            )
+        });
         let earlier = earlier.map_err(usage)?;
         Ok((source.job(earlier.job)?, named))
     }
@@ -95,17 +101,38 @@ impl Row {
             0 => "-".to_owned(),
             more => format!("{sign}{}", form(more)),
         };
-        let ratio = if left > 0 { format!("{:.2}", right as f64 / left as f64) } else { "-".to_owned() };
-        Row { what: what.to_owned(), left: form(left), right: form(right), difference, ratio }
+        let ratio = if left > 0 {
+            format!("{:.2}", right as f64 / left as f64)
+        } else {
+            "-".to_owned()
+        };
+        Row {
+            what: what.to_owned(),
+            left: form(left),
+            right: form(right),
+            difference,
+            ratio,
+        }
     }
 }
 
 fn text(comparison: &JobComparison, screen: &Screen) -> String {
-    let JobComparison { left, right, submitted, counters } = comparison;
-    let head = |side: &str, job: &JobFigures| format!("{side:<6} {} {}, {}\n", job.job, job.name, job.state);
+    let JobComparison {
+        left,
+        right,
+        submitted,
+        counters,
+    } = comparison;
+    let head = |side: &str, job: &JobFigures| {
+        format!("{side:<6} {} {}, {}\n", job.job, job.name, job.state)
+    };
     let heads = [head("left", left), head("right", right)];
     let heads = heads.map(|head| several_lines(&head));
-    let mut text = format!("{}\n{}", heads.concat(), table("FIGURE", &figures(left, right), screen));
+    let mut text = format!(
+        "{}\n{}",
+        heads.concat(),
+        table("FIGURE", &figures(left, right), screen)
+    );
     if !submitted.is_empty() {
         text.push_str("\nsubmitted differently\n");
     }
@@ -117,8 +144,9 @@ fn text(comparison: &JobComparison, screen: &Screen) -> String {
         }
     }
     if !counters.is_empty() {
-        let row =
-            |one: &ComparedCounter| Row::new(&one.counter, one.left, one.right, |value| value.to_string());
+        let row = |one: &ComparedCounter| {
+            Row::new(&one.counter, one.left, one.right, |value| value.to_string())
+        };
         let rows: Vec<Row> = counters.iter().map(row).collect();
         text.push_str(&format!("\n{}", table("COUNTER", &rows, screen)));
     }
@@ -128,7 +156,9 @@ fn text(comparison: &JobComparison, screen: &Screen) -> String {
 fn figures(left: &JobFigures, right: &JobFigures) -> Vec<Row> {
     let time = |what, of: fn(&JobFigures) -> u64| Row::new(what, of(left), of(right), span);
     let count = |what, of: fn(&JobFigures) -> usize| {
-        Row::new(what, of(left) as u64, of(right) as u64, |value| value.to_string())
+        Row::new(what, of(left) as u64, of(right) as u64, |value| {
+            value.to_string()
+        })
     };
     vec![
         time("from submission to end", |job| job.took_millis),

@@ -14,15 +14,24 @@ use crate::screen::Screen;
 const NAME_COLUMNS_MAX: usize = 200;
 
 fn title(detail: &JobDetail) -> String {
-    format!("{} {}\n", detail.summary.job, one_line(&detail.summary.name, NAME_COLUMNS_MAX))
+    format!(
+        "{} {}\n",
+        detail.summary.job,
+        one_line(&detail.summary.name, NAME_COLUMNS_MAX)
+    )
 }
 
 /// Formats an estimate with its range, such as `about 2 min 5 s (1 min 40 s to 3 min 0 s)`; without a range that
 /// says no more.
 fn left_text(left: TimeLeftAnswer) -> String {
-    let (least, most) = (span(left.least_millis), span(left.most_millis));
+    let least = span(left.least_millis);
+    let most = span(left.most_millis);
     let likely = listing::left_text(left);
-    if least == most { likely } else { format!("{likely} ({least} to {most})") }
+    if least == most {
+        likely
+    } else {
+        format!("{likely} ({least} to {most})")
+    }
 }
 
 pub fn status(detail: &JobDetail, screen: &Screen) -> String {
@@ -31,23 +40,36 @@ pub fn status(detail: &JobDetail, screen: &Screen) -> String {
     let mut line = |name: &str, value: String| text.push_str(&format!("  {name:<10} {value}\n"));
     line("state", job.phase.in_words().to_owned());
     if let Some(reason) = &job.reason {
-        line("reason", several_lines(reason).replace('\n', "\n             "));
+        line(
+            "reason",
+            several_lines(reason).replace('\n', "\n             "),
+        );
     }
     line("user", several_lines(&job.user));
-    line("queue", format!("{}, priority {}", several_lines(&job.queue), job.priority));
+    line(
+        "queue",
+        format!("{}, priority {}", several_lines(&job.queue), job.priority),
+    );
     line("maps", listing::phase_text(&job.progress.map));
     line("reduces", listing::phase_text(&job.progress.reduce));
     line("submitted", screen.moment(job.submitted_millis));
-    line("ended", or_dash(job.ended_millis.map(|ended| screen.moment(ended))));
+    line(
+        "ended",
+        or_dash(job.ended_millis.map(|ended| screen.moment(ended))),
+    );
     match listing::took_millis(job) {
         Some(took) => line("took", span(took)),
         None => {
-            line("elapsed", span(now_millis().saturating_sub(job.submitted_millis)));
+            line(
+                "elapsed",
+                span(now_millis().saturating_sub(job.submitted_millis)),
+            );
             let left = job.progress.left.map(|left| left_text(left.into()));
             line(
                 "left",
                 left.unwrap_or_else(|| {
-                    "unknown: no task has a slot, or nothing tells how long its tasks take".to_owned()
+                    "unknown: no task has a slot, or nothing tells how long its tasks take"
+                        .to_owned()
                 }),
             );
         }
@@ -56,7 +78,10 @@ pub fn status(detail: &JobDetail, screen: &Screen) -> String {
     if !detail.parts.is_empty() {
         let records: u64 = detail.parts.iter().map(|part| part.records).sum();
         let bytes: u64 = detail.parts.iter().map(|part| part.bytes).sum();
-        line("parts", format!("{}, {records} records, {bytes} bytes", detail.parts.len()));
+        line(
+            "parts",
+            format!("{}, {records} records, {bytes} bytes", detail.parts.len()),
+        );
     }
     text
 }
@@ -73,9 +98,15 @@ pub fn submitted(detail: &JobDetail, screen: &Screen) -> String {
         let longest = value.lines().map(UnicodeWidthStr::width).max().unwrap_or(0);
         if screen.fits(width + 4 + longest) {
             let indent = format!("\n{:1$}", "", width + 4);
-            text.push_str(&format!("  {label:<width$}  {}\n", value.replace('\n', &indent)));
+            text.push_str(&format!(
+                "  {label:<width$}  {}\n",
+                value.replace('\n', &indent)
+            ));
         } else {
-            text.push_str(&format!("  {label}\n    {}\n", value.replace('\n', "\n    ")));
+            text.push_str(&format!(
+                "  {label}\n    {}\n",
+                value.replace('\n', "\n    ")
+            ));
         }
     }
     text
@@ -83,20 +114,42 @@ pub fn submitted(detail: &JobDetail, screen: &Screen) -> String {
 
 pub fn counters(detail: &JobDetail, _: &Screen) -> String {
     let mut text = title(detail);
-    let width = detail.counters.iter().map(|(name, _)| name.len()).max().unwrap_or(0);
+    let width = detail
+        .counters
+        .iter()
+        .map(|(name, _)| name.len())
+        .max()
+        .unwrap_or(0);
     for (name, value) in detail.counters.iter() {
-        text.push_str(&format!("  {:<width$}  {value:>15}\n", one_line(name, NAME_COLUMNS_MAX)));
+        text.push_str(&format!(
+            "  {:<width$}  {value:>15}\n",
+            one_line(name, NAME_COLUMNS_MAX)
+        ));
     }
     text
 }
 
 /// Formats events and attempts in order of time.
 pub fn history(detail: &JobDetail, screen: &Screen) -> String {
-    let mut lines: Vec<(u64, String)> =
-        detail.events.iter().map(|event| (event.at_millis, event.text.clone())).collect();
+    let mut lines: Vec<(u64, String)> = detail
+        .events
+        .iter()
+        .map(|event| (event.at_millis, event.text.clone()))
+        .collect();
     for attempt in &detail.attempts {
-        let AttemptSummary { attempt, worker, worker_name, launched_millis, ended_millis, end, .. } = attempt;
-        lines.push((*launched_millis, format!("{attempt} launched on {worker} ({worker_name})")));
+        let AttemptSummary {
+            attempt,
+            worker,
+            worker_name,
+            launched_millis,
+            ended_millis,
+            end,
+            ..
+        } = attempt;
+        lines.push((
+            *launched_millis,
+            format!("{attempt} launched on {worker} ({worker_name})"),
+        ));
         if let Some(ended) = ended_millis {
             let after = span(ended.saturating_sub(*launched_millis));
             let end = end.as_deref().unwrap_or("ended");
@@ -132,7 +185,11 @@ mod tests {
         let mut counters = CounterValues::default();
         counters.add("MAP_INPUT_RECORDS", 12);
         counters.add("bad rows", 3);
-        let task = TaskId { job: summary.job, kind: TaskKind::Map, index: 3 };
+        let task = TaskId {
+            job: summary.job,
+            kind: TaskKind::Map,
+            index: 3,
+        };
         let attempt = AttemptSummary {
             attempt: AttemptId { task, number: 1 },
             worker: WorkerId(2),
@@ -143,18 +200,42 @@ mod tests {
             figures: None,
             moments: None,
         };
-        let event = |at_millis, text: &str| HistoryLine { at_millis, text: text.to_owned() };
-        let events = vec![event(1_790_000_000_000, "submitted"), event(1_790_000_001_500, "failed")];
-        let parts = vec![PartReport { name: "part-r-00000".to_owned(), records: 2, bytes: 9, digest: 255 }];
-        JobDetail { counters, parts, attempts: vec![attempt], events, ..JobDetail::new(summary) }
+        let event = |at_millis, text: &str| HistoryLine {
+            at_millis,
+            text: text.to_owned(),
+        };
+        let events = vec![
+            event(1_790_000_000_000, "submitted"),
+            event(1_790_000_001_500, "failed"),
+        ];
+        let parts = vec![PartReport {
+            name: "part-r-00000".to_owned(),
+            records: 2,
+            bytes: 9,
+            digest: 255,
+        }];
+        JobDetail {
+            counters,
+            parts,
+            attempts: vec![attempt],
+            events,
+            ..JobDetail::new(summary)
+        }
     }
 
     #[test]
     fn range_of_estimate_is_shown_if_it_is_one() {
         let of = |least_millis, most_millis| {
-            left_text(TimeLeftAnswer { least_millis, likely_millis: 125_000, most_millis })
+            left_text(TimeLeftAnswer {
+                least_millis,
+                likely_millis: 125_000,
+                most_millis,
+            })
         };
-        assert_eq!(of(100_000, 180_000), "about 2 min 5 s (1 min 40 s to 3 min 0 s)");
+        assert_eq!(
+            of(100_000, 180_000),
+            "about 2 min 5 s (1 min 40 s to 3 min 0 s)"
+        );
         assert_eq!(of(125_000, 125_400), "about 2 min 5 s");
     }
 
@@ -172,7 +253,14 @@ mod tests {
     #[test]
     fn what_was_submitted_is_an_item_a_line() {
         let mut detail = detail();
-        let words = ["wordcount", "a b", "--output", "/data/out", "--reduces", "4"];
+        let words = [
+            "wordcount",
+            "a b",
+            "--output",
+            "/data/out",
+            "--reduces",
+            "4",
+        ];
         let invocation = Invocation {
             command: words.iter().map(|word| (*word).to_owned()).collect(),
             directory: "/home/ada".to_owned(),
@@ -182,7 +270,10 @@ mod tests {
         };
         detail.submitted = Some(Submitted::new(None, &[], Some(&invocation), &[], None));
         let tables = r#"{"fair":{"weight":3},"preemption":{"grace":"5s"}}"#.to_owned();
-        detail.scheduler = Some(SchedulerTables { name: "fair".to_owned(), tables });
+        detail.scheduler = Some(SchedulerTables {
+            name: "fair".to_owned(),
+            tables,
+        });
         let text = submitted(&detail, &Screen::of(80));
         assert!(
             text.starts_with(
@@ -197,11 +288,16 @@ mod tests {
             ),
             "{text}"
         );
-        assert!(text.contains("fair\n                            fair.weight = 3\n"), "{text}");
+        assert!(
+            text.contains("fair\n                            fair.weight = 3\n"),
+            "{text}"
+        );
         assert!(text.lines().all(|line| line.len() <= 80), "{text}");
         let narrow = submitted(&detail, &Screen::of(40));
         assert!(
-            narrow.contains("  inputs\n    /home/ada/a b\n    /home/ada/\\u{1b}[2J\n    and 1 more\n"),
+            narrow.contains(
+                "  inputs\n    /home/ada/a b\n    /home/ada/\\u{1b}[2J\n    and 1 more\n"
+            ),
             "{narrow}"
         );
     }
@@ -234,9 +330,15 @@ mod tests {
     fn attempt_that_ends_with_its_job_is_listed_before_the_end_of_the_job() {
         let mut detail = detail();
         let at_millis = detail.attempts[0].ended_millis.expect("it has ended");
-        detail.events[1] = HistoryLine { at_millis, text: format!("{ENDED}succeeded") };
+        detail.events[1] = HistoryLine {
+            at_millis,
+            text: format!("{ENDED}succeeded"),
+        };
         let text = history(&detail, &Screen::plain());
-        assert!(text.ends_with("2026-09-21T14:13:21Z  it has ended: succeeded\n"), "{text}");
+        assert!(
+            text.ends_with("2026-09-21T14:13:21Z  it has ended: succeeded\n"),
+            "{text}"
+        );
     }
 
     #[test]

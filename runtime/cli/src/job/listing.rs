@@ -64,11 +64,21 @@ impl Listed for JobSummary {
         ("user", |one, other| one.user.cmp(&other.user)),
         ("queue", |one, other| one.queue.cmp(&other.queue)),
         ("priority", |one, other| one.priority.cmp(&other.priority)),
-        ("state", |one, other| one.phase.in_words().cmp(other.phase.in_words())),
-        ("submitted", |one, other| one.submitted_millis.cmp(&other.submitted_millis)),
-        ("ended", |one, other| one.ended_millis.cmp(&other.ended_millis)),
-        ("took", |one, other| took_until(one, command_millis()).cmp(&took_until(other, command_millis()))),
-        ("left", |one, other| left_micros(one).cmp(&left_micros(other))),
+        ("state", |one, other| {
+            one.phase.in_words().cmp(other.phase.in_words())
+        }),
+        ("submitted", |one, other| {
+            one.submitted_millis.cmp(&other.submitted_millis)
+        }),
+        ("ended", |one, other| {
+            one.ended_millis.cmp(&other.ended_millis)
+        }),
+        ("took", |one, other| {
+            took_until(one, command_millis()).cmp(&took_until(other, command_millis()))
+        }),
+        ("left", |one, other| {
+            left_micros(one).cmp(&left_micros(other))
+        }),
     ];
     const LIMIT: Option<u32> = Some(20);
 
@@ -83,7 +93,9 @@ pub fn list(arguments: &JobListArguments, client: &mut ClusterClient) -> Result<
     jobs.retain(|job| filter.matches(job));
     let total = arguments.listing.select(&mut jobs);
     let answers = || jobs.iter().map(JobAnswer::from).collect::<Vec<_>>();
-    arguments.format.print(|screen| text(&jobs, command_millis(), screen), answers)?;
+    arguments
+        .format
+        .print(|screen| text(&jobs, command_millis(), screen), answers)?;
     print_total::<JobSummary>(jobs.len(), total);
     Ok(())
 }
@@ -95,9 +107,14 @@ impl JobListArguments {
     }
 
     fn filter(&self) -> Result<JobFilter> {
-        let zone = if self.format.utc { TimeZone::UTC } else { TimeZone::system() };
+        let zone = if self.format.utc {
+            TimeZone::UTC
+        } else {
+            TimeZone::system()
+        };
         let millis = |moment: WrittenMoment| moment.millis(Timestamp::now(), &zone);
-        let (since, until) = (self.since.map(millis).transpose()?, self.until.map(millis).transpose()?);
+        let since = self.since.map(millis).transpose()?;
+        let until = self.until.map(millis).transpose()?;
         if let (Some(since), Some(until)) = (since, until) {
             ensure!(since < until, "--since must be before --until");
         }
@@ -125,14 +142,27 @@ pub fn text(jobs: &[JobSummary], now_millis: u64, screen: &Screen) -> String {
         Column::new("JOB", Fit::Whole, |(_, job), _| job.job.to_string()),
         Column::new("NAME", Fit::Cut, |(_, job), _| job.name.clone()),
         Column::new("USER", Fit::Cut, |(_, job), _| job.user.clone()),
-        Column::new("QUEUE", Fit::Cut, |(_, job): &Row<'_>, _| job.queue.clone()).only_if(has_queues),
-        Column::new("PRIORITY", Fit::Drop(2), |(_, job): &Row<'_>, _| job.priority.to_string())
-            .only_if(has_priorities),
-        Column::new("STATE", Fit::Whole, |(_, job), _| job.phase.in_words().to_owned()),
-        Column::new("MAPS", Fit::Whole, |(_, job), _| percent_text(&job.progress.map)),
-        Column::new("REDUCES", Fit::Whole, |(_, job), _| percent_text(&job.progress.reduce)),
-        Column::new("SUBMITTED", Fit::Drop(3), |(_, job), screen| screen.minute(job.submitted_millis)),
-        Column::new("TOOK", Fit::Drop(1), |(now, job), _| span(took_until(job, *now))),
+        Column::new("QUEUE", Fit::Cut, |(_, job): &Row<'_>, _| job.queue.clone())
+            .only_if(has_queues),
+        Column::new("PRIORITY", Fit::Drop(2), |(_, job): &Row<'_>, _| {
+            job.priority.to_string()
+        })
+        .only_if(has_priorities),
+        Column::new("STATE", Fit::Whole, |(_, job), _| {
+            job.phase.in_words().to_owned()
+        }),
+        Column::new("MAPS", Fit::Whole, |(_, job), _| {
+            percent_text(&job.progress.map)
+        }),
+        Column::new("REDUCES", Fit::Whole, |(_, job), _| {
+            percent_text(&job.progress.reduce)
+        }),
+        Column::new("SUBMITTED", Fit::Drop(3), |(_, job), screen| {
+            screen.minute(job.submitted_millis)
+        }),
+        Column::new("TOOK", Fit::Drop(1), |(now, job), _| {
+            span(took_until(job, *now))
+        }),
         Column::new("LEFT", Fit::Whole, |(_, job): &Row<'_>, _| {
             or_dash(job.progress.left.map(|left| left_text(left.into())))
         })
@@ -148,7 +178,8 @@ fn left_micros(job: &JobSummary) -> Option<u64> {
 
 /// Time from submission to the end.
 pub fn took_millis(job: &JobSummary) -> Option<u64> {
-    job.ended_millis.map(|ended| ended.saturating_sub(job.submitted_millis))
+    job.ended_millis
+        .map(|ended| ended.saturating_sub(job.submitted_millis))
 }
 
 /// Time from submission to the end, or so far.
@@ -173,14 +204,27 @@ pub fn left_text(left: TimeLeftAnswer) -> String {
 
 /// Formats the finished tasks of a phase, such as `3/4 75%`.
 pub fn phase_text(phase: impl Into<PhaseAnswer>) -> String {
-    let PhaseAnswer { tasks, done, percent, .. } = phase.into();
-    if tasks == 0 { "-".to_owned() } else { format!("{done}/{tasks} {percent}%") }
+    let PhaseAnswer {
+        tasks,
+        done,
+        percent,
+        ..
+    } = phase.into();
+    if tasks == 0 {
+        "-".to_owned()
+    } else {
+        format!("{done}/{tasks} {percent}%")
+    }
 }
 
 /// Formats the finished share of a phase's work, such as `75%`.
 fn percent_text(phase: impl Into<PhaseAnswer>) -> String {
     let PhaseAnswer { tasks, percent, .. } = phase.into();
-    if tasks == 0 { "-".to_owned() } else { format!("{percent}%") }
+    if tasks == 0 {
+        "-".to_owned()
+    } else {
+        format!("{percent}%")
+    }
 }
 
 #[cfg(test)]
@@ -191,7 +235,12 @@ pub mod tests {
     use super::*;
 
     pub fn summary() -> JobSummary {
-        let map = PhaseProgress { tasks: 4, done: 3, running: 1, ..PhaseProgress::default() };
+        let map = PhaseProgress {
+            tasks: 4,
+            done: 3,
+            running: 1,
+            ..PhaseProgress::default()
+        };
         JobSummary {
             job: JobId(7),
             name: "wordcount".to_owned(),
@@ -202,7 +251,10 @@ pub mod tests {
             reason: Some("job_0007_m_0003 failed 4 times".to_owned()),
             submitted_millis: 1_790_000_000_000,
             ended_millis: Some(1_790_000_001_500),
-            progress: JobProgress { map, ..JobProgress::default() },
+            progress: JobProgress {
+                map,
+                ..JobProgress::default()
+            },
             output: "/data/out".into(),
             unrecorded: None,
         }
@@ -213,18 +265,32 @@ pub mod tests {
 
     #[test]
     fn jobs_that_run_are_sorted_by_their_time_so_far() {
-        let job =
-            |number, ended_millis: Option<u64>| JobSummary { job: JobId(number), ended_millis, ..summary() };
+        let job = |number, ended_millis: Option<u64>| JobSummary {
+            job: JobId(number),
+            ended_millis,
+            ..summary()
+        };
         let begun = summary().submitted_millis;
-        let mut jobs = [job(1, None), job(2, Some(begun + 9_000)), job(3, Some(begun + 2_000))];
-        let (_, compare) = JobSummary::SORTED.iter().find(|(column, _)| *column == "took").expect("a column");
+        let mut jobs = [
+            job(1, None),
+            job(2, Some(begun + 9_000)),
+            job(3, Some(begun + 2_000)),
+        ];
+        let (_, compare) = JobSummary::SORTED
+            .iter()
+            .find(|(column, _)| *column == "took")
+            .expect("a column");
         jobs.sort_by(compare);
         assert_eq!(jobs.map(|job| job.job.0), [3, 2, 1]);
     }
 
     #[test]
     fn estimate_below_a_second_has_no_figure() {
-        let of = |likely_millis| TimeLeftAnswer { least_millis: 0, likely_millis, most_millis: 5_000 };
+        let of = |likely_millis| TimeLeftAnswer {
+            least_millis: 0,
+            likely_millis,
+            most_millis: 5_000,
+        };
         assert_eq!(left_text(of(999)), "under 1 s");
         assert_eq!(left_text(of(125_000)), "about 2 min 5 s");
     }
@@ -240,19 +306,33 @@ pub mod tests {
 
     #[test]
     fn queue_and_priority_columns_appear_if_not_default() {
-        let nightly = JobSummary { queue: "nightly".to_owned(), priority: 5, ..summary() };
+        let nightly = JobSummary {
+            queue: "nightly".to_owned(),
+            priority: 5,
+            ..summary()
+        };
         let text = text(&[summary(), nightly], NOW, &Screen::plain());
-        assert!(text.starts_with("JOB       NAME       USER  QUEUE    PRIORITY  STATE "), "{text}");
+        assert!(
+            text.starts_with("JOB       NAME       USER  QUEUE    PRIORITY  STATE "),
+            "{text}"
+        );
         assert!(text.contains("ada   nightly  5         failed"), "{text}");
     }
 
     #[test]
     fn time_left_column_appears_if_a_job_has_an_estimate() {
-        let mut running =
-            JobSummary { phase: JobPhase::Running, reason: None, ended_millis: None, ..summary() };
+        let mut running = JobSummary {
+            phase: JobPhase::Running,
+            reason: None,
+            ended_millis: None,
+            ..summary()
+        };
         let seconds = Span::from_secs;
-        running.progress.left =
-            Some(TimeLeft { least: seconds(100), likely: seconds(125), most: seconds(180) });
+        running.progress.left = Some(TimeLeft {
+            least: seconds(100),
+            likely: seconds(125),
+            most: seconds(180),
+        });
         let text = text(&[summary(), running], NOW, &Screen::plain());
         assert!(
             text.starts_with(
@@ -260,19 +340,32 @@ pub mod tests {
             ),
             "{text}"
         );
-        assert!(text.ends_with("-        2026-09-21T14:13Z  1 min 5 s  about 2 min 5 s\n"), "{text}");
+        assert!(
+            text.ends_with("-        2026-09-21T14:13Z  1 min 5 s  about 2 min 5 s\n"),
+            "{text}"
+        );
     }
 
     #[test]
     fn jobs_are_sorted_by_time_left() {
         let job = |number, left: Option<u64>| {
-            let mut job = JobSummary { job: JobId(number), ..summary() };
+            let mut job = JobSummary {
+                job: JobId(number),
+                ..summary()
+            };
             let span = left.map(Span::from_secs);
-            job.progress.left = span.map(|likely| TimeLeft { least: likely, likely, most: likely });
+            job.progress.left = span.map(|likely| TimeLeft {
+                least: likely,
+                likely,
+                most: likely,
+            });
             job
         };
         let mut jobs = [job(1, Some(9)), job(2, None), job(3, Some(7))];
-        let (_, compare) = JobSummary::SORTED.iter().find(|(column, _)| *column == "left").expect("a column");
+        let (_, compare) = JobSummary::SORTED
+            .iter()
+            .find(|(column, _)| *column == "left")
+            .expect("a column");
         jobs.sort_by(compare);
         assert_eq!(jobs.map(|job| job.job.0), [2, 3, 1]);
     }
@@ -289,14 +382,23 @@ pub mod tests {
             ..summary()
         };
         let likely = Span::from_secs(7_500);
-        running.progress.left = Some(TimeLeft { least: likely, likely, most: likely });
+        running.progress.left = Some(TimeLeft {
+            least: likely,
+            likely,
+            most: likely,
+        });
         let jobs = [running, summary()];
         let text = text(&jobs, NOW, &Screen::of(80));
-        assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
+        assert!(
+            text.lines().all(|line| line.chars().count() <= 80),
+            "{text}"
+        );
         let first = text.lines().next().expect("headings");
         assert_eq!(
             first.split_whitespace().collect::<Vec<_>>(),
-            ["JOB", "NAME", "USER", "QUEUE", "STATE", "MAPS", "REDUCES", "LEFT"]
+            [
+                "JOB", "NAME", "USER", "QUEUE", "STATE", "MAPS", "REDUCES", "LEFT"
+            ]
         );
     }
 }

@@ -157,22 +157,35 @@ pub fn run(arguments: &Arguments, cluster: &ClusterArguments) -> Result<()> {
     let connect = || cluster.connect();
     match &arguments.command {
         Command::List(arguments) => listing::list(arguments, &mut connect()?),
-        Command::Status(selected) => show::<JobStatusAnswer>(selected, &mut connect()?, detail::status),
-        Command::Submitted(selected) => show::<SubmittedAnswer>(selected, &mut connect()?, detail::submitted),
+        Command::Status(selected) => {
+            show::<JobStatusAnswer>(selected, &mut connect()?, detail::status)
+        }
+        Command::Submitted(selected) => {
+            show::<SubmittedAnswer>(selected, &mut connect()?, detail::submitted)
+        }
         // It may read a history without a cluster.
         Command::Compare(arguments) => comparison::run(arguments, cluster),
-        Command::Counters(selected) => show::<CountersAnswer>(selected, &mut connect()?, detail::counters),
-        Command::History(selected) => show::<HistoryAnswer>(selected, &mut connect()?, detail::history),
+        Command::Counters(selected) => {
+            show::<CountersAnswer>(selected, &mut connect()?, detail::counters)
+        }
+        Command::History(selected) => {
+            show::<HistoryAnswer>(selected, &mut connect()?, detail::history)
+        }
         Command::Wait { jobs, quiet } => wait(jobs, *quiet, &mut connect()?),
         Command::Kill { jobs, reason } => for_each_live(jobs, &mut connect()?, |client, job| {
-            client.ask(KillJob { job, reason: reason.clone() })?;
+            client.ask(KillJob {
+                job,
+                reason: reason.clone(),
+            })?;
             print_error(format_args!("{job} is being killed"));
             Ok(())
         }),
         Command::Suspend(commanded) => command(commanded, JobCommand::Suspend, &mut connect()?),
         Command::Resume(commanded) => command(commanded, JobCommand::Resume, &mut connect()?),
         Command::Hold(arguments) => changing::hold(arguments, JobCommand::Hold, &mut connect()?),
-        Command::Release(arguments) => changing::hold(arguments, JobCommand::Release, &mut connect()?),
+        Command::Release(arguments) => {
+            changing::hold(arguments, JobCommand::Release, &mut connect()?)
+        }
         Command::Rerun(arguments) => changing::rerun(arguments, &mut connect()?),
         Command::Set(arguments) => changing::set(arguments, &mut connect()?),
         Command::Logs(arguments) => logs::run(arguments, &mut connect()?),
@@ -182,7 +195,10 @@ pub fn run(arguments: &Arguments, cluster: &ClusterArguments) -> Result<()> {
             let (explained, failures) = of_each(jobs, &mut connect()?, explain)?;
             let lines = |one: &JobExplanation| {
                 let findings = one.findings.iter().map(FindingAnswer::line);
-                (one.job.clone(), one.lines.iter().cloned().chain(findings).collect())
+                (
+                    one.job.clone(),
+                    one.lines.iter().cloned().chain(findings).collect(),
+                )
             };
             format.print(|_| explanations(explained.iter().map(lines)), || &explained)?;
             failures.finish()
@@ -194,7 +210,11 @@ fn explain(client: &mut ClusterClient, job: JobId) -> Result<JobExplanation> {
     let reasons = client.ask(Explain { job, task: None })?;
     let detail = client.ask(GetJob { job })?;
     let is_open = detail.summary.ended_millis.is_none();
-    let tasks = if is_open { client.ask(ListTasks { job: Some(job) })? } else { Vec::new() };
+    let tasks = if is_open {
+        client.ask(ListTasks { job: Some(job) })?
+    } else {
+        Vec::new()
+    };
     let findings = FindingAnswer::all_of(&detail, &tasks, now_micros());
     Ok(JobExplanation::new(job, &reasons, findings))
 }
@@ -204,10 +224,19 @@ fn show<A: for<'job> From<&'job JobDetail> + Serialize>(
     client: &mut ClusterClient,
     text: fn(&JobDetail, &Screen) -> String,
 ) -> Result<()> {
-    let (details, failures) = of_each(&selected.jobs, client, |client, job| Ok(client.ask(GetJob { job })?))?;
-    let texts =
-        |screen: &Screen| details.iter().map(|detail| text(detail, screen)).collect::<Vec<_>>().join("\n");
-    selected.format.print(texts, || details.iter().map(A::from).collect::<Vec<_>>())?;
+    let (details, failures) = of_each(&selected.jobs, client, |client, job| {
+        Ok(client.ask(GetJob { job })?)
+    })?;
+    let texts = |screen: &Screen| {
+        details
+            .iter()
+            .map(|detail| text(detail, screen))
+            .collect::<Vec<_>>()
+            .join("\n")
+    };
+    selected
+        .format
+        .print(texts, || details.iter().map(A::from).collect::<Vec<_>>())?;
     failures.finish()
 }
 
@@ -236,9 +265,16 @@ fn wait(selectors: &[JobSelector], quiet: bool, client: &mut ClusterClient) -> R
     let submitted = client.ask(ListJobs { limit: JOBS_MAX })?;
     for job in jobs {
         let known = submitted.iter().find(|listed| listed.job == job);
-        let elapsed = known.map_or(0, |listed| now_millis().saturating_sub(listed.submitted_millis));
+        let elapsed = known.map_or(0, |listed| {
+            now_millis().saturating_sub(listed.submitted_millis)
+        });
         let elapsed = Duration::from_millis(elapsed);
-        let options = FollowOptions { progress: ProgressMode::Auto, quiet, on_interrupt, elapsed };
+        let options = FollowOptions {
+            progress: ProgressMode::Auto,
+            quiet,
+            on_interrupt,
+            elapsed,
+        };
         match client.follow(job, &options) {
             Ok(report) => print_error(format_args!(
                 "{job} {} succeeded in {:.3} s; output in {}",
@@ -272,18 +308,34 @@ pub fn effect_of(command: JobCommand) -> &'static str {
     }
 }
 
-fn command(commanded: &CommandArguments, command: JobCommand, client: &mut ClusterClient) -> Result<()> {
+fn command(
+    commanded: &CommandArguments,
+    command: JobCommand,
+    client: &mut ClusterClient,
+) -> Result<()> {
     let reason = commanded.which.reason(command);
     let mut ordered = Vec::new();
     let mut failures = act_on_each(&commanded.which.jobs, client, |client, job| {
-        client.ask(CommandJob { job, command, reason: reason.clone() })?;
+        client.ask(CommandJob {
+            job,
+            command,
+            reason: reason.clone(),
+        })?;
         print_error(format_args!("{job} {}", effect_of(command)));
-        ordered.push(CommandTarget { job, attempts: Vec::new() });
+        ordered.push(CommandTarget {
+            job,
+            attempts: Vec::new(),
+        });
         Ok(())
     })?;
     // Resumed attempts may wait for slots for any time.
     if !commanded.wait.no_wait && command != JobCommand::Resume {
-        failures.check(settle(&ordered, TaskCommand::Suspend, &commanded.wait, client))?;
+        failures.check(settle(
+            &ordered,
+            TaskCommand::Suspend,
+            &commanded.wait,
+            client,
+        ))?;
     }
     failures.finish()
 }
@@ -304,11 +356,19 @@ fn act_on_each(
     mut act: impl FnMut(&mut ClusterClient, JobId) -> Result<()>,
 ) -> Result<Failures> {
     let all = existing(selectors, client)?;
-    let unfinished: Vec<KnownJob> = all.iter().filter(|known| !known.phase.has_ended()).cloned().collect();
+    let unfinished: Vec<KnownJob> = all
+        .iter()
+        .filter(|known| !known.phase.has_ended())
+        .cloned()
+        .collect();
     let mut failures = Failures::default();
     let mut jobs = Vec::new();
     for selector in selectors {
-        let among = if *selector == JobSelector::All { &unfinished } else { &all };
+        let among = if *selector == JobSelector::All {
+            &unfinished
+        } else {
+            &all
+        };
         jobs.extend(failures.check(selector.among(among))?.unwrap_or_default());
     }
     jobs.sort();

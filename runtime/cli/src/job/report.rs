@@ -50,8 +50,13 @@ pub fn run(arguments: &ReportArguments, client: &mut ClusterClient) -> Result<()
 impl ReportFile {
     pub fn write(&self, job: &JobDetail) -> Result<()> {
         let page = report_html(job, now_micros());
-        write_whole(&self.output, self.overwrite, |file| file.write_all(page.as_bytes()))?;
-        print_error(format_args!("{}: open it in a browser", Path::new(&self.output).display()));
+        write_whole(&self.output, self.overwrite, |file| {
+            file.write_all(page.as_bytes())
+        })?;
+        print_error(format_args!(
+            "{}: open it in a browser",
+            Path::new(&self.output).display()
+        ));
         Ok(())
     }
 }

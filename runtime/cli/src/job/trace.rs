@@ -40,7 +40,11 @@ pub struct TraceArguments {
 }
 
 pub fn run(arguments: &TraceArguments, client: &mut ClusterClient) -> Result<()> {
-    let TraceArguments { jobs, output, overwrite } = arguments;
+    let TraceArguments {
+        jobs,
+        output,
+        overwrite,
+    } = arguments;
     let (details, failures) = of_each(jobs, client, |client, job| Ok(client.ask(GetJob { job })?))?;
     let is_packed = output.extension().is_some_and(|end| end == "gz");
     let figures = write_whole(output, *overwrite, |file| write(&details, is_packed, file))?;

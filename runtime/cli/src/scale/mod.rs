@@ -69,22 +69,37 @@ pub fn run(arguments: &Arguments, cluster: &ClusterArguments) -> Result<()> {
     let Command::Slurm(arguments) = &arguments.command;
     let bounds = arguments.bounds;
     if bounds.min > bounds.max || bounds.max == 0 {
-        return Err(usage(anyhow!("--max {}: must be at least 1 and --min ({})", bounds.max, bounds.min)));
+        return Err(usage(anyhow!(
+            "--max {}: must be at least 1 and --min ({})",
+            bounds.max,
+            bounds.min
+        )));
     }
     if arguments.every.is_zero() {
         return Err(usage(anyhow!("--every 0s: must be positive (default 10s)")));
     }
     // Report wrong flags here rather than in every worker.
-    arguments.leave.rules(&cluster.configuration()?.worker).map_err(usage)?;
+    arguments
+        .leave
+        .rules(&cluster.configuration()?.worker)
+        .map_err(usage)?;
     let script = WorkerScript {
-        program: arguments.program.clone().map_or_else(std::env::current_exe, Ok)?,
+        program: arguments
+            .program
+            .clone()
+            .map_or_else(std::env::current_exe, Ok)?,
         name: arguments.job_name.clone(),
         cluster: slurm::cluster_line(&cluster.place()?, cluster)?,
         leave: arguments.leave.to_line(),
     };
     let slurm = Slurm::new(script, arguments.sbatch.clone())?;
-    let mut scale =
-        Scale { slurm, bounds, waiting_since: None, idle_since: BTreeMap::new(), last_error: String::new() };
+    let mut scale = Scale {
+        slurm,
+        bounds,
+        waiting_since: None,
+        idle_since: BTreeMap::new(),
+        last_error: String::new(),
+    };
     let mut client = cluster.connect()?;
     loop {
         let began = Instant::now();
@@ -114,7 +129,12 @@ struct Scale {
 
 impl Scale {
     /// Runs one round.
-    fn run_round(&mut self, client: &mut ClusterClient, now: Instant, every: Duration) -> Result<()> {
+    fn run_round(
+        &mut self,
+        client: &mut ClusterClient,
+        now: Instant,
+        every: Duration,
+    ) -> Result<()> {
         let wanted = client.ask(ListQueues)?.wanted;
         let wanted = wanted.map.max(wanted.reduce);
         let workers = client.ask(ListWorkers)?;
@@ -123,8 +143,20 @@ impl Scale {
         self.waiting_since = (wanted > 0).then(|| self.waiting_since.unwrap_or(now));
         let waits = self.waiting_since.is_some_and(|since| now - since >= every);
         let slots_each = self.slots_each(&workers);
-        let Plan { submit, cancel, drain } =
-            plan(&self.bounds, &Round { wanted, waits, slots_each, jobs: &jobs, members: &members });
+        let Plan {
+            submit,
+            cancel,
+            drain,
+        } = plan(
+            &self.bounds,
+            &Round {
+                wanted,
+                waits,
+                slots_each,
+                jobs: &jobs,
+                members: &members,
+            },
+        );
         for number in 1..=submit {
             let job = self.slurm.submit()?;
             print_error(format_args!(
@@ -133,23 +165,41 @@ impl Scale {
         }
         if !cancel.is_empty() {
             self.slurm.cancel(&cancel)?;
-            print_error(format_args!("nap scale: cancelled {}, since nothing waits", cancel.join(", ")));
+            print_error(format_args!(
+                "nap scale: cancelled {}, since nothing waits",
+                cancel.join(", ")
+            ));
         }
         for name in &drain {
-            let idle = workers.iter().find(|worker| is_up(worker) && worker.name == *name);
+            let idle = workers
+                .iter()
+                .find(|worker| is_up(worker) && worker.name == *name);
             if let Some(worker) = idle {
                 let reason = "idle: drained by nap scale".to_owned();
-                client.ask(DrainWorker { worker: worker.worker, hand_back: false, reason })?;
-                print_error(format_args!("nap scale: drained {} ({name}), which is idle", worker.worker));
+                client.ask(DrainWorker {
+                    worker: worker.worker,
+                    hand_back: false,
+                    reason,
+                })?;
+                print_error(format_args!(
+                    "nap scale: drained {} ({name}), which is idle",
+                    worker.worker
+                ));
             }
         }
         Ok(())
     }
 
     /// Returns the workers of our jobs that are up, with their idle times.
-    fn members(&mut self, workers: &[WorkerSummary], jobs: &[BatchJob], now: Instant) -> Vec<Member> {
-        let ours =
-            |worker: &&WorkerSummary| is_up(worker) && jobs.iter().any(|job| job.worker == worker.name);
+    fn members(
+        &mut self,
+        workers: &[WorkerSummary],
+        jobs: &[BatchJob],
+        now: Instant,
+    ) -> Vec<Member> {
+        let ours = |worker: &&WorkerSummary| {
+            is_up(worker) && jobs.iter().any(|job| job.worker == worker.name)
+        };
         let ours: Vec<&WorkerSummary> = workers.iter().filter(ours).collect();
         let is_idle = |worker: &WorkerSummary| worker.map_slots.1 + worker.reduce_slots.1 == 0;
         let before = std::mem::take(&mut self.idle_since);
@@ -159,15 +209,25 @@ impl Scale {
         }
         let idle_for = |name: &str| self.idle_since.get(name).map(|since| now - *since);
         ours.iter()
-            .map(|worker| Member { name: worker.name.clone(), idle_for: idle_for(&worker.name) })
+            .map(|worker| Member {
+                name: worker.name.clone(),
+                idle_for: idle_for(&worker.name),
+            })
             .collect()
     }
 
     /// Returns the slots of one of our workers: those of one that is up, else the requested processors.
     fn slots_each(&self, workers: &[WorkerSummary]) -> u64 {
-        let ours = workers.iter().filter(|worker| is_up(worker) && self.slurm.is_ours(&worker.name));
-        let most = ours.map(|worker| worker.map_slots.0.max(worker.reduce_slots.0)).max();
-        u64::from(most.unwrap_or_else(|| slurm::processors(&self.slurm.arguments)).max(1))
+        let ours = workers
+            .iter()
+            .filter(|worker| is_up(worker) && self.slurm.is_ours(&worker.name));
+        let most = ours
+            .map(|worker| worker.map_slots.0.max(worker.reduce_slots.0))
+            .max();
+        u64::from(
+            most.unwrap_or_else(|| slurm::processors(&self.slurm.arguments))
+                .max(1),
+        )
     }
 
     fn print_once(&mut self, line: &str) {

@@ -71,30 +71,53 @@ pub struct Plan {
 /// Decides how many workers to submit, and which to cancel and to drain.
 pub fn plan(bounds: &Bounds, round: &Round<'_>) -> Plan {
     let count = |phase| round.jobs.iter().filter(|job| job.phase == phase).count() as u64;
-    let (pending, running) = (count(BatchPhase::Pending), count(BatchPhase::Running));
+    let pending = count(BatchPhase::Pending);
+    let running = count(BatchPhase::Running);
     let joined = |job: &&BatchJob| round.members.iter().any(|member| member.name == job.worker);
     let up = round.jobs.iter().filter(joined).count() as u64;
     // Jobs that are ending do not count.
     let useful = pending + running;
-    let (min, max) = (u64::from(bounds.min), u64::from(bounds.max));
+    let min = u64::from(bounds.min);
+    let max = u64::from(bounds.max);
     if round.wanted == 0 {
         let cancel = newest_pending(round.jobs, useful.saturating_sub(min));
         let left = useful - cancel.len() as u64;
         let drain = longest_idle(round.members, bounds.idle, left.saturating_sub(min));
         let submit = min.saturating_sub(useful);
-        return Plan { submit: capped(submit), cancel, drain };
+        return Plan {
+            submit: capped(submit),
+            cancel,
+            drain,
+        };
     }
     let coming = useful.saturating_sub(up);
-    let lacking =
-        if round.waits { round.wanted.div_ceil(round.slots_each).saturating_sub(coming) } else { 0 };
-    let submit = lacking.max(min.saturating_sub(useful)).min(max.saturating_sub(useful));
-    Plan { submit: capped(submit), ..Plan::default() }
+    let lacking = if round.waits {
+        round
+            .wanted
+            .div_ceil(round.slots_each)
+            .saturating_sub(coming)
+    } else {
+        0
+    };
+    let submit = lacking
+        .max(min.saturating_sub(useful))
+        .min(max.saturating_sub(useful));
+    Plan {
+        submit: capped(submit),
+        ..Plan::default()
+    }
 }
 
 /// Returns the newest pending jobs; older ones will get a node sooner.
 fn newest_pending(jobs: &[BatchJob], most: u64) -> Vec<String> {
-    let pending = jobs.iter().rev().filter(|job| job.phase == BatchPhase::Pending);
-    pending.take(usize::try_from(most).unwrap_or(usize::MAX)).map(|job| job.id.clone()).collect()
+    let pending = jobs
+        .iter()
+        .rev()
+        .filter(|job| job.phase == BatchPhase::Pending);
+    pending
+        .take(usize::try_from(most).unwrap_or(usize::MAX))
+        .map(|job| job.id.clone())
+        .collect()
 }
 
 fn longest_idle(members: &[Member], idle: Duration, most: u64) -> Vec<String> {
@@ -102,9 +125,13 @@ fn longest_idle(members: &[Member], idle: Duration, most: u64) -> Vec<String> {
         .iter()
         .filter_map(|member| Some((member.idle_for.filter(|time| *time >= idle)?, member)))
         .collect();
-    idle.sort_by(|(one, left), (other, right)| other.cmp(one).then_with(|| left.name.cmp(&right.name)));
+    idle.sort_by(|(one, left), (other, right)| {
+        other.cmp(one).then_with(|| left.name.cmp(&right.name))
+    });
     idle.truncate(usize::try_from(most).unwrap_or(usize::MAX));
-    idle.into_iter().map(|(_, member)| member.name.clone()).collect()
+    idle.into_iter()
+        .map(|(_, member)| member.name.clone())
+        .collect()
 }
 
 fn capped(count: u64) -> u32 {
@@ -119,29 +146,54 @@ mod tests {
     /// one that has been idle for six minutes, `N` for one minute, `E` ending. The index is the name of job and
     /// worker.
     fn decide(min: u32, max: u32, wanted: u64, waits: bool, slots_each: u64, queue: &str) -> Plan {
-        let (mut jobs, mut members) = (Vec::new(), Vec::new());
+        let mut jobs = Vec::new();
+        let mut members = Vec::new();
         for (at, letter) in queue.chars().enumerate() {
             let phase = match letter {
                 'P' => BatchPhase::Pending,
                 'E' => BatchPhase::Ending,
                 _ => BatchPhase::Running,
             };
-            jobs.push(BatchJob { id: at.to_string(), phase, worker: format!("w{at}") });
+            jobs.push(BatchJob {
+                id: at.to_string(),
+                phase,
+                worker: format!("w{at}"),
+            });
             let idle_for = match letter {
                 'U' => None,
                 'I' => Some(Duration::from_secs(360 + at as u64)),
                 'N' => Some(Duration::from_secs(60)),
                 _ => continue,
             };
-            members.push(Member { name: format!("w{at}"), idle_for });
+            members.push(Member {
+                name: format!("w{at}"),
+                idle_for,
+            });
         }
-        let bounds = Bounds { min, max, idle: Duration::from_secs(300) };
-        plan(&bounds, &Round { wanted, waits, slots_each, jobs: &jobs, members: &members })
+        let bounds = Bounds {
+            min,
+            max,
+            idle: Duration::from_secs(300),
+        };
+        plan(
+            &bounds,
+            &Round {
+                wanted,
+                waits,
+                slots_each,
+                jobs: &jobs,
+                members: &members,
+            },
+        )
     }
 
     fn submitted(min: u32, max: u32, wanted: u64, slots_each: u64, queue: &str) -> u32 {
         let plan = decide(min, max, wanted, true, slots_each, queue);
-        assert_eq!((&plan.cancel, &plan.drain), (&Vec::new(), &Vec::new()), "{queue} with {wanted} wanted");
+        assert_eq!(
+            (&plan.cancel, &plan.drain),
+            (&Vec::new(), &Vec::new()),
+            "{queue} with {wanted} wanted"
+        );
         plan.submit
     }
 
@@ -153,7 +205,11 @@ mod tests {
         assert_eq!(submitted(0, 20, 9, 4, "UU"), 3, "busy workers do not help");
         assert_eq!(submitted(0, 20, 9, 4, "PR"), 1, "starting workers help");
         assert_eq!(submitted(0, 20, 9, 4, "PRP"), 0);
-        assert_eq!(submitted(0, 20, 9, 4, "EE"), 3, "ending workers do not help");
+        assert_eq!(
+            submitted(0, 20, 9, 4, "EE"),
+            3,
+            "ending workers do not help"
+        );
         assert_eq!(submitted(0, 20, u64::MAX, 1, ""), 20);
     }
 
@@ -171,7 +227,11 @@ mod tests {
     #[test]
     fn plan_ignores_tasks_that_wait_briefly() {
         assert_eq!(decide(0, 20, 9, false, 1, ""), Plan::default());
-        assert_eq!(decide(2, 20, 9, false, 1, "U").submit, 1, "the minimum is always submitted");
+        assert_eq!(
+            decide(2, 20, 9, false, 1, "U").submit,
+            1,
+            "the minimum is always submitted"
+        );
     }
 
     #[test]
@@ -180,7 +240,11 @@ mod tests {
         assert_eq!(cancelled(0, "UPP"), ["2", "1"]);
         assert_eq!(cancelled(2, "UPP"), ["2"]);
         assert_eq!(cancelled(3, "UPP"), [""; 0]);
-        assert_eq!(cancelled(0, "RUE"), [""; 0], "running jobs are not cancelled");
+        assert_eq!(
+            cancelled(0, "RUE"),
+            [""; 0],
+            "running jobs are not cancelled"
+        );
         assert_eq!(decide(0, 20, 1, true, 1, "UPP").cancel, [""; 0]);
     }
 

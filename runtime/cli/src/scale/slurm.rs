@@ -31,14 +31,18 @@ pub struct Slurm {
 /// Returns the flags with which a worker on another node finds the cluster.
 pub fn cluster_line(place: &ClusterPlace, arguments: &ClusterArguments) -> Result<Vec<String>> {
     let absolute = |path: PathBuf| {
-        let path =
-            std::path::absolute(&path).with_context(|| format!("cannot make {} absolute", path.display()));
+        let path = std::path::absolute(&path)
+            .with_context(|| format!("cannot make {} absolute", path.display()));
         path.and_then(|path| {
-            path.into_os_string().into_string().map_err(|path| anyhow!("{path:?}: not UTF-8; rename it"))
+            path.into_os_string()
+                .into_string()
+                .map_err(|path| anyhow!("{path:?}: not UTF-8; rename it"))
         })
     };
     Ok(match place {
-        ClusterPlace::Directory(directory) => vec!["--dir".into(), absolute(directory.path().to_owned())?],
+        ClusterPlace::Directory(directory) => {
+            vec!["--dir".into(), absolute(directory.path().to_owned())?]
+        }
         ClusterPlace::Address { address, .. } => {
             let mut line = vec!["--coordinator".into(), address.clone()];
             let in_file = arguments.configuration()?.client.secret_file;
@@ -79,7 +83,9 @@ impl Slurm {
     }
 
     pub fn is_ours(&self, worker: &str) -> bool {
-        let number = worker.strip_prefix(&self.script.name).and_then(|rest| rest.strip_prefix('-'));
+        let number = worker
+            .strip_prefix(&self.script.name)
+            .and_then(|rest| rest.strip_prefix('-'));
         number.is_some_and(|number| number.bytes().all(|letter| letter.is_ascii_digit()))
     }
 
@@ -97,7 +103,14 @@ impl Slurm {
         ]);
         let printed = ask(&mut asking)?;
         let jobs = read_jobs(&printed)?;
-        Ok(jobs.into_iter().map(|(id, phase)| BatchJob { worker: self.worker_of(&id), id, phase }).collect())
+        Ok(jobs
+            .into_iter()
+            .map(|(id, phase)| BatchJob {
+                worker: self.worker_of(&id),
+                id,
+                phase,
+            })
+            .collect())
     }
 
     /// Submits one worker; returns the number of its job.
@@ -105,20 +118,36 @@ impl Slurm {
         let script = self.script.text()?;
         let mut line = Command::new("sbatch");
         // SIGTERM a minute before the time limit; the arguments of the user come later and win.
-        line.args(["--parsable", "--signal=B:TERM@60"]).args(&self.arguments);
+        line.args(["--parsable", "--signal=B:TERM@60"])
+            .args(&self.arguments);
         line.args(["--job-name", &self.script.name]);
-        line.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        line.stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
         let mut running = line.spawn().context("cannot run sbatch")?;
         if let Some(mut stdin) = running.stdin.take() {
             // An sbatch that rejects its arguments does not read; its error is reported below.
             let _ = stdin.write_all(script.as_bytes());
         }
-        let printed = answer("sbatch", running.wait_with_output().context("cannot wait for sbatch")?)?;
-        let number = printed.trim().split(';').next().unwrap_or_default().to_owned();
+        let printed = answer(
+            "sbatch",
+            running
+                .wait_with_output()
+                .context("cannot wait for sbatch")?,
+        )?;
+        let number = printed
+            .trim()
+            .split(';')
+            .next()
+            .unwrap_or_default()
+            .to_owned();
         if !number.is_empty() && number.bytes().all(|letter| letter.is_ascii_digit()) {
             Ok(number)
         } else {
-            bail!("sbatch printed {:?} instead of a job number", printed.trim())
+            bail!(
+                "sbatch printed {:?} instead of a job number",
+                printed.trim()
+            )
         }
     }
 
@@ -132,17 +161,25 @@ impl WorkerScript {
     /// Returns the script. It executes the worker in place of the shell, so that signals reach the worker, in a
     /// directory local to the node.
     fn text(&self) -> Result<String> {
-        let program =
-            self.program.to_str().with_context(|| format!("{:?}: not UTF-8; rename it", self.program))?;
+        let program = self
+            .program
+            .to_str()
+            .with_context(|| format!("{:?}: not UTF-8; rename it", self.program))?;
         let mut text = String::from("#!/bin/sh\nexec");
-        for word in [program, "worker"].into_iter().chain(self.cluster.iter().map(String::as_str)) {
+        for word in [program, "worker"]
+            .into_iter()
+            .chain(self.cluster.iter().map(String::as_str))
+        {
             let _ = write!(text, " {}", quoted(word));
         }
         for word in &self.leave {
             let _ = write!(text, " {}", quoted(word));
         }
         let name = format!("{}-$SLURM_JOB_ID", self.name);
-        let _ = write!(text, " --name \"{name}\" --directory \"${{TMPDIR:-/tmp}}/{name}\"");
+        let _ = write!(
+            text,
+            " --name \"{name}\" --directory \"${{TMPDIR:-/tmp}}/{name}\""
+        );
         // Bind to all addresses: the network of the coordinator decides under which one others reach it.
         text.push_str(" --bind 0.0.0.0:0");
         text.push_str(
@@ -164,7 +201,9 @@ pub fn processors(arguments: &[String]) -> u32 {
         let next = || arguments.get(at + 1).map(String::as_str);
         let value = match argument.as_str() {
             "-c" | "--cpus-per-task" => next(),
-            other => other.strip_prefix("--cpus-per-task=").or_else(|| other.strip_prefix("-c")),
+            other => other
+                .strip_prefix("--cpus-per-task=")
+                .or_else(|| other.strip_prefix("-c")),
         };
         found = value.and_then(|value| value.parse().ok()).unwrap_or(found);
     }
@@ -174,7 +213,11 @@ pub fn processors(arguments: &[String]) -> u32 {
 /// Parses lines of a job number and a short state; skips ended jobs.
 fn read_jobs(listing: &str) -> Result<Vec<(String, BatchPhase)>> {
     let mut jobs = Vec::new();
-    for line in listing.lines().map(str::trim).filter(|line| !line.is_empty()) {
+    for line in listing
+        .lines()
+        .map(str::trim)
+        .filter(|line| !line.is_empty())
+    {
         let words: Vec<&str> = line.split_whitespace().collect();
         let &[id, state] = &words[..] else {
             bail!("squeue printed {line:?} instead of a job and its state")
@@ -194,8 +237,8 @@ fn read_jobs(listing: &str) -> Result<Vec<(String, BatchPhase)>> {
 fn ask(command: &mut Command) -> Result<String> {
     let name = command.get_program().to_string_lossy().into_owned();
     let output = command.stdin(Stdio::null()).output();
-    let output =
-        output.with_context(|| format!("cannot run {name}; run this on a host with Slurm's commands"))?;
+    let output = output
+        .with_context(|| format!("cannot run {name}; run this on a host with Slurm's commands"))?;
     answer(&name, output)
 }
 
@@ -243,7 +286,9 @@ mod tests {
             ("16", BatchPhase::Running),
         ];
         assert_eq!(jobs, expected.map(|(id, phase)| (id.to_owned(), phase)));
-        let error = read_jobs("slurm_load_jobs error: Unable to contact").expect_err("no job").to_string();
+        let error = read_jobs("slurm_load_jobs error: Unable to contact")
+            .expect_err("no job")
+            .to_string();
         assert!(error.contains("instead of a job and its state"), "{error}");
     }
 
@@ -262,6 +307,10 @@ mod tests {
              \"${TMPDIR:-/tmp}/nap-worker-$SLURM_JOB_ID\" --bind 0.0.0.0:0 --map-slots \"${SLURM_CPUS_ON_NODE:-1}\" \
              --reduce-slots \"${SLURM_CPUS_ON_NODE:-1}\"\n"
         );
-        assert!(job_name("nap worker").is_err() && job_name("").is_err() && job_name("nap-worker.2").is_ok());
+        assert!(
+            job_name("nap worker").is_err()
+                && job_name("").is_err()
+                && job_name("nap-worker.2").is_ok()
+        );
     }
 }

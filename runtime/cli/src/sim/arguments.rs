@@ -50,7 +50,12 @@ pub struct Arguments {
     pub recorded: Option<String>,
 
     /// Recorded jobs to simulate [default: all]
-    #[arg(long, value_name = "JOB,...", value_delimiter = ',', requires = "recorded")]
+    #[arg(
+        long,
+        value_name = "JOB,...",
+        value_delimiter = ',',
+        requires = "recorded"
+    )]
     pub job: Vec<JobId>,
 
     /// Schedulers to compare [default: fifo, or the recorded one]
@@ -254,17 +259,31 @@ impl Arguments {
     /// Returns the settings of all runs, without seeds.
     pub fn settings(&self, source: &Source) -> Result<SimulationSettings> {
         let shape = source.shape;
-        let nodes = self.nodes.unwrap_or(shape.map_or(10, |shape| shape.machines));
-        let map = self.map_slots.unwrap_or(shape.map_or(4, |shape| shape.map_slots));
-        let reduce = self.reduce_slots.unwrap_or(shape.map_or(2, |shape| shape.reduce_slots));
+        let nodes = self
+            .nodes
+            .unwrap_or(shape.map_or(10, |shape| shape.machines));
+        let map = self
+            .map_slots
+            .unwrap_or(shape.map_or(4, |shape| shape.map_slots));
+        let reduce = self
+            .reduce_slots
+            .unwrap_or(shape.map_or(2, |shape| shape.reduce_slots));
         ensure!(nodes > 0, "--nodes 0: must be at least 1");
         let racks = self.racks.unwrap_or(shape.map_or(1, |shape| shape.racks));
-        ensure!((1..=nodes).contains(&racks), "--racks {racks}: must be 1 to {nodes}, the number of workers");
+        ensure!(
+            (1..=nodes).contains(&racks),
+            "--racks {racks}: must be 1 to {nodes}, the number of workers"
+        );
         let two_kinds = self.map_slots.is_some() || self.reduce_slots.is_some();
-        let of_shape = shape.filter(|_| !two_kinds).and_then(|shape| shape.containers);
+        let of_shape = shape
+            .filter(|_| !two_kinds)
+            .and_then(|shape| shape.containers);
         let mut settings = if let Some(containers) = self.containers.or(of_shape) {
             let enough = u64::from(containers) * u64::from(nodes) > 1;
-            ensure!(enough, "--containers {containers}: a master and a task need 2 in all; give more");
+            ensure!(
+                enough,
+                "--containers {containers}: a master and a task need 2 in all; give more"
+            );
             let mut settings = SimulationSettings::with_containers(nodes, containers);
             settings.share_slots(shape.and_then(|shape| shape.masters_max));
             settings
@@ -277,10 +296,15 @@ impl Arguments {
             settings.unlike_slots = source.unlike_slots();
         }
         settings.racks = racks;
-        settings.overheads = self.overheads.overheads.map_or(source.overheads, OverheadPreset::overheads);
+        settings.overheads = self
+            .overheads
+            .overheads
+            .map_or(source.overheads, OverheadPreset::overheads);
         settings.progress = source.progress_model;
         // If a flag changes the number of machines, all are alike.
-        settings.map_machines = shape.filter(|_| self.nodes.is_none()).and_then(|shape| shape.map_machines);
+        settings.map_machines = shape
+            .filter(|_| self.nodes.is_none())
+            .and_then(|shape| shape.map_machines);
         self.overheads.apply(&mut settings)?;
         settings.progress_period = match self.overheads.progress {
             Some(period) => Some(span(period)).filter(|period| period.0 > 0),

@@ -19,9 +19,16 @@ pub fn draw(folder: &Path, outcomes: &[Outcome], seed: u64) -> Result<()> {
     let sojourns = outcomes.iter().map(|outcome| {
         let jobs = outcome.runs().flat_map(|run| &run.jobs);
         let seconds = jobs.map(|job| job.sojourn().0 as f64 / 1e6);
-        Series { name: outcome.label.clone(), points: ecdf(seconds) }
+        Series {
+            name: outcome.label.clone(),
+            points: ecdf(seconds),
+        }
     });
-    distributions(&folder.join("sojourn.svg"), "Sojourn times of jobs", &sojourns.collect::<Vec<_>>())?;
+    distributions(
+        &folder.join("sojourn.svg"),
+        "Sojourn times of jobs",
+        &sojourns.collect::<Vec<_>>(),
+    )?;
     for outcome in outcomes {
         let single = outcome.others.is_empty();
         for (seed, run) in (seed..).zip(outcome.runs()) {
@@ -47,8 +54,19 @@ fn draw_slots(folder: &Path, name: &str, under: &str, run: &Run) -> Result<()> {
     for kind in TaskKind::ALL {
         let held = run.jobs.iter().filter_map(|job| {
             let steps = allocation_of(run, job, kind);
-            let points: Vec<_> = steps.into_iter().map(|(time, slots)| (time, f64::from(slots))).collect();
-            (!points.is_empty()).then(|| (job, Series { name: format!("{} {}", job.job, job.name), points }))
+            let points: Vec<_> = steps
+                .into_iter()
+                .map(|(time, slots)| (time, f64::from(slots)))
+                .collect();
+            (!points.is_empty()).then(|| {
+                (
+                    job,
+                    Series {
+                        name: format!("{} {}", job.job, job.name),
+                        points,
+                    },
+                )
+            })
         });
         let (by, held) = grouped(held.collect(), kind);
         let path = folder.join(format!("slots-{name}-{kind}.svg"));
@@ -78,7 +96,9 @@ fn grouped(held: Vec<(&JobResult, Series)>, kind: TaskKind) -> (&'static str, Ve
         Series::sum(&format!("{name}: {} job{plural}", all.len()), all)
     };
     if (2..=LAYERS_MAX).contains(&classes.len()) {
-        let layers = classes.iter().map(|(class, all)| named((*class).to_owned(), all));
+        let layers = classes
+            .iter()
+            .map(|(class, all)| named((*class).to_owned(), all));
         return ("class of jobs", layers.collect());
     }
     let layers = sizes.iter().map(|(digits, all)| {
@@ -102,24 +122,40 @@ mod tests {
 
     fn layers_of(jobs: impl Iterator<Item = (u32, &'static str)>) -> (&'static str, Vec<String>) {
         let job = |(number, (maps, class)): (usize, (u32, &str))| {
-            let mut job =
-                SimulatedJob::new(format!("job-{number}"), Time(0)).with_maps(maps, Span(1_000_000));
-            job.class = if class.is_empty() { job.name.clone() } else { Arc::from(class) };
+            let mut job = SimulatedJob::new(format!("job-{number}"), Time(0))
+                .with_maps(maps, Span(1_000_000));
+            job.class = if class.is_empty() {
+                job.name.clone()
+            } else {
+                Arc::from(class)
+            };
             job
         };
         let workload = Workload::of(jobs.enumerate().map(job).collect());
         let fifo = Box::new(napreduce_engine::Fifo::default());
         let settings = SimulationSettings::new(1, Slots { map: 2, reduce: 1 });
-        let run = Simulation::new(fifo, settings, workload).run().expect("it ends");
-        let held =
-            run.jobs.iter().map(|job| (job, Series { name: job.name.to_string(), points: vec![(0.0, 1.0)] }));
+        let run = Simulation::new(fifo, settings, workload)
+            .run()
+            .expect("it ends");
+        let held = run.jobs.iter().map(|job| {
+            (
+                job,
+                Series {
+                    name: job.name.to_string(),
+                    points: vec![(0.0, 1.0)],
+                },
+            )
+        });
         let (by, layers) = grouped(held.collect(), TaskKind::Map);
         (by, layers.into_iter().map(|series| series.name).collect())
     }
 
     #[test]
     fn few_jobs_are_plotted_by_job() {
-        assert_eq!(layers_of([(1, ""), (20, "")].into_iter()), ("job", vec!["job-0".into(), "job-1".into()]));
+        assert_eq!(
+            layers_of([(1, ""), (20, "")].into_iter()),
+            ("job", vec!["job-0".into(), "job-1".into()])
+        );
     }
 
     #[test]
@@ -127,11 +163,21 @@ mod tests {
         let classes = (0..40).map(|number| (1, if number < 30 { "small" } else { "large" }));
         assert_eq!(
             layers_of(classes),
-            ("class of jobs", vec!["large: 10 jobs".into(), "small: 30 jobs".into()])
+            (
+                "class of jobs",
+                vec!["large: 10 jobs".into(), "small: 30 jobs".into()]
+            )
         );
         let sizes = (0..40).map(|number| (if number == 0 { 50 } else { 1 + number % 11 }, ""));
         let (by, layers) = layers_of(sizes);
         assert_eq!(by, "size of jobs");
-        assert_eq!(layers, ["1 map: 3 jobs", "2 to 10 maps: 33 jobs", "11 to 100 maps: 4 jobs"]);
+        assert_eq!(
+            layers,
+            [
+                "1 map: 3 jobs",
+                "2 to 10 maps: 33 jobs",
+                "11 to 100 maps: 4 jobs"
+            ]
+        );
     }
 }

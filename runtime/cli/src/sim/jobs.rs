@@ -69,8 +69,15 @@ pub struct JobLine {
 /// Returns the lines of a run, in the order in which jobs ended.
 pub fn of(run: &Run, summary: &RunSummary, variant: &Variant, seed: u64) -> Vec<JobLine> {
     let capacity: u64 = run.slot_time.capacity.iter().sum();
-    let load = if capacity == 0 { 0.0 } else { run.slot_time.useful as f64 / capacity as f64 };
-    run.jobs.iter().map(|job| line(job, summary, load, variant, seed)).collect()
+    let load = if capacity == 0 {
+        0.0
+    } else {
+        run.slot_time.useful as f64 / capacity as f64
+    };
+    run.jobs
+        .iter()
+        .map(|job| line(job, summary, load, variant, seed))
+        .collect()
 }
 
 fn line(job: &JobResult, summary: &RunSummary, load: f64, variant: &Variant, seed: u64) -> JobLine {

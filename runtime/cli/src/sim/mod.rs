@@ -43,7 +43,11 @@ struct Experiment {
 pub fn run(arguments: &Arguments, cluster: &ClusterArguments) -> Result<()> {
     end_with_parent()?;
     let experiment = experiment(arguments, cluster).map_err(usage)?;
-    let record = arguments.record.as_deref().map(recording::begin).transpose()?;
+    let record = arguments
+        .record
+        .as_deref()
+        .map(recording::begin)
+        .transpose()?;
     let outcomes = runs::all(&experiment, arguments, record.as_ref())?;
     if let Some(path) = &arguments.results {
         jobs::write(path, outcomes.iter().flat_map(|outcome| &outcome.jobs))?;
@@ -51,10 +55,15 @@ pub fn run(arguments: &Arguments, cluster: &ClusterArguments) -> Result<()> {
     if let Some(folder) = &arguments.plot {
         figures::draw(folder, &outcomes, experiment.seed)?;
     }
-    let fidelity = experiment.source.recorded().map(|recorded| Fidelity::of(recorded, &outcomes));
+    let fidelity = experiment
+        .source
+        .recorded()
+        .map(|recorded| Fidelity::of(recorded, &outcomes));
     arguments.format.print(
         |_| {
-            let begin = fidelity.as_ref().map_or_else(String::new, |fidelity| fidelity.text());
+            let begin = fidelity
+                .as_ref()
+                .map_or_else(String::new, |fidelity| fidelity.text());
             begin + &report::text(&experiment, &outcomes)
         },
         || {
@@ -76,7 +85,9 @@ fn experiment(arguments: &Arguments, cluster: &ClusterArguments) -> Result<Exper
         own.settings.record_allocation = settings.record_allocation;
     }
     let names = match &arguments.scheduler[..] {
-        [] if source.recorded().is_none() && arguments.baseline.is_empty() => vec![SchedulerName::default()],
+        [] if source.recorded().is_none() && arguments.baseline.is_empty() => {
+            vec![SchedulerName::default()]
+        }
         names => names.to_vec(),
     };
     let mut variants: Vec<Variant> = own.into_iter().collect();
@@ -86,7 +97,11 @@ fn experiment(arguments: &Arguments, cluster: &ClusterArguments) -> Result<Exper
         "{}: the scheduler of the cluster is not recorded; name one with --scheduler",
         source.name
     );
-    let is_blind = |one: &&Variant| one.subject.policy().is_some_and(|policy| policy.uses_output_bytes());
+    let is_blind = |one: &&Variant| {
+        one.subject
+            .policy()
+            .is_some_and(|policy| policy.uses_output_bytes())
+    };
     let blind = variants.iter().find(is_blind);
     if let Some(blind) = blind.filter(|_| !source.has_output_bytes) {
         anyhow::bail!(
@@ -96,12 +111,14 @@ fn experiment(arguments: &Arguments, cluster: &ClusterArguments) -> Result<Exper
             source.remedy_without_output_bytes(),
         );
     }
-    let (seed, runs) = (arguments.seed.unwrap_or(source.seed), arguments.runs);
+    let seed = arguments.seed.unwrap_or(source.seed);
+    let runs = arguments.runs;
     ensure!(runs > 0, "--runs 0: must be at least 1");
     let last = seed.checked_add(u64::from(runs) - 1);
     if runs > RUNS_MAX || last.is_none() {
-        let limit =
-            format!("--runs {runs} from seed {seed}: must be at most {RUNS_MAX} runs, with seeds below 2^64");
+        let limit = format!(
+            "--runs {runs} from seed {seed}: must be at most {RUNS_MAX} runs, with seeds below 2^64"
+        );
         return Err(LimitError(limit).into());
     }
     note_ignored(&source, &variants, seed);
@@ -110,14 +127,26 @@ fn experiment(arguments: &Arguments, cluster: &ClusterArguments) -> Result<Exper
             print_error(format_args!("nap: note: {note}"));
         }
     }
-    Ok(Experiment { source, settings, variants, seed, runs })
+    Ok(Experiment {
+        source,
+        settings,
+        variants,
+        seed,
+        runs,
+    })
 }
 
 /// Prints which requests of jobs a policy ignores.
 fn note_ignored(source: &Source, variants: &[Variant], seed: u64) {
     let requests = source.requests(seed);
-    let jobs = || requests.iter().map(|(priority, queue, deadline)| (*priority, &**queue, *deadline));
-    let policies = variants.iter().filter_map(|variant| variant.subject.policy());
+    let jobs = || {
+        requests
+            .iter()
+            .map(|(priority, queue, deadline)| (*priority, &**queue, *deadline))
+    };
+    let policies = variants
+        .iter()
+        .filter_map(|variant| variant.subject.policy());
     let notes: BTreeSet<String> = policies.flat_map(|policy| policy.ignored(jobs())).collect();
     for note in notes {
         print_error(format_args!("nap: note: {note}"));

@@ -30,10 +30,15 @@ impl RecordFolder {
         policy: &SchedulerConfiguration,
         settings: &SimulationSettings,
     ) -> Result<Recording> {
-        let folder = self.0.join(format!("{}.{}", in_file_name(label), settings.seed));
+        let folder = self
+            .0
+            .join(format!("{}.{}", in_file_name(label), settings.seed));
         fs::create_dir(&folder).with_context(|| format!("cannot create {}", folder.display()))?;
         let keep = Box::new(move |job| write_simulated(&folder, &job).map_err(io::Error::other));
-        Ok(Recording { cluster: cluster(policy, settings), keep })
+        Ok(Recording {
+            cluster: cluster(policy, settings),
+            keep,
+        })
     }
 }
 
@@ -43,7 +48,11 @@ fn cluster(policy: &SchedulerConfiguration, settings: &SimulationSettings) -> Re
         let slots = settings.slots_of(machine);
         *groups.entry((slots.map, slots.reduce)).or_default() += 1;
     }
-    let group = |((map_slots, reduce_slots), workers)| WorkerGroup { workers, map_slots, reduce_slots };
+    let group = |((map_slots, reduce_slots), workers)| WorkerGroup {
+        workers,
+        map_slots,
+        reduce_slots,
+    };
     let cluster = RecordedCluster {
         scheduler: policy.scheduler.to_string(),
         tables: policy.tables.changed(),

@@ -45,9 +45,15 @@ const ROWS: [Row; 22] = [
 
 /// Rows for requests that settings replaced or delayed; those that are zero everywhere are left out.
 const FALLBACK_ROWS: [Row; 6] = [
-    ("requests: worker full", |run| run.fallbacks.worker_full as f64),
-    ("requests: not possible", |run| run.fallbacks.not_possible as f64),
-    ("requests: taken often", |run| run.fallbacks.taken_enough as f64),
+    ("requests: worker full", |run| {
+        run.fallbacks.worker_full as f64
+    }),
+    ("requests: not possible", |run| {
+        run.fallbacks.not_possible as f64
+    }),
+    ("requests: taken often", |run| {
+        run.fallbacks.taken_enough as f64
+    }),
     ("requests: by costs", |run| run.fallbacks.costs as f64),
     ("requests: delayed", |run| run.fallbacks.delayed as f64),
     ("requests: timed out", |run| run.forced_kills as f64),
@@ -61,20 +67,28 @@ const SLOT_ROWS: [Row; 2] = [
 
 /// Rows for runs with containers.
 const CONTAINER_ROWS: [Row; 3] = [
-    ("containers used, %", |run| run.containers.unwrap_or(0.0) * 100.0),
+    ("containers used, %", |run| {
+        run.containers.unwrap_or(0.0) * 100.0
+    }),
     ("  by maps and masters", |run| run.utilisation[0] * 100.0),
     ("  by reduces", |run| run.utilisation[1] * 100.0),
 ];
 
 /// Rows for runs with data locality.
 const LOCALITY_ROWS: [Row; 2] = [
-    ("node-local maps, %", |run| share(run.local_maps, run.placed_maps)),
+    ("node-local maps, %", |run| {
+        share(run.local_maps, run.placed_maps)
+    }),
     ("  rack-local", |run| share(run.rack_maps, run.placed_maps)),
 ];
 
 /// Returns a share in percent.
 fn share(part: u64, all: u64) -> f64 {
-    if all == 0 { 0.0 } else { part as f64 * 100.0 / all as f64 }
+    if all == 0 {
+        0.0
+    } else {
+        part as f64 * 100.0 / all as f64
+    }
 }
 
 /// A row of the table of a class.
@@ -94,24 +108,46 @@ const CLASS_ROWS: [ClassRow; 7] = [
 pub fn text(experiment: &Experiment, outcomes: &[Outcome]) -> String {
     let mut text = heading(experiment);
     let headings = headings("", outcomes);
-    let placed = outcomes.iter().flat_map(|outcome| &outcome.summaries).any(|run| run.placed_maps > 0);
+    let placed = outcomes
+        .iter()
+        .flat_map(|outcome| &outcome.summaries)
+        .any(|run| run.placed_maps > 0);
     let more = match (placed, experiment.settings.racks) {
         (false, _) => 0,
         (true, 1) => 1,
         (true, _) => 2,
     };
-    let has_containers =
-        outcomes.iter().flat_map(|outcome| &outcome.summaries).any(|run| run.containers.is_some());
-    let used = if has_containers { &CONTAINER_ROWS[..] } else { &SLOT_ROWS[..] };
-    let is_counted =
-        |row: &&Row| outcomes.iter().flat_map(|outcome| &outcome.summaries).any(|run| row.1(run) > 0.0);
+    let has_containers = outcomes
+        .iter()
+        .flat_map(|outcome| &outcome.summaries)
+        .any(|run| run.containers.is_some());
+    let used = if has_containers {
+        &CONTAINER_ROWS[..]
+    } else {
+        &SLOT_ROWS[..]
+    };
+    let is_counted = |row: &&Row| {
+        outcomes
+            .iter()
+            .flat_map(|outcome| &outcome.summaries)
+            .any(|run| row.1(run) > 0.0)
+    };
     let fallbacks = FALLBACK_ROWS.iter().filter(is_counted);
-    let rows = ROWS.iter().chain(fallbacks).chain(used).chain(&LOCALITY_ROWS[..more]).map(|(name, of)| {
-        let cells =
-            outcomes.iter().map(|outcome| cell(&outcome.summaries.iter().map(of).collect::<Vec<_>>()));
-        std::iter::once((*name).to_owned()).chain(cells).collect()
-    });
-    text += &table(&headings.iter().map(String::as_str).collect::<Vec<_>>(), rows);
+    let rows = ROWS
+        .iter()
+        .chain(fallbacks)
+        .chain(used)
+        .chain(&LOCALITY_ROWS[..more])
+        .map(|(name, of)| {
+            let cells = outcomes
+                .iter()
+                .map(|outcome| cell(&outcome.summaries.iter().map(of).collect::<Vec<_>>()));
+            std::iter::once((*name).to_owned()).chain(cells).collect()
+        });
+    text += &table(
+        &headings.iter().map(String::as_str).collect::<Vec<_>>(),
+        rows,
+    );
     let classes: BTreeSet<&String> = outcomes
         .iter()
         .flat_map(|outcome| outcome.summaries.iter().flat_map(|run| run.classes.keys()))
@@ -126,7 +162,10 @@ pub fn text(experiment: &Experiment, outcomes: &[Outcome]) -> String {
         text.push('\n');
         text += &comparison_table(outcomes);
     }
-    for outcome in outcomes.iter().filter(|outcome| !outcome.first.judged.is_empty()) {
+    for outcome in outcomes
+        .iter()
+        .filter(|outcome| !outcome.first.judged.is_empty())
+    {
         text.push('\n');
         text += &choice_table(&outcome.label, &outcome.first.judged);
     }
@@ -139,7 +178,11 @@ pub fn text(experiment: &Experiment, outcomes: &[Outcome]) -> String {
             let _ = writeln!(text, "\n{}: never submitted: {never}", outcome.label);
         }
         if let Some(warning) = run.last_warning.as_ref().filter(|_| run.warnings > 0) {
-            let _ = writeln!(text, "\n{}: {} warnings, the last one: {warning}", outcome.label, run.warnings);
+            let _ = writeln!(
+                text,
+                "\n{}: {} warnings, the last one: {warning}",
+                outcome.label, run.warnings
+            );
         }
     }
     text
@@ -147,7 +190,9 @@ pub fn text(experiment: &Experiment, outcomes: &[Outcome]) -> String {
 
 /// Says which settings replaced what a policy requested, since they may decide a comparison of primitives.
 fn fallback_notes(outcome: &Outcome) -> String {
-    let Some(run) = outcome.summaries.first() else { return String::new() };
+    let Some(run) = outcome.summaries.first() else {
+        return String::new();
+    };
     let preemption = &outcome.preemption;
     let limit = preemption.suspended_max;
     let when_full = Primitive::from(preemption.when_full);
@@ -157,12 +202,23 @@ fn fallback_notes(outcome: &Outcome) -> String {
     let mut text = String::new();
     let mut note = |count: u64, what: String| {
         if count > 0 {
-            let share = if count > requests { "; this decides the result" } else { "" };
+            let share = if count > requests {
+                "; this decides the result"
+            } else {
+                ""
+            };
             let requests = if count == 1 { "request" } else { "requests" };
-            let _ = writeln!(text, "\n{}: {count} {requests} {what}{share}", outcome.label);
+            let _ = writeln!(
+                text,
+                "\n{}: {count} {requests} {what}{share}",
+                outcome.label
+            );
         }
     };
-    note(counts.worker_full, format!("became {when_full}: worker full (suspended-max {limit}, when-full)"));
+    note(
+        counts.worker_full,
+        format!("became {when_full}: worker full (suspended-max {limit}, when-full)"),
+    );
     note(
         counts.not_possible,
         "got another primitive: the task cannot be preempted so (otherwise)".to_owned(),
@@ -171,9 +227,18 @@ fn fallback_notes(outcome: &Outcome) -> String {
         counts.taken_enough,
         "became wait: preempted often enough (preemptions-max, suspends-max)".to_owned(),
     );
-    note(counts.costs, "became wait or kill by the rule for costs".to_owned());
-    note(counts.delayed, "were delayed: the task must run first (minimum-run, no progress)".to_owned());
-    note(run.forced_kills, "became kill when their time was over (grace, kill-timeout)".to_owned());
+    note(
+        counts.costs,
+        "became wait or kill by the rule for costs".to_owned(),
+    );
+    note(
+        counts.delayed,
+        "were delayed: the task must run first (minimum-run, no progress)".to_owned(),
+    );
+    note(
+        run.forced_kills,
+        "became kill when their time was over (grace, kill-timeout)".to_owned(),
+    );
     text
 }
 
@@ -182,18 +247,36 @@ fn not_ended(outcome: &Outcome, jobs: usize) -> String {
     let run = &outcome.first;
     let mut text = String::new();
     if run.unfinished > 0 {
-        let what = if run.unfinished == 1 { "job that was submitted" } else { "jobs that were submitted" };
-        let mut names: Vec<&str> = run.unfinished_names.iter().take(NAMED_MAX).map(|name| &**name).collect();
+        let what = if run.unfinished == 1 {
+            "job that was submitted"
+        } else {
+            "jobs that were submitted"
+        };
+        let mut names: Vec<&str> = run
+            .unfinished_names
+            .iter()
+            .take(NAMED_MAX)
+            .map(|name| &**name)
+            .collect();
         let more = run.unfinished - names.len();
         let rest = format!("and {more} more");
         names.extend((more > 0).then_some(rest.as_str()));
-        let (label, count) = (&outcome.label, run.unfinished);
-        let _ = writeln!(text, "\n{label}: {count} {what} did not end: {}", names.join(", "));
+        let label = &outcome.label;
+        let count = run.unfinished;
+        let _ = writeln!(
+            text,
+            "\n{label}: {count} {what} did not end: {}",
+            names.join(", ")
+        );
     }
     let come = run.jobs.len() + run.unfinished + run.never_submitted.len();
     if come < jobs {
-        let _ =
-            writeln!(text, "\n{}: {} of {jobs} jobs were not submitted by then", outcome.label, jobs - come);
+        let _ = writeln!(
+            text,
+            "\n{}: {} of {jobs} jobs were not submitted by then",
+            outcome.label,
+            jobs - come
+        );
     }
     text
 }
@@ -212,14 +295,23 @@ fn heading(experiment: &Experiment) -> String {
             let (maps, reduces) = settings.total_slots();
             format!("{maps} map and {reduces} reduce slots in all")
         }
-        None => format!("{} map and {} reduce slots", settings.slots.map, settings.slots.reduce),
+        None => format!(
+            "{} map and {} reduce slots",
+            settings.slots.map, settings.slots.reduce
+        ),
     };
-    let (name, jobs) = (&experiment.source.name, experiment.source.jobs);
-    format!("{name}: {jobs} jobs on {} nodes with {slots}, {seeds}\n", settings.machines)
+    let name = &experiment.source.name;
+    let jobs = experiment.source.jobs;
+    format!(
+        "{name}: {jobs} jobs on {} nodes with {slots}, {seeds}\n",
+        settings.machines
+    )
 }
 
 fn headings(first: &str, outcomes: &[Outcome]) -> Vec<String> {
-    std::iter::once(first.to_owned()).chain(outcomes.iter().map(|outcome| outcome.label.clone())).collect()
+    std::iter::once(first.to_owned())
+        .chain(outcomes.iter().map(|outcome| outcome.label.clone()))
+        .collect()
 }
 
 fn class_table(class: &str, outcomes: &[Outcome]) -> String {
@@ -227,12 +319,18 @@ fn class_table(class: &str, outcomes: &[Outcome]) -> String {
     let nothing = ClassSummary::default();
     let rows = CLASS_ROWS.iter().map(|(name, of)| {
         let cells = outcomes.iter().map(|outcome| {
-            let runs = outcome.summaries.iter().map(|run| of(run.classes.get(class).unwrap_or(&nothing)));
+            let runs = outcome
+                .summaries
+                .iter()
+                .map(|run| of(run.classes.get(class).unwrap_or(&nothing)));
             cell(&runs.collect::<Vec<_>>())
         });
         std::iter::once((*name).to_owned()).chain(cells).collect()
     });
-    table(&headings.iter().map(String::as_str).collect::<Vec<_>>(), rows)
+    table(
+        &headings.iter().map(String::as_str).collect::<Vec<_>>(),
+        rows,
+    )
 }
 
 /// Formats the mean over runs with its confidence interval.
@@ -262,10 +360,16 @@ pub fn json(experiment: &Experiment, outcomes: &[Outcome]) -> Value {
             let interval = confidence(&outcome.summaries.iter().map(of).collect::<Vec<_>>());
             (name.trim(), interval)
         });
-        let interesting = ["sojourn mean, s", "slowdown mean", "makespan, s", "reduce wait mean, s"];
+        let interesting = [
+            "sojourn mean, s",
+            "slowdown mean",
+            "makespan, s",
+            "reduce wait mean, s",
+        ];
         let intervals = means.filter(|(name, _)| interesting.contains(name));
-        let intervals: serde_json::Map<String, Value> =
-            intervals.map(|(name, interval)| (key(name), json!(interval))).collect();
+        let intervals: serde_json::Map<String, Value> = intervals
+            .map(|(name, interval)| (key(name), json!(interval)))
+            .collect();
         json!({
             "scheduler": variant.subject.name(),
             "label": outcome.label,
@@ -299,15 +403,27 @@ const COMPARED: [ComparedNumber; 3] = [
 ];
 
 /// Returns the ratio of a figure to that of the first variant, over equal seeds; `None` if one of those is zero.
-fn ratio(first: &Outcome, outcome: &Outcome, of: fn(&RunSummary) -> f64) -> Option<ConfidenceInterval> {
-    let pairs = first.summaries.iter().zip(&outcome.summaries).map(|(first, run)| (of(first), of(run)));
-    let ratios: Option<Vec<f64>> = pairs.map(|(first, run)| (first > 0.0).then(|| run / first)).collect();
+fn ratio(
+    first: &Outcome,
+    outcome: &Outcome,
+    of: fn(&RunSummary) -> f64,
+) -> Option<ConfidenceInterval> {
+    let pairs = first
+        .summaries
+        .iter()
+        .zip(&outcome.summaries)
+        .map(|(first, run)| (of(first), of(run)));
+    let ratios: Option<Vec<f64>> = pairs
+        .map(|(first, run)| (first > 0.0).then(|| run / first))
+        .collect();
     ratios.map(|ratios| confidence(&ratios))
 }
 
 /// Formats a row for each variant.
 fn comparison_table(outcomes: &[Outcome]) -> String {
-    let Some(first) = outcomes.first() else { return String::new() };
+    let Some(first) = outcomes.first() else {
+        return String::new();
+    };
     let over = format!("/ {}", first.label);
     let mut headings = vec!["variant"];
     for (heading, ..) in COMPARED {
@@ -320,7 +436,14 @@ fn comparison_table(outcomes: &[Outcome]) -> String {
             row.push(cell(&outcome.summaries.iter().map(of).collect::<Vec<_>>()));
             row.push(ratio(first, outcome, of).map_or_else(|| "-".to_owned(), ratio_in_words));
         }
-        row.push(outcome.summaries.iter().map(|run| run.unfinished).sum::<u64>().to_string());
+        row.push(
+            outcome
+                .summaries
+                .iter()
+                .map(|run| run.unfinished)
+                .sum::<u64>()
+                .to_string(),
+        );
         row
     });
     table(&headings, rows)
@@ -335,14 +458,22 @@ fn ratio_in_words(ratio: ConfidenceInterval) -> String {
 
 /// Returns the ratios of one variant as JSON.
 fn paired_ratios(first: &Outcome, outcome: &Outcome) -> Value {
-    let ratios = COMPARED.iter().map(|(_, key, of)| ((*key).to_owned(), json!(ratio(first, outcome, *of))));
+    let ratios = COMPARED
+        .iter()
+        .map(|(_, key, of)| ((*key).to_owned(), json!(ratio(first, outcome, *of))));
     Value::Object(ratios.collect())
 }
 
 /// Formats expected and actual costs of each primitive that the engine chose by cost, as means over freed slots.
 fn choice_table(scheduler: &str, judged: &BTreeMap<Primitive, Judged>) -> String {
-    let headings =
-        ["chosen", "slots", "free after, s: expected", "took", "cost to victims, s: expected", "was"];
+    let headings = [
+        "chosen",
+        "slots",
+        "free after, s: expected",
+        "took",
+        "cost to victims, s: expected",
+        "was",
+    ];
     let rows = judged.iter().map(|(primitive, known)| {
         let mean = |span: Span| format!("{:.3}", span.0 as f64 / 1e6 / known.slots.max(1) as f64);
         vec![
@@ -390,7 +521,10 @@ mod tests {
         for (value, text) in cases {
             assert_eq!(number(value), text);
         }
-        assert_eq!((cell(&[2.0]), cell(&[2.0, 2.0])), ("2".to_owned(), "2 ± 0".to_owned()));
+        assert_eq!(
+            (cell(&[2.0]), cell(&[2.0, 2.0])),
+            ("2".to_owned(), "2 ± 0".to_owned())
+        );
         assert_eq!(key("reduce wait mean, s"), "reduce_wait_mean");
     }
 }

@@ -61,16 +61,29 @@ pub fn all(
 ) -> Result<Vec<Outcome>> {
     let runs = experiment.runs as usize;
     let count = experiment.variants.len() * runs;
-    let progress = Progress::begin(count * experiment.source.jobs, arguments.progress_file.as_deref())?;
+    let progress = Progress::begin(
+        count * experiment.source.jobs,
+        arguments.progress_file.as_deref(),
+    )?;
     let next = AtomicUsize::new(0);
-    let results: Vec<Mutex<Option<Result<RunResult>>>> = (0..count).map(|_| Mutex::new(None)).collect();
-    let execution = Execution { experiment, arguments, record, progress: &progress };
+    let results: Vec<Mutex<Option<Result<RunResult>>>> =
+        (0..count).map(|_| Mutex::new(None)).collect();
+    let execution = Execution {
+        experiment,
+        arguments,
+        record,
+        progress: &progress,
+    };
     let work = || {
         loop {
             let number = next.fetch_add(1, Ordering::Relaxed);
-            let Some(place) = results.get(number) else { return };
+            let Some(place) = results.get(number) else {
+                return;
+            };
             let result = execution.run(&experiment.variants[number / runs], (number % runs) as u64);
-            *place.lock().unwrap_or_else(std::sync::PoisonError::into_inner) = Some(result);
+            *place
+                .lock()
+                .unwrap_or_else(std::sync::PoisonError::into_inner) = Some(result);
         }
     };
     thread::scope(|scope| {
@@ -81,14 +94,19 @@ pub fn all(
     });
     progress.bar.finish_and_clear();
     let mut results = results.into_iter().map(|place| {
-        let place = place.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let place = place
+            .into_inner()
+            .unwrap_or_else(std::sync::PoisonError::into_inner);
         place.unwrap_or_else(|| Err(anyhow!("internal error: a run is missing")))
     });
     let mut outcomes = Vec::new();
     for variant in &experiment.variants {
         let own: Vec<RunResult> = results.by_ref().take(runs).collect::<Result<_>>()?;
         let summaries = own.iter().map(|result| result.summary.clone()).collect();
-        let jobs = own.iter().flat_map(|result| result.jobs.iter().cloned()).collect();
+        let jobs = own
+            .iter()
+            .flat_map(|result| result.jobs.iter().cloned())
+            .collect();
         let mut own = own.into_iter().map(|result| result.run);
         let first = own.next().context("internal error: no run")?;
         let others = own.filter(|_| arguments.plot.is_some()).collect();
@@ -140,12 +158,22 @@ impl Execution<'_> {
         settings: SimulationSettings,
     ) -> Result<Run> {
         let seed = settings.seed;
-        let recording = self.record.map(|folder| folder.recording(label, policy, &settings)).transpose()?;
-        let mut simulation =
-            Simulation::new(policy.build()?, settings, self.experiment.source.workload(seed));
+        let recording = self
+            .record
+            .map(|folder| folder.recording(label, policy, &settings))
+            .transpose()?;
+        let mut simulation = Simulation::new(
+            policy.build()?,
+            settings,
+            self.experiment.source.workload(seed),
+        );
         if let Some(path) = &self.arguments.events {
             let single = self.experiment.runs == 1 && self.experiment.variants.len() == 1;
-            let path = if single { path.clone() } else { numbered(path, label, seed) };
+            let path = if single {
+                path.clone()
+            } else {
+                numbered(path, label, seed)
+            };
             let file = File::create(&path).with_context(|| cannot_write(&path))?;
             simulation = simulation.with_log(Box::new(BufWriter::new(file)));
         }
@@ -153,7 +181,8 @@ impl Execution<'_> {
             simulation = simulation.with_recording(recording);
         }
         let failed = || format!("under {label}, seed {seed}");
-        let (mut shown, mut since) = (0, 0);
+        let mut shown = 0;
+        let mut since = 0;
         while simulation.step().with_context(failed)? {
             since += 1;
             if since == STRIDE {
@@ -187,22 +216,35 @@ impl Progress {
     fn begin(jobs: usize, file: Option<&Path>) -> Result<Progress> {
         // Hidden if standard error is not a terminal.
         let bar = ProgressBar::new(jobs as u64);
-        let style = ProgressStyle::with_template("simulating {bar:30} {pos}/{len} jobs, {eta} left");
+        let style =
+            ProgressStyle::with_template("simulating {bar:30} {pos}/{len} jobs, {eta} left");
         let bar = style.map_or(bar.clone(), |style| bar.with_style(style));
         let create = |path: &Path| File::create(path).with_context(|| cannot_write(path));
-        let file = file.map(|path| create(path).map(|file| (path.to_owned(), file))).transpose()?;
-        let progress = Progress { bar, file, written_percent: Mutex::new(u64::MAX) };
+        let file = file
+            .map(|path| create(path).map(|file| (path.to_owned(), file)))
+            .transpose()?;
+        let progress = Progress {
+            bar,
+            file,
+            written_percent: Mutex::new(u64::MAX),
+        };
         progress.ended(0).map(|()| progress)
     }
 
     fn ended(&self, jobs: usize) -> Result<()> {
         self.bar.inc(jobs as u64);
-        let Some((path, file)) = &self.file else { return Ok(()) };
-        let mut written = self.written_percent.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let Some((path, file)) = &self.file else {
+            return Ok(());
+        };
+        let mut written = self
+            .written_percent
+            .lock()
+            .unwrap_or_else(std::sync::PoisonError::into_inner);
         let percent = self.bar.position() * 100 / self.bar.length().unwrap_or(0).max(1);
         if *written != percent {
             // Always three columns, so that readers never see a part of it.
-            file.write_all_at(format!("{percent:>3}\n").as_bytes(), 0).with_context(|| cannot_write(path))?;
+            file.write_all_at(format!("{percent:>3}\n").as_bytes(), 0)
+                .with_context(|| cannot_write(path))?;
             *written = percent;
         }
         Ok(())

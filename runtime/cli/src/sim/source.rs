@@ -7,8 +7,8 @@ use std::sync::Arc;
 use anyhow::{Context, Result, ensure};
 use napreduce_engine::{Slots, Span};
 use napreduce_sim::{
-    ClusterShape, Overheads, ProgressModel, SizeModel, SwimTrace, Workload, WorkloadFile, decompressed,
-    published, read_workload_text,
+    ClusterShape, Overheads, ProgressModel, SizeModel, SwimTrace, Workload, WorkloadFile,
+    decompressed, published, read_workload_text,
 };
 
 use super::arguments::Arguments;
@@ -60,7 +60,10 @@ impl Source {
             Some(file) => file?,
             None => {
                 let text = read_workload_text(name.as_ref()).with_context(|| {
-                    let known: Vec<&str> = napreduce_sim::PUBLISHED.iter().map(|known| known.name).collect();
+                    let known: Vec<&str> = napreduce_sim::PUBLISHED
+                        .iter()
+                        .map(|known| known.name)
+                        .collect();
                     format!(
                         "cannot read {name}, and no published workload has this name ({})",
                         known.join(", ")
@@ -99,21 +102,38 @@ impl Source {
             ensure!(original > 0, "--trace-nodes 0: must be at least 1");
             trace = trace.scaled(nodes, original);
         }
-        let (block, bytes_per_reduce) = (traced.block.bytes(), traced.bytes_per_reduce.bytes());
+        let block = traced.block.bytes();
+        let bytes_per_reduce = traced.bytes_per_reduce.bytes();
         ensure!(block > 0, "--block 0: must be positive (default 64MiB)");
-        ensure!(bytes_per_reduce > 0, "--bytes-per-reduce 0: must be positive (default 1GiB)");
-        let model = SizeModel { block, bytes_per_reduce, reduces_max: Some(nodes), ..SizeModel::default() };
+        ensure!(
+            bytes_per_reduce > 0,
+            "--bytes-per-reduce 0: must be positive (default 1GiB)"
+        );
+        let model = SizeModel {
+            block,
+            bytes_per_reduce,
+            reduces_max: Some(nodes),
+            ..SizeModel::default()
+        };
         model.check(&trace).with_context(|| name.clone())?;
         // No progress reports: traces last days, and reports would dominate the events.
         let jobs = trace.jobs.len();
-        Ok(Source { progress: None, ..Source::of(&name, jobs, Origin::Trace(trace, model)) })
+        Ok(Source {
+            progress: None,
+            ..Source::of(&name, jobs, Origin::Trace(trace, model))
+        })
     }
 
     fn of_recorded(recorded: Recorded) -> Source {
-        let mut with_reduces = recorded.jobs.iter().filter(|job| !job.reduces.is_empty()).peekable();
+        let mut with_reduces = recorded
+            .jobs
+            .iter()
+            .filter(|job| !job.reduces.is_empty())
+            .peekable();
         let has_output_bytes = with_reduces.peek().is_none()
             || with_reduces.any(|job| job.maps.iter().any(|map| map.output_bytes > 0));
-        let (name, jobs) = (recorded.name.clone(), recorded.jobs.len());
+        let name = recorded.name.clone();
+        let jobs = recorded.jobs.len();
         Source {
             shape: Some(recorded.shape()),
             overheads: recorded.overheads,
@@ -147,7 +167,8 @@ impl Source {
 
     /// Returns the slots of each machine, or nothing if all are alike.
     pub fn unlike_slots(&self) -> Vec<Slots> {
-        self.recorded().map_or_else(Vec::new, Recorded::unlike_slots)
+        self.recorded()
+            .map_or_else(Vec::new, Recorded::unlike_slots)
     }
 
     /// Returns what to do if no job has the output bytes of its maps.
@@ -167,7 +188,8 @@ impl Source {
             Origin::Trace(..) => Vec::new(),
             Origin::Workload(_) | Origin::Recorded(_) => {
                 let jobs = self.workload(seed).into_jobs().into_iter();
-                jobs.map(|job| (job.priority, job.queue, job.deadline)).collect()
+                jobs.map(|job| (job.priority, job.queue, job.deadline))
+                    .collect()
             }
         }
     }

@@ -73,23 +73,39 @@ impl Variant {
             some => some.iter().map(|name| name.choice()).collect(),
         };
         let files = Tables::read(arguments, cluster)?;
-        let (mut all, add) = (Vec::<Variant>::new(), |all: &mut Vec<Variant>, one: Variant| {
-            // Run duplicates once.
-            if all.iter().all(|other| other.label != one.label) {
-                all.push(one);
-            }
-        });
+        let (mut all, add) = (
+            Vec::<Variant>::new(),
+            |all: &mut Vec<Variant>, one: Variant| {
+                // Run duplicates once.
+                if all.iter().all(|other| other.label != one.label) {
+                    all.push(one);
+                }
+            },
+        );
         for &scheduler in names {
             for tables in &files {
                 for &primitive in &primitives {
-                    add(&mut all, tables.variant(scheduler, primitive, arguments, settings)?);
+                    add(
+                        &mut all,
+                        tables.variant(scheduler, primitive, arguments, settings)?,
+                    );
                 }
             }
         }
         for &baseline in &arguments.baseline {
-            let (label, subject) = (format!("{baseline} (theory)"), Subject::Baseline(baseline));
+            let label = format!("{baseline} (theory)");
+            let subject = Subject::Baseline(baseline);
             let settings = settings.clone();
-            add(&mut all, Variant { label, configuration: None, primitive: None, subject, settings });
+            add(
+                &mut all,
+                Variant {
+                    label,
+                    configuration: None,
+                    primitive: None,
+                    subject,
+                    settings,
+                },
+            );
         }
         Ok(all)
     }
@@ -105,13 +121,23 @@ impl Tables {
                 scheduler.trigger.rules.clone_from(rules);
             }
             let preemption = file.preemption.unwrap_or_default();
-            Tables { path, is_one_of_several, scheduler, preemption }
+            Tables {
+                path,
+                is_one_of_several,
+                scheduler,
+                preemption,
+            }
         };
         match &arguments.configuration[..] {
             [] => Ok(vec![of(None, cluster.configuration()?)]),
             several => several
                 .iter()
-                .map(|path| Ok(of(Some(path.display().to_string()), Configuration::read(path)?)))
+                .map(|path| {
+                    Ok(of(
+                        Some(path.display().to_string()),
+                        Configuration::read(path)?,
+                    ))
+                })
                 .collect(),
         }
     }
@@ -138,8 +164,13 @@ impl Tables {
         if let Some(file) = self.path.as_ref().filter(|_| self.is_one_of_several) {
             label += &format!(" {file}");
         }
-        let configuration = SchedulerConfiguration { scheduler, tables: self.scheduler.clone() };
-        configuration.build().with_context(|| format!("cannot set up the scheduler {label}"))?;
+        let configuration = SchedulerConfiguration {
+            scheduler,
+            tables: self.scheduler.clone(),
+        };
+        configuration
+            .build()
+            .with_context(|| format!("cannot set up the scheduler {label}"))?;
         if arguments.overheads.progress.is_none() && !settings.reads_progress(&configuration) {
             settings.progress_period = None;
         }
@@ -154,11 +185,18 @@ impl Tables {
 }
 
 fn read_rules(path: &Path) -> Result<String> {
-    read_named_text(path, RULES_BYTES_MAX).with_context(|| format!("cannot read {}", path.display()))
+    read_named_text(path, RULES_BYTES_MAX)
+        .with_context(|| format!("cannot read {}", path.display()))
 }
 
 /// Returns a label in the form used in file names.
 pub fn in_file_name(label: &str) -> String {
-    let plain = |letter: char| if letter.is_ascii_alphanumeric() || letter == '.' { letter } else { '-' };
+    let plain = |letter: char| {
+        if letter.is_ascii_alphanumeric() || letter == '.' {
+            letter
+        } else {
+            '-'
+        }
+    };
     label.chars().map(plain).collect()
 }

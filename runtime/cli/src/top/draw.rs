@@ -26,10 +26,18 @@ const JOB_COLUMNS: [Column<CurrentJob>; 10] = [
     Column::new("JOB", Fit::Whole, |current, _| current.job.job.clone()),
     Column::new("NAME", Fit::Cut, |current, _| current.job.name.clone()),
     Column::new("USER", Fit::Drop(2), |current, _| current.job.user.clone()),
-    Column::new("QUEUE", Fit::Drop(1), |current, _| current.job.queue.clone()),
-    Column::new("PRIORITY", Fit::Drop(3), |current, _| current.job.priority.to_string()),
-    Column::new("STATE", Fit::Whole, |current, _| current.job.state.to_owned()),
-    Column::new("MAPS", Fit::Whole, |current, _| format!("{}%", current.job.map.percent)),
+    Column::new("QUEUE", Fit::Drop(1), |current, _| {
+        current.job.queue.clone()
+    }),
+    Column::new("PRIORITY", Fit::Drop(3), |current, _| {
+        current.job.priority.to_string()
+    }),
+    Column::new("STATE", Fit::Whole, |current, _| {
+        current.job.state.to_owned()
+    }),
+    Column::new("MAPS", Fit::Whole, |current, _| {
+        format!("{}%", current.job.map.percent)
+    }),
     Column::new("REDUCES", Fit::Whole, |current, _| {
         let reduce = &current.job.reduce;
         or_dash((reduce.tasks > 0).then(|| format!("{}%", reduce.percent)))
@@ -39,7 +47,10 @@ const JOB_COLUMNS: [Column<CurrentJob>; 10] = [
     }),
     Column::new("WHY IT WAITS", Fit::Below, |current, _| {
         let why = current.why.as_deref().unwrap_or_default();
-        why.strip_prefix(&current.job.job).unwrap_or(why).trim_start().to_owned()
+        why.strip_prefix(&current.job.job)
+            .unwrap_or(why)
+            .trim_start()
+            .to_owned()
     }),
 ];
 
@@ -69,13 +80,24 @@ pub fn draw(model: &Model, frame: &mut Frame) {
     match &model.mode {
         Mode::Help => draw_lines(frame, list, HELP.lines().map(Line::from).collect()),
         Mode::Detail(job, from) => {
-            let detail = model.snapshot.as_ref().and_then(|snapshot| snapshot.detail.clone());
+            let detail = model
+                .snapshot
+                .as_ref()
+                .and_then(|snapshot| snapshot.detail.clone());
             let text = detail.unwrap_or_else(|| format!("asking about {job} ..."));
-            frame.render_widget(Paragraph::new(text).wrap(Wrap { trim: true }).scroll((*from, 0)), list);
+            frame.render_widget(
+                Paragraph::new(text)
+                    .wrap(Wrap { trim: true })
+                    .scroll((*from, 0)),
+                list,
+            );
         }
         _ => draw_list(frame, list, model),
     }
-    frame.render_widget(Paragraph::new(reason_text(model)).wrap(Wrap { trim: true }), reason);
+    frame.render_widget(
+        Paragraph::new(reason_text(model)).wrap(Wrap { trim: true }),
+        reason,
+    );
     frame.render_widget(bottom_line(model), bottom);
 }
 
@@ -86,7 +108,10 @@ fn draw_lines(frame: &mut Frame, area: Rect, lines: Vec<Line>) {
 fn overview_lines(model: &Model, width: usize) -> Vec<Line<'static>> {
     let alarm = Style::new().fg(Color::Red).add_modifier(Modifier::BOLD);
     let Some(snapshot) = &model.snapshot else {
-        let text = model.lost.as_ref().map_or_else(|| "asking the coordinator ...".to_owned(), lost_text);
+        let text = model
+            .lost
+            .as_ref()
+            .map_or_else(|| "asking the coordinator ...".to_owned(), lost_text);
         return vec![Line::styled(text, alarm)];
     };
     let [workers, slots, jobs, paused] =
@@ -122,7 +147,8 @@ fn lost_text(why: &String) -> String {
 fn queues_text(snapshot: &Snapshot) -> String {
     let mut queues: Vec<_> = snapshot.queues.iter().collect();
     queues.sort_by_key(|queue| std::cmp::Reverse(queue.map.used + queue.reduce.used));
-    let slots = |queue: &&QueueSummary| format!("{} {}+{}", queue.name, queue.map.used, queue.reduce.used);
+    let slots =
+        |queue: &&QueueSummary| format!("{} {}+{}", queue.name, queue.map.used, queue.reduce.used);
     let used: Vec<String> = queues.iter().map(slots).collect();
     if used.is_empty() {
         return String::new();
@@ -134,16 +160,26 @@ fn queues_text(snapshot: &Snapshot) -> String {
 /// Names the tabs with the number of their rows, and the filter.
 fn tab_line(model: &Model, width: usize) -> Line<'static> {
     let selected = Style::new().add_modifier(Modifier::REVERSED);
-    let counts =
-        [("Jobs", model.jobs().len()), ("Workers", model.workers().len()), ("Queues", model.queues().len())];
+    let counts = [
+        ("Jobs", model.jobs().len()),
+        ("Workers", model.workers().len()),
+        ("Queues", model.queues().len()),
+    ];
     let mut line = Line::default();
     for (tab, (name, count)) in Tab::ALL.into_iter().zip(counts) {
-        let style = if tab == model.tab { selected } else { Style::new() };
+        let style = if tab == model.tab {
+            selected
+        } else {
+            Style::new()
+        };
         line.push_span(Span::styled(format!(" {name} {count} "), style));
     }
     if !model.filter.is_empty() {
         let room = width.saturating_sub(line.width() + 2);
-        line.push_span(format!("  {}", one_line(&format!("filter: {}", model.filter), room)));
+        line.push_span(format!(
+            "  {}",
+            one_line(&format!("filter: {}", model.filter), room)
+        ));
     }
     line
 }
@@ -156,24 +192,41 @@ fn draw_list(frame: &mut Frame, area: Rect, model: &Model) {
             let jobs = model.jobs();
             (
                 screen.list(&JOB_COLUMNS, &jobs),
-                jobs.iter().map(|current| current.job.state.to_owned()).collect(),
+                jobs.iter()
+                    .map(|current| current.job.state.to_owned())
+                    .collect(),
             )
         }
         Tab::Workers => {
             let workers = model.workers();
-            (workers_text(&workers, &screen), workers.iter().map(|worker| worker.state.to_string()).collect())
+            (
+                workers_text(&workers, &screen),
+                workers
+                    .iter()
+                    .map(|worker| worker.state.to_string())
+                    .collect(),
+            )
         }
         Tab::Queues => (queue::table(&model.queues(), &screen), Vec::new()),
     };
     let height = usize::from(area.height).saturating_sub(1);
     let from = (model.place() + 1).saturating_sub(height);
     let mut lines = text.lines().map(|line| Line::from(line.to_owned()));
-    let headings = lines.next().unwrap_or_default().style(Style::new().add_modifier(Modifier::BOLD));
+    let headings = lines
+        .next()
+        .unwrap_or_default()
+        .style(Style::new().add_modifier(Modifier::BOLD));
     let styled = |(at, line): (usize, Line<'static>)| {
         let colour = states.get(at).and_then(|state| colour(state));
-        let style = colour.map_or(Style::new(), |colour| Style::new().fg(Color::Indexed(colour - 30)));
+        let style = colour.map_or(Style::new(), |colour| {
+            Style::new().fg(Color::Indexed(colour - 30))
+        });
         let is_selected = model.selected() == Some(at);
-        line.style(if is_selected { style.add_modifier(Modifier::REVERSED) } else { style })
+        line.style(if is_selected {
+            style.add_modifier(Modifier::REVERSED)
+        } else {
+            style
+        })
     };
     let rows = lines.enumerate().skip(from).take(height).map(styled);
     let shown = std::iter::once(headings).chain(rows).collect();
@@ -182,13 +235,22 @@ fn draw_list(frame: &mut Frame, area: Rect, model: &Model) {
 
 /// Returns the selected job in full with the reason why it waits.
 fn reason_text(model: &Model) -> String {
-    let jobs = if model.tab == Tab::Jobs { model.jobs() } else { Vec::new() };
+    let jobs = if model.tab == Tab::Jobs {
+        model.jobs()
+    } else {
+        Vec::new()
+    };
     let Some(CurrentJob { job, why, .. }) = model.selected().and_then(|at| jobs.get(at)) else {
         return String::new();
     };
-    let why = why.as_ref().map_or_else(String::new, |why| format!(": {why}"));
+    let why = why
+        .as_ref()
+        .map_or_else(String::new, |why| format!(": {why}"));
     one_line(
-        &format!("{} of {} in queue {}, priority {}{why}", job.name, job.user, job.queue, job.priority),
+        &format!(
+            "{} of {} in queue {}, priority {}{why}",
+            job.name, job.user, job.queue, job.priority
+        ),
         usize::MAX,
     )
 }
@@ -197,15 +259,22 @@ fn reason_text(model: &Model) -> String {
 fn bottom_line(model: &Model) -> Line<'static> {
     let question = Style::new().add_modifier(Modifier::BOLD);
     match (&model.mode, &model.message) {
-        (Mode::Filter, _) => {
-            Line::styled(format!("filter: {}_", one_line(&model.filter, usize::MAX)), question)
+        (Mode::Filter, _) => Line::styled(
+            format!("filter: {}_", one_line(&model.filter, usize::MAX)),
+            question,
+        ),
+        (Mode::Priority(job, typed), _) => {
+            Line::styled(format!("priority of {job}: {typed}_"), question)
         }
-        (Mode::Priority(job, typed), _) => Line::styled(format!("priority of {job}: {typed}_"), question),
-        (Mode::Kill(job), _) => Line::styled(format!("kill {job}? y: yes, any other key: no"), question),
+        (Mode::Kill(job), _) => {
+            Line::styled(format!("kill {job}? y: yes, any other key: no"), question)
+        }
         (Mode::Detail(..), _) => Line::from("Up and Down scroll  Esc back"),
         (Mode::Help, _) => Line::from("any key: back"),
         (Mode::List, Some(Ok(answer))) => Line::styled(one_line(answer, usize::MAX), question),
-        (Mode::List, Some(Err(error))) => Line::styled(one_line(error, usize::MAX), question.fg(Color::Red)),
+        (Mode::List, Some(Err(error))) => {
+            Line::styled(one_line(error, usize::MAX), question.fg(Color::Red))
+        }
         (Mode::List, None) => Line::from(KEYS),
     }
 }

@@ -48,8 +48,15 @@ impl Fetcher {
     pub fn connect(cluster: &ClusterArguments) -> Result<Fetcher> {
         // With the patience of a command, whose errors name the remedy.
         drop(cluster.connect()?);
-        let (place, whys) = (cluster.place()?, BTreeMap::new());
-        Ok(Fetcher { place, client: None, round: 0, whys, detail: None })
+        let place = cluster.place()?;
+        let whys = BTreeMap::new();
+        Ok(Fetcher {
+            place,
+            client: None,
+            round: 0,
+            whys,
+            detail: None,
+        })
     }
 
     /// Refreshes and carries out orders until the main thread has ended.
@@ -106,11 +113,22 @@ impl Fetcher {
         let queues = client.ask(ListQueues)?;
         let Ok(mut status) = StatusAnswer::of(&workers, &jobs, |_| Ok::<_, Infallible>(Vec::new()));
         // Not all ended jobs are listed.
-        (status.jobs.succeeded, status.jobs.failed, status.jobs.killed) = (0, 0, 0);
-        let waiting = jobs.iter().filter(|job| job.phase.is_active() && job.phase != JobPhase::Running);
+        (
+            status.jobs.succeeded,
+            status.jobs.failed,
+            status.jobs.killed,
+        ) = (0, 0, 0);
+        let waiting = jobs
+            .iter()
+            .filter(|job| job.phase.is_active() && job.phase != JobPhase::Running);
         self.explain(waiting.map(|job| job.job).collect())?;
         for current in &mut status.current {
-            let known = current.job.job.parse().ok().and_then(|job: JobId| self.whys.get(&job));
+            let known = current
+                .job
+                .job
+                .parse()
+                .ok()
+                .and_then(|job: JobId| self.whys.get(&job));
             current.why = known.and_then(|(_, why)| why.clone());
         }
         workers.retain(|worker| !is_gone(worker));
@@ -138,7 +156,10 @@ impl Fetcher {
         oldest.sort_by_key(|job| self.whys.get(job).map(|(round, _)| *round));
         for job in oldest.into_iter().take(EXPLAINED_MAX) {
             let reasons = self.reasons(job)?.unwrap_or_default();
-            let why = reasons.into_iter().find(|reason| reason.code.is_why()).map(|reason| reason.text);
+            let why = reasons
+                .into_iter()
+                .find(|reason| reason.code.is_why())
+                .map(|reason| reason.text);
             self.whys.insert(job, (self.round, why));
         }
         Ok(())
@@ -159,16 +180,30 @@ impl Fetcher {
         let reason = "requested in nap top".to_owned();
         match order {
             Order::Command(command) => {
-                client.ask(CommandJob { job, command, reason })?;
+                client.ask(CommandJob {
+                    job,
+                    command,
+                    reason,
+                })?;
                 Ok(format!("{job} {}", effect_of(command)))
             }
             Order::Kill => {
-                client.ask(KillJob { job, reason: "killed in nap top".to_owned() })?;
+                client.ask(KillJob {
+                    job,
+                    reason: "killed in nap top".to_owned(),
+                })?;
                 Ok(format!("{job} is being killed"))
             }
             Order::Priority(priority) => {
-                let change = JobChange { priority: Some(priority), queue: None };
-                client.ask(ChangeJob { job, change, reason })?;
+                let change = JobChange {
+                    priority: Some(priority),
+                    queue: None,
+                };
+                client.ask(ChangeJob {
+                    job,
+                    change,
+                    reason,
+                })?;
                 Ok(format!("{job} now has priority {priority}"))
             }
         }

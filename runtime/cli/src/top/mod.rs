@@ -60,7 +60,9 @@ pub enum Event {
 
 pub fn run(cluster: &ClusterArguments) -> Result<()> {
     if !stdin().is_terminal() || !stdout().is_terminal() {
-        return Err(usage(anyhow!("nap top needs a terminal; without one use: nap status")));
+        return Err(usage(anyhow!(
+            "nap top needs a terminal; without one use: nap status"
+        )));
     }
     let fetcher = Fetcher::connect(cluster)?;
     let mut terminal = ratatui::try_init().context("cannot use the terminal")?;
@@ -77,13 +79,21 @@ fn watch(fetcher: Fetcher, terminal: &mut DefaultTerminal) -> Result<()> {
     let (asks, asked) = channel();
     let sender = events.clone();
     thread::spawn(move || read_keys(&sender));
-    let mut signals = ending_signals().and_then(Signals::new).context("cannot handle signals")?;
+    let mut signals = ending_signals()
+        .and_then(Signals::new)
+        .context("cannot handle signals")?;
     let sender = events.clone();
-    thread::spawn(move || signals.forever().try_for_each(|signal| sender.send(Event::Signal(signal))));
+    thread::spawn(move || {
+        signals
+            .forever()
+            .try_for_each(|signal| sender.send(Event::Signal(signal)))
+    });
     let fetching = thread::spawn(move || fetcher.run(&asked, &events));
     let mut model = Model::default();
     loop {
-        terminal.draw(|frame| draw::draw(&model, frame)).context("cannot draw")?;
+        terminal
+            .draw(|frame| draw::draw(&model, frame))
+            .context("cannot draw")?;
         match arrived.recv_timeout(LOOK) {
             Ok(Event::Key(key)) => match model.press(key) {
                 Some(Effect::Quit) => return Ok(()),

@@ -110,7 +110,10 @@ impl Model {
 
     /// Returns the jobs that match the filter.
     pub fn jobs(&self) -> Vec<CurrentJob> {
-        let all = self.snapshot.iter().flat_map(|snapshot| &snapshot.status.current);
+        let all = self
+            .snapshot
+            .iter()
+            .flat_map(|snapshot| &snapshot.status.current);
         let shown = |current: &&CurrentJob| {
             let CurrentJob { job, why, .. } = current;
             let why = why.as_deref().unwrap_or_default();
@@ -123,7 +126,8 @@ impl Model {
     pub fn workers(&self) -> Vec<WorkerSummary> {
         let all = self.snapshot.iter().flat_map(|snapshot| &snapshot.workers);
         let shown = |worker: &&WorkerSummary| {
-            let (id, state) = (worker.worker.to_string(), worker.state_in_words());
+            let id = worker.worker.to_string();
+            let state = worker.state_in_words();
             self.matches(&[&id, &worker.name, &worker.host, &worker.rack, &state])
         };
         all.filter(shown).cloned().collect()
@@ -132,19 +136,31 @@ impl Model {
     /// Returns the queues that match the filter.
     pub fn queues(&self) -> Vec<QueueSummary> {
         let all = self.snapshot.iter().flat_map(|snapshot| &snapshot.queues);
-        all.filter(|queue| self.matches(&[&queue.name])).cloned().collect()
+        all.filter(|queue| self.matches(&[&queue.name]))
+            .cloned()
+            .collect()
     }
 
     fn matches(&self, texts: &[&str]) -> bool {
         let filter = self.filter.to_lowercase();
-        texts.iter().any(|text| text.to_lowercase().contains(&filter))
+        texts
+            .iter()
+            .any(|text| text.to_lowercase().contains(&filter))
     }
 
     /// Returns the IDs of the rows of the tab.
     fn rows(&self) -> Vec<String> {
         match self.tab {
-            Tab::Jobs => self.jobs().into_iter().map(|current| current.job.job).collect(),
-            Tab::Workers => self.workers().iter().map(|worker| worker.worker.to_string()).collect(),
+            Tab::Jobs => self
+                .jobs()
+                .into_iter()
+                .map(|current| current.job.job)
+                .collect(),
+            Tab::Workers => self
+                .workers()
+                .iter()
+                .map(|worker| worker.worker.to_string())
+                .collect(),
             Tab::Queues => self.queues().into_iter().map(|queue| queue.name).collect(),
         }
     }
@@ -167,7 +183,11 @@ impl Model {
     fn follow_selection(&mut self) {
         let rows = self.rows();
         let selection = &mut self.selections[self.tab as usize];
-        match selection.id.as_ref().and_then(|id| rows.iter().position(|row| row == id)) {
+        match selection
+            .id
+            .as_ref()
+            .and_then(|id| rows.iter().position(|row| row == id))
+        {
             Some(at) => selection.at = at,
             None => selection.id = None,
         }
@@ -176,21 +196,34 @@ impl Model {
     /// Selects another row; if none is selected, the one in the place of the last.
     fn select(&mut self, by: isize) {
         let Selection { id, at } = self.selection();
-        self.select_at(if id.is_some() { at.saturating_add_signed(by) } else { *at });
+        self.select_at(if id.is_some() {
+            at.saturating_add_signed(by)
+        } else {
+            *at
+        });
     }
 
     fn select_at(&mut self, at: usize) {
         let rows = self.rows();
         let at = at.min(rows.len().saturating_sub(1));
-        self.selections[self.tab as usize] = Selection { id: rows.get(at).cloned(), at };
+        self.selections[self.tab as usize] = Selection {
+            id: rows.get(at).cloned(),
+            at,
+        };
     }
 
     /// Returns the selected job; without one, shows an error to the user.
     fn selected_job(&mut self) -> Option<JobId> {
-        let job = self.selection().id.as_ref().filter(|_| self.tab == Tab::Jobs);
+        let job = self
+            .selection()
+            .id
+            .as_ref()
+            .filter(|_| self.tab == Tab::Jobs);
         let job = job.and_then(|id| id.parse().ok());
         if job.is_none() {
-            self.message = Some(Err("no job is selected; select one with the arrow keys".to_owned()));
+            self.message = Some(Err(
+                "no job is selected; select one with the arrow keys".to_owned()
+            ));
         }
         job
     }
@@ -207,7 +240,8 @@ impl Model {
             Mode::Priority(job, typed) => self.press_in_priority(job, typed, key.code),
             Mode::Kill(job) => {
                 self.mode = Mode::List;
-                (key.code == KeyCode::Char('y')).then_some(Effect::Ask(Ask::Order(job, Order::Kill)))
+                (key.code == KeyCode::Char('y'))
+                    .then_some(Effect::Ask(Ask::Order(job, Order::Kill)))
             }
             Mode::Detail(job, from) => self.press_in_detail(job, from, key.code),
             Mode::Help => {
@@ -248,14 +282,19 @@ impl Model {
     }
 
     fn order(&mut self, command: JobCommand) -> Option<Effect> {
-        Some(Effect::Ask(Ask::Order(self.selected_job()?, Order::Command(command))))
+        Some(Effect::Ask(Ask::Order(
+            self.selected_job()?,
+            Order::Command(command),
+        )))
     }
 
     fn press_in_filter(&mut self, key: KeyCode) -> Option<Effect> {
         let mut filter = self.filter.clone();
         match key {
             KeyCode::Char(letter) => filter.push(letter),
-            KeyCode::Backspace => drop(filter.pop()),
+            KeyCode::Backspace => {
+                filter.pop();
+            }
             KeyCode::Esc => filter.clear(),
             _ => {}
         }
@@ -272,16 +311,22 @@ impl Model {
 
     fn press_in_priority(&mut self, job: JobId, mut typed: String, key: KeyCode) -> Option<Effect> {
         match key {
-            KeyCode::Char(letter) if letter.is_ascii_digit() || (letter == '-' && typed.is_empty()) => {
+            KeyCode::Char(letter)
+                if letter.is_ascii_digit() || (letter == '-' && typed.is_empty()) =>
+            {
                 typed.push(letter);
             }
-            KeyCode::Backspace => drop(typed.pop()),
+            KeyCode::Backspace => {
+                typed.pop();
+            }
             KeyCode::Enter => {
                 self.mode = Mode::List;
                 return match typed.parse() {
                     Ok(priority) => Some(Effect::Ask(Ask::Order(job, Order::Priority(priority)))),
                     Err(_) => {
-                        self.message = Some(Err(format!("invalid priority {typed:?}: expected an integer")));
+                        self.message = Some(Err(format!(
+                            "invalid priority {typed:?}: expected an integer"
+                        )));
                         None
                     }
                 };
@@ -298,8 +343,12 @@ impl Model {
 
     fn press_in_detail(&mut self, job: JobId, from: u16, key: KeyCode) -> Option<Effect> {
         match key {
-            KeyCode::Up | KeyCode::Char('k') => self.mode = Mode::Detail(job, from.saturating_sub(1)),
-            KeyCode::Down | KeyCode::Char('j') => self.mode = Mode::Detail(job, from.saturating_add(1)),
+            KeyCode::Up | KeyCode::Char('k') => {
+                self.mode = Mode::Detail(job, from.saturating_sub(1))
+            }
+            KeyCode::Down | KeyCode::Char('j') => {
+                self.mode = Mode::Detail(job, from.saturating_add(1))
+            }
             KeyCode::Esc | KeyCode::Enter | KeyCode::Char('q') => {
                 self.mode = Mode::List;
                 if let Some(snapshot) = &mut self.snapshot {

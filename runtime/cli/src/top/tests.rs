@@ -1,7 +1,9 @@
 //! The screen and the keys of `nap top`, without a terminal and without a coordinator.
 
 use napreduce_engine::{JobId, WorkerId};
-use napreduce_protocol::{JobCommand, QueueSlots, QueueSummary, WorkerMemory, WorkerPhase, WorkerSummary};
+use napreduce_protocol::{
+    JobCommand, QueueSlots, QueueSummary, WorkerMemory, WorkerPhase, WorkerSummary,
+};
 use napreduce_web::answers::{
     CurrentJob, JobAnswer, JobCounts, SlotsInUse, StatusAnswer, TimeLeftAnswer, WorkerCounts,
 };
@@ -18,7 +20,11 @@ const SIZES: [(u16, u16); 2] = [(80, 24), (120, 40)];
 /// A job of one of ten users in one of three queues; two of three wait.
 fn current(number: u32) -> CurrentJob {
     let is_waiting = !number.is_multiple_of(3);
-    let left = TimeLeftAnswer { least_millis: 60_000, likely_millis: 125_000, most_millis: 300_000 };
+    let left = TimeLeftAnswer {
+        least_millis: 60_000,
+        likely_millis: 125_000,
+        most_millis: 300_000,
+    };
     let job = JobAnswer {
         job: JobId(number).to_string(),
         name: format!("hourly-billing-{number}"),
@@ -33,11 +39,16 @@ fn current(number: u32) -> CurrentJob {
             "job_{number:04} waits for a slot: all 16 map slots are taken, 12 of them by queue production"
         )
     });
-    CurrentJob { job, why, code: None }
+    CurrentJob {
+        job,
+        why,
+        code: None,
+    }
 }
 
 fn worker(number: u32, state: WorkerPhase) -> WorkerSummary {
-    let reason = (state == WorkerPhase::Excluded).then(|| "5 attempts failed there in a minute".to_owned());
+    let reason =
+        (state == WorkerPhase::Excluded).then(|| "5 attempts failed there in a minute".to_owned());
     WorkerSummary {
         worker: WorkerId(number),
         name: format!("w{number}"),
@@ -57,7 +68,12 @@ fn worker(number: u32, state: WorkerPhase) -> WorkerSummary {
 }
 
 fn queue(name: &str, used: u64, waiting: u32) -> QueueSummary {
-    let slots = QueueSlots { guaranteed_permille: Some(2_500), maximum: None, used, wanted: 3 };
+    let slots = QueueSlots {
+        guaranteed_permille: Some(2_500),
+        maximum: None,
+        used,
+        wanted: 3,
+    };
     let map = slots;
     QueueSummary {
         name: name.to_owned(),
@@ -73,12 +89,31 @@ fn queue(name: &str, used: u64, waiting: u32) -> QueueSummary {
 
 fn busy(jobs: u32) -> Snapshot {
     let current: Vec<CurrentJob> = (1..=jobs).rev().map(current).collect();
-    let waiting = current.iter().filter(|current| current.why.is_some()).count();
+    let waiting = current
+        .iter()
+        .filter(|current| current.why.is_some())
+        .count();
     let status = StatusAnswer {
-        workers: WorkerCounts { up: 2, excluded: 1, ..WorkerCounts::default() },
-        map: SlotsInUse { slots: 24, used: 18, suspended: 2 },
-        reduce: SlotsInUse { slots: 12, used: 3, suspended: 0 },
-        jobs: JobCounts { waiting, running: current.len() - waiting, ..JobCounts::default() },
+        workers: WorkerCounts {
+            up: 2,
+            excluded: 1,
+            ..WorkerCounts::default()
+        },
+        map: SlotsInUse {
+            slots: 24,
+            used: 18,
+            suspended: 2,
+        },
+        reduce: SlotsInUse {
+            slots: 12,
+            used: 3,
+            suspended: 0,
+        },
+        jobs: JobCounts {
+            waiting,
+            running: current.len() - waiting,
+            ..JobCounts::default()
+        },
         checkpointed: 1,
         current,
         warnings: Vec::new(),
@@ -86,7 +121,11 @@ fn busy(jobs: u32) -> Snapshot {
     Snapshot {
         status,
         scheduler: "capacity".to_owned(),
-        queues: vec![queue("adhoc", 2, 20), queue("production", 12, 7), queue("research", 4, 20)],
+        queues: vec![
+            queue("adhoc", 2, 20),
+            queue("production", 12, 7),
+            queue("research", 4, 20),
+        ],
         workers: vec![
             worker(1, WorkerPhase::Up),
             worker(2, WorkerPhase::Excluded),
@@ -126,7 +165,10 @@ fn assert_screen(name: &str, model: &Model) {
 fn empty_cluster_is_drawn() {
     let mut model = Model::default();
     assert_screen("asking", &model);
-    model.fetched(Snapshot { scheduler: "fifo".to_owned(), ..Snapshot::default() });
+    model.fetched(Snapshot {
+        scheduler: "fifo".to_owned(),
+        ..Snapshot::default()
+    });
     assert_screen("empty", &model);
 }
 
@@ -162,7 +204,10 @@ fn question_detail_and_help_are_drawn() {
     press(&mut model, KeyCode::Esc);
     press(&mut model, KeyCode::Enter);
     let detail = "job_0004: waiting\njob_0004: it waits for a slot\n".to_owned();
-    model.fetched(Snapshot { detail: Some(detail), ..busy(4) });
+    model.fetched(Snapshot {
+        detail: Some(detail),
+        ..busy(4)
+    });
     assert_screen("detail", &model);
     press(&mut model, KeyCode::Esc);
     press(&mut model, KeyCode::Char('?'));
@@ -185,13 +230,37 @@ fn keys_order_what_they_say() {
         (vec![char('x'), char('y')], order(Order::Kill), Mode::List),
         (vec![char('x'), char('n')], None, Mode::List),
         (vec![char('x'), enter], None, Mode::List),
-        (vec![char('p'), char('-'), char('1'), char('q')], None, Mode::Priority(job, "-1".to_owned())),
-        (vec![char('p'), char('-'), char('1'), enter], order(Order::Priority(-1)), Mode::List),
-        (vec![char('p'), char('7'), KeyCode::Backspace, enter], None, Mode::List),
+        (
+            vec![char('p'), char('-'), char('1'), char('q')],
+            None,
+            Mode::Priority(job, "-1".to_owned()),
+        ),
+        (
+            vec![char('p'), char('-'), char('1'), enter],
+            order(Order::Priority(-1)),
+            Mode::List,
+        ),
+        (
+            vec![char('p'), char('7'), KeyCode::Backspace, enter],
+            None,
+            Mode::List,
+        ),
         (vec![char('p'), char('7'), KeyCode::Esc], None, Mode::List),
-        (vec![enter], Some(Effect::Ask(Ask::Detail(Some(job)))), Mode::Detail(job, 0)),
-        (vec![enter, KeyCode::Down, char('h')], None, Mode::Detail(job, 1)),
-        (vec![enter, char('q')], Some(Effect::Ask(Ask::Detail(None))), Mode::List),
+        (
+            vec![enter],
+            Some(Effect::Ask(Ask::Detail(Some(job)))),
+            Mode::Detail(job, 0),
+        ),
+        (
+            vec![enter, KeyCode::Down, char('h')],
+            None,
+            Mode::Detail(job, 1),
+        ),
+        (
+            vec![enter, char('q')],
+            Some(Effect::Ask(Ask::Detail(None))),
+            Mode::List,
+        ),
         (vec![char('/'), char('q')], None, Mode::Filter),
         (vec![char('/'), char('q'), enter], None, Mode::List),
         (vec![char('?')], None, Mode::Help),
@@ -233,7 +302,12 @@ fn selection_follows_its_job_and_ends_with_it() {
     assert_eq!(press(&mut model, KeyCode::Char('x')), None);
     assert_eq!(model.mode, Mode::List, "no other job is killed instead");
     let message = model.message.clone();
-    assert_eq!(message, Some(Err("no job is selected; select one with the arrow keys".to_owned())));
+    assert_eq!(
+        message,
+        Some(Err(
+            "no job is selected; select one with the arrow keys".to_owned()
+        ))
+    );
     press(&mut model, KeyCode::Down);
     assert_eq!(model.selected(), Some(2), "the one in its place");
 }
@@ -241,7 +315,13 @@ fn selection_follows_its_job_and_ends_with_it() {
 #[test]
 fn filter_matches_ids_names_users_queues_and_reasons() {
     let mut model = model(70);
-    for (text, jobs) in [("job_0061", 1), ("BILLING-7", 2), ("user-3", 7), ("adhoc", 23), ("map slots", 47)] {
+    for (text, jobs) in [
+        ("job_0061", 1),
+        ("BILLING-7", 2),
+        ("user-3", 7),
+        ("adhoc", 23),
+        ("map slots", 47),
+    ] {
         press(&mut model, KeyCode::Char('/'));
         type_text(&mut model, text);
         assert_eq!(model.jobs().len(), jobs, "{text}");

@@ -24,7 +24,9 @@ use rustix::process::Signal;
 use signal_hook::consts::SIGTERM;
 use signal_hook::iterator::Signals;
 
-use crate::cluster::{ClusterArguments, Configuration, WebAddress, WebTable, without_empty_variables};
+use crate::cluster::{
+    ClusterArguments, Configuration, WebAddress, WebTable, without_empty_variables,
+};
 use crate::failure::usage;
 use crate::parent::end_with_parent;
 use crate::signals::ending_signals;
@@ -94,8 +96,18 @@ enum Event {
 /// Runs the cluster until a signal comes.
 pub fn run(arguments: &Arguments, cluster: &ClusterArguments) -> Result<()> {
     end_with_parent()?;
-    let Plan { coordinator, workers, web, settings } = Plan::of(arguments, cluster).map_err(usage)?;
-    let WorkerConfiguration { map_slots, reduce_slots, leave, .. } = settings.1;
+    let Plan {
+        coordinator,
+        workers,
+        web,
+        settings,
+    } = Plan::of(arguments, cluster).map_err(usage)?;
+    let WorkerConfiguration {
+        map_slots,
+        reduce_slots,
+        leave,
+        ..
+    } = settings.1;
     let directory = cluster.directory()?;
     // Workers start at the same time as the coordinator and need its secret.
     directory.create()?;
@@ -106,16 +118,35 @@ pub fn run(arguments: &Arguments, cluster: &ClusterArguments) -> Result<()> {
     let (events, arriving) = channel();
     listen(events.clone())?;
     let mut daemons = vec![Daemon::new("coordinator", coordinator)];
-    daemons.extend(workers.into_iter().map(|(name, line)| Daemon::new(&name, line)));
+    daemons.extend(
+        workers
+            .into_iter()
+            .map(|(name, line)| Daemon::new(&name, line)),
+    );
     let count = u32::try_from(daemons.len() - 1)?;
     let page = match arguments.web.or(web.bind).unwrap_or(WebAddress::Usual) {
         WebAddress::Off => None,
-        address => {
-            Some(Dashboard::start(ClusterPlace::Directory(directory.clone()), address, web.hosts, cluster)?)
-        }
+        address => Some(Dashboard::start(
+            ClusterPlace::Directory(directory.clone()),
+            address,
+            web.hosts,
+            cluster,
+        )?),
     };
-    let readiness = Readiness { directory, workers: count, map_slots, reduce_slots };
-    let mut up = Up { daemons, restarts: Restarts::default(), events, arriving, page, ready: false };
+    let readiness = Readiness {
+        directory,
+        workers: count,
+        map_slots,
+        reduce_slots,
+    };
+    let mut up = Up {
+        daemons,
+        restarts: Restarts::default(),
+        events,
+        arriving,
+        page,
+        ready: false,
+    };
     let ran = up.run(readiness);
     // After SIGTERM workers have their grace.
     let drains = matches!(ran, Ok(SIGTERM)) && leave.on_terminate == OnTerminate::Drain;
@@ -145,15 +176,42 @@ impl Plan {
             );
         }
         let directory = cluster.directory()?;
-        let Configuration { up: file, worker, web, .. } = cluster.configuration()?;
-        let count = chosen("[up] workers", arguments.workers.or(file.workers), 2, WORKERS_MAX)?;
-        let slots = |name: &str, flag: Option<u32>, of_up: Option<u32>, of_worker: Option<u32>, default| {
-            let table = if of_up.is_some() { "up" } else { "worker" };
-            chosen(&format!("[{table}] {name}"), flag.or(of_up).or(of_worker), default, SLOTS_MAX)
-        };
-        let map_slots = slots("map-slots", arguments.map_slots, file.map_slots, worker.map_slots, 2)?;
-        let reduce_slots =
-            slots("reduce-slots", arguments.reduce_slots, file.reduce_slots, worker.reduce_slots, 1)?;
+        let Configuration {
+            up: file,
+            worker,
+            web,
+            ..
+        } = cluster.configuration()?;
+        let count = chosen(
+            "[up] workers",
+            arguments.workers.or(file.workers),
+            2,
+            WORKERS_MAX,
+        )?;
+        let slots =
+            |name: &str, flag: Option<u32>, of_up: Option<u32>, of_worker: Option<u32>, default| {
+                let table = if of_up.is_some() { "up" } else { "worker" };
+                chosen(
+                    &format!("[{table}] {name}"),
+                    flag.or(of_up).or(of_worker),
+                    default,
+                    SLOTS_MAX,
+                )
+            };
+        let map_slots = slots(
+            "map-slots",
+            arguments.map_slots,
+            file.map_slots,
+            worker.map_slots,
+            2,
+        )?;
+        let reduce_slots = slots(
+            "reduce-slots",
+            arguments.reduce_slots,
+            file.reduce_slots,
+            worker.reduce_slots,
+            1,
+        )?;
         // Flags are passed on; daemons read the environment and the file themselves.
         let mut coordinator = common_line("coordinator", cluster, directory.path());
         coordinator.extend(arguments.coordinator.to_line());
@@ -162,10 +220,18 @@ impl Plan {
         line.extend(["--reduce-slots".into(), reduce_slots.to_string().into()]);
         line.extend(arguments.coordinator.log.to_line());
         line.extend(arguments.leave.to_line().into_iter().map(OsString::from));
-        line.extend(arguments.network_shuffle.then(|| "--network-shuffle".into()));
-        line.extend(arguments.encrypt_shuffle.then(|| "--encrypt-shuffle".into()));
-        let (of_coordinator, of_worker) =
-            (parse::<CoordinatorLine>(&coordinator)?, parse::<WorkerLine>(&line)?);
+        line.extend(
+            arguments
+                .network_shuffle
+                .then(|| "--network-shuffle".into()),
+        );
+        line.extend(
+            arguments
+                .encrypt_shuffle
+                .then(|| "--encrypt-shuffle".into()),
+        );
+        let of_coordinator = parse::<CoordinatorLine>(&coordinator)?;
+        let of_worker = parse::<WorkerLine>(&line)?;
         let settings = (
             crate::coordinator::configuration(&of_coordinator.arguments, &of_coordinator.cluster)?,
             crate::worker::configuration(&of_worker.arguments, &of_worker.cluster)?,
@@ -180,13 +246,22 @@ impl Plan {
             (name, line.iter().cloned().chain(own).collect())
         };
         let workers = (1..=count).map(of_number).collect();
-        Ok(Plan { coordinator, workers, web, settings })
+        Ok(Plan {
+            coordinator,
+            workers,
+            web,
+            settings,
+        })
     }
 }
 
 /// Fails if several workers would share a setting that must be unique.
 fn check_shareable(worker: &WorkerConfiguration, count: u32) -> Result<()> {
-    let has_port = |address: &str| address.rsplit_once(':').is_some_and(|(_, port)| port != "0");
+    let has_port = |address: &str| {
+        address
+            .rsplit_once(':')
+            .is_some_and(|(_, port)| port != "0")
+    };
     let setting = if worker.name.is_some() {
         "name"
     } else if worker.directory.is_some() {
@@ -198,7 +273,9 @@ fn check_shareable(worker: &WorkerConfiguration, count: u32) -> Result<()> {
     } else {
         return Ok(());
     };
-    bail!("[worker] {setting}: cannot be shared by {count} workers; leave it out, or give --workers 1")
+    bail!(
+        "[worker] {setting}: cannot be shared by {count} workers; leave it out, or give --workers 1"
+    )
 }
 
 /// The command line of a coordinator.
@@ -236,7 +313,8 @@ fn chosen(setting: &str, given: Option<u32>, default: u32, max: u32) -> Result<u
 
 /// Returns `local-a` to `local-z`, `local-aa` and so on. Digits would look like the numbers of workers.
 fn worker_name(number: u32) -> String {
-    let (mut left, mut letters) = (number, Vec::new());
+    let mut left = number;
+    let mut letters = Vec::new();
     while left > 0 {
         letters.push(char::from_digit(10 + (left - 1) % 26, 36).unwrap_or('z'));
         left = (left - 1) / 26;
@@ -254,7 +332,9 @@ fn common_line(command: &str, cluster: &ClusterArguments, directory: &Path) -> V
 
 /// Forwards signals as events.
 fn listen(events: Sender<Event>) -> Result<()> {
-    let mut signals = ending_signals().and_then(Signals::new).context("cannot handle signals")?;
+    let mut signals = ending_signals()
+        .and_then(Signals::new)
+        .context("cannot handle signals")?;
     thread::spawn(move || {
         for signal in signals.forever() {
             // Fails only while the main thread ends the program.
@@ -282,10 +362,16 @@ impl Up {
         }
         readiness.watch(self.events.clone());
         loop {
-            match self.arriving.recv_timeout(self.restarts.next().unwrap_or(LOOK).min(LOOK)) {
+            match self
+                .arriving
+                .recv_timeout(self.restarts.next().unwrap_or(LOOK).min(LOOK))
+            {
                 Ok(Event::Ready(line)) => {
                     self.ready = true;
-                    let page = self.page.as_ref().map_or(Ok(String::new()), Dashboard::line)?;
+                    let page = self
+                        .page
+                        .as_ref()
+                        .map_or(Ok(String::new()), Dashboard::line)?;
                     print(line + &page);
                 }
                 Ok(Event::NotReady(reason)) => bail!("cannot start the cluster: {reason}"),
@@ -317,9 +403,19 @@ impl Up {
         let is_coordinator = index == 0;
         let daemon = &mut self.daemons[index];
         let name = daemon.name.clone();
-        let Some(DaemonExit { how, well, wrongly, lived }) = daemon.ended(silent)? else { return Ok(()) };
+        let Some(DaemonExit {
+            how,
+            well,
+            wrongly,
+            lived,
+        }) = daemon.ended(silent)?
+        else {
+            return Ok(());
+        };
         if is_coordinator && !self.ready {
-            bail!("the coordinator ended before the cluster was up ({how}); see its messages above");
+            bail!(
+                "the coordinator ended before the cluster was up ({how}); see its messages above"
+            );
         }
         if well && !is_coordinator {
             print_error(format_args!("nap up: {name} has left and is not restarted"));
@@ -332,7 +428,9 @@ impl Up {
             return Ok(());
         }
         let after = self.restarts.plan(index, lived);
-        print_error(format_args!("nap up: {name} ended ({how}); restarting in {after:?}"));
+        print_error(format_args!(
+            "nap up: {name} ended ({how}); restarting in {after:?}"
+        ));
         Ok(())
     }
 
@@ -340,7 +438,11 @@ impl Up {
     /// kills what is left.
     fn end(&mut self, grace: Option<Duration>) -> Result<()> {
         let (coordinator, workers) = self.daemons.split_at_mut(1);
-        let signal = if grace.is_some() { Signal::TERM } else { Signal::INT };
+        let signal = if grace.is_some() {
+            Signal::TERM
+        } else {
+            Signal::INT
+        };
         for group in [workers, coordinator] {
             let until = Instant::now() + ENDING_MAX + grace.unwrap_or_default();
             for daemon in group.iter_mut() {
@@ -348,7 +450,9 @@ impl Up {
             }
             while group.iter_mut().any(|daemon| daemon.is_running()) {
                 let left = until.saturating_duration_since(Instant::now());
-                let event = self.arriving.recv_timeout(left.min(Duration::from_millis(50)));
+                let event = self
+                    .arriving
+                    .recv_timeout(left.min(Duration::from_millis(50)));
                 if left.is_zero() || matches!(event, Ok(Event::Signal(_))) {
                     break;
                 }
@@ -382,36 +486,68 @@ mod tests {
         assert_eq!(chosen("workers", None, 2, 9).expect("the default"), 2);
         assert_eq!(chosen("workers", Some(3), 2, 9).expect("the flag"), 3);
         for in_file in [0, 10] {
-            let error =
-                chosen("[up] map-slots", Some(in_file), 2, 9).expect_err("it makes no sense").to_string();
-            let expected =
-                format!("[up] map-slots = {in_file} in the configuration file: must be 1 to 9 for nap up");
+            let error = chosen("[up] map-slots", Some(in_file), 2, 9)
+                .expect_err("it makes no sense")
+                .to_string();
+            let expected = format!(
+                "[up] map-slots = {in_file} in the configuration file: must be 1 to 9 for nap up"
+            );
             assert_eq!(error, expected);
         }
     }
 
     /// A setting of the file: its table, its name, values that differ from the default, one that is invalid.
-    type Setting = (&'static str, &'static str, &'static [&'static str], &'static str);
+    type Setting = (
+        &'static str,
+        &'static str,
+        &'static [&'static str],
+        &'static str,
+    );
 
     const SETTINGS: &[Setting] = &[
         ("coordinator", "bind", &["\"127.0.0.1:7000\""], "7"),
-        ("coordinator", "heartbeat", &["\"300ms\"", "\"1s\""], "\"soon\""),
+        (
+            "coordinator",
+            "heartbeat",
+            &["\"300ms\"", "\"1s\""],
+            "\"soon\"",
+        ),
         ("coordinator", "liveness", &["\"1m\""], "\"100ms\""),
-        ("coordinator", "fsync", &["\"always\"", "\"20ms\""], "\"now\""),
-        ("coordinator", "journal-bytes-max", &["\"1MiB\"", "512"], "\"much\""),
+        (
+            "coordinator",
+            "fsync",
+            &["\"always\"", "\"20ms\""],
+            "\"now\"",
+        ),
+        (
+            "coordinator",
+            "journal-bytes-max",
+            &["\"1MiB\"", "512"],
+            "\"much\"",
+        ),
         ("coordinator", "history-max", &["7"], "-1"),
         ("coordinator", "history-bytes-max", &["\"2k\""], "\"2x\""),
         ("coordinator", "blob-bytes-max", &["\"2k\""], "-2"),
         ("coordinator", "speculation", &["false"], "\"no\""),
         ("coordinator", "failed-logs", &["false"], "0"),
         ("coordinator", "crashes-max", &["7", "0"], "-1"),
-        ("coordinator", "scheduler", &["\"fair\"", "\"natjam\""], "\"fare\""),
+        (
+            "coordinator",
+            "scheduler",
+            &["\"fair\"", "\"natjam\""],
+            "\"fare\"",
+        ),
         ("coordinator", "queues", &["[\"a\", \"b\"]"], "7"),
         ("worker", "name", &["\"w\""], "7"),
         ("worker", "directory", &["\"/w\""], "7"),
         ("worker", "map-slots", &["7", "4096"], "4097"),
         ("worker", "reduce-slots", &["7"], "0"),
-        ("worker", "bind", &["\"127.0.0.2:0\"", "\"127.0.0.1:7001\""], "7"),
+        (
+            "worker",
+            "bind",
+            &["\"127.0.0.2:0\"", "\"127.0.0.1:7001\""],
+            "7",
+        ),
         ("worker", "advertise", &["\"here\"", "\"here:7001\""], "7"),
         ("worker", "rack", &["\"/r\""], "\"a b\""),
         ("worker", "network-shuffle", &["true"], "1"),
@@ -426,7 +562,12 @@ mod tests {
         ("worker", "suspend-bytes-max", &["\"2k\""], "\"much\""),
         ("worker", "suspend-swap-percent", &["7"], "\"7\""),
         ("worker", "suspend-pressure-percent", &["7"], "-7"),
-        ("worker", "isolation", &["\"none\"", "\"watchdog\""], "\"some\""),
+        (
+            "worker",
+            "isolation",
+            &["\"none\"", "\"watchdog\""],
+            "\"some\"",
+        ),
         ("worker", "memory-factor", &["7"], "0"),
         ("worker", "pass-environment", &["[\"A\"]"], "\"A\""),
         ("worker", "page-out", &["\"never\""], "\"sometimes\""),
@@ -436,7 +577,12 @@ mod tests {
         ("up", "workers", &["1", "3"], "0"),
         ("up", "map-slots", &["7"], "0"),
         ("up", "reduce-slots", &["7"], "\"7\""),
-        ("web", "bind", &["\"127.0.0.1:9000\"", "\"off\""], "\"nowhere\""),
+        (
+            "web",
+            "bind",
+            &["\"127.0.0.1:9000\"", "\"off\""],
+            "\"nowhere\"",
+        ),
         ("web", "hosts", &["[\"a.example\"]"], "7"),
     ];
 
@@ -452,12 +598,19 @@ mod tests {
     type File = BTreeMap<usize, &'static str>;
 
     fn plan(file: &File) -> Result<String, String> {
-        let path = tempfile::Builder::new().suffix(".toml").tempfile().expect("a file");
+        let path = tempfile::Builder::new()
+            .suffix(".toml")
+            .tempfile()
+            .expect("a file");
         let mut text = String::new();
         for table in ["coordinator", "worker", "up", "web"] {
             text += &format!("[{table}]\n");
-            let of_table = file.iter().filter(|(index, _)| SETTINGS[**index].0 == table);
-            text.extend(of_table.map(|(index, value)| format!("{} = {value}\n", SETTINGS[*index].1)));
+            let of_table = file
+                .iter()
+                .filter(|(index, _)| SETTINGS[**index].0 == table);
+            text.extend(
+                of_table.map(|(index, value)| format!("{} = {value}\n", SETTINGS[*index].1)),
+            );
         }
         std::fs::write(&path, text).expect("a written file");
         let line = ["up", "--dir", "/nowhere", "--config"].map(OsString::from);
@@ -470,10 +623,18 @@ mod tests {
     #[test]
     fn table_of_settings_is_complete() {
         for table in ["coordinator", "worker", "up", "web"] {
-            let error = toml::from_str::<Configuration>(&format!("[{table}]\nnosuch = 1")).expect_err(table);
-            let expected = error.message().split_once("expected").expect("it lists them").1;
+            let error = toml::from_str::<Configuration>(&format!("[{table}]\nnosuch = 1"))
+                .expect_err(table);
+            let expected = error
+                .message()
+                .split_once("expected")
+                .expect("it lists them")
+                .1;
             let known: BTreeSet<&str> = expected.split('`').skip(1).step_by(2).collect();
-            let tested = SETTINGS.iter().filter(|setting| setting.0 == table).map(|setting| setting.1);
+            let tested = SETTINGS
+                .iter()
+                .filter(|setting| setting.0 == table)
+                .map(|setting| setting.1);
             assert_eq!(tested.collect::<BTreeSet<_>>(), known, "{table}");
         }
     }

@@ -44,10 +44,15 @@ impl Readiness {
             tell: false,
             ..Patience::default()
         };
-        let mut client = ClusterClient::connect(ClusterPlace::Directory(self.directory.clone()), patience)?;
+        let mut client =
+            ClusterClient::connect(ClusterPlace::Directory(self.directory.clone()), patience)?;
         let until = Instant::now() + DEADLINE;
         while Instant::now() < until {
-            let up = client.ask(ListWorkers)?.iter().filter(|worker| is_up(worker)).count();
+            let up = client
+                .ask(ListWorkers)?
+                .iter()
+                .filter(|worker| is_up(worker))
+                .count();
             if u32::try_from(up).is_ok_and(|up| up >= self.workers) {
                 return Ok(true);
             }
@@ -57,7 +62,12 @@ impl Readiness {
     }
 
     fn line(&self) -> String {
-        let Readiness { directory, workers, map_slots, reduce_slots } = self;
+        let Readiness {
+            directory,
+            workers,
+            map_slots,
+            reduce_slots,
+        } = self;
         let directory = directory.path().display();
         let (workers, each) = match workers {
             1 => ("1 worker".to_owned(), ""),

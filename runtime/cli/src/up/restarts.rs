@@ -29,14 +29,21 @@ impl Restarts {
 
     /// Returns the time until the next restart.
     pub fn next(&self) -> Option<Duration> {
-        self.due.values().min().map(|due| due.saturating_duration_since(Instant::now()))
+        self.due
+            .values()
+            .min()
+            .map(|due| due.saturating_duration_since(Instant::now()))
     }
 
     /// Returns and removes the restarts that are due.
     pub fn due(&mut self) -> Vec<usize> {
         let now = Instant::now();
-        let due: Vec<usize> =
-            self.due.iter().filter(|(_, at)| **at <= now).map(|(daemon, _)| *daemon).collect();
+        let due: Vec<usize> = self
+            .due
+            .iter()
+            .filter(|(_, at)| **at <= now)
+            .map(|(daemon, _)| *daemon)
+            .collect();
         self.due.retain(|_, at| *at > now);
         due
     }
@@ -50,7 +57,9 @@ mod tests {
     fn backoff_doubles_until_daemon_is_stable() {
         let mut restarts = Restarts::default();
         let young = Duration::from_secs(1);
-        let waits: Vec<u128> = (0..8).map(|_| restarts.plan(1, young).as_millis()).collect();
+        let waits: Vec<u128> = (0..8)
+            .map(|_| restarts.plan(1, young).as_millis())
+            .collect();
         assert_eq!(waits, [200, 400, 800, 1600, 3200, 6400, 10_000, 10_000]);
         assert_eq!(restarts.plan(2, young), FIRST, "backoffs are per daemon");
         assert_eq!(restarts.plan(1, STABLE_AFTER), FIRST, "it was stable");

@@ -88,8 +88,15 @@ pub fn run(arguments: &Arguments, cluster: &ClusterArguments) -> Result<()> {
         Command::Link { view } => {
             let directory = own_directory(cluster)?;
             let address = running::address_in(&directory)?;
-            let role = if *view { WebRole::View } else { WebRole::Operate };
-            print(format_args!("{}\n", link(&directory.secret()?, address, role)?));
+            let role = if *view {
+                WebRole::View
+            } else {
+                WebRole::Operate
+            };
+            print(format_args!(
+                "{}\n",
+                link(&directory.secret()?, address, role)?
+            ));
             Ok(())
         }
         Command::Serve(arguments) => {
@@ -112,9 +119,11 @@ pub fn run(arguments: &Arguments, cluster: &ClusterArguments) -> Result<()> {
             let mut revocations = Revocations::read(&file)?;
             revocations.revoke(name.as_deref(), now_millis());
             revocations.write(&file)?;
-            let what = name.as_deref().map_or("every token, cookie and link".to_owned(), |name| {
-                format!("every token named {name}")
-            });
+            let what = name
+                .as_deref()
+                .map_or("every token, cookie and link".to_owned(), |name| {
+                    format!("every token named {name}")
+                });
             print_error(format_args!("revoked {what} created until now"));
             Ok(())
         }
@@ -123,7 +132,9 @@ pub fn run(arguments: &Arguments, cluster: &ClusterArguments) -> Result<()> {
 
 /// Prints a line and waits for a signal that ends the command.
 pub fn wait(line: &str) -> Result<()> {
-    let mut signals = ending_signals().and_then(Signals::new).context("cannot handle signals")?;
+    let mut signals = ending_signals()
+        .and_then(Signals::new)
+        .context("cannot handle signals")?;
     print(line);
     signals.forever().next();
     Ok(())

@@ -6,7 +6,9 @@ use std::time::{Duration, Instant};
 use anyhow::{Result, bail};
 use clap::Args;
 use napreduce_protocol::requests::ListWorkers;
-use napreduce_protocol::{SuspendedMemory, WorkerPhase, WorkerSummary, parse_time, printing::print_error};
+use napreduce_protocol::{
+    SuspendedMemory, WorkerPhase, WorkerSummary, parse_time, printing::print_error,
+};
 use napreduce_web::answers::{PerformanceAnswer, WorkerAnswer};
 use napreduce_web::{ClusterSource, recent_performance};
 use serde::Serialize;
@@ -71,8 +73,15 @@ pub fn list(arguments: &ListArguments, cluster: &ClusterArguments) -> Result<()>
                 break;
             }
             if Instant::now() >= until {
-                let are = if wanted == 1 { "worker is" } else { "workers are" };
-                bail!("{up} of {wanted} {are} up after {:?}; start more with: nap worker", arguments.timeout);
+                let are = if wanted == 1 {
+                    "worker is"
+                } else {
+                    "workers are"
+                };
+                bail!(
+                    "{up} of {wanted} {are} up after {:?}; start more with: nap worker",
+                    arguments.timeout
+                );
             }
             std::thread::sleep(LOOK);
             workers = client.ask(ListWorkers)?;
@@ -86,8 +95,15 @@ pub fn list(arguments: &ListArguments, cluster: &ClusterArguments) -> Result<()>
         Format::Table => (Vec::new(), Vec::new()),
         Format::Json => recent_performance(&ClusterSource::new(cluster.place()?))?,
     };
-    let rows = || workers.iter().map(|worker| WorkerRow::of(worker, &results)).collect::<Vec<_>>();
-    arguments.format.print(|screen| text(&workers, screen), rows)?;
+    let rows = || {
+        workers
+            .iter()
+            .map(|worker| WorkerRow::of(worker, &results))
+            .collect::<Vec<_>>()
+    };
+    arguments
+        .format
+        .print(|screen| text(&workers, screen), rows)?;
     for remark in remarks {
         print_error(format_args!("nap: {remark}"));
     }
@@ -103,10 +119,16 @@ impl Listed for WorkerSummary {
         ("name", |one, other| one.name.cmp(&other.name)),
         ("host", |one, other| one.host.cmp(&other.host)),
         ("rack", |one, other| one.rack.cmp(&other.rack)),
-        ("state", |one, other| one.state.in_words().cmp(other.state.in_words())),
+        ("state", |one, other| {
+            one.state.in_words().cmp(other.state.in_words())
+        }),
         ("maps", |one, other| one.map_slots.1.cmp(&other.map_slots.1)),
-        ("reduces", |one, other| one.reduce_slots.1.cmp(&other.reduce_slots.1)),
-        ("heard", |one, other| one.silent_millis.cmp(&other.silent_millis)),
+        ("reduces", |one, other| {
+            one.reduce_slots.1.cmp(&other.reduce_slots.1)
+        }),
+        ("heard", |one, other| {
+            one.silent_millis.cmp(&other.silent_millis)
+        }),
     ];
 
     fn is_in(&self, state: &str) -> bool {
@@ -125,21 +147,33 @@ pub fn is_gone(worker: &WorkerSummary) -> bool {
 }
 
 pub fn text(workers: &[WorkerSummary], screen: &Screen) -> String {
-    let keeps = workers.iter().any(|worker| !worker.memory.suspended.is_empty());
+    let keeps = workers
+        .iter()
+        .any(|worker| !worker.memory.suspended.is_empty());
     let racks: BTreeSet<&str> = workers.iter().map(|worker| worker.rack.as_str()).collect();
     let columns: [Column<WorkerSummary>; 11] = [
         Column::new("WORKER", Fit::Whole, |worker, _| worker.worker.to_string()),
         Column::new("NAME", Fit::Cut, |worker, _| worker.name.clone()),
         Column::new("HOST", Fit::Cut, |worker, _| worker.host.clone()),
-        Column::new("RACK", Fit::Cut, |worker: &WorkerSummary, _| worker.rack.clone())
-            .only_if(racks.len() > 1),
+        Column::new("RACK", Fit::Cut, |worker: &WorkerSummary, _| {
+            worker.rack.clone()
+        })
+        .only_if(racks.len() > 1),
         Column::new("STATE", Fit::Whole, |worker, _| worker.state_in_words()),
         Column::new("MAPS", Fit::Whole, |worker, _| slots(worker.map_slots)),
-        Column::new("REDUCES", Fit::Whole, |worker, _| slots(worker.reduce_slots)),
-        Column::new("SUSPENDED", Fit::Drop(1), |worker: &WorkerSummary, _| held(&worker.memory.suspended))
-            .only_if(keeps),
-        Column::new("ISOLATION", Fit::Drop(3), |worker, _| worker.isolation.clone()),
-        Column::new("HEARD", Fit::Drop(2), |worker, _| format!("{} ago", span(worker.silent_millis))),
+        Column::new("REDUCES", Fit::Whole, |worker, _| {
+            slots(worker.reduce_slots)
+        }),
+        Column::new("SUSPENDED", Fit::Drop(1), |worker: &WorkerSummary, _| {
+            held(&worker.memory.suspended)
+        })
+        .only_if(keeps),
+        Column::new("ISOLATION", Fit::Drop(3), |worker, _| {
+            worker.isolation.clone()
+        }),
+        Column::new("HEARD", Fit::Drop(2), |worker, _| {
+            format!("{} ago", span(worker.silent_millis))
+        }),
         Column::new("WHY", Fit::Below, why),
     ];
     screen.list(&columns, workers)
@@ -152,7 +186,12 @@ fn slots((slots, used): (u32, u32)) -> String {
 fn why(worker: &WorkerSummary, screen: &Screen) -> String {
     match (worker.gone_millis, worker.reason.as_deref()) {
         (Some(at), why) => {
-            format!("{} at {}: {}", worker.state, screen.moment(at), why.unwrap_or("unknown reason"))
+            format!(
+                "{} at {}: {}",
+                worker.state,
+                screen.moment(at),
+                why.unwrap_or("unknown reason")
+            )
         }
         (None, why) => why.unwrap_or_default().to_owned(),
     }
@@ -162,11 +201,19 @@ fn why(worker: &WorkerSummary, screen: &Screen) -> String {
 fn held(suspended: &[SuspendedMemory]) -> String {
     let mebibytes = |bytes: u64| format!("{:.1} MiB", bytes as f64 / f64::from(1 << 20));
     let sum = |of: fn(&SuspendedMemory) -> u64| suspended.iter().map(of).sum::<u64>();
-    match (sum(|held| held.resident_bytes), sum(|held| held.swapped_bytes)) {
+    match (
+        sum(|held| held.resident_bytes),
+        sum(|held| held.swapped_bytes),
+    ) {
         _ if suspended.is_empty() => String::new(),
         (resident, 0) => format!("{}: {}", suspended.len(), mebibytes(resident)),
         (resident, swapped) => {
-            format!("{}: {}, {} in swap", suspended.len(), mebibytes(resident), mebibytes(swapped))
+            format!(
+                "{}: {}, {} in swap",
+                suspended.len(),
+                mebibytes(resident),
+                mebibytes(swapped)
+            )
         }
     }
 }
@@ -205,30 +252,54 @@ mod tests {
             "WORKER       NAME       HOST  STATE  MAPS  REDUCES  ISOLATION  HEARD      WHY\n\
              worker_0001  left-hand  ada   up     1/2   0/1      cgroup v2  0.1 s ago\n"
         );
-        let task = TaskId { job: JobId(7), kind: TaskKind::Reduce, index: 1 };
+        let task = TaskId {
+            job: JobId(7),
+            kind: TaskKind::Reduce,
+            index: 1,
+        };
         let held = |swapped_bytes| SuspendedMemory {
             attempt: AttemptId { task, number: 1 },
             resident_bytes: 3 << 20,
             swapped_bytes,
         };
         let keeps = |suspended| {
-            let memory = WorkerMemory { suspended, ..WorkerMemory::default() };
+            let memory = WorkerMemory {
+                suspended,
+                ..WorkerMemory::default()
+            };
             text(&[WorkerSummary { memory, ..worker() }], &Screen::plain())
         };
-        assert!(keeps(vec![held(0)]).contains("SUSPENDED") && keeps(vec![held(0)]).contains("1: 3.0 MiB "));
+        assert!(
+            keeps(vec![held(0)]).contains("SUSPENDED")
+                && keeps(vec![held(0)]).contains("1: 3.0 MiB ")
+        );
         assert!(keeps(vec![held(0), held(1 << 20)]).contains("2: 6.0 MiB, 1.0 MiB in swap"));
-        let (worker_2, rack) = (WorkerId(2), "/row-2".to_owned());
-        let elsewhere = WorkerSummary { worker: worker_2, rack, ..worker() };
+        let worker_2 = WorkerId(2);
+        let rack = "/row-2".to_owned();
+        let elsewhere = WorkerSummary {
+            worker: worker_2,
+            rack,
+            ..worker()
+        };
         assert_eq!(
             text(&[worker(), elsewhere], &Screen::plain()),
             "WORKER       NAME       HOST  RACK           STATE  MAPS  REDUCES  ISOLATION  HEARD      WHY\n\
              worker_0001  left-hand  ada   /default-rack  up     1/2   0/1      cgroup v2  0.1 s ago\n\
              worker_0002  left-hand  ada   /row-2         up     1/2   0/1      cgroup v2  0.1 s ago\n"
         );
-        let (state, reason) = (WorkerPhase::Lost, Some("no message for 5.0 s".to_owned()));
-        let lost = WorkerSummary { state, gone_millis: Some(1_790_000_000_000), reason, ..worker() };
+        let state = WorkerPhase::Lost;
+        let reason = Some("no message for 5.0 s".to_owned());
+        let lost = WorkerSummary {
+            state,
+            gone_millis: Some(1_790_000_000_000),
+            reason,
+            ..worker()
+        };
         let listing = text(&[lost], &Screen::plain());
-        assert!(listing.ends_with("lost at 2026-09-21T14:13:20Z: no message for 5.0 s\n"), "{listing}");
+        assert!(
+            listing.ends_with("lost at 2026-09-21T14:13:20Z: no message for 5.0 s\n"),
+            "{listing}"
+        );
     }
 
     #[test]
@@ -245,16 +316,34 @@ mod tests {
         let json = |results: &[PerformanceAnswer]| {
             serde_json::to_value(WorkerRow::of(&worker(), results)).expect("JSON")
         };
-        let row = json(&[PerformanceAnswer { worker: "worker_0002".to_owned(), ..slow.clone() }, slow]);
-        assert_eq!((&row["name"], &row["map"]["used"]), (&"left-hand".into(), &1.into()));
-        assert_eq!((&row["failures_per_hour"], &row["speed"]), (&2.0.into(), &0.5.into()));
+        let row = json(&[
+            PerformanceAnswer {
+                worker: "worker_0002".to_owned(),
+                ..slow.clone()
+            },
+            slow,
+        ]);
+        assert_eq!(
+            (&row["name"], &row["map"]["used"]),
+            (&"left-hand".into(), &1.into())
+        );
+        assert_eq!(
+            (&row["failures_per_hour"], &row["speed"]),
+            (&2.0.into(), &0.5.into())
+        );
         let row = json(&[]);
-        assert_eq!((&row["failures_per_hour"], &row["speed"]), (&0.0.into(), &serde_json::Value::Null));
+        assert_eq!(
+            (&row["failures_per_hour"], &row["speed"]),
+            (&0.0.into(), &serde_json::Value::Null)
+        );
     }
 
     #[test]
     fn find_worker_accepts_number_or_name() {
-        let again = WorkerSummary { worker: WorkerId(3), ..worker() };
+        let again = WorkerSummary {
+            worker: WorkerId(3),
+            ..worker()
+        };
         let workers = [worker(), again];
         for (text, id) in [("1", 1), ("worker_0001", 1), ("left-hand", 3)] {
             assert_eq!(find_worker(text, &workers).expect(text), WorkerId(id));

@@ -125,7 +125,10 @@ pub fn run(arguments: &Arguments, cluster: &ClusterArguments) -> Result<()> {
         None => {
             end_with_parent()?;
             let configuration = configuration(&arguments.daemon, cluster)?;
-            arguments.daemon.log.start(configuration.name.as_deref().unwrap_or("worker"))?;
+            arguments
+                .daemon
+                .log
+                .start(configuration.name.as_deref().unwrap_or("worker"))?;
             Ok(run_worker(&configuration)?)
         }
         Some(Command::List(arguments)) => list(arguments, cluster),
@@ -135,13 +138,19 @@ pub fn run(arguments: &Arguments, cluster: &ClusterArguments) -> Result<()> {
 }
 
 /// Returns the settings of the daemon. Errors are usage errors.
-pub fn configuration(arguments: &DaemonArguments, cluster: &ClusterArguments) -> Result<WorkerConfiguration> {
+pub fn configuration(
+    arguments: &DaemonArguments,
+    cluster: &ClusterArguments,
+) -> Result<WorkerConfiguration> {
     choose(arguments, cluster).map_err(usage)
 }
 
 fn choose(arguments: &DaemonArguments, cluster: &ClusterArguments) -> Result<WorkerConfiguration> {
     let file = cluster.configuration()?.worker;
-    let leave = limited(arguments.leave.rules(&file)?, arguments.time_limit.or(file.time_limit))?;
+    let leave = limited(
+        arguments.leave.rules(&file)?,
+        arguments.time_limit.or(file.time_limit),
+    )?;
     let flags = arguments.options.clone();
     let bytes = |size: Option<ByteSize>| size.map(ByteSize::bytes);
     let mut chosen = WorkerConfiguration::new(cluster.place()?);
@@ -150,27 +159,71 @@ fn choose(arguments: &DaemonArguments, cluster: &ClusterArguments) -> Result<Wor
     chosen.directory = flags.directory.or(file.directory);
     chosen.advertise = flags.advertise.or(file.advertise);
     set(&mut chosen.map_slots, flags.map_slots, file.map_slots);
-    set(&mut chosen.reduce_slots, flags.reduce_slots, file.reduce_slots);
+    set(
+        &mut chosen.reduce_slots,
+        flags.reduce_slots,
+        file.reduce_slots,
+    );
     set(&mut chosen.bind, flags.bind, file.bind);
     set(&mut chosen.rack, flags.rack, file.rack);
     rack_name(&chosen.rack).map_err(|error| anyhow!("[worker] rack: {error}"))?;
     chosen.network_shuffle = flags.network_shuffle || file.network_shuffle;
     chosen.encrypt_shuffle = flags.encrypt_shuffle || file.encrypt_shuffle;
-    set(&mut chosen.blob_bytes_max, bytes(flags.blob_bytes_max), bytes(file.blob_bytes_max));
-    set(&mut chosen.log_bytes_max, bytes(flags.log_bytes_max), bytes(file.log_bytes_max));
-    set(&mut chosen.logs_bytes_max, bytes(flags.logs_bytes_max), bytes(file.logs_bytes_max));
+    set(
+        &mut chosen.blob_bytes_max,
+        bytes(flags.blob_bytes_max),
+        bytes(file.blob_bytes_max),
+    );
+    set(
+        &mut chosen.log_bytes_max,
+        bytes(flags.log_bytes_max),
+        bytes(file.log_bytes_max),
+    );
+    set(
+        &mut chosen.logs_bytes_max,
+        bytes(flags.logs_bytes_max),
+        bytes(file.logs_bytes_max),
+    );
     chosen.disk_reserve = bytes(flags.disk_reserve).or(bytes(file.disk_reserve));
     chosen.segment_memory = bytes(flags.segment_memory).or(bytes(file.segment_memory));
-    set(&mut chosen.task_silence_max, flags.task_silence_max, file.task_silence_max);
+    set(
+        &mut chosen.task_silence_max,
+        flags.task_silence_max,
+        file.task_silence_max,
+    );
     let suspend = &mut chosen.suspend;
     set(&mut suspend.grace, flags.suspend_grace, file.suspend_grace);
     suspend.memory_max = bytes(flags.suspend_bytes_max).or(bytes(file.suspend_bytes_max));
-    set(&mut suspend.swap_share_percent, flags.suspend_swap_percent, file.suspend_swap_percent);
-    set(&mut suspend.pressure_max_percent, flags.suspend_pressure_percent, file.suspend_pressure_percent);
-    set(&mut suspend.page_out, flags.page_out.map(when), file.page_out.map(when));
-    set(&mut chosen.isolation.mode, flags.isolation.map(mode), file.isolation.map(mode));
-    set(&mut chosen.isolation.memory_factor, flags.memory_factor, file.memory_factor);
-    set(&mut chosen.isolation.pass_environment, flags.pass_environment, file.pass_environment);
+    set(
+        &mut suspend.swap_share_percent,
+        flags.suspend_swap_percent,
+        file.suspend_swap_percent,
+    );
+    set(
+        &mut suspend.pressure_max_percent,
+        flags.suspend_pressure_percent,
+        file.suspend_pressure_percent,
+    );
+    set(
+        &mut suspend.page_out,
+        flags.page_out.map(when),
+        file.page_out.map(when),
+    );
+    set(
+        &mut chosen.isolation.mode,
+        flags.isolation.map(mode),
+        file.isolation.map(mode),
+    );
+    set(
+        &mut chosen.isolation.memory_factor,
+        flags.memory_factor,
+        file.memory_factor,
+    );
+    set(
+        &mut chosen.isolation.pass_environment,
+        flags.pass_environment,
+        file.pass_environment,
+    );
     if chosen.isolation.memory_factor == 0 {
         bail!("memory-factor 0: must be at least 1; for no limit, set isolation = \"none\"");
     }
@@ -202,7 +255,10 @@ fn undrain(arguments: &UndrainArguments, client: &mut ClusterClient) -> Result<(
     let mut failures = Failures::default();
     for worker in chosen(&arguments.workers, &workers, &mut failures)? {
         let reason = arguments.reason.clone();
-        if failures.check(client.ask(UndrainWorker { worker, reason }))?.is_some() {
+        if failures
+            .check(client.ask(UndrainWorker { worker, reason }))?
+            .is_some()
+        {
             print_error(format_args!("{worker} is no longer draining"));
         }
     }
@@ -214,8 +270,16 @@ fn drain(arguments: &DrainArguments, client: &mut ClusterClient) -> Result<()> {
     let mut failures = Failures::default();
     let mut drained = Vec::new();
     for worker in chosen(&arguments.workers, &workers, &mut failures)? {
-        let (hand_back, reason) = (arguments.hand_back, arguments.reason.clone());
-        if failures.check(client.ask(DrainWorker { worker, hand_back, reason }))?.is_some() {
+        let hand_back = arguments.hand_back;
+        let reason = arguments.reason.clone();
+        if failures
+            .check(client.ask(DrainWorker {
+                worker,
+                hand_back,
+                reason,
+            }))?
+            .is_some()
+        {
             print_error(format_args!(
                 "{worker} is draining: it gets no more tasks, and leaves when its output is no longer needed"
             ));
@@ -235,7 +299,11 @@ fn drain(arguments: &DrainArguments, client: &mut ClusterClient) -> Result<()> {
 }
 
 /// Finds the workers of these names, each once.
-fn chosen(names: &[String], workers: &[WorkerSummary], failures: &mut Failures) -> Result<Vec<WorkerId>> {
+fn chosen(
+    names: &[String],
+    workers: &[WorkerSummary],
+    failures: &mut Failures,
+) -> Result<Vec<WorkerId>> {
     let mut chosen = Vec::new();
     for name in names {
         let worker = failures.check(find_worker(name, workers))?;

@@ -17,11 +17,15 @@ const DEADLINE: Duration = Duration::from_secs(60);
 
 fn nap(folder: &Path, line: &str) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_nap"));
-    let variables = std::env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("NAPREDUCE_"));
+    let variables =
+        std::env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("NAPREDUCE_"));
     for (name, _) in variables {
         command.env_remove(name);
     }
-    command.args(line.split_whitespace()).env("NAPREDUCE_DIR", folder.join("cluster")).stdin(Stdio::null());
+    command
+        .args(line.split_whitespace())
+        .env("NAPREDUCE_DIR", folder.join("cluster"))
+        .stdin(Stdio::null());
     command
 }
 
@@ -29,7 +33,11 @@ fn nap(folder: &Path, line: &str) -> Command {
 fn ask(folder: &Path, line: &str) -> (i32, String, String) {
     let output = nap(folder, line).output().expect("nap runs");
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-    (output.status.code().unwrap_or(-1), text(&output.stdout), text(&output.stderr))
+    (
+        output.status.code().unwrap_or(-1),
+        text(&output.stdout),
+        text(&output.stderr),
+    )
 }
 
 /// A running `nap`, killed at the end of the test.
@@ -40,7 +48,13 @@ struct Running {
 impl Running {
     fn start(folder: &Path, line: &str) -> Running {
         let mut command = nap(folder, line);
-        Running { child: command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("nap runs") }
+        Running {
+            child: command
+                .stdout(Stdio::piped())
+                .stderr(Stdio::piped())
+                .spawn()
+                .expect("nap runs"),
+        }
     }
 
     /// Starts `nap` as `nohup` and `&` in a script do: with SIGHUP and SIGINT ignored.
@@ -58,8 +72,13 @@ impl Running {
             };
         }
         command = shell;
-        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        Running { child: command.spawn().expect("nap runs") }
+        command
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
+        Running {
+            child: command.spawn().expect("nap runs"),
+        }
     }
 
     /// Returns whether it ignores a signal.
@@ -86,12 +105,19 @@ impl Running {
             let _ = sender.send(read);
             let _ = stdout.read_to_end(&mut Vec::new());
         });
-        receiver.recv_timeout(DEADLINE).expect("a line in time").expect("a readable line")
+        receiver
+            .recv_timeout(DEADLINE)
+            .expect("a line in time")
+            .expect("a readable line")
     }
 
     fn ends_after(mut self, signal: Signal) -> i32 {
         // These tests may run in the background themselves.
-        let signal = if self.ignores(signal) { Signal::TERM } else { signal };
+        let signal = if self.ignores(signal) {
+            Signal::TERM
+        } else {
+            signal
+        };
         kill_process(self.pid(), signal).expect("it runs");
         let until = Instant::now() + DEADLINE;
         loop {
@@ -121,7 +147,9 @@ fn first_line(stderr: ChildStderr, words: &'static str) -> String {
             }
         }
     });
-    receiver.recv_timeout(DEADLINE).unwrap_or_else(|_| panic!("no line contains {words:?}"))
+    receiver
+        .recv_timeout(DEADLINE)
+        .unwrap_or_else(|_| panic!("no line contains {words:?}"))
 }
 
 fn folder() -> TempDir {
@@ -142,13 +170,25 @@ fn coordinator_answers_and_ends_on_sigterm() {
     assert_eq!(ask(folder, "task list --format json").1.trim(), "[]");
     let (status, _, stderr) = ask(folder, "worker list --wait 1 --timeout 50ms");
     assert_eq!(status, 1);
-    assert!(stderr.contains("0 of 1 worker is up after 50ms; start more with: nap worker"), "{stderr}");
+    assert!(
+        stderr.contains("0 of 1 worker is up after 50ms; start more with: nap worker"),
+        "{stderr}"
+    );
     let (status, _, stderr) = ask(folder, "job status last");
-    assert!(status == 2 && stderr.contains("no job yet"), "{status} {stderr}");
+    assert!(
+        status == 2 && stderr.contains("no job yet"),
+        "{status} {stderr}"
+    );
     let (status, _, stderr) = ask(folder, "job status 9");
-    assert!(status != 0 && stderr.contains("job_0009"), "{status} {stderr}");
+    assert!(
+        status != 0 && stderr.contains("job_0009"),
+        "{status} {stderr}"
+    );
     let (status, _, stderr) = ask(folder, "coordinator");
-    assert!(status == 1 && stderr.contains("is already running"), "{status} {stderr}");
+    assert!(
+        status == 1 && stderr.contains("is already running"),
+        "{status} {stderr}"
+    );
     assert_eq!(coordinator.ends_after(Signal::TERM), 0);
 }
 
@@ -160,13 +200,27 @@ fn missing_cluster_is_reported_with_remedy() {
     let expected = format!(
         "nap: there is no cluster directory {directory}; start a cluster with: nap up --dir {directory}\n"
     );
-    assert_eq!((status, stderr), (69, expected), "once, with a status of its own");
+    assert_eq!(
+        (status, stderr),
+        (69, expected),
+        "once, with a status of its own"
+    );
     let (status, _, stderr) = ask(folder.path(), "job list --coordinator nowhere:1");
-    assert!(status == 2 && stderr.contains("name it with --secret-file"), "{status} {stderr}");
+    assert!(
+        status == 2 && stderr.contains("name it with --secret-file"),
+        "{status} {stderr}"
+    );
     std::fs::create_dir(folder.path().join("cluster")).expect("a directory");
-    std::fs::write(folder.path().join("cluster/napreduce.toml"), "[up]\nworker = 3\n").expect("a file");
+    std::fs::write(
+        folder.path().join("cluster/napreduce.toml"),
+        "[up]\nworker = 3\n",
+    )
+    .expect("a file");
     let (status, _, stderr) = ask(folder.path(), "job list");
-    assert!(status == 2 && stderr.contains("invalid configuration file"), "{status} {stderr}");
+    assert!(
+        status == 2 && stderr.contains("invalid configuration file"),
+        "{status} {stderr}"
+    );
 }
 
 #[test]
@@ -179,7 +233,10 @@ fn client_waits_for_absent_coordinator() {
     assert_eq!(coordinator.ends_after(Signal::KILL), -1);
     let (status, _, stderr) = ask(folder, "job list --connect-timeout 3s");
     assert_eq!(status, 69, "{stderr}");
-    assert!(stderr.contains("waiting for the coordinator of "), "{stderr}");
+    assert!(
+        stderr.contains("waiting for the coordinator of "),
+        "{stderr}"
+    );
     assert!(stderr.contains("; retrying for "), "{stderr}");
     assert!(stderr.contains("no coordinator answers for "), "{stderr}");
     let mut asking = Running::start(folder, "job list --format json");
@@ -201,21 +258,40 @@ fn second_nap_up_fails_and_names_the_first() {
     }
     let mut first = Running::start(folder, "up --workers 1");
     let ready = first.first_line_of_stdout();
-    assert!(ready.starts_with("ready: 1 worker with 2 map and 1 reduce slots in "), "{ready}");
+    assert!(
+        ready.starts_with("ready: 1 worker with 2 map and 1 reduce slots in "),
+        "{ready}"
+    );
     let daemons = children(first.pid());
     let (status, stdout, stderr) = ask(folder, "up --workers 1");
     assert_eq!((status, stdout.as_str()), (1, ""), "{stderr}");
-    assert!(stderr.contains(&format!("(process {}) is already running", first.child.id())), "{stderr}");
+    assert!(
+        stderr.contains(&format!(
+            "(process {}) is already running",
+            first.child.id()
+        )),
+        "{stderr}"
+    );
     let (status, _, stderr) = ask(folder, "coordinator");
-    assert!(status == 1 && stderr.contains("a coordinator (process "), "{status} {stderr}");
-    assert_eq!(children(first.pid()), daemons, "the first one is not disturbed");
+    assert!(
+        status == 1 && stderr.contains("a coordinator (process "),
+        "{status} {stderr}"
+    );
+    assert_eq!(
+        children(first.pid()),
+        daemons,
+        "the first one is not disturbed"
+    );
     assert_eq!(first.ends_after(Signal::INT), 0);
     // `nap up` does not join a coordinator that was started separately.
     let mut coordinator = Running::start(folder, "coordinator");
     coordinator.wait_for_line("listening at 127.0.0.1:");
     let (status, stdout, stderr) = ask(folder, "up --workers 1");
     assert_eq!((status, stdout.as_str()), (1, ""), "{stderr}");
-    assert!(stderr.contains(&format!("(process {} at ", coordinator.child.id())), "{stderr}");
+    assert!(
+        stderr.contains(&format!("(process {} at ", coordinator.child.id())),
+        "{stderr}"
+    );
 }
 
 #[test]
@@ -223,13 +299,19 @@ fn nap_down_ends_nap_up_or_reports_that_none_runs() {
     let folder = folder();
     let folder = folder.path();
     let (status, _, stderr) = ask(folder, "down");
-    assert!(status == 69 && stderr.contains("there is no cluster directory"), "{status} {stderr}");
+    assert!(
+        status == 69 && stderr.contains("there is no cluster directory"),
+        "{status} {stderr}"
+    );
     let mut up = Running::start(folder, "up --workers 1");
     assert!(up.first_line_of_stdout().starts_with("ready: "));
     let daemons = children(up.pid());
     let (status, stdout, stderr) = ask(folder, "down --now");
     assert_eq!(status, 0, "{stderr}");
-    let begin = format!(" nap up (process {}), its coordinator, worker local-a\n", up.child.id());
+    let begin = format!(
+        " nap up (process {}), its coordinator, worker local-a\n",
+        up.child.id()
+    );
     assert!(stdout.ends_with(&begin), "{stdout}");
     for daemon in daemons {
         assert!(test_kill_process(daemon).is_err(), "{daemon:?} runs");
@@ -237,18 +319,38 @@ fn nap_down_ends_nap_up_or_reports_that_none_runs() {
     assert!(up.child.wait().expect("it can be waited for").success());
     let (status, stdout, stderr) = ask(folder, "down");
     assert_eq!((status, stdout.as_str()), (69, ""));
-    assert!(stderr.contains("no nap up is running for ") && stderr.contains("--dir"), "{stderr}");
+    assert!(
+        stderr.contains("no nap up is running for ") && stderr.contains("--dir"),
+        "{stderr}"
+    );
     // The number of a killed `nap up` may belong to another process by now.
-    std::fs::write(folder.join("cluster/up.lock"), std::process::id().to_string()).expect("a file");
+    std::fs::write(
+        folder.join("cluster/up.lock"),
+        std::process::id().to_string(),
+    )
+    .expect("a file");
     assert_eq!(ask(folder, "down").0, 69);
     let mut coordinator = Running::start(folder, "coordinator");
     coordinator.wait_for_line("listening at 127.0.0.1:");
     let (status, _, stderr) = ask(folder, "down");
-    let without = format!("its coordinator (process {}) was started without it", coordinator.child.id());
-    assert!(status == 69 && stderr.contains(&without), "{status} {stderr}");
-    assert_eq!(ask(folder, "job list").0, 0, "the coordinator is not disturbed");
+    let without = format!(
+        "its coordinator (process {}) was started without it",
+        coordinator.child.id()
+    );
+    assert!(
+        status == 69 && stderr.contains(&without),
+        "{status} {stderr}"
+    );
+    assert_eq!(
+        ask(folder, "job list").0,
+        0,
+        "the coordinator is not disturbed"
+    );
     let (status, _, stderr) = ask(folder, "down --coordinator host:1");
-    assert!(status == 2 && stderr.contains("on this machine"), "{status} {stderr}");
+    assert!(
+        status == 2 && stderr.contains("on this machine"),
+        "{status} {stderr}"
+    );
 }
 
 #[test]
@@ -259,7 +361,10 @@ fn nap_down_ends_a_nap_up_that_ignores_interrupts() {
     assert!(up.first_line_of_stdout().starts_with("ready: "));
     let (status, _, stderr) = ask(folder, "down --now");
     assert_eq!(status, 0, "{stderr}");
-    assert!(stderr.contains("nap up ignores SIGINT and SIGHUP"), "{stderr}");
+    assert!(
+        stderr.contains("nap up ignores SIGINT and SIGHUP"),
+        "{stderr}"
+    );
     assert!(up.child.wait().expect("it can be waited for").success());
 }
 
@@ -269,7 +374,10 @@ fn usage_errors_do_not_list_options_of_the_environment_as_required() {
     // NAPREDUCE_DIR is set.
     let (status, _, stderr) = ask(folder.path(), "job kill");
     assert_eq!(status, 2);
-    assert!(stderr.contains("\nUsage: nap job kill [OPTIONS] <JOB>...\n"), "{stderr}");
+    assert!(
+        stderr.contains("\nUsage: nap job kill [OPTIONS] <JOB>...\n"),
+        "{stderr}"
+    );
 }
 
 #[test]
@@ -280,7 +388,10 @@ fn second_coordinator_is_refused_by_the_journal_without_a_lock_file() {
     first.wait_for_line("listening at 127.0.0.1:");
     std::fs::remove_file(folder.join("cluster/coordinator.lock")).expect("a lock file");
     let (status, _, stderr) = ask(folder, "coordinator");
-    let holder = format!("is in use by another coordinator (process {}); end that one", first.child.id());
+    let holder = format!(
+        "is in use by another coordinator (process {}); end that one",
+        first.child.id()
+    );
     assert!(status == 1 && stderr.contains(&holder), "{status} {stderr}");
     let (status, stdout, stderr) = ask(folder, "job list --format json");
     assert_eq!((status, stdout.as_str()), (0, "[]\n"), "{stderr}");
@@ -294,7 +405,10 @@ fn second_coordinator_is_refused_by_the_journal_without_a_lock_file() {
 /// Returns whether a process ignores a signal, as the kernel reports it.
 fn ignores(process: u32, signal: Signal) -> bool {
     let status = std::fs::read_to_string(format!("/proc/{process}/status")).expect("it runs");
-    let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:")).expect("its ignored signals");
+    let ignored = status
+        .lines()
+        .find_map(|line| line.strip_prefix("SigIgn:"))
+        .expect("its ignored signals");
     let mask = u64::from_str_radix(ignored.trim(), 16).expect("a mask");
     mask >> (signal.as_raw() - 1) & 1 == 1
 }
@@ -330,10 +444,17 @@ fn empty_variable_counts_as_unset() {
         "NAPREDUCE_CONNECT_TIMEOUT",
     ] {
         let mut command = nap(folder.path(), "job list");
-        let output = command.env(name, "").env("XDG_STATE_HOME", folder.path()).output().expect("nap runs");
+        let output = command
+            .env(name, "")
+            .env("XDG_STATE_HOME", folder.path())
+            .output()
+            .expect("nap runs");
         let stderr = String::from_utf8_lossy(&output.stderr);
         assert_eq!(output.status.code(), Some(69), "{name}: {stderr}");
-        assert!(stderr.contains("start a cluster with: nap up --dir "), "{name}: {stderr}");
+        assert!(
+            stderr.contains("start a cluster with: nap up --dir "),
+            "{name}: {stderr}"
+        );
     }
 }
 
@@ -345,16 +466,23 @@ fn directory_of_another_user_is_rejected() {
     }
     let folder = folder();
     ask(folder.path(), "coordinator --bind nowhere");
-    std::fs::set_permissions(folder.path(), std::fs::Permissions::from_mode(0o755)).expect("changed");
+    std::fs::set_permissions(folder.path(), std::fs::Permissions::from_mode(0o755))
+        .expect("changed");
     // The other user may have no access to the original.
     let copy = folder.path().join("nap");
     std::fs::copy(env!("CARGO_BIN_EXE_nap"), &copy).expect("copied");
     for line in ["job list", "worker list", "coordinator", "up"] {
         let mut command = Command::new(&copy);
-        command.args(line.split_whitespace()).arg("--dir").arg(folder.path().join("cluster"));
+        command
+            .args(line.split_whitespace())
+            .arg("--dir")
+            .arg(folder.path().join("cluster"));
         let output = command.uid(54_321).gid(54_321).output().expect("nap runs");
         let stderr = String::from_utf8_lossy(&output.stderr);
-        assert!(stderr.contains("belongs to root (user 0), not to you (user 54321)"), "{line}: {stderr}");
+        assert!(
+            stderr.contains("belongs to root (user 0), not to you (user 54321)"),
+            "{line}: {stderr}"
+        );
     }
 }
 
@@ -364,11 +492,18 @@ fn missing_lab_is_reported_with_remedy() {
     let copy = folder.path().join("nap");
     std::fs::copy(env!("CARGO_BIN_EXE_nap"), &copy).expect("copied");
     let mut command = Command::new(&copy);
-    let output = command.args(["lab", "speed"]).env("PATH", folder.path()).output().expect("nap runs");
+    let output = command
+        .args(["lab", "speed"])
+        .env("PATH", folder.path())
+        .output()
+        .expect("nap runs");
     let stderr = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(1), "{stderr}");
     assert!(stderr.starts_with("nap: cannot run nap-lab: "), "{stderr}");
-    assert!(stderr.contains("`cargo build --release -p napreduce-lab` and put it next to nap"), "{stderr}");
+    assert!(
+        stderr.contains("`cargo build --release -p napreduce-lab` and put it next to nap"),
+        "{stderr}"
+    );
 }
 
 #[test]
@@ -377,12 +512,19 @@ fn nap_up_restarts_daemons_and_leaves_no_process() {
     let folder = folder.path();
     let mut up = Running::start(folder, "up --workers 2 --map-slots 1 --network-shuffle");
     let ready = up.first_line_of_stdout();
-    assert!(ready.starts_with("ready: 2 workers with 1 map and 1 reduce slots each in "), "{ready}");
+    assert!(
+        ready.starts_with("ready: 2 workers with 1 map and 1 reduce slots each in "),
+        "{ready}"
+    );
     let (status, stdout, stderr) = ask(folder, "worker list --wait 2 --format json");
     assert_eq!(status, 0, "{stderr}");
     let workers: serde_json::Value = serde_json::from_str(&stdout).expect("JSON");
-    let mut names: Vec<&str> =
-        workers.as_array().expect("a list").iter().filter_map(|w| w["name"].as_str()).collect();
+    let mut names: Vec<&str> = workers
+        .as_array()
+        .expect("a list")
+        .iter()
+        .filter_map(|w| w["name"].as_str())
+        .collect();
     // Workers join in any order.
     names.sort_unstable();
     assert_eq!(names, ["local-a", "local-b"]);
@@ -398,7 +540,10 @@ fn nap_up_restarts_daemons_and_leaves_no_process() {
     let daemons = [daemons, children(up.pid())].concat();
     assert_eq!(up.ends_after(Signal::INT), 0);
     for daemon in daemons {
-        assert!(test_kill_process(daemon).is_err(), "{daemon:?} is still there");
+        assert!(
+            test_kill_process(daemon).is_err(),
+            "{daemon:?} is still there"
+        );
     }
 }
 
@@ -406,38 +551,62 @@ fn nap_up_restarts_daemons_and_leaves_no_process() {
 fn children(of: Pid) -> Vec<Pid> {
     let path = format!("/proc/{pid}/task/{pid}/children", pid = of.as_raw_nonzero());
     let text = std::fs::read_to_string(path).expect("a running process");
-    text.split_whitespace().filter_map(|pid| Pid::from_raw(pid.parse().ok()?)).collect()
+    text.split_whitespace()
+        .filter_map(|pid| Pid::from_raw(pid.parse().ok()?))
+        .collect()
 }
 
 #[test]
 fn logs_are_json_files_and_invalid_levels_are_rejected() {
     let folder = TempDir::new().expect("a folder");
     let logs = folder.path().join("logs");
-    let line = format!("up --workers 1 --log-format json --log-directory {}", logs.display());
+    let line = format!(
+        "up --workers 1 --log-format json --log-directory {}",
+        logs.display()
+    );
     let mut running = Running::start(folder.path(), &line);
     assert!(running.first_line_of_stdout().starts_with("ready"));
     assert_eq!(running.ends_after(Signal::INT), 0);
-    let files: Vec<_> =
-        std::fs::read_dir(&logs).expect("a directory").flatten().map(|file| file.path()).collect();
-    assert_eq!(files.len(), 2, "one of the coordinator, one of the worker: {files:?}");
-    let text: String = files.iter().map(|file| std::fs::read_to_string(file).expect("text")).collect();
-    let lines: Vec<serde_json::Value> =
-        text.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
+    let files: Vec<_> = std::fs::read_dir(&logs)
+        .expect("a directory")
+        .flatten()
+        .map(|file| file.path())
+        .collect();
+    assert_eq!(
+        files.len(),
+        2,
+        "one of the coordinator, one of the worker: {files:?}"
+    );
+    let text: String = files
+        .iter()
+        .map(|file| std::fs::read_to_string(file).expect("text"))
+        .collect();
+    let lines: Vec<serde_json::Value> = text
+        .lines()
+        .map(|line| serde_json::from_str(line).expect("JSON"))
+        .collect();
     let is_logged = |target: &str, words: &str| {
         let about = |line: &&serde_json::Value| line["target"] == target;
-        lines
-            .iter()
-            .filter(about)
-            .any(|line| line["message"].as_str().is_some_and(|text| text.contains(words)))
+        lines.iter().filter(about).any(|line| {
+            line["message"]
+                .as_str()
+                .is_some_and(|text| text.contains(words))
+        })
     };
     assert!(
-        is_logged("coordinator", "listening at") && is_logged("worker", "connected to the coordinator"),
+        is_logged("coordinator", "listening at")
+            && is_logged("worker", "connected to the coordinator"),
         "{text}"
     );
 
-    let refused =
-        nap(folder.path(), "coordinator").env("NAPREDUCE_LOG", "worker=loud").output().expect("nap runs");
+    let refused = nap(folder.path(), "coordinator")
+        .env("NAPREDUCE_LOG", "worker=loud")
+        .output()
+        .expect("nap runs");
     let stderr = String::from_utf8_lossy(&refused.stderr).into_owned();
     assert_eq!(refused.status.code(), Some(2), "{stderr}");
-    assert!(stderr.contains("invalid NAPREDUCE_LOG=worker=loud"), "{stderr}");
+    assert!(
+        stderr.contains("invalid NAPREDUCE_LOG=worker=loud"),
+        "{stderr}"
+    );
 }

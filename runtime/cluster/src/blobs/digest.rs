@@ -11,7 +11,10 @@ const READ_BYTES: usize = 256 << 10;
 /// Reads to the end; returns the SHA-256 and the number of bytes.
 pub(crate) fn digest_of(source: impl Read) -> io::Result<(Digest, u64)> {
     let mut hasher = Sha256::new();
-    let length = io::copy(&mut BufReader::with_capacity(READ_BYTES, source), &mut hasher)?;
+    let length = io::copy(
+        &mut BufReader::with_capacity(READ_BYTES, source),
+        &mut hasher,
+    )?;
     Ok((Digest(hasher.finalize().into()), length))
 }
 

@@ -34,16 +34,24 @@ pub(crate) fn program_architecture(path: &Path) -> Result<&'static str, Executab
         Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => {
             return Err(ExecutableError::NotElf { path: shown() });
         }
-        other => other.map_err(|source| ExecutableError::Io { path: shown(), source })?,
+        other => other.map_err(|source| ExecutableError::Io {
+            path: shown(),
+            source,
+        })?,
     }
     if header[..MAGIC.len()] != MAGIC {
         return Err(ExecutableError::NotElf { path: shown() });
     }
     let field = [header[MACHINE], header[MACHINE + 1]];
-    let machine =
-        if header[BYTE_ORDER] == BIG_ENDIAN { u16::from_be_bytes(field) } else { u16::from_le_bytes(field) };
-    name(machine, header[CLASS] == CLASS_64)
-        .ok_or_else(|| ExecutableError::UnknownMachine { path: shown(), machine })
+    let machine = if header[BYTE_ORDER] == BIG_ENDIAN {
+        u16::from_be_bytes(field)
+    } else {
+        u16::from_le_bytes(field)
+    };
+    name(machine, header[CLASS] == CLASS_64).ok_or_else(|| ExecutableError::UnknownMachine {
+        path: shown(),
+        machine,
+    })
 }
 
 /// Maps the machine numbers of the ELF specification.
@@ -103,11 +111,22 @@ mod tests {
     fn program_architecture_without_elf_header_names_file() {
         for content in [&b"#!/bin/sh\necho this is a script\n"[..], b"", b"\x7fELF"] {
             let error = architecture(content).expect_err("not a program");
-            assert!(error.contains("program is not an ELF executable; submit from"), "{error}");
+            assert!(
+                error.contains("program is not an ELF executable; submit from"),
+                "{error}"
+            );
         }
         let error = architecture(&header(2, 1, [0xff, 0xfe])).expect_err("an unknown processor");
-        assert!(error.ends_with("for an unknown processor (ELF machine 65279)"), "{error}");
+        assert!(
+            error.ends_with("for an unknown processor (ELF machine 65279)"),
+            "{error}"
+        );
         let error = program_architecture(Path::new("/nowhere/at all")).expect_err("a missing file");
-        assert!(error.to_string().starts_with("cannot read the program /nowhere/at all: "), "{error}");
+        assert!(
+            error
+                .to_string()
+                .starts_with("cannot read the program /nowhere/at all: "),
+            "{error}"
+        );
     }
 }

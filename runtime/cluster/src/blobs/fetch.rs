@@ -19,9 +19,17 @@ const AWAITED: &str = "the next piece of a blob";
 #[derive(Debug, Error)]
 pub(crate) enum FetchError {
     #[error("cannot fetch blob {digest} from {address}: {source}")]
-    Transport { digest: Digest, address: String, source: TransportError },
+    Transport {
+        digest: Digest,
+        address: String,
+        source: TransportError,
+    },
     #[error("cannot fetch blob {digest} from {address}: {reason}")]
-    Refused { digest: Digest, address: String, reason: String },
+    Refused {
+        digest: Digest,
+        address: String,
+        reason: String,
+    },
     #[error(transparent)]
     Blob(#[from] BlobError),
     /// The coordinator's address is unknown.
@@ -47,34 +55,66 @@ pub(crate) async fn fetch(
     store: &Arc<BlobStore>,
     blob: Blob,
 ) -> Result<PinnedBlob, FetchError> {
-    let (digest, own) = (blob.digest, Arc::clone(store));
+    let digest = blob.digest;
+    let own = Arc::clone(store);
     let pinned = tokio::task::spawn_blocking(move || own.pin(digest)).await;
     if let Some(pinned) = pinned.unwrap_or(Err(BlobError::Interrupted { digest }))? {
         return Ok(pinned);
     }
-    let broken = |source| FetchError::Transport { digest, address: address.to_owned(), source };
-    let refused = |reason: String| FetchError::Refused { digest, address: address.to_owned(), reason };
-    let mut connection =
-        transport::connect(address, Role::Client, secret, HANDSHAKE_DEADLINE).await.map_err(broken)?;
-    connection.send(&ToCoordinator::FetchBlob(FetchBlob { digest })).await.map_err(broken)?;
-    match connection.receive_within(SILENCE_MAX, AWAITED).await.map_err(broken)? {
+    let broken = |source| FetchError::Transport {
+        digest,
+        address: address.to_owned(),
+        source,
+    };
+    let refused = |reason: String| FetchError::Refused {
+        digest,
+        address: address.to_owned(),
+        reason,
+    };
+    let mut connection = transport::connect(address, Role::Client, secret, HANDSHAKE_DEADLINE)
+        .await
+        .map_err(broken)?;
+    connection
+        .send(&ToCoordinator::FetchBlob(FetchBlob { digest }))
+        .await
+        .map_err(broken)?;
+    match connection
+        .receive_within(SILENCE_MAX, AWAITED)
+        .await
+        .map_err(broken)?
+    {
         FromCoordinator::Blob(bytes) if bytes == blob.bytes => {}
         FromCoordinator::Blob(bytes) => {
-            return Err(refused(format!("it has {bytes} bytes there instead of {}", blob.bytes)));
+            return Err(refused(format!(
+                "it has {bytes} bytes there instead of {}",
+                blob.bytes
+            )));
         }
         FromCoordinator::Refused { reason, .. } => return Err(refused(reason)),
-        other => return Err(refused(format!("protocol error: unexpected answer {other:?}"))),
+        other => {
+            return Err(refused(format!(
+                "protocol error: unexpected answer {other:?}"
+            )));
+        }
     }
     let mut intake = BlobIntake::start(Arc::clone(store), blob);
     while intake.left() > 0 {
-        match connection.receive_within(SILENCE_MAX, AWAITED).await.map_err(broken)? {
+        match connection
+            .receive_within(SILENCE_MAX, AWAITED)
+            .await
+            .map_err(broken)?
+        {
             FromCoordinator::Chunk(bytes) if (1..=CHUNK_BYTES).contains(&bytes.0.len()) => {
                 if !intake.push(bytes.0).await {
                     break;
                 }
             }
             FromCoordinator::Refused { reason, .. } => return Err(refused(reason)),
-            _ => return Err(refused("protocol error: unexpected message between its chunks".to_owned())),
+            _ => {
+                return Err(refused(
+                    "protocol error: unexpected message between its chunks".to_owned(),
+                ));
+            }
         }
     }
     Ok(intake.finish().await?)

@@ -49,12 +49,19 @@ struct StoredBlob {
 
 impl BlobStore {
     /// Opens a directory, creating it if it is missing; removes unfinished files of an earlier process.
-    pub(crate) fn open(directory: impl Into<PathBuf>, bytes_max: u64) -> Result<Arc<BlobStore>, BlobError> {
+    pub(crate) fn open(
+        directory: impl Into<PathBuf>,
+        bytes_max: u64,
+    ) -> Result<Arc<BlobStore>, BlobError> {
         let directory = directory.into();
         create(&directory)?;
         let index = scan(&directory)
             .map_err(|error| BlobError::io(format!("list {}", directory.display()), error))?;
-        Ok(Arc::new(BlobStore { directory, bytes_max, index: Mutex::new(index) }))
+        Ok(Arc::new(BlobStore {
+            directory,
+            bytes_max,
+            index: Mutex::new(index),
+        }))
     }
 
     /// Keeps a blob from being evicted while the result lives; `None` if it is not stored.
@@ -67,14 +74,23 @@ impl BlobStore {
             let mut index = self.index();
             index.uses += 1;
             let uses = index.uses;
-            let Some(stored) = index.blobs.get_mut(&digest) else { return Ok(None) };
+            let Some(stored) = index.blobs.get_mut(&digest) else {
+                return Ok(None);
+            };
             stored.used = uses;
             stored.pins += 1;
             stored.verified
         };
-        let pinned = PinnedBlob { store: Arc::clone(self), digest };
+        let pinned = PinnedBlob {
+            store: Arc::clone(self),
+            digest,
+        };
         let as_verified = verified.is_some() && Stamp::at(&self.path(digest)).ok() == verified;
-        if as_verified || self.verify(digest)? { Ok(Some(pinned)) } else { Ok(None) }
+        if as_verified || self.verify(digest)? {
+            Ok(Some(pinned))
+        } else {
+            Ok(None)
+        }
     }
 
     /// Starts to write a blob and reserves its bytes.
@@ -88,7 +104,9 @@ impl BlobStore {
             index.writers += 1;
             index.writers
         };
-        let unfinished = self.directory.join(format!("{}.{number}{UNFINISHED}", blob.digest));
+        let unfinished = self
+            .directory
+            .join(format!("{}.{number}{UNFINISHED}", blob.digest));
         BlobWriter::create(Arc::clone(self), blob, unfinished)
     }
 
@@ -96,7 +114,10 @@ impl BlobStore {
     pub(crate) fn continued(self: &Arc<Self>, blob: Blob) -> Result<BlobWriter, BlobError> {
         let begun = {
             let mut index = self.index();
-            let place = index.unfinished.iter().position(|(digest, _)| *digest == blob.digest);
+            let place = index
+                .unfinished
+                .iter()
+                .position(|(digest, _)| *digest == blob.digest);
             let Some(place) = place else {
                 drop(index);
                 return self.writer(blob);
@@ -143,14 +164,22 @@ impl BlobStore {
         let verified = Some(Stamp::at(&path)?);
         index.uses += 1;
         let used = index.uses;
-        let fresh = StoredBlob { bytes: blob.bytes, used, pins: 0, verified };
+        let fresh = StoredBlob {
+            bytes: blob.bytes,
+            used,
+            pins: 0,
+            verified,
+        };
         // If another writer of the same blob was faster, its pins stay counted.
         let stored = index.blobs.entry(blob.digest).or_insert(fresh);
         stored.bytes = blob.bytes;
         stored.used = used;
         stored.pins += 1;
         stored.verified = verified;
-        Ok(PinnedBlob { store: Arc::clone(self), digest: blob.digest })
+        Ok(PinnedBlob {
+            store: Arc::clone(self),
+            digest: blob.digest,
+        })
     }
 
     /// Returns whether the store is empty.
@@ -165,21 +194,35 @@ impl BlobStore {
 
     /// Evicts unpinned blobs, least recently used first, until the blob fits.
     fn make_room(&self, index: &mut Index, blob: Blob) -> Result<(), BlobError> {
-        let held: u64 =
-            index.blobs.values().filter(|stored| stored.pins > 0).map(|stored| stored.bytes).sum();
+        let held: u64 = index
+            .blobs
+            .values()
+            .filter(|stored| stored.pins > 0)
+            .map(|stored| stored.bytes)
+            .sum();
         let held = held.saturating_add(index.reserved);
         if held.saturating_add(blob.bytes) > self.bytes_max {
-            let (limit, directory) = (self.bytes_max, self.directory.display().to_string());
-            return Err(BlobError::Full { digest: blob.digest, bytes: blob.bytes, limit, held, directory });
+            let limit = self.bytes_max;
+            let directory = self.directory.display().to_string();
+            return Err(BlobError::Full {
+                digest: blob.digest,
+                bytes: blob.bytes,
+                limit,
+                held,
+                directory,
+            });
         }
-        let mut present = index.blobs.values().map(|stored| stored.bytes).sum::<u64>() + index.reserved;
+        let mut present =
+            index.blobs.values().map(|stored| stored.bytes).sum::<u64>() + index.reserved;
         while present.saturating_add(blob.bytes) > self.bytes_max {
             let unused = index
                 .blobs
                 .iter()
                 .filter(|(_, stored)| stored.pins == 0)
                 .min_by_key(|(_, stored)| stored.used);
-            let Some(digest) = unused.map(|(digest, _)| *digest) else { break };
+            let Some(digest) = unused.map(|(digest, _)| *digest) else {
+                break;
+            };
             self.remove_file(digest)?;
             present -= index.blobs.remove(&digest).map_or(0, |stored| stored.bytes);
         }
@@ -229,7 +272,10 @@ impl BlobStore {
 
 /// Creates the directory if it is missing.
 fn create(directory: &Path) -> Result<(), BlobError> {
-    let made = DirBuilder::new().recursive(true).mode(0o700).create(directory);
+    let made = DirBuilder::new()
+        .recursive(true)
+        .mode(0o700)
+        .create(directory);
     made.map_err(|error| BlobError::io(format!("create {}", directory.display()), error))
 }
 
@@ -275,7 +321,15 @@ fn scan(directory: &Path) -> io::Result<Index> {
     let mut index = Index::default();
     for (_, digest, bytes) in found {
         index.uses += 1;
-        index.blobs.insert(digest, StoredBlob { bytes, used: index.uses, pins: 0, verified: None });
+        index.blobs.insert(
+            digest,
+            StoredBlob {
+                bytes,
+                used: index.uses,
+                pins: 0,
+                verified: None,
+            },
+        );
     }
     Ok(index)
 }
@@ -298,7 +352,12 @@ impl PinnedBlob {
 
     /// Returns whether the file is still the verified one. Blocking.
     pub(crate) fn is_as_verified(&self) -> bool {
-        let verified = self.store.index().blobs.get(&self.digest).and_then(|stored| stored.verified);
+        let verified = self
+            .store
+            .index()
+            .blobs
+            .get(&self.digest)
+            .and_then(|stored| stored.verified);
         verified.is_some() && Stamp::at(&self.path()).ok() == verified
     }
 
@@ -317,7 +376,10 @@ impl Clone for PinnedBlob {
         if let Some(stored) = self.store.index().blobs.get_mut(&self.digest) {
             stored.pins += 1;
         }
-        PinnedBlob { store: Arc::clone(&self.store), digest: self.digest }
+        PinnedBlob {
+            store: Arc::clone(&self.store),
+            digest: self.digest,
+        }
     }
 }
 

@@ -40,12 +40,23 @@ impl Scene {
     }
 
     fn has(&self, content: &[u8]) -> bool {
-        self.store.pin(blob(content).digest).expect("a readable store").is_some()
+        self.store
+            .pin(blob(content).digest)
+            .expect("a readable store")
+            .is_some()
     }
 
     fn names(&self) -> Vec<String> {
         let entries = fs::read_dir(self.folder.path().join("blobs")).expect("a directory");
-        entries.map(|entry| entry.expect("an entry").file_name().to_string_lossy().into_owned()).collect()
+        entries
+            .map(|entry| {
+                entry
+                    .expect("an entry")
+                    .file_name()
+                    .to_string_lossy()
+                    .into_owned()
+            })
+            .collect()
     }
 }
 
@@ -53,8 +64,14 @@ impl Scene {
 fn blob_is_executable_by_owner_only() {
     let scene = Scene::new(100);
     let pinned = scene.put(b"program");
-    assert_eq!(fs::read(pinned.path()).expect("a readable blob"), b"program");
-    let mode = fs::metadata(pinned.path()).expect("a blob").permissions().mode();
+    assert_eq!(
+        fs::read(pinned.path()).expect("a readable blob"),
+        b"program"
+    );
+    let mode = fs::metadata(pinned.path())
+        .expect("a blob")
+        .permissions()
+        .mode();
     assert_eq!(mode & 0o777, 0o500);
     assert_eq!(scene.names(), [pinned.digest.to_string()]);
 }
@@ -65,15 +82,38 @@ fn blob_unlike_announcement_is_discarded() {
     let mut short = scene.store.writer(blob(b"program")).expect("there is room");
     short.write(b"prog").expect("not too long yet");
     let error = short.finish().expect_err("it is too short");
-    assert!(matches!(error, BlobError::Length { expected: 7, found: 4, .. }), "{error}");
+    assert!(
+        matches!(
+            error,
+            BlobError::Length {
+                expected: 7,
+                found: 4,
+                ..
+            }
+        ),
+        "{error}"
+    );
     let mut long = scene.store.writer(blob(b"program")).expect("there is room");
     let error = long.write(b"program and more").expect_err("it is too long");
-    assert!(matches!(error, BlobError::Length { expected: 7, found: 16, .. }), "{error}");
+    assert!(
+        matches!(
+            error,
+            BlobError::Length {
+                expected: 7,
+                found: 16,
+                ..
+            }
+        ),
+        "{error}"
+    );
     drop(long);
     let mut other = scene.store.writer(blob(b"program")).expect("there is room");
     other.write(b"pr0gram").expect("as long as announced");
     let error = other.finish().expect_err("it is another one");
-    assert!(matches!(error, BlobError::Digest { .. }) && error.is_senders(), "{error}");
+    assert!(
+        matches!(error, BlobError::Digest { .. }) && error.is_senders(),
+        "{error}"
+    );
     assert!(scene.names().is_empty());
     assert!(!scene.has(b"program"));
     // Eviction freed the room of the blobs.
@@ -98,7 +138,12 @@ fn pinned_blob_is_not_evicted_for_next_blob() {
     let first = scene.put(&[1; 20]);
     let again = first.clone();
     drop(first);
-    let error = scene.store.writer(blob(&[2; 20])).err().expect("no room").to_string();
+    let error = scene
+        .store
+        .writer(blob(&[2; 20]))
+        .err()
+        .expect("no room")
+        .to_string();
     assert!(error.contains("of 20 bytes does not fit into"), "{error}");
     assert!(error.contains("jobs use 20 of 30 bytes"), "{error}");
     assert!(scene.has(&[1; 20]));
@@ -111,7 +156,10 @@ fn pinned_blob_is_not_evicted_for_next_blob() {
 fn concurrent_writers_share_the_limit() {
     let scene = Scene::new(30);
     let writer = scene.store.writer(blob(&[1; 20])).expect("there is room");
-    assert!(matches!(scene.store.writer(blob(&[2; 20])), Err(BlobError::Full { held: 20, .. })));
+    assert!(matches!(
+        scene.store.writer(blob(&[2; 20])),
+        Err(BlobError::Full { held: 20, .. })
+    ));
     drop(writer);
     scene.put(&[2; 20]);
 }
@@ -121,8 +169,13 @@ fn concurrent_writers_of_one_blob_all_succeed() {
     let scene = Scene::new(1 << 20);
     let content = vec![5; 60_000];
     let pins: Vec<PinnedBlob> = std::thread::scope(|scope| {
-        let writers: Vec<_> = (0..8).map(|_| scope.spawn(|| scene.put(&content))).collect();
-        writers.into_iter().map(|writer| writer.join().expect("no panic")).collect()
+        let writers: Vec<_> = (0..8)
+            .map(|_| scope.spawn(|| scene.put(&content)))
+            .collect();
+        writers
+            .into_iter()
+            .map(|writer| writer.join().expect("no panic"))
+            .collect()
     });
     assert_eq!(scene.names(), [pins[0].digest.to_string()]);
     assert_eq!(fs::read(pins[0].path()).expect("a readable blob"), content);
@@ -176,7 +229,10 @@ fn blob_changed_while_pinned_is_removed() {
     let path = first.path();
     assert!(first.is_as_verified() && scene.has(b"harmless"));
     // Changed in place, replaced by another file, or replaced by a link: each with the same length and time.
-    let age = fs::metadata(&path).expect("a blob").modified().expect("a time");
+    let age = fs::metadata(&path)
+        .expect("a blob")
+        .modified()
+        .expect("a time");
     for manner in 0..3 {
         let other = scene.folder.path().join("other");
         let at = if manner == 0 { &path } else { &other };
@@ -184,7 +240,11 @@ fn blob_changed_while_pinned_is_removed() {
             fs::set_permissions(&path, fs::Permissions::from_mode(0o700)).expect("ours");
         }
         fs::write(at, b"harmful!").expect("a written file");
-        fs::File::options().write(true).open(at).and_then(|file| file.set_modified(age)).expect("ours");
+        fs::File::options()
+            .write(true)
+            .open(at)
+            .and_then(|file| file.set_modified(age))
+            .expect("ours");
         match manner {
             1 => fs::rename(&other, &path).expect("renamed"),
             2 => {
@@ -196,10 +256,21 @@ fn blob_changed_while_pinned_is_removed() {
         assert!(!first.is_as_verified(), "manner {manner}");
         assert!(!scene.has(b"harmless"), "manner {manner}");
         assert!(fs::symlink_metadata(&path).is_err(), "manner {manner}");
-        assert_eq!(fs::read(scene.put(b"harmless").path()).expect("a readable blob"), b"harmless");
-        assert!(first.is_as_verified() && scene.has(b"harmless"), "manner {manner}");
+        assert_eq!(
+            fs::read(scene.put(b"harmless").path()).expect("a readable blob"),
+            b"harmless"
+        );
+        assert!(
+            first.is_as_verified() && scene.has(b"harmless"),
+            "manner {manner}"
+        );
     }
-    let error = scene.store.writer(blob(&[2; 93])).err().expect("the first is still in use").to_string();
+    let error = scene
+        .store
+        .writer(blob(&[2; 93]))
+        .err()
+        .expect("the first is still in use")
+        .to_string();
     assert!(error.contains("jobs use 8 of 100 bytes"), "{error}");
 }
 
@@ -211,7 +282,14 @@ fn blob_with_changed_mode_is_verified_again() {
     assert!(!pinned.is_as_verified());
     assert!(scene.has(b"harmless"));
     assert!(pinned.is_as_verified());
-    assert_eq!(fs::metadata(pinned.path()).expect("a blob").permissions().mode() & 0o777, 0o500);
+    assert_eq!(
+        fs::metadata(pinned.path())
+            .expect("a blob")
+            .permissions()
+            .mode()
+            & 0o777,
+        0o500
+    );
 }
 
 #[test]
@@ -232,10 +310,25 @@ async fn intake_finish_returns_first_error() {
     assert!(intake.push(b"pro".to_vec()).await);
     assert_eq!(intake.left(), 4);
     assert!(intake.push(b"gram".to_vec()).await);
-    assert_eq!(intake.finish().await.expect("it is complete").digest, blob(b"program").digest);
-    let refused = BlobIntake::start(Arc::clone(&scene.store), Blob { bytes: 1000, ..blob(b"large") });
-    assert!(matches!(refused.finish().await, Err(BlobError::Full { bytes: 1000, .. })));
+    assert_eq!(
+        intake.finish().await.expect("it is complete").digest,
+        blob(b"program").digest
+    );
+    let refused = BlobIntake::start(
+        Arc::clone(&scene.store),
+        Blob {
+            bytes: 1000,
+            ..blob(b"large")
+        },
+    );
+    assert!(matches!(
+        refused.finish().await,
+        Err(BlobError::Full { bytes: 1000, .. })
+    ));
     let cut = BlobIntake::start(Arc::clone(&scene.store), blob(b"never sent"));
-    assert!(matches!(cut.finish().await, Err(BlobError::Length { found: 0, .. })));
+    assert!(matches!(
+        cut.finish().await,
+        Err(BlobError::Length { found: 0, .. })
+    ));
     assert_eq!(scene.names().len(), 1);
 }

@@ -79,7 +79,9 @@ impl BlobWriter {
             written: 0,
             is_kept: false,
         };
-        writer.take_in().map_err(|error| writer.io("continue", error))?;
+        writer
+            .take_in()
+            .map_err(|error| writer.io("continue", error))?;
         Ok(writer)
     }
 
@@ -106,7 +108,8 @@ impl BlobWriter {
         // Writes are not buffered.
         self.file = None;
         self.is_kept = true;
-        self.store.keep_unfinished(self.blob.digest, self.unfinished.clone());
+        self.store
+            .keep_unfinished(self.blob.digest, self.unfinished.clone());
     }
 
     /// Appends bytes; fails if they exceed the announced length.
@@ -116,7 +119,10 @@ impl BlobWriter {
             return Err(self.wrong_length(written));
         }
         self.hasher.update(bytes);
-        let appended = self.file.as_mut().map_or(Ok(()), |file| file.write_all(bytes));
+        let appended = self
+            .file
+            .as_mut()
+            .map_or(Ok(()), |file| file.write_all(bytes));
         appended.map_err(|error| self.io("write", error))?;
         self.written = written;
         Ok(())
@@ -147,7 +153,11 @@ impl BlobWriter {
     }
 
     fn wrong_length(&self, found: u64) -> BlobError {
-        BlobError::Length { digest: self.blob.digest, expected: self.blob.bytes, found }
+        BlobError::Length {
+            digest: self.blob.digest,
+            expected: self.blob.bytes,
+            found,
+        }
     }
 
     fn io(&self, doing: &str, source: io::Error) -> BlobError {
@@ -178,7 +188,12 @@ impl BlobIntake {
     pub(crate) fn start(store: Arc<BlobStore>, blob: Blob) -> BlobIntake {
         let (chunks, arriving) = channel(CHUNKS_WAITING_MAX);
         let writing = spawn_blocking(move || write_all(store.writer(blob)?, arriving)?.finish());
-        BlobIntake { blob, chunks, writing, left: blob.bytes }
+        BlobIntake {
+            blob,
+            chunks,
+            writing,
+            left: blob.bytes,
+        }
     }
 
     /// Starts to write a blob, or continues where an earlier intake ended; also returns the number of bytes that
@@ -200,7 +215,15 @@ impl BlobIntake {
         });
         // After an error, which `finish` returns, everything is received.
         let begun = begun.await.unwrap_or(0);
-        (BlobIntake { blob, chunks, writing, left: blob.bytes - begun }, begun)
+        (
+            BlobIntake {
+                blob,
+                chunks,
+                writing,
+                left: blob.bytes - begun,
+            },
+            begun,
+        )
     }
 
     /// Returns the number of bytes still missing.
@@ -225,11 +248,16 @@ impl BlobIntake {
     pub(crate) async fn finish(self) -> Result<PinnedBlob, BlobError> {
         drop(self.chunks);
         let digest = self.blob.digest;
-        self.writing.await.unwrap_or(Err(BlobError::Interrupted { digest }))
+        self.writing
+            .await
+            .unwrap_or(Err(BlobError::Interrupted { digest }))
     }
 }
 
-fn write_all(mut writer: BlobWriter, mut arriving: Receiver<Vec<u8>>) -> Result<BlobWriter, BlobError> {
+fn write_all(
+    mut writer: BlobWriter,
+    mut arriving: Receiver<Vec<u8>>,
+) -> Result<BlobWriter, BlobError> {
     while let Some(chunk) = arriving.blocking_recv() {
         writer.write(&chunk)?;
     }

@@ -28,23 +28,38 @@ struct ChainConnection {
 
 impl ChainConnection {
     /// Registers the chain; returns once the coordinator has journaled it. Blocking.
-    fn start(place: ClusterPlace, chain: u128, root: PathBuf) -> Result<ChainConnection, ClientError> {
+    fn start(
+        place: ClusterPlace,
+        chain: u128,
+        root: PathBuf,
+    ) -> Result<ChainConnection, ClientError> {
         let (over, done) = watch::channel(false);
         let (begun, known) = channel();
         let (ending, ended) = channel();
-        let failed = |source| ClientError::Io { doing: "start the chain's thread", source };
-        let runtime = Builder::new_current_thread().enable_all().build().map_err(failed)?;
+        let failed = |source| ClientError::Io {
+            doing: "start the chain's thread",
+            source,
+        };
+        let runtime = Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .map_err(failed)?;
         let keeping = move || {
             let kept = runtime.block_on(keep(place, chain, root, begun, done));
             // Fails if the program ends and no longer waits.
             let _ = ending.send(kept);
         };
-        thread::Builder::new().name("chain".to_owned()).spawn(keeping).map_err(failed)?;
+        thread::Builder::new()
+            .name("chain".to_owned())
+            .spawn(keeping)
+            .map_err(failed)?;
         match known.recv() {
             Ok(()) => Ok(ChainConnection { over, ended }),
             Err(_) => match ended.recv() {
                 Ok(Err(error)) => Err(error),
-                Ok(Ok(())) | Err(_) => Err(failed(std::io::Error::other("the connection has ended"))),
+                Ok(Ok(())) | Err(_) => {
+                    Err(failed(std::io::Error::other("the connection has ended")))
+                }
             },
         }
     }
@@ -57,7 +72,9 @@ impl ChainKeeper for ChainConnection {
         match self.ended.recv_timeout(LAST_WORD) {
             Ok(ended) => ended.map_err(|error| error.to_string()),
             Err(RecvTimeoutError::Timeout) => Err(format!("no answer within {LAST_WORD:?}")),
-            Err(RecvTimeoutError::Disconnected) => Err("the connection's thread has ended".to_owned()),
+            Err(RecvTimeoutError::Disconnected) => {
+                Err("the connection's thread has ended".to_owned())
+            }
         }
     }
 }
@@ -67,7 +84,11 @@ impl ClusterPlace {
     ///
     /// # Errors
     /// Fails if the coordinator is unreachable or refuses.
-    pub fn keep_chain(&self, chain: u128, root: PathBuf) -> Result<Box<dyn ChainKeeper>, ClientError> {
+    pub fn keep_chain(
+        &self,
+        chain: u128,
+        root: PathBuf,
+    ) -> Result<Box<dyn ChainKeeper>, ClientError> {
         Ok(Box::new(ChainConnection::start(self.clone(), chain, root)?))
     }
 }

@@ -9,7 +9,9 @@ use std::time::Duration;
 use napreduce_engine::{AttemptId, JobId};
 use napreduce_local::JobLink;
 use napreduce_protocol::requests::{ReadLog, RerunJob};
-use napreduce_protocol::{FromCoordinator, JobError, JobPlan, JobReport, LogStream, Request, RerunOf};
+use napreduce_protocol::{
+    FromCoordinator, JobError, JobPlan, JobReport, LogStream, Request, RerunOf,
+};
 use tokio::runtime::{Builder, Runtime};
 
 use super::run::{self, FollowOptions};
@@ -57,7 +59,10 @@ impl ClusterClient {
         let runtime = Builder::new_current_thread()
             .enable_all()
             .build()
-            .map_err(|source| ClientError::Io { doing: "start the runtime", source })?;
+            .map_err(|source| ClientError::Io {
+                doing: "start the runtime",
+                source,
+            })?;
         let mut session = Session::new(place, patience);
         runtime.block_on(session.connect())?;
         Ok(ClusterClient { session, runtime })
@@ -67,7 +72,8 @@ impl ClusterClient {
     /// be absolute paths on storage shared by all workers.
     pub fn submit(&mut self, plan: JobPlan, options: &SubmitOptions) -> Result<JobId, ClientError> {
         let parcel = Parcel::pack(plan, options, &AtomicBool::new(false))?;
-        self.runtime.block_on(parcel.send(&mut self.session, &Cell::new(false)))
+        self.runtime
+            .block_on(parcel.send(&mut self.session, &Cell::new(false)))
     }
 
     /// Submits a job and follows it to its end. The options determine the effect of SIGINT, SIGTERM and
@@ -78,17 +84,24 @@ impl ClusterClient {
         submit: &SubmitOptions,
         follow: &FollowOptions,
     ) -> Result<JobReport, JobError> {
-        self.runtime.block_on(run::run(&mut self.session, plan, submit, follow))
+        self.runtime
+            .block_on(run::run(&mut self.session, plan, submit, follow))
     }
 
     /// Follows a submitted job to its end, as `run` does.
     pub fn follow(&mut self, job: JobId, options: &FollowOptions) -> Result<JobReport, JobError> {
-        self.runtime.block_on(run::follow(&mut self.session, job, options))
+        self.runtime
+            .block_on(run::follow(&mut self.session, job, options))
     }
 
     /// Follows a submitted job for its [`StartedJob`](napreduce_local::StartedJob).
-    pub(super) fn follow_linked(&mut self, job: JobId, link: JobLink) -> Result<JobReport, JobError> {
-        self.runtime.block_on(started::follow_linked(&mut self.session, job, link))
+    pub(super) fn follow_linked(
+        &mut self,
+        job: JobId,
+        link: JobLink,
+    ) -> Result<JobReport, JobError> {
+        self.runtime
+            .block_on(started::follow_linked(&mut self.session, job, link))
     }
 
     /// Sends a request to the coordinator and returns its answer.
@@ -102,9 +115,21 @@ impl ClusterClient {
 
     /// Submits the definition of a job again, optionally with another output; returns the new job. The
     /// coordinator supplies the program and side files.
-    pub fn rerun(&mut self, job: JobId, output: Option<&Path>, reason: &str) -> Result<JobId, ClientError> {
-        let of = RerunOf { job, reason: reason.to_owned() };
-        self.ask(RerunJob { token: random_token()?, of, output: output.map(Path::to_owned) })
+    pub fn rerun(
+        &mut self,
+        job: JobId,
+        output: Option<&Path>,
+        reason: &str,
+    ) -> Result<JobId, ClientError> {
+        let of = RerunOf {
+            job,
+            reason: reason.to_owned(),
+        };
+        self.ask(RerunJob {
+            token: random_token()?,
+            of,
+            output: output.map(Path::to_owned),
+        })
     }
 
     /// Writes the current log of an attempt from `offset` on and returns its state. Resumes after a broken
@@ -117,22 +142,28 @@ impl ClusterClient {
         into: &mut dyn Write,
     ) -> Result<LogRead, ClientError> {
         let mut read = LogRead::default();
-        self.runtime.block_on(self.session.retry(async |connection| {
-            let request = ReadLog { attempt, stream, offset: offset.saturating_add(read.written) };
-            let part = exchange(connection, request).await?;
-            (read.length, read.has_ended) = (part.length, part.has_ended);
-            let mut left = part.bytes;
-            while left > 0 {
-                let bytes = match receive(connection, PIECE_DEADLINE).await? {
-                    FromCoordinator::Chunk(bytes) if !bytes.0.is_empty() => bytes.0,
-                    other => return Err(ClientError::unexpected(&other).into()),
+        self.runtime
+            .block_on(self.session.retry(async |connection| {
+                let request = ReadLog {
+                    attempt,
+                    stream,
+                    offset: offset.saturating_add(read.written),
                 };
-                into.write_all(&bytes).map_err(|error| TryError::Final(ClientError::Output(error)))?;
-                read.written += bytes.len() as u64;
-                left = left.saturating_sub(bytes.len() as u64);
-            }
-            Ok(())
-        }))?;
+                let part = exchange(connection, request).await?;
+                (read.length, read.has_ended) = (part.length, part.has_ended);
+                let mut left = part.bytes;
+                while left > 0 {
+                    let bytes = match receive(connection, PIECE_DEADLINE).await? {
+                        FromCoordinator::Chunk(bytes) if !bytes.0.is_empty() => bytes.0,
+                        other => return Err(ClientError::unexpected(&other).into()),
+                    };
+                    into.write_all(&bytes)
+                        .map_err(|error| TryError::Final(ClientError::Output(error)))?;
+                    read.written += bytes.len() as u64;
+                    left = left.saturating_sub(bytes.len() as u64);
+                }
+                Ok(())
+            }))?;
         Ok(read)
     }
 }

@@ -80,7 +80,9 @@ pub enum ClientError {
     #[error("{0}")]
     Program(String),
     /// The connection broke; a retry might repeat the action.
-    #[error("the connection broke before {place} answered; check with `nap task list` before trying again")]
+    #[error(
+        "the connection broke before {place} answered; check with `nap task list` before trying again"
+    )]
     Unanswered {
         /// The cluster.
         place: String,
@@ -125,7 +127,10 @@ impl ClientError {
     }
 
     pub(super) fn incompatible(place: &ClusterPlace, error: &TransportError) -> ClientError {
-        ClientError::Incompatible { place: place.to_string(), reason: error.to_string() }
+        ClientError::Incompatible {
+            place: place.to_string(),
+            reason: error.to_string(),
+        }
     }
 
     pub(super) fn unexpected(answer: &impl std::fmt::Debug) -> ClientError {
@@ -136,6 +141,9 @@ impl ClientError {
 
 impl From<ClientError> for JobError {
     fn from(error: ClientError) -> JobError {
-        JobError::Cluster { reason: error.to_string(), exit_status: error.exit_status() }
+        JobError::Cluster {
+            reason: error.to_string(),
+            exit_status: error.exit_status(),
+        }
     }
 }

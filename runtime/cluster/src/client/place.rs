@@ -30,12 +30,20 @@ pub enum ClusterPlace {
 
 impl ClusterPlace {
     /// Parses `DIR|HOST:PORT`. An address that is not an existing directory requires a secret file.
-    pub fn parse(named: impl AsRef<OsStr>, secret_file: Option<&Path>) -> Result<ClusterPlace, ClientError> {
+    pub fn parse(
+        named: impl AsRef<OsStr>,
+        secret_file: Option<&Path>,
+    ) -> Result<ClusterPlace, ClientError> {
         let named = named.as_ref();
         if named.is_empty() {
-            return Err(ClientError::Usage("no cluster given; name its directory or HOST:PORT".to_owned()));
+            return Err(ClientError::Usage(
+                "no cluster given; name its directory or HOST:PORT".to_owned(),
+            ));
         }
-        if let Some(text) = named.to_str().filter(|text| is_address(text) && !Path::new(text).is_dir()) {
+        if let Some(text) = named
+            .to_str()
+            .filter(|text| is_address(text) && !Path::new(text).is_dir())
+        {
             return ClusterPlace::at(text, secret_file);
         }
         if let Some(file) = secret_file {
@@ -45,7 +53,9 @@ impl ClusterPlace {
                 named.display()
             )));
         }
-        Ok(ClusterPlace::Directory(ClusterDirectory::resolve(Some(named.into()))?))
+        Ok(ClusterPlace::Directory(ClusterDirectory::resolve(Some(
+            named.into(),
+        ))?))
     }
 
     /// Returns the place of a coordinator at `HOST:PORT`, with the secret from a file.
@@ -55,7 +65,9 @@ impl ClusterPlace {
                 "invalid address {address:?}: expected HOST:PORT, such as 10.0.0.1:7000"
             )));
         }
-        let named = std::env::var_os(SECRET_VARIABLE).filter(|value| !value.is_empty()).map(PathBuf::from);
+        let named = std::env::var_os(SECRET_VARIABLE)
+            .filter(|value| !value.is_empty())
+            .map(PathBuf::from);
         let file = secret_file.map(Path::to_owned).or(named).ok_or_else(|| {
             ClientError::Usage(format!(
                 "no secret for the coordinator at {address}; copy the file `secret` of its directory and name it with \
@@ -63,7 +75,10 @@ impl ClusterPlace {
             ))
         })?;
         let secret = read_secret(&file).map_err(ClusterDirectoryError::from)?;
-        Ok(ClusterPlace::Address { address: address.to_owned(), secret })
+        Ok(ClusterPlace::Address {
+            address: address.to_owned(),
+            secret,
+        })
     }
 
     /// Returns the current address and the secret.
@@ -90,7 +105,10 @@ impl ClusterPlace {
     pub(super) fn advice(&self) -> String {
         match self {
             ClusterPlace::Directory(directory) => {
-                format!("start a cluster with: nap up --dir {}", directory.path().display())
+                format!(
+                    "start a cluster with: nap up --dir {}",
+                    directory.path().display()
+                )
             }
             ClusterPlace::Address { address, .. } => {
                 format!("start one on its host with: nap coordinator --bind {address}")
@@ -124,23 +142,42 @@ mod tests {
         for text in ["localhost:7000", "10.0.0.1:1", "[::1]:65535"] {
             assert!(is_address(text), "{text}");
         }
-        for text in ["cluster", "/var/cluster", "a/b:7000", ":7000", "host:0", "host:70000", "host:"] {
+        for text in [
+            "cluster",
+            "/var/cluster",
+            "a/b:7000",
+            ":7000",
+            "host:0",
+            "host:70000",
+            "host:",
+        ] {
             assert!(!is_address(text), "{text}");
         }
     }
 
     #[test]
     fn place_needs_secret_file_for_address_only() {
-        let error = ClusterPlace::parse("host:7000", None).expect_err("no secret").to_string();
+        let error = ClusterPlace::parse("host:7000", None)
+            .expect_err("no secret")
+            .to_string();
         assert!(error.contains("name it with --secret-file"), "{error}");
-        let error = ClusterPlace::parse("here", Some(Path::new("s"))).expect_err("two secrets").to_string();
+        let error = ClusterPlace::parse("here", Some(Path::new("s")))
+            .expect_err("two secrets")
+            .to_string();
         assert!(error.contains("has its own; omit it"), "{error}");
-        let error = ClusterPlace::parse("", None).expect_err("nothing").to_string();
+        let error = ClusterPlace::parse("", None)
+            .expect_err("nothing")
+            .to_string();
         assert!(error.contains("name its directory or HOST:PORT"), "{error}");
-        let error = ClusterPlace::at("host", None).expect_err("no port").to_string();
+        let error = ClusterPlace::at("host", None)
+            .expect_err("no port")
+            .to_string();
         assert!(error.contains("expected HOST:PORT"), "{error}");
         let place = ClusterPlace::parse("/some/where", None).expect("a directory");
         assert_eq!(place.to_string(), "/some/where");
-        assert_eq!(place.advice(), "start a cluster with: nap up --dir /some/where");
+        assert_eq!(
+            place.advice(),
+            "start a cluster with: nap up --dir /some/where"
+        );
     }
 }

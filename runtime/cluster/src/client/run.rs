@@ -9,7 +9,9 @@ use napreduce_engine::JobId;
 use napreduce_local::process::Interrupts;
 use napreduce_local::{ProgressDisplay, ProgressMode};
 use napreduce_protocol::requests::KillJob;
-use napreduce_protocol::{FromCoordinator, JobEnd, JobError, JobPlan, JobProgress, JobReport, ToCoordinator};
+use napreduce_protocol::{
+    FromCoordinator, JobEnd, JobError, JobPlan, JobProgress, JobReport, ToCoordinator,
+};
 use napreduce_task::signal_name;
 use tokio::task::spawn_blocking;
 use tokio::time::timeout;
@@ -76,7 +78,8 @@ pub(super) async fn run(
     };
     match signal {
         Some(signal) => {
-            let mut display = ProgressDisplay::new(options.progress, options.quiet, options.elapsed);
+            let mut display =
+                ProgressDisplay::new(options.progress, options.quiet, options.elapsed);
             interrupted(session, submitted, signal, options, &mut display).await
         }
         None => follow_to_end(session, submitted, options, &mut interrupts).await,
@@ -90,7 +93,8 @@ async fn pack(
     interrupts: &mut Interrupts,
 ) -> Result<Parcel, JobError> {
     let cancelled = Arc::new(AtomicBool::new(false));
-    let (options, seen) = (options.clone(), Arc::clone(&cancelled));
+    let options = options.clone();
+    let seen = Arc::clone(&cancelled);
     let packing = spawn_blocking(move || Parcel::pack(plan, &options, &seen));
     tokio::select! {
         packed = packing => Ok(packed.map_err(|error| JobError::Internal(error.to_string()))??),
@@ -102,7 +106,10 @@ async fn pack(
 }
 
 fn not_submitted(signal: i32) -> JobError {
-    JobError::Interrupted { signal, left: "the job was not submitted".to_owned() }
+    JobError::Interrupted {
+        signal,
+        left: "the job was not submitted".to_owned(),
+    }
 }
 
 /// Follows a job that was submitted before.
@@ -153,7 +160,10 @@ async fn interrupted(
         let left = format!("{job} continues; wait for it with: nap job wait {job}");
         return Err(JobError::Interrupted { signal, left });
     }
-    let reason = format!("interrupted by {}", signal_name(signal).unwrap_or("a signal"));
+    let reason = format!(
+        "interrupted by {}",
+        signal_name(signal).unwrap_or("a signal")
+    );
     // A conversation that was interrupted halfway cannot continue.
     session.disconnect();
     match session.ask(KillJob { job, reason }).await {
@@ -164,17 +174,29 @@ async fn interrupted(
             return Err(JobError::Interrupted { signal, left });
         }
     }
-    Err(match until_end(session, job, |progress| display.show(progress)).await?.into_result() {
-        Ok(report) => complete(signal, &report),
-        Err(JobError::Killed { .. } | JobError::Failed { .. }) => {
-            JobError::Interrupted { signal, left: format!("{job} was killed, and its output was removed") }
-        }
-        Err(other) => JobError::Interrupted { signal, left: other.to_string() },
-    })
+    Err(
+        match until_end(session, job, |progress| display.show(progress))
+            .await?
+            .into_result()
+        {
+            Ok(report) => complete(signal, &report),
+            Err(JobError::Killed { .. } | JobError::Failed { .. }) => JobError::Interrupted {
+                signal,
+                left: format!("{job} was killed, and its output was removed"),
+            },
+            Err(other) => JobError::Interrupted {
+                signal,
+                left: other.to_string(),
+            },
+        },
+    )
 }
 
 fn complete(signal: i32, report: &JobReport) -> JobError {
-    let left = format!("the job was complete by then, its output is in {}", report.output.display());
+    let left = format!(
+        "the job was complete by then, its output is in {}",
+        report.output.display()
+    );
     JobError::Interrupted { signal, left }
 }
 

@@ -54,21 +54,32 @@ pub(super) struct Reading<'a> {
 impl SourceFile {
     /// Reads a side file to its end.
     pub(super) fn read(path: &Path, reading: &Reading<'_>) -> Result<SourceFile, ClientError> {
-        let failed = |source| ClientError::File { path: path.to_owned(), source };
+        let failed = |source| ClientError::File {
+            path: path.to_owned(),
+            source,
+        };
         let file = open(path)?;
         let limit = reading.bytes_max;
-        let too_large = || ClientError::FileTooLarge { path: path.to_owned(), limit };
+        let too_large = || ClientError::FileTooLarge {
+            path: path.to_owned(),
+            limit,
+        };
         if file.metadata().map_err(failed)?.len() > limit {
             return Err(too_large());
         }
         // Files that grow or have no length are read just beyond the limit.
-        let source =
-            CancellableFile { file: file.take(limit.saturating_add(1)), cancelled: reading.cancelled };
+        let source = CancellableFile {
+            file: file.take(limit.saturating_add(1)),
+            cancelled: reading.cancelled,
+        };
         let (digest, bytes) = digest_of(source).map_err(failed)?;
         if bytes > limit {
             return Err(too_large());
         }
-        Ok(SourceFile { path: path.to_owned(), blob: Blob { digest, bytes } })
+        Ok(SourceFile {
+            path: path.to_owned(),
+            blob: Blob { digest, bytes },
+        })
     }
 }
 
@@ -101,8 +112,17 @@ impl ProgramFile {
     pub(super) fn read(path: &Path, cancelled: &AtomicBool) -> Result<ProgramFile, ClientError> {
         let architecture =
             program_architecture(path).map_err(|error| ClientError::Program(error.to_string()))?;
-        let file = SourceFile::read(path, &Reading { bytes_max: u64::MAX, cancelled })?;
-        Ok(ProgramFile { file, architecture: architecture.to_owned() })
+        let file = SourceFile::read(
+            path,
+            &Reading {
+                bytes_max: u64::MAX,
+                cancelled,
+            },
+        )?;
+        Ok(ProgramFile {
+            file,
+            architecture: architecture.to_owned(),
+        })
     }
 }
 
@@ -113,9 +133,14 @@ pub(super) async fn offer(
     progress: &UploadProgress,
 ) -> Result<(), TryError> {
     let blob = source.blob;
-    let Some(begun) = exchange(connection, OfferBlob { blob }).await? else { return Ok(()) };
+    let Some(begun) = exchange(connection, OfferBlob { blob }).await? else {
+        return Ok(());
+    };
     progress.arrived(blob, begun);
-    let failed = |error| ClientError::File { path: source.path.clone(), source: error };
+    let failed = |error| ClientError::File {
+        path: source.path.clone(),
+        source: error,
+    };
     let mut file = open(&source.path)?;
     file.seek(SeekFrom::Start(begun)).map_err(failed)?;
     let mut sent = begun;
@@ -123,7 +148,10 @@ pub(super) async fn offer(
     while let Some(chunk) = chunks.recv().await {
         let bytes = Payload(chunk.map_err(failed)?);
         sent += bytes.0.len() as u64;
-        connection.send(&ToCoordinator::Chunk(bytes)).await.map_err(TryError::new)?;
+        connection
+            .send(&ToCoordinator::Chunk(bytes))
+            .await
+            .map_err(TryError::new)?;
         progress.print(source, sent);
     }
     match receive(connection, TAKEN_DEADLINE).await? {
@@ -146,11 +174,20 @@ pub(super) struct UploadProgress {
 impl UploadProgress {
     pub(super) fn new(tell: bool, advanced: Arc<AtomicBool>) -> UploadProgress {
         let print_at = Cell::new(Instant::now() + PRINT_AFTER);
-        UploadProgress { tell, advanced, arrived: RefCell::default(), print_at }
+        UploadProgress {
+            tell,
+            advanced,
+            arrived: RefCell::default(),
+            print_at,
+        }
     }
 
     fn arrived(&self, blob: Blob, bytes: u64) {
-        let before = self.arrived.borrow_mut().insert(blob.digest, bytes).unwrap_or(0);
+        let before = self
+            .arrived
+            .borrow_mut()
+            .insert(blob.digest, bytes)
+            .unwrap_or(0);
         if bytes > before {
             self.advanced.store(true, Ordering::Relaxed);
         }
@@ -168,18 +205,30 @@ impl UploadProgress {
         } else {
             source.path.display().to_string()
         };
-        print_error(format_args!("sending {name}: {sent} of {} bytes ({percent} %)", source.blob.bytes));
+        print_error(format_args!(
+            "sending {name}: {sent} of {} bytes ({percent} %)",
+            source.blob.bytes
+        ));
     }
 }
 
 /// Opens a regular file; other kinds may block or have no end.
 fn open(path: &Path) -> Result<File, ClientError> {
-    let failed = |source| ClientError::File { path: path.to_owned(), source };
+    let failed = |source| ClientError::File {
+        path: path.to_owned(),
+        source,
+    };
     // Without the flag, opening a pipe blocks until it has a writer.
-    let file = OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK).open(path).map_err(failed)?;
+    let file = OpenOptions::new()
+        .read(true)
+        .custom_flags(libc::O_NONBLOCK)
+        .open(path)
+        .map_err(failed)?;
     if file.metadata().map_err(failed)?.is_file() {
         Ok(file)
     } else {
-        Err(ClientError::NotAFile { path: path.to_owned() })
+        Err(ClientError::NotAFile {
+            path: path.to_owned(),
+        })
     }
 }

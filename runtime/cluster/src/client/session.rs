@@ -132,12 +132,18 @@ impl Session {
         if R::REPEATABLE {
             let patience = self.patience.answer;
             return self
-                .retry(async |connection| exchange_within::<R>(connection, &message, patience).await)
+                .retry(async |connection| {
+                    exchange_within::<R>(connection, &message, patience).await
+                })
                 .await;
         }
         self.connect().await?;
-        let unanswered = ClientError::Unanswered { place: self.place.to_string() };
-        let Some(mut connection) = self.connection.take() else { return Err(unanswered) };
+        let unanswered = ClientError::Unanswered {
+            place: self.place.to_string(),
+        };
+        let Some(mut connection) = self.connection.take() else {
+            return Err(unanswered);
+        };
         let transfers = connection.transfers();
         let exchange = exchange_within::<R>(&mut connection, &message, ANSWER_DEADLINE);
         match self.watch(&transfers, exchange).await {
@@ -186,7 +192,11 @@ impl Session {
     }
 
     /// Runs an exchange. Reports when a message has stopped on its way.
-    async fn watch<T>(&self, transfers: &[TransferClock; 2], exchange: impl Future<Output = T>) -> T {
+    async fn watch<T>(
+        &self,
+        transfers: &[TransferClock; 2],
+        exchange: impl Future<Output = T>,
+    ) -> T {
         let mut exchange = pin!(exchange);
         let mut report_after = REPORT_AFTER;
         loop {
@@ -195,7 +205,11 @@ impl Session {
                 done = &mut exchange => return done,
                 () = sleep(REPORT_AFTER) => {}
             }
-            let silence = transfers.iter().filter_map(TransferClock::silence).max().unwrap_or_default();
+            let silence = transfers
+                .iter()
+                .filter_map(TransferClock::silence)
+                .max()
+                .unwrap_or_default();
             if silence < REPORT_AFTER {
                 report_after = REPORT_AFTER;
             } else if self.patience.tell && silence >= report_after {
@@ -214,7 +228,13 @@ impl Session {
         if let TryError::Final(error) = error {
             return Err(error);
         }
-        let Patience { first, later, absent, tell, .. } = self.patience;
+        let Patience {
+            first,
+            later,
+            absent,
+            tell,
+            ..
+        } = self.patience;
         let patience = match &error {
             TryError::Absent(_) if !self.answered_before => absent.min(first),
             _ if self.answered_before => later,
@@ -243,8 +263,14 @@ impl Session {
             TryError::Final(error) => error,
             TryError::Absent(error) => error.into(),
             TryError::Transient(last) => {
-                let (place, advice) = (self.place.to_string(), self.place.advice());
-                ClientError::Unreachable { place, waited, last, advice }
+                let place = self.place.to_string();
+                let advice = self.place.advice();
+                ClientError::Unreachable {
+                    place,
+                    waited,
+                    last,
+                    advice,
+                }
             }
         }
     }
@@ -252,7 +278,9 @@ impl Session {
     async fn try_to_connect(&mut self) -> Result<Connection, TryError> {
         let (address, secret) = self.place.look_up().map_err(|error| match error {
             // A starting coordinator publishes its address soon.
-            error if error.is_absence() && self.place.is_starting() => TryError::Transient(error.to_string()),
+            error if error.is_absence() && self.place.is_starting() => {
+                TryError::Transient(error.to_string())
+            }
             error if error.is_absence() => TryError::Absent(error),
             ClusterDirectoryError::DamagedRecord { .. } => TryError::Transient(error.to_string()),
             other => TryError::Final(other.into()),
@@ -270,8 +298,12 @@ impl Session {
             TransportError::OtherVersion { .. }
             | TransportError::NotNapreduce { .. }
             | TransportError::UnknownRole { .. }
-            | TransportError::OtherSecret => TryError::Final(ClientError::incompatible(&self.place, &error)),
-            TransportError::SecretRefused if !self.answered_before && self.refusals >= REFUSALS_MAX => {
+            | TransportError::OtherSecret => {
+                TryError::Final(ClientError::incompatible(&self.place, &error))
+            }
+            TransportError::SecretRefused
+                if !self.answered_before && self.refusals >= REFUSALS_MAX =>
+            {
                 TryError::Final(ClientError::incompatible(&self.place, &error))
             }
             _ => TryError::new(error),
@@ -290,7 +322,11 @@ struct Outage {
 
 impl Default for Outage {
     fn default() -> Outage {
-        Outage { began: None, backoff: BACKOFF_FIRST, report_after: REPORT_AFTER }
+        Outage {
+            began: None,
+            backoff: BACKOFF_FIRST,
+            report_after: REPORT_AFTER,
+        }
     }
 }
 
@@ -317,7 +353,10 @@ pub(super) async fn receive(
     connection: &mut Connection,
     deadline: Duration,
 ) -> Result<FromCoordinator, TryError> {
-    match connection.receive_within(deadline, "an answer of the coordinator").await {
+    match connection
+        .receive_within(deadline, "an answer of the coordinator")
+        .await
+    {
         Ok(FromCoordinator::Refused { status, reason }) => {
             Err(TryError::Final(ClientError::Refused { status, reason }))
         }

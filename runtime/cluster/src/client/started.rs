@@ -24,7 +24,10 @@ pub fn start_job(
     plan: JobPlan,
     submit: &SubmitOptions,
 ) -> Result<StartedJob, JobError> {
-    let patience = Patience { tell: false, ..patience };
+    let patience = Patience {
+        tell: false,
+        ..patience
+    };
     let submitting = || {
         let mut client = ClusterClient::connect(place.clone(), patience)?;
         let job = client.submit(plan, submit)?;
@@ -32,7 +35,8 @@ pub fn start_job(
     };
     // The client has a runtime of its own, which cannot block a thread of another one.
     let submitted = scope(|threads| threads.spawn(submitting).join());
-    let (client, job) = submitted.map_err(|_| JobError::Internal("the submission panicked".to_owned()))??;
+    let (client, job) =
+        submitted.map_err(|_| JobError::Internal("the submission panicked".to_owned()))??;
     follow(job, move || Ok(client))
 }
 
@@ -40,8 +44,16 @@ pub fn start_job(
 ///
 /// # Errors
 /// Fails if no thread can be started.
-pub fn attach_job(place: &ClusterPlace, patience: Patience, job: JobId) -> Result<StartedJob, JobError> {
-    let (place, patience) = (place.clone(), Patience { tell: false, ..patience });
+pub fn attach_job(
+    place: &ClusterPlace,
+    patience: Patience,
+    job: JobId,
+) -> Result<StartedJob, JobError> {
+    let place = place.clone();
+    let patience = Patience {
+        tell: false,
+        ..patience
+    };
     follow(job, move || ClusterClient::connect(place, patience))
 }
 
@@ -70,7 +82,9 @@ pub(super) async fn follow_linked(
             cancelled = link.cancels.recv() => cancelled,
         };
         let Some(reason) = cancelled else {
-            return Err(JobError::Internal(format!("{job} was detached, and its end is unknown")));
+            return Err(JobError::Internal(format!(
+                "{job} was detached, and its end is unknown"
+            )));
         };
         // A conversation that was interrupted halfway cannot continue.
         session.disconnect();

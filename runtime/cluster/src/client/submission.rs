@@ -55,12 +55,18 @@ impl Parcel {
             Some(path) => ProgramFile::read(path, cancelled)?,
             None => ProgramFile::own(cancelled)?,
         };
-        let reading = Reading { bytes_max: options.file_bytes_max, cancelled };
+        let reading = Reading {
+            bytes_max: options.file_bytes_max,
+            cancelled,
+        };
         let mut sources = vec![program.file.clone()];
         let mut files = Vec::new();
         for SideFileSource { path, name } in &options.files {
             let source = SourceFile::read(path, &reading)?;
-            files.push(SideFile { name: name.clone(), blob: source.blob });
+            files.push(SideFile {
+                name: name.clone(),
+                blob: source.blob,
+            });
             sources.push(source);
         }
         let submission = Submission {
@@ -72,7 +78,10 @@ impl Parcel {
             files,
             rerun_of: None,
         };
-        Ok(Parcel { submission, sources })
+        Ok(Parcel {
+            submission,
+            sources,
+        })
     }
 
     /// Uploads missing blobs, then submits the job; restarts if the connection breaks. No job exists until
@@ -82,7 +91,10 @@ impl Parcel {
         session: &mut Session,
         handed_in: &Cell<bool>,
     ) -> Result<JobId, ClientError> {
-        let Parcel { submission, sources } = self;
+        let Parcel {
+            submission,
+            sources,
+        } = self;
         let message = submission.into();
         let progress = UploadProgress::new(session.tells(), session.advanced());
         let submitting = session.retry(async |connection| {
@@ -97,5 +109,8 @@ impl Parcel {
 }
 
 pub(super) fn random_token() -> Result<u128, ClientError> {
-    random_u128().map_err(|source| ClientError::Io { doing: "draw a random number", source })
+    random_u128().map_err(|source| ClientError::Io {
+        doing: "draw a random number",
+        source,
+    })
 }

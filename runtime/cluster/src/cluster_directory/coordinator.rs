@@ -32,14 +32,19 @@ pub struct CoordinatorRecord {
 impl ClusterDirectory {
     /// Records this process, which holds the lock, as the coordinator. An unspecified address is recorded as
     /// loopback, since the record is for this machine.
-    pub fn publish_coordinator(&self, mut address: SocketAddr) -> Result<(), ClusterDirectoryError> {
+    pub fn publish_coordinator(
+        &self,
+        mut address: SocketAddr,
+    ) -> Result<(), ClusterDirectoryError> {
         match address.ip() {
             IpAddr::V4(ip) if ip.is_unspecified() => address.set_ip(Ipv4Addr::LOCALHOST.into()),
             IpAddr::V6(ip) if ip.is_unspecified() => address.set_ip(Ipv6Addr::LOCALHOST.into()),
             _ => {}
         }
         let path = self.coordinator_file();
-        let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        let since_1970 = SystemTime::now()
+            .duration_since(UNIX_EPOCH)
+            .unwrap_or_default();
         let record = CoordinatorRecord {
             address: address.to_string(),
             pid: std::process::id(),
@@ -67,7 +72,9 @@ impl ClusterDirectory {
         let found = read_regular(&path, RECORD_BYTES_MAX)
             .if_there()
             .map_err(ClusterDirectoryError::io("read", &path))?;
-        let absent = || ClusterDirectoryError::NoCoordinator { path: self.path().to_owned() };
+        let absent = || ClusterDirectoryError::NoCoordinator {
+            path: self.path().to_owned(),
+        };
         let bytes = found.ok_or_else(absent)?;
         let damaged = |error: serde_json::Error| ClusterDirectoryError::DamagedRecord {
             path,
@@ -82,8 +89,12 @@ fn replace(path: &Path, record: &CoordinatorRecord) -> io::Result<()> {
     let unfinished = path.with_extension("json.new");
     let mut text = serde_json::to_vec_pretty(record)?;
     text.push(b'\n');
-    let mut file =
-        OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&unfinished)?;
+    let mut file = OpenOptions::new()
+        .write(true)
+        .create(true)
+        .truncate(true)
+        .mode(0o600)
+        .open(&unfinished)?;
     file.write_all(&text)?;
     file.sync_all()?;
     fs::rename(&unfinished, path)

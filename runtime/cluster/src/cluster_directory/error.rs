@@ -139,8 +139,15 @@ impl ClusterDirectoryError {
         )
     }
 
-    pub(super) fn io(doing: &'static str, path: impl Into<PathBuf>) -> impl FnOnce(io::Error) -> Self {
+    pub(super) fn io(
+        doing: &'static str,
+        path: impl Into<PathBuf>,
+    ) -> impl FnOnce(io::Error) -> Self {
         let path = path.into();
-        move |source| ClusterDirectoryError::Io { doing, path, source }
+        move |source| ClusterDirectoryError::Io {
+            doing,
+            path,
+            source,
+        }
     }
 }

@@ -60,7 +60,10 @@ impl RunningProcess {
     /// Opens the process that holds a lock. A later process of the same id does not have the file open.
     fn holding(path: &Path) -> Result<Option<RunningProcess>, ClusterDirectoryError> {
         let failed = |doing| ClusterDirectoryError::io(doing, path);
-        let Some(bytes) = read_regular(path, PID_BYTES_MAX).if_there().map_err(failed("read"))? else {
+        let Some(bytes) = read_regular(path, PID_BYTES_MAX)
+            .if_there()
+            .map_err(failed("read"))?
+        else {
             return Ok(None);
         };
         // Empty while no process holds it.
@@ -104,8 +107,12 @@ impl RunningProcess {
 
 /// Whether a process of this user has a file open.
 fn has_open(pid: Pid, path: &Path) -> bool {
-    let Ok(wanted) = fs::metadata(path) else { return false };
-    let Ok(open) = fs::read_dir(format!("/proc/{}/fd", pid.as_raw_nonzero())) else { return false };
+    let Ok(wanted) = fs::metadata(path) else {
+        return false;
+    };
+    let Ok(open) = fs::read_dir(format!("/proc/{}/fd", pid.as_raw_nonzero())) else {
+        return false;
+    };
     for descriptor in open.flatten() {
         // Follows the link to the file.
         if let Ok(found) = fs::metadata(descriptor.path())
@@ -121,21 +128,33 @@ impl ClusterDirectory {
     /// Makes this process the only coordinator of the directory.
     pub fn lock_coordinator(&self) -> Result<DirectoryLock, ClusterDirectoryError> {
         take(&self.coordinator_lock_file())?.map_err(|pid| {
-            let record = self.coordinator().ok().filter(|record| Some(record.pid) == pid);
+            let record = self
+                .coordinator()
+                .ok()
+                .filter(|record| Some(record.pid) == pid);
             let running = match (pid, record) {
                 (Some(pid), Some(record)) => format!("process {pid} at {}", record.address),
                 (Some(pid), None) => format!("process {pid}, just starting or ending"),
                 (None, _) => "just starting".to_owned(),
             };
-            ClusterDirectoryError::CoordinatorRuns { path: self.path().to_owned(), running }
+            ClusterDirectoryError::CoordinatorRuns {
+                path: self.path().to_owned(),
+                running,
+            }
         })
     }
 
     /// Makes this process the only `nap up` of the directory.
     pub fn lock_up(&self) -> Result<DirectoryLock, ClusterDirectoryError> {
         take(&self.up_lock_file())?.map_err(|pid| {
-            let running = pid.map_or_else(|| "just starting".to_owned(), |pid| format!("process {pid}"));
-            ClusterDirectoryError::UpRuns { path: self.path().to_owned(), running }
+            let running = pid.map_or_else(
+                || "just starting".to_owned(),
+                |pid| format!("process {pid}"),
+            );
+            ClusterDirectoryError::UpRuns {
+                path: self.path().to_owned(),
+                running,
+            }
         })
     }
 
@@ -148,18 +167,27 @@ impl ClusterDirectory {
         if let Some(up) = RunningProcess::holding(&self.up_lock_file())? {
             return Ok(up);
         }
-        let coordinator = RunningProcess::holding(&self.coordinator_lock_file())?.map(|holder| holder.id());
-        Err(ClusterDirectoryError::NoUp { path: self.path().to_owned(), coordinator })
+        let coordinator =
+            RunningProcess::holding(&self.coordinator_lock_file())?.map(|holder| holder.id());
+        Err(ClusterDirectoryError::NoUp {
+            path: self.path().to_owned(),
+            coordinator,
+        })
     }
 
     /// Returns whether a lock's holder is alive, so that a coordinator is running or starting. Does not try
     /// the lock itself, which would disturb a process that takes it at the same time.
     pub(crate) fn is_held(&self) -> bool {
-        [self.up_lock_file(), self.coordinator_lock_file()].iter().any(|path| {
-            let text = read_regular(path, PID_BYTES_MAX).ok().and_then(|bytes| String::from_utf8(bytes).ok());
-            let pid = text.and_then(|text| text.trim().parse().ok());
-            pid.and_then(Pid::from_raw).is_some_and(|pid| test_kill_process(pid).is_ok())
-        })
+        [self.up_lock_file(), self.coordinator_lock_file()]
+            .iter()
+            .any(|path| {
+                let text = read_regular(path, PID_BYTES_MAX)
+                    .ok()
+                    .and_then(|bytes| String::from_utf8(bytes).ok());
+                let pid = text.and_then(|text| text.trim().parse().ok());
+                pid.and_then(Pid::from_raw)
+                    .is_some_and(|pid| test_kill_process(pid).is_ok())
+            })
     }
 }
 
@@ -167,7 +195,12 @@ impl ClusterDirectory {
 fn take(path: &Path) -> Result<Result<DirectoryLock, Option<u32>>, ClusterDirectoryError> {
     let failed = |doing| ClusterDirectoryError::io(doing, path);
     let mut options = OpenOptions::new();
-    options.read(true).write(true).create(true).truncate(false).mode(0o600);
+    options
+        .read(true)
+        .write(true)
+        .create(true)
+        .truncate(false)
+        .mode(0o600);
     let mut file = open_regular_with(&options, path).map_err(failed("open"))?;
     match flock(&file, FlockOperation::NonBlockingLockExclusive) {
         Ok(()) => {
@@ -178,7 +211,10 @@ fn take(path: &Path) -> Result<Result<DirectoryLock, Option<u32>>, ClusterDirect
         }
         Err(Errno::WOULDBLOCK) => {
             let mut text = String::new();
-            (&file).take(PID_BYTES_MAX).read_to_string(&mut text).map_err(failed("read"))?;
+            (&file)
+                .take(PID_BYTES_MAX)
+                .read_to_string(&mut text)
+                .map_err(failed("read"))?;
             Ok(Err(text.trim().parse().ok()))
         }
         Err(error) => Err(failed("lock")(error.into())),

@@ -34,13 +34,23 @@ impl ClusterDirectory {
         flag: Option<PathBuf>,
         variable: impl Fn(&str) -> Option<OsString>,
     ) -> Result<ClusterDirectory, ClusterDirectoryError> {
-        let path_in = |name| variable(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+        let path_in = |name| {
+            variable(name)
+                .filter(|value| !value.is_empty())
+                .map(PathBuf::from)
+        };
         let asked = flag.or_else(|| path_in("NAPREDUCE_DIR"));
         // The XDG specification requires ignoring relative paths.
         let of_state = || path_in("XDG_STATE_HOME").filter(|path| path.is_absolute());
         let of_home = || path_in("HOME").map(|home| home.join(".local/state"));
-        let by_default = || of_state().or_else(of_home).map(|state| state.join("napreduce"));
-        let path = asked.or_else(by_default).ok_or(ClusterDirectoryError::Nowhere)?;
+        let by_default = || {
+            of_state()
+                .or_else(of_home)
+                .map(|state| state.join("napreduce"))
+        };
+        let path = asked
+            .or_else(by_default)
+            .ok_or(ClusterDirectoryError::Nowhere)?;
         let absolute = std::path::absolute(&path);
         let path = absolute.map_err(ClusterDirectoryError::io("find cluster directory", path))?;
         Ok(ClusterDirectory { path })
@@ -50,7 +60,8 @@ impl ClusterDirectory {
     pub fn create(&self) -> Result<Secret, ClusterDirectoryError> {
         let failed = |doing| ClusterDirectoryError::io(doing, &self.path);
         if let Some(parent) = self.path.parent() {
-            fs::create_dir_all(parent).map_err(ClusterDirectoryError::io("make directory", parent))?;
+            fs::create_dir_all(parent)
+                .map_err(ClusterDirectoryError::io("make directory", parent))?;
         }
         match DirBuilder::new().mode(MODE).create(&self.path) {
             Ok(()) => {}
@@ -60,7 +71,12 @@ impl ClusterDirectory {
         self.check()?;
         // Versions without marks left a secret.
         let made_before = || read_secret(&self.secret_file()).is_ok();
-        take_directory(&self.path, DirectoryKind::Cluster, |name| !WELCOME.contains(&name), made_before)?;
+        take_directory(
+            &self.path,
+            DirectoryKind::Cluster,
+            |name| !WELCOME.contains(&name),
+            made_before,
+        )?;
         Ok(read_or_create_secret(&self.secret_file())?)
     }
 
@@ -88,10 +104,15 @@ impl ClusterDirectory {
 
     /// Fails if the directory belongs to another user or others have access.
     pub fn check(&self) -> Result<(), ClusterDirectoryError> {
-        let (path, user) = (self.path.clone(), rustix::process::geteuid().as_raw());
+        let path = self.path.clone();
+        let user = rustix::process::geteuid().as_raw();
         let metadata = match fs::metadata(&path) {
             Ok(metadata) if metadata.is_dir() => metadata,
-            Ok(_) => return Err(ClusterDirectoryError::io("use", path)(io::ErrorKind::NotADirectory.into())),
+            Ok(_) => {
+                return Err(ClusterDirectoryError::io("use", path)(
+                    io::ErrorKind::NotADirectory.into(),
+                ));
+            }
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 return Err(ClusterDirectoryError::Missing { path });
             }
@@ -103,7 +124,11 @@ impl ClusterDirectory {
             }
         };
         if metadata.uid() != user {
-            return Err(ClusterDirectoryError::OfAnother { path, owner: metadata.uid(), user });
+            return Err(ClusterDirectoryError::OfAnother {
+                path,
+                owner: metadata.uid(),
+                user,
+            });
         }
         let mode = metadata.mode() & 0o7777;
         if mode & 0o077 != 0 {
@@ -114,7 +139,11 @@ impl ClusterDirectory {
 
     /// Returns the owner of the parent directory if that is another user who has closed it.
     fn owner_of_closed_parent(&self, user: u32) -> Option<u32> {
-        let seen = self.path.ancestors().skip(1).find_map(|parent| fs::metadata(parent).ok())?;
+        let seen = self
+            .path
+            .ancestors()
+            .skip(1)
+            .find_map(|parent| fs::metadata(parent).ok())?;
         (seen.uid() != user && seen.mode() & 0o001 == 0).then(|| seen.uid())
     }
 

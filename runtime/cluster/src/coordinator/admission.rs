@@ -12,23 +12,35 @@ impl ClusterCoordinator {
     /// Fails if the job cannot be checkpointed as the rules require, its queue is unknown, or the policy
     /// rejects it.
     pub(super) fn admit(&self, plan: &JobPlan, user: &str) -> Result<(), Refusal> {
-        let (scheduler, preemption) = (&*self.configuration.scheduler, &self.configuration.preemption);
+        let scheduler = &*self.configuration.scheduler;
+        let preemption = &self.configuration.preemption;
         check_queue(scheduler, &self.configuration.queues, &plan.queue).map_err(Refusal::wrong)?;
         check(scheduler, preemption, plan).map_err(Refusal::wrong)?;
         let now = self.local.entry_time();
-        let can = self.local.state().engine().can_meet(now, &spec_of(plan, user, now));
+        let can = self
+            .local
+            .state()
+            .engine()
+            .can_meet(now, &spec_of(plan, user, now));
         Ok(can?)
     }
 
     /// Checks that jobs may use a queue of this name.
     pub(super) fn check_queue(&self, queue: &str) -> Result<(), Refusal> {
-        check_queue(&*self.configuration.scheduler, &self.configuration.queues, queue).map_err(Refusal::wrong)
+        check_queue(
+            &*self.configuration.scheduler,
+            &self.configuration.queues,
+            queue,
+        )
+        .map_err(Refusal::wrong)
     }
 }
 
 /// Rejects unknown queue names. A policy without a list of queues accepts any name.
 fn check_queue(scheduler: &dyn PolicyChoice, more: &[String], queue: &str) -> Result<(), String> {
-    let Some(own) = scheduler.queues() else { return Ok(()) };
+    let Some(own) = scheduler.queues() else {
+        return Ok(());
+    };
     let mut known: Vec<&str> = [JobPlan::QUEUE_DEFAULT].into_iter().chain(own).collect();
     known.extend(more.iter().map(String::as_str));
     if known.contains(&queue) {
@@ -90,26 +102,39 @@ mod tests {
     #[test]
     fn only_checkpointed_kinds_require_save() {
         assert_eq!(check_under(SchedulerName::Fifo, false, false), Ok(()));
-        assert_eq!(check_under(SchedulerName::Natjam, false, true), Ok(()), "it takes no map slots");
-        let refused = check_under(SchedulerName::Natjam, true, false).expect_err("it takes reduce slots");
+        assert_eq!(
+            check_under(SchedulerName::Natjam, false, true),
+            Ok(()),
+            "it takes no map slots"
+        );
+        let refused =
+            check_under(SchedulerName::Natjam, true, false).expect_err("it takes reduce slots");
         assert!(
             refused.starts_with(
                 "this cluster checkpoints reduces ([scheduler.natjam] primitive), but the reducer of count "
             ),
             "{refused}"
         );
-        assert!(refused.contains("reduce = { checkpoint = false, otherwise = \"wait\" }"), "{refused}");
+        assert!(
+            refused.contains("reduce = { checkpoint = false, otherwise = \"wait\" }"),
+            "{refused}"
+        );
     }
 
     #[test]
     fn unknown_queue_is_refused_with_known_ones() {
         let named = SchedulerConfiguration::named;
         let more = ["nightly".to_owned()];
-        for scheduler in [SchedulerName::Fifo, SchedulerName::Fcs, SchedulerName::Trigger] {
+        for scheduler in [
+            SchedulerName::Fifo,
+            SchedulerName::Fcs,
+            SchedulerName::Trigger,
+        ] {
             assert_eq!(check_queue(&named(scheduler), &[], "default"), Ok(()));
             assert_eq!(check_queue(&named(scheduler), &more, "nightly"), Ok(()));
             let error = check_queue(&named(scheduler), &more, "prod").expect_err("no such queue");
-            let expected = format!("unknown queue prod: the scheduler {scheduler} has default, nightly; ");
+            let expected =
+                format!("unknown queue prod: the scheduler {scheduler} has default, nightly; ");
             assert!(error.starts_with(&expected), "{error}");
         }
         let mut hfsp = named(SchedulerName::Hfsp);
@@ -117,7 +142,10 @@ mod tests {
         assert_eq!(check_queue(&hfsp, &[], "etl"), Ok(()));
         let error = check_queue(&hfsp, &[], "elt").expect_err("no such queue");
         assert!(error.contains("has default, etl;"), "{error}");
-        assert_eq!(check_queue(&named(SchedulerName::Natjam), &[], "whatever"), Ok(()));
+        assert_eq!(
+            check_queue(&named(SchedulerName::Natjam), &[], "whatever"),
+            Ok(())
+        );
         let mut capacity = named(SchedulerName::Capacity);
         assert_eq!(check_queue(&capacity, &[], "default"), Ok(()));
         let etl = QueueConfiguration::new("etl", Ratio::whole(100));
@@ -138,7 +166,10 @@ mod tests {
     fn job_without_reduces_needs_no_save() {
         let mut plan = JobPlan::new("copy", "/out");
         plan.reduces = 0;
-        plan.checkpoint = CheckpointSupport { map: true, reduce: false };
+        plan.checkpoint = CheckpointSupport {
+            map: true,
+            reduce: false,
+        };
         assert_eq!(plan.unsaved(), []);
     }
 }

@@ -5,15 +5,15 @@ use std::collections::BTreeMap;
 use std::fmt::Display;
 
 use napreduce_engine::{
-    AttemptId, AttemptState, Blame, Explanation, Job, JobId, PauseKind, Reason, ReasonCode, Start, TaskId,
-    TaskKind, TaskState, WorkerId, WorkerState,
+    AttemptId, AttemptState, Blame, Explanation, Job, JobId, PauseKind, Reason, ReasonCode, Start,
+    TaskId, TaskKind, TaskState, WorkerId, WorkerState,
 };
 use napreduce_local::coordinator::{Accepted, LiveJob, Submitter, unix_micros};
 use napreduce_local::output::ClaimMark;
 use napreduce_protocol::requests::{EndChain, Explain, GetJob, HoldChain, ListJobs, ListTasks};
 use napreduce_protocol::{
-    FromCoordinator, JobDetail, JobError, JobSummary, LiveAttempt, Submission, SuspendedMemory, TaskPhase,
-    TaskSummary, ToCoordinator, WorkerMemory, WorkerPhase, WorkerSummary,
+    FromCoordinator, JobDetail, JobError, JobSummary, LiveAttempt, Submission, SuspendedMemory,
+    TaskPhase, TaskSummary, ToCoordinator, WorkerMemory, WorkerPhase, WorkerSummary,
 };
 
 use super::ClusterCoordinator;
@@ -31,15 +31,22 @@ impl ClusterCoordinator {
                 send(reply, Ok(self.local.follow(job)));
             }
             Request::Follow { job, reply } => self.follow_ended(job, reply),
-            Request::LogHolder { attempt, reply } => match self.local.state().jobs().get(&attempt.task.job) {
-                Some(known) => {
-                    send(
-                        reply,
-                        log_holder(&self.local.detail(known), &known.logs, attempt, &self.data_addresses()),
-                    );
+            Request::LogHolder { attempt, reply } => {
+                match self.local.state().jobs().get(&attempt.task.job) {
+                    Some(known) => {
+                        send(
+                            reply,
+                            log_holder(
+                                &self.local.detail(known),
+                                &known.logs,
+                                attempt,
+                                &self.data_addresses(),
+                            ),
+                        );
+                    }
+                    None => self.log_holder_of_ended(attempt, reply),
                 }
-                None => self.log_holder_of_ended(attempt, reply),
-            },
+            }
             Request::Definition { job, reply } => self.definition(job, reply),
             Request::ReleaseChain { chain } => self.release_chain(chain),
         }
@@ -53,7 +60,9 @@ impl ClusterCoordinator {
         }
         let answer = match message {
             Message::Submission(submission) => return self.submit(*submission, reply),
-            Message::HoldChain(HoldChain { chain, root }) => return self.hold_chain(chain, root, reply),
+            Message::HoldChain(HoldChain { chain, root }) => {
+                return self.hold_chain(chain, root, reply);
+            }
             Message::EndChain(EndChain { chain }) => return self.end_chain(chain, reply),
             Message::GetWindow(window) => return self.answer_about_window(window, reply),
             Message::KillJob(_)
@@ -69,7 +78,9 @@ impl ClusterCoordinator {
             Message::GetJob(GetJob { job }) => self.find(job).map(Answer::Job),
             Message::ListTasks(ListTasks { job }) => self.list_tasks(job).map(Answer::Tasks),
             Message::GetOutcomes(message) => self.outcomes(&message).map(Answer::Outcomes),
-            Message::Explain(Explain { job, task }) => self.explain(job, task).map(Answer::Explained),
+            Message::Explain(Explain { job, task }) => {
+                self.explain(job, task).map(Answer::Explained)
+            }
             Message::ListQueues(_) => Ok(Answer::Queues(self.list_queues())),
             Message::ListWorkers(_) => Ok(Answer::Workers(self.list_workers())),
             Message::OfferBlob(_)
@@ -77,44 +88,77 @@ impl ClusterCoordinator {
             | Message::FetchBlob(_)
             | Message::RerunJob(_)
             | Message::Follow { .. }
-            | Message::ReadLog(_) => {
-                Err(Refusal::wrong("protocol error: this request needs its own connection"))
-            }
+            | Message::ReadLog(_) => Err(Refusal::wrong(
+                "protocol error: this request needs its own connection",
+            )),
         };
         send(reply, answer);
     }
 
     fn submit(&mut self, submission: Submission, reply: Reply) {
         let token = submission.token;
-        let running =
-            self.local.state().jobs().values().find(|job| job.accepted.token == token).map(LiveJob::id);
+        let running = self
+            .local
+            .state()
+            .jobs()
+            .values()
+            .find(|job| job.accepted.token == token)
+            .map(LiveJob::id);
         let ended = self.history.of_token(token);
         if let Some(job) = running.or(ended) {
             return send(reply, Ok(FromCoordinator::Submitted(job)));
         }
         if self.local.is_claiming_for(token) {
-            return self.local.join_submission(token, client(reply, submission.rerun_of.map(|of| of.job)));
+            return self
+                .local
+                .join_submission(token, client(reply, submission.rerun_of.map(|of| of.job)));
         }
         if let Err(refusal) = self.admit(&submission.plan, &submission.user) {
             return send(reply, Err(refusal));
         }
         let job = self.local.next_job();
-        let Submission { plan, user, program, files, rerun_of, .. } = submission;
+        let Submission {
+            plan,
+            user,
+            program,
+            files,
+            rerun_of,
+            ..
+        } = submission;
         let claim = ClaimMark::default();
         let client = client(reply, rerun_of.as_ref().map(|of| of.job));
-        let accepted = Accepted { job, token, plan, user, program: Some(program), files, claim, rerun_of };
+        let accepted = Accepted {
+            job,
+            token,
+            plan,
+            user,
+            program: Some(program),
+            files,
+            claim,
+            rerun_of,
+        };
         self.local.claim(accepted, client);
     }
 
     fn list_jobs(&self, limit: u32) -> Vec<JobSummary> {
         let limit = usize::try_from(limit).unwrap_or(usize::MAX);
-        let running = self.local.state().jobs().values().rev().map(|job| self.local.summary(job));
+        let running = self
+            .local
+            .state()
+            .jobs()
+            .values()
+            .rev()
+            .map(|job| self.local.summary(job));
         let mut jobs: Vec<JobSummary> = running.take(limit).collect();
         // A job whose end is not journaled has not ended, even if its files exist.
         let running = |job| self.local.state().jobs().contains_key(&job);
         let mut ended = self.history.summaries(limit - jobs.len(), &running);
         let unrecorded = self.local.state().unrecorded().values();
-        ended.extend(unrecorded.filter(|job| !running(job.job) && !self.history.has(job.job)).cloned());
+        ended.extend(
+            unrecorded
+                .filter(|job| !running(job.job) && !self.history.has(job.job))
+                .cloned(),
+        );
         ended.sort_by_key(|job| Reverse(job.job));
         ended.truncate(limit - jobs.len());
         jobs.extend(ended);
@@ -123,15 +167,27 @@ impl ClusterCoordinator {
 
     /// Returns all details of a job that has not moved to the history.
     pub(super) fn find(&self, job: JobId) -> Result<Box<JobDetail>, Refusal> {
-        let known = self.local.state().jobs().get(&job).ok_or(Refusal::NoSuchJob(job))?;
+        let known = self
+            .local
+            .state()
+            .jobs()
+            .get(&job)
+            .ok_or(Refusal::NoSuchJob(job))?;
         Ok(Box::new(self.local.detail(known)))
     }
 
     fn list_tasks(&self, job: Option<JobId>) -> Result<Vec<TaskSummary>, Refusal> {
         let Some(job) = job else {
-            let all = self.local.state().jobs().keys().flat_map(|job| self.tasks_of(*job));
+            let all = self
+                .local
+                .state()
+                .jobs()
+                .keys()
+                .flat_map(|job| self.tasks_of(*job));
             let is_suspended = |task: &TaskSummary| task.state == TaskPhase::Suspended;
-            return Ok(all.filter(|task| !task.live.is_empty() || is_suspended(task)).collect());
+            return Ok(all
+                .filter(|task| !task.live.is_empty() || is_suspended(task))
+                .collect());
         };
         if self.local.state().view().job(job).is_some() {
             return Ok(self.tasks_of(job));
@@ -150,9 +206,13 @@ impl ClusterCoordinator {
             *launched.entry(attempt.attempt.task).or_default() += 1;
             launched_millis.insert(attempt.attempt, attempt.launched_millis);
         }
-        let ids = TaskKind::ALL
-            .into_iter()
-            .flat_map(|kind| (0..job.tasks_total(kind)).map(move |index| TaskId { job: id, kind, index }));
+        let ids = TaskKind::ALL.into_iter().flat_map(|kind| {
+            (0..job.tasks_total(kind)).map(move |index| TaskId {
+                job: id,
+                kind,
+                index,
+            })
+        });
         let mut tasks: Vec<TaskSummary> = ids
             .map(|task| {
                 let attempts = launched.get(&task).copied().unwrap_or(0);
@@ -162,13 +222,24 @@ impl ClusterCoordinator {
         let maps = job.tasks_total(TaskKind::Map) as usize;
         for attempt in job.attempts().filter_map(|attempt| view.attempt(attempt)) {
             let AttemptId { task, .. } = attempt.id();
-            let position = task.index as usize + if task.kind == TaskKind::Reduce { maps } else { 0 };
+            let position = task.index as usize
+                + if task.kind == TaskKind::Reduce {
+                    maps
+                } else {
+                    0
+                };
             tasks[position].live.push(LiveAttempt {
                 attempt: attempt.id(),
                 worker: attempt.worker(),
                 state: attempt.state(),
-                launched_millis: launched_millis.get(&attempt.id()).copied().unwrap_or_default(),
-                reason: kept.book.why(attempt.id()).filter(|_| attempt.state() != AttemptState::Running),
+                launched_millis: launched_millis
+                    .get(&attempt.id())
+                    .copied()
+                    .unwrap_or_default(),
+                reason: kept
+                    .book
+                    .why(attempt.id())
+                    .filter(|_| attempt.state() != AttemptState::Running),
                 bytes_done: attempt.bytes_done(),
                 bytes_total: attempt.bytes_total(),
             });
@@ -215,16 +286,27 @@ impl ClusterCoordinator {
                 self.put_limit_first(job, &mut reasons);
                 reasons.extend(held);
                 reasons.extend(self.ways_on(known, |attempt| attempt.task == task));
-                let lately =
-                    self.local.state().jobs().get(&job).into_iter().flat_map(|kept| kept.book.lines(task));
+                let lately = self
+                    .local
+                    .state()
+                    .jobs()
+                    .get(&job)
+                    .into_iter()
+                    .flat_map(|kept| kept.book.lines(task));
                 reasons.extend(lately.map(|line| Reason::new(ReasonCode::Preempted, line)));
                 Ok(reasons)
             }
             None => {
                 let mut reasons = with_state(&job, self.local.state().engine().explain_job(job));
                 self.put_limit_first(job, &mut reasons);
-                let remarks = self.local.state().engine().remarks(self.local.entry_time(), job);
-                let remarks = remarks.into_iter().map(|remark| Reason::new(ReasonCode::Scheduler, remark));
+                let remarks = self
+                    .local
+                    .state()
+                    .engine()
+                    .remarks(self.local.entry_time(), job);
+                let remarks = remarks
+                    .into_iter()
+                    .map(|remark| Reason::new(ReasonCode::Scheduler, remark));
                 let is_new = |remark: &Reason| !reasons.contains(remark);
                 let remarks: Vec<Reason> = remarks.filter(is_new).collect();
                 reasons.extend(remarks);
@@ -239,8 +321,16 @@ impl ClusterCoordinator {
     fn put_limit_first(&self, job: JobId, reasons: &mut Vec<Reason>) {
         use ReasonCode::{AllSlotsTaken, Declined, JobsBefore, TasksBefore};
         if let Some(why) = self.local.state().engine().why_limited(job) {
-            reasons.retain(|one| !matches!(one.code, AllSlotsTaken | Declined | JobsBefore | TasksBefore));
-            let at = reasons.iter().position(|one| one.code.is_why()).unwrap_or(reasons.len());
+            reasons.retain(|one| {
+                !matches!(
+                    one.code,
+                    AllSlotsTaken | Declined | JobsBefore | TasksBefore
+                )
+            });
+            let at = reasons
+                .iter()
+                .position(|one| one.code.is_why())
+                .unwrap_or(reasons.len());
             reasons.insert(at, Reason::new(ReasonCode::Scheduler, why));
         }
     }
@@ -253,18 +343,33 @@ impl ClusterCoordinator {
                 .is_some_and(|known| known.is_held() && known.state() == AttemptState::Suspended)
         };
         let live = job.attempts().filter(held);
-        let gone = TaskKind::ALL.into_iter().flat_map(|kind| job.held_tasks(kind));
-        let attempts =
-            live.chain(gone.filter_map(|task| job.held_attempt(task))).filter(|attempt| of(*attempt));
+        let gone = TaskKind::ALL
+            .into_iter()
+            .flat_map(|kind| job.held_tasks(kind));
+        let attempts = live
+            .chain(gone.filter_map(|task| job.held_attempt(task)))
+            .filter(|attempt| of(*attempt));
         let command = |attempt| format!("resume it with: nap task resume {attempt}");
-        attempts.map(|attempt| Reason::new(ReasonCode::Remedy, command(attempt))).collect()
+        attempts
+            .map(|attempt| Reason::new(ReasonCode::Remedy, command(attempt)))
+            .collect()
     }
 
     pub(super) fn list_workers(&self) -> Vec<WorkerSummary> {
         // A worker that may leave is listed until it has left.
-        let gone = self.local.state().gone().summaries(unix_micros() / 1_000).into_iter();
+        let gone = self
+            .local
+            .state()
+            .gone()
+            .summaries(unix_micros() / 1_000)
+            .into_iter();
         let gone = gone.filter(|gone| !self.local.state().links().contains_key(&gone.worker));
-        let there = self.local.state().links().keys().filter_map(|worker| self.worker_summary(*worker));
+        let there = self
+            .local
+            .state()
+            .links()
+            .keys()
+            .filter_map(|worker| self.worker_summary(*worker));
         let mut workers: Vec<WorkerSummary> = gone.chain(there).collect();
         workers.sort_by_key(|worker| worker.worker);
         workers
@@ -281,9 +386,10 @@ impl ClusterCoordinator {
             }
             WorkerState::Up if known.exclusion().is_some() => (WorkerPhase::Excluded, None),
             WorkerState::Up if lacks.is_some() => (WorkerPhase::Excluded, lacks),
-            WorkerState::Up if known.is_cleared() => {
-                (WorkerPhase::Up, Some("kept for a task that runs alone".to_owned()))
-            }
+            WorkerState::Up if known.is_cleared() => (
+                WorkerPhase::Up,
+                Some("kept for a task that runs alone".to_owned()),
+            ),
             WorkerState::Up => (WorkerPhase::Up, None),
             WorkerState::Draining => (WorkerPhase::Draining, None),
             WorkerState::Unknown | WorkerState::Lost => (WorkerPhase::Lost, None),
@@ -295,7 +401,12 @@ impl ClusterCoordinator {
         };
         let blame = blame.filter(|_| matches!(state, WorkerPhase::Up | WorkerPhase::Excluded));
         remarks.extend(blame.map(Blame::in_words));
-        let unread = self.local.state().view().unread_from(worker).collect::<Vec<_>>();
+        let unread = self
+            .local
+            .state()
+            .view()
+            .unread_from(worker)
+            .collect::<Vec<_>>();
         if !unread.is_empty() {
             remarks.push(format!("not readable from {}", unread.join(", ")));
         }
@@ -315,12 +426,21 @@ impl ClusterCoordinator {
             failing: blame.map(|blame| blame.last),
             isolation: link.identity().isolation.clone(),
             gone_millis: None,
-            reason: link.drain_reason().filter(|_| state == WorkerPhase::Draining).map(str::to_owned),
+            reason: link
+                .drain_reason()
+                .filter(|_| state == WorkerPhase::Draining)
+                .map(str::to_owned),
             map_slots: slots(TaskKind::Map),
             reduce_slots: slots(TaskKind::Reduce),
             silent_millis: u64::try_from(link.heard.silence().as_millis()).unwrap_or(u64::MAX),
             memory: WorkerMemory {
-                suspended: link.memory().suspended.iter().filter(is_suspended).copied().collect(),
+                suspended: link
+                    .memory()
+                    .suspended
+                    .iter()
+                    .filter(is_suspended)
+                    .copied()
+                    .collect(),
                 ..link.memory().clone()
             },
         })
@@ -348,7 +468,10 @@ fn phase_of(state: Option<TaskState>) -> TaskPhase {
 }
 
 fn with_state(what: &dyn Display, explanation: Explanation) -> Vec<Reason> {
-    let mut reasons = vec![Reason::new(ReasonCode::State, format!("{what} is {}", explanation.state))];
+    let mut reasons = vec![Reason::new(
+        ReasonCode::State,
+        format!("{what} is {}", explanation.state),
+    )];
     reasons.extend(explanation.reasons);
     reasons
 }

@@ -58,12 +58,14 @@ impl ClusterCoordinator {
     /// Registers a program's connection to its chain.
     pub(super) fn hold_chain(&mut self, chain: u128, root: PathBuf, reply: Reply) {
         let held = match self.local.state().chains().get(&chain) {
-            _ if !chain::is_root(&root, chain) => {
-                Err(Refusal::wrong(format!("invalid directory name {} for a chain", root.display())))
-            }
-            Some(known) if known.root != root => {
-                Err(Refusal::wrong(format!("the chain already has the directory {}", known.root.display())))
-            }
+            _ if !chain::is_root(&root, chain) => Err(Refusal::wrong(format!(
+                "invalid directory name {} for a chain",
+                root.display()
+            ))),
+            Some(known) if known.root != root => Err(Refusal::wrong(format!(
+                "the chain already has the directory {}",
+                known.root.display()
+            ))),
             Some(_) => Ok(()),
             None => {
                 let known = KnownChain { root, over: false };
@@ -75,7 +77,8 @@ impl ClusterCoordinator {
             self.chains.watched.entry(chain).or_default().holders += 1;
         }
         // Fails if the program has disconnected.
-        self.local.afterwards(move || drop(reply.send(held.map(|()| FromCoordinator::Done))));
+        self.local
+            .afterwards(move || drop(reply.send(held.map(|()| FromCoordinator::Done))));
     }
 
     /// Unregisters a closed connection.
@@ -88,20 +91,40 @@ impl ClusterCoordinator {
 
     /// Ends a chain. The reply is sent after its data is removed, unless that has to wait for another job.
     pub(super) fn end_chain(&mut self, chain: u128, reply: Reply) {
-        if self.local.state().chains().get(&chain).is_some_and(|known| !known.over) {
-            self.local.keep(Extra::ChainOver { chain, reason: "the program has ended".to_owned() });
+        if self
+            .local
+            .state()
+            .chains()
+            .get(&chain)
+            .is_some_and(|known| !known.over)
+        {
+            self.local.keep(Extra::ChainOver {
+                chain,
+                reason: "the program has ended".to_owned(),
+            });
         }
         if !self.local.state().chains().contains_key(&chain) || self.is_live(chain) {
             // Fails if the program has disconnected.
-            return self.local.afterwards(move || drop(reply.send(Ok(FromCoordinator::Done))));
+            return self
+                .local
+                .afterwards(move || drop(reply.send(Ok(FromCoordinator::Done))));
         }
-        self.chains.watched.entry(chain).or_default().waiting.push(reply);
+        self.chains
+            .watched
+            .entry(chain)
+            .or_default()
+            .waiting
+            .push(reply);
         self.remove_unused_chains();
     }
 
     /// Returns whether a job of the chain is running.
     fn is_live(&self, chain: u128) -> bool {
-        self.local.state().jobs().values().any(|job| job.accepted.plan.chain == Some(chain))
+        self.local
+            .state()
+            .jobs()
+            .values()
+            .any(|job| job.accepted.plan.chain == Some(chain))
     }
 
     /// Removes the data of chains that no job can need.
@@ -111,8 +134,13 @@ impl ClusterCoordinator {
         }
         let now = now();
         // A job being admitted may belong to a chain.
-        let mut live: BTreeSet<u128> =
-            self.local.state().jobs().values().filter_map(|job| job.accepted.plan.chain).collect();
+        let mut live: BTreeSet<u128> = self
+            .local
+            .state()
+            .jobs()
+            .values()
+            .filter_map(|job| job.accepted.plan.chain)
+            .collect();
         if self.local.is_claiming() {
             live.extend(self.local.state().chains().keys());
         }
@@ -130,7 +158,8 @@ impl ClusterCoordinator {
         for (chain, KnownChain { root, over }) in due {
             if !over {
                 let reason = format!("its program was not connected for {grace:?}");
-                self.local.log(&format!("removing {}: {reason}", root.display()));
+                self.local
+                    .log(&format!("removing {}: {reason}", root.display()));
                 self.local.keep(Extra::ChainOver { chain, reason });
             }
             let inputs = self.inputs.clone();
@@ -144,7 +173,9 @@ impl ClusterCoordinator {
 
     pub(super) fn on_chain_removed(&mut self, chain: u128, removed: Result<Removal, String>) {
         let known = self.local.state().chains().get(&chain);
-        let root = known.map(|known| known.root.display().to_string()).unwrap_or_default();
+        let root = known
+            .map(|known| known.root.display().to_string())
+            .unwrap_or_default();
         let watched = self.chains.watched.entry(chain).or_default();
         // If the removal failed, the program need not wait for the retry.
         let waiting = std::mem::take(&mut watched.waiting);
@@ -152,7 +183,9 @@ impl ClusterCoordinator {
             Ok(removal) => {
                 self.chains.watched.remove(&chain);
                 if removal == Removal::NotOurs {
-                    self.local.log(&format!("{root} was not removed: the marker of its chain is missing"));
+                    self.local.log(&format!(
+                        "{root} was not removed: the marker of its chain is missing"
+                    ));
                 }
                 self.local.keep(Extra::ChainSettled { chain });
             }
@@ -160,11 +193,15 @@ impl ClusterCoordinator {
                 let retry = watched.retry;
                 (watched.removing, watched.retry_at) = (false, now() + retry);
                 watched.retry = (retry * 2).min(RETRY_MAX);
-                self.local.log(&format!("cannot remove {root}: {error}; trying again in {retry:?}"));
+                self.local.log(&format!(
+                    "cannot remove {root}: {error}; trying again in {retry:?}"
+                ));
             }
         }
         self.local.afterwards(move || {
-            waiting.into_iter().for_each(|reply| drop(reply.send(Ok(FromCoordinator::Done))))
+            waiting
+                .into_iter()
+                .for_each(|reply| drop(reply.send(Ok(FromCoordinator::Done))))
         });
     }
 }

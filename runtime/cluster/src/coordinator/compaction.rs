@@ -14,13 +14,15 @@ impl ClusterCoordinator {
     /// Syncs the journal if due, and begins a snapshot if the journal has grown and none is being written.
     pub(super) fn compact_if_due(&mut self) -> Result<(), JournalError> {
         self.journal.sync_if_due()?;
-        if self.journal.bytes() < self.configuration.journal_bytes_max || self.compacting.is_some() {
+        if self.journal.bytes() < self.configuration.journal_bytes_max || self.compacting.is_some()
+        {
             return Ok(());
         }
         let began = now();
         let compaction = self.journal.begin_compaction()?;
         let path = compaction.path();
-        let (snapshot, inputs) = (Snapshot::of(self.local.state()), self.inputs.clone());
+        let snapshot = Snapshot::of(self.local.state());
+        let inputs = self.inputs.clone();
         let copied = began.elapsed();
         let writing = spawn_blocking(move || {
             let written = compaction.write(&snapshot);
@@ -33,7 +35,11 @@ impl ClusterCoordinator {
             written
         });
         self.compacting = Some(tokio::spawn(async move {
-            let panicked = |error| JournalError::Io { doing: "write", path, source: io::Error::other(error) };
+            let panicked = |error| JournalError::Io {
+                doing: "write",
+                path,
+                source: io::Error::other(error),
+            };
             let written = writing.await.unwrap_or_else(|error| Err(panicked(error)));
             // Fails only after the coordinator's end, which waits for the snapshot.
             let _ = inputs.send(ClusterInput::Compacted(written));
@@ -57,6 +63,7 @@ impl ClusterCoordinator {
             let _ = compacting.await;
         }
         let rules = self.journal.header().rules.clone();
-        self.journal.compact(&Snapshot::of(self.local.state()), rules)
+        self.journal
+            .compact(&Snapshot::of(self.local.state()), rules)
     }
 }

@@ -3,7 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use napreduce_engine::{EngineSettings, PolicyChoice, PreemptionSettings, ReadPolicy, SpeculationSettings};
+use napreduce_engine::{
+    EngineSettings, PolicyChoice, PreemptionSettings, ReadPolicy, SpeculationSettings,
+};
 
 use crate::cluster_directory::ClusterDirectory;
 use crate::journal::{EngineRules, FsyncPolicy};
@@ -80,9 +82,19 @@ impl CoordinatorConfiguration {
 impl CoordinatorConfiguration {
     /// The rules of the engine.
     pub(crate) fn rules(&self) -> EngineRules {
-        let (speculation, crashes_max, preemption) = (self.speculation, self.crashes_max, self.preemption);
-        let settings = EngineSettings { speculation, crashes_max, preemption, ..EngineSettings::default() };
-        EngineRules { settings, scheduler: self.scheduler.to_json() }
+        let speculation = self.speculation;
+        let crashes_max = self.crashes_max;
+        let preemption = self.preemption;
+        let settings = EngineSettings {
+            speculation,
+            crashes_max,
+            preemption,
+            ..EngineSettings::default()
+        };
+        EngineRules {
+            settings,
+            scheduler: self.scheduler.to_json(),
+        }
     }
 }
 
@@ -99,7 +111,10 @@ mod tests {
         let mut configuration =
             CoordinatorConfiguration::new(directory, scheduler, SchedulerConfiguration::read);
         let of_engine = EngineSettings::default();
-        assert_eq!(configuration.rules().settings.crashes_max, of_engine.crashes_max);
+        assert_eq!(
+            configuration.rules().settings.crashes_max,
+            of_engine.crashes_max
+        );
         configuration.crashes_max = 7;
         assert_eq!(configuration.rules().settings.crashes_max, 7);
     }

@@ -24,10 +24,20 @@ impl ClusterCoordinator {
         if let Some(known) = self.local.state().jobs().get(&job) {
             return send(reply, Ok(Box::new(known.definition())));
         }
-        let (definitions, is_known) = (Arc::clone(&self.definitions), self.history.has(job));
+        let definitions = Arc::clone(&self.definitions);
+        let is_known = self.history.has(job);
         tokio::task::spawn_blocking(move || {
             let read = read(&definitions.folder, job);
-            send(reply, read.map_err(|refusal| if is_known { refusal } else { Refusal::NoSuchJob(job) }));
+            send(
+                reply,
+                read.map_err(|refusal| {
+                    if is_known {
+                        refusal
+                    } else {
+                        Refusal::NoSuchJob(job)
+                    }
+                }),
+            );
         });
     }
 }
@@ -49,7 +59,10 @@ struct Kept {
 
 impl Definitions {
     pub(super) fn of(cluster: &Path) -> Definitions {
-        Definitions { folder: cluster.join("coordinator/definitions"), kept: Mutex::default() }
+        Definitions {
+            folder: cluster.join("coordinator/definitions"),
+            kept: Mutex::default(),
+        }
     }
 
     /// Stores a job's definition with later changes, and removes old definitions beyond the limits. Blocking.
@@ -69,7 +82,9 @@ impl Definitions {
         let unfinished = path.with_extension("unfinished");
         fs::write(&unfinished, &definition)?;
         fs::rename(&unfinished, &path)?;
-        let Some(kept) = kept.as_mut() else { return Ok(()) };
+        let Some(kept) = kept.as_mut() else {
+            return Ok(());
+        };
         kept.add(accepted.job, definition.len() as u64);
         while let Some(oldest) = kept.too_much() {
             fs::remove_file(file(&self.folder, oldest)).if_there()?;
@@ -85,7 +100,9 @@ impl Kept {
         for entry in fs::read_dir(folder)? {
             let entry = entry?;
             let name = entry.file_name();
-            let job = name.to_str().and_then(|name| name.strip_suffix(".json")?.parse::<JobId>().ok());
+            let job = name
+                .to_str()
+                .and_then(|name| name.strip_suffix(".json")?.parse::<JobId>().ok());
             if let Some(job) = job {
                 kept.add(job, entry.metadata()?.len());
             }
@@ -99,7 +116,9 @@ impl Kept {
     }
 
     fn forget(&mut self, job: JobId) {
-        self.bytes = self.bytes.saturating_sub(self.lengths.remove(&job).unwrap_or(0));
+        self.bytes = self
+            .bytes
+            .saturating_sub(self.lengths.remove(&job).unwrap_or(0));
     }
 
     /// Returns the oldest job if a limit is exceeded; the last one stays regardless of its size.
@@ -121,7 +140,10 @@ fn read(folder: &Path, job: JobId) -> Result<Box<Accepted>, Refusal> {
     })?;
     serde_json::from_slice(&text).map_err(|error| {
         let remedy = "submit the job again with its program";
-        Refusal::failed(format_args!("cannot parse {}: {error}; {remedy}", path.display()))
+        Refusal::failed(format_args!(
+            "cannot parse {}: {error}; {remedy}",
+            path.display()
+        ))
     })
 }
 
@@ -158,8 +180,12 @@ mod tests {
     }
 
     fn numbers(definitions: &Definitions) -> Vec<u32> {
-        let mut kept: Vec<u32> =
-            Kept::list(&definitions.folder).expect("listed").lengths.keys().map(|job| job.0).collect();
+        let mut kept: Vec<u32> = Kept::list(&definitions.folder)
+            .expect("listed")
+            .lengths
+            .keys()
+            .map(|job| job.0)
+            .collect();
         kept.sort_unstable();
         kept
     }
@@ -167,19 +193,34 @@ mod tests {
     #[test]
     fn definition_is_read_as_stored_and_changed() {
         let (_cluster, definitions) = begin();
-        let change = JobChange { priority: Some(5), queue: Some("nightly".to_owned()) };
+        let change = JobChange {
+            priority: Some(5),
+            queue: Some("nightly".to_owned()),
+        };
         definitions.keep(&accepted(7), &change).expect("kept");
         let folder = &definitions.folder;
         let read = read(folder, JobId(7)).expect("it is there");
-        assert_eq!((read.plan.priority, read.plan.queue.as_str(), read.user.as_str()), (5, "nightly", "ada"));
+        assert_eq!(
+            (
+                read.plan.priority,
+                read.plan.queue.as_str(),
+                read.user.as_str()
+            ),
+            (5, "nightly", "ada")
+        );
         let refused = super::read(folder, JobId(8)).expect_err("it is not");
         let message = refused.to_string();
-        assert!(message.starts_with("the submission of job_0008 is no longer stored"), "{message}");
+        assert!(
+            message.starts_with("the submission of job_0008 is no longer stored"),
+            "{message}"
+        );
         fs::write(file(folder, JobId(9)), "{").expect("written");
         let refused = super::read(folder, JobId(9)).expect_err("it is damaged");
         let message = refused.to_string();
         assert!(
-            refused.status() == 1 && message.contains("cannot parse ") && message.contains("job_0009.json: "),
+            refused.status() == 1
+                && message.contains("cannot parse ")
+                && message.contains("job_0009.json: "),
             "{message}"
         );
     }
@@ -192,7 +233,9 @@ mod tests {
             fs::write(file(&definitions.folder, JobId(number)), "{}").expect("written");
         }
         for number in most + 1..=most + 2 {
-            definitions.keep(&accepted(number), &JobChange::default()).expect("kept");
+            definitions
+                .keep(&accepted(number), &JobChange::default())
+                .expect("kept");
         }
         assert_eq!(numbers(&definitions), (3..=most + 2).collect::<Vec<u32>>());
     }
@@ -202,19 +245,33 @@ mod tests {
         let (_cluster, definitions) = begin();
         let large = fs::File::create(file(&definitions.folder, JobId(1))).expect("made");
         large.set_len(BYTES_MAX).expect("a hole");
-        definitions.keep(&accepted(2), &JobChange::default()).expect("kept");
+        definitions
+            .keep(&accepted(2), &JobChange::default())
+            .expect("kept");
         assert_eq!(numbers(&definitions), [2]);
-        definitions.keep(&accepted(2), &JobChange::default()).expect("kept again");
+        definitions
+            .keep(&accepted(2), &JobChange::default())
+            .expect("kept again");
         assert_eq!(numbers(&definitions), [2], "once");
     }
 
     #[test]
     fn removed_definition_is_no_error() {
         let (_cluster, definitions) = begin();
-        definitions.keep(&accepted(1), &JobChange::default()).expect("kept");
-        definitions.kept.lock().expect("no panic").as_mut().expect("listed").bytes = BYTES_MAX;
+        definitions
+            .keep(&accepted(1), &JobChange::default())
+            .expect("kept");
+        definitions
+            .kept
+            .lock()
+            .expect("no panic")
+            .as_mut()
+            .expect("listed")
+            .bytes = BYTES_MAX;
         fs::remove_file(file(&definitions.folder, JobId(1))).expect("removed");
-        definitions.keep(&accepted(2), &JobChange::default()).expect("kept");
+        definitions
+            .keep(&accepted(2), &JobChange::default())
+            .expect("kept");
         assert_eq!(numbers(&definitions), [2]);
     }
 }

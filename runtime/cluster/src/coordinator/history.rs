@@ -45,7 +45,10 @@ impl ClusterCoordinator {
         let history = Arc::clone(&self.history);
         tokio::task::spawn_blocking(move || {
             let window = history.window(asked.from_millis, asked.until_millis);
-            send(reply, Ok(FromCoordinator::Window(Box::new(window.bounded()))));
+            send(
+                reply,
+                Ok(FromCoordinator::Window(Box::new(window.bounded()))),
+            );
         });
     }
 
@@ -59,9 +62,11 @@ impl ClusterCoordinator {
 
     pub(super) fn log_holder_of_ended(&self, attempt: AttemptId, reply: Reply<LogHolder>) {
         let workers = self.data_addresses();
-        self.read_ended(attempt.task.job, reply, move |EndedJob { detail, logs, .. }| {
-            log_holder(&detail, &logs, attempt, &workers)
-        });
+        self.read_ended(
+            attempt.task.job,
+            reply,
+            move |EndedJob { detail, logs, .. }| log_holder(&detail, &logs, attempt, &workers),
+        );
     }
 
     /// Reads a job outside the loop and answers with the result of `make`.
@@ -86,7 +91,9 @@ impl ClusterCoordinator {
     pub(super) fn data_addresses(&self) -> BTreeMap<String, String> {
         let mut addresses = BTreeMap::new();
         for identity in self.local.state().links().values().map(Link::identity) {
-            addresses.entry(identity.name.clone()).or_insert_with(|| identity.data_address.clone());
+            addresses
+                .entry(identity.name.clone())
+                .or_insert_with(|| identity.data_address.clone());
         }
         addresses
     }
@@ -98,15 +105,25 @@ pub(super) fn recorded_cluster(
     state: &CoordinatorState,
     configuration: &CoordinatorConfiguration,
 ) -> impl FnOnce() -> RecordedCluster + Send + use<> {
-    let (scheduler, preemption) = (Arc::clone(&configuration.scheduler), configuration.preemption);
+    let scheduler = Arc::clone(&configuration.scheduler);
+    let preemption = configuration.preemption;
     let mut groups: BTreeMap<(u32, u32), u32> = BTreeMap::new();
     let view = state.view();
-    let known = state.links().keys().filter_map(|worker| view.worker(*worker));
+    let known = state
+        .links()
+        .keys()
+        .filter_map(|worker| view.worker(*worker));
     for worker in known.filter(|worker| worker.state() == WorkerState::Up) {
-        *groups.entry((worker.slots(TaskKind::Map), worker.slots(TaskKind::Reduce))).or_default() += 1;
+        *groups
+            .entry((worker.slots(TaskKind::Map), worker.slots(TaskKind::Reduce)))
+            .or_default() += 1;
     }
     move || {
-        let group = |((map_slots, reduce_slots), workers)| WorkerGroup { workers, map_slots, reduce_slots };
+        let group = |((map_slots, reduce_slots), workers)| WorkerGroup {
+            workers,
+            map_slots,
+            reduce_slots,
+        };
         let cluster = RecordedCluster {
             scheduler: scheduler.name().to_owned(),
             tables: scheduler.changed_values(),
@@ -120,14 +137,19 @@ pub(super) fn recorded_cluster(
 fn details_are_lost(ended: &JobSummary) -> Refusal {
     let why = ended.unrecorded.as_deref().unwrap_or_default();
     let how = ended.phase.in_words();
-    Refusal::failed(format_args!("{} has {how}, but is missing from the history: {why}", ended.job))
+    Refusal::failed(format_args!(
+        "{} has {how}, but is missing from the history: {why}",
+        ended.job
+    ))
 }
 
 /// Reads a job. Releases the history before the answer is sent: the receiver may start the next coordinator.
 fn read(history: Arc<dyn HistoryStore>, job: JobId) -> Result<EndedJob, Refusal> {
     match history.read(job) {
         Some(Ok(ended)) => Ok(ended),
-        Some(Err(why)) => Err(Refusal::failed(format_args!("cannot read the history of {job}: {why}"))),
+        Some(Err(why)) => Err(Refusal::failed(format_args!(
+            "cannot read the history of {job}: {why}"
+        ))),
         None => Err(Refusal::NoSuchJob(job)),
     }
 }
@@ -139,17 +161,40 @@ pub(super) fn log_holder(
     attempt: AttemptId,
     workers: &BTreeMap<String, String>,
 ) -> Result<LogHolder, Refusal> {
-    let ran = detail.attempts.iter().find(|known| known.attempt == attempt);
+    let ran = detail
+        .attempts
+        .iter()
+        .find(|known| known.attempt == attempt);
     let ran = ran.ok_or_else(|| Refusal::wrong(format!("{attempt} does not exist")))?;
-    let gone = || format!("the logs of {attempt} are on {}, which is not connected", ran.worker_name);
+    let gone = || {
+        format!(
+            "the logs of {attempt} are on {}, which is not connected",
+            ran.worker_name
+        )
+    };
     let address = workers.get(&ran.worker_name).cloned().ok_or_else(gone);
-    let stderr = logs.iter().find(|log| log.attempt == attempt).map(|log| Arc::clone(&log.stderr));
-    Ok(LogHolder { address, stderr, has_ended: ran.ended_millis.is_some() })
+    let stderr = logs
+        .iter()
+        .find(|log| log.attempt == attempt)
+        .map(|log| Arc::clone(&log.stderr));
+    Ok(LogHolder {
+        address,
+        stderr,
+        has_ended: ran.ended_millis.is_some(),
+    })
 }
 
 /// Explains a job whose tasks are over, including one whose output is not committed yet.
 pub(super) fn explain_ended(detail: &JobDetail) -> Vec<Reason> {
-    let (job, how) = (detail.summary.job, detail.summary.phase.in_words());
-    let why = detail.summary.reason.as_ref().map_or_else(String::new, |reason| format!(": {reason}"));
-    vec![Reason::new(ReasonCode::State, format!("{job} has ended, {how}{why}"))]
+    let job = detail.summary.job;
+    let how = detail.summary.phase.in_words();
+    let why = detail
+        .summary
+        .reason
+        .as_ref()
+        .map_or_else(String::new, |reason| format!(": {reason}"));
+    vec![Reason::new(
+        ReasonCode::State,
+        format!("{job} has ended, {how}{why}"),
+    )]
 }

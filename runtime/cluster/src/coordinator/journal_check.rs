@@ -36,12 +36,16 @@ pub struct JournalCheck {
 ///
 /// # Errors
 /// Fails if there is no journal, it is damaged (with file, offset and remedy), or it has another version.
-pub fn check_journal(directory: &Path, read_policy: ReadPolicy) -> Result<JournalCheck, ReplayError> {
+pub fn check_journal(
+    directory: &Path,
+    read_policy: ReadPolicy,
+) -> Result<JournalCheck, ReplayError> {
     let read = Journal::read(directory)?;
     let (header, mut recovered) =
         read.ok_or_else(|| ReplayError::NoJournal(directory.display().to_string()))?;
     let remarks = std::mem::take(&mut recovered.remarks);
-    let (has_snapshot, entries) = (recovered.snapshot.is_some(), recovered.entries.len());
+    let has_snapshot = recovered.snapshot.is_some();
+    let entries = recovered.entries.len();
     let state = replay(directory, recovered, &header, read_policy, |state| state)
         .map_err(|error: RecoveryError| ReplayError::Recovery(error.to_string()))?;
     Ok(JournalCheck {
@@ -51,7 +55,12 @@ pub fn check_journal(directory: &Path, read_policy: ReadPolicy) -> Result<Journa
         has_snapshot,
         entries,
         workers: state.links().len(),
-        jobs: state.jobs().values().rev().map(|job| job.summary(state.engine(), state.last())).collect(),
+        jobs: state
+            .jobs()
+            .values()
+            .rev()
+            .map(|job| job.summary(state.engine(), state.last()))
+            .collect(),
         remarks,
     })
 }

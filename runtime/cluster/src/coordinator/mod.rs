@@ -38,8 +38,8 @@ use napreduce_history::HistoryStore;
 use napreduce_local::chain::Removal;
 use napreduce_local::clock::now;
 use napreduce_local::coordinator::{
-    Accepted, BATCH, Caller, ClusterServices, Coordinator, CoordinatorState, Input, KeepEnded, LastHeard,
-    Pins, Waiting, sleep_until_some, ticks,
+    Accepted, BATCH, Caller, ClusterServices, Coordinator, CoordinatorState, Input, KeepEnded,
+    LastHeard, Pins, Waiting, sleep_until_some, ticks,
 };
 use napreduce_protocol::{FromWorker, Hello, ToWorker};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender};
@@ -125,7 +125,11 @@ impl ClusterCoordinator {
         stores: Stores,
         inputs: UnboundedSender<ClusterInput>,
     ) -> ClusterCoordinator {
-        let Stores { journal, history, blobs } = stores;
+        let Stores {
+            journal,
+            history,
+            blobs,
+        } = stores;
         let definitions = Arc::new(Definitions::of(configuration.directory.path()));
         let services = JobServices {
             configuration: configuration.clone(),
@@ -158,7 +162,9 @@ impl ClusterCoordinator {
         mut requests: UnboundedReceiver<Request>,
         mut inputs: UnboundedReceiver<ClusterInput>,
     ) -> Result<(), JournalError> {
-        let (mut tick, mut batch, mut open) = (ticks(), Vec::new(), true);
+        let mut tick = ticks();
+        let mut batch = Vec::new();
+        let mut open = true;
         self.local.begin_to_listen();
         self.ticked = now();
         self.conclude()?;
@@ -194,10 +200,26 @@ impl ClusterCoordinator {
         }
         match input {
             ClusterInput::Local(input) => self.local.take(input),
-            ClusterInput::Connected { connection, hello, messages, heard } => {
-                self.on_hello(*hello, Caller { connection, messages, heard });
+            ClusterInput::Connected {
+                connection,
+                hello,
+                messages,
+                heard,
+            } => {
+                self.on_hello(
+                    *hello,
+                    Caller {
+                        connection,
+                        messages,
+                        heard,
+                    },
+                );
             }
-            ClusterInput::Message { connection, message, waiting } => {
+            ClusterInput::Message {
+                connection,
+                message,
+                waiting,
+            } => {
                 drop(waiting);
                 self.on_message(connection, message);
             }
@@ -247,14 +269,20 @@ impl ClusterServices for JobServices {
     }
 
     fn keeping(&self, state: &CoordinatorState) -> KeepEnded {
-        let (history, definitions) = (Arc::clone(&self.history), Arc::clone(&self.definitions));
+        let history = Arc::clone(&self.history);
+        let definitions = Arc::clone(&self.definitions);
         let cluster = recorded_cluster(state, &self.configuration);
         Box::new(move |job, ended, remarks| {
             if let Err(error) = definitions.keep(&job.accepted, &job.change) {
-                remarks.push(format!("nap job rerun will not work for {}: {error}", job.id()));
+                remarks.push(format!(
+                    "nap job rerun will not work for {}: {error}",
+                    job.id()
+                ));
             }
             ended.cluster = Some(cluster());
-            let untidy = history.add(ended).map_err(|error| format!("cannot write {error}"))?;
+            let untidy = history
+                .add(ended)
+                .map_err(|error| format!("cannot write {error}"))?;
             remarks.extend(untidy);
             Ok(())
         })
@@ -264,7 +292,12 @@ impl ClusterServices for JobServices {
 /// Pins a job's blobs while the result lives. A missing blob is reported by the worker that requests it.
 /// Blocking.
 fn pin(accepted: &Accepted, blobs: &Arc<BlobStore>) -> Pins {
-    let all = accepted.program.into_iter().chain(accepted.files.iter().map(|file| file.blob));
-    let pinned: Vec<PinnedBlob> = all.filter_map(|blob| blobs.pin(blob.digest).ok().flatten()).collect();
+    let all = accepted
+        .program
+        .into_iter()
+        .chain(accepted.files.iter().map(|file| file.blob));
+    let pinned: Vec<PinnedBlob> = all
+        .filter_map(|blob| blobs.pin(blob.digest).ok().flatten())
+        .collect();
     Box::new(pinned)
 }

@@ -3,7 +3,9 @@
 use napreduce_engine::{AttemptId, AttemptState, Primitive};
 use napreduce_history::PreemptionBook;
 use napreduce_protocol::requests::GetOutcomes;
-use napreduce_protocol::{CommandOutcome, JobDetail, PreemptionEnd, PreemptionSummary, TaskCommand};
+use napreduce_protocol::{
+    CommandOutcome, JobDetail, PreemptionEnd, PreemptionSummary, TaskCommand,
+};
 
 use super::ClusterCoordinator;
 use super::requests::Refusal;
@@ -11,8 +13,15 @@ use super::requests::Refusal;
 impl ClusterCoordinator {
     /// Returns the outcomes for the given attempts of a job, or for all live attempts if the command was for
     /// the whole job.
-    pub(super) fn outcomes(&self, asked: &GetOutcomes) -> Result<Vec<(AttemptId, CommandOutcome)>, Refusal> {
-        let &GetOutcomes { job, ref attempts, command } = asked;
+    pub(super) fn outcomes(
+        &self,
+        asked: &GetOutcomes,
+    ) -> Result<Vec<(AttemptId, CommandOutcome)>, Refusal> {
+        let &GetOutcomes {
+            job,
+            ref attempts,
+            command,
+        } = asked;
         let view = self.local.state().view();
         let (Some(known), Some(kept)) = (view.job(job), self.local.state().jobs().get(&job)) else {
             // The job ended first, which satisfies a kill.
@@ -21,9 +30,14 @@ impl ClusterCoordinator {
         let live: Vec<AttemptId> = known.attempts().collect();
         let wanted = if attempts.is_empty() { &live } else { attempts };
         let outcome = |attempt: &AttemptId| {
-            let state = view.attempt(*attempt).map(|attempt| (attempt.state(), attempt.gets_next_slot()));
+            let state = view
+                .attempt(*attempt)
+                .map(|attempt| (attempt.state(), attempt.gets_next_slot()));
             let refused = self.refused_with_job(asked, *attempt, &kept.book);
-            (*attempt, refused.unwrap_or_else(|| outcome(state, &kept.book, *attempt, command)))
+            (
+                *attempt,
+                refused.unwrap_or_else(|| outcome(state, &kept.book, *attempt, command)),
+            )
         };
         Ok(wanted.iter().map(outcome).collect())
     }
@@ -38,24 +52,44 @@ impl ClusterCoordinator {
     ) -> Option<CommandOutcome> {
         let is_for_job = asked.command == TaskCommand::Suspend && asked.attempts.is_empty();
         let state = self.local.state().view().attempt(attempt)?.state();
-        let last = book.preemptions.iter().rev().find(|known| known.attempt == attempt);
+        let last = book
+            .preemptions
+            .iter()
+            .rev()
+            .find(|known| known.attempt == attempt);
         if !is_for_job || state.is_stopped() || last.is_some_and(|last| last.end.is_none()) {
             return None;
         }
-        let why = self.local.state().engine().can_preempt(attempt, Primitive::Suspend).err()?;
+        let why = self
+            .local
+            .state()
+            .engine()
+            .can_preempt(attempt, Primitive::Suspend)
+            .err()?;
         Some(CommandOutcome::Refused(why.to_string()))
     }
 }
 
 /// Outcomes for attempts of a job whose tasks are over.
-pub(super) fn outcomes_of_ended(detail: &JobDetail, asked: &GetOutcomes) -> Vec<(AttemptId, CommandOutcome)> {
+pub(super) fn outcomes_of_ended(
+    detail: &JobDetail,
+    asked: &GetOutcomes,
+) -> Vec<(AttemptId, CommandOutcome)> {
     let command = asked.command;
     let ended = |attempt: &AttemptId| {
         if command == TaskCommand::Resume {
             return (*attempt, CommandOutcome::Done);
         }
-        let last = detail.preemptions.iter().rev().find(|known| known.attempt == *attempt);
-        (*attempt, last.and_then(|last| ended_as(last, command)).unwrap_or_else(|| gone(command)))
+        let last = detail
+            .preemptions
+            .iter()
+            .rev()
+            .find(|known| known.attempt == *attempt);
+        (
+            *attempt,
+            last.and_then(|last| ended_as(last, command))
+                .unwrap_or_else(|| gone(command)),
+        )
     };
     asked.attempts.iter().map(ended).collect()
 }
@@ -67,7 +101,11 @@ fn outcome(
     attempt: AttemptId,
     command: TaskCommand,
 ) -> CommandOutcome {
-    let last = book.preemptions.iter().rev().find(|known| known.attempt == attempt);
+    let last = book
+        .preemptions
+        .iter()
+        .rev()
+        .find(|known| known.attempt == attempt);
     match (command, state) {
         (TaskCommand::Resume, Some((AttemptState::Suspended, true))) => CommandOutcome::Queued,
         (TaskCommand::Resume, Some((AttemptState::Suspended, false))) => {
@@ -81,10 +119,13 @@ fn outcome(
         (TaskCommand::Kill, Some(_)) => CommandOutcome::Pending,
         // The attempt has resumed and ended since, or its task is no longer suspended.
         (TaskCommand::Resume, None) => CommandOutcome::Done,
-        (_, None) => last.and_then(|last| ended_as(last, command)).unwrap_or_else(|| gone(command)),
+        (_, None) => last
+            .and_then(|last| ended_as(last, command))
+            .unwrap_or_else(|| gone(command)),
         (_, Some(_)) => {
             // Only the attempt's last request counts.
-            last.and_then(|last| ended_as(last, command)).unwrap_or(CommandOutcome::Pending)
+            last.and_then(|last| ended_as(last, command))
+                .unwrap_or(CommandOutcome::Pending)
         }
     }
 }
@@ -95,9 +136,10 @@ fn ended_as(last: &PreemptionSummary, command: TaskCommand) -> Option<CommandOut
     Some(match (command, end) {
         (TaskCommand::Suspend, PreemptionEnd::Suspended)
         | (TaskCommand::Checkpoint, PreemptionEnd::Checkpointed)
-        | (TaskCommand::Kill, PreemptionEnd::Killed | PreemptionEnd::Finished | PreemptionEnd::Ended) => {
-            CommandOutcome::Done
-        }
+        | (
+            TaskCommand::Kill,
+            PreemptionEnd::Killed | PreemptionEnd::Finished | PreemptionEnd::Ended,
+        ) => CommandOutcome::Done,
         (_, PreemptionEnd::Withdrawn) => CommandOutcome::Refused(last.reason.clone()),
         (_, end) => CommandOutcome::Overtaken(end.in_words().to_owned()),
     })

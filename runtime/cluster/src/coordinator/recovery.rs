@@ -38,14 +38,23 @@ pub(crate) enum RecoveryError {
     #[error("cannot draw a random number: {0}")]
     Random(std::io::Error),
     #[error("cannot read the history in {path}: {source}")]
-    History { path: PathBuf, source: std::io::Error },
+    History {
+        path: PathBuf,
+        source: std::io::Error,
+    },
     #[error(
         "cannot restore the snapshot in {path}: {what}; restore the file, or move the directory away to \
          start without its jobs"
     )]
     Snapshot { path: PathBuf, what: String },
-    #[error("cannot replay entry {number} of the journal in {path}: {what}; use the program that wrote it")]
-    Entry { path: PathBuf, number: usize, what: String },
+    #[error(
+        "cannot replay entry {number} of the journal in {path}: {what}; use the program that wrote it"
+    )]
+    Entry {
+        path: PathBuf,
+        number: usize,
+        what: String,
+    },
 }
 
 /// The policy that continues from a snapshot.
@@ -60,7 +69,11 @@ enum Policy {
 impl Snapshot {
     /// Creates a snapshot for the journal's compaction.
     pub(super) fn of(state: &CoordinatorState) -> Snapshot {
-        Snapshot { version: SNAPSHOT_VERSION, engine: state.engine().snapshot(), state: state.kept() }
+        Snapshot {
+            version: SNAPSHOT_VERSION,
+            engine: state.engine().snapshot(),
+            state: state.kept(),
+        }
     }
 
     fn restore(
@@ -80,10 +93,15 @@ impl Snapshot {
             Policy::AsBefore => self.engine,
             Policy::Another => self.engine.for_another_policy(),
         };
-        let engine =
-            Engine::restore(engine, scheduler.build()?, settings).map_err(|error| error.to_string())?;
+        let engine = Engine::restore(engine, scheduler.build()?, settings)
+            .map_err(|error| error.to_string())?;
         let name = scheduler.name().to_owned();
-        Ok(CoordinatorState::restore(engine, name, epoch_micros, self.state))
+        Ok(CoordinatorState::restore(
+            engine,
+            name,
+            epoch_micros,
+            self.state,
+        ))
     }
 }
 
@@ -95,16 +113,24 @@ pub(super) fn replay(
     read_policy: ReadPolicy,
     prepare: impl FnOnce(CoordinatorState) -> CoordinatorState,
 ) -> Result<CoordinatorState, RecoveryError> {
-    let Header { epoch_micros, ref rules, .. } = *header;
+    let Header {
+        epoch_micros,
+        ref rules,
+        ..
+    } = *header;
     let unusable = |what| RecoveryError::Scheduler { what };
-    let (settings, scheduler) = (rules.settings, read_policy(&rules.scheduler).map_err(unusable)?);
+    let settings = rules.settings;
+    let scheduler = read_policy(&rules.scheduler).map_err(unusable)?;
     let state = match recovered.snapshot {
         Some(snapshot) => {
             let rules = (settings, &*scheduler);
             snapshot
                 .decode::<Snapshot>()?
                 .restore(epoch_micros, rules, Policy::AsBefore)
-                .map_err(|what| RecoveryError::Snapshot { path: directory.to_owned(), what })?
+                .map_err(|what| RecoveryError::Snapshot {
+                    path: directory.to_owned(),
+                    what,
+                })?
         }
         None => {
             let engine = Engine::new(scheduler.build().map_err(unusable)?, settings);
@@ -136,32 +162,59 @@ impl ClusterCoordinator {
         let directory = configuration.directory.coordinator_directory();
         let identity = getrandom::u64().map_err(|error| RecoveryError::Random(error.into()))?;
         let rules = configuration.rules();
-        let (scheduler, read_policy) = (&*configuration.scheduler, configuration.read_policy);
+        let scheduler = &*configuration.scheduler;
+        let read_policy = configuration.read_policy;
         let unusable = |what| RecoveryError::Scheduler { what };
         // Check the rules before using them.
         scheduler.build().map_err(unusable)?;
-        let (version, epoch_micros) = (JOURNAL_VERSION, unix_micros());
-        let fresh = Header { version, journal: identity, epoch_micros, rules: rules.clone() };
+        let version = JOURNAL_VERSION;
+        let epoch_micros = unix_micros();
+        let fresh = Header {
+            version,
+            journal: identity,
+            epoch_micros,
+            rules: rules.clone(),
+        };
         let (mut journal, mut recovered) = Journal::open(&directory, fresh, configuration.fsync)?;
         let history_directory = directory.join("history");
-        let limits =
-            HistoryLimits { jobs_max: configuration.history_max, bytes_max: configuration.history_bytes_max };
-        let (history, remembered) = open_history(&history_directory, limits)
-            .map_err(|source| RecoveryError::History { path: history_directory, source })?;
-        let (begun, mut remarks) = (recovered.begun, std::mem::take(&mut recovered.remarks));
+        let limits = HistoryLimits {
+            jobs_max: configuration.history_max,
+            bytes_max: configuration.history_bytes_max,
+        };
+        let (history, remembered) =
+            open_history(&history_directory, limits).map_err(|source| RecoveryError::History {
+                path: history_directory,
+                source,
+            })?;
+        let begun = recovered.begun;
+        let mut remarks = std::mem::take(&mut recovered.remarks);
         remarks.extend(remembered);
-        let mut state = replay(&directory, recovered, journal.header(), read_policy, |state| state)?;
+        let mut state = replay(
+            &directory,
+            recovered,
+            journal.header(),
+            read_policy,
+            |state| state,
+        )?;
         let mut before = journal.header().rules.clone();
         // An earlier version may have written fewer values.
         before.scheduler = read_policy(&before.scheduler).map_err(unusable)?.to_json();
         if before != rules {
             // The journal was decided by the old rules; what follows uses the new ones.
             let same = before.scheduler == rules.scheduler;
-            let policy = if same { Policy::AsBefore } else { Policy::Another };
-            let (epoch, by) = (journal.header().epoch_micros, (rules.settings, scheduler));
+            let policy = if same {
+                Policy::AsBefore
+            } else {
+                Policy::Another
+            };
+            let epoch = journal.header().epoch_micros;
+            let by = (rules.settings, scheduler);
             state = Snapshot::of(&state)
                 .restore(epoch, by, policy)
-                .map_err(|what| RecoveryError::Snapshot { path: directory.clone(), what })?;
+                .map_err(|what| RecoveryError::Snapshot {
+                    path: directory.clone(),
+                    what,
+                })?;
             journal.compact(&Snapshot::of(&state), rules)?;
         }
         if let Some(last) = history.last() {
@@ -173,7 +226,11 @@ impl ClusterCoordinator {
         for remark in remarks {
             state.notice(remark);
         }
-        let stores = Stores { journal, history, blobs: Arc::clone(blobs) };
+        let stores = Stores {
+            journal,
+            history,
+            blobs: Arc::clone(blobs),
+        };
         let mut coordinator = ClusterCoordinator::new(state, configuration.clone(), stores, inputs);
         coordinator.take_up_jobs(blobs);
         Ok(coordinator)
@@ -184,8 +241,11 @@ impl ClusterCoordinator {
         self.local.state_mut().list_ended();
         let jobs: Vec<JobId> = self.local.state().jobs().keys().copied().collect();
         for job in jobs {
-            let Some(known) = self.local.state().jobs().get(&job) else { continue };
-            let (pinned, is_over) = (pin(&known.accepted, blobs), known.outcome.is_some());
+            let Some(known) = self.local.state().jobs().get(&job) else {
+                continue;
+            };
+            let pinned = pin(&known.accepted, blobs);
+            let is_over = known.outcome.is_some();
             if !is_over {
                 self.local.resume_claim(job, 0);
             }
@@ -198,7 +258,8 @@ impl ClusterCoordinator {
 /// Describes the journal that a directory has lost, if there was one.
 fn forgotten(directory: &Path, last: Option<JobId>, blobs: &BlobStore) -> Option<String> {
     let ended = last.map(|job| format!("a history up to {job}, after which jobs are numbered"));
-    let left = ended.or_else(|| (!blobs.is_empty()).then(|| "programs of earlier jobs".to_owned()))?;
+    let left =
+        ended.or_else(|| (!blobs.is_empty()).then(|| "programs of earlier jobs".to_owned()))?;
     Some(format!(
         "warning: the journal in {} is missing, but there is {left}: unfinished jobs are lost; to recover \
          them, stop the coordinator and restore journal-* and snapshot-* from a copy",

@@ -36,7 +36,8 @@ pub fn replay_journal(
 ) -> Result<Vec<ReplayedBatch>, ReplayError> {
     let directory = directory.coordinator_directory();
     let read = Journal::read(&directory)?;
-    let (header, recovered) = read.ok_or_else(|| ReplayError::NoJournal(directory.display().to_string()))?;
+    let (header, recovered) =
+        read.ok_or_else(|| ReplayError::NoJournal(directory.display().to_string()))?;
     let recording = Recording::default();
     let record = |mut state: CoordinatorState| {
         state.record(Some(Arc::clone(&recording)));

@@ -26,13 +26,28 @@ pub(crate) enum Refusal {
     NoSuchWorker(WorkerId),
     /// Every attempt that a command names refuses it.
     #[error("cannot {command} {}", in_words(.attempts))]
-    Attempts { command: &'static str, attempts: Vec<(AttemptId, OperatorRefusal)> },
+    Attempts {
+        command: &'static str,
+        attempts: Vec<(AttemptId, OperatorRefusal)>,
+    },
     #[error("cannot {command} {job}: {why}")]
-    Job { command: &'static str, job: JobId, why: OperatorRefusal },
+    Job {
+        command: &'static str,
+        job: JobId,
+        why: OperatorRefusal,
+    },
     #[error("{job} cannot have {change} under the scheduler {scheduler}: {why}")]
-    Change { job: JobId, change: String, scheduler: String, why: OperatorRefusal },
+    Change {
+        job: JobId,
+        change: String,
+        scheduler: String,
+        why: OperatorRefusal,
+    },
     #[error("cannot undrain {worker}: {why}")]
-    Worker { worker: WorkerId, why: OperatorRefusal },
+    Worker {
+        worker: WorkerId,
+        why: OperatorRefusal,
+    },
     #[error(transparent)]
     Policy(#[from] PolicyRefusal),
     /// The output directory of a submission cannot be claimed.
@@ -58,14 +73,19 @@ impl Refusal {
     }
 
     pub(crate) fn of(error: &JobError) -> Refusal {
-        Refusal::Submission { status: error.exit_status(), reason: error.to_string() }
+        Refusal::Submission {
+            status: error.exit_status(),
+            reason: error.to_string(),
+        }
     }
 
     /// Returns the refusal of a rerun, which has the options of its job and can change only the output.
     pub(crate) fn of_rerun(job: JobId, error: &JobError) -> Refusal {
         let reason = match error {
             JobError::OutputExists { path } => {
-                format!("output directory {path}/ exists; choose another: nap job rerun {job} --output DIR")
+                format!(
+                    "output directory {path}/ exists; choose another: nap job rerun {job} --output DIR"
+                )
             }
             JobError::OutputUnfinished { path } => format!(
                 "output directory {path}/ contains _temporary of an unfinished run; if that run has ended, \
@@ -73,7 +93,10 @@ impl Refusal {
             ),
             other => other.to_string(),
         };
-        Refusal::Submission { status: error.exit_status(), reason }
+        Refusal::Submission {
+            status: error.exit_status(),
+            reason,
+        }
     }
 
     /// Returns the exit status: 1 for a failure, 2 for a wrong request.
@@ -87,7 +110,10 @@ impl Refusal {
 }
 
 fn in_words(attempts: &[(AttemptId, OperatorRefusal)]) -> String {
-    let each: Vec<String> = attempts.iter().map(|(attempt, why)| format!("{attempt}: {why}")).collect();
+    let each: Vec<String> = attempts
+        .iter()
+        .map(|(attempt, why)| format!("{attempt}: {why}"))
+        .collect();
     each.join("; ")
 }
 

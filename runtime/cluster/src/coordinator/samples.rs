@@ -40,24 +40,37 @@ impl Samples {
         queues: Vec<QueueSample>,
         workers: Vec<WorkerSample>,
     ) -> Option<ClusterSample> {
-        let is_due = self.recorded.is_none_or(|recorded| now.duration_since(recorded) >= REPEAT);
+        let is_due = self
+            .recorded
+            .is_none_or(|recorded| now.duration_since(recorded) >= REPEAT);
         let same = |one: &QueueSample, other: &QueueSample| {
             (&one.queue, one.kind, one.slots) == (&other.queue, other.kind, other.slots)
         };
         let are_same = queues.len() == self.queues.len()
-            && queues.iter().zip(&self.queues).all(|(one, other)| same(one, other));
-        let mut news = ClusterSample { at_millis, ..ClusterSample::default() };
+            && queues
+                .iter()
+                .zip(&self.queues)
+                .all(|(one, other)| same(one, other));
+        let mut news = ClusterSample {
+            at_millis,
+            ..ClusterSample::default()
+        };
         if is_due || !are_same {
             self.recorded = Some(now);
             self.queues.clone_from(&queues);
             news.queues = queues;
         }
         let is_news = |worker: &&WorkerSample| {
-            self.workers.get(&worker.worker).is_none_or(|known| !known.equals_except_time(worker))
+            self.workers
+                .get(&worker.worker)
+                .is_none_or(|known| !known.equals_except_time(worker))
         };
         news.workers = workers.iter().filter(is_news).cloned().collect();
         // Workers that are no longer listed never return.
-        self.workers = workers.into_iter().map(|worker| (worker.worker, worker)).collect();
+        self.workers = workers
+            .into_iter()
+            .map(|worker| (worker.worker, worker))
+            .collect();
         (!news.queues.is_empty() || !news.workers.is_empty()).then_some(news)
     }
 }
@@ -66,8 +79,15 @@ impl ClusterCoordinator {
     /// Records changes if a sample is due. Skips samples while the disk is busy.
     pub(super) fn sample(&mut self) {
         let samples = &self.samples;
-        let is_writing = samples.writing.as_ref().is_some_and(|writing| !writing.is_finished());
-        if is_writing || samples.looked.is_some_and(|looked| looked.elapsed() < EVERY) {
+        let is_writing = samples
+            .writing
+            .as_ref()
+            .is_some_and(|writing| !writing.is_finished());
+        if is_writing
+            || samples
+                .looked
+                .is_some_and(|looked| looked.elapsed() < EVERY)
+        {
             return;
         }
         let history = Arc::clone(&self.history);
@@ -75,10 +95,15 @@ impl ClusterCoordinator {
         let at_millis = unix_micros() / 1_000;
         let queues = QueueSample::of(at_millis, &self.list_queues().queues.unwrap_or_default());
         let workers = self.list_workers();
-        let workers = workers.iter().map(|worker| WorkerSample::of(at_millis, worker)).collect();
+        let workers = workers
+            .iter()
+            .map(|worker| WorkerSample::of(at_millis, worker))
+            .collect();
         let samples = &mut self.samples;
         samples.looked = Some(now);
-        let Some(news) = samples.news(now, at_millis, queues, workers) else { return };
+        let Some(news) = samples.news(now, at_millis, queues, workers) else {
+            return;
+        };
         samples.writing = Some(tokio::task::spawn_blocking(move || {
             if let Err(error) = history.note(&news) {
                 // The changes are lost; jobs do not depend on them.
@@ -96,22 +121,48 @@ mod tests {
     use super::*;
 
     fn queue(used: u64) -> QueueSample {
-        let slots = QueueSlots { used, ..QueueSlots::default() };
-        QueueSample { at_millis: used, queue: "default".to_owned(), kind: TaskKind::Map, slots }
+        let slots = QueueSlots {
+            used,
+            ..QueueSlots::default()
+        };
+        QueueSample {
+            at_millis: used,
+            queue: "default".to_owned(),
+            kind: TaskKind::Map,
+            slots,
+        }
     }
 
     fn worker(at_millis: u64, state: WorkerPhase) -> WorkerSample {
-        let (name, host) = ("left-hand".to_owned(), "ada".to_owned());
-        let (map_slots, reduce_slots, reason) = (2, 1, None);
-        WorkerSample { at_millis, worker: WorkerId(1), name, host, state, reason, map_slots, reduce_slots }
+        let name = "left-hand".to_owned();
+        let host = "ada".to_owned();
+        let map_slots = 2;
+        let reduce_slots = 1;
+        let reason = None;
+        WorkerSample {
+            at_millis,
+            worker: WorkerId(1),
+            name,
+            host,
+            state,
+            reason,
+            map_slots,
+            reduce_slots,
+        }
     }
 
     #[test]
     fn unchanged_samples_are_recorded_rarely() {
-        let (mut samples, began) = (Samples::default(), Instant::now());
+        let mut samples = Samples::default();
+        let began = Instant::now();
         let mut look = |seconds, used, state| {
             let now = began + Duration::from_secs(seconds);
-            let news = samples.news(now, seconds, vec![queue(used)], vec![worker(seconds, state)]);
+            let news = samples.news(
+                now,
+                seconds,
+                vec![queue(used)],
+                vec![worker(seconds, state)],
+            );
             news.map(|news| (news.queues.len(), news.workers.len()))
         };
         assert_eq!(look(0, 1, WorkerPhase::Up), Some((1, 1)));

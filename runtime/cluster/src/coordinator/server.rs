@@ -100,19 +100,35 @@ async fn serve(
     // Before anything of a coordinator whose lock file was removed is touched.
     Journal::check_unlocked(&directory.coordinator_directory())?;
     let blobs = directory.coordinator_directory().join("blobs");
-    let blobs = BlobStore::open(blobs, configuration.blob_bytes_max).map_err(|error| start(&error))?;
+    let blobs =
+        BlobStore::open(blobs, configuration.blob_bytes_max).map_err(|error| start(&error))?;
     let (inputs, arriving) = unbounded_channel();
     let (requests, requested) = unbounded_channel();
-    let coordinator = ClusterCoordinator::recover(&configuration, &blobs, open_history, inputs.clone())
-        .map_err(|error| start(&error))?;
+    let coordinator =
+        ClusterCoordinator::recover(&configuration, &blobs, open_history, inputs.clone())
+            .map_err(|error| start(&error))?;
     let mut coordinator = tokio::spawn(coordinator.run(requested, arriving));
     let say = |line: &str| tracing::info!(target: "coordinator", "{line}");
     let listener = Listener::bind(&configuration.bind, secret.clone(), say).await;
     let mut listener = listener.map_err(|error| start(&error))?;
     directory.publish_coordinator(listener.address())?;
-    say(&format!("listening at {} for {}", listener.address(), directory.path().display()));
-    let desk = ClientDesk::new(requests, Arc::clone(&blobs), secret, ClientLimits::default(), say);
-    let gate = Intake { inputs: inputs.clone(), desk, liveness: configuration.liveness };
+    say(&format!(
+        "listening at {} for {}",
+        listener.address(),
+        directory.path().display()
+    ));
+    let desk = ClientDesk::new(
+        requests,
+        Arc::clone(&blobs),
+        secret,
+        ClientLimits::default(),
+        say,
+    );
+    let gate = Intake {
+        inputs: inputs.clone(),
+        desk,
+        liveness: configuration.liveness,
+    };
     let ended = loop {
         tokio::select! {
             arrival = listener.accept() => gate.admit(arrival),
@@ -142,11 +158,21 @@ static CONNECTIONS: AtomicU64 = AtomicU64::new(1);
 
 impl Intake {
     fn admit(&self, arrival: Incoming) {
-        let Incoming { role, connection, peer } = arrival;
+        let Incoming {
+            role,
+            connection,
+            peer,
+        } = arrival;
         match role {
             Role::Worker => {
                 let number = CONNECTIONS.fetch_add(1, Ordering::Relaxed);
-                tokio::spawn(serve_worker(connection, peer, number, self.inputs.clone(), self.liveness));
+                tokio::spawn(serve_worker(
+                    connection,
+                    peer,
+                    number,
+                    self.inputs.clone(),
+                    self.liveness,
+                ));
             }
             Role::Client => drop(tokio::spawn(self.desk.clone().serve(connection, peer))),
             Role::Data | Role::Task(_) => {

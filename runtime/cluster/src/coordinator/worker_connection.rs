@@ -32,7 +32,12 @@ pub(super) async fn serve_worker(
     };
     let (messages, mut outgoing) = unbounded_channel::<ToWorker>();
     let heard = LastHeard::now();
-    let connected = ClusterInput::Connected { connection: number, hello, messages, heard: heard.clone() };
+    let connected = ClusterInput::Connected {
+        connection: number,
+        hello,
+        messages,
+        heard: heard.clone(),
+    };
     if inputs.send(connected).is_err() {
         return;
     }
@@ -69,7 +74,14 @@ async fn listen(
     while let Some(message) = receiver.receive::<FromWorker>().await? {
         heard.stamp();
         let waiting = heard.room().await;
-        if inputs.send(ClusterInput::Message { connection: number, message, waiting }).is_err() {
+        if inputs
+            .send(ClusterInput::Message {
+                connection: number,
+                message,
+                waiting,
+            })
+            .is_err()
+        {
             break;
         }
     }

@@ -40,7 +40,11 @@ impl Journal {
             return Ok(());
         }
         let path = journal_path(directory, list(directory)?.last());
-        if path.exists() { JournalFile::check_unlocked(&path) } else { Ok(()) }
+        if path.exists() {
+            JournalFile::check_unlocked(&path)
+        } else {
+            Ok(())
+        }
     }
 
     /// Opens the journal in `directory`, or creates one with the header `fresh`. Fails if another coordinator
@@ -50,7 +54,8 @@ impl Journal {
         fresh: Header,
         fsync: FsyncPolicy,
     ) -> Result<(Journal, Recovered), JournalError> {
-        fs::create_dir_all(directory).map_err(|error| JournalError::io("create", directory, error))?;
+        fs::create_dir_all(directory)
+            .map_err(|error| JournalError::io("create", directory, error))?;
         loop {
             let generations = list(directory)?;
             let last = generations.last();
@@ -77,7 +82,11 @@ impl Journal {
         let last = generations.last();
         let path = journal_path(directory, last);
         let exists = generations.journals.contains(&last);
-        let opened = if exists { JournalFile::open(&path, fsync)? } else { None };
+        let opened = if exists {
+            JournalFile::open(&path, fsync)?
+        } else {
+            None
+        };
         if opened.is_none() {
             recovered.remarks.extend(generations.loss(&path, last));
         }
@@ -92,7 +101,13 @@ impl Journal {
             None => JournalFile::create(&path, header.clone().unwrap_or(fresh.clone()), fsync)?,
         };
         let header = header.unwrap_or(fresh);
-        let journal = Journal { directory: directory.to_owned(), generation: last, header, file, fsync };
+        let journal = Journal {
+            directory: directory.to_owned(),
+            generation: last,
+            header,
+            file,
+            fsync,
+        };
         Ok((journal, recovered, generations))
     }
 
@@ -104,7 +119,11 @@ impl Journal {
         let generations = list(directory)?;
         let (header, mut recovered) = read_before_last(directory, &generations)?;
         let path = journal_path(directory, generations.last());
-        let content = if path.exists() { JournalFile::read(&path)? } else { None };
+        let content = if path.exists() {
+            JournalFile::read(&path)?
+        } else {
+            None
+        };
         let begun = match content {
             Some(content) => {
                 recovered.entries.extend(content.entries);
@@ -149,7 +168,11 @@ impl Journal {
     ) -> Result<(), JournalError> {
         let next = self.generation + 1;
         self.header.rules = rules;
-        snapshot::write(&snapshot_path(&self.directory, next), &self.header, snapshot)?;
+        snapshot::write(
+            &snapshot_path(&self.directory, next),
+            &self.header,
+            snapshot,
+        )?;
         let path = journal_path(&self.directory, next);
         self.file = JournalFile::create(&path, self.header.clone(), self.fsync)?;
         self.generation = next;
@@ -165,7 +188,11 @@ impl Journal {
         let path = journal_path(&self.directory, next);
         self.file = JournalFile::create(&path, self.header.clone(), self.fsync)?;
         self.generation = next;
-        Ok(Compaction { directory: self.directory.clone(), generation: next, header: self.header.clone() })
+        Ok(Compaction {
+            directory: self.directory.clone(),
+            generation: next,
+            header: self.header.clone(),
+        })
     }
 }
 
@@ -190,9 +217,19 @@ impl Compaction {
     }
 }
 
-fn remove_older(directory: &Path, first: u64, generations: &Generations) -> Result<(), JournalError> {
-    let journals = generations.journals.iter().filter(|&&number| number < first);
-    let snapshots = generations.snapshots.iter().filter(|(number, _)| *number < first);
+fn remove_older(
+    directory: &Path,
+    first: u64,
+    generations: &Generations,
+) -> Result<(), JournalError> {
+    let journals = generations
+        .journals
+        .iter()
+        .filter(|&&number| number < first);
+    let snapshots = generations
+        .snapshots
+        .iter()
+        .filter(|(number, _)| *number < first);
     let old = journals.map(|&number| journal_path(directory, number));
     let old = old.chain(snapshots.map(|(_, path)| path.clone()));
     for path in old.chain(generations.unfinished.iter().cloned()) {
@@ -209,15 +246,31 @@ fn read_before_last(
     let last = generations.snapshots.iter().max();
     let snapshot = last.map(|(_, path)| Snapshot::open(path)).transpose()?;
     let mut header = snapshot.as_ref().map(|snapshot| snapshot.header.clone());
-    let mut recovered = Recovered { begun: false, snapshot, entries: Vec::new(), remarks: Vec::new() };
+    let mut recovered = Recovered {
+        begun: false,
+        snapshot,
+        entries: Vec::new(),
+        remarks: Vec::new(),
+    };
     for generation in generations.first()..generations.last() {
         let path = journal_path(directory, generation);
-        let damaged = |offset, what| JournalError::Damaged { path: path.clone(), offset, what };
+        let damaged = |offset, what| JournalError::Damaged {
+            path: path.clone(),
+            offset,
+            what,
+        };
         let read = JournalFile::read(&path)?;
-        let content =
-            read.ok_or_else(|| damaged(0, "the file is empty, but a later file continues it".to_owned()))?;
+        let content = read.ok_or_else(|| {
+            damaged(
+                0,
+                "the file is empty, but a later file continues it".to_owned(),
+            )
+        })?;
         if let Some(cut) = content.cut {
-            return Err(damaged(content.end, format!("{cut}, but a later file continues it")));
+            return Err(damaged(
+                content.end,
+                format!("{cut}, but a later file continues it"),
+            ));
         }
         recovered.entries.extend(content.entries);
         header = Some(content.header);
@@ -259,7 +312,9 @@ impl Generations {
     /// Fails if a file that the journal depends on is missing: its entries would be lost silently.
     fn check(&self, directory: &Path) -> Result<(), JournalError> {
         let last = self.last();
-        let gap = (self.first()..last).rev().find(|number| !self.journals.contains(number));
+        let gap = (self.first()..last)
+            .rev()
+            .find(|number| !self.journals.contains(number));
         let Some(gap) = gap else { return Ok(()) };
         Err(JournalError::SnapshotMissing {
             journal: journal_path(directory, gap + 1),
@@ -271,7 +326,8 @@ impl Generations {
     /// Describes the loss if the current generation's file is empty. After an interrupted compaction the
     /// previous file is still there and nothing is lost.
     fn loss(&self, path: &Path, current: u64) -> Option<String> {
-        let (path, empty) = (path.display(), self.journals.contains(&current));
+        let path = path.display();
+        let empty = self.journals.contains(&current);
         if self.journals.iter().any(|&number| number < current) {
             return None;
         }
@@ -298,11 +354,16 @@ fn list(directory: &Path) -> Result<Generations, JournalError> {
     let mut found = Generations::default();
     for entry in fs::read_dir(directory).map_err(failed)? {
         let path = entry.map_err(failed)?.path();
-        let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+        let name = path
+            .file_name()
+            .and_then(|name| name.to_str())
+            .unwrap_or_default();
         let (stem, ending) = name.rsplit_once('.').unwrap_or((name, ""));
         let number = |prefix: &str| stem.strip_prefix(prefix)?.parse::<u64>().ok();
         match (number("journal-"), number("snapshot-"), ending) {
-            (Some(number), _, "log") => drop(found.journals.insert(number)),
+            (Some(number), _, "log") => {
+                found.journals.insert(number);
+            }
             (_, Some(number), snapshot::MESSAGE_PACK | snapshot::JSON) => {
                 found.snapshots.push((number, path));
             }

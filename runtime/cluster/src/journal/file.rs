@@ -30,7 +30,15 @@ pub(super) struct JournalFile {
 impl JournalFile {
     /// Creates a handle that appends to an empty file.
     fn empty(path: &Path, file: File, fsync: FsyncPolicy) -> JournalFile {
-        JournalFile { path: path.to_owned(), file, bytes: 0, sum: None, fsync, synced: now(), dirty: false }
+        JournalFile {
+            path: path.to_owned(),
+            file,
+            bytes: 0,
+            sum: None,
+            fsync,
+            synced: now(),
+            dirty: false,
+        }
     }
 }
 
@@ -50,7 +58,12 @@ pub(super) struct Content {
 impl Content {
     /// Parses a file; `None` if it has no header.
     fn parse(path: &Path, bytes: &[u8]) -> Result<Option<Content>, JournalError> {
-        let Frame::Whole { payload, mut sum, mut next } = check(path, 0, frame::read_first(bytes))? else {
+        let Frame::Whole {
+            payload,
+            mut sum,
+            mut next,
+        } = check(path, 0, frame::read_first(bytes))?
+        else {
             return Ok(None);
         };
         let header = read_header(path, payload)?;
@@ -58,7 +71,11 @@ impl Content {
         loop {
             let offset = next;
             match check(path, offset, frame::read(bytes, offset, sum))? {
-                Frame::Whole { payload, sum: own, next: end } => {
+                Frame::Whole {
+                    payload,
+                    sum: own,
+                    next: end,
+                } => {
                     entries.push(payload.to_vec());
                     sum = own;
                     next = end;
@@ -69,10 +86,22 @@ impl Content {
                         path.display(),
                         bytes.len() - offset
                     );
-                    return Ok(Some(Content { header, entries, end: offset as u64, sum, cut: Some(cut) }));
+                    return Ok(Some(Content {
+                        header,
+                        entries,
+                        end: offset as u64,
+                        sum,
+                        cut: Some(cut),
+                    }));
                 }
                 Frame::End | Frame::Damaged { .. } => {
-                    return Ok(Some(Content { header, entries, end: offset as u64, sum, cut: None }));
+                    return Ok(Some(Content {
+                        header,
+                        entries,
+                        end: offset as u64,
+                        sum,
+                        cut: None,
+                    }));
                 }
             }
         }
@@ -87,13 +116,16 @@ impl JournalFile {
         fsync: FsyncPolicy,
     ) -> Result<JournalFile, JournalError> {
         let failed = |doing| move |source| JournalError::io(doing, path, source);
-        let file = open_regular_with(OpenOptions::new().create(true).truncate(false).write(true), path)
-            .map_err(failed("create"))?;
+        let file = open_regular_with(
+            OpenOptions::new().create(true).truncate(false).write(true),
+            path,
+        )
+        .map_err(failed("create"))?;
         lock(&file, path)?;
         file.set_len(0).map_err(failed("empty"))?;
         let mut journal = JournalFile::empty(path, file, fsync);
-        let text =
-            serde_json::to_vec(&header).map_err(|error| failed("encode the header of")(error.into()))?;
+        let text = serde_json::to_vec(&header)
+            .map_err(|error| failed("encode the header of")(error.into()))?;
         journal.append(&[text])?;
         journal.file.sync_data().map_err(failed("sync"))?;
         Ok(journal)
@@ -106,17 +138,21 @@ impl JournalFile {
         fsync: FsyncPolicy,
     ) -> Result<Option<(JournalFile, Content)>, JournalError> {
         let failed = |doing| move |source| JournalError::io(doing, path, source);
-        let mut file =
-            open_regular_with(OpenOptions::new().read(true).write(true), path).map_err(failed("open"))?;
+        let mut file = open_regular_with(OpenOptions::new().read(true).write(true), path)
+            .map_err(failed("open"))?;
         lock(&file, path)?;
         let mut bytes = Vec::new();
         file.read_to_end(&mut bytes).map_err(failed("read"))?;
-        let Some(content) = Content::parse(path, &bytes)? else { return Ok(None) };
+        let Some(content) = Content::parse(path, &bytes)? else {
+            return Ok(None);
+        };
         if content.cut.is_some() {
-            file.set_len(content.end).map_err(failed("cut the torn tail of"))?;
+            file.set_len(content.end)
+                .map_err(failed("cut the torn tail of"))?;
             file.sync_data().map_err(failed("sync"))?;
         }
-        std::io::Seek::seek(&mut file, std::io::SeekFrom::Start(content.end)).map_err(failed("seek in"))?;
+        std::io::Seek::seek(&mut file, std::io::SeekFrom::Start(content.end))
+            .map_err(failed("seek in"))?;
         let journal = JournalFile {
             bytes: content.end,
             sum: Some(content.sum),
@@ -128,7 +164,8 @@ impl JournalFile {
     /// Fails if a coordinator writes to a file.
     pub(super) fn check_unlocked(path: &Path) -> Result<(), JournalError> {
         let failed = |doing| move |source| JournalError::io(doing, path, source);
-        let file = open_regular_with(OpenOptions::new().write(true), path).map_err(failed("open"))?;
+        let file =
+            open_regular_with(OpenOptions::new().write(true), path).map_err(failed("open"))?;
         lock(&file, path)
     }
 
@@ -136,35 +173,50 @@ impl JournalFile {
     pub(super) fn read(path: &Path) -> Result<Option<Content>, JournalError> {
         let failed = |error| JournalError::io("read", path, error);
         let mut bytes = Vec::new();
-        open_regular(path).and_then(|mut file| file.read_to_end(&mut bytes)).map_err(failed)?;
+        open_regular(path)
+            .and_then(|mut file| file.read_to_end(&mut bytes))
+            .map_err(failed)?;
         Content::parse(path, &bytes)
     }
 
     /// Appends entries with one write.
     pub(super) fn append(&mut self, entries: &[Vec<u8>]) -> Result<(), JournalError> {
-        let mut bytes =
-            Vec::with_capacity(entries.iter().map(|entry| entry.len() + CHAINED_HEAD_BYTES).sum());
+        let mut bytes = Vec::with_capacity(
+            entries
+                .iter()
+                .map(|entry| entry.len() + CHAINED_HEAD_BYTES)
+                .sum(),
+        );
         let mut sum = self.sum;
         for entry in entries {
             let pushed = match sum {
                 None => frame::push(&mut bytes, entry),
                 Some(previous) => frame::push_chained(&mut bytes, previous, entry),
             };
-            let pushed = pushed
-                .map_err(|what| JournalError::io("append to", &self.path, std::io::Error::other(what)))?;
+            let pushed = pushed.map_err(|what| {
+                JournalError::io("append to", &self.path, std::io::Error::other(what))
+            })?;
             sum = Some(pushed);
         }
-        self.file.write_all(&bytes).map_err(|error| JournalError::io("append to", &self.path, error))?;
+        self.file
+            .write_all(&bytes)
+            .map_err(|error| JournalError::io("append to", &self.path, error))?;
         self.sum = sum;
         self.bytes += bytes.len() as u64;
         self.dirty = true;
-        if self.fsync == FsyncPolicy::Always { self.sync() } else { self.sync_if_due() }
+        if self.fsync == FsyncPolicy::Always {
+            self.sync()
+        } else {
+            self.sync_if_due()
+        }
     }
 
     /// Syncs what the policy requires by now.
     pub(super) fn sync_if_due(&mut self) -> Result<(), JournalError> {
         match self.fsync {
-            FsyncPolicy::Interval(interval) if self.dirty && self.synced.elapsed() >= interval => self.sync(),
+            FsyncPolicy::Interval(interval) if self.dirty && self.synced.elapsed() >= interval => {
+                self.sync()
+            }
             _ => Ok(()),
         }
     }
@@ -180,7 +232,9 @@ impl JournalFile {
 
     /// Syncs everything.
     fn sync(&mut self) -> Result<(), JournalError> {
-        self.file.sync_data().map_err(|error| JournalError::io("sync", &self.path, error))?;
+        self.file
+            .sync_data()
+            .map_err(|error| JournalError::io("sync", &self.path, error))?;
         self.synced = now();
         self.dirty = false;
         Ok(())
@@ -197,8 +251,12 @@ fn lock(file: &File, path: &Path) -> Result<(), JournalError> {
     match flock(file, FlockOperation::NonBlockingLockExclusive) {
         Ok(()) => Ok(()),
         Err(Errno::WOULDBLOCK) => {
-            let holder = holder_of(file).map_or_else(String::new, |process| format!(" (process {process})"));
-            Err(JournalError::InUse { path: path.to_owned(), holder })
+            let holder =
+                holder_of(file).map_or_else(String::new, |process| format!(" (process {process})"));
+            Err(JournalError::InUse {
+                path: path.to_owned(),
+                holder,
+            })
         }
         Err(error) => Err(JournalError::io("lock", path, error.into())),
     }
@@ -223,9 +281,11 @@ fn holder_of(file: &File) -> Option<u32> {
 /// Refuses a damaged frame.
 fn check<'a>(path: &Path, offset: usize, frame: Frame<'a>) -> Result<Frame<'a>, JournalError> {
     match frame {
-        Frame::Damaged { what } => {
-            Err(JournalError::Damaged { path: path.to_owned(), offset: offset as u64, what })
-        }
+        Frame::Damaged { what } => Err(JournalError::Damaged {
+            path: path.to_owned(),
+            offset: offset as u64,
+            what,
+        }),
         other => Ok(other),
     }
 }
@@ -242,7 +302,10 @@ pub(super) fn read_header(path: &Path, payload: &[u8]) -> Result<Header, Journal
     };
     let Versioned { version } = serde_json::from_slice(payload).map_err(damaged)?;
     if version != JOURNAL_VERSION {
-        return Err(JournalError::Version { path: path.to_owned(), found: version });
+        return Err(JournalError::Version {
+            path: path.to_owned(),
+            found: version,
+        });
     }
     serde_json::from_slice(payload).map_err(damaged)
 }

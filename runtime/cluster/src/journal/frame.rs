@@ -21,7 +21,11 @@ pub(super) fn push(buffer: &mut Vec<u8>, payload: &[u8]) -> Result<u32, String> 
 }
 
 /// Appends a frame that follows the one with the checksum `previous`; returns its checksum.
-pub(super) fn push_chained(buffer: &mut Vec<u8>, previous: u32, payload: &[u8]) -> Result<u32, String> {
+pub(super) fn push_chained(
+    buffer: &mut Vec<u8>,
+    previous: u32,
+    payload: &[u8],
+) -> Result<u32, String> {
     let length = checked_length(payload)?;
     let sum = chained_sum(previous, payload);
     buffer.extend_from_slice(&length.to_le_bytes());
@@ -32,8 +36,15 @@ pub(super) fn push_chained(buffer: &mut Vec<u8>, previous: u32, payload: &[u8]) 
 }
 
 fn checked_length(payload: &[u8]) -> Result<u32, String> {
-    let length = u32::try_from(payload.len()).ok().filter(|_| payload.len() <= PAYLOAD_BYTES_MAX);
-    length.ok_or_else(|| format!("an entry of {} bytes is too long (limit 1 GiB)", payload.len()))
+    let length = u32::try_from(payload.len())
+        .ok()
+        .filter(|_| payload.len() <= PAYLOAD_BYTES_MAX);
+    length.ok_or_else(|| {
+        format!(
+            "an entry of {} bytes is too long (limit 1 GiB)",
+            payload.len()
+        )
+    })
 }
 
 fn chained_sum(previous: u32, payload: &[u8]) -> u32 {
@@ -44,7 +55,11 @@ fn chained_sum(previous: u32, payload: &[u8]) -> u32 {
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Frame<'a> {
     /// A whole frame, its checksum, and the offset of the next one.
-    Whole { payload: &'a [u8], sum: u32, next: usize },
+    Whole {
+        payload: &'a [u8],
+        sum: u32,
+        next: usize,
+    },
     /// The end of the bytes.
     End,
     /// The last frame is incomplete.
@@ -81,7 +96,11 @@ pub(super) fn read(bytes: &[u8], offset: usize, previous: u32) -> Frame<'_> {
 }
 
 fn torn_or_damaged(bytes: &[u8], broken: usize, what: String) -> Frame<'_> {
-    if another_follows(bytes, broken) { Frame::Damaged { what } } else { Frame::Torn { what } }
+    if another_follows(bytes, broken) {
+        Frame::Damaged { what }
+    } else {
+        Frame::Torn { what }
+    }
 }
 
 /// Returns the payload, the checksum and the end of the frame at the start of `bytes`.
@@ -110,7 +129,10 @@ fn whole_chained(bytes: &[u8], offset: usize) -> Result<(&[u8], Sums, usize), St
         return Err(format!("only {} bytes of a frame header", rest.len()));
     };
     let length = usize::try_from(u32_at(head, 0)).unwrap_or(usize::MAX);
-    let sums = Sums { of_previous: u32_at(head, 4), own: u32_at(head, 8) };
+    let sums = Sums {
+        of_previous: u32_at(head, 4),
+        own: u32_at(head, 8),
+    };
     let payload = payload_of(body, length)?;
     if chained_sum(sums.of_previous, payload) != sums.own {
         return Err(MISMATCH.to_owned());
@@ -123,7 +145,8 @@ fn payload_of(body: &[u8], length: usize) -> Result<&[u8], String> {
     if length == 0 || length > PAYLOAD_BYTES_MAX {
         return Err(format!("invalid frame length {length}"));
     }
-    body.get(..length).ok_or_else(|| format!("only {} of {length} bytes", body.len()))
+    body.get(..length)
+        .ok_or_else(|| format!("only {} of {length} bytes", body.len()))
 }
 
 const MISMATCH: &str = "the checksum does not match";
@@ -131,10 +154,11 @@ const MISMATCH: &str = "the checksum does not match";
 /// Reads the payload of a file's next frame; fails if it is longer than `payload_bytes_max`.
 pub(super) fn read_from(file: &mut impl Read, payload_bytes_max: usize) -> io::Result<Vec<u8>> {
     let mut head = [0; HEAD_BYTES];
-    file.read_exact(&mut head).map_err(|error| match error.kind() {
-        io::ErrorKind::UnexpectedEof => io::Error::other("the file ends early"),
-        _ => error,
-    })?;
+    file.read_exact(&mut head)
+        .map_err(|error| match error.kind() {
+            io::ErrorKind::UnexpectedEof => io::Error::other("the file ends early"),
+            _ => error,
+        })?;
     let (length, sum) = parse_head(&head);
     if length == 0 || length > payload_bytes_max {
         return Err(io::Error::other(format!("invalid frame length {length}")));
@@ -142,7 +166,10 @@ pub(super) fn read_from(file: &mut impl Read, payload_bytes_max: usize) -> io::R
     let mut payload = Vec::with_capacity(length);
     file.take(length as u64).read_to_end(&mut payload)?;
     if payload.len() < length {
-        return Err(io::Error::other(format!("only {} of {length} bytes", payload.len())));
+        return Err(io::Error::other(format!(
+            "only {} of {length} bytes",
+            payload.len()
+        )));
     }
     if crc32c::crc32c(&payload) != sum {
         return Err(io::Error::other("the checksum does not match"));
@@ -151,7 +178,10 @@ pub(super) fn read_from(file: &mut impl Read, payload_bytes_max: usize) -> io::R
 }
 
 fn parse_head(head: &[u8; HEAD_BYTES]) -> (usize, u32) {
-    (usize::try_from(u32_at(head, 0)).unwrap_or(usize::MAX), u32_at(head, 4))
+    (
+        usize::try_from(u32_at(head, 0)).unwrap_or(usize::MAX),
+        u32_at(head, 4),
+    )
 }
 
 fn u32_at(bytes: &[u8], at: usize) -> u32 {
@@ -208,7 +238,10 @@ mod tests {
         let payloads = ["{1}", "{22}", "{333}"];
         let bytes = frames(&payloads).concat();
         let (read, broken) = read_all(&bytes);
-        assert_eq!((read.as_slice(), broken), (&payloads.map(str::to_owned)[..], None));
+        assert_eq!(
+            (read.as_slice(), broken),
+            (&payloads.map(str::to_owned)[..], None)
+        );
     }
 
     #[test]
@@ -218,7 +251,10 @@ mod tests {
         for length in all[0].len() + 1..bytes.len() {
             let (read, broken) = read_all(&bytes[..length]);
             assert_eq!(read, ["{one}"]);
-            assert!(matches!(broken, Some(Frame::Torn { .. })), "cut at {length}");
+            assert!(
+                matches!(broken, Some(Frame::Torn { .. })),
+                "cut at {length}"
+            );
         }
     }
 
@@ -229,7 +265,10 @@ mod tests {
         for bit in 0..(all[0].len() + all[1].len()) * 8 {
             let mut bytes = good.clone();
             bytes[bit / 8] ^= 1 << (bit % 8);
-            assert!(matches!(read_all(&bytes).1, Some(Frame::Damaged { .. })), "bit {bit}");
+            assert!(
+                matches!(read_all(&bytes).1, Some(Frame::Damaged { .. })),
+                "bit {bit}"
+            );
         }
         let mut last = good.clone();
         *last.last_mut().expect("not empty") ^= 1;
@@ -239,8 +278,14 @@ mod tests {
     #[test]
     fn missing_repeated_or_moved_frame_is_damage() {
         let all = frames(&["{one}", "{two}", "{three}", "{four}"]);
-        let orders: [&[usize]; 6] =
-            [&[0, 2, 3], &[0, 1, 3], &[0, 1, 1, 2, 3], &[0, 2, 1, 3], &[0, 1, 3, 2], &[0, 1, 2, 3, 3]];
+        let orders: [&[usize]; 6] = [
+            &[0, 2, 3],
+            &[0, 1, 3],
+            &[0, 1, 1, 2, 3],
+            &[0, 2, 1, 3],
+            &[0, 1, 3, 2],
+            &[0, 1, 2, 3, 3],
+        ];
         for order in orders {
             let bytes: Vec<u8> = order.iter().flat_map(|place| all[*place].clone()).collect();
             let (_, broken) = read_all(&bytes);

@@ -129,6 +129,10 @@ pub enum JournalError {
 
 impl JournalError {
     fn io(doing: &'static str, path: &std::path::Path, source: io::Error) -> JournalError {
-        JournalError::Io { doing, path: path.to_owned(), source }
+        JournalError::Io {
+            doing,
+            path: path.to_owned(),
+            source,
+        }
     }
 }

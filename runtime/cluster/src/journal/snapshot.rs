@@ -25,16 +25,27 @@ const MORE_FOLLOWS: u8 = 0;
 const IS_LAST: u8 = 1;
 
 /// Writes a snapshot atomically.
-pub(super) fn write(path: &Path, header: &Header, content: &impl Serialize) -> Result<(), JournalError> {
+pub(super) fn write(
+    path: &Path,
+    header: &Header,
+    content: &impl Serialize,
+) -> Result<(), JournalError> {
     let unfinished = path.with_extension("unfinished");
     let write = || -> io::Result<()> {
         let mut file = BufWriter::new(File::create(&unfinished)?);
         let mut bytes = Vec::new();
         frame::push(&mut bytes, &serde_json::to_vec(header)?).map_err(io::Error::other)?;
         file.write_all(&bytes)?;
-        let mut segments = SegmentWriter { file, segment: vec![MORE_FOLLOWS], frame: bytes };
+        let mut segments = SegmentWriter {
+            file,
+            segment: vec![MORE_FOLLOWS],
+            frame: bytes,
+        };
         serde_json::to_writer(&mut segments, content)?;
-        let file = segments.finish()?.into_inner().map_err(|error| error.into_error())?;
+        let file = segments
+            .finish()?
+            .into_inner()
+            .map_err(|error| error.into_error())?;
         file.sync_data()?;
         std::fs::rename(&unfinished, path)?;
         match path.parent() {
@@ -97,7 +108,11 @@ impl Snapshot {
             Ok(header) => read_header(path, &header)?,
             Err(error) => return Err(segments.refusal(path, &error.to_string())),
         };
-        Ok(Snapshot { path: path.to_owned(), header, segments })
+        Ok(Snapshot {
+            path: path.to_owned(),
+            header,
+            segments,
+        })
     }
 
     /// Decodes the content; fails if data follows it.
@@ -106,7 +121,9 @@ impl Snapshot {
         let decoded = T::deserialize(&mut decoder);
         match decoded {
             Ok(content) if self.segments.is_at_end() => Ok(content),
-            Ok(_) => Err(self.segments.refusal(&self.path, "data follows its content")),
+            Ok(_) => Err(self
+                .segments
+                .refusal(&self.path, "data follows its content")),
             Err(error) => Err(self.segments.refusal(&self.path, &error.to_string())),
         }
     }
@@ -161,8 +178,15 @@ impl SegmentReader {
     }
 
     fn refusal(&self, path: &Path, otherwise: &str) -> JournalError {
-        let (offset, what) = self.damage.clone().unwrap_or_else(|| (self.offset, otherwise.to_owned()));
-        JournalError::Damaged { path: path.to_owned(), offset, what }
+        let (offset, what) = self
+            .damage
+            .clone()
+            .unwrap_or_else(|| (self.offset, otherwise.to_owned()));
+        JournalError::Damaged {
+            path: path.to_owned(),
+            offset,
+            what,
+        }
     }
 }
 

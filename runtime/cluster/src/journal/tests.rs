@@ -9,8 +9,14 @@ use super::frame::CHAINED_HEAD_BYTES;
 use super::{EngineRules, FsyncPolicy, Header, JOURNAL_VERSION, Journal, JournalError, Recovered};
 
 fn header(journal: u64) -> Header {
-    let (version, epoch_micros) = (JOURNAL_VERSION, journal * 1_000);
-    Header { version, journal, epoch_micros, rules: EngineRules::default() }
+    let version = JOURNAL_VERSION;
+    let epoch_micros = journal * 1_000;
+    Header {
+        version,
+        journal,
+        epoch_micros,
+        rules: EngineRules::default(),
+    }
 }
 
 fn open(directory: &Path) -> Result<(Journal, Recovered), JournalError> {
@@ -18,16 +24,26 @@ fn open(directory: &Path) -> Result<(Journal, Recovered), JournalError> {
 }
 
 fn entries(texts: &[&str]) -> Vec<Vec<u8>> {
-    texts.iter().map(|text| format!("{{{text}}}").into_bytes()).collect()
+    texts
+        .iter()
+        .map(|text| format!("{{{text}}}").into_bytes())
+        .collect()
 }
 
 fn folder() -> TempDir {
-    tempfile::Builder::new().prefix("napreduce-journal-").tempdir().expect("a temporary folder")
+    tempfile::Builder::new()
+        .prefix("napreduce-journal-")
+        .tempdir()
+        .expect("a temporary folder")
 }
 
 fn files(directory: &Path) -> Vec<String> {
-    let names = fs::read_dir(directory).expect("listed").map(|entry| entry.expect("an entry").file_name());
-    let mut names: Vec<String> = names.map(|name| name.to_string_lossy().into_owned()).collect();
+    let names = fs::read_dir(directory)
+        .expect("listed")
+        .map(|entry| entry.expect("an entry").file_name());
+    let mut names: Vec<String> = names
+        .map(|name| name.to_string_lossy().into_owned())
+        .collect();
     names.sort();
     names
 }
@@ -39,7 +55,11 @@ fn with_entries(directory: &Path, texts: &[&str]) -> PathBuf {
 }
 
 fn content(recovered: Recovered) -> String {
-    recovered.snapshot.expect("a snapshot").decode().expect("what was written")
+    recovered
+        .snapshot
+        .expect("a snapshot")
+        .decode()
+        .expect("what was written")
 }
 
 #[test]
@@ -51,7 +71,8 @@ fn appended_entries_survive_restart() {
     assert!(recovered.snapshot.is_none() && recovered.remarks.is_empty());
     journal.append(&entries(&["three"])).expect("appended");
     drop(journal);
-    let (journal, recovered) = Journal::open(folder.path(), header(99), FsyncPolicy::Always).expect("opened");
+    let (journal, recovered) =
+        Journal::open(folder.path(), header(99), FsyncPolicy::Always).expect("opened");
     assert_eq!(recovered.entries, entries(&["one", "two", "three"]));
     assert_eq!(
         (journal.header().journal, journal.header().epoch_micros),
@@ -67,11 +88,15 @@ fn second_writer_is_refused_and_changes_nothing() {
     let (mut journal, _) = open(folder.path()).expect("opened");
     let refused = |name: &str| {
         let before = files(folder.path());
-        let own =
-            format!("{name} is in use by another coordinator (process {}); end that", std::process::id());
+        let own = format!(
+            "{name} is in use by another coordinator (process {}); end that",
+            std::process::id()
+        );
         let error = open(folder.path()).expect_err("in use").to_string();
         assert!(error.contains(&own), "{error}");
-        let error = Journal::check_unlocked(folder.path()).expect_err("in use").to_string();
+        let error = Journal::check_unlocked(folder.path())
+            .expect_err("in use")
+            .to_string();
         assert!(error.contains(&own), "{error}");
         assert_eq!(files(folder.path()), before);
     };
@@ -81,7 +106,9 @@ fn second_writer_is_refused_and_changes_nothing() {
     refused("journal-00000002.log");
     journal.append(&entries(&["two"])).expect("appended");
     compaction.write(&"one").expect("written");
-    journal.compact(&"one, two", EngineRules::default()).expect("compacted");
+    journal
+        .compact(&"one, two", EngineRules::default())
+        .expect("compacted");
     refused("journal-00000003.log");
     journal.append(&entries(&["three"])).expect("appended");
     drop(journal);
@@ -95,13 +122,18 @@ fn snapshot_replaces_earlier_entries() {
     let folder = folder();
     let (mut journal, _) = open(folder.path()).expect("opened");
     journal.append(&entries(&["one"])).expect("appended");
-    journal.compact(&"all", EngineRules::default()).expect("compacted");
+    journal
+        .compact(&"all", EngineRules::default())
+        .expect("compacted");
     journal.append(&entries(&["two"])).expect("appended");
     drop(journal);
     let (_, recovered) = open(folder.path()).expect("opened");
     assert_eq!(recovered.entries, entries(&["two"]));
     assert_eq!(content(recovered), "all");
-    assert_eq!(files(folder.path()), ["journal-00000002.log", "snapshot-00000002.json"]);
+    assert_eq!(
+        files(folder.path()),
+        ["journal-00000002.log", "snapshot-00000002.json"]
+    );
 }
 
 #[test]
@@ -117,14 +149,22 @@ fn interrupted_compaction_loses_nothing() {
     assert_eq!(recovered.entries, entries(&["one"]));
     assert_eq!(files(folder.path()), ["journal-00000001.log"]);
     // Killed before the new journal was begun, or before the old one was removed.
-    journal.compact(&"all", EngineRules::default()).expect("compacted");
+    journal
+        .compact(&"all", EngineRules::default())
+        .expect("compacted");
     drop(journal);
     fs::remove_file(folder.path().join("journal-00000002.log")).expect("removed");
     fs::write(folder.path().join("journal-00000001.log"), before).expect("written");
     let (_, recovered) = open(folder.path()).expect("opened");
-    assert!(recovered.entries.is_empty() && recovered.remarks.is_empty(), "{recovered:?}");
+    assert!(
+        recovered.entries.is_empty() && recovered.remarks.is_empty(),
+        "{recovered:?}"
+    );
     assert_eq!(content(recovered), "all");
-    assert_eq!(files(folder.path()), ["journal-00000002.log", "snapshot-00000002.json"]);
+    assert_eq!(
+        files(folder.path()),
+        ["journal-00000002.log", "snapshot-00000002.json"]
+    );
 }
 
 /// The files that a coordinator leaves when it is killed between two steps of a background snapshot.
@@ -137,8 +177,13 @@ fn background_snapshot_loses_nothing() {
     let reopened = |expected: &[&str], files_left: &[&str]| {
         let (journal, recovered) = open(folder.path()).expect("opened");
         assert_eq!(recovered.entries, entries(expected));
-        assert!(recovered.remarks.is_empty() && !recovered.begun, "{recovered:?}");
-        let (_, read) = Journal::read(folder.path()).expect("read").expect("a journal");
+        assert!(
+            recovered.remarks.is_empty() && !recovered.begun,
+            "{recovered:?}"
+        );
+        let (_, read) = Journal::read(folder.path())
+            .expect("read")
+            .expect("a journal");
         assert_eq!(read.entries, recovered.entries);
         assert_eq!(files(folder.path()), files_left);
         (journal, recovered)
@@ -149,7 +194,11 @@ fn background_snapshot_loses_nothing() {
     let second = journal.begin_compaction().expect("begun");
     journal.append(&entries(&["three"])).expect("appended");
     drop(journal);
-    let three = ["journal-00000001.log", "journal-00000002.log", "journal-00000003.log"];
+    let three = [
+        "journal-00000001.log",
+        "journal-00000002.log",
+        "journal-00000003.log",
+    ];
     reopened(&["one", "two", "three"], &three);
     // Killed while the next file was begun.
     fs::write(folder.path().join("journal-00000004.log"), b"\x20\0\0").expect("written");
@@ -158,21 +207,32 @@ fn background_snapshot_loses_nothing() {
     journal.append(&entries(&["four"])).expect("appended");
     drop(journal);
     first.write(&"one").expect("written");
-    let after = ["journal-00000002.log", "journal-00000003.log", "journal-00000004.log"];
-    let (_, recovered) =
-        reopened(&["two", "three", "four"], &[&after[..], &["snapshot-00000002.json"]].concat());
+    let after = [
+        "journal-00000002.log",
+        "journal-00000003.log",
+        "journal-00000004.log",
+    ];
+    let (_, recovered) = reopened(
+        &["two", "three", "four"],
+        &[&after[..], &["snapshot-00000002.json"]].concat(),
+    );
     assert_eq!(content(recovered), "one");
     second.write(&"one, two").expect("written");
-    let left = ["journal-00000003.log", "journal-00000004.log", "snapshot-00000003.json"];
+    let left = [
+        "journal-00000003.log",
+        "journal-00000004.log",
+        "snapshot-00000003.json",
+    ];
     let (_, recovered) = reopened(&["three", "four"], &left);
     assert_eq!(content(recovered), "one, two");
 }
 
 #[test]
 fn only_last_file_may_be_torn() {
-    for (how, expected) in
-        [("torn", "but a later file continues it"), ("empty", "the file is empty, but a later")]
-    {
+    for (how, expected) in [
+        ("torn", "but a later file continues it"),
+        ("empty", "the file is empty, but a later"),
+    ] {
         let folder = folder();
         let path = with_entries(folder.path(), &["one", "two"]);
         let (mut journal, _) = open(folder.path()).expect("opened");
@@ -183,7 +243,10 @@ fn only_last_file_may_be_torn() {
         let kept = if how == "torn" { bytes.len() - 1 } else { 0 };
         fs::write(&path, &bytes[..kept]).expect("written");
         let error = open(folder.path()).expect_err("damaged").to_string();
-        assert!(error.contains("journal-00000001.log is damaged") && error.contains(expected), "{error}");
+        assert!(
+            error.contains("journal-00000001.log is damaged") && error.contains(expected),
+            "{error}"
+        );
     }
     let folder = folder();
     let path = with_entries(folder.path(), &["one"]);
@@ -191,7 +254,10 @@ fn only_last_file_may_be_torn() {
     journal.begin_compaction().expect("begun");
     fs::remove_file(path).expect("removed");
     let error = open(folder.path()).expect_err("a gap").to_string();
-    assert!(error.contains("snapshot-00000002.json is missing"), "{error}");
+    assert!(
+        error.contains("snapshot-00000002.json is missing"),
+        "{error}"
+    );
 }
 
 /// A snapshot of several segments, truncated and changed at many positions.
@@ -199,28 +265,50 @@ fn only_last_file_may_be_torn() {
 fn snapshot_is_read_as_written_or_refused() {
     let folder = folder();
     let (mut journal, _) = open(folder.path()).expect("opened");
-    let long: Vec<String> = (0..200_000).map(|number| format!("entry {number}")).collect();
-    journal.compact(&long, EngineRules::default()).expect("compacted");
+    let long: Vec<String> = (0..200_000)
+        .map(|number| format!("entry {number}"))
+        .collect();
+    journal
+        .compact(&long, EngineRules::default())
+        .expect("compacted");
     drop(journal);
     let path = folder.path().join("snapshot-00000002.json");
     let whole = fs::read(&path).expect("read");
     assert!(whole.len() > 2 << 20, "several segments");
     let decoded = || -> Result<Vec<String>, JournalError> {
-        open(folder.path()).and_then(|(_, recovered)| recovered.snapshot.expect("a snapshot").decode())
+        open(folder.path())
+            .and_then(|(_, recovered)| recovered.snapshot.expect("a snapshot").decode())
     };
     assert_eq!(decoded().expect("whole"), long);
     let segment = 1 << 20;
-    for at in [0, 7, 20, 500, segment - 1, segment, segment + 200, whole.len() - 2] {
+    for at in [
+        0,
+        7,
+        20,
+        500,
+        segment - 1,
+        segment,
+        segment + 200,
+        whole.len() - 2,
+    ] {
         let mut flipped = whole.clone();
         flipped[at] ^= 1;
         for damaged in [&whole[..at], &flipped] {
             fs::write(&path, damaged).expect("written");
             let error = decoded().expect_err("damaged").to_string();
-            assert!(error.contains("snapshot-00000002.json is damaged at byte"), "{at}: {error}");
+            assert!(
+                error.contains("snapshot-00000002.json is damaged at byte"),
+                "{at}: {error}"
+            );
         }
     }
     fs::write(&path, [&whole[..], b"x"].concat()).expect("written");
-    assert!(decoded().expect_err("longer").to_string().contains("data follows its content"));
+    assert!(
+        decoded()
+            .expect_err("longer")
+            .to_string()
+            .contains("data follows its content")
+    );
 }
 
 #[test]
@@ -229,8 +317,13 @@ fn snapshot_of_earlier_program_is_refused() {
     let mut bytes = Vec::new();
     super::frame::push(&mut bytes, br#"{"version":6,"journal":7}"#).expect("short");
     fs::write(folder.path().join("snapshot-00000002.msgpack"), bytes).expect("written");
-    let error = open(folder.path()).expect_err("another version").to_string();
-    assert!(error.contains("snapshot-00000002.msgpack has version 6"), "{error}");
+    let error = open(folder.path())
+        .expect_err("another version")
+        .to_string();
+    assert!(
+        error.contains("snapshot-00000002.msgpack has version 6"),
+        "{error}"
+    );
     assert_eq!(files(folder.path()), ["snapshot-00000002.msgpack"]);
 }
 
@@ -249,11 +342,17 @@ fn torn_tail_is_cut_at_any_byte() {
         assert_eq!(recovered.entries, entries(&["one"]));
         let remark = &recovered.remarks[0];
         assert!(remark.contains(&path.display().to_string()), "{remark}");
-        let left_out = format!("dropped its last {} bytes, from byte {last} on", length - last);
+        let left_out = format!(
+            "dropped its last {} bytes, from byte {last} on",
+            length - last
+        );
         assert!(remark.contains(&left_out), "{remark}");
         journal.append(&entries(&["three"])).expect("appended");
         drop(journal);
-        assert_eq!(open(folder.path()).expect("opened").1.entries, entries(&["one", "three"]));
+        assert_eq!(
+            open(folder.path()).expect("opened").1.entries,
+            entries(&["one", "three"])
+        );
     }
 }
 
@@ -267,22 +366,35 @@ fn damage_in_middle_is_refused_with_offset() {
     fs::write(&path, bytes).expect("written");
     let error = open(folder.path()).expect_err("damaged").to_string();
     let first = last - entries(&["one"])[0].len() - CHAINED_HEAD_BYTES;
-    assert!(error.contains(&format!("{} is damaged at byte {first}", path.display())), "{error}");
+    assert!(
+        error.contains(&format!("{} is damaged at byte {first}", path.display())),
+        "{error}"
+    );
 }
 
 #[test]
 fn damaged_snapshot_is_refused() {
     let folder = folder();
     let (mut journal, _) = open(folder.path()).expect("opened");
-    journal.compact(&"everything", EngineRules::default()).expect("compacted");
+    journal
+        .compact(&"everything", EngineRules::default())
+        .expect("compacted");
     drop(journal);
     let path = folder.path().join("snapshot-00000002.json");
     let mut bytes = fs::read(&path).expect("read");
     *bytes.last_mut().expect("not empty") ^= 1;
     fs::write(&path, bytes).expect("written");
     let (_, recovered) = open(folder.path()).expect("its header is whole");
-    let error = recovered.snapshot.expect("a snapshot").decode::<String>().expect_err("damaged").to_string();
-    assert!(error.contains("snapshot-00000002.json is damaged"), "{error}");
+    let error = recovered
+        .snapshot
+        .expect("a snapshot")
+        .decode::<String>()
+        .expect_err("damaged")
+        .to_string();
+    assert!(
+        error.contains("snapshot-00000002.json is damaged"),
+        "{error}"
+    );
 }
 
 #[test]
@@ -291,14 +403,24 @@ fn missing_snapshot_is_refused_with_remedy() {
     let (mut journal, _) = open(folder.path()).expect("opened");
     journal.append(&entries(&["one"])).expect("appended");
     for _ in 0..2 {
-        journal.compact(&"all", EngineRules::default()).expect("compacted");
+        journal
+            .compact(&"all", EngineRules::default())
+            .expect("compacted");
     }
     journal.append(&entries(&["two"])).expect("appended");
     fs::remove_file(folder.path().join("snapshot-00000003.json")).expect("removed");
     let check = || {
-        let error = open(folder.path()).expect_err("the snapshot is missing").to_string();
-        assert!(error.contains("snapshot-00000003.json is missing"), "{error}");
-        assert!(error.contains(&format!("move {} away", folder.path().display())), "{error}");
+        let error = open(folder.path())
+            .expect_err("the snapshot is missing")
+            .to_string();
+        assert!(
+            error.contains("snapshot-00000003.json is missing"),
+            "{error}"
+        );
+        assert!(
+            error.contains(&format!("move {} away", folder.path().display())),
+            "{error}"
+        );
     };
     check();
     // The journal does not continue from an older snapshot.
@@ -329,16 +451,26 @@ fn empty_or_removed_journal_is_reported() {
             drop(journal);
         }
         let (mut journal, recovered) = open(folder.path()).expect("opened");
-        assert!(!recovered.begun && recovered.remarks.is_empty(), "{recovered:?}");
-        journal.compact(&"all", EngineRules::default()).expect("compacted");
+        assert!(
+            !recovered.begun && recovered.remarks.is_empty(),
+            "{recovered:?}"
+        );
+        journal
+            .compact(&"all", EngineRules::default())
+            .expect("compacted");
         journal.append(&entries(&["two"])).expect("appended");
         drop(journal);
         damage(&folder.path().join("journal-00000002.log"));
         let (_, recovered) = open(folder.path()).expect("opened");
         assert!(!recovered.begun && recovered.snapshot.is_some());
-        let expected = format!("journal-00000002.log is {how}: events since the last snapshot are lost");
+        let expected =
+            format!("journal-00000002.log is {how}: events since the last snapshot are lost");
         assert!(recovered.remarks[0].contains(&expected), "{recovered:?}");
-        assert_eq!(open(folder.path()).expect("opened").1.remarks, [""; 0], "once");
+        assert_eq!(
+            open(folder.path()).expect("opened").1.remarks,
+            [""; 0],
+            "once"
+        );
     }
 }
 
@@ -351,11 +483,17 @@ fn missing_repeated_or_moved_entry_is_refused() {
     let third = whole.len() - frame_bytes("three");
     let second = third - frame_bytes("two");
     let [before, two, three] = [&whole[..second], &whole[second..third], &whole[third..]];
-    for changed in [[before, three, &[]].concat(), [before, two, two].concat(), [before, three, two].concat()]
-    {
+    for changed in [
+        [before, three, &[]].concat(),
+        [before, two, two].concat(),
+        [before, three, two].concat(),
+    ] {
         fs::write(&path, changed).expect("written");
         let error = open(folder.path()).expect_err("damaged").to_string();
-        assert!(error.contains("entries are missing, repeated or in another order"), "{error}");
+        assert!(
+            error.contains("entries are missing, repeated or in another order"),
+            "{error}"
+        );
     }
 }
 
@@ -366,8 +504,13 @@ fn journal_of_other_version_is_refused() {
     let mut bytes = Vec::new();
     super::frame::push(&mut bytes, br#"{"version":11,"news":true}"#).expect("short");
     fs::write(path, bytes).expect("written");
-    let error = open(folder.path()).expect_err("another version").to_string();
-    assert!(error.contains("has version 11, but this program writes 10; finish its jobs with"), "{error}");
+    let error = open(folder.path())
+        .expect_err("another version")
+        .to_string();
+    assert!(
+        error.contains("has version 11, but this program writes 10; finish its jobs with"),
+        "{error}"
+    );
 }
 
 #[test]

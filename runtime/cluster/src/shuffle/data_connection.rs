@@ -24,16 +24,23 @@ pub enum DataConnection {
 
 impl DataConnection {
     /// Continues a connection in the negotiated form.
-    pub fn new(connection: BlockingConnection, encrypted: bool) -> Result<DataConnection, TransportError> {
+    pub fn new(
+        connection: BlockingConnection,
+        encrypted: bool,
+    ) -> Result<DataConnection, TransportError> {
         if encrypted {
             return Ok(DataConnection::Encrypted(Box::new(connection)));
         }
-        Ok(DataConnection::Plain(PlainConnection::new(connection.into_plain()?)))
+        Ok(DataConnection::Plain(PlainConnection::new(
+            connection.into_plain()?,
+        )))
     }
 
     pub fn send<M: Serialize>(&mut self, message: &M) -> Result<(), TransportError> {
         match self {
-            DataConnection::Plain(connection) => Ok(connection.socket.write_all(&encode(message)?)?),
+            DataConnection::Plain(connection) => {
+                Ok(connection.socket.write_all(&encode(message)?)?)
+            }
             DataConnection::Encrypted(connection) => connection.send(message),
         }
     }
@@ -61,7 +68,12 @@ pub struct PlainConnection {
 impl PlainConnection {
     fn new(socket: TcpStream) -> PlainConnection {
         let silence_max = socket.read_timeout().ok().flatten().unwrap_or_default();
-        PlainConnection { socket, arrived: FrameBuffer::default(), buffer: Vec::new(), silence_max }
+        PlainConnection {
+            socket,
+            arrived: FrameBuffer::default(),
+            buffer: Vec::new(),
+            silence_max,
+        }
     }
 
     fn receive<M: DeserializeOwned>(&mut self) -> Result<Option<M>, TransportError> {
@@ -79,7 +91,11 @@ impl PlainConnection {
     }
 
     /// Passes on at least one and at most `most` raw bytes; returns how many. `Silent` as in `receive`.
-    pub fn receive_raw(&mut self, most: usize, take: impl FnOnce(&[u8])) -> Result<usize, TransportError> {
+    pub fn receive_raw(
+        &mut self,
+        most: usize,
+        take: impl FnOnce(&[u8]),
+    ) -> Result<usize, TransportError> {
         if !self.arrived.is_between_frames() {
             let bytes = self.arrived.take_raw(most);
             take(bytes);
@@ -101,7 +117,9 @@ impl PlainConnection {
             match self.socket.read(&mut self.buffer[..most]) {
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 read => {
-                    return read.map_err(|error| silent_or_broken(error, "its next bytes", self.silence_max));
+                    return read.map_err(|error| {
+                        silent_or_broken(error, "its next bytes", self.silence_max)
+                    });
                 }
             }
         }

@@ -22,7 +22,10 @@ impl LogExtent {
             return Ok((0, Vec::new()));
         }
         let named = |error: io::Error| {
-            io::Error::new(error.kind(), format!("cannot read {}: {error}", self.path.display()))
+            io::Error::new(
+                error.kind(),
+                format!("cannot read {}: {error}", self.path.display()),
+            )
         };
         self.read_file(offset, most).map_err(named)
     }

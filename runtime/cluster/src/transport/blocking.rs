@@ -34,7 +34,11 @@ pub fn connect(
     deadline: Duration,
     silence_max: Duration,
 ) -> Result<BlockingConnection, TransportError> {
-    let mut handshake = Handshake { deadline, end: Instant::now() + deadline, awaited: "the connection" };
+    let mut handshake = Handshake {
+        deadline,
+        end: Instant::now() + deadline,
+        awaited: "the connection",
+    };
     let mut socket = handshake.connect(address)?;
     socket.set_nodelay(true)?;
     let keys = handshake.initiate(&mut socket, role, secret)?;
@@ -51,7 +55,10 @@ struct Handshake {
 impl Handshake {
     /// Tries all addresses of a name, as far as time allows.
     fn connect(&self, address: &str) -> Result<TcpStream, TransportError> {
-        let unreachable = |source| TransportError::Unreachable { address: address.to_owned(), source };
+        let unreachable = |source| TransportError::Unreachable {
+            address: address.to_owned(),
+            source,
+        };
         let mut last = io::Error::new(io::ErrorKind::NotFound, "the name has no address");
         for resolved in address.to_socket_addrs().map_err(unreachable)? {
             match TcpStream::connect_timeout(&resolved, self.left()?) {
@@ -89,13 +96,20 @@ impl Handshake {
         Ok(socket.write_all(bytes)?)
     }
 
-    fn read_array<const COUNT: usize>(&self, socket: &mut TcpStream) -> Result<[u8; COUNT], TransportError> {
+    fn read_array<const COUNT: usize>(
+        &self,
+        socket: &mut TcpStream,
+    ) -> Result<[u8; COUNT], TransportError> {
         let mut bytes = [0; COUNT];
         let mut have = 0;
         while have < COUNT {
             socket.set_read_timeout(Some(self.left()?))?;
             match socket.read(&mut bytes[have..]) {
-                Ok(0) => return Err(TransportError::ClosedEarly { awaited: self.awaited }),
+                Ok(0) => {
+                    return Err(TransportError::ClosedEarly {
+                        awaited: self.awaited,
+                    });
+                }
                 Ok(count) => have += count,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) if is_timeout(&error) => return Err(self.timed_out()),
@@ -107,11 +121,18 @@ impl Handshake {
 
     fn left(&self) -> Result<Duration, TransportError> {
         let left = self.end.saturating_duration_since(Instant::now());
-        if left.is_zero() { Err(self.timed_out()) } else { Ok(left) }
+        if left.is_zero() {
+            Err(self.timed_out())
+        } else {
+            Ok(left)
+        }
     }
 
     fn timed_out(&self) -> TransportError {
-        TransportError::TimedOut { awaited: self.awaited, deadline: self.deadline }
+        TransportError::TimedOut {
+            awaited: self.awaited,
+            deadline: self.deadline,
+        }
     }
 }
 
@@ -124,7 +145,13 @@ impl BlockingConnection {
         socket.set_read_timeout(Some(silence_max))?;
         socket.set_write_timeout(Some(silence_max))?;
         let Keys { sealer, opener } = keys;
-        Ok(BlockingConnection { socket, sealer, records: Vec::new(), opener, silence_max })
+        Ok(BlockingConnection {
+            socket,
+            sealer,
+            records: Vec::new(),
+            opener,
+            silence_max,
+        })
     }
 
     /// Sends one message. After an error the connection is unusable.
@@ -136,7 +163,9 @@ impl BlockingConnection {
                 return Ok(());
             }
             let written = self.socket.write_all(&self.records);
-            written.map_err(|error| silent_or_broken(error, "room for our message", self.silence_max))?;
+            written.map_err(|error| {
+                silent_or_broken(error, "room for our message", self.silence_max)
+            })?;
         }
     }
 
@@ -151,7 +180,13 @@ impl BlockingConnection {
                 Ok(0) => return Err(TransportError::CutShort),
                 Ok(count) => self.opener.filled(count)?,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) => return Err(silent_or_broken(error, "its next message", self.silence_max)),
+                Err(error) => {
+                    return Err(silent_or_broken(
+                        error,
+                        "its next message",
+                        self.silence_max,
+                    ));
+                }
             }
         }
     }
@@ -159,7 +194,11 @@ impl BlockingConnection {
     /// Returns the socket, to continue without encryption as negotiated. Nothing beyond the last message has
     /// been read, and the timeouts stay.
     pub fn into_plain(self) -> Result<TcpStream, TransportError> {
-        if self.opener.is_between_messages() { Ok(self.socket) } else { Err(TransportError::InsideMessage) }
+        if self.opener.is_between_messages() {
+            Ok(self.socket)
+        } else {
+            Err(TransportError::InsideMessage)
+        }
     }
 }
 
@@ -169,10 +208,17 @@ pub(crate) fn silent_or_broken(
     awaited: &'static str,
     deadline: Duration,
 ) -> TransportError {
-    if is_timeout(&error) { TransportError::TimedOut { awaited, deadline } } else { error.into() }
+    if is_timeout(&error) {
+        TransportError::TimedOut { awaited, deadline }
+    } else {
+        error.into()
+    }
 }
 
 /// Returns whether an error is a socket timeout, which is reported as either kind.
 fn is_timeout(error: &io::Error) -> bool {
-    matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut)
+    matches!(
+        error.kind(),
+        io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut
+    )
 }

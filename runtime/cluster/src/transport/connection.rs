@@ -64,7 +64,10 @@ pub async fn connect(
 ) -> Result<Connection, TransportError> {
     let mut awaited = "the connection";
     let handshake = async {
-        let unreachable = |source| TransportError::Unreachable { address: address.to_owned(), source };
+        let unreachable = |source| TransportError::Unreachable {
+            address: address.to_owned(),
+            source,
+        };
         let mut socket = TcpStream::connect(address).await.map_err(unreachable)?;
         socket.set_nodelay(true)?;
         limit_send_buffer(&socket, role)?;
@@ -112,10 +115,13 @@ async fn initiate(
     let answer: [u8; ANSWER_BYTES] = read_array(socket, awaited).await?;
     preamble::check_answer(&answer)?;
     *awaited = "the server's proof";
-    let proof: [u8; NOISE_BYTES] = read_array(socket, awaited).await.map_err(|error| match error {
-        TransportError::ClosedEarly { .. } => TransportError::SecretRefused,
-        error => error,
-    })?;
+    let proof: [u8; NOISE_BYTES] =
+        read_array(socket, awaited)
+            .await
+            .map_err(|error| match error {
+                TransportError::ClosedEarly { .. } => TransportError::SecretRefused,
+                error => error,
+            })?;
     let (keys, confirmation) = initiator.finish(&proof)?;
     socket.write_all(&confirmation).await?;
     Ok(keys)
@@ -179,9 +185,9 @@ async fn read_array<const COUNT: usize>(
 /// Returns the meaning of a socket error during the handshake: a reset counts as closing.
 pub(super) fn closed_or_broken(error: io::Error, awaited: &'static str) -> TransportError {
     match error.kind() {
-        io::ErrorKind::UnexpectedEof | io::ErrorKind::ConnectionReset | io::ErrorKind::BrokenPipe => {
-            TransportError::ClosedEarly { awaited }
-        }
+        io::ErrorKind::UnexpectedEof
+        | io::ErrorKind::ConnectionReset
+        | io::ErrorKind::BrokenPipe => TransportError::ClosedEarly { awaited },
         _ => error.into(),
     }
 }
@@ -245,15 +251,29 @@ impl Connection {
 
     /// Turns it into a connection for a blocking thread. Later calls fail if the peer neither sends nor
     /// receives anything for `silence_max`.
-    pub fn into_blocking(self, silence_max: Duration) -> Result<BlockingConnection, TransportError> {
+    pub fn into_blocking(
+        self,
+        silence_max: Duration,
+    ) -> Result<BlockingConnection, TransportError> {
         if !self.sender.is_done() {
             return Err(TransportError::InsideMessage);
         }
         let MessageSender { socket, sealer, .. } = self.sender;
-        let joined = self.receiver.socket.reunite(socket).expect("both halves come from one socket");
+        let joined = self
+            .receiver
+            .socket
+            .reunite(socket)
+            .expect("both halves come from one socket");
         let socket = joined.into_std()?;
         socket.set_nonblocking(false)?;
-        BlockingConnection::new(socket, Keys { sealer, opener: self.receiver.opener }, silence_max)
+        BlockingConnection::new(
+            socket,
+            Keys {
+                sealer,
+                opener: self.receiver.opener,
+            },
+            silence_max,
+        )
     }
 }
 
@@ -277,7 +297,10 @@ impl MessageSender {
             while self.written < self.records.len() {
                 let writing = self.socket.write(&self.records[self.written..]);
                 let written = timeout_at(self.clock.last_moved() + silence_max, writing).await;
-                let silent = TransportError::TimedOut { awaited: ACCEPTED, deadline: silence_max };
+                let silent = TransportError::TimedOut {
+                    awaited: ACCEPTED,
+                    deadline: silence_max,
+                };
                 match written.map_err(|_| silent)?? {
                     0 => return Err(TransportError::Io(io::ErrorKind::WriteZero.into())),
                     count => self.written += count,

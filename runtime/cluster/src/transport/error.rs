@@ -11,7 +11,9 @@ use super::preamble::MAGIC;
 /// An error of a connection.
 #[derive(Debug, Error)]
 pub enum TransportError {
-    #[error("cannot connect to {address}: {source}; check the address and whether the process is running")]
+    #[error(
+        "cannot connect to {address}: {source}; check the address and whether the process is running"
+    )]
     Unreachable { address: String, source: io::Error },
     #[error("cannot listen on {address}: {source}; choose another address or port")]
     CannotListen { address: String, source: io::Error },
@@ -37,7 +39,10 @@ pub enum TransportError {
     #[error("the peer closed the connection before sending {awaited}")]
     ClosedEarly { awaited: &'static str },
     #[error("timed out waiting for {awaited} ({deadline:?})")]
-    TimedOut { awaited: &'static str, deadline: Duration },
+    TimedOut {
+        awaited: &'static str,
+        deadline: Duration,
+    },
     #[error("too many pending handshakes (limit {limit}); dropped the oldest")]
     Crowded { limit: usize },
     #[error("a record of {length} bytes is too short to be authentic")]

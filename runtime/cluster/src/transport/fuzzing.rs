@@ -17,32 +17,60 @@ pub fn shake_hands(bytes: &[u8]) {
 }
 
 fn fuzz_server(bytes: &[u8], secret: &Secret) {
-    let Some((greeting, rest)) = bytes.split_first_chunk() else { return };
-    let Ok(role) = preamble::check_greeting(greeting) else { return };
-    let Some((proof, rest)) = rest.split_first_chunk() else { return };
-    let Ok((responder, _)) = Responder::reply(greeting, proof, &role.key(secret)) else { return };
-    let Some((confirmation, _)) = rest.split_first_chunk() else { return };
-    assert!(responder.confirm(confirmation).is_err(), "confirmed without knowing the server's key");
+    let Some((greeting, rest)) = bytes.split_first_chunk() else {
+        return;
+    };
+    let Ok(role) = preamble::check_greeting(greeting) else {
+        return;
+    };
+    let Some((proof, rest)) = rest.split_first_chunk() else {
+        return;
+    };
+    let Ok((responder, _)) = Responder::reply(greeting, proof, &role.key(secret)) else {
+        return;
+    };
+    let Some((confirmation, _)) = rest.split_first_chunk() else {
+        return;
+    };
+    assert!(
+        responder.confirm(confirmation).is_err(),
+        "confirmed without knowing the server's key"
+    );
 }
 
 fn fuzz_client(bytes: &[u8], secret: &Secret) {
-    let Some((answer, rest)) = bytes.split_first_chunk() else { return };
+    let Some((answer, rest)) = bytes.split_first_chunk() else {
+        return;
+    };
     if preamble::check_answer(answer).is_err() {
         return;
     }
-    let Some((proof, _)) = rest.split_first_chunk() else { return };
+    let Some((proof, _)) = rest.split_first_chunk() else {
+        return;
+    };
     let (initiator, _) = Initiator::open(Role::Data, secret).expect("a handshake can be begun");
-    assert!(initiator.finish(proof).is_err(), "accepted a server that does not know the client's key");
+    assert!(
+        initiator.finish(proof).is_err(),
+        "accepted a server that does not know the client's key"
+    );
 }
 
 /// Fails if a record is accepted: none can be authentic.
 fn fuzz_records(bytes: &[u8], secret: &Secret) {
-    let (initiator, opening) = Initiator::open(Role::Data, secret).expect("a handshake can be begun");
-    let (greeting, proof) = opening.split_first_chunk().expect("an opening begins with a greeting");
+    let (initiator, opening) =
+        Initiator::open(Role::Data, secret).expect("a handshake can be begun");
+    let (greeting, proof) = opening
+        .split_first_chunk()
+        .expect("an opening begins with a greeting");
     let proof = proof.first_chunk().expect("and continues with a proof");
-    let (_, reply) = Responder::reply(greeting, proof, secret).expect("a genuine proof is answered");
-    let proof = reply[ANSWER_BYTES..].first_chunk().expect("a reply ends with a proof");
-    let (mut keys, _) = initiator.finish(proof).expect("a genuine reply is accepted");
+    let (_, reply) =
+        Responder::reply(greeting, proof, secret).expect("a genuine proof is answered");
+    let proof = reply[ANSWER_BYTES..]
+        .first_chunk()
+        .expect("a reply ends with a proof");
+    let (mut keys, _) = initiator
+        .finish(proof)
+        .expect("a genuine reply is accepted");
     let mut rest = bytes;
     while !rest.is_empty() {
         let room = keys.opener.room();
@@ -53,7 +81,10 @@ fn fuzz_records(bytes: &[u8], secret: &Secret) {
             return;
         }
         let message = keys.opener.next::<Vec<u8>>();
-        assert!(matches!(message, Ok(None)), "a message came out of records that are not authentic");
+        assert!(
+            matches!(message, Ok(None)),
+            "a message came out of records that are not authentic"
+        );
     }
 }
 

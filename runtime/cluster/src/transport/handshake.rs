@@ -41,7 +41,9 @@ impl Initiator {
         let mut noise = builder.build_initiator().map_err(TransportError::Cipher)?;
         let mut opening = [0; OPENING_BYTES];
         opening[..GREETING_BYTES].copy_from_slice(&greeting);
-        noise.write_message(&[], &mut opening[GREETING_BYTES..]).map_err(TransportError::Cipher)?;
+        noise
+            .write_message(&[], &mut opening[GREETING_BYTES..])
+            .map_err(TransportError::Cipher)?;
         Ok((Initiator(noise), opening))
     }
 
@@ -50,7 +52,9 @@ impl Initiator {
         mut self,
         message: &[u8; NOISE_BYTES],
     ) -> Result<(Keys, [u8; CONFIRMATION_BYTES]), TransportError> {
-        self.0.read_message(message, &mut []).map_err(|_| TransportError::OtherSecret)?;
+        self.0
+            .read_message(message, &mut [])
+            .map_err(|_| TransportError::OtherSecret)?;
         let mut keys = keys(self.0)?;
         let confirmation = keys.sealer.confirmation()?;
         Ok((keys, confirmation))
@@ -69,15 +73,22 @@ impl Responder {
     ) -> Result<(Responder, [u8; REPLY_BYTES]), TransportError> {
         let builder = builder(secret, greeting)?;
         let mut noise = builder.build_responder().map_err(TransportError::Cipher)?;
-        noise.read_message(message, &mut []).map_err(|_| TransportError::OtherSecret)?;
+        noise
+            .read_message(message, &mut [])
+            .map_err(|_| TransportError::OtherSecret)?;
         let mut reply = [0; REPLY_BYTES];
         reply[..ANSWER_BYTES].copy_from_slice(&preamble::answer());
-        noise.write_message(&[], &mut reply[ANSWER_BYTES..]).map_err(TransportError::Cipher)?;
+        noise
+            .write_message(&[], &mut reply[ANSWER_BYTES..])
+            .map_err(TransportError::Cipher)?;
         Ok((Responder(keys(noise)?), reply))
     }
 
     /// Authenticates the client by its confirmation.
-    pub(super) fn confirm(mut self, confirmation: &[u8; CONFIRMATION_BYTES]) -> Result<Keys, TransportError> {
+    pub(super) fn confirm(
+        mut self,
+        confirmation: &[u8; CONFIRMATION_BYTES],
+    ) -> Result<Keys, TransportError> {
         self.0.opener.check_confirmation(confirmation)?;
         Ok(self.0)
     }
@@ -85,11 +96,22 @@ impl Responder {
 
 fn builder<'a>(secret: &'a Secret, prologue: &'a [u8]) -> Result<Builder<'a>, TransportError> {
     let parameters = PATTERN.parse().map_err(TransportError::Cipher)?;
-    let builder = Builder::new(parameters).prologue(prologue).map_err(TransportError::Cipher)?;
-    builder.psk(0, secret.bytes()).map_err(TransportError::Cipher)
+    let builder = Builder::new(parameters)
+        .prologue(prologue)
+        .map_err(TransportError::Cipher)?;
+    builder
+        .psk(0, secret.bytes())
+        .map_err(TransportError::Cipher)
 }
 
 fn keys(noise: HandshakeState) -> Result<Keys, TransportError> {
-    let shared = Arc::new(noise.into_stateless_transport_mode().map_err(TransportError::Cipher)?);
-    Ok(Keys { sealer: Sealer::new(Arc::clone(&shared)), opener: Opener::new(shared) })
+    let shared = Arc::new(
+        noise
+            .into_stateless_transport_mode()
+            .map_err(TransportError::Cipher)?,
+    );
+    Ok(Keys {
+        sealer: Sealer::new(Arc::clone(&shared)),
+        opener: Opener::new(shared),
+    })
 }

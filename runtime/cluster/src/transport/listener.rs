@@ -102,7 +102,10 @@ impl Listener {
         limits: Limits,
         refused: impl Fn(&str) + Send + 'static,
     ) -> Result<Listener, TransportError> {
-        let failed = |source| TransportError::CannotListen { address: address.to_owned(), source };
+        let failed = |source| TransportError::CannotListen {
+            address: address.to_owned(),
+            source,
+        };
         let socket = TcpListener::bind(address).await.map_err(failed)?;
         let address = socket.local_addr().map_err(failed)?;
         Ok(Listener {
@@ -127,7 +130,10 @@ impl Listener {
     pub async fn accept(&mut self) -> Incoming {
         loop {
             let crowded = self.pending.len() >= self.limits.pending_max;
-            let patience = self.pending.front().map(|oldest| oldest.began + self.limits.crowded_deadline);
+            let patience = self
+                .pending
+                .front()
+                .map(|oldest| oldest.began + self.limits.crowded_deadline);
             tokio::select! {
                 biased;
                 Some(ended) = self.handshakes.join_next_with_id() => {
@@ -146,16 +152,28 @@ impl Listener {
             Ok(connected) => connected,
             Err(error) => {
                 self.recovered = Instant::now() + RECOVERY;
-                (self.refused)(&format!("cannot accept a connection at {}: {error}", self.address));
+                (self.refused)(&format!(
+                    "cannot accept a connection at {}: {error}",
+                    self.address
+                ));
                 return;
             }
         };
         enable_keepalive(&socket);
-        let (secret, deadline) = (self.secret.clone(), self.limits.deadline);
-        let task = self
-            .handshakes
-            .spawn(async move { Handshake { peer, result: accept(socket, &secret, deadline).await } });
-        self.pending.push_back(Pending { id: task.id(), peer, began: Instant::now(), task });
+        let secret = self.secret.clone();
+        let deadline = self.limits.deadline;
+        let task = self.handshakes.spawn(async move {
+            Handshake {
+                peer,
+                result: accept(socket, &secret, deadline).await,
+            }
+        });
+        self.pending.push_back(Pending {
+            id: task.id(),
+            peer,
+            began: Instant::now(),
+            task,
+        });
     }
 
     fn end_handshake(&mut self, ended: Result<(Id, Handshake), JoinError>) -> Option<Incoming> {
@@ -165,10 +183,26 @@ impl Listener {
         };
         self.pending.retain(|pending| pending.id != id);
         match ended {
-            Ok((_, Handshake { peer, result: Ok((role, connection)) })) => {
-                return Some(Incoming { role, connection, peer });
+            Ok((
+                _,
+                Handshake {
+                    peer,
+                    result: Ok((role, connection)),
+                },
+            )) => {
+                return Some(Incoming {
+                    role,
+                    connection,
+                    peer,
+                });
             }
-            Ok((_, Handshake { peer, result: Err(error) })) => self.refuse(peer, &error),
+            Ok((
+                _,
+                Handshake {
+                    peer,
+                    result: Err(error),
+                },
+            )) => self.refuse(peer, &error),
             // Cancelled and logged here.
             Err(error) if error.is_cancelled() => {}
             Err(error) => (self.refused)(&format!("a handshake failed: {error}; please report it")),
@@ -179,7 +213,12 @@ impl Listener {
     fn drop_oldest(&mut self) {
         if let Some(oldest) = self.pending.pop_front() {
             oldest.task.abort();
-            self.refuse(oldest.peer, &TransportError::Crowded { limit: self.limits.pending_max });
+            self.refuse(
+                oldest.peer,
+                &TransportError::Crowded {
+                    limit: self.limits.pending_max,
+                },
+            );
         }
     }
 
@@ -189,7 +228,10 @@ impl Listener {
 }
 
 /// Accepts the next connection, once the listening socket has recovered.
-async fn accept_after(socket: &TcpListener, recovered: Instant) -> io::Result<(TcpStream, SocketAddr)> {
+async fn accept_after(
+    socket: &TcpListener,
+    recovered: Instant,
+) -> io::Result<(TcpStream, SocketAddr)> {
     sleep_until(recovered).await;
     socket.accept().await
 }

@@ -82,8 +82,14 @@ pub(super) fn check_greeting(greeting: &[u8; GREETING_BYTES]) -> Result<Role, Tr
 pub(super) fn check_answer(answer: &[u8; ANSWER_BYTES]) -> Result<(), TransportError> {
     let [magic @ .., low, high] = answer;
     if *magic != MAGIC {
-        return Err(TransportError::NotNapreduce { got: magic.to_vec() });
+        return Err(TransportError::NotNapreduce {
+            got: magic.to_vec(),
+        });
     }
     let theirs = u16::from_le_bytes([*low, *high]);
-    if theirs == NETWORK_VERSION { Ok(()) } else { Err(TransportError::OtherVersion { theirs }) }
+    if theirs == NETWORK_VERSION {
+        Ok(())
+    } else {
+        Err(TransportError::OtherVersion { theirs })
+    }
 }

@@ -40,14 +40,21 @@ pub(super) struct Sealer {
 
 impl Sealer {
     pub(super) fn new(cipher: Arc<StatelessTransportState>) -> Sealer {
-        Sealer { cipher, next: 0, plain: Vec::new(), sealed: 0 }
+        Sealer {
+            cipher,
+            next: 0,
+            plain: Vec::new(),
+            sealed: 0,
+        }
     }
 
     /// Returns the empty record that the client sends first.
     pub(super) fn confirmation(&mut self) -> Result<[u8; CONFIRMATION_BYTES], TransportError> {
         let mut record = Vec::with_capacity(CONFIRMATION_BYTES);
         self.seal_record(&[], &mut record)?;
-        Ok(record.try_into().expect("an empty record is a length and a tag"))
+        Ok(record
+            .try_into()
+            .expect("an empty record is a length and a tag"))
     }
 
     /// Stages messages to be sealed together; stages none if one cannot be encoded.
@@ -94,21 +101,29 @@ impl Sealer {
     }
 
     /// Appends one record.
-    pub(super) fn seal_record(&mut self, plain: &[u8], records: &mut Vec<u8>) -> Result<(), TransportError> {
+    pub(super) fn seal_record(
+        &mut self,
+        plain: &[u8],
+        records: &mut Vec<u8>,
+    ) -> Result<(), TransportError> {
         let nonce = take_nonce(&mut self.next)?;
         let length = plain.len() + TAG_BYTES;
         let field = u16::try_from(length).expect("a piece fits a record");
         records.extend_from_slice(&field.to_le_bytes());
         let start = records.len();
         records.resize(start + length, 0);
-        self.cipher.write_message(nonce, plain, &mut records[start..]).map_err(TransportError::Cipher)?;
+        self.cipher
+            .write_message(nonce, plain, &mut records[start..])
+            .map_err(TransportError::Cipher)?;
         Ok(())
     }
 }
 
 impl fmt::Debug for Sealer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Sealer").field("next", &self.next).finish_non_exhaustive()
+        f.debug_struct("Sealer")
+            .field("next", &self.next)
+            .finish_non_exhaustive()
     }
 }
 
@@ -125,7 +140,13 @@ pub(super) struct Opener {
 
 impl Opener {
     pub(super) fn new(cipher: Arc<StatelessTransportState>) -> Opener {
-        Opener { cipher, next: 0, record: Vec::new(), arrived: 0, frames: FrameBuffer::default() }
+        Opener {
+            cipher,
+            next: 0,
+            record: Vec::new(),
+            arrived: 0,
+            frames: FrameBuffer::default(),
+        }
     }
 
     pub(super) fn check_confirmation(
@@ -174,9 +195,11 @@ impl Opener {
             return Ok(());
         }
         let nonce = take_nonce(&mut self.next)?;
-        let (cipher, ciphertext) = (&self.cipher, &self.record[LENGTH_BYTES..wanted]);
-        let opened =
-            self.frames.push_with(length - TAG_BYTES, |plain| cipher.read_message(nonce, ciphertext, plain));
+        let cipher = &self.cipher;
+        let ciphertext = &self.record[LENGTH_BYTES..wanted];
+        let opened = self.frames.push_with(length - TAG_BYTES, |plain| {
+            cipher.read_message(nonce, ciphertext, plain)
+        });
         opened.map_err(|_| TransportError::Forged)?;
         self.arrived = 0;
         Ok(())
@@ -204,7 +227,9 @@ impl Opener {
 
 impl fmt::Debug for Opener {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Opener").field("next", &self.next).finish_non_exhaustive()
+        f.debug_struct("Opener")
+            .field("next", &self.next)
+            .finish_non_exhaustive()
     }
 }
 

@@ -46,21 +46,44 @@ pub enum SecretError {
         found: String,
     },
     #[error("cannot {doing} {}: {source}", .path.display())]
-    Io { doing: &'static str, path: PathBuf, source: io::Error },
+    Io {
+        doing: &'static str,
+        path: PathBuf,
+        source: io::Error,
+    },
 }
 
 /// Reads a secret file; fails if other users may read it.
 pub fn read_secret(path: &Path) -> Result<Secret, SecretError> {
-    let failed = |doing| move |source| SecretError::Io { doing, path: path.to_owned(), source };
+    let failed = |doing| {
+        move |source| SecretError::Io {
+            doing,
+            path: path.to_owned(),
+            source,
+        }
+    };
     // Non-blocking, so that opening a named pipe does not hang.
-    let opened = OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK).open(path).if_there();
-    let missing = || SecretError::Missing { path: path.to_owned() };
-    let file = opened.map_err(failed("open secret file"))?.ok_or_else(missing)?;
+    let opened = OpenOptions::new()
+        .read(true)
+        .custom_flags(libc::O_NONBLOCK)
+        .open(path)
+        .if_there();
+    let missing = || SecretError::Missing {
+        path: path.to_owned(),
+    };
+    let file = opened
+        .map_err(failed("open secret file"))?
+        .ok_or_else(missing)?;
     check_privacy(&file, path)?;
     // One byte more than a valid file with any newline, to detect longer ones.
     let mut text = Zeroizing::new(Vec::with_capacity(DIGITS + 3));
-    file.take(DIGITS as u64 + 3).read_to_end(&mut text).map_err(failed("read secret file"))?;
-    let malformed = |found| SecretError::Malformed { path: path.to_owned(), found };
+    file.take(DIGITS as u64 + 3)
+        .read_to_end(&mut text)
+        .map_err(failed("read secret file"))?;
+    let malformed = |found| SecretError::Malformed {
+        path: path.to_owned(),
+        found,
+    };
     parse(text.trim_ascii_end()).map_err(malformed)
 }
 
@@ -70,7 +93,11 @@ pub fn read_or_create_secret(path: &Path) -> Result<Secret, SecretError> {
         Err(SecretError::Missing { .. }) => {}
         read => return read,
     }
-    let failed = |source| SecretError::Io { doing: "create secret file", path: path.to_owned(), source };
+    let failed = |source| SecretError::Io {
+        doing: "create secret file",
+        path: path.to_owned(),
+        source,
+    };
     let secret = Secret::generate().map_err(failed)?;
     match write_new(&secret, path) {
         Ok(()) => Ok(secret),
@@ -87,13 +114,19 @@ fn write_new(secret: &Secret, path: &Path) -> io::Result<()> {
     let mut name = path.as_os_str().to_owned();
     name.push(format!(".{:016x}.new", u64::from_le_bytes(unique)));
     let unfinished = PathBuf::from(name);
-    let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&unfinished)?;
+    let mut file = OpenOptions::new()
+        .write(true)
+        .create_new(true)
+        .mode(0o600)
+        .open(&unfinished)?;
     let mut text = Zeroizing::new(String::with_capacity(DIGITS + 1));
     for byte in secret.bytes() {
         write!(text, "{byte:02x}").map_err(io::Error::other)?;
     }
     text.push('\n');
-    let written = file.write_all(text.as_bytes()).and_then(|()| file.sync_all());
+    let written = file
+        .write_all(text.as_bytes())
+        .and_then(|()| file.sync_all());
     let linked = written.and_then(|()| fs::hard_link(&unfinished, path));
     let removed = fs::remove_file(&unfinished);
     linked.and(removed)
@@ -103,7 +136,8 @@ fn write_new(secret: &Secret, path: &Path) -> io::Result<()> {
 /// tokens: keyed BLAKE2s (RFC 7693) of a fixed text and the job's number.
 #[must_use]
 pub fn job_token(secret: &Secret, job: JobId) -> Secret {
-    let mut keyed = Blake2sMac256::new_from_slice(secret.bytes()).expect("a key of 32 bytes is allowed");
+    let mut keyed =
+        Blake2sMac256::new_from_slice(secret.bytes()).expect("a key of 32 bytes is allowed");
     keyed.update(b"napreduce: the tasks of job ");
     keyed.update(&job.0.to_le_bytes());
     let mut token = Zeroizing::new([0; SECRET_BYTES]);
@@ -116,14 +150,27 @@ fn check_privacy(file: &File, path: &Path) -> Result<(), SecretError> {
     let path = path.to_owned();
     let metadata = match file.metadata() {
         Ok(metadata) => metadata,
-        Err(source) => return Err(SecretError::Io { doing: "inspect secret file", path, source }),
+        Err(source) => {
+            return Err(SecretError::Io {
+                doing: "inspect secret file",
+                path,
+                source,
+            });
+        }
     };
     if !metadata.is_file() {
-        return Err(SecretError::Malformed { path, found: "not a regular file".to_owned() });
+        return Err(SecretError::Malformed {
+            path,
+            found: "not a regular file".to_owned(),
+        });
     }
     let user = rustix::process::geteuid().as_raw();
     if metadata.uid() != user {
-        return Err(SecretError::WrongOwner { path, owner: metadata.uid(), user });
+        return Err(SecretError::WrongOwner {
+            path,
+            owner: metadata.uid(),
+            user,
+        });
     }
     let mode = metadata.mode() & 0o7777;
     if mode & 0o077 != 0 {
@@ -134,14 +181,26 @@ fn check_privacy(file: &File, path: &Path) -> Result<(), SecretError> {
 
 fn parse(text: &[u8]) -> Result<Secret, String> {
     if text.len() != DIGITS {
-        let more = if text.len() > DIGITS { "more than " } else { "" };
+        let more = if text.len() > DIGITS {
+            "more than "
+        } else {
+            ""
+        };
         return Err(format!("{more}{} characters", text.len().min(DIGITS)));
     }
-    let digit = |byte: u8| char::from(byte).to_digit(16).and_then(|digit| u8::try_from(digit).ok());
+    let digit = |byte: u8| {
+        char::from(byte)
+            .to_digit(16)
+            .and_then(|digit| u8::try_from(digit).ok())
+    };
     let mut bytes = Zeroizing::new([0; SECRET_BYTES]);
     for (index, (byte, pair)) in bytes.iter_mut().zip(text.chunks_exact(2)).enumerate() {
         let (Some(high), Some(low)) = (digit(pair[0]), digit(pair[1])) else {
-            return Err(format!("invalid characters {} and {}", 2 * index + 1, 2 * index + 2));
+            return Err(format!(
+                "invalid characters {} and {}",
+                2 * index + 1,
+                2 * index + 2
+            ));
         };
         *byte = high << 4 | low;
     }

@@ -100,7 +100,11 @@ pub struct LeaveRules {
 
 impl Default for LeaveRules {
     fn default() -> LeaveRules {
-        LeaveRules { on_terminate: OnTerminate::Drain, grace: Duration::from_secs(25), time_limit: None }
+        LeaveRules {
+            on_terminate: OnTerminate::Drain,
+            grace: Duration::from_secs(25),
+            time_limit: None,
+        }
     }
 }
 
@@ -119,7 +123,8 @@ const LIMIT_MARGIN: Duration = Duration::from_secs(2);
 impl LeaveRules {
     /// Returns how long it works before it begins to leave, if it has a time limit.
     pub fn leaves_after(&self) -> Option<Duration> {
-        self.time_limit.map(|limit| limit.saturating_sub(self.grace + LIMIT_MARGIN))
+        self.time_limit
+            .map(|limit| limit.saturating_sub(self.grace + LIMIT_MARGIN))
     }
 }
 
@@ -132,10 +137,22 @@ mod tests {
         let minutes = |count: u64| Some(Duration::from_secs(60 * count));
         let leaves = |time_limit, grace| {
             let grace = Duration::from_secs(grace);
-            LeaveRules { time_limit, grace, ..LeaveRules::default() }.leaves_after()
+            LeaveRules {
+                time_limit,
+                grace,
+                ..LeaveRules::default()
+            }
+            .leaves_after()
         };
         assert_eq!(leaves(None, 25), None);
-        assert_eq!(leaves(minutes(240), 25), Some(Duration::from_secs(4 * 3600 - 27)));
-        assert_eq!(leaves(minutes(1), 600), Some(Duration::ZERO), "it leaves at once");
+        assert_eq!(
+            leaves(minutes(240), 25),
+            Some(Duration::from_secs(4 * 3600 - 27))
+        );
+        assert_eq!(
+            leaves(minutes(1), 600),
+            Some(Duration::ZERO),
+            "it leaves at once"
+        );
     }
 }

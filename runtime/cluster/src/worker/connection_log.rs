@@ -24,12 +24,19 @@ pub(super) struct ConnectionLog {
 
 impl ConnectionLog {
     pub(super) fn new(name: &str) -> ConnectionLog {
-        ConnectionLog { worker: name.to_owned(), logged: Logged::Nothing, is_stranger: true }
+        ConnectionLog {
+            worker: name.to_owned(),
+            logged: Logged::Nothing,
+            is_stranger: true,
+        }
     }
 
     pub(super) fn on_together(&mut self, worker: WorkerId) {
         self.is_stranger = false;
-        self.log_once(Logged::Together, &format!("connected to the coordinator as {worker}"));
+        self.log_once(
+            Logged::Together,
+            &format!("connected to the coordinator as {worker}"),
+        );
     }
 
     pub(super) fn on_new_identity(&self, superseded: bool) {
@@ -41,14 +48,18 @@ impl ConnectionLog {
     pub(super) fn on_apart(&mut self, apart: &Apart) {
         match apart {
             Apart::Lost(why) => {
-                self.log_once(Logged::Lost, &format!("lost the coordinator: {why}; attempts keep running"));
+                self.log_once(
+                    Logged::Lost,
+                    &format!("lost the coordinator: {why}; attempts keep running"),
+                );
             }
             Apart::Starting => {}
             // Expected after a loss.
             Apart::Unreachable(_) if self.logged == Logged::Lost => {}
-            Apart::Unreachable(why) => {
-                self.log_once(Logged::Unreachable, &format!("waiting for a coordinator: {why}"))
-            }
+            Apart::Unreachable(why) => self.log_once(
+                Logged::Unreachable,
+                &format!("waiting for a coordinator: {why}"),
+            ),
             Apart::NotLetIn { reason: why, .. } | Apart::Refused(why) | Apart::NameTaken(why) => {
                 self.log_once(
                     Logged::Refused,

@@ -30,7 +30,11 @@ pub(super) struct Disk {
 
 impl Disk {
     pub(super) fn of(path: PathBuf, reserve: Option<u64>) -> Disk {
-        Disk { path, reserve, short: false }
+        Disk {
+            path,
+            reserve,
+            short: false,
+        }
     }
 
     /// Checks the disk; returns the new shortage, if any, when the state has changed.
@@ -57,8 +61,14 @@ impl Disk {
         }
         let free = free_of(found);
         let size = found.f_blocks.saturating_mul(found.f_frsize);
-        let reserve = self.reserve.unwrap_or(RESERVE_BYTES.min(size / RESERVE_SHARE));
-        let wanted = if self.short { reserve.saturating_mul(2) } else { reserve };
+        let reserve = self
+            .reserve
+            .unwrap_or(RESERVE_BYTES.min(size / RESERVE_SHARE));
+        let wanted = if self.short {
+            reserve.saturating_mul(2)
+        } else {
+            reserve
+        };
         if free < wanted {
             return Some(format!(
                 "disk: {} KiB free at {path} (minimum {} KiB); free some space there",
@@ -76,7 +86,12 @@ mod tests {
     use super::*;
 
     fn with_free(free: u64) -> StatVfs {
-        StatVfs { f_bavail: free, f_frsize: 1, f_blocks: 100_000, ..statvfs("/").expect("there is a root") }
+        StatVfs {
+            f_bavail: free,
+            f_frsize: 1,
+            f_blocks: 100_000,
+            ..statvfs("/").expect("there is a root")
+        }
     }
 
     #[test]
@@ -90,7 +105,10 @@ mod tests {
     fn disk_is_short_below_reserve_until_twice_reserve() {
         let mut disk = Disk::of(PathBuf::from("/"), Some(1_000));
         let mut look = |free: u64| {
-            let found = StatVfs { f_flag: StatVfsMountFlags::empty(), ..with_free(free) };
+            let found = StatVfs {
+                f_flag: StatVfsMountFlags::empty(),
+                ..with_free(free)
+            };
             disk.judge(Ok(&found)).map(|lacks| lacks.is_some())
         };
         for (free, news) in [
@@ -109,11 +127,17 @@ mod tests {
     fn reserve_of_small_disk_is_a_share() {
         let mut disk = Disk::of(PathBuf::from("/"), None);
         let mut look = |free: u64| {
-            let found = StatVfs { f_flag: StatVfsMountFlags::empty(), ..with_free(free) };
+            let found = StatVfs {
+                f_flag: StatVfsMountFlags::empty(),
+                ..with_free(free)
+            };
             disk.judge(Ok(&found)).flatten()
         };
         assert_eq!(look(2_000), None);
         let shortage = look(1_999).expect("short");
-        assert!(shortage.contains("KiB); free some space there"), "{shortage}");
+        assert!(
+            shortage.contains("KiB); free some space there"),
+            "{shortage}"
+        );
     }
 }

@@ -66,12 +66,17 @@ impl Environment for WorkerEnvironment {
     }
 
     fn watch_disk(&self) -> WatchDisk {
-        let mut disk = Disk::of(self.paths.root().to_owned(), self.configuration.disk_reserve);
+        let mut disk = Disk::of(
+            self.paths.root().to_owned(),
+            self.configuration.disk_reserve,
+        );
         Box::new(move || disk.check())
     }
 
     fn open_logs(&self, attempt: AttemptId) -> io::Result<(Box<dyn AttemptLogs>, TaskOutput)> {
-        let (logs, output) = self.logs.open(&self.paths, attempt, self.configuration.log_bytes_max)?;
+        let (logs, output) =
+            self.logs
+                .open(&self.paths, attempt, self.configuration.log_bytes_max)?;
         Ok((Box::new(logs), output))
     }
 
@@ -92,26 +97,36 @@ impl Environment for WorkerEnvironment {
         peers: &BTreeMap<WorkerId, Peer>,
     ) -> Vec<MapInput> {
         let holders: BTreeSet<WorkerId> = outputs.iter().map(|output| output.worker).collect();
-        let looked_at =
-            holders.into_iter().filter_map(|holder| Some((holder, self.look_at(peers.get(&holder)?))));
+        let looked_at = holders
+            .into_iter()
+            .filter_map(|holder| Some((holder, self.look_at(peers.get(&holder)?))));
         let peers: BTreeMap<WorkerId, (&Peer, Sight)> = looked_at.collect();
         let input = |output: MapOutput| {
             let place = self.place(own, output, &peers)?;
-            Some(MapInput { attempt: output.attempt, place })
+            Some(MapInput {
+                attempt: output.attempt,
+                place,
+            })
         };
         outputs.into_iter().filter_map(input).collect()
     }
 
     fn data_network(&self, job: JobId) -> DataNetwork {
-        let (token, encrypt) = (job_token(&self.secret, job), self.configuration.encrypt_shuffle);
-        DataNetwork { token, encrypt, limits: FetchLimits::default() }
+        let token = job_token(&self.secret, job);
+        let encrypt = self.configuration.encrypt_shuffle;
+        DataNetwork {
+            token,
+            encrypt,
+            limits: FetchLimits::default(),
+        }
     }
 }
 
 impl WorkerEnvironment {
     /// Determines how much of another worker is visible from here.
     fn look_at<'a>(&self, peer: &'a Peer) -> (&'a Peer, Sight) {
-        let seen = !self.configuration.network_shuffle && is_within_sight(&peer.directory, peer.incarnation);
+        let seen = !self.configuration.network_shuffle
+            && is_within_sight(&peer.directory, peer.incarnation);
         let sight = if !seen {
             Sight::Nothing
         } else if is_neighbour(&peer.directory) {
@@ -140,7 +155,11 @@ impl WorkerEnvironment {
             Sight::Disk => !path.is_symlink(),
             Sight::Everything => true,
         };
-        Some(if seen { Place::Local(path) } else { Place::Remote(peer.address.clone()) })
+        Some(if seen {
+            Place::Local(path)
+        } else {
+            Place::Remote(peer.address.clone())
+        })
     }
 }
 

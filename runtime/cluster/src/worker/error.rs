@@ -91,7 +91,9 @@ impl WorkerError {
     /// Returns the exit status: 2 if another directory or name has to be given, else 1.
     pub fn exit_status(&self) -> u8 {
         match self {
-            WorkerError::Name { .. } | WorkerError::OtherName { .. } | WorkerError::NameTaken { .. } => 2,
+            WorkerError::Name { .. }
+            | WorkerError::OtherName { .. }
+            | WorkerError::NameTaken { .. } => 2,
             WorkerError::Mark(error) => error.exit_status(),
             WorkerError::ClusterDirectory(error) => error.exit_status(),
             _ => 1,
@@ -99,7 +101,10 @@ impl WorkerError {
     }
 
     pub(super) fn io(doing: impl Into<String>) -> impl FnOnce(io::Error) -> WorkerError {
-        move |source| WorkerError::Io { doing: doing.into(), source }
+        move |source| WorkerError::Io {
+            doing: doing.into(),
+            source,
+        }
     }
 }
 

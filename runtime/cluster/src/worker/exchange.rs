@@ -6,7 +6,9 @@ use std::time::Instant;
 
 use napreduce_engine::delivery::{Inbox, Outbox, Receipt};
 use napreduce_engine::{AttemptId, WorkerId};
-use napreduce_protocol::{AttemptProgress, FromWorker, ToWorker, WorkerMemory, WorkerNews, WorkerReport};
+use napreduce_protocol::{
+    AttemptProgress, FromWorker, ToWorker, WorkerMemory, WorkerNews, WorkerReport,
+};
 
 /// The worker's side of the conversation.
 #[derive(Debug, Default)]
@@ -50,10 +52,15 @@ impl Exchange {
         if self.number != Some((journal, worker)) {
             // Memory belongs to the machine, not to the worker's identity.
             let memory = std::mem::take(&mut self.memory);
-            *self = Exchange { number: Some((journal, worker)), memory, ..Exchange::default() };
+            *self = Exchange {
+                number: Some((journal, worker)),
+                memory,
+                ..Exchange::default()
+            };
             return Welcomed::Fresh;
         }
-        let known = self.reports.acknowledged() <= received && self.reports.acknowledge(received).is_ok();
+        let known =
+            self.reports.acknowledged() <= received && self.reports.acknowledge(received).is_ok();
         if !known {
             self.number = None;
             return Welcomed::Forgotten;
@@ -77,7 +84,8 @@ impl Exchange {
                 self.report(at, report);
             }
             WorkerNews::Progress(progress) => {
-                self.progress.extend(progress.into_iter().map(|news| (news.attempt, news)));
+                self.progress
+                    .extend(progress.into_iter().map(|news| (news.attempt, news)));
             }
             WorkerNews::Memory(memory) => self.memory = memory,
         }
@@ -94,7 +102,11 @@ impl Exchange {
         for (number, (at, report)) in self.reports.unacknowledged_from(self.unsent) {
             let age = now.saturating_duration_since(*at);
             let age_micros = u64::try_from(age.as_micros()).unwrap_or(u64::MAX);
-            messages.push(FromWorker::Reported { number, age_micros, report: report.clone() });
+            messages.push(FromWorker::Reported {
+                number,
+                age_micros,
+                report: report.clone(),
+            });
         }
         self.unsent = self.reports.next_number();
         messages
@@ -121,7 +133,10 @@ impl Exchange {
     /// Returns a heartbeat with the attempts' progress and the state of memory.
     pub(super) fn take_heartbeat(&mut self) -> FromWorker {
         let progress = std::mem::take(&mut self.progress).into_values().collect();
-        FromWorker::Heartbeat { progress, memory: self.memory.clone() }
+        FromWorker::Heartbeat {
+            progress,
+            memory: self.memory.clone(),
+        }
     }
 }
 
@@ -146,12 +161,25 @@ mod tests {
     use super::*;
 
     fn attempt(index: u32) -> AttemptId {
-        AttemptId { task: TaskId { job: JobId(1), kind: TaskKind::Map, index }, number: 1 }
+        AttemptId {
+            task: TaskId {
+                job: JobId(1),
+                kind: TaskKind::Map,
+                index,
+            },
+            number: 1,
+        }
     }
 
     fn started(index: u32) -> WorkerNews {
-        let report = WorkerReport::Happened { attempt: attempt(index), report: Report::Started };
-        WorkerNews::Report { at: now().into_std(), report }
+        let report = WorkerReport::Happened {
+            attempt: attempt(index),
+            report: Report::Started,
+        };
+        WorkerNews::Report {
+            at: now().into_std(),
+            report,
+        }
     }
 
     fn numbers(messages: &[FromWorker]) -> Vec<u64> {
@@ -181,11 +209,16 @@ mod tests {
         let mut exchange = Exchange::default();
         exchange.on_welcome(7, WorkerId(1), 0);
         let at = now().into_std();
-        let report = WorkerReport::Happened { attempt: attempt(0), report: Report::Started };
+        let report = WorkerReport::Happened {
+            attempt: attempt(0),
+            report: Report::Started,
+        };
         exchange.on_news(WorkerNews::Report { at, report });
         for seconds in [1, 90] {
             let sent = exchange.take_unsent(at + Duration::from_secs(seconds));
-            let [FromWorker::Reported { age_micros, .. }] = sent[..] else { panic!("{sent:?}") };
+            let [FromWorker::Reported { age_micros, .. }] = sent[..] else {
+                panic!("{sent:?}")
+            };
             assert_eq!(age_micros, seconds * 1_000_000);
             // The connection breaks before the coordinator has it.
             assert_eq!(exchange.on_welcome(7, WorkerId(1), 0), Welcomed::Back);
@@ -201,7 +234,10 @@ mod tests {
             assert_eq!(exchange.on_order(1), Receipt::Fresh);
             assert_eq!(exchange.on_welcome(journal, worker, 0), Welcomed::Fresh);
             assert!(exchange.take_unsent(now().into_std()).is_empty());
-            assert_eq!((exchange.number(), exchange.received()), (Some((journal, worker)), 0));
+            assert_eq!(
+                (exchange.number(), exchange.received()),
+                (Some((journal, worker)), 0)
+            );
         }
     }
 
@@ -212,7 +248,10 @@ mod tests {
             exchange.on_welcome(7, WorkerId(1), 0);
             exchange.on_news(started(0));
             assert!(exchange.on_received(1));
-            assert_eq!(exchange.on_welcome(7, WorkerId(1), received), Welcomed::Forgotten);
+            assert_eq!(
+                exchange.on_welcome(7, WorkerId(1), received),
+                Welcomed::Forgotten
+            );
             assert_eq!(exchange.number(), None);
         }
     }
@@ -224,19 +263,28 @@ mod tests {
         assert_eq!(exchange.on_order(1), Receipt::Fresh);
         assert_eq!(exchange.on_order(1), Receipt::Duplicate);
         assert_eq!(exchange.on_order(3), Receipt::Gap);
-        assert_eq!(exchange.take_acknowledgement(), Some(FromWorker::Received { through: 1 }));
+        assert_eq!(
+            exchange.take_acknowledgement(),
+            Some(FromWorker::Received { through: 1 })
+        );
         assert_eq!(exchange.take_acknowledgement(), None);
     }
 
     #[test]
     fn heartbeat_carries_latest_progress_of_running_attempts() {
         let mut exchange = Exchange::default();
-        let progress =
-            |index, bytes_done| AttemptProgress { attempt: attempt(index), bytes_done, bytes_total: 9 };
+        let progress = |index, bytes_done| AttemptProgress {
+            attempt: attempt(index),
+            bytes_done,
+            bytes_total: 9,
+        };
         exchange.on_news(WorkerNews::Progress(vec![progress(0, 1), progress(1, 1)]));
         exchange.on_news(WorkerNews::Progress(vec![progress(1, 2)]));
         exchange.on_news(started(0));
-        let beat = |progress| FromWorker::Heartbeat { progress, memory: WorkerMemory::default() };
+        let beat = |progress| FromWorker::Heartbeat {
+            progress,
+            memory: WorkerMemory::default(),
+        };
         assert_eq!(exchange.take_heartbeat(), beat(vec![progress(1, 2)]));
         assert_eq!(exchange.take_heartbeat(), beat(Vec::new()));
     }
@@ -245,10 +293,21 @@ mod tests {
     fn each_heartbeat_carries_memory_state() {
         let mut exchange = Exchange::default();
         let holds = |resident_bytes| {
-            let held = SuspendedMemory { attempt: attempt(1), resident_bytes, swapped_bytes: 1 };
-            WorkerMemory { suspended: vec![held], free_bytes: 7, ..WorkerMemory::default() }
+            let held = SuspendedMemory {
+                attempt: attempt(1),
+                resident_bytes,
+                swapped_bytes: 1,
+            };
+            WorkerMemory {
+                suspended: vec![held],
+                free_bytes: 7,
+                ..WorkerMemory::default()
+            }
         };
-        let beat = |memory| FromWorker::Heartbeat { progress: Vec::new(), memory };
+        let beat = |memory| FromWorker::Heartbeat {
+            progress: Vec::new(),
+            memory,
+        };
         exchange.on_news(WorkerNews::Memory(holds(9)));
         assert_eq!(exchange.take_heartbeat(), beat(holds(9)));
         assert_eq!(exchange.take_heartbeat(), beat(holds(9)));

@@ -57,14 +57,20 @@ impl Introduction {
             directory: environment.paths.root().to_owned(),
             architecture: std::env::consts::ARCH.to_owned(),
             isolation: environment.isolation.in_words(),
-            memory: resources.processes.spare_memory().map_or(0, |spare| spare.available),
+            memory: resources
+                .processes
+                .spare_memory()
+                .map_or(0, |spare| spare.available),
             process: std::process::id(),
         }
     }
 }
 
 /// Connects and sends hello; returns the connection and the answer.
-pub(super) async fn introduce(place: &ClusterPlace, hello: Hello) -> Result<(Connection, ToWorker), Apart> {
+pub(super) async fn introduce(
+    place: &ClusterPlace,
+    hello: Hello,
+) -> Result<(Connection, ToWorker), Apart> {
     let unreachable = |error: TransportError| Apart::Unreachable(error.to_string());
     let (address, secret) = place.look_up().map_err(|error| {
         if error.is_absence() && place.is_starting() {
@@ -77,9 +83,14 @@ pub(super) async fn introduce(place: &ClusterPlace, hello: Hello) -> Result<(Con
     let mut connection = connected.map_err(|error| match (&error, place) {
         // The recorded address may be that of a dead coordinator, now in use by a foreign process.
         (
-            TransportError::SecretRefused | TransportError::OtherSecret | TransportError::OtherVersion { .. },
+            TransportError::SecretRefused
+            | TransportError::OtherSecret
+            | TransportError::OtherVersion { .. },
             ClusterPlace::Address { .. },
-        ) => Apart::NotLetIn { address: address.clone(), reason: error.to_string() },
+        ) => Apart::NotLetIn {
+            address: address.clone(),
+            reason: error.to_string(),
+        },
         _ => unreachable(error),
     })?;
     let answered = timeout(WELCOME_DEADLINE, async {
@@ -88,8 +99,12 @@ pub(super) async fn introduce(place: &ClusterPlace, hello: Hello) -> Result<(Con
     });
     match answered.await {
         Ok(Ok(Some(answer))) => Ok((connection, answer)),
-        Ok(Ok(None)) => Err(Apart::Unreachable(format!("{address} closed the connection after Hello"))),
+        Ok(Ok(None)) => Err(Apart::Unreachable(format!(
+            "{address} closed the connection after Hello"
+        ))),
         Ok(Err(error)) => Err(unreachable(error)),
-        Err(_) => Err(Apart::Unreachable(format!("{address} did not answer Hello"))),
+        Err(_) => Err(Apart::Unreachable(format!(
+            "{address} did not answer Hello"
+        ))),
     }
 }

@@ -78,18 +78,32 @@ pub(super) struct Link<'a> {
 }
 
 impl<'a> Link<'a> {
-    pub(super) fn new(resources: Resources, introduction: Introduction, stop: &'a mut Stop) -> Link<'a> {
+    pub(super) fn new(
+        resources: Resources,
+        introduction: Introduction,
+        stop: &'a mut Stop,
+    ) -> Link<'a> {
         let connection_log = ConnectionLog::new(&resources.environment.name);
         let exchange = Exchange::default();
-        Link { resources, introduction, exchange, registration: None, connection_log, stop, leaving: None }
+        Link {
+            resources,
+            introduction,
+            exchange,
+            registration: None,
+            connection_log,
+            stop,
+            leaving: None,
+        }
     }
 
     /// Runs until the worker may leave or is stopped; no attempt is left then.
     pub(super) async fn run(mut self) -> Result<(), WorkerError> {
-        let (mut pause, mut taken_since) = (RETRY_MIN, None::<Instant>);
+        let mut pause = RETRY_MIN;
+        let mut taken_since = None::<Instant>;
         let ended = loop {
             let environment = Arc::clone(&self.resources.environment);
-            let (before, received) = (self.exchange.number(), self.exchange.received());
+            let before = self.exchange.number();
+            let received = self.exchange.received();
             let hello = self.introduction.hello(&self.resources, before, received);
             let introduced = introduce(&environment.configuration.cluster, hello);
             let apart = match self.meanwhile(introduced).await {
@@ -106,20 +120,32 @@ impl<'a> Link<'a> {
                 },
                 Some(Err(apart)) => apart,
             };
-            if let (Apart::NotLetIn { address, reason }, true) = (&apart, self.connection_log.is_stranger) {
-                break Err(WorkerError::NotLetIn { address: address.clone(), reason: reason.clone() });
+            if let (Apart::NotLetIn { address, reason }, true) =
+                (&apart, self.connection_log.is_stranger)
+            {
+                break Err(WorkerError::NotLetIn {
+                    address: address.clone(),
+                    reason: reason.clone(),
+                });
             }
             match &apart {
                 Apart::NameTaken(reason)
                     if taken_since.is_some_and(|since| since.elapsed() > NAME_PATIENCE) =>
                 {
-                    break Err(WorkerError::NameTaken { reason: reason.clone() });
+                    break Err(WorkerError::NameTaken {
+                        reason: reason.clone(),
+                    });
                 }
-                Apart::NameTaken(_) => drop(taken_since.get_or_insert_with(now)),
+                Apart::NameTaken(_) => {
+                    taken_since.get_or_insert_with(now);
+                }
                 _ => taken_since = None,
             }
             self.connection_log.on_apart(&apart);
-            if self.leaving.is_some_and(|leaving| !leaving.saves || !self.runs_something()) {
+            if self
+                .leaving
+                .is_some_and(|leaving| !leaving.saves || !self.runs_something())
+            {
                 // No connection: no need to sign off.
                 break Ok(());
             }
@@ -158,19 +184,25 @@ impl<'a> Link<'a> {
     }
 
     fn runs_something(&self) -> bool {
-        self.registration.as_ref().is_some_and(Registration::runs_something)
+        self.registration
+            .as_ref()
+            .is_some_and(Registration::runs_something)
     }
 
     /// Returns the deadline to exit, and whether a stop request can still make it earlier.
     fn patience(&self) -> (Option<Instant>, bool) {
-        (self.leaving.map(|leaving| leaving.by), self.leaving.is_none_or(|leaving| leaving.saves))
+        (
+            self.leaving.map(|leaving| leaving.by),
+            self.leaving.is_none_or(|leaving| leaving.saves),
+        )
     }
 
     /// Asks the coordinator to release this worker once connected. A repeated request never moves the
     /// deadline back.
     fn begin_to_leave(&mut self, request: &StopRequest) {
         let within = request.grace.unwrap_or(LEAVE_DEADLINE);
-        let (by, saves) = (now() + within, request.grace.is_some());
+        let by = now() + within;
+        let saves = request.grace.is_some();
         if saves && self.leaving.is_some_and(|before| before.by <= by) {
             return;
         }
@@ -179,21 +211,40 @@ impl<'a> Link<'a> {
             None => String::from("asking the coordinator to release this worker"),
         };
         self.connection_log.on_stop(&request.why, &how);
-        self.leaving = Some(Leaving { by: self.leaving.map_or(by, |before| before.by.min(by)), saves });
+        self.leaving = Some(Leaving {
+            by: self.leaving.map_or(by, |before| before.by.min(by)),
+            saves,
+        });
         self.report_leaving(request.grace.unwrap_or_default(), request.why.clone());
     }
 
     fn report_leaving(&mut self, grace: Duration, why: String) {
         let grace_millis = u64::try_from(grace.as_millis()).unwrap_or(u64::MAX);
-        self.exchange.report(now().into_std(), WorkerReport::Leaving { grace_millis, why });
+        self.exchange.report(
+            now().into_std(),
+            WorkerReport::Leaving { grace_millis, why },
+        );
     }
 
     /// Starts the conversation under the identity that the coordinator assigned.
-    fn on_welcome(&mut self, connection: Connection, welcome: &ToWorker) -> Result<Together, Apart> {
-        let &ToWorker::Welcome { worker, journal, received, heartbeat_millis, silence_millis } = welcome
+    fn on_welcome(
+        &mut self,
+        connection: Connection,
+        welcome: &ToWorker,
+    ) -> Result<Together, Apart> {
+        let &ToWorker::Welcome {
+            worker,
+            journal,
+            received,
+            heartbeat_millis,
+            silence_millis,
+        } = welcome
         else {
             return Err(match welcome {
-                ToWorker::Refused { reason, name_taken: true } => Apart::NameTaken(reason.clone()),
+                ToWorker::Refused {
+                    reason,
+                    name_taken: true,
+                } => Apart::NameTaken(reason.clone()),
                 ToWorker::Refused { reason, .. } => Apart::Refused(reason.clone()),
                 _ => Apart::Unreachable(String::from("the coordinator did not answer Hello")),
             });
@@ -215,13 +266,18 @@ impl<'a> Link<'a> {
                     Err(error) => {
                         // Reconnect as a new worker, since this one cannot carry out orders.
                         self.exchange = Exchange::default();
-                        return Err(Apart::Lost(format!("cannot start a thread for attempts: {error}")));
+                        return Err(Apart::Lost(format!(
+                            "cannot start a thread for attempts: {error}"
+                        )));
                     }
                 }
                 self.connection_log.on_new_identity(superseded);
                 if self.leaving.is_some() {
                     // Its unsaved work belonged to its previous identity.
-                    self.report_leaving(Duration::ZERO, String::from("it was stopped before it joined"));
+                    self.report_leaving(
+                        Duration::ZERO,
+                        String::from("it was stopped before it joined"),
+                    );
                 }
             }
             Welcomed::Forgotten => {
@@ -231,8 +287,16 @@ impl<'a> Link<'a> {
         }
         self.connection_log.on_together(worker);
         let (sender, receiver) = connection.split();
-        let rhythm = Rhythm { heartbeat, silence_max: Duration::from_millis(silence_millis.max(1)) };
-        Ok(Together { sender, receiver, rhythm, silent: Duration::ZERO })
+        let rhythm = Rhythm {
+            heartbeat,
+            silence_max: Duration::from_millis(silence_millis.max(1)),
+        };
+        Ok(Together {
+            sender,
+            receiver,
+            rhythm,
+            silent: Duration::ZERO,
+        })
     }
 
     async fn converse(&mut self, mut together: Together) -> End {
@@ -290,7 +354,11 @@ impl<'a> Link<'a> {
                 }
             };
             let sent = match done {
-                Ok(()) => together.send(self.exchange.take_unsent(now().into_std())).await,
+                Ok(()) => {
+                    together
+                        .send(self.exchange.take_unsent(now().into_std()))
+                        .await
+                }
                 broken => broken,
             };
             if let Err(reason) = sent {
@@ -305,10 +373,15 @@ impl<'a> Link<'a> {
                 if self.exchange.on_received(through) {
                     Followed::Nothing
                 } else {
-                    Followed::Broken("protocol error: acknowledgement of a report that was not sent")
+                    Followed::Broken(
+                        "protocol error: acknowledgement of a report that was not sent",
+                    )
                 }
             }
-            Ok(Some(message)) => match message.number().map(|number| self.exchange.on_order(number)) {
+            Ok(Some(message)) => match message
+                .number()
+                .map(|number| self.exchange.on_order(number))
+            {
                 Some(Receipt::Fresh) => Followed::Order(message),
                 Some(Receipt::Duplicate) => Followed::Nothing,
                 Some(Receipt::Gap) => Followed::Broken("protocol error: an order is missing"),
@@ -322,7 +395,10 @@ impl<'a> Link<'a> {
 
 impl Together {
     /// Sends messages; a blocked coordinator counts as silent after a timeout.
-    async fn send(&mut self, messages: impl IntoIterator<Item = FromWorker>) -> Result<(), &'static str> {
+    async fn send(
+        &mut self,
+        messages: impl IntoIterator<Item = FromWorker>,
+    ) -> Result<(), &'static str> {
         let mut messages = messages.into_iter().peekable();
         if messages.peek().is_none() {
             return Ok(());

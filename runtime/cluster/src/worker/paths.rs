@@ -78,7 +78,8 @@ impl WorkerPaths {
 
     /// The sealed output of a map attempt.
     pub(crate) fn segment(&self, attempt: AttemptId) -> PathBuf {
-        self.shuffle(attempt.task.job).join(format!("{attempt}.segment"))
+        self.shuffle(attempt.task.job)
+            .join(format!("{attempt}.segment"))
     }
 
     /// The private directories of a job's attempts.

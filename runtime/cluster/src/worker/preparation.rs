@@ -27,16 +27,25 @@ pub(super) async fn prepare(
     environment: Arc<WorkerEnvironment>,
     description: Arc<JobDescription>,
 ) -> Result<Prepared, TaskError> {
-    let (paths, job) = (&environment.paths, description.job);
+    let paths = &environment.paths;
+    let job = description.job;
     let files = paths.files(job);
-    let directories = [paths.shuffle(job), paths.scratches(job), paths.checkpoints(job), files.clone()];
+    let directories = [
+        paths.shuffle(job),
+        paths.scratches(job),
+        paths.checkpoints(job),
+        files.clone(),
+    ];
     for directory in &directories {
         make(directory).map_err(|error| not_made(&environment, &error))?;
     }
     let (program, pinned) = match description.program {
         Some(blob) => {
             let pinned = fetch_patiently(&environment, blob, "the job's program").await?;
-            let program = Executable { path: pinned.path(), name: description.definition.clone().into() };
+            let program = Executable {
+                path: pinned.path(),
+                name: description.definition.clone().into(),
+            };
             check_architecture(&environment, &program.path)?;
             (Some(program), Some(pinned))
         }
@@ -51,10 +60,16 @@ pub(super) async fn prepare(
         let unfinished = paths.job(job).join("side-file.unfinished");
         let to = own.clone();
         let copied = spawn_blocking(move || copy_file(&pinned, &unfinished, &to)).await;
-        let stamp = copied.unwrap_or_else(|error| Err(io::Error::other(error))).map_err(|error| {
-            let (host, own) = (&environment.host, own.display());
-            TaskError::local(format!("host {host} cannot copy {what} to {own}: {error}"), &error)
-        })?;
+        let stamp = copied
+            .unwrap_or_else(|error| Err(io::Error::other(error)))
+            .map_err(|error| {
+                let host = &environment.host;
+                let own = own.display();
+                TaskError::local(
+                    format!("host {host} cannot copy {what} to {own}: {error}"),
+                    &error,
+                )
+            })?;
         copies.push((own, stamp));
     }
     // Keeps the program pinned. Tasks run as this user and could overwrite the copies. If others have removed a
@@ -62,9 +77,15 @@ pub(super) async fn prepare(
     let is_intact = move || {
         directories.iter().all(|directory| directory.is_dir())
             && pinned.as_ref().is_none_or(PinnedBlob::is_as_verified)
-            && copies.iter().all(|(path, stamp)| Stamp::at(path).is_ok_and(|now| now == *stamp))
+            && copies
+                .iter()
+                .all(|(path, stamp)| Stamp::at(path).is_ok_and(|now| now == *stamp))
     };
-    Ok(Prepared { program, files, is_intact: Box::new(is_intact) })
+    Ok(Prepared {
+        program,
+        files,
+        is_intact: Box::new(is_intact),
+    })
 }
 
 async fn fetch_patiently(
@@ -81,7 +102,8 @@ async fn fetch_patiently(
         };
         let is_passing = error.is_passing();
         if !is_passing || began.elapsed() + pause > environment.configuration.fetch_patience {
-            let (host, seconds) = (&environment.host, began.elapsed().as_secs());
+            let host = &environment.host;
+            let seconds = began.elapsed().as_secs();
             let failed = TaskError::retryable(if is_passing {
                 format!("host {host} could not fetch {what} within {seconds} s: {error}")
             } else {
@@ -136,7 +158,10 @@ fn check_architecture(environment: &WorkerEnvironment, program: &Path) -> Result
 /// Checks that a name, which comes from the submitter, does not lead out of the directory.
 fn check_name(file: &SideFile) -> Result<(), TaskError> {
     let mut components = Path::new(&file.name).components();
-    let one = matches!((components.next(), components.next()), (Some(Component::Normal(_)), None));
+    let one = matches!(
+        (components.next(), components.next()),
+        (Some(Component::Normal(_)), None)
+    );
     if one && !file.name.contains(['/', '\0']) {
         Ok(())
     } else {
@@ -165,12 +190,33 @@ mod tests {
     #[test]
     fn side_file_name_with_directories_is_invalid() {
         let check = |name: &str| {
-            let blob = Blob { digest: Digest([0; 32]), bytes: 0 };
-            check_name(&SideFile { name: name.to_owned(), blob })
+            let blob = Blob {
+                digest: Digest([0; 32]),
+                bytes: 0,
+            };
+            check_name(&SideFile {
+                name: name.to_owned(),
+                blob,
+            })
         };
-        for name in ["", ".", "..", "/", "/etc/passwd", "../x", "a/b", "a/", "./a", "a\0b"] {
+        for name in [
+            "",
+            ".",
+            "..",
+            "/",
+            "/etc/passwd",
+            "../x",
+            "a/b",
+            "a/",
+            "./a",
+            "a\0b",
+        ] {
             let error = check(name).expect_err("no such name");
-            assert!(error.message.contains("invalid side file name"), "{}", error.message);
+            assert!(
+                error.message.contains("invalid side file name"),
+                "{}",
+                error.message
+            );
         }
         for name in ["stop words.txt", "...", ".hidden", "a..b"] {
             check(name).expect("a name");

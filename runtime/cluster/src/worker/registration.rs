@@ -65,19 +65,26 @@ impl Registration {
         let running = Arc::clone(&settings.running);
         let runtime = Builder::new_current_thread().enable_all().build()?;
         let (living, ended) = oneshot::channel();
-        std::thread::Builder::new().name("attempts".into()).spawn(move || {
-            run_soon_when_woken();
-            // Dropped at the end, even after a panic.
-            let _living: oneshot::Sender<()> = living;
-            runtime.block_on(async move {
-                if let Some(before) = before {
-                    before.end().await;
-                }
-                clear(environment, journal).await;
-                Worker::run(settings, followed, sender).await;
-            });
-        })?;
-        Ok(Registration { orders, news, ended, running })
+        std::thread::Builder::new()
+            .name("attempts".into())
+            .spawn(move || {
+                run_soon_when_woken();
+                // Dropped at the end, even after a panic.
+                let _living: oneshot::Sender<()> = living;
+                runtime.block_on(async move {
+                    if let Some(before) = before {
+                        before.end().await;
+                    }
+                    clear(environment, journal).await;
+                    Worker::run(settings, followed, sender).await;
+                });
+            })?;
+        Ok(Registration {
+            orders,
+            news,
+            ended,
+            running,
+        })
     }
 
     /// Returns whether there is work to save.
@@ -103,7 +110,12 @@ impl Registration {
 
     /// Ends every attempt and waits until all have ended.
     pub(super) async fn end(self) {
-        let Registration { orders, news, ended, .. } = self;
+        let Registration {
+            orders,
+            news,
+            ended,
+            ..
+        } = self;
         drop((orders, news));
         // Resolves when the sender is dropped. A panic has been printed; its attempts died with it.
         let _ = ended.await;
@@ -119,7 +131,10 @@ async fn clear(environment: Arc<WorkerEnvironment>, journal: u64) {
                 environment.logs.clear();
             }
         });
-        for error in [clear_jobs(&environment.paths), logs].into_iter().filter_map(Result::err) {
+        for error in [clear_jobs(&environment.paths), logs]
+            .into_iter()
+            .filter_map(Result::err)
+        {
             // Old files are harmless: attempts are renumbered and create what they need.
             tracing::warn!(target: "worker", worker = %name, "{error}");
         }

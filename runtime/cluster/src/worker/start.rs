@@ -8,7 +8,8 @@ use std::sync::Arc;
 use napreduce_engine::{AttemptId, Slots};
 use napreduce_local::clock::now;
 use napreduce_local::process::{
-    ControlGroups, Interrupts, Processes, Spawner, check_kernel, raise_descriptors, survive_file_size_limit,
+    ControlGroups, Interrupts, Processes, Spawner, check_kernel, raise_descriptors,
+    survive_file_size_limit,
 };
 use napreduce_local::worker::{Isolation, SegmentMemory};
 use napreduce_protocol::{LogStream, Secret};
@@ -71,11 +72,17 @@ async fn run(configuration: &WorkerConfiguration) -> Result<(), WorkerError> {
     }
     let introduction = Introduction {
         incarnation: directory.incarnation,
-        slots: Slots { map: configuration.map_slots, reduce: configuration.reduce_slots },
+        slots: Slots {
+            map: configuration.map_slots,
+            reduce: configuration.reduce_slots,
+        },
         data_address,
     };
-    let processes: Arc<dyn Processes> =
-        Arc::new(spawner(configuration, environment.isolation.groups.clone(), directory.paths.root())?);
+    let processes: Arc<dyn Processes> = Arc::new(spawner(
+        configuration,
+        environment.isolation.groups.clone(),
+        directory.paths.root(),
+    )?);
     let resources = Resources {
         segment_memory: SegmentMemory::new(configuration.segment_memory, Arc::clone(&processes)),
         processes,
@@ -96,8 +103,8 @@ fn spawner(
     groups: Option<Arc<ControlGroups>>,
     directory: &Path,
 ) -> Result<Spawner, WorkerError> {
-    let slots =
-        usize::try_from(configuration.map_slots.max(configuration.reduce_slots)).unwrap_or(usize::MAX);
+    let slots = usize::try_from(configuration.map_slots.max(configuration.reduce_slots))
+        .unwrap_or(usize::MAX);
     let ready = slots.clamp(1, PRESTARTED_MAX);
     Spawner::adopting(ready, groups, directory).map_err(WorkerError::io("adopt orphans of tasks"))
 }
@@ -116,7 +123,11 @@ fn take_directory_of(configuration: &WorkerConfiguration) -> Result<WorkerDirect
         (_, Some(directory)) => directory.clone(),
         (_, None) => workers_of(&ClusterDirectory::resolve(None)?),
     };
-    WorkerDirectory::take(configuration.name.as_deref(), configuration.directory.as_deref(), &workers)
+    WorkerDirectory::take(
+        configuration.name.as_deref(),
+        configuration.directory.as_deref(),
+        &workers,
+    )
 }
 
 fn workers_of(directory: &ClusterDirectory) -> PathBuf {
@@ -129,7 +140,10 @@ fn environment(
     secret: Secret,
 ) -> Result<WorkerEnvironment, WorkerError> {
     let paths = directory.paths.clone();
-    let bounds = LogBounds { jobs_max: configuration.logs_jobs_max, bytes_max: configuration.logs_bytes_max };
+    let bounds = LogBounds {
+        jobs_max: configuration.logs_jobs_max,
+        bytes_max: configuration.logs_bytes_max,
+    };
     let listing = format!("list {}", paths.logs().display());
     Ok(WorkerEnvironment {
         name: directory.name.clone(),
@@ -149,12 +163,20 @@ async fn start_data_server(
     configuration: &WorkerConfiguration,
     environment: &Arc<WorkerEnvironment>,
 ) -> Result<DataServer, WorkerError> {
-    let (refused, log) = (environment.name.clone(), environment.name.clone());
-    let listener = Listener::bind(&configuration.bind, environment.secret.clone(), move |line| {
-        tracing::info!(target: "worker", worker = %refused, "{line}");
-    })
+    let refused = environment.name.clone();
+    let log = environment.name.clone();
+    let listener = Listener::bind(
+        &configuration.bind,
+        environment.secret.clone(),
+        move |line| {
+            tracing::info!(target: "worker", worker = %refused, "{line}");
+        },
+    )
     .await?;
-    let settings = DataServerSettings { encrypt: configuration.encrypt_shuffle, ..Default::default() };
+    let settings = DataServerSettings {
+        encrypt: configuration.encrypt_shuffle,
+        ..Default::default()
+    };
     let settings = settings.within(raise_descriptors());
     let files: Arc<dyn ServedFiles> = Arc::clone(environment) as _;
     Ok(DataServer::start(listener, files, settings, move |line| {
@@ -174,7 +196,9 @@ impl ServedFiles for WorkerEnvironment {
         offset: u64,
         most: u64,
     ) -> io::Result<(u64, Vec<u8>)> {
-        self.logs.read(&self.paths, attempt, stream, |extent| extent.read(offset, most))
+        self.logs.read(&self.paths, attempt, stream, |extent| {
+            extent.read(offset, most)
+        })
     }
 }
 
@@ -197,9 +221,12 @@ fn advertised(configuration: &WorkerConfiguration, bound: SocketAddr) -> String 
 
 /// Returns whether the address is loopback although the coordinator is on another machine.
 fn is_out_of_reach(data_address: &str, route: Option<(IpAddr, IpAddr)>) -> bool {
-    let host = data_address.rsplit_once(':').map_or(data_address, |(host, _)| host);
+    let host = data_address
+        .rsplit_once(':')
+        .map_or(data_address, |(host, _)| host);
     let host = host.trim_start_matches('[').trim_end_matches(']');
-    let is_loopback = host == "localhost" || host.parse::<IpAddr>().is_ok_and(|it| it.is_loopback());
+    let is_loopback =
+        host == "localhost" || host.parse::<IpAddr>().is_ok_and(|it| it.is_loopback());
     // Packets to a local address have that address as their source.
     is_loopback && route.is_some_and(|(own, coordinator)| own != coordinator)
 }
@@ -211,10 +238,17 @@ fn route(cluster: &ClusterPlace) -> Option<(IpAddr, IpAddr)> {
         ClusterPlace::Directory(directory) => directory.coordinator_address().ok()?,
         ClusterPlace::Address { address, .. } => address.clone(),
     };
-    let any = if coordinator.starts_with('[') { "[::]:0" } else { "0.0.0.0:0" };
+    let any = if coordinator.starts_with('[') {
+        "[::]:0"
+    } else {
+        "0.0.0.0:0"
+    };
     let socket = UdpSocket::bind(any).ok()?;
     socket.connect(coordinator).ok()?;
-    Some((socket.local_addr().ok()?.ip(), socket.peer_addr().ok()?.ip()))
+    Some((
+        socket.local_addr().ok()?.ip(),
+        socket.peer_addr().ok()?.ip(),
+    ))
 }
 
 #[cfg(test)]
@@ -224,11 +258,17 @@ mod tests {
     #[test]
     fn advertised_address_is_reachable() {
         let secret = Secret::generate().expect("a secret");
-        let cluster = ClusterPlace::Address { address: String::from("127.0.0.1:7070"), secret };
+        let cluster = ClusterPlace::Address {
+            address: String::from("127.0.0.1:7070"),
+            secret,
+        };
         let mut configuration = WorkerConfiguration::new(cluster);
         let mut check = |advertise: Option<&str>, bound: &str, expected: &str| {
             configuration.advertise = advertise.map(str::to_owned);
-            assert_eq!(advertised(&configuration, bound.parse().expect("an address")), expected);
+            assert_eq!(
+                advertised(&configuration, bound.parse().expect("an address")),
+                expected
+            );
         };
         check(None, "127.0.0.1:9", "127.0.0.1:9");
         check(None, "0.0.0.0:9", "127.0.0.1:9");
@@ -243,9 +283,11 @@ mod tests {
         let elsewhere = Some((ip("10.0.0.2"), ip("10.0.0.1")));
         for address in ["127.0.0.1:9", "127.1.2.3:9", "[::1]:9", "localhost:9"] {
             assert!(is_out_of_reach(address, elsewhere), "{address}");
-            for here in
-                [None, Some((ip("10.0.0.1"), ip("10.0.0.1"))), Some((ip("127.0.0.1"), ip("127.0.0.1")))]
-            {
+            for here in [
+                None,
+                Some((ip("10.0.0.1"), ip("10.0.0.1"))),
+                Some((ip("127.0.0.1"), ip("127.0.0.1"))),
+            ] {
                 assert!(!is_out_of_reach(address, here), "{address}");
             }
         }

@@ -30,7 +30,11 @@ pub(super) struct Stop {
 impl Stop {
     /// Creates the queue of requests. The time limit counts from `began`, the start of the process.
     pub(super) fn new(interrupts: Interrupts, rules: LeaveRules, began: Instant) -> Stop {
-        Stop { interrupts, rules, limit: rules.leaves_after().map(|after| began + after) }
+        Stop {
+            interrupts,
+            rules,
+            limit: rules.leaves_after().map(|after| began + after),
+        }
     }
 
     /// Returns the next request. Cancel-safe.
@@ -53,6 +57,9 @@ impl Stop {
     fn request_of(&self, signal: i32) -> StopRequest {
         let why = signal_name(signal).unwrap_or("a signal").to_owned();
         let drains = why == "SIGTERM" && self.rules.on_terminate == OnTerminate::Drain;
-        StopRequest { why, grace: drains.then_some(self.rules.grace) }
+        StopRequest {
+            why,
+            grace: drains.then_some(self.rules.grace),
+        }
     }
 }

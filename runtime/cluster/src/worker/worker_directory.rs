@@ -54,14 +54,24 @@ impl WorkerDirectory {
     fn take_nameless(workers: &Path) -> Result<WorkerDirectory, WorkerError> {
         let prefix = format!("{}-", host_name());
         let failed = WorkerError::io(format!("list {}", workers.display()));
-        let entries = fs::read_dir(workers).if_there().map_err(failed)?.into_iter().flatten().flatten();
+        let entries = fs::read_dir(workers)
+            .if_there()
+            .map_err(failed)?
+            .into_iter()
+            .flatten()
+            .flatten();
         let names = entries.filter_map(|entry| entry.file_name().into_string().ok());
-        let mut names: Vec<String> =
-            names.filter(|name| is_made_up(name, &prefix)).take(NAMELESS_MAX).collect();
+        let mut names: Vec<String> = names
+            .filter(|name| is_made_up(name, &prefix))
+            .take(NAMELESS_MAX)
+            .collect();
         names.sort();
         for name in names {
             match WorkerDirectory::open(&workers.join(&name), Some(&name)) {
-                Err(WorkerError::Locked { .. } | WorkerError::Mark(DirectoryMarkError::NotOurs { .. })) => {}
+                Err(
+                    WorkerError::Locked { .. }
+                    | WorkerError::Mark(DirectoryMarkError::NotOurs { .. }),
+                ) => {}
                 opened => return opened,
             }
         }
@@ -76,15 +86,28 @@ impl WorkerDirectory {
         let root = absolute.map_err(WorkerError::io(format!("find {}", directory.display())))?;
         let paths = WorkerPaths::new(root);
         make(paths.root())?;
-        take_directory(paths.root(), DirectoryKind::Worker, |_| true, || made_before_marks(&paths))?;
+        take_directory(
+            paths.root(),
+            DirectoryKind::Worker,
+            |_| true,
+            || made_before_marks(&paths),
+        )?;
         let lock = lock(&paths)?;
         let name = settle_name(&paths, asked)?;
         let incarnation = random()?;
-        let directory = WorkerDirectory { paths, name, incarnation, _lock: lock };
+        let directory = WorkerDirectory {
+            paths,
+            name,
+            incarnation,
+            _lock: lock,
+        };
         clear_jobs(&directory.paths)?;
         make(&directory.paths.logs())?;
         write(&directory.paths.process(), &this_process()?)?;
-        write(&directory.paths.incarnation(), &format!("{incarnation:016x}\n"))?;
+        write(
+            &directory.paths.incarnation(),
+            &format!("{incarnation:016x}\n"),
+        )?;
         Ok(directory)
     }
 }
@@ -138,22 +161,35 @@ pub(super) fn is_within_sight(directory: &Path, incarnation: u64) -> bool {
 
 /// Returns whether the daemon of a visible directory is also a process visible here.
 pub(super) fn is_neighbour(directory: &Path) -> bool {
-    let text = read_regular(&WorkerPaths::new(directory).process(), LINE_BYTES_MAX).unwrap_or_default();
+    let text =
+        read_regular(&WorkerPaths::new(directory).process(), LINE_BYTES_MAX).unwrap_or_default();
     let process = serde_json::from_slice::<ProcessIdentity>(&text).ok();
     process.and_then(|process| process.life().ok()) == Some(Life::Alive)
 }
 
 fn this_process() -> Result<String, WorkerError> {
     let identity = ProcessIdentity::this().and_then(|process| Ok(serde_json::to_string(&process)?));
-    identity.map(|text| text + "\n").map_err(WorkerError::io("identify this process"))
+    identity
+        .map(|text| text + "\n")
+        .map_err(WorkerError::io("identify this process"))
 }
 
 /// Returns this host's own name.
 pub(super) fn host_name() -> String {
-    let name = rustix::system::uname().nodename().to_string_lossy().into_owned();
-    let clean: String = name.chars().filter(|it| it.is_ascii_alphanumeric() || "-_.".contains(*it)).collect();
+    let name = rustix::system::uname()
+        .nodename()
+        .to_string_lossy()
+        .into_owned();
+    let clean: String = name
+        .chars()
+        .filter(|it| it.is_ascii_alphanumeric() || "-_.".contains(*it))
+        .collect();
     let clean = clean.trim_start_matches('.');
-    if clean.is_empty() { String::from("worker") } else { clean.chars().take(48).collect() }
+    if clean.is_empty() {
+        String::from("worker")
+    } else {
+        clean.chars().take(48).collect()
+    }
 }
 
 fn made_up_name() -> Result<String, WorkerError> {
@@ -162,17 +198,26 @@ fn made_up_name() -> Result<String, WorkerError> {
 
 fn is_made_up(name: &str, prefix: &str) -> bool {
     let number = name.strip_prefix(prefix);
-    number.is_some_and(|number| number.len() == 6 && number.chars().all(|it| it.is_ascii_hexdigit()))
+    number
+        .is_some_and(|number| number.len() == 6 && number.chars().all(|it| it.is_ascii_hexdigit()))
 }
 
 pub(super) fn random() -> Result<u64, WorkerError> {
-    getrandom::u64().map_err(io::Error::from).map_err(WorkerError::io("get a random number"))
+    getrandom::u64()
+        .map_err(io::Error::from)
+        .map_err(WorkerError::io("get a random number"))
 }
 
 fn check_name(name: &str) -> Result<(), WorkerError> {
     let known = |it: char| it.is_ascii_alphanumeric() || "-_.".contains(it);
     let good = (1..=64).contains(&name.len()) && name.chars().all(known) && !name.starts_with('.');
-    if good { Ok(()) } else { Err(WorkerError::Name { name: name.to_owned() }) }
+    if good {
+        Ok(())
+    } else {
+        Err(WorkerError::Name {
+            name: name.to_owned(),
+        })
+    }
 }
 
 /// Settles the worker's name: requested, stored in the directory, or new. Stores it in the directory.
@@ -181,11 +226,17 @@ fn settle_name(paths: &WorkerPaths, asked: Option<&str>) -> Result<String, Worke
     let text = read_regular(&file, LINE_BYTES_MAX).if_there();
     let text = text.map_err(WorkerError::io(format!("read {}", file.display())))?;
     let text = text.map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
-    let found = text.map(|text| text.trim().to_owned()).filter(|name| check_name(name).is_ok());
+    let found = text
+        .map(|text| text.trim().to_owned())
+        .filter(|name| check_name(name).is_ok());
     match (found, asked) {
         (Some(found), Some(asked)) if found != asked => {
             let path = paths.root().to_owned();
-            Err(WorkerError::OtherName { path, found, asked: asked.to_owned() })
+            Err(WorkerError::OtherName {
+                path,
+                found,
+                asked: asked.to_owned(),
+            })
         }
         (Some(found), _) => Ok(found),
         (None, asked) => {
@@ -212,13 +263,18 @@ fn lock(paths: &WorkerPaths) -> Result<File, WorkerError> {
     let file = open_regular_with(&options, &path).map_err(failed)?;
     match flock(&file, FlockOperation::NonBlockingLockExclusive) {
         Ok(()) => Ok(file),
-        Err(Errno::WOULDBLOCK) => Err(WorkerError::Locked { path: paths.root().to_owned() }),
+        Err(Errno::WOULDBLOCK) => Err(WorkerError::Locked {
+            path: paths.root().to_owned(),
+        }),
         Err(error) => Err(failed(error.into())),
     }
 }
 
 pub(super) fn make(directory: &Path) -> Result<(), WorkerError> {
-    let made = DirBuilder::new().recursive(true).mode(0o700).create(directory);
+    let made = DirBuilder::new()
+        .recursive(true)
+        .mode(0o700)
+        .create(directory);
     made.map_err(WorkerError::io(format!("create {}", directory.display())))
 }
 
@@ -247,7 +303,10 @@ mod tests {
         let place = tempfile::tempdir().expect("a directory");
         let first = take(Some("one"), place.path()).expect("a free directory");
         let error = take(Some("one"), place.path()).expect_err("it is in use");
-        assert!(error.starts_with("another worker is running in "), "{error}");
+        assert!(
+            error.starts_with("another worker is running in "),
+            "{error}"
+        );
         drop(first);
         take(Some("one"), place.path()).expect("a free directory");
     }
@@ -272,18 +331,27 @@ mod tests {
         let directory = place.path().join("here");
         let open = |name| WorkerDirectory::take(name, Some(&directory), place.path());
         let directory = open(None).expect("a directory");
-        let (name, incarnation) = (directory.name.clone(), directory.incarnation);
+        let name = directory.name.clone();
+        let incarnation = directory.incarnation;
         fs::create_dir_all(directory.paths.jobs().join("job_0001/shuffle")).expect("made");
         fs::create_dir_all(directory.paths.logs().join("job_0001")).expect("made");
         drop(directory);
-        let error = open(Some("other")).expect_err("it has another name").to_string();
-        assert!(error.contains(&format!("belongs to worker {name}, not other")), "{error}");
+        let error = open(Some("other"))
+            .expect_err("it has another name")
+            .to_string();
+        assert!(
+            error.contains(&format!("belongs to worker {name}, not other")),
+            "{error}"
+        );
         let directory = open(None).expect("a directory");
         assert_eq!(directory.name, name);
         assert_ne!(directory.incarnation, incarnation);
         assert!(directory.paths.logs().join("job_0001").exists());
         assert!(!directory.paths.jobs().join("job_0001").exists());
-        assert!(is_within_sight(directory.paths.root(), directory.incarnation));
+        assert!(is_within_sight(
+            directory.paths.root(),
+            directory.incarnation
+        ));
         assert!(!is_within_sight(directory.paths.root(), incarnation));
         assert!(is_neighbour(directory.paths.root()) && !is_neighbour(place.path()));
     }
@@ -296,10 +364,15 @@ mod tests {
             fs::create_dir_all(directory.join(kept)).expect("made");
             fs::write(directory.join(kept).join("mine"), "").expect("written");
         }
-        let error =
-            WorkerDirectory::take(None, Some(&directory), place.path()).expect_err("it is another worker's");
+        let error = WorkerDirectory::take(None, Some(&directory), place.path())
+            .expect_err("it is another worker's");
         assert_eq!(error.exit_status(), 2);
-        assert!(error.to_string().contains("choose an empty or new directory"), "{error}");
+        assert!(
+            error
+                .to_string()
+                .contains("choose an empty or new directory"),
+            "{error}"
+        );
         for kept in ["jobs", "logs"] {
             assert!(directory.join(kept).join("mine").exists());
         }
@@ -310,7 +383,8 @@ mod tests {
     fn directory_of_earlier_version_is_accepted() {
         let place = tempfile::tempdir().expect("a directory");
         let directory = take(Some("one"), place.path()).expect("a directory");
-        fs::remove_file(directory.paths.root().join(crate::directory_mark::MARK)).expect("there is a mark");
+        fs::remove_file(directory.paths.root().join(crate::directory_mark::MARK))
+            .expect("there is a mark");
         drop(directory);
         take(Some("one"), place.path()).expect("it was a worker's before");
     }
@@ -322,7 +396,10 @@ mod tests {
         let log = directory.paths.logs().join("job_0001");
         for (journal, kept) in [(7, false), (7, true), (8, false)] {
             fs::create_dir_all(&log).expect("made");
-            assert_eq!(keep_logs_of(&directory.paths, journal).expect("looked"), !kept);
+            assert_eq!(
+                keep_logs_of(&directory.paths, journal).expect("looked"),
+                !kept
+            );
             assert_eq!(log.exists(), kept);
         }
     }
@@ -330,7 +407,16 @@ mod tests {
     #[test]
     fn worker_name_with_directories_is_invalid() {
         let place = tempfile::tempdir().expect("a directory");
-        for name in ["", ".", "..", "../x", "a/b", ".hidden", "a b", &"x".repeat(65)] {
+        for name in [
+            "",
+            ".",
+            "..",
+            "../x",
+            "a/b",
+            ".hidden",
+            "a b",
+            &"x".repeat(65),
+        ] {
             let error = take(Some(name), place.path()).expect_err("no such name");
             assert!(error.contains("invalid worker name"), "{error}");
         }

@@ -15,19 +15,31 @@ async fn hello_identifies_worker_and_heartbeats_follow() {
     let mut script = Script::new().await;
     let daemon = script.start(&[]);
     let mut line = script.join().await;
-    assert_eq!((line.hello.name.as_str(), line.hello.process), ("one", daemon.id()));
+    assert_eq!(
+        (line.hello.name.as_str(), line.hello.process),
+        ("one", daemon.id())
+    );
     assert_eq!(line.hello.architecture, std::env::consts::ARCH);
-    assert!(line.hello.data_address.starts_with("127.0.0.1:"), "{}", line.hello.data_address);
+    assert!(
+        line.hello.data_address.starts_with("127.0.0.1:"),
+        "{}",
+        line.hello.data_address
+    );
     assert_eq!(line.hello.directory, script.own(""));
     let incarnation = fs::read_to_string(script.own("incarnation")).unwrap();
-    assert_eq!(incarnation.trim(), format!("{:016x}", line.hello.incarnation));
+    assert_eq!(
+        incarnation.trim(),
+        format!("{:016x}", line.hello.incarnation)
+    );
     for _ in 0..5 {
         let beat = line.next().await;
         let is_calm = matches!(&beat, Some(FromWorker::Heartbeat { progress, memory })
             if progress.is_empty() && memory.suspended.is_empty());
         assert!(is_calm, "{beat:?}");
     }
-    let threads = fs::read_dir(format!("/proc/{}/task", daemon.id())).unwrap().count();
+    let threads = fs::read_dir(format!("/proc/{}/task", daemon.id()))
+        .unwrap()
+        .count();
     // One thread for the connection, one for the attempts, and for a while one that removes files of earlier
     // jobs.
     assert!(threads <= 4, "an idle worker has {threads} threads");
@@ -39,10 +51,21 @@ async fn repeated_order_is_carried_out_once() {
     let _daemon = script.start(&[]);
     let mut line = script.join().await;
     let description = Box::new(script.job("* work pause SOCKET"));
-    let define = ToWorker::Define { number: 1, description };
-    let order = Order::Launch { attempt: map(1), from: Start::Fresh, inputs: Vec::new() };
+    let define = ToWorker::Define {
+        number: 1,
+        description,
+    };
+    let order = Order::Launch {
+        attempt: map(1),
+        from: Start::Fresh,
+        inputs: Vec::new(),
+    };
     let work = Some(script.map_work());
-    let launch = ToWorker::Ordered { number: 2, order, work };
+    let launch = ToWorker::Ordered {
+        number: 2,
+        order,
+        work,
+    };
     let messages = [&define, &launch, &define, &launch];
     for message in messages {
         line.send(message.clone()).await;
@@ -58,7 +81,13 @@ async fn repeated_order_is_carried_out_once() {
     }
     moment.go_on().await;
     line.assert_finished(2, map(1)).await;
-    assert_eq!(fs::read_dir(script.own("logs/job_0001/running")).unwrap().count(), 3, "one was started");
+    assert_eq!(
+        fs::read_dir(script.own("logs/job_0001/running"))
+            .unwrap()
+            .count(),
+        3,
+        "one was started"
+    );
 }
 
 #[tokio::test(flavor = "current_thread")]
@@ -66,7 +95,11 @@ async fn order_with_number_gap_closes_connection() {
     let mut script = Script::new().await;
     let _daemon = script.start(&[]);
     let mut line = script.join().await;
-    line.send(ToWorker::Forget { number: 2, job: JOB }).await;
+    line.send(ToWorker::Forget {
+        number: 2,
+        job: JOB,
+    })
+    .await;
     line.assert_closed().await;
     assert_eq!(script.hello().await.hello.received, 0);
 }
@@ -108,7 +141,10 @@ async fn attempts_run_on_without_coordinator() {
     drop(line);
     let process = moment.go_on().await;
     process.assert_gone().await;
-    until("the worker's notice of the loss", || daemon.log().contains("lost the coordinator")).await;
+    until("the worker's notice of the loss", || {
+        daemon.log().contains("lost the coordinator")
+    })
+    .await;
     // The worker tries to connect many times, without logging a line.
     tokio::time::sleep(Duration::from_millis(500)).await;
     script.listen().await;
@@ -117,7 +153,11 @@ async fn attempts_run_on_without_coordinator() {
     line.assert_finished(2, map(1)).await;
     let log = daemon.log();
     assert_eq!(log.matches("lost the coordinator").count(), 1, "{log}");
-    assert_eq!(log.matches("connected to the coordinator").count(), 2, "{log}");
+    assert_eq!(
+        log.matches("connected to the coordinator").count(),
+        2,
+        "{log}"
+    );
     assert_eq!(log.lines().count(), 4, "{log}");
 }
 
@@ -154,7 +194,13 @@ async fn silent_coordinator_is_disconnected() {
     line.silent = true;
     line.assert_closed().await;
     script.hello().await.welcome(1, 0).await;
-    assert!(daemon.log().contains("lost the coordinator: the coordinator was silent"), "{}", daemon.log());
+    assert!(
+        daemon
+            .log()
+            .contains("lost the coordinator: the coordinator was silent"),
+        "{}",
+        daemon.log()
+    );
 }
 
 #[tokio::test(flavor = "current_thread")]
@@ -163,10 +209,19 @@ async fn refused_worker_reconnects() {
     let daemon = script.start(&[]);
     for _ in 0..3 {
         let mut line = script.hello().await;
-        line.send(ToWorker::Refused { reason: "not now".into(), name_taken: false }).await;
+        line.send(ToWorker::Refused {
+            reason: "not now".into(),
+            name_taken: false,
+        })
+        .await;
     }
     script.join().await;
-    assert_eq!(daemon.log().matches("refuses this worker: not now").count(), 1, "{}", daemon.log());
+    assert_eq!(
+        daemon.log().matches("refuses this worker: not now").count(),
+        1,
+        "{}",
+        daemon.log()
+    );
 }
 
 /// An attempt prints to a pipe without a reader, which blocks like a disk that does not answer.
@@ -183,7 +238,11 @@ async fn hanging_disk_does_not_stop_heartbeats() {
     fs::create_dir_all(&running).unwrap();
     let pipe = running.join("0.attempt");
     mknodat(CWD, &pipe, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).unwrap();
-    line.define(JobDescription { job: JobId(2), ..script.job("") }).await;
+    line.define(JobDescription {
+        job: JobId(2),
+        ..script.job("")
+    })
+    .await;
     let mut stuck = map(1);
     stuck.task.job = JobId(2);
     line.launch(stuck, script.map_work()).await;
@@ -197,6 +256,9 @@ async fn hanging_disk_does_not_stop_heartbeats() {
     }
     let reader = File::open(&pipe).unwrap();
     let (_, reason) = line.failure().await;
-    assert!(reason.contains("cannot create the logs of job_0002_m_0000.1"), "{reason}");
+    assert!(
+        reason.contains("cannot create the logs of job_0002_m_0000.1"),
+        "{reason}"
+    );
     drop(reader);
 }

@@ -50,7 +50,10 @@ async fn stopped_worker_without_coordinator_exits_at_once() {
     let moment = script.moment().await;
     script.stop_listening();
     drop(line);
-    until("the worker's notice of the loss", || daemon.log().contains("lost the coordinator")).await;
+    until("the worker's notice of the loss", || {
+        daemon.log().contains("lost the coordinator")
+    })
+    .await;
     daemon.signal(Signal::INT);
     assert_eq!(daemon.end().await.code(), Some(0));
     assert!(moment.process.is_gone());
@@ -98,7 +101,10 @@ async fn second_worker_in_directory_is_refused() {
     let mut second = script.start(&[]);
     assert_eq!(second.end().await.code(), Some(1));
     let log = second.log();
-    assert!(log.contains("another worker is running in ") && log.contains("workers/one"), "{log}");
+    assert!(
+        log.contains("another worker is running in ") && log.contains("workers/one"),
+        "{log}"
+    );
     let _third = script.start_as("two", &[]);
     assert_eq!(script.hello().await.hello.name, "two");
 }
@@ -110,13 +116,19 @@ async fn worker_with_wrong_secret_reports_reason() {
     fs::write(&secret, format!("{}\n", "5".repeat(64))).unwrap();
     fs::set_permissions(&secret, fs::Permissions::from_mode(0o600)).unwrap();
     let mut daemon = script.start_with(&[
-        &format!("cluster={}", script.cluster().coordinator_address().unwrap()),
+        &format!(
+            "cluster={}",
+            script.cluster().coordinator_address().unwrap()
+        ),
         &format!("secret_file={}", secret.display()),
         &format!("directory={}", script.path("own").display()),
     ]);
     assert_eq!(daemon.end().await.code(), Some(1));
     let log = daemon.log();
-    assert!(log.contains("rejected this worker: ") && log.contains("secret"), "{log}");
+    assert!(
+        log.contains("rejected this worker: ") && log.contains("secret"),
+        "{log}"
+    );
 }
 
 #[tokio::test(flavor = "current_thread")]
@@ -136,7 +148,10 @@ async fn processes_in_new_session_end_with_attempt() {
     let outcast = outcast.go_on().await;
     line.assert_finished(3, map(1)).await;
     outcast.assert_gone().await;
-    assert!(!another.process.is_gone(), "processes of a running attempt are kept");
+    assert!(
+        !another.process.is_gone(),
+        "processes of a running attempt are kept"
+    );
     let another = another.go_on().await;
     line.assert_finished(4, map(2)).await;
     another.assert_gone().await;

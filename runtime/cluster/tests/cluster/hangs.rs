@@ -19,7 +19,10 @@ async fn stopped_task_is_killed_as_hung() {
     moment.process.signal(Signal::STOP);
     let (class, reason) = line.failure().await;
     assert_eq!(class, FailureClass::Retryable);
-    assert!(reason.starts_with("the task process was silent for 1500 ms"), "{reason}");
+    assert!(
+        reason.starts_with("the task process was silent for 1500 ms"),
+        "{reason}"
+    );
     assert!(moment.process.is_gone());
 }
 
@@ -35,7 +38,10 @@ async fn task_without_progress_is_killed() {
     let moment = script.moment().await;
     let (class, reason) = line.failure().await;
     assert_eq!(class, FailureClass::Retryable);
-    assert!(reason.starts_with("no progress for 300 ms, at byte 5 of 5 of its input; "), "{reason}");
+    assert!(
+        reason.starts_with("no progress for 300 ms, at byte 5 of 5 of its input; "),
+        "{reason}"
+    );
     assert!(moment.process.is_gone());
 }
 
@@ -55,7 +61,8 @@ async fn waiting_task_is_not_hung() {
     line.assert_happened(2, map(1), Report::Started).await;
     line.assert_finished(3, map(1)).await;
     line.more_inputs(reduce(1), map(1)).await;
-    line.assert_happened(4, reduce(1), Report::CommitRequested).await;
+    line.assert_happened(4, reduce(1), Report::CommitRequested)
+        .await;
     line.hear_nothing_for(Duration::from_millis(1_500)).await;
     line.order(Order::Commit { attempt: reduce(1) }).await;
     line.assert_finished(5, reduce(1)).await;
@@ -74,7 +81,10 @@ async fn attempts_are_not_hung_after_daemon_was_stopped() {
     tokio::time::sleep(Duration::from_secs(4)).await;
     daemon.signal(Signal::CONT);
     // A heartbeat shows that the worker has checked all attempts again.
-    while !matches!(line.next().await, Some(napreduce_protocol::FromWorker::Heartbeat { .. })) {}
+    while !matches!(
+        line.next().await,
+        Some(napreduce_protocol::FromWorker::Heartbeat { .. })
+    ) {}
     moment.go_on().await;
     line.assert_finished(2, map(1)).await;
 }

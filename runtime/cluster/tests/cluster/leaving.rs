@@ -46,9 +46,17 @@ async fn worker_and_tasks_end_when_grace_expires() {
     daemon.signal(Signal::TERM);
     assert_eq!(line.report().await, (2, leaving(700, "SIGTERM")));
     assert_eq!(daemon.end().await.code(), Some(0));
-    assert!(began.elapsed() >= Duration::from_millis(700), "it exited after {:?}", began.elapsed());
+    assert!(
+        began.elapsed() >= Duration::from_millis(700),
+        "it exited after {:?}",
+        began.elapsed()
+    );
     moment.process.assert_gone().await;
-    assert!(daemon.log().contains("did not release this worker in time"), "{}", daemon.log());
+    assert!(
+        daemon.log().contains("did not release this worker in time"),
+        "{}",
+        daemon.log()
+    );
 }
 
 #[tokio::test(flavor = "current_thread")]
@@ -66,9 +74,15 @@ async fn draining_worker_waits_for_coordinator_to_take_work() {
     let (mut script, mut daemon, line, moment) = working(&["leave_millis=60000"]).await;
     script.stop_listening();
     drop(line);
-    until("the worker's notice of the loss", || daemon.log().contains("lost the coordinator")).await;
+    until("the worker's notice of the loss", || {
+        daemon.log().contains("lost the coordinator")
+    })
+    .await;
     daemon.signal(Signal::TERM);
-    until("the log line about leaving", || daemon.log().contains("stopping (SIGTERM)")).await;
+    until("the log line about leaving", || {
+        daemon.log().contains("stopping (SIGTERM)")
+    })
+    .await;
     assert!(!moment.process.is_gone());
     script.listen().await;
     let mut line = script.hello().await;
@@ -85,7 +99,10 @@ async fn worker_without_work_does_not_wait_for_coordinator() {
     let line = script.join().await;
     script.stop_listening();
     drop(line);
-    until("the worker's notice of the loss", || daemon.log().contains("lost the coordinator")).await;
+    until("the worker's notice of the loss", || {
+        daemon.log().contains("lost the coordinator")
+    })
+    .await;
     daemon.signal(Signal::TERM);
     assert_eq!(daemon.end().await.code(), Some(0));
 }
@@ -95,7 +112,10 @@ async fn wait_for_coordinator_ends_with_grace() {
     let (mut script, mut daemon, line, moment) = working(&["leave_millis=500"]).await;
     script.stop_listening();
     drop(line);
-    until("the worker's notice of the loss", || daemon.log().contains("lost the coordinator")).await;
+    until("the worker's notice of the loss", || {
+        daemon.log().contains("lost the coordinator")
+    })
+    .await;
     daemon.signal(Signal::TERM);
     assert_eq!(daemon.end().await.code(), Some(0));
     moment.process.assert_gone().await;
@@ -106,13 +126,22 @@ async fn worker_forgotten_by_coordinator_leaves_at_once() {
     let (mut script, mut daemon, line, moment) = working(&["leave_millis=60000"]).await;
     script.stop_listening();
     drop(line);
-    until("the worker's notice of the loss", || daemon.log().contains("lost the coordinator")).await;
+    until("the worker's notice of the loss", || {
+        daemon.log().contains("lost the coordinator")
+    })
+    .await;
     daemon.signal(Signal::TERM);
-    until("the log line about leaving", || daemon.log().contains("stopping (SIGTERM)")).await;
+    until("the log line about leaving", || {
+        daemon.log().contains("stopping (SIGTERM)")
+    })
+    .await;
     script.listen().await;
     let mut line = script.hello().await;
     line.welcome(2, 0).await;
-    assert_eq!(line.report().await, (1, leaving(0, "it was stopped before it joined")));
+    assert_eq!(
+        line.report().await,
+        (1, leaving(0, "it was stopped before it joined"))
+    );
     moment.process.assert_gone().await;
     line.tell(|number| ToWorker::Leave { number }).await;
     assert_eq!(daemon.end().await.code(), Some(0));
@@ -123,13 +152,20 @@ async fn worker_drains_before_time_limit_or_on_interrupt() {
     let mut script = Script::new().await;
     let daemon = script.start(&["leave_millis=30000", "limit_millis=32500"]);
     let mut line = script.join().await;
-    assert_eq!(line.report().await, (1, leaving(30_000, "its time limit is near")));
+    assert_eq!(
+        line.report().await,
+        (1, leaving(30_000, "its time limit is near"))
+    );
     daemon.signal(Signal::TERM);
     line.hear_nothing_for(Duration::from_millis(300)).await;
     drop(daemon);
-    let mut daemon_of_another = script.start_as("two", &["leave_millis=30000", "limit_millis=32500"]);
+    let mut daemon_of_another =
+        script.start_as("two", &["leave_millis=30000", "limit_millis=32500"]);
     let mut line = script.join().await;
-    assert_eq!(line.report().await, (1, leaving(30_000, "its time limit is near")));
+    assert_eq!(
+        line.report().await,
+        (1, leaving(30_000, "its time limit is near"))
+    );
     daemon_of_another.signal(Signal::INT);
     assert_eq!(line.report().await, (2, leaving(0, "SIGINT")));
     line.tell(|number| ToWorker::Leave { number }).await;

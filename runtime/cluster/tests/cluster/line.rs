@@ -6,7 +6,8 @@ use std::time::Duration;
 use napreduce_cluster::transport::Connection;
 use napreduce_engine::{AttemptId, FailureClass, MapOutput, Order, Report, Start, WorkerId};
 use napreduce_protocol::{
-    FromWorker, Hello, JobDescription, LaunchWork, OutputEntry, PreemptionAccount, ToWorker, WorkerReport,
+    FromWorker, Hello, JobDescription, LaunchWork, OutputEntry, PreemptionAccount, ToWorker,
+    WorkerReport,
 };
 use tokio::time::timeout;
 
@@ -26,7 +27,12 @@ impl Line {
     /// Reads the hello of a worker that has connected.
     pub async fn greet(mut connection: Connection) -> Line {
         match soon("hello", connection.receive()).await.unwrap().unwrap() {
-            FromWorker::Hello(hello) => Line { hello: *hello, connection, ordered: 0, silent: false },
+            FromWorker::Hello(hello) => Line {
+                hello: *hello,
+                connection,
+                ordered: 0,
+                silent: false,
+            },
             other => panic!("{other:?} before hello"),
         }
     }
@@ -40,9 +46,15 @@ impl Line {
         self.ordered = self.hello.received;
         let worker = WorkerId(worker);
         // This test sends no heartbeats while it reads a program, which takes a moment.
-        let (heartbeat_millis, silence_millis) = (20, 5_000);
-        let welcome =
-            ToWorker::Welcome { worker, journal: JOURNAL, received, heartbeat_millis, silence_millis };
+        let heartbeat_millis = 20;
+        let silence_millis = 5_000;
+        let welcome = ToWorker::Welcome {
+            worker,
+            journal: JOURNAL,
+            received,
+            heartbeat_millis,
+            silence_millis,
+        };
         self.send(welcome).await;
     }
 
@@ -54,11 +66,20 @@ impl Line {
 
     /// Sends an order that needs no other message before it.
     pub async fn order(&mut self, order: Order) {
-        self.tell(|number| ToWorker::Ordered { number, order, work: None }).await;
+        self.tell(|number| ToWorker::Ordered {
+            number,
+            order,
+            work: None,
+        })
+        .await;
     }
 
     pub async fn define(&mut self, job: JobDescription) {
-        self.tell(|number| ToWorker::Define { number, description: Box::new(job) }).await;
+        self.tell(|number| ToWorker::Define {
+            number,
+            description: Box::new(job),
+        })
+        .await;
     }
 
     pub async fn launch(&mut self, attempt: AttemptId, work: LaunchWork) {
@@ -66,8 +87,17 @@ impl Line {
     }
 
     pub async fn launch_from(&mut self, attempt: AttemptId, from: Start, work: LaunchWork) {
-        let order = Order::Launch { attempt, from, inputs: Vec::new() };
-        self.tell(|number| ToWorker::Ordered { number, order, work: Some(work) }).await;
+        let order = Order::Launch {
+            attempt,
+            from,
+            inputs: Vec::new(),
+        };
+        self.tell(|number| ToWorker::Ordered {
+            number,
+            order,
+            work: Some(work),
+        })
+        .await;
     }
 
     /// Launches a reduce over the outputs of `maps`, which worker 1 (this worker) holds.
@@ -79,24 +109,50 @@ impl Line {
     /// Announces one more map output to a reduce; worker 1 (this worker) holds it.
     pub async fn more_inputs(&mut self, attempt: AttemptId, map: AttemptId) {
         self.outputs(&[map]).await;
-        let (attempts, maps) = (vec![attempt], vec![map.task.index]);
-        self.tell(|number| ToWorker::Named { number, attempts, maps }).await;
+        let attempts = vec![attempt];
+        let maps = vec![map.task.index];
+        self.tell(|number| ToWorker::Named {
+            number,
+            attempts,
+            maps,
+        })
+        .await;
     }
 
     /// Appends these outputs to the log of map outputs; worker 1 (this worker) holds them.
     async fn outputs(&mut self, maps: &[AttemptId]) {
-        let Some(job) = maps.first().map(|map| map.task.job) else { return };
-        let ready = |map: &AttemptId| OutputEntry::Ready(MapOutput { attempt: *map, worker: WorkerId(1) });
-        let (entries, peers) = (maps.iter().map(ready).collect(), Vec::new());
-        self.tell(|number| ToWorker::Outputs { number, job, entries, peers }).await;
+        let Some(job) = maps.first().map(|map| map.task.job) else {
+            return;
+        };
+        let ready = |map: &AttemptId| {
+            OutputEntry::Ready(MapOutput {
+                attempt: *map,
+                worker: WorkerId(1),
+            })
+        };
+        let entries = maps.iter().map(ready).collect();
+        let peers = Vec::new();
+        self.tell(|number| ToWorker::Outputs {
+            number,
+            job,
+            entries,
+            peers,
+        })
+        .await;
     }
 
     /// Returns the next message, or `None` when the worker has disconnected. Answers heartbeats.
     pub async fn next(&mut self) -> Option<FromWorker> {
-        let message = soon("a message", self.connection.receive()).await.ok().flatten()?;
+        let message = soon("a message", self.connection.receive())
+            .await
+            .ok()
+            .flatten()?;
         if matches!(message, FromWorker::Heartbeat { .. }) && !self.silent {
             // Fails if the worker disconnects at the same time.
-            let _ = self.connection.send(&ToWorker::Received { through: 0 }).await;
+            let _ = self
+                .connection
+                .send(&ToWorker::Received { through: 0 })
+                .await;
         }
         Some(message)
     }
@@ -138,7 +194,10 @@ impl Line {
     /// Returns the next report, which must be the cost of a preemption or of a resume.
     pub async fn account(&mut self, attempt: AttemptId) -> PreemptionAccount {
         match self.report().await.1 {
-            WorkerReport::Preempted { attempt: found, account } if found == attempt => account,
+            WorkerReport::Preempted {
+                attempt: found,
+                account,
+            } if found == attempt => account,
             other => panic!("{other:?} instead of an account of {attempt}"),
         }
     }
@@ -146,18 +205,20 @@ impl Line {
     /// Returns the next report, a cost, and checks that the one after it states this event.
     pub async fn preempted(&mut self, attempt: AttemptId, report: Report) -> PreemptionAccount {
         let account = self.account(attempt).await;
-        assert_eq!(self.report().await.1, WorkerReport::Happened { attempt, report });
+        assert_eq!(
+            self.report().await.1,
+            WorkerReport::Happened { attempt, report }
+        );
         account
     }
 
     /// Returns the reason of the next report, which must refuse a suspend.
     pub async fn suspend_refusal(&mut self, attempt: AttemptId) -> String {
         match self.report().await.1 {
-            WorkerReport::Happened { attempt: found, report: Report::SuspendRefused { reason } }
-                if found == attempt =>
-            {
-                reason
-            }
+            WorkerReport::Happened {
+                attempt: found,
+                report: Report::SuspendRefused { reason },
+            } if found == attempt => reason,
             other => panic!("{other:?} instead of a refusal"),
         }
     }
@@ -175,7 +236,10 @@ impl Line {
         loop {
             match self.report().await.1 {
                 WorkerReport::Failed { error, .. } => return (error.class, error.message),
-                WorkerReport::Happened { report: Report::Started, .. } => {}
+                WorkerReport::Happened {
+                    report: Report::Started,
+                    ..
+                } => {}
                 other => panic!("{other:?} instead of a failure"),
             }
         }

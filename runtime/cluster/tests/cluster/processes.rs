@@ -25,7 +25,11 @@ impl Daemon {
     /// Takes over a started daemon that logs to `log`.
     pub fn new(child: Child, log: PathBuf) -> Daemon {
         let watched = Process::watch(Pid::from_child(&child));
-        Daemon { child, watched, log }
+        Daemon {
+            child,
+            watched,
+            log,
+        }
     }
 
     pub fn id(&self) -> u32 {
@@ -64,7 +68,10 @@ pub struct Process {
 
 impl Process {
     pub fn watch(id: Pid) -> Process {
-        Process { id, watched: pidfd_open(id, PidfdFlags::empty()).unwrap() }
+        Process {
+            id,
+            watched: pidfd_open(id, PidfdFlags::empty()).unwrap(),
+        }
     }
 
     pub fn id(&self) -> i32 {
@@ -83,7 +90,9 @@ impl Process {
 
     pub async fn assert_gone(&self) {
         let watched = self.watched.try_clone().unwrap();
-        let ended = spawn_blocking(move || is_readable(&watched, DEADLINE)).await.unwrap();
+        let ended = spawn_blocking(move || is_readable(&watched, DEADLINE))
+            .await
+            .unwrap();
         assert!(ended, "process {:?} did not end", self.id);
     }
 
@@ -95,13 +104,22 @@ impl Process {
 
 /// Returns the state letters of all threads of a process; empty if it has ended.
 pub fn states_of(process: i32) -> String {
-    let Ok(threads) = fs::read_dir(format!("/proc/{process}/task")) else { return String::new() };
-    let stats = threads.flatten().filter_map(|thread| fs::read_to_string(thread.path().join("stat")).ok());
-    stats.filter_map(|stat| stat.rsplit_once(") ")?.1.chars().next()).collect()
+    let Ok(threads) = fs::read_dir(format!("/proc/{process}/task")) else {
+        return String::new();
+    };
+    let stats = threads
+        .flatten()
+        .filter_map(|thread| fs::read_to_string(thread.path().join("stat")).ok());
+    stats
+        .filter_map(|stat| stat.rsplit_once(") ")?.1.chars().next())
+        .collect()
 }
 
 fn is_readable(watched: &OwnedFd, within: Duration) -> bool {
-    let within = Timespec { tv_sec: within.as_secs().try_into().unwrap(), tv_nsec: 0 };
+    let within = Timespec {
+        tv_sec: within.as_secs().try_into().unwrap(),
+        tv_nsec: 0,
+    };
     poll(&mut [PollFd::new(watched, PollFlags::IN)], Some(&within)).unwrap() == 1
 }
 
@@ -116,7 +134,9 @@ impl Moment {
     /// Returns the next line from the task.
     pub async fn line(&mut self) -> String {
         let mut line = String::new();
-        soon("a line from a task", self.stream.read_line(&mut line)).await.unwrap();
+        soon("a line from a task", self.stream.read_line(&mut line))
+            .await
+            .unwrap();
         line.trim().to_owned()
     }
 

@@ -20,7 +20,10 @@ async fn refusal(program: Vec<u8>) -> (String, String) {
     line.launch(map(1), script.map_work()).await;
     let (class, reason) = line.failure().await;
     assert_eq!(class, FailureClass::Retryable);
-    assert!(reason.contains(&format!("host {}", line.hello.host)), "{reason}");
+    assert!(
+        reason.contains(&format!("host {}", line.hello.host)),
+        "{reason}"
+    );
     (line.hello.host.clone(), reason)
 }
 
@@ -30,7 +33,11 @@ async fn program_for_other_processor_error_names_both() {
     header[..6].copy_from_slice(b"\x7fELF\x02\x01");
     header[18] = 243;
     let (host, reason) = refusal(header).await;
-    let expected = format!("is built for riscv64, but host {} is {}", host, std::env::consts::ARCH);
+    let expected = format!(
+        "is built for riscv64, but host {} is {}",
+        host,
+        std::env::consts::ARCH
+    );
     assert!(reason.contains(&expected), "{reason}");
 }
 
@@ -42,7 +49,10 @@ async fn file_that_is_not_a_program_is_reported() {
     let mut torn = std::fs::read("/proc/self/exe").unwrap();
     torn.truncate(64);
     let (_, reason) = refusal(torn).await;
-    assert!(reason.contains("cannot execute the job's program as "), "{reason}");
+    assert!(
+        reason.contains("cannot execute the job's program as "),
+        "{reason}"
+    );
 }
 
 #[tokio::test(flavor = "current_thread")]
@@ -58,7 +68,10 @@ async fn program_with_wrong_digest_is_not_executed() {
     let (class, reason) = line.failure().await;
     assert_eq!(class, FailureClass::Retryable);
     let expected = format!("blob {} arrived as ", program.digest);
-    assert!(reason.contains(&expected) && reason.contains("could not fetch the job's program"), "{reason}");
+    assert!(
+        reason.contains(&expected) && reason.contains("could not fetch the job's program"),
+        "{reason}"
+    );
 }
 
 #[tokio::test(flavor = "current_thread")]
@@ -76,7 +89,11 @@ async fn program_is_fetched_once_for_all_attempts_and_jobs() {
     let moments = [script.moment().await, script.moment().await];
     // The next fetch returns other bytes.
     script.falsify(job.program.unwrap(), b"something else".to_vec());
-    line.define(JobDescription { job: JobId(2), ..job }).await;
+    line.define(JobDescription {
+        job: JobId(2),
+        ..job
+    })
+    .await;
     let mut other = map(1);
     other.task.job = JobId(2);
     line.launch(other, script.map_work()).await;
@@ -93,9 +110,15 @@ async fn modified_cached_program_is_fetched_again() {
     let _daemon = script.start(&[]);
     let mut line = script.join().await;
     let job = script.job("");
-    let cached = script.own("blobs").join(job.program.unwrap().digest.to_string());
+    let cached = script
+        .own("blobs")
+        .join(job.program.unwrap().digest.to_string());
     line.define(job.clone()).await;
-    line.define(JobDescription { job: JobId(2), ..job }).await;
+    line.define(JobDescription {
+        job: JobId(2),
+        ..job
+    })
+    .await;
     let mut other = map(1);
     other.task.job = JobId(2);
     for (number, attempt) in [(1, map(1)), (3, map(2)), (5, other)] {
@@ -108,7 +131,8 @@ async fn modified_cached_program_is_fetched_again() {
         // A task of the same user cannot write to a running program, but it can replace it.
         std::fs::remove_file(&cached).unwrap();
         std::fs::write(&cached, changed).unwrap();
-        std::fs::set_permissions(&cached, std::os::unix::fs::PermissionsExt::from_mode(0o700)).unwrap();
+        std::fs::set_permissions(&cached, std::os::unix::fs::PermissionsExt::from_mode(0o700))
+            .unwrap();
     }
 }
 
@@ -123,7 +147,10 @@ async fn unknown_blob_fails_attempt_at_once() {
     line.launch(map(1), script.map_work()).await;
     let (class, reason) = line.failure().await;
     assert_eq!(class, FailureClass::Retryable);
-    assert!(reason.contains("cannot fetch the job's program") && reason.contains("no blob"), "{reason}");
+    assert!(
+        reason.contains("cannot fetch the job's program") && reason.contains("no blob"),
+        "{reason}"
+    );
 }
 
 #[tokio::test(flavor = "current_thread")]

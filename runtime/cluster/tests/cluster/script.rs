@@ -15,8 +15,8 @@ use napreduce_cluster::transport::{Connection, Listener, Role};
 use napreduce_engine::{AttemptId, JobId, Report, TaskId, TaskKind};
 use napreduce_protocol::requests::FetchBlob;
 use napreduce_protocol::{
-    Blob, CHUNK_BYTES, ClaimToken, Digest, FromCoordinator, JobDescription, LaunchWork, Payload, SideFile,
-    Split, ToCoordinator, WorkerReport,
+    Blob, CHUNK_BYTES, ClaimToken, Digest, FromCoordinator, JobDescription, LaunchWork, Payload,
+    SideFile, Split, ToCoordinator, WorkerReport,
 };
 use rustix::process::Pid;
 use sha2::{Digest as _, Sha256};
@@ -39,7 +39,9 @@ const FIXTURE: &str = env!("CARGO_BIN_EXE_worker-fixture");
 
 /// Waits for a future, with the deadline.
 pub async fn soon<T>(what: &str, something: impl Future<Output = T>) -> T {
-    timeout(DEADLINE, something).await.unwrap_or_else(|_| panic!("{what} did not come"))
+    timeout(DEADLINE, something)
+        .await
+        .unwrap_or_else(|_| panic!("{what} did not come"))
 }
 
 /// Waits for a condition that sends no event, by polling.
@@ -53,11 +55,25 @@ pub async fn until(what: &str, condition: impl Fn() -> bool) {
 }
 
 pub fn map(number: u32) -> AttemptId {
-    AttemptId { task: TaskId { job: JOB, kind: TaskKind::Map, index: 0 }, number }
+    AttemptId {
+        task: TaskId {
+            job: JOB,
+            kind: TaskKind::Map,
+            index: 0,
+        },
+        number,
+    }
 }
 
 pub fn reduce(number: u32) -> AttemptId {
-    AttemptId { task: TaskId { job: JOB, kind: TaskKind::Reduce, index: 0 }, number }
+    AttemptId {
+        task: TaskId {
+            job: JOB,
+            kind: TaskKind::Reduce,
+            index: 0,
+        },
+        number,
+    }
 }
 
 pub fn happened(attempt: AttemptId, report: Report) -> WorkerReport {
@@ -66,7 +82,10 @@ pub fn happened(attempt: AttemptId, report: Report) -> WorkerReport {
 
 /// The report of a worker that must leave, with the time it has to save its work.
 pub fn leaving(grace_millis: u64, why: &str) -> WorkerReport {
-    WorkerReport::Leaving { grace_millis, why: why.to_owned() }
+    WorkerReport::Leaving {
+        grace_millis,
+        why: why.to_owned(),
+    }
 }
 
 /// A cluster directory whose coordinator is the test.
@@ -85,10 +104,21 @@ impl Script {
         cluster.create().unwrap();
         let moments = UnixListener::bind(directory.path().join("moments")).unwrap();
         fs::write(directory.path().join("in.txt"), "a b a").unwrap();
-        fs::create_dir_all(directory.path().join("out/_temporary/job_0001-0000000000000007/committed"))
-            .unwrap();
-        let (blobs, (_, workers)) = (Arc::default(), unbounded_channel());
-        let mut script = Script { directory, workers, blobs, accepting: tokio::spawn(async {}), moments };
+        fs::create_dir_all(
+            directory
+                .path()
+                .join("out/_temporary/job_0001-0000000000000007/committed"),
+        )
+        .unwrap();
+        let blobs = Arc::default();
+        let (_, workers) = unbounded_channel();
+        let mut script = Script {
+            directory,
+            workers,
+            blobs,
+            accepting: tokio::spawn(async {}),
+            moments,
+        };
         script.listen().await;
         script
     }
@@ -96,7 +126,9 @@ impl Script {
     /// Listens at a new address.
     pub async fn listen(&mut self) {
         let cluster = self.cluster();
-        let listener = Listener::bind("127.0.0.1:0", cluster.secret().unwrap(), |_| {}).await.unwrap();
+        let listener = Listener::bind("127.0.0.1:0", cluster.secret().unwrap(), |_| {})
+            .await
+            .unwrap();
         cluster.publish_coordinator(listener.address()).unwrap();
         let (arrived, workers) = unbounded_channel();
         self.workers = workers;
@@ -125,9 +157,13 @@ impl Script {
     pub fn log(&self, attempt: AttemptId, stream: &str) -> String {
         let path = self.own(&format!("logs/{}/attempts.log", attempt.task.job));
         let text = fs::read_to_string(path).unwrap_or_default();
-        let after = text.split_once(&format!("==> {attempt} {stream} <==\n")).map_or("", |(_, after)| after);
+        let after = text
+            .split_once(&format!("==> {attempt} {stream} <==\n"))
+            .map_or("", |(_, after)| after);
         let own = after.split_once("\n==> ").map(|(own, _)| own);
-        own.or(after.strip_suffix('\n')).unwrap_or_default().to_owned()
+        own.or(after.strip_suffix('\n'))
+            .unwrap_or_default()
+            .to_owned()
     }
 
     /// Starts the worker `one`.
@@ -142,7 +178,10 @@ impl Script {
     }
 
     pub fn start_with(&self, options: &[&str]) -> Daemon {
-        let log = self.path(&format!("daemon-{}.log", fs::read_dir(self.path("")).unwrap().count()));
+        let log = self.path(&format!(
+            "daemon-{}.log",
+            fs::read_dir(self.path("")).unwrap().count()
+        ));
         let child = Command::new(FIXTURE)
             .args(options)
             .env_remove("RUST_BACKTRACE")
@@ -169,9 +208,13 @@ impl Script {
 
     /// Stores bytes that workers can fetch.
     pub fn keep(&self, bytes: Vec<u8>) -> Blob {
-        let (digest, length) = (Digest(Sha256::digest(&bytes).into()), bytes.len() as u64);
+        let digest = Digest(Sha256::digest(&bytes).into());
+        let length = bytes.len() as u64;
         self.blobs.lock().unwrap().insert(digest, bytes);
-        Blob { digest, bytes: length }
+        Blob {
+            digest,
+            bytes: length,
+        }
     }
 
     /// Serves other bytes in place of a blob.
@@ -182,11 +225,16 @@ impl Script {
     /// A job of the fixture program with these rules.
     pub fn job(&self, rules: &str) -> JobDescription {
         let mut program = Vec::new();
-        File::open(FIXTURE).unwrap().read_to_end(&mut program).unwrap();
+        File::open(FIXTURE)
+            .unwrap()
+            .read_to_end(&mut program)
+            .unwrap();
         JobDescription {
             job: JOB,
             definition: "fixture".into(),
-            parameters: rules.replace("SOCKET", &self.path("moments").display().to_string()).into_bytes(),
+            parameters: rules
+                .replace("SOCKET", &self.path("moments").display().to_string())
+                .into_bytes(),
             reduces: 1,
             cuts: Vec::new(),
             compress: false,
@@ -202,12 +250,17 @@ impl Script {
     }
 
     pub fn side_file(&self, name: &str, text: &str) -> SideFile {
-        SideFile { name: name.into(), blob: self.keep(text.as_bytes().to_vec()) }
+        SideFile {
+            name: name.into(),
+            blob: self.keep(text.as_bytes().to_vec()),
+        }
     }
 
     /// The work of a map over the input.
     pub fn map_work(&self) -> LaunchWork {
-        LaunchWork::Map { split: Split::whole(&self.path("in.txt"), 5).into() }
+        LaunchWork::Map {
+            split: Split::whole(&self.path("in.txt"), 5).into(),
+        }
     }
 
     /// Waits until the next task pauses.
@@ -215,10 +268,16 @@ impl Script {
         let (stream, _) = soon("a pause", self.moments.accept()).await.unwrap();
         let mut stream = BufReader::new(stream);
         let mut line = String::new();
-        soon("who pauses", stream.read_line(&mut line)).await.unwrap();
+        soon("who pauses", stream.read_line(&mut line))
+            .await
+            .unwrap();
         let (attempt, process) = line.trim().split_once(' ').unwrap();
         let process = Process::watch(Pid::from_raw(process.parse().unwrap()).unwrap());
-        Moment { attempt: attempt.to_owned(), process, stream }
+        Moment {
+            attempt: attempt.to_owned(),
+            process,
+            stream,
+        }
     }
 }
 
@@ -236,25 +295,39 @@ async fn accept(
     loop {
         let arrival = listener.accept().await;
         match arrival.role {
-            Role::Worker => drop(arrived.send(arrival.connection)),
-            Role::Client => drop(tokio::spawn(serve_blob(arrival.connection, Arc::clone(&blobs)))),
+            Role::Worker => {
+                let _ = arrived.send(arrival.connection);
+            }
+            Role::Client => drop(tokio::spawn(serve_blob(
+                arrival.connection,
+                Arc::clone(&blobs),
+            ))),
             Role::Data | Role::Task(_) => panic!("a data connection to the coordinator"),
         }
     }
 }
 
 async fn serve_blob(mut connection: Connection, blobs: Arc<Mutex<BTreeMap<Digest, Vec<u8>>>>) {
-    let Ok(Some(ToCoordinator::FetchBlob(FetchBlob { digest }))) = connection.receive().await else { return };
+    let Ok(Some(ToCoordinator::FetchBlob(FetchBlob { digest }))) = connection.receive().await
+    else {
+        return;
+    };
     let bytes = blobs.lock().unwrap().get(&digest).cloned();
     let Some(bytes) = bytes else {
         let reason = format!("no blob {digest}");
-        let _ = connection.send(&FromCoordinator::Refused { status: 1, reason }).await;
+        let _ = connection
+            .send(&FromCoordinator::Refused { status: 1, reason })
+            .await;
         return;
     };
-    let _ = connection.send(&FromCoordinator::Blob(bytes.len() as u64)).await;
+    let _ = connection
+        .send(&FromCoordinator::Blob(bytes.len() as u64))
+        .await;
     for chunk in bytes.chunks(CHUNK_BYTES) {
         // Fails if the worker was killed.
-        let _ = connection.send(&FromCoordinator::Chunk(Payload(chunk.to_vec()))).await;
+        let _ = connection
+            .send(&FromCoordinator::Chunk(Payload(chunk.to_vec())))
+            .await;
     }
 }
 

@@ -26,11 +26,17 @@ async fn living(manner: &str, options: &[&str]) -> Scene {
     let mut script = Script::new().await;
     let daemon = script.start(options);
     let mut line = script.join().await;
-    line.define(script.job(&format!("* work {manner} SOCKET"))).await;
+    line.define(script.job(&format!("* work {manner} SOCKET")))
+        .await;
     line.launch(map(1), script.map_work()).await;
     let moment = script.moment().await;
     line.assert_happened(1, map(1), Report::Started).await;
-    Scene { script, daemon, line, moment }
+    Scene {
+        script,
+        daemon,
+        line,
+        moment,
+    }
 }
 
 impl Scene {
@@ -49,7 +55,13 @@ impl Scene {
     async fn suspend_at_work(&mut self) -> PreemptionAccount {
         self.line.order(Order::Suspend { attempt: map(1) }).await;
         let account = self.line.preempted(map(1), Report::SuspendedAtWork).await;
-        assert!(self.moment.process.states().chars().all(|state| state == 'T'));
+        assert!(
+            self.moment
+                .process
+                .states()
+                .chars()
+                .all(|state| state == 'T')
+        );
         account
     }
 
@@ -62,7 +74,11 @@ impl Scene {
     async fn finish(mut self) -> u64 {
         self.moment.let_go().await;
         let line = self.moment.line().await;
-        let active = line.strip_prefix("active ").unwrap_or_else(|| panic!("{line}")).parse().unwrap();
+        let active = line
+            .strip_prefix("active ")
+            .unwrap_or_else(|| panic!("{line}"))
+            .parse()
+            .unwrap();
         self.line.assert_ends_well(map(1)).await;
         active
     }
@@ -73,9 +89,15 @@ async fn suspended_attempt_stops_and_continues_on_resume() {
     let mut scene = living("tame", &[]).await;
     let account = scene.suspend().await;
     assert_eq!(account.what, Preempted::Suspended);
-    assert!(account.micros > 0 && account.resident_bytes > 4096, "{account:?}");
+    assert!(
+        account.micros > 0 && account.resident_bytes > 4096,
+        "{account:?}"
+    );
     assert_eq!(scene.moment.line().await, "suspend");
-    scene.line.hear_nothing_for(Duration::from_millis(300)).await;
+    scene
+        .line
+        .hear_nothing_for(Duration::from_millis(300))
+        .await;
     let account = scene.resume().await;
     assert_eq!(account.what, Preempted::Resumed);
     assert!(account.suspended_millis >= 300, "{account:?}");
@@ -87,8 +109,14 @@ async fn suspended_attempt_stops_and_continues_on_resume() {
 async fn attempt_without_boundary_is_stopped_anywhere_at_once() {
     let mut scene = living("stubborn", &["grace_millis=600000"]).await;
     let account = scene.suspend_at_work().await;
-    assert!(account.micros >= 50_000, "it may reach a boundary: {account:?}");
-    scene.line.hear_nothing_for(Duration::from_millis(1_500)).await;
+    assert!(
+        account.micros >= 50_000,
+        "it may reach a boundary: {account:?}"
+    );
+    scene
+        .line
+        .hear_nothing_for(Duration::from_millis(1_500))
+        .await;
     let resumed = scene.resume().await;
     assert!(resumed.suspended_millis >= 1_500, "{resumed:?}");
     let active = scene.finish().await;
@@ -138,7 +166,10 @@ async fn stop_is_reported_once_all_threads_and_children_stopped() {
     assert_eq!(scene.moment.line().await, "suspend");
     assert_eq!(scene.moment.line().await, "resume");
     scene.finish().await;
-    until("the end of the child", || matches!(states_of(child).as_str(), "" | "Z")).await;
+    until("the end of the child", || {
+        matches!(states_of(child).as_str(), "" | "Z")
+    })
+    .await;
 }
 
 /// A scene whose task has processes in other groups and sessions; returns them, too.
@@ -199,7 +230,11 @@ async fn processes_of_other_sessions_die_with_their_worker() {
 /// Returns the process that watches a daemon.
 fn watcher_of(daemon: u32) -> Option<i32> {
     for entry in fs::read_dir("/proc").unwrap().flatten() {
-        let Some(process) = entry.file_name().to_str().and_then(|name| name.parse::<i32>().ok()) else {
+        let Some(process) = entry
+            .file_name()
+            .to_str()
+            .and_then(|name| name.parse::<i32>().ok())
+        else {
             continue;
         };
         let line = fs::read_to_string(entry.path().join("cmdline")).unwrap_or_default();
@@ -219,7 +254,10 @@ async fn killed_watcher_is_replaced() {
     let daemon = scene.daemon.id();
     let first = watcher_of(daemon).unwrap();
     kill_process(Pid::from_raw(first).unwrap(), Signal::KILL).unwrap();
-    until("another watcher", || watcher_of(daemon).is_some_and(|process| process != first)).await;
+    until("another watcher", || {
+        watcher_of(daemon).is_some_and(|process| process != first)
+    })
+    .await;
     scene.daemon.signal(Signal::KILL);
     scene.daemon.end().await;
     for child in children {
@@ -232,7 +270,10 @@ async fn left_without_watcher() -> (Script, Vec<i32>) {
     let (mut scene, children) = household().await;
     scene.suspend().await;
     end_leftovers(&scene.script.cluster());
-    assert!(children.iter().all(|child| states_of(*child) == "T"), "the worker lives");
+    assert!(
+        children.iter().all(|child| states_of(*child) == "T"),
+        "the worker lives"
+    );
     let watcher = Pid::from_raw(watcher_of(scene.daemon.id()).unwrap()).unwrap();
     kill_process(watcher, Signal::STOP).unwrap();
     scene.daemon.signal(Signal::KILL);
@@ -245,16 +286,25 @@ async fn left_without_watcher() -> (Script, Vec<i32>) {
 #[tokio::test(flavor = "current_thread")]
 async fn next_worker_ends_what_a_killed_worker_and_watcher_left() {
     let (mut script, children) = left_without_watcher().await;
-    assert!(children.iter().any(|child| !is_gone(*child)), "nothing was left");
+    assert!(
+        children.iter().any(|child| !is_gone(*child)),
+        "nothing was left"
+    );
     let _daemon = script.start(&[]);
     script.join().await;
-    assert!(children.iter().all(|child| is_gone(*child)), "before it joins");
+    assert!(
+        children.iter().all(|child| is_gone(*child)),
+        "before it joins"
+    );
 }
 
 #[tokio::test(flavor = "current_thread")]
 async fn leftovers_of_workers_that_are_not_started_again_end() {
     let (script, children) = left_without_watcher().await;
-    assert!(children.iter().any(|child| !is_gone(*child)), "nothing was left");
+    assert!(
+        children.iter().any(|child| !is_gone(*child)),
+        "nothing was left"
+    );
     end_leftovers(&script.cluster());
     assert!(children.iter().all(|child| is_gone(*child)));
 }
@@ -296,13 +346,19 @@ async fn attempt_ending_during_suspend_fails() {
     let (class, reason) = scene.line.failure().await;
     assert_eq!(
         (class, reason.as_str()),
-        (FailureClass::Task, "process exited with status 7 before finishing")
+        (
+            FailureClass::Task,
+            "process exited with status 7 before finishing"
+        )
     );
 
     let mut scene = living("unwilling", &[]).await;
     scene.line.order(Order::Suspend { attempt: map(1) }).await;
     let (class, reason) = scene.line.failure().await;
-    assert_eq!((class, reason.as_str()), (FailureClass::Task, "it holds on to what it has"));
+    assert_eq!(
+        (class, reason.as_str()),
+        (FailureClass::Task, "it holds on to what it has")
+    );
 }
 
 #[tokio::test(flavor = "current_thread")]
@@ -312,7 +368,10 @@ async fn external_kill_of_suspended_process_is_reported() {
     scene.moment.process.signal(Signal::KILL);
     let (class, reason) = scene.line.failure().await;
     assert_eq!(class, FailureClass::Retryable);
-    assert_eq!(reason, "process ended by signal 9 (SIGKILL) while suspended");
+    assert_eq!(
+        reason,
+        "process ended by signal 9 (SIGKILL) while suspended"
+    );
 }
 
 #[tokio::test(flavor = "current_thread")]
@@ -336,7 +395,10 @@ async fn suspended_attempts_die_with_their_worker() {
     scene.daemon.signal(Signal::KILL);
     scene.daemon.end().await;
     scene.moment.process.assert_gone().await;
-    until("the end of the child", || matches!(states_of(child).as_str(), "" | "Z")).await;
+    until("the end of the child", || {
+        matches!(states_of(child).as_str(), "" | "Z")
+    })
+    .await;
 }
 
 #[tokio::test(flavor = "current_thread")]
@@ -345,8 +407,19 @@ async fn external_sigcont_is_undone() {
     scene.suspend_at_work().await;
     for _ in 0..5 {
         scene.moment.process.signal(Signal::CONT);
-        scene.line.hear_nothing_for(Duration::from_millis(100)).await;
-        until("another stop", || scene.moment.process.states().chars().all(|state| state == 'T')).await;
+        scene
+            .line
+            .hear_nothing_for(Duration::from_millis(100))
+            .await;
+        until("another stop", || {
+            scene
+                .moment
+                .process
+                .states()
+                .chars()
+                .all(|state| state == 'T')
+        })
+        .await;
     }
     scene.resume().await;
     scene.finish().await;
@@ -367,7 +440,10 @@ async fn external_sigtstp_is_reported_and_stops_nothing() {
 async fn suspended_attempt_is_not_hung() {
     let mut scene = living("tame", &["silence_millis=400"]).await;
     scene.suspend().await;
-    scene.line.hear_nothing_for(Duration::from_millis(2_000)).await;
+    scene
+        .line
+        .hear_nothing_for(Duration::from_millis(2_000))
+        .await;
     scene.resume().await;
     assert_eq!(scene.moment.line().await, "suspend");
     assert_eq!(scene.moment.line().await, "resume");
@@ -379,7 +455,10 @@ async fn suspend_beyond_machine_memory_is_refused() {
     let mut scene = living("tame", &["suspend_bytes=4096"]).await;
     scene.line.order(Order::Suspend { attempt: map(1) }).await;
     let reason = scene.line.suspend_refusal(map(1)).await;
-    assert!(reason.starts_with("suspended attempts would hold "), "{reason}");
+    assert!(
+        reason.starts_with("suspended attempts would hold "),
+        "{reason}"
+    );
     assert!(!scene.moment.process.states().contains('T'));
     scene.finish().await;
 }
@@ -391,16 +470,27 @@ async fn memory_is_paged_out_or_the_reason_reported() {
     let account = scene.suspend().await;
     let most = 32 << 20;
     assert!(account.resident_bytes > most, "{account:?}");
-    if napreduce_local::process::SpareMemory::read().unwrap().swap_free < 3 * most {
+    if napreduce_local::process::SpareMemory::read()
+        .unwrap()
+        .swap_free
+        < 3 * most
+    {
         println!("partly skipped: there is no swap");
         assert_eq!(account.notes, ["not paged out: no free swap"]);
         scene.resume().await;
     } else {
         let id = scene.moment.process.id();
-        let swapped = || ProcessMemory::of(Pid::from_raw(id).unwrap()).unwrap().swapped;
+        let swapped = || {
+            ProcessMemory::of(Pid::from_raw(id).unwrap())
+                .unwrap()
+                .swapped
+        };
         until("swapped-out memory", || swapped() > most).await;
         let account = scene.resume().await;
-        assert!(account.swapped_out_bytes > most && account.notes.is_empty(), "{account:?}");
+        assert!(
+            account.swapped_out_bytes > most && account.notes.is_empty(),
+            "{account:?}"
+        );
         println!("after {} us it runs again: {account:?}", account.micros);
     }
     assert_eq!(scene.moment.line().await, "suspend");
@@ -419,7 +509,8 @@ async fn suspend_works_before_a_commit_grant_and_not_after() {
     line.assert_finished(2, map(1)).await;
     line.launch_reduce(reduce(1), &[map(1)]).await;
     line.assert_happened(3, reduce(1), Report::Started).await;
-    line.assert_happened(4, reduce(1), Report::CommitRequested).await;
+    line.assert_happened(4, reduce(1), Report::CommitRequested)
+        .await;
     line.order(Order::Suspend { attempt: reduce(1) }).await;
     line.preempted(reduce(1), Report::Suspended).await;
     line.order(Order::Resume { attempt: reduce(1) }).await;
@@ -442,7 +533,10 @@ async fn reduce_waiting_for_inputs_can_be_suspended() {
     line.assert_happened(3, reduce(1), Report::Started).await;
     line.order(Order::Suspend { attempt: reduce(1) }).await;
     let account = line.preempted(reduce(1), Report::Suspended).await;
-    assert!(account.micros < 1_000_000, "it did not reach its gate in time: {account:?}");
+    assert!(
+        account.micros < 1_000_000,
+        "it did not reach its gate in time: {account:?}"
+    );
     line.order(Order::Resume { attempt: reduce(1) }).await;
     line.preempted(reduce(1), Report::Resumed).await;
 }
@@ -464,25 +558,43 @@ async fn inputs_announced_during_stop_arrive_on_resume() {
     line.hear_nothing_for(Duration::from_millis(300)).await;
     line.order(Order::Resume { attempt: reduce(1) }).await;
     line.preempted(reduce(1), Report::Resumed).await;
-    assert_eq!(line.report().await.1, happened(reduce(1), Report::CommitRequested));
+    assert_eq!(
+        line.report().await.1,
+        happened(reduce(1), Report::CommitRequested)
+    );
 }
 
 #[tokio::test(flavor = "current_thread")]
 async fn checkpointed_attempt_is_continued_by_another() {
     let mut scene = living("tame", &[]).await;
-    scene.line.order(Order::Checkpoint { attempt: map(1) }).await;
+    scene
+        .line
+        .order(Order::Checkpoint { attempt: map(1) })
+        .await;
     let account = scene.line.preempted(map(1), Report::Checkpointed).await;
-    assert_eq!((account.what, account.checkpoint_bytes), (Preempted::Checkpointed, 20));
+    assert_eq!(
+        (account.what, account.checkpoint_bytes),
+        (Preempted::Checkpointed, 20)
+    );
     assert!(scene.moment.process.is_gone());
     let work = scene.script.map_work();
-    scene.line.launch_from(map(2), Start::Checkpoint(map(1)), work).await;
-    assert_eq!(scene.line.report().await.1, happened(map(2), Report::Started));
+    scene
+        .line
+        .launch_from(map(2), Start::Checkpoint(map(1)), work)
+        .await;
+    assert_eq!(
+        scene.line.report().await.1,
+        happened(map(2), Report::Started)
+    );
     assert_eq!(scene.line.account(map(2)).await.what, Preempted::Restored);
     scene.moment = scene.script.moment().await;
     scene.moment.let_go().await;
     let line = scene.moment.line().await;
     let active: u64 = line.strip_prefix("active ").unwrap().parse().unwrap();
-    assert!(active >= 1_000_000, "the time of the first attempt is lost: {active}");
+    assert!(
+        active >= 1_000_000,
+        "the time of the first attempt is lost: {active}"
+    );
     scene.line.assert_ends_well(map(2)).await;
 }
 
@@ -490,7 +602,10 @@ async fn checkpointed_attempt_is_continued_by_another() {
 async fn suspended_attempt_is_woken_to_checkpoint() {
     let mut scene = living("tame", &[]).await;
     scene.suspend().await;
-    scene.line.order(Order::Checkpoint { attempt: map(1) }).await;
+    scene
+        .line
+        .order(Order::Checkpoint { attempt: map(1) })
+        .await;
     let account = scene.line.preempted(map(1), Report::Checkpointed).await;
     assert_eq!(account.what, Preempted::Checkpointed);
     assert_eq!(scene.moment.line().await, "suspend");
@@ -502,8 +617,14 @@ async fn suspended_attempt_is_woken_to_checkpoint() {
 async fn unusable_checkpoint_is_reported() {
     let mut scene = living("tame", &[]).await;
     let work = scene.script.map_work();
-    scene.line.launch_from(map(2), Start::Checkpoint(map(9)), work).await;
-    assert_eq!(scene.line.report().await.1, happened(map(2), Report::Started));
+    scene
+        .line
+        .launch_from(map(2), Start::Checkpoint(map(9)), work)
+        .await;
+    assert_eq!(
+        scene.line.report().await.1,
+        happened(map(2), Report::Started)
+    );
     let refused = Preempted::RestoreRefused("no checkpoint of the fixture".into());
     assert_eq!(scene.line.account(map(2)).await.what, refused);
 }

@@ -29,7 +29,12 @@ pub(crate) struct Batch<V> {
 
 impl<V> Batch<V> {
     pub(crate) fn new(window: SlotWindow) -> Batch<V> {
-        Batch { emitted: Vec::with_capacity(BATCH), long: Vec::new(), heap: 0, window }
+        Batch {
+            emitted: Vec::with_capacity(BATCH),
+            long: Vec::new(),
+            heap: 0,
+            window,
+        }
     }
 
     /// Adds a value with a key of at most `PACKED_MAX` bytes; returns whether the batch is full.

@@ -69,7 +69,13 @@ impl SortBuffer {
 
     fn new_arena(&self) -> Arena {
         let budget = &self.shape.budget;
-        Arena::new(self.partitions, self.encoding, self.arena_max, budget.arena_max(false), budget.take(0))
+        Arena::new(
+            self.partitions,
+            self.encoding,
+            self.arena_max,
+            budget.arena_max(false),
+            budget.take(0),
+        )
     }
 
     /// Raises the arena limit after the combine table was dropped.
@@ -82,7 +88,10 @@ impl SortBuffer {
 
     #[inline(always)]
     pub(crate) fn add(&mut self, key: &[u8], value: &[u8]) {
-        if let RecordEncoding::Fixed { key: expected_key, value: expected_value } = self.encoding
+        if let RecordEncoding::Fixed {
+            key: expected_key,
+            value: expected_value,
+        } = self.encoding
             && (key.len() != expected_key as usize || value.len() != expected_value as usize)
         {
             return self.not_fixed(key.len(), value.len());
@@ -114,9 +123,16 @@ impl SortBuffer {
         let result = match &self.arena {
             Some(arena) if arena.could_hold(key.len(), value.len()) => self.spill().map(|()| {
                 let arena = self.arena.as_mut().expect("a spill leaves an empty arena");
-                let record = Record { key, head: key::head(key), value };
+                let record = Record {
+                    key,
+                    head: key::head(key),
+                    value,
+                };
                 let fitted = arena.push(self.encoding, partition, record);
-                assert!(fitted, "an empty arena must accept what `could_hold` accepts");
+                assert!(
+                    fitted,
+                    "an empty arena must accept what `could_hold` accepts"
+                );
             }),
             _ => self.write_alone(partition, key, value),
         };
@@ -143,14 +159,23 @@ impl SortBuffer {
     }
 
     fn wait_for_spill(&mut self) -> Result<Option<Arena>, CollectError> {
-        let Some(spiller) = &mut self.spiller else { return Ok(None) };
-        let Some((arena, run)) = spiller.take_back()? else { return Ok(None) };
+        let Some(spiller) = &mut self.spiller else {
+            return Ok(None);
+        };
+        let Some((arena, run)) = spiller.take_back()? else {
+            return Ok(None);
+        };
         self.runs.push(run);
         Ok(Some(arena))
     }
 
     /// Writes a record that exceeds every arena directly to a run of its own.
-    fn write_alone(&mut self, partition: u32, key: &[u8], value: &[u8]) -> Result<(), CollectError> {
+    fn write_alone(
+        &mut self,
+        partition: u32,
+        key: &[u8],
+        value: &[u8],
+    ) -> Result<(), CollectError> {
         if self.arena.as_ref().is_some_and(|arena| !arena.is_empty()) {
             self.spill()?;
         }
@@ -174,7 +199,12 @@ impl SortBuffer {
         }
         drop(self.wait_for_spill()?);
         let arena = self.arena.take().filter(|arena| !arena.is_empty());
-        Ok(Parts { runs: self.runs, arena, runs_begun: self.runs_begun, shape: self.shape })
+        Ok(Parts {
+            runs: self.runs,
+            arena,
+            runs_begun: self.runs_begun,
+            shape: self.shape,
+        })
     }
 
     /// Returns the first error, once.
@@ -195,8 +225,17 @@ impl SortBuffer {
     #[cold]
     #[inline(never)]
     fn not_fixed(&mut self, key: usize, value: usize) {
-        if let RecordEncoding::Fixed { key: expected_key, value: expected_value } = self.encoding {
-            self.fail(CollectError::NotFixed { key, value, expected_key, expected_value });
+        if let RecordEncoding::Fixed {
+            key: expected_key,
+            value: expected_value,
+        } = self.encoding
+        {
+            self.fail(CollectError::NotFixed {
+                key,
+                value,
+                expected_key,
+                expected_value,
+            });
         }
     }
 
@@ -204,6 +243,10 @@ impl SortBuffer {
     #[inline(never)]
     fn out_of_range(&mut self, chosen: u32, key: &[u8]) {
         let partitions = self.partitions;
-        self.fail(CollectError::PartitionOutOfRange { chosen, partitions, key: quote(key) });
+        self.fail(CollectError::PartitionOutOfRange {
+            chosen,
+            partitions,
+            key: quote(key),
+        });
     }
 }

@@ -140,7 +140,11 @@ impl<V> Collector<V> {
     ///
     /// # Errors
     /// Fails if the settings are invalid.
-    pub fn preparing<C, P>(settings: CollectorSettings, combiner: C, prepare: P) -> Result<Self, CollectError>
+    pub fn preparing<C, P>(
+        settings: CollectorSettings,
+        combiner: C,
+        prepare: P,
+    ) -> Result<Self, CollectError>
     where
         C: Combiner + 'static,
         P: Fn(V) -> C::Value + 'static,
@@ -149,7 +153,10 @@ impl<V> Collector<V> {
         Collector::new(settings, |budget| {
             let table = Table::new(combiner, prepare, budget.table_max(), budget.take(0));
             let table: Box<dyn Absorb<V>> = Box::new(table);
-            Some(Combining { batch: Batch::new(table.window()), table })
+            Some(Combining {
+                batch: Batch::new(table.window()),
+                table,
+            })
         })
     }
 
@@ -173,7 +180,11 @@ impl<V> Collector<V> {
         };
         let budget = Budget::new(settings.memory);
         let combining = combining(&budget);
-        let shape = RunShape { segment, scratch: settings.scratch, budget };
+        let shape = RunShape {
+            segment,
+            scratch: settings.scratch,
+            budget,
+        };
         let mut before = CollectStatistics::default();
         let mut resumed = None;
         if let Some((saved, base)) = &settings.resume {
@@ -191,7 +202,9 @@ impl<V> Collector<V> {
             before,
             output: settings.output,
             memory_file: settings.memory_file,
-            seal: Seal { durable: settings.durable },
+            seal: Seal {
+                durable: settings.durable,
+            },
             fan_in: settings.fan_in,
         })
     }
@@ -225,7 +238,9 @@ impl<V> Collector<V> {
 
     #[inline(never)]
     fn emit_long(&mut self, key: &[u8], value: V, heap_bytes: usize) {
-        let Some(combining) = &mut self.combining else { return };
+        let Some(combining) = &mut self.combining else {
+            return;
+        };
         if key.len() > LONG_MAX {
             combining.table.pass(key, value, &mut self.buffer);
         } else if combining.batch.push_long(key, value, heap_bytes) {
@@ -237,7 +252,9 @@ impl<V> Collector<V> {
     #[inline(never)]
     fn absorb(&mut self) {
         if let Some(combining) = &mut self.combining {
-            combining.table.absorb(&mut combining.batch, &mut self.buffer);
+            combining
+                .table
+                .absorb(&mut combining.batch, &mut self.buffer);
         }
     }
 
@@ -298,10 +315,21 @@ impl<V> Collector<V> {
         let (combining, counts) = self.end_combining();
         let statistics = self.statistics(counts.as_ref());
         let budget = self.buffer.shape.budget.clone();
-        let fold = if may_repeat_keys(counts) { fold_of(combining.as_ref()) } else { &NoFold };
+        let fold = if may_repeat_keys(counts) {
+            fold_of(combining.as_ref())
+        } else {
+            &NoFold
+        };
         let (runs, runs_begun) = save::save_runs(self.buffer.into_parts()?, place, fold)?;
         let memory_peak = statistics.memory_peak.max(budget.peak());
-        Ok(SavedCollection::new(runs, runs_begun, CollectStatistics { memory_peak, ..statistics }))
+        Ok(SavedCollection::new(
+            runs,
+            runs_begun,
+            CollectStatistics {
+                memory_peak,
+                ..statistics
+            },
+        ))
     }
 
     /// Flushes the combine table to the sort buffer; returns its counts if there is one.
@@ -320,7 +348,8 @@ impl<V> Collector<V> {
         let before = &self.before;
         let table = counts.copied().unwrap_or_default();
         CollectStatistics {
-            records_in: before.records_in + counts.map_or(self.buffer.records, |counts| counts.records_in),
+            records_in: before.records_in
+                + counts.map_or(self.buffer.records, |counts| counts.records_in),
             bytes_in: before.bytes_in + self.bytes_in,
             combine_records_in: before.combine_records_in + table.records_in,
             combine_records_out: before.combine_records_out + table.records_out,

@@ -41,7 +41,12 @@ pub enum CollectError {
     #[error(
         "record with a key of {key} bytes and a value of {value} bytes; this job has fixed records of {expected_key} + {expected_value} bytes"
     )]
-    NotFixed { key: usize, value: usize, expected_key: u32, expected_value: u32 },
+    NotFixed {
+        key: usize,
+        value: usize,
+        expected_key: u32,
+        expected_value: u32,
+    },
     /// `emit_bytes` was called on a combining collector or `emit_value` on a plain one.
     #[error("{called} on a collector made by {made}")]
     WrongMode {

@@ -39,7 +39,10 @@ pub(crate) struct Probe {
 
 /// For each key length, the bits of its bytes.
 static MASKS: [PackedKey; PACKED_MAX + 1] = {
-    let mut masks = [PackedKey { low: u64::MAX, high: u64::MAX }; PACKED_MAX + 1];
+    let mut masks = [PackedKey {
+        low: u64::MAX,
+        high: u64::MAX,
+    }; PACKED_MAX + 1];
     let mut length = 0;
     while length < PACKED_MAX {
         let mask = (1 << (8 * length)) - 1;
@@ -53,10 +56,15 @@ impl PackedKey {
     /// Packs a key of at most `PACKED_MAX` bytes.
     #[inline(always)]
     pub(crate) fn new(key: &[u8]) -> PackedKey {
-        let Some(bytes) = load(key) else { return PackedKey::from_any(key) };
+        let Some(bytes) = load(key) else {
+            return PackedKey::from_any(key);
+        };
         let loaded = PackedKey::from_bits(u128::from_le_bytes(bytes));
         let mask = MASKS[key.len()];
-        PackedKey { low: loaded.low & mask.low, high: loaded.high & mask.high }
+        PackedKey {
+            low: loaded.low & mask.low,
+            high: loaded.high & mask.high,
+        }
     }
 
     /// Packs a key without reading beyond its end.
@@ -66,7 +74,10 @@ impl PackedKey {
     }
 
     const fn from_bits(bytes: u128) -> PackedKey {
-        PackedKey { low: bytes as u64, high: (bytes >> 64) as u64 }
+        PackedKey {
+            low: bytes as u64,
+            high: (bytes >> 64) as u64,
+        }
     }
 
     /// Returns the key's bytes, padded with zeros.
@@ -121,14 +132,25 @@ impl Probe {
         let code = key.len() as u32 + 1;
         let key = PackedKey::new(key);
         let hash = key.hash(code);
-        Probe { key, home: home(hash), tag: Tag::new(hash, code) }
+        Probe {
+            key,
+            home: home(hash),
+            tag: Tag::new(hash, code),
+        }
     }
 
     /// Hashes a long key whose bytes end at `end` of the batch.
     pub(crate) fn long(key: &[u8], end: usize) -> Probe {
         let hash = xxh3_64(key);
-        let key = PackedKey { low: hash, high: end as u64 };
-        Probe { key, home: home(hash), tag: Tag::new(hash, LONG) }
+        let key = PackedKey {
+            low: hash,
+            high: end as u64,
+        };
+        Probe {
+            key,
+            home: home(hash),
+            tag: Tag::new(hash, LONG),
+        }
     }
 }
 
@@ -158,7 +180,9 @@ mod tests {
             let key = packed.bytes();
             assert_eq!(key[..len], bytes[..len], "length {len}");
             assert!(key[len..].iter().all(|&byte| byte == 0), "length {len}");
-            lend(&bytes, || assert_eq!(PackedKey::new(&bytes[..len]), packed, "length {len}"));
+            lend(&bytes, || {
+                assert_eq!(PackedKey::new(&bytes[..len]), packed, "length {len}")
+            });
         }
     }
 }

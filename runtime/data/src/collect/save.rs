@@ -28,7 +28,11 @@ impl SavedCollection {
         statistics: CollectStatistics,
     ) -> SavedCollection {
         let runs_begun = u32::try_from(runs_begun).unwrap_or(u32::MAX);
-        SavedCollection { runs, runs_begun, statistics }
+        SavedCollection {
+            runs,
+            runs_begun,
+            statistics,
+        }
     }
 
     pub fn files(&self) -> &[SavedFile] {
@@ -51,7 +55,11 @@ impl SavedCollection {
                     "has {} partitions of {:?} records; expected {} of {:?}",
                     found.1, found.0, wanted.partitions, wanted.encoding
                 );
-                return Err(SavedFileError { path: segment.path().to_owned(), what }.into());
+                return Err(SavedFileError {
+                    path: segment.path().to_owned(),
+                    what,
+                }
+                .into());
             }
             runs.push(saved.resume(&segment));
         }
@@ -65,15 +73,25 @@ pub(super) fn save_runs(
     place: &SavePlace,
     fold: &dyn Fold,
 ) -> Result<(Vec<SavedFile>, usize), CollectError> {
-    let Parts { mut runs, arena, mut runs_begun, shape } = parts;
+    let Parts {
+        mut runs,
+        arena,
+        mut runs_begun,
+        shape,
+    } = parts;
     if let Some(mut arena) = arena {
         // Written to the checkpoint directory directly, which may be on another file system.
         let path = place.base.join(&place.folder).join(run_name(runs_begun));
         runs_begun += 1;
         let (mut writer, _grant) = shape.writer_at(&path, None)?;
         write_sorted(&arena.sort(), fold, &mut writer)?;
-        runs.push(Run::new(writer.finish(Seal { durable: place.durable })?));
+        runs.push(Run::new(writer.finish(Seal {
+            durable: place.durable,
+        })?));
     }
-    let saved = runs.iter_mut().map(|run| run.save(place)).collect::<Result<Vec<_>, _>>()?;
+    let saved = runs
+        .iter_mut()
+        .map(|run| run.save(place))
+        .collect::<Result<Vec<_>, _>>()?;
     Ok((saved, runs_begun))
 }

@@ -39,8 +39,17 @@ pub(crate) fn seal(
     parts: Parts,
     destination: &Destination<'_>,
 ) -> Result<(SealedSegment, Sealing), CollectError> {
-    let Parts { mut runs, arena, mut runs_begun, shape } = parts;
-    let fold_arena = if destination.may_repeat_keys { destination.fold } else { &NoFold };
+    let Parts {
+        mut runs,
+        arena,
+        mut runs_begun,
+        shape,
+    } = parts;
+    let fold_arena = if destination.may_repeat_keys {
+        destination.fold
+    } else {
+        &NoFold
+    };
     if runs.is_empty() {
         let (mut writer, _grant) = shape.writer_at(destination.output, destination.memory)?;
         if let Some(mut arena) = arena {
@@ -55,7 +64,10 @@ pub(crate) fn seal(
         runs.push(seal_run(writer)?);
     }
     let records = runs.iter().map(|run| run.sealed.records).sum();
-    let mut sealing = Sealing { runs: runs.len() as u64, records };
+    let mut sealing = Sealing {
+        runs: runs.len() as u64,
+        records,
+    };
     let fan_in = merge::fan_in(destination.fan_in, shape.segment.compression, &shape.budget);
     let size = |run: &Run| run.sealed.file_len;
     while let Some(range) = merge::next_merge(&runs.iter().map(size).collect::<Vec<_>>(), fan_in) {
@@ -69,7 +81,10 @@ pub(crate) fn seal(
     let sealed = match runs.as_slice() {
         [only] if !only.is_saved() && !destination.may_repeat_keys => {
             destination.seal.relocate(only.path(), destination.output)?;
-            SealedSegment { path: destination.output.to_owned(), ..only.sealed.clone() }
+            SealedSegment {
+                path: destination.output.to_owned(),
+                ..only.sealed.clone()
+            }
         }
         _ => {
             let (mut writer, _grant) = shape.writer_at(destination.output, destination.memory)?;
@@ -80,7 +95,11 @@ pub(crate) fn seal(
     Ok((sealed, sealing))
 }
 
-fn merge_runs(runs: &[Run], fold: &dyn Fold, writer: &mut SegmentWriter) -> Result<(), CollectError> {
+fn merge_runs(
+    runs: &[Run],
+    fold: &dyn Fold,
+    writer: &mut SegmentWriter,
+) -> Result<(), CollectError> {
     let blame = |run: &Run, error| {
         if run.is_saved() {
             CollectError::Saved(SavedFileError::new(error))
@@ -96,12 +115,17 @@ fn merge_runs(runs: &[Run], fold: &dyn Fold, writer: &mut SegmentWriter) -> Resu
         }
         let mut cursors = Vec::with_capacity(segments.len());
         for (run, segment) in runs.iter().zip(&segments) {
-            cursors.push(segment.cursor(partition).map_err(|error| blame(run, error))?);
+            cursors.push(
+                segment
+                    .cursor(partition)
+                    .map_err(|error| blame(run, error))?,
+            );
         }
-        fold.merge(&mut Merge::new(cursors), writer).map_err(|error| match error {
-            FoldError::Source(MergeError { input, error }) => blame(&runs[input], error),
-            other => CollectError::from(other),
-        })?;
+        fold.merge(&mut Merge::new(cursors), writer)
+            .map_err(|error| match error {
+                FoldError::Source(MergeError { input, error }) => blame(&runs[input], error),
+                other => CollectError::from(other),
+            })?;
     }
     Ok(())
 }

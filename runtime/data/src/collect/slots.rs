@@ -33,7 +33,10 @@ pub(crate) struct SlotWindow {
 impl SlotWindow {
     #[inline(always)]
     pub(crate) fn prefetch(self, home: u32) {
-        prefetch_address(self.base.wrapping_add((home >> self.shift) as usize * self.pair_bytes));
+        prefetch_address(
+            self.base
+                .wrapping_add((home >> self.shift) as usize * self.pair_bytes),
+        );
     }
 }
 
@@ -50,7 +53,10 @@ pub(crate) struct LongKeys {
 impl LongKeys {
     /// `bytes_max` limits how far the arena grows in advance; the caller limits what is pushed.
     pub(crate) fn new(bytes_max: usize) -> LongKeys {
-        LongKeys { bytes: Vec::new(), bytes_max }
+        LongKeys {
+            bytes: Vec::new(),
+            bytes_max,
+        }
     }
 
     /// Adds a key and returns its position.
@@ -62,7 +68,8 @@ impl LongKeys {
             let wanted = (needed + needed / 2).min(self.bytes_max.max(needed));
             self.bytes.reserve_exact(wanted - place);
         }
-        self.bytes.extend_from_slice(&(key.len() as u32).to_le_bytes());
+        self.bytes
+            .extend_from_slice(&(key.len() as u32).to_le_bytes());
         self.bytes.extend_from_slice(key);
         place as u64
     }
@@ -110,7 +117,13 @@ impl<V> Slots<V> {
         let region = Region::reserve(capacity * size_of::<Slot<V>>());
         region.prefer_huge_pages(0..region.len());
         let shift = 33 - capacity.trailing_zeros().min(33);
-        Slots { region, mask: capacity - 1, shift, count: 0, values: PhantomData }
+        Slots {
+            region,
+            mask: capacity - 1,
+            shift,
+            count: 0,
+            values: PhantomData,
+        }
     }
 
     pub(crate) fn window(&self) -> SlotWindow {
@@ -165,14 +178,20 @@ impl<V> Slots<V> {
         // SAFETY: as above. The index is computed because a branch would be unpredictable. If the left tag
         // belongs to another key, which is one case in millions, `fold_probing` finds the right slot.
         let slot = unsafe { &mut *self.slot(at + usize::from(not_left)) };
-        let differing = slot.tag.difference(tag) | (slot.key.low ^ key.low) | (slot.key.high ^ key.high);
+        let differing =
+            slot.tag.difference(tag) | (slot.key.low ^ key.low) | (slot.key.high ^ key.high);
         if differing == 0 {
             // SAFETY: a slot with a key's tag, which is not 0, holds an initialised value: the region is
             // zeroed and only written by this type's functions.
             fold(unsafe { slot.value.assume_init_mut() }, value);
             return Ok(());
         }
-        prefetch_address(self.region.base().as_ptr().wrapping_add((at + 2) * size_of::<Slot<V>>()));
+        prefetch_address(
+            self.region
+                .base()
+                .as_ptr()
+                .wrapping_add((at + 2) * size_of::<Slot<V>>()),
+        );
         Err(value)
     }
 
@@ -189,7 +208,11 @@ impl<V> Slots<V> {
                 return fold(unsafe { slot.value.assume_init_mut() }, value);
             }
             if slot.tag == Tag::EMPTY {
-                *slot = Slot { key, tag, value: MaybeUninit::new(value) };
+                *slot = Slot {
+                    key,
+                    tag,
+                    value: MaybeUninit::new(value),
+                };
                 self.count += 1;
                 return;
             }
@@ -216,8 +239,15 @@ impl<V> Slots<V> {
                 return fold(unsafe { slot.value.assume_init_mut() }, value);
             }
             if slot.tag == Tag::EMPTY {
-                let key = PackedKey { low: hash, high: keys.push(long.bytes) };
-                *slot = Slot { key, tag, value: MaybeUninit::new(value) };
+                let key = PackedKey {
+                    low: hash,
+                    high: keys.push(long.bytes),
+                };
+                *slot = Slot {
+                    key,
+                    tag,
+                    value: MaybeUninit::new(value),
+                };
                 self.count += 1;
                 return;
             }

@@ -36,7 +36,10 @@ impl RunShape {
     ) -> Result<(SegmentWriter, Grant), WriteError> {
         let buffer = self.budget.write_buffer();
         let grant = self.budget.take(buffer + BLOCK_BYTES);
-        Ok((SegmentWriter::create(path, memory, self.segment.clone(), buffer)?, grant))
+        Ok((
+            SegmentWriter::create(path, memory, self.segment.clone(), buffer)?,
+            grant,
+        ))
     }
 }
 
@@ -95,12 +98,19 @@ impl Spiller {
         };
         let thread = std::thread::Builder::new().name("spill".into()).spawn(work);
         let thread = thread.map_err(CollectError::SpillThread)?;
-        Ok(Spiller { to_thread, from_thread, thread: Some(thread), busy: false })
+        Ok(Spiller {
+            to_thread,
+            from_thread,
+            thread: Some(thread),
+            busy: false,
+        })
     }
 
     /// Hands over a full arena. The previous one must have been taken back.
     pub(crate) fn send(&mut self, arena: Arena, number: usize) -> Result<(), CollectError> {
-        self.to_thread.send((arena, number)).map_err(|_| self.panicked())?;
+        self.to_thread
+            .send((arena, number))
+            .map_err(|_| self.panicked())?;
         self.busy = true;
         Ok(())
     }

@@ -110,13 +110,21 @@ impl<C: Combiner, P> Table<C, P> {
     fn measure_heap(&mut self) {
         let combiner = &self.combiner;
         let mut heap = 0;
-        self.slots.for_each_value(|value| heap += combiner.heap_bytes(value));
+        self.slots
+            .for_each_value(|value| heap += combiner.heap_bytes(value));
         self.heap = heap;
     }
 
     /// Moves all entries to the sort buffer.
     fn flush(&mut self, sink: &mut SortBuffer) {
-        let Table { combiner, slots, long, encoded, counts, .. } = self;
+        let Table {
+            combiner,
+            slots,
+            long,
+            encoded,
+            counts,
+            ..
+        } = self;
         counts.flushes += u64::from(slots.count() > 0);
         counts.records_out += slots.count() as u64;
         slots.drain(|tag, key, value| {
@@ -158,7 +166,14 @@ impl<C: Combiner, P> Table<C, P> {
         P: Fn(V) -> C::Value,
     {
         let before = self.slots.count();
-        let Table { combiner, prepare, slots, long, missed, .. } = self;
+        let Table {
+            combiner,
+            prepare,
+            slots,
+            long,
+            missed,
+            ..
+        } = self;
         let mut heap = self.heap;
         let fold = |into: &mut C::Value, more: C::Value| combiner.fold(into, more);
         let mut long_start = 0;
@@ -190,7 +205,8 @@ impl<C: Combiner, P> Table<C, P> {
         let mut long_start = 0;
         for Emitted { probe, value } in batch.emitted.drain(..) {
             self.encoded.clear();
-            self.combiner.encode(&(self.prepare)(value), &mut self.encoded);
+            self.combiner
+                .encode(&(self.prepare)(value), &mut self.encoded);
             if let Some(len) = probe.tag.packed_len() {
                 sink.add(&probe.key.bytes()[..len], &self.encoded);
             } else {
@@ -222,7 +238,8 @@ impl<V, C: Combiner, P: Fn(V) -> C::Value> Absorb<V> for Table<C, P> {
 
     fn pass(&mut self, key: &[u8], value: V, sink: &mut SortBuffer) {
         self.encoded.clear();
-        self.combiner.encode(&(self.prepare)(value), &mut self.encoded);
+        self.combiner
+            .encode(&(self.prepare)(value), &mut self.encoded);
         sink.add(key, &self.encoded);
         self.counts.oversized += 1;
         self.counts.records_in += 1;
@@ -247,7 +264,11 @@ impl<C: Combiner, P> Fold for Table<C, P> {
         Folding(&self.combiner).merge(source, writer)
     }
 
-    fn arena(&self, source: &mut SortedPartition<'_>, writer: &mut SegmentWriter) -> Result<(), FoldError> {
+    fn arena(
+        &self,
+        source: &mut SortedPartition<'_>,
+        writer: &mut SegmentWriter,
+    ) -> Result<(), FoldError> {
         Folding(&self.combiner).arena(source, writer)
     }
 }

@@ -43,11 +43,16 @@ mod tests {
 
     /// Merges until one merge is left; returns the number of intermediate merges.
     fn merges(count: usize, fan_in: usize) -> usize {
-        let mut sizes: Vec<u64> = (0..count as u64).map(|index| index * 37 % 101 + 1).collect();
+        let mut sizes: Vec<u64> = (0..count as u64)
+            .map(|index| index * 37 % 101 + 1)
+            .collect();
         let total: u64 = sizes.iter().sum();
         let mut merges = 0;
         while let Some(range) = next_merge(&sizes, fan_in) {
-            assert!((2..=fan_in).contains(&range.len()), "{range:?} of {count}, fan-in {fan_in}");
+            assert!(
+                (2..=fan_in).contains(&range.len()),
+                "{range:?} of {count}, fan-in {fan_in}"
+            );
             let sum = sizes[range.clone()].iter().sum();
             sizes.splice(range, [sum]);
             merges += 1;
@@ -64,7 +69,11 @@ mod tests {
         for fan_in in [2, 3, 7, 64] {
             for count in 0..300usize {
                 let needed = count.saturating_sub(fan_in).div_ceil(fan_in - 1);
-                assert_eq!(merges(count, fan_in), needed, "{count} sources, fan-in {fan_in}");
+                assert_eq!(
+                    merges(count, fan_in),
+                    needed,
+                    "{count} sources, fan-in {fan_in}"
+                );
             }
         }
     }

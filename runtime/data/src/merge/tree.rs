@@ -101,7 +101,11 @@ impl Merge {
     /// Creates a merge before its first record.
     pub fn new(cursors: Vec<Cursor>) -> Merge {
         let nodes = vec![Node::exhausted(0); cursors.len().max(1)];
-        Merge { cursors, nodes, started: false }
+        Merge {
+            cursors,
+            nodes,
+            started: false,
+        }
     }
 
     /// Moves to the next record; returns `false` after the last one.
@@ -178,7 +182,10 @@ impl Merge {
         match cursor.advance() {
             Ok(true) => Ok(Node::new(cursor.key(), source)),
             Ok(false) => Ok(Node::exhausted(source)),
-            Err(error) => Err(MergeError { input: source, error }),
+            Err(error) => Err(MergeError {
+                input: source,
+                error,
+            }),
         }
     }
 

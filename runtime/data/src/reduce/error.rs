@@ -38,7 +38,9 @@ pub enum ReduceError {
     #[error("{0}")]
     Settings(String),
     /// The segments belong to jobs with different settings.
-    #[error("input {index} and input 0 have different settings; all segments must come from one job")]
+    #[error(
+        "input {index} and input 0 have different settings; all segments must come from one job"
+    )]
     Mixed {
         /// The first input that differs.
         index: usize,

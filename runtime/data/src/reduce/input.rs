@@ -67,7 +67,10 @@ impl ReduceInput {
         ReduceInput::open_folding(settings, &Folding(combiner))
     }
 
-    fn open_folding(mut settings: ReduceSettings, fold: &dyn Fold) -> Result<ReduceInput, ReduceError> {
+    fn open_folding(
+        mut settings: ReduceSettings,
+        fold: &dyn Fold,
+    ) -> Result<ReduceInput, ReduceError> {
         let grouping = settings.grouping;
         let resume = settings.resume.take();
         let mut sources = match &resume {
@@ -97,14 +100,23 @@ impl ReduceInput {
     }
 
     fn restore(&mut self, saved: SavedReduceInput) {
-        let ReduceStatistics { groups, records, bytes, .. } = saved.statistics;
+        let ReduceStatistics {
+            groups,
+            records,
+            bytes,
+            ..
+        } = saved.statistics;
         (self.groups, self.records, self.bytes) = (groups, records, bytes);
         self.records_before = records;
         if let Some(group) = saved.group {
             // The next step continues the group as if this attempt had returned the record before.
             self.state = RecordState::Taken;
             // With a grouping the key was a prefix, whose code is not that of a record.
-            self.group_code = if self.grouping.is_none() { KeyCode::new(&group) } else { KeyCode::unknown() };
+            self.group_code = if self.grouping.is_none() {
+                KeyCode::new(&group)
+            } else {
+                KeyCode::unknown()
+            };
             self.group_key = group;
         }
     }
@@ -116,7 +128,9 @@ impl ReduceInput {
     /// `Write` if a merge cannot be moved; `Settings` after an earlier error of this input.
     pub fn save(&mut self, place: &SavePlace) -> Result<SavedReduceInput, ReduceError> {
         if self.failed {
-            return Err(ReduceError::Settings("cannot save a reduce input that failed".into()));
+            return Err(ReduceError::Settings(
+                "cannot save a reduce input that failed".into(),
+            ));
         }
         // A record that was returned is done; the current records of other sources are not.
         let positions = match self.state {
@@ -126,8 +140,15 @@ impl ReduceInput {
         let ends = self.merge.cursors.iter().map(|cursor| cursor.ordinals.end);
         let sources = self.sources.save(positions.into_iter().zip(ends), place)?;
         let group = (self.groups > 0).then(|| self.group_key.clone());
-        let statistics = ReduceStatistics { bytes_read: 0, ..self.statistics() };
-        Ok(SavedReduceInput { group, statistics, ..sources })
+        let statistics = ReduceStatistics {
+            bytes_read: 0,
+            ..self.statistics()
+        };
+        Ok(SavedReduceInput {
+            group,
+            statistics,
+            ..sources
+        })
     }
 
     /// Moves to the next group and skips unread values of the current one; returns `false` after the last
@@ -156,7 +177,8 @@ impl ReduceInput {
 
     #[inline]
     fn end_group(&mut self) {
-        self.largest.add(&self.group_key, self.records - self.records_before);
+        self.largest
+            .add(&self.group_key, self.records - self.records_before);
         self.records_before = self.records;
     }
 
@@ -180,7 +202,13 @@ impl ReduceInput {
     #[inline]
     pub fn next_value(&mut self) -> Result<Option<KeyValue<'_>>, ReduceError> {
         if self.state == RecordState::Taken {
-            self.step(|input| if input.in_group() { RecordState::Offered } else { RecordState::Beyond })?;
+            self.step(|input| {
+                if input.in_group() {
+                    RecordState::Offered
+                } else {
+                    RecordState::Beyond
+                }
+            })?;
         }
         if self.state != RecordState::Offered {
             return Ok(None);

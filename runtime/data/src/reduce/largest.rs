@@ -32,7 +32,9 @@ impl LargestGroups {
     }
 
     pub(crate) fn iter(&self) -> impl Iterator<Item = (&[u8], u64)> {
-        self.groups.iter().map(|(key, records)| (key.as_slice(), *records))
+        self.groups
+            .iter()
+            .map(|(key, records)| (key.as_slice(), *records))
     }
 }
 
@@ -44,9 +46,15 @@ mod tests {
     fn largest_groups_remain() {
         let mut largest = LargestGroups::default();
         for number in 0..100_u64 {
-            largest.add(&number.to_be_bytes(), RECORDS_MIN - 40 + (number * 37) % 100);
+            largest.add(
+                &number.to_be_bytes(),
+                RECORDS_MIN - 40 + (number * 37) % 100,
+            );
         }
-        let mut records: Vec<u64> = largest.iter().map(|(_, records)| records - RECORDS_MIN).collect();
+        let mut records: Vec<u64> = largest
+            .iter()
+            .map(|(_, records)| records - RECORDS_MIN)
+            .collect();
         records.sort_unstable();
         assert_eq!(records, (44..60).collect::<Vec<u64>>());
     }

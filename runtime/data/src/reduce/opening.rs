@@ -13,7 +13,8 @@ use crate::reduce::sources::{Origin, SOURCE_BYTES, Source, Sources};
 use crate::reduce::{ReduceError, ReduceSettings, ReduceStatistics, SavedReduceInput, SavedSource};
 use crate::saved::SavedFileError;
 use crate::segment::{
-    BLOCK_BYTES, BlockCompression, PartitionEntry, Segment, SegmentPosition, check_label, read_consolidated,
+    BLOCK_BYTES, BlockCompression, PartitionEntry, Segment, SegmentPosition, check_label,
+    read_consolidated,
 };
 
 /// Inputs that stay mapped.
@@ -63,14 +64,21 @@ impl Opening {
     /// Opens the segment of a map task.
     fn input(&mut self, index: usize) -> Result<Arc<Segment>, ReduceError> {
         let input = |error| ReduceError::Input { index, error };
-        let room = self.budget.read_max().saturating_sub(self.read.bytes() + SOURCE_BYTES);
+        let room = self
+            .budget
+            .read_max()
+            .saturating_sub(self.read.bytes() + SOURCE_BYTES);
         let path = &self.settings.segments[index];
         let bytes_max = self.settings.read_max.min(room as u64);
-        let preloaded =
-            self.preloaded.remove(path).filter(|segment| segment.heap_bytes() as u64 <= bytes_max);
+        let preloaded = self
+            .preloaded
+            .remove(path)
+            .filter(|segment| segment.heap_bytes() as u64 <= bytes_max);
         let segment = match preloaded {
             Some(segment) => segment,
-            None => Segment::open_partition(path, self.settings.partition, bytes_max).map_err(input)?,
+            None => {
+                Segment::open_partition(path, self.settings.partition, bytes_max).map_err(input)?
+            }
         };
         if self.mismatches(&segment) {
             return Err(ReduceError::Mixed { index });
@@ -79,7 +87,13 @@ impl Opening {
     }
 
     /// Adds a source and keeps it open if the budget allows.
-    fn add(&mut self, segment: Arc<Segment>, origin: Origin, start: Option<u64>, entry: &PartitionEntry) {
+    fn add(
+        &mut self,
+        segment: Arc<Segment>,
+        origin: Origin,
+        start: Option<u64>,
+        entry: &PartitionEntry,
+    ) {
         let decompressed = match segment.compression() {
             BlockCompression::None => 0,
             BlockCompression::Lz4 => entry.raw_len.min(BLOCK_BYTES as u64) as usize,
@@ -88,42 +102,77 @@ impl Opening {
             self.mapped += 1;
             self.mapped <= MAPPED_MAX
         } else {
-            self.read.set(self.read.bytes() + segment.heap_bytes() + SOURCE_BYTES);
+            self.read
+                .set(self.read.bytes() + segment.heap_bytes() + SOURCE_BYTES);
             true
         };
         let segment = stays_open.then_some(segment);
-        self.sources.push(Source { segment, origin, start, size: entry.stored_len, decompressed });
+        self.sources.push(Source {
+            segment,
+            origin,
+            start,
+            size: entry.stored_len,
+            decompressed,
+        });
     }
 
     fn add_saved(&mut self, saved: &SavedSource, base: &Path) -> Result<(), ReduceError> {
         let partition = self.settings.partition;
         let (segment, origin, block, start) = match saved {
-            SavedSource::Input { index, block, ordinal, .. } => {
+            SavedSource::Input {
+                index,
+                block,
+                ordinal,
+                ..
+            } => {
                 let at = *index as usize;
                 if at < self.next_input || at >= self.settings.segments.len() {
-                    return Err(ReduceError::Unfit(format!("it refers to input {at}, which does not exist")));
+                    return Err(ReduceError::Unfit(format!(
+                        "it refers to input {at}, which does not exist"
+                    )));
                 }
                 self.next_input = at + 1;
                 let segment = self.input(at)?;
                 check_unchanged(&segment, partition, saved)?;
                 (segment, Origin::Input(at), *block, *ordinal)
             }
-            SavedSource::Merged { file, block, ordinal } => {
+            SavedSource::Merged {
+                file,
+                block,
+                ordinal,
+            } => {
                 let segment = file.open(base)?;
                 if self.mismatches(&segment) {
                     let what = "was written by a job with other settings".into();
-                    return Err(SavedFileError { path: segment.path().to_owned(), what }.into());
+                    return Err(SavedFileError {
+                        path: segment.path().to_owned(),
+                        what,
+                    }
+                    .into());
                 }
                 let file = file.resume(&segment);
                 (segment, Origin::Merged(file), *block, *ordinal)
             }
         };
-        let entry = segment.partition(partition).map_err(|error| origin.error(error))?;
-        let found = segment.find(partition, start).map_err(|error| origin.error(error))?;
-        if found != Some(SegmentPosition { block, ordinal: start }) {
+        let entry = segment
+            .partition(partition)
+            .map_err(|error| origin.error(error))?;
+        let found = segment
+            .find(partition, start)
+            .map_err(|error| origin.error(error))?;
+        if found
+            != Some(SegmentPosition {
+                block,
+                ordinal: start,
+            })
+        {
             let path = segment.path().display();
-            let place = found.map_or("missing".to_owned(), |found| format!("in block {}", found.block));
-            return Err(ReduceError::Unfit(format!("record {start} of block {block} of {path} is {place}")));
+            let place = found.map_or("missing".to_owned(), |found| {
+                format!("in block {}", found.block)
+            });
+            return Err(ReduceError::Unfit(format!(
+                "record {start} of block {block} of {path} is {place}"
+            )));
         }
         self.add(segment, origin, Some(start), &entry);
         Ok(())
@@ -139,8 +188,17 @@ impl Opening {
     }
 
     fn finish(self) -> Sources {
-        let Opening { settings, budget, read, expected, compression, sources, statistics, remarks, .. } =
-            self;
+        let Opening {
+            settings,
+            budget,
+            read,
+            expected,
+            compression,
+            sources,
+            statistics,
+            remarks,
+            ..
+        } = self;
         let (encoding, partitions) = expected.unwrap_or((RecordEncoding::Variable, 0));
         let mut fan_in = merge::fan_in(settings.fan_in, compression, &budget);
         let decompressed: usize = sources.iter().map(|source| source.decompressed).sum();
@@ -164,17 +222,30 @@ impl Opening {
 }
 
 /// Reads small segments from consolidated files within `bytes_max`; returns them and warnings.
-fn preload(settings: &ReduceSettings, bytes_max: usize) -> (HashMap<PathBuf, Arc<Segment>>, Vec<String>) {
+fn preload(
+    settings: &ReduceSettings,
+    bytes_max: usize,
+) -> (HashMap<PathBuf, Arc<Segment>>, Vec<String>) {
     let mut found = HashMap::new();
     let mut remarks = Vec::new();
     let mut room = bytes_max;
-    let wanted = settings.consolidated.iter().filter(|_| settings.read_max > 0);
+    let wanted = settings
+        .consolidated
+        .iter()
+        .filter(|_| settings.read_max > 0);
     for path in wanted {
         match read_consolidated(path, settings.partition, room as u64) {
             Ok(segments) => {
-                let held = segments.iter().map(|segment| segment.heap_bytes() + SOURCE_BYTES).sum();
+                let held = segments
+                    .iter()
+                    .map(|segment| segment.heap_bytes() + SOURCE_BYTES)
+                    .sum();
                 room = room.saturating_sub(held);
-                found.extend(segments.into_iter().map(|segment| (segment.path().to_owned(), segment)));
+                found.extend(
+                    segments
+                        .into_iter()
+                        .map(|segment| (segment.path().to_owned(), segment)),
+                );
             }
             Err(what) => remarks.push(format!(
                 "{}: unusable consolidated file, reading its segments one by one: {what}",
@@ -231,9 +302,24 @@ pub(super) fn open_at(
 }
 
 /// Fails if the segment is not the one that was read before, but that of another attempt.
-fn check_unchanged(segment: &Segment, partition: u32, saved: &SavedSource) -> Result<(), ReduceError> {
-    let SavedSource::Input { index, label, records, .. } = saved else { return Ok(()) };
-    let input = |error| ReduceError::Input { index: *index as usize, error };
+fn check_unchanged(
+    segment: &Segment,
+    partition: u32,
+    saved: &SavedSource,
+) -> Result<(), ReduceError> {
+    let SavedSource::Input {
+        index,
+        label,
+        records,
+        ..
+    } = saved
+    else {
+        return Ok(());
+    };
+    let input = |error| ReduceError::Input {
+        index: *index as usize,
+        error,
+    };
     let found = segment.first_ordinal() + segment.partition(partition).map_err(input)?.records;
     if (segment.label(), found) == (label, *records) {
         return Ok(());

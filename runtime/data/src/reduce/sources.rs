@@ -11,8 +11,8 @@ use crate::record::RecordEncoding;
 use crate::reduce::{ReduceError, ReduceSettings, ReduceStatistics, SavedReduceInput, SavedSource};
 use crate::saved::{SavePlace, SavedFileError, TaskFile};
 use crate::segment::{
-    BLOCK_BYTES, BlockCompression, Cursor, Seal, Segment, SegmentError, SegmentPosition, SegmentShape,
-    SegmentWriter,
+    BLOCK_BYTES, BlockCompression, Cursor, Seal, Segment, SegmentError, SegmentPosition,
+    SegmentShape, SegmentWriter,
 };
 
 /// Approximate memory of an in-memory source besides its bytes.
@@ -40,7 +40,9 @@ pub(super) enum Origin {
 impl Source {
     /// Whether the segment was read into memory.
     pub(super) fn is_read(&self) -> bool {
-        self.segment.as_ref().is_some_and(|segment| !segment.is_mapped())
+        self.segment
+            .as_ref()
+            .is_some_and(|segment| !segment.is_mapped())
     }
 
     /// Returns the memory of a segment that was read.
@@ -75,8 +77,13 @@ impl Origin {
     /// Converts an error of this source: it decides which task is rerun.
     pub(super) fn error(&self, error: SegmentError) -> ReduceError {
         match self {
-            Origin::Input(index) => ReduceError::Input { index: *index, error },
-            Origin::Merged(file) if file.is_saved() => ReduceError::Saved(SavedFileError::new(error)),
+            Origin::Input(index) => ReduceError::Input {
+                index: *index,
+                error,
+            },
+            Origin::Merged(file) if file.is_saved() => {
+                ReduceError::Saved(SavedFileError::new(error))
+            }
             Origin::Merged(_) => ReduceError::Intermediate(error),
         }
     }
@@ -106,9 +113,14 @@ impl Sources {
     pub(super) fn merge_down(&mut self, fold: &dyn Fold) -> Result<(), ReduceError> {
         loop {
             let sizes: Vec<u64> = self.sources.iter().map(|source| source.size).collect();
-            let Some(range) = merge::next_merge(&sizes, self.fan_in) else { return Ok(()) };
+            let Some(range) = merge::next_merge(&sizes, self.fan_in) else {
+                return Ok(());
+            };
             let merged = self.merge_range(range.clone(), fold)?;
-            let before: usize = self.sources[range.clone()].iter().map(Source::held_bytes).sum();
+            let before: usize = self.sources[range.clone()]
+                .iter()
+                .map(Source::held_bytes)
+                .sum();
             self.sources.splice(range, [merged]);
             self.read.set(self.read.bytes() - before);
         }
@@ -126,20 +138,29 @@ impl Sources {
         let name = format!("merge-{:05}", self.statistics.intermediate_merges);
         let path = self.settings.scratch.join(name);
         let buffer = self.budget.write_buffer();
-        let _grant = self.budget.take(buffer + BLOCK_BYTES + self.decompressing(range.clone()));
+        let _grant = self
+            .budget
+            .take(buffer + BLOCK_BYTES + self.decompressing(range.clone()));
         let mut writer = SegmentWriter::create(&path, None, shape, buffer)?;
         let mut source = self.merge_of(range.clone())?;
-        fold.merge(&mut source, &mut writer).map_err(|error| match error {
-            FoldError::Source(error) => self.blame_in(range, error),
-            FoldError::Write(error) => ReduceError::Write(error),
-            FoldError::Combine(key, message) => ReduceError::Combine { key, message },
-        })?;
+        fold.merge(&mut source, &mut writer)
+            .map_err(|error| match error {
+                FoldError::Source(error) => self.blame_in(range, error),
+                FoldError::Write(error) => ReduceError::Write(error),
+                FoldError::Combine(key, message) => ReduceError::Combine { key, message },
+            })?;
         self.bytes_merged += source.bytes_read();
         let file = TaskFile::new(writer.finish(Seal { durable: false })?);
         self.statistics.intermediate_merges += 1;
         self.statistics.merged_records += file.sealed.records;
         let size = file.sealed.raw_len;
-        Ok(Source { segment: None, origin: Origin::Merged(file), start: None, size, decompressed: 0 })
+        Ok(Source {
+            segment: None,
+            origin: Origin::Merged(file),
+            start: None,
+            size,
+            decompressed: 0,
+        })
     }
 
     /// Returns the final merge of all remaining sources, which stay open.
@@ -161,7 +182,10 @@ impl Sources {
 
     /// Returns the buffer size for the blocks that a merge of these sources decompresses.
     fn decompressing(&self, range: Range<usize>) -> usize {
-        self.sources[range].iter().map(|source| source.decompressed).sum()
+        self.sources[range]
+            .iter()
+            .map(|source| source.decompressed)
+            .sum()
     }
 
     /// Attributes an error of the final merge to its source.
@@ -181,29 +205,48 @@ impl Sources {
         place: &SavePlace,
     ) -> Result<SavedReduceInput, ReduceError> {
         let mut sources = Vec::with_capacity(self.sources.len());
-        for (source, (SegmentPosition { block, ordinal }, records)) in self.sources.iter_mut().zip(places) {
+        for (source, (SegmentPosition { block, ordinal }, records)) in
+            self.sources.iter_mut().zip(places)
+        {
             if ordinal == records {
                 continue;
             }
             sources.push(match &mut source.origin {
                 Origin::Input(index) => SavedSource::Input {
                     index: as_u32(*index),
-                    label: source.segment.as_ref().map_or("", |segment| segment.label()).to_owned(),
+                    label: source
+                        .segment
+                        .as_ref()
+                        .map_or("", |segment| segment.label())
+                        .to_owned(),
                     block,
                     ordinal,
                     records,
                 },
-                Origin::Merged(file) => SavedSource::Merged { file: file.save(place)?, block, ordinal },
+                Origin::Merged(file) => SavedSource::Merged {
+                    file: file.save(place)?,
+                    block,
+                    ordinal,
+                },
             });
         }
         let partition = self.settings.partition;
         let inputs = as_u32(self.settings.segments.len());
-        Ok(SavedReduceInput { partition, inputs, sources, statistics: self.statistics, group: None })
+        Ok(SavedReduceInput {
+            partition,
+            inputs,
+            sources,
+            statistics: self.statistics,
+            group: None,
+        })
     }
 
     pub(super) fn statistics(&self) -> ReduceStatistics {
         let memory_peak = self.statistics.memory_peak.max(self.budget.peak());
-        ReduceStatistics { memory_peak, ..self.statistics }
+        ReduceStatistics {
+            memory_peak,
+            ..self.statistics
+        }
     }
 }
 

@@ -108,14 +108,19 @@ impl SegmentAssembly {
         let surplus = (bytes.len() as u64).saturating_sub(self.missing());
         if surplus > 0 {
             let (label, partition) = self.name();
-            return Err(AssemblyError::Surplus { label, partition, bytes: surplus });
+            return Err(AssemblyError::Surplus {
+                label,
+                partition,
+                bytes: surplus,
+            });
         }
         self.write_at(bytes, self.header_len + self.verified + self.received)?;
         let mut rest = bytes;
         while let (Some(block), false) = (self.block, rest.is_empty()) {
             let open = block.stored_len - self.received;
             let piece;
-            (piece, rest) = rest.split_at(rest.len().min(usize::try_from(open).unwrap_or(usize::MAX)));
+            (piece, rest) =
+                rest.split_at(rest.len().min(usize::try_from(open).unwrap_or(usize::MAX)));
             self.crc = crc32c::crc32c_append(self.crc, piece);
             self.received += piece.len() as u64;
             if self.received == block.stored_len {
@@ -130,7 +135,11 @@ impl SegmentAssembly {
         self.drop_open_block();
         if !fits {
             let (label, partition) = self.name();
-            return Err(AssemblyError::Checksum { label, partition, block: self.next_block() });
+            return Err(AssemblyError::Checksum {
+                label,
+                partition,
+                block: self.next_block(),
+            });
         }
         self.verified += block.stored_len;
         self.number += 1;
@@ -151,7 +160,11 @@ impl SegmentAssembly {
         let bytes = self.missing();
         if bytes > 0 {
             let (label, partition) = self.name();
-            return Err(AssemblyError::Incomplete { label, partition, bytes });
+            return Err(AssemblyError::Incomplete {
+                label,
+                partition,
+                bytes,
+            });
         }
         let footer = self.footer();
         let footer_offset = self.header_len + self.verified;

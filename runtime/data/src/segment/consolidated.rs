@@ -18,7 +18,9 @@ use std::sync::Arc;
 
 use super::check::Ends;
 use super::error::{SegmentError, WriteError};
-use super::format::{CRC_BYTES, PARTITION_ENTRY_BYTES, PartitionEntry, TRAILER_BYTES, u32_at, u64_at};
+use super::format::{
+    CRC_BYTES, PARTITION_ENTRY_BYTES, PartitionEntry, TRAILER_BYTES, u32_at, u64_at,
+};
 use super::index::read_range;
 use super::reader::Segment;
 use super::seal::{PartialFile, Seal};
@@ -53,19 +55,28 @@ pub enum ConsolidationError {
 /// # Errors
 /// See [`ConsolidationError`]; the segments are unchanged.
 pub fn consolidate(segments: &[PathBuf], target: &Path) -> Result<u64, ConsolidationError> {
-    let opened = segments.iter().map(|path| Segment::open(path)).collect::<Result<Vec<_>, _>>()?;
+    let opened = segments
+        .iter()
+        .map(|path| Segment::open(path))
+        .collect::<Result<Vec<_>, _>>()?;
     let partitions = opened.first().map_or(0, |segment| segment.partitions());
-    let unfit = |path: &Path, what| ConsolidationError::Unfit { path: path.to_owned(), what };
+    let unfit = |path: &Path, what| ConsolidationError::Unfit {
+        path: path.to_owned(),
+        what,
+    };
     for segment in &opened {
         if segment.partitions() != partitions || !segment.is_whole() {
-            return Err(unfit(segment.path(), "has different partitions than the other segments"));
+            return Err(unfit(
+                segment.path(),
+                "has different partitions than the other segments",
+            ));
         }
         if segment.path().parent() != target.parent() {
             return Err(unfit(segment.path(), "is in another directory"));
         }
     }
-    let mut start =
-        encode_head(&opened, partitions).ok_or_else(|| unfit(target, "the head would be too long"))?;
+    let mut start = encode_head(&opened, partitions)
+        .ok_or_else(|| unfit(target, "the head would be too long"))?;
     start.extend(encode_table(&opened, partitions, start.len())?);
     let mut partial = PartialFile::new(target);
     let file = partial.create()?;
@@ -91,13 +102,19 @@ fn encode_head(segments: &[Arc<Segment>], partitions: u32) -> Option<Vec<u8>> {
         }
         head.extend_from_slice(&trailer);
     }
-    let length = u32::try_from(head.len() + CRC_BYTES).ok().filter(|len| *len as usize <= HEAD_BYTES_MAX)?;
+    let length = u32::try_from(head.len() + CRC_BYTES)
+        .ok()
+        .filter(|len| *len as usize <= HEAD_BYTES_MAX)?;
     head[FIXED_BYTES - 4..FIXED_BYTES].copy_from_slice(&length.to_le_bytes());
     head.extend_from_slice(&crc32c::crc32c(&head).to_le_bytes());
     Some(head)
 }
 
-fn encode_table(segments: &[Arc<Segment>], partitions: u32, head: usize) -> Result<Vec<u8>, SegmentError> {
+fn encode_table(
+    segments: &[Arc<Segment>],
+    partitions: u32,
+    head: usize,
+) -> Result<Vec<u8>, SegmentError> {
     let length = (partitions as usize + 1) * OFFSET_BYTES;
     let mut table = Vec::with_capacity(length);
     let mut at = (head + length) as u64;
@@ -159,7 +176,9 @@ pub(crate) fn read_consolidated(
     if head_len > start.len() {
         start = read_range(&file, 0, file_len.min(head_len as u64)).map_err(io)?;
     }
-    let head = start.get(..head_len).ok_or("the file ends inside the head")?;
+    let head = start
+        .get(..head_len)
+        .ok_or("the file ends inside the head")?;
     let (covered, crc) = head.split_at(head_len - CRC_BYTES);
     if crc32c::crc32c(covered) != u32_at(crc, 0) {
         return Err("checksum mismatch in the head".to_owned());
@@ -167,7 +186,9 @@ pub(crate) fn read_consolidated(
     let partitions = u32_at(covered, 12);
     let count = u32_at(covered, 16);
     if partition >= partitions {
-        return Err(format!("it has {partitions} partitions; partition {partition} was requested"));
+        return Err(format!(
+            "it has {partitions} partitions; partition {partition} was requested"
+        ));
     }
     let mut place = [0; 2 * OFFSET_BYTES];
     let table_at = head_len as u64 + u64::from(partition) * OFFSET_BYTES as u64;
@@ -175,7 +196,9 @@ pub(crate) fn read_consolidated(
     let begin = u64_at(&place, 0);
     let end = u64_at(&place, OFFSET_BYTES);
     if begin > end || end > file_len || end - begin < CRC_BYTES as u64 {
-        return Err(format!("partition {partition} spans bytes {begin} to {end} of {file_len}"));
+        return Err(format!(
+            "partition {partition} spans bytes {begin} to {end} of {file_len}"
+        ));
     }
     if end - begin > bytes_max {
         return Ok(Vec::new());
@@ -186,21 +209,33 @@ pub(crate) fn read_consolidated(
         return Err(format!("checksum mismatch in partition {partition}"));
     }
     let directory = path.parent().unwrap_or(Path::new(""));
-    let mut reader = Reader { head: &covered[FIXED_BYTES..], rows };
-    let segments: Result<Vec<_>, String> =
-        (0..count).map(|_| reader.segment(directory, partition).ok_or_else(mismatch)?).collect();
-    if reader.head.is_empty() && reader.rows.is_empty() { segments } else { Err(mismatch()) }
+    let mut reader = Reader {
+        head: &covered[FIXED_BYTES..],
+        rows,
+    };
+    let segments: Result<Vec<_>, String> = (0..count)
+        .map(|_| reader.segment(directory, partition).ok_or_else(mismatch)?)
+        .collect();
+    if reader.head.is_empty() && reader.rows.is_empty() {
+        segments
+    } else {
+        Err(mismatch())
+    }
 }
 
 fn head_len(start: &[u8]) -> Result<usize, String> {
-    let fixed = start.get(..FIXED_BYTES).ok_or("the file ends inside the head")?;
+    let fixed = start
+        .get(..FIXED_BYTES)
+        .ok_or("the file ends inside the head")?;
     if fixed[..8] != MAGIC {
         return Err("not a file of consolidated segments".to_owned());
     }
     let version = u32_at(fixed, 8);
     let len = u32_at(fixed, 20) as usize;
     if version != VERSION {
-        return Err(format!("version {version}; this program reads version {VERSION}"));
+        return Err(format!(
+            "version {version}; this program reads version {VERSION}"
+        ));
     }
     if !(FIXED_BYTES + CRC_BYTES..=HEAD_BYTES_MAX).contains(&len) {
         return Err(format!("invalid head length {len}"));
@@ -220,14 +255,22 @@ fn mismatch() -> String {
 
 impl Reader<'_> {
     /// Reads the next segment; `None` if the rest is too short.
-    fn segment(&mut self, directory: &Path, partition: u32) -> Option<Result<Arc<Segment>, String>> {
+    fn segment(
+        &mut self,
+        directory: &Path,
+        partition: u32,
+    ) -> Option<Result<Arc<Segment>, String>> {
         let file_len = u64_at(take(&mut self.head, 8)?, 0);
         let name = take_counted(&mut self.head)?;
         let header = take_counted(&mut self.head)?;
         let trailer = take(&mut self.head, TRAILER_BYTES)?;
         let ends = Ends::check(header, trailer, file_len).and_then(|ends| {
-            let entry =
-                ends.entry(partition, self.rows.get(..PARTITION_ENTRY_BYTES).ok_or_else(mismatch)?)?;
+            let entry = ends.entry(
+                partition,
+                self.rows
+                    .get(..PARTITION_ENTRY_BYTES)
+                    .ok_or_else(mismatch)?,
+            )?;
             Ok((ends, entry))
         });
         let (ends, entry): (Ends, PartitionEntry) = match ends {
@@ -235,7 +278,9 @@ impl Reader<'_> {
             Err(what) => return Some(Err(what)),
         };
         take(&mut self.rows, PARTITION_ENTRY_BYTES)?;
-        let length = entry.index_len().checked_add(usize::try_from(entry.stored_len).ok()?)?;
+        let length = entry
+            .index_len()
+            .checked_add(usize::try_from(entry.stored_len).ok()?)?;
         let bytes = take(&mut self.rows, length)?;
         if let Err(what) = ends.check_index(&entry, &bytes[..entry.index_len()]) {
             return Some(Err(what));
@@ -253,5 +298,8 @@ fn take<'a>(from: &mut &'a [u8], length: usize) -> Option<&'a [u8]> {
 
 fn take_counted<'a>(from: &mut &'a [u8]) -> Option<&'a [u8]> {
     let length = take(from, 2)?;
-    take(from, usize::from(u16::from_le_bytes([length[0], length[1]])))
+    take(
+        from,
+        usize::from(u16::from_le_bytes([length[0], length[1]])),
+    )
 }

@@ -91,7 +91,9 @@ impl Cursor {
             RecordEncoding::Fixed { .. } if rest.len() >= self.extent.end => self.extent.end,
             RecordEncoding::Fixed { .. } => return Err(self.cut_record()),
             RecordEncoding::Variable => {
-                let Some(extent) = self.encoding.parse(rest) else { return Err(self.cut_record()) };
+                let Some(extent) = self.encoding.parse(rest) else {
+                    return Err(self.cut_record());
+                };
                 self.extent = extent;
                 extent.end
             }
@@ -107,13 +109,17 @@ impl Cursor {
     /// Returns the current record's key; `advance` must have returned `true`.
     #[inline]
     pub fn key(&self) -> &[u8] {
-        self.block().get(self.start + self.extent.key..self.start + self.extent.value).unwrap_or(&[])
+        self.block()
+            .get(self.start + self.extent.key..self.start + self.extent.value)
+            .unwrap_or(&[])
     }
 
     /// Returns the current record's value; `advance` must have returned `true`.
     #[inline]
     pub fn value(&self) -> &[u8] {
-        self.block().get(self.start + self.extent.value..self.start + self.extent.end).unwrap_or(&[])
+        self.block()
+            .get(self.start + self.extent.value..self.start + self.extent.end)
+            .unwrap_or(&[])
     }
 
     /// Returns the current record as it is stored.
@@ -137,7 +143,10 @@ impl Cursor {
     }
 
     fn place(&self, block: u64, ordinal: u64) -> SegmentPosition {
-        SegmentPosition { block: block - self.blocks.start + self.segment.first_block(), ordinal }
+        SegmentPosition {
+            block: block - self.blocks.start + self.segment.first_block(),
+            ordinal,
+        }
     }
 
     /// Returns the number of the partition's records that the file holds.
@@ -222,11 +231,12 @@ impl Cursor {
         block_moved();
         self.block = match entry.codec {
             Codec::Stored => NonNull::from(stored),
-            Codec::Lz4 => {
-                NonNull::from(decompress(&mut self.buffer, stored, &entry).map_err(|what| {
-                    self.segment.damaged(format!("cannot decompress block {index}: {what}"))
-                })?)
-            }
+            Codec::Lz4 => NonNull::from(decompress(&mut self.buffer, stored, &entry).map_err(
+                |what| {
+                    self.segment
+                        .damaged(format!("cannot decompress block {index}: {what}"))
+                },
+            )?),
         };
         self.next_block = index + 1;
         self.block_end_ordinal = next;
@@ -237,12 +247,18 @@ impl Cursor {
     fn cut_record(&self) -> SegmentError {
         let ordinal = self.next_ordinal;
         let block = self.next_block.saturating_sub(1);
-        self.segment
-            .damaged(format!("record {ordinal} of partition {} exceeds block {block}", self.partition))
+        self.segment.damaged(format!(
+            "record {ordinal} of partition {} exceeds block {block}",
+            self.partition
+        ))
     }
 }
 
-fn decompress<'a>(buffer: &'a mut Vec<u8>, stored: &[u8], entry: &BlockEntry) -> Result<&'a [u8], String> {
+fn decompress<'a>(
+    buffer: &'a mut Vec<u8>,
+    stored: &[u8],
+    entry: &BlockEntry,
+) -> Result<&'a [u8], String> {
     // The index check rejected compressed blocks above BLOCK_BYTES, which limits the allocation.
     let raw_len = entry.raw_len as usize;
     if buffer.len() < raw_len {

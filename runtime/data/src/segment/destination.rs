@@ -34,7 +34,12 @@ impl SegmentDestination {
             Some(opened) => opened,
             None => (partial.create()?, None),
         };
-        Ok(SegmentDestination { file, partial, memory, written: 0 })
+        Ok(SegmentDestination {
+            file,
+            partial,
+            memory,
+            written: 0,
+        })
     }
 
     pub(super) fn write(&mut self, bytes: &[u8]) -> Result<(), WriteError> {
@@ -43,23 +48,33 @@ impl SegmentDestination {
         {
             self.move_to_disk()?;
         }
-        self.file.write_all(bytes).map_err(|source| WriteError::new("write", self.place(), source))?;
+        self.file
+            .write_all(bytes)
+            .map_err(|source| WriteError::new("write", self.place(), source))?;
         self.written += bytes.len() as u64;
         Ok(())
     }
 
     fn place(&self) -> &Path {
-        self.memory.as_ref().map_or(&self.partial.path, |(memory, _)| memory)
+        self.memory
+            .as_ref()
+            .map_or(&self.partial.path, |(memory, _)| memory)
     }
 
     fn move_to_disk(&mut self) -> Result<(), WriteError> {
-        let Some((memory, _)) = self.memory.take() else { return Ok(()) };
-        let written = File::open(&memory).map_err(|source| WriteError::new("open", &memory, source))?;
+        let Some((memory, _)) = self.memory.take() else {
+            return Ok(());
+        };
+        let written =
+            File::open(&memory).map_err(|source| WriteError::new("open", &memory, source))?;
         self.file = self.partial.create()?;
         let copied = copy_rest(&written, &mut self.file)
             .map_err(|source| WriteError::new("write", &self.partial.path, source))?;
         if copied != self.written {
-            let error = io::Error::other(format!("the file has {copied} bytes; expected {}", self.written));
+            let error = io::Error::other(format!(
+                "the file has {copied} bytes; expected {}",
+                self.written
+            ));
             return Err(WriteError::new("read", &memory, error));
         }
         Ok(())
@@ -110,7 +125,10 @@ mod tests {
         for room in 0..13 {
             assert!(!is_in_memory(room, false), "{room}");
         }
-        assert!(!is_in_memory(13, true), "a durable segment is not in memory");
+        assert!(
+            !is_in_memory(13, true),
+            "a durable segment is not in memory"
+        );
     }
 
     #[test]
@@ -118,9 +136,12 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder");
         let target = folder.path().join("segment");
         let missing = (folder.path().join("missing"), 100);
-        let mut destination = SegmentDestination::create(&target, Some(&missing)).expect("a destination");
+        let mut destination =
+            SegmentDestination::create(&target, Some(&missing)).expect("a destination");
         destination.write(b"bytes").expect("written");
-        destination.publish(Seal { durable: false }).expect("published");
+        destination
+            .publish(Seal { durable: false })
+            .expect("published");
         assert!(target.symlink_metadata().expect("a segment").is_file());
     }
 

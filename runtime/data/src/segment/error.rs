@@ -22,10 +22,18 @@ pub enum SegmentError {
     },
     /// The segment does not have this partition.
     #[error("segment {} has no partition {partition}; it has {partitions}, from 0", path.display())]
-    NoPartition { path: PathBuf, partition: u32, partitions: u32 },
+    NoPartition {
+        path: PathBuf,
+        partition: u32,
+        partitions: u32,
+    },
     /// The file holds only another partition.
     #[error("segment {} has only partition {held}, not {partition}", path.display())]
-    OtherPartition { path: PathBuf, partition: u32, held: u32 },
+    OtherPartition {
+        path: PathBuf,
+        partition: u32,
+        held: u32,
+    },
     /// The partition does not have this block.
     #[error("segment {} has no block {block} of partition {partition}; it has {blocks}, from 0", path.display())]
     NoBlock {
@@ -49,8 +57,13 @@ pub enum SegmentError {
 
 /// Returns the error for an invalid file that starts with `start`.
 pub(super) fn damaged(path: &Path, start: &[u8], what: String) -> SegmentError {
-    let label = Header::decode(start).map_or("an unknown attempt".into(), |(header, _)| header.label);
-    SegmentError::Damaged { path: path.to_owned(), label, what }
+    let label =
+        Header::decode(start).map_or("an unknown attempt".into(), |(header, _)| header.label);
+    SegmentError::Damaged {
+        path: path.to_owned(),
+        label,
+        what,
+    }
 }
 
 /// Why a file of the data plane could not be written.
@@ -65,7 +78,11 @@ pub struct WriteError {
 
 impl WriteError {
     pub(super) fn new(doing: &'static str, path: &Path, source: io::Error) -> WriteError {
-        WriteError { doing, path: path.to_owned(), source }
+        WriteError {
+            doing,
+            path: path.to_owned(),
+            source,
+        }
     }
 }
 

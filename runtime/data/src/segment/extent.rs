@@ -13,8 +13,8 @@ use std::ops::Range;
 
 use super::check::check_partition;
 use super::format::{
-    BLOCK_ENTRY_BYTES, BlockEntry, CRC_BYTES, EXCERPT_BYTES, Excerpt, Header, PARTITION_ENTRY_BYTES,
-    PartitionEntry,
+    BLOCK_ENTRY_BYTES, BlockEntry, CRC_BYTES, EXCERPT_BYTES, Excerpt, Header,
+    PARTITION_ENTRY_BYTES, PartitionEntry,
 };
 
 const LENGTH_BYTES: usize = 2;
@@ -36,10 +36,22 @@ impl PartitionExtent {
         entry: PartitionEntry,
         index: Vec<u8>,
     ) -> PartitionExtent {
-        let header = Header { excerpt: Some(excerpt), ..header.clone() };
+        let header = Header {
+            excerpt: Some(excerpt),
+            ..header.clone()
+        };
         let blocks = (index.len() / BLOCK_ENTRY_BYTES) as u64;
-        let entry = PartitionEntry { first_block: 0, blocks, index_crc: crc32c::crc32c(&index), ..entry };
-        PartitionExtent { header, entry, index }
+        let entry = PartitionEntry {
+            first_block: 0,
+            blocks,
+            index_crc: crc32c::crc32c(&index),
+            ..entry
+        };
+        PartitionExtent {
+            header,
+            entry,
+            index,
+        }
     }
 
     /// Returns the attempt that wrote the segment.
@@ -63,7 +75,8 @@ impl PartitionExtent {
 
     /// Returns the block after the last one, counted in the partition.
     pub fn end_block(&self) -> u64 {
-        self.first_block().saturating_add((self.index.len() / BLOCK_ENTRY_BYTES) as u64)
+        self.first_block()
+            .saturating_add((self.index.len() / BLOCK_ENTRY_BYTES) as u64)
     }
 
     pub fn records(&self) -> u64 {
@@ -82,7 +95,11 @@ impl PartitionExtent {
 
     /// Encodes the extent for the network.
     pub fn encode(&self) -> Vec<u8> {
-        let header = Header { excerpt: None, ..self.header.clone() }.encode();
+        let header = Header {
+            excerpt: None,
+            ..self.header.clone()
+        }
+        .encode();
         let mut bytes = Vec::with_capacity(header.len() + 128 + self.index.len());
         bytes.extend_from_slice(&(header.len() as u16).to_le_bytes());
         bytes.extend_from_slice(&header);
@@ -100,18 +117,32 @@ impl PartitionExtent {
     /// # Errors
     /// Fails if a part is missing or inconsistent.
     pub fn decode(bytes: &[u8]) -> Result<PartitionExtent, String> {
-        let (covered, crc) = bytes.split_last_chunk::<CRC_BYTES>().ok_or("the extent is truncated")?;
+        let (covered, crc) = bytes
+            .split_last_chunk::<CRC_BYTES>()
+            .ok_or("the extent is truncated")?;
         if crc32c::crc32c(covered) != u32::from_le_bytes(*crc) {
             return Err("checksum mismatch in the extent".into());
         }
-        let (len, rest) = covered.split_first_chunk::<LENGTH_BYTES>().ok_or("the extent is truncated")?;
+        let (len, rest) = covered
+            .split_first_chunk::<LENGTH_BYTES>()
+            .ok_or("the extent is truncated")?;
         let header_len = usize::from(u16::from_le_bytes(*len));
-        let cut = || format!("invalid extent of {} bytes with a header of {header_len}", bytes.len());
+        let cut = || {
+            format!(
+                "invalid extent of {} bytes with a header of {header_len}",
+                bytes.len()
+            )
+        };
         let (header, rest) = rest.split_at_checked(header_len).ok_or_else(cut)?;
         let (excerpt, rest) = rest.split_at_checked(EXCERPT_BYTES).ok_or_else(cut)?;
-        let (entry, index) = rest.split_at_checked(PARTITION_ENTRY_BYTES).ok_or_else(cut)?;
+        let (entry, index) = rest
+            .split_at_checked(PARTITION_ENTRY_BYTES)
+            .ok_or_else(cut)?;
         let (header, used) = Header::decode(header)?;
-        if used != header_len || header.excerpt.is_some() || !index.len().is_multiple_of(BLOCK_ENTRY_BYTES) {
+        if used != header_len
+            || header.excerpt.is_some()
+            || !index.len().is_multiple_of(BLOCK_ENTRY_BYTES)
+        {
             return Err(cut());
         }
         let excerpt = Excerpt::decode(excerpt);
@@ -126,11 +157,16 @@ impl PartitionExtent {
         let first_block = self.first_block();
         let first_ordinal = self.header.first_ordinal();
         if partition >= self.header.partitions {
-            return Err(format!("partition {partition}; the segment has {}", self.header.partitions));
+            return Err(format!(
+                "partition {partition}; the segment has {}",
+                self.header.partitions
+            ));
         }
         // Each block has at least one record.
         if first_block > first_ordinal || (first_block == 0) != (first_ordinal == 0) {
-            return Err(format!("block {first_block} cannot start with record {first_ordinal}"));
+            return Err(format!(
+                "block {first_block} cannot start with record {first_ordinal}"
+            ));
         }
         check_partition(&self.header, &self.entry, &self.index)
             .map_err(|what| format!("partition {partition}: {what}"))
@@ -138,12 +174,21 @@ impl PartitionExtent {
 
     /// Whether `later` describes the same partition of the same segment from the same or a later block on.
     pub fn continues_as(&self, later: &PartitionExtent) -> bool {
-        let Some(skipped) = later.first_block().checked_sub(self.first_block()) else { return false };
-        let skipped = usize::try_from(skipped).ok().and_then(|blocks| blocks.checked_mul(BLOCK_ENTRY_BYTES));
+        let Some(skipped) = later.first_block().checked_sub(self.first_block()) else {
+            return false;
+        };
+        let skipped = usize::try_from(skipped)
+            .ok()
+            .and_then(|blocks| blocks.checked_mul(BLOCK_ENTRY_BYTES));
         let rest = skipped.and_then(|skipped| self.index.get(skipped..));
         let end = |extent: &PartitionExtent| extent.header.first_ordinal() + extent.entry.records;
-        let same_file = Header { excerpt: None, ..self.header.clone() }
-            == Header { excerpt: None, ..later.header.clone() };
+        let same_file = Header {
+            excerpt: None,
+            ..self.header.clone()
+        } == Header {
+            excerpt: None,
+            ..later.header.clone()
+        };
         same_file
             && self.partition() == later.partition()
             && end(self) == end(later)
@@ -153,7 +198,9 @@ impl PartitionExtent {
 
     /// Returns the entry of a block, counted from the extent's first block.
     pub(super) fn block(&self, number: u64) -> Option<BlockEntry> {
-        let at = usize::try_from(number).ok()?.checked_mul(BLOCK_ENTRY_BYTES)?;
+        let at = usize::try_from(number)
+            .ok()?
+            .checked_mul(BLOCK_ENTRY_BYTES)?;
         self.index.get(at..).and_then(BlockEntry::decode_first)
     }
 }

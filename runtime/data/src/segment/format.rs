@@ -131,7 +131,10 @@ pub(crate) struct Trailer {
 /// Checks that a label fits the header.
 pub(crate) fn check_label(label: &str) -> Result<(), String> {
     if label.len() > LABEL_MAX {
-        return Err(format!("label of {} bytes: too long (limit {LABEL_MAX})", label.len()));
+        return Err(format!(
+            "label of {} bytes: too long (limit {LABEL_MAX})",
+            label.len()
+        ));
     }
     Ok(())
 }
@@ -146,10 +149,15 @@ impl Header {
             BlockCompression::None => 0u8,
             BlockCompression::Lz4 => 1u8,
         };
-        let mut bytes = Vec::with_capacity(HEADER_FIXED + EXCERPT_BYTES + self.label.len() + CRC_BYTES);
+        let mut bytes =
+            Vec::with_capacity(HEADER_FIXED + EXCERPT_BYTES + self.label.len() + CRC_BYTES);
         bytes.extend_from_slice(&HEADER_MAGIC);
         bytes.extend_from_slice(&VERSION.to_le_bytes());
-        let form = if self.excerpt.is_some() { FORM_EXCERPT } else { FORM_WHOLE };
+        let form = if self.excerpt.is_some() {
+            FORM_EXCERPT
+        } else {
+            FORM_WHOLE
+        };
         bytes.extend_from_slice(&[kind, codec, CHECKSUM_CRC32C, form, 0, 0]);
         bytes.extend_from_slice(&key.to_le_bytes());
         bytes.extend_from_slice(&value.to_le_bytes());
@@ -173,17 +181,23 @@ impl Header {
 
     /// Decodes the header at the start of `bytes`; returns it and its length.
     pub(crate) fn decode(bytes: &[u8]) -> Result<(Header, usize), String> {
-        let fixed = bytes.get(..HEADER_FIXED).ok_or("the file ends inside the header")?;
+        let fixed = bytes
+            .get(..HEADER_FIXED)
+            .ok_or("the file ends inside the header")?;
         if fixed[..8] != HEADER_MAGIC {
             return Err("the file is not a segment: the magic number is missing".into());
         }
         let version = u16::from_le_bytes([fixed[8], fixed[9]]);
         if version != VERSION {
-            return Err(format!("the header has version {version}; this program reads version {VERSION}"));
+            return Err(format!(
+                "the header has version {version}; this program reads version {VERSION}"
+            ));
         }
         let label_len = u32_at(fixed, 28) as usize;
         if label_len > LABEL_MAX {
-            return Err(format!("the header's label has {label_len} bytes (limit {LABEL_MAX})"));
+            return Err(format!(
+                "the header's label has {label_len} bytes (limit {LABEL_MAX})"
+            ));
         }
         let label_at = match fixed[13] {
             FORM_WHOLE => HEADER_FIXED,
@@ -198,8 +212,12 @@ impl Header {
         }
         let encoding = match (fixed[10], u32_at(fixed, 16), u32_at(fixed, 20)) {
             (0, 0, 0) => RecordEncoding::Variable,
-            (1, key, value) if u64::from(key) + u64::from(value) > 0 => RecordEncoding::Fixed { key, value },
-            (kind, key, value) => return Err(format!("unknown record encoding {kind} ({key}, {value})")),
+            (1, key, value) if u64::from(key) + u64::from(value) > 0 => {
+                RecordEncoding::Fixed { key, value }
+            }
+            (kind, key, value) => {
+                return Err(format!("unknown record encoding {kind} ({key}, {value})"));
+            }
         };
         let compression = match fixed[11] {
             0 => BlockCompression::None,
@@ -209,20 +227,36 @@ impl Header {
         if (fixed[12], &fixed[14..16]) != (CHECKSUM_CRC32C, &[0, 0]) {
             return Err(format!("unknown checksum kind {:?}", &fixed[12..16]));
         }
-        let label = std::str::from_utf8(&covered[label_at..]).map_err(|_| "the label is not valid UTF-8")?;
+        let label = std::str::from_utf8(&covered[label_at..])
+            .map_err(|_| "the label is not valid UTF-8")?;
         let partitions = u32_at(fixed, 24);
         let excerpt = (fixed[13] == FORM_EXCERPT).then(|| Excerpt::decode(&whole[HEADER_FIXED..]));
         if let Some(Excerpt { partition, .. }) = excerpt
             && partition >= partitions
         {
-            return Err(format!("it holds partition {partition}; the segment has {partitions}"));
+            return Err(format!(
+                "it holds partition {partition}; the segment has {partitions}"
+            ));
         }
-        Ok((Header { encoding, compression, partitions, excerpt, label: label.to_owned() }, len))
+        Ok((
+            Header {
+                encoding,
+                compression,
+                partitions,
+                excerpt,
+                label: label.to_owned(),
+            },
+            len,
+        ))
     }
 
     /// Returns the number of entries of the partition table.
     pub(crate) fn table_len(&self) -> u32 {
-        if self.excerpt.is_some() { 1 } else { self.partitions }
+        if self.excerpt.is_some() {
+            1
+        } else {
+            self.partitions
+        }
     }
 
     /// Returns the partition of a row of the table.
@@ -261,8 +295,14 @@ impl PartitionEntry {
     /// Appends the entry of partition `number`.
     pub(crate) fn encode(&self, number: u32, into: &mut Vec<u8>) {
         let start = into.len();
-        let fields =
-            [self.offset, self.stored_len, self.raw_len, self.records, self.first_block, self.blocks];
+        let fields = [
+            self.offset,
+            self.stored_len,
+            self.raw_len,
+            self.records,
+            self.first_block,
+            self.blocks,
+        ];
         for field in fields {
             into.extend_from_slice(&field.to_le_bytes());
         }
@@ -273,9 +313,12 @@ impl PartitionEntry {
 
     /// Decodes and verifies the entry of partition `number`.
     pub(crate) fn decode(bytes: &[u8], number: u32) -> Result<PartitionEntry, String> {
-        let (covered, crc) = bytes[..PARTITION_ENTRY_BYTES].split_at(PARTITION_ENTRY_BYTES - CRC_BYTES);
+        let (covered, crc) =
+            bytes[..PARTITION_ENTRY_BYTES].split_at(PARTITION_ENTRY_BYTES - CRC_BYTES);
         if entry_crc(number, covered) != u32_at(crc, 0) {
-            return Err(format!("checksum mismatch in the entry of partition {number}"));
+            return Err(format!(
+                "checksum mismatch in the entry of partition {number}"
+            ));
         }
         Ok(PartitionEntry {
             offset: u64_at(bytes, 0),
@@ -298,7 +341,9 @@ impl PartitionEntry {
 /// their CRC does not depend on the bytes.
 pub(crate) fn table_crc(table: &[u8]) -> u32 {
     let entries = table.chunks_exact(PARTITION_ENTRY_BYTES);
-    entries.fold(0, |crc, entry| crc32c::crc32c_append(crc, &entry[..PARTITION_ENTRY_BYTES - CRC_BYTES]))
+    entries.fold(0, |crc, entry| {
+        crc32c::crc32c_append(crc, &entry[..PARTITION_ENTRY_BYTES - CRC_BYTES])
+    })
 }
 
 /// Returns the digest of the records that a table and a block index describe, in their order. It covers the length
@@ -321,7 +366,12 @@ fn entry_crc(number: u32, fields: &[u8]) -> u32 {
 
 impl BlockEntry {
     pub(crate) fn encode(&self, into: &mut Vec<u8>) {
-        for field in [self.offset, self.stored_len, self.raw_len, self.first_ordinal] {
+        for field in [
+            self.offset,
+            self.stored_len,
+            self.raw_len,
+            self.first_ordinal,
+        ] {
             into.extend_from_slice(&field.to_le_bytes());
         }
         into.extend_from_slice(&self.key_prefix.to_le_bytes());
@@ -357,7 +407,13 @@ impl BlockEntry {
 impl Trailer {
     pub(crate) fn encode(&self) -> [u8; TRAILER_BYTES] {
         let mut bytes = [0; TRAILER_BYTES];
-        let fields = [self.footer_offset, self.footer_len, self.records, self.blocks, self.raw_len];
+        let fields = [
+            self.footer_offset,
+            self.footer_len,
+            self.records,
+            self.blocks,
+            self.raw_len,
+        ];
         for (index, field) in fields.into_iter().enumerate() {
             bytes[index * 8..][..8].copy_from_slice(&field.to_le_bytes());
         }
@@ -376,7 +432,10 @@ impl Trailer {
 
     /// Decodes the trailer at the end of a file.
     pub(crate) fn decode(file: &[u8]) -> Result<Trailer, String> {
-        let start = file.len().checked_sub(TRAILER_BYTES).ok_or("the file is shorter than a trailer")?;
+        let start = file
+            .len()
+            .checked_sub(TRAILER_BYTES)
+            .ok_or("the file is shorter than a trailer")?;
         let bytes = &file[start..];
         if bytes[48..] != TRAILER_MAGIC {
             return Err("the trailer is missing: the file was truncated or never sealed".into());

@@ -10,8 +10,8 @@ use super::check::{Ends, check_footer};
 use super::error::{SegmentError, damaged};
 use super::extent::PartitionExtent;
 use super::format::{
-    BLOCK_ENTRY_BYTES, BlockEntry, Excerpt, HEADER_BYTES_MAX, Header, PARTITION_ENTRY_BYTES, PartitionEntry,
-    TRAILER_BYTES,
+    BLOCK_ENTRY_BYTES, BlockEntry, Excerpt, HEADER_BYTES_MAX, Header, PARTITION_ENTRY_BYTES,
+    PartitionEntry, TRAILER_BYTES,
 };
 
 /// Enough for nearly every header.
@@ -31,17 +31,26 @@ impl SegmentIndex {
     /// # Errors
     /// `Open` if the file cannot be read, `Damaged` if it is not a complete segment with all partitions.
     pub fn read(file: &File, path: &Path) -> Result<SegmentIndex, SegmentError> {
-        let unreadable = |source| SegmentError::Open { path: path.to_owned(), source };
+        let unreadable = |source| SegmentError::Open {
+            path: path.to_owned(),
+            source,
+        };
         let ends = read_ends(file, path)?;
         let damaged = |what| ends.damaged(path, what);
         if ends.header.excerpt.is_some() {
-            return Err(damaged("it has one partition only; expected the output of a map task".into()));
+            return Err(damaged(
+                "it has one partition only; expected the output of a map task".into(),
+            ));
         }
         // Bounded by the length of this local file.
-        let footer =
-            read_range(file, ends.trailer.footer_offset, ends.trailer.footer_len).map_err(unreadable)?;
+        let footer = read_range(file, ends.trailer.footer_offset, ends.trailer.footer_len)
+            .map_err(unreadable)?;
         check_footer(&ends, &footer).map_err(damaged)?;
-        Ok(SegmentIndex { path: path.to_owned(), ends, footer })
+        Ok(SegmentIndex {
+            path: path.to_owned(),
+            ends,
+            footer,
+        })
     }
 
     /// Returns the attempt that wrote the segment.
@@ -67,14 +76,25 @@ impl SegmentIndex {
         let whole = self.partition(partition)?;
         if from_block > whole.blocks {
             let path = self.path.clone();
-            return Err(SegmentError::NoBlock { path, partition, block: from_block, blocks: whole.blocks });
+            return Err(SegmentError::NoBlock {
+                path,
+                partition,
+                block: from_block,
+                blocks: whole.blocks,
+            });
         }
         let entries = self.entries(&whole);
         let index = entries[from_block as usize * BLOCK_ENTRY_BYTES..].to_vec();
         let mut rest = whole;
-        let mut excerpt = Excerpt { partition, first_block: from_block, first_ordinal: 0 };
+        let mut excerpt = Excerpt {
+            partition,
+            first_block: from_block,
+            first_ordinal: 0,
+        };
         if from_block > 0 {
-            let skipped = entries.chunks_exact(BLOCK_ENTRY_BYTES).take(from_block as usize);
+            let skipped = entries
+                .chunks_exact(BLOCK_ENTRY_BYTES)
+                .take(from_block as usize);
             for block in skipped.filter_map(BlockEntry::decode) {
                 rest.offset += block.stored_len;
                 rest.stored_len -= block.stored_len;
@@ -84,13 +104,20 @@ impl SegmentIndex {
                 BlockEntry::decode_first(&index).map_or(whole.records, |block| block.first_ordinal);
             rest.records -= excerpt.first_ordinal;
         }
-        Ok(PartitionExtent::new(&self.ends.header, excerpt, rest, index))
+        Ok(PartitionExtent::new(
+            &self.ends.header,
+            excerpt,
+            rest,
+            index,
+        ))
     }
 
     fn partition(&self, partition: u32) -> Result<PartitionEntry, SegmentError> {
         let row = self.ends.row_of(&self.path, partition)?;
         let bytes = &self.footer[row as usize * PARTITION_ENTRY_BYTES..];
-        self.ends.entry(row, bytes).map_err(|what| self.ends.damaged(&self.path, what))
+        self.ends
+            .entry(row, bytes)
+            .map_err(|what| self.ends.damaged(&self.path, what))
     }
 
     fn entries(&self, entry: &PartitionEntry) -> &[u8] {
@@ -101,7 +128,10 @@ impl SegmentIndex {
 
 /// Reads and checks header and trailer.
 pub(super) fn read_ends(file: &File, path: &Path) -> Result<Ends, SegmentError> {
-    let unreadable = |source| SegmentError::Open { path: path.to_owned(), source };
+    let unreadable = |source| SegmentError::Open {
+        path: path.to_owned(),
+        source,
+    };
     let file_len = file.metadata().map_err(unreadable)?.len();
     let mut start = read_range(file, 0, file_len.min(START_BYTES)).map_err(unreadable)?;
     if Header::is_cut(&start) && file_len > START_BYTES {

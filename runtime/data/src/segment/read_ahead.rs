@@ -25,7 +25,10 @@ pub(super) struct ReadAhead {
 
 impl ReadAhead {
     pub(super) fn new(partition: Range<u64>) -> ReadAhead {
-        ReadAhead { partition, advised: 0..0 }
+        ReadAhead {
+            partition,
+            advised: 0..0,
+        }
     }
 
     /// Advises the kernel when the cursor reaches `offset`: consumed pages may be reclaimed first, the next ones
@@ -46,7 +49,10 @@ impl ReadAhead {
         let first = self.partition.start.next_multiple_of(PAGE_BYTES_MAX);
         let behind = self.advised.start.max(first).min(page)..page;
         self.advised = page..offset + WINDOW_BYTES;
-        Some([behind, page..(offset + 2 * WINDOW_BYTES).min(self.partition.end)])
+        Some([
+            behind,
+            page..(offset + 2 * WINDOW_BYTES).min(self.partition.end),
+        ])
     }
 }
 
@@ -68,7 +74,10 @@ mod tests {
             (start, Some([PAGE..PAGE, PAGE..start + 2 * WINDOW_BYTES])),
             (start + 1, None),
             (start + WINDOW_BYTES - 1, None),
-            (start + WINDOW_BYTES + PAGE, Some([2 * PAGE..second, second..end])),
+            (
+                start + WINDOW_BYTES + PAGE,
+                Some([2 * PAGE..second, second..end]),
+            ),
             (start + 2 * WINDOW_BYTES, None),
             // A seek back to the start: nothing is behind it.
             (start, Some([PAGE..PAGE, PAGE..start + 2 * WINDOW_BYTES])),
@@ -80,15 +89,19 @@ mod tests {
 
     #[test]
     fn advice_leaves_the_bytes_unchanged() {
-        let bytes: Vec<u8> = (0..3 * WINDOW_BYTES + 7).map(|at| (at / 4096) as u8).collect();
+        let bytes: Vec<u8> = (0..3 * WINDOW_BYTES + 7)
+            .map(|at| (at / 4096) as u8)
+            .collect();
         let mut file = tempfile::tempfile().expect("a file");
         file.write_all(&bytes).expect("written");
         let map = Mapped::new(&file).expect("mapped");
         let mut ahead = ReadAhead::new(5..bytes.len() as u64);
         for offset in [5, WINDOW_BYTES + 5, 2 * WINDOW_BYTES + 5] {
             let [behind, next] = ahead.ranges(offset).expect("another window");
-            map.advise(behind, Advice::LinuxCold).expect("advice for consumed pages");
-            map.advise(next, Advice::WillNeed).expect("advice for the next pages");
+            map.advise(behind, Advice::LinuxCold)
+                .expect("advice for consumed pages");
+            map.advise(next, Advice::WillNeed)
+                .expect("advice for the next pages");
         }
         assert!(map[..] == bytes[..]);
     }

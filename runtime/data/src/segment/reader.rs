@@ -16,7 +16,8 @@ use super::check::Ends;
 use super::cursor::{Cursor, SegmentPosition};
 use super::error::{SegmentError, damaged};
 use super::format::{
-    BLOCK_ENTRY_BYTES, BlockCompression, BlockEntry, PARTITION_ENTRY_BYTES, PartitionEntry, TRAILER_BYTES,
+    BLOCK_ENTRY_BYTES, BlockCompression, BlockEntry, PARTITION_ENTRY_BYTES, PartitionEntry,
+    TRAILER_BYTES,
 };
 use super::index::{read_ends, read_range};
 use super::mapped::Mapped;
@@ -36,7 +37,11 @@ enum Bytes {
     /// The whole file.
     Mapped(Mapped),
     /// One partition: its part of the block index, then its blocks.
-    Read { partition: u32, entry: PartitionEntry, bytes: Box<[u8]> },
+    Read {
+        partition: u32,
+        entry: PartitionEntry,
+        bytes: Box<[u8]>,
+    },
 }
 
 impl Segment {
@@ -46,7 +51,10 @@ impl Segment {
     /// # Errors
     /// `Open` if the file cannot be read, `Damaged` if it is not a complete segment.
     pub fn open(path: &Path) -> Result<Arc<Segment>, SegmentError> {
-        let unreadable = |source| SegmentError::Open { path: path.to_owned(), source };
+        let unreadable = |source| SegmentError::Open {
+            path: path.to_owned(),
+            source,
+        };
         Segment::map(&File::open(path).map_err(unreadable)?, path)
     }
 
@@ -55,14 +63,21 @@ impl Segment {
     ///
     /// # Errors
     /// As `open`, and as `partition`.
-    pub fn open_partition(path: &Path, partition: u32, bytes_max: u64) -> Result<Arc<Segment>, SegmentError> {
-        let unreadable = |source| SegmentError::Open { path: path.to_owned(), source };
+    pub fn open_partition(
+        path: &Path,
+        partition: u32,
+        bytes_max: u64,
+    ) -> Result<Arc<Segment>, SegmentError> {
+        let unreadable = |source| SegmentError::Open {
+            path: path.to_owned(),
+            source,
+        };
         let file = File::open(path).map_err(unreadable)?;
         let ends = read_ends(&file, path)?;
         let damaged = |what| ends.damaged(path, what);
         let row = ends.row_of(path, partition)?;
-        let entry =
-            read_range(&file, ends.entry_at(row), PARTITION_ENTRY_BYTES as u64).map_err(unreadable)?;
+        let entry = read_range(&file, ends.entry_at(row), PARTITION_ENTRY_BYTES as u64)
+            .map_err(unreadable)?;
         let entry = ends.entry(row, &entry).map_err(damaged)?;
         let index_len = entry.index_len() as u64;
         if entry.stored_len.saturating_add(index_len) > bytes_max {
@@ -70,22 +85,40 @@ impl Segment {
         }
         let mut bytes = vec![0; (index_len + entry.stored_len) as usize].into_boxed_slice();
         let (index, blocks) = bytes.split_at_mut(index_len as usize);
-        file.read_exact_at(index, ends.index_at(entry.first_block)).map_err(unreadable)?;
+        file.read_exact_at(index, ends.index_at(entry.first_block))
+            .map_err(unreadable)?;
         ends.check_index(&entry, index).map_err(damaged)?;
-        file.read_exact_at(blocks, entry.offset).map_err(unreadable)?;
-        let bytes = Bytes::Read { partition, entry, bytes };
-        Ok(Arc::new(Segment { bytes, path: path.to_owned(), ends }))
+        file.read_exact_at(blocks, entry.offset)
+            .map_err(unreadable)?;
+        let bytes = Bytes::Read {
+            partition,
+            entry,
+            bytes,
+        };
+        Ok(Arc::new(Segment {
+            bytes,
+            path: path.to_owned(),
+            ends,
+        }))
     }
 
     fn map(file: &File, path: &Path) -> Result<Arc<Segment>, SegmentError> {
-        let unreadable = |source| SegmentError::Open { path: path.to_owned(), source };
+        let unreadable = |source| SegmentError::Open {
+            path: path.to_owned(),
+            source,
+        };
         let file_len = file.metadata().map_err(unreadable)?.len();
         if usize::try_from(file_len).is_err() {
             return Err(unreadable(io::Error::from(io::ErrorKind::FileTooLarge)));
         }
         let map = Mapped::new(file).map_err(unreadable)?;
-        let ends = Ends::check(&map, &map, map.len() as u64).map_err(|what| damaged(path, &map, what))?;
-        Ok(Arc::new(Segment { path: path.to_owned(), ends, bytes: Bytes::Mapped(map) }))
+        let ends =
+            Ends::check(&map, &map, map.len() as u64).map_err(|what| damaged(path, &map, what))?;
+        Ok(Arc::new(Segment {
+            path: path.to_owned(),
+            ends,
+            bytes: Bytes::Mapped(map),
+        }))
     }
 
     /// Builds the segment of one partition from its part of the block index followed by its blocks.
@@ -96,7 +129,11 @@ impl Segment {
         entry: PartitionEntry,
         bytes: &[u8],
     ) -> Arc<Segment> {
-        let bytes = Bytes::Read { partition, entry, bytes: bytes.into() };
+        let bytes = Bytes::Read {
+            partition,
+            entry,
+            bytes: bytes.into(),
+        };
         Arc::new(Segment { bytes, path, ends })
     }
 
@@ -191,13 +228,23 @@ impl Segment {
         let row = self.ends.row_of(&self.path, partition)?;
         match &self.bytes {
             Bytes::Mapped(map) => {
-                let entry = self.ends.entry(row, &map[self.ends.entry_at(row) as usize..]);
+                let entry = self
+                    .ends
+                    .entry(row, &map[self.ends.entry_at(row) as usize..]);
                 entry.map_err(|what| self.damaged(what))
             }
-            Bytes::Read { partition: held, entry, .. } if *held == partition => Ok(*entry),
-            Bytes::Read { partition: held, .. } => {
-                Err(SegmentError::OtherPartition { path: self.path.clone(), partition, held: *held })
-            }
+            Bytes::Read {
+                partition: held,
+                entry,
+                ..
+            } if *held == partition => Ok(*entry),
+            Bytes::Read {
+                partition: held, ..
+            } => Err(SegmentError::OtherPartition {
+                path: self.path.clone(),
+                partition,
+                held: *held,
+            }),
         }
     }
 
@@ -214,21 +261,32 @@ impl Segment {
     ///
     /// # Errors
     /// As `partition`, `NoRecord`, or `Damaged` if the record's block is.
-    pub fn cursor_at(self: &Arc<Self>, partition: u32, ordinal: u64) -> Result<Cursor, SegmentError> {
+    pub fn cursor_at(
+        self: &Arc<Self>,
+        partition: u32,
+        ordinal: u64,
+    ) -> Result<Cursor, SegmentError> {
         let mut cursor = Cursor::new(self.clone(), partition)?;
         cursor.seek(ordinal)?;
         Ok(cursor)
     }
 
     /// Returns the position of a record from the index alone; `None` if the file does not have it.
-    pub(crate) fn find(&self, partition: u32, ordinal: u64) -> Result<Option<SegmentPosition>, SegmentError> {
+    pub(crate) fn find(
+        &self,
+        partition: u32,
+        ordinal: u64,
+    ) -> Result<Option<SegmentPosition>, SegmentError> {
         let (entry, blocks) = self.blocks(partition)?;
         let first = self.first_ordinal();
         if !(first..first.saturating_add(entry.records)).contains(&ordinal) {
             return Ok(None);
         }
         let block = self.block_of(&blocks, ordinal)?;
-        Ok(Some(SegmentPosition { block: block - blocks.start + self.first_block(), ordinal }))
+        Ok(Some(SegmentPosition {
+            block: block - blocks.start + self.first_block(),
+            ordinal,
+        }))
     }
 
     /// Finds the block that contains a record, by binary search over the given blocks.
@@ -257,11 +315,16 @@ impl Segment {
     }
 
     /// Returns a partition's entry and its range of the block index, after checking the index.
-    pub(super) fn blocks(&self, partition: u32) -> Result<(PartitionEntry, Range<u64>), SegmentError> {
+    pub(super) fn blocks(
+        &self,
+        partition: u32,
+    ) -> Result<(PartitionEntry, Range<u64>), SegmentError> {
         let entry = self.partition(partition)?;
         if let Bytes::Mapped(map) = &self.bytes {
             let index = &map[self.ends.index_at(entry.first_block) as usize..][..entry.index_len()];
-            self.ends.check_index(&entry, index).map_err(|what| self.damaged(what))?;
+            self.ends
+                .check_index(&entry, index)
+                .map_err(|what| self.damaged(what))?;
         }
         Ok((entry, entry.first_block..entry.first_block + entry.blocks))
     }
@@ -274,7 +337,8 @@ impl Segment {
                 &bytes[(block - entry.first_block) as usize * BLOCK_ENTRY_BYTES..]
             }
         };
-        BlockEntry::decode(entry).ok_or_else(|| self.damaged(format!("block {block}: unknown codec")))
+        BlockEntry::decode(entry)
+            .ok_or_else(|| self.damaged(format!("block {block}: unknown codec")))
     }
 
     /// Returns the stored bytes of a block after verifying its checksum.
@@ -287,7 +351,10 @@ impl Segment {
             }
         };
         if crc32c::crc32c(stored) != block.crc {
-            return Err(self.damaged(format!("checksum mismatch in block {index} at byte {}", block.offset)));
+            return Err(self.damaged(format!(
+                "checksum mismatch in block {index} at byte {}",
+                block.offset
+            )));
         }
         Ok(stored)
     }

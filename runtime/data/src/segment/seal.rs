@@ -28,7 +28,11 @@ pub(super) struct PartialFile {
 impl PartialFile {
     /// Names the temporary file of `target` without creating it.
     pub(super) fn new(target: &Path) -> PartialFile {
-        PartialFile { path: partial_name(target), target: target.to_owned(), sealed: false }
+        PartialFile {
+            path: partial_name(target),
+            target: target.to_owned(),
+            sealed: false,
+        }
     }
 
     /// Creates the file, empty.
@@ -39,7 +43,8 @@ impl PartialFile {
     /// Renames the complete file to its final name.
     pub(super) fn publish(&mut self, file: &File, seal: Seal) -> Result<(), WriteError> {
         if seal.durable {
-            file.sync_data().map_err(|source| WriteError::new("sync", &self.path, source))?;
+            file.sync_data()
+                .map_err(|source| WriteError::new("sync", &self.path, source))?;
         }
         fs::rename(&self.path, &self.target)
             .map_err(|source| WriteError::new("rename", &self.path, source))?;
@@ -81,7 +86,8 @@ impl Seal {
     pub(crate) fn relocate(self, from: &Path, to: &Path) -> Result<(), WriteError> {
         if self.durable {
             let file = File::open(from).map_err(|source| WriteError::new("open", from, source))?;
-            file.sync_data().map_err(|source| WriteError::new("sync", from, source))?;
+            file.sync_data()
+                .map_err(|source| WriteError::new("sync", from, source))?;
         }
         match fs::rename(from, to) {
             Ok(()) => self.sync_directory(to),
@@ -94,7 +100,8 @@ impl Seal {
         let mut partial = PartialFile::new(to);
         let source = File::open(from).map_err(|source| WriteError::new("open", from, source))?;
         let mut file = partial.create()?;
-        copy_rest(&source, &mut file).map_err(|source| WriteError::new("write", &partial.path, source))?;
+        copy_rest(&source, &mut file)
+            .map_err(|source| WriteError::new("write", &partial.path, source))?;
         partial.publish(&file, self)?;
         fs::remove_file(from).map_err(|source| WriteError::new("remove", from, source))
     }

@@ -84,12 +84,19 @@ impl SegmentWriter {
             encoding: shape.encoding,
             compression: shape.compression,
             partitions: shape.partitions,
-            excerpt: shape.only.map(|partition| Excerpt { partition, first_block: 0, first_ordinal: 0 }),
+            excerpt: shape.only.map(|partition| Excerpt {
+                partition,
+                first_block: 0,
+                first_ordinal: 0,
+            }),
             label: shape.label.clone(),
         };
         let mut buffer = Vec::with_capacity(buffer_bytes + BLOCK_BYTES);
         buffer.extend_from_slice(&header.encode());
-        let partition = PartitionEntry { offset: buffer.len() as u64, ..PartitionEntry::default() };
+        let partition = PartitionEntry {
+            offset: buffer.len() as u64,
+            ..PartitionEntry::default()
+        };
         Ok(SegmentWriter {
             shape,
             destination,
@@ -117,11 +124,16 @@ impl SegmentWriter {
         self.partition.blocks = self.blocks - self.partition.first_block;
         let index = &self.index[self.partition.first_block as usize * BLOCK_ENTRY_BYTES..];
         self.partition.index_crc = crc32c::crc32c(index);
-        self.partition.encode(self.shape.only.unwrap_or(row), &mut self.table);
+        self.partition
+            .encode(self.shape.only.unwrap_or(row), &mut self.table);
         self.records += self.partition.records;
         self.raw_len += self.partition.raw_len;
         let offset = self.offset + self.buffer.len() as u64;
-        self.partition = PartitionEntry { offset, first_block: self.blocks, ..PartitionEntry::default() };
+        self.partition = PartitionEntry {
+            offset,
+            first_block: self.blocks,
+            ..PartitionEntry::default()
+        };
         Ok(())
     }
 
@@ -134,7 +146,11 @@ impl SegmentWriter {
     #[inline]
     pub(crate) fn append_encoded(&mut self, record: &[u8]) -> Result<(), WriteError> {
         if record.len() > self.block_room {
-            let extent = self.shape.encoding.parse(record).expect("an encoded record is complete");
+            let extent = self
+                .shape
+                .encoding
+                .parse(record)
+                .expect("an encoded record is complete");
             let key = &record[extent.key..extent.value];
             let value = &record[extent.value..extent.end];
             return self.append_to_new_block(key, value);
@@ -157,7 +173,10 @@ impl SegmentWriter {
     fn extend(&mut self, key: &[u8], value: &[u8]) {
         let before = self.buffer.len();
         let mut header = [0; HEADER_MAX];
-        let header_len = self.shape.encoding.header(key.len(), value.len(), &mut header);
+        let header_len = self
+            .shape
+            .encoding
+            .header(key.len(), value.len(), &mut header);
         self.buffer.extend_from_slice(&header[..header_len]);
         self.buffer.extend_from_slice(key);
         self.buffer.extend_from_slice(value);
@@ -184,7 +203,10 @@ impl SegmentWriter {
     fn write_jumbo(&mut self, key: &[u8], value: &[u8]) -> Result<(), WriteError> {
         self.flush()?;
         let mut header = [0; HEADER_MAX];
-        let header_len = self.shape.encoding.header(key.len(), value.len(), &mut header);
+        let header_len = self
+            .shape
+            .encoding
+            .header(key.len(), value.len(), &mut header);
         let mut crc = 0;
         let mut len = 0;
         for part in [&header[..header_len], key, value] {
@@ -213,12 +235,17 @@ impl SegmentWriter {
         let crc = crc32c::crc32c(stored);
         self.add_block(raw_len, stored_len, crc, codec);
         self.block_start = self.buffer.len();
-        if self.buffer.len() >= self.buffer_bytes { self.flush() } else { Ok(()) }
+        if self.buffer.len() >= self.buffer_bytes {
+            self.flush()
+        } else {
+            Ok(())
+        }
     }
 
     /// Compresses the open block if that makes it shorter than 0.9 of its size.
     fn compress_block(&mut self, raw_len: usize) -> Codec {
-        self.compressed.resize(lz4_flex::block::get_maximum_output_size(BLOCK_BYTES), 0);
+        self.compressed
+            .resize(lz4_flex::block::get_maximum_output_size(BLOCK_BYTES), 0);
         let raw = &self.buffer[self.block_start..];
         match lz4_flex::block::compress_into(raw, &mut self.compressed) {
             Ok(len) if len * 10 < raw_len * 9 => {
@@ -232,8 +259,13 @@ impl SegmentWriter {
     }
 
     fn add_block(&mut self, raw_len: usize, stored_len: usize, crc: u32, codec: Codec) {
-        let block =
-            BlockEntry { raw_len: raw_len as u64, stored_len: stored_len as u64, crc, codec, ..self.block };
+        let block = BlockEntry {
+            raw_len: raw_len as u64,
+            stored_len: stored_len as u64,
+            crc,
+            codec,
+            ..self.block
+        };
         block.encode(&mut self.index);
         block_moved();
         self.blocks += 1;

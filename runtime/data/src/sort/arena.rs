@@ -63,7 +63,15 @@ impl Arena {
         // Except at the ends, where a tiny task would clear 2 MiB each for a few bytes.
         region.prefer_huge_pages(CHUNK_BYTES..reserve.saturating_sub(CHUNK_BYTES));
         let layout = EntryLayout::new(partitions, encoding, reserve);
-        Arena { region, layout, data_len: 0, records: 0, room: 0, grant, max }
+        Arena {
+            region,
+            layout,
+            data_len: 0,
+            records: 0,
+            room: 0,
+            grant,
+            max,
+        }
     }
 
     /// Changes the size limit.
@@ -78,7 +86,12 @@ impl Arena {
 
     /// Adds a record; returns `false` if it does not fit. The caller checks the lengths of a fixed encoding.
     #[inline(always)]
-    pub(crate) fn push(&mut self, encoding: RecordEncoding, partition: u32, record: Record<'_>) -> bool {
+    pub(crate) fn push(
+        &mut self,
+        encoding: RecordEncoding,
+        partition: u32,
+        record: Record<'_>,
+    ) -> bool {
         let Record { key, head, value } = record;
         let cost = cost(key.len(), value.len());
         if cost > self.room && !self.grow(cost) {
@@ -94,8 +107,18 @@ impl Arena {
             len = header_len + key.len() + value.len();
             copy_key(record.add(header_len), key, head);
             copy_short(record.add(header_len + key.len()), value);
-            let top = self.region.base().as_ptr().add(self.region.len()).cast::<u128>();
-            top.sub(self.records + 1).write(self.layout.entry(partition, head, key.len(), self.data_len));
+            let top = self
+                .region
+                .base()
+                .as_ptr()
+                .add(self.region.len())
+                .cast::<u128>();
+            top.sub(self.records + 1).write(self.layout.entry(
+                partition,
+                head,
+                key.len(),
+                self.data_len,
+            ));
         }
         self.data_len += len;
         self.records += 1;
@@ -130,7 +153,12 @@ impl Arena {
         // for as many entries of scratch space, zeroed or written before. The three slices do not overlap, and
         // the borrow of `self` keeps them exclusive.
         let (data, scratch, entries) = unsafe {
-            let top = self.region.base().as_ptr().add(self.region.len()).cast::<u128>();
+            let top = self
+                .region
+                .base()
+                .as_ptr()
+                .add(self.region.len())
+                .cast::<u128>();
             (
                 slice::from_raw_parts(self.region.base().as_ptr(), self.data_len),
                 slice::from_raw_parts_mut(top.sub(2 * self.records), self.records),
@@ -138,7 +166,11 @@ impl Arena {
             )
         };
         order::sort(entries, scratch, data, self.layout);
-        Sorted { entries, data, layout: self.layout }
+        Sorted {
+            entries,
+            data,
+            layout: self.layout,
+        }
     }
 
     /// Removes all records and keeps the memory, which is warm.
@@ -160,17 +192,28 @@ pub(crate) struct SortedPartition<'a> {
 
 impl<'a> Sorted<'a> {
     pub(crate) fn partition(&self, partition: u32) -> SortedPartition<'a> {
-        let start = self.entries.partition_point(|&entry| self.layout.partition(entry) < partition);
+        let start = self
+            .entries
+            .partition_point(|&entry| self.layout.partition(entry) < partition);
         let rest = &self.entries[start..];
         let len = rest.partition_point(|&entry| self.layout.partition(entry) == partition);
-        SortedPartition { entries: &rest[..len], data: self.data, layout: self.layout, next: 0, record: &[] }
+        SortedPartition {
+            entries: &rest[..len],
+            data: self.data,
+            layout: self.layout,
+            next: 0,
+            record: &[],
+        }
     }
 }
 
 impl SortedPartition<'_> {
     #[inline]
     fn parse(&self, bytes: &[u8]) -> Extent {
-        self.layout.encoding.parse(bytes).expect("the arena holds whole records only")
+        self.layout
+            .encoding
+            .parse(bytes)
+            .expect("the arena holds whole records only")
     }
 }
 
@@ -179,7 +222,9 @@ impl Source for SortedPartition<'_> {
 
     #[inline]
     fn advance(&mut self) -> Result<bool, Infallible> {
-        let Some(&entry) = self.entries.get(self.next) else { return Ok(false) };
+        let Some(&entry) = self.entries.get(self.next) else {
+            return Ok(false);
+        };
         if let Some(&ahead) = self.entries.get(self.next + AHEAD) {
             let at = self.layout.locator(ahead);
             prefetch(self.data, at);
@@ -211,7 +256,8 @@ impl Source for SortedPartition<'_> {
 /// Returns the room that a record with these lengths needs at most.
 #[inline(always)]
 fn cost(key: usize, value: usize) -> usize {
-    key.saturating_add(value).saturating_add(HEADER_MAX + ENTRY_COST)
+    key.saturating_add(value)
+        .saturating_add(HEADER_MAX + ENTRY_COST)
 }
 
 /// Writes a record's header and returns its length.
@@ -226,7 +272,8 @@ unsafe fn write_header(into: *mut u8, encoding: RecordEncoding, key: usize, valu
     // SAFETY: guaranteed by the caller.
     unsafe {
         if key < 0x80 && value < 0x80 {
-            into.cast::<[u8; 2]>().write_unaligned([key as u8, value as u8]);
+            into.cast::<[u8; 2]>()
+                .write_unaligned([key as u8, value as u8]);
             return 2;
         }
         let mut header = [0; HEADER_MAX];
@@ -261,7 +308,8 @@ unsafe fn copy_short(into: *mut u8, bytes: &[u8]) {
     // SAFETY: guaranteed by the caller.
     unsafe {
         if bytes.len() <= 16 {
-            into.cast::<[u8; 16]>().write_unaligned(key::head(bytes).to_be_bytes());
+            into.cast::<[u8; 16]>()
+                .write_unaligned(key::head(bytes).to_be_bytes());
         } else {
             into.copy_from_nonoverlapping(bytes.as_ptr(), bytes.len());
         }

@@ -38,7 +38,14 @@ impl EntryLayout {
             RecordEncoding::Variable => (LEN_BITS, ((free - LEN_BITS) / 8).min(PREFIX_BYTES_MAX)),
         };
         let locator_mask = (1 << locator_bits) - 1;
-        EntryLayout { encoding, partition_bits, prefix_bytes, len_bits, locator_bits, locator_mask }
+        EntryLayout {
+            encoding,
+            partition_bits,
+            prefix_bytes,
+            len_bits,
+            locator_bits,
+            locator_mask,
+        }
     }
 
     /// Returns how many bytes of a key an entry holds.
@@ -68,7 +75,9 @@ impl EntryLayout {
         let prefix = head >> 1 >> (127 - 8 * self.prefix_bytes);
         match self.encoding {
             RecordEncoding::Fixed { .. } => prefix,
-            RecordEncoding::Variable => prefix << LEN_BITS | len.min(self.prefix_bytes as usize + 1) as u128,
+            RecordEncoding::Variable => {
+                prefix << LEN_BITS | len.min(self.prefix_bytes as usize + 1) as u128
+            }
         }
     }
 

@@ -47,12 +47,19 @@ fn resolve(entries: &mut [u128], data: &[u8], layout: EntryLayout, depth: usize,
 fn sort_range(range: &mut [u128], data: &[u8], layout: EntryLayout, depth: usize, rekeyed: usize) {
     let rest = |entry: u128| -> &[u8] {
         let record = &data[layout.locator(entry)..];
-        let extent = layout.encoding.parse(record).expect("the arena holds whole records only");
+        let extent = layout
+            .encoding
+            .parse(record)
+            .expect("the arena holds whole records only");
         &record[extent.key + depth..extent.value]
     };
     if range.len() <= COMPARED_MAX || rekeyed == REKEYED_MAX || layout.prefix_bytes() == 0 {
         let locator = |entry| layout.locator(entry);
-        range.sort_unstable_by(|&a, &b| rest(a).cmp(rest(b)).then_with(|| locator(a).cmp(&locator(b))));
+        range.sort_unstable_by(|&a, &b| {
+            rest(a)
+                .cmp(rest(b))
+                .then_with(|| locator(a).cmp(&locator(b)))
+        });
         return;
     }
     for index in 0..range.len() {
@@ -62,5 +69,11 @@ fn sort_range(range: &mut [u128], data: &[u8], layout: EntryLayout, depth: usize
         range[index] = layout.rekeyed(range[index], rest(range[index]));
     }
     range.sort_unstable();
-    resolve(range, data, layout, depth + layout.prefix_bytes(), rekeyed + 1);
+    resolve(
+        range,
+        data,
+        layout,
+        depth + layout.prefix_bytes(),
+        rekeyed + 1,
+    );
 }

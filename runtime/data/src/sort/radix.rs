@@ -36,7 +36,15 @@ pub(super) fn sort_reversed(entries: &mut [u128], scratch: &mut [u128]) {
         return entries.reverse();
     }
     if entries.len() > CACHED_MAX {
-        return distribute(entries, scratch, Target { in_place: true, reversed: true, levels: 0 });
+        return distribute(
+            entries,
+            scratch,
+            Target {
+                in_place: true,
+                reversed: true,
+                levels: 0,
+            },
+        );
     }
     entries.reverse();
     sort(entries, scratch, true, 0);
@@ -63,7 +71,15 @@ fn sort(entries: &mut [u128], other: &mut [u128], in_place: bool, levels: u32) {
         return leave(entries, other, in_place);
     }
     if entries.len() > CACHED_MAX {
-        return distribute(entries, other, Target { in_place, reversed: false, levels });
+        return distribute(
+            entries,
+            other,
+            Target {
+                in_place,
+                reversed: false,
+                levels,
+            },
+        );
     }
     let shift = common_bits(entries);
     let moved = if shift <= HALF_SHIFT_MAX {
@@ -88,27 +104,40 @@ fn leave(sorted: &[u128], other: &mut [u128], in_place: bool) {
 
 /// Returns the length of the entries' common prefix, in bits.
 fn common_bits(entries: &[u128]) -> u32 {
-    let Some(&first) = entries.first() else { return 0 };
-    let differing = entries.iter().fold(0, |differing, &entry| differing | (entry ^ first));
+    let Some(&first) = entries.first() else {
+        return 0;
+    };
+    let differing = entries
+        .iter()
+        .fold(0, |differing, &entry| differing | (entry ^ first));
     // Entries always differ, at least in their locators.
     differing.leading_zeros().min(u128::BITS - 1)
 }
 
 /// Distributes entries to buckets by their most significant digit and sorts each bucket.
 fn distribute(entries: &mut [u128], other: &mut [u128], target: Target) {
-    let bits = (entries.len() / (CACHED_MAX / 8)).ilog2().clamp(1, DIGIT_BITS);
+    let bits = (entries.len() / (CACHED_MAX / 8))
+        .ilog2()
+        .clamp(1, DIGIT_BITS);
     let shift = common_bits(entries);
     let ends = if shift + bits <= 64 {
         scatter(entries, other, target.reversed, |entry| {
             ((((entry >> 64) as u64) << shift) >> (64 - bits)) as usize
         })
     } else {
-        scatter(entries, other, target.reversed, |entry| ((entry << shift) >> (128 - bits)) as usize)
+        scatter(entries, other, target.reversed, |entry| {
+            ((entry << shift) >> (128 - bits)) as usize
+        })
     };
     let mut start = 0;
     for end in ends {
         let end = end as usize;
-        sort(&mut other[start..end], &mut entries[start..end], !target.in_place, target.levels + 1);
+        sort(
+            &mut other[start..end],
+            &mut entries[start..end],
+            !target.in_place,
+            target.levels + 1,
+        );
         start = end;
     }
 }
@@ -149,7 +178,11 @@ fn starts(counts: &mut [u32; DIGITS]) {
 
 /// Sorts by the leading digits of `window`, least significant first; `true` if the result is in `other`.
 fn by_digits(entries: &mut [u128], other: &mut [u128], window: impl Fn(u128) -> u64) -> bool {
-    let passes = if entries.len() <= TWO_PASSES_MAX { 2 } else { PASSES_MAX };
+    let passes = if entries.len() <= TWO_PASSES_MAX {
+        2
+    } else {
+        PASSES_MAX
+    };
     let mut next = [[0; DIGITS]; PASSES_MAX];
     for &entry in &*entries {
         let window = window(entry);

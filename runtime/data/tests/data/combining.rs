@@ -29,7 +29,10 @@ fn check(shape: Shape, keys: &[Vec<u8>]) -> CollectStatistics {
         }
     }
     assert!(
-        found.iter().map(|(key, sum)| (key.as_slice(), *sum)).eq(expected),
+        found
+            .iter()
+            .map(|(key, sum)| (key.as_slice(), *sum))
+            .eq(expected),
         "sums differ from the naive ones"
     );
     assert_eq!(statistics.records_in, keys.len() as u64);
@@ -42,7 +45,9 @@ fn words(seed: u64, count: usize, vocabulary: u32) -> Vec<Vec<u8>> {
     let mut random = random(seed);
     (0..count)
         .map(|_| {
-            let number = random.random_range(0..vocabulary).min(random.random_range(0..vocabulary));
+            let number = random
+                .random_range(0..vocabulary)
+                .min(random.random_range(0..vocabulary));
             match number % 7 {
                 0 => format!("a word that is longer than a slot {number}").into_bytes(),
                 1 => format!("sixteen{number:09}").into_bytes(),
@@ -73,7 +78,9 @@ proptest! {
 #[test]
 fn combining_distinguishes_keys_of_every_length() {
     let mut keys = Vec::new();
-    for len in [0usize, 1, 2, 3, 4, 7, 8, 9, 15, 16, 17, 18, 100, 4095, 4096, 4097, 70_000] {
+    for len in [
+        0usize, 1, 2, 3, 4, 7, 8, 9, 15, 16, 17, 18, 100, 4095, 4096, 4097, 70_000,
+    ] {
         for last in [0u8, 1] {
             let mut key = vec![0; len];
             if let Some(byte) = key.last_mut() {
@@ -91,24 +98,35 @@ fn combining_distinguishes_keys_of_every_length() {
 fn small_vocabulary_leaves_one_record_per_word() {
     let keys = words(41, 200_000, 20_000);
     let statistics = check(Shape::default().memory(64 * MIB), &keys);
-    assert!(statistics.records_out <= 20_000 && statistics.spills == 0, "{statistics:?}");
+    assert!(
+        statistics.records_out <= 20_000 && statistics.spills == 0,
+        "{statistics:?}"
+    );
     assert!(!statistics.combine_bypassed);
 }
 
 #[test]
 fn large_vocabulary_is_flushed_spilled_and_merged() {
     let keys = words(42, 200_000, 40_000);
-    for shape in [Shape::default(), Shape::default().fan_in(2).lz4(), Shape::default().fixed(7, 8)] {
+    for shape in [
+        Shape::default(),
+        Shape::default().fan_in(2).lz4(),
+        Shape::default().fixed(7, 8),
+    ] {
         let keys: Vec<Vec<u8>> = match shape.encoding.stride_for_test() {
-            Some(len) => {
-                keys.iter().map(|key| [key.as_slice(), &[b'.'; 7]].concat()[..len].to_vec()).collect()
-            }
+            Some(len) => keys
+                .iter()
+                .map(|key| [key.as_slice(), &[b'.'; 7]].concat()[..len].to_vec())
+                .collect(),
             None => keys.clone(),
         };
         let statistics = check(shape, &keys);
         assert!(statistics.spills > 1, "{statistics:?}");
         let distinct = keys.iter().collect::<std::collections::BTreeSet<_>>().len() as u64;
-        assert_eq!(statistics.records_out, distinct, "merging runs folds equal keys");
+        assert_eq!(
+            statistics.records_out, distinct,
+            "merging runs folds equal keys"
+        );
     }
 }
 
@@ -130,7 +148,10 @@ fn combined_output_is_independent_of_memory() {
         place.count(name, Shape::default().memory(memory).partitions(3), &keys);
     }
     let small = read(&place.path("small")).unwrap();
-    assert!(small == read(&place.path("medium")).unwrap() && small == read(&place.path("ample")).unwrap());
+    assert!(
+        small == read(&place.path("medium")).unwrap()
+            && small == read(&place.path("ample")).unwrap()
+    );
 }
 
 /// Concatenates values, and counts the live accumulators.
@@ -163,7 +184,11 @@ impl Combiner for Lists {
     }
 
     fn decode(&self, bytes: &[u8]) -> Result<List, String> {
-        if bytes == b"poison" { Err("poison".into()) } else { Ok(List::new(bytes.to_vec(), &self.0)) }
+        if bytes == b"poison" {
+            Err("poison".into())
+        } else {
+            Ok(List::new(bytes.to_vec(), &self.0))
+        }
     }
 
     fn heap_bytes(&self, value: &List) -> usize {
@@ -176,7 +201,8 @@ fn heap_accumulators_are_budgeted_and_dropped_once() {
     let alive = Rc::new(Cell::new(0));
     let place = Place::new();
     let shape = Shape::default().memory(4 * MIB);
-    let mut collector = Collector::combining(place.settings("out", shape), Lists(alive.clone())).unwrap();
+    let mut collector =
+        Collector::combining(place.settings("out", shape), Lists(alive.clone())).unwrap();
     let count = 200_000u32;
     for number in 0..count {
         let value = List::new(number.to_be_bytes().to_vec(), &alive);
@@ -187,7 +213,10 @@ fn heap_accumulators_are_budgeted_and_dropped_once() {
     assert_eq!(alive.get(), 0);
     assert_eq!(sealed.records, 100);
     assert!(statistics.memory_peak <= 4 * MIB, "{statistics:?}");
-    let total: usize = read(&place.path("out")).unwrap()[0].iter().map(|(_, value)| value.len()).sum();
+    let total: usize = read(&place.path("out")).unwrap()[0]
+        .iter()
+        .map(|(_, value)| value.len())
+        .sum();
     assert_eq!(total, 4 * count as usize);
 }
 
@@ -195,10 +224,17 @@ fn heap_accumulators_are_budgeted_and_dropped_once() {
 fn dropped_collector_drops_accumulators_and_files() {
     let alive = Rc::new(Cell::new(0));
     let place = Place::new();
-    let mut collector =
-        Collector::combining(place.settings("out", Shape::default()), Lists(alive.clone())).unwrap();
+    let mut collector = Collector::combining(
+        place.settings("out", Shape::default()),
+        Lists(alive.clone()),
+    )
+    .unwrap();
     for number in 0..200_000u32 {
-        collector.emit_value(&(number / 2).to_be_bytes(), List::new(vec![0; 20], &alive), 20);
+        collector.emit_value(
+            &(number / 2).to_be_bytes(),
+            List::new(vec![0; 20], &alive),
+            20,
+        );
     }
     assert!(alive.get() > 0);
     drop(collector);
@@ -220,7 +256,10 @@ fn undecodable_value_names_its_key() {
         }
     }
     let error = collector.finish().unwrap_err().to_string();
-    assert!(error.contains("\"bad\\n\"") && error.contains("poison"), "{error}");
+    assert!(
+        error.contains("\"bad\\n\"") && error.contains("poison"),
+        "{error}"
+    );
 }
 
 trait StrideForTest {

@@ -17,18 +17,29 @@ const PARTITIONS: usize = 3;
 /// A sealed file with an empty partition, ordinary and jumbo blocks.
 fn sealed(place: &Place, shape: Shape) -> Vec<u8> {
     let mut random = random(99);
-    let mut pairs: Vec<Pair> =
-        (0..400u32).map(|number| (number.to_string().into_bytes(), vec![7; 900])).collect();
+    let mut pairs: Vec<Pair> = (0..400u32)
+        .map(|number| (number.to_string().into_bytes(), vec![7; 900]))
+        .collect();
     pairs.push((b"jumbo".to_vec(), bytes(&mut random, 150_000)));
     if shape.encoding != Shape::default().encoding {
-        pairs = (0..2_000).map(|_| (bytes(&mut random, 10), bytes(&mut random, 90))).collect();
+        pairs = (0..2_000)
+            .map(|_| (bytes(&mut random, 10), bytes(&mut random, 90)))
+            .collect();
     }
-    place.collect("sealed", shape.memory(8 * MIB).partitions(PARTITIONS as u32), &pairs);
+    place.collect(
+        "sealed",
+        shape.memory(8 * MIB).partitions(PARTITIONS as u32),
+        &pairs,
+    );
     fs::read(place.path("sealed")).unwrap()
 }
 
 fn shapes() -> [Shape; 3] {
-    [Shape::default(), Shape::default().lz4(), Shape::default().fixed(10, 90)]
+    [
+        Shape::default(),
+        Shape::default().lz4(),
+        Shape::default().fixed(10, 90),
+    ]
 }
 
 /// Replaces a file. Overwriting it would make some file systems sync.
@@ -50,7 +61,9 @@ fn check_detected(place: &Place, path: &Path, what: &str) {
     // Seek to records from the last one backwards: damage to the index is detected, or not reached.
     if let Ok(segment) = Segment::open(path) {
         for partition in 0..segment.partitions() {
-            let Ok(entry) = segment.partition(partition) else { continue };
+            let Ok(entry) = segment.partition(partition) else {
+                continue;
+            };
             let records = entry.records;
             for ordinal in (0..records).rev().step_by(97) {
                 if let Ok(mut cursor) = segment.cursor_at(partition, ordinal) {
@@ -64,7 +77,10 @@ fn check_detected(place: &Place, path: &Path, what: &str) {
         let name = path.file_name().unwrap().to_str().unwrap();
         lost += usize::from(reduce(place, name, partition) == Err(Some(1)));
     }
-    assert!(lost > 0, "{what}: no reduce attributed the damage to the input");
+    assert!(
+        lost > 0,
+        "{what}: no reduce attributed the damage to the input"
+    );
 }
 
 /// Reduces an intact and a damaged segment; the error is the index of the lost input.
@@ -89,7 +105,11 @@ fn flipped_byte_outside_blocks_is_detected() {
             let mut bytes = whole.clone();
             bytes[at] ^= 1 << (at % 8);
             write(&path, &bytes);
-            check_detected(&place, &path, &format!("bit {} of byte {at} of {}", at % 8, whole.len()));
+            check_detected(
+                &place,
+                &path,
+                &format!("bit {} of byte {at} of {}", at % 8, whole.len()),
+            );
         }
     }
 }
@@ -126,7 +146,13 @@ fn damage_error_names_file_attempt_place_and_remedy() {
     let path = place.path("damaged");
     write(&path, &bytes);
     let error = read(&path).unwrap_err().to_string();
-    for part in ["damaged", "attempt of sealed", "block 0", "checksum", "rerun the map task"] {
+    for part in [
+        "damaged",
+        "attempt of sealed",
+        "block 0",
+        "checksum",
+        "rerun the map task",
+    ] {
         assert!(error.contains(part), "{part:?} is missing in {error:?}");
     }
 }
@@ -207,11 +233,17 @@ fn fix_checksums(bytes: &mut [u8], start: usize, end: usize) {
         let to = count.saturating_mul(BLOCK).saturating_add(from).min(end);
         let index_crc = crc32c::crc32c(&bytes[from..to]);
         bytes[entry + 48..entry + 52].copy_from_slice(&index_crc.to_le_bytes());
-        let crc = crc32c::crc32c(&[&(number as u32).to_le_bytes(), &bytes[entry..entry + 52]].concat());
+        let crc =
+            crc32c::crc32c(&[&(number as u32).to_le_bytes(), &bytes[entry..entry + 52]].concat());
         bytes[entry + 52..entry + 56].copy_from_slice(&crc.to_le_bytes());
     }
     let covered = |entry: &[u8]| entry[..ENTRY - 4].to_vec();
-    let crc = crc32c::crc32c(&bytes[start..index].chunks(ENTRY).flat_map(covered).collect::<Vec<u8>>());
+    let crc = crc32c::crc32c(
+        &bytes[start..index]
+            .chunks(ENTRY)
+            .flat_map(covered)
+            .collect::<Vec<u8>>(),
+    );
     bytes[end + 40..end + 44].copy_from_slice(&crc.to_le_bytes());
     let crc = crc32c::crc32c(&bytes[end..end + 44]);
     bytes[end + 44..end + 48].copy_from_slice(&crc.to_le_bytes());

@@ -17,11 +17,19 @@ struct Attempt {
 
 impl Attempt {
     fn new(shape: Shape) -> Attempt {
-        Attempt { shape, label: "job_0001_m_0000.1", is_in_memory: false, saved_before: Vec::new() }
+        Attempt {
+            shape,
+            label: "job_0001_m_0000.1",
+            is_in_memory: false,
+            saved_before: Vec::new(),
+        }
     }
 
     fn saved_before(self, records: &[usize]) -> Attempt {
-        Attempt { saved_before: records.to_vec(), ..self }
+        Attempt {
+            saved_before: records.to_vec(),
+            ..self
+        }
     }
 
     fn settings(&self, place: &Place) -> CollectorSettings {
@@ -48,7 +56,10 @@ impl Attempt {
                 let save_place = place.save_place(&index.to_string());
                 let base = save_place.base.clone();
                 let saved = collector.save(&save_place).unwrap();
-                collector = make(CollectorSettings { resume: Some((saved, base)), ..self.settings(&place) });
+                collector = make(CollectorSettings {
+                    resume: Some((saved, base)),
+                    ..self.settings(&place)
+                });
             }
             emit(&mut collector, record);
         }
@@ -78,7 +89,12 @@ impl Attempt {
 
 fn numbered(count: usize, keys: usize) -> Vec<Pair> {
     (0..count)
-        .map(|number| (format!("key {}", number % keys).into_bytes(), number.to_string().into_bytes()))
+        .map(|number| {
+            (
+                format!("key {}", number % keys).into_bytes(),
+                number.to_string().into_bytes(),
+            )
+        })
         .collect()
 }
 
@@ -89,30 +105,73 @@ fn digest_is_independent_of_spills_label_and_place() {
     let digest = Attempt::new(shape.memory(256 * MIB)).of_pairs(&pairs);
     assert_eq!(Attempt::new(shape).of_pairs(&pairs), digest);
     assert_eq!(Attempt::new(shape.fan_in(2)).of_pairs(&pairs), digest);
-    assert_eq!(Attempt { label: "job_0001_m_0000.1234", ..Attempt::new(shape) }.of_pairs(&pairs), digest);
-    assert_eq!(Attempt { is_in_memory: true, ..Attempt::new(shape) }.of_pairs(&pairs), digest);
-    assert_eq!(Attempt::new(shape).saved_before(&[1, 70_000, 199_999]).of_pairs(&pairs), digest);
+    assert_eq!(
+        Attempt {
+            label: "job_0001_m_0000.1234",
+            ..Attempt::new(shape)
+        }
+        .of_pairs(&pairs),
+        digest
+    );
+    assert_eq!(
+        Attempt {
+            is_in_memory: true,
+            ..Attempt::new(shape)
+        }
+        .of_pairs(&pairs),
+        digest
+    );
+    assert_eq!(
+        Attempt::new(shape)
+            .saved_before(&[1, 70_000, 199_999])
+            .of_pairs(&pairs),
+        digest
+    );
 }
 
 #[test]
 fn digest_of_combined_records_is_independent_of_interruptions() {
     let mut random = random(7);
-    let repeating: Vec<Vec<u8>> =
-        (0..200_000).map(|_| random.random_range(0..30_000_u32).to_string().into_bytes()).collect();
+    let repeating: Vec<Vec<u8>> = (0..200_000)
+        .map(|_| random.random_range(0..30_000_u32).to_string().into_bytes())
+        .collect();
     // The table is dropped, since few keys repeat.
-    let unique: Vec<Vec<u8>> =
-        (0..200_000).map(|_| random.random_range(0..2_000_000_u32).to_string().into_bytes()).collect();
-    let long: Vec<Vec<u8>> =
-        (0..50_000).map(|_| format!("{:>40}", random.random_range(0..40_000_u32)).into_bytes()).collect();
+    let unique: Vec<Vec<u8>> = (0..200_000)
+        .map(|_| {
+            random
+                .random_range(0..2_000_000_u32)
+                .to_string()
+                .into_bytes()
+        })
+        .collect();
+    let long: Vec<Vec<u8>> = (0..50_000)
+        .map(|_| format!("{:>40}", random.random_range(0..40_000_u32)).into_bytes())
+        .collect();
     for keys in [repeating, unique, long] {
-        for shape in [Shape::default().partitions(2), Shape::default().partitions(2).lz4()] {
+        for shape in [
+            Shape::default().partitions(2),
+            Shape::default().partitions(2).lz4(),
+        ] {
             let digest = Attempt::new(shape.memory(256 * MIB)).of_counts(&keys);
             assert_eq!(Attempt::new(shape).of_counts(&keys), digest);
             let middle = keys.len() / 2;
-            for saved_before in [vec![1], vec![middle], vec![middle, middle + 1, keys.len() - 1]] {
+            for saved_before in [
+                vec![1],
+                vec![middle],
+                vec![middle, middle + 1, keys.len() - 1],
+            ] {
                 let interrupted = Attempt::new(shape.memory(256 * MIB)).saved_before(&saved_before);
-                assert_eq!(interrupted.of_counts(&keys), digest, "saved before {saved_before:?}");
-                assert_eq!(Attempt::new(shape).saved_before(&saved_before).of_counts(&keys), digest);
+                assert_eq!(
+                    interrupted.of_counts(&keys),
+                    digest,
+                    "saved before {saved_before:?}"
+                );
+                assert_eq!(
+                    Attempt::new(shape)
+                        .saved_before(&saved_before)
+                        .of_counts(&keys),
+                    digest
+                );
             }
         }
     }

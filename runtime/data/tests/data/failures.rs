@@ -4,7 +4,8 @@ use std::os::unix::fs::symlink;
 
 use crate::support::{MIB, Place, Shape, Sum, numbered};
 use napreduce_data::{
-    CollectError, Collector, CollectorSettings, RecordEncoding, ReduceError, ReduceInput, ReduceSettings,
+    CollectError, Collector, CollectorSettings, RecordEncoding, ReduceError, ReduceInput,
+    ReduceSettings,
 };
 
 /// Redirects a file name to a device that is always full.
@@ -29,21 +30,33 @@ fn check_full_disk(error: &str, file: &str) {
 fn full_disk_while_spilling_fails_for_good() {
     let place = Place::new();
     fill_up(&place, "run-00000.partial");
-    let mut collector: Collector<()> = Collector::plain(place.settings("out", Shape::default())).unwrap();
+    let mut collector: Collector<()> =
+        Collector::plain(place.settings("out", Shape::default())).unwrap();
     emit(&mut collector, 50_000);
-    check_full_disk(&collector.check().unwrap_err().to_string(), "run-00000.partial");
+    check_full_disk(
+        &collector.check().unwrap_err().to_string(),
+        "run-00000.partial",
+    );
     emit(&mut collector, 50_000);
     collector.check().unwrap();
-    assert!(matches!(collector.finish(), Err(CollectError::AlreadyFailed)), "lost records stay lost");
+    assert!(
+        matches!(collector.finish(), Err(CollectError::AlreadyFailed)),
+        "lost records stay lost"
+    );
     assert!(place.names().is_empty(), "{:?}", place.names());
 }
 
 #[test]
 fn full_disk_while_sealing_or_merging_is_named() {
-    for (name, count) in [("out.partial", 100), ("out.partial", 50_000), ("run-00003.partial", 50_000)] {
+    for (name, count) in [
+        ("out.partial", 100),
+        ("out.partial", 50_000),
+        ("run-00003.partial", 50_000),
+    ] {
         let place = Place::new();
         fill_up(&place, name);
-        let mut collector: Collector<()> = Collector::plain(place.settings("out", Shape::default())).unwrap();
+        let mut collector: Collector<()> =
+            Collector::plain(place.settings("out", Shape::default())).unwrap();
         emit(&mut collector, count);
         check_full_disk(&collector.finish().unwrap_err().to_string(), name);
         assert!(place.names().is_empty(), "{:?}", place.names());
@@ -54,11 +67,20 @@ fn full_disk_while_sealing_or_merging_is_named() {
 fn full_disk_in_intermediate_merge_is_named() {
     let place = Place::new();
     for name in ["a", "b", "c"] {
-        place.collect(name, Shape::default(), &numbered(vec![b"key".to_vec(); 20_000]));
+        place.collect(
+            name,
+            Shape::default(),
+            &numbered(vec![b"key".to_vec(); 20_000]),
+        );
     }
     fill_up(&place, "merge-00000.partial");
-    let settings = ReduceSettings { fan_in: 2, ..place.reduce_settings(&["a", "b", "c"], 0) };
-    let Err(error) = ReduceInput::open(settings) else { panic!("not detected") };
+    let settings = ReduceSettings {
+        fan_in: 2,
+        ..place.reduce_settings(&["a", "b", "c"], 0)
+    };
+    let Err(error) = ReduceInput::open(settings) else {
+        panic!("not detected")
+    };
     assert!(matches!(error, ReduceError::Write(_)) && error.lost_input().is_none());
     check_full_disk(&error.to_string(), "merge-00000.partial");
     assert_eq!(place.names(), ["a", "b", "c"]);
@@ -71,7 +93,10 @@ fn missing_directory_is_named() {
     let mut collector: Collector<()> = Collector::plain(settings).unwrap();
     emit(&mut collector, 1);
     let error = collector.finish().unwrap_err().to_string();
-    assert!(error.contains("no/such/out") && error.contains("directory must exist"), "{error}");
+    assert!(
+        error.contains("no/such/out") && error.contains("directory must exist"),
+        "{error}"
+    );
 }
 
 #[test]
@@ -83,22 +108,42 @@ fn fixed_job_rejects_other_lengths() {
         collector.emit_bytes(b"good", b"ok");
         collector.emit_bytes(key, value);
         let error = collector.finish().unwrap_err().to_string();
-        let expected = format!("a key of {} bytes and a value of {} bytes", key.len(), value.len());
-        assert!(error.contains(&expected) && error.contains("4 + 2"), "{error}");
+        let expected = format!(
+            "a key of {} bytes and a value of {} bytes",
+            key.len(),
+            value.len()
+        );
+        assert!(
+            error.contains(&expected) && error.contains("4 + 2"),
+            "{error}"
+        );
     }
 }
 
 #[test]
 fn emit_rejects_the_wrong_mode() {
     let place = Place::new();
-    let mut plain: Collector<u64> = Collector::plain(place.settings("out", Shape::default())).unwrap();
+    let mut plain: Collector<u64> =
+        Collector::plain(place.settings("out", Shape::default())).unwrap();
     assert!(!plain.combines());
     plain.emit_value(b"key", 1, 0);
-    assert!(matches!(plain.check(), Err(CollectError::WrongMode { called: "emit_value", .. })));
+    assert!(matches!(
+        plain.check(),
+        Err(CollectError::WrongMode {
+            called: "emit_value",
+            ..
+        })
+    ));
     let mut combining = Collector::combining(place.settings("out", Shape::default()), Sum).unwrap();
     assert!(combining.combines());
     combining.emit_bytes(b"key", b"value");
-    assert!(matches!(combining.finish(), Err(CollectError::WrongMode { called: "emit_bytes", .. })));
+    assert!(matches!(
+        combining.finish(),
+        Err(CollectError::WrongMode {
+            called: "emit_bytes",
+            ..
+        })
+    ));
 }
 
 #[test]
@@ -110,15 +155,28 @@ fn collector_rejects_invalid_settings() {
     };
     let settings = place.settings("out", Shape::default());
     let empty = RecordEncoding::Fixed { key: 0, value: 0 };
-    assert!(refused(CollectorSettings { encoding: empty, ..settings }).contains("RecordEncoding::Variable"));
+    assert!(
+        refused(CollectorSettings {
+            encoding: empty,
+            ..settings
+        })
+        .contains("RecordEncoding::Variable")
+    );
     let settings = place.settings("out", Shape::default());
-    assert!(refused(CollectorSettings { label: "x".repeat(MIB), ..settings }).contains("4096"));
+    assert!(
+        refused(CollectorSettings {
+            label: "x".repeat(MIB),
+            ..settings
+        })
+        .contains("4096")
+    );
 }
 
 #[test]
 fn dropped_collector_leaves_no_file() {
     let place = Place::new();
-    let mut collector: Collector<()> = Collector::plain(place.settings("out", Shape::default())).unwrap();
+    let mut collector: Collector<()> =
+        Collector::plain(place.settings("out", Shape::default())).unwrap();
     emit(&mut collector, 100_000);
     assert!(!place.names().is_empty(), "it has spilled");
     drop(collector);

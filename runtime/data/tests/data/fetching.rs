@@ -6,22 +6,29 @@ use std::path::Path;
 
 use crate::support::{Pair, Place, Shape, bytes, groups, random, read, sorted};
 use napreduce_data::{
-    AssemblyError, PartitionExtent, ReduceInput, Segment, SegmentAssembly, SegmentError, SegmentIndex,
+    AssemblyError, PartitionExtent, ReduceInput, Segment, SegmentAssembly, SegmentError,
+    SegmentIndex,
 };
 use proptest::prelude::*;
 
 const PARTITIONS: u32 = 4;
 
 fn shapes() -> [Shape; 3] {
-    [Shape::default(), Shape::default().lz4(), Shape::default().fixed(10, 90)]
-        .map(|shape| shape.partitions(PARTITIONS))
+    [
+        Shape::default(),
+        Shape::default().lz4(),
+        Shape::default().fixed(10, 90),
+    ]
+    .map(|shape| shape.partitions(PARTITIONS))
 }
 
 /// Several blocks per partition, some of them jumbo blocks.
 fn pairs(shape: Shape) -> Vec<Pair> {
     let mut random = random(31);
     if shape.encoding != Shape::default().encoding {
-        return (0..20_000).map(|_| (bytes(&mut random, 10), bytes(&mut random, 90))).collect();
+        return (0..20_000)
+            .map(|_| (bytes(&mut random, 10), bytes(&mut random, 90)))
+            .collect();
     }
     (0..2_000u32)
         .map(|number| {
@@ -50,16 +57,28 @@ fn round_trip(extent: &PartitionExtent) -> PartitionExtent {
 }
 
 /// Assembles one partition from a block on, in pieces of `piece` bytes.
-fn fetch(place: &Place, to: &str, partition: u32, from_block: u64, piece: usize) -> PartitionExtent {
+fn fetch(
+    place: &Place,
+    to: &str,
+    partition: u32,
+    from_block: u64,
+    piece: usize,
+) -> PartitionExtent {
     let sealed = place.path("sealed");
     let extent = round_trip(&index(&sealed).extent(partition, from_block).unwrap());
     let mut assembly = SegmentAssembly::create(&place.path(to), extent.clone()).unwrap();
     for bytes in blocks(&sealed, &extent).chunks(piece) {
         assembly.accept(bytes).unwrap();
     }
-    assert_eq!((assembly.missing(), assembly.next_block()), (0, extent.end_block()));
+    assert_eq!(
+        (assembly.missing(), assembly.next_block()),
+        (0, extent.end_block())
+    );
     let done = assembly.seal().unwrap();
-    assert_eq!((done.records, done.raw_len), (extent.records(), extent.raw_len()));
+    assert_eq!(
+        (done.records, done.raw_len),
+        (extent.records(), extent.raw_len())
+    );
     assert_eq!(done.file_len, fs::metadata(&done.path).unwrap().len());
     extent
 }
@@ -84,7 +103,9 @@ fn fetched_partition_equals_the_sealed_one() {
         for partition in 0..PARTITIONS {
             for piece in [1_009, 131_072, usize::MAX >> 1] {
                 fetch(&place, "fetched", partition, 0, piece);
-                assert!(partition_of(&place.path("fetched"), partition) == expected[partition as usize]);
+                assert!(
+                    partition_of(&place.path("fetched"), partition) == expected[partition as usize]
+                );
             }
         }
     }
@@ -100,8 +121,13 @@ fn reduce_reads_whole_and_fetched_segments_alike() {
     let mut mixed = ReduceInput::open(place.reduce_settings(&["fetched", "sealed"], 2)).unwrap();
     assert!(groups(&mut whole) == groups(&mut mixed));
     assert_eq!(whole.statistics(), mixed.statistics());
-    let error = ReduceInput::open(place.reduce_settings(&["fetched"], 1)).err().unwrap();
-    assert!(error.to_string().contains("has only partition 2, not 1"), "{error}");
+    let error = ReduceInput::open(place.reduce_settings(&["fetched"], 1))
+        .err()
+        .unwrap();
+    assert!(
+        error.to_string().contains("has only partition 2, not 1"),
+        "{error}"
+    );
 }
 
 #[test]
@@ -111,7 +137,10 @@ fn partition_can_be_fetched_from_any_block() {
         let pairs = pairs(shape);
         place.collect("sealed", shape, &pairs);
         let expected = &sorted(&pairs, PARTITIONS)[1];
-        let count = index(&place.path("sealed")).extent(1, 0).unwrap().end_block();
+        let count = index(&place.path("sealed"))
+            .extent(1, 0)
+            .unwrap()
+            .end_block();
         assert!(count > 2);
         for from in 0..=count {
             let extent = fetch(&place, "fetched", 1, from, 50_000);
@@ -124,7 +153,10 @@ fn partition_can_be_fetched_from_any_block() {
             for ordinal in (skipped..expected.len()).step_by(61) {
                 let mut cursor = segment.cursor_at(1, ordinal as u64).unwrap();
                 assert!(cursor.advance().unwrap());
-                assert!(cursor.key() == expected[ordinal].0 && cursor.position().ordinal == ordinal as u64);
+                assert!(
+                    cursor.key() == expected[ordinal].0
+                        && cursor.position().ordinal == ordinal as u64
+                );
             }
             let before = segment.cursor_at(1, (skipped as u64).wrapping_sub(1));
             assert!(matches!(before, Err(SegmentError::NoRecord { .. })));
@@ -157,14 +189,18 @@ fn broken_fetch_continues_with_the_next_block() {
     let whole = index(&sealed).extent(3, 0).unwrap();
     let all = blocks(&sealed, &whole);
     for cut in (0..all.len()).step_by(all.len() / 29) {
-        let mut assembly = SegmentAssembly::create(&place.path("fetched"), round_trip(&whole)).unwrap();
+        let mut assembly =
+            SegmentAssembly::create(&place.path("fetched"), round_trip(&whole)).unwrap();
         assembly.accept(&all[..cut]).unwrap();
         assembly.drop_open_block();
         let rest = round_trip(&index(&sealed).extent(3, assembly.next_block()).unwrap());
         assert!(assembly.extent().continues_as(&rest));
         let bytes = blocks(&sealed, &rest);
         assert_eq!(assembly.missing(), bytes.len() as u64);
-        assert!(all.len() - bytes.len() <= cut, "skipped bytes that did not arrive");
+        assert!(
+            all.len() - bytes.len() <= cut,
+            "skipped bytes that did not arrive"
+        );
         assembly.accept(&bytes).unwrap();
         assembly.seal().unwrap();
         assert!(partition_of(&place.path("fetched"), 3) == partition_of(&sealed, 3));
@@ -195,10 +231,16 @@ fn incomplete_assembly_is_not_sealed() {
     let mut assembly = SegmentAssembly::create(&place.path("fetched"), extent.clone()).unwrap();
     assembly.accept(&all[1..]).unwrap_err();
     assembly.accept(&all[..all.len() - 1]).unwrap();
-    assert!(matches!(assembly.seal(), Err(AssemblyError::Incomplete { bytes: 1, .. })));
+    assert!(matches!(
+        assembly.seal(),
+        Err(AssemblyError::Incomplete { bytes: 1, .. })
+    ));
     let mut assembly = SegmentAssembly::create(&place.path("fetched"), extent).unwrap();
     assembly.accept(&all).unwrap();
-    assert!(matches!(assembly.accept(&[0]), Err(AssemblyError::Surplus { bytes: 1, .. })));
+    assert!(matches!(
+        assembly.accept(&[0]),
+        Err(AssemblyError::Surplus { bytes: 1, .. })
+    ));
     drop(assembly);
     assert_eq!(place.names(), ["sealed"]);
 }
@@ -310,7 +352,10 @@ fn damaged_fetched_file_is_detected() {
             while cursor.advance()? {}
             Ok(())
         });
-        assert!(matches!(damaged, Err(SegmentError::Damaged { .. })), "byte {at}: {damaged:?}");
+        assert!(
+            matches!(damaged, Err(SegmentError::Damaged { .. })),
+            "byte {at}: {damaged:?}"
+        );
     }
     assert!(read(&place.path("sealed")).is_ok());
 }

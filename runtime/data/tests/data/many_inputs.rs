@@ -10,8 +10,10 @@ fn maps(place: &Place, shape: Shape, count: usize) -> Vec<String> {
     let one = |number: usize| {
         let name = format!("map-{number:05}");
         let value = number.to_string().into_bytes();
-        let pairs: [Pair; 2] =
-            [(b"shared".to_vec(), value.clone()), (format!("own {number:05}").into_bytes(), value)];
+        let pairs: [Pair; 2] = [
+            (b"shared".to_vec(), value.clone()),
+            (format!("own {number:05}").into_bytes(), value),
+        ];
         place.collect(&name, shape, &pairs);
         name
     };
@@ -20,14 +22,20 @@ fn maps(place: &Place, shape: Shape, count: usize) -> Vec<String> {
 
 fn settings(place: &Place, names: &[String], memory: usize) -> ReduceSettings {
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
-    ReduceSettings { memory, read_max: READ_MAX, ..place.reduce_settings(&names, 0) }
+    ReduceSettings {
+        memory,
+        read_max: READ_MAX,
+        ..place.reduce_settings(&names, 0)
+    }
 }
 
 /// Counts the process's mappings of files in this place.
 fn mapped(place: &Place) -> usize {
     let folder = place.path("");
     let maps = fs::read_to_string("/proc/self/maps").unwrap();
-    maps.lines().filter(|line| line.contains(folder.to_str().unwrap())).count()
+    maps.lines()
+        .filter(|line| line.contains(folder.to_str().unwrap()))
+        .count()
 }
 
 fn check(input: &mut ReduceInput, count: usize) {
@@ -35,10 +43,17 @@ fn check(input: &mut ReduceInput, count: usize) {
     let number = |number: usize| number.to_string().into_bytes();
     assert_eq!(groups.len(), count + 1);
     for (at, (key, values)) in groups[..count].iter().enumerate() {
-        assert_eq!((key.as_slice(), values), (format!("own {at:05}").as_bytes(), &vec![number(at)]));
+        assert_eq!(
+            (key.as_slice(), values),
+            (format!("own {at:05}").as_bytes(), &vec![number(at)])
+        );
     }
     let all: Vec<Vec<u8>> = (0..count).map(number).collect();
-    assert_eq!(groups[count], (b"shared".to_vec(), all), "equal keys come in the order of the maps");
+    assert_eq!(
+        groups[count],
+        (b"shared".to_vec(), all),
+        "equal keys come in the order of the maps"
+    );
 }
 
 #[test]
@@ -60,23 +75,37 @@ fn inputs_above_the_limits_are_merged_in_passes() {
     let mut input = ReduceInput::open(settings(&place, &names, MIB)).unwrap();
     assert!(input.statistics().intermediate_merges > 0);
     assert!(mapped(&place) <= 64, "{} mappings", mapped(&place));
-    assert!(input.statistics().memory_peak <= MIB, "{}", input.statistics().memory_peak);
+    assert!(
+        input.statistics().memory_peak <= MIB,
+        "{}",
+        input.statistics().memory_peak
+    );
     check(&mut input, 2_500);
 }
 
 #[test]
 fn small_partition_is_read_alone() {
     let place = Place::new();
-    let pairs: Vec<Pair> = (0..3_000u32).map(|n| (n.to_be_bytes().to_vec(), vec![7; 100])).collect();
-    place.collect("out", Shape::default().memory(8 * MIB).partitions(5), &pairs);
+    let pairs: Vec<Pair> = (0..3_000u32)
+        .map(|n| (n.to_be_bytes().to_vec(), vec![7; 100]))
+        .collect();
+    place.collect(
+        "out",
+        Shape::default().memory(8 * MIB).partitions(5),
+        &pairs,
+    );
     let path = place.path("out");
     let whole = Segment::open(&path).unwrap();
     for partition in 0..5 {
         let read = Segment::open_partition(&path, partition, u64::MAX).unwrap();
         let mapped = Segment::open_partition(&path, partition, 1000).unwrap();
-        assert_eq!(read.partition(partition).unwrap(), whole.partition(partition).unwrap());
+        assert_eq!(
+            read.partition(partition).unwrap(),
+            whole.partition(partition).unwrap()
+        );
         for ordinal in [0, 1, 300, whole.partition(partition).unwrap().records] {
-            let mut cursors = [&whole, &read, &mapped].map(|one| one.cursor_at(partition, ordinal).unwrap());
+            let mut cursors =
+                [&whole, &read, &mapped].map(|one| one.cursor_at(partition, ordinal).unwrap());
             loop {
                 let [first, others @ ..] = &mut cursors;
                 let more = first.advance().unwrap();
@@ -92,10 +121,18 @@ fn small_partition_is_read_alone() {
         }
         let other = (partition + 1) % 5;
         let refused = read.cursor(other).unwrap_err().to_string();
-        assert!(refused.ends_with(&format!("has only partition {partition}, not {other}")), "{refused}");
+        assert!(
+            refused.ends_with(&format!("has only partition {partition}, not {other}")),
+            "{refused}"
+        );
     }
-    let refused = Segment::open_partition(&path, 5, u64::MAX).unwrap_err().to_string();
-    assert!(refused.ends_with("has no partition 5; it has 5, from 0"), "{refused}");
+    let refused = Segment::open_partition(&path, 5, u64::MAX)
+        .unwrap_err()
+        .to_string();
+    assert!(
+        refused.ends_with("has no partition 5; it has 5, from 0"),
+        "{refused}"
+    );
 }
 
 #[test]
@@ -125,7 +162,8 @@ fn small_damaged_input_is_named_and_long_label_is_read() {
         label: label.clone(),
         ..place.settings("long", Shape::default())
     };
-    let mut collector: napreduce_data::Collector<()> = napreduce_data::Collector::plain(settings).unwrap();
+    let mut collector: napreduce_data::Collector<()> =
+        napreduce_data::Collector::plain(settings).unwrap();
     collector.emit_bytes(b"key", b"value");
     collector.finish().unwrap();
     let segment = Segment::open_partition(&place.path("long"), 0, u64::MAX).unwrap();

@@ -60,14 +60,22 @@ fn equal_keys_come_in_order_of_map_and_arrival() {
     let maps: Vec<Vec<Pair>> = (0..200u32)
         .map(|map| {
             (0..5u32)
-                .map(|number| (b"long key beyond any head".to_vec(), vec![map as u8, number as u8]))
+                .map(|number| {
+                    (
+                        b"long key beyond any head".to_vec(),
+                        vec![map as u8, number as u8],
+                    )
+                })
                 .collect()
         })
         .collect();
     let place = Place::new();
     let segments = collect(&place, Shape::default(), &maps);
     for fan_in in [2, 7, 64, 1000] {
-        let settings = ReduceSettings { fan_in, ..place.reduce_settings(&names(&segments), 0) };
+        let settings = ReduceSettings {
+            fan_in,
+            ..place.reduce_settings(&names(&segments), 0)
+        };
         let mut input = ReduceInput::open(settings).unwrap();
         assert!(groups(&mut input) == naive(&maps), "fan-in {fan_in}");
         assert_eq!(input.statistics().intermediate_merges > 0, fan_in < 200);
@@ -94,7 +102,14 @@ fn keys_with_common_prefixes_merge_in_order() {
 
 #[test]
 fn unread_values_are_skipped_and_counted() {
-    let maps = vec![numbered((0..1000u32).map(|number| vec![(number % 10) as u8]).collect()); 3];
+    let maps = vec![
+        numbered(
+            (0..1000u32)
+                .map(|number| vec![(number % 10) as u8])
+                .collect()
+        );
+        3
+    ];
     let place = Place::new();
     let segments = collect(&place, Shape::default(), &maps);
     let mut input = ReduceInput::open(place.reduce_settings(&names(&segments), 0)).unwrap();
@@ -106,8 +121,14 @@ fn unread_values_are_skipped_and_counted() {
         }
     }
     assert_eq!(keys, (0..10u8).map(|key| vec![key]).collect::<Vec<_>>());
-    assert_eq!((input.statistics().groups, input.statistics().records), (10, 3000));
-    assert!(!input.next_group().unwrap() && input.next_value().unwrap().is_none(), "still at the end");
+    assert_eq!(
+        (input.statistics().groups, input.statistics().records),
+        (10, 3000)
+    );
+    assert!(
+        !input.next_group().unwrap() && input.next_value().unwrap().is_none(),
+        "still at the end"
+    );
 }
 
 #[test]
@@ -129,11 +150,18 @@ fn next_value_needs_a_group_and_ends_with_it() {
 fn grouping_prefix_orders_values_by_full_key() {
     let mut random = random(32);
     let maps: Vec<Vec<Pair>> = (0..4)
-        .map(|_| (0..500).map(|_| (vec![random.random_range(0..5), random.random()], vec![])).collect())
+        .map(|_| {
+            (0..500)
+                .map(|_| (vec![random.random_range(0..5), random.random()], vec![]))
+                .collect()
+        })
         .collect();
     let place = Place::new();
     let segments = collect(&place, Shape::default(), &maps);
-    let settings = ReduceSettings { grouping: Some(|_| 1), ..place.reduce_settings(&names(&segments), 0) };
+    let settings = ReduceSettings {
+        grouping: Some(|_| 1),
+        ..place.reduce_settings(&names(&segments), 0)
+    };
     let mut input = ReduceInput::open(settings).unwrap();
     let mut found = 0;
     for group in 0..5u8 {
@@ -154,13 +182,17 @@ fn grouping_prefix_orders_values_by_full_key() {
 fn intermediate_merges_fold_equal_keys() {
     let place = Place::new();
     let names: Vec<String> = (0..30).map(|map| format!("map-{map}")).collect();
-    let keys: Vec<Vec<u8>> =
-        (0..100u32).map(|number| format!("a rather long key {number}").into_bytes()).collect();
+    let keys: Vec<Vec<u8>> = (0..100u32)
+        .map(|number| format!("a rather long key {number}").into_bytes())
+        .collect();
     for name in &names {
         place.count(name, Shape::default(), &keys);
     }
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
-    let settings = ReduceSettings { fan_in: 4, ..place.reduce_settings(&names, 0) };
+    let settings = ReduceSettings {
+        fan_in: 4,
+        ..place.reduce_settings(&names, 0)
+    };
     let mut input = ReduceInput::open_combining(settings, &Sum).unwrap();
     let mut groups = 0;
     while input.next_group().unwrap() {
@@ -180,7 +212,9 @@ fn intermediate_merges_fold_equal_keys() {
 #[test]
 fn huge_values_are_borrowed_within_the_memory() {
     let mut random = random(33);
-    let pairs: Vec<Pair> = (0..6).map(|_| (b"key".to_vec(), bytes(&mut random, 3 * MIB))).collect();
+    let pairs: Vec<Pair> = (0..6)
+        .map(|_| (b"key".to_vec(), bytes(&mut random, 3 * MIB)))
+        .collect();
     let place = Place::new();
     place.collect("map", Shape::default().lz4(), &pairs);
     let mut input = ReduceInput::open(place.reduce_settings(&["map"], 0)).unwrap();
@@ -191,17 +225,33 @@ fn huge_values_are_borrowed_within_the_memory() {
 #[test]
 fn merge_reports_sources_and_positions() {
     let place = Place::new();
-    let maps = [numbered(vec![b"a".to_vec(), b"c".to_vec()]), numbered(vec![b"b".to_vec(), b"c".to_vec()])];
+    let maps = [
+        numbered(vec![b"a".to_vec(), b"c".to_vec()]),
+        numbered(vec![b"b".to_vec(), b"c".to_vec()]),
+    ];
     let segments = collect(&place, Shape::default(), &maps);
-    let cursors = segments.iter().map(|name| Segment::open(&place.path(name)).unwrap().cursor(0).unwrap());
+    let cursors = segments
+        .iter()
+        .map(|name| Segment::open(&place.path(name)).unwrap().cursor(0).unwrap());
     let mut merge = Merge::new(cursors.collect());
     let mut steps = Vec::new();
     while merge.advance().unwrap() {
-        let ordinals: Vec<u64> = merge.positions().iter().map(|position| position.ordinal).collect();
+        let ordinals: Vec<u64> = merge
+            .positions()
+            .iter()
+            .map(|position| position.ordinal)
+            .collect();
         steps.push((merge.key().to_vec(), merge.source(), ordinals));
     }
-    let expected = [(b"a", 0, [0, 0]), (b"b", 1, [1, 0]), (b"c", 0, [1, 1]), (b"c", 1, [2, 1])];
-    let expected: Vec<_> = expected.map(|(key, source, at)| (key.to_vec(), source, at.to_vec())).into();
+    let expected = [
+        (b"a", 0, [0, 0]),
+        (b"b", 1, [1, 0]),
+        (b"c", 0, [1, 1]),
+        (b"c", 1, [2, 1]),
+    ];
+    let expected: Vec<_> = expected
+        .map(|(key, source, at)| (key.to_vec(), source, at.to_vec()))
+        .into();
     assert_eq!(steps, expected);
 }
 
@@ -209,13 +259,20 @@ fn merge_reports_sources_and_positions() {
 fn lost_or_foreign_input_is_named_by_index() {
     let place = Place::new();
     place.collect("one", Shape::default(), &numbered(vec![b"k".to_vec()]));
-    place.collect("fixed", Shape::default().fixed(1, 8), &numbered(vec![b"k".to_vec()]));
+    place.collect(
+        "fixed",
+        Shape::default().fixed(1, 8),
+        &numbered(vec![b"k".to_vec()]),
+    );
     let open = |names: &[&str]| match ReduceInput::open(place.reduce_settings(names, 0)) {
         Ok(_) => panic!("opened {names:?}"),
         Err(error) => error,
     };
     assert_eq!(open(&["one", "one", "gone"]).lost_input(), Some(2));
-    assert!(matches!(open(&["one", "fixed"]), ReduceError::Mixed { index: 1 }));
+    assert!(matches!(
+        open(&["one", "fixed"]),
+        ReduceError::Mixed { index: 1 }
+    ));
     let beyond = ReduceInput::open(place.reduce_settings(&["one"], 7));
     assert!(matches!(beyond, Err(ReduceError::Input { index: 0, .. })));
 }
@@ -224,14 +281,18 @@ fn lost_or_foreign_input_is_named_by_index() {
 fn ten_million_equal_keys_form_one_group() {
     let place = Place::new();
     let count = 10_000_000u64;
-    let mut collector: napreduce_data::Collector<()> =
-        napreduce_data::Collector::plain(place.settings("map", Shape::default().fixed(1, 4).memory(8 * MIB)))
-            .unwrap();
+    let mut collector: napreduce_data::Collector<()> = napreduce_data::Collector::plain(
+        place.settings("map", Shape::default().fixed(1, 4).memory(8 * MIB)),
+    )
+    .unwrap();
     for number in 0..count as u32 {
         collector.emit_bytes(b"k", &number.to_be_bytes());
     }
     let (sealed, statistics) = collector.finish().unwrap();
-    assert!(sealed.records == count && statistics.spills > 10, "{statistics:?}");
+    assert!(
+        sealed.records == count && statistics.spills > 10,
+        "{statistics:?}"
+    );
     let mut input = ReduceInput::open(place.reduce_settings(&["map"], 0)).unwrap();
     assert!(input.next_group().unwrap());
     let mut expected = 0u32;

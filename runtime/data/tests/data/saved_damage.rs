@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 
 use crate::support::{Pair, Place, Shape, in_words, numbered, read, sorted};
 use napreduce_data::{
-    CollectError, Collector, CollectorSettings, ReduceError, ReduceInput, ReduceSettings, SavedCollection,
-    SavedReduceInput,
+    CollectError, Collector, CollectorSettings, ReduceError, ReduceInput, ReduceSettings,
+    SavedCollection, SavedReduceInput,
 };
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -23,7 +23,10 @@ impl Case<'_> {
     fn check_rejected(&self, what: &str) {
         let (error, blames_checkpoint) = (self.restored)().expect_err(what);
         assert!(blames_checkpoint, "{what}: {error}");
-        assert!(error.contains(self.file.to_str().unwrap()), "{what}: {error}");
+        assert!(
+            error.contains(self.file.to_str().unwrap()),
+            "{what}: {error}"
+        );
         assert!(error.contains("from scratch"), "{what}: {error}");
     }
 
@@ -57,7 +60,11 @@ fn replace(path: &Path, bytes: &[u8]) {
 }
 
 fn pairs() -> Vec<Pair> {
-    numbered((0..30u32).map(|number| format!("key {}", number % 7).into_bytes()).collect())
+    numbered(
+        (0..30u32)
+            .map(|number| format!("key {}", number % 7).into_bytes())
+            .collect(),
+    )
 }
 
 /// Saves two runs with two partitions each.
@@ -68,20 +75,30 @@ fn saved_collection(place: &Place) -> SavedCollection {
         for (key, value) in part {
             collector.emit_bytes(key, value);
         }
-        saved = Some(collector.save(&place.save_place(&format!("attempt-{attempt}"))).unwrap());
+        saved = Some(
+            collector
+                .save(&place.save_place(&format!("attempt-{attempt}")))
+                .unwrap(),
+        );
     }
     saved.unwrap()
 }
 
 fn resume(place: &Place, saved: Option<SavedCollection>) -> Result<Collector<()>, CollectError> {
     let resume = saved.map(|saved| (saved, place.path("checkpoints")));
-    Collector::plain(CollectorSettings { resume, ..place.settings("map", Shape::default().partitions(2)) })
+    Collector::plain(CollectorSettings {
+        resume,
+        ..place.settings("map", Shape::default().partitions(2))
+    })
 }
 
 fn finish(place: &Place, saved: SavedCollection) -> Result<(), CollectError> {
     let collector = resume(place, Some(saved))?;
     collector.finish()?;
-    assert!(read(&place.path("map")).unwrap() == sorted(&pairs(), 2), "wrong output");
+    assert!(
+        read(&place.path("map")).unwrap() == sorted(&pairs(), 2),
+        "wrong output"
+    );
     Ok(())
 }
 
@@ -90,8 +107,13 @@ fn damaged_run_blames_the_checkpoint() {
     let place = Place::new();
     let saved = saved_collection(&place);
     for file in saved.files() {
-        let restored = || finish(&place, saved.clone()).map_err(|e| (e.to_string(), e.blames_checkpoint()));
-        Case { file: place.path("checkpoints").join(&file.file), restored: Box::new(restored) }.check();
+        let restored =
+            || finish(&place, saved.clone()).map_err(|e| (e.to_string(), e.blames_checkpoint()));
+        Case {
+            file: place.path("checkpoints").join(&file.file),
+            restored: Box::new(restored),
+        }
+        .check();
     }
 }
 
@@ -102,18 +124,30 @@ fn swapped_run_is_rejected() {
     let file = |number: usize| place.path("checkpoints").join(&saved.files()[number].file);
     replace(&file(0), &fs::read(file(1)).unwrap());
     let error = finish(&place, saved.clone()).unwrap_err();
-    assert!(error.blames_checkpoint() && error.to_string().contains("changed since it was saved"), "{error}");
+    assert!(
+        error.blames_checkpoint() && error.to_string().contains("changed since it was saved"),
+        "{error}"
+    );
 }
 
 #[test]
 fn runs_with_other_settings_are_rejected() {
     let place = Place::new();
     let saved = saved_collection(&place);
-    for shape in [Shape::default().partitions(3), Shape::default().partitions(2).fixed(5, 8)] {
+    for shape in [
+        Shape::default().partitions(3),
+        Shape::default().partitions(2).fixed(5, 8),
+    ] {
         let resume = Some((saved.clone(), place.path("checkpoints")));
-        let settings = CollectorSettings { resume, ..place.settings("map", shape) };
+        let settings = CollectorSettings {
+            resume,
+            ..place.settings("map", shape)
+        };
         let error = Collector::<()>::plain(settings).err().unwrap();
-        assert!(error.blames_checkpoint() && error.to_string().contains("2 partitions"), "{error}");
+        assert!(
+            error.blames_checkpoint() && error.to_string().contains("2 partitions"),
+            "{error}"
+        );
     }
 }
 
@@ -122,18 +156,31 @@ fn names_outside_the_directory_are_rejected() {
     let place = Place::new();
     let saved = saved_collection(&place);
     let outside = place.path("checkpoints").join(&saved.files()[0].file);
-    for name in ["", "/etc/passwd", "../checkpoints/attempt-0/run-00000", ".", outside.to_str().unwrap()] {
+    for name in [
+        "",
+        "/etc/passwd",
+        "../checkpoints/attempt-0/run-00000",
+        ".",
+        outside.to_str().unwrap(),
+    ] {
         let mut words = serde_json::to_value(&saved).unwrap();
         words["runs"][0]["file"] = json!(name);
         let error = finish(&place, serde_json::from_value(words).unwrap()).unwrap_err();
-        assert!(error.blames_checkpoint() && error.to_string().contains("inside"), "{name}: {error}");
+        assert!(
+            error.blames_checkpoint() && error.to_string().contains("inside"),
+            "{name}: {error}"
+        );
     }
 }
 
 /// Saves the input of six small maps: two read directly, the others through two intermediate merges.
 fn saved_input(place: &Place) -> SavedReduceInput {
     for map in 0..6 {
-        place.collect(&format!("map-{map}"), Shape::default().partitions(2), &pairs()[map..]);
+        place.collect(
+            &format!("map-{map}"),
+            Shape::default().partitions(2),
+            &pairs()[map..],
+        );
     }
     let mut input = ReduceInput::open(reduce_settings(place)).unwrap();
     for _ in 0..2 {
@@ -145,13 +192,19 @@ fn saved_input(place: &Place) -> SavedReduceInput {
 
 fn reduce_settings(place: &Place) -> ReduceSettings {
     let names = ["map-0", "map-1", "map-2", "map-3", "map-4", "map-5"];
-    ReduceSettings { fan_in: 3, ..place.reduce_settings(&names, 1) }
+    ReduceSettings {
+        fan_in: 3,
+        ..place.reduce_settings(&names, 1)
+    }
 }
 
 /// Returns the remaining records of the restored input.
 fn rest(place: &Place, saved: &SavedReduceInput) -> Result<Vec<Pair>, ReduceError> {
     let resume = Some((saved.clone(), place.path("checkpoints")));
-    let mut input = ReduceInput::open(ReduceSettings { resume, ..reduce_settings(place) })?;
+    let mut input = ReduceInput::open(ReduceSettings {
+        resume,
+        ..reduce_settings(place)
+    })?;
     let mut rest = Vec::new();
     loop {
         while let Some((key, value)) = input.next_value()? {
@@ -171,12 +224,16 @@ fn damaged_intermediate_merge_blames_the_checkpoint() {
     let expected = rest(&place, &saved).unwrap();
     for file in saved.files() {
         let restored = || {
-            let found =
-                rest(&place, &saved).map_err(|error| (error.to_string(), error.blames_checkpoint()))?;
+            let found = rest(&place, &saved)
+                .map_err(|error| (error.to_string(), error.blames_checkpoint()))?;
             assert!(found == expected, "wrong records");
             Ok(())
         };
-        Case { file: place.path("checkpoints").join(&file.file), restored: Box::new(restored) }.check();
+        Case {
+            file: place.path("checkpoints").join(&file.file),
+            restored: Box::new(restored),
+        }
+        .check();
     }
 }
 
@@ -189,10 +246,18 @@ fn damaged_map_output_blames_the_map() {
     let whole = fs::read(&path).unwrap();
     replace(&path, &whole[..whole.len() - 1]);
     let error = rest(&place, &saved).unwrap_err();
-    assert_eq!((error.lost_input(), error.blames_checkpoint()), (Some(input), false), "{error}");
+    assert_eq!(
+        (error.lost_input(), error.blames_checkpoint()),
+        (Some(input), false),
+        "{error}"
+    );
     fs::remove_file(&path).unwrap();
     let error = rest(&place, &saved).unwrap_err();
-    assert_eq!((error.lost_input(), error.blames_checkpoint()), (Some(input), false), "{error}");
+    assert_eq!(
+        (error.lost_input(), error.blames_checkpoint()),
+        (Some(input), false),
+        "{error}"
+    );
 }
 
 #[test]
@@ -216,8 +281,11 @@ fn output_of_another_map_attempt_is_rejected() {
     let name = format!("map-{input}");
     let again = |label: &str, pairs: &[Pair]| {
         let settings = place.settings(&name, Shape::default().partitions(2));
-        let mut collector =
-            Collector::<()>::plain(CollectorSettings { label: label.into(), ..settings }).unwrap();
+        let mut collector = Collector::<()>::plain(CollectorSettings {
+            label: label.into(),
+            ..settings
+        })
+        .unwrap();
         for (key, value) in pairs {
             collector.emit_bytes(key, value);
         }
@@ -228,7 +296,10 @@ fn output_of_another_map_attempt_is_rejected() {
     again(&label, &pairs()[input..]).unwrap();
     for (label, from) in [("another attempt", input), (&label, input + 3)] {
         let error = again(label, &pairs()[from..]).unwrap_err();
-        assert!(matches!(&error, ReduceError::Unfit(what) if what.contains(label)), "{error}");
+        assert!(
+            matches!(&error, ReduceError::Unfit(what) if what.contains(label)),
+            "{error}"
+        );
         assert!(error.blames_checkpoint() && error.lost_input().is_none());
     }
 }
@@ -238,11 +309,26 @@ fn description_of_another_task_is_rejected() {
     let place = Place::new();
     let saved = saved_input(&place);
     let resume = Some((saved, place.path("checkpoints")));
-    let settings = ReduceSettings { resume, ..reduce_settings(&place) };
-    let fewer = ReduceSettings { segments: settings.segments[1..].to_vec(), ..settings.clone() };
-    for settings in [fewer, ReduceSettings { partition: 0, ..settings }] {
+    let settings = ReduceSettings {
+        resume,
+        ..reduce_settings(&place)
+    };
+    let fewer = ReduceSettings {
+        segments: settings.segments[1..].to_vec(),
+        ..settings.clone()
+    };
+    for settings in [
+        fewer,
+        ReduceSettings {
+            partition: 0,
+            ..settings
+        },
+    ] {
         let error = ReduceInput::open(settings).err().unwrap();
-        assert!(matches!(error, ReduceError::Unfit(_)) && error.blames_checkpoint(), "{error}");
+        assert!(
+            matches!(error, ReduceError::Unfit(_)) && error.blames_checkpoint(),
+            "{error}"
+        );
     }
 }
 

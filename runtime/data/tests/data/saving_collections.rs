@@ -5,7 +5,9 @@ use std::collections::BTreeSet;
 use std::fs;
 
 use crate::support::{MIB, Pair, Place, Shape, Sum, bytes, in_words, numbered, random};
-use napreduce_data::{CollectError, CollectStatistics, Collector, CollectorSettings, SavedCollection};
+use napreduce_data::{
+    CollectError, CollectStatistics, Collector, CollectorSettings, SavedCollection,
+};
 use proptest::prelude::*;
 use rand::Rng;
 
@@ -18,7 +20,12 @@ struct Interrupted<'a> {
 
 impl Interrupted<'_> {
     /// Settings of the next attempt. All attempts have the same label, so that the bytes are comparable.
-    fn settings(&self, name: &str, attempt: usize, resume: Option<SavedCollection>) -> CollectorSettings {
+    fn settings(
+        &self,
+        name: &str,
+        attempt: usize,
+        resume: Option<SavedCollection>,
+    ) -> CollectorSettings {
         let scratch = self.place.path(&format!("{name} scratch {attempt}"));
         fs::create_dir_all(&scratch).unwrap();
         let resume = resume.map(|saved| (saved, self.place.path("checkpoints")));
@@ -44,8 +51,16 @@ impl Interrupted<'_> {
                 let place = self.place.save_place(&format!("attempt-{attempt}"));
                 let saved = in_words(&collector.save(&place).unwrap());
                 let base = &place.base;
-                assert!(saved.files().iter().all(|file| base.join(&file.file).exists()));
-                assert!(self.place.is_empty(&format!("{name} scratch {attempt}")), "runs remain");
+                assert!(
+                    saved
+                        .files()
+                        .iter()
+                        .all(|file| base.join(&file.file).exists())
+                );
+                assert!(
+                    self.place.is_empty(&format!("{name} scratch {attempt}")),
+                    "runs remain"
+                );
                 attempt += 1;
                 collector = make(self.settings(name, attempt, Some(saved))).unwrap();
             }
@@ -55,9 +70,16 @@ impl Interrupted<'_> {
         }
         let checkpoints = self.place.files_below("checkpoints");
         let (sealed, statistics) = collector.finish().unwrap();
-        assert_eq!(self.place.files_below("checkpoints"), checkpoints, "saved files stay");
+        assert_eq!(
+            self.place.files_below("checkpoints"),
+            checkpoints,
+            "saved files stay"
+        );
         assert_eq!(sealed.records, statistics.records_out);
-        assert!(self.place.is_empty(&format!("{name} scratch {attempt}")), "runs remain");
+        assert!(
+            self.place.is_empty(&format!("{name} scratch {attempt}")),
+            "runs remain"
+        );
         statistics
     }
 }
@@ -70,7 +92,12 @@ fn plain(
     before: BTreeSet<usize>,
 ) -> CollectStatistics {
     let make = Collector::<()>::plain;
-    Interrupted { place, shape, before }.collect(name, pairs, make, |collector, (key, value)| {
+    Interrupted {
+        place,
+        shape,
+        before,
+    }
+    .collect(name, pairs, make, |collector, (key, value)| {
         collector.emit_bytes(key, value);
     })
 }
@@ -83,8 +110,14 @@ fn counting(
     before: BTreeSet<usize>,
 ) -> CollectStatistics {
     let make = |settings| Collector::combining(settings, Sum);
-    Interrupted { place, shape, before }
-        .collect(name, keys, make, |collector, key| collector.emit_value(key, 1, 0))
+    Interrupted {
+        place,
+        shape,
+        before,
+    }
+    .collect(name, keys, make, |collector, key| {
+        collector.emit_value(key, 1, 0)
+    })
 }
 
 /// Drops the statistics that depend on where runs end.
@@ -110,7 +143,11 @@ fn cuts(records: usize, seed: u64) -> Vec<BTreeSet<usize>> {
     let mut cuts: Vec<BTreeSet<usize>> = (0..=records).map(|at| BTreeSet::from([at])).collect();
     cuts.push((0..=records).collect());
     for _ in 0..10 {
-        cuts.push((0..random.random_range(2..8)).map(|_| random.random_range(0..=records)).collect());
+        cuts.push(
+            (0..random.random_range(2..8))
+                .map(|_| random.random_range(0..=records))
+                .collect(),
+        );
     }
     cuts
 }
@@ -127,7 +164,11 @@ fn check(
     for before in cuts {
         let place = Place::new();
         let found = collect(&place, "map", before.clone());
-        assert_eq!(stable(found), stable(expected), "{what}, saved before {before:?}");
+        assert_eq!(
+            stable(found),
+            stable(expected),
+            "{what}, saved before {before:?}"
+        );
         assert!(
             fs::read(place.path("map")).unwrap() == sealed,
             "{what}, saved before {before:?}: different bytes"
@@ -149,9 +190,16 @@ fn large(count: usize, value: usize, key: impl Fn(usize) -> Vec<u8>) -> Vec<Pair
 
 #[test]
 fn save_before_any_record_keeps_the_output() {
-    let pairs = large(40, 30_000, |number| (number * 7 % 40).to_be_bytes().to_vec());
+    let pairs = large(40, 30_000, |number| {
+        (number * 7 % 40).to_be_bytes().to_vec()
+    });
     let fixed = Shape::default().fixed(8, 30_000);
-    for shape in [Shape::default(), Shape::default().lz4(), fixed, fixed.fan_in(2)] {
+    for shape in [
+        Shape::default(),
+        Shape::default().lz4(),
+        fixed,
+        fixed.fan_in(2),
+    ] {
         let shape = shape.partitions(3);
         let spills = plain(&Place::new(), "map", shape, &pairs, BTreeSet::new()).spills;
         assert!(spills > 2, "{spills} spills");
@@ -183,7 +231,10 @@ fn jumbo_records_survive_saves() {
     pairs[5].1 = vec![5; 2 * MIB];
     pairs[6].1 = vec![6; MIB];
     pairs[7].0 = vec![7; 200_000];
-    for shape in [Shape::default(), Shape::default().lz4().partitions(2).fan_in(2)] {
+    for shape in [
+        Shape::default(),
+        Shape::default().lz4().partitions(2).fan_in(2),
+    ] {
         check(
             "jumbo records",
             |place, name, before| plain(place, name, shape, &pairs, before),
@@ -196,8 +247,13 @@ fn jumbo_records_survive_saves() {
 fn combiner_folds_across_saves() {
     let mut random = random(55);
     let short = (0..60).map(|_| vec![b'k', random.random_range(0..20)]);
-    let keys: Vec<Vec<u8>> = short.chain((0..20).map(|number| vec![number % 3; 5_000])).collect();
-    for shape in [Shape::default().partitions(2), Shape::default().lz4().fan_in(2)] {
+    let keys: Vec<Vec<u8>> = short
+        .chain((0..20).map(|number| vec![number % 3; 5_000]))
+        .collect();
+    for shape in [
+        Shape::default().partitions(2),
+        Shape::default().lz4().fan_in(2),
+    ] {
         check(
             "combining",
             |place, name, before| counting(place, name, shape, &keys, before),
@@ -208,20 +264,28 @@ fn combiner_folds_across_saves() {
 
 #[test]
 fn flushed_combine_table_folds_across_saves() {
-    let keys: Vec<Vec<u8>> =
-        (0..60_000u32).map(|number| format!("a long key {}", number % 20_000).into_bytes()).collect();
+    let keys: Vec<Vec<u8>> = (0..60_000u32)
+        .map(|number| format!("a long key {}", number % 20_000).into_bytes())
+        .collect();
     let shape = Shape::default().partitions(2);
     let at = [0, 1, 9_999, 20_000, 59_999, 60_000];
     let mut cuts: Vec<BTreeSet<usize>> = at.iter().map(|&at| BTreeSet::from([at])).collect();
     cuts.push(BTreeSet::from(at));
-    check("flushed table", |place, name, before| counting(place, name, shape, &keys, before), cuts);
+    check(
+        "flushed table",
+        |place, name, before| counting(place, name, shape, &keys, before),
+        cuts,
+    );
 }
 
 #[test]
 fn saved_runs_are_not_written_again() {
     let place = Place::new();
     let shape = Shape::default();
-    let settings = |resume| CollectorSettings { resume, ..place.settings("map", shape) };
+    let settings = |resume| CollectorSettings {
+        resume,
+        ..place.settings("map", shape)
+    };
     let mut collector: Collector<()> = Collector::plain(settings(None)).unwrap();
     collector.emit_bytes(b"key", b"first");
     let first = collector.save(&place.save_place("attempt-1")).unwrap();
@@ -236,7 +300,10 @@ fn saved_runs_are_not_written_again() {
     collector.emit_bytes(b"key", b"second");
     let second = collector.save(&place.save_place("attempt-3")).unwrap();
     assert_eq!(second.files()[..1], *first.files());
-    assert_eq!(place.files_below("checkpoints"), ["attempt-1/run-00000", "attempt-3/run-00001"]);
+    assert_eq!(
+        place.files_below("checkpoints"),
+        ["attempt-1/run-00000", "attempt-3/run-00001"]
+    );
     assert_eq!(second.statistics().records_in, 2);
 }
 
@@ -247,20 +314,27 @@ fn failed_collector_is_not_saved() {
         Collector::plain(place.settings("map", Shape::default().fixed(1, 1))).unwrap();
     collector.emit_bytes(b"key", b"value");
     let error = collector.save(&place.save_place("attempt")).unwrap_err();
-    assert!(matches!(error, CollectError::NotFixed { .. }) && !error.blames_checkpoint(), "{error}");
+    assert!(
+        matches!(error, CollectError::NotFixed { .. }) && !error.blames_checkpoint(),
+        "{error}"
+    );
     assert!(place.files_below("checkpoints").is_empty());
 }
 
 #[test]
 fn save_to_missing_directory_is_named() {
     let place = Place::new();
-    let mut collector: Collector<()> = Collector::plain(place.settings("map", Shape::default())).unwrap();
+    let mut collector: Collector<()> =
+        Collector::plain(place.settings("map", Shape::default())).unwrap();
     collector.emit_bytes(b"key", b"value");
     let mut missing = place.save_place("attempt");
     fs::remove_dir_all(&missing.base).unwrap();
     missing.durable = true;
     let error = collector.save(&missing).unwrap_err();
-    assert!(error.to_string().contains("checkpoints/attempt/run-00000"), "{error}");
+    assert!(
+        error.to_string().contains("checkpoints/attempt/run-00000"),
+        "{error}"
+    );
     assert!(place.names().is_empty());
 }
 

@@ -8,7 +8,8 @@ use std::path::PathBuf;
 
 use crate::support::{MIB, Pair, Place, Shape, Sum, bytes, excerpt, in_words, numbered, random};
 use napreduce_data::{
-    Grouping, READ_MAX, ReduceError, ReduceInput, ReduceSettings, ReduceStatistics, SavedReduceInput,
+    Grouping, READ_MAX, ReduceError, ReduceInput, ReduceSettings, ReduceStatistics,
+    SavedReduceInput,
 };
 use proptest::prelude::*;
 use rand::Rng;
@@ -51,7 +52,11 @@ impl<'a> Reading<'a> {
         let grouping = self.grouping;
         // The memory suffices to decompress a block of every input. Attempts alternate between mapping and
         // reading.
-        let read_max = if attempt.is_multiple_of(2) { 0 } else { READ_MAX };
+        let read_max = if attempt.is_multiple_of(2) {
+            0
+        } else {
+            READ_MAX
+        };
         ReduceSettings {
             memory: 4 * MIB,
             scratch,
@@ -77,9 +82,13 @@ impl<'a> Reading<'a> {
     fn open_at(&self, saved: &SavedReduceInput, attempt: usize) -> ReduceInput {
         let mut settings = self.settings(attempt);
         if self.refetch {
-            let mut fetched: Vec<PathBuf> = vec![self.place.path("nowhere"); settings.segments.len()];
+            let mut fetched: Vec<PathBuf> =
+                vec![self.place.path("nowhere"); settings.segments.len()];
             for (input, block) in saved.blocks_needed() {
-                fetched[input] = self.place.path(&format!("scratch {attempt}")).join(&self.segments[input]);
+                fetched[input] = self
+                    .place
+                    .path(&format!("scratch {attempt}"))
+                    .join(&self.segments[input]);
                 excerpt(&settings.segments[input], &fetched[input], 0, block);
             }
             settings.segments = fetched;
@@ -91,14 +100,22 @@ impl<'a> Reading<'a> {
     /// Reads all groups, saving and reopening the input at the given boundaries; also returns the number of
     /// boundaries.
     fn read(&self, cuts: &BTreeSet<usize>) -> (Vec<Group>, ReduceStatistics, usize) {
-        let mut walk = Walk { reading: *self, input: Some(self.open()), boundary: 0, attempt: 0, cuts };
+        let mut walk = Walk {
+            reading: *self,
+            input: Some(self.open()),
+            boundary: 0,
+            attempt: 0,
+            cuts,
+        };
         let mut groups = Vec::new();
         walk.boundary();
         while walk.input().next_group().unwrap() {
             let mut records = Vec::new();
             walk.boundary();
             while records.len() < self.values {
-                let Some((key, value)) = walk.input().next_value().unwrap() else { break };
+                let Some((key, value)) = walk.input().next_value().unwrap() else {
+                    break;
+                };
                 records.push((key.to_vec(), value.to_vec()));
                 walk.boundary();
             }
@@ -127,13 +144,26 @@ impl Walk<'_> {
 
     fn boundary(&mut self) {
         if self.cuts.contains(&self.boundary) {
-            let place = self.reading.place.save_place(&format!("attempt-{}", self.attempt));
+            let place = self
+                .reading
+                .place
+                .save_place(&format!("attempt-{}", self.attempt));
             let group = self.input().group_key().to_vec();
             let saved = in_words(&self.input().save(&place).unwrap());
-            assert!(saved.files().all(|file| place.base.join(&file.file).exists()));
+            assert!(
+                saved
+                    .files()
+                    .all(|file| place.base.join(&file.file).exists())
+            );
             self.input = None;
-            let left = self.reading.place.names_in(&format!("scratch {}", self.attempt));
-            assert!(left.iter().all(|name| !name.starts_with("merge-")), "{left:?} are left");
+            let left = self
+                .reading
+                .place
+                .names_in(&format!("scratch {}", self.attempt));
+            assert!(
+                left.iter().all(|name| !name.starts_with("merge-")),
+                "{left:?} are left"
+            );
             self.attempt += 1;
             self.input = Some(self.reading.open_at(&saved, self.attempt));
             assert_eq!(self.input().group_key(), group);
@@ -144,7 +174,11 @@ impl Walk<'_> {
 
 /// Drops the statistics that depend on interruptions.
 fn stable(statistics: ReduceStatistics) -> ReduceStatistics {
-    ReduceStatistics { bytes_read: 0, memory_peak: 0, ..statistics }
+    ReduceStatistics {
+        bytes_read: 0,
+        memory_peak: 0,
+        ..statistics
+    }
 }
 
 /// Interrupts once at every boundary, at all of them, and in random chains.
@@ -154,12 +188,23 @@ fn check(reading: Reading<'_>) {
     let mut cuts: Vec<BTreeSet<usize>> = (0..boundaries).map(|at| BTreeSet::from([at])).collect();
     cuts.push((0..boundaries).collect());
     for _ in 0..8 {
-        cuts.push((0..random.random_range(2..8)).map(|_| random.random_range(0..boundaries)).collect());
+        cuts.push(
+            (0..random.random_range(2..8))
+                .map(|_| random.random_range(0..boundaries))
+                .collect(),
+        );
     }
     for cuts in cuts {
         let (found, counted, passed) = reading.read(&cuts);
-        assert!(found == expected, "saved at {cuts:?} of {boundaries}: different groups");
-        assert_eq!(stable(counted), stable(statistics), "saved at {cuts:?} of {boundaries}");
+        assert!(
+            found == expected,
+            "saved at {cuts:?} of {boundaries}: different groups"
+        );
+        assert_eq!(
+            stable(counted),
+            stable(statistics),
+            "saved at {cuts:?} of {boundaries}"
+        );
         assert_eq!(passed, boundaries);
         if cuts.len() > 1 {
             // The next round uses the attempts' folders again.
@@ -193,12 +238,19 @@ fn maps(count: usize, keys: Range<u8>, records: usize, key_len: usize) -> Vec<Ve
 #[test]
 fn save_at_any_group_and_value_keeps_the_groups() {
     let maps = maps(5, 0..6, 9, 3);
-    for shape in [Shape::default(), Shape::default().lz4(), Shape::default().fixed(3, 8)] {
+    for shape in [
+        Shape::default(),
+        Shape::default().lz4(),
+        Shape::default().fixed(3, 8),
+    ] {
         let place = Place::new();
         let segments = collect(&place, shape, &maps);
         let reading = Reading::new(&place, &segments);
         check(reading);
-        check(Reading { refetch: true, ..reading });
+        check(Reading {
+            refetch: true,
+            ..reading
+        });
     }
 }
 
@@ -209,10 +261,16 @@ fn saved_intermediate_merges_are_not_repeated() {
         let place = Place::new();
         let segments = collect(&place, shape, &maps);
         for fan_in in [2, 3, 5] {
-            let reading = Reading { fan_in, ..Reading::new(&place, &segments) };
+            let reading = Reading {
+                fan_in,
+                ..Reading::new(&place, &segments)
+            };
             assert!(reading.open().statistics().intermediate_merges > 0);
             check(reading);
-            check(Reading { refetch: true, ..reading });
+            check(Reading {
+                refetch: true,
+                ..reading
+            });
         }
     }
 }
@@ -223,7 +281,10 @@ fn single_group_resumes_between_any_two_values() {
         let place = Place::new();
         let segments = collect(&place, Shape::default(), &maps(4, 7..8, 20, key_len));
         check(Reading::new(&place, &segments));
-        check(Reading { fan_in: 2, ..Reading::new(&place, &segments) });
+        check(Reading {
+            fan_in: 2,
+            ..Reading::new(&place, &segments)
+        });
     }
 }
 
@@ -245,7 +306,11 @@ fn prefix_groups_resume_between_their_keys() {
     let segments = collect(&place, Shape::default(), &maps);
     let groupings: [Grouping; 5] = [|_| 0, |_| 1, |_| 2, |_| 5, |_| 14];
     for (grouping, fan_in) in groupings.into_iter().zip([64, 64, 2, 64, 3]) {
-        check(Reading { grouping: Some(grouping), fan_in, ..Reading::new(&place, &segments) });
+        check(Reading {
+            grouping: Some(grouping),
+            fan_in,
+            ..Reading::new(&place, &segments)
+        });
     }
 }
 
@@ -254,7 +319,10 @@ fn skipped_values_are_counted_once() {
     let place = Place::new();
     let segments = collect(&place, Shape::default(), &maps(4, 0..4, 8, 2));
     for values in [0, 1, 3] {
-        check(Reading { values, ..Reading::new(&place, &segments) });
+        check(Reading {
+            values,
+            ..Reading::new(&place, &segments)
+        });
     }
 }
 
@@ -262,22 +330,32 @@ fn skipped_values_are_counted_once() {
 fn folding_merges_are_saved_unchanged() {
     let place = Place::new();
     let names: Vec<String> = (0..8).map(|map| format!("map-{map}")).collect();
-    let keys: Vec<Vec<u8>> = (0..7u32).map(|number| format!("a rather long key {number}").into()).collect();
+    let keys: Vec<Vec<u8>> = (0..7u32)
+        .map(|number| format!("a rather long key {number}").into())
+        .collect();
     for (map, name) in names.iter().enumerate() {
         place.count(name, Shape::default(), &keys[map % 3..]);
     }
-    check(Reading { combine: true, fan_in: 3, ..Reading::new(&place, &names) });
+    check(Reading {
+        combine: true,
+        fan_in: 3,
+        ..Reading::new(&place, &names)
+    });
 }
 
 #[test]
 fn largest_groups_are_counted_once_over_a_cut() {
     let place = Place::new();
     let keys = |key: &str, records: usize| std::iter::repeat_n(key.as_bytes().to_vec(), records);
-    let all = keys("a", 9_999).chain(keys("hot", 30_000)).chain(keys("warm", 10_000)).chain(keys("z", 1));
+    let all = keys("a", 9_999)
+        .chain(keys("hot", 30_000))
+        .chain(keys("warm", 10_000))
+        .chain(keys("z", 1));
     let segments = collect(&place, Shape::default(), &[numbered(all.collect()), vec![]]);
     let reading = Reading::new(&place, &segments);
     let largest = |input: &mut ReduceInput| {
-        let readable = |(key, records): (&[u8], u64)| (String::from_utf8_lossy(key).into_owned(), records);
+        let readable =
+            |(key, records): (&[u8], u64)| (String::from_utf8_lossy(key).into_owned(), records);
         input.largest_groups().map(readable).collect::<Vec<_>>()
     };
     let mut input = reading.open();
@@ -290,7 +368,10 @@ fn largest_groups_are_counted_once_over_a_cut() {
     // The rest of the group is skipped, and counts.
     let mut rest = reading.open_at(&saved, 1);
     while rest.next_group().unwrap() {}
-    assert_eq!(largest(&mut rest), [("hot".to_owned(), 18_000), ("warm".to_owned(), 10_000)]);
+    assert_eq!(
+        largest(&mut rest),
+        [("hot".to_owned(), 18_000), ("warm".to_owned(), 10_000)]
+    );
 }
 
 #[test]
@@ -307,15 +388,24 @@ fn blocks_of_every_kind_resume_from_refetched_files() {
     let maps: Vec<Vec<Pair>> = (0..3u8)
         .map(|map| {
             let value = |number: u8| if number == 4 { 200_000 } else { 40_000 };
-            (0..9u8).map(|number| (vec![number / 2, map], bytes(&mut random, value(number)))).collect()
+            (0..9u8)
+                .map(|number| (vec![number / 2, map], bytes(&mut random, value(number))))
+                .collect()
         })
         .collect();
     for shape in [Shape::default(), Shape::default().lz4()] {
         let place = Place::new();
         let segments = collect(&place, shape, &maps);
-        let reading = Reading { grouping: Some(|_| 1), refetch: true, ..Reading::new(&place, &segments) };
+        let reading = Reading {
+            grouping: Some(|_| 1),
+            refetch: true,
+            ..Reading::new(&place, &segments)
+        };
         check(reading);
-        check(Reading { fan_in: 2, ..reading });
+        check(Reading {
+            fan_in: 2,
+            ..reading
+        });
     }
 }
 
@@ -323,7 +413,10 @@ fn blocks_of_every_kind_resume_from_refetched_files() {
 fn input_stays_usable_after_a_save() {
     let place = Place::new();
     let segments = collect(&place, Shape::default(), &maps(6, 0..5, 9, 3));
-    let reading = Reading { fan_in: 2, ..Reading::new(&place, &segments) };
+    let reading = Reading {
+        fan_in: 2,
+        ..Reading::new(&place, &segments)
+    };
     let (expected, ..) = reading.read(&BTreeSet::new());
     let mut input = reading.open();
     let mut saves = Vec::new();
@@ -347,12 +440,19 @@ fn input_stays_usable_after_a_save() {
 #[test]
 fn excerpt_is_not_accepted_as_a_whole_input() {
     let place = Place::new();
-    let pairs: Vec<Pair> = (0..9).map(|number| (vec![number], vec![number; 60_000])).collect();
+    let pairs: Vec<Pair> = (0..9)
+        .map(|number| (vec![number], vec![number; 60_000]))
+        .collect();
     place.collect("map", Shape::default(), &pairs);
     excerpt(&place.path("map"), &place.path("rest"), 0, 2);
-    let error = ReduceInput::open(place.reduce_settings(&["rest"], 0)).err().unwrap();
+    let error = ReduceInput::open(place.reduce_settings(&["rest"], 0))
+        .err()
+        .unwrap();
     assert!(matches!(error, ReduceError::Settings(_)), "{error}");
-    assert!(error.to_string().contains("starts with record 4"), "{error}");
+    assert!(
+        error.to_string().contains("starts with record 4"),
+        "{error}"
+    );
 }
 
 proptest! {

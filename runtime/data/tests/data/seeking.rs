@@ -21,13 +21,21 @@ impl<'a> Inputs<'a> {
         for (name, pairs) in segments.iter().zip(maps) {
             place.collect(name, shape.memory(64 * MIB), pairs);
         }
-        Inputs { place, segments, fan_in: 64 }
+        Inputs {
+            place,
+            segments,
+            fan_in: 64,
+        }
     }
 
     fn settings(&self) -> ReduceSettings {
         let names: Vec<&str> = self.segments.iter().map(String::as_str).collect();
         // Enough memory to decompress a block of every input.
-        ReduceSettings { memory: 4 * MIB, fan_in: self.fan_in, ..self.place.reduce_settings(&names, 0) }
+        ReduceSettings {
+            memory: 4 * MIB,
+            fan_in: self.fan_in,
+            ..self.place.reduce_settings(&names, 0)
+        }
     }
 
     fn open(&self) -> ReduceInput {
@@ -51,7 +59,10 @@ impl<'a> Inputs<'a> {
     /// Returns the stored bytes of the partition.
     fn stored(&self) -> u64 {
         let open = |name: &String| Segment::open(&self.place.path(name)).unwrap();
-        self.segments.iter().map(|name| open(name).partition(0).unwrap().stored_len).sum()
+        self.segments
+            .iter()
+            .map(|name| open(name).partition(0).unwrap().stored_len)
+            .sum()
     }
 }
 
@@ -60,25 +71,42 @@ fn resume_at_90_percent_reads_at_most_12_percent() {
     const ROWS: u64 = 40_000;
     const MAPS: u64 = 8;
     let fixed = Shape::default().fixed(10, 90);
-    for (shape, fan_in) in [(fixed, 64), (Shape::default(), 64), (Shape::default().lz4(), 64), (fixed, 3)] {
+    for (shape, fan_in) in [
+        (fixed, 64),
+        (Shape::default(), 64),
+        (Shape::default().lz4(), 64),
+        (fixed, 3),
+    ] {
         let mut random = random(75);
         let place = Place::new();
         let row = |random: &mut _| (bytes(random, 10), vec![7; 90]);
-        let maps: Vec<Vec<Pair>> = (0..MAPS).map(|_| (0..ROWS).map(|_| row(&mut random)).collect()).collect();
-        let inputs = Inputs { fan_in, ..Inputs::collect(&place, shape, &maps) };
+        let maps: Vec<Vec<Pair>> = (0..MAPS)
+            .map(|_| (0..ROWS).map(|_| row(&mut random)).collect())
+            .collect();
+        let inputs = Inputs {
+            fan_in,
+            ..Inputs::collect(&place, shape, &maps)
+        };
         let mut input = inputs.open();
         while input.statistics().records < MAPS * ROWS * 9 / 10 {
             assert!(input.next_group().unwrap());
             while input.next_value().unwrap().is_some() {}
         }
         let total = inputs.stored();
-        assert!(input.statistics().bytes_read >= total * 9 / 10, "{:?}", input.statistics());
+        assert!(
+            input.statistics().bytes_read >= total * 9 / 10,
+            "{:?}",
+            input.statistics()
+        );
 
         let mut restored = inputs.resume_elsewhere(input);
         while restored.next_group().unwrap() {}
         let read = restored.statistics().bytes_read;
         let most = total * 12 / 100 + MAPS * BLOCK;
-        println!("{:?} {:?} fan-in {fan_in}: {read} of {total} bytes", shape.encoding, shape.compression);
+        println!(
+            "{:?} {:?} fan-in {fan_in}: {read} of {total} bytes",
+            shape.encoding, shape.compression
+        );
         assert!(read <= most, "read {read} of {total} bytes (limit {most})");
         assert_eq!(restored.statistics().records, MAPS * ROWS);
     }
@@ -90,7 +118,9 @@ fn huge_group_is_read_once_across_saves() {
     let place = Place::new();
     let maps: Vec<Vec<Pair>> = (0..3u32)
         .map(|map| {
-            (0..VALUES).map(|value| (vec![b'k'], (map * VALUES + value).to_be_bytes().into())).collect()
+            (0..VALUES)
+                .map(|value| (vec![b'k'], (map * VALUES + value).to_be_bytes().into()))
+                .collect()
         })
         .collect();
     let inputs = Inputs::collect(&place, Shape::default().fixed(1, 4), &maps);
@@ -114,14 +144,19 @@ fn huge_group_is_read_once_across_saves() {
     assert!(input.next_value().unwrap().is_none() && !input.next_group().unwrap());
     read += input.statistics().bytes_read;
     let most = inputs.stored() + saves * 3 * BLOCK;
-    assert!(saves > 10 && read <= most, "read {read} bytes with {saves} saves (limit {most})");
+    assert!(
+        saves > 10 && read <= most,
+        "read {read} bytes with {saves} saves (limit {most})"
+    );
     assert_eq!(input.statistics().groups, 1);
 }
 
 #[test]
 fn resume_at_the_end_reads_nothing() {
     let place = Place::new();
-    let pairs: Vec<Pair> = (0..9u8).map(|number| (vec![number], vec![number; 60_000])).collect();
+    let pairs: Vec<Pair> = (0..9u8)
+        .map(|number| (vec![number], vec![number; 60_000]))
+        .collect();
     let inputs = Inputs::collect(&place, Shape::default(), &[pairs.clone(), pairs]);
     let mut input = inputs.open();
     while input.next_group().unwrap() {}
@@ -130,5 +165,8 @@ fn resume_at_the_end_reads_nothing() {
     let mut restored = inputs.resume_elsewhere(input);
     assert!(!restored.next_group().unwrap());
     let statistics = restored.statistics();
-    assert_eq!((statistics.bytes_read, statistics.records, statistics.groups), (0, 18, 9));
+    assert_eq!(
+        (statistics.bytes_read, statistics.records, statistics.groups),
+        (0, 18, 9)
+    );
 }

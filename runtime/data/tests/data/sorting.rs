@@ -60,9 +60,10 @@ proptest! {
 #[test]
 fn keys_are_ordered_by_bytes_then_length() {
     let mut keys = Vec::new();
-    for len in
-        [0, 1, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 31, 32, 255, 256, 65_534, 65_535, 65_536, 70_000]
-    {
+    for len in [
+        0, 1, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 31, 32, 255, 256, 65_534, 65_535, 65_536,
+        70_000,
+    ] {
         for last in [0u8, 1, 255] {
             let mut key = vec![0x61; len];
             if let Some(byte) = key.last_mut() {
@@ -73,7 +74,10 @@ fn keys_are_ordered_by_bytes_then_length() {
     }
     keys.extend(keys.clone());
     check(Shape::default(), &numbered(keys.clone()));
-    check(Shape::default().memory(64 * MIB).partitions(3), &numbered(keys));
+    check(
+        Shape::default().memory(64 * MIB).partitions(3),
+        &numbered(keys),
+    );
 }
 
 #[test]
@@ -86,14 +90,20 @@ fn keys_with_trailing_zeros_are_distinguished() {
             key
         })
         .collect();
-    check(Shape::default().memory(32 * MIB).partitions(5), &numbered(keys));
+    check(
+        Shape::default().memory(32 * MIB).partitions(5),
+        &numbered(keys),
+    );
 }
 
 #[test]
 fn equal_keys_keep_order_of_arrival() {
     for len in [0, 3, 10, 11, 12, 100, 5000] {
         let count = if len > 100 { 500 } else { 50_000 };
-        check(Shape::default().memory(16 * MIB), &numbered(vec![vec![b'x'; len]; count]));
+        check(
+            Shape::default().memory(16 * MIB),
+            &numbered(vec![vec![b'x'; len]; count]),
+        );
     }
 }
 
@@ -101,15 +111,18 @@ fn equal_keys_keep_order_of_arrival() {
 fn two_mixed_keys_are_separated_in_order() {
     let mut random = random(5);
     for stem in [0, 11, 40] {
-        let keys =
-            (0..40_000).map(|_| [vec![b's'; stem], vec![random.random_range(0..2)]].concat()).collect();
+        let keys = (0..40_000)
+            .map(|_| [vec![b's'; stem], vec![random.random_range(0..2)]].concat())
+            .collect();
         check(Shape::default().partitions(2), &numbered(keys));
     }
 }
 
 #[test]
 fn sorted_and_reversed_input_is_sorted() {
-    let ascending: Vec<Vec<u8>> = (0..30_000u32).map(|number| number.to_be_bytes().to_vec()).collect();
+    let ascending: Vec<Vec<u8>> = (0..30_000u32)
+        .map(|number| number.to_be_bytes().to_vec())
+        .collect();
     let descending = ascending.iter().rev().cloned().collect();
     check(Shape::default().memory(8 * MIB), &numbered(ascending));
     check(Shape::default().memory(8 * MIB), &numbered(descending));
@@ -120,7 +133,9 @@ fn keys_with_long_common_prefixes_are_sorted() {
     let mut random = random(3);
     for stem in [10, 50, 150, 1000] {
         let stem = vec![b'/'; stem];
-        let keys = (0..3_000).map(|_| [stem.clone(), bytes(&mut random, 2), stem.clone()].concat()).collect();
+        let keys = (0..3_000)
+            .map(|_| [stem.clone(), bytes(&mut random, 2), stem.clone()].concat())
+            .collect();
         check(Shape::default().memory(32 * MIB), &numbered(keys));
     }
 }
@@ -128,15 +143,28 @@ fn keys_with_long_common_prefixes_are_sorted() {
 #[test]
 fn terasort_records_are_sorted() {
     let mut random = random(1);
-    let pairs: Vec<Pair> = (0..60_000).map(|_| (bytes(&mut random, 10), bytes(&mut random, 90))).collect();
-    check(Shape::default().fixed(10, 90).memory(64 * MIB).partitions(3), &pairs);
-    check(Shape::default().fixed(10, 90).memory(2 * MIB).partitions(3), &pairs);
+    let pairs: Vec<Pair> = (0..60_000)
+        .map(|_| (bytes(&mut random, 10), bytes(&mut random, 90)))
+        .collect();
+    check(
+        Shape::default()
+            .fixed(10, 90)
+            .memory(64 * MIB)
+            .partitions(3),
+        &pairs,
+    );
+    check(
+        Shape::default().fixed(10, 90).memory(2 * MIB).partitions(3),
+        &pairs,
+    );
 }
 
 #[test]
 fn ascii_and_skewed_keys_are_sorted() {
     let mut random = random(2);
-    let ascii = (0..50_000).map(|_| (0..10).map(|_| random.random_range(0x20..0x7f)).collect()).collect();
+    let ascii = (0..50_000)
+        .map(|_| (0..10).map(|_| random.random_range(0x20..0x7f)).collect())
+        .collect();
     check(Shape::default().memory(64 * MIB), &numbered(ascii));
     // Half of the keys lie at exponentially shrinking distances from one point.
     let skewed = (0..50_000)
@@ -145,7 +173,10 @@ fn ascii_and_skewed_keys_are_sorted() {
             (random.random::<u64>() >> shift).to_be_bytes().to_vec()
         })
         .collect();
-    check(Shape::default().fixed(8, 8).memory(64 * MIB), &numbered(skewed));
+    check(
+        Shape::default().fixed(8, 8).memory(64 * MIB),
+        &numbered(skewed),
+    );
 }
 
 #[test]
@@ -159,7 +190,11 @@ fn thousands_of_partitions_are_sorted() {
     let mut random = random(4);
     let keys = (0..5_000).map(|_| bytes(&mut random, 12)).collect();
     check(
-        Shape { encoding: RecordEncoding::Variable, ..Shape::default() }.partitions(70_000),
+        Shape {
+            encoding: RecordEncoding::Variable,
+            ..Shape::default()
+        }
+        .partitions(70_000),
         &numbered(keys),
     );
 }

@@ -11,7 +11,10 @@ fn mixed_records(count: usize) -> Vec<Pair> {
     let mut random = random(21);
     let mut pairs: Vec<Pair> = (0..count)
         .map(|_| {
-            let key = random.random_range(0..count as u32 / 4).to_string().into_bytes();
+            let key = random
+                .random_range(0..count as u32 / 4)
+                .to_string()
+                .into_bytes();
             let len = random.random_range(0..120);
             (key, bytes(&mut random, len))
         })
@@ -50,12 +53,19 @@ fn output_is_independent_of_memory_fan_in_and_compression() {
         );
         assert_eq!(place.names(), ["out"]);
     }
-    assert!(spills[0] > 10 && spills[1] > 10 && *spills.last().unwrap() == 0, "{spills:?}");
+    assert!(
+        spills[0] > 10 && spills[1] > 10 && *spills.last().unwrap() == 0,
+        "{spills:?}"
+    );
 }
 
 #[test]
 fn equal_keys_keep_order_over_many_merges() {
-    let pairs = numbered((0..100_000u32).map(|number| vec![(number % 3) as u8]).collect());
+    let pairs = numbered(
+        (0..100_000u32)
+            .map(|number| vec![(number % 3) as u8])
+            .collect(),
+    );
     let place = Place::new();
     let statistics = place.collect("out", Shape::default().fan_in(2), &pairs);
     assert!(statistics.spills > 5, "{statistics:?}");
@@ -107,7 +117,11 @@ fn single_run_is_copied_across_file_systems() {
     let pair = (b"key".to_vec(), vec![1; MIB]);
     for durable in [false, true] {
         let settings = place.settings("out", Shape::default());
-        let settings = CollectorSettings { scratch: elsewhere.path().to_owned(), durable, ..settings };
+        let settings = CollectorSettings {
+            scratch: elsewhere.path().to_owned(),
+            durable,
+            ..settings
+        };
         let mut collector: Collector<()> = Collector::plain(settings).unwrap();
         collector.emit_bytes(&pair.0, &pair.1);
         collector.finish().unwrap();
@@ -122,15 +136,29 @@ fn memory_peak_stays_within_the_limit() {
     for memory in [2 * MIB, 8 * MIB, 32 * MIB] {
         let place = Place::new();
         let pairs: Vec<Pair> = mixed_records(20_000);
-        let statistics = place.collect("out", Shape::default().memory(memory).lz4().fan_in(4), &pairs);
-        assert!(statistics.memory_peak > memory / 4 || statistics.spills == 0, "{statistics:?} of {memory}");
-        assert!(statistics.memory_peak <= memory, "{statistics:?} of {memory}");
+        let statistics = place.collect(
+            "out",
+            Shape::default().memory(memory).lz4().fan_in(4),
+            &pairs,
+        );
+        assert!(
+            statistics.memory_peak > memory / 4 || statistics.spills == 0,
+            "{statistics:?} of {memory}"
+        );
+        assert!(
+            statistics.memory_peak <= memory,
+            "{statistics:?} of {memory}"
+        );
     }
 }
 
 #[test]
 fn tiny_task_is_granted_little_memory() {
     let place = Place::new();
-    let statistics = place.collect("out", Shape::default().memory(1 << 30), &numbered(vec![b"one".to_vec()]));
+    let statistics = place.collect(
+        "out",
+        Shape::default().memory(1 << 30),
+        &numbered(vec![b"one".to_vec()]),
+    );
     assert!(statistics.memory_peak < 3 * MIB, "{statistics:?}");
 }

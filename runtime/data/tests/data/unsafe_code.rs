@@ -42,14 +42,20 @@ fn fixed_records_are_written_sorted_and_read() {
         let shape = Shape::default().partitions(2);
         let place = Place::new();
         place.collect("out", shape.fixed(length as u32, 8), &pairs);
-        assert!(read(&place.path("out")).unwrap() == sorted(&pairs, 2), "keys of {length} bytes");
+        assert!(
+            read(&place.path("out")).unwrap() == sorted(&pairs, 2),
+            "keys of {length} bytes"
+        );
     }
 }
 
 #[test]
 fn large_values_spill_and_merge() {
-    let pairs: Vec<Pair> =
-        keys(9).into_iter().enumerate().map(|(number, key)| (key, vec![number as u8; 150_000])).collect();
+    let pairs: Vec<Pair> = keys(9)
+        .into_iter()
+        .enumerate()
+        .map(|(number, key)| (key, vec![number as u8; 150_000]))
+        .collect();
     let place = Place::new();
     let statistics = place.collect("out", Shape::default(), &pairs);
     assert!(statistics.spills > 0, "{statistics:?}");
@@ -81,9 +87,11 @@ impl Combiner for Join {
 
 /// Emits words of all lengths from one lent text, so that loads run past keys.
 fn joining(place: &Place, words: usize) -> Collector<String> {
-    let text: String =
-        (0..words).map(|number| format!("{}{} ", "w".repeat(number % 23), number % 150)).collect();
-    let mut collector = Collector::combining(place.settings("out", Shape::default()), Join).unwrap();
+    let text: String = (0..words)
+        .map(|number| format!("{}{} ", "w".repeat(number % 23), number % 150))
+        .collect();
+    let mut collector =
+        Collector::combining(place.settings("out", Shape::default()), Join).unwrap();
     lend(text.as_bytes(), || {
         for word in text.split_ascii_whitespace() {
             collector.emit_value(word.as_bytes(), word[..1].to_owned(), 1);
@@ -98,7 +106,10 @@ fn accumulators_are_folded_once() {
     let (_, statistics) = joining(&place, 700).finish().unwrap();
     let found = &read(&place.path("out")).unwrap()[0];
     assert_eq!(statistics.records_out, found.len() as u64);
-    assert_eq!(found.iter().map(|(_, value)| value.len()).sum::<usize>(), 700);
+    assert_eq!(
+        found.iter().map(|(_, value)| value.len()).sum::<usize>(),
+        700
+    );
     assert!(found.is_sorted_by(|a, b| a.0 < b.0));
 }
 
@@ -112,9 +123,14 @@ fn dropped_collector_drops_its_accumulators() {
 #[test]
 fn combine_table_grows() {
     let place = Place::new();
-    let keys: Vec<Vec<u8>> = (0..1_500_u32).map(|number| number.to_string().into_bytes()).collect();
+    let keys: Vec<Vec<u8>> = (0..1_500_u32)
+        .map(|number| number.to_string().into_bytes())
+        .collect();
     let statistics = place.count("out", Shape::default(), keys.iter().chain(&keys));
-    assert_eq!((statistics.records_in, statistics.records_out), (3_000, 1_500));
+    assert_eq!(
+        (statistics.records_in, statistics.records_out),
+        (3_000, 1_500)
+    );
 }
 
 #[test]
@@ -135,7 +151,10 @@ fn cursors_seek_and_move_to_other_threads() {
                 }
                 rest
             });
-            assert!(rest.join().unwrap() == expected[ordinal as usize..], "from {ordinal}");
+            assert!(
+                rest.join().unwrap() == expected[ordinal as usize..],
+                "from {ordinal}"
+            );
         }
     }
 }
@@ -149,8 +168,9 @@ fn reduce_reads_groups_of_several_segments() {
     place.collect("second", Shape::default().lz4(), second);
     let groups = place.groups(&["first", "second"]);
     assert!(groups.is_sorted_by(|a, b| a.0 < b.0));
-    let read =
-        groups.iter().flat_map(|(key, values)| values.iter().map(|value| (key.clone(), value.clone())));
+    let read = groups
+        .iter()
+        .flat_map(|(key, values)| values.iter().map(|value| (key.clone(), value.clone())));
     let mut read: Vec<Pair> = read.collect();
     let mut expected = pairs;
     read.sort();

@@ -85,7 +85,13 @@ pub struct Attempt {
 }
 
 impl Attempt {
-    pub(crate) fn new(id: AttemptId, worker: WorkerId, from: Start, now: Time, event: u64) -> Attempt {
+    pub(crate) fn new(
+        id: AttemptId,
+        worker: WorkerId,
+        from: Start,
+        now: Time,
+        event: u64,
+    ) -> Attempt {
         Attempt {
             id,
             worker,
@@ -178,7 +184,11 @@ impl Movement {
     }
 
     fn grew(&mut self, worked: Span) {
-        let before = if self.count == 0 { self.begun } else { self.last };
+        let before = if self.count == 0 {
+            self.begun
+        } else {
+            self.last
+        };
         let gap = Span(worked.0.saturating_sub(before.0));
         self.longest_gap = self.longest_gap.max(gap);
         self.last = worked;
@@ -239,7 +249,10 @@ impl Attempt {
 
     /// Returns its work time until `now`, without suspensions.
     pub fn active_time(&self, now: Time) -> Span {
-        self.active_before + self.active_since.map_or(Span::default(), |since| now.since(since))
+        self.active_before
+            + self
+                .active_since
+                .map_or(Span::default(), |since| now.since(since))
     }
 
     /// Returns the slow attempt at the same task that it duplicates, if any.
@@ -250,7 +263,8 @@ impl Attempt {
     /// Returns the consumed share of its input, in millionths; `None` while the size of the input is unknown.
     pub fn progress_millionths(&self) -> Option<u32> {
         let done = u128::from(self.bytes_done.min(self.bytes_total)) * 1_000_000;
-        done.checked_div(u128::from(self.bytes_total)).and_then(|share| u32::try_from(share).ok())
+        done.checked_div(u128::from(self.bytes_total))
+            .and_then(|share| u32::try_from(share).ok())
     }
 
     /// Returns the work time behind its progress: its own and that of earlier attempts whose work it
@@ -261,7 +275,8 @@ impl Attempt {
 
     /// Returns how long it has run since its last suspension; zero while it does not run.
     pub fn runs_for(&self, now: Time) -> Span {
-        self.active_since.map_or(Span::default(), |since| now.since(since))
+        self.active_since
+            .map_or(Span::default(), |since| now.since(since))
     }
 
     /// Returns whether it must not be a victim: masters never are, nor are tasks that were preempted
@@ -341,7 +356,11 @@ impl Attempt {
         }
         let left = self.bytes_total.checked_sub(self.bytes_done)?;
         let consumed = self.bytes_done.checked_sub(self.consumed_while_waiting)?;
-        let waited_until = if self.waited.0 == 0 { Span(0) } else { self.kept + self.waited };
+        let waited_until = if self.waited.0 == 0 {
+            Span(0)
+        } else {
+            self.kept + self.waited
+        };
         let begun = self.movement.begun.max(waited_until);
         let took = self.movement.last.0.saturating_sub(begun.0);
         if took == 0 || consumed == 0 {
@@ -352,7 +371,11 @@ impl Attempt {
         let worked = self.movement.last.0.saturating_sub(self.waited.0);
         let length = Span(worked.saturating_add(remaining));
         let share = consumed as f64 / (consumed + left) as f64;
-        Some(Projection { length, remaining: Span(remaining), share })
+        Some(Projection {
+            length,
+            remaining: Span(remaining),
+            share,
+        })
     }
 
     /// Returns its work time without the time that it waited for maps.
@@ -373,7 +396,11 @@ impl Attempt {
     pub(crate) fn progressed(&mut self, now: Time, bytes_done: u64, bytes_total: u64) {
         let worked = self.work_time(now);
         if bytes_done > self.bytes_done {
-            let before = if self.movement.count == 0 { self.movement.begun } else { self.movement.last };
+            let before = if self.movement.count == 0 {
+                self.movement.begun
+            } else {
+                self.movement.last
+            };
             let span = worked.0.saturating_sub(before.0);
             let more = u128::from(bytes_done - self.bytes_done) * 1_000_000;
             if let Some(rate) = more.checked_div(u128::from(span)) {
@@ -399,8 +426,19 @@ impl Attempt {
 
     /// Returns its progress, for its task to keep.
     pub(crate) fn progress(&self) -> SavedProgress {
-        let Attempt { bytes_done, bytes_total, smoothed_rate, movement, .. } = *self;
-        SavedProgress { bytes_done, bytes_total, smoothed_rate, movement }
+        let Attempt {
+            bytes_done,
+            bytes_total,
+            smoothed_rate,
+            movement,
+            ..
+        } = *self;
+        SavedProgress {
+            bytes_done,
+            bytes_total,
+            smoothed_rate,
+            movement,
+        }
     }
 
     pub(crate) fn start_clock(&mut self, now: Time) {

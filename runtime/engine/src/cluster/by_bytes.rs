@@ -21,9 +21,13 @@ impl ByBytes {
     /// Adds a sample.
     pub(crate) fn learn(&mut self, bytes: u64, took: Span) {
         if self.cases >= REMEMBERED {
-            for sum in
-                [&mut self.cases, &mut self.bytes, &mut self.micros, &mut self.squares, &mut self.products]
-            {
+            for sum in [
+                &mut self.cases,
+                &mut self.bytes,
+                &mut self.micros,
+                &mut self.squares,
+                &mut self.products,
+            ] {
                 *sum /= 2;
             }
         }
@@ -38,16 +42,28 @@ impl ByBytes {
     /// Estimates the time for this many bytes: by the fitted line, which never has a negative slope, or the
     /// mean if all samples have the same size. `None` before the first sample.
     pub(crate) fn of(&self, bytes: u64) -> Option<Span> {
-        let [cases, sum, micros, squares, products] =
-            [self.cases, self.bytes, self.micros, self.squares, self.products].map(i128::from);
+        let [cases, sum, micros, squares, products] = [
+            self.cases,
+            self.bytes,
+            self.micros,
+            self.squares,
+            self.products,
+        ]
+        .map(i128::from);
         if cases == 0 {
             return None;
         }
         let spread = cases * squares - sum * sum;
         let rise = (cases * products - sum * micros).max(0);
         let from_mean = i128::from(bytes >> 20) * cases - sum;
-        let correction = if spread > 0 { rise * from_mean / spread } else { 0 };
-        Some(Span(u64::try_from(((micros + correction) / cases).max(0)).unwrap_or(u64::MAX)))
+        let correction = if spread > 0 {
+            rise * from_mean / spread
+        } else {
+            0
+        };
+        Some(Span(
+            u64::try_from(((micros + correction) / cases).max(0)).unwrap_or(u64::MAX),
+        ))
     }
 }
 
@@ -80,16 +96,21 @@ mod tests {
     fn fixed_part_and_rate_are_estimated() {
         for seed in 0..500 {
             let mut random = Pcg64::seed_from_u64(seed);
-            let (fixed, each) = (random.random_range(0..5_000_000), random.random_range(1..30_000));
+            let fixed = random.random_range(0..5_000_000);
+            let each = random.random_range(1..30_000);
             let mut known = ByBytes::default();
             for _ in 0..random.random_range(20..200) {
                 let size = random.random_range(1..4_000);
                 known.learn(size * MIB, Span(fixed + size * each));
             }
             let asked = random.random_range(0..4_000);
-            let (found, exact) = (known.of(asked * MIB).expect("it has seen some").0, fixed + asked * each);
+            let found = known.of(asked * MIB).expect("it has seen some").0;
+            let exact = fixed + asked * each;
             // Halved sums are truncated to integers.
-            assert!(found.abs_diff(exact) <= exact / 20 + 20_000, "seed {seed}: {found} is not {exact}");
+            assert!(
+                found.abs_diff(exact) <= exact / 20 + 20_000,
+                "seed {seed}: {found} is not {exact}"
+            );
         }
     }
 }

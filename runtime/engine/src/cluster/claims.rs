@@ -64,7 +64,11 @@ pub struct Claims<'a> {
 impl<'a> Claims<'a> {
     /// Creates an empty list of slots that can be used for tasks of these kinds.
     pub fn new(view: ClusterView<'a>, kinds: &'a [TaskKind]) -> Claims<'a> {
-        Claims { view, kinds, planned: Planned::default() }
+        Claims {
+            view,
+            kinds,
+            planned: Planned::default(),
+        }
     }
 
     /// Returns the time of the view.
@@ -75,7 +79,10 @@ impl<'a> Claims<'a> {
     /// Returns whether a job will use another slot that is freed for it on a worker.
     pub fn wants_on(&self, job: JobId, worker: WorkerId) -> bool {
         let cluster = self.view.cluster();
-        cluster.jobs.get(&job).is_some_and(|job| cluster.will_use(job, self.kinds, worker, &self.planned))
+        cluster
+            .jobs
+            .get(&job)
+            .is_some_and(|job| cluster.will_use(job, self.kinds, worker, &self.planned))
     }
 
     /// Adds a slot that will be freed for a job on a worker.
@@ -93,21 +100,38 @@ impl ClusterView<'_> {
 
 impl Cluster {
     /// Returns whether a job will use another slot that is freed for it on a worker: see [`Claims`].
-    pub fn will_use(&self, job: &Job, kinds: &[TaskKind], worker: WorkerId, planned: &Planned) -> bool {
-        let Some(known) = self.workers.get(&worker) else { return false };
+    pub fn will_use(
+        &self,
+        job: &Job,
+        kinds: &[TaskKind],
+        worker: WorkerId,
+        planned: &Planned,
+    ) -> bool {
+        let Some(known) = self.workers.get(&worker) else {
+            return false;
+        };
         if job.state != JobState::Active || job.pause.is_some() || !known.takes_attempts() {
             return false;
         }
-        if kinds.iter().all(|kind| job.unused_on[*kind].contains(&worker)) {
+        if kinds
+            .iter()
+            .all(|kind| job.unused_on[*kind].contains(&worker))
+        {
             return false;
         }
         let promised_here = self.promised_on(job, kinds, known) + planned.on(job.id, worker);
-        let suspended_here: u32 = kinds.iter().map(|kind| job.suspended_count_on(*kind, worker)).sum();
+        let suspended_here: u32 = kinds
+            .iter()
+            .map(|kind| job.suspended_count_on(*kind, worker))
+            .sum();
         if suspended_here > promised_here {
             return true;
         }
         let launchable: u32 = kinds.iter().map(|kind| job.eligible_count(*kind)).sum();
-        let launchable_here: u32 = kinds.iter().map(|kind| job.launchable_on(*kind, worker)).sum();
+        let launchable_here: u32 = kinds
+            .iter()
+            .map(|kind| job.launchable_on(*kind, worker))
+            .sum();
         if promised_here - suspended_here >= launchable_here {
             return false;
         }
@@ -129,8 +153,13 @@ impl Cluster {
 
     /// Returns whether every slot that is freed or kept for a job on a worker serves a suspended attempt.
     pub fn serves_suspended(&self, job: &Job, kinds: &[TaskKind], worker: WorkerId) -> bool {
-        let Some(known) = self.workers.get(&worker) else { return false };
-        let suspended_here: u32 = kinds.iter().map(|kind| job.suspended_count_on(*kind, worker)).sum();
+        let Some(known) = self.workers.get(&worker) else {
+            return false;
+        };
+        let suspended_here: u32 = kinds
+            .iter()
+            .map(|kind| job.suspended_count_on(*kind, worker))
+            .sum();
         self.promised_on(job, kinds, known) <= suspended_here
     }
 
@@ -141,11 +170,16 @@ impl Cluster {
         }
         let is_for_job = |id: &AttemptId| {
             kinds.contains(&id.task.kind)
-                && self.requests.get(id).is_some_and(|request| request.beneficiary == Some(job.id))
+                && self
+                    .requests
+                    .get(id)
+                    .is_some_and(|request| request.beneficiary == Some(job.id))
         };
         let requested = worker.attempts().filter(is_for_job).count();
         let reservations = worker.reservations().iter();
-        let kept = reservations.filter(|kept| kept.job == job.id && kinds.contains(&kept.kind)).count();
+        let kept = reservations
+            .filter(|kept| kept.job == job.id && kinds.contains(&kept.kind))
+            .count();
         (requested + kept) as u32
     }
 
@@ -159,7 +193,9 @@ impl Cluster {
         }
         let mut served = 0;
         for (worker, count) in suspended {
-            let Some(known) = self.workers.get(&worker) else { continue };
+            let Some(known) = self.workers.get(&worker) else {
+                continue;
+            };
             let promised = self.promised_on(job, kinds, known) + planned.on(job.id, worker);
             served += promised.min(count);
         }
@@ -171,13 +207,16 @@ impl Job {
     /// Returns how many of its attempts of a kind are suspended on a worker and wait for a slot there.
     fn suspended_count_on(&self, kind: TaskKind, worker: WorkerId) -> u32 {
         let (first, last) = AttemptId::range_of(self.id, kind);
-        self.suspended[kind].range((worker, first)..=(worker, last)).count() as u32
+        self.suspended[kind]
+            .range((worker, first)..=(worker, last))
+            .count() as u32
     }
 
     /// Returns how many of its tasks of a kind may be launched now on a worker.
     fn launchable_on(&self, kind: TaskKind, worker: WorkerId) -> u32 {
         let phase = &self.phases[kind];
-        let is_left_out = |index: &&u32| phase.pending.contains(**index) && !phase.isolated.contains(*index);
+        let is_left_out =
+            |index: &&u32| phase.pending.contains(**index) && !phase.isolated.contains(*index);
         let avoided = phase.avoided.get(&worker);
         let left_out = avoided.map_or(0, |avoided| avoided.iter().filter(is_left_out).count());
         self.eligible_count(kind).saturating_sub(left_out as u32)

@@ -65,34 +65,47 @@ pub(crate) struct Cluster {
 impl Cluster {
     /// Returns a job that has not ended.
     pub fn job(&self, job: JobId) -> &Job {
-        self.jobs.get(&job).expect("a job is kept until the last of its attempts is gone")
+        self.jobs
+            .get(&job)
+            .expect("a job is kept until the last of its attempts is gone")
     }
 
     /// Returns a job that has not ended.
     pub fn job_mut(&mut self, job: JobId) -> &mut Job {
-        self.jobs.get_mut(&job).expect("a job is kept until the last of its attempts is gone")
+        self.jobs
+            .get_mut(&job)
+            .expect("a job is kept until the last of its attempts is gone")
     }
 
     /// Returns a live attempt.
     pub fn attempt_mut(&mut self, attempt: AttemptId) -> &mut Attempt {
-        self.attempts.get_mut(&attempt).expect("the caller looked it up, and attempts end in one place")
+        self.attempts
+            .get_mut(&attempt)
+            .expect("the caller looked it up, and attempts end in one place")
     }
 
     /// Returns a task of a job that has not ended.
     pub fn task_mut(&mut self, task: TaskId) -> &mut Task {
-        self.job_mut(task.job).task_mut(task).expect("an attempt belongs to a task of its job")
+        self.job_mut(task.job)
+            .task_mut(task)
+            .expect("an attempt belongs to a task of its job")
     }
 
     /// Returns a known worker.
     pub fn worker_mut(&mut self, worker: WorkerId) -> &mut Worker {
-        self.workers.get_mut(&worker).expect("workers are never forgotten")
+        self.workers
+            .get_mut(&worker)
+            .expect("workers are never forgotten")
     }
 
     /// Applies an input to a task and updates the derived sets. The input always comes from an attempt or an
     /// output of this task, so a missing row in the table is a bug.
     pub fn step_task(&mut self, id: TaskId, input: TaskInput) {
         let task = self.task_mut(id);
-        task.state = task.state.on(input).expect("the engine keeps a task and its attempt in step");
+        task.state = task
+            .state
+            .on(input)
+            .expect("the engine keeps a task and its attempt in step");
         let job = self.job_mut(id.job);
         match input {
             TaskInput::Launched => job.remove_pending(id),
@@ -113,7 +126,14 @@ impl Cluster {
         let task = self.task_mut(attempt.task);
         task.committer = task.committer.filter(|number| *number != attempt.number);
         let last = task.live.is_empty();
-        self.step_task(attempt.task, if last { TaskInput::AttemptEnded } else { TaskInput::DuplicateEnded });
+        self.step_task(
+            attempt.task,
+            if last {
+                TaskInput::AttemptEnded
+            } else {
+                TaskInput::DuplicateEnded
+            },
+        );
     }
 
     /// Removes an ended attempt with its slot and its index entries. `before` is the state in which it ended.
@@ -142,7 +162,9 @@ impl Cluster {
     /// whether slots are still kept for it. Must be called after every change of a job.
     pub fn refresh(&mut self, id: JobId) {
         self.touch(id);
-        let Some(job) = self.jobs.get_mut(&id) else { return };
+        let Some(job) = self.jobs.get_mut(&id) else {
+            return;
+        };
         self.demand.list(job);
         // A job may have a slot kept on every worker: skip the scan while it can use each of them.
         let uses_any = |kind| {
@@ -150,7 +172,9 @@ impl Cluster {
             job.eligible_count(kind) > 0 && phase.avoided.is_empty() && phase.shunned.is_empty()
         };
         if job.slots.reserved_on().is_empty()
-            || TaskKind::ALL.into_iter().all(|kind| job.slots.promised(kind) == 0 || uses_any(kind))
+            || TaskKind::ALL
+                .into_iter()
+                .all(|kind| job.slots.promised(kind) == 0 || uses_any(kind))
         {
             return;
         }
@@ -171,7 +195,10 @@ impl Cluster {
 
     /// Marks a job whose change the policy must be notified of.
     pub fn touch(&mut self, id: JobId) {
-        let listed = self.jobs.get_mut(&id).map(|job| std::mem::replace(&mut job.changed, true));
+        let listed = self
+            .jobs
+            .get_mut(&id)
+            .map(|job| std::mem::replace(&mut job.changed, true));
         if listed != Some(true) {
             self.demand.add_changed(id);
         }
@@ -191,13 +218,19 @@ impl Cluster {
         let usable = |(_, worker): &(WorkerId, &Worker)| {
             worker.takes_attempts() && worker.slots(kind) > worker.masters()
         };
-        self.workers.iter().filter(usable).map(|(id, _)| id).collect()
+        self.workers
+            .iter()
+            .filter(usable)
+            .map(|(id, _)| id)
+            .collect()
     }
 
     /// Recomputes which tasks of a job avoid which workers, after a change of its faults.
     pub fn find_avoided_by(&mut self, id: JobId) {
         let usable = ByKind::of(|kind| self.usable(kind));
-        let Some(job) = self.jobs.get_mut(&id) else { return };
+        let Some(job) = self.jobs.get_mut(&id) else {
+            return;
+        };
         for kind in TaskKind::ALL {
             job.phases[kind].find_avoided(&usable[kind]);
         }
@@ -206,8 +239,11 @@ impl Cluster {
 
     /// Recomputes which tasks avoid which workers, after the set of usable workers changed.
     pub fn find_avoided(&mut self) {
-        if self.jobs.values().all(|job| TaskKind::ALL.iter().all(|kind| job.phases[*kind].failed.is_empty()))
-        {
+        if self.jobs.values().all(|job| {
+            TaskKind::ALL
+                .iter()
+                .all(|kind| job.phases[*kind].failed.is_empty())
+        }) {
             return;
         }
         let usable = ByKind::of(|kind| self.usable(kind));

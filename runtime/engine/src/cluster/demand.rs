@@ -29,7 +29,8 @@ pub(crate) struct Demand {
 impl Demand {
     /// Lists a job by its present state.
     pub fn list(&mut self, job: &mut Job) {
-        let (id, order) = (job.id(), job.default_order());
+        let id = job.id();
+        let order = job.default_order();
         for kind in TaskKind::ALL {
             let launchable = job.eligible_count(kind) > 0;
             let listed = Listed {

@@ -18,7 +18,11 @@ pub(crate) struct Departures {
 
 impl Departures {
     pub fn restore(forgotten: Numbers, left: Numbers) -> Departures {
-        Departures { forgotten, left, ..Departures::default() }
+        Departures {
+            forgotten,
+            left,
+            ..Departures::default()
+        }
     }
 
     pub fn drain(&mut self, worker: WorkerId) {

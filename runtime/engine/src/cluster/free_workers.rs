@@ -28,20 +28,32 @@ impl FreeWorkers {
 
     pub fn contains(&self, (free, worker): &OfferOrder) -> bool {
         let (word, bit) = place(*worker);
-        self.levels.get(free).and_then(|words| words.get(&word)).is_some_and(|bits| bits & bit != 0)
+        self.levels
+            .get(free)
+            .and_then(|words| words.get(&word))
+            .is_some_and(|bits| bits & bit != 0)
     }
 
     pub fn insert(&mut self, (free, worker): OfferOrder) {
         let (word, bit) = place(worker);
-        let bits = self.levels.entry(free).or_default().entry(word).or_default();
+        let bits = self
+            .levels
+            .entry(free)
+            .or_default()
+            .entry(word)
+            .or_default();
         self.count += usize::from(*bits & bit == 0);
         *bits |= bit;
     }
 
     pub fn remove(&mut self, (free, worker): &OfferOrder) {
         let (word, bit) = place(*worker);
-        let Some(words) = self.levels.get_mut(free) else { return };
-        let Some(bits) = words.get_mut(&word).filter(|bits| **bits & bit != 0) else { return };
+        let Some(words) = self.levels.get_mut(free) else {
+            return;
+        };
+        let Some(bits) = words.get_mut(&word).filter(|bits| **bits & bit != 0) else {
+            return;
+        };
         *bits &= !bit;
         self.count -= 1;
         if *bits == 0 {
@@ -62,8 +74,18 @@ impl FreeWorkers {
         let mut levels = (Bound::Unbounded, Bound::Unbounded);
         if let Some((free, worker)) = last {
             let (from, bit) = place(worker);
-            let words = self.levels.get(&free).into_iter().flat_map(|words| words.range(from..));
-            let behind = |word: u32| if word == from { !(bit | (bit - 1)) } else { u64::MAX };
+            let words = self
+                .levels
+                .get(&free)
+                .into_iter()
+                .flat_map(|words| words.range(from..));
+            let behind = |word: u32| {
+                if word == from {
+                    !(bit | (bit - 1))
+                } else {
+                    u64::MAX
+                }
+            };
             let mut words = words.map(|(&word, bits)| (word, bits & behind(word)));
             if let Some((word, bits)) = words.find(|(_, bits)| *bits != 0) {
                 return Some((free, first_of(word, bits)));
@@ -97,12 +119,22 @@ mod tests {
     fn contents_equal_those_of_tree() {
         for seed in 0..20 {
             let mut random = Pcg64::seed_from_u64(seed);
-            let (mut workers, mut tree) = (FreeWorkers::default(), BTreeSet::<OfferOrder>::new());
+            let mut workers = FreeWorkers::default();
+            let mut tree = BTreeSet::<OfferOrder>::new();
             for _ in 0..3_000 {
-                let number = [random.random_range(0..200), u32::MAX - random.random_range(0..3)];
-                let one = (Reverse(random.random_range(1..4)), WorkerId(number[random.random_range(0..2)]));
+                let number = [
+                    random.random_range(0..200),
+                    u32::MAX - random.random_range(0..3),
+                ];
+                let one = (
+                    Reverse(random.random_range(1..4)),
+                    WorkerId(number[random.random_range(0..2)]),
+                );
                 assert_eq!(workers.contains(&one), tree.contains(&one));
-                let behind = tree.range((Bound::Excluded(one), Bound::Unbounded)).next().copied();
+                let behind = tree
+                    .range((Bound::Excluded(one), Bound::Unbounded))
+                    .next()
+                    .copied();
                 assert_eq!(workers.next(Some(one)), behind, "seed {seed}");
                 if random.random_bool(0.5) {
                     workers.insert(one);
@@ -111,7 +143,10 @@ mod tests {
                     workers.remove(&one);
                     tree.remove(&one);
                 }
-                assert_eq!((workers.len(), workers.is_empty()), (tree.len(), tree.is_empty()));
+                assert_eq!(
+                    (workers.len(), workers.is_empty()),
+                    (tree.len(), tree.is_empty())
+                );
             }
             assert!(workers.iter().eq(tree), "seed {seed}");
         }

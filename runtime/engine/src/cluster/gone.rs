@@ -11,11 +11,21 @@ impl Cluster {
             return;
         }
         let jobs = &self.jobs;
-        let kept = |id: &WorkerId| jobs.values().any(|job| job.outputs_on(*id).next().is_some());
-        let forgotten: Vec<WorkerId> =
-            self.departures.lost().iter().copied().filter(|id| !kept(id)).collect();
+        let kept = |id: &WorkerId| {
+            jobs.values()
+                .any(|job| job.outputs_on(*id).next().is_some())
+        };
+        let forgotten: Vec<WorkerId> = self
+            .departures
+            .lost()
+            .iter()
+            .copied()
+            .filter(|id| !kept(id))
+            .collect();
         for id in forgotten {
-            let Some(worker) = self.workers.remove(&id) else { continue };
+            let Some(worker) = self.workers.remove(&id) else {
+                continue;
+            };
             if self.quarantine.cleared() == Some(id) {
                 self.quarantine.clear(None);
             }

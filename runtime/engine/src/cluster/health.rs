@@ -63,10 +63,22 @@ pub struct Exclusion {
 impl Blame {
     /// Describes the failures, for people.
     pub fn in_words(&self) -> String {
-        let Blame { failures, tasks, last, reason } = self;
-        let (attempts, are) =
-            if *failures == 1 { ("attempt", "its task") } else { ("attempts", "their tasks") };
-        let of = if tasks == failures { String::new() } else { format!(" of {tasks} tasks") };
+        let Blame {
+            failures,
+            tasks,
+            last,
+            reason,
+        } = self;
+        let (attempts, are) = if *failures == 1 {
+            ("attempt", "its task")
+        } else {
+            ("attempts", "their tasks")
+        };
+        let of = if tasks == failures {
+            String::new()
+        } else {
+            format!(" of {tasks} tasks")
+        };
         format!(
             "the last {failures} {attempts}{of} failed there, and {are} then succeeded on other workers; last: \
              {last}: {reason}"
@@ -109,11 +121,14 @@ impl Health {
 
     /// Records a failure of which the task or the worker may be the cause.
     pub fn suspect(&mut self, failed: AttemptId, reason: &str) {
-        let suspicion = self.suspected.entry(failed.task).or_insert_with(|| Suspicion {
-            failures: 0,
-            last: failed,
-            reason: String::new(),
-        });
+        let suspicion = self
+            .suspected
+            .entry(failed.task)
+            .or_insert_with(|| Suspicion {
+                failures: 0,
+                last: failed,
+                reason: String::new(),
+            });
         suspicion.failures += 1;
         suspicion.last = failed;
         reason.clone_into(&mut suspicion.reason);
@@ -131,11 +146,23 @@ impl Health {
 
     /// Counts the failures of a task that succeeded on another worker; returns false if there are none.
     pub fn convict(&mut self, task: TaskId) -> bool {
-        let Some(Suspicion { failures, last, reason }) = self.suspected.remove(&task) else { return false };
+        let Some(Suspicion {
+            failures,
+            last,
+            reason,
+        }) = self.suspected.remove(&task)
+        else {
+            return false;
+        };
         let before = self.blame.as_ref().map_or(0, |blame| blame.failures);
         self.blamed_by.insert(task);
         let tasks = self.blamed_by.len() as u32;
-        self.blame = Some(Blame { failures: before + failures, tasks, last, reason });
+        self.blame = Some(Blame {
+            failures: before + failures,
+            tasks,
+            last,
+            reason,
+        });
         true
     }
 

@@ -27,7 +27,10 @@ impl Cluster {
             }
             mine
         });
-        let known = self.workers.get_mut(&worker).expect("workers are never forgotten");
+        let known = self
+            .workers
+            .get_mut(&worker)
+            .expect("workers are never forgotten");
         self.slots.occupy(known, kind);
         let known = self.job_mut(job);
         known.slots.occupy(kind);
@@ -38,7 +41,10 @@ impl Cluster {
 
     /// Takes back the slot of an attempt of a job.
     pub fn vacate(&mut self, worker: WorkerId, kind: TaskKind, job: JobId) {
-        let known = self.workers.get_mut(&worker).expect("workers are never forgotten");
+        let known = self
+            .workers
+            .get_mut(&worker)
+            .expect("workers are never forgotten");
         self.slots.vacate(known, kind);
         self.job_mut(job).slots.vacate(kind);
         self.touch(job);
@@ -46,13 +52,17 @@ impl Cluster {
 
     /// Updates the lists of slots after a worker started or stopped taking attempts.
     pub fn list_worker(&mut self, worker: WorkerId) {
-        let known = self.workers.get_mut(&worker).expect("workers are never forgotten");
+        let known = self
+            .workers
+            .get_mut(&worker)
+            .expect("workers are never forgotten");
         self.slots.list(known);
     }
 
     /// Reserves a free slot for a job until a time.
     pub fn reserve(&mut self, worker: WorkerId, reservation: Reservation) {
-        self.deadlines.set(reservation.until, Deadline::Reservation(worker));
+        self.deadlines
+            .set(reservation.until, Deadline::Reservation(worker));
         self.worker_mut(worker).reserve(reservation);
         let job = self.job_mut(reservation.job);
         job.slots.reserve(reservation.kind, worker);
@@ -68,7 +78,13 @@ impl Cluster {
     ) {
         for gone in self.remove_reservations(worker, unwanted) {
             if let Some(freed) = gone.of {
-                self.add_unused(UnusedSlot { freed, job: gone.job, kind: gone.kind, worker, reason: None });
+                self.add_unused(UnusedSlot {
+                    freed,
+                    job: gone.job,
+                    kind: gone.kind,
+                    worker,
+                    reason: None,
+                });
             }
         }
     }
@@ -97,7 +113,10 @@ impl Cluster {
 
     /// Returns whether an attempt completed its task: nothing was taken from it.
     fn has_finished(&self, id: AttemptId) -> bool {
-        let task = self.jobs.get(&id.task.job).and_then(|job| job.task(id.task));
+        let task = self
+            .jobs
+            .get(&id.task.job)
+            .and_then(|job| job.task(id.task));
         let done_by = task.and_then(|task| task.done_by);
         done_by.is_some_and(|(number, _)| number == id.number)
     }
@@ -115,7 +134,8 @@ impl Cluster {
         let (dropped, kept): (Vec<_>, Vec<_>) = all.into_iter().partition(|one| removed(self, one));
         for gone in &dropped {
             if !kept.iter().any(|one| one.until == gone.until) {
-                self.deadlines.cancel(gone.until, Deadline::Reservation(worker));
+                self.deadlines
+                    .cancel(gone.until, Deadline::Reservation(worker));
             }
             let last = !kept.iter().any(|one| one.job == gone.job);
             if let Some(job) = self.jobs.get_mut(&gone.job) {

@@ -30,7 +30,8 @@ impl Id for AttemptId {
     fn number(self) -> u64 {
         let kind = u64::from(self.task.kind == TaskKind::Reduce);
         let task = u64::from(self.task.job.0) << 32 | u64::from(self.task.index);
-        task.wrapping_mul(4) ^ (u64::from(self.number) << 1 | kind).wrapping_mul(0xD6E8_FEB8_6659_FD93)
+        task.wrapping_mul(4)
+            ^ (u64::from(self.number) << 1 | kind).wrapping_mul(0xD6E8_FEB8_6659_FD93)
     }
 }
 
@@ -98,12 +99,17 @@ impl<K: Id, V, const WALKED: bool> IdMap<K, V, WALKED> {
     /// Inserts a value and returns the previous one, if any.
     pub fn insert(&mut self, key: K, value: V) -> Option<V> {
         if let Some(place) = self.find(key) {
-            return self.entries[place].replace((key, value)).map(|(_, value)| value);
+            return self.entries[place]
+                .replace((key, value))
+                .map(|(_, value)| value);
         }
         if (self.len() + 1) * 2 > self.table.len() {
             self.grow();
         }
-        let place = self.vacant.pop().map_or(self.entries.len(), |place| place as usize);
+        let place = self
+            .vacant
+            .pop()
+            .map_or(self.entries.len(), |place| place as usize);
         if place == self.entries.len() {
             self.entries.push(None);
         }
@@ -177,7 +183,11 @@ impl<K: Id, V, const WALKED: bool> IdMap<K, V, WALKED> {
         loop {
             let there = self.table[slot];
             let place = (there.place as usize).checked_sub(1)?;
-            if there.mark == mark && self.entries[place].as_ref().is_some_and(|(other, _)| *other == key) {
+            if there.mark == mark
+                && self.entries[place]
+                    .as_ref()
+                    .is_some_and(|(other, _)| *other == key)
+            {
                 return Some((slot, place));
             }
             slot = (slot + 1) & mask;
@@ -206,8 +216,12 @@ impl<K: Id, V, const WALKED: bool> IdMap<K, V, WALKED> {
         let mut slot = free;
         loop {
             slot = (slot + 1) & mask;
-            let Some(place) = (self.table[slot].place as usize).checked_sub(1) else { break };
-            let Some((key, _)) = &self.entries[place] else { break };
+            let Some(place) = (self.table[slot].place as usize).checked_sub(1) else {
+                break;
+            };
+            let Some((key, _)) = &self.entries[place] else {
+                break;
+            };
             let (home, _) = self.slot_of(*key);
             if (slot.wrapping_sub(home) & mask) >= (slot.wrapping_sub(free) & mask) {
                 self.table[free] = self.table[slot];
@@ -263,15 +277,28 @@ mod tests {
         let mut map: IdMap<JobId, u64, WALKED> = IdMap::default();
         let mut tree = BTreeMap::new();
         for step in 0..5_000_u64 {
-            let key = JobId(random.random_range(0..200) * if seed.is_multiple_of(2) { 64 } else { 1 << 14 });
+            let key = JobId(
+                random.random_range(0..200) * if seed.is_multiple_of(2) { 64 } else { 1 << 14 },
+            );
             if random.random_bool(0.5) {
-                assert_eq!(map.insert(key, step), tree.insert(key, step), "seed {seed}, step {step}");
+                assert_eq!(
+                    map.insert(key, step),
+                    tree.insert(key, step),
+                    "seed {seed}, step {step}"
+                );
             } else {
-                assert_eq!(map.remove(&key), tree.remove(&key), "seed {seed}, step {step}");
+                assert_eq!(
+                    map.remove(&key),
+                    tree.remove(&key),
+                    "seed {seed}, step {step}"
+                );
             }
             assert_eq!((map.get(&key), map.len()), (tree.get(&key), tree.len()));
         }
-        assert!(map.iter().eq(tree.iter().map(|(key, value)| (*key, value))), "seed {seed}");
+        assert!(
+            map.iter().eq(tree.iter().map(|(key, value)| (*key, value))),
+            "seed {seed}"
+        );
         assert!(map.values().eq(tree.values()) && map.keys().eq(tree.keys().copied()));
         for key in tree.keys() {
             *map.get_mut(key).expect("it is there") += 1;
@@ -293,8 +320,16 @@ mod tests {
         let mut ids = Vec::new();
         for job in 1..=20 {
             for index in 0..20 {
-                for (kind, number) in [(TaskKind::Map, 1), (TaskKind::Map, 2), (TaskKind::Reduce, 1)] {
-                    let task = crate::ids::TaskId { job: JobId(job), kind, index };
+                for (kind, number) in [
+                    (TaskKind::Map, 1),
+                    (TaskKind::Map, 2),
+                    (TaskKind::Reduce, 1),
+                ] {
+                    let task = crate::ids::TaskId {
+                        job: JobId(job),
+                        kind,
+                        index,
+                    };
                     ids.push(AttemptId { task, number });
                 }
             }

@@ -75,15 +75,17 @@ impl ClusterImage {
 
 impl Cluster {
     fn graces(&self) -> impl Iterator<Item = (Time, AttemptId)> + '_ {
-        self.deadlines.iter().filter_map(|(due, deadline)| match deadline {
-            Deadline::Grace(attempt) => Some((due, attempt)),
-            Deadline::Earliest(_)
-            | Deadline::Overdue(_)
-            | Deadline::Reservation(_)
-            | Deadline::Excluded(_)
-            | Deadline::AvoidanceOver(_)
-            | Deadline::Drained(_) => None,
-        })
+        self.deadlines
+            .iter()
+            .filter_map(|(due, deadline)| match deadline {
+                Deadline::Grace(attempt) => Some((due, attempt)),
+                Deadline::Earliest(_)
+                | Deadline::Overdue(_)
+                | Deadline::Reservation(_)
+                | Deadline::Excluded(_)
+                | Deadline::AvoidanceOver(_)
+                | Deadline::Drained(_) => None,
+            })
     }
 
     /// Restores the cluster; fails if the image is inconsistent.
@@ -91,7 +93,9 @@ impl Cluster {
         let mut cluster = Cluster {
             now: image.now,
             events: image.events,
-            jobs: keyed(image.jobs.into_iter().map(Job::from_image), |job| job.id)?.into_iter().collect(),
+            jobs: keyed(image.jobs.into_iter().map(Job::from_image), |job| job.id)?
+                .into_iter()
+                .collect(),
             ended: image.ended,
             departures: Departures::restore(image.gone, image.left),
             tally: image.tally,
@@ -103,17 +107,24 @@ impl Cluster {
         };
         let mut reserved = Vec::new();
         for mut worker in image.workers {
-            let (id, reservations) = (worker.id(), worker.set_reservations(Vec::new()));
+            let id = worker.id();
+            let reservations = worker.set_reservations(Vec::new());
             reserved.extend(reservations.into_iter().map(|one| (id, one)));
             if cluster.workers.insert(id, worker).is_some() {
                 return Err(format!("{id} occurs twice"));
             }
         }
-        image.attempts.into_iter().try_for_each(|attempt| cluster.enter(attempt))?;
+        image
+            .attempts
+            .into_iter()
+            .try_for_each(|attempt| cluster.enter(attempt))?;
         cluster.workers.values().try_for_each(Worker::has_room)?;
         for (worker, reservation) in reserved {
             if !cluster.jobs.contains_key(&reservation.job) {
-                return Err(format!("{worker}: a slot is reserved for the unknown job {}", reservation.job));
+                return Err(format!(
+                    "{worker}: a slot is reserved for the unknown job {}",
+                    reservation.job
+                ));
             }
             cluster.reserve(worker, reservation);
         }
@@ -128,10 +139,15 @@ impl Cluster {
 
     /// Adds a live attempt to its worker and job.
     fn enter(&mut self, attempt: Attempt) -> Result<(), String> {
-        let (id, kind) = (attempt.id, attempt.id.task.kind);
+        let id = attempt.id;
+        let kind = attempt.id.task.kind;
         let worker = self.workers.get_mut(&attempt.worker);
-        let worker = worker.ok_or_else(|| format!("{id} runs on the unknown worker {}", attempt.worker))?;
-        let job = self.jobs.get_mut(&id.task.job).ok_or_else(|| format!("{id} has no job"))?;
+        let worker =
+            worker.ok_or_else(|| format!("{id} runs on the unknown worker {}", attempt.worker))?;
+        let job = self
+            .jobs
+            .get_mut(&id.task.job)
+            .ok_or_else(|| format!("{id} has no job"))?;
         if job.task(id.task).is_none() {
             return Err(format!("{id} has no task"));
         }
@@ -156,19 +172,27 @@ impl Cluster {
     /// Checks that every reference to a worker or an attempt is valid.
     fn check_references(&self) -> Result<(), String> {
         for job in self.jobs.values() {
-            let is_nowhere = |on: &WorkerId| *on != WorkerId::STORAGE && !self.workers.contains_key(on);
+            let is_nowhere =
+                |on: &WorkerId| *on != WorkerId::STORAGE && !self.workers.contains_key(on);
             if let Some((worker, _)) = job.outputs.held().iter().find(|(on, _)| is_nowhere(on)) {
-                return Err(format!("{} has outputs on the unknown worker {worker}", job.id));
+                return Err(format!(
+                    "{} has outputs on the unknown worker {worker}",
+                    job.id
+                ));
             }
             let unknown = |attempt: &&AttemptId| !job.live.contains(attempt);
             if let Some(attempt) = job.awaiting_inputs.iter().find(unknown) {
                 return Err(format!("{attempt} awaits inputs, but is not live"));
             }
         }
-        match self.requests.iter().find(|request| !self.attempts.contains_key(&request.attempt)) {
-            Some(PreemptRequest { attempt, .. }) => {
-                Err(format!("{attempt} has a preemption request, but is not live"))
-            }
+        match self
+            .requests
+            .iter()
+            .find(|request| !self.attempts.contains_key(&request.attempt))
+        {
+            Some(PreemptRequest { attempt, .. }) => Err(format!(
+                "{attempt} has a preemption request, but is not live"
+            )),
             None => Ok(()),
         }
     }
@@ -185,7 +209,10 @@ impl Cluster {
                 self.deadlines.set(until, Deadline::Excluded(id));
             }
             // A time that has passed was already handled.
-            if let Some(until) = self.workers[&id].saves_until().filter(|until| *until > self.now) {
+            if let Some(until) = self.workers[&id]
+                .saves_until()
+                .filter(|until| *until > self.now)
+            {
                 self.deadlines.set(until, Deadline::Drained(id));
             }
             if self.workers[&id].is_cleared() {
@@ -196,7 +223,11 @@ impl Cluster {
         for job in self.jobs.values() {
             for kind in TaskKind::ALL {
                 for &index in &job.phases[kind].isolated {
-                    self.quarantine.isolate(TaskId { job: job.id, kind, index });
+                    self.quarantine.isolate(TaskId {
+                        job: job.id,
+                        kind,
+                        index,
+                    });
                 }
                 for end in job.phases[kind].avoidance_ends() {
                     self.deadlines.set(end, Deadline::AvoidanceOver(job.id));
@@ -207,10 +238,12 @@ impl Cluster {
         for request in &requests {
             self.list_request(request, true);
             if let Some(earliest) = request.earliest.filter(|at| *at > self.now) {
-                self.deadlines.set(earliest, Deadline::Earliest(request.attempt));
+                self.deadlines
+                    .set(earliest, Deadline::Earliest(request.attempt));
             }
             if let Some(overdue) = request.overdue().filter(|at| *at > self.now) {
-                self.deadlines.set(overdue, Deadline::Overdue(request.attempt));
+                self.deadlines
+                    .set(overdue, Deadline::Overdue(request.attempt));
             }
         }
         self.find_racks();

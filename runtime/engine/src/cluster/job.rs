@@ -57,7 +57,10 @@ impl Job {
     pub(crate) fn new(id: JobId, spec: JobSpec, submitted: Time) -> Job {
         Job {
             id,
-            phases: ByKind { map: Phase::of_maps(&spec.maps), reduce: Phase::of_reduces(spec.reduces) },
+            phases: ByKind {
+                map: Phase::of_maps(&spec.maps),
+                reduce: Phase::of_reduces(spec.reduces),
+            },
             spec,
             submitted,
             state: JobState::Active,
@@ -137,9 +140,15 @@ impl Job {
         if (tasks.map.len(), tasks.reduce.len()) != (spec.maps.len(), spec.reduces as usize) {
             return Err(format!("{id}: its tasks differ from its plan"));
         }
-        let task = |kind, index| TaskId { job: id, kind, index };
+        let task = |kind, index| TaskId {
+            job: id,
+            kind,
+            index,
+        };
         let mut phases = ByKind {
-            map: Phase::of_tasks(tasks.map, |index| preferred(&spec, task(TaskKind::Map, index))),
+            map: Phase::of_tasks(tasks.map, |index| {
+                preferred(&spec, task(TaskKind::Map, index))
+            }),
             reduce: Phase::of_tasks(tasks.reduce, |_| &[]),
         };
         phases.map.streaks = streaks.map;
@@ -153,7 +162,11 @@ impl Job {
                 outputs.restore_lost();
             }
         }
-        let nothing = JobSpec { maps: Vec::new(), reduces: 0, ..spec.clone() };
+        let nothing = JobSpec {
+            maps: Vec::new(),
+            reduces: 0,
+            ..spec.clone()
+        };
         Ok(Job {
             spec,
             state,
@@ -247,15 +260,29 @@ impl Job {
     /// by slow-start. None may start while a map output is lost, because it would hold a slot and wait.
     pub fn eligible(&self, kind: TaskKind) -> impl Iterator<Item = TaskId> + '_ {
         let phase = &self.phases[kind];
-        let tasks = self.is_open(kind).then_some(&phase.pending).into_iter().flat_map(TaskSet::iter);
+        let tasks = self
+            .is_open(kind)
+            .then_some(&phase.pending)
+            .into_iter()
+            .flat_map(TaskSet::iter);
         let tasks = tasks.filter(|index| !phase.isolated.contains(index));
-        tasks.map(move |index| TaskId { job: self.id, kind, index }).inspect(|_| count_access())
+        tasks
+            .map(move |index| TaskId {
+                job: self.id,
+                kind,
+                index,
+            })
+            .inspect(|_| count_access())
     }
 
     /// Returns how many tasks of a kind may be launched now.
     pub fn eligible_count(&self, kind: TaskKind) -> u32 {
         let launchable = self.phases[kind].launchable();
-        if launchable > 0 && self.is_open(kind) { launchable } else { 0 }
+        if launchable > 0 && self.is_open(kind) {
+            launchable
+        } else {
+            0
+        }
     }
 
     /// Returns whether a task should avoid a worker: it failed there, and another worker could run it; or the
@@ -266,12 +293,20 @@ impl Job {
 
     /// Returns when its tasks no longer avoid a worker.
     pub(crate) fn avoidance_ends(&self) -> impl Iterator<Item = Time> + '_ {
-        self.phases.map.avoidance_ends().chain(self.phases.reduce.avoidance_ends())
+        self.phases
+            .map
+            .avoidance_ends()
+            .chain(self.phases.reduce.avoidance_ends())
     }
 
     /// Returns the tasks of a kind that may be launched now on this worker, in order.
-    pub fn eligible_on(&self, kind: TaskKind, worker: WorkerId) -> impl Iterator<Item = TaskId> + '_ {
-        self.eligible(kind).filter(move |task| !self.avoids(*task, worker))
+    pub fn eligible_on(
+        &self,
+        kind: TaskKind,
+        worker: WorkerId,
+    ) -> impl Iterator<Item = TaskId> + '_ {
+        self.eligible(kind)
+            .filter(move |task| !self.avoids(*task, worker))
     }
 
     /// Returns the task to launch next on a worker: preferably one with its input there, then one with its
@@ -282,9 +317,17 @@ impl Job {
     }
 
     /// Returns the result of `next`, while tasks of that kind may be launched.
-    pub(crate) fn next_of(&self, kind: TaskKind, next: impl FnOnce(&Phase) -> Option<u32>) -> Option<TaskId> {
+    pub(crate) fn next_of(
+        &self,
+        kind: TaskKind,
+        next: impl FnOnce(&Phase) -> Option<u32>,
+    ) -> Option<TaskId> {
         let index = self.is_open(kind).then(|| next(&self.phases[kind]))??;
-        Some(TaskId { job: self.id, kind, index })
+        Some(TaskId {
+            job: self.id,
+            kind,
+            index,
+        })
     }
 
     /// Returns an attempt of a kind that is suspended on this worker and may be resumed, without those that
@@ -292,7 +335,9 @@ impl Job {
     pub fn suspended_on(&self, kind: TaskKind, worker: WorkerId) -> Option<AttemptId> {
         let (first, last) = AttemptId::range_of(self.id, kind);
         let mut here = self.suspended[kind].range((worker, first)..=(worker, last));
-        here.next().filter(|_| self.state == JobState::Active).map(|&(_, attempt)| attempt)
+        here.next()
+            .filter(|_| self.state == JobState::Active)
+            .map(|&(_, attempt)| attempt)
     }
 
     /// Returns the median work time of the attempts that completed tasks of a kind; `None` before
@@ -302,7 +347,10 @@ impl Job {
         if phase.done < finished_min.min(phase.total().div_ceil(2)).max(1) {
             return None;
         }
-        let done = phase.tasks.iter().filter(|task| task.state == TaskState::Done);
+        let done = phase
+            .tasks
+            .iter()
+            .filter(|task| task.state == TaskState::Done);
         let mut durations: Vec<Span> = done.map(|task| task.took).collect();
         let middle = durations.len() / 2;
         Some(*durations.select_nth_unstable(middle).1)
@@ -364,7 +412,11 @@ impl Job {
     /// Returns whether every required task is done; once the reduces are done, lost map outputs are not
     /// required.
     pub(crate) fn is_complete(&self) -> bool {
-        if self.is_map_only() { self.phases.map.is_done() } else { self.phases.reduce.is_done() }
+        if self.is_map_only() {
+            self.phases.map.is_done()
+        } else {
+            self.phases.reduce.is_done()
+        }
     }
 
     /// Returns whether every map was done once; a reduce may have read an output that was lost later.
@@ -387,21 +439,33 @@ impl Job {
 
     /// Returns the available map outputs, in task order.
     pub(crate) fn map_outputs(&self) -> Vec<MapOutput> {
-        (0..self.phases.map.total()).filter_map(|index| self.map_output(index)).collect()
+        (0..self.phases.map.total())
+            .filter_map(|index| self.map_output(index))
+            .collect()
     }
 
     /// Returns the output of a map, if it is available.
     pub(crate) fn map_output(&self, index: u32) -> Option<MapOutput> {
         let (number, worker) = self.phases.map.task(index)?.output?;
-        let task = TaskId { job: self.id, kind: TaskKind::Map, index };
-        Some(MapOutput { attempt: AttemptId { task, number }, worker })
+        let task = TaskId {
+            job: self.id,
+            kind: TaskKind::Map,
+            index,
+        };
+        Some(MapOutput {
+            attempt: AttemptId { task, number },
+            worker,
+        })
     }
 }
 
 /// Returns the workers that hold the input of a task.
 pub(super) fn preferred(spec: &JobSpec, task: TaskId) -> &[WorkerId] {
     match task.kind {
-        TaskKind::Map => spec.maps.get(task.index as usize).map_or(&[], |map| &map.preferred),
+        TaskKind::Map => spec
+            .maps
+            .get(task.index as usize)
+            .map_or(&[], |map| &map.preferred),
         TaskKind::Reduce => &[],
     }
 }

@@ -28,14 +28,22 @@ impl Job {
 
     /// Returns the same for a known number of launchable tasks.
     pub fn demand_with(&self, kind: TaskKind, eligible: u32) -> u32 {
-        let suspended = if self.state == JobState::Active { self.suspended(kind) } else { 0 };
+        let suspended = if self.state == JobState::Active {
+            self.suspended(kind)
+        } else {
+            0
+        };
         self.holding(kind) + suspended + eligible
     }
 
     /// Returns the tasks of a kind that are held because an operator suspended their last attempt, which has
     /// ended.
     pub fn held_tasks(&self, kind: TaskKind) -> impl Iterator<Item = TaskId> + '_ {
-        self.phases[kind].held.iter().map(move |&index| TaskId { job: self.id, kind, index })
+        self.phases[kind].held.iter().map(move |&index| TaskId {
+            job: self.id,
+            kind,
+            index,
+        })
     }
 
     /// Returns why an operator suspended a task, if one did: nothing is launched for it, or its attempt is
@@ -94,7 +102,9 @@ impl Job {
     /// slow.
     pub fn attempts_of(&self, task: TaskId) -> impl Iterator<Item = AttemptId> + '_ {
         let numbers = self.task(task).map_or(&[][..], |known| &known.live);
-        numbers.iter().map(move |&number| AttemptId { task, number })
+        numbers
+            .iter()
+            .map(move |&number| AttemptId { task, number })
     }
 
     /// Returns whether some launchable task has its input or a checkpoint on some worker.
@@ -103,35 +113,69 @@ impl Job {
     }
 
     /// Returns the launchable tasks with a checkpoint, and where and when that was made, oldest first.
-    pub fn checkpointed(&self, kind: TaskKind) -> impl Iterator<Item = (TaskId, WorkerId, Time)> + '_ {
+    pub fn checkpointed(
+        &self,
+        kind: TaskKind,
+    ) -> impl Iterator<Item = (TaskId, WorkerId, Time)> + '_ {
         let phase = &self.phases[kind];
         let tasks = self.is_open(kind).then_some(&phase.checkpointed);
-        tasks.into_iter().flatten().inspect(|_| count_access()).filter_map(move |&(_, index)| {
-            let (worker, made) = phase.task(index)?.checkpoint_made?;
-            Some((TaskId { job: self.id, kind, index }, worker, made))
-        })
+        tasks
+            .into_iter()
+            .flatten()
+            .inspect(|_| count_access())
+            .filter_map(move |&(_, index)| {
+                let (worker, made) = phase.task(index)?.checkpoint_made?;
+                Some((
+                    TaskId {
+                        job: self.id,
+                        kind,
+                        index,
+                    },
+                    worker,
+                    made,
+                ))
+            })
     }
 
     /// Returns its suspended attempts of a kind and their workers, by worker.
-    pub fn suspended_attempts(&self, kind: TaskKind) -> impl Iterator<Item = (WorkerId, AttemptId)> + '_ {
-        self.suspended[kind].iter().copied().inspect(|_| count_access())
+    pub fn suspended_attempts(
+        &self,
+        kind: TaskKind,
+    ) -> impl Iterator<Item = (WorkerId, AttemptId)> + '_ {
+        self.suspended[kind]
+            .iter()
+            .copied()
+            .inspect(|_| count_access())
     }
 
     /// Returns its live attempts of a kind in order, including suspended ones.
-    pub fn attempts_of_kind(&self, kind: TaskKind) -> impl DoubleEndedIterator<Item = AttemptId> + '_ {
+    pub fn attempts_of_kind(
+        &self,
+        kind: TaskKind,
+    ) -> impl DoubleEndedIterator<Item = AttemptId> + '_ {
         let (first, last) = AttemptId::range_of(self.id, kind);
-        self.live.range(first..=last).copied().inspect(|_| count_access())
+        self.live
+            .range(first..=last)
+            .copied()
+            .inspect(|_| count_access())
     }
 
     /// Returns the history of a task; `None` if the job has no such task.
     pub fn history(&self, task: TaskId) -> Option<TaskHistory> {
         let known = self.task(task)?;
-        let (service, preemptions) = (known.kept, known.preemptions);
-        Some(TaskHistory { first_launched: known.first_launched, service, preemptions })
+        let service = known.kept;
+        let preemptions = known.preemptions;
+        Some(TaskHistory {
+            first_launched: known.first_launched,
+            service,
+            preemptions,
+        })
     }
 
     /// Returns the work time for a completed task.
     pub fn took(&self, task: TaskId) -> Option<Span> {
-        self.task(task).filter(|task| task.state == TaskState::Done).map(|task| task.took)
+        self.task(task)
+            .filter(|task| task.state == TaskState::Done)
+            .map(|task| task.took)
     }
 }

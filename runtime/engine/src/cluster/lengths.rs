@@ -58,7 +58,10 @@ impl KnownLengths {
         self.all = ByKind::of(|kind| self.all[kind].add(of[kind]));
         self.by_name.insert(job.spec.name.clone(), (now, of));
         if self.by_name.len() > NAMES_MAX {
-            let oldest = self.by_name.iter().min_by_key(|(name, (at, _))| (*at, name.as_str()));
+            let oldest = self
+                .by_name
+                .iter()
+                .min_by_key(|(name, (at, _))| (*at, name.as_str()));
             if let Some(name) = oldest.map(|(name, _)| name.clone()) {
                 self.by_name.remove(&name);
             }
@@ -67,15 +70,23 @@ impl KnownLengths {
 
     /// Returns the durations of the last job of a name, if that succeeded.
     pub fn of_name(&self, name: &str, kind: TaskKind) -> Option<Lengths> {
-        self.by_name.get(name).map(|(_, of)| of[kind]).filter(|lengths| lengths.tasks > 0)
+        self.by_name
+            .get(name)
+            .map(|(_, of)| of[kind])
+            .filter(|lengths| lengths.tasks > 0)
     }
 
     /// Returns the durations of the job's own completed tasks, else of the last job of its name, else of all
     /// jobs.
     pub fn of(&self, name: &str, own: Option<&Job>, kind: TaskKind) -> Option<Lengths> {
-        let own = own.filter(|job| job.tasks_done(kind) > 0).map(|job| of_done(job, kind));
+        let own = own
+            .filter(|job| job.tasks_done(kind) > 0)
+            .map(|job| of_done(job, kind));
         let named = self.by_name.get(name).map(|(_, of)| of[kind]);
-        [own, named, Some(self.all[kind])].into_iter().flatten().find(|lengths| lengths.tasks > 0)
+        [own, named, Some(self.all[kind])]
+            .into_iter()
+            .flatten()
+            .find(|lengths| lengths.tasks > 0)
     }
 }
 

@@ -22,7 +22,14 @@ impl LiveNumbers {
     pub fn remove(&mut self, number: u32) {
         if let Some(place) = self.iter().position(|live| *live == number) {
             // Unused entries are zero so that equal lists compare equal.
-            self.numbers = [if place == 0 { self.numbers[1] } else { self.numbers[0] }, 0];
+            self.numbers = [
+                if place == 0 {
+                    self.numbers[1]
+                } else {
+                    self.numbers[0]
+                },
+                0,
+            ];
             self.count -= 1;
         }
     }
@@ -46,7 +53,10 @@ impl TryFrom<Vec<u32>> for LiveNumbers {
     fn try_from(numbers: Vec<u32>) -> Result<LiveNumbers, String> {
         let mut live = LiveNumbers::default();
         if numbers.len() > live.numbers.len() {
-            return Err(format!("{} live attempts at one task (limit 2)", numbers.len()));
+            return Err(format!(
+                "{} live attempts at one task (limit 2)",
+                numbers.len()
+            ));
         }
         for number in numbers {
             live.push(number);

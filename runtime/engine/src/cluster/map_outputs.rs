@@ -44,7 +44,9 @@ impl MapOutputs {
 
     /// Returns the maps whose output is on a worker.
     pub fn on(&self, holder: WorkerId) -> impl Iterator<Item = u32> + '_ {
-        self.held.range((holder, 0)..=(holder, u32::MAX)).map(|(_, map)| *map)
+        self.held
+            .range((holder, 0)..=(holder, u32::MAX))
+            .map(|(_, map)| *map)
     }
 
     /// Returns the available outputs, by worker.

@@ -8,7 +8,8 @@ use crate::states::AttemptState;
 impl Cluster {
     /// Adds or removes an open request in the counts of its victim's job and its beneficiary.
     pub fn list_request(&mut self, request: &PreemptRequest, there: bool) {
-        let (kind, victim) = (request.attempt.task.kind, request.attempt.task.job);
+        let kind = request.attempt.task.kind;
+        let victim = request.attempt.task.job;
         if let Some(job) = self.jobs.get_mut(&victim) {
             if there {
                 job.slots.add_requested(kind);
@@ -33,7 +34,8 @@ impl Cluster {
     /// holds it or its job.
     pub fn relist(&mut self, id: AttemptId) {
         let attempt = &self.attempts[&id];
-        let (worker, stopped) = (attempt.worker, attempt.state == AttemptState::Suspended);
+        let worker = attempt.worker;
+        let stopped = attempt.state == AttemptState::Suspended;
         let waits = stopped && !attempt.is_held() && self.job(id.task.job).pause.is_none();
         let recalled = (waits && attempt.is_recalled()) || (stopped && attempt.saving.is_some());
         self.list_suspended(id, worker, waits);
@@ -49,7 +51,11 @@ impl Cluster {
             self.suspended.drop_recall(id);
         }
         let listed = &mut self.job_mut(id.task.job).suspended[kind];
-        let changed = if there { listed.insert((worker, id)) } else { listed.remove(&(worker, id)) };
+        let changed = if there {
+            listed.insert((worker, id))
+        } else {
+            listed.remove(&(worker, id))
+        };
         if changed && there {
             self.suspended.add(kind, worker);
         } else if changed {

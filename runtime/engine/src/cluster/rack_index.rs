@@ -83,11 +83,23 @@ impl Job {
     /// Removes a worker from its rack; there are still several racks.
     fn worker_went(&mut self, worker: WorkerId, rack: RackNumber) {
         for kind in TaskKind::ALL {
-            let tasks: Vec<u32> =
-                self.phases[kind].local.get(&worker).into_iter().flatten().copied().collect();
+            let tasks: Vec<u32> = self.phases[kind]
+                .local
+                .get(&worker)
+                .into_iter()
+                .flatten()
+                .copied()
+                .collect();
             for index in tasks {
-                let holders = self.holders(TaskId { job: self.id, kind, index });
-                if !holders.iter().any(|other| self.racks.of(*other) == Some(rack)) {
+                let holders = self.holders(TaskId {
+                    job: self.id,
+                    kind,
+                    index,
+                });
+                if !holders
+                    .iter()
+                    .any(|other| self.racks.of(*other) == Some(rack))
+                {
                     self.phases[kind].off(rack, index);
                 }
             }
@@ -111,8 +123,13 @@ impl Cluster {
 
     /// Removes a worker that is lost or has left.
     pub fn leave_rack(&mut self, worker: WorkerId) {
-        let Some(rack) = self.racks.of(worker) else { return };
-        self.change_racks(|racks| racks.leave(worker), |job, _| job.worker_went(worker, rack));
+        let Some(rack) = self.racks.of(worker) else {
+            return;
+        };
+        self.change_racks(
+            |racks| racks.leave(worker),
+            |job, _| job.worker_went(worker, rack),
+        );
     }
 
     fn change_racks(&mut self, change: impl FnOnce(&mut Racks), small: impl Fn(&mut Job, &Racks)) {
@@ -140,7 +157,11 @@ impl Cluster {
     /// Rebuilds the racks, after everything else was restored from an image.
     pub fn find_racks(&mut self) {
         let mut racks = Racks::default();
-        for (id, worker) in self.workers.iter().filter(|(_, worker)| worker.state() != WorkerState::Lost) {
+        for (id, worker) in self
+            .workers
+            .iter()
+            .filter(|(_, worker)| worker.state() != WorkerState::Lost)
+        {
             racks.enter(id, worker.rack());
         }
         self.racks = Arc::new(racks);
@@ -158,14 +179,23 @@ impl Cluster {
                 return Err(format!("{id}: its rack and the index of racks disagree"));
             }
         }
-        if let Some(worker) = self.racks.workers().find(|id| !self.workers.contains_key(id)) {
-            return Err(format!("{worker}: in the index of racks, but not registered"));
+        if let Some(worker) = self
+            .racks
+            .workers()
+            .find(|id| !self.workers.contains_key(id))
+        {
+            return Err(format!(
+                "{worker}: in the index of racks, but not registered"
+            ));
         }
         for job in self.jobs.values() {
             let known = Arc::ptr_eq(&job.racks, &self.racks);
             let indexed = |kind| job.phases[kind].on_rack == job.phases[kind].on_racks(&self.racks);
             if !known || !TaskKind::ALL.into_iter().all(indexed) {
-                return Err(format!("{}: its index of racks and its inputs disagree", job.id));
+                return Err(format!(
+                    "{}: its index of racks and its inputs disagree",
+                    job.id
+                ));
             }
         }
         Ok(())

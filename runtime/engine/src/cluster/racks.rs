@@ -26,7 +26,9 @@ impl Racks {
     }
 
     pub fn leave(&mut self, worker: WorkerId) {
-        let Some(rack) = self.of.remove(&worker) else { return };
+        let Some(rack) = self.of.remove(&worker) else {
+            return;
+        };
         self.names.retain(|_, (number, workers)| {
             *workers -= u32::from(*number == rack);
             *workers > 0
@@ -44,7 +46,10 @@ impl Racks {
 
     pub fn name_of(&self, worker: WorkerId) -> Option<&str> {
         let rack = self.of(worker)?;
-        self.names.iter().find(|(_, (number, _))| *number == rack).map(|(name, _)| name.as_str())
+        self.names
+            .iter()
+            .find(|(_, (number, _))| *number == rack)
+            .map(|(name, _)| name.as_str())
     }
 
     pub fn workers(&self) -> impl Iterator<Item = &WorkerId> {

@@ -68,7 +68,10 @@ impl Requests {
     pub fn drop_beneficiary(&mut self, victim: &AttemptId, reason: &str) -> Option<JobId> {
         let request = self.open.get_mut(victim)?;
         let job = request.beneficiary.take()?;
-        request.lapsed = Some(Lapsed { job, reason: reason.to_owned() });
+        request.lapsed = Some(Lapsed {
+            job,
+            reason: reason.to_owned(),
+        });
         Some(job)
     }
 }

@@ -22,7 +22,9 @@ impl Slots {
     /// Updates the totals and the order of free workers after a worker started or stopped taking attempts.
     pub fn list(&mut self, worker: &mut Worker) {
         for kind in TaskKind::ALL {
-            let (free, slots, takes) = (worker.free(kind), worker.slots(kind), worker.takes_attempts());
+            let free = worker.free(kind);
+            let slots = worker.slots(kind);
+            let takes = worker.takes_attempts();
             let before = worker.set_listed(kind, takes);
             if takes && free > 0 {
                 self.free[kind].insert((Reverse(free), worker.id()));
@@ -60,10 +62,12 @@ impl Slots {
     fn change_used(&mut self, worker: &mut Worker, kind: TaskKind, change: impl Fn(u32) -> u32) {
         let before = worker.free(kind);
         worker.set_used(kind, change(worker.used(kind)));
-        let (after, up) = (worker.free(kind), worker.takes_attempts());
+        let after = worker.free(kind);
+        let up = worker.takes_attempts();
         for &kind in kinds_with(worker, kind) {
             if worker.is_listed(kind) {
-                self.total_free[kind] = self.total_free[kind] + u64::from(after) - u64::from(before);
+                self.total_free[kind] =
+                    self.total_free[kind] + u64::from(after) - u64::from(before);
             }
             if up && after > 0 {
                 self.free[kind].insert((Reverse(after), worker.id()));

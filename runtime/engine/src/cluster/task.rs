@@ -172,13 +172,27 @@ impl Phase {
 
     /// Restores a phase from its tasks; `preferred` returns the workers that hold a task's input.
     pub fn of_tasks<'a>(tasks: Vec<Task>, preferred: impl Fn(u32) -> &'a [WorkerId]) -> Phase {
-        let done = tasks.iter().filter(|task| task.state == TaskState::Done).count() as u32;
-        let failed =
-            (0..).zip(&tasks).filter(|(_, task)| !task.faults.failed_on.is_empty()).map(|(index, _)| index);
+        let done = tasks
+            .iter()
+            .filter(|task| task.state == TaskState::Done)
+            .count() as u32;
+        let failed = (0..)
+            .zip(&tasks)
+            .filter(|(_, task)| !task.faults.failed_on.is_empty())
+            .map(|(index, _)| index);
         let failed = failed.collect();
-        let isolated = (0..).zip(&tasks).filter(|(_, task)| task.is_isolated()).map(|(index, _)| index);
+        let isolated = (0..)
+            .zip(&tasks)
+            .filter(|(_, task)| task.is_isolated())
+            .map(|(index, _)| index);
         let isolated = isolated.collect();
-        let mut phase = Phase { tasks, failed, isolated, done, ..Phase::of_reduces(0) };
+        let mut phase = Phase {
+            tasks,
+            failed,
+            isolated,
+            done,
+            ..Phase::of_reduces(0)
+        };
         phase.sums = phase.sums_of_work();
         for index in 0..phase.total() {
             if phase.tasks[index as usize].state == TaskState::Pending {
@@ -207,7 +221,9 @@ impl Phase {
     /// Returns a pending task for `worker`: preferably one with its input there, then one with its input on
     /// the same rack, then the first. Tasks that failed there and can run on another worker are left out.
     pub fn next(&self, worker: WorkerId, racks: &Racks) -> Option<u32> {
-        let near = self.next_local(worker).or_else(|| self.next_on_rack(worker, racks));
+        let near = self
+            .next_local(worker)
+            .or_else(|| self.next_on_rack(worker, racks));
         near.or_else(|| self.first_for(worker, self.pending.iter()))
     }
 
@@ -216,7 +232,10 @@ impl Phase {
         if self.on_rack.is_empty() {
             return None;
         }
-        self.first_for(worker, self.on_rack.get(&racks.of(worker)?)?.iter().copied())
+        self.first_for(
+            worker,
+            self.on_rack.get(&racks.of(worker)?)?.iter().copied(),
+        )
     }
 
     fn first_for(&self, worker: WorkerId, mut of: impl Iterator<Item = u32>) -> Option<u32> {
@@ -233,7 +252,10 @@ impl Phase {
     pub fn avoids(&self, index: u32, worker: WorkerId) -> bool {
         self.isolated.contains(&index)
             || self.shunned.contains(&worker)
-            || self.avoided.get(&worker).is_some_and(|avoided| avoided.contains(&index))
+            || self
+                .avoided
+                .get(&worker)
+                .is_some_and(|avoided| avoided.contains(&index))
     }
 
     /// Returns how many pending tasks a policy may launch.
@@ -241,7 +263,11 @@ impl Phase {
         if self.isolated.is_empty() {
             return self.pending.len();
         }
-        let isolated = self.isolated.iter().filter(|index| self.pending.contains(**index)).count();
+        let isolated = self
+            .isolated
+            .iter()
+            .filter(|index| self.pending.contains(**index))
+            .count();
         self.pending.len() - isolated as u32
     }
 
@@ -264,8 +290,11 @@ impl Phase {
     /// Returns the workers that all tasks avoid. If these are all usable ones, only those that lack a resource
     /// remain.
     pub fn shunned_among(&self, usable: &BTreeSet<WorkerId>) -> BTreeSet<WorkerId> {
-        let is_avoided =
-            |worker: &WorkerId| self.streaks.get(worker).is_some_and(|streak| streak.avoided_until.is_some());
+        let is_avoided = |worker: &WorkerId| {
+            self.streaks
+                .get(worker)
+                .is_some_and(|streak| streak.avoided_until.is_some())
+        };
         let elsewhere = usable.iter().any(|worker| !is_avoided(worker));
         let mut shunned = BTreeSet::new();
         for (worker, streak) in &self.streaks {
@@ -278,7 +307,10 @@ impl Phase {
 
     /// Does not retry a task on a worker for a while.
     pub fn pause_retries(&mut self, index: u32, worker: WorkerId, pause: RetryPause) {
-        self.tasks[index as usize].faults.pauses.insert(worker, pause);
+        self.tasks[index as usize]
+            .faults
+            .pauses
+            .insert(worker, pause);
     }
 
     /// Ends the avoidance of workers that is due; returns whether there was any.
@@ -292,7 +324,8 @@ impl Phase {
             }
         }
         let before = self.streaks.len();
-        self.streaks.retain(|_, streak| streak.avoided_until.is_none_or(|until| until > now));
+        self.streaks
+            .retain(|_, streak| streak.avoided_until.is_none_or(|until| until > now));
         ended || self.streaks.len() < before
     }
 
@@ -317,11 +350,19 @@ impl Phase {
     pub fn avoidance_ends(&self) -> impl Iterator<Item = Time> + '_ {
         let tasks = self.failed.iter().map(|index| &self.tasks[*index as usize]);
         let pauses = tasks.flat_map(|task| task.faults.pauses.values().map(|pause| pause.until));
-        pauses.chain(self.streaks.values().filter_map(|streak| streak.avoided_until))
+        pauses.chain(
+            self.streaks
+                .values()
+                .filter_map(|streak| streak.avoided_until),
+        )
     }
 
     /// Returns the workers that a task should avoid, apart from those that all tasks avoid.
-    pub fn workers_avoided_by(&self, index: u32, usable: &BTreeSet<WorkerId>) -> BTreeSet<WorkerId> {
+    pub fn workers_avoided_by(
+        &self,
+        index: u32,
+        usable: &BTreeSet<WorkerId>,
+    ) -> BTreeSet<WorkerId> {
         let faults = &self.tasks[index as usize].faults;
         let mut avoided: BTreeSet<WorkerId> = faults.pauses.keys().copied().collect();
         if usable.difference(&faults.failed_on).next().is_some() {
@@ -349,7 +390,10 @@ impl Phase {
         let task = &self.tasks[index as usize];
         self.sums.worked.0 = self.sums.worked.0.saturating_sub(task.took.0);
         self.sums.waited.0 = self.sums.waited.0.saturating_sub(task.waited.0);
-        self.sums.squares = self.sums.squares.saturating_sub(square(task.took, task.waited));
+        self.sums.squares = self
+            .sums
+            .squares
+            .saturating_sub(square(task.took, task.waited));
     }
 
     /// Computes the sums over the completed tasks from scratch.
@@ -363,7 +407,9 @@ impl Phase {
 
     /// Returns the completed tasks.
     pub fn done_tasks(&self) -> impl Iterator<Item = &Task> {
-        self.tasks.iter().filter(|task| task.state == TaskState::Done)
+        self.tasks
+            .iter()
+            .filter(|task| task.state == TaskState::Done)
     }
 
     /// Returns a pending task for `worker` whose input or checkpoint is there.
@@ -374,7 +420,10 @@ impl Phase {
     /// Returns a pending task for `worker` that has no checkpoint.
     pub fn next_fresh(&self, worker: WorkerId) -> Option<u32> {
         let fresh = |index: &u32| self.tasks[*index as usize].checkpoint.is_none();
-        self.pending.iter().filter(fresh).find(|index| !self.avoids(*index, worker))
+        self.pending
+            .iter()
+            .filter(fresh)
+            .find(|index| !self.avoids(*index, worker))
     }
 
     pub fn add_pending(&mut self, index: u32, preferred: &[WorkerId], racks: &Racks) {

@@ -19,7 +19,11 @@ impl TaskSet {
         {
             *last = (1 << (count % 64)) - 1;
         }
-        TaskSet { words, first: 0, count }
+        TaskSet {
+            words,
+            first: 0,
+            count,
+        }
     }
 
     pub fn len(&self) -> u32 {
@@ -44,7 +48,9 @@ impl TaskSet {
 
     pub fn remove(&mut self, index: u32) {
         let (word, bit) = place(index);
-        let Some(bits) = self.words.get_mut(word).filter(|bits| **bits & bit != 0) else { return };
+        let Some(bits) = self.words.get_mut(word).filter(|bits| **bits & bit != 0) else {
+            return;
+        };
         *bits &= !bit;
         self.count -= 1;
         while self.words.get(self.first) == Some(&0) {
@@ -83,7 +89,8 @@ mod tests {
         for seed in 0..20 {
             let mut random = Pcg64::seed_from_u64(seed);
             let most = random.random_range(0..300);
-            let (mut set, mut tree) = (TaskSet::of_all(most), (0..most).collect::<BTreeSet<u32>>());
+            let mut set = TaskSet::of_all(most);
+            let mut tree = (0..most).collect::<BTreeSet<u32>>();
             for _ in 0..2_000 {
                 let index = random.random_range(0..300);
                 if random.random_bool(0.4) {
@@ -94,7 +101,10 @@ mod tests {
                     tree.remove(&index);
                 }
                 assert_eq!(set.contains(index), tree.contains(&index));
-                assert_eq!((set.len() as usize, set.iter().next()), (tree.len(), tree.first().copied()));
+                assert_eq!(
+                    (set.len() as usize, set.iter().next()),
+                    (tree.len(), tree.first().copied())
+                );
             }
             assert!(set.iter().eq(tree), "seed {seed}");
         }

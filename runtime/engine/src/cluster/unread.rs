@@ -23,13 +23,17 @@ impl Unread {
     }
 
     pub fn iter(&self) -> impl Iterator<Item = (WorkerId, &str)> {
-        self.pairs.iter().map(|(holder, reader)| (*holder, reader.as_str()))
+        self.pairs
+            .iter()
+            .map(|(holder, reader)| (*holder, reader.as_str()))
     }
 
     /// Returns the hosts that could not read from a worker.
     pub fn readers(&self, holder: WorkerId) -> impl Iterator<Item = &str> {
         let first = self.pairs.range((holder, String::new())..);
-        first.take_while(move |(worker, _)| *worker == holder).map(|(_, reader)| reader.as_str())
+        first
+            .take_while(move |(worker, _)| *worker == holder)
+            .map(|(_, reader)| reader.as_str())
     }
 
     /// Removes the failures about a worker.

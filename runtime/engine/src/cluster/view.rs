@@ -46,7 +46,11 @@ impl<'a> ClusterView<'a> {
     /// smaller id. A job that only has an attempt to resume can use slots of that worker alone.
     pub fn wanting(&self, kind: TaskKind) -> impl Iterator<Item = &'a Job> + use<'a> {
         let cluster = self.cluster;
-        cluster.demand.wanting(kind).map(|job| cluster.job(job)).inspect(|_| count_access())
+        cluster
+            .demand
+            .wanting(kind)
+            .map(|job| cluster.job(job))
+            .inspect(|_| count_access())
     }
 
     /// Returns the workers that are up, by id, including excluded ones.
@@ -57,7 +61,10 @@ impl<'a> ClusterView<'a> {
 
     /// Returns the workers that are up (excluded or not) or draining, by id.
     pub fn present_workers(&self) -> impl Iterator<Item = (WorkerId, &'a Worker)> + use<'a> {
-        self.cluster.workers.iter().filter(|(_, worker)| worker.state() != WorkerState::Lost)
+        self.cluster
+            .workers
+            .iter()
+            .filter(|(_, worker)| worker.state() != WorkerState::Lost)
     }
 
     /// Returns the hosts that could not read map outputs from a worker and have not read any since.
@@ -67,7 +74,10 @@ impl<'a> ClusterView<'a> {
 
     /// Returns a worker, up or lost.
     pub fn worker(&self, worker: WorkerId) -> Option<&'a Worker> {
-        self.cluster.workers.get(&worker).inspect(|_| count_access())
+        self.cluster
+            .workers
+            .get(&worker)
+            .inspect(|_| count_access())
     }
 
     /// Returns the workers with free slots of a kind and their number, most first, including reserved slots.
@@ -112,14 +122,22 @@ impl<'a> ClusterView<'a> {
 
     /// Returns what a job that has not ended does, in one word.
     pub fn standing(&self, job: &Job) -> Standing {
-        let runs = |id| self.attempt(id).is_some_and(|attempt| attempt.state() != AttemptState::Suspended);
+        let runs = |id| {
+            self.attempt(id)
+                .is_some_and(|attempt| attempt.state() != AttemptState::Suspended)
+        };
         let is_begun = || {
-            let mut stopped = TaskKind::ALL.into_iter().flat_map(|kind| job.held_tasks(kind));
+            let mut stopped = TaskKind::ALL
+                .into_iter()
+                .flat_map(|kind| job.held_tasks(kind));
             stopped.next().is_some() || job.attempts().next().is_some()
         };
         match job.pause() {
             _ if job.state() != JobState::Active => Standing::Stopping,
-            Some(Pause { kind: PauseKind::Hold, .. }) => Standing::Held,
+            Some(Pause {
+                kind: PauseKind::Hold,
+                ..
+            }) => Standing::Held,
             _ if job.attempts().any(runs) => Standing::Running,
             Some(_) => Standing::Suspended,
             None if is_begun() => Standing::Suspended,
@@ -134,7 +152,10 @@ impl<'a> ClusterView<'a> {
 
     /// Returns a live attempt.
     pub fn attempt(&self, attempt: AttemptId) -> Option<&'a Attempt> {
-        self.cluster.attempts.get(&attempt).inspect(|_| count_access())
+        self.cluster
+            .attempts
+            .get(&attempt)
+            .inspect(|_| count_access())
     }
 
     /// Returns the open preemption requests, by victim.
@@ -150,11 +171,19 @@ impl<'a> ClusterView<'a> {
     /// Returns whether an attempt is being killed to take its slot, not because its job is over, another attempt
     /// did its task, or an operator ordered it.
     pub fn is_killed_by_request(&self, attempt: AttemptId) -> bool {
-        let Some(request) = self.request(attempt) else { return false };
-        let Some(known) = self.cluster.attempts.get(&attempt) else { return false };
-        let is_ordered = request.primitive == Primitive::Kill || request.state == RequestState::Forced;
+        let Some(request) = self.request(attempt) else {
+            return false;
+        };
+        let Some(known) = self.cluster.attempts.get(&attempt) else {
+            return false;
+        };
+        let is_ordered =
+            request.primitive == Primitive::Kill || request.state == RequestState::Forced;
         let job_is_active = self.cluster.job(attempt.task.job).state() == JobState::Active;
-        known.state == AttemptState::Killing && is_ordered && known.kill_reason.is_none() && job_is_active
+        known.state == AttemptState::Killing
+            && is_ordered
+            && known.kill_reason.is_none()
+            && job_is_active
     }
 
     /// Returns the measured costs of taking slots from tasks of a kind and giving them back.

@@ -99,20 +99,39 @@ impl Worker {
 
     /// Returns its serialized form, without data derived from its attempts.
     pub(crate) fn image(&self) -> Worker {
-        let (used, attempts, stopped, listed) = (ByKind::default(), Vec::new(), 0, ByKind::default());
-        Worker { used, attempts, stopped, listed, ..self.clone() }
+        let used = ByKind::default();
+        let attempts = Vec::new();
+        let stopped = 0;
+        let listed = ByKind::default();
+        Worker {
+            used,
+            attempts,
+            stopped,
+            listed,
+            ..self.clone()
+        }
     }
 
     /// Checks that its attempts hold no more slots than it has, and that shared slots are those of both kinds.
     pub(crate) fn has_room(&self) -> Result<(), String> {
         if self.shared && self.slots.map != self.slots.reduce {
             let ByKind { map, reduce } = self.slots;
-            return Err(format!("{}: shared slots, but {map} for maps and {reduce} for reduces", self.id));
+            return Err(format!(
+                "{}: shared slots, but {map} for maps and {reduce} for reduces",
+                self.id
+            ));
         }
-        match TaskKind::ALL.into_iter().find(|kind| self.taken(*kind) > self.slots[*kind]) {
+        match TaskKind::ALL
+            .into_iter()
+            .find(|kind| self.taken(*kind) > self.slots[*kind])
+        {
             Some(kind) => {
-                let (taken, slots) = (self.taken(kind), self.slots[kind]);
-                Err(format!("{}: {taken} {kind} slots held (limit {slots})", self.id))
+                let taken = self.taken(kind);
+                let slots = self.slots[kind];
+                Err(format!(
+                    "{}: {taken} {kind} slots held (limit {slots})",
+                    self.id
+                ))
             }
             None => Ok(()),
         }
@@ -136,16 +155,26 @@ impl Worker {
     pub(crate) fn offer(&mut self, slots: Slots, shared: bool) {
         let most = slots.map.max(slots.reduce);
         self.slots = if shared {
-            ByKind { map: most, reduce: most }
+            ByKind {
+                map: most,
+                reduce: most,
+            }
         } else {
-            ByKind { map: slots.map, reduce: slots.reduce }
+            ByKind {
+                map: slots.map,
+                reduce: slots.reduce,
+            }
         };
         self.shared = shared;
     }
 
     /// Returns how many slots are unavailable to a kind because attempts hold them.
     pub(crate) fn taken(&self, kind: TaskKind) -> u32 {
-        if self.shared { self.used.map + self.used.reduce } else { self.used[kind] }
+        if self.shared {
+            self.used.map + self.used.reduce
+        } else {
+            self.used[kind]
+        }
     }
 
     pub(crate) fn id(&self) -> WorkerId {
@@ -344,7 +373,10 @@ impl Worker {
 
     /// Returns how many free slots of a kind are reserved.
     pub fn reserved(&self, kind: TaskKind) -> u32 {
-        self.reservations.iter().filter(|kept| self.shared || kept.kind == kind).count() as u32
+        self.reservations
+            .iter()
+            .filter(|kept| self.shared || kept.kind == kind)
+            .count() as u32
     }
 
     /// Returns its reservations, oldest first.
@@ -354,7 +386,10 @@ impl Worker {
 
     /// Returns the reservation for this job, if any.
     pub fn reservation_of(&self, job: JobId, kind: TaskKind) -> Option<Reservation> {
-        self.reservations.iter().copied().find(|kept| kept.job == job && kept.kind == kind)
+        self.reservations
+            .iter()
+            .copied()
+            .find(|kept| kept.job == job && kept.kind == kind)
     }
 
     /// Returns whether a job may take a free slot of a kind here.

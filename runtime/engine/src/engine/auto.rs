@@ -28,8 +28,14 @@ impl Engine {
     /// Returns the expected cost of each possible way to take the slot of an attempt, cheapest first. Ties go
     /// to the primitive that keeps the work, then to the one whose work can continue on any worker. The
     /// attempt is assumed to need at least `least` to finish.
-    fn estimates(&self, attempt: &Attempt, beneficiary: Option<JobId>, least: Span) -> Vec<CostEstimate> {
-        let (auto, can) = (&self.settings.preemption.auto, self.can_do(attempt.id));
+    fn estimates(
+        &self,
+        attempt: &Attempt,
+        beneficiary: Option<JobId>,
+        least: Span,
+    ) -> Vec<CostEstimate> {
+        let auto = &self.settings.preemption.auto;
+        let can = self.can_do(attempt.id);
         let known = &self.cluster.costs.measured()[attempt.id.task.kind];
         let mut all = Vec::with_capacity(4);
         if can.checkpoint {
@@ -39,7 +45,10 @@ impl Engine {
                 victim: self.restoring(attempt.id),
             });
         }
-        if can.suspend && self.why_full(attempt.worker).is_none() && !self.is_suspended_enough(attempt) {
+        if can.suspend
+            && self.why_full(attempt.worker).is_none()
+            && !self.is_suspended_enough(attempt)
+        {
             let paging = auto.paging(self.bytes_that_would_not_fit(attempt, beneficiary));
             all.push(CostEstimate {
                 primitive: Primitive::Suspend,
@@ -49,14 +58,25 @@ impl Engine {
         }
         if let Some(left) = self.left_to_do(attempt) {
             let free = left.max(least);
-            all.push(CostEstimate { primitive: Primitive::Wait, free, victim: Span(0) });
+            all.push(CostEstimate {
+                primitive: Primitive::Wait,
+                free,
+                victim: Span(0),
+            });
         }
         let lost = attempt.active_time(self.cluster.now) + known.launch.unwrap_or(auto.launch);
         let free = known.kill.unwrap_or_default();
-        all.push(CostEstimate { primitive: Primitive::Kill, free, victim: lost });
+        all.push(CostEstimate {
+            primitive: Primitive::Kill,
+            free,
+            victim: lost,
+        });
         let late = self.latest_for(attempt.id.task.kind, beneficiary);
         all.sort_by_key(|one| (late.is_some_and(|late| one.free > late), one.cost()));
-        if all.iter().all(|one| late.is_some_and(|late| one.free > late)) {
+        if all
+            .iter()
+            .all(|one| late.is_some_and(|late| one.free > late))
+        {
             // Nothing is in time: the fastest comes first.
             all.sort_by_key(|one| (one.free, one.victim));
         }
@@ -65,9 +85,16 @@ impl Engine {
 
     /// Returns whether its task was suspended as often as the settings allow.
     fn is_suspended_enough(&self, attempt: &Attempt) -> bool {
-        let times =
-            self.cluster.job(attempt.id.task.job).task(attempt.id.task).map_or(0, |task| task.suspends);
-        self.settings.preemption.limits.suspends_max.is_some_and(|most| times >= most)
+        let times = self
+            .cluster
+            .job(attempt.id.task.job)
+            .task(attempt.id.task)
+            .map_or(0, |task| task.suspends);
+        self.settings
+            .preemption
+            .limits
+            .suspends_max
+            .is_some_and(|most| times >= most)
     }
 
     /// Estimates the remaining work time of an attempt, from its own progress or else from the durations of
@@ -92,16 +119,21 @@ impl Engine {
     fn latest_for(&self, kind: TaskKind, beneficiary: Option<JobId>) -> Option<Span> {
         let job = self.cluster.jobs.get(&beneficiary?)?;
         let rest = job.spec.deadline?.since(self.cluster.now);
-        Some(Span(rest.0.saturating_sub(self.usual(job.id, kind).unwrap_or_default().0)))
+        Some(Span(rest.0.saturating_sub(
+            self.usual(job.id, kind).unwrap_or_default().0,
+        )))
     }
 
     /// Returns by how many bytes the memory of a worker is exceeded if an attempt stays suspended there while
     /// the beneficiary uses its slot, as far as the jobs and the worker report their memory.
     fn bytes_that_would_not_fit(&self, attempt: &Attempt, beneficiary: Option<JobId>) -> u64 {
         let worker = &self.cluster.workers[&attempt.worker];
-        let Some(memory) = worker.memory() else { return 0 };
-        let newcomer =
-            beneficiary.and_then(|job| self.cluster.jobs.get(&job)).map_or(0, |job| job.spec.memory);
+        let Some(memory) = worker.memory() else {
+            return 0;
+        };
+        let newcomer = beneficiary
+            .and_then(|job| self.cluster.jobs.get(&job))
+            .map_or(0, |job| job.spec.memory);
         let used = self.memory_used(worker);
         (used + newcomer).saturating_sub(memory) - used.saturating_sub(memory)
     }
@@ -109,8 +141,11 @@ impl Engine {
     /// Returns the memory needs of a worker's attempts, including suspended ones, without those that are
     /// being saved to move.
     fn memory_used(&self, worker: &Worker) -> u64 {
-        let stay = worker.attempts().filter(|id| !self.cluster.attempts[id].is_converting());
-        stay.map(|id| self.cluster.job(id.task.job).spec.memory).sum()
+        let stay = worker
+            .attempts()
+            .filter(|id| !self.cluster.attempts[id].is_converting());
+        stay.map(|id| self.cluster.job(id.task.job).spec.memory)
+            .sum()
     }
 
     /// Returns the choice for a victim and the compared estimates, for people.
@@ -122,15 +157,26 @@ impl Engine {
     ) -> Option<(CostEstimate, String)> {
         let estimates = self.estimates(attempt, beneficiary, least);
         let kind = attempt.id.task.kind;
-        let keeps = matches!(estimates.first()?.primitive, Primitive::Suspend | Primitive::Checkpoint);
-        let untried = estimates.iter().find(|one| keeps && self.is_untried(kind, one.primitive));
+        let keeps = matches!(
+            estimates.first()?.primitive,
+            Primitive::Suspend | Primitive::Checkpoint
+        );
+        let untried = estimates
+            .iter()
+            .find(|one| keeps && self.is_untried(kind, one.primitive));
         if let Some(untried) = untried {
-            let why = format!("no {kind} was {}ed yet; this one measures the cost", untried.primitive);
+            let why = format!(
+                "no {kind} was {}ed yet; this one measures the cost",
+                untried.primitive
+            );
             return Some((*untried, why));
         }
         let cost = |one: &CostEstimate| format!("{} {}", one.primitive, one.cost().rounded());
         let costs: Vec<String> = estimates.iter().map(cost).collect();
-        Some((*estimates.first()?, format!("cheapest of {}", costs.join(", "))))
+        Some((
+            *estimates.first()?,
+            format!("cheapest of {}", costs.join(", ")),
+        ))
     }
 
     /// Returns the choice for a victim that could not be suspended.
@@ -141,8 +187,13 @@ impl Engine {
         waited: Span,
     ) -> Option<CostEstimate> {
         let estimates = || self.estimates(&self.cluster.attempts[&id], beneficiary, waited);
-        let all = if self.chooses() { estimates() } else { Vec::new() };
-        all.into_iter().find(|one| one.primitive != Primitive::Suspend)
+        let all = if self.chooses() {
+            estimates()
+        } else {
+            Vec::new()
+        };
+        all.into_iter()
+            .find(|one| one.primitive != Primitive::Suspend)
     }
 
     /// Returns whether this way to keep work was never chosen for a task of a kind. Untried primitives are
@@ -161,14 +212,19 @@ impl Engine {
     pub(super) fn conversion_of(&self, id: AttemptId) -> Option<Conversion> {
         self.settings.preemption.convert.or_else(|| {
             let after = self.saving(id) + self.restoring(id);
-            self.chooses().then_some(Conversion { after, to: Converted::Checkpoint })
+            self.chooses().then_some(Conversion {
+                after,
+                to: Converted::Checkpoint,
+            })
         })
     }
 
     /// Returns the expected time to save the work of an attempt.
     fn saving(&self, id: AttemptId) -> Span {
         let bytes = self.cluster.job(id.task.job).spec.memory;
-        let known = self.cluster.costs.measured()[id.task.kind].checkpoint_by_bytes.of(bytes);
+        let known = self.cluster.costs.measured()[id.task.kind]
+            .checkpoint_by_bytes
+            .of(bytes);
         known.unwrap_or(self.settings.preemption.auto.checkpoint)
     }
 
@@ -178,7 +234,10 @@ impl Engine {
         let bytes = self.cluster.job(id.task.job).spec.memory;
         let known = &self.cluster.costs.measured()[id.task.kind];
         let begun = known.launch.unwrap_or_default();
-        known.restore_by_bytes.of(bytes).unwrap_or(self.settings.preemption.auto.restore + begun)
+        known
+            .restore_by_bytes
+            .of(bytes)
+            .unwrap_or(self.settings.preemption.auto.restore + begun)
     }
 
     /// Checkpoints suspended attempts on workers with less memory than their attempts need, if that costs
@@ -189,14 +248,20 @@ impl Engine {
             let over = self.memory_used(worker).saturating_sub(worker.memory()?);
             (over > 0).then_some((id, over))
         };
-        let stopped = TaskKind::ALL.into_iter().flat_map(|kind| self.cluster.suspended.workers(kind));
+        let stopped = TaskKind::ALL
+            .into_iter()
+            .flat_map(|kind| self.cluster.suspended.workers(kind));
         let crowded: BTreeMap<WorkerId, u64> = stopped.filter_map(crowded).collect();
         for (worker, mut over) in crowded {
             let mut suspended: Vec<_> = self.suspended_on(worker);
             suspended.sort_unstable();
             for (_, Reverse(bytes), id) in suspended {
                 let paged = bytes.min(over);
-                let paging = self.settings.preemption.auto.paging(paged.saturating_mul(2));
+                let paging = self
+                    .settings
+                    .preemption
+                    .auto
+                    .paging(paged.saturating_mul(2));
                 if over == 0 || self.saving(id) + self.restoring(id) >= paging {
                     continue;
                 }
@@ -210,14 +275,20 @@ impl Engine {
     /// Returns the suspended attempts of a worker that may be saved, with their suspension times and memory
     /// needs.
     fn suspended_on(&self, worker: WorkerId) -> Vec<(crate::time::Time, Reverse<u64>, AttemptId)> {
-        let attempts = self.cluster.workers[&worker].attempts().map(|id| &self.cluster.attempts[&id]);
+        let attempts = self.cluster.workers[&worker]
+            .attempts()
+            .map(|id| &self.cluster.attempts[&id]);
         let waits = attempts.filter(|one| {
             let saves = self.can_do(one.id).checkpoint && !one.is_at_work;
             one.state == AttemptState::Suspended && !one.is_held() && saves
         });
         let listed = |one: &Attempt| {
             let since = one.suspension()?.since;
-            Some((since, Reverse(self.cluster.job(one.id.task.job).spec.memory), one.id))
+            Some((
+                since,
+                Reverse(self.cluster.job(one.id.task.job).spec.memory),
+                one.id,
+            ))
         };
         waits.filter_map(listed).collect()
     }
@@ -225,10 +296,18 @@ impl Engine {
     /// Records the estimated and the actual cost of a chosen primitive, when the slot of an attempt is free
     /// or it ended after this work time.
     pub(super) fn judge_free(&mut self, id: AttemptId, worked: Span) {
-        let Some(request) = self.cluster.requests.get(&id) else { return };
-        let Some(estimate) = request.estimate else { return };
+        let Some(request) = self.cluster.requests.get(&id) else {
+            return;
+        };
+        let Some(estimate) = request.estimate else {
+            return;
+        };
         let took = self.cluster.now.since(request.begins());
-        let lost = if estimate.primitive == Primitive::Kill { worked } else { Span(0) };
+        let lost = if estimate.primitive == Primitive::Kill {
+            worked
+        } else {
+            Span(0)
+        };
         self.cluster.costs.judge(estimate, took, lost);
     }
 }

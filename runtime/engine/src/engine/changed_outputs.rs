@@ -23,9 +23,20 @@ const REQUIREMENT: &str = "a map must emit the same records in the same order wh
 
 impl Engine {
     /// Handles a map output whose records differ from those of an earlier attempt.
-    pub(super) fn map_output_changed(&mut self, map: TaskId, first: WrittenOutput, second: WrittenOutput) {
-        let first = AttemptId { task: map, number: first.number };
-        let second = AttemptId { task: map, number: second.number };
+    pub(super) fn map_output_changed(
+        &mut self,
+        map: TaskId,
+        first: WrittenOutput,
+        second: WrittenOutput,
+    ) {
+        let first = AttemptId {
+            task: map,
+            number: first.number,
+        };
+        let second = AttemptId {
+            task: map,
+            number: second.number,
+        };
         if let Some(reduce) = self.committing_reduce(map.job) {
             let reason = format!(
                 "{map} is not deterministic: {second} wrote other records than {first}, whose output {reduce} has \
@@ -46,7 +57,11 @@ impl Engine {
     fn committing_reduce(&self, job: JobId) -> Option<TaskId> {
         for (index, task) in (0..).zip(&self.cluster.job(job).phases.reduce.tasks) {
             if task.state == TaskState::Done || task.committer.is_some() {
-                return Some(TaskId { job, kind: TaskKind::Reduce, index });
+                return Some(TaskId {
+                    job,
+                    kind: TaskKind::Reduce,
+                    index,
+                });
             }
         }
         None
@@ -56,7 +71,11 @@ impl Engine {
     fn restart_reduces(&mut self, job: JobId, reason: &str) -> bool {
         let mut restarted = false;
         for index in 0..self.cluster.job(job).tasks_total(TaskKind::Reduce) {
-            let reduce = TaskId { job, kind: TaskKind::Reduce, index };
+            let reduce = TaskId {
+                job,
+                kind: TaskKind::Reduce,
+                index,
+            };
             restarted |= self.restart_reduce(reduce, reason);
         }
         self.cluster.refresh(job);
@@ -68,12 +87,17 @@ impl Engine {
         let live = std::mem::take(&mut task.live);
         let had_checkpoint = task.checkpoint.is_some();
         for &number in live.iter() {
-            let attempt = AttemptId { task: reduce, number };
+            let attempt = AttemptId {
+                task: reduce,
+                number,
+            };
             // A checkpoint that it is writing does not count.
             self.cluster.attempt_mut(attempt).superseded = true;
             self.kill(attempt, reason.to_owned());
         }
-        self.cluster.job_mut(reduce.job).set_checkpoint(reduce, None);
+        self.cluster
+            .job_mut(reduce.job)
+            .set_checkpoint(reduce, None);
         if !live.is_empty() {
             self.cluster.step_task(reduce, TaskInput::AttemptEnded);
         }

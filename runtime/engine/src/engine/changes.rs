@@ -18,7 +18,11 @@ impl Engine {
     /// # Errors
     /// Returns the reason why not.
     pub fn can_change_job(&self, id: JobId, change: &JobChange) -> Result<(), OperatorRefusal> {
-        let job = self.cluster.jobs.get(&id).ok_or_else(|| self.no_such_job(id))?;
+        let job = self
+            .cluster
+            .jobs
+            .get(&id)
+            .ok_or_else(|| self.no_such_job(id))?;
         if job.state != JobState::Active {
             return Err(OperatorRefusal::JobEnding);
         }
@@ -39,14 +43,23 @@ impl Engine {
     /// Pauses a job; its running attempts may finish or are suspended.
     pub(super) fn job_pause_requested(&mut self, id: JobId, pause: &Pause) {
         if let Err(why) = self.can_pause_job(id, pause.kind) {
-            let how = if pause.kind == PauseKind::Hold { "held" } else { "suspended" };
+            let how = if pause.kind == PauseKind::Hold {
+                "held"
+            } else {
+                "suspended"
+            };
             return self.refuse(format!("{id} cannot be {how}: {why}"));
         }
-        let (lets_finish, reason) = (pause.kind == PauseKind::Hold, &pause.reason);
+        let lets_finish = pause.kind == PauseKind::Hold;
+        let reason = &pause.reason;
         let job = self.cluster.job_mut(id);
         job.pause = Some(pause.clone());
         let live: Vec<_> = job.live.iter().copied().collect();
-        self.record(Record::JobHeld { job: id, lets_finish, reason: reason.clone() });
+        self.record(Record::JobHeld {
+            job: id,
+            lets_finish,
+            reason: reason.clone(),
+        });
         self.withdraw_requests_for(id, &format!("{id} is paused"));
         for attempt in live {
             match self.cluster.attempts[&attempt].state {
@@ -75,11 +88,18 @@ impl Engine {
         }
         // Notify the policy first of pending changes, which would otherwise refer to a job that is absent.
         self.notify_policy();
-        let Some(mut job) = self.cluster.take_out(id) else { return };
-        self.scheduler.job_changed(self.cluster.now, id, &ClusterView::new(&self.cluster));
+        let Some(mut job) = self.cluster.take_out(id) else {
+            return;
+        };
+        self.scheduler
+            .job_changed(self.cluster.now, id, &ClusterView::new(&self.cluster));
         change.apply_to(&mut job.spec);
         self.cluster.jobs.insert(id, job);
-        self.record(Record::JobChanged { job: id, change: change.clone(), reason: reason.to_owned() });
+        self.record(Record::JobChanged {
+            job: id,
+            change: change.clone(),
+            reason: reason.to_owned(),
+        });
         self.cluster.refresh(id);
     }
 }

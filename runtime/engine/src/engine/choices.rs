@@ -44,20 +44,34 @@ pub(super) enum Fallback {
 
 impl Choice {
     fn as_requested(primitive: Primitive) -> Choice {
-        Choice { primitive, why: None, estimate: None, fallback: None }
+        Choice {
+            primitive,
+            why: None,
+            estimate: None,
+            fallback: None,
+        }
     }
 
     fn instead(primitive: Primitive, why: String, fallback: Fallback) -> Choice {
-        Choice { primitive, why: Some(why), estimate: None, fallback: Some(fallback) }
+        Choice {
+            primitive,
+            why: Some(why),
+            estimate: None,
+            fallback: Some(fallback),
+        }
     }
 }
 
 impl Engine {
     /// Returns how an attempt can be preempted, by the settings and by what its job's code can save.
     pub(super) fn can_do(&self, id: AttemptId) -> KindPreemption {
-        let (job, kind) = (self.cluster.job(id.task.job), id.task.kind);
+        let job = self.cluster.job(id.task.job);
+        let kind = id.task.kind;
         let can = self.settings.preemption.of(kind);
-        KindPreemption { checkpoint: can.checkpoint && !job.spec.unsaved.contains(&kind), ..can }
+        KindPreemption {
+            checkpoint: can.checkpoint && !job.spec.unsaved.contains(&kind),
+            ..can
+        }
     }
 
     /// Returns the primitive to use for a requested one. The attempt is assumed to need at least `least` to finish.
@@ -68,8 +82,11 @@ impl Engine {
         let fixed = rules.primitive.and_then(PrimitiveChoice::fixed);
         let asked = fixed.filter(|_| attempt.holds_slot).unwrap_or(asked);
         let kind = attempt.id.task.kind;
-        let suspends =
-            self.cluster.job(attempt.id.task.job).task(attempt.id.task).map_or(0, |task| task.suspends);
+        let suspends = self
+            .cluster
+            .job(attempt.id.task.job)
+            .task(attempt.id.task)
+            .map_or(0, |task| task.suspends);
         if asked != Primitive::Wait
             && let Some(why) = self.taken_enough(attempt)
         {
@@ -94,7 +111,12 @@ impl Engine {
             let why = format!("{instead} instead of {asked}: {why}");
             return Choice::instead(instead, why, Fallback::WorkerFull);
         }
-        if asked == Primitive::Suspend && rules.limits.suspends_max.is_some_and(|most| suspends >= most) {
+        if asked == Primitive::Suspend
+            && rules
+                .limits
+                .suspends_max
+                .is_some_and(|most| suspends >= most)
+        {
             let why = format!("wait instead of {asked}: its task was {suspends} times");
             return Choice::instead(Primitive::Wait, why, Fallback::TakenEnough);
         }
@@ -103,30 +125,52 @@ impl Engine {
 
     /// Returns a reason if the slot of the attempt's task was taken as often as the settings allow.
     pub(super) fn taken_enough(&self, attempt: &Attempt) -> Option<String> {
-        let most = self.settings.preemption.limits.preemptions_max.filter(|_| attempt.holds_slot)?;
-        let taken = self.cluster.job(attempt.id.task.job).task(attempt.id.task)?.preemptions;
+        let most = self
+            .settings
+            .preemption
+            .limits
+            .preemptions_max
+            .filter(|_| attempt.holds_slot)?;
+        let taken = self
+            .cluster
+            .job(attempt.id.task.job)
+            .task(attempt.id.task)?
+            .preemptions;
         (taken >= most).then(|| format!("its slot was taken {taken} times (preemptions-max)"))
     }
 
     /// Applies the cost rule to a primitive that saves work: an attempt that ends sooner may finish, and an
     /// attempt that has done less work is killed.
     fn worth(&self, attempt: &Attempt, asked: Primitive, least: Span) -> Choice {
-        let Some(rule) = self.settings.preemption.cost else { return Choice::as_requested(asked) };
+        let Some(rule) = self.settings.preemption.cost else {
+            return Choice::as_requested(asked);
+        };
         let (free, go_on) = self.cost_of(rule, attempt.id.task.kind, asked);
         let now = self.cluster.now;
         if rule.let_finish
-            && let Some(rest) = attempt.remaining(now).map(|rest| rest.max(least)).filter(|rest| *rest < free)
+            && let Some(rest) = attempt
+                .remaining(now)
+                .map(|rest| rest.max(least))
+                .filter(|rest| *rest < free)
         {
             let why = format!(
                 "wait instead of {asked}: it is expected to finish sooner ({} < {})",
                 rest.rounded(),
                 free.rounded()
             );
-            let estimate = CostEstimate { primitive: Primitive::Wait, free: rest, victim: Span(0) };
+            let estimate = CostEstimate {
+                primitive: Primitive::Wait,
+                free: rest,
+                victim: Span(0),
+            };
             let choice = Choice::instead(Primitive::Wait, why, Fallback::Costs);
-            return Choice { estimate: Some(estimate), ..choice };
+            return Choice {
+                estimate: Some(estimate),
+                ..choice
+            };
         }
-        let (worked, costs) = (attempt.active_time(now), free + go_on);
+        let worked = attempt.active_time(now);
+        let costs = free + go_on;
         if rule.kill_fresh && worked < costs {
             let why = format!(
                 "kill instead of {asked}: repeating its work costs less ({} < {})",
@@ -140,29 +184,57 @@ impl Engine {
 
     /// Returns how long a primitive takes to free a slot and then to continue the work.
     fn cost_of(&self, rule: CostRule, kind: TaskKind, primitive: Primitive) -> (Span, Span) {
-        let measured =
-            if rule.measured { self.cluster.costs.measured()[kind].of(primitive) } else { (None, None) };
-        (measured.0.unwrap_or(rule.suspend), measured.1.unwrap_or(rule.resume))
+        let measured = if rule.measured {
+            self.cluster.costs.measured()[kind].of(primitive)
+        } else {
+            (None, None)
+        };
+        (
+            measured.0.unwrap_or(rule.suspend),
+            measured.1.unwrap_or(rule.resume),
+        )
     }
 
     /// Returns the earliest time to preempt an attempt and the reason, if not now: its task was preempted
     /// recently, or repeatedly without progress, and must do some work first.
-    pub(super) fn earliest_for(&self, attempt: &Attempt, primitive: Primitive) -> Option<(Time, String)> {
-        let task = self.cluster.job(attempt.id.task.job).task(attempt.id.task)?;
-        let (now, ran) = (self.cluster.now, attempt.runs_for(self.cluster.now));
+    pub(super) fn earliest_for(
+        &self,
+        attempt: &Attempt,
+        primitive: Primitive,
+    ) -> Option<(Time, String)> {
+        let task = self
+            .cluster
+            .job(attempt.id.task.job)
+            .task(attempt.id.task)?;
+        let now = self.cluster.now;
+        let ran = attempt.runs_for(self.cluster.now);
         let rested = self.settings.preemption.limits.minimum_run;
-        let rested = if task.preemptions > 0 { rested } else { Span(0) };
+        let rested = if task.preemptions > 0 {
+            rested
+        } else {
+            Span(0)
+        };
         let least = rested.max(attempt.spared_for);
         if primitive == Primitive::Wait || !attempt.holds_slot || ran >= least {
             return None;
         }
         let wait = Span(least.0 - ran.0);
         let history = if attempt.is_spared(now) {
-            format!("{} times without progress and may run for {}", task.fruitless, least.rounded())
+            format!(
+                "{} times without progress and may run for {}",
+                task.fruitless,
+                least.rounded()
+            )
         } else {
             "recently".to_owned()
         };
-        Some((now + wait, format!("after another {}: it was preempted {history}", wait.rounded())))
+        Some((
+            now + wait,
+            format!(
+                "after another {}: it was preempted {history}",
+                wait.rounded()
+            ),
+        ))
     }
 
     /// Returns why no more attempts can be suspended on a worker: it keeps its maximum, or reached it and
@@ -170,9 +242,9 @@ impl Engine {
     pub(super) fn why_full(&self, id: WorkerId) -> Option<String> {
         let worker = &self.cluster.workers[&id];
         match self.settings.preemption.suspended_max {
-            SuspendedMax::AtMost(most) if worker.is_full() && worker.stopped() >= most => {
-                Some(format!("{id} keeps {most} suspended attempts (suspended-max)"))
-            }
+            SuspendedMax::AtMost(most) if worker.is_full() && worker.stopped() >= most => Some(
+                format!("{id} keeps {most} suspended attempts (suspended-max)"),
+            ),
             SuspendedMax::AtMost(most) if worker.is_full() => Some(format!(
                 "{id} kept {most} suspended attempts (suspended-max) and takes another one when {} are left",
                 most / 2
@@ -200,7 +272,11 @@ impl Engine {
 
     /// Opens requests for the requested number of slots of a job, or for all there are.
     pub(super) fn release(&mut self, wish: &Release) -> Result<(), ActionRefusal> {
-        let job = self.cluster.jobs.get(&wish.job).ok_or(ActionRefusal::NoSuchJob(wish.job))?;
+        let job = self
+            .cluster
+            .jobs
+            .get(&wish.job)
+            .ok_or(ActionRefusal::NoSuchJob(wish.job))?;
         let mut able = self.releasable(job, wish.kind);
         if wish.eviction == TaskEviction::Random {
             able.shuffle(&mut self.random);
@@ -208,7 +284,8 @@ impl Engine {
             let unknown = self.mean_remaining(&able);
             let now = self.cluster.now;
             let claimant = wish.beneficiary.and_then(|id| self.cluster.jobs.get(&id));
-            let is_near = |worker| claimant.is_some_and(|job| job.next_local(wish.kind, worker).is_some());
+            let is_near =
+                |worker| claimant.is_some_and(|job| job.next_local(wish.kind, worker).is_some());
             able.sort_by_cached_key(|id| {
                 let attempt = &self.cluster.attempts[id];
                 let remaining = attempt.smoothed_remaining(now).unwrap_or(unknown);
@@ -217,7 +294,12 @@ impl Engine {
         }
         let mut left = wish.count;
         for attempt in able {
-            let Release { primitive, grace, beneficiary, .. } = *wish;
+            let Release {
+                primitive,
+                grace,
+                beneficiary,
+                ..
+            } = *wish;
             if left == 0 {
                 break;
             }
@@ -226,7 +308,13 @@ impl Engine {
             if is_active && !self.is_of_use(attempt, beneficiary) {
                 continue;
             }
-            self.preempt(&Preempt { attempt, primitive, grace, reason: wish.reason.clone(), beneficiary })?;
+            self.preempt(&Preempt {
+                attempt,
+                primitive,
+                grace,
+                reason: wish.reason.clone(),
+                beneficiary,
+            })?;
             // A request can be ignored, for example where the worker takes no attempts.
             left -= u32::from(self.cluster.requests.contains(&attempt));
         }
@@ -249,8 +337,10 @@ impl Engine {
     /// Returns the mean remaining time of the attempts that report progress, as the estimate for the others.
     fn mean_remaining(&self, of: &[AttemptId]) -> Span {
         let now = self.cluster.now;
-        let known: Vec<Span> =
-            of.iter().filter_map(|id| self.cluster.attempts[id].smoothed_remaining(now)).collect();
+        let known: Vec<Span> = of
+            .iter()
+            .filter_map(|id| self.cluster.attempts[id].smoothed_remaining(now))
+            .collect();
         let sum: u128 = known.iter().map(|span| u128::from(span.0)).sum();
         let mean = sum.checked_div(known.len() as u128).unwrap_or_default();
         Span(u64::try_from(mean).unwrap_or(u64::MAX))

@@ -31,7 +31,10 @@ impl Engine {
         if self.active_job(failed.task.job).is_none() {
             return;
         }
-        self.cluster.worker_mut(worker).health_mut().suspect(failed, reason);
+        self.cluster
+            .worker_mut(worker)
+            .health_mut()
+            .suspect(failed, reason);
         if let Some(rule) = self.settings.exclusion {
             let until = self.cluster.now + rule.span;
             self.extend_streak(worker, failed.task, until, false);
@@ -40,7 +43,13 @@ impl Engine {
 
     /// Adds a failure to those of a job's tasks of one kind on a worker. When there are many, all of these
     /// tasks avoid the worker until the given time.
-    pub(super) fn extend_streak(&mut self, worker: WorkerId, task: TaskId, until: Time, waits: bool) {
+    pub(super) fn extend_streak(
+        &mut self,
+        worker: WorkerId,
+        task: TaskId,
+        until: Time,
+        waits: bool,
+    ) {
         let rule = self.settings.exclusion.unwrap_or_default();
         let phase = &mut self.cluster.job_mut(task.job).phases[task.kind];
         let streak = phase.streaks.entry(worker).or_default();
@@ -71,7 +80,10 @@ impl Engine {
         let ids: Vec<JobId> = self.cluster.jobs.keys().collect();
         for id in ids {
             let job = self.cluster.job(id);
-            if TaskKind::ALL.iter().any(|kind| job.phases[*kind].avoidance_ends().next().is_some()) {
+            if TaskKind::ALL
+                .iter()
+                .any(|kind| job.phases[*kind].avoidance_ends().next().is_some())
+            {
                 self.change_avoidance(id, |job| {
                     for kind in TaskKind::ALL {
                         job.phases[kind].end_shortage_of(worker);
@@ -88,8 +100,18 @@ impl Engine {
         for kind in TaskKind::ALL {
             let phase = &job.phases[kind];
             for &index in &phase.failed {
-                let task = TaskId { job: id, kind, index };
-                failed.extend(phase.tasks[index as usize].faults.failed_on.iter().map(|on| (*on, task)));
+                let task = TaskId {
+                    job: id,
+                    kind,
+                    index,
+                };
+                failed.extend(
+                    phase.tasks[index as usize]
+                        .faults
+                        .failed_on
+                        .iter()
+                        .map(|on| (*on, task)),
+                );
             }
         }
         if failed.is_empty() {
@@ -110,9 +132,13 @@ impl Engine {
 
     /// Changes which workers the tasks of a job avoid, and for how long.
     pub(super) fn change_avoidance(&mut self, id: JobId, change: impl FnOnce(&mut Job)) {
-        let Some(job) = self.cluster.jobs.get_mut(&id) else { return };
+        let Some(job) = self.cluster.jobs.get_mut(&id) else {
+            return;
+        };
         for end in job.avoidance_ends() {
-            self.cluster.deadlines.cancel(end, Deadline::AvoidanceOver(id));
+            self.cluster
+                .deadlines
+                .cancel(end, Deadline::AvoidanceOver(id));
         }
         change(job);
         for end in job.avoidance_ends() {
@@ -130,7 +156,9 @@ impl Engine {
         let failed_on = phase.tasks[task.index as usize].faults.failed_on.clone();
         let had_streak = phase.streaks.contains_key(&succeeded_on);
         for worker in failed_on {
-            let Some(known) = self.cluster.workers.get_mut(&worker) else { continue };
+            let Some(known) = self.cluster.workers.get_mut(&worker) else {
+                continue;
+            };
             if known.health_mut().convict(task) {
                 self.exclude_failing(worker);
             }
@@ -144,9 +172,13 @@ impl Engine {
 
     /// Excludes a worker if the failures that were its fault suffice.
     fn exclude_failing(&mut self, id: WorkerId) {
-        let Some(rule) = self.settings.exclusion else { return };
+        let Some(rule) = self.settings.exclusion else {
+            return;
+        };
         let worker = &self.cluster.workers[&id];
-        let Some(blame) = worker.blame().cloned() else { return };
+        let Some(blame) = worker.blame().cloned() else {
+            return;
+        };
         let much = blame.failures >= rule.failures && blame.tasks >= rule.tasks;
         let up = worker.state() == WorkerState::Up && worker.exclusion().is_none();
         if !much || !up || !self.cluster.may_exclude(id) {
@@ -154,7 +186,10 @@ impl Engine {
         }
         let until = self.cluster.now + rule.span;
         let message = format!("{id} is excluded until {until}: {}", blame.in_words());
-        self.cluster.worker_mut(id).health_mut().exclude(until, blame);
+        self.cluster
+            .worker_mut(id)
+            .health_mut()
+            .exclude(until, blame);
         self.cluster.quarantine.exclude(id, until);
         self.cluster.deadlines.set(until, Deadline::Excluded(id));
         self.cluster.list_worker(id);
@@ -171,7 +206,9 @@ impl Engine {
 
     /// Ends the exclusion of a worker and clears its failures.
     pub(super) fn exclusion_over(&mut self, id: WorkerId) {
-        let Some(until) = self.cluster.worker_mut(id).health_mut().end_exclusion() else { return };
+        let Some(until) = self.cluster.worker_mut(id).health_mut().end_exclusion() else {
+            return;
+        };
         self.trust_again(id);
         self.cluster.quarantine.end_exclusion(id, until);
         self.cluster.deadlines.cancel(until, Deadline::Excluded(id));

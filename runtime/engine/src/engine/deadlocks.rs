@@ -14,7 +14,11 @@ impl Engine {
         if !self.cluster.shares_slots {
             return;
         }
-        let deadlocked = self.cluster.jobs.get(&id).is_some_and(|job| job.waits_for_itself());
+        let deadlocked = self
+            .cluster
+            .jobs
+            .get(&id)
+            .is_some_and(|job| job.waits_for_itself());
         self.cluster.demand.set_deadlocked(id, deadlocked);
     }
 
@@ -29,14 +33,23 @@ impl Engine {
             if let Some(attempt) = self.reduce_in_the_way(job) {
                 self.remove_request(attempt);
                 let reason = format!("the maps of {job} that it waits for have no slot");
-                let (kill, engine) = (Primitive::Kill, Requester::Engine);
+                let kill = Primitive::Kill;
+                let engine = Requester::Engine;
                 let request = PreemptRequest::new(attempt, kill, engine, reason, self.cluster.now);
-                self.open_request(PreemptRequest { beneficiary: Some(job), ..request });
+                self.open_request(PreemptRequest {
+                    beneficiary: Some(job),
+                    ..request
+                });
             }
         }
         if let Some(attempt) = self.suspended_forever() {
             let reason = "masters hold every slot of its worker, and nothing else runs";
-            self.give_up(attempt, Primitive::Kill, Requester::Engine, reason.to_owned());
+            self.give_up(
+                attempt,
+                Primitive::Kill,
+                Requester::Engine,
+                reason.to_owned(),
+            );
         }
     }
 
@@ -47,7 +60,11 @@ impl Engine {
         let job = cluster.jobs.get(&id)?;
         let is_useful = |worker: WorkerId| job.wants_on(TaskKind::Map, worker);
         let has_slot = |worker: WorkerId| cluster.workers[&worker].has_slot_for(id, TaskKind::Map);
-        let mut free = cluster.slots.free(TaskKind::Map).iter().map(|(_, worker)| worker);
+        let mut free = cluster
+            .slots
+            .free(TaskKind::Map)
+            .iter()
+            .map(|(_, worker)| worker);
         if free.any(|worker| is_useful(worker) && has_slot(worker)) {
             return None;
         }
@@ -59,8 +76,10 @@ impl Engine {
                 AttemptState::Launching | AttemptState::Running | AttemptState::Resuming
             );
             // A request that lets the reduce finish is never satisfied: it waits for maps.
-            let is_preempted =
-                cluster.requests.get(&one.id).is_some_and(|request| request.primitive != Primitive::Wait);
+            let is_preempted = cluster
+                .requests
+                .get(&one.id)
+                .is_some_and(|request| request.primitive != Primitive::Wait);
             one.holds_slot && (stops || is_preempted)
         };
         if reduces().any(is_leaving) {
@@ -75,12 +94,15 @@ impl Engine {
     /// Returns a suspended attempt without a slot on its worker, if no running attempt could free one.
     fn suspended_forever(&self) -> Option<AttemptId> {
         let cluster = &self.cluster;
-        let nothing_suspended = TaskKind::ALL.iter().all(|kind| cluster.suspended.is_empty(*kind));
+        let nothing_suspended = TaskKind::ALL
+            .iter()
+            .all(|kind| cluster.suspended.is_empty(*kind));
         if nothing_suspended || cluster.attempts.values().any(|one| self.can_progress(one)) {
             return None;
         }
-        let could_launch =
-            |kind: &TaskKind| cluster.demand.launchable(*kind) > 0 && cluster.slots.total_free(*kind) > 0;
+        let could_launch = |kind: &TaskKind| {
+            cluster.demand.launchable(*kind) > 0 && cluster.slots.total_free(*kind) > 0
+        };
         if TaskKind::ALL.iter().any(could_launch) {
             return None;
         }
@@ -90,7 +112,12 @@ impl Engine {
                 && cluster.job(one.id.task.job).state == JobState::Active
                 && !self.has_slot_to_resume(one.id)
         };
-        cluster.attempts.values().filter(waits).map(|one| one.id).min_by_key(|id| (id.task.kind, *id))
+        cluster
+            .attempts
+            .values()
+            .filter(waits)
+            .map(|one| one.id)
+            .min_by_key(|id| (id.task.kind, *id))
     }
 
     /// Returns whether an attempt can change its state without an order; false for masters, suspended attempts, and

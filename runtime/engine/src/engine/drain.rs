@@ -58,7 +58,12 @@ impl Engine {
     /// # Errors
     /// Returns the reason why not.
     pub fn can_undrain(&self, id: WorkerId) -> Result<(), OperatorRefusal> {
-        match self.cluster.workers.get(&id).map(|worker| (worker.state(), worker.has_left())) {
+        match self
+            .cluster
+            .workers
+            .get(&id)
+            .map(|worker| (worker.state(), worker.has_left()))
+        {
             Some((WorkerState::Draining, _)) if self.is_ended_from_outside(id) => {
                 Err(OperatorRefusal::WorkerEndedFromOutside)
             }
@@ -84,7 +89,9 @@ impl Engine {
     /// Sets the time to save work to half of the grace; an earlier end set before stays in force.
     fn save_within(&mut self, id: WorkerId, grace: Span) {
         let half = self.cluster.now + Span(grace.0 / 2);
-        let until = self.cluster.workers[&id].saves_until().map_or(half, |before| before.min(half));
+        let until = self.cluster.workers[&id]
+            .saves_until()
+            .map_or(half, |before| before.min(half));
         self.cluster.drop_saving(id);
         self.cluster.worker_mut(id).set_saves_until(Some(until));
         self.cluster.deadlines.set(until, Deadline::Drained(id));
@@ -92,13 +99,20 @@ impl Engine {
 
     /// Returns whether a worker reported that it will be terminated externally.
     pub(super) fn is_ended_from_outside(&self, id: WorkerId) -> bool {
-        self.cluster.workers.get(&id).is_some_and(|worker| worker.saves_until().is_some())
+        self.cluster
+            .workers
+            .get(&id)
+            .is_some_and(|worker| worker.saves_until().is_some())
     }
 
     /// Checkpoints an attempt, if possible, on a worker with a grace. An attempt that has not begun has
     /// nothing to save.
     pub(super) fn save_in_time(&mut self, id: AttemptId, worker: WorkerId) {
-        let saves_until = self.cluster.workers.get(&worker).and_then(|worker| worker.saves_until());
+        let saves_until = self
+            .cluster
+            .workers
+            .get(&worker)
+            .and_then(|worker| worker.saves_until());
         if saves_until.is_none_or(|until| until < self.cluster.now) || self.is_committing(id) {
             return;
         }
@@ -119,7 +133,10 @@ impl Engine {
         let attempts: Vec<AttemptId> = self.cluster.workers[&id].attempts().collect();
         for attempt in attempts {
             if !self.is_committing(attempt) {
-                self.kill(attempt, format!("{id} is draining, and its time to save work is over"));
+                self.kill(
+                    attempt,
+                    format!("{id} is draining, and its time to save work is over"),
+                );
             }
         }
     }
@@ -129,9 +146,20 @@ impl Engine {
         let (primitive, and) = if self.can_do(id).checkpoint {
             (Primitive::Checkpoint, String::new())
         } else {
-            (Primitive::Kill, format!(", and {}s of {} cannot be checkpointed", id.task.kind, id.task.job))
+            (
+                Primitive::Kill,
+                format!(
+                    ", and {}s of {} cannot be checkpointed",
+                    id.task.kind, id.task.job
+                ),
+            )
         };
-        self.give_up(id, primitive, Requester::Engine, format!("{worker} is draining{and}"));
+        self.give_up(
+            id,
+            primitive,
+            Requester::Engine,
+            format!("{worker} is draining{and}"),
+        );
     }
 
     /// Lets draining workers leave that run no attempts and hold nothing that a job needs.
@@ -141,13 +169,25 @@ impl Engine {
             saves_until.is_some_and(|until| until <= self.cluster.now)
         };
         // Outputs that stay or finish there from now on would be lost with the worker.
-        let given_up: Vec<WorkerId> =
-            self.cluster.departures.draining().iter().copied().filter(given_up).collect();
+        let given_up: Vec<WorkerId> = self
+            .cluster
+            .departures
+            .draining()
+            .iter()
+            .copied()
+            .filter(given_up)
+            .collect();
         for id in given_up {
             self.take_back_outputs_of(id);
         }
-        let leaving: Vec<WorkerId> =
-            self.cluster.departures.draining().iter().copied().filter(|id| !self.is_needed(*id)).collect();
+        let leaving: Vec<WorkerId> = self
+            .cluster
+            .departures
+            .draining()
+            .iter()
+            .copied()
+            .filter(|id| !self.is_needed(*id))
+            .collect();
         for id in leaving {
             if self.step_worker(id, WorkerInput::Left) {
                 self.cluster.departures.end_drain(id);
@@ -160,7 +200,11 @@ impl Engine {
     }
 
     fn is_needed(&self, id: WorkerId) -> bool {
-        let mut active = self.cluster.jobs.values().filter(|job| job.state == JobState::Active);
+        let mut active = self
+            .cluster
+            .jobs
+            .values()
+            .filter(|job| job.state == JobState::Active);
         self.cluster.workers[&id].attempts().next().is_some()
             || active.any(|job| job.outputs_on(id).next().is_some())
     }

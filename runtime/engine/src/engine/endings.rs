@@ -34,11 +34,24 @@ pub(super) struct Failure {
 impl Engine {
     /// Handles the exit of an attempt's process or the loss of its worker. `failure` is recorded if the table
     /// classifies the exit as a failure.
-    pub(super) fn attempt_exits(&mut self, id: AttemptId, input: AttemptInput, failure: Option<Failure>) {
-        let Some((before, AttemptState::Finished(outcome))) = self.step(id, input) else { return };
-        let held_slot = self.cluster.attempts.get(&id).is_some_and(|attempt| attempt.holds_slot);
+    pub(super) fn attempt_exits(
+        &mut self,
+        id: AttemptId,
+        input: AttemptInput,
+        failure: Option<Failure>,
+    ) {
+        let Some((before, AttemptState::Finished(outcome))) = self.step(id, input) else {
+            return;
+        };
+        let held_slot = self
+            .cluster
+            .attempts
+            .get(&id)
+            .is_some_and(|attempt| attempt.holds_slot);
         let attempt = self.cluster.forget_attempt(id, before);
-        if (before, outcome) == (AttemptState::Checkpointing, AttemptOutcome::Checkpointed) && held_slot {
+        if (before, outcome) == (AttemptState::Checkpointing, AttemptOutcome::Checkpointed)
+            && held_slot
+        {
             self.measure_checkpoint(&attempt);
         }
         if (before, outcome) == (AttemptState::Killing, AttemptOutcome::Killed) && held_slot {
@@ -67,7 +80,12 @@ impl Engine {
         }
         self.keep_hold(&attempt);
         self.pass_on_commit(id.task);
-        self.close_request(id, attempt.worker, held_slot, attempt.work_time(self.cluster.now));
+        self.close_request(
+            id,
+            attempt.worker,
+            held_slot,
+            attempt.work_time(self.cluster.now),
+        );
         if attempt.is_master {
             self.cluster.find_avoided();
         }
@@ -107,13 +125,21 @@ impl Engine {
         task.held = None;
         let written_before = task.written;
         if let Some(digest) = attempt.output_digest.filter(|_| feeds_reduces) {
-            task.written = Some(WrittenOutput { number: id.number, digest });
+            task.written = Some(WrittenOutput {
+                number: id.number,
+                digest,
+            });
         }
         let written = task.written;
         if feeds_reduces {
             task.output = Some((id.number, attempt.worker));
             let job = self.cluster.job_mut(id.task.job);
-            job.outputs.add(id.task.index, attempt.worker, attempt.output_bytes, was_lost);
+            job.outputs.add(
+                id.task.index,
+                attempt.worker,
+                attempt.output_bytes,
+                was_lost,
+            );
         }
         self.record(Record::TaskDone(id));
         self.settle_blame(id.task, attempt.worker);
@@ -143,7 +169,11 @@ impl Engine {
     /// Records how long the reduces of a job have waited for its maps.
     fn end_wait_for_maps(&mut self, job: JobId) {
         let now = self.cluster.now;
-        let reduces: Vec<AttemptId> = self.cluster.job(job).attempts_of_kind(TaskKind::Reduce).collect();
+        let reduces: Vec<AttemptId> = self
+            .cluster
+            .job(job)
+            .attempts_of_kind(TaskKind::Reduce)
+            .collect();
         for id in reduces {
             let attempt = self.cluster.attempt_mut(id);
             attempt.waited = attempt.active_time(now);
@@ -160,7 +190,9 @@ impl Engine {
     /// Grants the commit to the other attempt at a task if it asked for it, when the holder of the grant
     /// ended without using it.
     fn pass_on_commit(&mut self, task: TaskId) {
-        let Some(job) = self.active_job(task.job) else { return };
+        let Some(job) = self.active_job(task.job) else {
+            return;
+        };
         let live: Vec<AttemptId> = job.attempts_of(task).collect();
         for attempt in live {
             self.grant_commit(attempt);
@@ -173,13 +205,19 @@ impl Engine {
         self.cluster.step_task_without(id);
         let made = (id.number, attempt.worker, self.cluster.now);
         let kept = attempt.work_time(made.2);
-        if self.cluster.task_mut(id.task).checkpoint.is_some_and(|_| attempt.from == Start::Fresh)
+        if self
+            .cluster
+            .task_mut(id.task)
+            .checkpoint
+            .is_some_and(|_| attempt.from == Start::Fresh)
             && self.cluster.task_mut(id.task).kept > kept
         {
             // A duplicate started fresh and has not reached the existing checkpoint.
             return;
         }
-        self.cluster.job_mut(id.task.job).set_checkpoint(id.task, Some(made));
+        self.cluster
+            .job_mut(id.task.job)
+            .set_checkpoint(id.task, Some(made));
         let task = self.cluster.task_mut(id.task);
         task.kept = kept;
         task.saved = attempt.progress();
@@ -192,7 +230,8 @@ impl Engine {
     }
 
     fn task_failed(&mut self, attempt: &Attempt, failure: Failure) {
-        let (id, why_failed) = (attempt.id, failure.in_words());
+        let id = attempt.id;
+        let why_failed = failure.in_words();
         self.retry(id, why_failed.clone());
         // The attempt may have been ended together with the worker: batch systems send signals to every
         // process of a job.
@@ -209,13 +248,17 @@ impl Engine {
             && !self.settings.one_host
         {
             self.excuse_for_host(id, attempt.worker, &why_failed, failure.disk_need);
-        } else if failure.place == FaultPlace::HostMemory && failure.class == FailureClass::Retryable {
+        } else if failure.place == FaultPlace::HostMemory
+            && failure.class == FailureClass::Retryable
+        {
             // The checkpoint that it started from, if any, is still valid.
         } else if failure.class != FailureClass::Retryable || !excused {
             if attempt.from != Start::Fresh && self.cluster.jobs.contains_key(&id.task.job) {
                 // The checkpoint may be the cause; a task must not fail for good before it was tried without
                 // it.
-                self.cluster.job_mut(id.task.job).set_checkpoint(id.task, None);
+                self.cluster
+                    .job_mut(id.task.job)
+                    .set_checkpoint(id.task, None);
             }
             self.count_failure(id.task, attempt.worker, why_failed.clone());
             self.hold_against(attempt.worker, id, &why_failed);
@@ -242,7 +285,9 @@ impl Engine {
 
     /// Counts a failure of a task on a worker, and makes the task avoid the worker.
     pub(super) fn count_failure(&mut self, id: TaskId, worker: WorkerId, reason: String) {
-        let Some(job) = self.active_job(id.job) else { return };
+        let Some(job) = self.active_job(id.job) else {
+            return;
+        };
         let attempts_max = job.spec.attempts_max as usize;
         let task = self.cluster.task_mut(id);
         task.faults.failures.push(reason);
@@ -255,7 +300,10 @@ impl Engine {
     }
 
     pub(super) fn active_job(&self, id: JobId) -> Option<&crate::cluster::Job> {
-        self.cluster.jobs.get(&id).filter(|job| job.state == JobState::Active)
+        self.cluster
+            .jobs
+            .get(&id)
+            .filter(|job| job.state == JobState::Active)
     }
 }
 
@@ -271,8 +319,16 @@ impl Failure {
 
 /// Returns the failure reason of a job: the last failure of this task and each distinct earlier one.
 fn failed_too_often(task: TaskId, failures: &[String]) -> String {
-    let Some((last, before)) = failures.split_last() else { return format!("{task} failed") };
-    let times = |count: usize| if count == 1 { "1 time".to_owned() } else { format!("{count} times") };
+    let Some((last, before)) = failures.split_last() else {
+        return format!("{task} failed");
+    };
+    let times = |count: usize| {
+        if count == 1 {
+            "1 time".to_owned()
+        } else {
+            format!("{count} times")
+        }
+    };
     let mut others: Vec<(&str, usize)> = Vec::new();
     for reason in before.iter().filter(|reason| *reason != last) {
         match others.iter_mut().find(|(known, _)| known == reason) {

@@ -129,11 +129,19 @@ impl Engine {
     pub fn time_left(&self, job: JobId, now: Time) -> Option<TimeLeft> {
         let view = self.view();
         let job = view.job(job)?;
-        if job.state() != JobState::Active || job.pause().is_some() || job.attempts().next().is_none() {
+        if job.state() != JobState::Active
+            || job.pause().is_some()
+            || job.attempts().next().is_none()
+        {
             return None;
         }
         let now = now.max(view.now());
-        let estimator = Estimator { view: &view, policy: &*self.scheduler, job, now };
+        let estimator = Estimator {
+            view: &view,
+            policy: &*self.scheduler,
+            job,
+            now,
+        };
         let mut phases = Vec::new();
         for kind in TaskKind::ALL {
             if job.tasks_done(kind) < job.tasks_total(kind) {
@@ -157,12 +165,19 @@ impl Engine {
         let outside = DRAWS / 20;
         let least = (ends[outside] * 0.95).clamp(SHORTEST / 2.0, likely);
         let most = (ends[DRAWS - 1 - outside] * 1.1 + 2.0 * SHORTEST).max(likely);
-        let late_before = phases.iter().map(|phase| phase.late_before).fold(0.0, f64::max);
+        let late_before = phases
+            .iter()
+            .map(|phase| phase.late_before)
+            .fold(0.0, f64::max);
         let since_event = now.since(view.now()).0 as f64;
         // The range takes in what late tasks may still take. It is settled at the last event, so it falls too.
         let most = most.max(LATE_LASTS * late_before - since_event);
         let span = |micros: f64| Span(micros as u64);
-        Some(TimeLeft { least: span(least), likely: span(likely), most: span(most) })
+        Some(TimeLeft {
+            least: span(least),
+            likely: span(likely),
+            most: span(most),
+        })
     }
 }
 
@@ -213,19 +228,34 @@ impl Estimator<'_> {
             basis,
             turn,
             has_free_slots: self.view.free_slots(kind) > 0,
-            launch: self.view.costs(kind).launch.map_or(0.0, |span| span.0 as f64),
+            launch: self
+                .view
+                .costs(kind)
+                .launch
+                .map_or(0.0, |span| span.0 as f64),
             overdue,
             late_before,
         })
     }
 
     /// Returns an attempt as a task of its phase; `None` if nothing is known about its length.
-    fn begun(&self, attempt: &Attempt, basis: Option<Basis>, needs_maps: bool) -> Option<BegunTask> {
+    fn begun(
+        &self,
+        attempt: &Attempt,
+        basis: Option<Basis>,
+        needs_maps: bool,
+    ) -> Option<BegunTask> {
         let index = attempt.id().task.index;
         let holds_slot = attempt.holds_slot();
         if needs_maps {
             let length = basis?.length;
-            return Some(BegunTask { index, length, worked: 0.0, is_by_others: true, holds_slot });
+            return Some(BegunTask {
+                index,
+                length,
+                worked: 0.0,
+                is_by_others: true,
+                holds_slot,
+            });
         }
         let worked = attempt.work_with_inputs(self.now).0 as f64;
         let by_rate = length_by_rate(attempt, self.now);
@@ -235,7 +265,13 @@ impl Estimator<'_> {
             (Some(by_rate), Some(basis)) => (by_rate.given(basis.of_others, worked), false),
             (Some(by_rate), None) => (by_rate, false),
         };
-        Some(BegunTask { index, length, worked, is_by_others, holds_slot })
+        Some(BegunTask {
+            index,
+            length,
+            worked,
+            is_by_others,
+            holds_slot,
+        })
     }
 
     /// Returns the expected length of tasks of a kind: that of the job's finished tasks, else of the last job
@@ -248,7 +284,11 @@ impl Estimator<'_> {
         if let Some(finished) = Length::of_tasks(done, sums.worked, sums.waited, sums.squares) {
             let length = self.with_running(job, kind, finished, done);
             let doubt = length.deviation / length.mean.max(1.0) / done.sqrt();
-            return Some(Basis { length, of_others: finished, doubt });
+            return Some(Basis {
+                length,
+                of_others: finished,
+                doubt,
+            });
         }
         let named = self.view.cluster().lengths.of_name(&job.spec().name, kind);
         let named = named.and_then(|named| {
@@ -259,7 +299,10 @@ impl Estimator<'_> {
         if needs_maps {
             return named.or_else(|| {
                 let maps = self.basis(job, TaskKind::Map, false)?.length;
-                let length = Length { deviation: maps.mean / 2.0, ..maps };
+                let length = Length {
+                    deviation: maps.mean / 2.0,
+                    ..maps
+                };
                 Some(Basis::new(length, 0.5))
             });
         }
@@ -270,7 +313,13 @@ impl Estimator<'_> {
                     return Some(running);
                 }
                 let mean = f64::midpoint(named.length.mean, running.length.mean);
-                Some(Basis::new(Length { mean, ..named.length }, named.doubt))
+                Some(Basis::new(
+                    Length {
+                        mean,
+                        ..named.length
+                    },
+                    named.doubt,
+                ))
             }
             (named, running) => named.or(running),
         }
@@ -282,7 +331,12 @@ impl Estimator<'_> {
     fn with_running(&self, job: &Job, kind: TaskKind, finished: Length, done: f64) -> Length {
         let at = self.view.now();
         let running: Vec<(f64, Option<Length>)> = live(self.view, job, kind)
-            .map(|attempt| (attempt.work_with_inputs(at).0 as f64, length_by_rate(attempt, at)))
+            .map(|attempt| {
+                (
+                    attempt.work_with_inputs(at).0 as f64,
+                    length_by_rate(attempt, at),
+                )
+            })
             .collect();
         let count = done + running.len() as f64;
         let mut length = finished;
@@ -299,21 +353,28 @@ impl Estimator<'_> {
             }
             let mean = sum / count;
             let variance = (squares / count - mean * mean).max(0.0);
-            length = Length { mean, deviation: variance.sqrt() };
+            length = Length {
+                mean,
+                deviation: variance.sqrt(),
+            };
         }
         length
     }
 
     /// Returns the length that the running tasks will have at their average rates.
     fn basis_of_running(&self, job: &Job, kind: TaskKind) -> Option<Basis> {
-        let lengths: Vec<Length> =
-            live(self.view, job, kind).filter_map(|attempt| length_by_rate(attempt, self.now)).collect();
+        let lengths: Vec<Length> = live(self.view, job, kind)
+            .filter_map(|attempt| length_by_rate(attempt, self.now))
+            .collect();
         if lengths.is_empty() {
             return None;
         }
         let mean = lengths.iter().map(|length| length.mean).sum::<f64>() / lengths.len() as f64;
         let deviation = mean * ASSUMED_DEVIATION + REPORT_DEVIATION;
-        Some(Basis::new(Length { mean, deviation }, ASSUMED_DEVIATION / 2.0))
+        Some(Basis::new(
+            Length { mean, deviation },
+            ASSUMED_DEVIATION / 2.0,
+        ))
     }
 
     /// Returns the slots that the job gets: those that the jobs before it leave, in equal shares with the jobs
@@ -326,7 +387,10 @@ impl Estimator<'_> {
             let used = match kind {
                 TaskKind::Map => self.view.used(TaskKind::Reduce),
                 // Its reduces get the containers of its maps.
-                TaskKind::Reduce => self.view.used(TaskKind::Map).saturating_sub(job.holding(TaskKind::Map)),
+                TaskKind::Reduce => self
+                    .view
+                    .used(TaskKind::Map)
+                    .saturating_sub(job.holding(TaskKind::Map)),
             };
             total = total.saturating_sub(u64::from(used));
         }
@@ -341,7 +405,9 @@ impl Estimator<'_> {
             if self.policy.is_before(kind, other, job) {
                 before += demand;
                 let waits = f64::from(other.demand(kind).saturating_sub(other.holding(kind)));
-                let mean = self.basis(other, kind, false).map(|basis| basis.length.mean);
+                let mean = self
+                    .basis(other, kind, false)
+                    .map(|basis| basis.length.mean);
                 let mean = if waits == 0.0 { Some(0.0) } else { mean };
                 work_before = work_before.zip(mean).map(|(sum, mean)| sum + waits * mean);
             } else if !self.policy.is_before(kind, job, other) {
@@ -352,10 +418,18 @@ impl Estimator<'_> {
         let is_alone = others.is_empty() && before == 0;
         if left > 0 || waiting == 0 {
             let slots = equal_share(left, others).max(u64::from(waiting > 0));
-            return Some(Turn { slots: slots as usize, wait: 0.0, is_alone });
+            return Some(Turn {
+                slots: slots as usize,
+                wait: 0.0,
+                is_alone,
+            });
         }
         let wait = work_before? / (total.max(1) as f64);
-        Some(Turn { slots: equal_share(total, others).max(1) as usize, wait, is_alone })
+        Some(Turn {
+            slots: equal_share(total, others).max(1) as usize,
+            wait,
+            is_alone,
+        })
     }
 }
 
@@ -375,8 +449,14 @@ fn equal_share(slots: u64, mut demands: Vec<u64>) -> u64 {
 }
 
 /// Returns the attempts of a kind that count for the time left.
-fn live<'a>(view: &'a ClusterView<'_>, job: &'a Job, kind: TaskKind) -> impl Iterator<Item = &'a Attempt> {
-    let attempts = job.attempts_of_kind(kind).filter_map(|attempt| view.attempt(attempt));
+fn live<'a>(
+    view: &'a ClusterView<'_>,
+    job: &'a Job,
+    kind: TaskKind,
+) -> impl Iterator<Item = &'a Attempt> {
+    let attempts = job
+        .attempts_of_kind(kind)
+        .filter_map(|attempt| view.attempt(attempt));
     attempts.filter(|attempt| attempt.duplicate_of().is_none() && !attempt.superseded)
 }
 
@@ -392,7 +472,11 @@ fn length_by_rate(attempt: &Attempt, now: Time) -> Option<Length> {
 
 impl Basis {
     fn new(length: Length, doubt: f64) -> Basis {
-        Basis { length, of_others: length, doubt }
+        Basis {
+            length,
+            of_others: length,
+            doubt,
+        }
     }
 }
 
@@ -406,7 +490,10 @@ impl Length {
         let variance = (squares as f64 / tasks - mean * mean).max(0.0);
         let assumed = (mean * ASSUMED_DEVIATION).powi(2);
         let variance = (variance * tasks + assumed * ASSUMED_TASKS) / (tasks + ASSUMED_TASKS);
-        Some(Length { mean, deviation: variance.sqrt() + REPORT_DEVIATION })
+        Some(Length {
+            mean,
+            deviation: variance.sqrt() + REPORT_DEVIATION,
+        })
     }
 
     /// Returns the length by two independent sources, each with the weight of its certainty.
@@ -414,7 +501,10 @@ impl Length {
         let own = 1.0 / self.deviation.max(1.0).powi(2);
         let others = 1.0 / other.deviation.max(1.0).powi(2);
         let mean = (self.mean * own + other.mean * others) / (own + others);
-        Length { mean, deviation: (1.0 / (own + others)).sqrt() }
+        Length {
+            mean,
+            deviation: (1.0 / (own + others)).sqrt(),
+        }
     }
 
     /// Returns the length of a task that has its own rate, if such tasks take the other length. The other one
@@ -422,7 +512,11 @@ impl Length {
     fn given(self, other: Length, worked: f64) -> Length {
         let difference = (self.mean - other.mean).abs();
         let plausible = CONTRADICTION * self.deviation.hypot(other.deviation);
-        if other.survival(worked) <= LATE || difference > plausible { self } else { self.combine(other) }
+        if other.survival(worked) <= LATE || difference > plausible {
+            self
+        } else {
+            self.combine(other)
+        }
     }
 
     /// Returns the expected length of those tasks that take longer than `worked`, with the same deviation.
@@ -430,11 +524,17 @@ impl Length {
         let scale = self.scale();
         let ahead = (self.mean - worked) / scale;
         if ahead < -20.0 {
-            return Length { mean: worked + scale, ..self };
+            return Length {
+                mean: worked + scale,
+                ..self
+            };
         }
         let excess = ahead.max(0.0) + (-ahead.abs()).exp().ln_1p();
         let rest = scale * excess / self.survival(worked);
-        Length { mean: worked + rest, ..self }
+        Length {
+            mean: worked + rest,
+            ..self
+        }
     }
 
     /// Returns the mean of the squares of such lengths.
@@ -459,7 +559,10 @@ impl Length {
     }
 
     fn times(self, factor: f64) -> Length {
-        Length { mean: self.mean * factor, deviation: self.deviation * factor }
+        Length {
+            mean: self.mean * factor,
+            deviation: self.deviation * factor,
+        }
     }
 }
 
@@ -470,7 +573,11 @@ impl BegunTask {
 
     /// Returns the time left in one course of the job.
     fn rest(&self, factor: f64, share: f64) -> f64 {
-        let length = if self.is_by_others { self.length.times(factor) } else { self.length };
+        let length = if self.is_by_others {
+            self.length.times(factor)
+        } else {
+            self.length
+        };
         (length.quantile_beyond(self.worked, share) - self.worked).max(0.0)
     }
 }
@@ -497,16 +604,23 @@ impl PhasePlan {
         let length = self.basis.length.times(factor);
         self.settle_slots(&mut slots, draw, length.mean);
         let drawn = self.waiting.min(TASKS_DRAWN);
-        let in_bulk = (self.waiting - drawn) as f64 * (length.mean + self.launch) / slots.len() as f64;
+        let in_bulk =
+            (self.waiting - drawn) as f64 * (length.mean + self.launch) / slots.len() as f64;
         for number in 0..drawn {
             let share = uniform(self.kind, draw, u32::MAX - number as u32);
-            let whole = length.quantile_beyond(f64::NEG_INFINITY, share).max(length.mean * 0.1);
+            let whole = length
+                .quantile_beyond(f64::NEG_INFINITY, share)
+                .max(length.mean * 0.1);
             rests.push(whole + self.launch);
         }
-        let mut free: BinaryHeap<Reverse<u64>> =
-            slots.into_iter().map(|slot| Reverse((slot + in_bulk) as u64)).collect();
+        let mut free: BinaryHeap<Reverse<u64>> = slots
+            .into_iter()
+            .map(|slot| Reverse((slot + in_bulk) as u64))
+            .collect();
         for rest in rests {
-            let Some(Reverse(slot)) = free.pop() else { break };
+            let Some(Reverse(slot)) = free.pop() else {
+                break;
+            };
             let done = slot + rest as u64;
             end = end.max(done as f64);
             free.push(Reverse(done));
@@ -519,11 +633,17 @@ impl PhasePlan {
     fn settle_slots(&self, slots: &mut Vec<f64>, draw: usize, mean: f64) {
         let held = slots.len() as f64;
         let share = self.turn.slots as f64;
-        let certainty = if self.turn.is_alone { 1.0 } else { uniform(self.kind, draw, u32::MAX / 2) };
+        let certainty = if self.turn.is_alone {
+            1.0
+        } else {
+            uniform(self.kind, draw, u32::MAX / 2)
+        };
         let number = (held + (share - held) * certainty).round().max(1.0) as usize;
         slots.sort_by(f64::total_cmp);
         if self.turn.wait > 0.0 {
-            slots.iter_mut().for_each(|slot| *slot = slot.max(self.turn.wait));
+            slots
+                .iter_mut()
+                .for_each(|slot| *slot = slot.max(self.turn.wait));
         }
         if number < slots.len() {
             // Other jobs get the slots that become free first.
@@ -568,7 +688,10 @@ mod tests {
                     let worked = f64::from(tenth) / 10.0;
                     length.quantile_beyond(worked, share) - worked
                 };
-                assert!((0..300).all(|tenth| rest(tenth + 1) <= rest(tenth) + 1e-6), "{length:?} {share}");
+                assert!(
+                    (0..300).all(|tenth| rest(tenth + 1) <= rest(tenth) + 1e-6),
+                    "{length:?} {share}"
+                );
             }
         }
     }
@@ -576,11 +699,21 @@ mod tests {
     #[test]
     fn expected_length_grows_with_the_work_so_far() {
         for deviation in [0.1, 3.0, 9.0] {
-            let length = Length { mean: 10.0e6, deviation: deviation * 1e6 };
+            let length = Length {
+                mean: 10.0e6,
+                deviation: deviation * 1e6,
+            };
             let beyond = |seconds: i32| length.beyond(f64::from(seconds) * 1e6).mean;
             assert!(beyond(-100) >= length.mean, "{deviation}: {}", beyond(-100));
-            assert!((beyond(-100) - length.mean).abs() < 1.0, "{deviation}: {}", beyond(-100));
-            assert!((-100..100).all(|second| beyond(second) <= beyond(second + 1) + 1.0), "{deviation}");
+            assert!(
+                (beyond(-100) - length.mean).abs() < 1.0,
+                "{deviation}: {}",
+                beyond(-100)
+            );
+            assert!(
+                (-100..100).all(|second| beyond(second) <= beyond(second + 1) + 1.0),
+                "{deviation}"
+            );
             let rest = beyond(200) - 200e6;
             assert!((rest - length.scale()).abs() < 1.0, "{deviation}: {rest}");
         }
@@ -597,21 +730,37 @@ mod tests {
 
     #[test]
     fn waiting_tasks_take_the_slot_that_is_free_first() {
-        let length = Length { mean: 10e6, deviation: 1.0 };
+        let length = Length {
+            mean: 10e6,
+            deviation: 1.0,
+        };
         let plan = |waiting, slots| PhasePlan {
             kind: TaskKind::Map,
             begun: Vec::new(),
             waiting,
             basis: Basis::new(length, 0.0),
-            turn: Turn { slots, wait: 0.0, is_alone: true },
+            turn: Turn {
+                slots,
+                wait: 0.0,
+                is_alone: true,
+            },
             has_free_slots: true,
             launch: 0.0,
             overdue: 0.0,
             late_before: 0.0,
         };
-        for (waiting, slots, seconds) in [(1, 1, 10), (3, 1, 30), (4, 2, 20), (5, 2, 30), (1_000, 100, 100)] {
+        for (waiting, slots, seconds) in [
+            (1, 1, 10),
+            (3, 1, 30),
+            (4, 2, 20),
+            (5, 2, 30),
+            (1_000, 100, 100),
+        ] {
             let end = plan(waiting, slots).end(0);
-            assert!((end / 1e6 - f64::from(seconds)).abs() < 0.1, "{waiting} on {slots}: {end}");
+            assert!(
+                (end / 1e6 - f64::from(seconds)).abs() < 0.1,
+                "{waiting} on {slots}: {end}"
+            );
         }
     }
 }

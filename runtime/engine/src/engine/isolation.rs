@@ -42,7 +42,11 @@ impl Engine {
     /// Records that a worker crashed while a task ran there: the task runs alone from the second crash on,
     /// and fails after too many crashes while it ran alone.
     pub(super) fn suspect(&mut self, id: TaskId) {
-        let active = self.cluster.jobs.get(&id.job).is_some_and(|job| job.state == JobState::Active);
+        let active = self
+            .cluster
+            .jobs
+            .get(&id.job)
+            .is_some_and(|job| job.state == JobState::Active);
         if !active {
             return;
         }
@@ -50,7 +54,8 @@ impl Engine {
         if !task.is_isolated() || task.state == TaskState::Done {
             return;
         }
-        let (deaths, alone) = (task.faults.lost_with.len(), task.faults.lost_alone);
+        let deaths = task.faults.lost_with.len();
+        let alone = task.faults.lost_alone;
         if alone >= self.settings.crashes_max && self.is_convicted(id) {
             let reason = format!(
                 "each of {alone} workers died while it ran there alone, and {} before: the task is assumed \
@@ -59,7 +64,10 @@ impl Engine {
             );
             return self.fail_task(id, reason);
         }
-        if self.cluster.job_mut(id.job).phases[id.kind].isolated.insert(id.index) {
+        if self.cluster.job_mut(id.job).phases[id.kind]
+            .isolated
+            .insert(id.index)
+        {
             let reason = format!("{deaths} workers died while it ran there");
             self.record(Record::TaskIsolated { task: id, reason });
         }
@@ -72,7 +80,9 @@ impl Engine {
     fn is_convicted(&mut self, id: TaskId) -> bool {
         let hosts = self.cluster.task_mut(id).faults.lost_with.clone();
         let elsewhere = |(worker, known): (WorkerId, &Worker)| {
-            known.is_well() && known.slots(id.kind) > 0 && !hosts.contains(&self.cluster.host_of(worker))
+            known.is_well()
+                && known.slots(id.kind) > 0
+                && !hosts.contains(&self.cluster.host_of(worker))
         };
         hosts.iter().any(|host| *host != hosts[0]) || !self.cluster.workers.iter().any(elsewhere)
     }
@@ -82,7 +92,9 @@ impl Engine {
         let task = self.cluster.task_mut(id);
         task.faults.lost_with.clear();
         task.faults.lost_alone = 0;
-        self.cluster.job_mut(id.job).phases[id.kind].isolated.remove(&id.index);
+        self.cluster.job_mut(id.job).phases[id.kind]
+            .isolated
+            .remove(&id.index);
         self.cluster.quarantine.release(id);
     }
 
@@ -94,14 +106,24 @@ impl Engine {
 
     /// Starts a task that must run alone, or keeps a worker free for it.
     pub(super) fn run_isolated(&mut self) {
-        if self.cluster.quarantine.isolated().is_empty() && self.cluster.quarantine.cleared().is_none() {
+        if self.cluster.quarantine.isolated().is_empty()
+            && self.cluster.quarantine.cleared().is_none()
+        {
             return;
         }
         let jobs = &self.cluster.jobs;
-        let active = |id: &TaskId| jobs.get(&id.job).is_some_and(|job| job.state == JobState::Active);
+        let active = |id: &TaskId| {
+            jobs.get(&id.job)
+                .is_some_and(|job| job.state == JobState::Active)
+        };
         self.cluster.quarantine.retain_isolated(active);
-        let kept = self.cluster.quarantine.cleared().filter(|id| self.cluster.workers[id].is_well());
-        let alone = |one| self.cluster.quarantine.isolated().contains(&one) && !self.waits_for_inputs(one);
+        let kept = self
+            .cluster
+            .quarantine
+            .cleared()
+            .filter(|id| self.cluster.workers[id].is_well());
+        let alone =
+            |one| self.cluster.quarantine.isolated().contains(&one) && !self.waits_for_inputs(one);
         if kept.is_some_and(|id| self.at_work(id).any(|one| alone(one.task))) {
             return;
         }
@@ -116,16 +138,25 @@ impl Engine {
         }
         let Some((task, worker)) = next else { return };
         // Attempts that wait for maps, which cannot run meanwhile, would wait forever.
-        let waiting: Vec<_> = self.at_work(worker).filter(|one| self.waits_for_inputs(one.task)).collect();
+        let waiting: Vec<_> = self
+            .at_work(worker)
+            .filter(|one| self.waits_for_inputs(one.task))
+            .collect();
         for attempt in waiting {
-            self.kill(attempt, format!("{worker} is kept for {task}, which runs alone"));
+            self.kill(
+                attempt,
+                format!("{worker} is kept for {task}, which runs alone"),
+            );
         }
         if self.at_work(worker).next().is_none() {
             let job = self.cluster.job(task.job);
-            let (from, number) = (job.start_of(task), job.task(task).map_or(0, |task| task.launched) + 1);
+            let from = job.start_of(task);
+            let number = job.task(task).map_or(0, |task| task.launched) + 1;
             self.start(task, worker, from, None);
             // A duplicate would not run alone.
-            self.cluster.attempt_mut(AttemptId { task, number }).duplicated = true;
+            self.cluster
+                .attempt_mut(AttemptId { task, number })
+                .duplicated = true;
         }
     }
 
@@ -135,8 +166,9 @@ impl Engine {
         let cluster = &self.cluster;
         for id in cluster.quarantine.isolated() {
             let job = cluster.job(id.job);
-            let Some(task) =
-                job.task(*id).filter(|task| task.state == TaskState::Pending && task.held.is_none())
+            let Some(task) = job
+                .task(*id)
+                .filter(|task| task.state == TaskState::Pending && task.held.is_none())
             else {
                 continue;
             };
@@ -151,7 +183,13 @@ impl Engine {
                 let died = task.faults.lost_with.contains(&cluster.host_of(*worker));
                 (died, self.at_work(*worker).count(), *worker)
             };
-            let best = || cluster.workers.keys().filter(|worker| able(*worker)).min_by_key(rank);
+            let best = || {
+                cluster
+                    .workers
+                    .keys()
+                    .filter(|worker| able(*worker))
+                    .min_by_key(rank)
+            };
             if let Some(worker) = kept.filter(|worker| able(*worker)).or_else(best) {
                 return Some((*id, worker));
             }
@@ -167,7 +205,11 @@ impl Engine {
 
     /// Returns the attempts that hold slots on a worker.
     fn at_work(&self, id: WorkerId) -> impl Iterator<Item = AttemptId> + '_ {
-        let worker = self.cluster.workers.get(&id).filter(|worker| worker.state() != WorkerState::Unknown);
+        let worker = self
+            .cluster
+            .workers
+            .get(&id)
+            .filter(|worker| worker.state() != WorkerState::Unknown);
         let attempts = worker.into_iter().flat_map(Worker::attempts);
         attempts.filter(|attempt| self.cluster.attempts[attempt].holds_slot)
     }

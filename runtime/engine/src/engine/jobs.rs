@@ -13,13 +13,20 @@ impl Engine {
     pub(super) fn job_submitted(&mut self, id: JobId, spec: &JobSpec) {
         if self.cluster.jobs.contains_key(&id) || self.cluster.ended.contains(id.0) {
             self.cluster.tally.illegal_events += 1;
-            self.warn(format!("{id} was already submitted; use a new job number; ignored"));
+            self.warn(format!(
+                "{id} was already submitted; use a new job number; ignored"
+            ));
             return;
         }
         self.record(Record::JobAccepted(id));
         let part = self.cluster.parts.remove(&id).unwrap_or_default();
         if let Err(why) = self.check_submission(spec, part) {
-            self.job_over(id, JobOutcome::Failed { reason: format!("{id} cannot run: {why}") });
+            self.job_over(
+                id,
+                JobOutcome::Failed {
+                    reason: format!("{id} cannot run: {why}"),
+                },
+            );
             return;
         }
         let mut job = Job::new(id, spec.clone(), self.cluster.now);
@@ -72,12 +79,19 @@ impl Engine {
     /// Returns the policy's remarks about a job, for people.
     pub fn remarks(&self, now: Time, job: JobId) -> Vec<String> {
         let view = self.view();
-        view.job(job).map_or_else(Vec::new, |job| self.scheduler.remarks(now, job, &view))
+        view.job(job)
+            .map_or_else(Vec::new, |job| self.scheduler.remarks(now, job, &view))
     }
 
     pub(super) fn job_kill_requested(&mut self, id: JobId, reason: &str) {
         if self.cluster.jobs.contains_key(&id) {
-            self.decide(id, JobInput::KillRequested, JobOutcome::Killed { reason: reason.to_owned() });
+            self.decide(
+                id,
+                JobInput::KillRequested,
+                JobOutcome::Killed {
+                    reason: reason.to_owned(),
+                },
+            );
         } else if !self.cluster.ended.contains(id.0) {
             self.cluster.tally.illegal_events += 1;
             self.warn(format!("{id} cannot be killed: no such job; ignored"));
@@ -87,7 +101,9 @@ impl Engine {
     /// Decides the outcome of a job: kills its live attempts, or ends it if there are none. Only the first
     /// decision counts: one report may make two tasks fail for good.
     pub(super) fn decide(&mut self, id: JobId, input: JobInput, outcome: JobOutcome) {
-        let Some(job) = self.cluster.jobs.get_mut(&id) else { return };
+        let Some(job) = self.cluster.jobs.get_mut(&id) else {
+            return;
+        };
         if job.state != JobState::Active {
             return;
         }
@@ -106,15 +122,24 @@ impl Engine {
 
     /// Ends a stopping job that has no attempts left.
     pub(super) fn end_if_drained(&mut self, id: JobId) {
-        let Some(job) = self.cluster.jobs.get_mut(&id) else { return };
+        let Some(job) = self.cluster.jobs.get_mut(&id) else {
+            return;
+        };
         if job.state != JobState::Stopping || !job.live.is_empty() {
             return;
         }
-        job.state = job.state.on(JobInput::Drained).expect("a stopping job can end");
-        let outcome = job.outcome.take().expect("the outcome was decided with the step to stopping");
+        job.state = job
+            .state
+            .on(JobInput::Drained)
+            .expect("a stopping job can end");
+        let outcome = job
+            .outcome
+            .take()
+            .expect("the outcome was decided with the step to stopping");
         self.cluster.touch(id);
         let ended = self.cluster.jobs.remove(&id);
-        if let Some(job) = ended.filter(|job| outcome == JobOutcome::Succeeded && !job.is_master()) {
+        if let Some(job) = ended.filter(|job| outcome == JobOutcome::Succeeded && !job.is_master())
+        {
             self.cluster.lengths.note(&job, self.cluster.now);
         }
         self.cluster.forget_lost_workers();

@@ -25,17 +25,24 @@ impl Engine {
         place: FaultPlace,
         reason: &str,
     ) {
-        let Some((_, state)) = self.step(id, AttemptInput::InputsLost) else { return };
+        let Some((_, state)) = self.step(id, AttemptInput::InputsLost) else {
+            return;
+        };
         let job = id.task.job;
         if state == AttemptState::Killing || self.cluster.job(job).state != JobState::Active {
             return;
         }
         let attempt = self.cluster.attempt_mut(id).clone();
-        let mut maps: Vec<TaskId> =
-            outputs.iter().filter(|one| self.may_have_read(id, **one)).map(|one| one.task).collect();
+        let mut maps: Vec<TaskId> = outputs
+            .iter()
+            .filter(|one| self.may_have_read(id, **one))
+            .map(|one| one.task)
+            .collect();
         if maps.is_empty() {
             self.cluster.tally.illegal_reports += 1;
-            self.warn(format!("{id} reported lost inputs that it does not have; ignored"));
+            self.warn(format!(
+                "{id} reported lost inputs that it does not have; ignored"
+            ));
             return;
         }
         self.cluster.job_mut(job).awaiting_inputs.insert(id);
@@ -43,18 +50,27 @@ impl Engine {
         let looks_again = |output: &&AttemptId| {
             !attempt.missed.contains(&WorkerId::STORAGE) && self.has_outlived_its_worker(**output)
         };
-        let (moved, others): (Vec<&AttemptId>, Vec<&AttemptId>) = outputs.iter().partition(looks_again);
+        let (moved, others): (Vec<&AttemptId>, Vec<&AttemptId>) =
+            outputs.iter().partition(looks_again);
         let others: Vec<AttemptId> = others.into_iter().copied().collect();
         let moved = (!moved.is_empty()).then_some(WorkerId::STORAGE);
         let (lost, mut doubted) = self.weigh(&attempt, &others, place);
         doubted.extend(moved);
         self.blame_maps(&attempt, &lost, reason);
         self.cluster.refresh(job);
-        if self.cluster.jobs.get(&job).is_none_or(|job| job.state != JobState::Active) {
+        if self
+            .cluster
+            .jobs
+            .get(&job)
+            .is_none_or(|job| job.state != JobState::Active)
+        {
             return;
         }
         let before = &mut self.cluster.attempt_mut(id).missed;
-        let again = doubted.iter().find(|holder| before.contains(holder)).copied();
+        let again = doubted
+            .iter()
+            .find(|holder| before.contains(holder))
+            .copied();
         before.extend(doubted);
         if let Some(holder) = again {
             return self.send_elsewhere(&attempt, holder, reason);
@@ -62,9 +78,18 @@ impl Engine {
         maps.sort_unstable();
         maps.dedup();
         let job = self.cluster.job(job);
-        let inputs: Vec<MapOutput> = maps.iter().filter_map(|map| job.map_output(map.index)).collect();
+        let inputs: Vec<MapOutput> = maps
+            .iter()
+            .filter_map(|map| job.map_output(map.index))
+            .collect();
         if !inputs.is_empty() {
-            self.send(attempt.worker, Order::MoreInputs { attempt: id, inputs });
+            self.send(
+                attempt.worker,
+                Order::MoreInputs {
+                    attempt: id,
+                    inputs,
+                },
+            );
         }
     }
 
@@ -76,14 +101,21 @@ impl Engine {
         outputs: &[AttemptId],
         place: FaultPlace,
     ) -> (Vec<AttemptId>, BTreeSet<WorkerId>) {
-        let (mut lost, mut doubted) = (Vec::new(), BTreeSet::new());
+        let mut lost = Vec::new();
+        let mut doubted = BTreeSet::new();
         let reader = self.cluster.host_of(reduce.worker);
         for output in outputs {
             if output.task.job != reduce.id.task.job || !self.may_have_read(reduce.id, *output) {
                 continue;
             }
-            let held = self.cluster.job(output.task.job).map_output(output.task.index);
-            let Some(holder) = held.filter(|held| held.attempt == *output).map(|held| held.worker) else {
+            let held = self
+                .cluster
+                .job(output.task.job)
+                .map_output(output.task.index);
+            let Some(holder) = held
+                .filter(|held| held.attempt == *output)
+                .map(|held| held.worker)
+            else {
                 lost.push(*output);
                 continue;
             };
@@ -94,7 +126,8 @@ impl Engine {
             if place == FaultPlace::Path && holder != reduce.worker {
                 self.cluster.unread.insert(holder, reader.clone());
             }
-            let believed = place != FaultPlace::Path || holder == reduce.worker || self.is_cut_off(holder);
+            let believed =
+                place != FaultPlace::Path || holder == reduce.worker || self.is_cut_off(holder);
             if believed {
                 lost.push(*output);
             } else {
@@ -105,8 +138,15 @@ impl Engine {
     }
 
     fn has_outlived_its_worker(&self, output: AttemptId) -> bool {
-        let held = self.cluster.jobs.get(&output.task.job).and_then(|job| job.map_output(output.task.index));
-        held == Some(MapOutput { attempt: output, worker: WorkerId::STORAGE })
+        let held = self
+            .cluster
+            .jobs
+            .get(&output.task.job)
+            .and_then(|job| job.map_output(output.task.index));
+        held == Some(MapOutput {
+            attempt: output,
+            worker: WorkerId::STORAGE,
+        })
     }
 
     /// Returns whether a worker's outputs cannot be reached: two hosts report it, or no other host is left
@@ -117,15 +157,25 @@ impl Engine {
         }
         let could_try = |worker: WorkerId| {
             let host = self.cluster.host_of(worker);
-            self.cluster.unread.readers(holder).all(|reader| reader != host)
+            self.cluster
+                .unread
+                .readers(holder)
+                .all(|reader| reader != host)
         };
-        !self.cluster.usable(TaskKind::Reduce).into_iter().any(could_try)
+        !self
+            .cluster
+            .usable(TaskKind::Reduce)
+            .into_iter()
+            .any(could_try)
     }
 
     /// Moves a reduce that alone cannot read from a worker to another worker, without counting a failure.
     fn send_elsewhere(&mut self, reduce: &Attempt, holder: WorkerId, reason: &str) {
         let reader = reduce.worker;
-        self.kill(reduce.id, format!("{reader} cannot read from {holder}, but other workers can: {reason}"));
+        self.kill(
+            reduce.id,
+            format!("{reader} cannot read from {holder}, but other workers can: {reason}"),
+        );
         self.avoid(reduce.id.task, reader);
         self.hold_against(reader, reduce.id, reason);
     }
@@ -152,19 +202,32 @@ impl Engine {
         let of_this_job = reduce.task.kind == TaskKind::Reduce
             && output.task.kind == TaskKind::Map
             && output.task.job == reduce.task.job;
-        let map = self.cluster.job(reduce.task.job).task(output.task).filter(|_| of_this_job);
+        let map = self
+            .cluster
+            .job(reduce.task.job)
+            .task(output.task)
+            .filter(|_| of_this_job);
         map.is_some_and(|map| (1..=map.launched).contains(&output.number))
     }
 
     /// Reruns the maps whose output a reduce could not read. Returns whether it had been given a lost one.
-    pub(super) fn blame_maps(&mut self, attempt: &Attempt, lost: &[AttemptId], reason: &str) -> bool {
+    pub(super) fn blame_maps(
+        &mut self,
+        attempt: &Attempt,
+        lost: &[AttemptId],
+        reason: &str,
+    ) -> bool {
         let mut excused = false;
         for output in lost {
-            let Some(job) = self.cluster.jobs.get(&output.task.job) else { continue };
+            let Some(job) = self.cluster.jobs.get(&output.task.job) else {
+                continue;
+            };
             if attempt.id.task.job != job.id || !self.may_have_read(attempt.id, *output) {
                 continue;
             }
-            let Some(map) = job.task(output.task) else { continue };
+            let Some(map) = job.task(output.task) else {
+                continue;
+            };
             // Another report lost it after this attempt began: do not count it against the map again.
             excused |= map.lost_at > attempt.launched_at;
             if job.state == JobState::Active
@@ -187,21 +250,33 @@ impl Engine {
         let task = self.cluster.task_mut(id);
         task.lost = true;
         task.lost_at = event;
-        let (holder, bytes) = (task.output.take().map(|(_, worker)| worker), task.output_bytes);
-        self.cluster.job_mut(id.job).outputs.lose(id.index, holder, bytes);
+        let holder = task.output.take().map(|(_, worker)| worker);
+        let bytes = task.output_bytes;
+        self.cluster
+            .job_mut(id.job)
+            .outputs
+            .lose(id.index, holder, bytes);
         self.record(Record::OutputLost(id));
     }
 
     /// Sends a new map output to the reduces that wait for inputs.
     pub(super) fn feed_waiting_reduces(&mut self, map: TaskId) {
         let job = self.cluster.job(map.job);
-        let Some(output) = job.map_output(map.index) else { return };
+        let Some(output) = job.map_output(map.index) else {
+            return;
+        };
         let waiting: Vec<AttemptId> = job.awaiting_inputs.iter().copied().collect();
         for attempt in waiting {
             let known = self.cluster.attempt_mut(attempt);
             if known.state != AttemptState::Killing {
                 let worker = known.worker;
-                self.send(worker, Order::MoreInputs { attempt, inputs: vec![output] });
+                self.send(
+                    worker,
+                    Order::MoreInputs {
+                        attempt,
+                        inputs: vec![output],
+                    },
+                );
             }
         }
     }

@@ -91,7 +91,10 @@ impl Engine {
     /// Creates an engine without workers and jobs.
     pub fn new(scheduler: Box<dyn Scheduler>, settings: EngineSettings) -> Engine {
         Engine {
-            cluster: Cluster { shares_slots: settings.shared_slots, ..Cluster::default() },
+            cluster: Cluster {
+                shares_slots: settings.shared_slots,
+                ..Cluster::default()
+            },
             scheduler,
             settings,
             effects: Vec::new(),
@@ -124,7 +127,8 @@ impl Engine {
             self.expire();
             self.release_drained_workers();
             self.notify_policy();
-            self.scheduler.on_event(self.cluster.now, event, &ClusterView::new(&self.cluster));
+            self.scheduler
+                .on_event(self.cluster.now, event, &ClusterView::new(&self.cluster));
         }
         self.resume_recalled();
         self.run_isolated();
@@ -173,14 +177,18 @@ impl Engine {
         for id in &changed {
             if let Some(job) = self.cluster.jobs.get_mut(id) {
                 job.changed = false;
-                if TaskKind::ALL.iter().any(|kind| job.slots.promised(*kind) > 0) {
+                if TaskKind::ALL
+                    .iter()
+                    .any(|kind| job.slots.promised(*kind) > 0)
+                {
                     self.promised.insert(*id);
                 }
             }
         }
         for id in changed.drain(..) {
             self.note_deadlock(id);
-            self.scheduler.job_changed(self.cluster.now, id, &ClusterView::new(&self.cluster));
+            self.scheduler
+                .job_changed(self.cluster.now, id, &ClusterView::new(&self.cluster));
         }
         self.cluster.demand.reuse(changed);
     }
@@ -198,19 +206,34 @@ impl Engine {
 
     fn apply(&mut self, event: &Event) {
         match event {
-            Event::WorkerJoined { worker, slots, host, rack } => {
+            Event::WorkerJoined {
+                worker,
+                slots,
+                host,
+                rack,
+            } => {
                 self.worker_joined(*worker, *slots, host, rack);
             }
             Event::WorkerLost { worker, crashed } => self.worker_lost(*worker, *crashed),
             Event::WorkerMemory { worker, bytes } => self.worker_has_memory(*worker, *bytes),
             Event::WorkerShort { worker, lacks } => self.worker_short(*worker, lacks.as_deref()),
             Event::JobSubmitted { job, spec } => self.job_submitted(*job, spec),
-            Event::WorkerDrainRequested { worker, hand_back, grace } => {
+            Event::WorkerDrainRequested {
+                worker,
+                hand_back,
+                grace,
+            } => {
                 self.drain_requested(*worker, *hand_back, *grace);
             }
             Event::WorkerUndrainRequested { worker } => self.undrain_requested(*worker),
-            Event::AttemptKillRequested { attempt, reason } => self.attempt_kill_requested(*attempt, reason),
-            Event::AttemptPreemptRequested { attempt, primitive, reason } => {
+            Event::AttemptKillRequested { attempt, reason } => {
+                self.attempt_kill_requested(*attempt, reason)
+            }
+            Event::AttemptPreemptRequested {
+                attempt,
+                primitive,
+                reason,
+            } => {
                 self.attempt_preempt_requested(*attempt, *primitive, reason);
             }
             Event::AttemptResumeRequested { attempt, reason } => {
@@ -218,11 +241,19 @@ impl Engine {
             }
             Event::JobPauseRequested { job, pause } => self.job_pause_requested(*job, pause),
             Event::JobResumeRequested { job, reason } => self.job_resume_requested(*job, reason),
-            Event::JobChangeRequested { job, change, reason } => {
+            Event::JobChangeRequested {
+                job,
+                change,
+                reason,
+            } => {
                 self.job_change_requested(*job, change, reason);
             }
             Event::JobKillRequested { job, reason } => self.job_kill_requested(*job, reason),
-            Event::Reported { worker, attempt, report } => self.reported(*worker, *attempt, report),
+            Event::Reported {
+                worker,
+                attempt,
+                report,
+            } => self.reported(*worker, *attempt, report),
             Event::Woken => self.timers.disarm(),
         }
     }

@@ -12,20 +12,38 @@ impl Engine {
     /// remaining reduces. Outputs that cannot be copied are given up.
     pub(super) fn move_outputs_of(&mut self, worker: WorkerId) {
         let mut holding: Vec<(u32, JobId, bool)> = Vec::new();
-        for job in self.cluster.jobs.values().filter(|job| job.state == JobState::Active) {
+        for job in self
+            .cluster
+            .jobs
+            .values()
+            .filter(|job| job.state == JobState::Active)
+        {
             if job.outputs_on(worker).next().is_some() {
                 let reduces = &job.phases.reduce;
-                holding.push((reduces.total() - reduces.done, job.id, job.spec.outputs_move));
+                holding.push((
+                    reduces.total() - reduces.done,
+                    job.id,
+                    job.spec.outputs_move,
+                ));
             }
         }
         holding.sort_unstable();
         for (_, job, moves) in holding {
             let indices: Vec<u32> = self.cluster.job(job).outputs_on(worker).collect();
             for index in indices {
-                let task = TaskId { job, kind: TaskKind::Map, index };
+                let task = TaskId {
+                    job,
+                    kind: TaskKind::Map,
+                    index,
+                };
                 match self.cluster.task_mut(task).output.filter(|_| moves) {
                     Some((number, _)) => {
-                        self.send(worker, Order::MoveOutput { attempt: AttemptId { task, number } });
+                        self.send(
+                            worker,
+                            Order::MoveOutput {
+                                attempt: AttemptId { task, number },
+                            },
+                        );
                     }
                     None => self.take_back(task),
                 }
@@ -37,8 +55,14 @@ impl Engine {
     /// Orders the copy of a map output that was finished on a worker about to be ended.
     pub(super) fn move_output_in_time(&mut self, id: AttemptId, worker: WorkerId) {
         let now = self.cluster.now;
-        let saves_until = self.cluster.workers.get(&worker).and_then(|worker| worker.saves_until());
-        if self.cluster.job(id.task.job).spec.outputs_move && saves_until.is_some_and(|until| until > now) {
+        let saves_until = self
+            .cluster
+            .workers
+            .get(&worker)
+            .and_then(|worker| worker.saves_until());
+        if self.cluster.job(id.task.job).spec.outputs_move
+            && saves_until.is_some_and(|until| until > now)
+        {
             self.send(worker, Order::MoveOutput { attempt: id });
         }
     }
@@ -46,8 +70,14 @@ impl Engine {
     /// Records that an output was copied. Reduces that wait for inputs are notified; others may still read
     /// the original.
     pub(super) fn output_moved(&mut self, worker: WorkerId, id: AttemptId) {
-        let active = self.cluster.jobs.get(&id.task.job).filter(|job| job.state == JobState::Active);
-        let held = active.and_then(|job| job.task(id.task)).and_then(|task| task.output);
+        let active = self
+            .cluster
+            .jobs
+            .get(&id.task.job)
+            .filter(|job| job.state == JobState::Active);
+        let held = active
+            .and_then(|job| job.task(id.task))
+            .and_then(|task| task.output);
         if held != Some((id.number, worker)) || id.task.kind != TaskKind::Map {
             // It was produced again meanwhile, or is no longer needed.
             self.cluster.tally.stale_reports += 1;

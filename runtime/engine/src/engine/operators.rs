@@ -20,9 +20,15 @@ impl Engine {
     /// # Errors
     /// Returns the reason why not.
     pub fn can_preempt(&self, id: AttemptId, primitive: Primitive) -> Result<(), OperatorRefusal> {
-        let attempt = self.cluster.attempts.get(&id).ok_or(OperatorRefusal::NotRunning)?;
+        let attempt = self
+            .cluster
+            .attempts
+            .get(&id)
+            .ok_or(OperatorRefusal::NotRunning)?;
         let rules = &self.settings.preemption;
-        let (can, kind, worker) = (self.can_do(id), id.task.kind, attempt.worker);
+        let can = self.can_do(id);
+        let kind = id.task.kind;
+        let worker = attempt.worker;
         let stopped = attempt.state == AttemptState::Suspended;
         let full = self.why_full(worker);
         match (primitive, attempt.state) {
@@ -30,13 +36,21 @@ impl Engine {
             (Primitive::Wait, _) => Err(OperatorRefusal::NothingToDo),
             (_, AttemptState::Killing) => Err(OperatorRefusal::BeingKilled),
             (_, AttemptState::Checkpointing) => Err(OperatorRefusal::BeingCheckpointed),
-            (Primitive::Checkpoint, _) if attempt.saving.is_some() => Err(OperatorRefusal::BeingCheckpointed),
-            (Primitive::Checkpoint, AttemptState::Suspending) => Err(OperatorRefusal::BeingSuspended),
+            (Primitive::Checkpoint, _) if attempt.saving.is_some() => {
+                Err(OperatorRefusal::BeingCheckpointed)
+            }
+            (Primitive::Checkpoint, AttemptState::Suspending) => {
+                Err(OperatorRefusal::BeingSuspended)
+            }
             (Primitive::Checkpoint, _) if !can.checkpoint && rules.of(kind).checkpoint => {
                 Err(OperatorRefusal::StateNotSaved(kind))
             }
-            (Primitive::Checkpoint, _) if !can.checkpoint => Err(OperatorRefusal::NoCheckpoints(kind)),
-            (Primitive::Suspend, _) if attempt.is_held() => Err(OperatorRefusal::SuspendedByOperator),
+            (Primitive::Checkpoint, _) if !can.checkpoint => {
+                Err(OperatorRefusal::NoCheckpoints(kind))
+            }
+            (Primitive::Suspend, _) if attempt.is_held() => {
+                Err(OperatorRefusal::SuspendedByOperator)
+            }
             (Primitive::Suspend, _) if !can.suspend => Err(OperatorRefusal::NoSuspends(kind)),
             (Primitive::Suspend, AttemptState::Suspending | AttemptState::Suspended) => Ok(()),
             (Primitive::Suspend, _) if full.is_some() => {
@@ -52,14 +66,17 @@ impl Engine {
     /// # Errors
     /// Returns the reason why not.
     pub fn can_resume(&self, id: AttemptId) -> Result<(), OperatorRefusal> {
-        let (job, attempt) = (id.task.job, self.cluster.attempts.get(&id));
+        let job = id.task.job;
+        let attempt = self.cluster.attempts.get(&id);
         if attempt.is_none() && !self.held_without_attempt(id.task) {
             return Err(OperatorRefusal::NotRunning);
         }
         if self.cluster.job(job).pause.is_some() {
             return Err(OperatorRefusal::ResumeItsJob(job));
         }
-        let Some(attempt) = attempt else { return Ok(()) };
+        let Some(attempt) = attempt else {
+            return Ok(());
+        };
         match attempt.state {
             AttemptState::Suspended | AttemptState::Suspending if attempt.is_recalled() => {
                 Err(OperatorRefusal::BeingResumed)
@@ -77,16 +94,24 @@ impl Engine {
     /// # Errors
     /// Returns the reason why not.
     pub fn can_pause_job(&self, id: JobId, kind: PauseKind) -> Result<(), OperatorRefusal> {
-        let job = self.cluster.jobs.get(&id).ok_or_else(|| self.no_such_job(id))?;
+        let job = self
+            .cluster
+            .jobs
+            .get(&id)
+            .ok_or_else(|| self.no_such_job(id))?;
         if job.state != JobState::Active {
             return Err(OperatorRefusal::JobEnding);
         }
-        let Some(before) = &job.pause else { return Ok(()) };
+        let Some(before) = &job.pause else {
+            return Ok(());
+        };
         match (before.kind, kind) {
             (PauseKind::Hold, PauseKind::Hold) => Err(OperatorRefusal::JobHeld),
             (PauseKind::Hold, _) => Ok(()),
             (_, PauseKind::Hold) => Err(OperatorRefusal::JobSuspendedInsteadOfHeld),
-            (_, PauseKind::Suspend | PauseKind::OutputUnreachable) => Err(OperatorRefusal::JobSuspended),
+            (_, PauseKind::Suspend | PauseKind::OutputUnreachable) => {
+                Err(OperatorRefusal::JobSuspended)
+            }
         }
     }
 
@@ -100,7 +125,10 @@ impl Engine {
             other => other,
         })?;
         match &self.cluster.job(id).pause {
-            Some(Pause { kind: PauseKind::Hold, .. }) => Ok(()),
+            Some(Pause {
+                kind: PauseKind::Hold,
+                ..
+            }) => Ok(()),
             _ => Err(OperatorRefusal::JobNotHeldButSuspended(id)),
         }
     }
@@ -110,7 +138,11 @@ impl Engine {
     /// # Errors
     /// Returns the reason why not.
     pub fn can_resume_job(&self, id: JobId) -> Result<(), OperatorRefusal> {
-        let job = self.cluster.jobs.get(&id).ok_or_else(|| self.no_such_job(id))?;
+        let job = self
+            .cluster
+            .jobs
+            .get(&id)
+            .ok_or_else(|| self.no_such_job(id))?;
         match (job.state, &job.pause) {
             (JobState::Active, Some(_)) => Ok(()),
             (JobState::Active, None) if !self.held_tasks(id).is_empty() => Ok(()),
@@ -120,10 +152,19 @@ impl Engine {
     }
 
     pub(super) fn no_such_job(&self, id: JobId) -> OperatorRefusal {
-        if self.cluster.ended.contains(id.0) { OperatorRefusal::JobEnded } else { OperatorRefusal::NoSuchJob }
+        if self.cluster.ended.contains(id.0) {
+            OperatorRefusal::JobEnded
+        } else {
+            OperatorRefusal::NoSuchJob
+        }
     }
 
-    pub(super) fn attempt_preempt_requested(&mut self, id: AttemptId, primitive: Primitive, reason: &str) {
+    pub(super) fn attempt_preempt_requested(
+        &mut self,
+        id: AttemptId,
+        primitive: Primitive,
+        reason: &str,
+    ) {
         if let Err(why) = self.can_preempt(id, primitive) {
             return self.refuse(format!("{id} cannot be preempted by {primitive}: {why}"));
         }
@@ -159,7 +200,10 @@ impl Engine {
         let attempt = self.cluster.attempt_mut(id);
         attempt.hold = Some(Hold::Suspend);
         let state = attempt.state;
-        self.record(Record::AttemptHeld { attempt: id, reason: reason.to_owned() });
+        self.record(Record::AttemptHeld {
+            attempt: id,
+            reason: reason.to_owned(),
+        });
         match state {
             AttemptState::Suspended => {
                 let attempt = self.cluster.attempt_mut(id);
@@ -167,12 +211,20 @@ impl Engine {
                     (suspension.by, suspension.reason) = (Requester::Operator, reason.to_owned());
                 }
                 attempt.waits_since = None;
-                attempt.saving = attempt.saving.take().filter(|saving| saving.by != Requester::Operator);
+                attempt.saving = attempt
+                    .saving
+                    .take()
+                    .filter(|saving| saving.by != Requester::Operator);
                 self.cluster.relist(id);
                 self.cluster.refresh(id.task.job);
             }
             AttemptState::Suspending => {}
-            _ => self.replace_request(id, Primitive::Suspend, Requester::Operator, reason.to_owned()),
+            _ => self.replace_request(
+                id,
+                Primitive::Suspend,
+                Requester::Operator,
+                reason.to_owned(),
+            ),
         }
     }
 
@@ -200,9 +252,16 @@ impl Engine {
     /// Returns the last attempts of a job's tasks that operators suspended.
     fn held_tasks(&self, id: JobId) -> Vec<AttemptId> {
         let job = self.cluster.job(id);
-        let live = job.live.iter().copied().filter(|attempt| self.cluster.attempts[attempt].is_held());
-        let gone = TaskKind::ALL.into_iter().flat_map(|kind| job.held_tasks(kind));
-        live.chain(gone.filter_map(|task| job.held_attempt(task))).collect()
+        let live = job
+            .live
+            .iter()
+            .copied()
+            .filter(|attempt| self.cluster.attempts[attempt].is_held());
+        let gone = TaskKind::ALL
+            .into_iter()
+            .flat_map(|kind| job.held_tasks(kind));
+        live.chain(gone.filter_map(|task| job.held_attempt(task)))
+            .collect()
     }
 
     /// Returns whether a task is held and its suspended attempt has ended.
@@ -223,7 +282,10 @@ impl Engine {
         self.cluster.tally.requests_cancelled += u64::from(before.is_some());
         let beneficiary = before.and_then(|before| before.beneficiary);
         let request = PreemptRequest::new(id, primitive, by, reason, self.cluster.now);
-        self.open_request(PreemptRequest { beneficiary, ..request });
+        self.open_request(PreemptRequest {
+            beneficiary,
+            ..request
+        });
     }
 
     pub(super) fn attempt_resume_requested(&mut self, id: AttemptId, reason: &str) {
@@ -232,15 +294,24 @@ impl Engine {
         }
         if self.held_without_attempt(id.task) {
             self.cluster.job_mut(id.task.job).release(id.task);
-            self.record(Record::AttemptReleased { attempt: id, reason: reason.to_owned() });
+            self.record(Record::AttemptReleased {
+                attempt: id,
+                reason: reason.to_owned(),
+            });
             return self.cluster.refresh(id.task.job);
         }
         self.release_hold(id);
         let attempt = self.cluster.attempt_mut(id);
-        let stops = matches!(attempt.state, AttemptState::Suspended | AttemptState::Suspending);
+        let stops = matches!(
+            attempt.state,
+            AttemptState::Suspended | AttemptState::Suspending
+        );
         attempt.hold = stops.then_some(Hold::Resume);
         let suspended = attempt.state == AttemptState::Suspended;
-        self.record(Record::AttemptReleased { attempt: id, reason: reason.to_owned() });
+        self.record(Record::AttemptReleased {
+            attempt: id,
+            reason: reason.to_owned(),
+        });
         if suspended {
             self.cluster.relist(id);
             self.cluster.refresh(id.task.job);
@@ -274,7 +345,10 @@ impl Engine {
         let job = self.cluster.job_mut(id);
         job.pause = None;
         let live: Vec<AttemptId> = job.live.iter().copied().collect();
-        self.record(Record::JobReleased { job: id, reason: reason.to_owned() });
+        self.record(Record::JobReleased {
+            job: id,
+            reason: reason.to_owned(),
+        });
         for attempt in live {
             self.cluster.relist(attempt);
             if !self.cluster.attempts[&attempt].is_held() {

@@ -10,17 +10,37 @@ use crate::time::Time;
 
 impl Engine {
     /// Starts an attempt; fails if that is not possible.
-    pub(super) fn launch(&mut self, id: TaskId, worker: WorkerId, from: Start) -> Result<(), ActionRefusal> {
-        let job = self.cluster.jobs.get(&id.job).ok_or(ActionRefusal::NoSuchJob(id.job))?;
+    pub(super) fn launch(
+        &mut self,
+        id: TaskId,
+        worker: WorkerId,
+        from: Start,
+    ) -> Result<(), ActionRefusal> {
+        let job = self
+            .cluster
+            .jobs
+            .get(&id.job)
+            .ok_or(ActionRefusal::NoSuchJob(id.job))?;
         let task = job.task(id).ok_or(ActionRefusal::NoSuchTask(id))?;
         if let Some(reason) = &task.held {
-            return Err(ActionRefusal::TaskHeld { task: id, reason: reason.clone() });
+            return Err(ActionRefusal::TaskHeld {
+                task: id,
+                reason: reason.clone(),
+            });
         }
         if task.state != TaskState::Pending || !job.is_open(id.kind) {
-            return Err(ActionRefusal::NotLaunchable { task: id, state: task.state, job: job.state });
+            return Err(ActionRefusal::NotLaunchable {
+                task: id,
+                state: task.state,
+                job: job.state,
+            });
         }
         if from != Start::Fresh && from != job.start_of(id) {
-            return Err(ActionRefusal::Start { task: id, from, possible: job.start_of(id) });
+            return Err(ActionRefusal::Start {
+                task: id,
+                from,
+                possible: job.start_of(id),
+            });
         }
         if job.avoids(id, worker) {
             return Err(ActionRefusal::FailedThere { task: id, worker });
@@ -44,16 +64,26 @@ impl Engine {
         let complete = !named || inputs.len() == job.phases.map.tasks.len();
 
         let now = self.cluster.now;
-        let launched =
-            if duplicate_of.is_none() { TaskInput::Launched } else { TaskInput::DuplicateLaunched };
+        let launched = if duplicate_of.is_none() {
+            TaskInput::Launched
+        } else {
+            TaskInput::DuplicateLaunched
+        };
         self.cluster.step_task(id, launched);
         let task = self.cluster.task_mut(id);
         task.launched += 1;
         task.first_launched.get_or_insert(now);
-        let attempt = AttemptId { task: id, number: task.launched };
+        let attempt = AttemptId {
+            task: id,
+            number: task.launched,
+        };
         task.live.push(attempt.number);
-        let (saved, kept) = (task.saved, task.kept);
-        let spared_for = self.settings.preemption.spared_for(task.fruitless, task.lost_work);
+        let saved = task.saved;
+        let kept = task.kept;
+        let spared_for = self
+            .settings
+            .preemption
+            .spared_for(task.fruitless, task.lost_work);
         if let Some(slow) = duplicate_of {
             self.cluster.attempt_mut(slow).duplicated = true;
         }
@@ -77,19 +107,39 @@ impl Engine {
             self.cluster.find_avoided();
         }
         self.cluster.refresh(id.job);
-        self.record(Record::AttemptLaunched { attempt, worker, duplicate_of });
+        self.record(Record::AttemptLaunched {
+            attempt,
+            worker,
+            duplicate_of,
+        });
         self.record_taken(freed, attempt);
-        self.send(worker, Order::Launch { attempt, from, inputs });
+        self.send(
+            worker,
+            Order::Launch {
+                attempt,
+                from,
+                inputs,
+            },
+        );
     }
 
     /// Continues a suspended attempt; fails if that is not possible.
     pub(super) fn resume(&mut self, id: AttemptId) -> Result<(), ActionRefusal> {
-        let attempt = self.cluster.attempts.get(&id).ok_or(ActionRefusal::NotLive(id))?;
+        let attempt = self
+            .cluster
+            .attempts
+            .get(&id)
+            .ok_or(ActionRefusal::NotLive(id))?;
         let worker = attempt.worker;
         let job = self.cluster.job(id.task.job);
         if attempt.state != AttemptState::Suspended || job.state != JobState::Active {
-            let (state, job) = (attempt.state, job.state);
-            return Err(ActionRefusal::NotSuspended { attempt: id, state, job });
+            let state = attempt.state;
+            let job = job.state;
+            return Err(ActionRefusal::NotSuspended {
+                attempt: id,
+                state,
+                job,
+            });
         }
         if attempt.is_held() || job.pause.is_some() {
             return Err(ActionRefusal::AttemptHeld(id));
@@ -121,7 +171,11 @@ impl Engine {
         let freed = self.cluster.occupy(worker, id.task.kind, id.task.job);
         self.cluster.refresh(id.task.job);
         self.record_taken(freed, id);
-        self.order(id, AttemptInput::ResumeOrdered, Order::Resume { attempt: id });
+        self.order(
+            id,
+            AttemptInput::ResumeOrdered,
+            Order::Resume { attempt: id },
+        );
     }
 
     fn record_taken(&mut self, freed: Option<AttemptId>, by: AttemptId) {
@@ -138,23 +192,49 @@ impl Engine {
         job: JobId,
         until: Time,
     ) -> Result<(), ActionRefusal> {
-        let wants = self.cluster.jobs.get(&job).is_some_and(|job| job.wants_on(kind, id));
+        let wants = self
+            .cluster
+            .jobs
+            .get(&job)
+            .is_some_and(|job| job.wants_on(kind, id));
         let worker = self.usable_worker(id)?;
         if worker.reservation_of(job, kind).is_some() {
             return Ok(());
         }
         if !wants || worker.free(kind) <= worker.reserved(kind) || until <= self.cluster.now {
-            return Err(ActionRefusal::NothingToReserve { worker: id, kind, job, until });
+            return Err(ActionRefusal::NothingToReserve {
+                worker: id,
+                kind,
+                job,
+                until,
+            });
         }
-        self.cluster.reserve(id, Reservation { job, kind, until, of: None });
+        self.cluster.reserve(
+            id,
+            Reservation {
+                job,
+                kind,
+                until,
+                of: None,
+            },
+        );
         Ok(())
     }
 
     fn usable_worker(&self, id: WorkerId) -> Result<&Worker, ActionRefusal> {
-        let worker = self.cluster.workers.get(&id).ok_or(ActionRefusal::NoSuchWorker(id))?;
+        let worker = self
+            .cluster
+            .workers
+            .get(&id)
+            .ok_or(ActionRefusal::NoSuchWorker(id))?;
         if !worker.takes_attempts() {
-            let (state, excluded) = (worker.state(), worker.excluded_until().is_some());
-            return Err(ActionRefusal::TakesNoAttempts { worker: id, state, excluded });
+            let state = worker.state();
+            let excluded = worker.excluded_until().is_some();
+            return Err(ActionRefusal::TakesNoAttempts {
+                worker: id,
+                state,
+                excluded,
+            });
         }
         Ok(worker)
     }
@@ -162,8 +242,15 @@ impl Engine {
     fn slot_for(&self, id: WorkerId, kind: TaskKind, job: JobId) -> Result<(), ActionRefusal> {
         let worker = self.usable_worker(id)?;
         if !worker.has_slot_for(job, kind) {
-            let (free, reserved) = (worker.free(kind), worker.reserved(kind));
-            return Err(ActionRefusal::NoSlot { worker: id, kind, job, free, reserved });
+            let free = worker.free(kind);
+            let reserved = worker.reserved(kind);
+            return Err(ActionRefusal::NoSlot {
+                worker: id,
+                kind,
+                job,
+                free,
+                reserved,
+            });
         }
         Ok(())
     }

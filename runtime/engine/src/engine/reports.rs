@@ -15,7 +15,12 @@ impl Engine {
             return self.output_moved(worker, id);
         }
         // The only place where reports about obsolete attempts are dropped.
-        if self.cluster.attempts.get(&id).is_none_or(|attempt| attempt.worker != worker) {
+        if self
+            .cluster
+            .attempts
+            .get(&id)
+            .is_none_or(|attempt| attempt.worker != worker)
+        {
             self.cluster.tally.stale_reports += 1;
             return;
         }
@@ -25,14 +30,37 @@ impl Engine {
             Report::Suspended => self.suspended(id, true),
             Report::SuspendedAtWork => self.suspended(id, false),
             Report::SuspendRefused { reason } => self.suspend_refused(id, reason),
-            Report::Progressed { bytes_done, bytes_total } => self.progressed(id, *bytes_done, *bytes_total),
-            Report::InputsLost { outputs, place, reason } => self.inputs_lost(id, outputs, *place, reason),
+            Report::Progressed {
+                bytes_done,
+                bytes_total,
+            } => self.progressed(id, *bytes_done, *bytes_total),
+            Report::InputsLost {
+                outputs,
+                place,
+                reason,
+            } => self.inputs_lost(id, outputs, *place, reason),
             Report::CommitRequested => self.commit_requested(id),
-            Report::Done { output_bytes, output_digest } => self.done(id, *output_bytes, *output_digest),
-            Report::Failed { class, place, reason, lost_outputs, disk_need } => {
-                let (reason, lost_outputs) = (reason.clone(), lost_outputs.clone());
+            Report::Done {
+                output_bytes,
+                output_digest,
+            } => self.done(id, *output_bytes, *output_digest),
+            Report::Failed {
+                class,
+                place,
+                reason,
+                lost_outputs,
+                disk_need,
+            } => {
+                let reason = reason.clone();
+                let lost_outputs = lost_outputs.clone();
                 let disk_need = *disk_need;
-                let failure = Failure { class: *class, place: *place, reason, lost_outputs, disk_need };
+                let failure = Failure {
+                    class: *class,
+                    place: *place,
+                    reason,
+                    lost_outputs,
+                    disk_need,
+                };
                 self.attempt_exits(id, AttemptInput::Failed, Some(failure));
             }
             Report::Killed => {
@@ -49,7 +77,9 @@ impl Engine {
 
     /// Handles the start or the resume of a process.
     fn runs(&mut self, id: AttemptId, input: AttemptInput) {
-        let Some((_, AttemptState::Running)) = self.step(id, input) else { return };
+        let Some((_, AttemptState::Running)) = self.step(id, input) else {
+            return;
+        };
         let now = self.cluster.now;
         self.cluster.attempt_mut(id).start_clock(now);
         self.measure_start(id, input);
@@ -94,7 +124,10 @@ impl Engine {
     /// during a checkpoint: finishing is even better.
     pub(super) fn grant_commit(&mut self, id: AttemptId) {
         let attempt = self.cluster.attempt_mut(id);
-        let able = matches!(attempt.state, AttemptState::Running | AttemptState::Checkpointing);
+        let able = matches!(
+            attempt.state,
+            AttemptState::Running | AttemptState::Checkpointing
+        );
         if !able || !attempt.wants_commit {
             return;
         }
@@ -124,7 +157,14 @@ impl Engine {
 
 impl Failure {
     fn retryable(reason: &str) -> Failure {
-        let (class, place) = (FailureClass::Retryable, FaultPlace::Host);
-        Failure { class, place, reason: reason.to_owned(), lost_outputs: Vec::new(), disk_need: None }
+        let class = FailureClass::Retryable;
+        let place = FaultPlace::Host;
+        Failure {
+            class,
+            place,
+            reason: reason.to_owned(),
+            lost_outputs: Vec::new(),
+            disk_need: None,
+        }
     }
 }

@@ -17,8 +17,18 @@ impl Engine {
     /// Opens a request of the policy; fails if it is not possible. A repeated request has no effect while the
     /// first is open.
     pub(super) fn preempt(&mut self, wish: &Preempt) -> Result<(), ActionRefusal> {
-        let Preempt { attempt: id, primitive: asked, grace, ref reason, beneficiary } = *wish;
-        let attempt = self.cluster.attempts.get(&id).ok_or(ActionRefusal::NotLive(id))?;
+        let Preempt {
+            attempt: id,
+            primitive: asked,
+            grace,
+            ref reason,
+            beneficiary,
+        } = *wish;
+        let attempt = self
+            .cluster
+            .attempts
+            .get(&id)
+            .ok_or(ActionRefusal::NotLive(id))?;
         if attempt.is_master || self.cluster.requests.contains(&id) {
             return Ok(());
         }
@@ -41,7 +51,11 @@ impl Engine {
             return Ok(());
         }
         if let Some(job) = beneficiary
-            && self.cluster.jobs.get(&job).is_none_or(|job| job.state != JobState::Active)
+            && self
+                .cluster
+                .jobs
+                .get(&job)
+                .is_none_or(|job| job.state != JobState::Active)
         {
             return Err(ActionRefusal::BeneficiaryEnded { attempt: id, job });
         }
@@ -51,25 +65,52 @@ impl Engine {
         }
         let now = self.cluster.now;
         let request = PreemptRequest::new(id, asked, Requester::Policy, reason.clone(), now);
-        self.choose(PreemptRequest { grace, asked_grace: grace, beneficiary, ..request });
+        self.choose(PreemptRequest {
+            grace,
+            asked_grace: grace,
+            beneficiary,
+            ..request
+        });
         Ok(())
     }
 
     /// Returns whether the beneficiary of a request, if there is one, will use the slot of an attempt.
     pub(super) fn is_of_use(&self, id: AttemptId, beneficiary: Option<JobId>) -> bool {
         let attempt = &self.cluster.attempts[&id];
-        let Some(job) = beneficiary.filter(|_| attempt.holds_slot) else { return true };
-        let kinds = if self.cluster.shares_slots { &TaskKind::ALL[..] } else { &[id.task.kind][..] };
-        self.cluster.will_use(self.cluster.job(job), kinds, attempt.worker, &Planned::default())
+        let Some(job) = beneficiary.filter(|_| attempt.holds_slot) else {
+            return true;
+        };
+        let kinds = if self.cluster.shares_slots {
+            &TaskKind::ALL[..]
+        } else {
+            &[id.task.kind][..]
+        };
+        self.cluster.will_use(
+            self.cluster.job(job),
+            kinds,
+            attempt.worker,
+            &Planned::default(),
+        )
     }
 
     /// Opens a request of the policy with the primitive that the settings choose. A victim that was already
     /// waited for is assumed to need at least as long again.
     fn choose(&mut self, wish: PreemptRequest) {
-        let PreemptRequest { attempt: id, asked, asked_grace, beneficiary, waited, .. } = wish;
+        let PreemptRequest {
+            attempt: id,
+            asked,
+            asked_grace,
+            beneficiary,
+            waited,
+            ..
+        } = wish;
         let attempt = &self.cluster.attempts[&id];
         let chooses = self.chooses() && attempt.holds_slot && self.taken_enough(attempt).is_none();
-        let chosen = if chooses { self.cheapest(attempt, beneficiary, waited) } else { None };
+        let chosen = if chooses {
+            self.cheapest(attempt, beneficiary, waited)
+        } else {
+            None
+        };
         let choice = match chosen {
             Some((cheapest, why)) => Choice {
                 primitive: cheapest.primitive,
@@ -79,7 +120,12 @@ impl Engine {
             },
             None => self.primitive_for(attempt, asked, waited),
         };
-        let Choice { primitive, why: mut instead, estimate, fallback } = choice;
+        let Choice {
+            primitive,
+            why: mut instead,
+            estimate,
+            fallback,
+        } = choice;
         let earliest = self.earliest_for(attempt, primitive).map(|(at, why)| {
             instead = Some(format!("{}{why}", prefix(instead.take())));
             at
@@ -103,8 +149,18 @@ impl Engine {
         if chooses {
             self.cluster.costs.add_choice(id.task.kind, primitive);
         }
-        let reason = instead.map_or_else(|| wish.reason.clone(), |why| format!("{} ({why})", wish.reason));
-        self.open_request(PreemptRequest { primitive, earliest, grace, reason, estimate, ..wish });
+        let reason = instead.map_or_else(
+            || wish.reason.clone(),
+            |why| format!("{} ({why})", wish.reason),
+        );
+        self.open_request(PreemptRequest {
+            primitive,
+            earliest,
+            grace,
+            reason,
+            estimate,
+            ..wish
+        });
     }
 
     /// Decides again about an attempt that was allowed to finish and is overdue. It may be allowed to finish
@@ -112,36 +168,76 @@ impl Engine {
     /// ends in a kill has a fixed end already.
     pub(super) fn wait_overran(&mut self, id: AttemptId) {
         let now = self.cluster.now;
-        let Some(before) = self.cluster.requests.get(&id) else { return };
-        let (attempt, may) = (&self.cluster.attempts[&id], before.state == RequestState::Created);
+        let Some(before) = self.cluster.requests.get(&id) else {
+            return;
+        };
+        let attempt = &self.cluster.attempts[&id];
+        let may = before.state == RequestState::Created;
         let is_due = may && before.overdue().is_some_and(|overdue| overdue <= now);
         let stops = !attempt.holds_slot || attempt.state == AttemptState::Killing;
         if !is_due || stops || self.killed_at(before).is_some() {
             return;
         }
         let wants = |job: &Job| job.wants_on(id.task.kind, attempt.worker);
-        let wanted = before.beneficiary.is_none_or(|job| self.cluster.jobs.get(&job).is_some_and(wants));
-        let Some(before) = self.remove_request(id) else { return };
+        let wanted = before
+            .beneficiary
+            .is_none_or(|job| self.cluster.jobs.get(&job).is_some_and(wants));
+        let Some(before) = self.remove_request(id) else {
+            return;
+        };
         let waited = now.since(before.begins());
         let expected = before.estimate.map_or(Span(0), |one| one.free);
         if !wanted || self.is_committing(id) {
-            let estimate = before.estimate.map(|one| CostEstimate { free: waited, ..one });
-            return self.enter_request(PreemptRequest { created: now, estimate, ..before });
+            let estimate = before.estimate.map(|one| CostEstimate {
+                free: waited,
+                ..one
+            });
+            return self.enter_request(PreemptRequest {
+                created: now,
+                estimate,
+                ..before
+            });
         }
         let why = before.reason_before_overrun.unwrap_or(before.reason);
-        let reason =
-            format!("{why}; waited for {}, and {} were expected", waited.rounded(), expected.rounded());
+        let reason = format!(
+            "{why}; waited for {}, and {} were expected",
+            waited.rounded(),
+            expected.rounded()
+        );
         let reason_before_overrun = Some(why);
-        let request = PreemptRequest { reason, reason_before_overrun, ..before };
-        self.choose(PreemptRequest { created: now, earliest: None, waited, ..request });
+        let request = PreemptRequest {
+            reason,
+            reason_before_overrun,
+            ..before
+        };
+        self.choose(PreemptRequest {
+            created: now,
+            earliest: None,
+            waited,
+            ..request
+        });
     }
 
     /// Records a request and sends its order if that is possible now.
     pub(super) fn open_request(&mut self, request: PreemptRequest) {
-        let PreemptRequest { attempt, primitive, asked, by, beneficiary, .. } = request;
+        let PreemptRequest {
+            attempt,
+            primitive,
+            asked,
+            by,
+            beneficiary,
+            ..
+        } = request;
         let reason = request.reason.clone();
         self.enter_request(request);
-        self.record(Record::PreemptRequested { attempt, primitive, asked, by, beneficiary, reason });
+        self.record(Record::PreemptRequested {
+            attempt,
+            primitive,
+            asked,
+            by,
+            beneficiary,
+            reason,
+        });
         self.advance_request(attempt);
     }
 
@@ -156,7 +252,11 @@ impl Engine {
     /// Withdraws a request of the policy, which may open another one even if the order was sent; fails if no
     /// request is open. For other requesters, only the promise is withdrawn.
     pub(super) fn cancel(&mut self, id: AttemptId) -> Result<(), ActionRefusal> {
-        let request = self.cluster.requests.get(&id).ok_or(ActionRefusal::NoRequest(id))?;
+        let request = self
+            .cluster
+            .requests
+            .get(&id)
+            .ok_or(ActionRefusal::NoRequest(id))?;
         if request.by == Requester::Policy && request.state != RequestState::Created {
             self.remove_request(id);
             self.cluster.tally.requests_cancelled += 1;
@@ -169,7 +269,9 @@ impl Engine {
     /// Ends a request that nobody needs any more: the attempt keeps its slot if the policy asked for it and the
     /// order was not sent yet. Otherwise the order stands, and the freed slot is promised to nobody.
     fn withdraw(&mut self, id: AttemptId, reason: &str) {
-        let Some(request) = self.cluster.requests.get(&id) else { return };
+        let Some(request) = self.cluster.requests.get(&id) else {
+            return;
+        };
         if request.by == Requester::Policy && request.state == RequestState::Created {
             self.close_unordered(id, reason);
         } else {
@@ -181,15 +283,22 @@ impl Engine {
     pub(super) fn close_unordered(&mut self, id: AttemptId, reason: &str) {
         if self.remove_request(id).is_some() {
             self.cluster.tally.requests_cancelled += 1;
-            self.record(Record::PreemptWithdrawn { attempt: id, reason: reason.to_owned() });
+            self.record(Record::PreemptWithdrawn {
+                attempt: id,
+                reason: reason.to_owned(),
+            });
         }
     }
 
     /// Sends the order of a request if the state of the attempt allows it: not before its process has
     /// connected, and never while it commits, which is one short rename.
     pub(super) fn advance_request(&mut self, id: AttemptId) {
-        let Some(request) = self.cluster.requests.get(&id) else { return };
-        let (primitive, begins, grace) = (request.primitive, request.begins(), request.grace);
+        let Some(request) = self.cluster.requests.get(&id) else {
+            return;
+        };
+        let primitive = request.primitive;
+        let begins = request.begins();
+        let grace = request.grace;
         let now = self.cluster.now;
         if request.state != RequestState::Created || now < begins || self.is_committing(id) {
             return;
@@ -198,7 +307,8 @@ impl Engine {
             return;
         }
         let attempt = self.cluster.attempt_mut(id);
-        let (state, worker) = (attempt.state, attempt.worker);
+        let state = attempt.state;
+        let worker = attempt.worker;
         // Other attempts may have been suspended there since the request.
         if (primitive, state) == (Primitive::Suspend, AttemptState::Running)
             && let Some(why) = self.why_full(worker)
@@ -209,12 +319,16 @@ impl Engine {
         let grace_over = now >= begins + grace.unwrap_or_default();
         let ordered = match (primitive, state) {
             (Primitive::Kill, _) if grace_over => self.order_kill(id),
-            (Primitive::Suspend, AttemptState::Running) => {
-                self.order(id, AttemptInput::SuspendOrdered, Order::Suspend { attempt: id })
-            }
-            (Primitive::Checkpoint, AttemptState::Running) => {
-                self.order(id, AttemptInput::CheckpointOrdered, Order::Checkpoint { attempt: id })
-            }
+            (Primitive::Suspend, AttemptState::Running) => self.order(
+                id,
+                AttemptInput::SuspendOrdered,
+                Order::Suspend { attempt: id },
+            ),
+            (Primitive::Checkpoint, AttemptState::Running) => self.order(
+                id,
+                AttemptInput::CheckpointOrdered,
+                Order::Checkpoint { attempt: id },
+            ),
             // The order of a withdrawn request is still in progress.
             (Primitive::Suspend, AttemptState::Suspending) => true,
             (Primitive::Checkpoint, AttemptState::Checkpointing) => true,
@@ -232,11 +346,17 @@ impl Engine {
         let attempt = &self.cluster.attempts[&id];
         let rest = attempt.spared_for.0.saturating_sub(attempt.runs_for(now).0);
         let spared = attempt.is_spared(now);
-        let asked = self.cluster.requests.get(&id).filter(|request| request.by == Requester::Policy);
+        let asked = self
+            .cluster
+            .requests
+            .get(&id)
+            .filter(|request| request.by == Requester::Policy);
         if !spared || asked.is_none_or(|request| request.primitive == Primitive::Wait) {
             return false;
         }
-        let Some(mut request) = self.remove_request(id) else { return false };
+        let Some(mut request) = self.remove_request(id) else {
+            return false;
+        };
         request.earliest = Some(now + Span(rest));
         self.enter_request(request);
         true
@@ -244,7 +364,9 @@ impl Engine {
 
     /// Ends the grace of a request: the attempt is killed, regardless of the primitive.
     pub(super) fn grace_over(&mut self, id: AttemptId) {
-        let Some(request) = self.cluster.requests.get(&id) else { return };
+        let Some(request) = self.cluster.requests.get(&id) else {
+            return;
+        };
         if request.primitive == Primitive::Kill {
             self.advance_request(id);
         } else if !self.is_committing(id) && self.order_kill(id) {
@@ -289,10 +411,22 @@ impl Engine {
 
     /// Closes the request for an attempt that gave up its slot or ended after it had worked for `worked`, and
     /// reserves the slot for the beneficiary.
-    pub(super) fn close_request(&mut self, id: AttemptId, worker: WorkerId, slot_freed: bool, worked: Span) {
-        let Some(request) = self.remove_request(id) else { return };
+    pub(super) fn close_request(
+        &mut self,
+        id: AttemptId,
+        worker: WorkerId,
+        slot_freed: bool,
+        worked: Span,
+    ) {
+        let Some(request) = self.remove_request(id) else {
+            return;
+        };
         let is_suspended = self.cluster.attempts.contains_key(&id);
-        if let Some(task) = self.cluster.jobs.get_mut(&id.task.job).and_then(|job| job.task_mut(id.task))
+        if let Some(task) = self
+            .cluster
+            .jobs
+            .get_mut(&id.task.job)
+            .and_then(|job| job.task_mut(id.task))
             && slot_freed
             && task.state != TaskState::Done
         {
@@ -308,14 +442,22 @@ impl Engine {
         }
         match request.state {
             RequestState::Forced => self.cluster.tally.requests_forced += 1,
-            RequestState::Created | RequestState::Ordered => self.cluster.tally.requests_satisfied += 1,
+            RequestState::Created | RequestState::Ordered => {
+                self.cluster.tally.requests_satisfied += 1
+            }
         }
         if !slot_freed {
             return;
         }
         if let Some(Lapsed { job, reason }) = request.lapsed {
             let kind = id.task.kind;
-            self.cluster.note_unused(UnusedSlot { freed: id, job, kind, worker, reason: Some(reason) });
+            self.cluster.note_unused(UnusedSlot {
+                freed: id,
+                job,
+                kind,
+                worker,
+                reason: Some(reason),
+            });
         } else if let Some(job) = request.beneficiary {
             self.keep_freed_slot(&request, job, worker);
         }
@@ -329,7 +471,11 @@ impl Engine {
             // A reduce that gave way to its own job did so for a map.
             kinds = vec![TaskKind::Map];
         } else if self.cluster.shares_slots {
-            kinds.extend(TaskKind::ALL.into_iter().filter(|kind| *kind != id.task.kind));
+            kinds.extend(
+                TaskKind::ALL
+                    .into_iter()
+                    .filter(|kind| *kind != id.task.kind),
+            );
         }
         let mut wanted = None;
         if self.cluster.workers[&worker].takes_attempts()
@@ -339,12 +485,28 @@ impl Engine {
         }
         match wanted {
             Some(kind) => {
-                let until = self.cluster.now + self.settings.reservation + request.grace.unwrap_or_default();
-                self.cluster.reserve(worker, Reservation { job, kind, until, of: Some(id) });
+                let until = self.cluster.now
+                    + self.settings.reservation
+                    + request.grace.unwrap_or_default();
+                self.cluster.reserve(
+                    worker,
+                    Reservation {
+                        job,
+                        kind,
+                        until,
+                        of: Some(id),
+                    },
+                );
             }
             None => {
                 let kind = id.task.kind;
-                self.cluster.add_unused(UnusedSlot { freed: id, job, kind, worker, reason: None });
+                self.cluster.add_unused(UnusedSlot {
+                    freed: id,
+                    job,
+                    kind,
+                    worker,
+                    reason: None,
+                });
             }
         }
     }
@@ -352,7 +514,13 @@ impl Engine {
     /// Records the slots that were freed for jobs which did not use them.
     pub(super) fn record_unused(&mut self) {
         for slot in std::mem::take(&mut self.cluster.unused) {
-            let UnusedSlot { freed, job, kind, worker, reason } = slot;
+            let UnusedSlot {
+                freed,
+                job,
+                kind,
+                worker,
+                reason,
+            } = slot;
             if !self.cluster.jobs.contains_key(&freed.task.job) {
                 continue;
             }
@@ -364,7 +532,11 @@ impl Engine {
 
     /// Returns why a job did not use a slot that was freed for it.
     fn why_unused(&self, job: JobId, kind: TaskKind, worker: WorkerId) -> String {
-        let wants = self.cluster.jobs.get(&job).is_some_and(|job| job.wants(kind));
+        let wants = self
+            .cluster
+            .jobs
+            .get(&job)
+            .is_some_and(|job| job.wants(kind));
         if !wants {
             return format!("{job} wanted no more {kind} slots");
         }
@@ -382,8 +554,13 @@ impl Engine {
 
     /// Withdraws the requests for a job that wants no slots any more, for this reason.
     pub(super) fn withdraw_requests_for(&mut self, job: JobId, reason: &str) {
-        let Some(known) = self.cluster.jobs.get(&job) else { return };
-        if TaskKind::ALL.iter().all(|kind| known.slots.promised(*kind) == 0) {
+        let Some(known) = self.cluster.jobs.get(&job) else {
+            return;
+        };
+        if TaskKind::ALL
+            .iter()
+            .all(|kind| known.slots.promised(*kind) == 0)
+        {
             return;
         }
         let requests = self.cluster.requests.iter();
@@ -442,7 +619,9 @@ impl Engine {
         self.cluster.drop_reservations(worker, |_, _| true);
         let attempts: Vec<AttemptId> = self.cluster.workers[&worker].attempts().collect();
         for id in attempts {
-            let Some(request) = self.cluster.requests.get(&id) else { continue };
+            let Some(request) = self.cluster.requests.get(&id) else {
+                continue;
+            };
             if request.by == Requester::Policy {
                 self.withdraw(id, &format!("{worker} takes no attempts any more"));
             }
@@ -451,7 +630,9 @@ impl Engine {
 
     /// Removes the beneficiary from a request whose order stands.
     fn drop_beneficiary(&mut self, id: AttemptId, reason: &str) {
-        let Some(job) = self.cluster.requests.drop_beneficiary(&id, reason) else { return };
+        let Some(job) = self.cluster.requests.drop_beneficiary(&id, reason) else {
+            return;
+        };
         if let Some(known) = self.cluster.jobs.get_mut(&job) {
             known.slots.remove_promised(id.task.kind);
             self.cluster.touch(job);
@@ -470,7 +651,10 @@ impl Engine {
     /// Returns when the grace of a request ends in a kill, if it does.
     fn killed_at(&self, request: &PreemptRequest) -> Option<Time> {
         let ends_in_kill = self.settings.preemption.ends_in_kill(request.primitive);
-        request.grace.filter(|_| ends_in_kill).map(|grace| request.begins() + grace)
+        request
+            .grace
+            .filter(|_| ends_in_kill)
+            .map(|grace| request.begins() + grace)
     }
 
     /// Returns the deadlines of a request.
@@ -479,9 +663,15 @@ impl Engine {
         request: &PreemptRequest,
     ) -> impl Iterator<Item = (Time, Deadline)> + use<> {
         let attempt = request.attempt;
-        let grace = self.killed_at(request).map(|due| (due, Deadline::Grace(attempt)));
-        let earliest = request.earliest.map(|due| (due, Deadline::Earliest(attempt)));
-        let overdue = request.overdue().map(|due| (due, Deadline::Overdue(attempt)));
+        let grace = self
+            .killed_at(request)
+            .map(|due| (due, Deadline::Grace(attempt)));
+        let earliest = request
+            .earliest
+            .map(|due| (due, Deadline::Earliest(attempt)));
+        let overdue = request
+            .overdue()
+            .map(|due| (due, Deadline::Overdue(attempt)));
         [grace, earliest, overdue].into_iter().flatten()
     }
 

@@ -42,7 +42,9 @@ impl Engine {
         let mut offered: Option<OfferOrder> = None;
         self.declined_kind = false;
         while self.cluster.demand.launchable(kind) > 0 && !self.declined_kind {
-            let Some(next) = self.cluster.slots.free(kind).next(offered) else { return };
+            let Some(next) = self.cluster.slots.free(kind).next(offered) else {
+                return;
+            };
             offered = Some(next);
             self.offer_worker(kind, next.1);
         }
@@ -56,14 +58,19 @@ impl Engine {
             return;
         }
         let workers = self.cluster.suspended.workers(kind);
-        let mut there: Vec<OfferOrder> =
-            workers.map(|id| (Reverse(self.cluster.workers[&id].free(kind)), id)).collect();
+        let mut there: Vec<OfferOrder> = workers
+            .map(|id| (Reverse(self.cluster.workers[&id].free(kind)), id))
+            .collect();
         there.sort_unstable();
         for (free, worker) in there {
             let new = offered.is_none_or(|last| (free, worker) > last);
             let mut left = if new { free.0 } else { 0 };
             while left > 0 && self.cluster.suspended.is_on(kind, worker) && !self.declined_kind {
-                let listed = self.cluster.slots.free(kind).contains(&(Reverse(left), worker));
+                let listed = self
+                    .cluster
+                    .slots
+                    .free(kind)
+                    .contains(&(Reverse(left), worker));
                 if !listed {
                     break;
                 }
@@ -78,28 +85,54 @@ impl Engine {
     fn offer_worker(&mut self, kind: TaskKind, worker: WorkerId) {
         let known = &self.cluster.workers[&worker];
         if known.reservations().is_empty() {
-            return self.ask(Some(Offer { worker, kind, reserved_for: None }));
+            return self.ask(Some(Offer {
+                worker,
+                kind,
+                reserved_for: None,
+            }));
         }
-        let kept: Vec<_> = known.reservations().iter().filter(|kept| kept.kind == kind).copied().collect();
+        let kept: Vec<_> = known
+            .reservations()
+            .iter()
+            .filter(|kept| kept.kind == kind)
+            .copied()
+            .collect();
         for reservation in kept {
             let job = reservation.job;
-            if self.cluster.workers[&worker].reservation_of(job, kind).is_some() {
-                self.ask(Some(Offer { worker, kind, reserved_for: Some(job) }));
+            if self.cluster.workers[&worker]
+                .reservation_of(job, kind)
+                .is_some()
+            {
+                self.ask(Some(Offer {
+                    worker,
+                    kind,
+                    reserved_for: Some(job),
+                }));
             }
         }
         let known = &self.cluster.workers[&worker];
         if known.free(kind) > known.reserved(kind) {
-            self.ask(Some(Offer { worker, kind, reserved_for: None }));
+            self.ask(Some(Offer {
+                worker,
+                kind,
+                reserved_for: None,
+            }));
         }
     }
 
     fn ask(&mut self, offer: Option<Offer>) {
         if let Some(offer) = offer {
-            self.cluster.worker_mut(offer.worker).set_declined(offer.kind, None);
+            self.cluster
+                .worker_mut(offer.worker)
+                .set_declined(offer.kind, None);
         }
         self.notify_policy();
         let mut actions = Actions::new(offer, std::mem::take(&mut self.room));
-        self.scheduler.schedule(self.cluster.now, &ClusterView::new(&self.cluster), &mut actions);
+        self.scheduler.schedule(
+            self.cluster.now,
+            &ClusterView::new(&self.cluster),
+            &mut actions,
+        );
         let mut taken = actions.into_taken();
         for action in taken.drain(..) {
             if let Err(why) = self.carry_out(&action, offer) {
@@ -118,13 +151,19 @@ impl Engine {
             Action::Resume { attempt } => self.resume(attempt),
             Action::Preempt(ref wish) => self.preempt(wish),
             Action::Release(ref wish) => self.release(wish),
-            Action::Reserve { worker, kind, job, until } => self.keep_slot(worker, kind, job, until),
+            Action::Reserve {
+                worker,
+                kind,
+                job,
+                until,
+            } => self.keep_slot(worker, kind, job, until),
             Action::Warn { ref message } => {
                 self.warn(message.clone());
                 Ok(())
             }
             Action::Submit { ref name } => {
-                self.effects.push(Effect::SubmitWanted { name: name.clone() });
+                self.effects
+                    .push(Effect::SubmitWanted { name: name.clone() });
                 Ok(())
             }
             Action::Cancel { attempt } => self.cancel(attempt),
@@ -148,7 +187,9 @@ impl Engine {
         reason: Cow<'static, str>,
     ) -> Result<(), ActionRefusal> {
         let offer = offer.ok_or(ActionRefusal::NoOffer)?;
-        self.cluster.worker_mut(offer.worker).set_declined(offer.kind, Some(reason));
+        self.cluster
+            .worker_mut(offer.worker)
+            .set_declined(offer.kind, Some(reason));
         self.cluster.tally.slots_declined += 1;
         Ok(())
     }
@@ -165,7 +206,8 @@ impl Engine {
                 Deadline::AvoidanceOver(job) => self.avoidance_over(job),
                 Deadline::Drained(worker) => self.saving_over(worker),
                 Deadline::Reservation(worker) => {
-                    self.cluster.drop_reservations(worker, |_, kept| kept.until <= now);
+                    self.cluster
+                        .drop_reservations(worker, |_, kept| kept.until <= now);
                 }
             }
         }
@@ -181,8 +223,11 @@ impl Engine {
     /// Returns the wake-up time that a policy requests. It is delayed, with a warning, if it has passed or if
     /// many wake-ups in quick succession had no effect, so that a driver does not spin.
     fn timely(&mut self, wanted: Option<Time>) -> Option<Time> {
-        let (wanted, now) = (wanted?, self.cluster.now);
-        let Some(put_off) = self.timers.put_off(wanted, now) else { return Some(wanted) };
+        let wanted = wanted?;
+        let now = self.cluster.now;
+        let Some(put_off) = self.timers.put_off(wanted, now) else {
+            return Some(wanted);
+        };
         let why = match put_off {
             PutOff::Spinning => "repeatedly without effect",
             PutOff::Past => "which is not in the future",

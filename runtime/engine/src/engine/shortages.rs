@@ -27,13 +27,18 @@ impl Engine {
         let known = self.cluster.workers.get_mut(&id);
         let Some(worker) = known.filter(|worker| worker.state() != WorkerState::Lost) else {
             self.cluster.tally.illegal_events += 1;
-            self.warn(format!("{id} is unknown and cannot have a shortage; ignored"));
+            self.warn(format!(
+                "{id} is unknown and cannot have a shortage; ignored"
+            ));
             return;
         };
         if !worker.health_mut().report_shortage(lacks) {
             return;
         }
-        self.record(Record::WorkerShort { worker: id, lacks: lacks.map(str::to_owned) });
+        self.record(Record::WorkerShort {
+            worker: id,
+            lacks: lacks.map(str::to_owned),
+        });
         self.use_changed(id);
         if lacks.is_none() {
             self.forget_shortage_failures(id);
@@ -51,7 +56,9 @@ impl Engine {
         need: Option<DiskNeed>,
     ) {
         let task = failed.task;
-        let Some(job) = self.active_job(task.job) else { return };
+        let Some(job) = self.active_job(task.job) else {
+            return;
+        };
         let failures_max = job.spec.attempts_max.max(2);
         let host = self.cluster.host_of(worker);
         let faults = &mut self.cluster.task_mut(task).faults;
@@ -77,10 +84,16 @@ impl Engine {
         let until = self.cluster.now + Span(self.settings.shortage_span.0.max(1) << doubled);
         self.avoid(task, worker);
         self.change_avoidance(task.job, |job| {
-            let pause = RetryPause { until, reason: reason.to_owned() };
+            let pause = RetryPause {
+                until,
+                reason: reason.to_owned(),
+            };
             job.phases[task.kind].pause_retries(task.index, worker, pause);
         });
-        self.cluster.worker_mut(worker).health_mut().suspect(failed, reason);
+        self.cluster
+            .worker_mut(worker)
+            .health_mut()
+            .suspect(failed, reason);
         self.extend_streak(worker, task, until, true);
     }
 
@@ -98,6 +111,13 @@ impl Engine {
 fn on_hosts(failures: u32, hosts: &BTreeSet<String>) -> String {
     let named: Vec<&str> = hosts.iter().map(String::as_str).take(HOSTS_NAMED).collect();
     let more = hosts.len() - named.len();
-    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
-    format!("it failed {failures} times for lack of a resource of the host, on {}{more}", named.join(", "))
+    let more = if more > 0 {
+        format!(" and {more} more")
+    } else {
+        String::new()
+    };
+    format!(
+        "it failed {failures} times for lack of a resource of the host, on {}{more}",
+        named.join(", ")
+    )
 }

@@ -51,10 +51,14 @@ pub enum SnapshotError {
     )]
     Version { found: u32 },
     /// The data is inconsistent.
-    #[error("the snapshot is damaged: {what}; recover from an earlier one or from the whole journal")]
+    #[error(
+        "the snapshot is damaged: {what}; recover from an earlier one or from the whole journal"
+    )]
     Damaged { what: String },
     /// The scheduling policy cannot read the saved state of another one.
-    #[error("the scheduling policy cannot restore the snapshot: {why}; start with the policy that wrote it")]
+    #[error(
+        "the scheduling policy cannot restore the snapshot: {why}; start with the policy that wrote it"
+    )]
     Policy {
         /// The policy's error.
         why: String,
@@ -66,7 +70,11 @@ impl EngineSnapshot {
     /// state.
     #[must_use]
     pub fn for_another_policy(self) -> EngineSnapshot {
-        EngineSnapshot { scheduler: None, another_policy: true, ..self }
+        EngineSnapshot {
+            scheduler: None,
+            another_policy: true,
+            ..self
+        }
     }
 }
 
@@ -87,16 +95,25 @@ impl Engine {
         settings: EngineSettings,
     ) -> Result<Engine, SnapshotError> {
         if snapshot.version != VERSION {
-            return Err(SnapshotError::Version { found: snapshot.version });
+            return Err(SnapshotError::Version {
+                found: snapshot.version,
+            });
         }
         let damaged = |what| SnapshotError::Damaged { what };
         let mut cluster = Cluster::from_image(snapshot.cluster).map_err(damaged)?;
         cluster.shares_slots = settings.shared_slots;
         if !snapshot.another_policy {
-            scheduler.restore(snapshot.scheduler.as_deref()).map_err(|why| SnapshotError::Policy { why })?;
+            scheduler
+                .restore(snapshot.scheduler.as_deref())
+                .map_err(|why| SnapshotError::Policy { why })?;
         }
         let EngineSnapshot { timers, random, .. } = snapshot;
-        let mut engine = Engine { cluster, timers, random, ..Engine::new(scheduler, settings) };
+        let mut engine = Engine {
+            cluster,
+            timers,
+            random,
+            ..Engine::new(scheduler, settings)
+        };
         // The snapshot may have been made under other limits.
         let workers: Vec<WorkerId> = engine.cluster.workers.keys().collect();
         for worker in workers {

@@ -19,7 +19,9 @@ use crate::time::Span;
 impl Engine {
     /// Checks for stragglers if it is time to, and schedules the next check while there may be some.
     pub(super) fn speculate(&mut self) {
-        let Some(rule) = self.settings.speculation else { return };
+        let Some(rule) = self.settings.speculation else {
+            return;
+        };
         let now = self.cluster.now;
         if self.timers.take_speculation(now) {
             for kind in TaskKind::ALL {
@@ -43,7 +45,9 @@ impl Engine {
         let mut stragglers: Vec<(Reverse<Span>, AttemptId)> = Vec::new();
         for job in self.cluster.demand.speculable(kind) {
             let job = self.cluster.job(*job);
-            let Some(median) = job.median_duration(kind, rule.finished_min) else { continue };
+            let Some(median) = job.median_duration(kind, rule.finished_min) else {
+                continue;
+            };
             let (first, last) = AttemptId::range_of(job.id, kind);
             for id in job.live.range(first..=last) {
                 let rest = self.rest_of_straggler(job, &self.cluster.attempts[id], median, rule);
@@ -69,7 +73,8 @@ impl Engine {
     ) -> Option<Span> {
         let task = job.task(attempt.id.task)?;
         let alone = task.live.len() == 1 && task.committer.is_none() && !attempt.superseded;
-        let wanted = attempt.state == AttemptState::Running && !self.cluster.requests.contains(&attempt.id);
+        let wanted =
+            attempt.state == AttemptState::Running && !self.cluster.requests.contains(&attempt.id);
         let active = attempt.active_time(self.cluster.now);
         if !alone || !wanted || attempt.duplicated || active < rule.minimum {
             return None;
@@ -85,11 +90,16 @@ impl Engine {
     /// Returns a worker with an unwanted slot, other than the attempt's own and those on which its task
     /// failed.
     fn place_for_duplicate(&self, id: AttemptId) -> Option<WorkerId> {
-        let (cluster, kind) = (&self.cluster, id.task.kind);
+        let cluster = &self.cluster;
+        let kind = id.task.kind;
         let task = cluster.job(id.task.job).task(id.task)?;
         let own = cluster.attempts[&id].worker;
-        let wanted =
-            |on: WorkerId| cluster.demand.wanting(kind).any(|job| cluster.job(job).wants_on(kind, on));
+        let wanted = |on: WorkerId| {
+            cluster
+                .demand
+                .wanting(kind)
+                .any(|job| cluster.job(job).wants_on(kind, on))
+        };
         let suits = |worker: &WorkerId| {
             let known = &cluster.workers[worker];
             *worker != own
@@ -98,6 +108,11 @@ impl Engine {
                 && !cluster.job(id.task.job).avoids(id.task, *worker)
                 && !wanted(*worker)
         };
-        cluster.slots.free(kind).iter().map(|(_, worker)| worker).find(suits)
+        cluster
+            .slots
+            .free(kind)
+            .iter()
+            .map(|(_, worker)| worker)
+            .find(suits)
     }
 }

@@ -16,15 +16,31 @@ use crate::time::{Span, Time};
 impl Engine {
     /// Handles a verified stop. Unless it `saves`, the attempt must finish a unit of work before it can save.
     pub(super) fn suspended(&mut self, id: AttemptId, saves: bool) {
-        let Some((_, AttemptState::Suspended)) = self.step(id, AttemptInput::Suspended) else { return };
+        let Some((_, AttemptState::Suspended)) = self.step(id, AttemptInput::Suspended) else {
+            return;
+        };
         let now = self.cluster.now;
         let suspension = match self.cluster.requests.get(&id) {
-            Some(PreemptRequest { by, beneficiary, reason, .. }) => {
-                Suspension { since: now, by: *by, beneficiary: *beneficiary, reason: reason.clone() }
-            }
+            Some(PreemptRequest {
+                by,
+                beneficiary,
+                reason,
+                ..
+            }) => Suspension {
+                since: now,
+                by: *by,
+                beneficiary: *beneficiary,
+                reason: reason.clone(),
+            },
             None => {
-                let (by, reason) = (Requester::Policy, "the reason for its suspension has ended".to_owned());
-                Suspension { since: now, by, beneficiary: None, reason }
+                let by = Requester::Policy;
+                let reason = "the reason for its suspension has ended".to_owned();
+                Suspension {
+                    since: now,
+                    by,
+                    beneficiary: None,
+                    reason,
+                }
             }
         };
         let attempt = self.cluster.attempt_mut(id);
@@ -33,8 +49,11 @@ impl Engine {
         attempt.is_at_work = !saves;
         attempt.holds_slot = false;
         attempt.suspension = Some(Box::new(suspension));
-        let (worker, ordered) = (attempt.worker, attempt.ordered);
-        self.cluster.costs.add_suspend(id.task.kind, now.since(ordered));
+        let worker = attempt.worker;
+        let ordered = attempt.ordered;
+        self.cluster
+            .costs
+            .add_suspend(id.task.kind, now.since(ordered));
         self.cluster.task_mut(id.task).suspends += 1;
         self.cluster.vacate(worker, id.task.kind, id.task.job);
         self.cluster.relist(id);
@@ -51,7 +70,9 @@ impl Engine {
     /// Handles a worker's refusal to keep another stopped process. A policy's request falls back as the
     /// settings define; for an operator's, the engine logs a warning.
     pub(super) fn suspend_refused(&mut self, id: AttemptId, why: &str) {
-        let Some((_, AttemptState::Running)) = self.step(id, AttemptInput::SuspendRefused) else { return };
+        let Some((_, AttemptState::Running)) = self.step(id, AttemptInput::SuspendRefused) else {
+            return;
+        };
         let worker = self.cluster.attempt_mut(id).worker;
         let message = format!("{id} cannot be suspended and continues: {worker} reported: {why}");
         self.fall_back(id, why, message);
@@ -63,14 +84,25 @@ impl Engine {
     pub(super) fn fall_back(&mut self, id: AttemptId, why: &str, message: String) {
         self.release_hold(id);
         self.cluster.attempt_mut(id).hold = None;
-        let asked = self.cluster.requests.get(&id).filter(|one| one.primitive == Primitive::Suspend);
+        let asked = self
+            .cluster
+            .requests
+            .get(&id)
+            .filter(|one| one.primitive == Primitive::Suspend);
         let by = asked.map(|request| request.by);
         // If costs decide, decide again, without suspend.
-        let cheapest =
-            asked.and_then(|request| self.cheapest_but_suspend(id, request.beneficiary, request.waited));
-        let instead = cheapest.map_or_else(|| self.settings.preemption.when_full.into(), |one| one.primitive);
+        let cheapest = asked
+            .and_then(|request| self.cheapest_but_suspend(id, request.beneficiary, request.waited));
+        let instead = cheapest.map_or_else(
+            || self.settings.preemption.when_full.into(),
+            |one| one.primitive,
+        );
         let instead = (by == Some(Requester::Policy)).then_some(instead);
-        self.record(Record::SuspendRefused { attempt: id, instead, reason: why.to_owned() });
+        self.record(Record::SuspendRefused {
+            attempt: id,
+            instead,
+            reason: why.to_owned(),
+        });
         // As after a resume: a requested commit comes first.
         self.grant_commit(id);
         if by.is_some_and(|by| by != Requester::Policy) {
@@ -105,7 +137,12 @@ impl Engine {
         if primitive == Primitive::Checkpoint && self.cluster.attempts[&id].is_at_work {
             return self.save_in_next_slot(id, by, reason);
         }
-        self.record(Record::Converted { attempt: id, primitive, by, reason: reason.clone() });
+        self.record(Record::Converted {
+            attempt: id,
+            primitive,
+            by,
+            reason: reason.clone(),
+        });
         if primitive == Primitive::Kill {
             return self.kill(id, reason);
         }
@@ -120,7 +157,11 @@ impl Engine {
         }
         let worker = attempt.worker;
         self.cluster.list_suspended(id, worker, false);
-        self.order(id, AttemptInput::CheckpointOrdered, Order::Checkpoint { attempt: id });
+        self.order(
+            id,
+            AttemptInput::CheckpointOrdered,
+            Order::Checkpoint { attempt: id },
+        );
         // A commit that it requested just before it was stopped is better still.
         self.grant_commit(id);
         self.cluster.refresh(id.task.job);
@@ -137,7 +178,9 @@ impl Engine {
 
     /// Opens the request to save the work of an attempt that was resumed for that.
     pub(super) fn save_in_slot(&mut self, id: AttemptId) {
-        let Some(saving) = self.cluster.attempt_mut(id).saving.take() else { return };
+        let Some(saving) = self.cluster.attempt_mut(id).saving.take() else {
+            return;
+        };
         let Saving { by, reason } = *saving;
         if by == Requester::Operator {
             self.release_hold(id);
@@ -174,24 +217,35 @@ impl Engine {
     fn convert_kind(&mut self, kind: TaskKind) {
         let mut due: Vec<(_, Time, AttemptId, Conversion)> = Vec::new();
         for id in self.waiting(kind) {
-            let Some(rule) = self.conversion_of(id) else { continue };
+            let Some(rule) = self.conversion_of(id) else {
+                continue;
+            };
             let saves = self.can_do(id).checkpoint && !self.cluster.attempts[&id].is_at_work;
             let possible = rule.to == Converted::Kill || saves;
             let now = self.cluster.now;
             let full = !self.has_slot_to_resume(id);
             let attempt = self.cluster.attempt_mut(id);
             attempt.waits_since = full.then(|| attempt.waits_since.unwrap_or(now));
-            let Some(since) = attempt.waits_since.filter(|_| possible) else { continue };
+            let Some(since) = attempt.waits_since.filter(|_| possible) else {
+                continue;
+            };
             if now < since + rule.after {
                 self.timers.convert_by(since + rule.after);
             } else {
-                due.push((self.cluster.job(id.task.job).default_order(), since, id, rule));
+                due.push((
+                    self.cluster.job(id.task.job).default_order(),
+                    since,
+                    id,
+                    rule,
+                ));
             }
         }
         due.sort_unstable_by_key(|&(order, since, id, _)| (order, since, id));
         let mut spoken_for = self.spoken_for(kind);
         for (_, _, id, rule) in due {
-            let Some(place) = self.place_to_continue(id, spoken_for) else { continue };
+            let Some(place) = self.place_to_continue(id, spoken_for) else {
+                continue;
+            };
             spoken_for += 1;
             let worker = self.cluster.attempts[&id].worker;
             let after = rule.after.to_text();
@@ -207,13 +261,17 @@ impl Engine {
     /// Returns the suspended attempts of a kind that wait for a slot.
     fn waiting(&self, kind: TaskKind) -> Vec<AttemptId> {
         let cluster = &self.cluster;
-        let on = cluster.suspended.workers(kind).map(|worker| &cluster.workers[&worker]);
+        let on = cluster
+            .suspended
+            .workers(kind)
+            .map(|worker| &cluster.workers[&worker]);
         let waits = |id: &AttemptId| {
             let attempt = &cluster.attempts[id];
             let listed = &cluster.job(id.task.job).suspended[kind];
             id.task.kind == kind && listed.contains(&(attempt.worker, *id))
         };
-        on.flat_map(|worker| worker.attempts().filter(waits)).collect()
+        on.flat_map(|worker| worker.attempts().filter(waits))
+            .collect()
     }
 
     /// Returns how many free slots of a kind are needed by attempts that were given up and have not ended
@@ -229,10 +287,16 @@ impl Engine {
     /// Returns a worker with an unwanted slot for the task of a suspended attempt, after skipping
     /// `spoken_for` slots.
     fn place_to_continue(&self, id: AttemptId, spoken_for: usize) -> Option<WorkerId> {
-        let (cluster, kind) = (&self.cluster, id.task.kind);
-        let (job, own) = (cluster.job(id.task.job), cluster.attempts[&id].worker);
-        let wanted =
-            |on: WorkerId| cluster.demand.wanting(kind).any(|job| cluster.job(job).wants_on(kind, on));
+        let cluster = &self.cluster;
+        let kind = id.task.kind;
+        let job = cluster.job(id.task.job);
+        let own = cluster.attempts[&id].worker;
+        let wanted = |on: WorkerId| {
+            cluster
+                .demand
+                .wanting(kind)
+                .any(|job| cluster.job(job).wants_on(kind, on))
+        };
         let mut left = spoken_for;
         for (Reverse(free), worker) in cluster.slots.free(kind).iter() {
             let known = &cluster.workers[&worker];
@@ -253,9 +317,12 @@ impl Engine {
     pub(super) fn measure_start(&mut self, id: AttemptId, input: AttemptInput) {
         let now = self.cluster.now;
         let attempt = &self.cluster.attempts[&id];
-        let (from, launched, ordered) = (attempt.from, attempt.launched, attempt.ordered);
+        let from = attempt.from;
+        let launched = attempt.launched;
+        let ordered = attempt.ordered;
         let bytes = self.cluster.job(id.task.job).spec.memory;
-        let (costs, kind) = (&mut self.cluster.costs, id.task.kind);
+        let costs = &mut self.cluster.costs;
+        let kind = id.task.kind;
         match (input, from) {
             (AttemptInput::Resumed, _) => costs.add_resume(kind, now.since(ordered)),
             (AttemptInput::Started, Start::Checkpoint(_)) => {
@@ -276,6 +343,8 @@ impl Engine {
     pub(super) fn measure_checkpoint(&mut self, ended: &Attempt) {
         let took = self.cluster.now.since(ended.ordered);
         let bytes = self.cluster.job(ended.id.task.job).spec.memory;
-        self.cluster.costs.add_checkpoint(ended.id.task.kind, bytes, took);
+        self.cluster
+            .costs
+            .add_checkpoint(ended.id.task.kind, bytes, took);
     }
 }

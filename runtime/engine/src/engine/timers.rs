@@ -82,7 +82,11 @@ impl Timers {
 
     /// Counts consecutive wake-ups without effect.
     pub fn count_vain(&mut self, vain: bool) {
-        self.in_vain = if vain { self.in_vain.saturating_add(1) } else { 0 };
+        self.in_vain = if vain {
+            self.in_vain.saturating_add(1)
+        } else {
+            0
+        };
     }
 
     /// Returns why a wake-up that a policy requests for a time must be put off, if it must.

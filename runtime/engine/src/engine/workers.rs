@@ -32,7 +32,12 @@ impl Engine {
         if self.cluster.departures.has_left(id) {
             return;
         }
-        if self.cluster.workers.get(&id).is_some_and(|worker| worker.has_left()) {
+        if self
+            .cluster
+            .workers
+            .get(&id)
+            .is_some_and(|worker| worker.has_left())
+        {
             self.forget(id);
             return;
         }
@@ -43,7 +48,11 @@ impl Engine {
         self.cluster.drop_saving(id);
         self.cluster.list_worker(id);
         self.cluster.drop_reservations(id, |_, _| true);
-        let suspects = if crashed { self.note_crash(id) } else { Vec::new() };
+        let suspects = if crashed {
+            self.note_crash(id)
+        } else {
+            Vec::new()
+        };
         // Outputs first: an ending attempt frees nothing here, but a job without its map outputs must not
         // start reduces.
         self.take_back_outputs_of(id);
@@ -68,14 +77,22 @@ impl Engine {
 
     /// Makes every finished map pending again whose output was on this worker, in jobs that still need it.
     pub(super) fn take_back_outputs_of(&mut self, worker: WorkerId) {
-        let active = self.cluster.jobs.values().filter(|job| job.state == JobState::Active);
+        let active = self
+            .cluster
+            .jobs
+            .values()
+            .filter(|job| job.state == JobState::Active);
         let lost: Vec<(JobId, Vec<u32>)> = active
             .map(|job| (job.id, job.outputs_on(worker).collect::<Vec<u32>>()))
             .filter(|(_, indices)| !indices.is_empty())
             .collect();
         for (job, indices) in lost {
             for index in indices {
-                self.take_back(TaskId { job, kind: TaskKind::Map, index });
+                self.take_back(TaskId {
+                    job,
+                    kind: TaskKind::Map,
+                    index,
+                });
             }
             self.cluster.refresh(job);
         }
@@ -83,9 +100,16 @@ impl Engine {
 
     /// Applies an input to a worker; returns false if the table has no row, which is counted and logged.
     pub(super) fn step_worker(&mut self, id: WorkerId, input: WorkerInput) -> bool {
-        let never =
-            if self.cluster.departures.is_forgotten(id) { WorkerState::Lost } else { WorkerState::Unknown };
-        let before = self.cluster.workers.get(&id).map_or(never, |worker| worker.state());
+        let never = if self.cluster.departures.is_forgotten(id) {
+            WorkerState::Lost
+        } else {
+            WorkerState::Unknown
+        };
+        let before = self
+            .cluster
+            .workers
+            .get(&id)
+            .map_or(never, |worker| worker.state());
         match before.on(input) {
             Ok(after) => {
                 if !self.cluster.workers.contains_key(&id) {

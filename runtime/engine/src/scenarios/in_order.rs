@@ -12,13 +12,20 @@ impl Scheduler for InOrder {
     fn schedule(&mut self, _now: Time, view: &ClusterView<'_>, actions: &mut Actions) {
         let Some(offer) = actions.offer() else { return };
         let may_have = |job: &&Job| offer.reserved_for.is_none_or(|only| only == job.id());
-        if !view.wanting(offer.kind).filter(may_have).any(|job| serve(job, offer, actions)) {
+        if !view
+            .wanting(offer.kind)
+            .filter(may_have)
+            .any(|job| serve(job, offer, actions))
+        {
             actions.decline("no job can use it");
         }
     }
 
     fn can_change(&self, change: &JobChange) -> Result<(), PolicyRefusal> {
-        change.queue.as_ref().map_or(Ok(()), |_| Err(PolicyRefusal::NoQueues("in-order")))
+        change
+            .queue
+            .as_ref()
+            .map_or(Ok(()), |_| Err(PolicyRefusal::NoQueues("in-order")))
     }
 
     fn next_wakeup(&self, _now: Time) -> Option<Time> {
@@ -32,7 +39,9 @@ fn serve(job: &Job, offer: Offer, actions: &mut Actions) -> bool {
         actions.resume(attempt);
         return true;
     }
-    let Some(task) = job.next_task(offer.kind, offer.worker) else { return false };
+    let Some(task) = job.next_task(offer.kind, offer.worker) else {
+        return false;
+    };
     actions.launch(task, offer.worker, job.start_of(task));
     true
 }

@@ -50,9 +50,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
 use crate::{
-    Action, Actions, AttemptId, ClusterView, DiskNeed, Effect, Engine, EngineSettings, Event, Explanation,
-    FailureClass, FaultPlace, Job, JobChange, JobId, JobSpec, MapSpec, Order, Pause, PauseKind,
-    PolicyRefusal, Report, Scheduler, Slots, SpeculationSettings, TaskKind, Time, WorkerId,
+    Action, Actions, AttemptId, ClusterView, DiskNeed, Effect, Engine, EngineSettings, Event,
+    Explanation, FailureClass, FaultPlace, Job, JobChange, JobId, JobSpec, MapSpec, Order, Pause,
+    PauseKind, PolicyRefusal, Report, Scheduler, Slots, SpeculationSettings, TaskKind, Time,
+    WorkerId,
 };
 
 use crate::scenarios::actions::{action, primitive};
@@ -67,8 +68,15 @@ pub fn check(script: &str) {
 /// Runs a scenario under a policy.
 pub fn check_with(policy: impl Scheduler + 'static, script: &str) {
     let lenient = script.trim_start().starts_with("lenient");
-    let speculation = script.trim_start().starts_with("speculating").then(SpeculationSettings::default);
-    let settings = EngineSettings { strict: !lenient, speculation, ..EngineSettings::default() };
+    let speculation = script
+        .trim_start()
+        .starts_with("speculating")
+        .then(SpeculationSettings::default);
+    let settings = EngineSettings {
+        strict: !lenient,
+        speculation,
+        ..EngineSettings::default()
+    };
     check_settings(policy, settings, script);
 }
 
@@ -82,7 +90,11 @@ pub fn check_settings(policy: impl Scheduler + 'static, settings: EngineSettings
         let mut expected = String::new();
         while let Some(more) = lines.next_if(|line| line.starts_with('>')) {
             let more = more[1..].trim();
-            expected += if expected.is_empty() || more.is_empty() { "" } else { "; " };
+            expected += if expected.is_empty() || more.is_empty() {
+                ""
+            } else {
+                "; "
+            };
             expected += more;
         }
         assert_eq!(happened.join("; "), expected, "\nafter '{line}'");
@@ -100,7 +112,13 @@ pub fn spec(maps: u32, reduces: u32) -> JobSpec {
         queue: "default".to_owned(),
         priority: 0,
         deadline: None,
-        maps: vec![MapSpec { bytes: 1 << 20, preferred: Vec::new() }; maps as usize],
+        maps: vec![
+            MapSpec {
+                bytes: 1 << 20,
+                preferred: Vec::new()
+            };
+            maps as usize
+        ],
         reduces,
         attempts_max: 4,
         slowstart_permille: 1000,
@@ -134,7 +152,12 @@ impl Scheduler for Ordered {
         self.policy.admits(spec)
     }
 
-    fn can_meet(&self, now: Time, spec: &JobSpec, view: &ClusterView<'_>) -> Result<(), PolicyRefusal> {
+    fn can_meet(
+        &self,
+        now: Time,
+        spec: &JobSpec,
+        view: &ClusterView<'_>,
+    ) -> Result<(), PolicyRefusal> {
         self.policy.can_meet(now, spec, view)
     }
 
@@ -176,10 +199,22 @@ impl Scene {
     fn new(policy: Box<dyn Scheduler>, settings: EngineSettings) -> Scene {
         let orders = Arc::new(Mutex::new(Vec::new()));
         let held = Arc::new(AtomicBool::new(false));
-        let scheduler = Ordered { policy, held: Arc::clone(&held), orders: Arc::clone(&orders) };
+        let scheduler = Ordered {
+            policy,
+            held: Arc::clone(&held),
+            orders: Arc::clone(&orders),
+        };
         let engine = Engine::new(Box::new(scheduler), settings);
         let places = BTreeMap::new();
-        Scene { engine, held, orders, now: Time(0), places, show_records: false, show_wakes: false }
+        Scene {
+            engine,
+            held,
+            orders,
+            now: Time(0),
+            places,
+            show_records: false,
+            show_wakes: false,
+        }
     }
 
     /// Plays one line and returns the effects.
@@ -215,25 +250,42 @@ impl Scene {
                 let (map, reduce) = slots.split_once('+').expect("slots are written 2+1");
                 Event::WorkerJoined {
                     worker: worker(id),
-                    slots: Slots { map: number(map), reduce: number(reduce) },
+                    slots: Slots {
+                        map: number(map),
+                        reduce: number(reduce),
+                    },
                     host: after(place, "on"),
                     rack: after(place, "rack"),
                 }
             }
-            ["lost", id, ref how @ ..] => {
-                Event::WorkerLost { worker: worker(id), crashed: *how == ["crashed"] }
-            }
-            ["memory", id, bytes] => Event::WorkerMemory { worker: worker(id), bytes: number(bytes).into() },
-            ["short", id] => {
-                Event::WorkerShort { worker: worker(id), lacks: (!reason.is_empty()).then(|| reason.into()) }
-            }
-            ["job", id, ref asks @ ..] => Event::JobSubmitted { job: JobId(number(id)), spec: asked(asks) },
+            ["lost", id, ref how @ ..] => Event::WorkerLost {
+                worker: worker(id),
+                crashed: *how == ["crashed"],
+            },
+            ["memory", id, bytes] => Event::WorkerMemory {
+                worker: worker(id),
+                bytes: number(bytes).into(),
+            },
+            ["short", id] => Event::WorkerShort {
+                worker: worker(id),
+                lacks: (!reason.is_empty()).then(|| reason.into()),
+            },
+            ["job", id, ref asks @ ..] => Event::JobSubmitted {
+                job: JobId(number(id)),
+                spec: asked(asks),
+            },
             [what, of, ref rest @ ..] => {
-                let (of, by) = of.split_once('@').map_or((of, None), |(of, by)| (of, Some(worker(by))));
+                let (of, by) = of
+                    .split_once('@')
+                    .map_or((of, None), |(of, by)| (of, Some(worker(by))));
                 let attempt = attempt(of);
                 let place = by.or_else(|| self.places.get(&attempt).copied());
                 let worker = place.unwrap_or_else(|| panic!("{line}: never launched"));
-                Event::Reported { worker, attempt, report: report(what, rest, reason) }
+                Event::Reported {
+                    worker,
+                    attempt,
+                    report: report(what, rest, reason),
+                }
             }
             _ => panic!("what is '{line}'?"),
         };
@@ -246,14 +298,25 @@ impl Scene {
         match *words {
             ["tally", what, count] => {
                 let tally = format!("{:?} ", self.engine.view().tally()).replace([',', '}'], " ");
-                assert!(tally.contains(&format!(" {what}: {count} ")), "{line}, but {tally}");
+                assert!(
+                    tally.contains(&format!(" {what}: {count} ")),
+                    "{line}, but {tally}"
+                );
             }
             ["active", of, expected] => {
-                let attempt = self.engine.view().attempt(attempt(of)).expect("a live attempt");
+                let attempt = self
+                    .engine
+                    .view()
+                    .attempt(attempt(of))
+                    .expect("a live attempt");
                 assert_eq!(attempt.active_time(self.now), millis(expected), "{line}");
             }
             ["declined", id] => {
-                assert_eq!(self.declined(worker(id.trim_end_matches(':'))), reason, "{line}");
+                assert_eq!(
+                    self.declined(worker(id.trim_end_matches(':'))),
+                    reason,
+                    "{line}"
+                );
             }
             ["why", of] => {
                 let id = task(of);
@@ -267,7 +330,9 @@ impl Scene {
             }
             ["excluded", ref expected @ ..] => {
                 let view = self.engine.view();
-                let excluded = view.workers().filter(|(_, worker)| worker.excluded_until().is_some());
+                let excluded = view
+                    .workers()
+                    .filter(|(_, worker)| worker.excluded_until().is_some());
                 let excluded: Vec<String> = excluded.map(|(id, _)| id.0.to_string()).collect();
                 assert_eq!(excluded, *expected, "{line}");
             }
@@ -284,13 +349,22 @@ impl Scene {
 
     /// Returns why the map slot of a worker was left empty.
     fn declined(&self, id: WorkerId) -> &str {
-        self.engine.view().worker(id).expect("a known worker").declined(TaskKind::Map).unwrap_or("")
+        self.engine
+            .view()
+            .worker(id)
+            .expect("a known worker")
+            .declined(TaskKind::Map)
+            .unwrap_or("")
     }
 
     fn handle(&mut self, event: Event) -> Vec<String> {
         let effects = self.engine.handle(self.now, event);
         for effect in &effects {
-            if let Effect::Send { worker, order: Order::Launch { attempt, .. } } = effect {
+            if let Effect::Send {
+                worker,
+                order: Order::Launch { attempt, .. },
+            } = effect
+            {
                 let before = self.places.insert(*attempt, *worker);
                 assert_eq!(before, None, "{} was launched twice", name(*attempt));
             }
@@ -306,7 +380,11 @@ impl Scene {
 
 /// Returns the value that follows a word in a list of pairs; empty if the word is absent.
 fn after(pairs: &[&str], of: &str) -> String {
-    pairs.chunks(2).find(|pair| pair[0] == of).map_or("", |pair| pair[1]).to_owned()
+    pairs
+        .chunks(2)
+        .find(|pair| pair[0] == of)
+        .map_or("", |pair| pair[1])
+        .to_owned()
 }
 
 /// Returns the event of an operator's command; `None` for any other line.
@@ -318,7 +396,11 @@ fn operated(words: &[&str], reason: &str) -> Option<Event> {
                 _ => None,
             };
             let hand_back = *how == ["now"] || grace.is_some();
-            Event::WorkerDrainRequested { worker: worker(id), hand_back, grace }
+            Event::WorkerDrainRequested {
+                worker: worker(id),
+                hand_back,
+                grace,
+            }
         }
         ["undrain", id] => Event::WorkerUndrainRequested { worker: worker(id) },
         ["hold", id] => pause_event(id, PauseKind::Hold, reason),
@@ -327,34 +409,57 @@ fn operated(words: &[&str], reason: &str) -> Option<Event> {
             change: changed(to),
             reason: reason.to_owned(),
         },
-        ["kill", of] => Event::AttemptKillRequested { attempt: attempt(of), reason: reason.to_owned() },
-        ["operator", "resume", of] => {
-            Event::AttemptResumeRequested { attempt: attempt(of), reason: reason.to_owned() }
-        }
+        ["kill", of] => Event::AttemptKillRequested {
+            attempt: attempt(of),
+            reason: reason.to_owned(),
+        },
+        ["operator", "resume", of] => Event::AttemptResumeRequested {
+            attempt: attempt(of),
+            reason: reason.to_owned(),
+        },
         ["operator", how, of] => Event::AttemptPreemptRequested {
             attempt: attempt(of),
             primitive: primitive(how),
             reason: reason.to_owned(),
         },
         ["pause", id] => pause_event(id, PauseKind::Suspend, reason),
-        ["continue", id] => Event::JobResumeRequested { job: JobId(number(id)), reason: reason.into() },
-        ["stop", id] => Event::JobKillRequested { job: JobId(number(id)), reason: reason.to_owned() },
+        ["continue", id] => Event::JobResumeRequested {
+            job: JobId(number(id)),
+            reason: reason.into(),
+        },
+        ["stop", id] => Event::JobKillRequested {
+            job: JobId(number(id)),
+            reason: reason.to_owned(),
+        },
         _ => return None,
     })
 }
 
 fn pause_event(id: &str, kind: PauseKind, reason: &str) -> Event {
-    let pause = Pause { kind, reason: reason.to_owned() };
-    Event::JobPauseRequested { job: JobId(number(id)), pause }
+    let pause = Pause {
+        kind,
+        reason: reason.to_owned(),
+    };
+    Event::JobPauseRequested {
+        job: JobId(number(id)),
+        pause,
+    }
 }
 
 fn changed(to: &[&str]) -> JobChange {
     let text = |of: &str| Some(after(to, of)).filter(|text| !text.is_empty());
-    JobChange { priority: text("priority").map(|text| number(&text) as i32), queue: text("queue") }
+    JobChange {
+        priority: text("priority").map(|text| number(&text) as i32),
+        queue: text("queue"),
+    }
 }
 
 fn asked(asks: &[&str]) -> JobSpec {
-    let text = |of: &str| asks.chunks(2).find(|pair| pair[0] == of).map(|pair| pair[1]);
+    let text = |of: &str| {
+        asks.chunks(2)
+            .find(|pair| pair[0] == of)
+            .map(|pair| pair[1])
+    };
     let value = |of: &str| text(of).map(number);
     let mut spec = spec(value("maps").unwrap_or(0), value("reduces").unwrap_or(0));
     spec.name = text("name").unwrap_or("job").to_owned();
@@ -374,8 +479,13 @@ fn asked(asks: &[&str]) -> JobSpec {
     if let (Some(held), Some(last)) = (value("local"), spec.maps.last_mut()) {
         last.preferred.push(WorkerId(held));
     }
-    for (map, held) in spec.maps.iter_mut().zip(text("inputs").into_iter().flat_map(|all| all.split(','))) {
-        map.preferred.extend(held.split('+').filter(|one| *one != "-").map(worker));
+    for (map, held) in spec
+        .maps
+        .iter_mut()
+        .zip(text("inputs").into_iter().flat_map(|all| all.split(',')))
+    {
+        map.preferred
+            .extend(held.split('+').filter(|one| *one != "-").map(worker));
     }
     spec
 }
@@ -385,25 +495,40 @@ pub fn report(what: &str, rest: &[&str], reason: &str) -> Report {
     match what {
         "started" => Report::Started,
         "commits" => Report::CommitRequested,
-        "done" => {
-            Report::Done { output_bytes: 0, output_digest: rest.get(1).map(|digest| number(digest).into()) }
-        }
+        "done" => Report::Done {
+            output_bytes: 0,
+            output_digest: rest.get(1).map(|digest| number(digest).into()),
+        },
         "suspended" => Report::Suspended,
         "suspended-at-work" => Report::SuspendedAtWork,
-        "refused" => Report::SuspendRefused { reason: reason.to_owned() },
+        "refused" => Report::SuspendRefused {
+            reason: reason.to_owned(),
+        },
         "resumed" => Report::Resumed,
         "checkpointed" => Report::Checkpointed,
         "moved" => Report::OutputMoved,
         "killed" => Report::Killed,
         "misses" | "lacks" => {
             let outputs = rest.iter().map(|of| attempt(of)).collect();
-            let place = if what == "misses" { FaultPlace::Path } else { FaultPlace::Peer };
-            Report::InputsLost { outputs, place, reason: reason.to_owned() }
+            let place = if what == "misses" {
+                FaultPlace::Path
+            } else {
+                FaultPlace::Peer
+            };
+            Report::InputsLost {
+                outputs,
+                place,
+                reason: reason.to_owned(),
+            }
         }
         "progress" => {
             let (done, total) = rest[0].split_once('/').expect("progress is written 5/10");
-            let (bytes_done, bytes_total) = (u64::from(number(done)), u64::from(number(total)));
-            Report::Progressed { bytes_done, bytes_total }
+            let bytes_done = u64::from(number(done));
+            let bytes_total = u64::from(number(total));
+            Report::Progressed {
+                bytes_done,
+                bytes_total,
+            }
         }
         "failed" => {
             let class = match rest[0] {
@@ -415,19 +540,32 @@ pub fn report(what: &str, rest: &[&str], reason: &str) -> Report {
             };
             let losing = rest.iter().skip_while(|word| **word != "losing").skip(1);
             let lost_outputs: Vec<AttemptId> = losing.map(|of| attempt(of)).collect();
-            let usual = if lost_outputs.is_empty() { "user code" } else { "peer" };
+            let usual = if lost_outputs.is_empty() {
+                "user code"
+            } else {
+                "peer"
+            };
             let word = rest.iter().skip_while(|word| **word != "at").nth(1);
             let word = word.map_or_else(|| usual.to_owned(), |word| word.replace('-', " "));
-            let place = FaultPlace::of_word(&word).unwrap_or_else(|| panic!("'{word}' is no place"));
+            let place =
+                FaultPlace::of_word(&word).unwrap_or_else(|| panic!("'{word}' is no place"));
             let need = rest.iter().skip_while(|word| **word != "needing").nth(1);
             let disk_need = need.map(|mebibytes| {
-                let (needed, available) = mebibytes.split_once('/').expect("a need is written 300/120");
+                let (needed, available) = mebibytes
+                    .split_once('/')
+                    .expect("a need is written 300/120");
                 DiskNeed {
                     needed_bytes: u64::from(number(needed)) << 20,
                     available_bytes: u64::from(number(available)) << 20,
                 }
             });
-            Report::Failed { class, place, reason: reason.to_owned(), lost_outputs, disk_need }
+            Report::Failed {
+                class,
+                place,
+                reason: reason.to_owned(),
+                lost_outputs,
+                disk_need,
+            }
         }
         other => panic!("'{other}' is no report"),
     }

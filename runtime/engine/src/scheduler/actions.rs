@@ -116,7 +116,11 @@ pub struct Actions {
 impl Actions {
     /// Creates an empty collector; `room` is an empty list to reuse.
     pub(crate) fn new(offer: Option<Offer>, room: Vec<Action>) -> Actions {
-        Actions { offer, kinds: &TaskKind::ALL, taken: room }
+        Actions {
+            offer,
+            kinds: &TaskKind::ALL,
+            taken: room,
+        }
     }
 
     /// Returns the task kinds that the policy decides about: both, unless it is part of a composition.
@@ -169,12 +173,16 @@ impl Actions {
 
     /// Leaves the offered slot empty: see [`Action::Decline`].
     pub fn decline(&mut self, reason: impl Into<Cow<'static, str>>) {
-        self.push(Action::Decline { reason: reason.into() });
+        self.push(Action::Decline {
+            reason: reason.into(),
+        });
     }
 
     /// Leaves every slot of the offered kind empty: see [`Action::DeclineKind`].
     pub fn decline_kind(&mut self, reason: impl Into<Cow<'static, str>>) {
-        self.push(Action::DeclineKind { reason: reason.into() });
+        self.push(Action::DeclineKind {
+            reason: reason.into(),
+        });
     }
 
     /// Takes the slot of an attempt: see [`Action::Preempt`].
@@ -198,7 +206,12 @@ impl Actions {
 
     /// Keeps a free slot: see [`Action::Reserve`].
     pub fn reserve(&mut self, worker: WorkerId, kind: TaskKind, job: JobId, until: Time) {
-        self.push(Action::Reserve { worker, kind, job, until });
+        self.push(Action::Reserve {
+            worker,
+            kind,
+            job,
+            until,
+        });
     }
 
     /// Requests another call: see [`Action::WakeAt`].

@@ -26,7 +26,12 @@ pub trait PolicyChoice: Debug + Send + Sync {
 
     /// Returns the setting that allows checkpoints of tasks of a kind of a job of this name; `None` if they
     /// are never checkpointed.
-    fn checkpoints(&self, kind: TaskKind, job: &str, settings: &PreemptionSettings) -> Option<&'static str>;
+    fn checkpoints(
+        &self,
+        kind: TaskKind,
+        job: &str,
+        settings: &PreemptionSettings,
+    ) -> Option<&'static str>;
 
     /// Returns name and values, for [`ReadPolicy`]. Two choices are equal if these are.
     fn to_json(&self) -> Value;

@@ -30,13 +30,15 @@ impl Scheduler for Fifo {
             return actions.decline("an earlier job goes first, with the other kind of task");
         }
         let served = if let Some(beneficiary) = offer.reserved_for {
-            view.job(beneficiary).is_some_and(|job| serve(job, offer, actions))
+            view.job(beneficiary)
+                .is_some_and(|job| serve(job, offer, actions))
         } else if self.ignore_priority {
             let mut jobs: Vec<&Job> = view.wanting(offer.kind).collect();
             jobs.sort_by_key(|job| (job.submitted(), job.id()));
             jobs.into_iter().any(|job| serve(job, offer, actions))
         } else {
-            view.wanting(offer.kind).any(|job| serve(job, offer, actions))
+            view.wanting(offer.kind)
+                .any(|job| serve(job, offer, actions))
         };
         if !served {
             actions.decline("every job that wants a slot waits for one of another worker");
@@ -60,7 +62,11 @@ impl Scheduler for Fifo {
     }
 
     fn rank(&self, spec: &JobSpec) -> i128 {
-        if self.ignore_priority { 0 } else { -i128::from(spec.priority) }
+        if self.ignore_priority {
+            0
+        } else {
+            -i128::from(spec.priority)
+        }
     }
 
     fn can_change(&self, change: &JobChange) -> Result<(), PolicyRefusal> {

@@ -85,7 +85,12 @@ pub trait Scheduler: Send {
     ///
     /// # Errors
     /// Reports what is missing.
-    fn can_meet(&self, _now: Time, _spec: &JobSpec, _view: &ClusterView<'_>) -> Result<(), PolicyRefusal> {
+    fn can_meet(
+        &self,
+        _now: Time,
+        _spec: &JobSpec,
+        _view: &ClusterView<'_>,
+    ) -> Result<(), PolicyRefusal> {
         Ok(())
     }
 

@@ -12,7 +12,9 @@ pub fn serve(job: &Job, offer: Offer, actions: &mut Actions) -> bool {
         actions.resume(attempt);
         return true;
     }
-    let Some(task) = job.next_task(offer.kind, offer.worker) else { return false };
+    let Some(task) = job.next_task(offer.kind, offer.worker) else {
+        return false;
+    };
     actions.launch(task, offer.worker, job.start_of(task));
     true
 }
@@ -20,7 +22,9 @@ pub fn serve(job: &Job, offer: Offer, actions: &mut Actions) -> bool {
 /// Returns whether, with shared slots, the first job in the default order wants the other kind of task.
 /// Within a job, maps come first.
 pub fn other_kind_first(view: &ClusterView<'_>, kind: TaskKind) -> bool {
-    is_other_first(kind, |kind| view.wanting(kind).next().map(Job::default_order))
+    is_other_first(kind, |kind| {
+        view.wanting(kind).next().map(Job::default_order)
+    })
 }
 
 /// Returns whether the first job that wants the other kind of task precedes the first that wants this kind.

@@ -142,7 +142,8 @@ impl AttemptState {
         if let Some(outcome) = self.ending(input) {
             return Ok(AttemptState::Finished(outcome));
         }
-        self.going_on(input).ok_or_else(|| IllegalTransition::new("attempt", self, input))
+        self.going_on(input)
+            .ok_or_else(|| IllegalTransition::new("attempt", self, input))
     }
 
     /// The rows that end the attempt.
@@ -184,9 +185,10 @@ impl AttemptState {
             (State::Killing, Input::KillOrdered) => return None,
             (_, Input::KillOrdered) => State::Killing,
             // Acknowledgements of earlier orders may cross a kill in transit.
-            (State::Killing, Input::Started | Input::Suspended | Input::SuspendRefused | Input::Resumed) => {
-                State::Killing
-            }
+            (
+                State::Killing,
+                Input::Started | Input::Suspended | Input::SuspendRefused | Input::Resumed,
+            ) => State::Killing,
             // Output that the process wrote before it stopped may be read after the stop.
             (State::Launching, Input::Progressed | Input::InputsLost | Input::CommitRequested) => {
                 return None;

@@ -65,9 +65,10 @@ impl JobState {
     /// Fails if the table has no row for the pair.
     pub fn on(self, input: JobInput) -> Result<JobState, IllegalTransition> {
         match (self, input) {
-            (JobState::Active, JobInput::Succeeded | JobInput::Failed | JobInput::KillRequested) => {
-                Ok(JobState::Stopping)
-            }
+            (
+                JobState::Active,
+                JobInput::Succeeded | JobInput::Failed | JobInput::KillRequested,
+            ) => Ok(JobState::Stopping),
             // Late or repeated; the job is ending already.
             (JobState::Stopping, JobInput::KillRequested) => Ok(JobState::Stopping),
             (JobState::Stopping, JobInput::Drained) => Ok(JobState::Ended),

@@ -25,7 +25,15 @@ pub struct IllegalTransition {
 }
 
 impl IllegalTransition {
-    fn new(machine: &'static str, state: impl fmt::Debug, input: impl fmt::Debug) -> IllegalTransition {
-        IllegalTransition { machine, state: format!("{state:?}"), input: format!("{input:?}") }
+    fn new(
+        machine: &'static str,
+        state: impl fmt::Debug,
+        input: impl fmt::Debug,
+    ) -> IllegalTransition {
+        IllegalTransition {
+            machine,
+            state: format!("{state:?}"),
+            input: format!("{input:?}"),
+        }
     }
 }

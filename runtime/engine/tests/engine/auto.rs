@@ -18,18 +18,32 @@ fn auto() -> PreemptionSettings {
         launch: millis(1),
         page_bandwidth: 1_000,
     };
-    PreemptionSettings { primitive: Some(PrimitiveChoice::Auto), auto, ..PreemptionSettings::default() }
+    PreemptionSettings {
+        primitive: Some(PrimitiveChoice::Auto),
+        auto,
+        ..PreemptionSettings::default()
+    }
 }
 
 fn check(preemption: PreemptionSettings, script: &str) {
-    let settings = EngineSettings { strict: true, preemption, ..EngineSettings::default() };
+    let settings = EngineSettings {
+        strict: true,
+        preemption,
+        ..EngineSettings::default()
+    };
     check_settings(InOrder, settings, script);
 }
 
-const NO_SUSPEND: KindPreemption =
-    KindPreemption { suspend: false, checkpoint: true, otherwise: napreduce_engine::Instead::Kill };
-const NOTHING: KindPreemption =
-    KindPreemption { suspend: false, checkpoint: false, otherwise: napreduce_engine::Instead::Kill };
+const NO_SUSPEND: KindPreemption = KindPreemption {
+    suspend: false,
+    checkpoint: true,
+    otherwise: napreduce_engine::Instead::Kill,
+};
+const NOTHING: KindPreemption = KindPreemption {
+    suspend: false,
+    checkpoint: false,
+    otherwise: napreduce_engine::Instead::Kill,
+};
 
 /// An attempt that has worked for 40 ms and reported this progress, and a request of the policy on behalf of
 /// another job.
@@ -52,25 +66,58 @@ fn victim(done: &str) -> String {
 #[test]
 fn auto_uses_cheapest_possible_primitive() {
     let all = auto();
-    let saved = PreemptionSettings { map: NO_SUSPEND, ..auto() };
-    let neither = PreemptionSettings { map: NOTHING, ..auto() };
-    let full = PreemptionSettings { suspended_max: SuspendedMax::AtMost(0), ..auto() };
-    let suspended = PreemptionLimits { suspends_max: Some(0), ..PreemptionLimits::default() };
-    let often = PreemptionSettings { limits: suspended, ..auto() };
-    let (early, late, nearly) = ("progress m0.1 1/2", "progress m0.1 4/5", "progress m0.1 40/41");
+    let saved = PreemptionSettings {
+        map: NO_SUSPEND,
+        ..auto()
+    };
+    let neither = PreemptionSettings {
+        map: NOTHING,
+        ..auto()
+    };
+    let full = PreemptionSettings {
+        suspended_max: SuspendedMax::AtMost(0),
+        ..auto()
+    };
+    let suspended = PreemptionLimits {
+        suspends_max: Some(0),
+        ..PreemptionLimits::default()
+    };
+    let often = PreemptionSettings {
+        limits: suspended,
+        ..auto()
+    };
+    let early = "progress m0.1 1/2";
+    let late = "progress m0.1 4/5";
+    let nearly = "progress m0.1 40/41";
     let cases: [(PreemptionSettings, &str, &str); 9] = [
         (all, early, "record wanted suspend m0.1; suspend m0.1"),
         // The attempt ends in 1 ms, before any other primitive would free the slot.
         (all, nearly, "record wanted wait m0.1"),
         // The policy does not wait for an attempt without a progress report.
         (saved, "", "record wanted checkpoint m0.1; checkpoint m0.1"),
-        (saved, early, "record wanted checkpoint m0.1; checkpoint m0.1"),
+        (
+            saved,
+            early,
+            "record wanted checkpoint m0.1; checkpoint m0.1",
+        ),
         (saved, late, "record wanted wait m0.1"),
         // The kill loses 40 ms of work and the wait takes 40 ms, but the kill also has to launch an attempt.
         (neither, early, "record wanted wait m0.1"),
-        (neither, "progress m0.1 1/3", "record wanted kill m0.1; kill m0.1"),
-        (full, early, "record wanted checkpoint m0.1; checkpoint m0.1"),
-        (often, early, "record wanted checkpoint m0.1; checkpoint m0.1"),
+        (
+            neither,
+            "progress m0.1 1/3",
+            "record wanted kill m0.1; kill m0.1",
+        ),
+        (
+            full,
+            early,
+            "record wanted checkpoint m0.1; checkpoint m0.1",
+        ),
+        (
+            often,
+            early,
+            "record wanted checkpoint m0.1; checkpoint m0.1",
+        ),
     ];
     for (settings, done, follows) in cases {
         check(settings, &(victim(done) + follows));
@@ -84,10 +131,23 @@ fn refused_suspend_uses_cheapest_other_primitive() {
              > record refused m0.1 so";
     let saved = format!("{refused} checkpoint; record wanted checkpoint m0.1; checkpoint m0.1");
     let killed = format!("{refused} kill; record wanted kill m0.1; kill m0.1");
-    let no_checkpoint = KindPreemption { suspend: true, checkpoint: false, ..NO_SUSPEND };
-    check(auto(), &(victim("progress m0.1 1/2") + "record wanted suspend m0.1; " + &saved));
-    let settings = PreemptionSettings { map: no_checkpoint, ..auto() };
-    check(settings, &(victim("progress m0.1 1/3") + "record wanted suspend m0.1; " + &killed));
+    let no_checkpoint = KindPreemption {
+        suspend: true,
+        checkpoint: false,
+        ..NO_SUSPEND
+    };
+    check(
+        auto(),
+        &(victim("progress m0.1 1/2") + "record wanted suspend m0.1; " + &saved),
+    );
+    let settings = PreemptionSettings {
+        map: no_checkpoint,
+        ..auto()
+    };
+    check(
+        settings,
+        &(victim("progress m0.1 1/3") + "record wanted suspend m0.1; " + &killed),
+    );
 }
 
 #[test]
@@ -239,16 +299,25 @@ fn overrun_wait_is_decided_again() {
          wake
              > record wanted suspend m0.1; suspend m0.1";
     check(auto(), &(victim("progress m0.1 40/41") + overruns));
-    let cost =
-        CostRule { suspend: Span::from_millis(5), resume: Span::from_millis(5), ..CostRule::default() };
-    let ruled = PreemptionSettings { cost: Some(cost), ..PreemptionSettings::default() };
+    let cost = CostRule {
+        suspend: Span::from_millis(5),
+        resume: Span::from_millis(5),
+        ..CostRule::default()
+    };
+    let ruled = PreemptionSettings {
+        cost: Some(cost),
+        ..PreemptionSettings::default()
+    };
     let script = victim("progress m0.1 40/41").replace("policy kill", "policy suspend") + overruns;
     check(ruled, &script);
 }
 
 #[test]
 fn wait_is_decided_again_ever_more_rarely_while_nothing_is_cheaper() {
-    let neither = PreemptionSettings { map: NOTHING, ..auto() };
+    let neither = PreemptionSettings {
+        map: NOTHING,
+        ..auto()
+    };
     check(
         neither,
         "show records
@@ -300,8 +369,15 @@ fn chosen_wait_is_explained() {
 
 #[test]
 fn wait_after_a_refused_suspend_counts_what_was_waited_before() {
-    let no_checkpoint = KindPreemption { suspend: true, checkpoint: false, ..NO_SUSPEND };
-    let settings = PreemptionSettings { map: no_checkpoint, ..auto() };
+    let no_checkpoint = KindPreemption {
+        suspend: true,
+        checkpoint: false,
+        ..NO_SUSPEND
+    };
+    let settings = PreemptionSettings {
+        map: no_checkpoint,
+        ..auto()
+    };
     let script = "show records
          worker 1 1+0
          job 1 maps 1

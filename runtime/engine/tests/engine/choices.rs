@@ -3,20 +3,29 @@
 
 use napreduce_engine::scenarios::InOrder;
 use napreduce_engine::{
-    CostRule, EngineSettings, Instead, KindPreemption, PreemptionSettings, Primitive, Span, SuspendedMax,
+    CostRule, EngineSettings, Instead, KindPreemption, PreemptionSettings, Primitive, Span,
+    SuspendedMax,
 };
 
 use napreduce_engine::scenarios::{check, check_settings};
 
 fn check_preemption(preemption: PreemptionSettings, script: &str) {
-    let settings = EngineSettings { strict: true, preemption, ..EngineSettings::default() };
+    let settings = EngineSettings {
+        strict: true,
+        preemption,
+        ..EngineSettings::default()
+    };
     check_settings(InOrder, settings, script);
 }
 
 #[test]
 fn unsaved_attempt_falls_back_without_grace() {
     let cannot = |otherwise| PreemptionSettings {
-        map: KindPreemption { suspend: false, checkpoint: false, otherwise },
+        map: KindPreemption {
+            suspend: false,
+            checkpoint: false,
+            otherwise,
+        },
         ..PreemptionSettings::default()
     };
     let begin = "show records
@@ -26,7 +35,10 @@ fn unsaved_attempt_falls_back_without_grace() {
          started m0.1
          policy checkpoint m0.1 grace 9ms
              > ";
-    check_preemption(cannot(Instead::Kill), &format!("{begin}record wanted kill m0.1; kill m0.1"));
+    check_preemption(
+        cannot(Instead::Kill),
+        &format!("{begin}record wanted kill m0.1; kill m0.1"),
+    );
     check_preemption(
         cannot(Instead::Wait),
         &format!("{begin}record wanted wait m0.1\nat 20ms\nwake\ntally requests_forced 0"),
@@ -35,9 +47,15 @@ fn unsaved_attempt_falls_back_without_grace() {
 
 #[test]
 fn job_without_save_is_not_checkpointed() {
-    let otherwise = KindPreemption { otherwise: Instead::Wait, ..KindPreemption::default() };
+    let otherwise = KindPreemption {
+        otherwise: Instead::Wait,
+        ..KindPreemption::default()
+    };
     check_preemption(
-        PreemptionSettings { map: otherwise, ..PreemptionSettings::default() },
+        PreemptionSettings {
+            map: otherwise,
+            ..PreemptionSettings::default()
+        },
         "show records
          worker 1 2+0
          job 1 maps 1 unsaved maps
@@ -78,14 +96,25 @@ fn suspended_max_limits_worker() {
 }
 
 fn keeping(suspended_max: SuspendedMax, script: &str) {
-    check_preemption(PreemptionSettings { suspended_max, ..PreemptionSettings::default() }, script);
+    check_preemption(
+        PreemptionSettings {
+            suspended_max,
+            ..PreemptionSettings::default()
+        },
+        script,
+    );
 }
 
 /// This many attempts of job 1 run on one worker; slots that they free stay empty.
 fn at_work(count: u32) -> String {
-    let launched: Vec<String> = (0..count).map(|index| format!("launch m{index}.1 on 1")).collect();
-    let started: Vec<String> = (0..count).map(|index| format!("started m{index}.1")).collect();
-    let (launched, started) = (launched.join("; "), started.join("\n"));
+    let launched: Vec<String> = (0..count)
+        .map(|index| format!("launch m{index}.1 on 1"))
+        .collect();
+    let started: Vec<String> = (0..count)
+        .map(|index| format!("started m{index}.1"))
+        .collect();
+    let launched = launched.join("; ");
+    let started = started.join("\n");
     format!("worker 1 {count}+0\njob 1 maps {count}\n> {launched}\nhold\n{started}")
 }
 
@@ -102,7 +131,10 @@ fn suspended_max_defaults_to_two() {
     );
     check_preemption(PreemptionSettings::default(), &two);
     keeping(SuspendedMax::Unlimited, &format!("{two}\n> suspend m2.1"));
-    keeping(SuspendedMax::AtMost(0), &format!("{begin}\npolicy suspend m0.1"));
+    keeping(
+        SuspendedMax::AtMost(0),
+        &format!("{begin}\npolicy suspend m0.1"),
+    );
 }
 
 #[test]
@@ -200,9 +232,17 @@ fn earlier_request_meets_full_worker() {
 
 #[test]
 fn cost_rule_compares_saved_work_with_cost() {
-    let (suspend, resume) = (Span::from_millis(10), Span::from_millis(20));
-    let cost = CostRule { suspend, resume, ..CostRule::default() };
-    let rule = PreemptionSettings { cost: Some(cost), ..PreemptionSettings::default() };
+    let suspend = Span::from_millis(10);
+    let resume = Span::from_millis(20);
+    let cost = CostRule {
+        suspend,
+        resume,
+        ..CostRule::default()
+    };
+    let rule = PreemptionSettings {
+        cost: Some(cost),
+        ..PreemptionSettings::default()
+    };
     let begin = "show records
          worker 1 1+0
          job 1 maps 1
@@ -212,13 +252,18 @@ fn cost_rule_compares_saved_work_with_cost() {
     let ask = "\npolicy suspend m0.1\n> record wanted ";
     check_preemption(rule, &format!("{begin}29ms{ask}kill m0.1; kill m0.1"));
     check_preemption(rule, &format!("{begin}30ms{ask}suspend m0.1; suspend m0.1"));
-    check_preemption(rule, &format!("{begin}30ms\nprogress m0.1 9/10{ask}wait m0.1"));
+    check_preemption(
+        rule,
+        &format!("{begin}30ms\nprogress m0.1 9/10{ask}wait m0.1"),
+    );
 }
 
 #[test]
 fn eviction_and_primitive_are_independent() {
-    let always =
-        PreemptionSettings { primitive: Some(Primitive::Suspend.into()), ..PreemptionSettings::default() };
+    let always = PreemptionSettings {
+        primitive: Some(Primitive::Suspend.into()),
+        ..PreemptionSettings::default()
+    };
     check_preemption(
         always,
         "worker 1 1+0
@@ -248,7 +293,11 @@ fn release_follows_task_eviction() {
                  > kill {expected}
              policy release 1 count 5 youngest
                  > {}",
-            if expected == "m1.1" { "kill m2.1; kill m0.1" } else { "kill m1.1; kill m0.1" }
+            if expected == "m1.1" {
+                "kill m2.1; kill m0.1"
+            } else {
+                "kill m1.1; kill m0.1"
+            }
         ));
     };
     release("shortest", "m1.1");

@@ -230,20 +230,28 @@ fn jobs_that_fail_everywhere_exclude_no_worker() {
     for job in 1..=3 {
         for attempt in 1..=4 {
             for map in 0..4 {
-                let prefix = if job == 1 { String::new() } else { format!("{job}:") };
+                let prefix = if job == 1 {
+                    String::new()
+                } else {
+                    format!("{job}:")
+                };
                 let task = format!("{prefix}m{map}");
                 let worker = (map + attempt) % 3 + 1;
                 if attempt == 4 && map > 0 {
                     continue;
                 }
-                script +=
-                    &format!("policy launch {task} on {worker}\n > launch {task}.{attempt} on {worker}\n");
+                script += &format!(
+                    "policy launch {task} on {worker}\n > launch {task}.{attempt} on {worker}\n"
+                );
                 let ended = if attempt == 4 {
-                    format!("\n > job {job} failed: job_000{job}_m_0000 failed 4 times; last: exit status 3")
+                    format!(
+                        "\n > job {job} failed: job_000{job}_m_0000 failed 4 times; last: exit status 3"
+                    )
                 } else {
                     String::new()
                 };
-                script += &format!("failed {task}.{attempt} task: exit status 3{ended}\nexcluded\n");
+                script +=
+                    &format!("failed {task}.{attempt} task: exit status 3{ended}\nexcluded\n");
             }
         }
     }

@@ -6,9 +6,22 @@ use napreduce_engine::{Conversion, Converted, EngineSettings, Instead, Preemptio
 use napreduce_engine::scenarios::check_settings;
 
 fn converting(to: Converted, script: &str) {
-    let convert = Some(Conversion { after: Span::from_millis(10), to });
-    let preemption = PreemptionSettings { convert, ..PreemptionSettings::default() };
-    check_settings(InOrder, EngineSettings { preemption, ..EngineSettings::default() }, script);
+    let convert = Some(Conversion {
+        after: Span::from_millis(10),
+        to,
+    });
+    let preemption = PreemptionSettings {
+        convert,
+        ..PreemptionSettings::default()
+    };
+    check_settings(
+        InOrder,
+        EngineSettings {
+            preemption,
+            ..EngineSettings::default()
+        },
+        script,
+    );
 }
 
 /// Two workers; the attempt of job 1 was suspended at 0 ms for job 2, and job 3 holds the other worker.
@@ -156,8 +169,18 @@ fn attempt_failing_during_conversion_is_retried() {
 }
 
 fn refusing(when_full: Instead, script: &str) {
-    let preemption = PreemptionSettings { when_full, ..PreemptionSettings::default() };
-    check_settings(InOrder, EngineSettings { preemption, ..EngineSettings::default() }, script);
+    let preemption = PreemptionSettings {
+        when_full,
+        ..PreemptionSettings::default()
+    };
+    check_settings(
+        InOrder,
+        EngineSettings {
+            preemption,
+            ..EngineSettings::default()
+        },
+        script,
+    );
 }
 
 const ASKED: &str = "

@@ -13,24 +13,50 @@ fn random_runs_cover_all_behaviors() {
         let run = play(seed, false);
         for effect in run.effects.iter().flatten() {
             let what = match effect {
-                Effect::Send { order: Order::Suspend { .. }, .. } => "suspend",
-                Effect::Send { order: Order::Resume { .. }, .. } => "resume",
-                Effect::Send { order: Order::Checkpoint { .. }, .. } => "checkpoint",
-                Effect::Send { order: Order::MoreInputs { .. }, .. } => "more inputs",
-                Effect::Send { order: Order::Kill { .. }, .. } => "kill",
+                Effect::Send {
+                    order: Order::Suspend { .. },
+                    ..
+                } => "suspend",
+                Effect::Send {
+                    order: Order::Resume { .. },
+                    ..
+                } => "resume",
+                Effect::Send {
+                    order: Order::Checkpoint { .. },
+                    ..
+                } => "checkpoint",
+                Effect::Send {
+                    order: Order::MoreInputs { .. },
+                    ..
+                } => "more inputs",
+                Effect::Send {
+                    order: Order::Kill { .. },
+                    ..
+                } => "kill",
                 Effect::WorkerMayLeave { .. } => "leave",
                 Effect::Record(Record::OutputMoved(_)) => "output moved",
-                Effect::Record(Record::AttemptLaunched { duplicate_of: Some(_), .. }) => "duplicate",
+                Effect::Record(Record::AttemptLaunched {
+                    duplicate_of: Some(_),
+                    ..
+                }) => "duplicate",
                 Effect::Record(Record::WorkerExcluded { .. }) => "excluded",
                 Effect::Record(Record::WorkerShort { lacks: Some(_), .. }) => "short",
                 Effect::Record(Record::WorkerShort { .. }) => "short no more",
                 Effect::Record(Record::TaskIsolated { .. }) => "isolated",
-                Effect::Record(Record::SuspendRefused { reason, .. }) if reason.contains("suspended-max") => {
+                Effect::Record(Record::SuspendRefused { reason, .. })
+                    if reason.contains("suspended-max") =>
+                {
                     "refused when ordered"
                 }
                 Effect::Record(Record::SuspendRefused { .. }) => "refused",
-                Effect::Record(Record::Converted { by: Requester::Engine, .. }) => "given up",
-                Effect::Record(Record::Converted { by: Requester::Operator, .. }) => "given up by hand",
+                Effect::Record(Record::Converted {
+                    by: Requester::Engine,
+                    ..
+                }) => "given up",
+                Effect::Record(Record::Converted {
+                    by: Requester::Operator,
+                    ..
+                }) => "given up by hand",
                 Effect::Record(Record::AttemptHeld { .. }) => "held",
                 Effect::Record(Record::AttemptReleased { .. }) => "released",
                 Effect::Record(Record::JobHeld { .. }) => "paused",
@@ -59,5 +85,8 @@ fn random_runs_cover_all_behaviors() {
             15
         }
     };
-    assert!(seen.iter().all(|(what, &count)| count >= least(what)), "{seen:?}");
+    assert!(
+        seen.iter().all(|(what, &count)| count >= least(what)),
+        "{seen:?}"
+    );
 }

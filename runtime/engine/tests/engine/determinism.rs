@@ -9,7 +9,8 @@ use napreduce_engine::scenarios::spec;
 #[test]
 fn same_seed_gives_same_effects() {
     for seed in 0..100 {
-        let (one, two) = (play(seed, true), play(seed, true));
+        let one = play(seed, true);
+        let two = play(seed, true);
         assert_eq!(one.effects, two.effects, "seed {seed}");
     }
 }
@@ -36,7 +37,16 @@ fn time_is_monotonic() {
             rack: String::new(),
         },
     );
-    engine.handle(Time(3), Event::JobSubmitted { job: JobId(1), spec: spec(1, 1) });
+    engine.handle(
+        Time(3),
+        Event::JobSubmitted {
+            job: JobId(1),
+            spec: spec(1, 1),
+        },
+    );
     assert_eq!(engine.view().now(), Time(9));
-    assert_eq!(engine.view().job(JobId(1)).map(|job| job.submitted()), Some(Time(9)));
+    assert_eq!(
+        engine.view().job(JobId(1)).map(|job| job.submitted()),
+        Some(Time(9))
+    );
 }

@@ -213,7 +213,11 @@ fn shortage_counts_against_worker_when_tasks_succeed_elsewhere() {
 
 #[test]
 fn full_disk_of_only_host_fails_job() {
-    let settings = EngineSettings { one_host: true, strict: true, ..EngineSettings::default() };
+    let settings = EngineSettings {
+        one_host: true,
+        strict: true,
+        ..EngineSettings::default()
+    };
     check_settings(
         InOrder,
         settings,

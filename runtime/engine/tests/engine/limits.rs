@@ -8,16 +8,35 @@ use napreduce_engine::{
 use napreduce_engine::scenarios::check_settings;
 
 fn check(preemption: PreemptionSettings, script: &str) {
-    check_settings(InOrder, EngineSettings { preemption, ..EngineSettings::default() }, script);
+    check_settings(
+        InOrder,
+        EngineSettings {
+            preemption,
+            ..EngineSettings::default()
+        },
+        script,
+    );
 }
 
 fn limited(limits: PreemptionLimits, script: &str) {
-    check(PreemptionSettings { limits, ..PreemptionSettings::default() }, script);
+    check(
+        PreemptionSettings {
+            limits,
+            ..PreemptionSettings::default()
+        },
+        script,
+    );
 }
 
 fn after_a_run_of(millis: u64, script: &str) {
     let minimum_run = Span::from_millis(millis);
-    limited(PreemptionLimits { minimum_run, ..PreemptionLimits::default() }, script);
+    limited(
+        PreemptionLimits {
+            minimum_run,
+            ..PreemptionLimits::default()
+        },
+        script,
+    );
 }
 
 /// An attempt that was suspended for 5 ms and resumed at 10 ms.
@@ -117,7 +136,10 @@ fn minimum_run_spares_operators_and_first_preemption() {
 #[test]
 fn suspends_max_lets_attempt_finish() {
     limited(
-        PreemptionLimits { suspends_max: Some(1), ..PreemptionLimits::default() },
+        PreemptionLimits {
+            suspends_max: Some(1),
+            ..PreemptionLimits::default()
+        },
         &format!(
             "{RESUMED}
              show records
@@ -132,8 +154,17 @@ fn suspends_max_lets_attempt_finish() {
 }
 
 fn measured(rule: CostRule, script: &str) {
-    let cost = Some(CostRule { measured: true, ..rule });
-    check(PreemptionSettings { cost, ..PreemptionSettings::default() }, script);
+    let cost = Some(CostRule {
+        measured: true,
+        ..rule
+    });
+    check(
+        PreemptionSettings {
+            cost,
+            ..PreemptionSettings::default()
+        },
+        script,
+    );
 }
 
 /// Suspending took 4 ms and resuming 6 ms. The attempt resumed at 20 ms and had worked for 10 ms before.
@@ -159,35 +190,69 @@ const MEASURED: &str = "
 #[test]
 fn attempt_ending_before_measured_suspend_finishes() {
     let both = CostRule::default();
-    let script =
-        |rest: &str| format!("{MEASURED}\nprogress m0.1 {rest}\npolicy suspend m0.1\n> record wanted ");
+    let script = |rest: &str| {
+        format!("{MEASURED}\nprogress m0.1 {rest}\npolicy suspend m0.1\n> record wanted ")
+    };
     // 14 ms of work so far.
-    measured(both, &script("80/100").replace("wanted ", "wanted wait m0.1"));
-    measured(both, &script("70/100").replace("wanted ", "wanted suspend m0.1; suspend m0.1"));
-    let only_fresh = CostRule { let_finish: false, ..both };
-    measured(only_fresh, &script("80/100").replace("wanted ", "wanted suspend m0.1; suspend m0.1"));
+    measured(
+        both,
+        &script("80/100").replace("wanted ", "wanted wait m0.1"),
+    );
+    measured(
+        both,
+        &script("70/100").replace("wanted ", "wanted suspend m0.1; suspend m0.1"),
+    );
+    let only_fresh = CostRule {
+        let_finish: false,
+        ..both
+    };
+    measured(
+        only_fresh,
+        &script("80/100").replace("wanted ", "wanted suspend m0.1; suspend m0.1"),
+    );
 }
 
 #[test]
 fn attempt_with_less_work_than_cost_is_killed() {
     let both = CostRule::default();
     let at = |millis: u64, then: &str| {
-        format!("{MEASURED}\nstarted m1.1\nat {millis}ms\npolicy suspend m1.1\n> record wanted {then}")
+        format!(
+            "{MEASURED}\nstarted m1.1\nat {millis}ms\npolicy suspend m1.1\n> record wanted {then}"
+        )
     };
     measured(both, &at(29, "kill m1.1; kill m1.1"));
     measured(both, &at(30, "suspend m1.1; suspend m1.1"));
-    let only_old = CostRule { kill_fresh: false, ..both };
+    let only_old = CostRule {
+        kill_fresh: false,
+        ..both
+    };
     measured(only_old, &at(29, "suspend m1.1; suspend m1.1"));
 }
 
 #[test]
 fn costs_are_measured_per_primitive() {
     // Suspending and resuming took 10 ms.
-    let fixed = CostRule { suspend: Span::from_millis(8), ..CostRule::default() };
-    let at = |millis: u64, then: &str| format!("{MEASURED}\nstarted m1.1\nat {millis}ms\npolicy {then}");
-    measured(fixed, &at(29, "suspend m1.1\n> record wanted kill m1.1; kill m1.1"));
-    measured(fixed, &at(28, "checkpoint m1.1\n> record wanted checkpoint m1.1; checkpoint m1.1"));
-    measured(fixed, &at(27, "checkpoint m1.1\n> record wanted kill m1.1; kill m1.1"));
+    let fixed = CostRule {
+        suspend: Span::from_millis(8),
+        ..CostRule::default()
+    };
+    let at =
+        |millis: u64, then: &str| format!("{MEASURED}\nstarted m1.1\nat {millis}ms\npolicy {then}");
+    measured(
+        fixed,
+        &at(29, "suspend m1.1\n> record wanted kill m1.1; kill m1.1"),
+    );
+    measured(
+        fixed,
+        &at(
+            28,
+            "checkpoint m1.1\n> record wanted checkpoint m1.1; checkpoint m1.1",
+        ),
+    );
+    measured(
+        fixed,
+        &at(27, "checkpoint m1.1\n> record wanted kill m1.1; kill m1.1"),
+    );
 }
 
 /// Kills the map's attempt of this number for another job, which has a slot meanwhile.
@@ -217,13 +282,22 @@ fn preemptions_max_counts_every_primitive() {
         killed(1),
         killed(2),
     );
-    limited(PreemptionLimits { preemptions_max: Some(2), ..PreemptionLimits::default() }, &script);
+    limited(
+        PreemptionLimits {
+            preemptions_max: Some(2),
+            ..PreemptionLimits::default()
+        },
+        &script,
+    );
 }
 
 #[test]
 fn fruitless_preemptions_extend_minimum_run() {
     let preemptions_without_progress_max = 2;
-    let settings = PreemptionSettings { preemptions_without_progress_max, ..PreemptionSettings::default() };
+    let settings = PreemptionSettings {
+        preemptions_without_progress_max,
+        ..PreemptionSettings::default()
+    };
     let script = format!(
         "worker 1 1+0
          job 1 maps 1
@@ -261,7 +335,10 @@ fn fruitless_preemptions_extend_minimum_run() {
 #[test]
 fn preserved_work_counts_as_progress() {
     let preemptions_without_progress_max = 0;
-    let settings = PreemptionSettings { preemptions_without_progress_max, ..PreemptionSettings::default() };
+    let settings = PreemptionSettings {
+        preemptions_without_progress_max,
+        ..PreemptionSettings::default()
+    };
     check(
         settings,
         "worker 1 1+0
@@ -286,7 +363,10 @@ fn preserved_work_counts_as_progress() {
 #[test]
 fn operator_request_is_not_delayed() {
     let preemptions_without_progress_max = 1;
-    let settings = PreemptionSettings { preemptions_without_progress_max, ..PreemptionSettings::default() };
+    let settings = PreemptionSettings {
+        preemptions_without_progress_max,
+        ..PreemptionSettings::default()
+    };
     let script = format!(
         "worker 1 1+0
          job 1 maps 1
@@ -323,11 +403,17 @@ fn when_grace_is_over(settings: PreemptionSettings, asked: &str, ordered: &str, 
 fn primitive_wait_never_kills() {
     let plain = PreemptionSettings::default();
     when_grace_is_over(plain, "wait", "", "");
-    let everywhere = PreemptionSettings { primitive: Some(Primitive::Wait.into()), ..plain };
+    let everywhere = PreemptionSettings {
+        primitive: Some(Primitive::Wait.into()),
+        ..plain
+    };
     for asked in ["wait", "kill", "suspend", "checkpoint"] {
         when_grace_is_over(everywhere, asked, "", "");
     }
-    let switched_on = PreemptionSettings { escalate: Some(Escalation::Kill), ..plain };
+    let switched_on = PreemptionSettings {
+        escalate: Some(Escalation::Kill),
+        ..plain
+    };
     when_grace_is_over(switched_on, "wait", "", "kill m0.1");
 }
 
@@ -335,7 +421,10 @@ fn primitive_wait_never_kills() {
 fn escalation_is_independent() {
     let plain = PreemptionSettings::default();
     when_grace_is_over(plain, "suspend", "suspend m0.1", "kill m0.1");
-    let never = PreemptionSettings { escalate: Some(Escalation::Never), ..plain };
+    let never = PreemptionSettings {
+        escalate: Some(Escalation::Never),
+        ..plain
+    };
     when_grace_is_over(never, "suspend", "suspend m0.1", "");
     when_grace_is_over(never, "kill", "", "kill m0.1");
 }

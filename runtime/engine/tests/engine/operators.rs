@@ -159,9 +159,19 @@ fn impossible_command_is_refused_with_reason() {
 
 #[test]
 fn operator_command_has_no_fallback() {
-    let map = KindPreemption { suspend: false, checkpoint: false, otherwise: Instead::Kill };
-    let preemption = PreemptionSettings { map, ..PreemptionSettings::default() };
-    let settings = EngineSettings { preemption, ..EngineSettings::default() };
+    let map = KindPreemption {
+        suspend: false,
+        checkpoint: false,
+        otherwise: Instead::Kill,
+    };
+    let preemption = PreemptionSettings {
+        map,
+        ..PreemptionSettings::default()
+    };
+    let settings = EngineSettings {
+        preemption,
+        ..EngineSettings::default()
+    };
     let script = format!(
         "{CONTEST}
          operator suspend m0.1: please

@@ -37,7 +37,11 @@ fn grace_ends_before_start() {
 
 #[test]
 fn done_can_cross_order() {
-    for (primitive, order) in [("suspend", "suspend"), ("checkpoint", "checkpoint"), ("kill", "kill")] {
+    for (primitive, order) in [
+        ("suspend", "suspend"),
+        ("checkpoint", "checkpoint"),
+        ("kill", "kill"),
+    ] {
         check(&format!(
             "worker 1 1+0
              job 1 maps 2 reduces 1

@@ -40,7 +40,9 @@ const RESTORED: &str = "speculating
 fn restored_attempt_at_same_rate_is_no_straggler() {
     // 80 of 100 bytes in its own 6 s would look fast; its own 30 bytes in 6 s would look slow. Neither rate
     // is used.
-    check(&format!("{RESTORED}\nat 26000ms\nprogress m3.2 80/100\nwake\nat 27000ms\nwake\nat 28000ms\nwake"));
+    check(&format!(
+        "{RESTORED}\nat 26000ms\nprogress m3.2 80/100\nwake\nat 27000ms\nwake\nat 28000ms\nwake"
+    ));
 }
 
 #[test]

@@ -4,8 +4,8 @@
 use std::fmt::Debug;
 
 use napreduce_engine::{
-    AttemptInput, AttemptState, IllegalTransition, JobInput, JobState, TaskInput, TaskState, WorkerInput,
-    WorkerState,
+    AttemptInput, AttemptState, IllegalTransition, JobInput, JobState, TaskInput, TaskState,
+    WorkerInput, WorkerState,
 };
 
 const ATTEMPT: &str = "
@@ -61,11 +61,16 @@ fn cell<'a>(table: &'a str, state: &str, input: &str) -> &'a str {
     let mut lines = table.lines().filter(|line| !line.trim().is_empty());
     let header = lines.next().expect("a table has a header");
     let column = header.split_whitespace().position(|name| {
-        name == state || name.strip_suffix("(..)").is_some_and(|prefix| state.starts_with(prefix))
+        name == state
+            || name
+                .strip_suffix("(..)")
+                .is_some_and(|prefix| state.starts_with(prefix))
     });
     let column = column.unwrap_or_else(|| panic!("no column {state}"));
     let mut rows = lines.map(|line| line.split_whitespace().collect::<Vec<_>>());
-    let row = rows.find(|row| row[0] == input).unwrap_or_else(|| panic!("no row {input}"));
+    let row = rows
+        .find(|row| row[0] == input)
+        .unwrap_or_else(|| panic!("no row {input}"));
     row[column + 1]
 }
 
@@ -79,7 +84,8 @@ fn check_table<S: Debug + Copy, I: Debug + Copy>(
     assert_eq!(rows, inputs.len(), "every event has one row");
     for &state in states {
         for &input in inputs {
-            let (from, event) = (format!("{state:?}"), format!("{input:?}"));
+            let from = format!("{state:?}");
+            let event = format!("{input:?}");
             let expected = cell(table, &from, &event);
             match on(state, input) {
                 Ok(next) => {
@@ -89,7 +95,10 @@ fn check_table<S: Debug + Copy, I: Debug + Copy>(
                 }
                 Err(error) => {
                     assert_eq!(expected, "-", "{from} on {event} is legal");
-                    assert_eq!((error.state.as_str(), error.input.as_str()), (&*from, &*event));
+                    assert_eq!(
+                        (error.state.as_str(), error.input.as_str()),
+                        (&*from, &*event)
+                    );
                 }
             }
         }
@@ -98,7 +107,12 @@ fn check_table<S: Debug + Copy, I: Debug + Copy>(
 
 #[test]
 fn attempt_table_covers_every_pair() {
-    check_table(ATTEMPT, &AttemptState::ALL, &AttemptInput::ALL, AttemptState::on);
+    check_table(
+        ATTEMPT,
+        &AttemptState::ALL,
+        &AttemptInput::ALL,
+        AttemptState::on,
+    );
 }
 
 #[test]
@@ -113,20 +127,35 @@ fn job_table_covers_every_pair() {
 
 #[test]
 fn worker_table_covers_every_pair() {
-    check_table(WORKER, &WorkerState::ALL, &WorkerInput::ALL, WorkerState::on);
+    check_table(
+        WORKER,
+        &WorkerState::ALL,
+        &WorkerInput::ALL,
+        WorkerState::on,
+    );
 }
 
 #[test]
 fn illegal_transition_names_state_and_event() {
-    let error = AttemptState::Suspended.on(AttemptInput::Started).unwrap_err();
-    assert_eq!(error.to_string(), "attempt is Suspended and cannot take Started");
+    let error = AttemptState::Suspended
+        .on(AttemptInput::Started)
+        .unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "attempt is Suspended and cannot take Started"
+    );
 }
 
 #[test]
 fn slot_is_held_until_process_ends_or_stops() {
-    let without_slot: Vec<_> = AttemptState::ALL.iter().filter(|state| !state.holds_slot()).collect();
+    let without_slot: Vec<_> = AttemptState::ALL
+        .iter()
+        .filter(|state| !state.holds_slot())
+        .collect();
     assert!(
-        without_slot.iter().all(|state| matches!(state, AttemptState::Suspended | AttemptState::Finished(_)))
+        without_slot
+            .iter()
+            .all(|state| matches!(state, AttemptState::Suspended | AttemptState::Finished(_)))
     );
     assert_eq!(without_slot.len(), 6);
 }

@@ -2,8 +2,8 @@
 
 use napreduce_engine::scenarios::spec;
 use napreduce_engine::{
-    AttemptId, Effect, Engine, EngineSettings, Event, Fifo, JobId, JobSpec, Order, Report, Slots, Span,
-    TaskKind, Time, TimeLeft, WorkerId,
+    AttemptId, Effect, Engine, EngineSettings, Event, Fifo, JobId, JobSpec, Order, Report, Slots,
+    Span, TaskKind, Time, TimeLeft, WorkerId,
 };
 
 /// A cluster of one worker under FIFO, and the attempts that it was ordered to launch.
@@ -19,11 +19,26 @@ fn at(tenths: u64) -> Time {
 impl Cluster {
     fn new(slots: u32) -> Cluster {
         let engine = Engine::new(Box::new(Fifo::default()), EngineSettings::default());
-        let mut cluster = Cluster { engine, running: Vec::new() };
-        let slots = Slots { map: slots, reduce: 1 };
+        let mut cluster = Cluster {
+            engine,
+            running: Vec::new(),
+        };
+        let slots = Slots {
+            map: slots,
+            reduce: 1,
+        };
         let worker = WorkerId(1);
-        let (host, rack) = ("ada".to_owned(), "/default-rack".to_owned());
-        cluster.handle(0, Event::WorkerJoined { worker, slots, host, rack });
+        let host = "ada".to_owned();
+        let rack = "/default-rack".to_owned();
+        cluster.handle(
+            0,
+            Event::WorkerJoined {
+                worker,
+                slots,
+                host,
+                rack,
+            },
+        );
         cluster
     }
 
@@ -33,20 +48,33 @@ impl Cluster {
         while !effects.is_empty() {
             let mut launched = Vec::new();
             for effect in effects {
-                if let Effect::Send { order: Order::Launch { attempt, .. }, .. } = effect {
+                if let Effect::Send {
+                    order: Order::Launch { attempt, .. },
+                    ..
+                } = effect
+                {
                     launched.push(attempt);
                 }
             }
             effects = Vec::new();
             for attempt in launched {
                 self.running.push(attempt);
-                effects.extend(self.engine.handle(at(tenths), reported(attempt, Report::Started)));
+                effects.extend(
+                    self.engine
+                        .handle(at(tenths), reported(attempt, Report::Started)),
+                );
             }
         }
     }
 
     fn submit(&mut self, tenths: u64, job: u32, maps: u32) {
-        self.handle(tenths, Event::JobSubmitted { job: JobId(job), spec: spec(maps, 0) });
+        self.handle(
+            tenths,
+            Event::JobSubmitted {
+                job: JobId(job),
+                spec: spec(maps, 0),
+            },
+        );
     }
 
     /// Completes a map of job 1.
@@ -58,7 +86,16 @@ impl Cluster {
         let position = self.running.iter().position(of_index).expect("it runs");
         let attempt = self.running.remove(position);
         self.handle(tenths, reported(attempt, Report::CommitRequested));
-        self.handle(tenths, reported(attempt, Report::Done { output_bytes: 0, output_digest: None }));
+        self.handle(
+            tenths,
+            reported(
+                attempt,
+                Report::Done {
+                    output_bytes: 0,
+                    output_digest: None,
+                },
+            ),
+        );
     }
 
     fn progressed(&mut self, tenths: u64, index: u32, bytes_done: u64) {
@@ -66,8 +103,15 @@ impl Cluster {
     }
 
     fn task_progressed(&mut self, tenths: u64, kind: TaskKind, index: u32, bytes_done: u64) {
-        let task = napreduce_engine::TaskId { job: JobId(1), kind, index };
-        let report = Report::Progressed { bytes_done, bytes_total: 1_000 };
+        let task = napreduce_engine::TaskId {
+            job: JobId(1),
+            kind,
+            index,
+        };
+        let report = Report::Progressed {
+            bytes_done,
+            bytes_total: 1_000,
+        };
         self.handle(tenths, reported(AttemptId { task, number: 1 }, report));
     }
 
@@ -81,7 +125,11 @@ impl Cluster {
 }
 
 fn reported(attempt: AttemptId, report: Report) -> Event {
-    Event::Reported { worker: WorkerId(1), attempt, report }
+    Event::Reported {
+        worker: WorkerId(1),
+        attempt,
+        report,
+    }
 }
 
 /// Asserts that the estimate falls in each tenth of a second without events, is never zero, and stays unknown
@@ -95,9 +143,18 @@ fn assert_falls(cluster: &Cluster, from: u64, until: u64) {
             continue;
         };
         assert!(is_known, "known again after {tenths} tenths: {left:?}");
-        assert!(left.likely <= before.likely, "at {tenths} tenths: {before:?} and then {left:?}");
-        assert!(left.most <= before.most, "at {tenths} tenths: {before:?} and then {left:?}");
-        assert!(left.likely > Span(0) && left.least > Span(0), "at {tenths} tenths: {left:?}");
+        assert!(
+            left.likely <= before.likely,
+            "at {tenths} tenths: {before:?} and then {left:?}"
+        );
+        assert!(
+            left.most <= before.most,
+            "at {tenths} tenths: {before:?} and then {left:?}"
+        );
+        assert!(
+            left.likely > Span(0) && left.least > Span(0),
+            "at {tenths} tenths: {left:?}"
+        );
         before = left;
     }
 }
@@ -112,7 +169,10 @@ fn estimate_falls_with_the_clock_between_events() {
     let likely = cluster.likely_seconds(101);
     assert!((17.0..25.0).contains(&likely), "{likely}");
     let later = cluster.likely_seconds(151);
-    assert!((3.5..6.0).contains(&(likely - later)), "{likely} and 5 s later {later}");
+    assert!(
+        (3.5..6.0).contains(&(likely - later)),
+        "{likely} and 5 s later {later}"
+    );
     assert_falls(&cluster, 101, 1_000);
 }
 
@@ -151,7 +211,13 @@ fn unchanged_bytes_are_not_a_rate() {
     assert!((0..600).all(|tenths| cluster.left(tenths).is_none()));
     let view = cluster.engine.view();
     let attempt = view.attempt(cluster.running[0]).expect("it runs");
-    assert_eq!((attempt.remaining(at(300)), attempt.smoothed_remaining(at(300))), (None, None));
+    assert_eq!(
+        (
+            attempt.remaining(at(300)),
+            attempt.smoothed_remaining(at(300))
+        ),
+        (None, None)
+    );
 }
 
 #[test]
@@ -204,8 +270,17 @@ fn jobs_behind_the_last_tasks_of_another_wait_for_those() {
 #[test]
 fn wait_for_maps_is_no_part_of_the_rate() {
     let mut cluster = Cluster::new(2);
-    let spec = JobSpec { slowstart_permille: 0, ..spec(2, 1) };
-    cluster.handle(0, Event::JobSubmitted { job: JobId(1), spec });
+    let spec = JobSpec {
+        slowstart_permille: 0,
+        ..spec(2, 1)
+    };
+    cluster.handle(
+        0,
+        Event::JobSubmitted {
+            job: JobId(1),
+            spec,
+        },
+    );
     // Half of the maps are done early, so the reduce fetches a tenth of its input and waits for the rest.
     cluster.done(10, 0);
     cluster.task_progressed(20, TaskKind::Reduce, 0, 50);

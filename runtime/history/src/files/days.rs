@@ -13,7 +13,9 @@ use jiff::civil::Date;
 use jiff::tz::TimeZone;
 use napreduce_protocol::{ClusterSample, ClusterWindow};
 
-use crate::files::recording::{HistoryError, RECORDING, RecordedRows, RecordingError, RecordingWriter};
+use crate::files::recording::{
+    HistoryError, RECORDING, RecordedRows, RecordingError, RecordingWriter,
+};
 
 const FOLDER: &str = "cluster";
 const UNFINISHED: &str = ".unfinished";
@@ -40,7 +42,10 @@ struct OpenDay {
 impl ClusterDays {
     /// Opens the daily files of a history directory. Creates nothing until the first sample.
     pub(crate) fn beneath(history: &Path) -> ClusterDays {
-        ClusterDays { folder: history.join(FOLDER), open: None }
+        ClusterDays {
+            folder: history.join(FOLDER),
+            open: None,
+        }
     }
 
     /// Appends a sample. When this returns, readers see it; it may not be on disk yet.
@@ -55,7 +60,8 @@ impl ClusterDays {
             Some(open) => open,
             closed => closed.insert(OpenDay::begin(&self.folder, day)?),
         };
-        open.add(sample).map_err(|error| HistoryError::new(&open.path, error))
+        open.add(sample)
+            .map_err(|error| HistoryError::new(&open.path, error))
     }
 }
 
@@ -126,30 +132,52 @@ fn days_in(folder: &Path) -> Vec<(u64, PathBuf)> {
 /// Reads the samples between two times, in milliseconds since 1970. `directory` belongs to a cluster or its
 /// coordinator, or is a copy of a history.
 pub fn read_cluster(directory: &Path, from_millis: u64, until_millis: u64) -> ClusterWindow {
-    let places = ["coordinator/history", "history", ""].map(|place| directory.join(place).join(FOLDER));
-    let days = places.iter().map(|folder| days_in(folder)).find(|days| !days.is_empty()).unwrap_or_default();
-    let (first, last) = (from_millis / DAY_MILLIS, until_millis / DAY_MILLIS);
+    let places =
+        ["coordinator/history", "history", ""].map(|place| directory.join(place).join(FOLDER));
+    let days = places
+        .iter()
+        .map(|folder| days_in(folder))
+        .find(|days| !days.is_empty())
+        .unwrap_or_default();
+    let first = from_millis / DAY_MILLIS;
+    let last = until_millis / DAY_MILLIS;
     let mut window = ClusterWindow::default();
-    for (day, path) in days.into_iter().filter(|(day, _)| (first..=last).contains(day)) {
+    for (day, path) in days
+        .into_iter()
+        .filter(|(day, _)| (first..=last).contains(day))
+    {
         match RecordedRows::open(&path) {
             Ok(day) => {
-                let before = day.queues.iter().map(|one| one.at_millis).rfind(|at| *at < from_millis);
+                let before = day
+                    .queues
+                    .iter()
+                    .map(|one| one.at_millis)
+                    .rfind(|at| *at < from_millis);
                 let from = before.unwrap_or(from_millis);
-                let queues =
-                    day.queues.into_iter().filter(|one| (from..=until_millis).contains(&one.at_millis));
+                let queues = day
+                    .queues
+                    .into_iter()
+                    .filter(|one| (from..=until_millis).contains(&one.at_millis));
                 window.queues.extend(queues.take(SAMPLES_READ_MAX));
                 let times = from_millis..=until_millis;
-                let workers = day.workers.into_iter().filter(|one| times.contains(&one.at_millis));
+                let workers = day
+                    .workers
+                    .into_iter()
+                    .filter(|one| times.contains(&one.at_millis));
                 window.workers.extend(workers.take(SAMPLES_READ_MAX));
             }
             // The file was removed meanwhile.
             Err(RecordingError::Io(error)) if error.kind() == io::ErrorKind::NotFound => {}
-            Err(error) => window.remarks.push(format!("{day}: {error}", day = name_of(day))),
+            Err(error) => window
+                .remarks
+                .push(format!("{day}: {error}", day = name_of(day))),
         }
     }
     window.queues.sort_by_key(|one| one.at_millis);
     // A restarted coordinator reports lost workers again.
-    window.workers.sort_by_key(|one| (one.at_millis, one.worker));
+    window
+        .workers
+        .sort_by_key(|one| (one.at_millis, one.worker));
     window.workers.dedup();
     window
 }
@@ -164,7 +192,11 @@ fn name_of(day: u64) -> String {
 /// Parses a file name; `None` unless it is exactly the name of a day.
 fn day_of(name: &str) -> Option<u64> {
     let date: Date = name.strip_suffix(RECORDING)?.parse().ok()?;
-    let millis = date.to_zoned(TimeZone::UTC).ok()?.timestamp().as_millisecond();
+    let millis = date
+        .to_zoned(TimeZone::UTC)
+        .ok()?
+        .timestamp()
+        .as_millisecond();
     let day = u64::try_from(millis).ok()? / DAY_MILLIS;
     (name_of(day) == name).then_some(day)
 }
@@ -181,19 +213,44 @@ mod tests {
     const NOON: u64 = DAY * DAY_MILLIS + DAY_MILLIS / 2;
 
     fn queue(at_millis: u64, used: u64) -> QueueSample {
-        let slots = QueueSlots { guaranteed_permille: Some(1_500), maximum: None, used, wanted: 7 };
-        QueueSample { at_millis, queue: "etl.daily".to_owned(), kind: TaskKind::Reduce, slots }
+        let slots = QueueSlots {
+            guaranteed_permille: Some(1_500),
+            maximum: None,
+            used,
+            wanted: 7,
+        };
+        QueueSample {
+            at_millis,
+            queue: "etl.daily".to_owned(),
+            kind: TaskKind::Reduce,
+            slots,
+        }
     }
 
     fn worker(at_millis: u64, state: WorkerPhase) -> WorkerSample {
-        let (name, host) = ("left-hand".to_owned(), "ada".to_owned());
+        let name = "left-hand".to_owned();
+        let host = "ada".to_owned();
         let reason = (state == WorkerPhase::Lost).then(|| "silent".to_owned());
-        let (map_slots, reduce_slots) = (2, 1);
-        WorkerSample { at_millis, worker: WorkerId(3), name, host, state, reason, map_slots, reduce_slots }
+        let map_slots = 2;
+        let reduce_slots = 1;
+        WorkerSample {
+            at_millis,
+            worker: WorkerId(3),
+            name,
+            host,
+            state,
+            reason,
+            map_slots,
+            reduce_slots,
+        }
     }
 
     fn sample(at_millis: u64, used: u64) -> ClusterSample {
-        ClusterSample { at_millis, queues: vec![queue(at_millis, used)], workers: Vec::new() }
+        ClusterSample {
+            at_millis,
+            queues: vec![queue(at_millis, used)],
+            workers: Vec::new(),
+        }
     }
 
     fn used(window: &ClusterWindow) -> Vec<u64> {
@@ -207,9 +264,13 @@ mod tests {
         for day in [0, 58, 59, 60, 365, 11_016, DAY, 47_541] {
             assert_eq!(day_of(&name_of(day)), Some(day));
         }
-        for other in
-            ["2026-11-26", "2026-11-26.json", "26-11-26.jsonl.gz", "2026-02-30.jsonl.gz", "job_0001.jsonl.gz"]
-        {
+        for other in [
+            "2026-11-26",
+            "2026-11-26.json",
+            "26-11-26.jsonl.gz",
+            "2026-02-30.jsonl.gz",
+            "job_0001.jsonl.gz",
+        ] {
             assert_eq!(day_of(other), None, "{other}");
         }
     }
@@ -232,7 +293,10 @@ mod tests {
         let mut days = ClusterDays::beneath(folder.path());
         days.add(&sample(NOON + 20, 2)).expect("added");
         let all = read(NOON - 5, NOON + 50);
-        assert_eq!((used(&all), all.workers.clone()), (vec![1, 2], lost.workers));
+        assert_eq!(
+            (used(&all), all.workers.clone()),
+            (vec![1, 2], lost.workers)
+        );
         assert!(all.remarks.is_empty(), "{:?}", all.remarks);
         // A window starts with the last sample before it.
         assert_eq!(used(&read(NOON + 15, NOON + 16)), [1]);
@@ -245,15 +309,25 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder");
         let mut days = ClusterDays::beneath(folder.path());
         for day in 0..40 {
-            days.add(&sample(NOON + day * DAY_MILLIS, day)).expect("added");
-            days.add(&sample(NOON + day * DAY_MILLIS + 1, day)).expect("added");
+            days.add(&sample(NOON + day * DAY_MILLIS, day))
+                .expect("added");
+            days.add(&sample(NOON + day * DAY_MILLIS + 1, day))
+                .expect("added");
         }
         let there = days_in(&folder.path().join(FOLDER));
         assert_eq!(there.first().map(|(day, _)| *day), Some(DAY + 9));
         assert_eq!(there.len() as u64, DAYS_KEPT);
         let whole = RecordedRows::open(&there[0].1).expect("a recording");
-        assert!(whole.remarks.is_empty(), "an ended day has an end line: {:?}", whole.remarks);
-        let window = read_cluster(folder.path(), NOON + 38 * DAY_MILLIS, NOON + 39 * DAY_MILLIS);
+        assert!(
+            whole.remarks.is_empty(),
+            "an ended day has an end line: {:?}",
+            whole.remarks
+        );
+        let window = read_cluster(
+            folder.path(),
+            NOON + 38 * DAY_MILLIS,
+            NOON + 39 * DAY_MILLIS,
+        );
         assert_eq!(used(&window), [38, 38, 39]);
     }
 
@@ -267,12 +341,23 @@ mod tests {
         drop(days);
         let path = folder.path().join(FOLDER).join(name_of(DAY));
         let length = fs::metadata(&path).expect("a file").len();
-        File::options().write(true).open(&path).expect("opened").set_len(length - 3).expect("cut");
+        File::options()
+            .write(true)
+            .open(&path)
+            .expect("opened")
+            .set_len(length - 3)
+            .expect("cut");
         let mut days = ClusterDays::beneath(folder.path());
         days.add(&sample(NOON + 9, 9)).expect("added");
-        assert_eq!(used(&read_cluster(folder.path(), NOON, NOON + 99)), [0, 1, 2, 3, 9]);
+        assert_eq!(
+            used(&read_cluster(folder.path(), NOON, NOON + 99)),
+            [0, 1, 2, 3, 9]
+        );
         fs::write(&path, "foreign data").expect("written");
         let window = read_cluster(folder.path(), NOON, NOON + 99);
-        assert!(window.remarks[0].starts_with("2026-11-26.jsonl.gz: not a recording"), "{window:?}");
+        assert!(
+            window.remarks[0].starts_with("2026-11-26.jsonl.gz: not a recording"),
+            "{window:?}"
+        );
     }
 }

@@ -6,7 +6,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use napreduce_engine::{AttemptId, JobId, TaskId, TaskKind, WorkerId, listed};
-use napreduce_protocol::{AttemptFigures, AttemptSummary, ByteSize, Counter, JobDetail, TaskSummary};
+use napreduce_protocol::{
+    AttemptFigures, AttemptSummary, ByteSize, Counter, JobDetail, TaskSummary,
+};
 
 use super::head::{median_without, quantile};
 use super::lengths::{Interval, suspensions};
@@ -91,7 +93,10 @@ pub struct Finding {
 pub fn findings_of(detail: &JobDetail, tasks: &[TaskSummary], now_micros: u64) -> Vec<Finding> {
     let evidence = Evidence::new(detail, tasks, now_micros);
     let mut findings = Vec::new();
-    for phase in [Some(&evidence.maps), evidence.reduces.as_ref()].into_iter().flatten() {
+    for phase in [Some(&evidence.maps), evidence.reduces.as_ref()]
+        .into_iter()
+        .flatten()
+    {
         evidence.outliers(phase, &mut findings);
         evidence.slow_workers(phase, &mut findings);
     }
@@ -137,15 +142,31 @@ impl<'a> Phase<'a> {
     /// Returns the last end once every task has finished.
     fn end(&self) -> Option<u64> {
         let is_over = self.runs.len() >= self.tasks && self.finished().count() == self.runs.len();
-        self.runs.iter().filter_map(|run| run.ended).max().filter(|_| is_over)
+        self.runs
+            .iter()
+            .filter_map(|run| run.ended)
+            .max()
+            .filter(|_| is_over)
     }
 
     fn last_two(&self, until: u64) -> LastTwo {
-        let mut ends: Vec<u64> = self.runs.iter().map(|run| run.ended.unwrap_or(u64::MAX)).collect();
+        let mut ends: Vec<u64> = self
+            .runs
+            .iter()
+            .map(|run| run.ended.unwrap_or(u64::MAX))
+            .collect();
         ends.sort_unstable();
         let all_begun = self.runs.len() >= self.tasks;
-        let before_last = ends.len().checked_sub(2).map(|at| ends[at]).filter(|_| all_begun);
-        LastTwo { last: ends.last().copied().unwrap_or(0), before_last, until }
+        let before_last = ends
+            .len()
+            .checked_sub(2)
+            .map(|at| ends[at])
+            .filter(|_| all_begun);
+        LastTwo {
+            last: ends.last().copied().unwrap_or(0),
+            before_last,
+            until,
+        }
     }
 }
 
@@ -196,7 +217,8 @@ impl ActiveTimes {
     /// Returns how long an attempt was running between two times.
     fn between(&self, attempt: &AttemptSummary, from: u64, until: u64) -> u64 {
         let until = until.min(self.end(attempt));
-        let (mut active, mut at) = (0, attempt.launched_micros().max(from));
+        let mut active = 0;
+        let mut at = attempt.launched_micros().max(from);
         for (suspended, resumed) in self.suspensions.get(&attempt.attempt).into_iter().flatten() {
             active = sum([active, (*suspended).min(until).saturating_sub(at)]);
             at = at.max(*resumed);
@@ -211,15 +233,28 @@ impl ActiveTimes {
 
 impl<'a> Evidence<'a> {
     fn new(detail: &'a JobDetail, tasks: &[TaskSummary], now_micros: u64) -> Evidence<'a> {
-        let until = detail.summary.ended_millis.map_or(now_micros, |ended| ended.saturating_mul(1_000));
-        let begun = detail.attempts.iter().map(AttemptSummary::launched_micros).min().unwrap_or(until);
+        let until = detail
+            .summary
+            .ended_millis
+            .map_or(now_micros, |ended| ended.saturating_mul(1_000));
+        let begun = detail
+            .attempts
+            .iter()
+            .map(AttemptSummary::launched_micros)
+            .min()
+            .unwrap_or(until);
         let live = tasks.iter().flat_map(|task| &task.live);
         let totals = live.map(|live| (live.attempt, live.bytes_total)).collect();
-        let times = ActiveTimes { suspensions: suspensions(detail), until };
+        let times = ActiveTimes {
+            suspensions: suspensions(detail),
+            until,
+        };
         let phase = |kind, tasks: u32, from| Phase {
             kind,
             tasks: tasks as usize,
-            runs: runs(detail, &totals, kind, |attempt| times.between(attempt, from, u64::MAX)),
+            runs: runs(detail, &totals, kind, |attempt| {
+                times.between(attempt, from, u64::MAX)
+            }),
         };
         let progress = &detail.summary.progress;
         let maps = phase(TaskKind::Map, progress.map.tasks, 0);
@@ -254,7 +289,9 @@ impl<'a> Evidence<'a> {
             let Some(usual) = others else { continue };
             let over = run.active.saturating_sub(usual);
             let held = last_two.held_up(run).min(over);
-            let expected = sizes.as_ref().map_or(usual, |sizes| sizes.expected(run, usual));
+            let expected = sizes
+                .as_ref()
+                .map_or(usual, |sizes| sizes.expected(run, usual));
             let cost = if run.ended.is_some() { held } else { over };
             if cost < self.cost_min {
                 continue;
@@ -273,13 +310,17 @@ impl<'a> Evidence<'a> {
         let total = sum(reduces.finished().map(|run| run.records));
         for (key, records) in self.detail.counters.hot_keys() {
             let mut large = reduces.finished().filter(|run| run.records >= records);
-            let (Some(run), None) = (large.next(), large.next()) else { continue };
+            let (Some(run), None) = (large.next(), large.next()) else {
+                continue;
+            };
             let task = run.attempt.attempt.task;
-            let skew = findings
-                .iter()
-                .find(|known| known.code == FindingCode::Skew && known.about.contains(&task.to_string()));
+            let skew = findings.iter().find(|known| {
+                known.code == FindingCode::Skew && known.about.contains(&task.to_string())
+            });
             let share = percent(records, run.records);
-            let Some(skew) = skew.filter(|_| share >= HOT_KEY_PERCENT) else { continue };
+            let Some(skew) = skew.filter(|_| share >= HOT_KEY_PERCENT) else {
+                continue;
+            };
             findings.push(Finding {
                 code: FindingCode::HotKey,
                 text: format!(
@@ -308,7 +349,12 @@ impl<'a> Evidence<'a> {
         // Picoseconds per byte, so that integers suffice.
         let pace = |run: &Run<'_>| {
             let picos = u128::from(run.active) * 1_000_000;
-            u64::try_from(if is_sized { picos / u128::from(run.bytes) } else { picos }).unwrap_or(u64::MAX)
+            u64::try_from(if is_sized {
+                picos / u128::from(run.bytes)
+            } else {
+                picos
+            })
+            .unwrap_or(u64::MAX)
         };
         let mut of_worker: BTreeMap<WorkerId, Vec<&Run<'_>>> = BTreeMap::new();
         finished().for_each(|run| of_worker.entry(run.attempt.worker).or_default().push(run));
@@ -322,12 +368,16 @@ impl<'a> Evidence<'a> {
             {
                 continue;
             }
-            let others: Vec<u64> = finished().filter(|run| run.attempt.worker != worker).map(pace).collect();
+            let others: Vec<u64> = finished()
+                .filter(|run| run.attempt.worker != worker)
+                .map(pace)
+                .collect();
             if others.len() < TASKS_PER_WORKER_MIN {
                 continue;
             }
             let percent = percent(median(others), paced);
-            let cost = sum(own.iter().map(|run| run.active)) / 100 * 100_u64.saturating_sub(percent);
+            let cost =
+                sum(own.iter().map(|run| run.active)) / 100 * 100_u64.saturating_sub(percent);
             if percent <= SLOW_SPEED_PERCENT && cost >= self.cost_min {
                 findings.push(slow_worker(phase.kind, &own, percent, cost));
             }
@@ -351,26 +401,41 @@ impl<'a> Evidence<'a> {
         let all_succeeded: usize = ends.values().map(|ends| ends.succeeded).sum();
         for (worker, own) in &ends {
             let is_elsewhere = |attempt: &&&AttemptSummary| {
-                succeeded_on.get(&attempt.attempt.task).is_some_and(|other| other != worker)
+                succeeded_on
+                    .get(&attempt.attempt.task)
+                    .is_some_and(|other| other != worker)
             };
-            let blamed: Vec<&AttemptSummary> = own.failed.iter().filter(is_elsewhere).copied().collect();
-            let tasks: BTreeSet<TaskId> = blamed.iter().map(|attempt| attempt.attempt.task).collect();
+            let blamed: Vec<&AttemptSummary> =
+                own.failed.iter().filter(is_elsewhere).copied().collect();
+            let tasks: BTreeSet<TaskId> =
+                blamed.iter().map(|attempt| attempt.attempt.task).collect();
             let failed_percent = percent_of_failures(own.failed.len(), own.succeeded);
             let failed = all_failed - own.failed.len();
             let others_percent = percent_of_failures(failed, all_succeeded - own.succeeded);
-            let Some(last) = blamed.iter().max_by_key(|attempt| attempt.ended_micros()) else { continue };
-            if tasks.len() < FAILED_TASKS_MIN || failed_percent < 50 || others_percent * 2 > failed_percent {
+            let Some(last) = blamed.iter().max_by_key(|attempt| attempt.ended_micros()) else {
+                continue;
+            };
+            if tasks.len() < FAILED_TASKS_MIN
+                || failed_percent < 50
+                || others_percent * 2 > failed_percent
+            {
                 continue;
             }
-            let cost = sum(blamed.iter().map(|attempt| self.times.between(attempt, 0, u64::MAX)));
+            let cost = sum(blamed
+                .iter()
+                .map(|attempt| self.times.between(attempt, 0, u64::MAX)));
             findings.push(failing_worker(last, blamed.len(), tasks.len(), cost));
         }
     }
 
     fn preempted(&self) -> Option<Finding> {
         let attempts = &self.detail.attempts;
-        let held = sum(attempts.iter().map(|one| self.times.end(one).saturating_sub(one.launched_micros())));
-        let ran = sum(attempts.iter().map(|one| self.times.between(one, 0, u64::MAX)));
+        let held = sum(attempts
+            .iter()
+            .map(|one| self.times.end(one).saturating_sub(one.launched_micros())));
+        let ran = sum(attempts
+            .iter()
+            .map(|one| self.times.between(one, 0, u64::MAX)));
         let suspended = held.saturating_sub(ran);
         let requests = &self.detail.preemptions;
         let lost = sum(requests.iter().map(|one| one.work_lost_millis)).saturating_mul(1_000);
@@ -379,7 +444,10 @@ impl<'a> Evidence<'a> {
             return None;
         }
         let mut took: BTreeMap<JobId, u64> = BTreeMap::new();
-        requests.iter().filter_map(|one| one.beneficiary).for_each(|job| *took.entry(job).or_default() += 1);
+        requests
+            .iter()
+            .filter_map(|one| one.beneficiary)
+            .for_each(|job| *took.entry(job).or_default() += 1);
         let count = requests.len() as u64;
         let most = took.iter().max_by_key(|(_, count)| **count);
         let whom = match most {
@@ -388,11 +456,19 @@ impl<'a> Evidence<'a> {
             None => String::new(),
         };
         let job = self.detail.summary.job;
-        let times = if count == 1 { "once".to_owned() } else { format!("{count} times") };
+        let times = if count == 1 {
+            "once".to_owned()
+        } else {
+            format!("{count} times")
+        };
         let effect = match (suspended, lost) {
             (_, 0) => format!("its tasks were suspended for {}", time(suspended)),
             (0, _) => format!("its tasks lost {} of work", time(lost)),
-            _ => format!("its tasks were suspended for {} and lost {} of work", time(suspended), time(lost)),
+            _ => format!(
+                "its tasks were suspended for {} and lost {} of work",
+                time(suspended),
+                time(lost)
+            ),
         };
         let is_open = self.detail.summary.ended_millis.is_none();
         Some(Finding {
@@ -405,7 +481,9 @@ impl<'a> Evidence<'a> {
                 ("work_lost_millis", lost / 1_000),
             ]),
             remedy: is_open.then(|| {
-                format!("if it should come first, raise its priority: nap job set {job} --priority N")
+                format!(
+                    "if it should come first, raise its priority: nap job set {job} --priority N"
+                )
             }),
             cost_micros: cost,
         })
@@ -413,16 +491,24 @@ impl<'a> Evidence<'a> {
 
     fn small_files(&self) -> Option<Finding> {
         let timed = self.maps.runs.iter().filter_map(|run| {
-            let (started, ended) = (run.attempt.started_micros()?, run.ended?);
-            Some((started.saturating_sub(run.attempt.launched_micros()), ended.saturating_sub(started), run))
+            let started = run.attempt.started_micros()?;
+            let ended = run.ended?;
+            Some((
+                started.saturating_sub(run.attempt.launched_micros()),
+                ended.saturating_sub(started),
+                run,
+            ))
         });
-        let (mut starting, mut working, mut sizes) = (0_u64, 0_u64, Vec::new());
+        let mut starting = 0_u64;
+        let mut working = 0_u64;
+        let mut sizes = Vec::new();
         for (before, after, run) in timed {
             starting = sum([starting, before]);
             working = sum([working, after]);
             sizes.push(run.bytes);
         }
-        let (count, usual) = (sizes.len(), median(sizes));
+        let count = sizes.len();
+        let usual = median(sizes);
         let is_found = count >= SMALL_MAPS_MIN
             && usual <= SMALL_MAP_BYTES_MAX
             && starting >= working
@@ -449,9 +535,16 @@ impl<'a> Evidence<'a> {
 
     /// Judged once half of the reduces have finished: before that, all that reduces do is wait.
     fn waiting_for_maps(&self) -> Option<Finding> {
-        let (maps_end, reduces) = (self.maps_end?, self.reduces.as_ref()?);
-        let until = |until| sum(reduces.finished().map(|run| self.times.between(run.attempt, 0, until)));
-        let (waited, active, count) = (until(maps_end), until(u64::MAX), reduces.finished().count());
+        let maps_end = self.maps_end?;
+        let reduces = self.reduces.as_ref()?;
+        let until = |until| {
+            sum(reduces
+                .finished()
+                .map(|run| self.times.between(run.attempt, 0, until)))
+        };
+        let waited = until(maps_end);
+        let active = until(u64::MAX);
+        let count = reduces.finished().count();
         let share = percent(waited, active);
         let is_found = count * 2 >= reduces.tasks
             && share >= WAITING_PERCENT
@@ -475,14 +568,23 @@ impl<'a> Evidence<'a> {
 
     fn spills(&self) -> Option<Finding> {
         let of = |counter| self.detail.counters.of(counter);
-        let (spilled, records) = (of(Counter::SpilledRecords), of(Counter::MapOutputRecords));
+        let spilled = of(Counter::SpilledRecords);
+        let records = of(Counter::MapOutputRecords);
         let each = of(Counter::MapOutputBytes) / records.max(1);
         let again = spilled.saturating_sub(records);
-        if percent(spilled, records) < SPILLED_PERCENT || again.saturating_mul(each) < SPILLED_BYTES_MIN {
+        if percent(spilled, records) < SPILLED_PERCENT
+            || again.saturating_mul(each) < SPILLED_BYTES_MIN
+        {
             return None;
         }
-        let memory = self.detail.settings.as_ref().map(|settings| settings.task_memory);
-        let now = memory.map(|bytes| format!(" (now {})", ByteSize::new(bytes))).unwrap_or_default();
+        let memory = self
+            .detail
+            .settings
+            .as_ref()
+            .map(|settings| settings.task_memory);
+        let now = memory
+            .map(|bytes| format!(" (now {})", ByteSize::new(bytes)))
+            .unwrap_or_default();
         Some(Finding {
             code: FindingCode::Spills,
             text: format!(
@@ -490,8 +592,13 @@ impl<'a> Evidence<'a> {
                 times(spilled, records)
             ),
             about: Vec::new(),
-            figures: figures(&[("spilled_records", spilled), ("map_output_records", records)]),
-            remedy: Some(format!("raise --task-memory{now}, or combine on the map side")),
+            figures: figures(&[
+                ("spilled_records", spilled),
+                ("map_output_records", records),
+            ]),
+            remedy: Some(format!(
+                "raise --task-memory{now}, or combine on the map side"
+            )),
             cost_micros: 0,
         })
     }
@@ -508,7 +615,12 @@ struct Sizes {
 impl Sizes {
     /// `None` while too few are known.
     fn of(phase: &Phase<'_>) -> Option<Sizes> {
-        let sized = || phase.runs.iter().filter(|run| run.attempt.figures.is_some() || run.bytes > 0);
+        let sized = || {
+            phase
+                .runs
+                .iter()
+                .filter(|run| run.attempt.figures.is_some() || run.bytes > 0)
+        };
         let count = sized().count();
         if count < 2 || count * 2 < phase.tasks {
             return None;
@@ -516,7 +628,11 @@ impl Sizes {
         let in_records = phase.kind == TaskKind::Reduce
             && phase.runs.iter().all(|run| run.ended.is_some())
             && sized().any(|run| run.records > 0);
-        let mut sizes = Sizes { in_records, sizes: Vec::new(), total: 0 };
+        let mut sizes = Sizes {
+            in_records,
+            sizes: Vec::new(),
+            total: 0,
+        };
         let mut all: Vec<u64> = phase.runs.iter().map(|run| sizes.size(run)).collect();
         all.sort_unstable();
         sizes.total = sum(all.iter().copied());
@@ -530,7 +646,11 @@ impl Sizes {
     }
 
     fn size(&self, run: &Run<'_>) -> u64 {
-        if self.in_records { run.records } else { run.bytes }
+        if self.in_records {
+            run.records
+        } else {
+            run.bytes
+        }
     }
 
     /// Returns the time to expect of a task: more than the median's if it has more input.
@@ -553,7 +673,11 @@ fn runs<'a>(
 ) -> Vec<Run<'a>> {
     let is_open = detail.summary.ended_millis.is_none();
     let mut of_task: BTreeMap<u32, Run<'a>> = BTreeMap::new();
-    for attempt in detail.attempts.iter().filter(|one| one.attempt.task.kind == kind) {
+    for attempt in detail
+        .attempts
+        .iter()
+        .filter(|one| one.attempt.task.kind == kind)
+    {
         let is_done = attempt.has_succeeded();
         let is_running = is_open && attempt.ended_micros().is_none();
         let known = of_task.contains_key(&attempt.attempt.task.index);
@@ -606,8 +730,12 @@ fn skew(kind: TaskKind, run: &Run<'_>, sizes: &Sizes, cost: u64, held: u64) -> F
             ("held_up_millis", held / 1_000),
         ]),
         remedy: Some(match kind {
-            TaskKind::Map => "a file that cannot be split is one map: store it in smaller files".to_owned(),
-            TaskKind::Reduce => "combine on the map side, or partition by more of the key".to_owned(),
+            TaskKind::Map => {
+                "a file that cannot be split is one map: store it in smaller files".to_owned()
+            }
+            TaskKind::Reduce => {
+                "combine on the map side, or partition by more of the key".to_owned()
+            }
         }),
         cost_micros: cost,
     }
@@ -617,19 +745,33 @@ fn skew(kind: TaskKind, run: &Run<'_>, sizes: &Sizes, cost: u64, held: u64) -> F
 fn consequence(run: &Run<'_>, over: u64, held: u64) -> String {
     match (run.ended, held) {
         (Some(_), _) => format!("held the job up by {}", time(held)),
-        (None, 0) => format!("has run {} longer than the median of the others", time(over)),
+        (None, 0) => format!(
+            "has run {} longer than the median of the others",
+            time(over)
+        ),
         (None, _) => format!("has held the job up for {}", time(held)),
     }
 }
 
 fn straggler(kind: TaskKind, run: &Run<'_>, usual: u64, cost: u64, held: u64) -> Finding {
     let id = run.attempt.attempt;
-    let (job, worker) = (id.task.job, run.attempt.worker);
-    let verb = if run.ended.is_some() { "took" } else { "has run for" };
+    let job = id.task.job;
+    let worker = run.attempt.worker;
+    let verb = if run.ended.is_some() {
+        "took"
+    } else {
+        "has run for"
+    };
     let last = match (run.ended, held) {
         (None, 0) => "is still running".to_owned(),
-        (None, _) => format!("is the last of its {kind}s, which have waited {} for it", time(held)),
-        (Some(_), _) => format!("was the last of its {kind}s, which waited {} for it", time(held)),
+        (None, _) => format!(
+            "is the last of its {kind}s, which have waited {} for it",
+            time(held)
+        ),
+        (Some(_), _) => format!(
+            "was the last of its {kind}s, which waited {} for it",
+            time(held)
+        ),
     };
     let short = id.to_string();
     let short = short.trim_start_matches(&format!("{job}_"));
@@ -648,7 +790,9 @@ fn straggler(kind: TaskKind, run: &Run<'_>, usual: u64, cost: u64, held: u64) ->
             ("over_millis", cost / 1_000),
             ("held_up_millis", held / 1_000),
         ]),
-        remedy: Some(format!("see what it does: nap job logs {job} {short} --stderr")),
+        remedy: Some(format!(
+            "see what it does: nap job logs {job} {short} --stderr"
+        )),
         cost_micros: cost,
     }
 }
@@ -658,7 +802,8 @@ fn percent_of_failures(failed: usize, succeeded: usize) -> u64 {
 }
 
 fn failing_worker(last: &AttemptSummary, failures: usize, tasks: usize, cost: u64) -> Finding {
-    let (worker, id) = (last.worker, last.attempt);
+    let worker = last.worker;
+    let id = last.attempt;
     let job = id.task.job;
     let reason = last.end.as_deref().unwrap_or("unknown reason");
     let short = id.to_string();
@@ -684,7 +829,8 @@ fn failing_worker(last: &AttemptSummary, failures: usize, tasks: usize, cost: u6
 }
 
 fn slow_worker(kind: TaskKind, own: &[&Run<'_>], percent: u64, cost: u64) -> Finding {
-    let (worker, name) = (own[0].attempt.worker, &own[0].attempt.worker_name);
+    let worker = own[0].attempt.worker;
+    let name = &own[0].attempt.worker_name;
     Finding {
         code: FindingCode::SlowWorker,
         text: format!(
@@ -698,7 +844,9 @@ fn slow_worker(kind: TaskKind, own: &[&Run<'_>], percent: u64, cost: u64) -> Fin
             ("speed_percent", percent),
             ("cost_millis", cost / 1_000),
         ]),
-        remedy: Some(format!("look at its host, or take it out: nap worker drain {worker}")),
+        remedy: Some(format!(
+            "look at its host, or take it out: nap worker drain {worker}"
+        )),
         cost_micros: cost,
     }
 }

@@ -29,13 +29,19 @@ pub enum FolderError {
     )]
     NotAHistory { path: PathBuf },
     /// The history has no ended job.
-    #[error("{path} holds no ended job; wait until a job ends, or give the directory of another cluster")]
+    #[error(
+        "{path} holds no ended job; wait until a job ends, or give the directory of another cluster"
+    )]
     Empty { path: PathBuf },
     #[error("cannot read {path}: {source}")]
     Io { path: PathBuf, source: io::Error },
     /// A file is damaged or foreign.
     #[error("{path} is unusable: {what}; copy the history without {files} and give the copy", files = both(job))]
-    Damaged { path: PathBuf, job: JobId, what: String },
+    Damaged {
+        path: PathBuf,
+        job: JobId,
+        what: String,
+    },
 }
 
 fn both(job: &JobId) -> String {
@@ -48,7 +54,11 @@ impl HistoryFolder {
     /// # Errors
     /// Fails if the directory is none of these, cannot be read, or has no job.
     pub fn open(directory: &Path) -> Result<HistoryFolder, FolderError> {
-        let places = [directory.join("coordinator/history"), directory.join("history"), directory.to_owned()];
+        let places = [
+            directory.join("coordinator/history"),
+            directory.join("history"),
+            directory.to_owned(),
+        ];
         let mut found = None;
         for place in places {
             match jobs_in(&place) {
@@ -58,11 +68,18 @@ impl HistoryFolder {
                     break;
                 }
                 Err(error) if is_absent(&error) && place != directory => {}
-                Err(source) => return Err(FolderError::Io { path: place, source }),
+                Err(source) => {
+                    return Err(FolderError::Io {
+                        path: place,
+                        source,
+                    });
+                }
             }
         }
         match found {
-            None => Err(FolderError::NotAHistory { path: directory.to_owned() }),
+            None => Err(FolderError::NotAHistory {
+                path: directory.to_owned(),
+            }),
             Some((path, jobs)) if jobs.is_empty() => Err(FolderError::Empty { path }),
             Some((path, jobs)) => Ok(HistoryFolder { path, jobs }),
         }
@@ -105,7 +122,10 @@ impl HistoryFolder {
             Err(error @ FolderError::NotAHistory { .. }) => error,
             Err(error) => return Err(error),
         };
-        let io = |source| FolderError::Io { path: directory.to_owned(), source };
+        let io = |source| FolderError::Io {
+            path: directory.to_owned(),
+            source,
+        };
         let mut found = Vec::new();
         let recordings = directory.join("recordings");
         let places = [Some(directory), recordings.is_dir().then_some(&*recordings)];
@@ -118,7 +138,11 @@ impl HistoryFolder {
             }
         }
         found.sort();
-        if found.is_empty() { Err(not_found) } else { Ok(found) }
+        if found.is_empty() {
+            Err(not_found)
+        } else {
+            Ok(found)
+        }
     }
 
     /// Reads a job; `None` if it was removed.
@@ -147,7 +171,9 @@ impl HistoryFolder {
         let path = self.path.join(&name);
         let rows = read_rows(&path);
         let remarks = rows.remarks.join("; ");
-        let missing = head.missing(&rows).or_else(|| (!remarks.is_empty()).then(String::new));
+        let missing = head
+            .missing(&rows)
+            .or_else(|| (!remarks.is_empty()).then(String::new));
         if let Some(missing) = missing {
             // A removed job loses its recording before its head.
             if self.head(job)?.is_none() {
@@ -155,18 +181,33 @@ impl HistoryFolder {
             }
             if is_strict {
                 let what = [remarks, missing];
-                let what: Vec<&str> =
-                    what.iter().map(String::as_str).filter(|what| !what.is_empty()).collect();
-                return Err(FolderError::Damaged { path, job, what: what.join("; ") });
+                let what: Vec<&str> = what
+                    .iter()
+                    .map(String::as_str)
+                    .filter(|what| !what.is_empty())
+                    .collect();
+                return Err(FolderError::Damaged {
+                    path,
+                    job,
+                    what: what.join("; "),
+                });
             }
         }
-        let damaged = |what| FolderError::Damaged { path: self.path.join(head_name(job)), job, what };
+        let damaged = |what| FolderError::Damaged {
+            path: self.path.join(head_name(job)),
+            job,
+            what,
+        };
         head.with_rows(rows, &name).map(Some).map_err(damaged)
     }
 
     fn head(&self, job: JobId) -> Result<Option<StoredHead>, FolderError> {
         let path = self.path.join(head_name(job));
-        let damaged = |what| FolderError::Damaged { path: path.clone(), job, what };
+        let damaged = |what| FolderError::Damaged {
+            path: path.clone(),
+            job,
+            what,
+        };
         let bytes = match read_regular(&path, HEAD_BYTES_READ_MAX) {
             Ok(bytes) => bytes,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
@@ -184,7 +225,10 @@ impl HistoryFolder {
 }
 
 fn is_absent(error: &io::Error) -> bool {
-    matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
+    matches!(
+        error.kind(),
+        io::ErrorKind::NotFound | io::ErrorKind::NotADirectory
+    )
 }
 
 fn jobs_in(directory: &Path) -> io::Result<Vec<JobId>> {

@@ -68,13 +68,23 @@ pub struct Converted {
 /// Fails if the directory cannot be listed. A file that cannot be read or written stays and has a remark.
 pub fn convert_history(directory: &Path) -> Result<Vec<Converted>, RecordingError> {
     let places = ["coordinator/history", "history", ""].map(|place| directory.join(place));
-    let history = places.into_iter().find(|place| place.is_dir()).unwrap_or_else(|| directory.to_owned());
+    let history = places
+        .into_iter()
+        .find(|place| place.is_dir())
+        .unwrap_or_else(|| directory.to_owned());
     let days = history.join("cluster");
     let mut files = Vec::new();
-    for folder in [Some(&history), days.is_dir().then_some(&days)].into_iter().flatten() {
+    for folder in [Some(&history), days.is_dir().then_some(&days)]
+        .into_iter()
+        .flatten()
+    {
         for entry in fs::read_dir(folder)? {
             let path = entry?.path();
-            files.extend(path.to_str().is_some_and(|name| name.ends_with(FORMER_RECORDING)).then_some(path));
+            files.extend(
+                path.to_str()
+                    .is_some_and(|name| name.ends_with(FORMER_RECORDING))
+                    .then_some(path),
+            );
         }
     }
     files.sort();
@@ -95,11 +105,25 @@ fn convert(from: &Path, to: &Path) -> Result<Vec<String>, RecordingError> {
         // A newer coordinator has continued the day.
         Ok(later) if !(later.queues.is_empty() && later.workers.is_empty()) => {
             let last = rows.queues.last().map(|one| one.at_millis);
-            rows.queues.extend(later.queues.into_iter().filter(|one| Some(one.at_millis) > last));
-            let new: Vec<_> = later.workers.into_iter().filter(|one| !rows.workers.contains(one)).collect();
+            rows.queues.extend(
+                later
+                    .queues
+                    .into_iter()
+                    .filter(|one| Some(one.at_millis) > last),
+            );
+            let new: Vec<_> = later
+                .workers
+                .into_iter()
+                .filter(|one| !rows.workers.contains(one))
+                .collect();
             rows.workers.extend(new);
         }
-        Ok(_) => return Ok(vec![format!("{} exists; remove one of the two files", to.display())]),
+        Ok(_) => {
+            return Ok(vec![format!(
+                "{} exists; remove one of the two files",
+                to.display()
+            )]);
+        }
     }
     let unfinished = to.with_extension("gz.unfinished");
     let written = || {
@@ -123,7 +147,8 @@ fn read(bytes: &[u8]) -> Result<RecordedRows, RecordingError> {
     let Some((b"NAPTREC1\x01\0\0\0", mut rest)) = bytes.split_at_checked(12) else {
         return Err(RecordingError::NotVersion1);
     };
-    let (mut rows, mut moved) = (RecordedRows::default(), Moved::new());
+    let mut rows = RecordedRows::default();
+    let mut moved = Moved::new();
     let mut has_trailer = false;
     while !rest.is_empty() {
         let at = bytes.len() - rest.len();
@@ -140,14 +165,17 @@ fn read(bytes: &[u8]) -> Result<RecordedRows, RecordingError> {
             }
             Ok(_) => {}
             Err(what) => {
-                rows.remarks.push(format!("dropped all rows after byte {at}: {what}"));
+                rows.remarks
+                    .push(format!("dropped all rows after byte {at}: {what}"));
                 break;
             }
         }
     }
     // Today's file of cluster samples has no trailer.
-    if !has_trailer && rows.remarks.is_empty() && rows.queues.is_empty() && rows.workers.is_empty() {
-        rows.remarks.push("no trailer: the end of the file is missing".to_owned());
+    if !has_trailer && rows.remarks.is_empty() && rows.queues.is_empty() && rows.workers.is_empty()
+    {
+        rows.remarks
+            .push("no trailer: the end of the file is missing".to_owned());
     }
     // The first recordings stored figures in rows of their own.
     for attempt in &mut rows.attempts {
@@ -158,48 +186,73 @@ fn read(bytes: &[u8]) -> Result<RecordedRows, RecordingError> {
 
 /// Splits the first frame off `rest`; returns its kind and rows.
 fn read_frame(rest: &mut &[u8]) -> Result<(u16, Vec<Row>), String> {
-    let (header, behind) = rest.split_first_chunk::<10>().ok_or("the frame is truncated")?;
+    let (header, behind) = rest
+        .split_first_chunk::<10>()
+        .ok_or("the frame is truncated")?;
     let [l0, l1, l2, l3, k0, k1, checksum @ ..] = *header;
-    let (length, kind) = (u32::from_le_bytes([l0, l1, l2, l3]) as usize, u16::from_le_bytes([k0, k1]));
-    let (payload, behind) = behind.split_at_checked(length).ok_or("the frame is truncated")?;
-    if crc32c::crc32c_append(crc32c::crc32c(&header[..6]), payload) != u32::from_le_bytes(checksum) {
+    let length = u32::from_le_bytes([l0, l1, l2, l3]) as usize;
+    let kind = u16::from_le_bytes([k0, k1]);
+    let (payload, behind) = behind
+        .split_at_checked(length)
+        .ok_or("the frame is truncated")?;
+    if crc32c::crc32c_append(crc32c::crc32c(&header[..6]), payload) != u32::from_le_bytes(checksum)
+    {
         return Err("checksum mismatch".to_owned());
     }
     *rest = behind;
-    let (raw, block) = payload.split_first_chunk::<4>().ok_or("the frame is truncated")?;
+    let (raw, block) = payload
+        .split_first_chunk::<4>()
+        .ok_or("the frame is truncated")?;
     let raw = u32::from_le_bytes(*raw) as usize;
     if kind == TRAILER {
         return Ok((kind, Vec::new()));
     }
     if raw > FRAME_BYTES_MAX {
-        return Err(format!("the frame has {raw} bytes (limit {FRAME_BYTES_MAX})"));
+        return Err(format!(
+            "the frame has {raw} bytes (limit {FRAME_BYTES_MAX})"
+        ));
     }
     let columns = lz4_flex::block::decompress(block, raw).map_err(|error| error.to_string())?;
     Ok((kind, read_rows(&columns)?))
 }
 
 fn read_rows(columns: &[u8]) -> Result<Vec<Row>, String> {
-    let (length, rest) = columns.split_first_chunk::<4>().ok_or("the column description is truncated")?;
+    let (length, rest) = columns
+        .split_first_chunk::<4>()
+        .ok_or("the column description is truncated")?;
     let cut = rest.split_at_checked(u32::from_le_bytes(*length) as usize);
     let (description, mut rest) = cut.ok_or("the column description is truncated")?;
-    let description: Description = serde_json::from_slice(description).map_err(|error| error.to_string())?;
+    let description: Description =
+        serde_json::from_slice(description).map_err(|error| error.to_string())?;
     if description.rows > FRAME_ROWS_MAX {
-        return Err(format!("the frame has {} rows (limit {FRAME_ROWS_MAX})", description.rows));
+        return Err(format!(
+            "the frame has {} rows (limit {FRAME_ROWS_MAX})",
+            description.rows
+        ));
     }
     let mut rows = vec![Row::new(); description.rows];
     for column in description.columns {
-        let (bytes, behind) = rest.split_at_checked(column.bytes).ok_or("a column is truncated")?;
+        let (bytes, behind) = rest
+            .split_at_checked(column.bytes)
+            .ok_or("a column is truncated")?;
         rest = behind;
-        read_column(&column, bytes, &mut rows).ok_or_else(|| format!("column {} is damaged", column.name))?;
+        read_column(&column, bytes, &mut rows)
+            .ok_or_else(|| format!("column {} is damaged", column.name))?;
     }
     Ok(rows)
 }
 
 /// Adds the values of a column to the rows that have one; `None` if the column is damaged.
 fn read_column(column: &Column, bytes: &[u8], rows: &mut [Row]) -> Option<()> {
-    let (bits, mut rest) =
-        bytes.split_at_checked(if column.optional { rows.len().div_ceil(8) } else { 0 })?;
-    let is_present = |row: usize| bits.get(row / 8).is_none_or(|byte| byte >> (row % 8) & 1 == 1);
+    let (bits, mut rest) = bytes.split_at_checked(if column.optional {
+        rows.len().div_ceil(8)
+    } else {
+        0
+    })?;
+    let is_present = |row: usize| {
+        bits.get(row / 8)
+            .is_none_or(|byte| byte >> (row % 8) & 1 == 1)
+    };
     let present: Vec<usize> = (0..rows.len()).filter(|row| is_present(*row)).collect();
     let mut numbers = Vec::with_capacity(present.len());
     for _ in &present {
@@ -255,12 +308,16 @@ fn add(kind: u16, mut row: Row, rows: &mut RecordedRows, moved: &mut Moved) -> R
             let exact = |millis: u64, rest: u64| millis.wrapping_mul(1_000).wrapping_add(rest);
             let moments = number(&row, "launched_rest_micros").map(|rest| {
                 let launched = exact(launched, rest);
-                let started = number(&row, "starting_micros").map(|starting| launched.wrapping_add(starting));
-                let ended = number(&row, "ended_rest_micros").map(|rest| exact(ended.unwrap_or(0), rest));
+                let started =
+                    number(&row, "starting_micros").map(|starting| launched.wrapping_add(starting));
+                let ended =
+                    number(&row, "ended_rest_micros").map(|rest| exact(ended.unwrap_or(0), rest));
                 json!({ "launched": launched, "started": started, "ended": ended })
             });
             let figures = row.contains_key("input_bytes").then(|| figures(&row));
-            row.extend(fields(json!({ "ended_millis": ended, "moments": moments, "figures": figures })));
+            row.extend(fields(
+                json!({ "ended_millis": ended, "moments": moments, "figures": figures }),
+            ));
             rows.attempts.push(typed(row)?);
         }
         2 => {
@@ -281,8 +338,15 @@ fn add(kind: u16, mut row: Row, rows: &mut RecordedRows, moved: &mut Moved) -> R
         5 => rows.events.push(typed(row)?),
         6 => rows.parts.push(typed(row)?),
         7 => rows.counters.push(typed(row)?),
-        8 => rows.reasons.extend(row.get("text").and_then(Value::as_str).map(str::to_owned)),
-        9 => drop(moved.insert(typed_value(row["attempt"].clone())?, typed_value(figures(&row))?)),
+        8 => rows
+            .reasons
+            .extend(row.get("text").and_then(Value::as_str).map(str::to_owned)),
+        9 => {
+            moved.insert(
+                typed_value(row["attempt"].clone())?,
+                typed_value(figures(&row))?,
+            );
+        }
         10 => rows.logs.push(typed(row)?),
         11 => {
             row.insert("kind".to_owned(), task_kind(&row, "phase").into());
@@ -324,15 +388,27 @@ fn figures(row: &Row) -> Value {
         "processor_millis",
         "spilled_records",
     ];
-    let figure = |name: &str| (name.to_owned(), row.get(name).cloned().unwrap_or_else(|| 0.into()));
+    let figure = |name: &str| {
+        (
+            name.to_owned(),
+            row.get(name).cloned().unwrap_or_else(|| 0.into()),
+        )
+    };
     Value::Object(names.into_iter().map(figure).collect())
 }
 
 /// Replaces the word in a column by the serialized value it names.
-fn word<T: Serialize>(row: &mut Row, name: &str, of_word: fn(&str) -> Option<T>) -> Result<(), String> {
+fn word<T: Serialize>(
+    row: &mut Row,
+    name: &str,
+    of_word: fn(&str) -> Option<T>,
+) -> Result<(), String> {
     if let Some(text) = row.get(name).and_then(Value::as_str) {
         let value = of_word(text).ok_or_else(|| format!("unknown {name} {text:?}"))?;
-        row.insert(name.to_owned(), serde_json::to_value(value).map_err(|error| error.to_string())?);
+        row.insert(
+            name.to_owned(),
+            serde_json::to_value(value).map_err(|error| error.to_string())?,
+        );
     }
     Ok(())
 }

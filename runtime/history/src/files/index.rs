@@ -112,24 +112,62 @@ impl Index {
         };
         if loaded.damaged > 0 {
             let path = path.display();
-            remarks.push(format!("rewriting {path}: {} damaged lines", loaded.damaged));
+            remarks.push(format!(
+                "rewriting {path}: {} damaged lines",
+                loaded.damaged
+            ));
         }
-        let is_whole = loaded.damaged == 0 && loaded.lines > 0 && !is_stale(loaded.lines, loaded.rows.len());
-        let file = if is_whole { append_to(path) } else { rewrite(path, &loaded.rows) };
+        let is_whole =
+            loaded.damaged == 0 && loaded.lines > 0 && !is_stale(loaded.lines, loaded.rows.len());
+        let file = if is_whole {
+            append_to(path)
+        } else {
+            rewrite(path, &loaded.rows)
+        };
         let file = file.map_err(|error| {
-            remarks.push(format!("no index of the history: {}: {error}", path.display()));
+            remarks.push(format!(
+                "no index of the history: {}: {error}",
+                path.display()
+            ));
         });
-        let lines = if is_whole { loaded.lines } else { loaded.rows.len() };
-        let open = Mutex::new(Open { file: file.ok(), lines, rows: loaded.rows.len() });
-        (Index { path: path.to_owned(), open }, loaded.rows, remarks)
+        let lines = if is_whole {
+            loaded.lines
+        } else {
+            loaded.rows.len()
+        };
+        let open = Mutex::new(Open {
+            file: file.ok(),
+            lines,
+            rows: loaded.rows.len(),
+        });
+        (
+            Index {
+                path: path.to_owned(),
+                open,
+            },
+            loaded.rows,
+            remarks,
+        )
     }
 
     /// Adds and removes rows. After an error, which is returned once, the index is unused until the next start.
-    pub(crate) fn change(&self, put: &[(JobId, IndexRow)], removed: &[JobId]) -> Result<(), String> {
+    pub(crate) fn change(
+        &self,
+        put: &[(JobId, IndexRow)],
+        removed: &[JobId],
+    ) -> Result<(), String> {
         let mut open = self.lock();
-        let Some(file) = &open.file else { return Ok(()) };
-        let put_lines = put.iter().map(|(job, row)| LineToWrite { job: *job, row: Some(row) });
-        let lines = put_lines.chain(removed.iter().map(|job| LineToWrite { job: *job, row: None }));
+        let Some(file) = &open.file else {
+            return Ok(());
+        };
+        let put_lines = put.iter().map(|(job, row)| LineToWrite {
+            job: *job,
+            row: Some(row),
+        });
+        let lines = put_lines.chain(removed.iter().map(|job| LineToWrite {
+            job: *job,
+            row: None,
+        }));
         let written = text_of(lines).and_then(|text| {
             let mut file = file;
             file.write_all(&text)
@@ -146,7 +184,10 @@ impl Index {
         });
         written.map_err(|error| {
             open.file = None;
-            format!("{} will be rewritten at the next start: {error}", self.path.display())
+            format!(
+                "{} will be rewritten at the next start: {error}",
+                self.path.display()
+            )
         })
     }
 
@@ -168,16 +209,26 @@ fn rewrite(path: &Path, rows: &BTreeMap<JobId, IndexRow>) -> io::Result<File> {
     let mut unfinished = path.as_os_str().to_owned();
     unfinished.push(".unfinished");
     let unfinished = PathBuf::from(unfinished);
-    let mut text = serde_json::to_vec(&Version { version: INDEX_VERSION })?;
+    let mut text = serde_json::to_vec(&Version {
+        version: INDEX_VERSION,
+    })?;
     text.push(b'\n');
-    text.extend(text_of(rows.iter().map(|(job, row)| LineToWrite { job: *job, row: Some(row) }))?);
+    text.extend(text_of(rows.iter().map(|(job, row)| LineToWrite {
+        job: *job,
+        row: Some(row),
+    }))?);
     // Do not write through a link or pipe of this name.
     match fs::remove_file(&unfinished) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
         _ => {}
     }
-    let mut file = OpenOptions::new().append(true).create_new(true).open(&unfinished)?;
-    let written = file.write_all(&text).and_then(|()| fs::rename(&unfinished, path));
+    let mut file = OpenOptions::new()
+        .append(true)
+        .create_new(true)
+        .open(&unfinished)?;
+    let written = file
+        .write_all(&text)
+        .and_then(|()| fs::rename(&unfinished, path));
     if let Err(error) = written {
         let _ = fs::remove_file(&unfinished);
         return Err(error);
@@ -205,7 +256,9 @@ fn load(path: &Path) -> io::Result<Loaded> {
     file.take(BYTES_MAX).read_to_end(&mut text)?;
     // A last line without a newline was cut by a power loss, or is being written.
     let mut lines = text.split_inclusive(|byte| *byte == b'\n');
-    let version = lines.next().and_then(|line| serde_json::from_slice::<Version>(line).ok());
+    let version = lines
+        .next()
+        .and_then(|line| serde_json::from_slice::<Version>(line).ok());
     match version.map(|version| version.version) {
         Some(INDEX_VERSION) => {}
         Some(other) => {
@@ -214,12 +267,22 @@ fn load(path: &Path) -> io::Result<Loaded> {
         }
         None => return Err(io::Error::other("the first line has no version")),
     }
-    let mut loaded = Loaded { lines: 1, ..Loaded::default() };
+    let mut loaded = Loaded {
+        lines: 1,
+        ..Loaded::default()
+    };
     for line in lines {
         loaded.lines += 1;
         match parse(line) {
-            Some(Line { job, row: Some(row) }) => drop(loaded.rows.insert(job, row)),
-            Some(Line { job, row: None }) => drop(loaded.rows.remove(&job)),
+            Some(Line {
+                job,
+                row: Some(row),
+            }) => {
+                loaded.rows.insert(job, row);
+            }
+            Some(Line { job, row: None }) => {
+                loaded.rows.remove(&job);
+            }
             None => loaded.damaged += 1,
         }
     }
@@ -229,7 +292,9 @@ fn load(path: &Path) -> io::Result<Loaded> {
 /// Parses a line after verifying its checksum.
 fn parse(line: &[u8]) -> Option<Line> {
     let line = line.strip_suffix(b"\n")?;
-    let (checksum, rest) = line.strip_prefix(CHECKSUM.as_bytes())?.split_at_checked(8)?;
+    let (checksum, rest) = line
+        .strip_prefix(CHECKSUM.as_bytes())?
+        .split_at_checked(8)?;
     let rest = rest.strip_prefix(b"\",")?;
     let checksum = u32::from_str_radix(std::str::from_utf8(checksum).ok()?, 16).ok()?;
     let json = [b"{", rest].concat();

@@ -3,7 +3,9 @@
 use std::collections::HashMap;
 
 use napreduce_engine::AttemptId;
-use napreduce_protocol::{JobDetail, PreemptionEnd, PreemptionSummary, RestoreSummary, ResumeSummary};
+use napreduce_protocol::{
+    JobDetail, PreemptionEnd, PreemptionSummary, RestoreSummary, ResumeSummary,
+};
 
 /// A request to take a slot, with its outcome.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -41,7 +43,10 @@ impl Sequel<'_> {
 /// Computes the ledger of a job, in the order of its requests.
 pub fn ledger_of(detail: &JobDetail) -> Vec<LedgerEntry<'_>> {
     let index = LedgerIndex::new(detail);
-    let entry = |(place, preemption)| LedgerEntry { preemption, sequel: index.sequel(place, preemption) };
+    let entry = |(place, preemption)| LedgerEntry {
+        preemption,
+        sequel: index.sequel(place, preemption),
+    };
     detail.preemptions.iter().enumerate().map(entry).collect()
 }
 
@@ -71,11 +76,23 @@ impl<'job> LedgerIndex<'job> {
         }
         let mut preemptions: HashMap<_, Vec<_>> = HashMap::new();
         for (place, preemption) in detail.preemptions.iter().enumerate() {
-            preemptions.entry(preemption.attempt).or_default().push((place, preemption));
+            preemptions
+                .entry(preemption.attempt)
+                .or_default()
+                .push((place, preemption));
         }
-        let ended = detail.attempts.iter().map(|known| (known.attempt, known.ended_millis.is_some()));
+        let ended = detail
+            .attempts
+            .iter()
+            .map(|known| (known.attempt, known.ended_millis.is_some()));
         let is_over = detail.summary.ended_millis.is_some();
-        LedgerIndex { resumes, restores, preemptions, ended: ended.collect(), is_over }
+        LedgerIndex {
+            resumes,
+            restores,
+            preemptions,
+            ended: ended.collect(),
+            is_over,
+        }
     }
 
     fn sequel(&self, place: usize, preemption: &PreemptionSummary) -> Option<Sequel<'job>> {
@@ -100,19 +117,31 @@ impl<'job> LedgerIndex<'job> {
         let attempt = stop.attempt;
         let freed = stop.freed_micros.unwrap_or(stop.requested_micros);
         let resumes = self.resumes.get(&attempt).into_iter().flatten();
-        let resumed =
-            resumes.filter(|resume| resume.ordered_micros >= freed).min_by_key(|one| one.ordered_micros);
+        let resumed = resumes
+            .filter(|resume| resume.ordered_micros >= freed)
+            .min_by_key(|one| one.ordered_micros);
         let later = self.preemptions.get(&attempt).into_iter().flatten();
-        let ends = |end| matches!(end, Some(PreemptionEnd::Checkpointed | PreemptionEnd::Killed));
-        let converted =
-            later.copied().find(|(at, known)| *at > place && ends(known.end)).map(|(_, known)| known);
+        let ends = |end| {
+            matches!(
+                end,
+                Some(PreemptionEnd::Checkpointed | PreemptionEnd::Killed)
+            )
+        };
+        let converted = later
+            .copied()
+            .find(|(at, known)| *at > place && ends(known.end))
+            .map(|(_, known)| known);
         match (resumed, converted) {
-            (Some(resumed), Some(converted)) if converted.freed_micros < Some(resumed.ordered_micros) => {
+            (Some(resumed), Some(converted))
+                if converted.freed_micros < Some(resumed.ordered_micros) =>
+            {
                 self.after_conversion(converted)
             }
             (Some(resumed), _) => Some(Sequel::Resumed(resumed)),
             (None, Some(converted)) => self.after_conversion(converted),
-            (None, None) if self.ended.get(&attempt) == Some(&true) && !self.is_over => Some(Sequel::Lost),
+            (None, None) if self.ended.get(&attempt) == Some(&true) && !self.is_over => {
+                Some(Sequel::Lost)
+            }
             (None, None) => self.waiting(),
         }
     }

@@ -54,20 +54,28 @@ struct Ledger<'a> {
 
 impl<'a> Ledger<'a> {
     fn new(detail: &'a JobDetail) -> Ledger<'a> {
-        let (mut attempts, mut done) = (BTreeMap::new(), BTreeMap::new());
+        let mut attempts = BTreeMap::new();
+        let mut done = BTreeMap::new();
         let mut first_done: BTreeMap<u32, u64> = BTreeMap::new();
         for attempt in &detail.attempts {
-            let (id, task) = (attempt.attempt, attempt.attempt.task);
+            let id = attempt.attempt;
+            let task = attempt.attempt.task;
             attempts.insert(id, attempt);
             if attempt.has_succeeded() {
                 done.insert((task.kind, task.index), id);
                 if task.kind == TaskKind::Map {
                     let end = interval(attempt).1;
-                    first_done.entry(task.index).and_modify(|first| *first = end.min(*first)).or_insert(end);
+                    first_done
+                        .entry(task.index)
+                        .and_modify(|first| *first = end.min(*first))
+                        .or_insert(end);
                 }
             }
         }
-        let restores = detail.restores.iter().filter(|restore| restore.refused.is_none());
+        let restores = detail
+            .restores
+            .iter()
+            .filter(|restore| restore.refused.is_none());
         Ledger {
             job: detail.summary.job,
             attempts,
@@ -82,7 +90,13 @@ impl<'a> Ledger<'a> {
     fn all(&self, kind: TaskKind, tasks: u32) -> Result<Vec<Span>, LengthsError> {
         let last = self.done.range((kind, 0)..=(kind, u32::MAX)).next_back();
         let beyond = last.map_or(0, |((_, index), _)| index.saturating_add(1));
-        let missing = |index| LengthsError(TaskId { job: self.job, kind, index });
+        let missing = |index| {
+            LengthsError(TaskId {
+                job: self.job,
+                kind,
+                index,
+            })
+        };
         // A wrong number in the file must not cause a long loop.
         if (tasks.max(beyond) as usize) > self.done.len() {
             let gap = (0..).find(|index| !self.done.contains_key(&(kind, *index)));
@@ -90,15 +104,24 @@ impl<'a> Ledger<'a> {
         }
         (0..tasks.max(beyond))
             .map(|index| {
-                self.done.get(&(kind, index)).map(|done| self.length(*done)).ok_or_else(|| missing(index))
+                self.done
+                    .get(&(kind, index))
+                    .map(|done| self.length(*done))
+                    .ok_or_else(|| missing(index))
             })
             .collect()
     }
 
     fn length(&self, done: AttemptId) -> Span {
-        let from = if done.task.kind == TaskKind::Reduce { self.maps_end } else { 0 };
+        let from = if done.task.kind == TaskKind::Reduce {
+            self.maps_end
+        } else {
+            0
+        };
         let saved = match self.restores.get(&done) {
-            Some(restore) => self.before(restore, from).min(restore.work_saved_millis.saturating_mul(1_000)),
+            Some(restore) => self
+                .before(restore, from)
+                .min(restore.work_saved_millis.saturating_mul(1_000)),
             None => 0,
         };
         Span(self.active(done, from).saturating_add(saved))
@@ -106,21 +129,29 @@ impl<'a> Ledger<'a> {
 
     /// Returns the work of the attempts before a restored one, along its chain of checkpoints.
     fn before(&self, restore: &RestoreSummary, from: u64) -> u64 {
-        let (mut all, mut next) = (0_u64, Some(restore));
+        let mut all = 0_u64;
+        let mut next = Some(restore);
         // Attempt numbers must decrease, so that a damaged ledger cannot cause an endless loop.
         while let Some(restore) = next.take() {
             all = all.saturating_add(self.active(restore.from, from));
-            next = self.restores.get(&restore.from).copied().filter(|older| older.from < restore.from);
+            next = self
+                .restores
+                .get(&restore.from)
+                .copied()
+                .filter(|older| older.from < restore.from);
         }
         all
     }
 
     /// Returns how long an attempt was running after `from`.
     fn active(&self, id: AttemptId, from: u64) -> u64 {
-        let Some(attempt) = self.attempts.get(&id) else { return 0 };
+        let Some(attempt) = self.attempts.get(&id) else {
+            return 0;
+        };
         let (launched, ended) = interval(attempt);
         let begin = launched.max(from);
-        let (mut active, mut at) = (0_u64, begin);
+        let mut active = 0_u64;
+        let mut at = begin;
         for (suspended, resumed) in self.suspensions.get(&id).into_iter().flatten() {
             active = active.saturating_add((*suspended).min(ended).saturating_sub(at));
             at = at.max(*resumed);
@@ -132,23 +163,39 @@ impl<'a> Ledger<'a> {
 fn interval(attempt: &AttemptSummary) -> Interval {
     let micros = |millis: u64| millis.saturating_mul(1_000);
     let launched = micros(attempt.launched_millis);
-    (launched, attempt.ended_millis.map_or(launched, micros).max(launched))
+    (
+        launched,
+        attempt.ended_millis.map_or(launched, micros).max(launched),
+    )
 }
 
 /// Returns the suspensions of each attempt, ordered by time.
 pub(super) fn suspensions(detail: &JobDetail) -> BTreeMap<AttemptId, Vec<Interval>> {
     let mut resumed: BTreeMap<AttemptId, Vec<u64>> = BTreeMap::new();
     for resume in &detail.resumes {
-        resumed.entry(resume.attempt).or_default().extend(resume.resumed_micros);
+        resumed
+            .entry(resume.attempt)
+            .or_default()
+            .extend(resume.resumed_micros);
     }
     let mut suspensions: BTreeMap<AttemptId, Vec<Interval>> = BTreeMap::new();
-    let suspended = detail.preemptions.iter().filter(|one| one.end == Some(PreemptionEnd::Suspended));
+    let suspended = detail
+        .preemptions
+        .iter()
+        .filter(|one| one.end == Some(PreemptionEnd::Suspended));
     for one in suspended {
-        let Some(freed) = one.freed_micros else { continue };
-        let resumed = resumed.get(&one.attempt).and_then(|all| all.iter().copied().find(|at| *at >= freed));
+        let Some(freed) = one.freed_micros else {
+            continue;
+        };
+        let resumed = resumed
+            .get(&one.attempt)
+            .and_then(|all| all.iter().copied().find(|at| *at >= freed));
         // An attempt that was not resumed stayed suspended until its end.
         let resumed = resumed.unwrap_or(u64::MAX);
-        suspensions.entry(one.attempt).or_default().push((freed, resumed));
+        suspensions
+            .entry(one.attempt)
+            .or_default()
+            .push((freed, resumed));
     }
     for all in suspensions.values_mut() {
         all.sort_unstable();
@@ -182,7 +229,14 @@ mod tests {
     }
 
     fn id(kind: TaskKind, index: u32, number: u32) -> AttemptId {
-        AttemptId { task: TaskId { job: JobId(7), kind, index }, number }
+        AttemptId {
+            task: TaskId {
+                job: JobId(7),
+                kind,
+                index,
+            },
+            number,
+        }
     }
 
     fn map(index: u32, number: u32) -> AttemptId {
@@ -194,7 +248,13 @@ mod tests {
     }
 
     impl WithAttempts for JobDetail {
-        fn ran(mut self, attempt: AttemptId, launched_millis: u64, ended: u64, end: &str) -> JobDetail {
+        fn ran(
+            mut self,
+            attempt: AttemptId,
+            launched_millis: u64,
+            ended: u64,
+            end: &str,
+        ) -> JobDetail {
             self.attempts.push(AttemptSummary {
                 attempt,
                 worker: WorkerId(1),
@@ -211,7 +271,11 @@ mod tests {
         fn suspended(mut self, attempt: AttemptId, from: u64, until: u64) -> JobDetail {
             let wanted = PreemptionSummary::wanted(0, attempt, WorkerId(1), Primitive::Suspend);
             let end = Some(PreemptionEnd::Suspended);
-            self.preemptions.push(PreemptionSummary { freed_micros: Some(from * 1_000), end, ..wanted });
+            self.preemptions.push(PreemptionSummary {
+                freed_micros: Some(from * 1_000),
+                end,
+                ..wanted
+            });
             self.resumes.push(ResumeSummary {
                 attempt,
                 worker: WorkerId(1),
@@ -225,7 +289,12 @@ mod tests {
             self
         }
 
-        fn restored(mut self, attempt: AttemptId, from: AttemptId, work_saved_millis: u64) -> JobDetail {
+        fn restored(
+            mut self,
+            attempt: AttemptId,
+            from: AttemptId,
+            work_saved_millis: u64,
+        ) -> JobDetail {
             self.restores.push(RestoreSummary {
                 attempt,
                 from,
@@ -244,14 +313,25 @@ mod tests {
     trait WithAttempts {
         fn ran(self, attempt: AttemptId, launched_millis: u64, ended: u64, end: &str) -> JobDetail;
         fn suspended(self, attempt: AttemptId, from: u64, until: u64) -> JobDetail;
-        fn restored(self, attempt: AttemptId, from: AttemptId, work_saved_millis: u64) -> JobDetail;
+        fn restored(self, attempt: AttemptId, from: AttemptId, work_saved_millis: u64)
+        -> JobDetail;
     }
 
     #[track_caller]
     fn check(detail: &JobDetail, maps: &[u64], reduces: &[u64]) {
-        let spans = |all: &[u64]| all.iter().map(|millis| Span::from_millis(*millis)).collect::<Vec<_>>();
+        let spans = |all: &[u64]| {
+            all.iter()
+                .map(|millis| Span::from_millis(*millis))
+                .collect::<Vec<_>>()
+        };
         let lengths = TaskLengths::of(detail).expect("every task succeeded");
-        assert_eq!(lengths, TaskLengths { maps: spans(maps), reduces: spans(reduces) });
+        assert_eq!(
+            lengths,
+            TaskLengths {
+                maps: spans(maps),
+                reduces: spans(reduces)
+            }
+        );
     }
 
     #[test]
@@ -266,36 +346,60 @@ mod tests {
 
     #[test]
     fn suspensions_do_not_count() {
-        let detail = detail().ran(map(0, 1), 0, 100, "succeeded").suspended(map(0, 1), 10, 30);
+        let detail = detail()
+            .ran(map(0, 1), 0, 100, "succeeded")
+            .suspended(map(0, 1), 10, 30);
         check(&detail.suspended(map(0, 1), 50, 90), &[40], &[]);
     }
 
     #[test]
     fn reduce_length_starts_after_the_last_map() {
-        let job = detail().ran(map(0, 1), 0, 100, "succeeded").ran(reduce(0, 1), 20, 130, "succeeded");
-        let job = job.ran(reduce(1, 1), 110, 150, "succeeded").ran(reduce(2, 1), 20, 200, "succeeded");
+        let job =
+            detail()
+                .ran(map(0, 1), 0, 100, "succeeded")
+                .ran(reduce(0, 1), 20, 130, "succeeded");
+        let job =
+            job.ran(reduce(1, 1), 110, 150, "succeeded")
+                .ran(reduce(2, 1), 20, 200, "succeeded");
         check(&job.suspended(reduce(2, 1), 60, 140), &[100], &[30, 40, 60]);
     }
 
     #[test]
     fn checkpointed_work_counts_and_lost_work_does_not() {
-        let job = detail().ran(map(0, 1), 0, 50, "checkpointed").ran(map(0, 2), 80, 100, "succeeded");
+        let job =
+            detail()
+                .ran(map(0, 1), 0, 50, "checkpointed")
+                .ran(map(0, 2), 80, 100, "succeeded");
         check(&job.clone().restored(map(0, 2), map(0, 1), 45), &[65], &[]);
         check(&job.restored(map(0, 2), map(0, 1), 1_000), &[70], &[]);
         let waited = detail()
             .ran(map(0, 1), 0, 100, "succeeded")
             .ran(reduce(0, 1), 20, 110, "checkpointed")
             .ran(reduce(0, 2), 200, 230, "succeeded");
-        check(&waited.restored(reduce(0, 2), reduce(0, 1), 90), &[100], &[40]);
+        check(
+            &waited.restored(reduce(0, 2), reduce(0, 1), 90),
+            &[100],
+            &[40],
+        );
     }
 
     #[test]
     fn task_without_success_is_named() {
-        let mut job = detail().ran(map(0, 1), 0, 50, "succeeded").ran(map(1, 1), 0, 50, "killed");
+        let mut job = detail()
+            .ran(map(0, 1), 0, 50, "succeeded")
+            .ran(map(1, 1), 0, 50, "killed");
         job.summary.progress.map.tasks = 2;
         let error = TaskLengths::of(&job).expect_err("one task is missing");
-        assert_eq!(error.to_string(), "no successful attempt of job_0007_m_0001 is recorded");
+        assert_eq!(
+            error.to_string(),
+            "no successful attempt of job_0007_m_0001 is recorded"
+        );
         job.summary.progress.map.tasks = u32::MAX;
-        assert_eq!(TaskLengths::of(&job).expect_err("many tasks are missing").to_string(), error.to_string());
+        assert_eq!(
+            TaskLengths::of(&job)
+                .expect_err("many tasks are missing")
+                .to_string(),
+            error.to_string()
+        );
     }
 }

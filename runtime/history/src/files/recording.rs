@@ -21,8 +21,8 @@ use flate2::Compression;
 use flate2::bufread::GzDecoder;
 use flate2::write::GzEncoder;
 use napreduce_protocol::{
-    AttemptSummary, HistoryLine, PartReport, PreemptionSummary, QueueSample, RestoreSummary, ResumeSummary,
-    WorkerSample, read_regular,
+    AttemptSummary, HistoryLine, PartReport, PreemptionSummary, QueueSample, RestoreSummary,
+    ResumeSummary, WorkerSample, read_regular,
 };
 use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
@@ -92,7 +92,10 @@ pub struct HistoryError {
 
 impl HistoryError {
     pub(crate) fn new(path: &Path, source: RecordingError) -> HistoryError {
-        HistoryError { path: path.to_owned(), source }
+        HistoryError {
+            path: path.to_owned(),
+            source,
+        }
     }
 }
 
@@ -150,8 +153,15 @@ pub struct RecordingWriter<W> {
 
 impl<W: Write> RecordingWriter<W> {
     pub fn new(out: W) -> RecordingWriter<W> {
-        let text = format!("{}\n", json!({ "recording": { "version": RECORDING_VERSION } }));
-        RecordingWriter { out, text: text.into_bytes(), rows: 0 }
+        let text = format!(
+            "{}\n",
+            json!({ "recording": { "version": RECORDING_VERSION } })
+        );
+        RecordingWriter {
+            out,
+            text: text.into_bytes(),
+            rows: 0,
+        }
     }
 
     /// Adds rows of one kind. A row that is too long is dropped; the job's head has the number of rows.
@@ -230,8 +240,11 @@ impl RecordedRows {
             return Err(RecordingError::NotARecording);
         }
         let mut rows = RecordedRows::default();
-        let (mut rest, mut text, mut read) = (bytes, Vec::new(), Progress::default());
-        let (mut text_bytes, mut damaged) = (0, 0);
+        let mut rest = bytes;
+        let mut text = Vec::new();
+        let mut read = Progress::default();
+        let mut text_bytes = 0;
+        let mut damaged = 0;
         while !rest.is_empty() {
             let at = bytes.len() - rest.len();
             match read_member(rest, &mut text) {
@@ -244,22 +257,28 @@ impl RecordedRows {
                     text_bytes += text.len();
                 }
                 Err(error) => {
-                    rows.remarks.push(format!("dropped rows: damaged gzip data at byte {at}: {error}"));
+                    rows.remarks.push(format!(
+                        "dropped rows: damaged gzip data at byte {at}: {error}"
+                    ));
                     damaged += 1;
-                    let next = rest[1..].windows(MEMBER.len()).position(|bytes| bytes == MEMBER);
+                    let next = rest[1..]
+                        .windows(MEMBER.len())
+                        .position(|bytes| bytes == MEMBER);
                     rest = next.map_or(&[][..], |next| &rest[next + 1..]);
                 }
             }
             if read.rows > ROWS_MAX || text_bytes > TEXT_BYTES_MAX || damaged == DAMAGED_MAX {
-                rows.remarks
-                    .push(format!("dropped all rows after row {}: the recording is too large", read.rows));
+                rows.remarks.push(format!(
+                    "dropped all rows after row {}: the recording is too large",
+                    read.rows
+                ));
                 return Ok(rows);
             }
         }
         match read.end {
-            None => rows
-                .remarks
-                .push("no end line: the writer was stopped, or the end of the file is missing".to_owned()),
+            None => rows.remarks.push(
+                "no end line: the writer was stopped, or the end of the file is missing".to_owned(),
+            ),
             Some(end) if end != read.rows && damaged == 0 => {
                 rows.remarks.push(format!("{} of {end} rows", read.rows));
             }
@@ -269,7 +288,10 @@ impl RecordedRows {
     }
 
     fn add_lines(&mut self, text: &[u8], read: &mut Progress) {
-        for line in text.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()) {
+        for line in text
+            .split(|byte| *byte == b'\n')
+            .filter(|line| !line.is_empty())
+        {
             read.rows += 1;
             match serde_json::from_slice(line) {
                 Ok(Line::Recording { .. }) => read.rows -= 1,
@@ -292,7 +314,10 @@ impl RecordedRows {
                 // One warning is enough.
                 Err(error) if !read.has_invalid_line => {
                     read.has_invalid_line = true;
-                    self.remarks.push(format!("dropped rows, starting with row {}: {error}", read.rows));
+                    self.remarks.push(format!(
+                        "dropped rows, starting with row {}: {error}",
+                        read.rows
+                    ));
                 }
                 Err(_) => {}
             }
@@ -313,9 +338,14 @@ struct Progress {
 fn read_member<'a>(bytes: &'a [u8], text: &mut Vec<u8>) -> io::Result<&'a [u8]> {
     text.clear();
     let mut member = GzDecoder::new(bytes);
-    member.by_ref().take(MEMBER_TEXT_BYTES_MAX as u64 + 1).read_to_end(text)?;
+    member
+        .by_ref()
+        .take(MEMBER_TEXT_BYTES_MAX as u64 + 1)
+        .read_to_end(text)?;
     if text.len() > MEMBER_TEXT_BYTES_MAX {
-        return Err(io::Error::other(format!("more than {MEMBER_TEXT_BYTES_MAX} bytes of text")));
+        return Err(io::Error::other(format!(
+            "more than {MEMBER_TEXT_BYTES_MAX} bytes of text"
+        )));
     }
     Ok(member.into_inner())
 }
@@ -323,7 +353,9 @@ fn read_member<'a>(bytes: &'a [u8], text: &mut Vec<u8>) -> io::Result<&'a [u8]> 
 fn check_version(text: &[u8]) -> Result<(), RecordingError> {
     let line = text.split(|byte| *byte == b'\n').next().unwrap_or_default();
     match serde_json::from_slice(line) {
-        Ok(Line::Recording { version: RECORDING_VERSION }) => Ok(()),
+        Ok(Line::Recording {
+            version: RECORDING_VERSION,
+        }) => Ok(()),
         Ok(Line::Recording { version }) => Err(RecordingError::Version(version)),
         _ => Err(RecordingError::NotARecording),
     }

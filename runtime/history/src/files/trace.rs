@@ -28,8 +28,16 @@ pub struct TraceFigures {
 ///
 /// # Errors
 /// Fails if `out` cannot be written.
-pub fn write_trace(jobs: &[JobDetail], now_micros: u64, out: &mut impl Write) -> io::Result<TraceFigures> {
-    let base = jobs.iter().map(|job| job.summary.submitted_millis * 1_000).min().unwrap_or(0);
+pub fn write_trace(
+    jobs: &[JobDetail],
+    now_micros: u64,
+    out: &mut impl Write,
+) -> io::Result<TraceFigures> {
+    let base = jobs
+        .iter()
+        .map(|job| job.summary.submitted_millis * 1_000)
+        .min()
+        .unwrap_or(0);
     let mut stints = Vec::new();
     let mut naps = Vec::new();
     for job in jobs {
@@ -38,10 +46,20 @@ pub fn write_trace(jobs: &[JobDetail], now_micros: u64, out: &mut impl Write) ->
         naps.extend(timeline.naps);
     }
     let placed = assign_lanes(stints);
-    let figures = TraceFigures { stints: placed.len() as u64, naps: naps.len() as u64 };
+    let figures = TraceFigures {
+        stints: placed.len() as u64,
+        naps: naps.len() as u64,
+    };
     let head = json!({ "base_micros": base, "stints": figures.stints, "naps": figures.naps });
-    write!(out, "{{\"displayTimeUnit\":\"ms\",\"otherData\":{head},\"traceEvents\":[")?;
-    let mut trace = Trace { out, base, is_first: true };
+    write!(
+        out,
+        "{{\"displayTimeUnit\":\"ms\",\"otherData\":{head},\"traceEvents\":["
+    )?;
+    let mut trace = Trace {
+        out,
+        base,
+        is_first: true,
+    };
     trace.names(jobs, &placed, &naps)?;
     for job in jobs {
         trace.job(job, now_micros)?;
@@ -81,16 +99,27 @@ impl<W: Write> Trace<'_, W> {
         placed: &[(Lane, Stint<'_>)],
         naps: &[Nap<'_>],
     ) -> io::Result<()> {
-        let mut workers: BTreeMap<WorkerId, &str> = naps.iter().map(|nap| (nap.worker, "")).collect();
+        let mut workers: BTreeMap<WorkerId, &str> =
+            naps.iter().map(|nap| (nap.worker, "")).collect();
         let named = jobs.iter().flat_map(|job| &job.attempts);
         workers.extend(named.map(|attempt| (attempt.worker, attempt.worker_name.as_str())));
         self.name("process_name", JOBS, None, "jobs")?;
         for job in jobs {
             let (job, name) = (job.summary.job, &job.summary.name);
-            self.name("thread_name", JOBS, Some(u64::from(job.0)), &format!("{job} {name}"))?;
+            self.name(
+                "thread_name",
+                JOBS,
+                Some(u64::from(job.0)),
+                &format!("{job} {name}"),
+            )?;
         }
         for (worker, name) in workers {
-            self.name("process_name", process(worker), None, format!("{worker} {name}").trim_end())?;
+            self.name(
+                "process_name",
+                process(worker),
+                None,
+                format!("{worker} {name}").trim_end(),
+            )?;
         }
         let mut lanes: Vec<Lane> = placed.iter().map(|(lane, _)| *lane).collect();
         lanes.sort_unstable();
@@ -98,13 +127,25 @@ impl<W: Write> Trace<'_, W> {
         for lane in lanes {
             let kind = if lane.is_reduce { "reduce" } else { "map" };
             let name = format!("{kind} slot {}", lane.number + 1);
-            self.name("thread_name", process(lane.worker), Some(thread(lane)), &name)?;
+            self.name(
+                "thread_name",
+                process(lane.worker),
+                Some(thread(lane)),
+                &name,
+            )?;
         }
         Ok(())
     }
 
-    fn name(&mut self, what: &str, process: u64, thread: Option<u64>, name: &str) -> io::Result<()> {
-        let mut event = json!({ "ph": "M", "name": what, "pid": process, "args": { "name": name } });
+    fn name(
+        &mut self,
+        what: &str,
+        process: u64,
+        thread: Option<u64>,
+        name: &str,
+    ) -> io::Result<()> {
+        let mut event =
+            json!({ "ph": "M", "name": what, "pid": process, "args": { "name": name } });
         if let Some(thread) = thread {
             event["tid"] = json!(thread);
         }
@@ -115,7 +156,11 @@ impl<W: Write> Trace<'_, W> {
     fn job(&mut self, job: &JobDetail, now_micros: u64) -> io::Result<()> {
         let summary = &job.summary;
         let from = self.at(summary.submitted_millis * 1_000);
-        let until = self.at(summary.ended_millis.map_or(now_micros, |ended| ended * 1_000)).max(from);
+        let until = self
+            .at(summary
+                .ended_millis
+                .map_or(now_micros, |ended| ended * 1_000))
+            .max(from);
         let thread = thread_of(summary.job);
         self.event(&json!({
             "ph": "X", "cat": "job", "name": summary.job.to_string(), "pid": JOBS, "tid": thread,
@@ -158,7 +203,11 @@ impl<W: Write> Trace<'_, W> {
     }
 
     fn nap(&mut self, nap: &Nap<'_>) -> io::Result<()> {
-        let name = if nap.is_suspended() { "suspended" } else { "checkpointed" };
+        let name = if nap.is_suspended() {
+            "suspended"
+        } else {
+            "checkpointed"
+        };
         let mut begin = json!({
             "ph": "b", "cat": "nap", "id": nap.attempt.to_string(), "name": name, "pid": process(nap.worker),
             "tid": 0, "ts": self.at(nap.from_micros), "args": {},
@@ -176,7 +225,10 @@ impl<W: Write> Trace<'_, W> {
         let mut changes: Vec<(WorkerId, u64, i128)> = Vec::new();
         for nap in naps.iter().filter(|nap| nap.is_suspended()) {
             let bytes = i128::from(nap.preemption.resident_bytes);
-            changes.extend([(nap.worker, nap.from_micros, bytes), (nap.worker, nap.until_micros, -bytes)]);
+            changes.extend([
+                (nap.worker, nap.from_micros, bytes),
+                (nap.worker, nap.until_micros, -bytes),
+            ]);
         }
         changes.sort_unstable();
         let mut held: BTreeMap<WorkerId, i128> = BTreeMap::new();

@@ -8,8 +8,8 @@ use std::sync::Arc;
 
 use napreduce_engine::{AttemptId, JobOutcome, Order, Record, Requester, Start, WorkerId};
 use napreduce_protocol::{
-    AttemptFigures, AttemptMoments, AttemptSummary, HistoryLine, Preempted, PreemptionAccount, PreemptionEnd,
-    PreemptionSummary,
+    AttemptFigures, AttemptMoments, AttemptSummary, HistoryLine, Preempted, PreemptionAccount,
+    PreemptionEnd, PreemptionSummary,
 };
 
 pub use self::preemptions::{OPERATOR, PreemptionBook};
@@ -36,33 +36,49 @@ impl JobHistory<'_> {
     pub fn on_record(&mut self, at_micros: u64, record: &Record, worker_name: &str) {
         let at_millis = at_micros / 1_000;
         match record {
-            Record::AttemptLaunched { attempt, worker, duplicate_of } => {
+            Record::AttemptLaunched {
+                attempt,
+                worker,
+                duplicate_of,
+            } => {
                 if let Some(slow) = duplicate_of {
                     self.add_event(at_millis, format!("{attempt} races {slow}, which is slow"));
                 }
                 self.on_launched(at_micros, *attempt, *worker, worker_name);
             }
             Record::TaskDone(attempt) => {
-                self.book.ended(at_micros, *attempt, PreemptionEnd::Finished);
+                self.book
+                    .ended(at_micros, *attempt, PreemptionEnd::Finished);
                 self.on_attempt_end(at_micros, *attempt, AttemptSummary::SUCCEEDED);
             }
             Record::AttemptEnded(attempt, why) => {
                 let killed = self.killed.remove(attempt);
-                let end = if killed { PreemptionEnd::Killed } else { PreemptionEnd::Ended };
+                let end = if killed {
+                    PreemptionEnd::Killed
+                } else {
+                    PreemptionEnd::Ended
+                };
                 self.book.ended(at_micros, *attempt, end);
                 self.on_attempt_end(at_micros, *attempt, why);
             }
             Record::Checkpointed(attempt) => {
-                self.book.ended(at_micros, *attempt, PreemptionEnd::Checkpointed);
+                self.book
+                    .ended(at_micros, *attempt, PreemptionEnd::Checkpointed);
                 self.on_attempt_end(at_micros, *attempt, "checkpointed");
             }
             Record::SlotTaken { freed, by } => self.book.used(at_micros, *freed, *by),
             Record::SlotUnused { freed, job, reason } => {
                 self.book.unused(*freed, reason);
-                self.add_event(at_millis, format!("{job} did not use the slot of {freed}: {reason}"));
+                self.add_event(
+                    at_millis,
+                    format!("{job} did not use the slot of {freed}: {reason}"),
+                );
             }
             Record::OutputMoved(attempt) => {
-                self.add_event(at_millis, format!("the output of {attempt} was copied off its worker"));
+                self.add_event(
+                    at_millis,
+                    format!("the output of {attempt} was copied off its worker"),
+                );
             }
             Record::CommitGranted(_)
             | Record::WorkerDraining(_)
@@ -81,14 +97,23 @@ impl JobHistory<'_> {
             | Record::Suspended(_)
             | Record::Resumed(_) => self.on_preemption(at_micros, record),
             Record::JobChanged { change, reason, .. } => {
-                self.add_event(at_millis, format!("it has {} from now on: {reason}", change.in_words()));
+                self.add_event(
+                    at_millis,
+                    format!("it has {} from now on: {reason}", change.in_words()),
+                );
             }
             Record::JobAccepted(_) => self.add_event(at_millis, "submitted".to_owned()),
             Record::OutputLost(task) => {
-                self.add_event(at_millis, format!("the output of {task} is lost; it runs again"));
+                self.add_event(
+                    at_millis,
+                    format!("the output of {task} is lost; it runs again"),
+                );
             }
             Record::TaskIsolated { task, reason } => {
-                self.add_event(at_millis, format!("{task} runs alone from now on: {reason}"));
+                self.add_event(
+                    at_millis,
+                    format!("{task} runs alone from now on: {reason}"),
+                );
             }
             Record::JobDecided(_, outcome) => {
                 self.book.decided();
@@ -108,7 +133,13 @@ impl JobHistory<'_> {
         self.events.push(HistoryLine { at_millis, text });
     }
 
-    fn on_launched(&mut self, at_micros: u64, attempt: AttemptId, worker: WorkerId, worker_name: &str) {
+    fn on_launched(
+        &mut self,
+        at_micros: u64,
+        attempt: AttemptId,
+        worker: WorkerId,
+        worker_name: &str,
+    ) {
         self.attempts.push(Arc::new(AttemptSummary {
             attempt,
             worker,
@@ -117,14 +148,22 @@ impl JobHistory<'_> {
             ended_millis: None,
             end: None,
             figures: None,
-            moments: Some(AttemptMoments { launched: at_micros, ..AttemptMoments::default() }),
+            moments: Some(AttemptMoments {
+                launched: at_micros,
+                ..AttemptMoments::default()
+            }),
         }));
     }
 
     /// Records that an attempt's process started to work.
     pub fn on_started(&mut self, at_micros: u64, attempt: AttemptId) {
-        if let Some(moments) = self.attempt_mut(attempt).and_then(|summary| summary.moments.as_mut()) {
-            moments.started.get_or_insert(at_micros.max(moments.launched));
+        if let Some(moments) = self
+            .attempt_mut(attempt)
+            .and_then(|summary| summary.moments.as_mut())
+        {
+            moments
+                .started
+                .get_or_insert(at_micros.max(moments.launched));
         }
     }
 
@@ -138,7 +177,9 @@ impl JobHistory<'_> {
     /// Records the end of an attempt that became known at this time.
     fn on_attempt_end(&mut self, known_micros: u64, attempt: AttemptId, end: &str) {
         let ended_micros = self.ends.remove(&attempt).unwrap_or(known_micros);
-        let Some(summary) = self.attempt_mut(attempt) else { return };
+        let Some(summary) = self.attempt_mut(attempt) else {
+            return;
+        };
         let mut at_micros = ended_micros.min(known_micros);
         if let Some(moments) = &mut summary.moments {
             at_micros = at_micros.max(moments.started.unwrap_or(moments.launched));
@@ -150,19 +191,31 @@ impl JobHistory<'_> {
 
     fn attempt_mut(&mut self, attempt: AttemptId) -> Option<&mut AttemptSummary> {
         // Search backwards: the newest attempts are the likeliest to end.
-        self.attempts.iter_mut().rev().find(|known| known.attempt == attempt).map(Arc::make_mut)
+        self.attempts
+            .iter_mut()
+            .rev()
+            .find(|known| known.attempt == attempt)
+            .map(Arc::make_mut)
     }
 
     /// Records a request, or the conversion of a suspension. `policy` is the name of the policy, `worker` the
     /// attempt's worker.
     pub fn on_request(&mut self, at_micros: u64, record: &Record, worker: WorkerId, policy: &str) {
         let (attempt, primitive, asked, by, beneficiary, reason) = match record {
-            Record::PreemptRequested { attempt, primitive, asked, by, beneficiary, reason } => {
-                (*attempt, *primitive, *asked, *by, *beneficiary, reason)
-            }
-            Record::Converted { attempt, primitive, by, reason } => {
-                (*attempt, *primitive, *primitive, *by, None, reason)
-            }
+            Record::PreemptRequested {
+                attempt,
+                primitive,
+                asked,
+                by,
+                beneficiary,
+                reason,
+            } => (*attempt, *primitive, *asked, *by, *beneficiary, reason),
+            Record::Converted {
+                attempt,
+                primitive,
+                by,
+                reason,
+            } => (*attempt, *primitive, *primitive, *by, None, reason),
             _ => return,
         };
         let by = match by {
@@ -171,19 +224,33 @@ impl JobHistory<'_> {
             Requester::Engine => "engine",
         };
         let wanted = PreemptionSummary::wanted(at_micros, attempt, worker, primitive);
-        let (by, reason) = (by.to_owned(), reason.clone());
-        self.book.requested(PreemptionSummary { asked, by, reason, beneficiary, ..wanted });
+        let by = by.to_owned();
+        let reason = reason.clone();
+        self.book.requested(PreemptionSummary {
+            asked,
+            by,
+            reason,
+            beneficiary,
+            ..wanted
+        });
     }
 
     /// Records an order that belongs to a preemption.
     pub fn on_order(&mut self, at_micros: u64, worker: WorkerId, order: &Order) {
         match order {
-            Order::Suspend { attempt } | Order::Checkpoint { attempt } | Order::Kill { attempt } => {
+            Order::Suspend { attempt }
+            | Order::Checkpoint { attempt }
+            | Order::Kill { attempt } => {
                 self.book.ordered(at_micros, *attempt);
             }
             Order::Resume { attempt } => self.book.resume_ordered(at_micros, *attempt, worker),
-            Order::Launch { attempt, from: Start::Checkpoint(from), .. } => {
-                self.book.restore_ordered(at_micros, *attempt, *from, worker);
+            Order::Launch {
+                attempt,
+                from: Start::Checkpoint(from),
+                ..
+            } => {
+                self.book
+                    .restore_ordered(at_micros, *attempt, *from, worker);
             }
             _ => {}
         }
@@ -192,7 +259,13 @@ impl JobHistory<'_> {
     /// Adds the event of a preemption record; `on_request` records the requester.
     fn on_preemption(&mut self, at_micros: u64, record: &Record) {
         let text = match record {
-            Record::PreemptRequested { attempt, primitive, beneficiary, reason, .. } => {
+            Record::PreemptRequested {
+                attempt,
+                primitive,
+                beneficiary,
+                reason,
+                ..
+            } => {
                 let whom = beneficiary.map_or_else(String::new, |job| format!(" for {job}"));
                 format!("preemption of {attempt}{whom} by {primitive} requested: {reason}")
             }
@@ -200,18 +273,31 @@ impl JobHistory<'_> {
                 self.book.withdrawn(*attempt, reason);
                 format!("preemption of {attempt} withdrawn: {reason}")
             }
-            Record::SuspendRefused { attempt, reason, .. } => {
+            Record::SuspendRefused {
+                attempt, reason, ..
+            } => {
                 self.book.withdrawn(*attempt, reason);
                 format!("{attempt} cannot be suspended and continues: {reason}")
             }
-            Record::Converted { attempt, primitive, reason, .. } => {
+            Record::Converted {
+                attempt,
+                primitive,
+                reason,
+                ..
+            } => {
                 format!("{attempt} leaves its worker by {primitive}: {reason}")
             }
-            Record::AttemptHeld { attempt, reason } => format!("{attempt} is held by an operator: {reason}"),
+            Record::AttemptHeld { attempt, reason } => {
+                format!("{attempt} is held by an operator: {reason}")
+            }
             Record::AttemptReleased { attempt, reason } => {
                 format!("{attempt} is resumed by an operator: {reason}")
             }
-            Record::JobHeld { reason, lets_finish: true, .. } => format!("held: {reason}"),
+            Record::JobHeld {
+                reason,
+                lets_finish: true,
+                ..
+            } => format!("held: {reason}"),
             Record::JobHeld { reason, .. } => format!("suspended: {reason}"),
             Record::JobReleased { reason, .. } => format!("resumed: {reason}"),
             Record::Suspended(attempt) => {
@@ -232,9 +318,10 @@ impl JobHistory<'_> {
         self.book.accounted(at_micros, attempt, account);
         let at_millis = at_micros / 1_000;
         match &account.what {
-            Preempted::Restored => {
-                self.add_event(at_millis, format!("{attempt} continues from its checkpoint"))
-            }
+            Preempted::Restored => self.add_event(
+                at_millis,
+                format!("{attempt} continues from its checkpoint"),
+            ),
             Preempted::RestoreRefused(why) => {
                 self.add_event(at_millis, format!("{attempt} starts from scratch: {why}"));
             }
@@ -262,13 +349,18 @@ mod tests {
 
     /// An attempt launched at 100 of which a batch at 200 tells that it has started and ended at these times.
     fn moments_of(started: u64, ended: Option<u64>) -> AttemptMoments {
-        let task = TaskId { job: JobId(1), kind: TaskKind::Map, index: 0 };
+        let task = TaskId {
+            job: JobId(1),
+            kind: TaskKind::Map,
+            index: 0,
+        };
         let attempt = AttemptId { task, number: 1 };
         let mut attempts = Vec::new();
         let mut events = Vec::new();
         let mut book = PreemptionBook::default();
         let mut killed = BTreeSet::new();
-        let mut ends: BTreeMap<AttemptId, u64> = ended.map(|ended| (attempt, ended)).into_iter().collect();
+        let mut ends: BTreeMap<AttemptId, u64> =
+            ended.map(|ended| (attempt, ended)).into_iter().collect();
         let mut history = JobHistory {
             attempts: &mut attempts,
             events: &mut events,
@@ -276,7 +368,11 @@ mod tests {
             killed: &mut killed,
             ends: &mut ends,
         };
-        let launched = Record::AttemptLaunched { attempt, worker: WorkerId(1), duplicate_of: None };
+        let launched = Record::AttemptLaunched {
+            attempt,
+            worker: WorkerId(1),
+            duplicate_of: None,
+        };
         history.on_record(100, &launched, "w");
         history.on_started(started, attempt);
         history.on_record(200, &Record::TaskDone(attempt), "");
@@ -299,8 +395,12 @@ mod tests {
     fn moments_stay_in_order_whatever_workers_tell() {
         for (started, ended) in [(50, 60), (150, 120), (120, 900)] {
             let moments = moments_of(started, Some(ended));
-            let (started, ended) = (moments.started.expect("a start"), moments.ended.expect("an end"));
-            assert!(100 <= started && started <= ended && ended <= 200, "{moments:?}");
+            let started = moments.started.expect("a start");
+            let ended = moments.ended.expect("an end");
+            assert!(
+                100 <= started && started <= ended && ended <= 200,
+                "{moments:?}"
+            );
         }
     }
 }

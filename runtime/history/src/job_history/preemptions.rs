@@ -3,8 +3,8 @@
 
 use napreduce_engine::{AttemptId, Primitive, TaskId, WorkerId};
 use napreduce_protocol::{
-    Counter, CounterValues, Preempted, PreemptionAccount, PreemptionEnd, PreemptionSummary, RestoreSummary,
-    ResumeSummary,
+    Counter, CounterValues, Preempted, PreemptionAccount, PreemptionEnd, PreemptionSummary,
+    RestoreSummary, ResumeSummary,
 };
 use serde::{Deserialize, Serialize};
 
@@ -56,7 +56,9 @@ impl PreemptionBook {
 
     /// Records which attempt used the freed slot.
     pub fn used(&mut self, at_micros: u64, attempt: AttemptId, by: AttemptId) {
-        let freed = |known: &&mut PreemptionSummary| known.attempt == attempt && known.freed_micros.is_some();
+        let freed = |known: &&mut PreemptionSummary| {
+            known.attempt == attempt && known.freed_micros.is_some()
+        };
         if let Some(known) = self.preemptions.iter_mut().rev().find(freed) {
             known.used_by = Some(by);
             known.used_micros = Some(at_micros);
@@ -65,7 +67,9 @@ impl PreemptionBook {
 
     /// Records that the beneficiary did not use the freed slot: the preemption saved nothing.
     pub fn unused(&mut self, attempt: AttemptId, reason: &str) {
-        let freed = |known: &&mut PreemptionSummary| known.attempt == attempt && known.freed_micros.is_some();
+        let freed = |known: &&mut PreemptionSummary| {
+            known.attempt == attempt && known.freed_micros.is_some()
+        };
         if let Some(known) = self.preemptions.iter_mut().rev().find(freed)
             && known.used_by.is_none()
         {
@@ -82,7 +86,11 @@ impl PreemptionBook {
             accounted |= end == PreemptionEnd::Killed;
             // A kill because the job is over, or while the attempt may finish, does not take the slot.
             let is_preempted = !is_over && open.primitive != Primitive::Wait;
-            let end = if end == PreemptionEnd::Killed && !is_preempted { PreemptionEnd::Ended } else { end };
+            let end = if end == PreemptionEnd::Killed && !is_preempted {
+                PreemptionEnd::Ended
+            } else {
+                end
+            };
             open.freed_micros = Some(at_micros);
             open.end = Some(end);
         }
@@ -100,7 +108,11 @@ impl PreemptionBook {
 
     /// Records that work saved by suspensions of an attempt was lost after all, so that no work counts as both.
     fn revoke_saved(&mut self, attempt: AttemptId) {
-        for known in self.preemptions.iter_mut().filter(|known| known.attempt == attempt) {
+        for known in self
+            .preemptions
+            .iter_mut()
+            .filter(|known| known.attempt == attempt)
+        {
             known.work_saved_millis = 0;
         }
     }
@@ -113,7 +125,12 @@ impl PreemptionBook {
     /// Records a worker's account, which precedes its report.
     pub fn accounted(&mut self, at_micros: u64, attempt: AttemptId, account: &PreemptionAccount) {
         // Memory is swapped in while the attempt runs, so later accounts add to the same resume.
-        if let Some(resume) = self.resumes.iter_mut().rev().find(|resume| resume.attempt == attempt) {
+        if let Some(resume) = self
+            .resumes
+            .iter_mut()
+            .rev()
+            .find(|resume| resume.attempt == attempt)
+        {
             resume.swapped_in_bytes += account.swapped_in_bytes;
         }
         match &account.what {
@@ -147,10 +164,15 @@ impl PreemptionBook {
             }
         }
         // The work up to an earlier suspension was counted there.
-        let of_attempt = self.preemptions.iter().filter(|known| known.attempt == attempt);
+        let of_attempt = self
+            .preemptions
+            .iter()
+            .filter(|known| known.attempt == attempt);
         let counted: u64 = of_attempt.map(|known| known.work_saved_millis).sum();
         let is_over = self.over;
-        let Some(open) = self.open(attempt) else { return };
+        let Some(open) = self.open(attempt) else {
+            return;
+        };
         open.worker_micros = Some(account.micros);
         open.active_millis = active_millis;
         open.resident_bytes = account.resident_bytes;
@@ -169,8 +191,12 @@ impl PreemptionBook {
 
     fn resume_accounted(&mut self, attempt: AttemptId, account: &PreemptionAccount) {
         let of_attempt = |known: &&PreemptionSummary| known.attempt == attempt;
-        let before: u64 =
-            self.preemptions.iter().filter(of_attempt).filter_map(|known| known.suspended_millis).sum();
+        let before: u64 = self
+            .preemptions
+            .iter()
+            .filter(of_attempt)
+            .filter_map(|known| known.suspended_millis)
+            .sum();
         if let Some(resume) = self.open_resume(attempt) {
             resume.worker_micros = Some(account.micros);
             resume.suspended_millis = account.suspended_millis.saturating_sub(before);
@@ -198,7 +224,9 @@ impl PreemptionBook {
 
     /// Records that the attempt runs again.
     pub fn resumed(&mut self, at_micros: u64, attempt: AttemptId) {
-        let Some(resume) = self.open_resume(attempt) else { return };
+        let Some(resume) = self.open_resume(attempt) else {
+            return;
+        };
         resume.resumed_micros = Some(at_micros);
         let measured = resume.suspended_millis;
         if let Some(stop) = self.open_suspension(attempt) {
@@ -208,10 +236,21 @@ impl PreemptionBook {
     }
 
     /// Records the launch of an attempt from an earlier one's checkpoint.
-    pub fn restore_ordered(&mut self, at_micros: u64, attempt: AttemptId, from: AttemptId, worker: WorkerId) {
-        let before = self.restores.iter().rev().find(|restore| restore.attempt == from);
-        let before =
-            before.filter(|restore| restore.refused.is_none()).map_or(0, |restore| restore.work_saved_millis);
+    pub fn restore_ordered(
+        &mut self,
+        at_micros: u64,
+        attempt: AttemptId,
+        from: AttemptId,
+        worker: WorkerId,
+    ) {
+        let before = self
+            .restores
+            .iter()
+            .rev()
+            .find(|restore| restore.attempt == from);
+        let before = before
+            .filter(|restore| restore.refused.is_none())
+            .map_or(0, |restore| restore.work_saved_millis);
         let saved = self.checkpoint_of(from);
         let from_worker = saved.map(|saved| saved.worker);
         let work_saved_millis = saved.map_or(0, |saved| before + saved.active_millis);
@@ -245,12 +284,17 @@ impl PreemptionBook {
     }
 
     fn open_resume(&mut self, attempt: AttemptId) -> Option<&mut ResumeSummary> {
-        let open = |resume: &&mut ResumeSummary| resume.attempt == attempt && resume.resumed_micros.is_none();
+        let open = |resume: &&mut ResumeSummary| {
+            resume.attempt == attempt && resume.resumed_micros.is_none()
+        };
         self.resumes.iter_mut().rev().find(open)
     }
 
     fn restore_of(&mut self, attempt: AttemptId) -> Option<&mut RestoreSummary> {
-        self.restores.iter_mut().rev().find(|restore| restore.attempt == attempt)
+        self.restores
+            .iter_mut()
+            .rev()
+            .find(|restore| restore.attempt == attempt)
     }
 
     fn checkpoint_of(&self, attempt: AttemptId) -> Option<&PreemptionSummary> {
@@ -262,12 +306,18 @@ impl PreemptionBook {
 
     /// Whether a checkpoint was ever written.
     pub fn has_checkpoints(&self) -> bool {
-        self.preemptions.iter().any(|known| known.end == Some(PreemptionEnd::Checkpointed))
+        self.preemptions
+            .iter()
+            .any(|known| known.end == Some(PreemptionEnd::Checkpointed))
     }
 
     /// Returns why an attempt was or is being preempted, and for which job.
     pub fn why(&self, attempt: AttemptId) -> Option<String> {
-        let last = self.preemptions.iter().rev().find(|known| known.attempt == attempt)?;
+        let last = self
+            .preemptions
+            .iter()
+            .rev()
+            .find(|known| known.attempt == attempt)?;
         let applies = !matches!(last.end, Some(PreemptionEnd::Withdrawn));
         applies.then(|| in_words(last))
     }
@@ -279,7 +329,11 @@ impl PreemptionBook {
 
     /// Returns a line for each of a task's last preemptions, for its explanation.
     pub fn lines(&self, task: TaskId) -> Vec<String> {
-        let of_task: Vec<_> = self.preemptions.iter().filter(|known| known.attempt.task == task).collect();
+        let of_task: Vec<_> = self
+            .preemptions
+            .iter()
+            .filter(|known| known.attempt.task == task)
+            .collect();
         let last = of_task.len().saturating_sub(LINES_MAX);
         let line = |known: &&PreemptionSummary| {
             let became = known.end.map_or("is being preempted", |end| match end {
@@ -307,22 +361,35 @@ impl PreemptionBook {
                 Some(PreemptionEnd::Checkpointed) => {
                     add(Counter::Checkpoints, 1);
                     add(Counter::CheckpointBytes, known.checkpoint_bytes);
-                    add(Counter::CheckpointMillis, known.worker_micros.unwrap_or(0).div_ceil(1_000));
+                    add(
+                        Counter::CheckpointMillis,
+                        known.worker_micros.unwrap_or(0).div_ceil(1_000),
+                    );
                 }
                 _ => {}
             }
             add(Counter::SwappedOutBytes, known.swapped_out_bytes);
-            add(Counter::SuspendedMillis, known.suspended_millis.unwrap_or(0));
+            add(
+                Counter::SuspendedMillis,
+                known.suspended_millis.unwrap_or(0),
+            );
             add(Counter::WorkSavedMillis, known.work_saved_millis);
             add(Counter::WorkLostMillis, known.work_lost_millis);
         }
-        for resume in self.resumes.iter().filter(|resume| resume.resumed_micros.is_some()) {
+        for resume in self
+            .resumes
+            .iter()
+            .filter(|resume| resume.resumed_micros.is_some())
+        {
             add(Counter::Resumes, 1);
             add(Counter::SwappedInBytes, resume.swapped_in_bytes);
         }
         for restore in &self.restores {
             match restore.refused {
-                None => add(Counter::CheckpointRestores, u64::from(restore.restored_micros.is_some())),
+                None => add(
+                    Counter::CheckpointRestores,
+                    u64::from(restore.restored_micros.is_some()),
+                ),
                 Some(_) => add(Counter::WorkLostMillis, restore.work_saved_millis),
             }
         }
@@ -331,10 +398,17 @@ impl PreemptionBook {
 }
 
 fn in_words(known: &PreemptionSummary) -> String {
-    let whom = known.beneficiary.map_or_else(String::new, |job| format!(" for {job}"));
-    let vain =
-        known.unused.as_ref().map_or_else(String::new, |why| format!("; the slot was not used: {why}"));
-    format!("{} by {}{whom}: {}{vain}", known.primitive, known.by, known.reason)
+    let whom = known
+        .beneficiary
+        .map_or_else(String::new, |job| format!(" for {job}"));
+    let vain = known
+        .unused
+        .as_ref()
+        .map_or_else(String::new, |why| format!("; the slot was not used: {why}"));
+    format!(
+        "{} by {}{whom}: {}{vain}",
+        known.primitive, known.by, known.reason
+    )
 }
 
 #[cfg(test)]
@@ -344,7 +418,14 @@ mod tests {
     use super::*;
 
     fn attempt(number: u32) -> AttemptId {
-        AttemptId { task: TaskId { job: JobId(1), kind: TaskKind::Map, index: 0 }, number }
+        AttemptId {
+            task: TaskId {
+                job: JobId(1),
+                kind: TaskKind::Map,
+                index: 0,
+            },
+            number,
+        }
     }
 
     /// Preempts an attempt after this much work since its launch.
@@ -382,8 +463,16 @@ mod tests {
 
     /// Returns the sums of the work saved and lost.
     fn work(book: &PreemptionBook) -> (u64, u64) {
-        let saved = book.preemptions.iter().map(|known| known.work_saved_millis).sum();
-        let lost = book.preemptions.iter().map(|known| known.work_lost_millis).sum();
+        let saved = book
+            .preemptions
+            .iter()
+            .map(|known| known.work_saved_millis)
+            .sum();
+        let lost = book
+            .preemptions
+            .iter()
+            .map(|known| known.work_lost_millis)
+            .sum();
         (saved, lost)
     }
 
@@ -394,7 +483,11 @@ mod tests {
             preempt(&mut book, attempt(1), Primitive::Suspend, active);
             resume(&mut book, attempt(1));
         }
-        let saved: Vec<u64> = book.preemptions.iter().map(|known| known.work_saved_millis).collect();
+        let saved: Vec<u64> = book
+            .preemptions
+            .iter()
+            .map(|known| known.work_saved_millis)
+            .collect();
         assert_eq!(saved, [3_000, 5_000, 0, 5_000]);
         preempt(&mut book, attempt(1), Primitive::Checkpoint, 15_000);
         preempt(&mut book, attempt(2), Primitive::Suspend, 4_000);
@@ -432,7 +525,12 @@ mod tests {
     #[test]
     fn withdrawn_request_is_closed_with_its_reason() {
         let mut book = PreemptionBook::default();
-        book.requested(PreemptionSummary::wanted(0, attempt(1), WorkerId(1), Primitive::Wait));
+        book.requested(PreemptionSummary::wanted(
+            0,
+            attempt(1),
+            WorkerId(1),
+            Primitive::Wait,
+        ));
         book.withdrawn(attempt(1), "job_0002 is over");
         book.ended(1, attempt(1), PreemptionEnd::Finished);
         assert_eq!(book.preemptions[0].end, Some(PreemptionEnd::Withdrawn));

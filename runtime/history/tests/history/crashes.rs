@@ -25,7 +25,11 @@ fn cut_off_with(names: &[&str]) -> Scene {
     whole.open().add(&job(2, 5)).expect("written");
     for name in names {
         let bytes = fs::read(whole.path(name.trim_end_matches(".unfinished"))).expect("a file");
-        let half = if name.ends_with(".unfinished") { bytes.len() / 2 } else { bytes.len() };
+        let half = if name.ends_with(".unfinished") {
+            bytes.len() / 2
+        } else {
+            bytes.len()
+        };
         fs::write(scene.path(name), &bytes[..half]).expect("written");
     }
     scene
@@ -36,7 +40,10 @@ fn interrupted_write_leaves_the_job_once_or_not_at_all() {
     let states: [(&[&str], &[u32]); 7] = [
         (&[], &[1]),
         (&["job_0002.jsonl.gz.unfinished"], &[1]),
-        (&["job_0002.jsonl.gz.unfinished", "job_0002.json.unfinished"], &[1]),
+        (
+            &["job_0002.jsonl.gz.unfinished", "job_0002.json.unfinished"],
+            &[1],
+        ),
         (&["job_0002.jsonl.gz"], &[1]),
         (&["job_0002.jsonl.gz", "job_0002.json.unfinished"], &[1]),
         (&["job_0002.jsonl.gz", "job_0002.json"], &[2, 1]),
@@ -46,11 +53,24 @@ fn interrupted_write_leaves_the_job_once_or_not_at_all() {
         let scene = cut_off_with(names);
         let history = scene.open();
         assert_eq!(listed(&history), expected, "{names:?}");
-        assert!(!scene.names().iter().any(|name| name.ends_with(".unfinished")), "{:?}", scene.names());
+        assert!(
+            !scene
+                .names()
+                .iter()
+                .any(|name| name.ends_with(".unfinished")),
+            "{:?}",
+            scene.names()
+        );
         // The journal still has the job, so it is written again.
         history.add(&job(2, 5)).expect("written");
         assert_eq!(listed(&history), [2, 1], "{names:?}");
-        assert_eq!(history.read(job(2, 5).detail.summary.job).expect("there").expect("readable"), job(2, 5));
+        assert_eq!(
+            history
+                .read(job(2, 5).detail.summary.job)
+                .expect("there")
+                .expect("readable"),
+            job(2, 5)
+        );
         drop(history);
         assert_eq!(listed(&scene.open()), [2, 1], "{names:?}");
         assert_eq!(scene.names().len(), 4, "{names:?}");
@@ -59,21 +79,30 @@ fn interrupted_write_leaves_the_job_once_or_not_at_all() {
 
 #[test]
 fn failed_write_is_reported_and_leaves_no_job() {
-    for name in
-        ["job_0002.jsonl.gz", "job_0002.json", "job_0002.jsonl.gz.unfinished", "job_0002.json.unfinished"]
-    {
+    for name in [
+        "job_0002.jsonl.gz",
+        "job_0002.json",
+        "job_0002.jsonl.gz.unfinished",
+        "job_0002.json.unfinished",
+    ] {
         let scene = Scene::new();
         let history = scene.open();
         history.add(&job(1, 5)).expect("written");
         let before = scene.names();
         fs::create_dir_all(scene.path(name).join("in the way")).expect("made");
-        let error = history.add(&job(2, 5)).expect_err("a folder blocks the name").to_string();
+        let error = history
+            .add(&job(2, 5))
+            .expect_err("a folder blocks the name")
+            .to_string();
         assert!(error.contains("job_0002."), "{error}");
         assert_eq!(listed(&history), [1]);
         fs::remove_dir_all(scene.path(name)).expect("removed");
         // A recording without a head does not count; the next write replaces it.
-        let left: Vec<String> =
-            scene.names().into_iter().filter(|name| name != "job_0002.jsonl.gz").collect();
+        let left: Vec<String> = scene
+            .names()
+            .into_iter()
+            .filter(|name| name != "job_0002.jsonl.gz")
+            .collect();
         assert_eq!(left, before, "{name}");
         history.add(&job(2, 5)).expect("written");
         assert_eq!(listed(&restart(history, &scene)), [2, 1]);
@@ -88,8 +117,14 @@ fn restart(history: History, scene: &Scene) -> History {
 
 #[test]
 fn interrupted_removal_is_completed_at_the_next_start() {
-    let limits = HistoryLimits { jobs_max: 2, ..NO_LIMITS };
-    for removed in [&["job_0001.jsonl.gz"][..], &["job_0001.jsonl.gz", "job_0001.json"]] {
+    let limits = HistoryLimits {
+        jobs_max: 2,
+        ..NO_LIMITS
+    };
+    for removed in [
+        &["job_0001.jsonl.gz"][..],
+        &["job_0001.jsonl.gz", "job_0001.json"],
+    ] {
         let scene = Scene::new();
         let history = scene.open();
         for id in 1..=3 {
@@ -100,7 +135,11 @@ fn interrupted_removal_is_completed_at_the_next_start() {
             fs::remove_file(scene.path(name)).expect("removed");
         }
         let (history, remarks) = scene.open_with(limits);
-        assert_eq!((listed(&history), remarks), (vec![3, 2], Vec::new()), "{removed:?}");
+        assert_eq!(
+            (listed(&history), remarks),
+            (vec![3, 2], Vec::new()),
+            "{removed:?}"
+        );
         assert_eq!(scene.names().len(), 4, "{removed:?}: {:?}", scene.names());
     }
 }

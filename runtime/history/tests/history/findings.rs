@@ -105,9 +105,15 @@ impl Planted {
     }
 
     fn detail(&self) -> JobDetail {
-        let tasks = |tasks| PhaseProgress { tasks, ..PhaseProgress::default() };
-        let progress =
-            JobProgress { map: tasks(self.maps), reduce: tasks(self.reduces), ..JobProgress::default() };
+        let tasks = |tasks| PhaseProgress {
+            tasks,
+            ..PhaseProgress::default()
+        };
+        let progress = JobProgress {
+            map: tasks(self.maps),
+            reduce: tasks(self.reduces),
+            ..JobProgress::default()
+        };
         let mut detail = JobDetail::new(JobSummary {
             job: JobId(7),
             name: "count".to_owned(),
@@ -131,7 +137,12 @@ impl Planted {
     }
 
     fn findings(&self) -> Vec<Finding> {
-        let tasks: Vec<TaskSummary> = self.ran.iter().filter(|ran| ran.ended.is_none()).map(live).collect();
+        let tasks: Vec<TaskSummary> = self
+            .ran
+            .iter()
+            .filter(|ran| ran.ended.is_none())
+            .map(live)
+            .collect();
         findings_of(&self.detail(), &tasks, self.now * 1_000)
     }
 
@@ -139,8 +150,10 @@ impl Planted {
     #[track_caller]
     fn check(&self, code: FindingCode, text: &str) -> Finding {
         let findings = self.findings();
-        let all: Vec<(FindingCode, &str)> =
-            findings.iter().map(|finding| (finding.code, finding.text.as_str())).collect();
+        let all: Vec<(FindingCode, &str)> = findings
+            .iter()
+            .map(|finding| (finding.code, finding.text.as_str()))
+            .collect();
         assert_eq!(all, [(code, text)]);
         findings[0].clone()
     }
@@ -152,7 +165,14 @@ impl Planted {
 }
 
 fn attempt(kind: TaskKind, index: u32) -> AttemptId {
-    AttemptId { task: TaskId { job: JobId(7), kind, index }, number: 1 }
+    AttemptId {
+        task: TaskId {
+            job: JobId(7),
+            kind,
+            index,
+        },
+        number: 1,
+    }
 }
 
 fn summary(ran: &Ran) -> AttemptSummary {
@@ -188,7 +208,10 @@ fn live(ran: &Ran) -> TaskSummary {
         bytes_done: 0,
         bytes_total: ran.bytes,
     };
-    TaskSummary { live: vec![live], ..TaskSummary::of(attempt.task, TaskPhase::Running, 1) }
+    TaskSummary {
+        live: vec![live],
+        ..TaskSummary::of(attempt.task, TaskPhase::Running, 1)
+    }
 }
 
 #[test]
@@ -253,14 +276,21 @@ fn hot_key_is_found_in_the_only_reduce_that_can_have_it() {
         (reduce.records, reduce.ended) = (34_000_000, Some(24_000));
         job.ended = Some(24_500);
         // Half of a usual reduce is no hot key, and any of the reduces may have it.
-        job.counters.extend([("HOT_KEY \"the\"", 33_000_000), ("HOT_KEY \"of\"", 500_000)]);
+        job.counters
+            .extend([("HOT_KEY \"the\"", 33_000_000), ("HOT_KEY \"of\"", 500_000)]);
     });
     let findings = job.findings();
     assert_eq!(
-        findings.iter().map(|finding| finding.code).collect::<Vec<_>>(),
+        findings
+            .iter()
+            .map(|finding| finding.code)
+            .collect::<Vec<_>>(),
         [FindingCode::Skew, FindingCode::HotKey]
     );
-    assert_eq!(findings[1].text, "job_0007_r_0002 has the key \"the\": 97 % of its records, 87 % of all");
+    assert_eq!(
+        findings[1].text,
+        "job_0007_r_0002 has the key \"the\": 97 % of its records, 87 % of all"
+    );
     assert_eq!(findings[1].figures["key_records"], 33_000_000);
     let healthy = Planted::healthy().with(|job| job.counters.push(("HOT_KEY \"the\"", 900_000)));
     healthy.check_none();
@@ -268,7 +298,9 @@ fn hot_key_is_found_in_the_only_reduce_that_can_have_it() {
 
 #[test]
 fn skew_that_delays_nothing_is_no_finding() {
-    Planted::healthy().with(|job| job.reduce(2).records = 34_000_000).check_none();
+    Planted::healthy()
+        .with(|job| job.reduce(2).records = 34_000_000)
+        .check_none();
 }
 
 #[test]
@@ -314,7 +346,10 @@ fn straggler_is_found_while_it_runs() {
     );
     assert_eq!(finding.about, ["job_0007_m_0004.1", "worker_0002"]);
     let remedy = finding.remedy.expect("a remedy");
-    assert_eq!(remedy, "see what it does: nap job logs job_0007 m_0004.1 --stderr");
+    assert_eq!(
+        remedy,
+        "see what it does: nap job logs job_0007 m_0004.1 --stderr"
+    );
     let others_run = job.with(|job| job.map(3).ended = None);
     assert_eq!(others_run.findings().len(), 2, "both run");
 }
@@ -345,20 +380,34 @@ fn suspended_task_is_preempted_and_no_straggler() {
         "job_0007 was preempted once for job_0009: its tasks were suspended for 38.0 s",
     );
     assert_eq!(finding.about, ["job_0009"]);
-    assert!(finding.remedy.expect("it runs").ends_with(": nap job set job_0007 --priority N"));
+    assert!(
+        finding
+            .remedy
+            .expect("it runs")
+            .ends_with(": nap job set job_0007 --priority N")
+    );
 }
 
 #[test]
 fn lost_work_is_found() {
     let job = Planted::healthy().with(|job| {
-        let wanted = PreemptionSummary::wanted(1, attempt(TaskKind::Map, 1), WorkerId(1), Primitive::Kill);
-        let killed = PreemptionSummary { work_lost_millis: 12_000, ..wanted };
+        let wanted =
+            PreemptionSummary::wanted(1, attempt(TaskKind::Map, 1), WorkerId(1), Primitive::Kill);
+        let killed = PreemptionSummary {
+            work_lost_millis: 12_000,
+            ..wanted
+        };
         job.preemptions = vec![killed.clone(), killed];
     });
-    job.check(FindingCode::Preempted, "job_0007 was preempted 2 times: its tasks lost 24.0 s of work");
+    job.check(
+        FindingCode::Preempted,
+        "job_0007 was preempted 2 times: its tasks lost 24.0 s of work",
+    );
     let job = job.with(|job| {
-        let killed =
-            |job_id| PreemptionSummary { beneficiary: Some(JobId(job_id)), ..job.preemptions[0].clone() };
+        let killed = |job_id| PreemptionSummary {
+            beneficiary: Some(JobId(job_id)),
+            ..job.preemptions[0].clone()
+        };
         job.preemptions = vec![killed(9), killed(10), killed(9)];
     });
     job.check(
@@ -371,12 +420,23 @@ fn lost_work_is_found() {
 fn slow_worker_is_found_by_its_speed() {
     let job = Planted::healthy().with(|job| {
         let maps = (0..60).map(|index| {
-            let (worker, wave) = (1 + index % WORKERS, u64::from(index / WORKERS));
+            let worker = 1 + index % WORKERS;
+            let wave = u64::from(index / WORKERS);
             // All its tasks are slow, so that none of them is an outlier.
             let took = if worker == 3 { 2_500 } else { 1_000 };
             let launched = wave * took;
-            let (started, ended) = (launched + 50, Some(launched + took + u64::from(index)));
-            Ran { kind: TaskKind::Map, index, worker, launched, started, ended, records: 1, bytes: 64 << 20 }
+            let started = launched + 50;
+            let ended = Some(launched + took + u64::from(index));
+            Ran {
+                kind: TaskKind::Map,
+                index,
+                worker,
+                launched,
+                started,
+                ended,
+                records: 1,
+                bytes: 64 << 20,
+            }
         });
         job.ran = maps.collect();
         (job.maps, job.reduces, job.ended) = (60, 0, Some(50_000));
@@ -385,7 +445,10 @@ fn slow_worker_is_found_by_its_speed() {
         FindingCode::SlowWorker,
         "worker_0003 (w3) ran 20 maps at 41 % of the speed of the other workers, which cost 29.8 s",
     );
-    assert_eq!((finding.figures["speed_percent"], finding.figures["tasks"]), (41, 20));
+    assert_eq!(
+        (finding.figures["speed_percent"], finding.figures["tasks"]),
+        (41, 20)
+    );
 }
 
 #[test]
@@ -394,15 +457,26 @@ fn small_files_are_found_by_starting_costs() {
         Planted::healthy().with(|job| {
             let maps = (0..1_000).map(|index| {
                 let launched = u64::from(index) * 30;
-                let (started, ended) = (launched + 60, Some(launched + 70));
+                let started = launched + 60;
+                let ended = Some(launched + 70);
                 let worker = 1 + index % WORKERS;
-                Ran { kind: TaskKind::Map, index, worker, launched, started, ended, records: 9, bytes }
+                Ran {
+                    kind: TaskKind::Map,
+                    index,
+                    worker,
+                    launched,
+                    started,
+                    ended,
+                    records: 9,
+                    bytes,
+                }
             });
             job.ran = maps.collect();
             (job.maps, job.reduces, job.ended) = (1_000, 0, Some(31_000));
         })
     };
-    let text = "1000 maps read 32.0 KiB each (median); starting them took 1 min 0 s, their work 10.0 s";
+    let text =
+        "1000 maps read 32.0 KiB each (median); starting them took 1 min 0 s, their work 10.0 s";
     many(32 << 10).check(FindingCode::SmallFiles, text);
     many(64 << 20).check_none();
 }
@@ -422,8 +496,10 @@ fn reduces_that_wait_for_maps_are_found() {
 #[test]
 fn spills_are_found_by_records_written_again() {
     let job = Planted::healthy().with(|job| job.counters[2].1 = 12_000_000);
-    let finding =
-        job.check(FindingCode::Spills, "sorting and merging wrote a record of map output 2.4 times to disk");
+    let finding = job.check(
+        FindingCode::Spills,
+        "sorting and merging wrote a record of map output 2.4 times to disk",
+    );
     assert_eq!(finding.figures["spilled_records"], 12_000_000);
     job.with(|job| job.counters[1].1 = 20 << 20).check_none();
 }
@@ -438,8 +514,19 @@ fn findings_of_one_code_are_the_costliest() {
         job.ran.truncate(MAPS as usize);
         (job.ended, job.now) = (None, 90_000);
     });
-    let found: Vec<String> = job.findings().into_iter().map(|finding| finding.about[0].clone()).collect();
-    assert_eq!(found, ["job_0007_m_0000.1", "job_0007_m_0001.1", "job_0007_m_0002.1"]);
+    let found: Vec<String> = job
+        .findings()
+        .into_iter()
+        .map(|finding| finding.about[0].clone())
+        .collect();
+    assert_eq!(
+        found,
+        [
+            "job_0007_m_0000.1",
+            "job_0007_m_0001.1",
+            "job_0007_m_0002.1"
+        ]
+    );
 }
 
 /// A job in waves over slots, with the variance of a busy cluster: tasks differ by a quarter (one standard deviation),
@@ -449,16 +536,21 @@ fn varied(random: &mut Pcg64) -> Planted {
         let normal = (0..12).map(|_| random.random::<f64>()).sum::<f64>() - 6.0;
         (0.25 * normal).exp()
     };
-    let (maps, reduces) = (random.random_range(2..200), random.random_range(1..40));
+    let maps = random.random_range(2..200);
+    let reduces = random.random_range(1..40);
     let workers: u32 = random.random_range(1..8);
-    let speeds: Vec<f64> = (0..workers).map(|_| random.random_range(0.8..1.25)).collect();
+    let speeds: Vec<f64> = (0..workers)
+        .map(|_| random.random_range(0.8..1.25))
+        .collect();
     let slots: u32 = workers * random.random_range(1..4);
     let task_millis = 10_f64.powf(random.random_range(2.3..5.0));
     let mut ran = Vec::new();
     let mut phase = |kind, tasks: u32, begin: u64, random: &mut Pcg64| {
         let mut free = vec![begin; slots as usize];
         for index in 0..tasks {
-            let slot = (0..free.len()).min_by_key(|slot| free[*slot]).expect("a slot");
+            let slot = (0..free.len())
+                .min_by_key(|slot| free[*slot])
+                .expect("a slot");
             let worker = slot as u32 % workers;
             let size = random.random_range(0.7..1.3);
             let took = task_millis * size * usual(random) * speeds[worker as usize];
@@ -479,7 +571,14 @@ fn varied(random: &mut Pcg64) -> Planted {
     };
     let maps_end = phase(TaskKind::Map, maps, 0, random);
     let end = phase(TaskKind::Reduce, reduces, maps_end, random);
-    Planted { ran, maps, reduces, ended: Some(end), now: end, ..Planted::healthy() }
+    Planted {
+        ran,
+        maps,
+        reduces,
+        ended: Some(end),
+        now: end,
+        ..Planted::healthy()
+    }
 }
 
 #[test]
@@ -505,15 +604,27 @@ fn healthy_jobs_have_no_findings() {
 /// Adds failed first attempts of maps to a job; their second attempts succeeded.
 fn with_failures(detail: &mut JobDetail, failures: &[(u32, u32)]) {
     for (map, worker) in failures {
-        let task = TaskId { job: JobId(7), kind: TaskKind::Map, index: *map };
+        let task = TaskId {
+            job: JobId(7),
+            kind: TaskKind::Map,
+            index: *map,
+        };
         for attempt in &mut detail.attempts {
             if attempt.attempt.task == task {
                 attempt.attempt.number = 2;
             }
         }
-        let failed = Ran { worker: *worker, ended: Some(100), ..*Planted::healthy().map(*map) };
+        let failed = Ran {
+            worker: *worker,
+            ended: Some(100),
+            ..*Planted::healthy().map(*map)
+        };
         let end = Some("exit status 3".to_owned());
-        detail.attempts.push(AttemptSummary { end, figures: None, ..summary(&failed) });
+        detail.attempts.push(AttemptSummary {
+            end,
+            figures: None,
+            ..summary(&failed)
+        });
     }
 }
 
@@ -546,11 +657,16 @@ fn worker_whose_failed_tasks_succeed_elsewhere_is_found() {
 fn job_that_fails_everywhere_blames_no_worker() {
     let mut detail = Planted::healthy().detail();
     // One failure on each worker, as of a program that sometimes fails.
-    with_failures(&mut detail, &[(0, 2), (1, 3), (2, 1), (3, 2), (4, 3), (5, 1)]);
+    with_failures(
+        &mut detail,
+        &[(0, 2), (1, 3), (2, 1), (3, 2), (4, 3), (5, 1)],
+    );
     assert_eq!(failing_workers(&detail), []);
     // Many failures of tasks that succeed nowhere.
     let mut detail = Planted::healthy().detail();
     with_failures(&mut detail, &[(0, 4), (1, 4), (2, 4)]);
-    detail.attempts.retain(|attempt| attempt.attempt.task.index > 2 || !attempt.has_succeeded());
+    detail
+        .attempts
+        .retain(|attempt| attempt.attempt.task.index > 2 || !attempt.has_succeeded());
     assert_eq!(failing_workers(&detail), []);
 }

@@ -16,7 +16,8 @@ const JOB: &[u8] = include_bytes!("../former/job_0007.napt");
 
 /// A history as the earlier program left it, with this recording.
 fn former(recording: &[u8]) -> Scene {
-    let (scene, from) = (Scene::new(), Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/former"));
+    let scene = Scene::new();
+    let from = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/former");
     fs::create_dir(scene.path("cluster")).expect("made");
     for name in ["job_0007.json", "cluster/2026-11-26.napt"] {
         fs::copy(from.join(name), scene.path(name)).expect("copied");
@@ -28,37 +29,60 @@ fn former(recording: &[u8]) -> Scene {
 #[test]
 fn former_recording_is_named_until_converted() {
     let scene = former(JOB);
-    let read = || scene.open().read(JobId(7)).expect("present").expect("the head is intact");
+    let read = || {
+        scene
+            .open()
+            .read(JobId(7))
+            .expect("present")
+            .expect("the head is intact")
+    };
     let events = read().detail.events;
     assert!(
-        events[0]
-            .text
-            .ends_with("job_0007.napt was written by an earlier version; run: nap history convert DIR"),
+        events[0].text.ends_with(
+            "job_0007.napt was written by an earlier version; run: nap history convert DIR"
+        ),
         "{events:?}"
     );
     let converted = convert_history(scene.directory()).expect("converted");
-    assert!(converted.len() == 2 && converted.iter().all(|one| one.remarks.is_empty()), "{converted:?}");
-    assert_eq!(scene.names(), ["cluster", "job_0007.json", "job_0007.jsonl.gz"]);
+    assert!(
+        converted.len() == 2 && converted.iter().all(|one| one.remarks.is_empty()),
+        "{converted:?}"
+    );
+    assert_eq!(
+        scene.names(),
+        ["cluster", "job_0007.json", "job_0007.jsonl.gz"]
+    );
     assert_eq!(read(), former_job());
     let folder = HistoryFolder::open(scene.directory()).expect("a history");
     assert_eq!(folder.read(JobId(7)).expect("readable"), Some(former_job()));
-    let (window, samples) = (read_cluster(scene.directory(), 0, u64::MAX), former_samples());
+    let window = read_cluster(scene.directory(), 0, u64::MAX);
+    let samples = former_samples();
     assert_eq!(
         (window.queues, window.workers, window.remarks),
         (samples.queues, samples.workers, Vec::new())
     );
-    assert!(convert_history(scene.directory()).expect("converted").is_empty(), "nothing is left to convert");
+    assert!(
+        convert_history(scene.directory())
+            .expect("converted")
+            .is_empty(),
+        "nothing is left to convert"
+    );
 }
 
 #[test]
 fn convert_keeps_existing_files() {
-    for existing in [&b"foreign data"[..], &fs::read(rewritten().path("job_0007.jsonl.gz")).expect("a file")]
-    {
+    for existing in [
+        &b"foreign data"[..],
+        &fs::read(rewritten().path("job_0007.jsonl.gz")).expect("a file"),
+    ] {
         let scene = former(JOB);
         fs::write(scene.path("job_0007.jsonl.gz"), existing).expect("written");
         let converted = convert_history(scene.directory()).expect("converted");
         assert_eq!(converted[1].remarks.len(), 1, "{converted:?}");
-        assert_eq!(fs::read(scene.path("job_0007.jsonl.gz")).expect("a file"), existing);
+        assert_eq!(
+            fs::read(scene.path("job_0007.jsonl.gz")).expect("a file"),
+            existing
+        );
         assert!(scene.path("job_0007.napt").exists());
     }
 }
@@ -72,27 +96,52 @@ fn rewritten() -> Scene {
 
 #[test]
 fn successes_called_done_by_earlier_programs_are_read() {
-    let (scene, written) = (rewritten(), former_job());
+    let scene = rewritten();
+    let written = former_job();
     let file = scene.path("job_0007.jsonl.gz");
     let mut text = String::new();
-    MultiGzDecoder::new(&fs::read(&file).expect("a file")[..]).read_to_string(&mut text).expect("gzip");
+    MultiGzDecoder::new(&fs::read(&file).expect("a file")[..])
+        .read_to_string(&mut text)
+        .expect("gzip");
     let earlier = text.replace(r#""end":"succeeded""#, r#""end":"done""#);
     assert_ne!(earlier, text);
     let mut packed = GzEncoder::new(Vec::new(), Compression::fast());
     packed.write_all(earlier.as_bytes()).expect("packed");
     fs::write(&file, packed.finish().expect("packed")).expect("written");
-    assert_eq!(scene.open().read(JobId(7)).expect("present").expect("readable"), written);
-    assert!(written.detail.attempts.iter().filter(|one| one.has_succeeded()).count() > 100);
+    assert_eq!(
+        scene
+            .open()
+            .read(JobId(7))
+            .expect("present")
+            .expect("readable"),
+        written
+    );
+    assert!(
+        written
+            .detail
+            .attempts
+            .iter()
+            .filter(|one| one.has_succeeded())
+            .count()
+            > 100
+    );
 }
 
 #[test]
 fn convert_names_a_file_that_is_not_a_recording() {
     let scene = former(b"\x1f\x8b\x08 not a recording of version 1");
     let converted = convert_history(scene.directory()).expect("converted");
-    let [day, job] = &converted[..] else { panic!("{converted:?}") };
+    let [day, job] = &converted[..] else {
+        panic!("{converted:?}")
+    };
     assert!(day.remarks.is_empty(), "{day:?}");
-    let [remark] = &job.remarks[..] else { panic!("{job:?}") };
-    assert!(remark.contains("does not start with NAPTREC1; move it out of the history"), "{remark}");
+    let [remark] = &job.remarks[..] else {
+        panic!("{job:?}")
+    };
+    assert!(
+        remark.contains("does not start with NAPTREC1; move it out of the history"),
+        "{remark}"
+    );
     assert!(scene.path("job_0007.napt").exists());
     assert!(!scene.path("job_0007.jsonl.gz").exists());
 }
@@ -107,7 +156,10 @@ fn convert_keeps_later_samples_of_a_day() {
     scene.open().note(&later).expect("noted");
     convert_history(scene.directory()).expect("converted");
     let window = read_cluster(scene.directory(), 0, u64::MAX);
-    assert_eq!(window.queues, [former_samples().queues, later.queues].concat());
+    assert_eq!(
+        window.queues,
+        [former_samples().queues, later.queues].concat()
+    );
 }
 
 #[test]
@@ -119,14 +171,24 @@ fn damaged_former_recording_gives_its_first_rows_and_stays() {
         for recording in [&JOB[..place], &changed] {
             let scene = former(recording);
             let converted = convert_history(scene.directory()).expect("converted");
-            let read = scene.open().read(JobId(7)).expect("present").expect("the head is intact");
-            assert!(whole.detail.attempts.starts_with(&read.detail.attempts), "byte {place}");
+            let read = scene
+                .open()
+                .read(JobId(7))
+                .expect("present")
+                .expect("the head is intact");
+            assert!(
+                whole.detail.attempts.starts_with(&read.detail.attempts),
+                "byte {place}"
+            );
             assert_eq!(
                 scene.path("job_0007.napt").exists(),
                 !converted[1].remarks.is_empty(),
                 "byte {place}"
             );
-            assert!(read == whole || !converted[1].remarks.is_empty(), "byte {place}: {converted:?}");
+            assert!(
+                read == whole || !converted[1].remarks.is_empty(),
+                "byte {place}: {converted:?}"
+            );
         }
     }
 }
@@ -134,7 +196,13 @@ fn damaged_former_recording_gives_its_first_rows_and_stays() {
 #[test]
 fn oldest_jobs_are_removed_with_former_recordings() {
     let scene = former(JOB);
-    let limits = napreduce_history::HistoryLimits { jobs_max: 0, bytes_max: u64::MAX };
+    let limits = napreduce_history::HistoryLimits {
+        jobs_max: 0,
+        bytes_max: u64::MAX,
+    };
     let (history, _) = scene.open_with(limits);
-    assert_eq!((listed(&history), scene.names()), (Vec::new(), vec!["cluster".to_owned()]));
+    assert_eq!(
+        (listed(&history), scene.names()),
+        (Vec::new(), vec!["cluster".to_owned()])
+    );
 }

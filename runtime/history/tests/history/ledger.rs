@@ -11,7 +11,14 @@ use napreduce_protocol::{
 struct Life(JobDetail);
 
 fn attempt(number: u32) -> AttemptId {
-    AttemptId { task: TaskId { job: JobId(7), kind: TaskKind::Map, index: 0 }, number }
+    AttemptId {
+        task: TaskId {
+            job: JobId(7),
+            kind: TaskKind::Map,
+            index: 0,
+        },
+        number,
+    }
 }
 
 impl Life {
@@ -48,9 +55,14 @@ impl Life {
     }
 
     fn taken(mut self, number: u32, at_micros: u64, end: Option<PreemptionEnd>) -> Life {
-        let wanted = PreemptionSummary::wanted(at_micros, attempt(number), WorkerId(1), Primitive::Suspend);
+        let wanted =
+            PreemptionSummary::wanted(at_micros, attempt(number), WorkerId(1), Primitive::Suspend);
         let freed_micros = end.map(|_| at_micros);
-        self.0.preemptions.push(PreemptionSummary { freed_micros, end, ..wanted });
+        self.0.preemptions.push(PreemptionSummary {
+            freed_micros,
+            end,
+            ..wanted
+        });
         self
     }
 
@@ -95,7 +107,10 @@ impl Life {
 
     /// The outcome of each request in words; `-` for none.
     fn sequels(&self) -> Vec<&'static str> {
-        ledger_of(&self.0).iter().map(|entry| entry.sequel.as_ref().map_or("-", Sequel::in_words)).collect()
+        ledger_of(&self.0)
+            .iter()
+            .map(|entry| entry.sequel.as_ref().map_or("-", Sequel::in_words))
+            .collect()
     }
 }
 
@@ -117,12 +132,19 @@ fn suspended_work_waits_resumes_or_is_lost() {
     assert_eq!(stopped().sequels(), ["waiting"]);
     assert_eq!(stopped().resumed(10).sequels(), ["resumed"]);
     assert_eq!(stopped().attempt_ended().sequels(), ["lost"]);
-    assert_eq!(stopped().attempt_ended().job_ended().sequels(), ["-"], "the job ended first");
+    assert_eq!(
+        stopped().attempt_ended().job_ended().sequels(),
+        ["-"],
+        "the job ended first"
+    );
 }
 
 #[test]
 fn each_suspension_has_its_own_resume() {
-    let twice = Life::new().taken(1, 10, SUSPENDED).resumed(20).taken(1, 30, SUSPENDED);
+    let twice = Life::new()
+        .taken(1, 10, SUSPENDED)
+        .resumed(20)
+        .taken(1, 30, SUSPENDED);
     assert_eq!(twice.sequels(), ["resumed", "waiting"]);
     assert_eq!(twice.resumed(40).sequels(), ["resumed", "resumed"]);
 }
@@ -132,12 +154,18 @@ fn converted_suspension_shares_the_sequel() {
     let converted = |end| Life::new().taken(1, 10, SUSPENDED).taken(1, 20, end);
     assert_eq!(converted(KILLED).sequels(), ["lost", "lost"]);
     assert_eq!(converted(CHECKPOINTED).sequels(), ["waiting", "waiting"]);
-    assert_eq!(converted(CHECKPOINTED).restored(2, None).sequels(), ["restored", "restored"]);
+    assert_eq!(
+        converted(CHECKPOINTED).restored(2, None).sequels(),
+        ["restored", "restored"]
+    );
 }
 
 #[test]
 fn later_kill_does_not_change_a_resumed_suspension() {
-    let life = Life::new().taken(1, 10, SUSPENDED).resumed(20).taken(1, 30, KILLED);
+    let life = Life::new()
+        .taken(1, 10, SUSPENDED)
+        .resumed(20)
+        .taken(1, 30, KILLED);
     assert_eq!(life.sequels(), ["resumed", "lost"]);
 }
 
@@ -147,11 +175,20 @@ fn checkpointed_work_waits_is_restored_or_lost() {
     assert_eq!(saved().sequels(), ["waiting"]);
     assert_eq!(saved().restored(2, None).sequels(), ["restored"]);
     assert_eq!(saved().restored(2, Some("damaged")).sequels(), ["lost"]);
-    assert_eq!(saved().restored(2, Some("damaged")).restored(3, None).sequels(), ["restored"]);
+    assert_eq!(
+        saved()
+            .restored(2, Some("damaged"))
+            .restored(3, None)
+            .sequels(),
+        ["restored"]
+    );
     assert_eq!(saved().job_ended().sequels(), ["-"]);
 }
 
 #[test]
 fn killed_work_is_lost_even_after_the_job() {
-    assert_eq!(Life::new().taken(1, 10, KILLED).job_ended().sequels(), ["lost"]);
+    assert_eq!(
+        Life::new().taken(1, 10, KILLED).job_ended().sequels(),
+        ["lost"]
+    );
 }

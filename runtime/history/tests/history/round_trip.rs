@@ -27,7 +27,13 @@ fn job_with_many_members_round_trips() {
     let text = "é\n".repeat(3 << 20);
     large.detail.events.push(HistoryLine { at_millis: 5, text });
     history.add(&large).expect("written");
-    assert_eq!(history.read(large.detail.summary.job).expect("present").expect("readable"), large);
+    assert_eq!(
+        history
+            .read(large.detail.summary.job)
+            .expect("present")
+            .expect("readable"),
+        large
+    );
 }
 
 #[test]
@@ -36,10 +42,23 @@ fn oversized_row_is_dropped_and_counted() {
     let history = scene.open();
     let mut long = job(1, 5);
     let events = long.detail.events.len();
-    long.detail.events.push(HistoryLine { at_millis: 5, text: "x".repeat(40 << 20) });
+    long.detail.events.push(HistoryLine {
+        at_millis: 5,
+        text: "x".repeat(40 << 20),
+    });
     history.add(&long).expect("written");
-    let read = history.read(long.detail.summary.job).expect("present").expect("readable").detail;
+    let read = history
+        .read(long.detail.summary.job)
+        .expect("present")
+        .expect("readable")
+        .detail;
     assert_eq!((read.attempts.len(), read.events.len()), (5, events + 1));
     let last = &read.events[events].text;
-    assert_eq!(*last, format!("job_0001.jsonl.gz: 1 of {} events cannot be shown", events + 1));
+    assert_eq!(
+        *last,
+        format!(
+            "job_0001.jsonl.gz: 1 of {} events cannot be shown",
+            events + 1
+        )
+    );
 }

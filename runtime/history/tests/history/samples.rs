@@ -9,9 +9,10 @@ use napreduce_history::{
     EndedJob, History, HistoryLimits, HistoryStore, KeptLog, RecordedCluster, WorkerGroup,
 };
 use napreduce_protocol::{
-    AttemptFigures, AttemptMoments, AttemptSummary, ClusterSample, HistoryLine, JobDetail, JobEnd, JobPhase,
-    JobPlan, JobProgress, JobReport, JobSettings, JobSummary, PartReport, PreemptionEnd, PreemptionSummary,
-    QueueSample, QueueSlots, RestoreSummary, ResumeSummary, WorkerPhase, WorkerSample,
+    AttemptFigures, AttemptMoments, AttemptSummary, ClusterSample, HistoryLine, JobDetail, JobEnd,
+    JobPhase, JobPlan, JobProgress, JobReport, JobSettings, JobSummary, PartReport, PreemptionEnd,
+    PreemptionSummary, QueueSample, QueueSlots, RestoreSummary, ResumeSummary, WorkerPhase,
+    WorkerSample,
 };
 use proptest::collection::vec;
 use proptest::option;
@@ -20,14 +21,22 @@ use rand::{Rng, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 use tempfile::TempDir;
 
-pub const NO_LIMITS: HistoryLimits = HistoryLimits { jobs_max: usize::MAX, bytes_max: u64::MAX };
+pub const NO_LIMITS: HistoryLimits = HistoryLimits {
+    jobs_max: usize::MAX,
+    bytes_max: u64::MAX,
+};
 
 /// A temporary history directory.
 pub struct Scene(TempDir);
 
 impl Scene {
     pub fn new() -> Scene {
-        Scene(tempfile::Builder::new().prefix("napreduce-history-").tempdir().expect("a folder"))
+        Scene(
+            tempfile::Builder::new()
+                .prefix("napreduce-history-")
+                .tempdir()
+                .expect("a folder"),
+        )
     }
 
     pub fn path(&self, name: &str) -> PathBuf {
@@ -52,9 +61,12 @@ impl Scene {
 
     /// The names of the files, sorted, without the index.
     pub fn names(&self) -> Vec<String> {
-        let names = fs::read_dir(self.directory()).expect("listed").map(|entry| entry.expect("an entry"));
-        let mut names: Vec<String> =
-            names.map(|entry| entry.file_name().into_string().expect("text")).collect();
+        let names = fs::read_dir(self.directory())
+            .expect("listed")
+            .map(|entry| entry.expect("an entry"));
+        let mut names: Vec<String> = names
+            .map(|entry| entry.file_name().into_string().expect("text"))
+            .collect();
         names.retain(|name| name != "index.jsonl");
         names.sort();
         names
@@ -63,11 +75,22 @@ impl Scene {
 
 /// Lists the jobs, newest first.
 pub fn listed(history: &History) -> Vec<u32> {
-    history.summaries(usize::MAX, &|_| false).iter().map(|summary| summary.job.0).collect()
+    history
+        .summaries(usize::MAX, &|_| false)
+        .iter()
+        .map(|summary| summary.job.0)
+        .collect()
 }
 
 pub fn attempt(job: u32, kind: TaskKind, index: u32, number: u32) -> AttemptId {
-    AttemptId { task: TaskId { job: JobId(job), kind, index }, number }
+    AttemptId {
+        task: TaskId {
+            job: JobId(job),
+            kind,
+            index,
+        },
+        number,
+    }
 }
 
 /// A succeeded job with `attempts` attempts on 40 workers, some of them failed or preempted.
@@ -77,7 +100,10 @@ pub fn job(id: u32, attempts: u32) -> EndedJob {
     let mut now = submitted_millis;
     let reduces = attempts / 10;
     let mut detail = JobDetail {
-        events: vec![HistoryLine { at_millis: now, text: "submitted".to_owned() }],
+        events: vec![HistoryLine {
+            at_millis: now,
+            text: "submitted".to_owned(),
+        }],
         ..JobDetail::new(summary(id, submitted_millis))
     };
     for place in 0..attempts {
@@ -91,14 +117,20 @@ pub fn job(id: u32, attempts: u32) -> EndedJob {
         let worker = random.random_range(1..=40);
         let end = match random.random_range(0..100) {
             0 => {
-                format!("failed on worker-{worker:02}: cannot read line {} of part 7", random.random::<u16>())
+                format!(
+                    "failed on worker-{worker:02}: cannot read line {} of part 7",
+                    random.random::<u16>()
+                )
             }
             1 => "checkpointed".to_owned(),
             _ => "succeeded".to_owned(),
         };
         if end == "checkpointed" {
             detail.preemptions.push(preemption(id, worker, now));
-            detail.events.push(HistoryLine { at_millis: now, text: format!("{id} is suspended") });
+            detail.events.push(HistoryLine {
+                at_millis: now,
+                text: format!("{id} is suspended"),
+            });
         }
         detail.attempts.push(AttemptSummary {
             attempt: id,
@@ -116,11 +148,19 @@ pub fn job(id: u32, attempts: u32) -> EndedJob {
         });
         if kind == TaskKind::Reduce {
             let name = format!("part-r-{index:05}");
-            let (records, bytes) = (random.random_range(0..90_000), random.random_range(0..9_000_000));
-            detail.parts.push(PartReport { name, records, bytes, digest: random.random() });
+            let records = random.random_range(0..90_000);
+            let bytes = random.random_range(0..9_000_000);
+            detail.parts.push(PartReport {
+                name,
+                records,
+                bytes,
+                digest: random.random(),
+            });
         }
     }
-    detail.counters.add("TOTAL_LAUNCHED_MAPS", u64::from(attempts - reduces));
+    detail
+        .counters
+        .add("TOTAL_LAUNCHED_MAPS", u64::from(attempts - reduces));
     detail.counters.add("mine", 7);
     detail.summary.ended_millis = Some(now + 20_000);
     let wall = Duration::from_millis(now + 20_000 - submitted_millis);
@@ -140,7 +180,12 @@ fn figures(now: u64) -> AttemptFigures {
 
 /// Completes a succeeded job.
 pub fn succeeded(mut detail: JobDetail, wall: Duration) -> EndedJob {
-    let JobSummary { job, ref name, ref output, .. } = detail.summary;
+    let JobSummary {
+        job,
+        ref name,
+        ref output,
+        ..
+    } = detail.summary;
     let end = JobEnd::Succeeded(JobReport {
         job,
         name: name.clone(),
@@ -151,19 +196,33 @@ pub fn succeeded(mut detail: JobDetail, wall: Duration) -> EndedJob {
     });
     detail.settings = Some(JobSettings::of(&JobPlan::new("word-count", "out")));
     let token = u128::MAX - u128::from(job.0);
-    let failed = |one: &&AttemptSummary| one.end.as_deref().is_some_and(|end| end.starts_with("failed"));
+    let failed = |one: &&AttemptSummary| {
+        one.end
+            .as_deref()
+            .is_some_and(|end| end.starts_with("failed"))
+    };
     let printed = |one: &AttemptSummary| KeptLog {
         attempt: one.attempt,
         stderr: format!("thread 'main' panicked\nin {}\n", one.attempt).into(),
     };
     let logs = detail.attempts.iter().filter(failed).map(printed).collect();
     detail.scheduler = Some(cluster().in_force());
-    EndedJob { token, end, detail, cluster: Some(cluster()), logs }
+    EndedJob {
+        token,
+        end,
+        detail,
+        cluster: Some(cluster()),
+        logs,
+    }
 }
 
 /// 40 workers of two kinds, under a policy with changed values.
 fn cluster() -> RecordedCluster {
-    let group = |workers, map_slots| WorkerGroup { workers, map_slots, reduce_slots: 2 };
+    let group = |workers, map_slots| WorkerGroup {
+        workers,
+        map_slots,
+        reduce_slots: 2,
+    };
     RecordedCluster {
         scheduler: "hfsp".to_owned(),
         tables: Some(serde_json::json!({ "hfsp": { "sample-maps": 5 } })),
@@ -177,7 +236,11 @@ pub fn failed(mut job: EndedJob, reason: &str) -> EndedJob {
     job.detail.summary.phase = JobPhase::Failed;
     job.detail.summary.reason = Some(reason.to_owned());
     job.detail.parts.clear();
-    job.end = JobEnd::Failed { job: job.detail.summary.job, reason: reason.to_owned(), failure: None };
+    job.end = JobEnd::Failed {
+        job: job.detail.summary.job,
+        reason: reason.to_owned(),
+        failure: None,
+    };
     job
 }
 
@@ -185,7 +248,8 @@ pub fn failed(mut job: EndedJob, reason: &str) -> EndedJob {
 pub fn former_job() -> EndedJob {
     let mut former = failed(job(7, 150), &"a long reason ".repeat(900));
     let detail = &mut former.detail;
-    let (first, second) = (detail.attempts[0].attempt, detail.attempts[1].attempt);
+    let first = detail.attempts[0].attempt;
+    let second = detail.attempts[1].attempt;
     detail.attempts[2].moments = None;
     detail.resumes.push(ResumeSummary {
         attempt: first,
@@ -210,7 +274,8 @@ pub fn former_job() -> EndedJob {
     });
     let mut stopped = preemption(first, 3, 1_795_000_000_001);
     (stopped.beneficiary, stopped.used_by, stopped.used_micros) = (None, Some(second), Some(20));
-    (stopped.primitive, stopped.end, stopped.suspended_millis) = (Primitive::Suspend, None, Some(900));
+    (stopped.primitive, stopped.end, stopped.suspended_millis) =
+        (Primitive::Suspend, None, Some(900));
     detail.preemptions.push(stopped);
     let part = |place: u64| PartReport {
         name: format!("part-r-{place:05}"),
@@ -220,7 +285,10 @@ pub fn former_job() -> EndedJob {
     };
     detail.parts = (0..3).map(part).collect();
     for place in 0..1_500 {
-        detail.counters.add(&format!("a counter with a name that is long, {place}"), place);
+        detail.counters.add(
+            &format!("a counter with a name that is long, {place}"),
+            place,
+        );
     }
     former
 }
@@ -228,8 +296,18 @@ pub fn former_job() -> EndedJob {
 /// The cluster samples in `tests/former`.
 pub fn former_samples() -> ClusterSample {
     let at_millis = 1_795_700_000_000;
-    let slots = QueueSlots { guaranteed_permille: Some(1_500), maximum: None, used: 3, wanted: 4 };
-    let queue = |kind| QueueSample { at_millis, queue: "etl.daily".to_owned(), kind, slots };
+    let slots = QueueSlots {
+        guaranteed_permille: Some(1_500),
+        maximum: None,
+        used: 3,
+        wanted: 4,
+    };
+    let queue = |kind| QueueSample {
+        at_millis,
+        queue: "etl.daily".to_owned(),
+        kind,
+        slots,
+    };
     let worker = WorkerSample {
         at_millis,
         worker: WorkerId(3),
@@ -241,7 +319,11 @@ pub fn former_samples() -> ClusterSample {
         reduce_slots: 1,
     };
     let queues = vec![queue(TaskKind::Map), queue(TaskKind::Reduce)];
-    ClusterSample { at_millis, queues, workers: vec![worker] }
+    ClusterSample {
+        at_millis,
+        queues,
+        workers: vec![worker],
+    }
 }
 
 fn summary(id: u32, submitted_millis: u64) -> JobSummary {
@@ -263,7 +345,8 @@ fn summary(id: u32, submitted_millis: u64) -> JobSummary {
 
 fn preemption(attempt: AttemptId, worker: u32, at_millis: u64) -> PreemptionSummary {
     let requested = at_millis * 1_000 + 17;
-    let wanted = PreemptionSummary::wanted(requested, attempt, WorkerId(worker), Primitive::Checkpoint);
+    let wanted =
+        PreemptionSummary::wanted(requested, attempt, WorkerId(worker), Primitive::Checkpoint);
     PreemptionSummary {
         by: "hfsp".to_owned(),
         reason: format!("job_0009 is smaller than {}", attempt.task.job),
@@ -301,13 +384,25 @@ prop_compose! {
 }
 
 fn any_primitive() -> impl Strategy<Value = Primitive> {
-    let all = vec![Primitive::Wait, Primitive::Kill, Primitive::Suspend, Primitive::Checkpoint];
+    let all = vec![
+        Primitive::Wait,
+        Primitive::Kill,
+        Primitive::Suspend,
+        Primitive::Checkpoint,
+    ];
     prop::sample::select(all)
 }
 
 fn any_end() -> impl Strategy<Value = Option<PreemptionEnd>> {
     use PreemptionEnd::{Checkpointed, Ended, Finished, Killed, Suspended, Withdrawn};
-    option::of(prop::sample::select(vec![Suspended, Checkpointed, Killed, Finished, Ended, Withdrawn]))
+    option::of(prop::sample::select(vec![
+        Suspended,
+        Checkpointed,
+        Killed,
+        Finished,
+        Ended,
+        Withdrawn,
+    ]))
 }
 
 prop_compose! {

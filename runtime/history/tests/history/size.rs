@@ -15,9 +15,13 @@ fn recording_of_100_000_attempts_fits_8_mib() {
     let began = Instant::now();
     history.add(&job(1, 100_000)).expect("written");
     println!("written in {:?}", began.elapsed());
-    let bytes = fs::metadata(scene.path("job_0001.jsonl.gz")).expect("a file").len();
+    let bytes = fs::metadata(scene.path("job_0001.jsonl.gz"))
+        .expect("a file")
+        .len();
     assert!(bytes <= 8 << 20, "{bytes} bytes");
-    let head = fs::metadata(scene.path("job_0001.json")).expect("a file").len();
+    let head = fs::metadata(scene.path("job_0001.json"))
+        .expect("a file")
+        .len();
     assert!(head <= 64 << 10, "{head} bytes");
     println!("100,000 attempts: recording {bytes} bytes, head {head} bytes");
     let began = Instant::now();
@@ -32,13 +36,21 @@ fn recording_of_100_000_attempts_fits_8_mib() {
 fn ten_thousand_jobs_are_opened() {
     let resident = || {
         let status = fs::read_to_string("/proc/self/status").expect("a status");
-        let line = status.lines().find(|line| line.starts_with("VmRSS")).expect("a line").to_owned();
-        line.split_whitespace().nth(1).and_then(|kib| kib.parse::<u64>().ok()).expect("a number")
+        let line = status
+            .lines()
+            .find(|line| line.starts_with("VmRSS"))
+            .expect("a line")
+            .to_owned();
+        line.split_whitespace()
+            .nth(1)
+            .and_then(|kib| kib.parse::<u64>().ok())
+            .expect("a number")
     };
     let before = resident();
     let scene = Scene::new();
     let history = scene.open();
-    let (template, began) = (job(1, 20), Instant::now());
+    let template = job(1, 20);
+    let began = Instant::now();
     for id in 1..=10_000 {
         let mut ended: EndedJob = template.clone();
         ended.token = u128::from(id);
@@ -49,7 +61,11 @@ fn ten_thousand_jobs_are_opened() {
     drop(history);
     let began = Instant::now();
     let history = scene.open();
-    println!("by the index: {:?}; at most {} KiB of memory", began.elapsed(), resident() - before);
+    println!(
+        "by the index: {:?}; at most {} KiB of memory",
+        began.elapsed(),
+        resident() - before
+    );
     let began = Instant::now();
     assert_eq!(listed(&history).len(), 10_000);
     println!("listed: {:?}", began.elapsed());

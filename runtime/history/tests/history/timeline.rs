@@ -6,8 +6,8 @@ use std::path::PathBuf;
 use napreduce_engine::{AttemptId, JobId, Primitive, TaskId, TaskKind, WorkerId};
 use napreduce_history::{StintEnd, Timeline, write_trace};
 use napreduce_protocol::{
-    AttemptMoments, AttemptSummary, HistoryLine, JobDetail, JobPhase, JobProgress, JobSummary, PreemptionEnd,
-    PreemptionSummary, RestoreSummary, ResumeSummary,
+    AttemptMoments, AttemptSummary, HistoryLine, JobDetail, JobPhase, JobProgress, JobSummary,
+    PreemptionEnd, PreemptionSummary, RestoreSummary, ResumeSummary,
 };
 use serde_json::Value;
 
@@ -20,7 +20,10 @@ struct History(JobDetail);
 impl History {
     fn new() -> History {
         History(JobDetail {
-            events: vec![HistoryLine { at_millis: BEGAN, text: "submitted".to_owned() }],
+            events: vec![HistoryLine {
+                at_millis: BEGAN,
+                text: "submitted".to_owned(),
+            }],
             ..JobDetail::new(JobSummary {
                 job: JobId(7),
                 name: "<b>count</b>\n".to_owned(),
@@ -115,11 +118,15 @@ impl History {
                     StintEnd::Killed => "killed",
                     StintEnd::Ended => stint.end_text.unwrap_or("ended"),
                 };
-                let restored = stint
-                    .restore
-                    .map_or_else(String::new, |restore| format!(" from {}", restore.from.number));
-                let (from, until) = (at(stint.from_micros), at(stint.until_micros));
-                format!("{} on {} {from}..{until} {end}{restored}", stint.attempt.number, stint.worker.0)
+                let restored = stint.restore.map_or_else(String::new, |restore| {
+                    format!(" from {}", restore.from.number)
+                });
+                let from = at(stint.from_micros);
+                let until = at(stint.until_micros);
+                format!(
+                    "{} on {} {from}..{until} {end}{restored}",
+                    stint.attempt.number, stint.worker.0
+                )
             })
             .collect();
         assert_eq!(found, stints);
@@ -127,7 +134,11 @@ impl History {
             .naps
             .iter()
             .map(|nap| {
-                let kind = if nap.is_suspended() { "suspended" } else { "checkpointed" };
+                let kind = if nap.is_suspended() {
+                    "suspended"
+                } else {
+                    "checkpointed"
+                };
                 format!(
                     "{} on {} {}..{} {kind}",
                     nap.attempt.number,
@@ -142,7 +153,14 @@ impl History {
 }
 
 fn attempt(number: u32) -> AttemptId {
-    AttemptId { task: TaskId { job: JobId(7), kind: TaskKind::Reduce, index: 1 }, number }
+    AttemptId {
+        task: TaskId {
+            job: JobId(7),
+            kind: TaskKind::Reduce,
+            index: 1,
+        },
+        number,
+    }
 }
 
 #[test]
@@ -152,21 +170,38 @@ fn start_belongs_to_the_first_stint_with_exact_times() {
         .taken(1, 1, 2_000, PreemptionEnd::Suspended)
         .resumed(1, 1, 5_000);
     let micros = |millis: u64, rest: u64| (BEGAN + millis) * 1_000 + rest;
-    let (launched, started, ended) = (micros(0, 123), Some(micros(40, 7)), Some(micros(9_000, 456)));
-    history.0.attempts[0].moments = Some(AttemptMoments { launched, started, ended });
+    let launched = micros(0, 123);
+    let started = Some(micros(40, 7));
+    let ended = Some(micros(9_000, 456));
+    history.0.attempts[0].moments = Some(AttemptMoments {
+        launched,
+        started,
+        ended,
+    });
     let timeline = Timeline::new(&history.0, NOW);
     let stints: Vec<_> = timeline
         .stints
         .iter()
         .map(|stint| (stint.from_micros, stint.started_micros, stint.until_micros))
         .collect();
-    assert_eq!(stints, [(launched, started, micros(2_000, 0)), (micros(5_000, 0), None, micros(9_000, 456))]);
+    assert_eq!(
+        stints,
+        [
+            (launched, started, micros(2_000, 0)),
+            (micros(5_000, 0), None, micros(9_000, 456))
+        ]
+    );
 }
 
 #[test]
 fn attempt_without_preemption_is_one_stint() {
-    let job = History::new().ran(1, 1, 10, Some((40, "failed: bad row"))).ran(2, 2, 50, None);
-    job.check(&["1 on 1 10..40 failed: bad row", "2 on 2 50..90000 open"], &[]);
+    let job = History::new()
+        .ran(1, 1, 10, Some((40, "failed: bad row")))
+        .ran(2, 2, 50, None);
+    job.check(
+        &["1 on 1 10..40 failed: bad row", "2 on 2 50..90000 open"],
+        &[],
+    );
 }
 
 #[test]
@@ -179,12 +214,24 @@ fn suspended_attempt_naps_until_resumed() {
         .taken(1, 1, 60, PreemptionEnd::Suspended)
         .resumed(1, 1, 70);
     job.check(
-        &["1 on 1 10..20 suspended", "1 on 1 35..60 suspended", "1 on 1 70..90 succeeded"],
+        &[
+            "1 on 1 10..20 suspended",
+            "1 on 1 35..60 suspended",
+            "1 on 1 70..90 succeeded",
+        ],
         &["1 on 1 20..35 suspended", "1 on 1 60..70 suspended"],
     );
-    let suspended = History::new().ran(1, 1, 10, None).taken(1, 1, 20, PreemptionEnd::Suspended);
-    suspended.check(&["1 on 1 10..20 suspended"], &["1 on 1 20..90000 suspended"]);
-    let lost = History::new().ran(1, 1, 10, Some((80, "lost"))).taken(1, 1, 20, PreemptionEnd::Suspended);
+    let suspended = History::new()
+        .ran(1, 1, 10, None)
+        .taken(1, 1, 20, PreemptionEnd::Suspended);
+    suspended.check(
+        &["1 on 1 10..20 suspended"],
+        &["1 on 1 20..90000 suspended"],
+    );
+    let lost =
+        History::new()
+            .ran(1, 1, 10, Some((80, "lost")))
+            .taken(1, 1, 20, PreemptionEnd::Suspended);
     lost.check(&["1 on 1 10..20 suspended"], &["1 on 1 20..80 suspended"]);
 }
 
@@ -196,7 +243,10 @@ fn checkpointed_work_naps_until_restored() {
         .ran(2, 2, 45, Some((60, "succeeded")))
         .restored(2, 1, 2, 45);
     job.check(
-        &["1 on 1 10..20 checkpointed", "2 on 2 45..60 succeeded from 1"],
+        &[
+            "1 on 1 10..20 checkpointed",
+            "2 on 2 45..60 succeeded from 1",
+        ],
         &["1 on 1 20..45 checkpointed"],
     );
 }
@@ -235,29 +285,61 @@ fn trace_slots_do_not_overlap_and_naps_end() {
     let trace: Value = serde_json::from_slice(&bytes).expect("JSON");
     assert_eq!(trace["otherData"]["base_micros"], BEGAN * 1_000);
     let events = trace["traceEvents"].as_array().expect("an array");
-    let of = |kind: &str| events.iter().filter(|event| event["ph"] == kind).collect::<Vec<_>>();
+    let of = |kind: &str| {
+        events
+            .iter()
+            .filter(|event| event["ph"] == kind)
+            .collect::<Vec<_>>()
+    };
     let mut threads: HashMap<(u64, u64), Vec<(u64, u64)>> = HashMap::new();
     for bar in of("X") {
-        let number = |name: &str| bar[name].as_u64().unwrap_or_else(|| panic!("{name} of {bar}"));
-        threads.entry((number("pid"), number("tid"))).or_default().push((number("ts"), number("dur")));
+        let number = |name: &str| {
+            bar[name]
+                .as_u64()
+                .unwrap_or_else(|| panic!("{name} of {bar}"))
+        };
+        threads
+            .entry((number("pid"), number("tid")))
+            .or_default()
+            .push((number("ts"), number("dur")));
     }
     // The job, and the one slot that suffices.
     assert_eq!(threads.len(), 2, "{threads:?}");
     for bars in threads.values_mut() {
         bars.sort_unstable();
-        assert!(bars.windows(2).all(|pair| pair[0].0 + pair[0].1 <= pair[1].0), "{bars:?}");
+        assert!(
+            bars.windows(2)
+                .all(|pair| pair[0].0 + pair[0].1 <= pair[1].0),
+            "{bars:?}"
+        );
     }
     let naps = of("b");
     assert_eq!(
-        naps.iter().map(|nap| nap["name"].as_str()).collect::<Vec<_>>(),
+        naps.iter()
+            .map(|nap| nap["name"].as_str())
+            .collect::<Vec<_>>(),
         [Some("suspended"), Some("checkpointed")]
     );
     assert_eq!(naps[0]["args"]["by"], "natjam");
     assert_eq!(naps[0]["args"]["beneficiary"], "job_0009");
     assert_eq!(of("e").len(), naps.len());
-    let held: Vec<_> = of("C").iter().map(|event| event["args"]["bytes"].as_u64()).collect();
+    let held: Vec<_> = of("C")
+        .iter()
+        .map(|event| event["args"]["bytes"].as_u64())
+        .collect();
     assert_eq!(held, [Some(1 << 20), Some(0)]);
-    let named: Vec<_> = of("M").iter().filter_map(|event| event["args"]["name"].as_str()).collect();
-    assert_eq!(named, ["jobs", "job_0007 <b>count</b>\n", "worker_0001 host-1", "reduce slot 1"]);
+    let named: Vec<_> = of("M")
+        .iter()
+        .filter_map(|event| event["args"]["name"].as_str())
+        .collect();
+    assert_eq!(
+        named,
+        [
+            "jobs",
+            "job_0007 <b>count</b>\n",
+            "worker_0001 host-1",
+            "reduce slot 1"
+        ]
+    );
     assert_eq!(of("i")[0]["args"]["text"], "submitted");
 }

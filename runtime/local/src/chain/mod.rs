@@ -54,7 +54,12 @@ impl Chain {
     /// Fails if the system has no random numbers.
     pub fn next_to(output: &Path) -> Result<Chain, JobError> {
         let token = random_u128().map_err(|error| JobError::io("draw a random number", error))?;
-        Ok(Chain { token, output: output.to_owned(), root: root_path(output, token), held: Held::Not })
+        Ok(Chain {
+            token,
+            output: output.to_owned(),
+            root: root_path(output, token),
+            held: Held::Not,
+        })
     }
 
     /// Returns the directory for intermediate data, next to the output under a unique name.

@@ -77,10 +77,17 @@ pub(super) fn make(root: &Path, token: u128, owner: Owner) -> io::Result<File> {
         fs::create_dir_all(parent)?;
     }
     fs::create_dir(root)?;
-    let mut marker = OpenOptions::new().write(true).create_new(true).open(root.join(MARKER))?;
+    let mut marker = OpenOptions::new()
+        .write(true)
+        .create_new(true)
+        .open(root.join(MARKER))?;
     // Without file locks, the identity of the process shows whether it is alive.
     let _ = flock(&marker, FlockOperation::NonBlockingLockExclusive);
-    let text = Marker { version: MARKER_VERSION, token: hexadecimal(token), owner };
+    let text = Marker {
+        version: MARKER_VERSION,
+        token: hexadecimal(token),
+        owner,
+    };
     let mut text = serde_json::to_vec(&text)?;
     text.push(b'\n');
     marker.write_all(&text)?;
@@ -110,7 +117,10 @@ pub fn remove(root: &Path, token: u128) -> io::Result<Removal> {
     }
     // The marker goes last, so that files added meanwhile are removed by the next try.
     if let Some(path) = others_in(root)?.first() {
-        return Err(io::Error::other(format!("{} was added meanwhile", path.display())));
+        return Err(io::Error::other(format!(
+            "{} was added meanwhile",
+            path.display()
+        )));
     }
     fs::remove_file(root.join(MARKER)).if_there()?;
     fs::remove_dir(root).if_there()?;
@@ -145,22 +155,38 @@ fn read_marker(root: &Path) -> io::Result<Option<Marker>> {
 /// not be removed.
 pub(super) fn remove_remains(output: &Path) -> Vec<String> {
     let prefix = prefix(output);
-    let parent = output.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let parent = output
+        .parent()
+        .filter(|parent| !parent.as_os_str().is_empty())
+        .unwrap_or(Path::new("."));
     // A missing parent is empty; an unreadable one is reported by the write that follows.
     let entries = fs::read_dir(parent).into_iter().flatten().flatten();
     let mut lines = Vec::new();
     for entry in entries {
         let name = entry.file_name();
-        let digits = name.as_encoded_bytes().strip_prefix(prefix.as_encoded_bytes());
-        let token = digits.filter(|digits| digits.len() == 32).and_then(|digits| {
-            std::str::from_utf8(digits).ok().and_then(|digits| u128::from_str_radix(digits, 16).ok())
-        });
+        let digits = name
+            .as_encoded_bytes()
+            .strip_prefix(prefix.as_encoded_bytes());
+        let token = digits
+            .filter(|digits| digits.len() == 32)
+            .and_then(|digits| {
+                std::str::from_utf8(digits)
+                    .ok()
+                    .and_then(|digits| u128::from_str_radix(digits, 16).ok())
+            });
         let Some(token) = token else { continue };
         let root = entry.path();
-        match is_left(&root).and_then(|left| if left { remove(&root, token).map(Some) } else { Ok(None) }) {
-            Ok(Some(Removal::Gone)) => {
-                lines.push(format!("removed {}, left behind by a killed run", root.display()))
+        match is_left(&root).and_then(|left| {
+            if left {
+                remove(&root, token).map(Some)
+            } else {
+                Ok(None)
             }
+        }) {
+            Ok(Some(Removal::Gone)) => lines.push(format!(
+                "removed {}, left behind by a killed run",
+                root.display()
+            )),
             Ok(_) => {}
             Err(error) => lines.push(format!(
                 "cannot remove {}, left behind by a killed run: {error}; remove it by hand",
@@ -173,7 +199,13 @@ pub(super) fn remove_remains(output: &Path) -> Vec<String> {
 
 /// Returns whether the root's program has ended. The root of a cluster is removed by its coordinator.
 fn is_left(root: &Path) -> io::Result<bool> {
-    let Some(Marker { owner: Owner::Program(owner), .. }) = read_marker(root)? else { return Ok(false) };
+    let Some(Marker {
+        owner: Owner::Program(owner),
+        ..
+    }) = read_marker(root)?
+    else {
+        return Ok(false);
+    };
     let marker = File::open(root.join(MARKER))?;
     let locked = flock(&marker, FlockOperation::NonBlockingLockExclusive);
     Ok(locked != Err(Errno::WOULDBLOCK) && owner.is_gone()?)
@@ -201,7 +233,8 @@ mod tests {
         let text = serde_json::to_string(&this()).expect("text");
         let started = text.find("\"started\":").expect("a start") + "\"started\":".len();
         let rest = text[started..].find(',').expect("more") + started;
-        serde_json::from_str(&format!("{}1{}", &text[..started], &text[rest..])).expect("an identity")
+        serde_json::from_str(&format!("{}1{}", &text[..started], &text[rest..]))
+            .expect("an identity")
     }
 
     #[test]
@@ -242,14 +275,21 @@ mod tests {
     #[test]
     fn root_of_killed_program_is_removed() {
         let (_folder, output, root) = place();
-        let owners = [(1, Owner::Program(this())), (2, Owner::Program(gone())), (3, Owner::Cluster)];
+        let owners = [
+            (1, Owner::Program(this())),
+            (2, Owner::Program(gone())),
+            (3, Owner::Cluster),
+        ];
         for (token, owner) in owners {
             drop(make(&root_path(&output, token), token, owner).expect("made"));
         }
         let locked = make(&root, TOKEN, Owner::Program(gone())).expect("made");
         let lines = remove_remains(&output);
         assert_eq!(lines.len(), 1, "{lines:?}");
-        assert!(lines[0].starts_with("removed ") && lines[0].contains(&hexadecimal(2)), "{lines:?}");
+        assert!(
+            lines[0].starts_with("removed ") && lines[0].contains(&hexadecimal(2)),
+            "{lines:?}"
+        );
         for (token, there) in [(1, true), (2, false), (3, true), (TOKEN, true)] {
             assert_eq!(root_path(&output, token).exists(), there, "{token}");
         }
@@ -263,7 +303,12 @@ mod tests {
         let root = root_path(Path::new("/data/out"), TOKEN);
         assert!(is_root(&root, TOKEN), "{}", root.display());
         assert!(!is_root(&root, TOKEN + 1));
-        for path in ["/", "/home", "/data/out", ".out.intermediate-0000000000000000000000000000feed"] {
+        for path in [
+            "/",
+            "/home",
+            "/data/out",
+            ".out.intermediate-0000000000000000000000000000feed",
+        ] {
             assert!(!is_root(Path::new(path), TOKEN), "{path}");
         }
     }

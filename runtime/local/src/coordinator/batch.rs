@@ -24,7 +24,8 @@ impl Coordinator {
 
     /// Adds a worker's report to the batch.
     pub fn add_to_batch(&mut self, events: impl IntoIterator<Item = Event>, extra: Vec<Extra>) {
-        let (clock, state) = (self.clock, &mut self.state);
+        let clock = self.clock;
+        let state = &mut self.state;
         let batch = self.entries.batch(|| state.begin_entry(clock.now()));
         batch.events.extend(events);
         batch.extra.extend(extra.iter().cloned());

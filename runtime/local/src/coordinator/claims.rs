@@ -42,7 +42,10 @@ pub(super) struct Claims {
 
 impl Claims {
     pub fn new(now: Instant) -> Claims {
-        Claims { by_job: BTreeMap::new(), renewed: now }
+        Claims {
+            by_job: BTreeMap::new(),
+            renewed: now,
+        }
     }
 
     pub fn set(&mut self, job: JobId, claim: Claim) {
@@ -51,7 +54,13 @@ impl Claims {
 
     /// Retries a claim after the backoff.
     pub fn retry(&mut self, job: JobId, now: Instant, tries: u32) {
-        self.by_job.insert(job, Claim::Away { at: now + wait_after(tries), tries: tries + 1 });
+        self.by_job.insert(
+            job,
+            Claim::Away {
+                at: now + wait_after(tries),
+                tries: tries + 1,
+            },
+        );
     }
 
     pub fn take(&mut self, job: JobId) -> Option<Claim> {

@@ -102,7 +102,8 @@ impl Coordinator {
 
     /// Runs an embedded coordinator until [`Input::Finish`] has arrived and every job has ended.
     pub(crate) async fn run(mut self, mut inputs: UnboundedReceiver<Input>) {
-        let (mut tick, mut batch) = (ticks(), Vec::new());
+        let mut tick = ticks();
+        let mut batch = Vec::new();
         self.begin_to_listen();
         self.conclude_unjournaled();
         while !self.program.is_finishing() || self.is_busy() {
@@ -163,7 +164,11 @@ impl Coordinator {
         match input {
             Input::News { worker, news } => self.on_news(worker, news),
             Input::Submit { plan, reply } => self.submit_embedded(*plan, reply),
-            Input::Claimed { accepted, pins, claim } => self.on_claimed(*accepted, pins, claim),
+            Input::Claimed {
+                accepted,
+                pins,
+                claim,
+            } => self.on_claimed(*accepted, pins, claim),
             Input::Resumed { job, resumed } => self.on_resumed(job, resumed),
             Input::Tried { job, tried } => self.on_tried(job, tried),
             Input::Interrupt { reason } => self.interrupt(reason),
@@ -180,7 +185,10 @@ impl Coordinator {
 
     /// Writes the journal and then releases the effects. `write` gets the entries, and whether they must be
     /// synced when it returns: a commit follows, which must not outlive them.
-    pub fn conclude<E>(&mut self, write: impl FnOnce(&[Vec<u8>], bool) -> Result<(), E>) -> Result<(), E> {
+    pub fn conclude<E>(
+        &mut self,
+        write: impl FnOnce(&[Vec<u8>], bool) -> Result<(), E>,
+    ) -> Result<(), E> {
         let ended = self.state.take_ended();
         let commits = ended.iter().filter(|job| self.begin_commit(**job)).count();
         self.entries.write(|entries| write(entries, commits > 0))?;
@@ -204,7 +212,8 @@ impl Coordinator {
         self.look_after_claims();
         let engine = self.state.engine();
         let now = self.entry_time();
-        self.followers.publish(|job| Some(self.state.jobs().get(&job)?.progress(engine, now)));
+        self.followers
+            .publish(|job| Some(self.state.jobs().get(&job)?.progress(engine, now)));
     }
 
     /// Subscribes to the progress of a job.

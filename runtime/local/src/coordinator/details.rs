@@ -11,19 +11,32 @@ impl Coordinator {
     pub fn summary(&self, job: &LiveJob) -> JobSummary {
         let summary = job.summary(self.state.engine(), self.entry_time());
         match self.why_held(job.id()) {
-            Some(why) => JobSummary { reason: Some(why), ..summary },
+            Some(why) => JobSummary {
+                reason: Some(why),
+                ..summary
+            },
             None => summary,
         }
     }
 
     pub fn detail(&self, job: &LiveJob) -> JobDetail {
-        let Accepted { plan, program, files, rerun_of, .. } = &*job.accepted;
+        let Accepted {
+            plan,
+            program,
+            files,
+            rerun_of,
+            ..
+        } = &*job.accepted;
         let rerun_of = rerun_of.as_ref().map(|of| of.job);
         JobDetail {
             summary: self.summary(job),
             counters: job.counters(),
             parts: Vec::new(),
-            attempts: job.attempts.iter().map(|attempt| (**attempt).clone()).collect(),
+            attempts: job
+                .attempts
+                .iter()
+                .map(|attempt| (**attempt).clone())
+                .collect(),
             events: job.events.clone(),
             preemptions: job.book.preemptions.clone(),
             resumes: job.book.resumes.clone(),

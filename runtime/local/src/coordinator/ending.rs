@@ -16,7 +16,9 @@ use super::entry::Extra;
 use super::job::LiveJob;
 use super::{Coordinator, Input, Tried};
 use crate::clock::now;
-use crate::output::{Disk, JobPaths, Manifest, OutputClaim, Owner, Resumed, Trouble, resume_output};
+use crate::output::{
+    Disk, JobPaths, Manifest, OutputClaim, Owner, Resumed, Trouble, resume_output,
+};
 
 /// Time for which an embedded run retries a commit before it fails.
 const COMMIT_PATIENCE: Duration = Duration::from_secs(60);
@@ -42,9 +44,12 @@ fn settle(
         Err(Trouble::Passing { what, away }) => return Err(Trouble::Passing { what, away }),
         resumed => resumed.map_err(|trouble| trouble.in_words(output)),
     };
-    let outcome =
-        job.outcome.clone().unwrap_or(JobOutcome::Killed { reason: "no outcome was recorded".to_owned() });
-    let Some(end) = job.end_without_report(outcome) else { return settle_success(job, resumed, wall) };
+    let outcome = job.outcome.clone().unwrap_or(JobOutcome::Killed {
+        reason: "no outcome was recorded".to_owned(),
+    });
+    let Some(end) = job.end_without_report(outcome) else {
+        return settle_success(job, resumed, wall);
+    };
     if let Ok(Resumed::Claimed(claim)) = resumed {
         match claim.discard() {
             Err(Trouble::Passing { what, away: false }) => {
@@ -63,9 +68,24 @@ fn settle_success(
     resumed: Result<Resumed<dyn OutputClaim>, String>,
     wall: Duration,
 ) -> Result<Settled, Trouble> {
-    let (id, plan) = (job.id(), &job.accepted.plan);
-    let failed = |reason| Ok((JobEnd::Failed { job: id, reason, failure: None }, Vec::new()));
-    let paths = JobPaths::new(&plan.output, id, job.accepted.claim.token, &plan.part_extension);
+    let id = job.id();
+    let plan = &job.accepted.plan;
+    let failed = |reason| {
+        Ok((
+            JobEnd::Failed {
+                job: id,
+                reason,
+                failure: None,
+            },
+            Vec::new(),
+        ))
+    };
+    let paths = JobPaths::new(
+        &plan.output,
+        id,
+        job.accepted.claim.token,
+        &plan.part_extension,
+    );
     let manifest = Manifest::of((id, &plan.name), job.counters(), job.parts(), &paths);
     let remarks = match resumed {
         Ok(Resumed::Claimed(mut claim)) => match claim.commit(&manifest) {
@@ -84,7 +104,10 @@ fn settle_success(
         },
         Ok(Resumed::Settled) => None,
         Ok(Resumed::Gone) => {
-            return failed(format!("all files that it wrote to {} were removed", plan.output.display()));
+            return failed(format!(
+                "all files that it wrote to {} were removed",
+                plan.output.display()
+            ));
         }
         Err(why) => return failed(why),
     };
@@ -103,14 +126,29 @@ fn and_also(mut end: JobEnd, what: &str) -> JobEnd {
 /// Returns the end of a job whose retries are exhausted.
 fn give_up(job: &LiveJob, why: &str, killed: Option<String>) -> JobEnd {
     let id = job.id();
-    if let Some(end) = job.outcome.clone().and_then(|outcome| job.end_without_report(outcome)) {
+    if let Some(end) = job
+        .outcome
+        .clone()
+        .and_then(|outcome| job.end_without_report(outcome))
+    {
         return and_also(end, why);
     }
-    let left = if job.commit_begun { " and may be incomplete, without _SUCCESS" } else { "" };
+    let left = if job.commit_begun {
+        " and may be incomplete, without _SUCCESS"
+    } else {
+        ""
+    };
     let uncommitted = format!("its output was not committed{left}: {why}");
     match killed.filter(|_| job.outcome.is_some()) {
-        Some(reason) => JobEnd::Killed { job: id, reason: format!("{reason}; {uncommitted}") },
-        None => JobEnd::Failed { job: id, reason: uncommitted, failure: None },
+        Some(reason) => JobEnd::Killed {
+            job: id,
+            reason: format!("{reason}; {uncommitted}"),
+        },
+        None => JobEnd::Failed {
+            job: id,
+            reason: uncommitted,
+            failure: None,
+        },
     }
 }
 
@@ -140,15 +178,29 @@ impl Coordinator {
     }
 
     /// Makes one attempt to end a job; with `end` given, only the history is written.
-    pub(super) fn try_to_end(&mut self, id: JobId, claim: Option<Box<dyn OutputClaim>>, end: Option<JobEnd>) {
-        let Some(job) = self.state.jobs().get(&id).cloned() else { return };
-        let keep = self.cluster.as_ref().map(|cluster| cluster.keeping(&self.state));
+    pub(super) fn try_to_end(
+        &mut self,
+        id: JobId,
+        claim: Option<Box<dyn OutputClaim>>,
+        end: Option<JobEnd>,
+    ) {
+        let Some(job) = self.state.jobs().get(&id).cloned() else {
+            return;
+        };
+        let keep = self
+            .cluster
+            .as_ref()
+            .map(|cluster| cluster.keeping(&self.state));
         let detail = self.detail(&job);
-        let (own, disk) = (Arc::clone(&self.own), self.disk.clone());
+        let own = Arc::clone(&self.own);
+        let disk = self.disk.clone();
         // The engine's time is monotonic: a change of the system clock does not affect the job's duration.
-        let (clock, epoch_micros) = (self.clock, self.state.epoch_micros());
+        let clock = self.clock;
+        let epoch_micros = self.state.epoch_micros();
         tokio::task::spawn_blocking(move || {
-            let micros = clock.unix_micros(epoch_micros).saturating_sub(job.submitted_micros);
+            let micros = clock
+                .unix_micros(epoch_micros)
+                .saturating_sub(job.submitted_micros);
             let wall = Duration::from_micros(micros);
             let ended_millis = job.submitted_micros.saturating_add(micros) / 1_000;
             let settled = match end {
@@ -162,14 +214,26 @@ impl Coordinator {
                     Ok((end, mut remarks)) => {
                         let token = job.accepted.token;
                         let detail = ended_detail(detail, &end, ended_millis);
-                        let mut ended =
-                            EndedJob { token, end, detail, cluster: None, logs: job.logs.clone() };
+                        let mut ended = EndedJob {
+                            token,
+                            end,
+                            detail,
+                            cluster: None,
+                            logs: job.logs.clone(),
+                        };
                         let kept = keep.map_or(Ok(()), |keep| keep(&job, &mut ended, &mut remarks));
-                        Tried::Over { ended: Box::new(ended), kept, remarks }
+                        Tried::Over {
+                            ended: Box::new(ended),
+                            kept,
+                            remarks,
+                        }
                     }
                     Err(trouble) => {
                         let away = matches!(trouble, Trouble::Passing { away: true, .. });
-                        Tried::Held { why: trouble.in_words(&job.accepted.plan.output), away }
+                        Tried::Held {
+                            why: trouble.in_words(&job.accepted.plan.output),
+                            away,
+                        }
                     }
                 }
             };
@@ -180,10 +244,15 @@ impl Coordinator {
 
     pub(super) fn on_tried(&mut self, job: JobId, tried: Tried) {
         let (why, away) = match tried {
-            Tried::Over { ended, kept, remarks } => return self.on_ended(job, *ended, kept, remarks),
+            Tried::Over {
+                ended,
+                kept,
+                remarks,
+            } => return self.on_ended(job, *ended, kept, remarks),
             Tried::Held { why, away } => (why, away),
         };
-        let (Some(ending), Some(known)) = (self.endings.get_mut(job), self.state.jobs().get(&job)) else {
+        let (Some(ending), Some(known)) = (self.endings.get_mut(job), self.state.jobs().get(&job))
+        else {
             return;
         };
         let patience = match (&known.outcome, known.accepted.claim_request().owner) {
@@ -212,7 +281,8 @@ impl Coordinator {
     /// Ends a job whose tasks are over and whose output cannot be settled; returns false if there is no such
     /// job. An ending in progress gives up when its current attempt fails.
     pub fn kill_ending(&mut self, job: JobId, reason: &str) -> bool {
-        let (Some(ending), Some(known)) = (self.endings.get_mut(job), self.state.jobs().get(&job)) else {
+        let (Some(ending), Some(known)) = (self.endings.get_mut(job), self.state.jobs().get(&job))
+        else {
             return false;
         };
         if let Some(why) = ending.kill(reason) {
@@ -224,8 +294,17 @@ impl Coordinator {
 
     /// Returns why a job is held by an operator or its storage.
     pub(super) fn why_held(&self, job: JobId) -> Option<String> {
-        let held = self.state.view().job(job).and_then(|job| job.pause().map(|pause| pause.reason.clone()));
-        held.or_else(|| self.endings.get(job)?.trouble(now()).map(|(why, ..)| why.to_owned()))
+        let held = self
+            .state
+            .view()
+            .job(job)
+            .and_then(|job| job.pause().map(|pause| pause.reason.clone()));
+        held.or_else(|| {
+            self.endings
+                .get(job)?
+                .trouble(now())
+                .map(|(why, ..)| why.to_owned())
+        })
     }
 
     /// Returns why a job whose tasks are over has not ended.
@@ -239,8 +318,10 @@ impl Coordinator {
         let text = format!("the tasks of {job} have ended; {what}");
         let mut reasons = vec![Reason::new(ReasonCode::State, text)];
         if let Some((why, tries, time)) = ending.trouble(now()) {
-            let text =
-                format!("it is held and retried ({tries} times in {} s so far): {why}", time.as_secs());
+            let text = format!(
+                "it is held and retried ({tries} times in {} s so far): {why}",
+                time.as_secs()
+            );
             reasons.push(Reason::new(ReasonCode::Ending, text));
             let remedy = format!("end it without its output with: nap job kill {job}");
             reasons.push(Reason::new(ReasonCode::Remedy, remedy));
@@ -248,16 +329,30 @@ impl Coordinator {
         Some(reasons)
     }
 
-    fn on_ended(&mut self, job: JobId, ended: EndedJob, kept: Result<(), String>, remarks: Vec<String>) {
+    fn on_ended(
+        &mut self,
+        job: JobId,
+        ended: EndedJob,
+        kept: Result<(), String>,
+        remarks: Vec<String>,
+    ) {
         if let Err(why) = &kept {
             let unrecorded = Some(why.clone());
-            let summary = Box::new(JobSummary { unrecorded, ..ended.detail.summary.clone() });
+            let summary = Box::new(JobSummary {
+                unrecorded,
+                ..ended.detail.summary.clone()
+            });
             self.keep(Extra::Unrecorded { summary });
         }
-        self.keep(Extra::Settled { job, outcome: ended.end.outcome() });
+        self.keep(Extra::Settled {
+            job,
+            outcome: ended.end.outcome(),
+        });
         self.endings.remove(job);
         self.submitters.unpin(job);
-        remarks.iter().for_each(|remark| self.log(&format!("warning: {remark}")));
+        remarks
+            .iter()
+            .for_each(|remark| self.log(&format!("warning: {remark}")));
         if let Err(error) = kept {
             self.log(&format!("{job} is missing from the history: {error}"));
         }

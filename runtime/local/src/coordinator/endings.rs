@@ -32,7 +32,11 @@ pub(super) enum Failed {
 impl Ending {
     /// Returns the error of the last try, the number of tries, and the time since the first one.
     pub fn trouble(&self, now: Instant) -> Option<(&str, u32, Duration)> {
-        Some((self.why.as_deref()?, self.tries, now.duration_since(self.since)))
+        Some((
+            self.why.as_deref()?,
+            self.tries,
+            now.duration_since(self.since),
+        ))
     }
 
     /// Handles a failed try; `patience` limits the time for retries.
@@ -71,7 +75,16 @@ pub(super) struct Endings {
 
 impl Endings {
     pub fn begin(&mut self, job: JobId, now: Instant) {
-        self.by_job.insert(job, Ending { since: now, tries: 0, why: None, at: None, killed: None });
+        self.by_job.insert(
+            job,
+            Ending {
+                since: now,
+                tries: 0,
+                why: None,
+                at: None,
+                killed: None,
+            },
+        );
     }
 
     pub fn get(&self, job: JobId) -> Option<&Ending> {
@@ -89,7 +102,10 @@ impl Endings {
     /// Returns the jobs that are to be tried again, and begins their tries.
     pub fn take_due(&mut self, now: Instant) -> Vec<JobId> {
         let due = |ending: &mut Ending| ending.at.take_if(|at| *at <= now).is_some();
-        self.by_job.iter_mut().filter_map(|(job, ending)| due(ending).then_some(*job)).collect()
+        self.by_job
+            .iter_mut()
+            .filter_map(|(job, ending)| due(ending).then_some(*job))
+            .collect()
     }
 
     pub fn remove(&mut self, job: JobId) {

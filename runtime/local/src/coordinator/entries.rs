@@ -18,12 +18,21 @@ pub(super) struct Entries {
 
 impl Entries {
     pub fn new(journaled: bool) -> Entries {
-        Entries { journaled, batch: None, unwritten: Vec::new(), answers: Vec::new() }
+        Entries {
+            journaled,
+            batch: None,
+            unwritten: Vec::new(),
+            answers: Vec::new(),
+        }
     }
 
     /// Returns the undecided batch; `begin` returns the time of a new one.
     pub fn batch(&mut self, begin: impl FnOnce() -> Time) -> &mut Entry {
-        self.batch.get_or_insert_with(|| Entry { at: begin(), events: Vec::new(), extra: Vec::new() })
+        self.batch.get_or_insert_with(|| Entry {
+            at: begin(),
+            events: Vec::new(),
+            extra: Vec::new(),
+        })
     }
 
     /// Takes the batch, which becomes one journal entry with the next write.
@@ -31,8 +40,11 @@ impl Entries {
         let entry = self.batch.take()?;
         if self.journaled {
             let text = serde_json::to_vec(&entry);
-            self.unwritten
-                .push(text.expect("only maps with other keys than text cannot be JSON, and there is none"));
+            self.unwritten.push(
+                text.expect(
+                    "only maps with other keys than text cannot be JSON, and there is none",
+                ),
+            );
         }
         Some(entry)
     }

@@ -4,12 +4,12 @@
 use std::path::PathBuf;
 
 use napreduce_engine::{
-    AttemptId, DEFAULT_RACK, Event, JobChange, JobId, JobOutcome, JobSpec, MapSpec, Primitive, Report, Slots,
-    Span, Time, WorkerId,
+    AttemptId, DEFAULT_RACK, Event, JobChange, JobId, JobOutcome, JobSpec, MapSpec, Primitive,
+    Report, Slots, Span, Time, WorkerId,
 };
 use napreduce_protocol::{
-    Blob, Counter, CounterValues, FailedRecord, JobPlan, JobSummary, PartOutput, PreemptionAccount, RerunOf,
-    SideFile, StorageScheme, WorkerReport,
+    Blob, Counter, CounterValues, FailedRecord, JobPlan, JobSummary, PartOutput, PreemptionAccount,
+    RerunOf, SideFile, StorageScheme, WorkerReport,
 };
 use serde::{Deserialize, Serialize};
 
@@ -160,7 +160,12 @@ pub struct Identity {
 impl Identity {
     /// Returns the engine's event for a new worker.
     pub fn joined(&self, worker: WorkerId) -> Event {
-        Event::WorkerJoined { worker, slots: self.slots, host: self.host.clone(), rack: self.rack.clone() }
+        Event::WorkerJoined {
+            worker,
+            slots: self.slots,
+            host: self.host.clone(),
+            rack: self.rack.clone(),
+        }
     }
 }
 
@@ -182,7 +187,11 @@ impl Accepted {
     /// Returns the request for the claim on the output directory.
     pub(super) fn claim_request(&self) -> ClaimRequest<'_> {
         let plan = &self.plan;
-        let owner = if self.program.is_some() { Owner::Cluster } else { Owner::Program };
+        let owner = if self.program.is_some() {
+            Owner::Cluster
+        } else {
+            Owner::Program
+        };
         ClaimRequest {
             output: &plan.output,
             job: self.job,
@@ -203,9 +212,16 @@ impl Accepted {
 
 /// Returns the engine's specification of a job submitted at `at`.
 pub fn spec_of(plan: &JobPlan, user: &str, at: Time) -> JobSpec {
-    let maps = plan.splits.iter().map(|split| MapSpec { bytes: split.length(), preferred: Vec::new() });
+    let maps = plan.splits.iter().map(|split| MapSpec {
+        bytes: split.length(),
+        preferred: Vec::new(),
+    });
     let deadline = plan.deadline.map(|deadline| {
-        at + Span(u64::try_from(deadline.as_micros()).unwrap_or(u64::MAX).min(u64::MAX - at.0))
+        at + Span(
+            u64::try_from(deadline.as_micros())
+                .unwrap_or(u64::MAX)
+                .min(u64::MAX - at.0),
+        )
     });
     JobSpec {
         name: plan.name.clone(),
@@ -233,28 +249,72 @@ pub fn of_report(
     let mut extra = vec![Extra::Received { worker, number }];
     extra.extend(moment_of(at, &report));
     let event = match report {
-        WorkerReport::Happened { attempt, report } => Event::Reported { worker, attempt, report },
-        WorkerReport::Finished { attempt, counters, part, output_digest } => {
+        WorkerReport::Happened { attempt, report } => Event::Reported {
+            worker,
+            attempt,
+            report,
+        },
+        WorkerReport::Finished {
+            attempt,
+            counters,
+            part,
+            output_digest,
+        } => {
             let output_bytes = counters.of(Counter::MapOutputMaterializedBytes);
-            extra.push(Extra::Finished { attempt, counters, part });
-            Event::Reported { worker, attempt, report: Report::Done { output_bytes, output_digest } }
+            extra.push(Extra::Finished {
+                attempt,
+                counters,
+                part,
+            });
+            Event::Reported {
+                worker,
+                attempt,
+                report: Report::Done {
+                    output_bytes,
+                    output_digest,
+                },
+            }
         }
         WorkerReport::Failed { attempt, mut error } => {
-            extra.extend(error.record.take().map(|record| Extra::FailedOn { attempt, record }));
-            Event::Reported { worker, attempt, report: error.into() }
+            extra.extend(
+                error
+                    .record
+                    .take()
+                    .map(|record| Extra::FailedOn { attempt, record }),
+            );
+            Event::Reported {
+                worker,
+                attempt,
+                report: error.into(),
+            }
         }
         WorkerReport::Leaving { grace_millis, why } => {
-            extra.push(Extra::DrainAsked { worker, reason: format!("it is ended: {why}") });
+            extra.push(Extra::DrainAsked {
+                worker,
+                reason: format!("it is ended: {why}"),
+            });
             let grace = (grace_millis > 0).then(|| Span::from_millis(grace_millis));
-            Event::WorkerDrainRequested { worker, hand_back: true, grace }
+            Event::WorkerDrainRequested {
+                worker,
+                hand_back: true,
+                grace,
+            }
         }
         WorkerReport::SuspendWanted { attempt } => {
             let reason = format!("its process was sent SIGTSTP on {worker}");
-            Event::AttemptPreemptRequested { attempt, primitive: Primitive::Suspend, reason }
+            Event::AttemptPreemptRequested {
+                attempt,
+                primitive: Primitive::Suspend,
+                reason,
+            }
         }
         WorkerReport::Short { lacks } => Event::WorkerShort { worker, lacks },
         WorkerReport::Preempted { attempt, account } => {
-            extra.push(Extra::Preempted { worker, attempt, account });
+            extra.push(Extra::Preempted {
+                worker,
+                attempt,
+                account,
+            });
             return (None, extra);
         }
         WorkerReport::Printed { attempt, stderr } => {
@@ -268,12 +328,22 @@ pub fn of_report(
 /// Returns the moment of a report that an attempt started or ended.
 fn moment_of(at: Time, report: &WorkerReport) -> Option<Extra> {
     match report {
-        WorkerReport::Happened { attempt, report: Report::Started } => {
-            Some(Extra::StartedAt { attempt: *attempt, at })
+        WorkerReport::Happened {
+            attempt,
+            report: Report::Started,
+        } => Some(Extra::StartedAt {
+            attempt: *attempt,
+            at,
+        }),
+        WorkerReport::Happened {
+            attempt,
+            report: Report::Killed | Report::Checkpointed,
         }
-        WorkerReport::Happened { attempt, report: Report::Killed | Report::Checkpointed }
         | WorkerReport::Finished { attempt, .. }
-        | WorkerReport::Failed { attempt, .. } => Some(Extra::EndedAt { attempt: *attempt, at }),
+        | WorkerReport::Failed { attempt, .. } => Some(Extra::EndedAt {
+            attempt: *attempt,
+            at,
+        }),
         _ => None,
     }
 }

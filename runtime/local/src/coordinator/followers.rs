@@ -41,7 +41,10 @@ impl Followers {
             progress: watch::Sender::new(JobProgress::default()),
             end: watch::Sender::new(None),
         });
-        Following { progress: followed.progress.subscribe(), end: followed.end.subscribe() }
+        Following {
+            progress: followed.progress.subscribe(),
+            end: followed.end.subscribe(),
+        }
     }
 
     /// Sends the progress of followed jobs.

@@ -51,9 +51,24 @@ impl GoneWorkers {
         if self.0.iter().any(|gone| gone.worker == worker) {
             return;
         }
-        let Identity { name, host, rack, slots, .. } = identity.clone();
+        let Identity {
+            name,
+            host,
+            rack,
+            slots,
+            ..
+        } = identity.clone();
         let reason = reason.to_owned();
-        self.0.push_back(GoneWorker { worker, name, host, rack, slots, how, at_millis, reason });
+        self.0.push_back(GoneWorker {
+            worker,
+            name,
+            host,
+            rack,
+            slots,
+            how,
+            at_millis,
+            reason,
+        });
         if self.0.len() > GONE_MAX {
             self.0.pop_front();
         }
@@ -61,7 +76,8 @@ impl GoneWorkers {
 
     /// Returns a listing line for each, by number.
     pub fn summaries(&self, now_millis: u64) -> Vec<WorkerSummary> {
-        let mut summaries: Vec<WorkerSummary> = self.0.iter().map(|gone| gone.summary(now_millis)).collect();
+        let mut summaries: Vec<WorkerSummary> =
+            self.0.iter().map(|gone| gone.summary(now_millis)).collect();
         summaries.sort_by_key(|gone| gone.worker);
         summaries
     }
@@ -111,13 +127,29 @@ mod tests {
         let mut gone = GoneWorkers::default();
         for number in 1..=250 {
             let at_millis = u64::from(number);
-            gone.remember(WorkerId(number), &identity, Parting::Lost, at_millis, "silent");
+            gone.remember(
+                WorkerId(number),
+                &identity,
+                Parting::Lost,
+                at_millis,
+                "silent",
+            );
             gone.remember(WorkerId(number), &identity, Parting::Left, 0, "again");
         }
         let listed = gone.summaries(1_000);
-        let (first, last) = (listed.first().expect("some"), listed.last().expect("some"));
-        assert_eq!((listed.len(), first.worker, last.worker), (GONE_MAX, WorkerId(51), WorkerId(250)));
-        assert_eq!((last.state, last.gone_millis, last.silent_millis), (WorkerPhase::Lost, Some(250), 750));
-        assert_eq!((last.reason.as_deref(), last.map_slots), (Some("silent"), (2, 0)));
+        let first = listed.first().expect("some");
+        let last = listed.last().expect("some");
+        assert_eq!(
+            (listed.len(), first.worker, last.worker),
+            (GONE_MAX, WorkerId(51), WorkerId(250))
+        );
+        assert_eq!(
+            (last.state, last.gone_millis, last.silent_millis),
+            (WorkerPhase::Lost, Some(250), 750)
+        );
+        assert_eq!(
+            (last.reason.as_deref(), last.map_slots),
+            (Some("silent"), (2, 0))
+        );
     }
 }

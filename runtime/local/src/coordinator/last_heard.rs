@@ -31,14 +31,18 @@ pub struct Waiting {
 
 impl LastHeard {
     pub fn now() -> LastHeard {
-        let heard = LastHeard { at: Arc::default(), room: Arc::new(Semaphore::new(WAITING_MAX)) };
+        let heard = LastHeard {
+            at: Arc::default(),
+            room: Arc::new(Semaphore::new(WAITING_MAX)),
+        };
         heard.stamp();
         heard
     }
 
     /// Records that a message has arrived.
     pub fn stamp(&self) {
-        self.at.store(micros(BEGINNING.elapsed()), Ordering::Relaxed);
+        self.at
+            .store(micros(BEGINNING.elapsed()), Ordering::Relaxed);
     }
 
     /// Returns the time since the last message; zero while messages wait for the loop.
@@ -65,13 +69,19 @@ impl LastHeard {
     /// Waits for room for one more message.
     pub async fn room(&self) -> Waiting {
         let room = Arc::clone(&self.room).acquire_owned().await;
-        Waiting { _room: room.expect("an open semaphore") }
+        Waiting {
+            _room: room.expect("an open semaphore"),
+        }
     }
 
     /// Takes room for one message; panics if there is none.
     #[cfg(any(test, feature = "testing"))]
     pub fn free_room(&self) -> Waiting {
-        Waiting { _room: Arc::clone(&self.room).try_acquire_owned().expect("a loop that keeps up") }
+        Waiting {
+            _room: Arc::clone(&self.room)
+                .try_acquire_owned()
+                .expect("a loop that keeps up"),
+        }
     }
 }
 
@@ -94,11 +104,15 @@ mod tests {
         }
         assert_eq!(heard.silence(), Duration::ZERO);
         let mut next = std::pin::pin!(heard.room());
-        let refused = std::future::poll_fn(|context| std::task::Poll::Ready(next.as_mut().poll(context)));
+        let refused =
+            std::future::poll_fn(|context| std::task::Poll::Ready(next.as_mut().poll(context)));
         assert!(refused.await.is_pending(), "there is room for one too many");
         waiting.pop();
         drop(next.await);
         drop(waiting);
-        assert!(heard.silence() >= Duration::from_secs(60), "an old message does not count as a new one");
+        assert!(
+            heard.silence() >= Duration::from_secs(60),
+            "an old message does not count as a new one"
+        );
     }
 }

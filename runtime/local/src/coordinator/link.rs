@@ -65,15 +65,31 @@ enum Route {
 
 impl Link {
     pub(super) fn new(identity: Identity) -> Link {
-        let (orders, reports) = (Outbox::default(), Inbox::default());
-        let (defined, read) = (BTreeSet::new(), BTreeMap::new());
-        let (leaving, drain_reason) = (false, None);
-        Link::restored(KeptLink { identity, orders, reports, defined, read, leaving, drain_reason })
+        let orders = Outbox::default();
+        let reports = Inbox::default();
+        let defined = BTreeSet::new();
+        let read = BTreeMap::new();
+        let leaving = false;
+        let drain_reason = None;
+        Link::restored(KeptLink {
+            identity,
+            orders,
+            reports,
+            defined,
+            read,
+            leaving,
+            drain_reason,
+        })
     }
 
     /// Restores a link after a restart of the coordinator.
     pub fn restored(kept: KeptLink) -> Link {
-        Link { kept, route: Route::Down, heard: LastHeard::now(), memory: WorkerMemory::default() }
+        Link {
+            kept,
+            route: Route::Down,
+            heard: LastHeard::now(),
+            memory: WorkerMemory::default(),
+        }
     }
 
     /// Starts the silence timeout now.
@@ -106,7 +122,10 @@ impl Link {
     }
 
     pub fn drain_reason(&self) -> Option<&str> {
-        self.kept.drain_reason.as_deref().filter(|reason| !reason.is_empty())
+        self.kept
+            .drain_reason
+            .as_deref()
+            .filter(|reason| !reason.is_empty())
     }
 
     pub(super) fn set_drain_reason(&mut self, reason: Option<String>) {
@@ -117,7 +136,9 @@ impl Link {
     pub(super) fn tell(&mut self, message: impl FnOnce(u64) -> ToWorker) {
         let message = message(self.kept.orders.next_number());
         match &message {
-            ToWorker::Define { description, .. } => drop(self.kept.defined.insert(description.job)),
+            ToWorker::Define { description, .. } => {
+                self.kept.defined.insert(description.job);
+            }
             ToWorker::Outputs { job, entries, .. } => {
                 *self.kept.read.entry(*job).or_default() += entries.len();
             }
@@ -171,17 +192,28 @@ impl Link {
 
     /// Attaches a connection of a worker that has orders up to `received`; `welcome` is the first message.
     pub fn connect(&mut self, caller: Caller, received: u64, welcome: ToWorker) {
-        let Caller { connection, messages, heard } = caller;
+        let Caller {
+            connection,
+            messages,
+            heard,
+        } = caller;
         // If the connection has ended already, its end is reported separately.
         let _ = messages.send(welcome);
         let acknowledged = self.received();
-        self.route = Route::Connected { connection, messages, sent: received, acknowledged, answer: false };
+        self.route = Route::Connected {
+            connection,
+            messages,
+            sent: received,
+            acknowledged,
+            answer: false,
+        };
         self.heard = heard;
     }
 
     /// Handles the end of a connection, which may have been replaced by another.
     pub fn disconnect(&mut self, ended: u64) -> bool {
-        let current = matches!(self.route, Route::Connected { connection, .. } if connection == ended);
+        let current =
+            matches!(self.route, Route::Connected { connection, .. } if connection == ended);
         if current {
             self.route = Route::Down;
         }
@@ -205,9 +237,18 @@ impl Link {
                     let _ = orders.send(message.clone());
                 }
                 let sent = self.kept.orders.sent();
-                self.kept.orders.acknowledge(sent).expect("as many were sent");
+                self.kept
+                    .orders
+                    .acknowledge(sent)
+                    .expect("as many were sent");
             }
-            Route::Connected { messages, sent, acknowledged, answer, .. } => {
+            Route::Connected {
+                messages,
+                sent,
+                acknowledged,
+                answer,
+                ..
+            } => {
                 // An ended connection is reported separately; its lost messages are sent again on the next.
                 for (_, message) in self.kept.orders.unacknowledged_from(*sent + 1) {
                     let _ = messages.send(message.clone());

@@ -111,7 +111,8 @@ pub type SendBack = Arc<dyn Fn(Input) + Send + Sync>;
 
 /// Stores an ended job in the history, outside the loop. Blocking. Remarks go to the last argument. An error
 /// is the reason why the job was not stored.
-pub type KeepEnded = Box<dyn FnOnce(&LiveJob, &mut EndedJob, &mut Vec<String>) -> Result<(), String> + Send>;
+pub type KeepEnded =
+    Box<dyn FnOnce(&LiveJob, &mut EndedJob, &mut Vec<String>) -> Result<(), String> + Send>;
 
 /// Where a coordinator reports what its operator or user should know.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

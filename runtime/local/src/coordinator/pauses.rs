@@ -20,10 +20,13 @@ impl Coordinator {
             return;
         }
         let kind = PauseKind::Suspend;
-        for job in
-            self.jobs_that(|coordinator, job| coordinator.state.engine().can_pause_job(job, kind).is_ok())
-        {
-            let pause = Pause { kind, reason: REASON.to_owned() };
+        for job in self.jobs_that(|coordinator, job| {
+            coordinator.state.engine().can_pause_job(job, kind).is_ok()
+        }) {
+            let pause = Pause {
+                kind,
+                reason: REASON.to_owned(),
+            };
             self.enter(Event::JobPauseRequested { job, pause });
         }
     }
@@ -40,19 +43,29 @@ impl Coordinator {
                 && coordinator.state.engine().can_resume_job(job).is_ok()
         };
         for job in self.jobs_that(is_paused) {
-            self.enter(Event::JobResumeRequested { job, reason: "its program continues".to_owned() });
+            self.enter(Event::JobResumeRequested {
+                job,
+                reason: "its program continues".to_owned(),
+            });
         }
     }
 
     /// Notifies the waiting party when all tasks are at rest.
     pub(super) fn tell_rest(&mut self) {
         let mut attempts = self.state.view().attempts();
-        if self.program.awaits_rest() && attempts.all(|attempt| attempt.state() == AttemptState::Suspended) {
+        if self.program.awaits_rest()
+            && attempts.all(|attempt| attempt.state() == AttemptState::Suspended)
+        {
             self.program.notify_rest();
         }
     }
 
     fn jobs_that(&self, are: impl Fn(&Coordinator, JobId) -> bool) -> Vec<JobId> {
-        self.state.view().jobs().map(Job::id).filter(|job| are(self, *job)).collect()
+        self.state
+            .view()
+            .jobs()
+            .map(Job::id)
+            .filter(|job| are(self, *job))
+            .collect()
     }
 }

@@ -36,7 +36,9 @@ impl Program {
     }
 
     pub fn stop(&mut self, at_rest: oneshot::Sender<()>) {
-        self.stop = Some(Stop { at_rest: Some(at_rest) });
+        self.stop = Some(Stop {
+            at_rest: Some(at_rest),
+        });
     }
 
     /// Records that it continues; returns false if it was not stopped.
@@ -58,6 +60,8 @@ impl Program {
 
     /// Returns whether a party waits for the tasks to be at rest.
     pub fn awaits_rest(&self) -> bool {
-        self.stop.as_ref().is_some_and(|stop| stop.at_rest.is_some())
+        self.stop
+            .as_ref()
+            .is_some_and(|stop| stop.at_rest.is_some())
     }
 }

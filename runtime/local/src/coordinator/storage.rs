@@ -19,9 +19,17 @@ const LOOK_MAX: Duration = Duration::from_millis(250);
 impl Coordinator {
     /// Resumes a claim of an earlier process.
     pub fn resume_claim(&mut self, job: JobId, tries: u32) {
-        let Some(accepted) = self.state.jobs().get(&job).map(|known| known.accepted.clone()) else { return };
+        let Some(accepted) = self
+            .state
+            .jobs()
+            .get(&job)
+            .map(|known| known.accepted.clone())
+        else {
+            return;
+        };
         self.claims.set(job, Claim::Coming { tries });
-        let (own, disk) = (Arc::clone(&self.own), self.disk.clone());
+        let own = Arc::clone(&self.own);
+        let disk = self.disk.clone();
         tokio::task::spawn_blocking(move || {
             let resumed = resume_output(&disk, &accepted.claim_request(), accepted.claim);
             // If the coordinator has stopped, the next one repeats this.
@@ -29,8 +37,14 @@ impl Coordinator {
         });
     }
 
-    pub(super) fn on_resumed(&mut self, job: JobId, resumed: Result<Resumed<dyn OutputClaim>, Trouble>) {
-        let Some(Claim::Coming { tries }) = self.claims.take(job) else { return };
+    pub(super) fn on_resumed(
+        &mut self,
+        job: JobId,
+        resumed: Result<Resumed<dyn OutputClaim>, Trouble>,
+    ) {
+        let Some(Claim::Coming { tries }) = self.claims.take(job) else {
+            return;
+        };
         if self.endings.get(job).is_some() {
             let claim = match resumed {
                 Ok(Resumed::Claimed(claim)) => Some(claim),
@@ -38,7 +52,9 @@ impl Coordinator {
             };
             return self.try_to_end(job, claim, None);
         }
-        let Some(known) = self.state.jobs().get(&job) else { return };
+        let Some(known) = self.state.jobs().get(&job) else {
+            return;
+        };
         let output = known.accepted.plan.output.clone();
         let reason = match resumed {
             Ok(Resumed::Claimed(claim)) => {
@@ -53,7 +69,10 @@ impl Coordinator {
                 return;
             }
             Ok(Resumed::Settled | Resumed::Gone) => {
-                format!("its files in {} were removed while no coordinator ran", output.display())
+                format!(
+                    "its files in {} were removed while no coordinator ran",
+                    output.display()
+                )
             }
             Err(trouble) => trouble.in_words(&output),
         };
@@ -65,12 +84,19 @@ impl Coordinator {
     /// and the job waits, or the failure counts. The check comes before the report is applied, so that
     /// nothing is retried or counted meanwhile.
     pub fn look_at_storage(&mut self, mut message: WorkerReport) -> WorkerReport {
-        let WorkerReport::Failed { attempt, error } = &mut message else { return message };
+        let WorkerReport::Failed { attempt, error } = &mut message else {
+            return message;
+        };
         if error.place != FaultPlace::SharedStorage {
             return message;
         }
         let job = attempt.task.job;
-        let Some(output) = self.state.jobs().get(&job).map(|known| known.accepted.plan.output.clone()) else {
+        let Some(output) = self
+            .state
+            .jobs()
+            .get(&job)
+            .map(|known| known.accepted.plan.output.clone())
+        else {
             return message;
         };
         match self.verify_claim(job) {
@@ -97,7 +123,10 @@ impl Coordinator {
             }
             Some(waiting) => {
                 self.claims.set(job, waiting);
-                return Err(Trouble::Passing { what: "waiting for an earlier check".to_owned(), away: true });
+                return Err(Trouble::Passing {
+                    what: "waiting for an earlier check".to_owned(),
+                    away: true,
+                });
             }
             None => return Ok(()),
         };
@@ -137,7 +166,10 @@ impl Coordinator {
         if self.state.engine().can_pause_job(job, kind).is_ok() {
             let why = format!("its output directory is unreachable: {what}");
             self.log(&format!("{job} is held: {why}"));
-            let pause = Pause { kind, reason: format!("{why}; retrying") };
+            let pause = Pause {
+                kind,
+                reason: format!("{why}; retrying"),
+            };
             self.enter(Event::JobPauseRequested { job, pause });
         }
     }
@@ -147,7 +179,9 @@ impl Coordinator {
         let view = self.state.view();
         let pause = view.job(job).and_then(Job::pause);
         if pause.is_some_and(|pause| pause.kind == PauseKind::OutputUnreachable) {
-            self.log(&format!("{job} is released: its output directory is reachable again"));
+            self.log(&format!(
+                "{job} is released: its output directory is reachable again"
+            ));
             let reason = "its output directory is reachable again".to_owned();
             self.enter(Event::JobResumeRequested { job, reason });
         }

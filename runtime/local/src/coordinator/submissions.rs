@@ -19,7 +19,8 @@ impl Coordinator {
     /// Claims an output directory outside the loop.
     pub fn claim(&mut self, accepted: Accepted, submitter: Submitter) {
         self.submitters.add(accepted.token, submitter);
-        let (own, disk) = (Arc::clone(&self.own), self.disk.clone());
+        let own = Arc::clone(&self.own);
+        let disk = self.disk.clone();
         let surroundings = self.surroundings(&accepted.plan);
         let pinning = self.cluster.as_ref().map(|cluster| cluster.pinning());
         tokio::task::spawn_blocking(move || {
@@ -28,16 +29,30 @@ impl Coordinator {
                 .and_then(|()| take_output(&disk, &accepted.claim_request()));
             // Ignored if the coordinator has stopped; the claim is dropped, and its lock is released with the
             // process.
-            own(Input::Claimed { accepted: Box::new(accepted), pins, claim });
+            own(Input::Claimed {
+                accepted: Box::new(accepted),
+                pins,
+                claim,
+            });
         });
     }
 
     /// Returns the directories and inputs that the output directory must not overlap.
     fn surroundings(&self, plan: &JobPlan) -> Surroundings {
-        let workers = self.state.links().values().map(|link| link.identity().directory.clone());
+        let workers = self
+            .state
+            .links()
+            .values()
+            .map(|link| link.identity().directory.clone());
         let own = self.cluster.as_ref().map(|cluster| cluster.directory());
-        let cluster = workers.filter(|directory| !directory.as_os_str().is_empty()).chain(own).collect();
-        Surroundings { cluster, inputs: files_read(&plan.splits) }
+        let cluster = workers
+            .filter(|directory| !directory.as_os_str().is_empty())
+            .chain(own)
+            .collect();
+        Surroundings {
+            cluster,
+            inputs: files_read(&plan.splits),
+        }
     }
 
     pub(super) fn on_claimed(
@@ -46,7 +61,8 @@ impl Coordinator {
         pins: Option<Pins>,
         claim: Result<Box<dyn OutputClaim>, JobError>,
     ) {
-        let (job, token) = (accepted.job, accepted.token);
+        let job = accepted.job;
+        let token = accepted.token;
         let submitters = self.submitters.end(token);
         match claim {
             Ok(claim) => {
@@ -70,9 +86,17 @@ impl Coordinator {
     }
 
     pub(super) fn interrupt(&mut self, reason: String) {
-        let live: Vec<JobId> = self.state.view().jobs().map(napreduce_engine::Job::id).collect();
+        let live: Vec<JobId> = self
+            .state
+            .view()
+            .jobs()
+            .map(napreduce_engine::Job::id)
+            .collect();
         for job in live {
-            self.enter(Event::JobKillRequested { job, reason: reason.clone() });
+            self.enter(Event::JobKillRequested {
+                job,
+                reason: reason.clone(),
+            });
         }
         for job in self.endings.jobs() {
             self.kill_ending(job, &reason);
@@ -87,11 +111,23 @@ impl Coordinator {
     ) {
         let job = self.next_job();
         let user = current_user();
-        let (program, files, claim) = (None, Vec::new(), ClaimMark::default());
+        let program = None;
+        let files = Vec::new();
+        let claim = ClaimMark::default();
         // Unique: the time, the process and the job.
-        let token =
-            (u128::from(unix_micros()) << 64) | (u128::from(std::process::id()) << 32) | u128::from(job.0);
-        let accepted = Accepted { job, token, plan, user, program, files, claim, rerun_of: None };
+        let token = (u128::from(unix_micros()) << 64)
+            | (u128::from(std::process::id()) << 32)
+            | u128::from(job.0);
+        let accepted = Accepted {
+            job,
+            token,
+            plan,
+            user,
+            program,
+            files,
+            claim,
+            rerun_of: None,
+        };
         self.claim(accepted, Submitter::Embedding(reply));
     }
 
@@ -112,7 +148,10 @@ impl Coordinator {
     fn submitted(&mut self, accepted: Accepted) {
         self.decide();
         let spec = accepted.spec(self.entry_time());
-        let event = Event::JobSubmitted { job: accepted.job, spec };
+        let event = Event::JobSubmitted {
+            job: accepted.job,
+            spec,
+        };
         self.enter_with(Some(event), vec![Extra::Accepted(Box::new(accepted))]);
     }
 

@@ -31,7 +31,11 @@ pub(super) struct Submitters {
 
 impl Submitters {
     pub fn new(last_job: u32) -> Submitters {
-        Submitters { last_job, waiting: BTreeMap::new(), pins: BTreeMap::new() }
+        Submitters {
+            last_job,
+            waiting: BTreeMap::new(),
+            pins: BTreeMap::new(),
+        }
     }
 
     /// Assigns a job number.

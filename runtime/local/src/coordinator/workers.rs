@@ -12,8 +12,14 @@ impl Coordinator {
     pub(super) fn on_news(&mut self, worker: WorkerId, news: WorkerNews) {
         match news {
             WorkerNews::Report { at, report } => {
-                let at = self.clock.before_now(now().into_std().saturating_duration_since(at));
-                let number = self.state.links().get(&worker).map_or(0, |link| link.received() + 1);
+                let at = self
+                    .clock
+                    .before_now(now().into_std().saturating_duration_since(at));
+                let number = self
+                    .state
+                    .links()
+                    .get(&worker)
+                    .map_or(0, |link| link.received() + 1);
                 let stopped = match report {
                     WorkerReport::SuspendWanted { attempt } => Some(attempt),
                     _ => None,
@@ -25,7 +31,9 @@ impl Coordinator {
                     self.decide();
                 }
                 // There is no operator to resume it: it gets the next free slot.
-                if let Some(attempt) = stopped.filter(|id| self.state.engine().can_resume(*id).is_ok()) {
+                if let Some(attempt) =
+                    stopped.filter(|id| self.state.engine().can_resume(*id).is_ok())
+                {
                     let reason = "an embedded run has no operator to resume it".to_owned();
                     self.enter(Event::AttemptResumeRequested { attempt, reason });
                 }
@@ -40,15 +48,30 @@ impl Coordinator {
     }
 
     pub fn on_progress(&mut self, worker: WorkerId, progress: &[AttemptProgress]) {
-        for &AttemptProgress { attempt, bytes_done, bytes_total } in progress {
+        for &AttemptProgress {
+            attempt,
+            bytes_done,
+            bytes_total,
+        } in progress
+        {
             let known = self.state.view().attempt(attempt);
             let news = known.is_some_and(|known| {
                 known.worker() == worker
                     && (known.bytes_done(), known.bytes_total()) != (bytes_done, bytes_total)
             });
             if news {
-                let report = Report::Progressed { bytes_done, bytes_total };
-                self.add_to_batch([Event::Reported { worker, attempt, report }], Vec::new());
+                let report = Report::Progressed {
+                    bytes_done,
+                    bytes_total,
+                };
+                self.add_to_batch(
+                    [Event::Reported {
+                        worker,
+                        attempt,
+                        report,
+                    }],
+                    Vec::new(),
+                );
             }
         }
     }

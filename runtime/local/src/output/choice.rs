@@ -35,12 +35,16 @@ pub fn check_output(output: &Path, overwrite: bool) -> Result<(), JobError> {
 }
 
 /// Claims an output; fails if existing content forbids it.
-pub fn take_output(disk: &Disk, request: &ClaimRequest<'_>) -> Result<Box<dyn OutputClaim>, JobError> {
+pub fn take_output(
+    disk: &Disk,
+    request: &ClaimRequest<'_>,
+) -> Result<Box<dyn OutputClaim>, JobError> {
     match backend_of(disk, request.output) {
         Ok(backend) => backend.take(request),
-        Err(trouble) => {
-            Err(named_by_coordinator(ClaimError::from(trouble).of(request.output), request.owner))
-        }
+        Err(trouble) => Err(named_by_coordinator(
+            ClaimError::from(trouble).of(request.output),
+            request.owner,
+        )),
     }
 }
 
@@ -81,9 +85,15 @@ mod tests {
         drop(lock);
         fs::write(output.join("_SUCCESS"), "").expect("written");
         let refused = check_output(&output, false).expect_err("there is an output");
-        assert!(matches!(refused, JobError::OutputExists { .. }), "{refused}");
+        assert!(
+            matches!(refused, JobError::OutputExists { .. }),
+            "{refused}"
+        );
         check_output(&output, true).expect("it may be overwritten");
         let refused = check_output(&output.join("_SUCCESS"), true).expect_err("it is a file");
-        assert!(matches!(refused, JobError::OutputUnusable { .. }), "{refused}");
+        assert!(
+            matches!(refused, JobError::OutputUnusable { .. }),
+            "{refused}"
+        );
     }
 }

@@ -40,12 +40,18 @@ pub struct DirectoryClaim {
 
 impl DirectoryClaim {
     /// Claims the output directory and creates the job's directories. Fails if existing content forbids it.
-    pub(super) fn take(disk: &Disk, request: &ClaimRequest<'_>) -> Result<Box<DirectoryClaim>, JobError> {
+    pub(super) fn take(
+        disk: &Disk,
+        request: &ClaimRequest<'_>,
+    ) -> Result<Box<DirectoryClaim>, JobError> {
         let made = make_directories(disk, request).map_err(ClaimError::from);
         let claim = made.and_then(|made| {
-            claim_within(disk, request, made).inspect_err(|_| remove_made(disk, request.output, made))
+            claim_within(disk, request, made)
+                .inspect_err(|_| remove_made(disk, request.output, made))
         });
-        claim.map(Box::new).map_err(|error| error.of(request.output))
+        claim
+            .map(Box::new)
+            .map_err(|error| error.of(request.output))
     }
 
     /// Resumes a claim of an earlier process, or of this one before the storage was unreachable. Creates
@@ -80,19 +86,29 @@ impl DirectoryClaim {
         let lock = match storage.lock(temporary)? {
             Locked::Now(lock) => lock,
             Locked::Busy => {
-                let what =
-                    format!("cannot lock {}: another process holds the lock", storage.shown(temporary));
+                let what = format!(
+                    "cannot lock {}: another process holds the lock",
+                    storage.shown(temporary)
+                );
                 return Err(Trouble::Passing { what, away: false });
             }
         };
-        record.holder =
-            ProcessIdentity::this().map_err(|error| Trouble::io("identify this process", &error))?;
+        record.holder = ProcessIdentity::this()
+            .map_err(|error| Trouble::io("identify this process", &error))?;
         write_record(&storage, &record)?;
         let holding = Holding::new(mark.token);
         let reads = files_read(request.splits);
         let overwrite = request.overwrite;
-        let claim =
-            DirectoryClaim { storage, paths, record, mark, overwrite, reads, _lock: lock, _holding: holding };
+        let claim = DirectoryClaim {
+            storage,
+            paths,
+            record,
+            mark,
+            overwrite,
+            reads,
+            _lock: lock,
+            _holding: holding,
+        };
         Ok(Resumed::Claimed(Box::new(claim)))
     }
 
@@ -138,12 +154,15 @@ impl OutputClaim for DirectoryClaim {
         match self.storage.is_there() {
             Ok(true) => {}
             _ if self.storage.is_removed() => {
-                return Err(Trouble::Final(format!("{output} was removed while the job ran")));
+                return Err(Trouble::Final(format!(
+                    "{output} was removed while the job ran"
+                )));
             }
             Err(error) => return Err(error.into()),
             Ok(false) => {
-                let what =
-                    format!("{output} is no longer the claimed directory; check that its storage is mounted");
+                let what = format!(
+                    "{output} is no longer the claimed directory; check that its storage is mounted"
+                );
                 return Err(Trouble::Passing { what, away: true });
             }
         }
@@ -151,7 +170,9 @@ impl OutputClaim for DirectoryClaim {
             Whose::Own(_) => Ok(()),
             Whose::Settled | Whose::Gone => {
                 let work = self.storage.shown(self.paths.work());
-                Err(Trouble::Final(format!("{work} was removed while the job ran")))
+                Err(Trouble::Final(format!(
+                    "{work} was removed while the job ran"
+                )))
             }
         }
     }
@@ -161,8 +182,16 @@ impl OutputClaim for DirectoryClaim {
     }
 
     fn begin(&mut self, manifest: &Manifest) -> Result<(), Trouble> {
-        let (storage, paths, overwrite) = (&self.storage, &self.paths, self.overwrite);
-        let commit = Commit { storage, paths, token: self.record.token, overwrite, reads: &self.reads };
+        let storage = &self.storage;
+        let paths = &self.paths;
+        let overwrite = self.overwrite;
+        let commit = Commit {
+            storage,
+            paths,
+            token: self.record.token,
+            overwrite,
+            reads: &self.reads,
+        };
         write_intent(&commit, manifest)?;
         self.verify()?;
         let mut record = self.record.clone();
@@ -182,19 +211,28 @@ impl OutputClaim for DirectoryClaim {
             Err(Trouble::Final(_)) => return Ok(()),
             verified => verified?,
         }
-        set_aside(&self.storage, Some(self.record.token), self.record.submission)?;
+        set_aside(
+            &self.storage,
+            Some(self.record.token),
+            self.record.submission,
+        )?;
         let removed = remove_retired(&self.storage, self.record.submission);
         remove_made(&self.storage.disk(), self.storage.path(), self.mark.made);
         removed
     }
 
     fn clean_up(self: Box<Self>) -> Result<(), Trouble> {
-        set_aside(&self.storage, Some(self.record.token), self.record.submission)?;
+        set_aside(
+            &self.storage,
+            Some(self.record.token),
+            self.record.submission,
+        )?;
         remove_retired(&self.storage, self.record.submission)
     }
 
     fn renewal(&self) -> Renewal {
-        let (disk, output) = (self.storage.disk(), self.storage.path().to_owned());
+        let disk = self.storage.disk();
+        let output = self.storage.path().to_owned();
         let token = self.record.token;
         Box::new(move || renew(&disk, &output, token))
     }
@@ -225,7 +263,10 @@ fn write_record(storage: &Storage, record: &ClaimRecord) -> Result<(), Trouble> 
 fn make_directories(disk: &Disk, request: &ClaimRequest<'_>) -> io::Result<u32> {
     let output = request.output;
     let mut missing = Vec::new();
-    for directory in output.ancestors().take_while(|directory| !directory.as_os_str().is_empty()) {
+    for directory in output
+        .ancestors()
+        .take_while(|directory| !directory.as_os_str().is_empty())
+    {
         if disk.has_root(directory)? {
             break;
         }
@@ -233,10 +274,12 @@ fn make_directories(disk: &Disk, request: &ClaimRequest<'_>) -> io::Result<u32> 
     }
     for (made, directory) in (0..).zip(missing.iter().rev()) {
         let parent = directory.parent().unwrap_or(Path::new(""));
-        let result = disk.make_root(directory).and_then(|()| match request.durable {
-            true => disk.sync_root(parent),
-            false => Ok(()),
-        });
+        let result = disk
+            .make_root(directory)
+            .and_then(|()| match request.durable {
+                true => disk.sync_root(parent),
+                false => Ok(()),
+            });
         // Another process may create the same directories concurrently.
         if let Err(error) = result.unless_there() {
             remove_made(disk, directory, made + 1);
@@ -255,13 +298,28 @@ fn remove_made(disk: &Disk, output: &Path, made: u32) {
     }
 }
 
-fn claim_within(disk: &Disk, request: &ClaimRequest<'_>, made: u32) -> Result<DirectoryClaim, ClaimError> {
+fn claim_within(
+    disk: &Disk,
+    request: &ClaimRequest<'_>,
+    made: u32,
+) -> Result<DirectoryClaim, ClaimError> {
     let storage = disk.open(request.output, request.durable)?;
     let made = made.max(make_way(&storage, request)?);
     let token = ClaimToken::draw()?;
     let holder = ProcessIdentity::this()?;
-    let record = ClaimRecord::new(token, request.submission, request.job, request.owner, holder, made);
-    let mark = ClaimMark { token, made, root: storage.identity()? };
+    let record = ClaimRecord::new(
+        token,
+        request.submission,
+        request.job,
+        request.owner,
+        holder,
+        made,
+    );
+    let mark = ClaimMark {
+        token,
+        made,
+        root: storage.identity()?,
+    };
     let paths = JobPaths::new(request.output, request.job, token, request.extension);
     let holding = Holding::new(token);
     let lock = put_in_place(&storage, &paths, &record).inspect_err(|_| {
@@ -272,8 +330,18 @@ fn claim_within(disk: &Disk, request: &ClaimRequest<'_>, made: u32) -> Result<Di
                 .and_then(|()| remove_retired(&storage, request.submission));
         }
     })?;
-    let (overwrite, reads) = (request.overwrite, files_read(request.splits));
-    Ok(DirectoryClaim { storage, paths, record, mark, overwrite, reads, _lock: lock, _holding: holding })
+    let overwrite = request.overwrite;
+    let reads = files_read(request.splits);
+    Ok(DirectoryClaim {
+        storage,
+        paths,
+        record,
+        mark,
+        overwrite,
+        reads,
+        _lock: lock,
+        _holding: holding,
+    })
 }
 
 /// Creates `_temporary` under a name with the submission's token and renames it when it is complete: a
@@ -300,7 +368,10 @@ pub(super) fn put_in_place(
     match storage.rename(&staged, Path::new(TEMPORARY)) {
         // Another run was faster; its claim is in the directory.
         Err(error)
-            if matches!(error.kind(), io::ErrorKind::DirectoryNotEmpty | io::ErrorKind::AlreadyExists) =>
+            if matches!(
+                error.kind(),
+                io::ErrorKind::DirectoryNotEmpty | io::ErrorKind::AlreadyExists
+            ) =>
         {
             return Err(ClaimError::InUse);
         }

@@ -34,35 +34,62 @@ pub(super) struct Commit<'a> {
 
 /// Writes the intent and `_SUCCESS` below `_temporary`.
 pub(super) fn write_intent(commit: &Commit<'_>, manifest: &Manifest) -> Result<(), Trouble> {
-    let Commit { storage, paths, token, .. } = *commit;
+    let Commit {
+        storage,
+        paths,
+        token,
+        ..
+    } = *commit;
     let text = manifest.text(token, &BTreeMap::new())?;
     let mut parts = Vec::with_capacity(manifest.parts.len());
     for part in &manifest.parts {
-        let (from, to) = (paths.waiting_name(part), part.report.name.clone());
+        let from = paths.waiting_name(part);
+        let to = part.report.name.clone();
         let place = paths.committed().join(&from);
         let found = storage.find(&place)?;
         match found.filter(|found| found.is_file && found.bytes == part.report.bytes) {
-            Some(Found { bytes, inode, .. }) => parts.push(IntendedPart { from, to, bytes, inode }),
+            Some(Found { bytes, inode, .. }) => parts.push(IntendedPart {
+                from,
+                to,
+                bytes,
+                inode,
+            }),
             None => return Err(missing(storage, &place, part.report.bytes, found)),
         }
     }
     let names = storage.names(Path::new(""))?;
-    let names: BTreeSet<String> = names.into_iter().filter_map(|name| name.into_string().ok()).collect();
+    let names: BTreeSet<String> = names
+        .into_iter()
+        .filter_map(|name| name.into_string().ok())
+        .collect();
     let places = parts.iter().map(|part| part.to.as_str()).chain([SUCCESS]);
     for place in places.filter(|place| names.contains(*place)).map(Path::new) {
         if storage.find(place)?.is_some_and(|found| found.is_directory) {
             let place = storage.shown(place);
-            return Err(Trouble::Final(format!("cannot move a part to {place}: it is a directory")));
+            return Err(Trouble::Final(format!(
+                "cannot move a part to {place}: it is a directory"
+            )));
         }
     }
-    let here: BTreeSet<&str> =
-        names.iter().map(String::as_str).filter(|name| !is_remains(name.as_ref())).collect();
-    let to_replace =
-        parts.iter().map(|part| part.to.as_str()).chain([SUCCESS]).filter(|name| here.contains(name));
+    let here: BTreeSet<&str> = names
+        .iter()
+        .map(String::as_str)
+        .filter(|name| !is_remains(name.as_ref()))
+        .collect();
+    let to_replace = parts
+        .iter()
+        .map(|part| part.to.as_str())
+        .chain([SUCCESS])
+        .filter(|name| here.contains(name));
     let to_replace: Vec<String> = to_replace.map(str::to_owned).collect();
     let removed = older_files(storage, names, &parts)?;
     check_replaced(commit, to_replace.iter().chain(&removed))?;
-    let intent = Intent { version: INTENT_VERSION, claim: token, parts, removed };
+    let intent = Intent {
+        version: INTENT_VERSION,
+        claim: token,
+        parts,
+        removed,
+    };
     let intent = serde_json::to_vec(&intent)
         .map_err(|error| Trouble::Final(format!("cannot encode the commit intent: {error}")))?;
     storage.sync_directory(&paths.committed())?;
@@ -72,7 +99,10 @@ pub(super) fn write_intent(commit: &Commit<'_>, manifest: &Manifest) -> Result<(
 
 /// Rejects a commit that would replace or remove a file that the job reads, under any name, or a file that
 /// appeared in a directory whose files must not be overwritten.
-fn check_replaced<'a>(commit: &Commit<'_>, names: impl Iterator<Item = &'a String>) -> Result<(), Trouble> {
+fn check_replaced<'a>(
+    commit: &Commit<'_>,
+    names: impl Iterator<Item = &'a String>,
+) -> Result<(), Trouble> {
     let storage = commit.storage;
     let mut replaced: BTreeMap<FileId, &Path> = BTreeMap::new();
     for name in names.map(Path::new) {
@@ -90,7 +120,8 @@ fn check_replaced<'a>(commit: &Commit<'_>, names: impl Iterator<Item = &'a Strin
     }
     for read in commit.reads {
         if let Some(name) = file_id(read).and_then(|id| replaced.get(&id)) {
-            let (name, read) = (storage.shown(name), read.display());
+            let name = storage.shown(name);
+            let read = read.display();
             return Err(Trouble::Final(format!(
                 "{name} was not replaced: it is {read}, which the job reads; choose another output directory"
             )));
@@ -110,12 +141,17 @@ fn older_files(
     let listed: BTreeSet<String> = listed.collect();
     let new: BTreeSet<&str> = parts.iter().map(|part| part.to.as_str()).collect();
     let goes = |name: &String| {
-        let (text, name) = (name.as_str(), name.as_ref());
-        !new.contains(text) && (listed.contains(text) || is_part(name) || is_unfinished_success(name))
+        let text = name.as_str();
+        let name = name.as_ref();
+        !new.contains(text)
+            && (listed.contains(text) || is_part(name) || is_unfinished_success(name))
     };
     let mut older = Vec::new();
     for name in names.into_iter().filter(goes) {
-        if storage.find(Path::new(&name))?.is_some_and(|found| !found.is_directory) {
+        if storage
+            .find(Path::new(&name))?
+            .is_some_and(|found| !found.is_directory)
+        {
             older.push(name);
         }
     }

@@ -6,7 +6,9 @@ use std::time::{Duration, Instant};
 
 use napreduce_engine::{AttemptId, JobId};
 use napreduce_protocol::printing::print_error;
-use napreduce_protocol::{CounterValues, JobError, JobPlan, JobReport, NamedPart, PartOutput, StorageScheme};
+use napreduce_protocol::{
+    CounterValues, JobError, JobPlan, JobReport, NamedPart, PartOutput, StorageScheme,
+};
 
 use super::backend::OutputClaim;
 use super::claim::DirectoryClaim;
@@ -44,9 +46,13 @@ impl GuestOutput {
                 source: std::io::Error::other(why),
             });
         }
-        let surroundings = Surroundings { cluster: Vec::new(), inputs: files_read(&plan.splits) };
+        let surroundings = Surroundings {
+            cluster: Vec::new(),
+            inputs: files_read(&plan.splits),
+        };
         check_place(&plan.output, &surroundings)?;
-        let submission = random_u128().map_err(|error| JobError::io("draw a random number", error))?;
+        let submission =
+            random_u128().map_err(|error| JobError::io("draw a random number", error))?;
         let request = ClaimRequest {
             output: &plan.output,
             job,
@@ -58,12 +64,17 @@ impl GuestOutput {
             durable: plan.durable,
         };
         let claim = DirectoryClaim::take(&Disk::default(), &request)?;
-        Ok(GuestOutput { job, output: plan.output.clone(), claim })
+        Ok(GuestOutput {
+            job,
+            output: plan.output.clone(),
+            claim,
+        })
     }
 
     /// Creates the directory in which guests write their parts; returns its path for tasks.
     pub fn make_parts(&self) -> Result<PathBuf, JobError> {
-        let (storage, guests) = (self.claim.storage(), self.claim.paths().guests());
+        let storage = self.claim.storage();
+        let guests = self.claim.paths().guests();
         let made = storage.make_directory(&guests).map_err(Trouble::from);
         made.map_err(|trouble| ClaimError::from(trouble).of(storage.path()))?;
         Ok(storage.path().join(guests))
@@ -83,7 +94,10 @@ impl GuestOutput {
             // Nothing is left, or the content belongs to another claim.
             Ok(()) | Err(Trouble::Taken { .. } | Trouble::Final(_)) => Ok(()),
             Err(trouble @ Trouble::Passing { .. }) => Err(JobError::io(
-                format!("remove the remaining files of the job in {}", output.display()),
+                format!(
+                    "remove the remaining files of the job in {}",
+                    output.display()
+                ),
                 std::io::Error::other(trouble.in_words(output)),
             )),
         }
@@ -133,9 +147,9 @@ impl GuestOutput {
     ) -> Result<(), Trouble> {
         let began = Instant::now();
         loop {
-            let promoted = parts
-                .iter()
-                .try_for_each(|(attempt, written, part)| promote_guest(&self.claim, *attempt, written, part));
+            let promoted = parts.iter().try_for_each(|(attempt, written, part)| {
+                promote_guest(&self.claim, *attempt, written, part)
+            });
             match promoted.and_then(|()| self.claim.commit(manifest)) {
                 Err(Trouble::Passing { .. }) if began.elapsed() < COMMIT_PATIENCE => {
                     std::thread::sleep(COMMIT_WAIT)
@@ -153,9 +167,12 @@ fn promote_guest(
     written: &Path,
     output: &PartOutput,
 ) -> Result<(), Trouble> {
-    let (storage, paths) = (claim.storage(), claim.paths());
+    let storage = claim.storage();
+    let paths = claim.paths();
     let guests = paths.guests();
-    let name = written.file_name().filter(|_| written.parent() == Some(&storage.path().join(&guests)));
+    let name = written
+        .file_name()
+        .filter(|_| written.parent() == Some(&storage.path().join(&guests)));
     let Some(name) = name else {
         let what = format!(
             "{attempt} reported the part {}, which is outside the directory of this job's guests",
@@ -164,11 +181,19 @@ fn promote_guest(
         return Err(Trouble::Final(what));
     };
     if !output.has_sound_names() {
-        return Err(Trouble::Final(format!("{attempt} reported outputs with invalid names")));
+        return Err(Trouble::Final(format!(
+            "{attempt} reported outputs with invalid names"
+        )));
     }
-    let (from, to) = (guests.join(name), paths.committed().join(paths.promoted_name(attempt)));
+    let from = guests.join(name);
+    let to = paths.committed().join(paths.promoted_name(attempt));
     for NamedPart { name, bytes, .. } in &output.named {
-        promote(claim, &NamedPart::path_next_to(&from, name), &NamedPart::path_next_to(&to, name), *bytes)?;
+        promote(
+            claim,
+            &NamedPart::path_next_to(&from, name),
+            &NamedPart::path_next_to(&to, name),
+            *bytes,
+        )?;
     }
     promote(claim, &from, &to, output.bytes)
 }
@@ -178,7 +203,12 @@ fn promote(claim: &DirectoryClaim, from: &Path, to: &Path, bytes: u64) -> Result
     match storage.find(from)? {
         Some(found) if found.is_file && found.bytes == bytes => {}
         // Moved by an earlier try.
-        None if storage.find(to)?.is_some_and(|found| found.is_file && found.bytes == bytes) => return Ok(()),
+        None if storage
+            .find(to)?
+            .is_some_and(|found| found.is_file && found.bytes == bytes) =>
+        {
+            return Ok(());
+        }
         found => return Err(missing(storage, from, bytes, found)),
     }
     Ok(storage.rename(from, to)?)

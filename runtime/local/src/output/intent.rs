@@ -38,10 +38,18 @@ pub(super) struct IntendedPart {
 }
 
 /// Carries out the remaining steps of a claim's recorded intent.
-pub(super) fn roll_forward(storage: &Storage, paths: &JobPaths, token: ClaimToken) -> Result<(), Trouble> {
-    let (here, success) = (Path::new(""), Path::new(SUCCESS));
+pub(super) fn roll_forward(
+    storage: &Storage,
+    paths: &JobPaths,
+    token: ClaimToken,
+) -> Result<(), Trouble> {
+    let here = Path::new("");
+    let success = Path::new(SUCCESS);
     let written = Written::read(storage)?;
-    if written.as_ref().is_some_and(|written| written.claim == Some(token)) {
+    if written
+        .as_ref()
+        .is_some_and(|written| written.claim == Some(token))
+    {
         // `_SUCCESS` is written last, so the commit is complete.
         return Ok(storage.sync_directory(here)?);
     }
@@ -53,7 +61,9 @@ pub(super) fn roll_forward(storage: &Storage, paths: &JobPaths, token: ClaimToke
     }
     let share = share_of(intent.parts.len(), MOVES_MIN);
     let moved = in_shares(&intent.parts, share, |parts| {
-        parts.iter().try_for_each(|part| place(storage, paths, token, part))
+        parts
+            .iter()
+            .try_for_each(|part| place(storage, paths, token, part))
     });
     moved.into_iter().collect::<Result<(), Trouble>>()?;
     for name in &intent.removed {
@@ -70,33 +80,47 @@ pub(super) fn roll_forward(storage: &Storage, paths: &JobPaths, token: ClaimToke
 fn verify(storage: &Storage, paths: &JobPaths, token: ClaimToken) -> Result<(), Trouble> {
     match whose(storage, paths, token)? {
         Whose::Own(_) => Ok(()),
-        Whose::Settled | Whose::Gone => {
-            Err(Trouble::Final(format!("{} was removed during the commit", storage.shown(paths.work()))))
-        }
+        Whose::Settled | Whose::Gone => Err(Trouble::Final(format!(
+            "{} was removed during the commit",
+            storage.shown(paths.work())
+        ))),
     }
 }
 
 fn read_intent(storage: &Storage, paths: &JobPaths, token: ClaimToken) -> Result<Intent, Trouble> {
     let path = paths.intent();
     let unusable = |what: String| {
-        Trouble::Final(format!("cannot continue the commit in {}: {what}", storage.shown(&path)))
+        Trouble::Final(format!(
+            "cannot continue the commit in {}: {what}",
+            storage.shown(&path)
+        ))
     };
     let Some(text) = storage.read(&path)? else {
         // The file may be missing because another run took the claim or the storage is unreachable.
         verify(storage, paths, token)?;
         return Err(unusable("the file is missing".to_owned()));
     };
-    let intent: Intent = serde_json::from_slice(&text).map_err(|error| unusable(error.to_string()))?;
+    let intent: Intent =
+        serde_json::from_slice(&text).map_err(|error| unusable(error.to_string()))?;
     if intent.version != INTENT_VERSION {
-        let what = format!("it has version {}, but this program reads {INTENT_VERSION}", intent.version);
+        let what = format!(
+            "it has version {}, but this program reads {INTENT_VERSION}",
+            intent.version
+        );
         return Err(unusable(what));
     }
     Ok(intent)
 }
 
 /// Moves a part to its place; succeeds if it was moved before.
-fn place(storage: &Storage, paths: &JobPaths, token: ClaimToken, part: &IntendedPart) -> Result<(), Trouble> {
-    let (from, to) = (paths.committed().join(&part.from), PathBuf::from(&part.to));
+fn place(
+    storage: &Storage,
+    paths: &JobPaths,
+    token: ClaimToken,
+    part: &IntendedPart,
+) -> Result<(), Trouble> {
+    let from = paths.committed().join(&part.from);
+    let to = PathBuf::from(&part.to);
     let known = Found {
         is_file: true,
         is_directory: false,
@@ -115,10 +139,20 @@ fn place(storage: &Storage, paths: &JobPaths, token: ClaimToken, part: &Intended
     verify(storage, paths, token)?;
     let still = storage.find(&from)?;
     let there = storage.find(&to)?;
-    Err(if still.is_some() { error.into() } else { missing(storage, &to, part.bytes, there) })
+    Err(if still.is_some() {
+        error.into()
+    } else {
+        missing(storage, &to, part.bytes, there)
+    })
 }
 
 pub(super) fn missing(storage: &Storage, path: &Path, bytes: u64, found: Option<Found>) -> Trouble {
-    let found = found.map_or_else(|| "missing".to_owned(), |found| format!("{} bytes long", found.bytes));
-    Trouble::Final(format!("cannot find a part of {bytes} bytes: {} is {found}", storage.shown(path)))
+    let found = found.map_or_else(
+        || "missing".to_owned(),
+        |found| format!("{} bytes long", found.bytes),
+    );
+    Trouble::Final(format!(
+        "cannot find a part of {bytes} bytes: {} is {found}",
+        storage.shown(path)
+    ))
 }

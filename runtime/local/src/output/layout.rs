@@ -62,10 +62,22 @@ impl JobPaths {
     /// Creates the paths of `job` inside `output`; part files get `extension` unless it is empty.
     pub(crate) fn new(output: &Path, job: JobId, token: ClaimToken, extension: &str) -> JobPaths {
         let (root, work) = match StorageScheme::of(output) {
-            None => (output.to_owned(), Path::new(TEMPORARY).join(format!("{job}-{token}"))),
-            Some(_) => (std::env::temp_dir(), PathBuf::from(format!("napreduce-{job}-{token}"))),
+            None => (
+                output.to_owned(),
+                Path::new(TEMPORARY).join(format!("{job}-{token}")),
+            ),
+            Some(_) => (
+                std::env::temp_dir(),
+                PathBuf::from(format!("napreduce-{job}-{token}")),
+            ),
         };
-        JobPaths { output: output.to_owned(), root, work, token, extension: extension.to_owned() }
+        JobPaths {
+            output: output.to_owned(),
+            root,
+            work,
+            token,
+            extension: extension.to_owned(),
+        }
     }
 
     /// Returns whether the output is in a store.
@@ -86,7 +98,8 @@ impl JobPaths {
     /// Returns the directories that a claim creates in `temporary` before it is renamed into place.
     pub(super) fn folders(&self, temporary: &Path) -> [PathBuf; 3] {
         let work = temporary.join(self.work.file_name().unwrap_or_default());
-        let (shuffle, committed) = (work.join("shuffle"), work.join("committed"));
+        let shuffle = work.join("shuffle");
+        let committed = work.join("committed");
         [work, shuffle, committed]
     }
 
@@ -116,7 +129,9 @@ impl JobPaths {
 
     /// The sealed output of a map attempt.
     pub(crate) fn segment(&self, attempt: AttemptId) -> PathBuf {
-        self.root.join(self.shuffle()).join(format!("{attempt}.segment"))
+        self.root
+            .join(self.shuffle())
+            .join(format!("{attempt}.segment"))
     }
 
     /// The scratch directory of an attempt.
@@ -126,12 +141,18 @@ impl JobPaths {
 
     /// The checkpoint directory of an attempt.
     pub(crate) fn checkpoint(&self, attempt: AttemptId) -> PathBuf {
-        self.root.join(&self.work).join("checkpoints").join(attempt.to_string())
+        self.root
+            .join(&self.work)
+            .join("checkpoints")
+            .join(attempt.to_string())
     }
 
     /// Name prefix of the objects with checkpoints if the output is in a store.
     pub(crate) fn stored_checkpoints(&self) -> Option<PathBuf> {
-        self.are_in_store().then(|| self.output.join(format!("{STORED_CHECKPOINT}{}", self.token)))
+        self.are_in_store().then(|| {
+            self.output
+                .join(format!("{STORED_CHECKPOINT}{}", self.token))
+        })
     }
 
     /// The part of a committed attempt; in a store, the part of its task.
@@ -139,7 +160,9 @@ impl JobPaths {
         if self.are_in_store() {
             return self.output.join(self.part_name(attempt.task));
         }
-        self.output.join(self.committed()).join(self.promoted_name(attempt))
+        self.output
+            .join(self.committed())
+            .join(self.promoted_name(attempt))
     }
 
     /// The file name of a committed attempt's part.
@@ -152,7 +175,9 @@ impl JobPaths {
         let name = self.promoted_name(part.attempt);
         match &part.output {
             None => name,
-            Some(output) => NamedPart::path_next_to(Path::new(&name), output).to_string_lossy().into_owned(),
+            Some(output) => NamedPart::path_next_to(Path::new(&name), output)
+                .to_string_lossy()
+                .into_owned(),
         }
     }
 
@@ -168,7 +193,10 @@ impl JobPaths {
             TaskKind::Reduce => 'r',
         };
         let dot = if self.extension.is_empty() { "" } else { "." };
-        format!("{output}-{letter}-{:0PART_DIGITS$}{dot}{}", task.index, self.extension)
+        format!(
+            "{output}-{letter}-{:0PART_DIGITS$}{dot}{}",
+            task.index, self.extension
+        )
     }
 }
 
@@ -189,16 +217,26 @@ pub(super) fn retired(submission: u128) -> PathBuf {
 
 /// Returns whether an entry of an output directory is a claim's file other than `_temporary` itself.
 pub(super) fn is_remains(name: &OsStr) -> bool {
-    let Some(rest) = name.to_str().and_then(|name| name.strip_prefix(TEMPORARY)) else { return false };
+    let Some(rest) = name.to_str().and_then(|name| name.strip_prefix(TEMPORARY)) else {
+        return false;
+    };
     let submission = rest.strip_suffix(".old").unwrap_or(rest).strip_prefix('.');
-    submission.is_some_and(|text| text.len() == 32 && text.bytes().all(|byte| byte.is_ascii_hexdigit()))
+    submission
+        .is_some_and(|text| text.len() == 32 && text.bytes().all(|byte| byte.is_ascii_hexdigit()))
 }
 
 /// Returns whether a job may have written a file of that name without listing it in a manifest:
 /// `part-r-00000` with any extension.
 pub(super) fn is_part(name: &OsStr) -> bool {
-    let Some(rest) = name.to_str().and_then(|name| name.strip_prefix(PART)) else { return false };
-    let Some(number) = rest.strip_prefix("-m-").or_else(|| rest.strip_prefix("-r-")) else { return false };
+    let Some(rest) = name.to_str().and_then(|name| name.strip_prefix(PART)) else {
+        return false;
+    };
+    let Some(number) = rest
+        .strip_prefix("-m-")
+        .or_else(|| rest.strip_prefix("-r-"))
+    else {
+        return false;
+    };
     let digits = number.bytes().take_while(u8::is_ascii_digit).count();
     digits >= PART_DIGITS && (digits == number.len() || number[digits..].starts_with('.'))
 }
@@ -211,7 +249,9 @@ pub(super) fn is_written_by_tasks(name: &str) -> bool {
         let rest = OsString::from(format!("{PART}{}", &name[at..]));
         (output == PART || NamedPart::is_name(output)) && is_part(&rest)
     };
-    name.match_indices("-m-").chain(name.match_indices("-r-")).any(is_one)
+    name.match_indices("-m-")
+        .chain(name.match_indices("-r-"))
+        .any(is_one)
 }
 
 /// Returns whether it is left from an unfinished commit of an earlier version.
@@ -225,35 +265,72 @@ mod tests {
 
     #[test]
     fn only_names_written_by_jobs_are_parts() {
-        for name in ["part-r-00000", "part-m-00007", "part-r-123456", "part-r-00000.tsv", "part-r-00000.a.b"]
-        {
+        for name in [
+            "part-r-00000",
+            "part-m-00007",
+            "part-r-123456",
+            "part-r-00000.tsv",
+            "part-r-00000.a.b",
+        ] {
             assert!(is_part(OsStr::new(name)), "{name}");
         }
-        for name in
-            ["part-time-staff.csv", "part-r-0001", "part-r-00000x", "part-x-00000", "part-", "_SUCCESS"]
-        {
+        for name in [
+            "part-time-staff.csv",
+            "part-r-0001",
+            "part-r-00000x",
+            "part-x-00000",
+            "part-",
+            "_SUCCESS",
+        ] {
             assert!(!is_part(OsStr::new(name)), "{name}");
         }
         for name in ["part-r-00000", "errors-m-00007.tsv", "a-r-b-r-00001"] {
             assert!(is_written_by_tasks(name), "{name}");
         }
-        for name in ["x.bin", "errors-r-1", "9-r-00000", "a b-r-00000", "_SUCCESS", "-r-00000"] {
+        for name in [
+            "x.bin",
+            "errors-r-1",
+            "9-r-00000",
+            "a b-r-00000",
+            "_SUCCESS",
+            "-r-00000",
+        ] {
             assert!(!is_written_by_tasks(name), "{name}");
         }
     }
 
     #[test]
     fn work_of_store_output_has_a_local_place() {
-        let task = TaskId { job: JobId(3), kind: TaskKind::Reduce, index: 1 };
+        let task = TaskId {
+            job: JobId(3),
+            kind: TaskKind::Reduce,
+            index: 1,
+        };
         let attempt = AttemptId { task, number: 2 };
-        let paths = JobPaths::new(Path::new("s3://b/out"), JobId(3), ClaimToken::from(7), "tsv");
-        assert_eq!(paths.promoted(attempt), Path::new("s3://b/out/part-r-00001.tsv"));
+        let paths = JobPaths::new(
+            Path::new("s3://b/out"),
+            JobId(3),
+            ClaimToken::from(7),
+            "tsv",
+        );
+        assert_eq!(
+            paths.promoted(attempt),
+            Path::new("s3://b/out/part-r-00001.tsv")
+        );
         assert_eq!(
             paths.stored_checkpoints().as_deref(),
-            Some(Path::new("s3://b/out/_temporary/checkpoint-0000000000000007"))
+            Some(Path::new(
+                "s3://b/out/_temporary/checkpoint-0000000000000007"
+            ))
         );
-        for local in [paths.attempt(attempt), paths.segment(attempt), paths.checkpoint(attempt)] {
-            assert!(local.starts_with(paths.local_work()) && local.starts_with(std::env::temp_dir()));
+        for local in [
+            paths.attempt(attempt),
+            paths.segment(attempt),
+            paths.checkpoint(attempt),
+        ] {
+            assert!(
+                local.starts_with(paths.local_work()) && local.starts_with(std::env::temp_dir())
+            );
         }
     }
 }

@@ -73,32 +73,81 @@ impl Manifest {
         let mut named: BTreeMap<&str, Vec<CommittedPart>> = BTreeMap::new();
         for (attempt, part) in written {
             let name = paths.part_name(attempt.task);
-            let PartOutput { records, bytes, digest, upload, .. } = part;
-            let (records, bytes, digest, upload) = (*records, *bytes, *digest, upload.clone());
+            let PartOutput {
+                records,
+                bytes,
+                digest,
+                upload,
+                ..
+            } = part;
+            let records = *records;
+            let bytes = *bytes;
+            let digest = *digest;
+            let upload = upload.clone();
             parts.push(CommittedPart {
                 attempt,
                 output: None,
-                report: PartReport { name, records, bytes, digest },
+                report: PartReport {
+                    name,
+                    records,
+                    bytes,
+                    digest,
+                },
                 upload,
             });
-            for NamedPart { name: output, records, bytes, digest, upload } in &part.named {
-                let (records, bytes, digest) = (*records, *bytes, *digest);
-                let report =
-                    PartReport { name: paths.named_part(output, attempt.task), records, bytes, digest };
+            for NamedPart {
+                name: output,
+                records,
+                bytes,
+                digest,
+                upload,
+            } in &part.named
+            {
+                let records = *records;
+                let bytes = *bytes;
+                let digest = *digest;
+                let report = PartReport {
+                    name: paths.named_part(output, attempt.task),
+                    records,
+                    bytes,
+                    digest,
+                };
                 let upload = upload.clone();
-                let part = CommittedPart { attempt, output: Some(output.clone()), report, upload };
+                let part = CommittedPart {
+                    attempt,
+                    output: Some(output.clone()),
+                    report,
+                    upload,
+                };
                 named.entry(output).or_default().push(part);
             }
         }
         parts.extend(named.into_values().flatten());
-        Manifest { job, name: name.to_owned(), counters, parts }
+        Manifest {
+            job,
+            name: name.to_owned(),
+            counters,
+            parts,
+        }
     }
 
     /// Returns the job's report.
     pub(crate) fn report(self, wall: Duration, output: &Path) -> JobReport {
         let parts = self.parts.into_iter().map(|part| part.report).collect();
-        let Manifest { job, name, counters, .. } = self;
-        JobReport { job, name, counters, wall, parts, output: output.to_owned() }
+        let Manifest {
+            job,
+            name,
+            counters,
+            ..
+        } = self;
+        JobReport {
+            job,
+            name,
+            counters,
+            wall,
+            parts,
+            output: output.to_owned(),
+        }
     }
 
     /// Returns the text of `_SUCCESS`; `versions` maps part names to object versions.
@@ -107,13 +156,19 @@ impl Manifest {
         claim: ClaimToken,
         versions: &BTreeMap<String, String>,
     ) -> Result<Vec<u8>, Trouble> {
-        let parts = self.parts.iter().map(|part| &part.report).map(|part| PartText {
-            name: &part.name,
-            records: part.records,
-            bytes: part.bytes,
-            digest: format!("{:016x}", part.digest),
-            etag: versions.get(&part.name).map(|version| version.trim_matches('"')),
-        });
+        let parts = self
+            .parts
+            .iter()
+            .map(|part| &part.report)
+            .map(|part| PartText {
+                name: &part.name,
+                records: part.records,
+                bytes: part.bytes,
+                digest: format!("{:016x}", part.digest),
+                etag: versions
+                    .get(&part.name)
+                    .map(|version| version.trim_matches('"')),
+            });
         let text = serde_json::to_vec_pretty(&ManifestText {
             version: MANIFEST_VERSION,
             job: self.job.to_string(),
@@ -122,7 +177,8 @@ impl Manifest {
             counters: self.counters.iter().collect(),
             parts: parts.collect(),
         });
-        let mut text = text.map_err(|error| Trouble::Final(format!("cannot write _SUCCESS: {error}")))?;
+        let mut text =
+            text.map_err(|error| Trouble::Final(format!("cannot write _SUCCESS: {error}")))?;
         text.push(b'\n');
         Ok(text)
     }
@@ -131,7 +187,10 @@ impl Manifest {
 /// Returns the names of files that a `_SUCCESS` lists beside the part files: those of named outputs. None for a file of
 /// another program.
 pub fn named_output_files(success: &[u8]) -> Vec<String> {
-    Written::parse(success).files().filter(|name| !is_part(OsStr::new(name))).collect()
+    Written::parse(success)
+        .files()
+        .filter(|name| !is_part(OsStr::new(name)))
+        .collect()
 }
 
 /// The fields that are read from a `_SUCCESS`, including those of other versions and other programs.
@@ -156,7 +215,9 @@ impl Written {
     pub(super) fn read(storage: &Storage) -> Result<Option<Written>, StorageError> {
         let success = Path::new(SUCCESS);
         match storage.find(success)? {
-            Some(found) if found.is_file => Ok(storage.read(success)?.map(|text| Written::parse(&text))),
+            Some(found) if found.is_file => {
+                Ok(storage.read(success)?.map(|text| Written::parse(&text)))
+            }
             Some(_) => Ok(Some(Written::default())),
             None => Ok(None),
         }
@@ -170,12 +231,15 @@ impl Written {
     /// Returns the listed files, skipping names that lead out of the directory or are reserved.
     pub(super) fn files(self) -> impl Iterator<Item = String> {
         let names = self.parts.into_iter().map(|part| part.name);
-        names.filter(|name| !name.is_empty() && !name.starts_with(['.', '_']) && !name.contains(['/', '\0']))
+        names.filter(|name| {
+            !name.is_empty() && !name.starts_with(['.', '_']) && !name.contains(['/', '\0'])
+        })
     }
 
     /// Returns the job and claim that wrote it, for messages.
     pub(super) fn writer(&self) -> String {
         let job = self.job.as_deref().unwrap_or("another program");
-        self.claim.map_or_else(|| job.to_owned(), |claim| format!("{job} (claim {claim})"))
+        self.claim
+            .map_or_else(|| job.to_owned(), |claim| format!("{job} (claim {claim})"))
     }
 }

@@ -49,18 +49,28 @@ fn standing(
     let path = claim_in(temporary);
     let text = storage.read(&path)?;
     let record = text.and_then(|text| ClaimRecord::parse(&text, &path).ok());
-    let Some(known) = &record else { return Ok(Some(OlderClaim::Left { lock, record })) };
+    let Some(known) = &record else {
+        return Ok(Some(OlderClaim::Left { lock, record }));
+    };
     let in_use = match life_of(&known.holder, known.token)? {
         Life::Alive => true,
         Life::Dead => false,
         Life::Unknown => lease_age(storage, &path, request)? < LEASE_SECONDS,
     };
-    Ok(Some(if in_use { OlderClaim::InUse } else { OlderClaim::Left { lock, record } }))
+    Ok(Some(if in_use {
+        OlderClaim::InUse
+    } else {
+        OlderClaim::Left { lock, record }
+    }))
 }
 
 /// Returns the age of a claim's last renewal in seconds, by the storage's clock: the clocks of two hosts may
 /// differ.
-fn lease_age(storage: &Storage, claim: &Path, request: &ClaimRequest<'_>) -> Result<i64, StorageError> {
+fn lease_age(
+    storage: &Storage,
+    claim: &Path,
+    request: &ClaimRequest<'_>,
+) -> Result<i64, StorageError> {
     let probe = staged(request.submission);
     storage.make_directory(&probe)?;
     let now = storage.find(&probe);
@@ -72,22 +82,33 @@ fn lease_age(storage: &Storage, claim: &Path, request: &ClaimRequest<'_>) -> Res
 /// Rejects a directory that is not empty, unless it may be overwritten, or that another run writes to. Changes
 /// nothing.
 pub(super) fn look(output: &Path, overwrite: bool) -> Result<(), ClaimError> {
-    let Some(entries) = fs::read_dir(output).if_there()? else { return Ok(()) };
+    let Some(entries) = fs::read_dir(output).if_there()? else {
+        return Ok(());
+    };
     let mut occupied = false;
     for entry in entries {
         let entry = entry?;
-        if !entry.file_name().as_encoded_bytes().starts_with(TEMPORARY.as_bytes()) {
+        if !entry
+            .file_name()
+            .as_encoded_bytes()
+            .starts_with(TEMPORARY.as_bytes())
+        {
             occupied = true;
         } else if is_locked(&entry.path()) {
             return Err(ClaimError::InUse);
         }
     }
-    if occupied && !overwrite { Err(ClaimError::Exists) } else { Ok(()) }
+    if occupied && !overwrite {
+        Err(ClaimError::Exists)
+    } else {
+        Ok(())
+    }
 }
 
 /// Returns whether another run holds the lock; false if the directory is missing or cannot be locked.
 fn is_locked(temporary: &Path) -> bool {
-    let locked = File::open(temporary).map(|file| flock(&file, FlockOperation::NonBlockingLockExclusive));
+    let locked =
+        File::open(temporary).map(|file| flock(&file, FlockOperation::NonBlockingLockExclusive));
     matches!(locked, Ok(Err(Errno::WOULDBLOCK)))
 }
 
@@ -95,13 +116,19 @@ fn is_locked(temporary: &Path) -> bool {
 /// had created, which this one must remove.
 pub(super) fn make_way(storage: &Storage, request: &ClaimRequest<'_>) -> Result<u32, ClaimError> {
     let names = storage.names(Path::new(""))?;
-    for name in names.iter().map(Path::new).filter(|name| is_remains(name.as_os_str())) {
+    for name in names
+        .iter()
+        .map(Path::new)
+        .filter(|name| is_remains(name.as_os_str()))
+    {
         match standing(storage, name, request)? {
             // Another process is removing it.
             Some(OlderClaim::InUse) if name.extension().is_some_and(|old| old == "old") => {}
             Some(OlderClaim::InUse) => return Err(ClaimError::InUse),
             // Unused or complete. A failed removal is harmless.
-            Some(OlderClaim::Left { .. }) => drop(storage.remove_tree(name)),
+            Some(OlderClaim::Left { .. }) => {
+                let _ = storage.remove_tree(name);
+            }
             None => {}
         }
     }
@@ -127,8 +154,9 @@ pub(super) fn make_way(storage: &Storage, request: &ClaimRequest<'_>) -> Result<
 /// Returns whether this claim may finish or undo a dead holder's work. The work of a cluster belongs to its
 /// next coordinator unless the request overrides this.
 pub(super) fn may_go(record: Option<&ClaimRecord>, request: &ClaimRequest<'_>) -> bool {
-    let known =
-        |record: &ClaimRecord| record.submission == request.submission || record.owner == Owner::Program;
+    let known = |record: &ClaimRecord| {
+        record.submission == request.submission || record.owner == Owner::Program
+    };
     request.overwrite || record.is_some_and(known)
 }
 
@@ -161,7 +189,8 @@ pub(super) fn set_aside(
     token: Option<ClaimToken>,
     submission: u128,
 ) -> Result<(), Trouble> {
-    let (temporary, retired) = (Path::new(TEMPORARY), retired(submission));
+    let temporary = Path::new(TEMPORARY);
+    let retired = retired(submission);
     // From an interrupted earlier try.
     storage.remove_tree(&retired)?;
     match storage.rename(temporary, &retired) {
@@ -174,7 +203,9 @@ pub(super) fn set_aside(
     match found {
         Some(other) if Some(other.token) != token => {
             storage.rename(&retired, temporary)?;
-            Err(Trouble::Taken { by: other.to_string() })
+            Err(Trouble::Taken {
+                by: other.to_string(),
+            })
         }
         _ => Ok(()),
     }

@@ -48,8 +48,8 @@ const SYSTEM: [&str; 34] = [
 ];
 /// System directories whose subdirectories cannot be an output either.
 const SYSTEM_WHOLLY: [&str; 12] = [
-    "/bin", "/boot", "/dev", "/etc", "/lib", "/lib32", "/lib64", "/libx32", "/proc", "/sbin", "/sys",
-    "/usr/bin",
+    "/bin", "/boot", "/dev", "/etc", "/lib", "/lib32", "/lib64", "/libx32", "/proc", "/sbin",
+    "/sys", "/usr/bin",
 ];
 /// World-writable exception below such a directory.
 const SHARED_MEMORY: &str = "/dev/shm";
@@ -76,7 +76,13 @@ pub(crate) fn files_read(splits: &[InputSplit]) -> Vec<PathBuf> {
 /// # Errors
 /// Returns [`JobError::OutputRefused`], which names the file.
 pub fn check_reads(output: &Path, reads: Vec<PathBuf>) -> Result<(), JobError> {
-    check_place(output, &Surroundings { cluster: Vec::new(), inputs: reads })
+    check_place(
+        output,
+        &Surroundings {
+            cluster: Vec::new(),
+            inputs: reads,
+        },
+    )
 }
 
 /// Rejects an output directory that is not allowed.
@@ -84,7 +90,12 @@ pub fn check_reads(output: &Path, reads: Vec<PathBuf>) -> Result<(), JobError> {
 /// # Errors
 /// Returns [`JobError::OutputRefused`] with the reason.
 pub(crate) fn check_place(output: &Path, surroundings: &Surroundings) -> Result<(), JobError> {
-    let refuse = |why: String| Err(JobError::OutputRefused { path: output.display().to_string(), why });
+    let refuse = |why: String| {
+        Err(JobError::OutputRefused {
+            path: output.display().to_string(),
+            why,
+        })
+    };
     if let Some((_, rest)) = StorageScheme::split(output) {
         return check_in_store(rest, &surroundings.inputs).or_else(refuse);
     }
@@ -94,7 +105,9 @@ pub(crate) fn check_place(output: &Path, surroundings: &Surroundings) -> Result<
         ));
     }
     let place = resolved(output);
-    let home = std::env::var_os("HOME").filter(|home| !home.is_empty()).map(|home| resolved(home.as_ref()));
+    let home = std::env::var_os("HOME")
+        .filter(|home| !home.is_empty())
+        .map(|home| resolved(home.as_ref()));
     let is_home = home.as_ref() == Some(&place) || place.parent() == Some(Path::new("/home"));
     if SYSTEM.iter().any(|system| place == Path::new(system)) {
         return refuse("it is a system directory; choose a directory of your own".to_owned());
@@ -104,9 +117,15 @@ pub(crate) fn check_place(output: &Path, surroundings: &Surroundings) -> Result<
     }
     let within = |system: &&&str| place.starts_with(system) && !place.starts_with(SHARED_MEMORY);
     if let Some(system) = SYSTEM_WHOLLY.iter().find(within) {
-        return refuse(format!("{system} is reserved for the system; choose a directory of your own"));
+        return refuse(format!(
+            "{system} is reserved for the system; choose a directory of your own"
+        ));
     }
-    let own = surroundings.cluster.iter().map(|directory| resolved(directory)).chain(cluster_around(&place));
+    let own = surroundings
+        .cluster
+        .iter()
+        .map(|directory| resolved(directory))
+        .chain(cluster_around(&place));
     for cluster in own {
         if place.starts_with(&cluster) {
             return refuse(format!(
@@ -122,9 +141,10 @@ pub(crate) fn check_place(output: &Path, surroundings: &Surroundings) -> Result<
         }
     }
     match input_within(&place, &surroundings.inputs) {
-        Some(input) => {
-            refuse(format!("it is or contains the job's input {}; choose another", input.display()))
-        }
+        Some(input) => refuse(format!(
+            "it is or contains the job's input {}; choose another",
+            input.display()
+        )),
         None => Ok(()),
     }
 }
@@ -132,10 +152,17 @@ pub(crate) fn check_place(output: &Path, surroundings: &Surroundings) -> Result<
 /// Checks an output in a store; `rest` follows `s3://`. Returns the reason if it is rejected.
 fn check_in_store(rest: &[u8], inputs: &[PathBuf]) -> Result<(), String> {
     let place = trimmed(rest);
-    let Some(key) = place.iter().position(|byte| *byte == b'/').map(|slash| &place[slash + 1..]) else {
+    let Some(key) = place
+        .iter()
+        .position(|byte| *byte == b'/')
+        .map(|slash| &place[slash + 1..])
+    else {
         return Err("it is a whole bucket; add a path inside the bucket".to_owned());
     };
-    if key.split(|byte| *byte == b'/').any(|part| matches!(part, b"" | b"." | b"..")) {
+    if key
+        .split(|byte| *byte == b'/')
+        .any(|part| matches!(part, b"" | b"." | b".."))
+    {
         return Err("keys with //, /./ or /../ are not supported".to_owned());
     }
     let is_in = |input: &&PathBuf| {
@@ -145,7 +172,10 @@ fn check_in_store(rest: &[u8], inputs: &[PathBuf]) -> Result<(), String> {
             .is_some_and(|rest| rest.is_empty() || rest[0] == b'/')
     };
     match inputs.iter().find(is_in) {
-        Some(input) => Err(format!("it is or contains the job's input {}; choose another", input.display())),
+        Some(input) => Err(format!(
+            "it is or contains the job's input {}; choose another",
+            input.display()
+        )),
         None => Ok(()),
     }
 }
@@ -161,10 +191,15 @@ fn trimmed(mut place: &[u8]) -> &[u8] {
 fn scheme(path: &Path) -> Option<String> {
     let bytes = path.as_os_str().as_bytes();
     let end = bytes.windows(3).position(|three| three == b"://")?;
-    let start = bytes[..end].iter().rposition(|byte| *byte == b'/').map_or(0, |slash| slash + 1);
+    let start = bytes[..end]
+        .iter()
+        .rposition(|byte| *byte == b'/')
+        .map_or(0, |slash| slash + 1);
     let scheme = &bytes[start..end];
     let is_one = scheme.first().is_some_and(u8::is_ascii_alphabetic)
-        && scheme.iter().all(|byte| byte.is_ascii_alphanumeric() || b"+.-".contains(byte));
+        && scheme
+            .iter()
+            .all(|byte| byte.is_ascii_alphanumeric() || b"+.-".contains(byte));
     is_one.then(|| String::from_utf8_lossy(scheme).into_owned())
 }
 
@@ -177,22 +212,30 @@ fn resolved(path: &Path) -> PathBuf {
             let mut whole = found;
             for name in missing.iter().rev() {
                 match name.as_bytes() {
-                    b".." => drop(whole.pop()),
+                    b".." => {
+                        whole.pop();
+                    }
                     _ => whole.push(name),
                 }
             }
             return whole;
         }
         // `file_name` does not handle `..`.
-        missing.extend(ancestor.components().next_back().map(|name| name.as_os_str().to_owned()));
+        missing.extend(
+            ancestor
+                .components()
+                .next_back()
+                .map(|name| name.as_os_str().to_owned()),
+        );
     }
     absolute
 }
 
 /// Returns the cluster directory that is or contains `place`, recognized by its contents.
 fn cluster_around(place: &Path) -> Option<PathBuf> {
-    let is_one =
-        |directory: &&Path| directory.join("secret").is_file() && directory.join("coordinator").is_dir();
+    let is_one = |directory: &&Path| {
+        directory.join("secret").is_file() && directory.join("coordinator").is_dir()
+    };
     place.ancestors().find(is_one).map(Path::to_owned)
 }
 
@@ -219,23 +262,36 @@ fn input_within<'a>(place: &Path, inputs: &'a [PathBuf]) -> Option<&'a Path> {
     let entries = file_ids_in(place);
     // Most inputs share their directories.
     let mut leads_through: BTreeMap<PathBuf, bool> = BTreeMap::new();
-    inputs.iter().filter(|input| StorageScheme::of(input).is_none()).map(PathBuf::as_path).find(|input| {
-        file_id(input).is_some_and(|id| id == output || entries.contains(&id)) || {
-            let named = std::path::absolute(input).unwrap_or_else(|_| input.to_path_buf());
-            let resolved = input.canonicalize().unwrap_or_else(|_| named.clone());
-            [named, resolved].iter().filter_map(|path| path.parent()).any(|directory| {
-                *leads_through.entry(directory.to_owned()).or_insert_with(|| {
-                    directory.ancestors().any(|ancestor| file_id(ancestor) == Some(output))
-                })
-            })
-        }
-    })
+    inputs
+        .iter()
+        .filter(|input| StorageScheme::of(input).is_none())
+        .map(PathBuf::as_path)
+        .find(|input| {
+            file_id(input).is_some_and(|id| id == output || entries.contains(&id)) || {
+                let named = std::path::absolute(input).unwrap_or_else(|_| input.to_path_buf());
+                let resolved = input.canonicalize().unwrap_or_else(|_| named.clone());
+                [named, resolved]
+                    .iter()
+                    .filter_map(|path| path.parent())
+                    .any(|directory| {
+                        *leads_through
+                            .entry(directory.to_owned())
+                            .or_insert_with(|| {
+                                directory
+                                    .ancestors()
+                                    .any(|ancestor| file_id(ancestor) == Some(output))
+                            })
+                    })
+            }
+        })
 }
 
 /// Returns the files of a directory except symbolic links; replacing a link does not affect its target.
 fn file_ids_in(directory: &Path) -> BTreeSet<FileId> {
     let entries = std::fs::read_dir(directory).into_iter().flatten().flatten();
-    let found = entries.filter_map(|entry| entry.metadata().ok()).filter(std::fs::Metadata::is_file);
+    let found = entries
+        .filter_map(|entry| entry.metadata().ok())
+        .filter(std::fs::Metadata::is_file);
     found.map(|found| (found.dev(), found.ino())).collect()
 }
 
@@ -267,11 +323,20 @@ mod tests {
             "/home/ada",
         ] {
             let message = refused(Path::new(path), &nothing);
-            assert!(message.starts_with(&format!("{path} cannot be an output directory: ")), "{message}");
+            assert!(
+                message.starts_with(&format!("{path} cannot be an output directory: ")),
+                "{message}"
+            );
         }
         let home = PathBuf::from(std::env::var_os("HOME").expect("a home"));
         refused(&home, &nothing);
-        for path in ["/tmp/x", "/dev/shm/x", "/data/out", "/home/ada/out", "/etcetera"] {
+        for path in [
+            "/tmp/x",
+            "/dev/shm/x",
+            "/data/out",
+            "/home/ada/out",
+            "/etcetera",
+        ] {
             check_place(Path::new(path), &nothing).unwrap_or_else(|error| panic!("{error}"));
         }
     }
@@ -280,28 +345,48 @@ mod tests {
     fn unsupported_storage_schemes_are_refused() {
         for (path, scheme) in [("ftp://host/x", "ftp"), ("/here/s3a://bucket/x", "s3a")] {
             let message = refused(Path::new(path), &Surroundings::default());
-            assert!(message.contains(&format!("{scheme}:// is not supported")), "{message}");
+            assert!(
+                message.contains(&format!("{scheme}:// is not supported")),
+                "{message}"
+            );
         }
-        check_place(Path::new("/data/a:/b"), &Surroundings::default()).expect("a name with a colon");
+        check_place(Path::new("/data/a:/b"), &Surroundings::default())
+            .expect("a name with a colon");
     }
 
     #[test]
     fn invalid_store_outputs_are_refused() {
-        let inputs = ["s3://b/in/a.txt".into(), "/srv/in".into(), "s3a://b/deep/b.txt".into()];
-        let surroundings = Surroundings { inputs: inputs.to_vec(), ..Surroundings::default() };
+        let inputs = [
+            "s3://b/in/a.txt".into(),
+            "/srv/in".into(),
+            "s3a://b/deep/b.txt".into(),
+        ];
+        let surroundings = Surroundings {
+            inputs: inputs.to_vec(),
+            ..Surroundings::default()
+        };
         for (output, why) in [
             ("s3://b", "a whole bucket"),
             ("s3://b//", "a whole bucket"),
             ("s3://b/a//c", "//"),
             ("s3://b/a/../c", "//"),
-            ("s3://b/in", "it is or contains the job's input s3://b/in/a.txt;"),
+            (
+                "s3://b/in",
+                "it is or contains the job's input s3://b/in/a.txt;",
+            ),
             ("s3://b/in/a.txt/", "the job's input"),
             ("s3://b/deep/", "the job's input s3a://b/deep/b.txt"),
         ] {
             let message = refused(Path::new(output), &surroundings);
             assert!(message.contains(why), "{message}");
         }
-        for output in ["s3://b/out/", "s3://b/i", "s3://other/in", "gs://b/a%20b/c", "hdfs://host/x"] {
+        for output in [
+            "s3://b/out/",
+            "s3://b/i",
+            "s3://other/in",
+            "gs://b/a%20b/c",
+            "hdfs://host/x",
+        ] {
             check_place(Path::new(output), &surroundings).unwrap_or_else(|error| panic!("{error}"));
         }
     }
@@ -310,7 +395,12 @@ mod tests {
     fn cluster_directory_and_job_inputs_are_refused() {
         let folder = tempfile::tempdir().expect("a folder");
         let path = |name: &str| folder.path().join(name);
-        for name in ["some/cluster/coordinator/blobs", "some/in/deep", "some/out", "elsewhere/worker"] {
+        for name in [
+            "some/cluster/coordinator/blobs",
+            "some/in/deep",
+            "some/out",
+            "elsewhere/worker",
+        ] {
             std::fs::create_dir_all(path(name)).expect("made");
         }
         std::fs::write(path("some/cluster/secret"), "x").expect("written");
@@ -320,19 +410,37 @@ mod tests {
             cluster: vec![path("some/cluster"), path("elsewhere/worker")],
             inputs: vec![path("some/in/deep/a.txt")],
         };
-        for name in
-            ["some/cluster", "some/cluster/coordinator/x", "link/cluster/out", "elsewhere/worker/jobs"]
-        {
+        for name in [
+            "some/cluster",
+            "some/cluster/coordinator/x",
+            "link/cluster/out",
+            "elsewhere/worker/jobs",
+        ] {
             assert!(
-                refused(&path(name), &surroundings).contains("it is inside the cluster's directory"),
+                refused(&path(name), &surroundings)
+                    .contains("it is inside the cluster's directory"),
                 "{name}"
             );
         }
-        assert!(refused(&path("elsewhere"), &surroundings).contains("it contains the cluster's directory"));
-        for name in ["some/in/deep", "some/in", "link/in", "some/in/deep/a.txt", "some/out/../in"] {
-            assert!(refused(&path(name), &surroundings).contains("the job's input "), "{name}");
+        assert!(
+            refused(&path("elsewhere"), &surroundings)
+                .contains("it contains the cluster's directory")
+        );
+        for name in [
+            "some/in/deep",
+            "some/in",
+            "link/in",
+            "some/in/deep/a.txt",
+            "some/out/../in",
+        ] {
+            assert!(
+                refused(&path(name), &surroundings).contains("the job's input "),
+                "{name}"
+            );
         }
-        assert!(refused(&path("some/cluster/out"), &Surroundings::default()).contains("it is inside "));
+        assert!(
+            refused(&path("some/cluster/out"), &Surroundings::default()).contains("it is inside ")
+        );
         for name in ["some/out", "some/in-out", "some/in/deep/out", "new"] {
             check_place(&path(name), &surroundings).unwrap_or_else(|error| panic!("{error}"));
         }
@@ -347,7 +455,9 @@ mod tests {
         std::os::unix::fs::symlink(folder, outside.join("up")).expect("a link");
         let current = std::env::current_dir().expect("a directory");
         let up: PathBuf = current.components().skip(1).map(|_| "..").collect();
-        let relative = up.join(folder.strip_prefix("/").expect("an absolute path")).join(file);
+        let relative = up
+            .join(folder.strip_prefix("/").expect("an absolute path"))
+            .join(file);
         let around = outside.join("..").join(file);
         vec![
             folder.join(file),
@@ -367,9 +477,18 @@ mod tests {
         std::fs::write(folder.join("out/part-r-00000"), "x").expect("written");
         std::os::unix::fs::symlink("out", folder.join("link-out")).expect("a link");
         for input in spellings(folder, "out/part-r-00000") {
-            for output in ["out", "out/", "out/.", "link-out", "out/../out", "outside/up/out"] {
+            for output in [
+                "out",
+                "out/",
+                "out/.",
+                "link-out",
+                "out/../out",
+                "outside/up/out",
+            ] {
                 let error = check_reads(&folder.join(output), vec![input.clone()]);
-                let error = error.expect_err(&format!("{} in {output}", input.display())).to_string();
+                let error = error
+                    .expect_err(&format!("{} in {output}", input.display()))
+                    .to_string();
                 assert!(error.contains("the job's input "), "{error}");
             }
             check_reads(&folder.join("other"), vec![input]).expect("a place next to it");
@@ -383,7 +502,8 @@ mod tests {
         std::fs::create_dir(path("out")).expect("made");
         std::fs::write(path("data"), "x").expect("written");
         std::os::unix::fs::symlink(path("data"), path("out/part-r-00000")).expect("a link");
-        check_reads(&path("out"), vec![path("out/part-r-00000")]).expect_err("the link would be replaced");
+        check_reads(&path("out"), vec![path("out/part-r-00000")])
+            .expect_err("the link would be replaced");
         check_reads(&path("out"), vec![path("data")])
             .expect("the link would be replaced, and no job reads it");
     }

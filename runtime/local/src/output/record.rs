@@ -74,16 +74,24 @@ impl ClaimRecord {
 
     pub(super) fn text(&self) -> Result<Vec<u8>, Trouble> {
         let text = serde_json::to_vec_pretty(self);
-        let mut text = text.map_err(|error| Trouble::Final(format!("cannot encode the claim: {error}")))?;
+        let mut text =
+            text.map_err(|error| Trouble::Final(format!("cannot encode the claim: {error}")))?;
         text.push(b'\n');
         Ok(text)
     }
 
     /// Reads a claim; `None` if it is missing.
-    pub(super) fn read(storage: &Storage, path: &Path) -> Result<Option<ClaimRecord>, StorageError> {
-        let Some(text) = storage.read(path)? else { return Ok(None) };
+    pub(super) fn read(
+        storage: &Storage,
+        path: &Path,
+    ) -> Result<Option<ClaimRecord>, StorageError> {
+        let Some(text) = storage.read(path)? else {
+            return Ok(None);
+        };
         let record = ClaimRecord::parse(&text, path);
-        record.map(Some).map_err(|error| storage.failure("read", path, error))
+        record
+            .map(Some)
+            .map_err(|error| storage.failure("read", path, error))
     }
 
     /// Parses a file; `path` is for messages.
@@ -123,8 +131,11 @@ mod hexadecimal {
         serializer.collect_str(&format_args!("{token:032x}"))
     }
 
-    pub(super) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u128, D::Error> {
-        u128::from_str_radix(&String::deserialize(deserializer)?, 16).map_err(serde::de::Error::custom)
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(
+        deserializer: D,
+    ) -> Result<u128, D::Error> {
+        u128::from_str_radix(&String::deserialize(deserializer)?, 16)
+            .map_err(serde::de::Error::custom)
     }
 }
 
@@ -137,9 +148,15 @@ mod text {
         serializer.collect_str(job)
     }
 
-    pub(super) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<JobId, D::Error> {
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(
+        deserializer: D,
+    ) -> Result<JobId, D::Error> {
         let text = String::deserialize(deserializer)?;
-        let number = text.strip_prefix("job_").and_then(|number| number.parse().ok());
-        number.map(JobId).ok_or_else(|| serde::de::Error::custom(format!("invalid job id {text:?}")))
+        let number = text
+            .strip_prefix("job_")
+            .and_then(|number| number.parse().ok());
+        number
+            .map(JobId)
+            .ok_or_else(|| serde::de::Error::custom(format!("invalid job id {text:?}")))
     }
 }

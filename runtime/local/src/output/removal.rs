@@ -29,7 +29,9 @@ pub(super) fn remove_retired(storage: &Storage, submission: u128) -> Result<(), 
         let segments: Vec<PathBuf> = names.into_iter().map(|name| shuffle.join(name)).collect();
         let share = share_of(segments.len(), FILES_MIN);
         in_shares(&segments, share, |files| {
-            files.iter().for_each(|file| drop(storage.remove_file(file)));
+            files
+                .iter()
+                .for_each(|file| drop(storage.remove_file(file)));
         });
     }
     Ok(remove_tree(storage, &retired)?)
@@ -37,7 +39,9 @@ pub(super) fn remove_retired(storage: &Storage, submission: u128) -> Result<(), 
 
 /// Returns how many of `count` items each thread processes, at least `at_least`.
 pub(super) fn share_of(count: usize, at_least: usize) -> usize {
-    let cores = thread::available_parallelism().map_or(1, NonZeroUsize::get).min(THREADS_MAX);
+    let cores = thread::available_parallelism()
+        .map_or(1, NonZeroUsize::get)
+        .min(THREADS_MAX);
     count.div_ceil(cores).max(at_least)
 }
 
@@ -49,10 +53,15 @@ pub(super) fn in_shares<T: Sync, R: Send>(
 ) -> Vec<R> {
     thread::scope(|scope| {
         let (own, others) = list.split_at(share.min(list.len()));
-        let others: Vec<_> = others.chunks(share).map(|part| scope.spawn(|| act(part))).collect();
+        let others: Vec<_> = others
+            .chunks(share)
+            .map(|part| scope.spawn(|| act(part)))
+            .collect();
         let own = act(own);
         // The scope propagates a thread's panic when it ends.
-        std::iter::once(own).chain(others.into_iter().filter_map(|thread| thread.join().ok())).collect()
+        std::iter::once(own)
+            .chain(others.into_iter().filter_map(|thread| thread.join().ok()))
+            .collect()
     })
 }
 
@@ -62,7 +71,9 @@ fn remove_tree(storage: &Storage, directory: &Path) -> Result<(), StorageError> 
     let mut tries = 0;
     loop {
         match storage.remove_tree(directory) {
-            Err(error) if error.kind() == io::ErrorKind::DirectoryNotEmpty && tries < TRIES_MAX => tries += 1,
+            Err(error) if error.kind() == io::ErrorKind::DirectoryNotEmpty && tries < TRIES_MAX => {
+                tries += 1
+            }
             removed => return removed,
         }
     }
@@ -85,7 +96,9 @@ mod tests {
             let job = directory.path().join(TEMPORARY).join("job_0001-7");
             fs::create_dir_all(job.join("shuffle")).expect("made");
             fs::create_dir_all(directory.path().join(retired(7)).join("job_0001-7")).expect("made");
-            let storage = Disk::default().open(directory.path(), false).expect("opened");
+            let storage = Disk::default()
+                .open(directory.path(), false)
+                .expect("opened");
             let over = AtomicBool::new(false);
             thread::scope(|scope| {
                 let over = &over;
@@ -94,8 +107,8 @@ mod tests {
                     scope.spawn(move || {
                         for number in 0.. {
                             let attempt = job.join(format!("{name}{number}"));
-                            let written =
-                                fs::create_dir(&attempt).and_then(|()| fs::write(attempt.join("part"), name));
+                            let written = fs::create_dir(&attempt)
+                                .and_then(|()| fs::write(attempt.join("part"), name));
                             if over.load(Ordering::Relaxed) || written.is_err() {
                                 return;
                             }
@@ -103,11 +116,15 @@ mod tests {
                     });
                 }
                 while fs::read_dir(&job).expect("a directory").count() < 100 {}
-                let removed = set_aside(&storage, None, 7).and_then(|()| remove_retired(&storage, 7));
+                let removed =
+                    set_aside(&storage, None, 7).and_then(|()| remove_retired(&storage, 7));
                 over.store(true, Ordering::Relaxed);
                 removed.expect("removed");
             });
-            assert_eq!(fs::read_dir(directory.path()).expect("a directory").count(), 0);
+            assert_eq!(
+                fs::read_dir(directory.path()).expect("a directory").count(),
+                0
+            );
             remove_retired(&storage, 7).expect("there is none");
         }
     }

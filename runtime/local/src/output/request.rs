@@ -38,6 +38,9 @@ pub struct ClaimMark {
 impl ClaimMark {
     /// Returns the mark of a claim in a store, which has no directories.
     pub(super) fn of_store(token: ClaimToken) -> ClaimMark {
-        ClaimMark { token, ..ClaimMark::default() }
+        ClaimMark {
+            token,
+            ..ClaimMark::default()
+        }
     }
 }

@@ -32,7 +32,8 @@ impl OutputReservation {
     /// The errors of a claim: [`JobError::OutputRefused`], [`JobError::OutputExists`],
     /// [`JobError::OutputInUse`], [`JobError::OutputUnfinished`] and [`JobError::OutputUnusable`].
     pub fn take(output: &Path, overwrite: bool) -> Result<OutputReservation, JobError> {
-        let submission = random_u128().map_err(|error| JobError::io("draw a random number", error))?;
+        let submission =
+            random_u128().map_err(|error| JobError::io("draw a random number", error))?;
         check_place(output, &Surroundings::default())?;
         let request = ClaimRequest {
             output,
@@ -45,7 +46,10 @@ impl OutputReservation {
             durable: false,
         };
         let claim = take_output(&Disk::default(), &request)?;
-        Ok(OutputReservation { output: output.to_owned(), claim: Some(claim) })
+        Ok(OutputReservation {
+            output: output.to_owned(),
+            claim: Some(claim),
+        })
     }
 
     /// Releases the directory so that the job can claim it; removes all files of the reservation. Blocking.
@@ -53,8 +57,12 @@ impl OutputReservation {
     /// # Errors
     /// Fails if a file of the reservation cannot be removed.
     pub fn give_back(mut self) -> Result<(), JobError> {
-        let Some(claim) = self.claim.take() else { return Ok(()) };
-        claim.discard().map_err(|trouble| ClaimError::from(trouble).of(&self.output))
+        let Some(claim) = self.claim.take() else {
+            return Ok(());
+        };
+        claim
+            .discard()
+            .map_err(|trouble| ClaimError::from(trouble).of(&self.output))
     }
 }
 
@@ -87,7 +95,10 @@ mod tests {
         fs::create_dir_all(&output).expect("made");
         fs::write(output.join("part-r-00000"), "old").expect("written");
         let refused = OutputReservation::take(&output, false).expect_err("there is an output");
-        assert!(matches!(refused, JobError::OutputExists { .. }), "{refused}");
+        assert!(
+            matches!(refused, JobError::OutputExists { .. }),
+            "{refused}"
+        );
         drop(OutputReservation::take(&output, true).expect("it may be overwritten"));
         let left: Vec<_> = fs::read_dir(&output)
             .expect("a directory")

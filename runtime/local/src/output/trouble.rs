@@ -29,14 +29,19 @@ pub enum Trouble {
 impl Trouble {
     /// Classifies the error of a failed call.
     pub(super) fn io(doing: impl Into<String>, error: &io::Error) -> Trouble {
-        Trouble::Passing { what: format!("cannot {}: {error}", doing.into()), away: is_away(error) }
+        Trouble::Passing {
+            what: format!("cannot {}: {error}", doing.into()),
+            away: is_away(error),
+        }
     }
 
     /// Describes why the job has no output.
     pub(crate) fn in_words(&self, output: &Path) -> String {
         match self {
             Trouble::Passing { what, .. } | Trouble::Final(what) => what.clone(),
-            Trouble::Taken { by } => format!("output directory {} was taken by {by}", output.display()),
+            Trouble::Taken { by } => {
+                format!("output directory {} was taken by {by}", output.display())
+            }
         }
     }
 }
@@ -44,13 +49,18 @@ impl Trouble {
 impl From<StorageError> for Trouble {
     fn from(error: StorageError) -> Trouble {
         let what = error.to_string();
-        Trouble::Passing { what, away: is_away(&error.into_system()) }
+        Trouble::Passing {
+            what,
+            away: is_away(&error.into_system()),
+        }
     }
 }
 
 /// Returns whether an error means that the whole storage is unavailable.
 fn is_away(error: &io::Error) -> bool {
-    let Some(code) = error.raw_os_error() else { return error.kind() == io::ErrorKind::NotFound };
+    let Some(code) = error.raw_os_error() else {
+        return error.kind() == io::ErrorKind::NotFound;
+    };
     let away = [
         libc::EIO,
         libc::ESTALE,
@@ -86,7 +96,11 @@ pub(super) enum ClaimError {
 impl ClaimError {
     /// Returns the error for the user.
     pub(super) fn of(self, output: &Path) -> JobError {
-        let path = output.display().to_string().trim_end_matches('/').to_owned();
+        let path = output
+            .display()
+            .to_string()
+            .trim_end_matches('/')
+            .to_owned();
         match self {
             ClaimError::Exists => JobError::OutputExists { path },
             ClaimError::InUse => JobError::OutputInUse { path },

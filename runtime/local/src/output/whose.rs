@@ -22,20 +22,30 @@ pub(super) enum Whose {
 }
 
 /// Reads the claim again and interprets a missing one.
-pub(super) fn whose(storage: &Storage, paths: &JobPaths, token: ClaimToken) -> Result<Whose, Trouble> {
+pub(super) fn whose(
+    storage: &Storage,
+    paths: &JobPaths,
+    token: ClaimToken,
+) -> Result<Whose, Trouble> {
     let path = claim_in(Path::new(TEMPORARY));
     if let Some(record) = ClaimRecord::read(storage, &path)? {
         return match record.token == token {
             true => Ok(Whose::Own(record)),
-            false => Err(Trouble::Taken { by: record.to_string() }),
+            false => Err(Trouble::Taken {
+                by: record.to_string(),
+            }),
         };
     }
     if storage.find(paths.work())?.is_some() {
-        return Err(storage.failure("read", &path, io::ErrorKind::NotFound.into()).into());
+        return Err(storage
+            .failure("read", &path, io::ErrorKind::NotFound.into())
+            .into());
     }
     match Written::read(storage)? {
         None => Ok(Whose::Gone),
         Some(written) if written.claim == Some(token) => Ok(Whose::Settled),
-        Some(written) => Err(Trouble::Taken { by: written.writer() }),
+        Some(written) => Err(Trouble::Taken {
+            by: written.writer(),
+        }),
     }
 }

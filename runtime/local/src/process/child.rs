@@ -13,7 +13,9 @@ use std::time::Duration;
 
 use napreduce_task::{PagedProcess, Paging};
 use rustix::io::{Errno, retry_on_intr};
-use rustix::process::{Pid, PidfdFlags, Signal, WaitOptions, kill_process_group, pidfd_open, waitpid};
+use rustix::process::{
+    Pid, PidfdFlags, Signal, WaitOptions, kill_process_group, pidfd_open, waitpid,
+};
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 use tokio::net::UnixStream;
@@ -70,7 +72,11 @@ struct Kept {
 impl Kept {
     fn begin(child: Pid, own: &Own) -> Kept {
         own.lock().insert(child.as_raw_nonzero().get());
-        Kept { child, reaped: false, own: own.clone() }
+        Kept {
+            child,
+            reaped: false,
+            own: own.clone(),
+        }
     }
 
     fn signal(&self, signal: Signal) {
@@ -125,7 +131,14 @@ impl Started {
         let kept = Kept::begin(child, own);
         // The child is not reaped yet, so its number is still its own.
         let pidfd = pidfd_open(kept.child, PidfdFlags::NONBLOCK)?;
-        Ok(Started { kept, pidfd, control, marks, group: None, was_to_enter: false })
+        Ok(Started {
+            kept,
+            pidfd,
+            control,
+            marks,
+            group: None,
+            was_to_enter: false,
+        })
     }
 
     /// Moves it into a control group; otherwise it is bounded when it gets an attempt.
@@ -148,12 +161,26 @@ pub(super) struct ChildProcess {
 
 impl ChildProcess {
     pub(super) fn watch(started: Started) -> io::Result<ChildProcess> {
-        let Started { kept, pidfd, control, marks, group, .. } = started;
+        let Started {
+            kept,
+            pidfd,
+            control,
+            marks,
+            group,
+            ..
+        } = started;
         let control = UnixStream::from_std(control)?;
         // SAFETY: the descriptor is open, and owned by the result alone until that is dropped.
         let pidfd = unsafe { AsyncFd::register_with_interest(pidfd, Interest::READABLE) }?;
         let family = Arc::new(Family::of(kept.child));
-        Ok(ChildProcess { kept, pidfd, control, marks, group, family })
+        Ok(ChildProcess {
+            kept,
+            pidfd,
+            control,
+            marks,
+            group,
+            family,
+        })
     }
 
     /// Opens the process for paging, if that is permitted.
@@ -244,7 +271,11 @@ impl TaskProcess for ChildProcess {
         self.open_for_paging().map(drop)
     }
 
-    fn page(&self, paging: Paging, cancelled: Arc<AtomicBool>) -> io::Result<JoinHandle<io::Result<u64>>> {
+    fn page(
+        &self,
+        paging: Paging,
+        cancelled: Arc<AtomicBool>,
+    ) -> io::Result<JoinHandle<io::Result<u64>>> {
         let paged = self.open_for_paging()?;
         Ok(spawn_blocking(move || paged.advise(paging, &cancelled)))
     }

@@ -27,7 +27,10 @@ mod tests {
         assert_eq!(text(9), "process ended by signal 9 (SIGKILL)");
         assert_eq!(text(11 | 0x80), "process ended by signal 11 (SIGSEGV)");
         assert_eq!(text(40), "process ended by signal 40");
-        assert_eq!(text(3 << 8), "process exited with status 3 before finishing");
+        assert_eq!(
+            text(3 << 8),
+            "process exited with status 3 before finishing"
+        );
         assert_eq!(text(0), "process exited with status 0 before finishing");
     }
 }

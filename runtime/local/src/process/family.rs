@@ -23,12 +23,19 @@ pub(super) struct Family {
 
 impl Family {
     pub(super) fn of(leader: Pid) -> Family {
-        Family { leader, stopped_before: Mutex::default() }
+        Family {
+            leader,
+            stopped_before: Mutex::default(),
+        }
     }
 
     /// Records the descendants that are stopped already: by the command itself, since nothing was signalled yet.
     pub(super) fn note_stopped(&self) {
-        let stopped = self.scan().members.into_iter().filter(|member| member.is_stopped());
+        let stopped = self
+            .scan()
+            .members
+            .into_iter()
+            .filter(|member| member.is_stopped());
         *self.stopped_before() = stopped.collect();
     }
 
@@ -49,12 +56,17 @@ impl Family {
             let Descendants { members, is_cut } = self.scan();
             let running = members.iter().find(|member| !member.stands_still());
             // A scan while processes run may miss some.
-            if running.is_none() && !is_cut && (members.is_empty() || seen_still.as_ref() == Some(&members)) {
+            if running.is_none()
+                && !is_cut
+                && (members.is_empty() || seen_still.as_ref() == Some(&members))
+            {
                 return None;
             }
             if began.elapsed() >= patience {
                 return Some(match running {
-                    Some(running) => format!("{} did not stop within {patience:?}", running.describe()),
+                    Some(running) => {
+                        format!("{} did not stop within {patience:?}", running.describe())
+                    }
                     None => format!("its processes did not come to rest within {patience:?}"),
                 });
             }
@@ -72,13 +84,20 @@ impl Family {
 
     /// Returns whether the leader and its descendants stand still.
     pub(super) fn stands_still(&self) -> bool {
-        self.leader_is_stopped() && self.scan().members.into_iter().all(Descendant::stands_still)
+        self.leader_is_stopped()
+            && self
+                .scan()
+                .members
+                .into_iter()
+                .all(Descendant::stands_still)
     }
 
     /// Returns whether the leader lives and every thread of it stands still.
     pub(super) fn leader_is_stopped(&self) -> bool {
         let lives = |leader: &Descendant| !matches!(leader.state(), None | Some('Z' | 'X'));
-        Descendant::of(self.leader_id()).filter(lives).is_some_and(Descendant::stands_still)
+        Descendant::of(self.leader_id())
+            .filter(lives)
+            .is_some_and(Descendant::stands_still)
     }
 
     /// Continues all but those that were stopped before the suspension. The leader comes last, so that it finds its
@@ -86,7 +105,10 @@ impl Family {
     pub(super) fn resume(&self) {
         let stopped_before = std::mem::take(&mut *self.stopped_before());
         let members = self.scan().members;
-        for member in members.iter().filter(|member| !stopped_before.contains(member)) {
+        for member in members
+            .iter()
+            .filter(|member| !stopped_before.contains(member))
+        {
             member.signal(Signal::CONT);
         }
         if let Some(leader) = Descendant::of(self.leader_id()) {
@@ -116,7 +138,9 @@ impl Family {
 
     /// Locks the set; no panic can leave it half-changed.
     fn stopped_before(&self) -> MutexGuard<'_, BTreeSet<Descendant>> {
-        self.stopped_before.lock().unwrap_or_else(PoisonError::into_inner)
+        self.stopped_before
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -142,16 +166,26 @@ mod tests {
     impl Shell {
         fn run(script: &str) -> Shell {
             let mut shell = Command::new("sh");
-            shell.args(["-c", script]).process_group(0).stdout(Stdio::piped());
+            shell
+                .args(["-c", script])
+                .process_group(0)
+                .stdout(Stdio::piped());
             let mut child = shell.spawn().expect("a shell");
             let output = BufReader::new(child.stdout.take().expect("its output"));
             let family = Family::of(Pid::from_child(&child));
-            Shell { child, family, output }
+            Shell {
+                child,
+                family,
+                output,
+            }
         }
 
         fn line(&mut self) -> String {
             let mut line = String::new();
-            assert!(self.output.read_line(&mut line).expect("a line") > 0, "it has ended");
+            assert!(
+                self.output.read_line(&mut line).expect("a line") > 0,
+                "it has ended"
+            );
             line.trim_end().to_owned()
         }
 
@@ -168,7 +202,12 @@ mod tests {
         }
 
         fn states(&self) -> Vec<char> {
-            self.family.scan().members.into_iter().filter_map(Descendant::state).collect()
+            self.family
+                .scan()
+                .members
+                .into_iter()
+                .filter_map(Descendant::state)
+                .collect()
         }
 
         fn until(&self, what: &str, is_so: impl Fn(&[char]) -> bool) {
@@ -209,10 +248,15 @@ mod tests {
         ] {
             let mut shell = Shell::run(script);
             shell.line();
-            shell.until("a command in another group", |states| !states.is_empty() && !states.contains(&'R'));
+            shell.until("a command in another group", |states| {
+                !states.is_empty() && !states.contains(&'R')
+            });
             shell.suspend().await;
             let states = shell.states();
-            assert!(!states.is_empty() && states.iter().all(|state| *state == 'T'), "{script}: {states:?}");
+            assert!(
+                !states.is_empty() && states.iter().all(|state| *state == 'T'),
+                "{script}: {states:?}"
+            );
             shell.family.resume();
             shell.until("the end of the stop", |states| !states.contains(&'T'));
         }
@@ -221,8 +265,7 @@ mod tests {
     /// Each child starts the next one in a session of its own and ends.
     #[tokio::test]
     async fn forks_during_the_stop_are_stopped() {
-        let grow =
-            "grow() { i=0; while [ $i -lt 40 ]; do setsid sleep 1000 & i=$((i+1)); done; echo grown; wait; }";
+        let grow = "grow() { i=0; while [ $i -lt 40 ]; do setsid sleep 1000 & i=$((i+1)); done; echo grown; wait; }";
         for _ in 0..5 {
             let mut shell = Shell::run(&format!("{grow}; echo started; grow"));
             shell.line();
@@ -231,7 +274,9 @@ mod tests {
             assert!(shell.family.stands_still());
             shell.family.resume();
             assert_eq!(shell.line(), "grown");
-            shell.until("all of them", |states| states.len() == 40 && states.len() >= stopped);
+            shell.until("all of them", |states| {
+                states.len() == 40 && states.len() >= stopped
+            });
         }
     }
 
@@ -239,11 +284,15 @@ mod tests {
     async fn process_stopped_by_its_command_stays_stopped() {
         let mut shell = Shell::run("sleep 1000 & kill -STOP $!; sleep 1000 & echo started; wait");
         shell.line();
-        shell.until("one stopped", |states| states.iter().filter(|state| **state == 'T').count() == 1);
+        shell.until("one stopped", |states| {
+            states.iter().filter(|state| **state == 'T').count() == 1
+        });
         shell.suspend().await;
         assert_eq!(shell.states(), ['T', 'T']);
         shell.family.resume();
-        shell.until("one continued", |states| states.iter().filter(|state| **state == 'T').count() == 1);
+        shell.until("one continued", |states| {
+            states.iter().filter(|state| **state == 'T').count() == 1
+        });
     }
 
     #[tokio::test]
@@ -252,20 +301,32 @@ mod tests {
         shell.line();
         // The leader alone is stopped, and there is no time for the others.
         kill_process(shell.family.leader, Signal::STOP).expect("stopped");
-        let running = shell.family.await_stop(Duration::ZERO).await.expect("it runs");
+        let running = shell
+            .family
+            .await_stop(Duration::ZERO)
+            .await
+            .expect("it runs");
         assert!(running.contains(" in state "), "{running}");
-        assert_eq!(shell.family.await_stop(PATIENCE).await, None, "it is stopped, too");
+        assert_eq!(
+            shell.family.await_stop(PATIENCE).await,
+            None,
+            "it is stopped, too"
+        );
     }
 
     #[test]
     fn killed_family_leaves_no_process_of_other_sessions() {
-        let mut shell = Shell::run("setsid sh -c 'trap \"\" HUP TERM; sleep 1000; :' & echo started; wait");
+        let mut shell =
+            Shell::run("setsid sh -c 'trap \"\" HUP TERM; sleep 1000; :' & echo started; wait");
         shell.line();
         shell.until("all of them", |states| states.len() == 2);
         let members = shell.family.scan().members;
         shell.family.kill();
         let began = Instant::now();
-        while members.iter().any(|member| !matches!(member.state(), None | Some('Z' | 'X'))) {
+        while members
+            .iter()
+            .any(|member| !matches!(member.state(), None | Some('Z' | 'X')))
+        {
             assert!(began.elapsed() < PATIENCE, "they live");
             std::thread::yield_now();
         }

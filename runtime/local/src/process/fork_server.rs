@@ -41,7 +41,10 @@ impl ForkServer {
                 Err(error) => return Err(error),
             }
             if greeting[..received] != FORK_SERVER_READY[..received] {
-                return Err(io::Error::new(io::ErrorKind::Unsupported, "the program is not a fork server"));
+                return Err(io::Error::new(
+                    io::ErrorKind::Unsupported,
+                    "the program is not a fork server",
+                ));
             }
         }
         Ok(ForkServer { process })

@@ -11,7 +11,9 @@ use std::sync::mpsc::{RecvTimeoutError, TryRecvError};
 use std::sync::{Arc, mpsc};
 use std::time::{Duration, Instant};
 
-use napreduce_task::{FORK_MARKER, MARKER, PRESTART_NUMBER_DIGITS, PRESTART_VARIABLE, WORKER_VARIABLE};
+use napreduce_task::{
+    FORK_MARKER, MARKER, PRESTART_NUMBER_DIGITS, PRESTART_VARIABLE, WORKER_VARIABLE,
+};
 use rustix::process::Pid;
 use tokio::sync::oneshot;
 
@@ -64,7 +66,15 @@ impl Forking {
         prestarts: Arc<Prestarts>,
         directory: Option<PathBuf>,
     ) -> Forking {
-        Forking { own: Own::default(), adopts, groups, prestarts, servers: Vec::new(), count: 0, directory }
+        Forking {
+            own: Own::default(),
+            adopts,
+            groups,
+            prestarts,
+            servers: Vec::new(),
+            count: 0,
+            directory,
+        }
     }
 
     pub(super) fn run(mut self, inbox: &mpsc::Receiver<Request>) {
@@ -74,19 +84,24 @@ impl Forking {
                 (Err(TryRecvError::Disconnected), _) => Err(RecvTimeoutError::Disconnected),
                 // A waiting request must not be delayed by a blocking cgroup write.
                 (Err(TryRecvError::Empty), _) if self.put_into_group() => continue,
-                (Err(TryRecvError::Empty), true) => inbox.recv().map_err(|_| RecvTimeoutError::Disconnected),
+                (Err(TryRecvError::Empty), true) => {
+                    inbox.recv().map_err(|_| RecvTimeoutError::Disconnected)
+                }
                 (Err(TryRecvError::Empty), false) => inbox.recv_timeout(KEPT_FOR),
             };
             match request {
                 // If the requester no longer waits, the process is dropped and thereby killed.
-                Ok(Request::Start(launch, reply)) => drop(reply.send(self.start(launch))),
+                Ok(Request::Start(launch, reply)) => {
+                    let _ = reply.send(self.start(launch));
+                }
                 Ok(Request::Prestart(model)) => self.prestart(&model),
                 Ok(Request::Sweep(marks)) => sweep(&self.own.numbers(), &marks),
                 Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => break,
             }
             self.end(self.prestarts.retire(Instant::now()));
-            self.servers.retain(|(model, _)| self.prestarts.are_wanted(model));
+            self.servers
+                .retain(|(model, _)| self.prestarts.are_wanted(model));
         }
     }
 
@@ -95,17 +110,23 @@ impl Forking {
         let model = Model::of(&launch);
         let waiting = self.prestarts.take(&model);
         match waiting.or_else(|| self.fork(&model)?.ok()) {
-            Some(started) => Ok(AnswerToStart { started, unused: Some(launch) }),
-            None => {
-                Ok(AnswerToStart { started: start(self.marked(*launch), MARKER, &self.own)?, unused: None })
-            }
+            Some(started) => Ok(AnswerToStart {
+                started,
+                unused: Some(launch),
+            }),
+            None => Ok(AnswerToStart {
+                started: start(self.marked(*launch), MARKER, &self.own)?,
+                unused: None,
+            }),
         }
     }
 
     /// Adds the directory of the worker to the environment.
     fn marked(&self, mut launch: Launch) -> Launch {
         if let Some(directory) = &self.directory {
-            launch.variables.push((WORKER_VARIABLE, Some(directory.clone().into_os_string())));
+            launch
+                .variables
+                .push((WORKER_VARIABLE, Some(directory.clone().into_os_string())));
         }
         launch
     }
@@ -114,7 +135,9 @@ impl Forking {
         let serves = self.servers.iter().any(|(known, _)| known == model);
         if !serves && self.prestarts.lacking(model) > 0 {
             let launch = model.launch(&self.name(0));
-            match start(self.marked(launch), FORK_MARKER, &self.own).and_then(ForkServer::await_ready) {
+            match start(self.marked(launch), FORK_MARKER, &self.own)
+                .and_then(ForkServer::await_ready)
+            {
                 Ok(server) => self.servers.push((model.clone(), server)),
                 // An attempt started in the usual way meets the same error and reports it.
                 Err(_) => return self.put(model, None),
@@ -128,8 +151,12 @@ impl Forking {
 
     /// Moves a waiting process into a control group; returns false if none is left.
     fn put_into_group(&self) -> bool {
-        let Some(groups) = &self.groups else { return false };
-        let Some((model, mut started)) = self.prestarts.take_to_enter() else { return false };
+        let Some(groups) = &self.groups else {
+            return false;
+        };
+        let Some((model, mut started)) = self.prestarts.take_to_enter() else {
+            return false;
+        };
         started.enter(groups);
         self.put(&model, Some(started));
         true
@@ -159,7 +186,11 @@ impl Forking {
     }
 
     fn end(&self, unwanted: Vec<Started>) {
-        let marks: Vec<String> = unwanted.iter().flat_map(|one| &one.marks).cloned().collect();
+        let marks: Vec<String> = unwanted
+            .iter()
+            .flat_map(|one| &one.marks)
+            .cloned()
+            .collect();
         drop(unwanted);
         if self.adopts && !marks.is_empty() {
             sweep(&self.own.numbers(), &marks);
@@ -169,9 +200,13 @@ impl Forking {
 
 /// Returns the identifying variables of a process in the form of an environment.
 pub(super) fn marks_of(launch: &Launch) -> Vec<String> {
-    let marking =
-        launch.variables.iter().filter(|(name, _)| [ATTEMPT_VARIABLE, PRESTART_VARIABLE].contains(name));
-    marking.filter_map(|(name, value)| Some(format!("{name}={}", value.as_ref()?.to_str()?))).collect()
+    let marking = launch
+        .variables
+        .iter()
+        .filter(|(name, _)| [ATTEMPT_VARIABLE, PRESTART_VARIABLE].contains(name));
+    marking
+        .filter_map(|(name, value)| Some(format!("{name}={}", value.as_ref()?.to_str()?)))
+        .collect()
 }
 
 /// Returns both ends of a control channel; the second is for the task process.
@@ -237,7 +272,9 @@ fn execute(command: &mut Command) -> io::Result<Pid> {
     let mut tries = 1;
     loop {
         match command.spawn() {
-            Err(error) if error.kind() == io::ErrorKind::ExecutableFileBusy && tries < BUSY_TRIES => {
+            Err(error)
+                if error.kind() == io::ErrorKind::ExecutableFileBusy && tries < BUSY_TRIES =>
+            {
                 tries += 1;
                 std::thread::sleep(BUSY_PAUSE);
             }
@@ -259,7 +296,8 @@ mod tests {
     const REFUSAL: i32 = 101;
 
     fn server(own: &Own) -> ForkServer {
-        let launch = Model::of(&Launch::default()).launch(&format!("1.{:0PRESTART_NUMBER_DIGITS$}", 0));
+        let launch =
+            Model::of(&Launch::default()).launch(&format!("1.{:0PRESTART_NUMBER_DIGITS$}", 0));
         let started = start(launch, FORK_MARKER, own).expect("started");
         ForkServer::await_ready(started).expect("it forks")
     }
@@ -271,12 +309,17 @@ mod tests {
         for number in 1..=3 {
             let (control, theirs) = channel().expect("a channel");
             let mut printed = tempfile::tempfile().expect("a file");
-            let [stdout, stderr] = [(); 2].map(|()| printed.try_clone().expect("a descriptor").into());
-            let child = server.fork(number, [theirs, stdout, stderr]).expect("forked");
+            let [stdout, stderr] =
+                [(); 2].map(|()| printed.try_clone().expect("a descriptor").into());
+            let child = server
+                .fork(number, [theirs, stdout, stderr])
+                .expect("forked");
             let started = Started::begin(child, control, Vec::new(), &own).expect("a child");
             assert_eq!(getpgid(Some(child)), Ok(child));
             let seen = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
-            let ended = waitid(WaitId::Pid(child), seen).expect("a child").expect("it has ended");
+            let ended = waitid(WaitId::Pid(child), seen)
+                .expect("a child")
+                .expect("it has ended");
             assert_eq!(ended.exit_status(), Some(REFUSAL));
             let mut text = String::new();
             printed.rewind().expect("a file");
@@ -291,8 +334,15 @@ mod tests {
     #[test]
     fn program_without_fork_server_is_detected() {
         let own = Own::default();
-        let program = Executable { path: "/bin/echo".into(), name: "echo".into() };
-        let launch = Launch { program: Some(program), is_silent: true, ..Launch::default() };
+        let program = Executable {
+            path: "/bin/echo".into(),
+            name: "echo".into(),
+        };
+        let launch = Launch {
+            program: Some(program),
+            is_silent: true,
+            ..Launch::default()
+        };
         let started = start(launch, FORK_MARKER, &own).expect("started");
         assert!(ForkServer::await_ready(started).is_err());
         assert!(own.numbers().is_empty(), "it is reaped");
@@ -302,11 +352,20 @@ mod tests {
     fn hello_of_a_program_that_cannot_fork_is_detected_at_once() {
         let own = Own::default();
         let (control, theirs) = channel().expect("a channel");
-        let program = Executable { path: "/bin/echo".into(), name: "echo".into() };
-        let launch = Launch { program: Some(program), is_silent: true, ..Launch::default() };
+        let program = Executable {
+            path: "/bin/echo".into(),
+            name: "echo".into(),
+        };
+        let launch = Launch {
+            program: Some(program),
+            is_silent: true,
+            ..Launch::default()
+        };
         let mut started = start(launch, FORK_MARKER, &own).expect("started");
         started.control = control;
-        let hello = FromTask::Hello { version: PROTOCOL_VERSION };
+        let hello = FromTask::Hello {
+            version: PROTOCOL_VERSION,
+        };
         let theirs = StdUnixStream::from(theirs);
         write_message(&theirs, &hello).expect("sent");
         let error = ForkServer::await_ready(started).expect_err("it is not a fork server");

@@ -51,7 +51,11 @@ impl ProcessIdentity {
         if self.boot != boot()? || self.namespace != namespace()? {
             return Ok(Life::Unknown);
         }
-        Ok(if started(self.process)? == Some(self.started) { Life::Alive } else { Life::Dead })
+        Ok(if started(self.process)? == Some(self.started) {
+            Life::Alive
+        } else {
+            Life::Dead
+        })
     }
 
     /// Returns whether it has ended, also by a reboot of a host of this name. The latter is sufficient if a
@@ -69,11 +73,16 @@ impl fmt::Display for ProcessIdentity {
 }
 
 fn host() -> String {
-    rustix::system::uname().nodename().to_string_lossy().into_owned()
+    rustix::system::uname()
+        .nodename()
+        .to_string_lossy()
+        .into_owned()
 }
 
 fn boot() -> io::Result<String> {
-    Ok(fs::read_to_string("/proc/sys/kernel/random/boot_id")?.trim().to_owned())
+    Ok(fs::read_to_string("/proc/sys/kernel/random/boot_id")?
+        .trim()
+        .to_owned())
 }
 
 fn namespace() -> io::Result<u64> {
@@ -84,18 +93,26 @@ fn namespace() -> io::Result<u64> {
 fn started(process: u32) -> io::Result<Option<u64>> {
     let path = format!("/proc/{process}/stat");
     let stat = match fs::read_to_string(&path) {
-        Err(error) if matches!(error.raw_os_error(), Some(libc::ENOENT | libc::ESRCH)) => return Ok(None),
+        Err(error) if matches!(error.raw_os_error(), Some(libc::ENOENT | libc::ESRCH)) => {
+            return Ok(None);
+        }
         stat => stat?,
     };
     // The name in parentheses may contain parentheses itself.
-    let mut fields = stat.rsplit_once(')').map_or("", |(_, rest)| rest).split_ascii_whitespace();
+    let mut fields = stat
+        .rsplit_once(')')
+        .map_or("", |(_, rest)| rest)
+        .split_ascii_whitespace();
     if matches!(fields.next(), Some("Z" | "X" | "x")) {
         return Ok(None);
     }
     let ticks = fields.nth(18).and_then(|ticks| ticks.parse().ok());
-    ticks
-        .map(Some)
-        .ok_or_else(|| io::Error::new(io::ErrorKind::InvalidData, format!("{path}: unknown format")))
+    ticks.map(Some).ok_or_else(|| {
+        io::Error::new(
+            io::ErrorKind::InvalidData,
+            format!("{path}: unknown format"),
+        )
+    })
 }
 
 #[cfg(test)]
@@ -105,29 +122,56 @@ mod tests {
     #[test]
     fn reused_process_id_is_another_process() {
         let own = ProcessIdentity::this().expect("an identity");
-        let seen = |other: ProcessIdentity| (other.life().expect("seen"), other.is_gone().expect("seen"));
+        let seen =
+            |other: ProcessIdentity| (other.life().expect("seen"), other.is_gone().expect("seen"));
         assert_eq!(seen(own.clone()), (Life::Alive, false));
-        let other = ProcessIdentity { started: own.started + 1, ..own.clone() };
+        let other = ProcessIdentity {
+            started: own.started + 1,
+            ..own.clone()
+        };
         assert_eq!(seen(other), (Life::Dead, true), "a number given again");
-        let other = ProcessIdentity { boot: "another".to_owned(), ..own.clone() };
+        let other = ProcessIdentity {
+            boot: "another".to_owned(),
+            ..own.clone()
+        };
         assert_eq!(
             seen(other.clone()),
             (Life::Unknown, true),
             "before a restart, or a host of the same name"
         );
-        assert_eq!(seen(ProcessIdentity { host: "another".to_owned(), ..other }), (Life::Unknown, false));
-        let other = ProcessIdentity { namespace: 1, started: 1, ..own };
+        assert_eq!(
+            seen(ProcessIdentity {
+                host: "another".to_owned(),
+                ..other
+            }),
+            (Life::Unknown, false)
+        );
+        let other = ProcessIdentity {
+            namespace: 1,
+            started: 1,
+            ..own
+        };
         assert_eq!(seen(other), (Life::Unknown, false), "unseen from here");
     }
 
     #[test]
     fn process_is_alive_until_it_is_reaped() {
-        let mut child = std::process::Command::new("sleep").arg("60").spawn().expect("sleep is there");
+        let mut child = std::process::Command::new("sleep")
+            .arg("60")
+            .spawn()
+            .expect("sleep is there");
         let started = started(child.id()).expect("a start").expect("it runs");
         let own = ProcessIdentity::this().expect("an identity");
-        let other = ProcessIdentity { process: child.id(), started, ..own };
+        let other = ProcessIdentity {
+            process: child.id(),
+            started,
+            ..own
+        };
         assert_eq!(other.life().expect("seen"), Life::Alive);
-        child.kill().and_then(|()| child.wait()).expect("its own child");
+        child
+            .kill()
+            .and_then(|()| child.wait())
+            .expect("its own child");
         assert_eq!(other.life().expect("seen"), Life::Dead);
     }
 }

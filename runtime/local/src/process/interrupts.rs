@@ -43,7 +43,10 @@ impl Interrupts {
         for signal in HANDLED {
             handlers.install(signal, on_signal, signal == libc::SIGHUP)?;
         }
-        Ok(Interrupts { _handlers: handlers, arrivals })
+        Ok(Interrupts {
+            _handlers: handlers,
+            arrivals,
+        })
     }
 
     /// Waits for the first signal and returns its number.
@@ -57,7 +60,10 @@ impl Interrupts {
     pub fn arrived(&self) -> Option<i32> {
         let mut signal = [0];
         // Would block: no signal has arrived.
-        self.arrivals.try_read(&mut signal).is_ok_and(|count| count == 1).then(|| i32::from(signal[0]))
+        self.arrivals
+            .try_read(&mut signal)
+            .is_ok_and(|count| count == 1)
+            .then(|| i32::from(signal[0]))
     }
 }
 
@@ -73,7 +79,11 @@ pub(super) struct Handlers {
 impl Handlers {
     /// Creates an empty set, whose handlers write to `end` through `wake`.
     pub(super) fn that_write_to(wake: &'static AtomicI32, end: StdUnixStream) -> Handlers {
-        Handlers { wake, _end: end, replaced: Vec::new() }
+        Handlers {
+            wake,
+            _end: end,
+            replaced: Vec::new(),
+        }
     }
 
     /// Installs a handler, optionally leaving ignored signals ignored.

@@ -16,13 +16,22 @@ pub fn check_kernel() -> io::Result<()> {
         let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG;
         waitid(WaitId::PidFd(std::os::fd::AsFd::as_fd(own)), options).map(drop)
     });
-    let release = rustix::system::uname().release().to_string_lossy().into_owned();
+    let release = rustix::system::uname()
+        .release()
+        .to_string_lossy()
+        .into_owned();
     judge(opened.map(drop), waited.unwrap_or(Ok(())), &release).map_err(io::Error::other)
 }
 
-fn judge(opened: Result<(), Errno>, waited: Result<(), Errno>, release: &str) -> Result<(), String> {
+fn judge(
+    opened: Result<(), Errno>,
+    waited: Result<(), Errno>,
+    release: &str,
+) -> Result<(), String> {
     let missing = |what: &str| {
-        Err(format!("Linux {release} does not support {what}; napreduce needs Linux {OLDEST} or later"))
+        Err(format!(
+            "Linux {release} does not support {what}; napreduce needs Linux {OLDEST} or later"
+        ))
     };
     match (opened, waited) {
         (Err(Errno::NOSYS), _) => missing("pidfd_open"),
@@ -46,13 +55,25 @@ mod tests {
     fn kernel_without_required_call_is_named() {
         let judged = |opened, waited| judge(opened, waited, "4.19.0-generic");
         let older = |what: &str| {
-            Err(format!("Linux 4.19.0-generic does not support {what}; napreduce needs Linux 5.4 or later"))
+            Err(format!(
+                "Linux 4.19.0-generic does not support {what}; napreduce needs Linux 5.4 or later"
+            ))
         };
         assert_eq!(judged(Err(Errno::NOSYS), Ok(())), older("pidfd_open"));
-        assert_eq!(judged(Ok(()), Err(Errno::INVAL)), older("waitid for a pidfd"));
+        assert_eq!(
+            judged(Ok(()), Err(Errno::INVAL)),
+            older("waitid for a pidfd")
+        );
         assert_eq!(judged(Ok(()), Err(Errno::CHILD)), Ok(()));
-        assert!(judged(Err(Errno::PERM), Ok(())).expect_err("forbidden").contains("container"));
-        assert_eq!(judged(Err(Errno::MFILE), Ok(())), Err(format!("pidfd_open failed: {}", Errno::MFILE)));
+        assert!(
+            judged(Err(Errno::PERM), Ok(()))
+                .expect_err("forbidden")
+                .contains("container")
+        );
+        assert_eq!(
+            judged(Err(Errno::MFILE), Ok(())),
+            Err(format!("pidfd_open failed: {}", Errno::MFILE))
+        );
     }
 
     #[test]

@@ -14,7 +14,13 @@ pub fn raise_descriptors() -> u64 {
         return current;
     }
     // If that is forbidden, the old limit stays.
-    match setrlimit(Resource::Nofile, Rlimit { current: Some(wanted), maximum }) {
+    match setrlimit(
+        Resource::Nofile,
+        Rlimit {
+            current: Some(wanted),
+            maximum,
+        },
+    ) {
         Ok(()) => wanted,
         Err(_) => current,
     }
@@ -35,7 +41,9 @@ mod tests {
         let limit = getrlimit(Resource::Nofile);
         assert!(limit.current.is_none_or(|current| current >= now));
         assert!(
-            limit.maximum.is_none_or(|maximum| now >= maximum.min(DESCRIPTORS_MAX)),
+            limit
+                .maximum
+                .is_none_or(|maximum| now >= maximum.min(DESCRIPTORS_MAX)),
             "{now} of {limit:?}"
         );
     }

@@ -38,7 +38,8 @@ impl ProcessMemory {
         let mut sum = ProcessMemory::of(leader)?;
         for member in descendants_of(leader.as_raw_nonzero().get()).members {
             // A process that has just ended holds no memory.
-            let Some(memory) = Pid::from_raw(member.process).and_then(|pid| ProcessMemory::of(pid).ok())
+            let Some(memory) =
+                Pid::from_raw(member.process).and_then(|pid| ProcessMemory::of(pid).ok())
             else {
                 continue;
             };
@@ -91,7 +92,8 @@ impl Cgroup {
     /// Finds the cgroup from the content of `/proc/self/cgroup`.
     fn find(own: &str, mounted: &Path) -> Option<Cgroup> {
         // If both versions are mounted, version 1 has the memory controller.
-        let first = group_of(own, "memory").map(|path| Cgroup::First(mounted.join("memory").join(path)));
+        let first =
+            group_of(own, "memory").map(|path| Cgroup::First(mounted.join("memory").join(path)));
         first.or_else(|| group_of(own, "").map(|path| Cgroup::Second(mounted.join(path))))
     }
 
@@ -102,15 +104,25 @@ impl Cgroup {
                 let memory = spare(path, "memory.limit_in_bytes", "memory.usage_in_bytes");
                 let available = within(memory, machine.available);
                 // This limit is for memory and swap together: available memory counts towards it.
-                let both = spare(path, "memory.memsw.limit_in_bytes", "memory.memsw.usage_in_bytes");
+                let both = spare(
+                    path,
+                    "memory.memsw.limit_in_bytes",
+                    "memory.memsw.usage_in_bytes",
+                );
                 let swap = both.map(|both| both.saturating_sub(available));
-                SpareMemory { available, swap_free: within(swap, machine.swap_free) }
+                SpareMemory {
+                    available,
+                    swap_free: within(swap, machine.swap_free),
+                }
             }
             Cgroup::Second(path) => {
                 let memory = spare(path, "memory.max", "memory.current");
                 let swap = spare(path, "memory.swap.max", "memory.swap.current");
                 let available = within(memory, machine.available);
-                SpareMemory { available, swap_free: within(swap, machine.swap_free) }
+                SpareMemory {
+                    available,
+                    swap_free: within(swap, machine.swap_free),
+                }
             }
         }
     }
@@ -119,7 +131,13 @@ impl Cgroup {
 /// Returns the unused part of a limit; `None` for `max`. Version 1 reports a number beyond any memory
 /// instead.
 fn spare(path: &Path, limit: &str, usage: &str) -> Option<u64> {
-    let number = |name: &str| fs::read_to_string(path.join(name)).ok()?.trim().parse::<u64>().ok();
+    let number = |name: &str| {
+        fs::read_to_string(path.join(name))
+            .ok()?
+            .trim()
+            .parse::<u64>()
+            .ok()
+    };
     Some(number(limit)?.saturating_sub(number(usage)?))
 }
 
@@ -131,7 +149,10 @@ pub fn stalled_micros() -> Option<u64> {
 
 fn full_micros(pressure: &str) -> Option<u64> {
     let line = pressure.lines().find(|line| line.starts_with("full "))?;
-    line.split_ascii_whitespace().find_map(|field| field.strip_prefix("total="))?.parse().ok()
+    line.split_ascii_whitespace()
+        .find_map(|field| field.strip_prefix("total="))?
+        .parse()
+        .ok()
 }
 
 /// Returns the bytes read from swap since boot; 0 if the kernel does not report it.
@@ -143,7 +164,9 @@ fn read_from_swap() -> u64 {
 fn virtual_memory_count(name: &str) -> u64 {
     let counts = fs::read_to_string("/proc/vmstat").unwrap_or_default();
     let count = counts.lines().find_map(|line| line.strip_prefix(name));
-    count.and_then(|count| count.trim().parse().ok()).unwrap_or(0)
+    count
+        .and_then(|count| count.trim().parse().ok())
+        .unwrap_or(0)
 }
 
 /// Returns the sum of minor and major faults, the tenth and twelfth fields of `/proc/PID/stat`. The second
@@ -158,9 +181,12 @@ fn faults_of(stat: &str) -> Option<u64> {
 /// Returns the OOM score adjustment of a process, from -1000 to 1000.
 pub fn oom_score_adjustment(process: Pid) -> io::Result<i32> {
     let text = fs::read_to_string(oom_file(process))?;
-    text.trim()
-        .parse()
-        .map_err(|_| io::Error::new(io::ErrorKind::InvalidData, "invalid number in oom_score_adj"))
+    text.trim().parse().map_err(|_| {
+        io::Error::new(
+            io::ErrorKind::InvalidData,
+            "invalid number in oom_score_adj",
+        )
+    })
 }
 
 /// Sets the OOM score adjustment; lowering it below its initial value requires a privilege.
@@ -182,7 +208,10 @@ mod tests {
     fn own_memory_is_measured() {
         let memory = ProcessMemory::of(getpid()).expect("a status");
         assert!(memory.resident > 4096 && memory.faults > 0);
-        assert_eq!(faults_of("7 (a) b) S 1 7 7 0 -1 4194560 900 800 30 20 5"), Some(930));
+        assert_eq!(
+            faults_of("7 (a) b) S 1 7 7 0 -1 4194560 900 800 30 20 5"),
+            Some(930)
+        );
         assert_eq!(faults_of("7 (a"), None);
         assert!(SpareMemory::read().expect("a machine").available > 0);
     }
@@ -190,10 +219,15 @@ mod tests {
     #[test]
     fn memory_lines_are_parsed_in_bytes() {
         let meminfo = "MemTotal: 900 kB\nMemAvailable:    512 kB\nSwapFree:  1 kB\n";
-        assert_eq!(of_machine(meminfo), SpareMemory { available: 512 << 10, swap_free: 1 << 10 });
+        assert_eq!(
+            of_machine(meminfo),
+            SpareMemory {
+                available: 512 << 10,
+                swap_free: 1 << 10
+            }
+        );
         assert_eq!(bytes_of("VmRSS:\t many kB\n", "VmRSS:"), None);
-        let pressure =
-            "some avg10=0.00 avg60=0.00 avg300=0.00 total=900\nfull avg10=0.00 avg60=0.0 total=77\n";
+        let pressure = "some avg10=0.00 avg60=0.00 avg300=0.00 total=900\nfull avg10=0.00 avg60=0.0 total=77\n";
         assert_eq!(full_micros(pressure), Some(77));
         assert_eq!(full_micros("some total=3\n"), None);
     }
@@ -204,50 +238,94 @@ mod tests {
         let second = Cgroup::Second("/c/user/one".into());
         assert_eq!(Cgroup::find("0::/user/one\n", mounted), Some(second));
         let first = Cgroup::First("/c/memory/jobs".into());
-        assert_eq!(Cgroup::find("0::/\n4:cpu,memory:/jobs\n2:pids:/x\n", mounted), Some(first));
+        assert_eq!(
+            Cgroup::find("0::/\n4:cpu,memory:/jobs\n2:pids:/x\n", mounted),
+            Some(first)
+        );
         assert_eq!(Cgroup::find("2:pids:/x\n", mounted), None);
     }
 
     #[test]
     fn cgroup_limit_bounds_spare_memory() {
         let place = tempfile::tempdir().expect("a directory");
-        let write = |name: &str, text: &str| fs::write(place.path().join(name), text).expect("written");
-        let machine = SpareMemory { available: 1_000, swap_free: 500 };
+        let write =
+            |name: &str, text: &str| fs::write(place.path().join(name), text).expect("written");
+        let machine = SpareMemory {
+            available: 1_000,
+            swap_free: 500,
+        };
         let group = Cgroup::Second(place.path().to_owned());
-        assert_eq!(group.narrow(machine), machine, "there is no limit to be read");
+        assert_eq!(
+            group.narrow(machine),
+            machine,
+            "there is no limit to be read"
+        );
         write("memory.max", "300\n");
         write("memory.current", "100\n");
         write("memory.swap.max", "max\n");
         write("memory.swap.current", "0\n");
-        assert_eq!(group.narrow(machine), SpareMemory { available: 200, swap_free: 500 });
+        assert_eq!(
+            group.narrow(machine),
+            SpareMemory {
+                available: 200,
+                swap_free: 500
+            }
+        );
         write("memory.limit_in_bytes", "900\n");
         write("memory.usage_in_bytes", "1000\n");
         let group = Cgroup::First(place.path().to_owned());
-        assert_eq!(group.narrow(machine), SpareMemory { available: 0, swap_free: 500 });
+        assert_eq!(
+            group.narrow(machine),
+            SpareMemory {
+                available: 0,
+                swap_free: 500
+            }
+        );
     }
 
     #[test]
     fn cgroup_limit_of_memory_and_swap_together_includes_available_memory() {
         let place = tempfile::tempdir().expect("a directory");
-        let write = |name: &str, text: &str| fs::write(place.path().join(name), text).expect("written");
-        let machine = SpareMemory { available: 1_000, swap_free: 500 };
+        let write =
+            |name: &str, text: &str| fs::write(place.path().join(name), text).expect("written");
+        let machine = SpareMemory {
+            available: 1_000,
+            swap_free: 500,
+        };
         let group = Cgroup::First(place.path().to_owned());
         write("memory.limit_in_bytes", "900\n");
         write("memory.usage_in_bytes", "100\n");
         write("memory.memsw.usage_in_bytes", "150\n");
-        for (limit, swap_free) in [("900\n", 0), ("1150\n", 200), ("9223372036854771712\n", 500)] {
+        for (limit, swap_free) in [
+            ("900\n", 0),
+            ("1150\n", 200),
+            ("9223372036854771712\n", 500),
+        ] {
             write("memory.memsw.limit_in_bytes", limit);
-            assert_eq!(group.narrow(machine), SpareMemory { available: 800, swap_free }, "{limit}");
+            assert_eq!(
+                group.narrow(machine),
+                SpareMemory {
+                    available: 800,
+                    swap_free
+                },
+                "{limit}"
+            );
         }
     }
 
     #[test]
     fn oom_score_of_child_is_raised_and_restored() {
-        let mut child = std::process::Command::new("sleep").arg("1000").spawn().expect("sleep");
+        let mut child = std::process::Command::new("sleep")
+            .arg("1000")
+            .spawn()
+            .expect("sleep");
         let process = Pid::from_child(&child);
         let before = oom_score_adjustment(process).expect("a score");
         set_oom_score_adjustment(process, (before + 500).min(1000)).expect("raised");
-        assert_eq!(oom_score_adjustment(process).expect("a score"), (before + 500).min(1000));
+        assert_eq!(
+            oom_score_adjustment(process).expect("a score"),
+            (before + 500).min(1000)
+        );
         set_oom_score_adjustment(process, before).expect("put back");
         child.kill().expect("killed");
         child.wait().expect("reaped");
@@ -260,7 +338,8 @@ mod tests {
         use std::os::unix::process::CommandExt;
         use std::process::{Command, Stdio};
 
-        let command = "sh -c 'x=$(head -c 50000000 /dev/zero | tr \"\\0\" x); echo ready; read stop'; true";
+        let command =
+            "sh -c 'x=$(head -c 50000000 /dev/zero | tr \"\\0\" x); echo ready; read stop'; true";
         let mut leader = Command::new("sh")
             .args(["-c", command])
             .process_group(0)
@@ -270,12 +349,16 @@ mod tests {
             .expect("a shell");
         let mut line = String::new();
         let printed = leader.stdout.take().expect("piped");
-        BufReader::new(printed).read_line(&mut line).expect("it prints");
+        BufReader::new(printed)
+            .read_line(&mut line)
+            .expect("it prints");
         let pid = Pid::from_child(&leader);
-        let (alone, group) = (ProcessMemory::of(pid), ProcessMemory::with_descendants(pid));
+        let alone = ProcessMemory::of(pid);
+        let group = ProcessMemory::with_descendants(pid);
         drop(leader.stdin.take());
         leader.wait().expect("reaped");
-        let (alone, group) = (alone.expect("it runs"), group.expect("it runs"));
+        let alone = alone.expect("it runs");
+        let group = group.expect("it runs");
         assert!(alone.resident < 20_000_000, "{alone:?}");
         assert!(group.resident + group.swapped > 50_000_000, "{group:?}");
     }

@@ -23,10 +23,13 @@ pub(super) fn adopt() -> io::Result<()> {
 /// Kills and reaps children that have one of these marks and are not in `own`, and their descendants. Orphans of
 /// running attempts are children of their tasks. Must run on the thread that starts processes, so that none starts meanwhile.
 pub(super) fn sweep(own: &BTreeSet<i32>, marks: &[String]) {
-    let strangers =
-        children_of(getpid().as_raw_nonzero().get()).into_iter().filter(|child| !own.contains(child));
+    let strangers = children_of(getpid().as_raw_nonzero().get())
+        .into_iter()
+        .filter(|child| !own.contains(child));
     for child in strangers {
-        let Some(process) = Pid::from_raw(child) else { continue };
+        let Some(process) = Pid::from_raw(child) else {
+            continue;
+        };
         let has_ended = stat_of(child).is_some_and(|stat| stat.state == 'Z');
         if !has_ended && !is_marked(child, marks) {
             continue;
@@ -66,7 +69,9 @@ fn is_marked(process: i32, marks: &[String]) -> bool {
 
 fn reap(process: Pid) {
     let began = Instant::now();
-    while matches!(waitpid(Some(process), WaitOptions::NOHANG), Ok(None)) && began.elapsed() < PATIENCE {
+    while matches!(waitpid(Some(process), WaitOptions::NOHANG), Ok(None))
+        && began.elapsed() < PATIENCE
+    {
         std::thread::sleep(LOOK);
     }
 }

@@ -41,7 +41,10 @@ impl Pauses {
         for signal in [libc::SIGTSTP, libc::SIGCONT] {
             handlers.install(signal, on_signal, true)?;
         }
-        Ok(Pauses { _handlers: handlers, arrivals })
+        Ok(Pauses {
+            _handlers: handlers,
+            arrivals,
+        })
     }
 
     /// Waits for the next signal.
@@ -53,9 +56,12 @@ impl Pauses {
 
     /// Returns the last signal that has arrived and was not awaited.
     pub fn arrived(&self) -> Option<PauseSignal> {
-        let (mut signals, mut last) = ([0; 64], None);
+        let mut signals = [0; 64];
+        let mut last = None;
         while let Ok(count @ 1..) = self.arrivals.try_read(&mut signals) {
-            last = signals[..count].last().map(|signal| PauseSignal::of(*signal));
+            last = signals[..count]
+                .last()
+                .map(|signal| PauseSignal::of(*signal));
         }
         last
     }
@@ -63,7 +69,11 @@ impl Pauses {
 
 impl PauseSignal {
     fn of(signal: u8) -> PauseSignal {
-        if i32::from(signal) == libc::SIGTSTP { PauseSignal::Stop } else { PauseSignal::Continue }
+        if i32::from(signal) == libc::SIGTSTP {
+            PauseSignal::Stop
+        } else {
+            PauseSignal::Continue
+        }
     }
 }
 

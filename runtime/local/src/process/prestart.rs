@@ -59,7 +59,14 @@ impl Model {
     /// Returns the output files for text printed before an attempt is assigned.
     pub(super) fn output(&self) -> io::Result<Option<TaskOutput>> {
         let file = || memfd_create("napreduce-prestart", MemfdFlags::CLOEXEC).map(File::from);
-        Ok(if self.prints_to_files { Some(TaskOutput { stdout: file()?, stderr: file()? }) } else { None })
+        Ok(if self.prints_to_files {
+            Some(TaskOutput {
+                stdout: file()?,
+                stderr: file()?,
+            })
+        } else {
+            None
+        })
     }
 }
 
@@ -89,7 +96,13 @@ pub(super) struct Prestarts {
 
 impl Prestarts {
     pub(super) fn new(most: usize, expected: Option<u64>) -> Prestarts {
-        Prestarts { most, programs: Mutex::new(Programs { known: Vec::new(), expected }) }
+        Prestarts {
+            most,
+            programs: Mutex::new(Programs {
+                known: Vec::new(),
+                expected,
+            }),
+        }
     }
 
     /// Locks the state; no panic can leave it half-changed.
@@ -101,7 +114,11 @@ impl Prestarts {
     pub(super) fn expect_one_less(&self, model: &Model) {
         let mut programs = self.lock();
         programs.expected = programs.expected.map(|expected| expected.saturating_sub(1));
-        if let Some(program) = programs.known.iter_mut().find(|program| program.model == *model) {
+        if let Some(program) = programs
+            .known
+            .iter_mut()
+            .find(|program| program.model == *model)
+        {
             program.asked = Instant::now();
         }
     }
@@ -109,8 +126,14 @@ impl Prestarts {
     /// Takes a waiting process, preferably one that has sent `Hello`.
     pub(super) fn take(&self, model: &Model) -> Option<Started> {
         let mut programs = self.lock();
-        let program = programs.known.iter_mut().find(|program| program.model == *model)?;
-        let ready = program.waiting.iter().position(|started| has_spoken(&started.control));
+        let program = programs
+            .known
+            .iter_mut()
+            .find(|program| program.model == *model)?;
+        let ready = program
+            .waiting
+            .iter()
+            .position(|started| has_spoken(&started.control));
         (!program.waiting.is_empty()).then(|| program.waiting.remove(ready.unwrap_or(0)))
     }
 
@@ -118,7 +141,10 @@ impl Prestarts {
     pub(super) fn take_to_enter(&self) -> Option<(Model, Started)> {
         let mut programs = self.lock();
         programs.known.iter_mut().find_map(|program| {
-            let place = program.waiting.iter().position(|started| !started.was_to_enter)?;
+            let place = program
+                .waiting
+                .iter()
+                .position(|started| !started.was_to_enter)?;
             Some((program.model.clone(), program.waiting.remove(place)))
         })
     }
@@ -126,10 +152,16 @@ impl Prestarts {
     /// Returns how many more processes of this program should wait.
     pub(super) fn lacking(&self, model: &Model) -> usize {
         let programs = self.lock();
-        let most = programs
-            .expected
-            .map_or(self.most, |expected| usize::try_from(expected).unwrap_or(usize::MAX).min(self.most));
-        match programs.known.iter().find(|program| program.model == *model) {
+        let most = programs.expected.map_or(self.most, |expected| {
+            usize::try_from(expected)
+                .unwrap_or(usize::MAX)
+                .min(self.most)
+        });
+        match programs
+            .known
+            .iter()
+            .find(|program| program.model == *model)
+        {
             Some(program) if program.is_unfit => 0,
             Some(program) => most.saturating_sub(program.waiting.len()),
             None => most,
@@ -141,17 +173,30 @@ impl Prestarts {
     pub(super) fn put(&self, model: Model, started: Option<Started>) -> Vec<Started> {
         let mut programs = self.lock();
         let is_unfit = started.is_none();
-        if let Some(program) = programs.known.iter_mut().find(|program| program.model == model) {
+        if let Some(program) = programs
+            .known
+            .iter_mut()
+            .find(|program| program.model == model)
+        {
             program.waiting.extend(started);
             program.is_unfit |= is_unfit;
             return Vec::new();
         }
         let waiting = Vec::from_iter(started);
-        programs.known.push(Program { model, waiting, asked: Instant::now(), is_unfit });
+        programs.known.push(Program {
+            model,
+            waiting,
+            asked: Instant::now(),
+            is_unfit,
+        });
         if programs.known.len() <= PROGRAMS_MAX {
             return Vec::new();
         }
-        let oldest = programs.known.iter().enumerate().min_by_key(|(_, program)| program.asked);
+        let oldest = programs
+            .known
+            .iter()
+            .enumerate()
+            .min_by_key(|(_, program)| program.asked);
         let oldest = oldest.map_or(0, |(place, _)| place);
         programs.known.remove(oldest).waiting
     }
@@ -159,7 +204,10 @@ impl Prestarts {
     /// Stops prestarting this program; returns its waiting processes.
     pub(super) fn give_up(&self, model: &Model) -> Vec<Started> {
         let mut programs = self.lock();
-        let program = programs.known.iter_mut().find(|program| program.model == *model);
+        let program = programs
+            .known
+            .iter_mut()
+            .find(|program| program.model == *model);
         program.map_or_else(Vec::new, |program| {
             program.is_unfit = true;
             std::mem::take(&mut program.waiting)
@@ -170,12 +218,19 @@ impl Prestarts {
     pub(super) fn retire(&self, now: Instant) -> Vec<Started> {
         let mut programs = self.lock();
         let old = |program: &mut Program| now.duration_since(program.asked) >= KEPT_FOR;
-        programs.known.extract_if(.., old).flat_map(|program| program.waiting).collect()
+        programs
+            .known
+            .extract_if(.., old)
+            .flat_map(|program| program.waiting)
+            .collect()
     }
 
     /// Returns whether more processes of this program may be requested.
     pub(super) fn are_wanted(&self, model: &Model) -> bool {
-        self.lock().known.iter().any(|program| program.model == *model && !program.is_unfit)
+        self.lock()
+            .known
+            .iter()
+            .any(|program| program.model == *model && !program.is_unfit)
     }
 
     pub(super) fn is_empty(&self) -> bool {
@@ -199,11 +254,15 @@ pub(super) fn give_outfit(process: &ChildProcess, launch: &Launch) -> io::Result
         name: (*name).to_owned(),
         value: value.clone().map(std::os::unix::ffi::OsStringExt::into_vec),
     });
-    let outfit = Outfit { variables: variables.collect(), directory: launch.directory.clone() };
+    let outfit = Outfit {
+        variables: variables.collect(),
+        directory: launch.directory.clone(),
+    };
     let message = encode(&ToTask::Outfit(outfit)).map_err(io::Error::other)?;
     let output = launch.output.iter();
-    let files: Vec<BorrowedFd<'_>> =
-        output.flat_map(|output| [output.stdout.as_fd(), output.stderr.as_fd()]).collect();
+    let files: Vec<BorrowedFd<'_>> = output
+        .flat_map(|output| [output.stdout.as_fd(), output.stderr.as_fd()])
+        .collect();
     send_with_descriptors(control, &message, &files)
 }
 
@@ -220,18 +279,35 @@ mod tests {
     use super::*;
 
     fn model(name: &str) -> Model {
-        let program = Executable { path: name.into(), name: name.into() };
-        Model { program: Some(program), environment: None, is_silent: true, prints_to_files: false }
+        let program = Executable {
+            path: name.into(),
+            name: name.into(),
+        };
+        Model {
+            program: Some(program),
+            environment: None,
+            is_silent: true,
+            prints_to_files: false,
+        }
     }
 
     /// An idle process and the other end of its channel.
     #[allow(clippy::zombie_processes, reason = "what it becomes reaps it")]
     fn sleeping(own: &Own) -> (Started, UnixStream) {
         let (control, theirs) = UnixStream::pair().expect("a channel");
-        let child = Command::new("sleep").arg("600").process_group(0).spawn().expect("sleep");
+        let child = Command::new("sleep")
+            .arg("600")
+            .process_group(0)
+            .spawn()
+            .expect("sleep");
         (
-            Started::begin(Pid::from_child(&child), control, vec![String::from("A=1")], own)
-                .expect("watched"),
+            Started::begin(
+                Pid::from_child(&child),
+                control,
+                vec![String::from("A=1")],
+                own,
+            )
+            .expect("watched"),
             theirs,
         )
     }
@@ -248,7 +324,8 @@ mod tests {
             (4, Some(0), 0, 0),
             (0, None, 0, 0),
         ] {
-            let (own, prestarts) = (Own::default(), Prestarts::new(most, expected));
+            let own = Own::default();
+            let prestarts = Prestarts::new(most, expected);
             for _ in 0..waiting {
                 assert!(prestarts.put(model("a"), Some(sleeping(&own).0)).is_empty());
             }
@@ -270,14 +347,19 @@ mod tests {
 
     #[test]
     fn ready_process_is_taken_before_older_silent_one() {
-        let (own, prestarts) = (Own::default(), Prestarts::new(2, None));
+        let own = Own::default();
+        let prestarts = Prestarts::new(2, None);
         let (silent, _kept) = sleeping(&own);
         let (ready, mut theirs) = sleeping(&own);
         io::Write::write_all(&mut theirs, b"hello").expect("written");
         for started in [silent, ready] {
             prestarts.put(model("a"), Some(started));
         }
-        let taken = || prestarts.take(&model("a")).is_some_and(|started| has_spoken(&started.control));
+        let taken = || {
+            prestarts
+                .take(&model("a"))
+                .is_some_and(|started| has_spoken(&started.control))
+        };
         assert_eq!([taken(), taken()], [true, false]);
         assert!(prestarts.take(&model("a")).is_none(), "both are taken");
     }
@@ -288,7 +370,8 @@ mod tests {
             eprintln!("skipped: no control groups can be made here");
             return;
         };
-        let (own, prestarts) = (Own::default(), Prestarts::new(2, None));
+        let own = Own::default();
+        let prestarts = Prestarts::new(2, None);
         for name in ["a", "b"] {
             prestarts.put(model(name), Some(sleeping(&own).0));
         }
@@ -300,15 +383,22 @@ mod tests {
         }
         assert!(prestarts.take_to_enter().is_none(), "both were");
         drop(prestarts);
-        assert!(own.numbers().is_empty(), "they are ended as those in no group");
+        assert!(
+            own.numbers().is_empty(),
+            "they are ended as those in no group"
+        );
     }
 
     #[test]
     fn processes_of_idle_program_are_retired() {
-        let (own, prestarts) = (Own::default(), Prestarts::new(2, None));
+        let own = Own::default();
+        let prestarts = Prestarts::new(2, None);
         let began = Instant::now();
         prestarts.put(model("a"), Some(sleeping(&own).0));
-        assert!(prestarts.retire(began).is_empty(), "it was started a moment ago");
+        assert!(
+            prestarts.retire(began).is_empty(),
+            "it was started a moment ago"
+        );
         assert_eq!(prestarts.retire(Instant::now() + KEPT_FOR).len(), 1);
         assert!(prestarts.is_empty());
         assert!(own.numbers().is_empty(), "what is given back is ended");
@@ -316,23 +406,39 @@ mod tests {
 
     #[test]
     fn least_recently_requested_program_is_evicted() {
-        let (own, prestarts) = (Own::default(), Prestarts::new(2, None));
+        let own = Own::default();
+        let prestarts = Prestarts::new(2, None);
         let names = ["a", "b", "c", "d"];
         for name in names {
-            assert!(prestarts.put(model(name), Some(sleeping(&own).0)).is_empty());
+            assert!(
+                prestarts
+                    .put(model(name), Some(sleeping(&own).0))
+                    .is_empty()
+            );
         }
         prestarts.expect_one_less(&model("a"));
         assert_eq!(prestarts.put(model("e"), Some(sleeping(&own).0)).len(), 1);
         let left = ["a", "b", "c", "d", "e"].map(|name| prestarts.take(&model(name)).is_some());
-        assert_eq!(left, [true, false, true, true, true], "b was asked for longest ago");
+        assert_eq!(
+            left,
+            [true, false, true, true, true],
+            "b was asked for longest ago"
+        );
     }
 
     #[test]
     fn unfit_program_is_not_prestarted_again() {
-        let (own, prestarts) = (Own::default(), Prestarts::new(2, None));
+        let own = Own::default();
+        let prestarts = Prestarts::new(2, None);
         prestarts.put(model("a"), Some(sleeping(&own).0));
         assert_eq!(prestarts.give_up(&model("a")).len(), 1);
-        assert_eq!((prestarts.lacking(&model("a")), prestarts.lacking(&model("b"))), (0, 2));
+        assert_eq!(
+            (
+                prestarts.lacking(&model("a")),
+                prestarts.lacking(&model("b"))
+            ),
+            (0, 2)
+        );
         prestarts.put(model("b"), None);
         assert_eq!(prestarts.lacking(&model("b")), 0);
     }

@@ -99,7 +99,11 @@ pub trait TaskProcess: Debug + Send + Sync {
     ///
     /// # Errors
     /// Fails if this program may not page the memory of the process.
-    fn page(&self, paging: Paging, cancelled: Arc<AtomicBool>) -> io::Result<JoinHandle<io::Result<u64>>>;
+    fn page(
+        &self,
+        paging: Paging,
+        cancelled: Arc<AtomicBool>,
+    ) -> io::Result<JoinHandle<io::Result<u64>>>;
 }
 
 /// A confirmed change of a task process.

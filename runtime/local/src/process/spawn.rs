@@ -84,7 +84,10 @@ impl Spawner {
         let mut spawner = Spawner::new(Prestarts::new(slots, Some(tasks)));
         spawner.is_silent = is_silent;
         // Prestart while the job is planned; an error is reported by the first spawn.
-        let _ = spawner.prestart(Model::of(&Launch { is_silent, ..Launch::default() }));
+        let _ = spawner.prestart(Model::of(&Launch {
+            is_silent,
+            ..Launch::default()
+        }));
         spawner
     }
 
@@ -95,17 +98,24 @@ impl Spawner {
         self.prestarts.expect_one_less(&model);
         let process = loop {
             let started = match self.prestarts.take(&model) {
-                Some(started) => AnswerToStart { started, unused: Some(Box::new(launch)) },
+                Some(started) => AnswerToStart {
+                    started,
+                    unused: Some(Box::new(launch)),
+                },
                 None => self.request_start(launch).await?,
             };
             match started {
-                AnswerToStart { started, unused: None } => break ChildProcess::watch(started)?,
-                AnswerToStart { started, unused: Some(outfit) } => {
-                    match self.make_use_of(started, &model, &outfit).await {
-                        Some(process) => break process,
-                        None => launch = *outfit,
-                    }
-                }
+                AnswerToStart {
+                    started,
+                    unused: None,
+                } => break ChildProcess::watch(started)?,
+                AnswerToStart {
+                    started,
+                    unused: Some(outfit),
+                } => match self.make_use_of(started, &model, &outfit).await {
+                    Some(process) => break process,
+                    None => launch = *outfit,
+                },
             }
         };
         self.prestart(model)?;
@@ -127,7 +137,12 @@ impl Spawner {
 
     /// Assigns a prestarted process to an attempt; on failure returns `None` and stops prestarting the
     /// program.
-    async fn make_use_of(&self, started: Started, model: &Model, launch: &Launch) -> Option<ChildProcess> {
+    async fn make_use_of(
+        &self,
+        started: Started,
+        model: &Model,
+        launch: &Launch,
+    ) -> Option<ChildProcess> {
         let marks = started.marks.clone();
         let made = async {
             let mut process = ChildProcess::watch(started)?;
@@ -141,7 +156,12 @@ impl Spawner {
             // An attempt started in the usual way meets the same error and reports it.
             Err(_) => {
                 let unwanted = self.prestarts.give_up(model);
-                let marks = unwanted.iter().flat_map(|one| &one.marks).cloned().chain(marks).collect();
+                let marks = unwanted
+                    .iter()
+                    .flat_map(|one| &one.marks)
+                    .cloned()
+                    .chain(marks)
+                    .collect();
                 drop(unwanted);
                 self.sweep(marks);
                 None
@@ -161,9 +181,12 @@ impl Spawner {
 
     fn begin_thread(&self) -> io::Result<mpsc::Sender<Request>> {
         let (requests, inbox) = mpsc::channel::<Request>();
-        let (groups, prestarts) = (self.groups.clone(), Arc::clone(&self.prestarts));
+        let groups = self.groups.clone();
+        let prestarts = Arc::clone(&self.prestarts);
         let forking = Forking::new(self.adopts, groups, prestarts, self.directory.clone());
-        let thread = std::thread::Builder::new().name("spawner".into()).spawn(move || forking.run(&inbox))?;
+        let thread = std::thread::Builder::new()
+            .name("spawner".into())
+            .spawn(move || forking.run(&inbox))?;
         *self.thread.lock().unwrap_or_else(PoisonError::into_inner) = Some(thread);
         Ok(requests)
     }
@@ -204,8 +227,16 @@ fn gone() -> io::Error {
 
 impl Drop for Spawner {
     fn drop(&mut self) {
-        self.forking.get_mut().unwrap_or_else(PoisonError::into_inner).take();
-        if let Some(thread) = self.thread.get_mut().unwrap_or_else(PoisonError::into_inner).take() {
+        self.forking
+            .get_mut()
+            .unwrap_or_else(PoisonError::into_inner)
+            .take();
+        if let Some(thread) = self
+            .thread
+            .get_mut()
+            .unwrap_or_else(PoisonError::into_inner)
+            .take()
+        {
             // The panic of that thread has been printed.
             let _ = thread.join();
         }
@@ -215,8 +246,13 @@ impl Drop for Spawner {
 /// Sets close-on-exec on inherited descriptors, which must not reach the tasks.
 fn close_on_execution() -> io::Result<()> {
     for entry in std::fs::read_dir("/proc/self/fd")? {
-        let number = entry?.file_name().to_str().and_then(|name| name.parse::<i32>().ok());
-        let Some(number) = number.filter(|number| *number > 2) else { continue };
+        let number = entry?
+            .file_name()
+            .to_str()
+            .and_then(|name| name.parse::<i32>().ok());
+        let Some(number) = number.filter(|number| *number > 2) else {
+            continue;
+        };
         // SAFETY: it was open a moment ago, and is not used beyond this call; if it was that of the listing,
         // or is closed by now, the call changes nothing or fails.
         let descriptor = unsafe { BorrowedFd::borrow_raw(number) };

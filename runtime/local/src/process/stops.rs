@@ -40,7 +40,10 @@ pub async fn await_turn(child: &OwnedFd, awaited: Awaited) -> io::Result<ChildEv
         if let Some(event) = look(child, awaited)? {
             return Ok(event);
         }
-        signals.recv().await.ok_or_else(|| io::Error::other("the signal handler has ended"))?;
+        signals
+            .recv()
+            .await
+            .ok_or_else(|| io::Error::other("the signal handler has ended"))?;
     }
 }
 
@@ -51,7 +54,10 @@ fn look(child: &OwnedFd, awaited: Awaited) -> io::Result<Option<ChildEvent>> {
         Awaited::Stop => (ChildEvent::Stopped, WaitIdOptions::STOPPED),
         Awaited::Continuation => (ChildEvent::Continued, WaitIdOptions::CONTINUED),
     };
-    let wait = |options| match waitid(WaitId::PidFd(child.as_fd()), options | WaitIdOptions::NOHANG) {
+    let wait = |options| match waitid(
+        WaitId::PidFd(child.as_fd()),
+        options | WaitIdOptions::NOHANG,
+    ) {
         // Reaped meanwhile.
         Err(rustix::io::Errno::CHILD) => Ok(Err(ChildEvent::Ended)),
         Err(error) => Err(io::Error::from(error)),
@@ -115,7 +121,10 @@ mod tests {
             sleeper.signal(Signal::STOP);
             assert_eq!(sleeper.turn(Awaited::Stop).await, ChildEvent::Stopped);
             sleeper.signal(Signal::CONT);
-            assert_eq!(sleeper.turn(Awaited::Continuation).await, ChildEvent::Continued);
+            assert_eq!(
+                sleeper.turn(Awaited::Continuation).await,
+                ChildEvent::Continued
+            );
         }
     }
 
@@ -130,7 +139,11 @@ mod tests {
             sleeper.signal(Signal::KILL);
             assert_eq!(sleeper.turn(awaited).await, ChildEvent::Ended);
             assert!(!sleeper.child.wait().expect("a status").success());
-            assert_eq!(sleeper.turn(awaited).await, ChildEvent::Ended, "one that was reaped has ended");
+            assert_eq!(
+                sleeper.turn(awaited).await,
+                ChildEvent::Ended,
+                "one that was reaped has ended"
+            );
         }
     }
 

@@ -36,7 +36,10 @@ impl TaskThreads {
     /// Creates a machine whose attempts run jobs of `definitions`. With `is_silent`, their warnings are not
     /// printed.
     pub fn new(definitions: Arc<dyn Definitions + Send + Sync>, is_silent: bool) -> TaskThreads {
-        TaskThreads { definitions, is_silent }
+        TaskThreads {
+            definitions,
+            is_silent,
+        }
     }
 
     fn begin(&self) -> io::Result<TaskThread> {
@@ -45,14 +48,21 @@ impl TaskThreads {
         let control = UnixStream::from_std(control)?;
         let (end, ends) = StdUnixStream::pair()?;
         end.set_nonblocking(true)?;
-        let (definitions, is_silent) = (Arc::clone(&self.definitions), self.is_silent);
-        let thread =
-            std::thread::Builder::new().name("task".into()).stack_size(STACK_BYTES).spawn(move || {
+        let definitions = Arc::clone(&self.definitions);
+        let is_silent = self.is_silent;
+        let thread = std::thread::Builder::new()
+            .name("task".into())
+            .stack_size(STACK_BYTES)
+            .spawn(move || {
                 // Closed when this thread ends, in whatever way.
                 let _ends = ends;
                 run_on_thread(theirs, &*definitions, is_silent).map_err(io::Error::other)
             })?;
-        Ok(TaskThread { control, end: UnixStream::from_std(end)?, thread: Some(thread) })
+        Ok(TaskThread {
+            control,
+            end: UnixStream::from_std(end)?,
+            thread: Some(thread),
+        })
     }
 }
 
@@ -137,7 +147,9 @@ impl TaskProcess for TaskThread {
 
     fn reap(&mut self) -> io::Result<ExitStatus> {
         if let Some(thread) = self.thread.take() {
-            thread.join().unwrap_or_else(|_| Err(io::Error::other("the thread of the task panicked")))?;
+            thread
+                .join()
+                .unwrap_or_else(|_| Err(io::Error::other("the thread of the task panicked")))?;
         }
         Ok(ExitStatus::from_raw(0))
     }
@@ -168,5 +180,8 @@ impl Drop for TaskThread {
 }
 
 fn unsupported() -> io::Error {
-    io::Error::new(io::ErrorKind::Unsupported, "a task on a thread cannot be stopped")
+    io::Error::new(
+        io::ErrorKind::Unsupported,
+        "a task on a thread cannot be stopped",
+    )
 }

@@ -65,7 +65,11 @@ struct Limit {
 impl Limit {
     /// Closes above `limit` and opens again at `tenths` of it.
     fn admits(&mut self, value: u64, limit: u64, tenths: u64) -> bool {
-        let bound = if self.closed { limit / 10 * tenths + limit % 10 * tenths / 10 } else { limit };
+        let bound = if self.closed {
+            limit / 10 * tenths + limit % 10 * tenths / 10
+        } else {
+            limit
+        };
         self.closed = value > bound;
         !self.closed
     }
@@ -73,7 +77,11 @@ impl Limit {
 
 impl Admission {
     pub(super) fn new(rules: SuspendRules, processes: Arc<dyn Processes>) -> Admission {
-        Admission { rules, processes, state: Mutex::default() }
+        Admission {
+            rules,
+            processes,
+            state: Mutex::default(),
+        }
     }
 
     /// Locks the state; no panic can leave it half-changed.
@@ -94,10 +102,22 @@ impl Admission {
     /// Reports the limit that is exceeded.
     pub(super) fn admit(&self, attempt: AttemptId, process: Pid) -> Result<(), SuspendRefusal> {
         self.sample();
-        let resident = |process| self.processes.memory_of(process).map_or(0, |memory| memory.resident);
-        let held: Vec<Pid> =
-            self.state().suspended.iter().filter(|(id, _)| **id != attempt).map(|(_, pid)| *pid).collect();
-        let sum = held.into_iter().map(resident).fold(resident(process), u64::saturating_add);
+        let resident = |process| {
+            self.processes
+                .memory_of(process)
+                .map_or(0, |memory| memory.resident)
+        };
+        let held: Vec<Pid> = self
+            .state()
+            .suspended
+            .iter()
+            .filter(|(id, _)| **id != attempt)
+            .map(|(_, pid)| *pid)
+            .collect();
+        let sum = held
+            .into_iter()
+            .map(resident)
+            .fold(resident(process), u64::saturating_add);
         let mut state = self.state();
         if let Some(percent) = state.pressure_percent() {
             let limit = u64::from(self.rules.pressure_max_percent);
@@ -109,7 +129,10 @@ impl Admission {
         if let Ok(spare) = self.processes.spare_memory() {
             let limit = self.room(spare);
             if !state.memory.admits(sum, limit, MEMORY_AGAIN_TENTHS) {
-                return Err(SuspendRefusal::Memory { held_mib: sum >> 20, limit_mib: limit >> 20 });
+                return Err(SuspendRefusal::Memory {
+                    held_mib: sum >> 20,
+                    limit_mib: limit >> 20,
+                });
             }
         }
         Ok(())
@@ -118,7 +141,9 @@ impl Admission {
     /// Returns how much memory suspended attempts may hold.
     fn room(&self, spare: SpareMemory) -> u64 {
         let share = u64::from(self.rules.swap_share_percent);
-        let room = (spare.swap_free / 100).saturating_mul(share).saturating_add(spare.available);
+        let room = (spare.swap_free / 100)
+            .saturating_mul(share)
+            .saturating_add(spare.available);
         self.rules.memory_max.map_or(room, |most| most.min(room))
     }
 
@@ -130,13 +155,22 @@ impl Admission {
     /// Returns the memory held by each suspended attempt and by all groups, and the free memory, swap and disk,
     /// if changed since the last report.
     pub(super) fn news(&self, environment: Option<&dyn Environment>) -> Option<WorkerMemory> {
-        let held: Vec<(AttemptId, Pid)> =
-            self.state().suspended.iter().map(|(attempt, process)| (*attempt, *process)).collect();
+        let held: Vec<(AttemptId, Pid)> = self
+            .state()
+            .suspended
+            .iter()
+            .map(|(attempt, process)| (*attempt, *process))
+            .collect();
         let memory = |(attempt, process)| {
             // A process that has just ended holds no memory.
-            let ProcessMemory { resident, swapped, .. } =
-                self.processes.memory_of(process).unwrap_or_default();
-            SuspendedMemory { attempt, resident_bytes: resident, swapped_bytes: swapped }
+            let ProcessMemory {
+                resident, swapped, ..
+            } = self.processes.memory_of(process).unwrap_or_default();
+            SuspendedMemory {
+                attempt,
+                resident_bytes: resident,
+                swapped_bytes: swapped,
+            }
         };
         let spare = self.processes.spare_memory().unwrap_or_default();
         let groups = environment.and_then(|environment| environment.isolation().groups.as_ref());
@@ -169,14 +203,19 @@ fn rounded(bytes: u64, step: u64) -> u64 {
 impl AdmissionState {
     fn sample(&mut self, now: Instant, micros: u64) {
         // One sample older than the window stays as its start.
-        while self.samples.get(1).is_some_and(|(at, _)| now.duration_since(*at) >= PRESSURE_WINDOW) {
+        while self
+            .samples
+            .get(1)
+            .is_some_and(|(at, _)| now.duration_since(*at) >= PRESSURE_WINDOW)
+        {
             self.samples.pop_front();
         }
         self.samples.push_back((now, micros));
     }
 
     fn pressure_percent(&self) -> Option<u64> {
-        let ((from, before), (to, after)) = (self.samples.front()?, self.samples.back()?);
+        let (from, before) = self.samples.front()?;
+        let (to, after) = self.samples.back()?;
         let window = to.duration_since(*from);
         if window < PRESSURE_WINDOW_MIN {
             return None;
@@ -195,20 +234,29 @@ mod tests {
     use super::*;
 
     fn attempt() -> AttemptId {
-        AttemptId { task: TaskId { job: JobId(1), kind: TaskKind::Map, index: 0 }, number: 1 }
+        AttemptId {
+            task: TaskId {
+                job: JobId(1),
+                kind: TaskKind::Map,
+                index: 0,
+            },
+            number: 1,
+        }
     }
 
     #[test]
     fn closed_limit_reopens_well_below() {
         let mut gate = Limit::default();
-        let admitted: Vec<bool> =
-            [100, 101, 100, 91, 90, 100].map(|value| gate.admits(value, 100, 9)).to_vec();
+        let admitted: Vec<bool> = [100, 101, 100, 91, 90, 100]
+            .map(|value| gate.admits(value, 100, 9))
+            .to_vec();
         assert_eq!(admitted, [true, false, false, false, true, true]);
     }
 
     #[test]
     fn pressure_covers_last_seconds_only() {
-        let (mut state, start) = (AdmissionState::default(), now());
+        let mut state = AdmissionState::default();
+        let start = now();
         let at = |millis| start + Duration::from_millis(millis);
         state.sample(at(0), 0);
         assert_eq!(state.pressure_percent(), None);
@@ -235,10 +283,19 @@ mod tests {
     #[tokio::test]
     async fn admission_without_room_reports_limit() {
         let (mut machine, _task) = ScriptedMachine::new();
-        machine.spare = SpareMemory { available: 100 << 20, swap_free: 1000 << 20 };
+        machine.spare = SpareMemory {
+            available: 100 << 20,
+            swap_free: 1000 << 20,
+        };
         machine.memory.resident = 901 << 20;
         let refused = admission(machine).admit(attempt(), getpid());
-        assert_eq!(refused, Err(SuspendRefusal::Memory { held_mib: 901, limit_mib: 900 }));
+        assert_eq!(
+            refused,
+            Err(SuspendRefusal::Memory {
+                held_mib: 901,
+                limit_mib: 900
+            })
+        );
     }
 
     #[tokio::test]
@@ -246,7 +303,9 @@ mod tests {
         let (mut machine, _task) = ScriptedMachine::new();
         machine.stalled_micros = Some(10_000_000);
         let admission = admission(machine);
-        let before = now().checked_sub(Duration::from_secs(20)).expect("the machine runs for longer");
+        let before = now()
+            .checked_sub(Duration::from_secs(20))
+            .expect("the machine runs for longer");
         admission.state().samples.push_back((before, 0));
         let refused = admission.admit(attempt(), getpid());
         let is_half = |percent: u64| (49..=50).contains(&percent);

@@ -18,7 +18,11 @@ pub struct IsolationRules {
 
 impl Default for IsolationRules {
     fn default() -> IsolationRules {
-        IsolationRules { mode: IsolationMode::Auto, memory_factor: 4, pass_environment: Vec::new() }
+        IsolationRules {
+            mode: IsolationMode::Auto,
+            memory_factor: 4,
+            pass_environment: Vec::new(),
+        }
     }
 }
 

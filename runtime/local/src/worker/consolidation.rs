@@ -45,9 +45,17 @@ pub(super) struct Consolidated {
 impl Consolidating {
     /// Writes the file. Blocking.
     pub(super) fn run(self) -> Consolidated {
-        let Consolidating { job, segments, target } = self;
+        let Consolidating {
+            job,
+            segments,
+            target,
+        } = self;
         let written = consolidate(&segments, &target);
-        Consolidated { job, target, written }
+        Consolidated {
+            job,
+            target,
+            written,
+        }
     }
 }
 
@@ -79,17 +87,29 @@ impl Consolidation {
         if self.is_under_way || self.loose.len() < least {
             return None;
         }
-        let directory = self.loose.first().and_then(|segment| segment.parent()).map(Path::to_owned)?;
+        let directory = self
+            .loose
+            .first()
+            .and_then(|segment| segment.parent())
+            .map(Path::to_owned)?;
         self.begun += 1;
         self.is_under_way = true;
         let target = directory.join(format!("consolidated-{}.segments", self.begun));
-        Some(Consolidating { job, segments: std::mem::take(&mut self.loose), target })
+        Some(Consolidating {
+            job,
+            segments: std::mem::take(&mut self.loose),
+            target,
+        })
     }
 
     /// Handles a written file; returns the next one to write.
     pub(super) fn on_consolidated(&mut self, done: Consolidated) -> Option<Consolidating> {
         self.is_under_way = false;
-        let Consolidated { job, target, written } = done;
+        let Consolidated {
+            job,
+            target,
+            written,
+        } = done;
         match written {
             Ok(bytes) => {
                 tracing::info!(target: "worker", %job, "merged small map outputs into {}, {bytes} bytes", target.display());
@@ -163,10 +183,19 @@ mod tests {
         add(&mut consolidation, SEGMENTS);
         assert!(consolidation.on_reduce(JOB).is_none(), "one is under way");
         // They are not segments.
-        let second = consolidation.on_consolidated(first.run()).expect("enough have come meanwhile");
+        let second = consolidation
+            .on_consolidated(first.run())
+            .expect("enough have come meanwhile");
         assert!(consolidation.files().is_empty());
-        let written = Consolidated { job: JOB, target: second.target, written: Ok(1) };
+        let written = Consolidated {
+            job: JOB,
+            target: second.target,
+            written: Ok(1),
+        };
         assert!(consolidation.on_consolidated(written).is_none());
-        assert_eq!(consolidation.files(), [folder.path().join("consolidated-2.segments")]);
+        assert_eq!(
+            consolidation.files(),
+            [folder.path().join("consolidated-2.segments")]
+        );
     }
 }

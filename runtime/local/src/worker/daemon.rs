@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use napreduce_engine::{AttemptId, DiskNeed, FaultPlace, JobId, Order, Report, Start};
 use napreduce_protocol::{
-    AttemptProgress, JobDescription, LaunchWork, MapInput, TaskError, ToWorker, WorkerNews, WorkerReport,
+    AttemptProgress, JobDescription, LaunchWork, MapInput, TaskError, ToWorker, WorkerNews,
+    WorkerReport,
 };
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::task::{JoinError, JoinSet};
@@ -63,8 +64,14 @@ impl Worker {
         events: UnboundedSender<(AttemptId, AttemptEvent)>,
     ) -> Worker {
         Worker {
-            admission: Arc::new(Admission::new(settings.suspend, Arc::clone(&settings.processes))),
-            disk: settings.environment.as_ref().map(|(environment, _)| environment.watch_disk()),
+            admission: Arc::new(Admission::new(
+                settings.suspend,
+                Arc::clone(&settings.processes),
+            )),
+            disk: settings
+                .environment
+                .as_ref()
+                .map(|(environment, _)| environment.watch_disk()),
             settings,
             jobs: BTreeMap::new(),
             attempts: BTreeMap::new(),
@@ -112,7 +119,8 @@ impl Worker {
         worker.preparations.shutdown().await;
         std::mem::take(&mut worker.moves).end().await;
         while let Some(done) = worker.consolidations.join_next().await {
-            done.into_iter().for_each(|done| worker.on_consolidated(done));
+            done.into_iter()
+                .for_each(|done| worker.on_consolidated(done));
         }
         while worker.removals.join_next().await.is_some() {}
     }
@@ -132,21 +140,31 @@ impl Worker {
 
     /// Sends a report of what happened at this time.
     fn send_report(&self, at: Instant, report: WorkerReport) {
-        self.send(WorkerNews::Report { at: at.into_std(), report });
+        self.send(WorkerNews::Report {
+            at: at.into_std(),
+            report,
+        });
     }
 
     fn follow(&mut self, message: ToWorker) {
         match message {
             ToWorker::Define { description, .. } => self.define(*description),
             ToWorker::Forget { job, .. } => self.forget(job),
-            ToWorker::Outputs { job, entries, peers, .. } => {
+            ToWorker::Outputs {
+                job,
+                entries,
+                peers,
+                ..
+            } => {
                 if let Some(known) = self.jobs.get_mut(&job) {
                     known.on_outputs(entries, peers);
                 }
             }
             ToWorker::Ordered { order, work, .. } => self.follow_order(order, work),
             ToWorker::Named { attempts, maps, .. } => {
-                attempts.into_iter().for_each(|attempt| self.add_inputs(attempt, &maps));
+                attempts
+                    .into_iter()
+                    .for_each(|attempt| self.add_inputs(attempt, &maps));
             }
             // The owner of the other end handles `Leave` and closes this channel; the rest belongs to a
             // connection.
@@ -161,13 +179,18 @@ impl Worker {
         match order {
             Order::Launch { attempt, from, .. } => match work {
                 Some(work) => self.launch(attempt, from, work),
-                None => self.fail(attempt, TaskError::fatal("protocol error: launch order without work")),
+                None => self.fail(
+                    attempt,
+                    TaskError::fatal("protocol error: launch order without work"),
+                ),
             },
             Order::Kill { attempt } => self.kill(attempt),
             Order::Suspend { attempt } => self.suspend(attempt),
             Order::MoveOutput { attempt } => {
                 let job = self.jobs.get(&attempt.task.job);
-                job.and_then(|job| job.moving(attempt)).into_iter().for_each(|wanted| self.moves.add(wanted));
+                job.and_then(|job| job.moving(attempt))
+                    .into_iter()
+                    .for_each(|wanted| self.moves.add(wanted));
             }
             // The attempt's supervisor interprets the order.
             order => self.order(order.attempt(), order, Vec::new()),
@@ -176,12 +199,19 @@ impl Worker {
 
     fn define(&mut self, description: JobDescription) {
         let job = description.job;
-        self.jobs.insert(job, KnownJob::new(description, self.settings.environment.clone()));
+        self.jobs.insert(
+            job,
+            KnownJob::new(description, self.settings.environment.clone()),
+        );
     }
 
     fn forget(&mut self, job: JobId) {
         // A running consolidation must finish before the directory is removed.
-        if self.jobs.remove(&job).is_none_or(|known| !known.consolidation.is_under_way()) {
+        if self
+            .jobs
+            .remove(&job)
+            .is_none_or(|known| !known.consolidation.is_under_way())
+        {
             self.remove_files(job);
         }
     }
@@ -189,7 +219,8 @@ impl Worker {
     fn remove_files(&mut self, job: JobId) {
         if let Some((environment, _)) = &self.settings.environment {
             let environment = Arc::clone(environment);
-            self.removals.spawn_blocking(move || environment.forget(job));
+            self.removals
+                .spawn_blocking(move || environment.forget(job));
         }
     }
 
@@ -238,7 +269,9 @@ impl Worker {
     }
 
     fn add_inputs(&mut self, attempt: AttemptId, maps: &[u32]) {
-        let Some(job) = self.jobs.get_mut(&attempt.task.job) else { return };
+        let Some(job) = self.jobs.get_mut(&attempt.task.job) else {
+            return;
+        };
         let inputs = job.outputs_of(maps);
         if let Readiness::Preparing { waiting } = &mut job.readiness
             && let Some(launching) = waiting.iter_mut().find(|other| other.attempt == attempt)
@@ -246,7 +279,14 @@ impl Worker {
             return launching.inputs.extend(inputs);
         }
         let named = job.places(inputs);
-        self.order(attempt, Order::MoreInputs { attempt, inputs: Vec::new() }, named);
+        self.order(
+            attempt,
+            Order::MoreInputs {
+                attempt,
+                inputs: Vec::new(),
+            },
+            named,
+        );
     }
 
     fn waiting(&mut self, job: JobId) -> Option<&mut Vec<Launching>> {
@@ -270,17 +310,29 @@ impl Worker {
 
     fn launch(&mut self, attempt: AttemptId, from: Start, work: LaunchWork) {
         let Some(job) = self.jobs.get_mut(&attempt.task.job) else {
-            let error = TaskError::fatal(format!("the worker has no description of {}", attempt.task.job));
+            let error = TaskError::fatal(format!(
+                "the worker has no description of {}",
+                attempt.task.job
+            ));
             return self.fail(attempt, error);
         };
-        let launching = Launching { attempt, from, inputs: job.inputs(attempt), work };
+        let launching = Launching {
+            attempt,
+            from,
+            inputs: job.inputs(attempt),
+            work,
+        };
         match (&mut job.readiness, &self.settings.environment) {
             (Readiness::Preparing { waiting }, _) => waiting.push(launching),
             (readiness, Some((environment, _))) if !readiness.is_ready(&**environment) => {
-                *readiness = Readiness::Preparing { waiting: vec![launching] };
-                let (environment, description) = (Arc::clone(environment), Arc::clone(&job.description));
+                *readiness = Readiness::Preparing {
+                    waiting: vec![launching],
+                };
+                let environment = Arc::clone(environment);
+                let description = Arc::clone(&job.description);
                 let id = description.job;
-                self.preparations.spawn(async move { (id, environment.prepare(description).await) });
+                self.preparations
+                    .spawn(async move { (id, environment.prepare(description).await) });
             }
             _ => self.start(launching),
         }
@@ -289,12 +341,15 @@ impl Worker {
     fn on_prepared(&mut self, prepared: Result<(JobId, Result<Prepared, TaskError>), JoinError>) {
         // Aborted only when the worker is stopping.
         let Ok((id, result)) = prepared else { return };
-        let Some(job) = self.jobs.get_mut(&id) else { return };
+        let Some(job) = self.jobs.get_mut(&id) else {
+            return;
+        };
         let (readiness, error) = match result {
             Ok(prepared) => (Readiness::Ready(Some(prepared)), None),
             Err(error) => (Readiness::Unprepared, Some(error)),
         };
-        let Readiness::Preparing { waiting } = std::mem::replace(&mut job.readiness, readiness) else {
+        let Readiness::Preparing { waiting } = std::mem::replace(&mut job.readiness, readiness)
+        else {
             return;
         };
         for launching in waiting {
@@ -308,7 +363,9 @@ impl Worker {
     /// Starts an attempt of a prepared job.
     fn start(&mut self, launching: Launching) {
         let attempt = launching.attempt;
-        let Some(job) = self.jobs.get_mut(&attempt.task.job) else { return };
+        let Some(job) = self.jobs.get_mut(&attempt.task.job) else {
+            return;
+        };
         job.pass_on_scratch(attempt);
         let (launch, logs) = match outfit(job, attempt, &launching.work, &self.settings) {
             Ok(outfit) => outfit,
@@ -318,15 +375,26 @@ impl Worker {
         let standstill = (!standstill.is_zero()).then_some(standstill);
         let (orders, inbox) = unbounded_channel();
         let memory = job.memory_for(&launching.work, &self.settings.segment_memory);
-        let isolation = self.settings.environment.as_ref().map(|(environment, _)| environment.isolation());
+        let isolation = self
+            .settings
+            .environment
+            .as_ref()
+            .map(|(environment, _)| environment.isolation());
         let supervision = Supervision {
             bounds: isolation.and_then(|isolation| isolation.bounds(job.description.task_memory)),
             description: job.describe(launching, memory.as_ref().map(MemorySegment::place)),
             memory,
             launch,
-            limits: Limits { silence: self.settings.task_silence_max, standstill },
+            limits: Limits {
+                silence: self.settings.task_silence_max,
+                standstill,
+            },
             logs,
-            host: self.settings.environment.as_ref().map(|(environment, _)| environment.host().to_owned()),
+            host: self
+                .settings
+                .environment
+                .as_ref()
+                .map(|(environment, _)| environment.host().to_owned()),
             processes: Arc::clone(&self.settings.processes),
             marks: Vec::new(),
             admission: Arc::clone(&self.admission),
@@ -334,14 +402,24 @@ impl Worker {
             events: self.events.clone(),
         };
         let next = job.on_launched(attempt);
-        self.attempts.insert(attempt, RunningAttempt { orders, progress: (0, 0), reported: (0, 0) });
+        self.attempts.insert(
+            attempt,
+            RunningAttempt {
+                orders,
+                progress: (0, 0),
+                reported: (0, 0),
+            },
+        );
         self.consolidate(next);
         tokio::spawn(supervision.run().instrument(spans::of_attempt(attempt)));
     }
 
     fn on_attempt_event(&mut self, attempt: AttemptId, event: AttemptEvent) {
         match event {
-            AttemptEvent::Progressed { bytes_done, bytes_total } => {
+            AttemptEvent::Progressed {
+                bytes_done,
+                bytes_total,
+            } => {
                 if let Some(running) = self.attempts.get_mut(&attempt) {
                     running.progress = (bytes_done, bytes_total);
                 }
@@ -352,22 +430,36 @@ impl Worker {
             AttemptEvent::Accounted(account) => {
                 self.send_report(now(), WorkerReport::Preempted { attempt, account });
             }
-            AttemptEvent::SuspendWanted => self.send_report(now(), WorkerReport::SuspendWanted { attempt }),
+            AttemptEvent::SuspendWanted => {
+                self.send_report(now(), WorkerReport::SuspendWanted { attempt })
+            }
             AttemptEvent::Ended { end, at, left } => self.on_ended(attempt, end, at, left),
         }
     }
 
     fn on_ended(&mut self, attempt: AttemptId, end: AttemptEnd, at: Instant, left: Leftovers) {
-        let progress = self.attempts.remove(&attempt).map_or((0, 0), |running| running.progress);
+        let progress = self
+            .attempts
+            .remove(&attempt)
+            .map_or((0, 0), |running| running.progress);
         let mut job = self.jobs.get_mut(&attempt.task.job);
         if let Some(job) = &mut job {
             job.idle_scratch.extend(left.idle_scratch);
         }
         match end {
-            AttemptEnd::Done { counters, part, output_digest } => {
+            AttemptEnd::Done {
+                counters,
+                part,
+                output_digest,
+            } => {
                 let next = job.and_then(|job| job.on_done(attempt, left.input_bytes, left.memory));
                 self.consolidate(next);
-                let report = WorkerReport::Finished { attempt, counters, part, output_digest };
+                let report = WorkerReport::Finished {
+                    attempt,
+                    counters,
+                    part,
+                    output_digest,
+                };
                 self.send_report(at, report);
             }
             AttemptEnd::Failed(error) => {
@@ -383,10 +475,22 @@ impl Worker {
                 self.send_report(at, WorkerReport::Failed { attempt, error });
             }
             AttemptEnd::Killed => {
-                self.send_report(at, WorkerReport::Happened { attempt, report: Report::Killed });
+                self.send_report(
+                    at,
+                    WorkerReport::Happened {
+                        attempt,
+                        report: Report::Killed,
+                    },
+                );
             }
             AttemptEnd::Checkpointed => {
-                self.send_report(at, WorkerReport::Happened { attempt, report: Report::Checkpointed });
+                self.send_report(
+                    at,
+                    WorkerReport::Happened {
+                        attempt,
+                        report: Report::Checkpointed,
+                    },
+                );
             }
         }
     }
@@ -394,14 +498,20 @@ impl Worker {
     /// Estimates the disk space that an attempt needs which found the disk full after this progress. Its files
     /// are removed by now.
     fn disk_need(&self, (bytes_done, bytes_total): (u64, u64)) -> DiskNeed {
-        let Some((environment, _)) = &self.settings.environment else { return DiskNeed::default() };
+        let Some((environment, _)) = &self.settings.environment else {
+            return DiskNeed::default();
+        };
         let available_bytes = environment.free_disk_bytes();
         let mut needed_bytes = 0;
         if bytes_done > 0 && bytes_done < bytes_total {
-            let estimate = u128::from(available_bytes) * u128::from(bytes_total) / u128::from(bytes_done);
+            let estimate =
+                u128::from(available_bytes) * u128::from(bytes_total) / u128::from(bytes_done);
             needed_bytes = u64::try_from(estimate).unwrap_or(u64::MAX);
         }
-        DiskNeed { needed_bytes, available_bytes }
+        DiskNeed {
+            needed_bytes,
+            available_bytes,
+        }
     }
 
     /// Reports a change of the disk shortage.
@@ -419,11 +529,19 @@ impl Worker {
             if running.progress != running.reported {
                 running.reported = running.progress;
                 let (bytes_done, bytes_total) = running.progress;
-                progress.push(AttemptProgress { attempt: *attempt, bytes_done, bytes_total });
+                progress.push(AttemptProgress {
+                    attempt: *attempt,
+                    bytes_done,
+                    bytes_total,
+                });
             }
         }
         self.send(WorkerNews::Progress(progress));
-        let environment = self.settings.environment.as_ref().map(|(environment, _)| &**environment);
+        let environment = self
+            .settings
+            .environment
+            .as_ref()
+            .map(|(environment, _)| &**environment);
         if let Some(memory) = self.admission.news(environment) {
             self.send(WorkerNews::Memory(memory));
         }

@@ -66,7 +66,10 @@ enum Pause {
 impl HangWatch {
     /// Returns the check interval.
     pub(super) fn interval(&self) -> Duration {
-        let shortest = self.limits.standstill.map_or(self.limits.silence, |it| it.min(self.limits.silence));
+        let shortest = self
+            .limits
+            .standstill
+            .map_or(self.limits.silence, |it| it.min(self.limits.silence));
         (shortest / 8).clamp(Duration::from_millis(10), Duration::from_secs(1))
     }
 
@@ -124,13 +127,27 @@ impl HangWatch {
         let watched = passed.min(self.interval() * 2);
         let watched = self.counted(watched);
         self.silent += watched;
-        self.standing = if self.waits { Duration::ZERO } else { self.standing + watched };
+        self.standing = if self.waits {
+            Duration::ZERO
+        } else {
+            self.standing + watched
+        };
         if self.silent >= self.limits.silence {
             return Some(Hang::Silent);
         }
-        let stands = self.limits.standstill.is_some_and(|limit| self.standing >= limit);
-        let Self { bytes_done, bytes_total, .. } = *self;
-        stands.then_some(Hang::Standing { bytes_done, bytes_total })
+        let stands = self
+            .limits
+            .standstill
+            .is_some_and(|limit| self.standing >= limit);
+        let Self {
+            bytes_done,
+            bytes_total,
+            ..
+        } = *self;
+        stands.then_some(Hang::Standing {
+            bytes_done,
+            bytes_total,
+        })
     }
 
     /// Describes a hang for messages.
@@ -145,9 +162,16 @@ impl HangWatch {
                 "the task process was silent for {}, stopped from outside or stuck; it was killed",
                 shown(self.limits.silence)
             ),
-            Hang::Standing { bytes_done, bytes_total } => {
+            Hang::Standing {
+                bytes_done,
+                bytes_total,
+            } => {
                 let limit = shown(self.limits.standstill.unwrap_or_default());
-                let of = if bytes_total > 0 { format!(" of {bytes_total}") } else { String::new() };
+                let of = if bytes_total > 0 {
+                    format!(" of {bytes_total}")
+                } else {
+                    String::new()
+                };
                 format!(
                     "no progress for {limit}, at byte {bytes_done}{of} of its input; see its log, raise the job's task \
                      timeout if it may take that long, or call napreduce::progress() meanwhile"
@@ -173,7 +197,10 @@ mod tests {
 
     fn watch() -> HangWatch {
         let standstill = Some(Duration::from_secs(600));
-        HangWatch::new(Limits { silence: Duration::from_secs(30), standstill })
+        HangWatch::new(Limits {
+            silence: Duration::from_secs(30),
+            standstill,
+        })
     }
 
     fn ticks_until_hang(watch: &mut HangWatch, max: u32) -> Option<(u32, Hang)> {
@@ -185,10 +212,18 @@ mod tests {
         let mut watch = watch();
         assert_eq!(ticks_until_hang(&mut watch, 29), None);
         assert_eq!(watch.on_tick(SECOND), Some(Hang::Silent));
-        assert!(watch.describe(Hang::Silent).starts_with("the task process sent no Hello within 30 s"));
+        assert!(
+            watch
+                .describe(Hang::Silent)
+                .starts_with("the task process sent no Hello within 30 s")
+        );
         watch.on_message();
         assert_eq!(ticks_until_hang(&mut watch, 99), Some((30, Hang::Silent)));
-        assert!(watch.describe(Hang::Silent).starts_with("the task process was silent for 30 s"));
+        assert!(
+            watch
+                .describe(Hang::Silent)
+                .starts_with("the task process was silent for 30 s")
+        );
     }
 
     #[test]
@@ -205,7 +240,10 @@ mod tests {
         }
         let (second, text) = report.expect("it stands still");
         assert_eq!(second, 600);
-        assert!(text.starts_with("no progress for 600 s, at byte 5 of 10 of its input; "), "{text}");
+        assert!(
+            text.starts_with("no progress for 600 s, at byte 5 of 10 of its input; "),
+            "{text}"
+        );
     }
 
     #[test]
@@ -247,7 +285,10 @@ mod tests {
 
     #[test]
     fn attempt_without_timeout_does_not_hang() {
-        let mut watch = HangWatch::new(Limits { silence: Duration::from_secs(30), standstill: None });
+        let mut watch = HangWatch::new(Limits {
+            silence: Duration::from_secs(30),
+            standstill: None,
+        });
         for _ in 0..100_000 {
             watch.on_message();
             assert_eq!(watch.on_tick(SECOND), None);

@@ -56,13 +56,26 @@ impl Isolation {
             None => None,
         };
         let passed = |name: &OsString| {
-            let Some(name) = name.to_str() else { return false };
+            let Some(name) = name.to_str() else {
+                return false;
+            };
             PASSED.contains(&name)
-                || PASSED_PREFIXES.iter().any(|prefix| name.starts_with(prefix))
-                || rules.pass_environment.iter().any(|also| matches(also, name))
+                || PASSED_PREFIXES
+                    .iter()
+                    .any(|prefix| name.starts_with(prefix))
+                || rules
+                    .pass_environment
+                    .iter()
+                    .any(|also| matches(also, name))
         };
-        let environment = std::env::vars_os().filter(|(name, _)| passed(name)).collect();
-        Ok(Isolation { rules: rules.clone(), groups, environment })
+        let environment = std::env::vars_os()
+            .filter(|(name, _)| passed(name))
+            .collect();
+        Ok(Isolation {
+            rules: rules.clone(),
+            groups,
+            environment,
+        })
     }
 
     /// Returns a description for listings.
@@ -80,15 +93,26 @@ impl Isolation {
             return None;
         }
         let factor = self.rules.memory_factor;
-        let memory_max = task_memory.saturating_mul(u64::from(factor)).saturating_add(PROGRAM_BYTES);
+        let memory_max = task_memory
+            .saturating_mul(u64::from(factor))
+            .saturating_add(PROGRAM_BYTES);
         let groups = self.groups.clone();
-        Some(Bounds { task_memory, factor, memory_max, groups, group: None, is_watched: true })
+        Some(Bounds {
+            task_memory,
+            factor,
+            memory_max,
+            groups,
+            group: None,
+            is_watched: true,
+        })
     }
 }
 
 /// Returns whether `name` equals `given`, or has its prefix if `given` ends in a star.
 fn matches(given: &str, name: &str) -> bool {
-    given.strip_suffix('*').map_or(given == name, |beginning| name.starts_with(beginning))
+    given
+        .strip_suffix('*')
+        .map_or(given == name, |beginning| name.starts_with(beginning))
 }
 
 /// The limits of one attempt including its child processes.
@@ -107,9 +131,13 @@ impl Bounds {
     /// Applies the limits to a process and its children. A prestarted process may already be in a group,
     /// `ahead`.
     pub(super) async fn around(mut self, process: Pid, mut ahead: Option<ControlGroup>) -> Bounds {
-        let Some(groups) = self.groups.clone() else { return self };
+        let Some(groups) = self.groups.clone() else {
+            return self;
+        };
         let memory_max = self.memory_max;
-        let is_limited = ahead.as_mut().is_some_and(|group| group.limit_to(memory_max).is_ok());
+        let is_limited = ahead
+            .as_mut()
+            .is_some_and(|group| group.limit_to(memory_max).is_ok());
         if is_limited && ahead.as_ref().is_some_and(ControlGroup::is_current) {
             (self.group, self.is_watched) = (ahead, false);
             return self;
@@ -147,7 +175,10 @@ impl Bounds {
 
     /// Returns whether a process that no cgroup limits exceeds its memory limit.
     pub(super) fn are_exceeded_by(&self, processes: &dyn Processes, process: Pid) -> bool {
-        self.is_watched && processes.memory_of(process).is_ok_and(|memory| memory.resident > self.memory_max)
+        self.is_watched
+            && processes
+                .memory_of(process)
+                .is_ok_and(|memory| memory.resident > self.memory_max)
     }
 
     /// Returns the error for an OOM kill of an attempt within its own limit.
@@ -182,23 +213,38 @@ mod tests {
     use crate::process::Spawner;
 
     fn rules(mode: IsolationMode) -> IsolationRules {
-        IsolationRules { mode, memory_factor: 4, pass_environment: vec!["CARGO_MANIFEST_DIR".to_owned()] }
+        IsolationRules {
+            mode,
+            memory_factor: 4,
+            pass_environment: vec!["CARGO_MANIFEST_DIR".to_owned()],
+        }
     }
 
     #[test]
     fn memory_limit_is_task_memory_multiple_plus_program() {
         let machine = Spawner::for_one_job(false, 0, 0);
-        let watched = Isolation::begin(&rules(IsolationMode::Watchdog), "w").expect("needs nothing");
+        let watched =
+            Isolation::begin(&rules(IsolationMode::Watchdog), "w").expect("needs nothing");
         assert_eq!(watched.in_words(), "watchdog");
         let bounds = watched.bounds(256 << 20).expect("bounds");
         assert_eq!(bounds.memory_max, 1280 << 20);
         assert!(!bounds.are_exceeded_by(&machine, rustix::process::getpid()));
         assert!(watched.bounds(u64::MAX).is_some());
-        let tiny = Bounds { memory_max: 4096, ..bounds };
-        assert!(tiny.are_exceeded_by(&machine, rustix::process::getpid()) && tiny.kernel_kill().is_none());
+        let tiny = Bounds {
+            memory_max: 4096,
+            ..bounds
+        };
+        assert!(
+            tiny.are_exceeded_by(&machine, rustix::process::getpid())
+                && tiny.kernel_kill().is_none()
+        );
         let error = tiny.error();
         assert_eq!(error.place, FaultPlace::TaskMemory);
-        assert!(error.message.contains("4 times its task memory of 256 MiB"), "{}", error.message);
+        assert!(
+            error.message.contains("4 times its task memory of 256 MiB"),
+            "{}",
+            error.message
+        );
         let none = Isolation::begin(&rules(IsolationMode::None), "w").expect("needs nothing");
         assert!(none.bounds(1).is_none() && none.in_words() == "none");
     }
@@ -207,21 +253,45 @@ mod tests {
     async fn process_in_group_without_limit_is_watched() {
         let folder = tempfile::tempdir().expect("a directory");
         let (groups, ahead) = ControlGroups::without_limits(folder.path());
-        let (task_memory, factor, memory_max) = (1, 4, 4096);
-        let (groups, group, is_watched) = (Some(groups), None, true);
-        let bounds = Bounds { task_memory, factor, memory_max, groups, group, is_watched };
+        let task_memory = 1;
+        let factor = 4;
+        let memory_max = 4096;
+        let groups = Some(groups);
+        let group = None;
+        let is_watched = true;
+        let bounds = Bounds {
+            task_memory,
+            factor,
+            memory_max,
+            groups,
+            group,
+            is_watched,
+        };
         let itself = rustix::process::getpid();
         let bounds = bounds.around(itself, Some(ahead)).await;
-        assert!(bounds.group.is_some(), "dropping the group would kill the process");
+        assert!(
+            bounds.group.is_some(),
+            "dropping the group would kill the process"
+        );
         assert!(bounds.are_exceeded_by(&Spawner::for_one_job(false, 0, 0), itself));
     }
 
     #[test]
     fn task_environment_has_standard_and_requested_variables() {
         let isolation = Isolation::begin(&rules(IsolationMode::None), "w").expect("needs nothing");
-        let names: Vec<&str> = isolation.environment.iter().filter_map(|(name, _)| name.to_str()).collect();
-        assert!(names.contains(&"PATH") && names.contains(&"CARGO_MANIFEST_DIR"), "{names:?}");
-        assert!(!names.iter().any(|name| name.starts_with("CARGO_PKG")), "{names:?}");
+        let names: Vec<&str> = isolation
+            .environment
+            .iter()
+            .filter_map(|(name, _)| name.to_str())
+            .collect();
+        assert!(
+            names.contains(&"PATH") && names.contains(&"CARGO_MANIFEST_DIR"),
+            "{names:?}"
+        );
+        assert!(
+            !names.iter().any(|name| name.starts_with("CARGO_PKG")),
+            "{names:?}"
+        );
     }
 
     #[test]

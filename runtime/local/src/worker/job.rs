@@ -11,8 +11,8 @@ use std::sync::Arc;
 
 use napreduce_engine::{AttemptId, MapOutput, Start, TaskKind, WorkerId};
 use napreduce_protocol::{
-    InputSplit, JobDescription, LaunchWork, MapInput, MapTask, MemoryFile, OutputEntry, Peer, Place,
-    ReduceTask, ReduceWork, TaskDescription, Work,
+    InputSplit, JobDescription, LaunchWork, MapInput, MapTask, MemoryFile, OutputEntry, Peer,
+    Place, ReduceTask, ReduceWork, TaskDescription, Work,
 };
 
 use super::consolidation::{Consolidating, Consolidation};
@@ -56,7 +56,13 @@ impl KnownJob {
     ) -> KnownJob {
         KnownJob {
             shared: {
-                let JobDescription { output, job, claim, part_extension, .. } = &description;
+                let JobDescription {
+                    output,
+                    job,
+                    claim,
+                    part_extension,
+                    ..
+                } = &description;
                 JobPaths::new(output, *job, *claim, part_extension)
             },
             readiness: match environment {
@@ -100,8 +106,12 @@ impl Readiness {
     /// Returns whether attempts can be started. A job whose files were changed by others must be prepared
     /// again.
     pub(super) fn is_ready(&self, environment: &dyn Environment) -> bool {
-        let Readiness::Ready(prepared) = self else { return false };
-        let intact = prepared.as_ref().is_none_or(|prepared| (prepared.is_intact)());
+        let Readiness::Ready(prepared) = self else {
+            return false;
+        };
+        let intact = prepared
+            .as_ref()
+            .is_none_or(|prepared| (prepared.is_intact)());
         if !intact {
             tracing::warn!(
                 target: "worker",
@@ -116,28 +126,43 @@ impl Readiness {
 impl KnownJob {
     /// Appends to the log of the job's map outputs.
     pub(super) fn on_outputs(&mut self, entries: Vec<OutputEntry>, peers: Vec<Peer>) {
-        entries.into_iter().for_each(|entry| self.outputs.apply(entry));
-        self.peers.extend(peers.into_iter().map(|peer| (peer.worker, peer)));
+        entries
+            .into_iter()
+            .for_each(|entry| self.outputs.apply(entry));
+        self.peers
+            .extend(peers.into_iter().map(|peer| (peer.worker, peer)));
     }
 
     /// Returns the known output of each map; empty for a map attempt.
     pub(super) fn inputs(&self, attempt: AttemptId) -> Vec<MapOutput> {
         let reads = attempt.task.kind == TaskKind::Reduce;
-        if reads { self.outputs.all() } else { Vec::new() }
+        if reads {
+            self.outputs.all()
+        } else {
+            Vec::new()
+        }
     }
 
     /// Returns the known outputs of these maps.
     pub(super) fn outputs_of(&self, maps: &[u32]) -> Vec<MapOutput> {
-        maps.iter().filter_map(|map| self.outputs.get(*map)).collect()
+        maps.iter()
+            .filter_map(|map| self.outputs.get(*map))
+            .collect()
     }
 
     /// Returns where this worker's attempts find map outputs.
     pub(super) fn places(&self, outputs: Vec<MapOutput>) -> Vec<MapInput> {
         let place = |attempt| Place::Local(self.shared.segment(attempt));
-        let input = |output: &MapOutput| MapInput { attempt: output.attempt, place: place(output.attempt) };
-        let Some((environment, own)) = &self.environment else { return outputs.iter().map(input).collect() };
-        let (moved, held): (Vec<_>, Vec<_>) =
-            outputs.into_iter().partition(|output| output.worker == WorkerId::STORAGE);
+        let input = |output: &MapOutput| MapInput {
+            attempt: output.attempt,
+            place: place(output.attempt),
+        };
+        let Some((environment, own)) = &self.environment else {
+            return outputs.iter().map(input).collect();
+        };
+        let (moved, held): (Vec<_>, Vec<_>) = outputs
+            .into_iter()
+            .partition(|output| output.worker == WorkerId::STORAGE);
         let mut inputs = environment.places(*own, held, &self.peers);
         inputs.extend(moved.iter().map(input));
         inputs
@@ -146,8 +171,14 @@ impl KnownJob {
     /// Returns the copy that lets a map's output outlive this worker.
     pub(super) fn moving(&self, attempt: AttemptId) -> Option<Move> {
         let (environment, _) = self.environment.as_ref()?;
-        let (from, to) = (environment.segment(attempt), self.shared.segment(attempt));
-        Some(Move { attempt, from, to, durable: self.description.durable })
+        let from = environment.segment(attempt);
+        let to = self.shared.segment(attempt);
+        Some(Move {
+            attempt,
+            from,
+            to,
+            durable: self.description.durable,
+        })
     }
 
     /// Returns the scratch directory of an attempt.
@@ -169,14 +200,23 @@ impl KnownJob {
     /// Handles the start of an attempt; returns the consolidation to begin for later reduces.
     pub(super) fn on_launched(&mut self, attempt: AttemptId) -> Option<Consolidating> {
         let reads = attempt.task.kind == TaskKind::Reduce;
-        reads.then(|| self.consolidation.on_reduce(attempt.task.job)).flatten()
+        reads
+            .then(|| self.consolidation.on_reduce(attempt.task.job))
+            .flatten()
     }
 
     /// Reserves memory for an attempt's expected output plus a margin. The expectation is unknown until a map
     /// of the job is done.
-    pub(super) fn memory_for(&self, work: &LaunchWork, memory: &Arc<SegmentMemory>) -> Option<MemorySegment> {
-        let LaunchWork::Map { split } = work else { return None };
-        let ((written, read), description) = (self.written?, &self.description);
+    pub(super) fn memory_for(
+        &self,
+        work: &LaunchWork,
+        memory: &Arc<SegmentMemory>,
+    ) -> Option<MemorySegment> {
+        let LaunchWork::Map { split } = work else {
+            return None;
+        };
+        let (written, read) = self.written?;
+        let description = &self.description;
         if description.reduces == 0 || description.durable {
             return None;
         }
@@ -187,9 +227,12 @@ impl KnownJob {
     /// Handles the sealed output of a map that read `read` bytes, possibly in its reserved memory.
     fn on_sealed(&mut self, attempt: AttemptId, read: u64, memory: Option<MemorySegment>) {
         let segment = self.output(attempt, false);
-        self.kept.extend(memory.and_then(|memory| memory.keep(&segment)));
+        self.kept
+            .extend(memory.and_then(|memory| memory.keep(&segment)));
         // The reader of a missing segment detects it.
-        let Ok(found) = fs::metadata(&segment) else { return };
+        let Ok(found) = fs::metadata(&segment) else {
+            return;
+        };
         let now = (found.len(), read.max(1));
         let is_more = |(written, before): (u64, u64)| {
             u128::from(now.0) * u128::from(before) > u128::from(written) * u128::from(now.1)
@@ -209,19 +252,26 @@ impl KnownJob {
         if attempt.task.kind == TaskKind::Map && self.description.reduces > 0 {
             self.on_sealed(attempt, input_bytes, memory);
         }
-        let (environment, _) = self.environment.as_ref().filter(|_| attempt.task.kind == TaskKind::Map)?;
+        let (environment, _) = self
+            .environment
+            .as_ref()
+            .filter(|_| attempt.task.kind == TaskKind::Map)?;
         let segment = environment.segment(attempt);
-        self.consolidation.on_sealed(attempt.task.job, segment, self.description.reduces)
+        self.consolidation
+            .on_sealed(attempt.task.job, segment, self.description.reduces)
     }
 
     /// Returns where an attempt writes its result: a part on shared storage, or a segment where it is served.
     fn output(&self, attempt: AttemptId, commits: bool) -> PathBuf {
         match &self.environment {
             // The task uploads it from this host.
-            _ if commits && self.shared.are_in_store() => {
-                self.scratch(attempt).join(self.shared.part_name(attempt.task))
-            }
-            _ if commits => self.shared.attempt(attempt).join(self.shared.part_name(attempt.task)),
+            _ if commits && self.shared.are_in_store() => self
+                .scratch(attempt)
+                .join(self.shared.part_name(attempt.task)),
+            _ if commits => self
+                .shared
+                .attempt(attempt)
+                .join(self.shared.part_name(attempt.task)),
             Some((environment, _)) => environment.segment(attempt),
             None => self.shared.segment(attempt),
         }
@@ -230,17 +280,34 @@ impl KnownJob {
     /// Returns where an attempt saves a checkpoint: shared storage, or this host and the output's store.
     fn checkpoint(&self, attempt: AttemptId) -> PathBuf {
         match &self.environment {
-            Some((environment, _)) if self.shared.are_in_store() => {
-                environment.checkpoints(attempt.task.job).join(attempt.to_string())
-            }
+            Some((environment, _)) if self.shared.are_in_store() => environment
+                .checkpoints(attempt.task.job)
+                .join(attempt.to_string()),
             _ => self.shared.checkpoint(attempt),
         }
     }
 
-    pub(super) fn describe(&self, launching: Launching, memory_file: Option<MemoryFile>) -> TaskDescription {
-        let Launching { attempt, from, work, inputs } = launching;
-        let JobDescription { definition, parameters, reduces, cuts, compress, task_memory, durable, .. } =
-            &*self.description;
+    pub(super) fn describe(
+        &self,
+        launching: Launching,
+        memory_file: Option<MemoryFile>,
+    ) -> TaskDescription {
+        let Launching {
+            attempt,
+            from,
+            work,
+            inputs,
+        } = launching;
+        let JobDescription {
+            definition,
+            parameters,
+            reduces,
+            cuts,
+            compress,
+            task_memory,
+            durable,
+            ..
+        } = &*self.description;
         let scratch = self.scratch(attempt);
         let commits = *reduces == 0 || attempt.task.kind == TaskKind::Reduce;
         let output = self.output(attempt, commits);
@@ -290,7 +357,10 @@ impl KnownJob {
             memory: *task_memory,
             work,
             promote_to: commits.then(|| self.shared.promoted(attempt)),
-            stored_checkpoints: self.environment.as_ref().and_then(|_| self.shared.stored_checkpoints()),
+            stored_checkpoints: self
+                .environment
+                .as_ref()
+                .and_then(|_| self.shared.stored_checkpoints()),
             // Embedded runs do not survive a power loss anyway.
             sync_part: *durable || self.environment.is_some(),
         }
@@ -300,20 +370,34 @@ impl KnownJob {
     pub(super) fn variables(&self, attempt: AttemptId, work: &LaunchWork) -> Vec<Variable> {
         // With several files no single one can be named.
         let input = match work {
-            LaunchWork::Map { split: InputSplit { parts, .. } } => match &parts[..] {
+            LaunchWork::Map {
+                split: InputSplit { parts, .. },
+            } => match &parts[..] {
                 [part] => Some(part.path.clone().into_os_string()),
                 _ => None,
             },
             LaunchWork::Reduce { .. } => None,
         };
         let mut variables = vec![
-            ("NAPREDUCE_JOB_ID", Some(OsString::from(attempt.task.job.to_string()))),
-            ("NAPREDUCE_TASK_ID", Some(OsString::from(attempt.task.to_string()))),
-            ("NAPREDUCE_ATTEMPT_ID", Some(OsString::from(attempt.to_string()))),
+            (
+                "NAPREDUCE_JOB_ID",
+                Some(OsString::from(attempt.task.job.to_string())),
+            ),
+            (
+                "NAPREDUCE_TASK_ID",
+                Some(OsString::from(attempt.task.to_string())),
+            ),
+            (
+                "NAPREDUCE_ATTEMPT_ID",
+                Some(OsString::from(attempt.to_string())),
+            ),
             ("NAPREDUCE_INPUT_FILE", input),
         ];
         if let Readiness::Ready(Some(prepared)) = &self.readiness {
-            variables.push(("NAPREDUCE_FILES_DIR", Some(prepared.files.clone().into_os_string())));
+            variables.push((
+                "NAPREDUCE_FILES_DIR",
+                Some(prepared.files.clone().into_os_string()),
+            ));
         }
         variables
     }

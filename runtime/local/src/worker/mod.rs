@@ -24,7 +24,9 @@ mod settings;
 mod start_error;
 mod ticks;
 
-pub use configuration::{IsolationMode, IsolationRules, PageOut, SuspendRules, TASK_SILENCE_MAX, cores};
+pub use configuration::{
+    IsolationMode, IsolationRules, PageOut, SuspendRules, TASK_SILENCE_MAX, cores,
+};
 pub use daemon::Worker;
 pub use environment::{AttemptLogs, Environment, Prepared, Preparing, WatchDisk};
 pub use isolation::Isolation;

@@ -45,7 +45,8 @@ impl Moves {
         }
         if let Some(next) = self.waiting.pop_front() {
             let ends = Arc::clone(&self.ends);
-            self.copying.spawn_blocking(move || (next.attempt, next.run(&ends)));
+            self.copying
+                .spawn_blocking(move || (next.attempt, next.run(&ends)));
         }
     }
 
@@ -82,7 +83,10 @@ impl Move {
         let copied = copy(&self.from, &unfinished, self.durable, ends)
             .and_then(|()| fs::rename(&unfinished, &self.to))
             .map_err(|error| {
-                io::Error::new(error.kind(), format!("cannot write {}: {error}", self.to.display()))
+                io::Error::new(
+                    error.kind(),
+                    format!("cannot write {}: {error}", self.to.display()),
+                )
             });
         if copied.is_err() {
             // If this fails, the file is removed with those of its job.
@@ -121,14 +125,26 @@ mod tests {
     use super::*;
 
     fn attempt(index: u32) -> AttemptId {
-        AttemptId { task: TaskId { job: JobId(1), kind: TaskKind::Map, index }, number: 1 }
+        AttemptId {
+            task: TaskId {
+                job: JobId(1),
+                kind: TaskKind::Map,
+                index,
+            },
+            number: 1,
+        }
     }
 
     fn moving(folder: &Path, index: u32, bytes: usize) -> Move {
-        let (from, to) =
-            (folder.join(format!("{index}.segment")), folder.join(format!("to/{index}.segment")));
+        let from = folder.join(format!("{index}.segment"));
+        let to = folder.join(format!("to/{index}.segment"));
         fs::write(&from, vec![index as u8; bytes]).expect("written");
-        Move { attempt: attempt(index), from, to, durable: index == 1 }
+        Move {
+            attempt: attempt(index),
+            from,
+            to,
+            durable: index == 1,
+        }
     }
 
     #[tokio::test(flavor = "current_thread")]
@@ -150,10 +166,19 @@ mod tests {
         assert_eq!(moved, [attempt(0), attempt(1), attempt(3)]);
         for index in [0, 1, 3] {
             let name = format!("{index}.segment");
-            let (from, to) = (folder.path().join(&name), folder.path().join("to").join(&name));
-            assert!(fs::read(from).expect("it stays") == fs::read(to).expect("it is there"), "{index}");
+            let from = folder.path().join(&name);
+            let to = folder.path().join("to").join(&name);
+            assert!(
+                fs::read(from).expect("it stays") == fs::read(to).expect("it is there"),
+                "{index}"
+            );
         }
-        assert_eq!(fs::read_dir(folder.path().join("to")).expect("a folder").count(), 3);
+        assert_eq!(
+            fs::read_dir(folder.path().join("to"))
+                .expect("a folder")
+                .count(),
+            3
+        );
     }
 
     #[tokio::test(flavor = "current_thread")]
@@ -166,6 +191,11 @@ mod tests {
         moves.ends.store(true, Ordering::Relaxed);
         moves.add(wanted);
         moves.end().await;
-        assert_eq!(fs::read_dir(folder.path().join("to")).expect("a folder").count(), 0);
+        assert_eq!(
+            fs::read_dir(folder.path().join("to"))
+                .expect("a folder")
+                .count(),
+            0
+        );
     }
 }

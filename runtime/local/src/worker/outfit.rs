@@ -19,20 +19,41 @@ pub(super) fn outfit(
     settings: &WorkerSettings,
 ) -> Result<(Launch, Option<Box<dyn AttemptLogs>>), TaskError> {
     let variables = job.variables(attempt, work);
-    let (Some((environment, _)), Readiness::Ready(Some(prepared))) = (&settings.environment, &job.readiness)
+    let (Some((environment, _)), Readiness::Ready(Some(prepared))) =
+        (&settings.environment, &job.readiness)
     else {
-        return Ok((Launch { variables, ..Launch::default() }, None));
+        return Ok((
+            Launch {
+                variables,
+                ..Launch::default()
+            },
+            None,
+        ));
     };
     let refuse = |what: String, error: io::Error| {
-        TaskError::local(format!("host {} cannot create {what}: {error}", environment.host()), &error)
+        TaskError::local(
+            format!("host {} cannot create {what}: {error}", environment.host()),
+            &error,
+        )
     };
     let scratch = job.scratch(attempt);
     let made = fs::create_dir(&scratch).unless_there();
     made.map_err(|error| refuse(scratch.display().to_string(), error))?;
     let opened = environment.open_logs(attempt);
     let (logs, output) = opened.map_err(|error| refuse(format!("the logs of {attempt}"), error))?;
-    let (program, directory) = (prepared.program.clone(), Some(scratch));
+    let program = prepared.program.clone();
+    let directory = Some(scratch);
     let output = Some(output);
     let environment = Some(environment.isolation().environment.clone());
-    Ok((Launch { variables, environment, program, directory, output, ..Launch::default() }, Some(logs)))
+    Ok((
+        Launch {
+            variables,
+            environment,
+            program,
+            directory,
+            output,
+            ..Launch::default()
+        },
+        Some(logs),
+    ))
 }

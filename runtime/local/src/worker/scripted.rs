@@ -15,8 +15,8 @@ use tokio::sync::{Mutex as AsyncMutex, watch};
 use tokio::task::JoinHandle;
 
 use crate::process::{
-    Awaited, Change, ChildEvent, ControlGroup, Launch, Pending, ProcessMemory, Processes, SpareMemory,
-    TaskProcess,
+    Awaited, Change, ChildEvent, ControlGroup, Launch, Pending, ProcessMemory, Processes,
+    SpareMemory, TaskProcess,
 };
 
 /// A request of the worker to the machine.
@@ -76,7 +76,10 @@ impl ScriptedMachine {
         };
         let machine = ScriptedMachine {
             memory: ProcessMemory::default(),
-            spare: SpareMemory { available: 1 << 40, swap_free: 1 << 40 },
+            spare: SpareMemory {
+                available: 1 << 40,
+                swap_free: 1 << 40,
+            },
             stalled_micros: None,
             process: Mutex::new(Some(process)),
             requests,
@@ -96,7 +99,10 @@ impl ScriptedTask {
     /// Sends a message as the task.
     pub(super) fn send(&self, message: &FromTask) {
         let bytes = encode(message).expect("a message");
-        assert_eq!(self.control.try_write(&bytes).expect("written"), bytes.len());
+        assert_eq!(
+            self.control.try_write(&bytes).expect("written"),
+            bytes.len()
+        );
     }
 
     /// Waits for the next message to the task.
@@ -126,7 +132,9 @@ impl Processes for ScriptedMachine {
     }
 
     fn sweep(&self, _: Vec<String>) {
-        self.requests.send(Request::Sweep).expect("the test listens");
+        self.requests
+            .send(Request::Sweep)
+            .expect("the test listens");
     }
 
     fn memory_of(&self, _: Pid) -> io::Result<ProcessMemory> {
@@ -192,7 +200,10 @@ impl TaskProcess for ScriptedProcess {
     fn await_change(&self, _: Awaited) -> Pending<'static, Change> {
         let changes = Arc::clone(&self.changes);
         Box::pin(async move {
-            let ended = Change { event: ChildEvent::Ended, running: None };
+            let ended = Change {
+                event: ChildEvent::Ended,
+                running: None,
+            };
             Ok(changes.lock().await.recv().await.unwrap_or(ended))
         })
     }

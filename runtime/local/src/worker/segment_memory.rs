@@ -73,7 +73,11 @@ impl SegmentMemory {
         Arc::new(SegmentMemory {
             processes,
             bytes_max: bytes_max.unwrap_or(available / 2),
-            left_over: if bytes_max.is_some() { 0 } else { available / 2 },
+            left_over: if bytes_max.is_some() {
+                0
+            } else {
+                available / 2
+            },
             files_max: descriptors_max() / DESCRIPTORS_SHARE,
             held: Mutex::default(),
         })
@@ -85,9 +89,12 @@ impl SegmentMemory {
             return None;
         }
         match memfd_create("napreduce-segment", MemfdFlags::CLOEXEC) {
-            Ok(file) => {
-                Some(MemorySegment { of: Arc::clone(self), file: file.into(), bytes, is_promise: true })
-            }
+            Ok(file) => Some(MemorySegment {
+                of: Arc::clone(self),
+                file: file.into(),
+                bytes,
+                is_promise: true,
+            }),
             Err(error) => {
                 tracing::debug!(target: "worker", "no memory for a segment: {error}");
                 self.change(|held| {
@@ -108,8 +115,16 @@ impl SegmentMemory {
             return false;
         }
         if self.left_over > 0 {
-            let available = self.processes.spare_memory().map_or(0, |spare| spare.available);
-            if available < self.left_over.saturating_add(held.promised).saturating_add(bytes) {
+            let available = self
+                .processes
+                .spare_memory()
+                .map_or(0, |spare| spare.available);
+            if available
+                < self
+                    .left_over
+                    .saturating_add(held.promised)
+                    .saturating_add(bytes)
+            {
                 return false;
             }
         }
@@ -133,7 +148,10 @@ impl MemorySegment {
     /// Returns the path through which other processes of this user open it.
     pub(super) fn place(&self) -> MemoryFile {
         let path = format!("/proc/{}/fd/{}", std::process::id(), self.file.as_raw_fd());
-        MemoryFile { path: PathBuf::from(path), bytes: self.bytes }
+        MemoryFile {
+            path: PathBuf::from(path),
+            bytes: self.bytes,
+        }
     }
 
     /// Allocates all of it now, so that the kernel charges it to this worker and not to the writing attempt.
@@ -142,12 +160,19 @@ impl MemorySegment {
     /// # Errors
     /// Fails if there is not enough memory.
     pub(super) fn allocate(&self) -> io::Result<()> {
-        Ok(fallocate(&self.file, FallocateFlags::KEEP_SIZE, 0, self.bytes)?)
+        Ok(fallocate(
+            &self.file,
+            FallocateFlags::KEEP_SIZE,
+            0,
+            self.bytes,
+        )?)
     }
 
     /// Keeps the memory of a finished attempt, cut to the length written; `None` if the segment is elsewhere.
     pub(super) fn keep(mut self, segment: &Path) -> Option<MemorySegment> {
-        let linked = segment.read_link().is_ok_and(|found| found == self.place().path);
+        let linked = segment
+            .read_link()
+            .is_ok_and(|found| found == self.place().path);
         let length = self.file.metadata().ok().filter(|_| linked)?.len();
         // Frees the allocation beyond its end; a failure has no other effect.
         let _ = self.file.set_len(length);
@@ -163,7 +188,8 @@ impl MemorySegment {
 
 impl Drop for MemorySegment {
     fn drop(&mut self) {
-        let (bytes, is_promise) = (self.bytes, self.is_promise);
+        let bytes = self.bytes;
+        let is_promise = self.is_promise;
         self.of.change(|held| {
             held.remove_file();
             held.bytes -= bytes;
@@ -196,7 +222,10 @@ mod tests {
     fn promised_and_kept_segment_memory_adds_up() {
         let folder = tempfile::tempdir().expect("a folder");
         let memory = pool(Some(3 * MIB));
-        assert!(memory.take(BYTES_MIN - 1).is_none(), "too small to be worth it");
+        assert!(
+            memory.take(BYTES_MIN - 1).is_none(),
+            "too small to be worth it"
+        );
         let one = memory.take(2 * MIB).expect("there is room");
         assert!(memory.take(2 * MIB).is_none(), "there is room for 3 MiB");
         let other = memory.take(MIB).expect("there is room");
@@ -204,7 +233,10 @@ mod tests {
         drop(other);
         assert_eq!(held(&memory), (1, 2 * MIB, 2 * MIB));
         one.allocate().expect("allocated");
-        let mut file = OpenOptions::new().write(true).open(one.place().path).expect("another process's view");
+        let mut file = OpenOptions::new()
+            .write(true)
+            .open(one.place().path)
+            .expect("another process's view");
         file.write_all(&[7; 1000]).expect("written");
         let segment = folder.path().join("segment");
         symlink(one.place().path, &segment).expect("a link");
@@ -213,7 +245,10 @@ mod tests {
         assert_eq!(fs::read(&segment).expect("a segment"), [7; 1000]);
         drop(kept);
         assert_eq!(held(&memory), (0, 0, 0));
-        assert!(fs::read(&segment).is_err(), "it is gone with the worker's hold on it");
+        assert!(
+            fs::read(&segment).is_err(),
+            "it is gone with the worker's hold on it"
+        );
     }
 
     #[test]
@@ -222,8 +257,20 @@ mod tests {
         let memory = pool(Some(MIB));
         let segment = folder.path().join("segment");
         fs::write(&segment, "on the disk").expect("written");
-        assert!(memory.take(MIB).expect("there is room").keep(&segment).is_none());
-        assert!(memory.take(MIB).expect("there is room").keep(&folder.path().join("missing")).is_none());
+        assert!(
+            memory
+                .take(MIB)
+                .expect("there is room")
+                .keep(&segment)
+                .is_none()
+        );
+        assert!(
+            memory
+                .take(MIB)
+                .expect("there is room")
+                .keep(&folder.path().join("missing"))
+                .is_none()
+        );
         assert_eq!(held(&memory), (0, 0, 0));
     }
 

@@ -18,13 +18,21 @@ pub(super) fn explain_start(
 ) -> TaskError {
     let message = match (program, host) {
         (Some(program), Some(host)) => {
-            let (path, why) = (&program.path, explain(error, &program.path));
-            format!("host {host} cannot execute the job's program as {}: {why}", path.display())
+            let path = &program.path;
+            let why = explain(error, &program.path);
+            format!(
+                "host {host} cannot execute the job's program as {}: {why}",
+                path.display()
+            )
         }
         (_, Some(host)) => format!("host {host} cannot start a task process: {error}"),
         (_, None) => format!("cannot start a task process: {error}"),
     };
-    let place = if is_limit(error) { FaultPlace::LocalLimit } else { FaultPlace::ProgramFile };
+    let place = if is_limit(error) {
+        FaultPlace::LocalLimit
+    } else {
+        FaultPlace::ProgramFile
+    };
     TaskError::retryable(message).at(place)
 }
 
@@ -72,8 +80,14 @@ mod tests {
         let path = place.path().join("program");
         fs::write(&path, content).expect("written");
         fs::set_permissions(&path, Permissions::from_mode(mode)).expect("changed");
-        let program = Executable { path, name: "program".into() };
-        let launch = Launch { program: Some(program.clone()), ..Launch::default() };
+        let program = Executable {
+            path,
+            name: "program".into(),
+        };
+        let launch = Launch {
+            program: Some(program.clone()),
+            ..Launch::default()
+        };
         let started = Spawner::for_one_job(false, 0, 0).start(launch).await;
         let error = started.expect_err("it cannot be executed");
         explain_start(&error, Some(&program), Some("here")).message
@@ -82,10 +96,19 @@ mod tests {
     #[tokio::test(flavor = "current_thread")]
     async fn start_error_names_program_and_host() {
         let denied = said_of(b"\x7fELF", 0o600).await;
-        assert!(denied.starts_with("host here cannot execute the job's program as /"), "{denied}");
-        assert!(denied.contains("check the permissions of the worker's directory"), "{denied}");
+        assert!(
+            denied.starts_with("host here cannot execute the job's program as /"),
+            "{denied}"
+        );
+        assert!(
+            denied.contains("check the permissions of the worker's directory"),
+            "{denied}"
+        );
         let damaged = said_of(b"\x7fELF and nothing more", 0o700).await;
-        assert!(damaged.contains("not a program for this system"), "{damaged}");
+        assert!(
+            damaged.contains("not a program for this system"),
+            "{damaged}"
+        );
         let homeless = said_of(b"#!/nowhere/at-all\n", 0o700).await;
         assert!(homeless.contains("its loader does not"), "{homeless}");
     }

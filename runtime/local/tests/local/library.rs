@@ -15,9 +15,15 @@ fn jobs_run_side_by_side_without_disturbing_their_program() {
             std::fs::read_to_string(output.join("part-r-00000")).expect("a part"),
             "a\t1\nb\t2\nc\t1\n"
         );
-        assert_eq!(crate::scenario::names(&output), ["_SUCCESS", "part-r-00000"]);
+        assert_eq!(
+            crate::scenario::names(&output),
+            ["_SUCCESS", "part-r-00000"]
+        );
     }
     for left_out in [4, 5, 6, 7] {
-        assert!(!host.path(&format!("out-{left_out}")).exists(), "job {left_out} left its output");
+        assert!(
+            !host.path(&format!("out-{left_out}")).exists(),
+            "job {left_out} left its output"
+        );
     }
 }

@@ -12,7 +12,10 @@ fn two_moments(running: &Running<'_>) -> [Moment; 2] {
 /// test starts ignores it as well, as intended.
 fn hangup_is_ignored() -> bool {
     let status = std::fs::read_to_string("/proc/self/status").expect("the status of this process");
-    let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:")).expect("its ignored signals");
+    let ignored = status
+        .lines()
+        .find_map(|line| line.strip_prefix("SigIgn:"))
+        .expect("its ignored signals");
     let mask = u64::from_str_radix(ignored.trim(), 16).expect("a mask");
     mask >> (Signal::HUP.as_raw() - 1) & 1 == 1
 }
@@ -23,12 +26,18 @@ fn assert_ends_everything(signal: Signal, status: i32) {
     let moments = two_moments(&running);
     running.signal(signal);
     let ended = running.end();
-    ended.assert_failure(status, &["interrupted by signal", "the job left no files in"]);
+    ended.assert_failure(
+        status,
+        &["interrupted by signal", "the job left no files in"],
+    );
     for moment in &moments {
         moment.assert_gone();
     }
     assert!(!job.output().exists());
-    assert_eq!(names(&job.path("")), ["first.stderr", "first.stdout", "in", "moments"]);
+    assert_eq!(
+        names(&job.path("")),
+        ["first.stderr", "first.stdout", "in", "moments"]
+    );
 }
 
 #[test]
@@ -125,7 +134,10 @@ fn second_signal_ends_program_at_once() {
 
 #[test]
 fn signal_at_end_of_job_is_not_lost() {
-    let job = Scenario::new(&["a"]).with("jobs=2").with("overwrite=yes").pause("r_0000.1", "written");
+    let job = Scenario::new(&["a"])
+        .with("jobs=2")
+        .with("overwrite=yes")
+        .pause("r_0000.1", "written");
     let running = job.start();
     let moment = running.moment();
     running.signal(Signal::STOP);
@@ -133,7 +145,9 @@ fn signal_at_end_of_job_is_not_lost() {
     moment.go_on();
     running.signal(Signal::INT);
     running.signal(Signal::CONT);
-    running.end().assert_failure(130, &["interrupted by signal 2"]);
+    running
+        .end()
+        .assert_failure(130, &["interrupted by signal 2"]);
 }
 
 #[test]

@@ -12,7 +12,8 @@ use napreduce_protocol::{
     Counter, FailedRecord, JobError, JobPlan, MapTask, PartOutput, ReduceTask, Split, TaskError,
 };
 use napreduce_task::{
-    Boundary, Definitions, Ended, MapResult, PositionUnit, ReduceResult, TaskContext, TaskRunner, counter,
+    Boundary, Definitions, Ended, MapResult, PositionUnit, ReduceResult, TaskContext, TaskRunner,
+    counter,
 };
 use tempfile::TempDir;
 
@@ -41,7 +42,9 @@ impl TaskRunner for WordCount {
         let path = &task.split.parts[0].path;
         let text = fs::read_to_string(path).expect("an input");
         context.progress().set_total(text.len() as u64);
-        context.position().enter(path.display().to_string(), PositionUnit::Byte);
+        context
+            .position()
+            .enter(path.display().to_string(), PositionUnit::Byte);
         let mut words: BTreeMap<&str, u64> = BTreeMap::new();
         for word in text.split_whitespace() {
             context.counters().add(Counter::MapInputRecords, 1);
@@ -59,17 +62,28 @@ impl TaskRunner for WordCount {
         for (_, path) in &task.inputs {
             for line in fs::read_to_string(path).expect("a map's output").lines() {
                 let (word, count) = line.split_once('\t').expect("a line of a map");
-                *words.entry(word.to_owned()).or_default() += count.parse::<u64>().expect("a count");
+                *words.entry(word.to_owned()).or_default() +=
+                    count.parse::<u64>().expect("a count");
             }
         }
         let bytes = write(&task.output, &words);
         let records = words.len() as u64;
-        Ok(Ended::Done { part: PartOutput { records, bytes, digest: bytes, ..PartOutput::default() } })
+        Ok(Ended::Done {
+            part: PartOutput {
+                records,
+                bytes,
+                digest: bytes,
+                ..PartOutput::default()
+            },
+        })
     }
 }
 
 fn write<W: std::fmt::Display>(path: &Path, words: &BTreeMap<W, u64>) -> u64 {
-    let text: String = words.iter().map(|(word, count)| format!("{word}\t{count}\n")).collect();
+    let text: String = words
+        .iter()
+        .map(|(word, count)| format!("{word}\t{count}\n"))
+        .collect();
     fs::write(path, &text).expect("written");
     text.len() as u64
 }
@@ -99,11 +113,23 @@ impl Scene {
         let mut plan = JobPlan::new("words", self.output());
         let split = |name| {
             let path = self.directory.path().join(name);
-            Split { path, offset: 0, length: 3, file_length: 3, version: None }.into()
+            Split {
+                path,
+                offset: 0,
+                length: 3,
+                file_length: 3,
+                version: None,
+            }
+            .into()
         };
         plan.splits = ["0.txt", "1.txt"].map(split).into();
-        let definitions = Arc::new(WordCount { before: Arc::new(before) });
-        let settings = EmbeddedSettings { slots: 2, ..EmbeddedSettings::default() };
+        let definitions = Arc::new(WordCount {
+            before: Arc::new(before),
+        });
+        let settings = EmbeddedSettings {
+            slots: 2,
+            ..EmbeddedSettings::default()
+        };
         start_on_threads(plan, definitions, &settings).expect("started")
     }
 
@@ -134,22 +160,43 @@ fn jobs_at_once_have_outputs_and_counters_of_their_own() {
 fn panic_fails_its_attempt_and_is_retried() {
     let scene = Scene::new();
     let job = scene.start(|context| {
-        assert!(!is_first_map(context) || context.attempt().number > 1, "not yet");
+        assert!(
+            !is_first_map(context) || context.attempt().number > 1,
+            "not yet"
+        );
         Ok(())
     });
     let report = job.wait().expect("it succeeds");
     assert_eq!(scene.counts(), "a\t1\nb\t2\nc\t1\n");
     assert_eq!(report.counters.of(Counter::FailedMaps), 1);
-    assert_eq!(report.counters.get("words on threads"), 4, "the failed attempt must not be counted");
+    assert_eq!(
+        report.counters.get("words on threads"),
+        4,
+        "the failed attempt must not be counted"
+    );
 }
 
 #[test]
 fn lasting_panic_fails_the_job_with_message_place_and_position() {
     let scene = Scene::new();
-    let ended = scene.start(|context| if is_first_map(context) { panic!("bad row") } else { Ok(()) }).wait();
+    let ended = scene
+        .start(|context| {
+            if is_first_map(context) {
+                panic!("bad row")
+            } else {
+                Ok(())
+            }
+        })
+        .wait();
     let error = ended.expect_err("it fails");
     let input = scene.directory.path().join("0.txt");
-    let JobError::Failed { failure: Some(failure), .. } = &error else { panic!("{error:?}") };
+    let JobError::Failed {
+        failure: Some(failure),
+        ..
+    } = &error
+    else {
+        panic!("{error:?}")
+    };
     assert_eq!((failure.attempt.task.index, failure.attempt.number), (0, 4));
     let record = FailedRecord::new(input.display().to_string(), "byte 0", None);
     assert_eq!(failure.record, Some(record));
@@ -158,15 +205,24 @@ fn lasting_panic_fails_the_job_with_message_place_and_position() {
         error.contains("_m_0000 failed 4 times; last: panicked at 'bad row', runtime/local/tests/"),
         "{error}"
     );
-    assert!(error.ends_with(&format!(", reading {} byte 0", input.display())), "{error}");
+    assert!(
+        error.ends_with(&format!(", reading {} byte 0", input.display())),
+        "{error}"
+    );
     assert!(!scene.output().exists());
 }
 
 /// Announces each map and works until it is interrupted.
-fn endless(begun: Sender<()>) -> impl Fn(&TaskContext) -> Result<(), TaskError> + Send + Sync + 'static {
+fn endless(
+    begun: Sender<()>,
+) -> impl Fn(&TaskContext) -> Result<(), TaskError> + Send + Sync + 'static {
     let begun = std::sync::Mutex::new(begun);
     move |context| {
-        begun.lock().expect("not poisoned").send(()).expect("the test waits");
+        begun
+            .lock()
+            .expect("not poisoned")
+            .send(())
+            .expect("the test waits");
         while !(context.is_asked()
             && context.tell(None)
             && context.boundary(&mut ())? == Boundary::Checkpoint)
@@ -191,7 +247,10 @@ fn cancelled_job_ends_at_a_boundary_and_leaves_nothing() {
     await_two(&begun);
     job.cancel("enough");
     let ended = job.wait();
-    assert!(matches!(&ended, Err(JobError::Killed { reason, .. }) if reason == "enough"), "{ended:?}");
+    assert!(
+        matches!(&ended, Err(JobError::Killed { reason, .. }) if reason == "enough"),
+        "{ended:?}"
+    );
     assert!(!scene.output().exists());
 }
 
@@ -202,6 +261,9 @@ fn dropped_job_leaves_nothing() {
     let job = scene.start(endless(sender));
     await_two(&begun);
     drop(job);
-    assert!(begun.try_recv().is_err(), "no attempt is left or was retried");
+    assert!(
+        begun.try_recv().is_err(),
+        "no attempt is left or was retried"
+    );
     assert!(!scene.output().exists());
 }

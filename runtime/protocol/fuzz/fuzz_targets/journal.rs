@@ -27,7 +27,9 @@ fn with_right_checksums(mut rest: &[u8]) -> Vec<u8> {
     let mut journal = Vec::with_capacity(rest.len());
     while let Some((head, behind)) = rest.split_at_checked(HEAD_BYTES) {
         let length = u32::from_le_bytes([head[0], head[1], head[2], head[3]]);
-        let Some((payload, next)) = behind.split_at_checked(length as usize) else { break };
+        let Some((payload, next)) = behind.split_at_checked(length as usize) else {
+            break;
+        };
         journal.extend_from_slice(&length.to_le_bytes());
         journal.extend_from_slice(&crc32c::crc32c(payload).to_le_bytes());
         journal.extend_from_slice(payload);

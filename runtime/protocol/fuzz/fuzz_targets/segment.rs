@@ -12,7 +12,9 @@ fuzz_target!(|bytes: &[u8]| {
     std::fs::remove_file(&path).expect("it was just written");
     let Ok(segment) = opened else { return };
     for partition in 0..segment.partitions() {
-        let Ok(mut cursor) = segment.cursor(partition) else { continue };
+        let Ok(mut cursor) = segment.cursor(partition) else {
+            continue;
+        };
         while let Ok(true) = cursor.advance() {}
     }
 });

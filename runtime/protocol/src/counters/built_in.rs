@@ -142,7 +142,10 @@ pub struct Counters {
 impl Default for Counters {
     fn default() -> Counters {
         let cells = [const { AtomicU64::new(0) }; Counter::ALL.len()];
-        Counters { cells, hot_keys: Mutex::default() }
+        Counters {
+            cells,
+            hot_keys: Mutex::default(),
+        }
     }
 }
 
@@ -166,7 +169,8 @@ impl Counters {
     /// Adds records of hot keys, of which those with fewer records are then dropped.
     pub fn add_hot_keys(&self, keys: impl IntoIterator<Item = (String, u64)>, records_min: u64) {
         let mut known = self.hot_keys();
-        keys.into_iter().for_each(|(key, records)| known.add_hot_key(&key, records));
+        keys.into_iter()
+            .for_each(|(key, records)| known.add_hot_key(&key, records));
         known.keep_hot_keys(records_min);
     }
 
@@ -177,7 +181,10 @@ impl Counters {
 
     /// Adds saved built-in counters and hot keys.
     pub fn add_all(&self, saved: &CounterValues) {
-        let keys = saved.hot_keys().into_iter().map(|(key, records)| (key.to_owned(), records));
+        let keys = saved
+            .hot_keys()
+            .into_iter()
+            .map(|(key, records)| (key.to_owned(), records));
         self.add_hot_keys(keys, 0);
         for (name, amount) in saved.iter() {
             if let Some(counter) = Counter::of_word(name) {

@@ -39,7 +39,8 @@ impl CounterValues {
 
     /// Returns the value of a built-in counter.
     pub fn of(&self, counter: Counter) -> u64 {
-        self.place_of(counter).map_or(0, |place| self.built_in[place].1)
+        self.place_of(counter)
+            .map_or(0, |place| self.built_in[place].1)
     }
 
     /// Adds to the named counter; for a peak, keeps the larger value. Zero changes nothing.
@@ -52,7 +53,9 @@ impl CounterValues {
             Some(counter) => self.add_to(counter, amount),
             None => match self.user.get_mut(name) {
                 Some(value) => *value = value.saturating_add(amount),
-                None => drop(self.user.insert(name.to_owned(), amount)),
+                None => {
+                    self.user.insert(name.to_owned(), amount);
+                }
             },
         }
     }
@@ -75,8 +78,11 @@ impl CounterValues {
         let known = self.hot_keys.entry(key.to_owned()).or_default();
         *known = known.saturating_add(records);
         if self.hot_keys.len() > CounterValues::HOT_KEYS_MAX
-            && let Some(least) =
-                self.hot_keys.iter().min_by_key(|(_, records)| **records).map(|(key, _)| key.clone())
+            && let Some(least) = self
+                .hot_keys
+                .iter()
+                .min_by_key(|(_, records)| **records)
+                .map(|(key, _)| key.clone())
         {
             self.hot_keys.remove(&least);
         }
@@ -89,8 +95,11 @@ impl CounterValues {
 
     /// Returns the keys with the most records in one group, the largest first.
     pub fn hot_keys(&self) -> Vec<(&str, u64)> {
-        let mut keys: Vec<(&str, u64)> =
-            self.hot_keys.iter().map(|(key, records)| (key.as_str(), *records)).collect();
+        let mut keys: Vec<(&str, u64)> = self
+            .hot_keys
+            .iter()
+            .map(|(key, records)| (key.as_str(), *records))
+            .collect();
         keys.sort_by_key(|(_, records)| std::cmp::Reverse(*records));
         keys
     }
@@ -111,29 +120,42 @@ impl CounterValues {
     /// Iterates over all counters that are not zero: built-in ones in display order, then user counters by
     /// name.
     pub fn iter(&self) -> impl Iterator<Item = (&str, u64)> {
-        let built_in = self.built_in.iter().map(|(counter, value)| (counter.in_words(), *value));
-        built_in.chain(self.user.iter().map(|(name, value)| (name.as_str(), *value)))
+        let built_in = self
+            .built_in
+            .iter()
+            .map(|(counter, value)| (counter.in_words(), *value));
+        built_in.chain(
+            self.user
+                .iter()
+                .map(|(name, value)| (name.as_str(), *value)),
+        )
     }
 
     /// Iterates over everything that is serialized: the counters, and hot keys with their prefix.
     pub fn entries(&self) -> impl Iterator<Item = (Cow<'_, str>, u64)> {
-        let counters = self.iter().map(|(name, value)| (Cow::Borrowed(name), value));
-        counters.chain(
-            self.hot_keys.iter().map(|(key, records)| {
-                (Cow::Owned(format!("{}{key}", CounterValues::HOT_KEY_PREFIX)), *records)
-            }),
-        )
+        let counters = self
+            .iter()
+            .map(|(name, value)| (Cow::Borrowed(name), value));
+        counters.chain(self.hot_keys.iter().map(|(key, records)| {
+            (
+                Cow::Owned(format!("{}{key}", CounterValues::HOT_KEY_PREFIX)),
+                *records,
+            )
+        }))
     }
 
     fn place_of(&self, counter: Counter) -> Result<usize, usize> {
-        self.built_in.binary_search_by_key(&counter, |(known, _)| *known)
+        self.built_in
+            .binary_search_by_key(&counter, |(known, _)| *known)
     }
 }
 
 /// A map, sorted by name.
 impl Serialize for CounterValues {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        self.entries().collect::<BTreeMap<Cow<'_, str>, u64>>().serialize(serializer)
+        self.entries()
+            .collect::<BTreeMap<Cow<'_, str>, u64>>()
+            .serialize(serializer)
     }
 }
 
@@ -156,16 +178,35 @@ mod tests {
     #[test]
     fn counter_values_merge_by_name() {
         let mut values = CounterValues::default();
-        for (name, amount) in
-            [("mine", 2), ("SUSPENDS", 1), ("PEAK_ANON_BYTES", 9), ("BYTES_READ", 5), ("none", 0)]
-        {
+        for (name, amount) in [
+            ("mine", 2),
+            ("SUSPENDS", 1),
+            ("PEAK_ANON_BYTES", 9),
+            ("BYTES_READ", 5),
+            ("none", 0),
+        ] {
             values.add(name, amount);
         }
         let other = values.clone();
         values.merge(&other);
         let all: Vec<(&str, u64)> = values.iter().collect();
-        assert_eq!(all, [("BYTES_READ", 10), ("SUSPENDS", 2), ("PEAK_ANON_BYTES", 9), ("mine", 4)]);
-        assert_eq!((values.get("mine"), values.get("none"), values.of(Counter::InputBytes)), (4, 0, 10));
+        assert_eq!(
+            all,
+            [
+                ("BYTES_READ", 10),
+                ("SUSPENDS", 2),
+                ("PEAK_ANON_BYTES", 9),
+                ("mine", 4)
+            ]
+        );
+        assert_eq!(
+            (
+                values.get("mine"),
+                values.get("none"),
+                values.of(Counter::InputBytes)
+            ),
+            (4, 0, 10)
+        );
     }
 
     #[test]
@@ -177,20 +218,32 @@ mod tests {
         let mut restored = values.clone();
         restored.add_hot_key("\"key 7\"", 5_000);
         values.merge(&restored);
-        assert_eq!(values.hot_keys()[..2], [("\"key 7\"", 6_400), ("\"key 20\"", 4_000)]);
+        assert_eq!(
+            values.hot_keys()[..2],
+            [("\"key 7\"", 6_400), ("\"key 20\"", 4_000)]
+        );
         assert_eq!(values.hot_keys().len(), CounterValues::HOT_KEYS_MAX);
         values.keep_hot_keys(4_000);
         assert_eq!(values.hot_keys().len(), 2);
         assert_eq!(values.iter().count(), 0, "they are no counters");
         let text = serde_json::to_string(&values).expect("written");
-        assert_eq!(text, r#"{"HOT_KEY \"key 20\"":4000,"HOT_KEY \"key 7\"":6400}"#);
-        assert_eq!(serde_json::from_str::<CounterValues>(&text).expect("read"), values);
+        assert_eq!(
+            text,
+            r#"{"HOT_KEY \"key 20\"":4000,"HOT_KEY \"key 7\"":6400}"#
+        );
+        assert_eq!(
+            serde_json::from_str::<CounterValues>(&text).expect("read"),
+            values
+        );
     }
 
     #[test]
     fn restored_attempt_continues_its_hot_keys() {
         let first = Counters::default();
-        first.add_hot_keys([("cut".to_owned(), 12_000), ("small".to_owned(), 10_000)], 0);
+        first.add_hot_keys(
+            [("cut".to_owned(), 12_000), ("small".to_owned(), 10_000)],
+            0,
+        );
         let second = Counters::default();
         second.add_all(&first.values());
         second.add_hot_keys([("cut".to_owned(), 18_000)], 20_000);
@@ -204,6 +257,9 @@ mod tests {
         values.add("Another", 1);
         let text = serde_json::to_string(&values).expect("written");
         assert_eq!(text, r#"{"Another":1,"SUSPENDS":3}"#);
-        assert_eq!(serde_json::from_str::<CounterValues>(&text).expect("read"), values);
+        assert_eq!(
+            serde_json::from_str::<CounterValues>(&text).expect("read"),
+            values
+        );
     }
 }

@@ -36,11 +36,19 @@ pub enum ToDataServer {
     /// The first message: whether the client requires encrypted payload. The server may require it, too.
     Open { encrypt: bool },
     /// Requests one partition of the outputs of several map attempts.
-    Fetch { partition: u32, items: Vec<FetchItem> },
+    Fetch {
+        partition: u32,
+        items: Vec<FetchItem>,
+    },
     /// Adds credit for blocks, in bytes.
     Grant { bytes: u64 },
     /// Requests a piece of an attempt's log.
-    ReadLog { attempt: AttemptId, stream: LogStream, offset: u64, length: u32 },
+    ReadLog {
+        attempt: AttemptId,
+        stream: LogStream,
+        offset: u64,
+        length: u32,
+    },
 }
 
 /// A requested segment.
@@ -55,18 +63,12 @@ pub struct FetchItem {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum FromDataServer {
     /// Both sides continue in the negotiated form.
-    Opened {
-        encrypted: bool,
-    },
+    Opened { encrypted: bool },
     /// The server refuses and closes the connection.
-    Refused {
-        reason: String,
-    },
+    Refused { reason: String },
     /// The server has no room for the connection or for a file; the client should retry after this time. It
     /// closes the connection.
-    Busy {
-        millis: u32,
-    },
+    Busy { millis: u32 },
     /// The requested blocks follow, as described by this `PartitionExtent`.
     Segment {
         attempt: AttemptId,
@@ -75,9 +77,7 @@ pub enum FromDataServer {
         extent: Payload,
     },
     /// This many bytes of blocks follow, outside any message.
-    Blocks {
-        length: u32,
-    },
+    Blocks { length: u32 },
     /// Bytes of blocks.
     Chunk(Payload),
     /// The segment is not available; the next item follows.

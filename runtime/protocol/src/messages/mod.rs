@@ -9,7 +9,8 @@ mod tests;
 mod worker;
 
 pub use data::{
-    CREDIT_BYTES_MAX, FETCH_ITEMS_MAX, FetchItem, FromDataServer, PIECE_BYTES_MAX, Payload, ToDataServer,
+    CREDIT_BYTES_MAX, FETCH_ITEMS_MAX, FetchItem, FromDataServer, PIECE_BYTES_MAX, Payload,
+    ToDataServer,
 };
 pub use requests::{CHUNK_BYTES, FromCoordinator, Request, RerunOf, Submission, ToCoordinator};
 pub use task::{FromTask, Outfit, OutfitVariable, PROTOCOL_VERSION, ToTask};

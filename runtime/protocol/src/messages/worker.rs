@@ -77,7 +77,10 @@ pub enum ToWorker {
         name_taken: bool,
     },
     /// Precedes the first launch of a job's attempt.
-    Define { number: u64, description: Box<JobDescription> },
+    Define {
+        number: u64,
+        description: Box<JobDescription>,
+    },
     /// More entries of the log of a job's map outputs.
     Outputs {
         number: u64,
@@ -95,7 +98,11 @@ pub enum ToWorker {
         work: Option<LaunchWork>,
     },
     /// These reduces of one job must read the log's entries of these maps, too.
-    Named { number: u64, attempts: Vec<AttemptId>, maps: Vec<u32> },
+    Named {
+        number: u64,
+        attempts: Vec<AttemptId>,
+        maps: Vec<u32>,
+    },
     /// The job is over: its description and data are no longer needed.
     Forget { number: u64, job: JobId },
     /// The worker is drained and may exit.
@@ -161,7 +168,10 @@ pub enum FromWorker {
     /// Orders received up to this number.
     Received { through: u64 },
     /// Periodic: a sign of life, the attempts that have progressed, and the worker's memory.
-    Heartbeat { progress: Vec<AttemptProgress>, memory: WorkerMemory },
+    Heartbeat {
+        progress: Vec<AttemptProgress>,
+        memory: WorkerMemory,
+    },
 }
 
 /// A worker's identity.
@@ -220,11 +230,17 @@ pub enum WorkerReport {
     Short { lacks: Option<String> },
     /// The account of a preemption or return. Precedes the report itself (`Suspended`, `Resumed`,
     /// `Checkpointed`, `Killed` if ordered); sent alone for `Restored`, `RestoreRefused` and `Ended`.
-    Preempted { attempt: AttemptId, account: PreemptionAccount },
+    Preempted {
+        attempt: AttemptId,
+        account: PreemptionAccount,
+    },
     /// A task process received SIGTSTP from outside and asks to be suspended.
     SuspendWanted { attempt: AttemptId },
     /// An attempt has failed, or could not be started.
-    Failed { attempt: AttemptId, error: TaskError },
+    Failed {
+        attempt: AttemptId,
+        error: TaskError,
+    },
     /// The end of an attempt's stderr. Precedes the report that it has failed.
     Printed { attempt: AttemptId, stderr: String },
 }

@@ -38,7 +38,11 @@ impl Assignment<'_> {
         if self.assign_below(0, &mut offer) {
             return Ok(());
         }
-        Err(if offered { Declined::WorkerUnsuitable } else { Declined::AtLimits })
+        Err(if offered {
+            Declined::WorkerUnsuitable
+        } else {
+            Declined::AtLimits
+        })
     }
 
     /// With slots shared by both kinds: whether the first job in order wants the slot for a task of the other
@@ -49,9 +53,12 @@ impl Assignment<'_> {
         while !self.usage.queues.queue(queue).children.is_empty() {
             let children = self.usage.queues.queue(queue).children.iter().copied();
             let able = children.filter(|&child| self.may_grow(child));
-            let able: Vec<usize> =
-                able.filter(|&child| TaskKind::ALL.iter().any(|kind| wants(child, *kind))).collect();
-            let Some(first) = self.first_of(&able) else { return false };
+            let able: Vec<usize> = able
+                .filter(|&child| TaskKind::ALL.iter().any(|kind| wants(child, *kind)))
+                .collect();
+            let Some(first) = self.first_of(&able) else {
+                return false;
+            };
             queue = able[first];
         }
         is_other_first(self.kind, |kind| self.usage.of(kind, queue).wanting.first())
@@ -67,11 +74,20 @@ impl Assignment<'_> {
     fn add_in_order(&self, queue: usize, jobs: &mut Vec<JobId>) {
         let children = &self.usage.queues.queue(queue).children;
         if children.is_empty() {
-            jobs.extend(self.usage.of(self.kind, queue).wanting.iter().map(|(.., job)| *job));
+            jobs.extend(
+                self.usage
+                    .of(self.kind, queue)
+                    .wanting
+                    .iter()
+                    .map(|(.., job)| *job),
+            );
             return;
         }
-        let mut children: Vec<usize> =
-            children.iter().copied().filter(|&child| self.may_grow(child)).collect();
+        let mut children: Vec<usize> = children
+            .iter()
+            .copied()
+            .filter(|&child| self.may_grow(child))
+            .collect();
         children.sort_by(|&one, &other| self.compare(one, other));
         for child in children {
             self.add_in_order(child, jobs);
@@ -99,8 +115,9 @@ impl Assignment<'_> {
         if queue.children.is_empty() {
             return self.assign_in_leaf(parent, accepts);
         }
-        let wants =
-            |child: &usize| self.usage.of(self.kind, *child).wanting_below > 0 && self.may_grow(*child);
+        let wants = |child: &usize| {
+            self.usage.of(self.kind, *child).wanting_below > 0 && self.may_grow(*child)
+        };
         // The first child usually accepts, so the rest is not sorted.
         let mut children: Vec<usize> = queue.children.iter().copied().filter(wants).collect();
         while let Some(first) = self.first_of(&children) {
@@ -147,31 +164,52 @@ impl Assignment<'_> {
     /// The order of [`super::QueueStanding`] in integer arithmetic; the turn breaks ties.
     fn compare(&self, one: usize, other: usize) -> Ordering {
         let queues = &self.usage.queues;
-        let (first, second) = (queues.queue(one), queues.queue(other));
-        let (used, others) = (self.usage.of(self.kind, one).used, self.usage.of(self.kind, other).used);
-        let (mine, theirs) = (queues.weight(one), queues.weight(other));
+        let first = queues.queue(one);
+        let second = queues.queue(other);
+        let used = self.usage.of(self.kind, one).used;
+        let others = self.usage.of(self.kind, other).used;
+        let mine = queues.weight(one);
+        let theirs = queues.weight(other);
         let by_class = (mine == 0).cmp(&(theirs == 0));
-        let by_turn = || self.usage.turn(self.kind, one).cmp(&self.usage.turn(self.kind, other));
+        let by_turn = || {
+            self.usage
+                .turn(self.kind, one)
+                .cmp(&self.usage.turn(self.kind, other))
+        };
         let by_need = || {
             if mine == 0 {
-                let standing = (Reverse(first.priority), used).cmp(&(Reverse(second.priority), others));
+                let standing =
+                    (Reverse(first.priority), used).cmp(&(Reverse(second.priority), others));
                 return standing.then_with(by_turn);
             }
-            let is_satisfied =
-                |used: u32, weight| u128::from(used) * queues.unit() >= weight * u128::from(self.slots);
+            let is_satisfied = |used: u32, weight| {
+                u128::from(used) * queues.unit() >= weight * u128::from(self.slots)
+            };
             // A queue that lacks less than one slot holds all whole slots of its guarantee.
             let lacks_none = |used: u32, weight| {
                 let next = (u128::from(used) + 1) * queues.unit();
                 !self.whole_slots_first || next > weight * u128::from(self.slots)
             };
             let standing = |used: u32, weight, priority| {
-                (lacks_none(used, weight), is_satisfied(used, weight), Reverse(priority))
+                (
+                    lacks_none(used, weight),
+                    is_satisfied(used, weight),
+                    Reverse(priority),
+                )
             };
-            let by_priority =
-                standing(used, mine, first.priority).cmp(&standing(others, theirs, second.priority));
+            let by_priority = standing(used, mine, first.priority).cmp(&standing(
+                others,
+                theirs,
+                second.priority,
+            ));
             let by_share = || (u128::from(used) * theirs).cmp(&(u128::from(others) * mine));
-            by_priority.then_with(by_share).then_with(by_turn).then_with(|| theirs.cmp(&mine))
+            by_priority
+                .then_with(by_share)
+                .then_with(by_turn)
+                .then_with(|| theirs.cmp(&mine))
         };
-        by_class.then_with(by_need).then_with(|| first.name.cmp(&second.name))
+        by_class
+            .then_with(by_need)
+            .then_with(|| first.name.cmp(&second.name))
     }
 }

@@ -71,7 +71,12 @@ impl<'a> Beneficiaries<'a> {
 
     /// Returns the job that receives the slot of a victim of job `of` on a worker, and its queue. Returns
     /// `None` if no job that is due a slot will use it.
-    pub fn for_victim(&mut self, victim: &Victim, of: JobId, worker: WorkerId) -> Option<(JobId, usize)> {
+    pub fn for_victim(
+        &mut self,
+        victim: &Victim,
+        of: JobId,
+        worker: WorkerId,
+    ) -> Option<(JobId, usize)> {
         let (job, queue) = match victim.pass {
             Pass::IntraQueue => (self.claimant(victim.queue, of, worker)?, victim.queue),
             _ => self.neediest(victim.queue, worker)?,
@@ -84,8 +89,9 @@ impl<'a> Beneficiaries<'a> {
     /// Returns the job of an attempt that waits for the victim's worker, and its queue. Returns `None` if the
     /// queue holds its guarantee or the job will not use the slot.
     pub fn for_reservation(&mut self, job: JobId, worker: WorkerId) -> Option<(JobId, usize)> {
-        let is_due =
-            |&leaf: &usize| Ratio::whole(self.allocated[leaf] + 1) <= self.tree.queue(leaf).guaranteed;
+        let is_due = |&leaf: &usize| {
+            Ratio::whole(self.allocated[leaf] + 1) <= self.tree.queue(leaf).guaranteed
+        };
         let queue = self.usage.leaf_of(job).filter(is_due)?;
         if !self.will_use(job, worker) {
             return None;
@@ -104,7 +110,10 @@ impl<'a> Beneficiaries<'a> {
     pub(super) fn assign(&mut self, job: JobId, queue: usize, worker: WorkerId) {
         *self.assigned.entry(job).or_default() += 1;
         if let Some(known) = self.view.job(job) {
-            *self.assigned_to_users.entry((queue, &known.spec().user)).or_default() += 1;
+            *self
+                .assigned_to_users
+                .entry((queue, &known.spec().user))
+                .or_default() += 1;
         }
         self.allocated[queue] += 1;
         self.claims.add(job, worker);
@@ -120,7 +129,14 @@ impl<'a> Beneficiaries<'a> {
         let mut leaves: Vec<usize> = self.tree.leaves().filter(needs_more).collect();
         leaves.sort_by_key(|&leaf| {
             let state = self.tree.queue(leaf);
-            (Need::of(Ratio::whole(self.allocated[leaf]), state.guaranteed, state.priority), leaf)
+            (
+                Need::of(
+                    Ratio::whole(self.allocated[leaf]),
+                    state.guaranteed,
+                    state.priority,
+                ),
+                leaf,
+            )
         });
         for leaf in leaves {
             if let Some(job) = self.first_in(leaf, worker) {
@@ -132,19 +148,29 @@ impl<'a> Beneficiaries<'a> {
 
     /// Returns the first job of a leaf, in its order, that will use a slot of a worker.
     fn first_in(&mut self, leaf: usize, worker: WorkerId) -> Option<JobId> {
-        let mut jobs = self.usage.of(self.kind, leaf).wanting.iter().map(|&(.., job)| job);
+        let mut jobs = self
+            .usage
+            .of(self.kind, leaf)
+            .wanting
+            .iter()
+            .map(|&(.., job)| job);
         jobs.find(|&job| self.may_have_more(leaf, job) && self.will_use(job, worker))
     }
 
     /// Whether the user of a job of a leaf is below the limit of users.
     pub(super) fn may_have_more(&self, leaf: usize, job: JobId) -> bool {
-        let limit = self.usage.user_limit(self.kind, leaf, self.view.slots(self.kind));
+        let limit = self
+            .usage
+            .user_limit(self.kind, leaf, self.view.slots(self.kind));
         limit.is_none_or(|limit| self.user_holds(leaf, job) < limit)
     }
 
     /// Returns the slots that the user of a job holds and is promised in a leaf.
     fn user_holds(&self, leaf: usize, job: JobId) -> u32 {
-        let held = self.usage.user_of(self.kind, job).map_or(0, |user| user.used + user.promised);
+        let held = self
+            .usage
+            .user_of(self.kind, job)
+            .map_or(0, |user| user.used + user.promised);
         let user = self.view.job(job).map(|known| known.spec().user.as_str());
         let assigned = user.and_then(|user| self.assigned_to_users.get(&(leaf, user)));
         held + assigned.copied().unwrap_or_default()
@@ -167,12 +193,19 @@ impl<'a> Beneficiaries<'a> {
     /// Whether a slot that one job of a leaf gives to another does not return by the order of the leaf: the
     /// pass would take it again and again.
     fn stays_with(&self, leaf: usize, taker: JobId, giver: JobId) -> bool {
-        let (Some(taking), Some(giving)) = (self.view.job(taker), self.view.job(giver)) else { return false };
+        let (Some(taking), Some(giving)) = (self.view.job(taker), self.view.job(giver)) else {
+            return false;
+        };
         let taken = self.taken.get(&giver).copied().unwrap_or_default();
-        let limit = self.usage.user_limit(self.kind, leaf, self.view.slots(self.kind));
+        let limit = self
+            .usage
+            .user_limit(self.kind, leaf, self.view.slots(self.kind));
         if let Some(limit) = limit
             && taking.spec().user != giving.spec().user
-            && self.usage.user_of(self.kind, giver).is_some_and(|user| user.used > limit + taken)
+            && self
+                .usage
+                .user_of(self.kind, giver)
+                .is_some_and(|user| user.used > limit + taken)
         {
             return true;
         }
@@ -188,12 +221,20 @@ impl<'a> Beneficiaries<'a> {
 
     /// Whether a job will use another slot that is freed for it on a worker.
     fn will_use(&mut self, job: JobId, worker: WorkerId) -> bool {
-        let Some(known) = self.view.job(job) else { return false };
+        let Some(known) = self.view.job(job) else {
+            return false;
+        };
         if !self.claims.wants_on(job, worker) {
             return false;
         }
-        let Some(delay) = &mut self.delay else { return true };
-        let offer = Offer { worker, kind: self.kind, reserved_for: Some(job) };
+        let Some(delay) = &mut self.delay else {
+            return true;
+        };
+        let offer = Offer {
+            worker,
+            kind: self.kind,
+            reserved_for: Some(job),
+        };
         if self.counts_declines {
             delay.takes(self.view.now(), known, offer)
         } else {

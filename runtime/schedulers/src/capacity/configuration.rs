@@ -83,11 +83,19 @@ pub struct QueueConfiguration {
     pub max_running_jobs: Option<u32>,
     /// Not supported; rejected when set.
     #[serde(default, skip_serializing)]
-    #[serde(alias = "acl_submit_applications", alias = "acl-submit-jobs", alias = "acl_submit_jobs")]
+    #[serde(
+        alias = "acl_submit_applications",
+        alias = "acl-submit-jobs",
+        alias = "acl_submit_jobs"
+    )]
     pub acl_submit_applications: NoAccessList,
     /// Not supported; rejected when set.
     #[serde(default, skip_serializing)]
-    #[serde(alias = "acl_administer_queue", alias = "acl-administer-jobs", alias = "acl_administer_jobs")]
+    #[serde(
+        alias = "acl_administer_queue",
+        alias = "acl-administer-jobs",
+        alias = "acl_administer_jobs"
+    )]
     pub acl_administer_queue: NoAccessList,
 }
 
@@ -219,12 +227,22 @@ impl MonitorConfiguration {
         }
         let shares = [
             ("total-per-round", self.total_per_round),
-            ("natural-termination-factor", self.natural_termination_factor),
-            ("intra-queue-minimum-threshold", self.intra_queue_minimum_threshold),
-            ("intra-queue-max-allowable-limit", self.intra_queue_max_allowable_limit),
+            (
+                "natural-termination-factor",
+                self.natural_termination_factor,
+            ),
+            (
+                "intra-queue-minimum-threshold",
+                self.intra_queue_minimum_threshold,
+            ),
+            (
+                "intra-queue-max-allowable-limit",
+                self.intra_queue_max_allowable_limit,
+            ),
         ];
         for (name, value) in shares {
-            let (least, most) = (Ratio::ZERO, Ratio::ONE);
+            let least = Ratio::ZERO;
+            let most = Ratio::ONE;
             within(name, value, least, most)?;
         }
         within("dead-zone", self.dead_zone, Ratio::ZERO, Ratio::whole(1000))
@@ -232,9 +250,19 @@ impl MonitorConfiguration {
 }
 
 /// Checks that a value is in bounds and has few enough digits for exact arithmetic.
-fn within(name: &'static str, value: Ratio, least: Ratio, most: Ratio) -> Result<(), CapacityError> {
+fn within(
+    name: &'static str,
+    value: Ratio,
+    least: Ratio,
+    most: Ratio,
+) -> Result<(), CapacityError> {
     if value < least || value > most {
-        return Err(CapacityError::OutOfBounds { name, value, least, most });
+        return Err(CapacityError::OutOfBounds {
+            name,
+            value,
+            least,
+            most,
+        });
     }
     if value.denominator() > 1_000_000 {
         return Err(CapacityError::TooManyDigits { name, value });

@@ -10,7 +10,11 @@ pub enum CapacityError {
     #[error("invalid queue name {0:?}; it must not be empty or \"root\"")]
     Name(String),
     #[error("queue {queue:?}: unknown parent {parent:?}; expected one of: {known}")]
-    UnknownParent { queue: String, parent: String, known: String },
+    UnknownParent {
+        queue: String,
+        parent: String,
+        known: String,
+    },
     #[error("these queues form a cycle: {0}; move one of them below root")]
     Cycle(String),
     #[error("the guarantees of the queues below {parent:?} add up to {sum} % (limit 100 %)")]
@@ -23,8 +27,14 @@ pub enum CapacityError {
         value: Ratio,
         least: u32,
     },
-    #[error("queue {queue:?}: guaranteed-percent {guaranteed} exceeds max-percent {max}; raise max-percent")]
-    MaximumBelowGuarantee { queue: String, guaranteed: Ratio, max: Ratio },
+    #[error(
+        "queue {queue:?}: guaranteed-percent {guaranteed} exceeds max-percent {max}; raise max-percent"
+    )]
+    MaximumBelowGuarantee {
+        queue: String,
+        guaranteed: Ratio,
+        max: Ratio,
+    },
     /// Shares without an exact common denominator.
     #[error("queue {0:?}: its shares and those of other queues have too many digits; round them")]
     TooFine(String),
@@ -35,7 +45,12 @@ pub enum CapacityError {
     #[error("monitor: interval must be positive; give a span such as \"3s\"")]
     NoInterval,
     #[error("monitor: invalid {name} {value}; give {least} to {most}")]
-    OutOfBounds { name: &'static str, value: Ratio, least: Ratio, most: Ratio },
+    OutOfBounds {
+        name: &'static str,
+        value: Ratio,
+        least: Ratio,
+        most: Ratio,
+    },
     #[error("monitor: {name} {value} has too many digits; give at most six after the point")]
     TooManyDigits { name: &'static str, value: Ratio },
 }

@@ -2,7 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use napreduce_engine::{Actions, Attempt, AttemptId, ClusterView, Preempt, Primitive, Ratio, Span, TaskKind};
+use napreduce_engine::{
+    Actions, Attempt, AttemptId, ClusterView, Preempt, Primitive, Ratio, Span, TaskKind,
+};
 use serde::{Deserialize, Serialize};
 
 use super::beneficiaries::Beneficiaries;
@@ -56,12 +58,19 @@ impl Marks {
         }
         let slots = view.slots(kind);
         let stays = |attempt: &AttemptId| {
-            let holds = view.attempt(*attempt).is_some_and(|known| known.holds_slot());
+            let holds = view
+                .attempt(*attempt)
+                .is_some_and(|known| known.holds_slot());
             holds && view.request(*attempt).is_none() && exceeds_guarantee(usage, *attempt, slots)
         };
-        self.0.retain(|attempt| attempt.task.kind != kind || stays(attempt));
-        let marked: Vec<AttemptId> =
-            self.0.iter().copied().filter(|attempt| attempt.task.kind == kind).collect();
+        self.0
+            .retain(|attempt| attempt.task.kind != kind || stays(attempt));
+        let marked: Vec<AttemptId> = self
+            .0
+            .iter()
+            .copied()
+            .filter(|attempt| attempt.task.kind == kind)
+            .collect();
         if marked.is_empty() || usage.of(kind, 0).pending == 0 {
             return;
         }
@@ -70,9 +79,15 @@ impl Marks {
         let mut beneficiaries = Beneficiaries::new(usage, *view, &kind, &tree, delay);
         beneficiaries.begin_pass(&due, &[], true);
         for attempt in marked.into_iter().rev() {
-            let Some(giver) = usage.leaf_of(attempt.task.job) else { continue };
-            let Some(worker) = view.attempt(attempt).map(Attempt::worker) else { continue };
-            let Some((job, taker)) = beneficiaries.for_marked(giver, worker) else { continue };
+            let Some(giver) = usage.leaf_of(attempt.task.job) else {
+                continue;
+            };
+            let Some(worker) = view.attempt(attempt).map(Attempt::worker) else {
+                continue;
+            };
+            let Some((job, taker)) = beneficiaries.for_marked(giver, worker) else {
+                continue;
+            };
             let victim = Victim {
                 container: 0,
                 size: 1,

@@ -16,7 +16,8 @@ mod usage;
 mod watch;
 
 pub use configuration::{
-    ApplicationOrder, CapacityConfiguration, IntraQueueOrder, Mode, MonitorConfiguration, QueueConfiguration,
+    ApplicationOrder, CapacityConfiguration, IntraQueueOrder, Mode, MonitorConfiguration,
+    QueueConfiguration,
 };
 pub use error::CapacityError;
 pub use order::{Need, QueueStanding};

@@ -31,7 +31,10 @@ impl Beneficiaries<'_> {
             }
             let moved = self.moves_of(leaf, lacking, latest);
             slots -= moved.len() as u64;
-            moves.extend(moved.into_iter().map(|attempt| Move { attempt, queue: leaf }));
+            moves.extend(moved.into_iter().map(|attempt| Move {
+                attempt,
+                queue: leaf,
+            }));
         }
         moves
     }
@@ -51,7 +54,9 @@ impl Beneficiaries<'_> {
         let mut elsewhere = 0;
         for job in known {
             elsewhere += u64::from(job.eligible_count(self.kind));
-            let moving = job.attempts_of_kind(self.kind).filter(|&id| is_moving(&self.view, id));
+            let moving = job
+                .attempts_of_kind(self.kind)
+                .filter(|&id| is_moving(&self.view, id));
             elsewhere += moving.count() as u64;
         }
         let wanted = guaranteed.min(queue.used + queue.pending + elsewhere);
@@ -60,10 +65,18 @@ impl Beneficiaries<'_> {
 
     /// Returns up to `most` attempts of a leaf that should move: of its first jobs, the longest suspended first.
     fn moves_of(&mut self, leaf: usize, most: u64, latest: Time) -> Vec<AttemptId> {
-        let jobs: Vec<JobId> = self.usage.of(self.kind, leaf).wanting.iter().map(|&(.., job)| job).collect();
+        let jobs: Vec<JobId> = self
+            .usage
+            .of(self.kind, leaf)
+            .wanting
+            .iter()
+            .map(|&(.., job)| job)
+            .collect();
         let mut moved = Vec::new();
         for job in jobs {
-            let Some(known) = self.view.job(job) else { continue };
+            let Some(known) = self.view.job(job) else {
+                continue;
+            };
             let mut waiting = Vec::new();
             for (worker, attempt) in known.suspended_attempts(self.kind) {
                 if let Some(since) = waits_since(&self.view, attempt) {

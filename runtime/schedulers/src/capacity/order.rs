@@ -31,10 +31,20 @@ impl Need {
     pub fn of(amount: Ratio, guaranteed: Ratio, priority: i32) -> Need {
         let priority = Reverse(priority);
         if guaranteed <= Ratio::ZERO {
-            return Need { satisfied: true, priority, unguaranteed: true, share: Ratio::ZERO };
+            return Need {
+                satisfied: true,
+                priority,
+                unguaranteed: true,
+                share: Ratio::ZERO,
+            };
         }
         let share = amount / guaranteed;
-        Need { satisfied: share >= Ratio::ONE, priority, unguaranteed: false, share }
+        Need {
+            satisfied: share >= Ratio::ONE,
+            priority,
+            unguaranteed: false,
+            share,
+        }
     }
 }
 
@@ -44,16 +54,21 @@ impl QueueStanding<'_> {
     pub fn compare(&self, other: &QueueStanding<'_>) -> Ordering {
         let unguaranteed = |standing: &QueueStanding<'_>| standing.guaranteed <= Ratio::ZERO;
         let by_class = unguaranteed(self).cmp(&unguaranteed(other));
-        by_class.then_with(|| self.compare_alike(other)).then_with(|| self.name.cmp(other.name))
+        by_class
+            .then_with(|| self.compare_alike(other))
+            .then_with(|| self.name.cmp(other.name))
     }
 
     fn compare_alike(&self, other: &QueueStanding<'_>) -> Ordering {
         if self.guaranteed <= Ratio::ZERO {
             return (Reverse(self.priority), self.used).cmp(&(Reverse(other.priority), other.used));
         }
-        let need =
-            |standing: &QueueStanding<'_>| Need::of(standing.used, standing.guaranteed, standing.priority);
-        need(self).cmp(&need(other)).then_with(|| other.guaranteed.cmp(&self.guaranteed))
+        let need = |standing: &QueueStanding<'_>| {
+            Need::of(standing.used, standing.guaranteed, standing.priority)
+        };
+        need(self)
+            .cmp(&need(other))
+            .then_with(|| other.guaranteed.cmp(&self.guaranteed))
     }
 }
 
@@ -72,22 +87,37 @@ mod tests {
             })
             .collect();
         standings.sort_by(QueueStanding::compare);
-        standings.into_iter().map(|standing| standing.name).collect()
+        standings
+            .into_iter()
+            .map(|standing| standing.name)
+            .collect()
     }
 
     #[test]
     fn queue_below_guarantee_precedes_higher_priority() {
-        assert_eq!(first(&[("important", 50, 50, 9), ("below", 49, 50, 0)]), ["below", "important"]);
+        assert_eq!(
+            first(&[("important", 50, 50, 9), ("below", 49, 50, 0)]),
+            ["below", "important"]
+        );
     }
 
     #[test]
     fn queues_without_guarantee_sort_last() {
-        let queues = [("d", 2, 0, 9), ("c", 2, 0, 0), ("b", 1, 0, 0), ("a", 2, 0, 0), ("g", 90, 30, -5)];
+        let queues = [
+            ("d", 2, 0, 9),
+            ("c", 2, 0, 0),
+            ("b", 1, 0, 0),
+            ("a", 2, 0, 0),
+            ("g", 90, 30, -5),
+        ];
         assert_eq!(first(&queues), ["g", "d", "b", "a", "c"]);
     }
 
     #[test]
     fn equal_shares_sort_by_guarantee_then_name() {
-        assert_eq!(first(&[("b", 1, 2, 0), ("c", 2, 4, 0), ("a", 1, 2, 0)]), ["c", "a", "b"]);
+        assert_eq!(
+            first(&[("b", 1, 2, 0), ("c", 2, 4, 0), ("a", 1, 2, 0)]),
+            ["c", "a", "b"]
+        );
     }
 }

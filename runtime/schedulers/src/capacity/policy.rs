@@ -1,8 +1,8 @@
 //! The capacity policy, and its preemption monitor as a separate scheduler for use over other policies.
 
 use napreduce_engine::{
-    Actions, ClusterView, Event, Job, JobChange, JobId, JobSpec, Offer, PolicyRefusal, QueueShare, Scheduler,
-    TaskKind, Time,
+    Actions, ClusterView, Event, Job, JobChange, JobId, JobSpec, Offer, PolicyRefusal, QueueShare,
+    Scheduler, TaskKind, Time,
 };
 use serde::{Deserialize, Serialize};
 
@@ -45,10 +45,17 @@ impl Capacity {
     /// Fails if a value is invalid.
     pub fn new(configuration: &CapacityConfiguration) -> Result<Capacity, CapacityError> {
         configuration.monitor.check()?;
-        let usage = Usage::with_limits(Queues::of(configuration)?, configuration.user_max_running_jobs);
+        let usage = Usage::with_limits(
+            Queues::of(configuration)?,
+            configuration.user_max_running_jobs,
+        );
         let is_watched = configuration.mode == Mode::Preemptive;
         let watch = is_watched.then(|| Watch::new(configuration.monitor.clone()));
-        Ok(Capacity { usage, delay: Delay::new(configuration.delay), watch })
+        Ok(Capacity {
+            usage,
+            delay: Delay::new(configuration.delay),
+            watch,
+        })
     }
 
     /// As [`Capacity::new`], while another policy assigns slots to the other kind of task.
@@ -57,7 +64,10 @@ impl Capacity {
     /// Fails if a value is invalid.
     pub fn of_one_kind(configuration: &CapacityConfiguration) -> Result<Capacity, CapacityError> {
         let whole = Capacity::new(configuration)?;
-        Ok(Capacity { usage: whole.usage.of_one_kind(), ..whole })
+        Ok(Capacity {
+            usage: whole.usage.of_one_kind(),
+            ..whole
+        })
     }
 
     /// Assigns an offered slot, or declines it with a reason.
@@ -71,11 +81,18 @@ impl Capacity {
             whole_slots_first: self.watch.is_some(),
         };
         let chooses_kind = actions.chooses_kind(view);
-        let mut accepts = |job: JobId| view.job(job).is_some_and(|job| delay.serve(now, job, offer, actions));
+        let mut accepts = |job: JobId| {
+            view.job(job)
+                .is_some_and(|job| delay.serve(now, job, offer, actions))
+        };
         if let Some(job) = offer.reserved_for {
-            let may = usage.leaf_of(job).is_some_and(|leaf| assignment.is_within_maxima(leaf));
+            let may = usage
+                .leaf_of(job)
+                .is_some_and(|leaf| assignment.is_within_maxima(leaf));
             if !may {
-                actions.decline(format!("the slot is reserved for {job}, but its queue is at its maximum"));
+                actions.decline(format!(
+                    "the slot is reserved for {job}, but its queue is at its maximum"
+                ));
             } else if !accepts(job) {
                 actions.decline(format!(
                     "the slot is reserved for {job}, which waits for a slot of another worker"
@@ -106,7 +123,10 @@ impl CapacityMonitor {
     pub fn new(configuration: &CapacityConfiguration) -> Result<CapacityMonitor, CapacityError> {
         configuration.monitor.check()?;
         let usage = Usage::new(Queues::of(configuration)?);
-        Ok(CapacityMonitor { usage, watch: Watch::new(configuration.monitor.clone()) })
+        Ok(CapacityMonitor {
+            usage,
+            watch: Watch::new(configuration.monitor.clone()),
+        })
     }
 }
 
@@ -127,7 +147,9 @@ impl Scheduler for Capacity {
     fn schedule(&mut self, now: Time, view: &ClusterView<'_>, actions: &mut Actions) {
         match (actions.offer(), &mut self.watch) {
             (Some(offer), _) => self.assign(now, view, offer, actions),
-            (None, Some(watch)) => watch.run(now, &self.usage, Some(&mut self.delay), view, actions),
+            (None, Some(watch)) => {
+                watch.run(now, &self.usage, Some(&mut self.delay), view, actions)
+            }
             (None, None) => {}
         }
     }
@@ -135,7 +157,13 @@ impl Scheduler for Capacity {
     fn order(&self, kind: TaskKind, view: &ClusterView<'_>) -> Vec<JobId> {
         let slots = view.slots(kind);
         let whole_slots_first = self.watch.is_some();
-        Assignment { usage: &self.usage, kind, slots, whole_slots_first }.order()
+        Assignment {
+            usage: &self.usage,
+            kind,
+            slots,
+            whole_slots_first,
+        }
+        .order()
     }
 
     fn is_before(&self, _kind: TaskKind, one: &Job, other: &Job) -> bool {
@@ -146,7 +174,9 @@ impl Scheduler for Capacity {
     }
 
     fn why_limited(&self, job: JobId) -> Option<String> {
-        self.usage.why_not_running(job).map(|why| format!("it waits: {why}"))
+        self.usage
+            .why_not_running(job)
+            .map(|why| format!("it waits: {why}"))
     }
 
     fn remarks(&self, _now: Time, job: &Job, _view: &ClusterView<'_>) -> Vec<String> {
@@ -163,15 +193,21 @@ impl Scheduler for Capacity {
 
     fn save(&self) -> Option<String> {
         let watch = self.watch.as_ref().map(Watch::save);
-        let (running, turns) = (self.usage.running(), self.usage.saved_turns());
-        let saved = Saved { delay: self.delay.clone(), watch, running, turns };
+        let running = self.usage.running();
+        let turns = self.usage.saved_turns();
+        let saved = Saved {
+            delay: self.delay.clone(),
+            watch,
+            running,
+            turns,
+        };
         Some(serde_json::to_string(&saved).expect("plain data serializes"))
     }
 
     fn restore(&mut self, saved: Option<&str>) -> Result<(), String> {
         let saved = saved.ok_or("capacity: the snapshot has no saved state")?;
-        let saved: Saved =
-            serde_json::from_str(saved).map_err(|error| format!("capacity: invalid saved state: {error}"))?;
+        let saved: Saved = serde_json::from_str(saved)
+            .map_err(|error| format!("capacity: invalid saved state: {error}"))?;
         self.delay = saved.delay;
         self.usage.restore_running(saved.running);
         self.usage.restore_turns(saved.turns);
@@ -183,7 +219,10 @@ impl Scheduler for Capacity {
 
     fn next_wakeup(&self, now: Time) -> Option<Time> {
         let watch = self.watch.as_ref().and_then(|watch| watch.next_wakeup(now));
-        [watch, self.delay.next_wakeup(now)].into_iter().flatten().min()
+        [watch, self.delay.next_wakeup(now)]
+            .into_iter()
+            .flatten()
+            .min()
     }
 }
 
@@ -236,7 +275,12 @@ impl PolicyTable for CapacityConfiguration {
         Some(Box::new(Monitor(self)))
     }
 
-    fn primitives(&self, kind: TaskKind, job: &str, all: &PolicyTables<'_>) -> Vec<ConfiguredPrimitive> {
+    fn primitives(
+        &self,
+        kind: TaskKind,
+        job: &str,
+        all: &PolicyTables<'_>,
+    ) -> Vec<ConfiguredPrimitive> {
         match self.mode {
             Mode::Preemptive => Monitor(self).primitives(kind, job, all),
             Mode::HardCap | Mode::SoftCap => Vec::new(),
@@ -247,12 +291,22 @@ impl PolicyTable for CapacityConfiguration {
         let is_fifo = |queue: &QueueConfiguration| queue.app_order == ApplicationOrder::Fifo;
         let preempts = self.mode == Mode::Preemptive && self.monitor.intra_queue;
         let priority = preempts || self.queue.is_empty() || self.queue.iter().any(is_fifo);
-        JobAttributes { priority, queue: true, deadline: false }
+        JobAttributes {
+            priority,
+            queue: true,
+            deadline: false,
+        }
     }
 
     fn queues(&self) -> Option<Vec<&str>> {
         let has_parts = |name: &str| self.queue.iter().any(|queue| queue.parent == name);
-        Some(self.queue.iter().map(|queue| queue.name.as_str()).filter(|name| !has_parts(name)).collect())
+        Some(
+            self.queue
+                .iter()
+                .map(|queue| queue.name.as_str())
+                .filter(|name| !has_parts(name))
+                .collect(),
+        )
     }
 }
 
@@ -264,7 +318,12 @@ impl PolicyTable for Monitor<'_> {
         Ok(Box::new(CapacityMonitor::new(self.0)?))
     }
 
-    fn primitives(&self, _kind: TaskKind, _job: &str, _all: &PolicyTables<'_>) -> Vec<ConfiguredPrimitive> {
+    fn primitives(
+        &self,
+        _kind: TaskKind,
+        _job: &str,
+        _all: &PolicyTables<'_>,
+    ) -> Vec<ConfiguredPrimitive> {
         let monitor = &self.0.monitor;
         let primitive = ("[scheduler.capacity.monitor] primitive", monitor.primitive);
         Vec::from_iter((!monitor.observe_only).then_some(primitive))

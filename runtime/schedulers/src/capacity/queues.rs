@@ -54,22 +54,43 @@ impl Queues {
     /// Fails if a queue is invalid; names the queue and the value.
     pub fn of(configuration: &CapacityConfiguration) -> Result<Queues, CapacityError> {
         let only = [QueueConfiguration::new("default", Ratio::whole(100))];
-        let queues = if configuration.queue.is_empty() { &only[..] } else { &configuration.queue[..] };
+        let queues = if configuration.queue.is_empty() {
+            &only[..]
+        } else {
+            &configuration.queue[..]
+        };
         check_names(queues)?;
         check_values(queues)?;
         if configuration.user_max_running_jobs == Some(0) {
-            return Err(CapacityError::NoRunningJobs { what: "user-max-running-jobs".to_owned() });
+            return Err(CapacityError::NoRunningJobs {
+                what: "user-max-running-jobs".to_owned(),
+            });
         }
-        let mut tree =
-            Queues { all: vec![root()], leaves: BTreeMap::new(), default: 0, unit: 1, weights: Vec::new() };
+        let mut tree = Queues {
+            all: vec![root()],
+            leaves: BTreeMap::new(),
+            default: 0,
+            unit: 1,
+            weights: Vec::new(),
+        };
         tree.add_below(0, queues, configuration.mode)?;
         if tree.all.len() <= queues.len() {
-            let lost = queues.iter().filter(|queue| !tree.all.iter().any(|known| known.name == queue.name));
-            return Err(CapacityError::Cycle(names(lost.map(|queue| queue.name.as_str()))));
+            let lost = queues
+                .iter()
+                .filter(|queue| !tree.all.iter().any(|known| known.name == queue.name));
+            return Err(CapacityError::Cycle(names(
+                lost.map(|queue| queue.name.as_str()),
+            )));
         }
         tree.find_unit()?;
-        let leaves = tree.all.iter().enumerate().filter(|(_, queue)| queue.children.is_empty());
-        tree.leaves = leaves.map(|(number, queue)| (queue.name.clone(), number)).collect();
+        let leaves = tree
+            .all
+            .iter()
+            .enumerate()
+            .filter(|(_, queue)| queue.children.is_empty());
+        tree.leaves = leaves
+            .map(|(number, queue)| (queue.name.clone(), number))
+            .collect();
         tree.default = tree.default_of(configuration.default_queue.as_deref())?;
         Ok(tree)
     }
@@ -104,7 +125,10 @@ impl Queues {
     }
 
     pub(super) fn turn_weight(&self, number: usize) -> TurnWeight {
-        TurnWeight { above: self.weights[number], below: self.unit.unsigned_abs() as u64 }
+        TurnWeight {
+            above: self.weights[number],
+            below: self.unit.unsigned_abs() as u64,
+        }
     }
 
     /// Returns the maximum part of `slots`, rounded down, but at least one slot if the share is positive.
@@ -117,9 +141,17 @@ impl Queues {
 
     /// Returns the queues with a maximum on the path of the named queue, and their maximum part of `slots`.
     pub fn maxima(&self, name: &str, slots: u32) -> Vec<(String, u64)> {
-        let path = std::iter::successors(Some(self.leaf_of(name)), |&number| self.all[number].parent);
+        let path =
+            std::iter::successors(Some(self.leaf_of(name)), |&number| self.all[number].parent);
         let limited = path.filter(|&number| self.all[number].maximum < Ratio::ONE);
-        limited.map(|number| (self.all[number].name.clone(), self.maximum(number, slots).into())).collect()
+        limited
+            .map(|number| {
+                (
+                    self.all[number].name.clone(),
+                    self.maximum(number, slots).into(),
+                )
+            })
+            .collect()
     }
 
     /// Adds the children of a queue, recursively.
@@ -136,7 +168,11 @@ impl Queues {
             let percent = |share: Ratio, of: Ratio| {
                 let product = of * (share / Ratio::whole(100));
                 let fine = product.denominator() <= FINEST;
-                if fine { Ok(product) } else { Err(CapacityError::TooFine(queue.name.clone())) }
+                if fine {
+                    Ok(product)
+                } else {
+                    Err(CapacityError::TooFine(queue.name.clone()))
+                }
             };
             let guaranteed = percent(queue.guaranteed_percent, above.guaranteed)?;
             let maximum = match mode {
@@ -174,18 +210,30 @@ impl Queues {
                 self.unit = common_multiple(self.unit, share.denominator(), &queue.name)?;
             }
         }
-        self.weights =
-            self.all.iter().map(|queue| queue.guaranteed.of(self.unit.unsigned_abs() as u64)).collect();
+        self.weights = self
+            .all
+            .iter()
+            .map(|queue| queue.guaranteed.of(self.unit.unsigned_abs() as u64))
+            .collect();
         Ok(())
     }
 
     fn default_of(&self, name: Option<&str>) -> Result<usize, CapacityError> {
-        let first = self.all.iter().position(|queue| queue.children.is_empty()).unwrap_or_default();
-        let Some(name) = name else { return Ok(self.leaves.get("default").copied().unwrap_or(first)) };
-        self.leaves.get(name).copied().ok_or_else(|| CapacityError::DefaultQueue {
-            name: name.to_owned(),
-            leaves: names(self.leaves.keys().map(String::as_str)),
-        })
+        let first = self
+            .all
+            .iter()
+            .position(|queue| queue.children.is_empty())
+            .unwrap_or_default();
+        let Some(name) = name else {
+            return Ok(self.leaves.get("default").copied().unwrap_or(first));
+        };
+        self.leaves
+            .get(name)
+            .copied()
+            .ok_or_else(|| CapacityError::DefaultQueue {
+                name: name.to_owned(),
+                leaves: names(self.leaves.keys().map(String::as_str)),
+            })
     }
 }
 
@@ -215,7 +263,10 @@ fn check_names(queues: &[QueueConfiguration]) -> Result<(), CapacityError> {
             return Err(CapacityError::Duplicate(queue.name.clone()));
         }
     }
-    match queues.iter().find(|queue| !known.contains(queue.parent.as_str())) {
+    match queues
+        .iter()
+        .find(|queue| !known.contains(queue.parent.as_str()))
+    {
         None => Ok(()),
         Some(queue) => Err(CapacityError::UnknownParent {
             queue: queue.name.clone(),
@@ -236,7 +287,12 @@ fn check_values(queues: &[QueueConfiguration]) -> Result<(), CapacityError> {
         ];
         for (name, value, least) in values {
             if value < Ratio::whole(u64::from(least)) || value > Ratio::whole(100) {
-                return Err(CapacityError::Percent { queue: queue.name.clone(), name, value, least });
+                return Err(CapacityError::Percent {
+                    queue: queue.name.clone(),
+                    name,
+                    value,
+                    least,
+                });
             }
             common = common_multiple(common, value.denominator(), &queue.name)?;
         }
@@ -259,7 +315,9 @@ fn check_values(queues: &[QueueConfiguration]) -> Result<(), CapacityError> {
 /// Returns the least common multiple of two denominators, or an error above [`FINEST`].
 fn common_multiple(one: i128, other: i128, queue: &str) -> Result<i128, CapacityError> {
     let multiple = Ratio::new(one, other).numerator().checked_mul(other);
-    multiple.filter(|&common| common <= FINEST).ok_or_else(|| CapacityError::TooFine(queue.to_owned()))
+    multiple
+        .filter(|&common| common <= FINEST)
+        .ok_or_else(|| CapacityError::TooFine(queue.to_owned()))
 }
 
 fn names<'a>(names: impl Iterator<Item = &'a str>) -> String {

@@ -7,7 +7,8 @@ use napreduce_engine::{AttemptId, AttemptState, ClusterView, Job, Ratio, TaskKin
 
 use super::configuration::MonitorConfiguration;
 use super::monitor::{
-    Application, Arithmetic, Container, IntraQueue, Node, QueueSettings, QueueState, QueueTree, RoundSettings,
+    Application, Arithmetic, Container, IntraQueue, Node, QueueSettings, QueueState, QueueTree,
+    RoundSettings,
 };
 use super::usage::Usage;
 
@@ -21,11 +22,19 @@ pub(super) fn tree(usage: &Usage, kind: TaskKind, slots: u32, marked: &[u64]) ->
             name: queue.name.clone(),
             parent: queue.parent,
             guaranteed: usage.queues.guaranteed(number, slots),
-            maximum: if queue.maximum >= Ratio::ONE { most } else { whole },
+            maximum: if queue.maximum >= Ratio::ONE {
+                most
+            } else {
+                whole
+            },
             used: u64::from(usage.of(kind, number).used),
             reserved: 0,
             killable: marked.get(number).copied().unwrap_or_default(),
-            pending: if queue.children.is_empty() { usage.pending(kind, number, slots) } else { 0 },
+            pending: if queue.children.is_empty() {
+                usage.pending(kind, number, slots)
+            } else {
+                0
+            },
             priority: queue.priority,
             preemption_disabled: queue.preemption_disabled,
         }
@@ -53,21 +62,34 @@ pub(super) fn settings(
         // A suspended attempt holds no slot, so preempting it would free nothing.
         reserved_hold_room: false,
         reserved_aware: configuration.reserved_aware,
-        priority_delay: configuration.priority_aware.then_some(configuration.priority_delay),
+        priority_delay: configuration
+            .priority_aware
+            .then_some(configuration.priority_delay),
         intra_queue: configuration.intra_queue.then_some(IntraQueue {
             order: configuration.intra_queue_order,
             minimum_threshold: configuration.intra_queue_minimum_threshold,
             max_allowable_limit: configuration.intra_queue_max_allowable_limit,
             minimum_allocation: 1,
         }),
-        queues: (0..usage.queues.all().len()).map(|queue| queue_settings(usage, kind, queue)).collect(),
-        nodes: if configuration.uses_reservations() { nodes(view, kind) } else { Vec::new() },
+        queues: (0..usage.queues.all().len())
+            .map(|queue| queue_settings(usage, kind, queue))
+            .collect(),
+        nodes: if configuration.uses_reservations() {
+            nodes(view, kind)
+        } else {
+            Vec::new()
+        },
         now: view.now(),
     }
 }
 
 fn nodes(view: &ClusterView<'_>, kind: TaskKind) -> Vec<Node> {
-    view.free(kind).map(|(worker, free)| Node { id: worker.0, free: u64::from(free) }).collect()
+    view.free(kind)
+        .map(|(worker, free)| Node {
+            id: worker.0,
+            free: u64::from(free),
+        })
+        .collect()
 }
 
 /// Returns the settings of one queue. The user limit equals that of the assignment: with a lower one, a
@@ -77,7 +99,10 @@ fn queue_settings(usage: &Usage, kind: TaskKind, number: usize) -> QueueSettings
     let users = usage.leaf(kind, number).users.len().max(1);
     let equal = Ratio::whole(100) / Ratio::whole(users as u64);
     let minimum_user_limit_percent = Some(queue.user_limit_percent.max(equal));
-    QueueSettings { order: queue.order, minimum_user_limit_percent }
+    QueueSettings {
+        order: queue.order,
+        minimum_user_limit_percent,
+    }
 }
 
 /// The source of applications for a round, and the attempts behind their containers.
@@ -95,25 +120,42 @@ pub(super) struct Containers<'a> {
 
 /// Returns the jobs of a leaf as applications.
 pub(super) fn applications(containers: &mut Containers<'_>, leaf: usize) -> Vec<Application> {
-    let (usage, view, kind) = (containers.usage, containers.view, containers.kind);
-    let mut jobs: Vec<&Job> = usage.leaf(kind, leaf).jobs.iter().filter_map(|&job| view.job(job)).collect();
+    let usage = containers.usage;
+    let view = containers.view;
+    let kind = containers.kind;
+    let mut jobs: Vec<&Job> = usage
+        .leaf(kind, leaf)
+        .jobs
+        .iter()
+        .filter_map(|&job| view.job(job))
+        .collect();
     jobs.sort_by_key(|job| (job.submitted(), job.id()));
     // Reservations count only below the queue's guarantee; beyond it, suspended work waits for slots that
     // become free.
-    let (sums, slots) = (usage.of(kind, leaf), view.slots(kind));
-    let is_due =
-        Ratio::whole(u64::from(sums.used) + u64::from(sums.promised)) < usage.queues.guaranteed(leaf, slots);
+    let sums = usage.of(kind, leaf);
+    let slots = view.slots(kind);
+    let is_due = Ratio::whole(u64::from(sums.used) + u64::from(sums.promised))
+        < usage.queues.guaranteed(leaf, slots);
     let application = |(age, job): (u64, &Job)| {
         let first = containers.attempts.len();
-        containers.attempts.extend(job.attempts_of_kind(kind).filter(|&id| holds_slot(view, id)));
+        containers.attempts.extend(
+            job.attempts_of_kind(kind)
+                .filter(|&id| holds_slot(view, id)),
+        );
         let waiting = containers.attempts.len();
         if containers.reservations && is_due {
-            containers.attempts.extend(job.attempts_of_kind(kind).filter(|&id| waits_for_worker(view, id)));
+            containers.attempts.extend(
+                job.attempts_of_kind(kind)
+                    .filter(|&id| waits_for_worker(view, id)),
+            );
         }
         let shown = |from: usize, to: usize| (from as u64..).zip(&containers.attempts[from..to]);
         let container = |(id, &attempt): (u64, &AttemptId)| {
             let known = container(view, id, attempt);
-            Container { is_killable: known.is_killable || containers.marked.contains(&attempt), ..known }
+            Container {
+                is_killable: known.is_killable || containers.marked.contains(&attempt),
+                ..known
+            }
         };
         let reservation = |(id, &attempt): (u64, &AttemptId)| reservation(view, id, attempt);
         Application {
@@ -122,7 +164,9 @@ pub(super) fn applications(containers: &mut Containers<'_>, leaf: usize) -> Vec<
             priority: job.spec().priority,
             age,
             pending: u64::from(job.demand(kind) - job.holding(kind)),
-            reserved: shown(waiting, containers.attempts.len()).map(reservation).collect(),
+            reserved: shown(waiting, containers.attempts.len())
+                .map(reservation)
+                .collect(),
             live: shown(first, waiting).map(container).collect(),
         }
     };
@@ -132,7 +176,9 @@ pub(super) fn applications(containers: &mut Containers<'_>, leaf: usize) -> Vec<
 /// Whether an attempt holds a preemptable slot. Masters are exempt.
 fn holds_slot(view: &ClusterView<'_>, attempt: AttemptId) -> bool {
     let is_master = || view.job(attempt.task.job).is_some_and(Job::is_master);
-    view.attempt(attempt).is_some_and(|known| known.holds_slot()) && !is_master()
+    view.attempt(attempt)
+        .is_some_and(|known| known.holds_slot())
+        && !is_master()
 }
 
 /// Whether an attempt is suspended and can resume only on its worker.
@@ -140,16 +186,22 @@ fn waits_for_worker(view: &ClusterView<'_>, attempt: AttemptId) -> bool {
     view.attempt(attempt).is_some_and(|known| {
         known.state() == AttemptState::Suspended
             && !known.is_held()
-            && view.job(attempt.task.job).is_some_and(|job| job.pause().is_none())
+            && view
+                .job(attempt.task.job)
+                .is_some_and(|job| job.pause().is_none())
     })
 }
 
 /// Returns a suspended attempt as a reservation on its worker.
 fn reservation(view: &ClusterView<'_>, id: u64, attempt: AttemptId) -> Container {
     let known = view.attempt(attempt);
-    let since =
-        known.and_then(|known| known.suspension()).map_or(Time::default(), |suspension| suspension.since);
-    Container { since, ..container(view, id, attempt) }
+    let since = known
+        .and_then(|known| known.suspension())
+        .map_or(Time::default(), |suspension| suspension.since);
+    Container {
+        since,
+        ..container(view, id, attempt)
+    }
 }
 
 /// Returns an attempt as a container. A pending preemption makes it the first choice within its job; an

@@ -5,7 +5,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
-use napreduce_engine::{ByKind, ClusterView, Job, JobId, QueueLimits, QueueShare, Ratio, TaskKind, Time};
+use napreduce_engine::{
+    ByKind, ClusterView, Job, JobId, QueueLimits, QueueShare, Ratio, TaskKind, Time,
+};
 
 use super::configuration::ApplicationOrder;
 use super::queues::{Queue, Queues};
@@ -92,18 +94,49 @@ impl Usage {
     /// Returns the state of an empty cluster without limits on running jobs.
     pub fn new(queues: Queues) -> Usage {
         let count = queues.all().len();
-        let sums = ByKind { map: vec![Sums::default(); count], reduce: vec![Sums::default(); count] };
-        let leaves = ByKind { map: vec![Leaf::default(); count], reduce: vec![Leaf::default(); count] };
-        let turn = ByKind { map: vec![Turn::default(); count], reduce: vec![Turn::default(); count] };
-        let turns = ByKind { map: vec![Turns::default(); count], reduce: vec![Turns::default(); count] };
-        let (entries, users, running) = (BTreeMap::new(), BTreeMap::new(), RunningJobs::default());
-        let (remembered, limits, of_one_kind) = (BTreeMap::new(), None, false);
-        Usage { queues, sums, leaves, turn, turns, entries, users, limits, of_one_kind, running, remembered }
+        let sums = ByKind {
+            map: vec![Sums::default(); count],
+            reduce: vec![Sums::default(); count],
+        };
+        let leaves = ByKind {
+            map: vec![Leaf::default(); count],
+            reduce: vec![Leaf::default(); count],
+        };
+        let turn = ByKind {
+            map: vec![Turn::default(); count],
+            reduce: vec![Turn::default(); count],
+        };
+        let turns = ByKind {
+            map: vec![Turns::default(); count],
+            reduce: vec![Turns::default(); count],
+        };
+        let entries = BTreeMap::new();
+        let users = BTreeMap::new();
+        let running = RunningJobs::default();
+        let remembered = BTreeMap::new();
+        let limits = None;
+        let of_one_kind = false;
+        Usage {
+            queues,
+            sums,
+            leaves,
+            turn,
+            turns,
+            entries,
+            users,
+            limits,
+            of_one_kind,
+            running,
+            remembered,
+        }
     }
 
     /// Restricts the policy to one kind: with shared slots, tasks of the other kind do not count as usage.
     pub fn of_one_kind(self) -> Usage {
-        Usage { of_one_kind: true, ..self }
+        Usage {
+            of_one_kind: true,
+            ..self
+        }
     }
 
     /// Whether slots held by tasks of both kinds are counted together.
@@ -113,7 +146,10 @@ impl Usage {
 
     /// As [`Usage::new`], with limits on running jobs. A waiting job has neither usage nor demand.
     pub fn with_limits(queues: Queues, per_user: UserLimit) -> Usage {
-        Usage { limits: Some(per_user), ..Usage::new(queues) }
+        Usage {
+            limits: Some(per_user),
+            ..Usage::new(queues)
+        }
     }
 
     /// Returns the running jobs that a limit counts.
@@ -128,7 +164,8 @@ impl Usage {
 
     pub fn saved_turns(&self) -> SavedTurns {
         let queue = |(number, queue): (usize, &Queue)| {
-            let (turn, turns) = (&self.turn, &self.turns);
+            let turn = &self.turn;
+            let turns = &self.turns;
             (
                 queue.name.clone(),
                 ByKind::of(|kind| turn[kind][number]),
@@ -137,14 +174,25 @@ impl Usage {
         };
         SavedTurns {
             queues: self.queues.all().iter().enumerate().map(queue).collect(),
-            jobs: self.entries.iter().map(|(job, entry)| (*job, entry.turns)).collect(),
+            jobs: self
+                .entries
+                .iter()
+                .map(|(job, entry)| (*job, entry.turns))
+                .collect(),
         }
     }
 
     /// Restores the turns; must precede the first update.
     pub fn restore_turns(&mut self, saved: SavedTurns) {
         for (name, turn, turns) in saved.queues {
-            let Some(queue) = self.queues.all().iter().position(|queue| queue.name == name) else { continue };
+            let Some(queue) = self
+                .queues
+                .all()
+                .iter()
+                .position(|queue| queue.name == name)
+            else {
+                continue;
+            };
             for kind in TaskKind::ALL {
                 (self.turn[kind][queue], self.turns[kind][queue]) = (turn[kind], turns[kind]);
             }
@@ -159,7 +207,9 @@ impl Usage {
 
     /// Returns the limit for which a job waits.
     pub fn why_not_running(&self, job: JobId) -> Option<String> {
-        self.running.why_waiting(job, |queue| format!("queue {}", self.queues.queue(queue).name))
+        self.running.why_waiting(job, |queue| {
+            format!("queue {}", self.queues.queue(queue).name)
+        })
     }
 
     pub fn of(&self, kind: TaskKind, queue: usize) -> &Sums {
@@ -204,7 +254,13 @@ impl Usage {
                 ..QueueShare::default()
             }
         };
-        self.queues.all().iter().enumerate().skip(1).map(&mut share).collect()
+        self.queues
+            .all()
+            .iter()
+            .enumerate()
+            .skip(1)
+            .map(&mut share)
+            .collect()
     }
 
     /// Records the current usage and demand of a job.
@@ -213,7 +269,8 @@ impl Usage {
             if let Some(entry) = self.entries.remove(&job) {
                 for kind in TaskKind::ALL {
                     self.change(kind, job, entry, Amounts::default());
-                    let (now, mut turn) = (view.now(), entry.turns[kind]);
+                    let now = view.now();
+                    let mut turn = entry.turns[kind];
                     self.turns[kind][entry.leaf].take(now, &mut turn, Standing::default(), false);
                 }
                 self.update_turns(entry.leaf, view, false);
@@ -223,7 +280,8 @@ impl Usage {
             }
             return;
         };
-        let (both, restored) = (self.counts_both(view), !self.remembered.is_empty());
+        let both = self.counts_both(view);
+        let restored = !self.remembered.is_empty();
         let mut entry = match self.entries.get(&job) {
             Some(entry) => *entry,
             None => self.add(known, view),
@@ -259,7 +317,8 @@ impl Usage {
         let mut queue = leaf;
         while let Some(parent) = self.queues.queue(queue).parent {
             for kind in TaskKind::ALL {
-                let (standing, turn) = (self.standing(kind, queue, view), &mut self.turn[kind][queue]);
+                let standing = self.standing(kind, queue, view);
+                let turn = &mut self.turn[kind][queue];
                 self.turns[kind][parent].take(view.now(), turn, standing, restored);
             }
             queue = parent;
@@ -269,7 +328,11 @@ impl Usage {
     /// Returns the standing of a queue. With shared slots it is the same for both kinds.
     fn standing(&self, kind: TaskKind, queue: usize, view: &ClusterView<'_>) -> Standing {
         let wants = |kind: &TaskKind| self.of(*kind, queue).wanting_below > 0;
-        let wants = if self.counts_both(view) { TaskKind::ALL.iter().any(wants) } else { wants(&kind) };
+        let wants = if self.counts_both(view) {
+            TaskKind::ALL.iter().any(wants)
+        } else {
+            wants(&kind)
+        };
         let used = self.of(kind, queue).used;
         Standing {
             usage: used.into(),
@@ -284,9 +347,18 @@ impl Usage {
         let user = *self.users.entry(job.spec().user.clone()).or_insert(next);
         let leaf = self.queues.leaf_of(&job.spec().queue);
         let turns = self.remembered.remove(&job.id()).unwrap_or_default();
-        let entry = Entry { leaf, user, amounts: ByKind::default(), turns };
+        let entry = Entry {
+            leaf,
+            user,
+            amounts: ByKind::default(),
+            turns,
+        };
         self.entries.insert(job.id(), entry);
-        let limits = if job.is_managed() { Vec::new() } else { self.limits_of(leaf, &job.spec().user) };
+        let limits = if job.is_managed() {
+            Vec::new()
+        } else {
+            self.limits_of(leaf, &job.spec().user)
+        };
         for next in self.running.enter(job.id(), job.submitted(), limits) {
             self.update(next, view);
         }
@@ -295,9 +367,16 @@ impl Usage {
 
     /// Returns the limits on running jobs that apply to a user's job in a leaf.
     fn limits_of(&self, leaf: usize, user: &str) -> Vec<Limit> {
-        let Some(per_user) = self.limits else { return Vec::new() };
+        let Some(per_user) = self.limits else {
+            return Vec::new();
+        };
         let above = std::iter::successors(Some(leaf), |&queue| self.queues.queue(queue).parent);
-        let of_queue = |queue| Some((Group::Queue(queue), self.queues.queue(queue).max_running_jobs?));
+        let of_queue = |queue| {
+            Some((
+                Group::Queue(queue),
+                self.queues.queue(queue).max_running_jobs?,
+            ))
+        };
         let of_user = per_user.map(|most| (Group::User(user.to_owned()), most));
         above.filter_map(of_queue).chain(of_user).collect()
     }
@@ -323,7 +402,8 @@ impl Usage {
         if user.used == 0 && user.promised == 0 && user.wanting.is_empty() {
             leaf.users.remove(&entry.user);
         }
-        let (was_there, is_there) = (old != Amounts::default(), new != Amounts::default());
+        let was_there = old != Amounts::default();
+        let is_there = new != Amounts::default();
         if was_there && !is_there {
             leaf.jobs.remove(&job);
         } else if is_there && !was_there {
@@ -341,16 +421,19 @@ impl Usage {
         let used = u128::from(self.of(kind, leaf).used) + 1;
         let guaranteed = self.queues.weight(leaf) * u128::from(slots);
         let current = guaranteed.max(used * self.queues.unit());
-        let equal =
-            current.div_ceil(self.queues.unit() * u128::from(self.leaf(kind, leaf).active_users.max(1)));
-        let (above, below) = (percent.numerator().unsigned_abs(), percent.denominator().unsigned_abs());
+        let equal = current
+            .div_ceil(self.queues.unit() * u128::from(self.leaf(kind, leaf).active_users.max(1)));
+        let above = percent.numerator().unsigned_abs();
+        let below = percent.denominator().unsigned_abs();
         let least = (current * above).div_ceil(self.queues.unit() * below * 100);
         u32::try_from(equal.max(least)).ok()
     }
 
     /// Returns the unmet demand of a leaf, capped at the user limit.
     pub fn pending(&self, kind: TaskKind, leaf: usize, slots: u32) -> u64 {
-        let Some(limit) = self.user_limit(kind, leaf, slots) else { return self.of(kind, leaf).pending };
+        let Some(limit) = self.user_limit(kind, leaf, slots) else {
+            return self.of(kind, leaf).pending;
+        };
         let room = |user: &Sums| user.pending.min(u64::from(limit.saturating_sub(user.used)));
         self.leaf(kind, leaf).users.values().map(room).sum()
     }
@@ -378,9 +461,18 @@ impl Amounts {
     /// With `both`, counts slots held by tasks of either kind.
     fn of(job: &Job, kind: TaskKind, both: bool) -> Amounts {
         let held = job.holding(kind);
-        let used = if both { TaskKind::ALL.iter().map(|kind| job.holding(*kind)).sum() } else { held };
+        let used = if both {
+            TaskKind::ALL.iter().map(|kind| job.holding(*kind)).sum()
+        } else {
+            held
+        };
         let pending = job.demand(kind) - held;
-        Amounts { used, pending, promised: job.promised(kind), rank: None }
+        Amounts {
+            used,
+            pending,
+            promised: job.promised(kind),
+            rank: None,
+        }
     }
 }
 
@@ -394,8 +486,17 @@ fn rank_of(job: &Job, order: ApplicationOrder, used: u32, turn: &Turn) -> RankKe
 
 /// Returns the standing of a job in its queue; with `both` it is the same for both kinds.
 fn standing_of(job: &Job, kind: TaskKind, both: bool) -> Standing {
-    let kinds = if both { &TaskKind::ALL[..] } else { std::slice::from_ref(&kind) };
+    let kinds = if both {
+        &TaskKind::ALL[..]
+    } else {
+        std::slice::from_ref(&kind)
+    };
     let usage: u64 = kinds.iter().map(|kind| u64::from(job.holding(*kind))).sum();
     let demand: u64 = kinds.iter().map(|kind| u64::from(job.demand(*kind))).sum();
-    Standing { usage, waits: usage < demand, active: demand > 0, weight: TurnWeight::default() }
+    Standing {
+        usage,
+        waits: usage < demand,
+        active: demand > 0,
+        weight: TurnWeight::default(),
+    }
 }

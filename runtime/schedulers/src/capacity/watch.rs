@@ -4,14 +4,17 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use napreduce_engine::{
-    Actions, AttemptId, ClusterView, JobId, Preempt, Primitive, Ratio, Span, TaskId, TaskKind, Time, WorkerId,
+    Actions, AttemptId, ClusterView, JobId, Preempt, Primitive, Ratio, Span, TaskId, TaskKind,
+    Time, WorkerId,
 };
 use serde::{Deserialize, Serialize};
 
 use super::beneficiaries::Beneficiaries;
 use super::configuration::MonitorConfiguration;
 use super::marks::Marks;
-use super::monitor::{Application, Claim, Pass, QueueTree, Round, RoundOutcome, Rounds, Source, Victim};
+use super::monitor::{
+    Application, Claim, Pass, QueueTree, Round, RoundOutcome, Rounds, Source, Victim,
+};
 use super::moves::{Move, unused_slots};
 use super::snapshot::{self, Containers};
 use super::usage::Usage;
@@ -88,12 +91,20 @@ impl Matching<'_> {
         let view = self.containers.view;
         let is_full = view.worker(worker).is_some_and(|worker| worker.is_full());
         let suspends = self.configuration.primitive == Primitive::Suspend;
-        let received = self.recent.received.contains_key(&(attempt.task.job, attempt.task.kind));
+        let received = self
+            .recent
+            .received
+            .contains_key(&(attempt.task.job, attempt.task.kind));
         (suspends && is_full) || (received && pass != Pass::IntraQueue)
     }
 
     /// Returns the job that will use the slot of a victim on a worker, and its queue.
-    fn beneficiary(&mut self, victim: &Victim, of: JobId, worker: WorkerId) -> Option<(JobId, usize)> {
+    fn beneficiary(
+        &mut self,
+        victim: &Victim,
+        of: JobId,
+        worker: WorkerId,
+    ) -> Option<(JobId, usize)> {
         if let Some(container) = victim.reservation {
             let job = self.containers.attempts[container as usize].task.job;
             return self.beneficiaries.for_reservation(job, worker);
@@ -126,10 +137,17 @@ impl Source for Matching<'_> {
     fn accepts(&mut self, victim: &Victim) -> bool {
         let attempt = self.containers.attempts[victim.container as usize];
         let view = self.containers.view;
-        let Some(known) = view.attempt(attempt) else { return false };
+        let Some(known) = view.attempt(attempt) else {
+            return false;
+        };
         let worker = known.worker();
         let wait = self.wait(victim.pass);
-        let mut candidate = Candidate { attempt, wait, pass: victim.pass, request: None };
+        let mut candidate = Candidate {
+            attempt,
+            wait,
+            pass: victim.pass,
+            request: None,
+        };
         if view.request(attempt).is_some() {
             let is_useful = is_useful(view, attempt);
             if is_useful {
@@ -148,7 +166,9 @@ impl Source for Matching<'_> {
         if self.sweep == 0 && self.is_second_choice(attempt, worker, victim.pass) {
             return false;
         }
-        let Some((job, queue)) = self.beneficiary(victim, attempt.task.job, worker) else { return false };
+        let Some((job, queue)) = self.beneficiary(victim, attempt.task.job, worker) else {
+            return false;
+        };
         candidate.request = Some((job, reason(self.tree, victim, queue, attempt.task.kind)));
         self.chosen.push(candidate);
         true
@@ -160,19 +180,31 @@ impl Source for Matching<'_> {
 
     fn may_take_within(&self, leaf: usize) -> bool {
         let Containers { usage, kind, .. } = &self.containers;
-        let is_of_leaf = |(job, of): &(JobId, TaskKind)| of == kind && usage.leaf_of(*job) == Some(leaf);
+        let is_of_leaf =
+            |(job, of): &(JobId, TaskKind)| of == kind && usage.leaf_of(*job) == Some(leaf);
         !self.recent.lost.keys().any(is_of_leaf)
     }
 }
 
 /// Whether the beneficiary of an open request can still use the slot.
 fn is_useful(view: &ClusterView<'_>, attempt: AttemptId) -> bool {
-    let Some(request) = view.request(attempt) else { return true };
-    let Some(known) = view.attempt(attempt) else { return false };
+    let Some(request) = view.request(attempt) else {
+        return true;
+    };
+    let Some(known) = view.attempt(attempt) else {
+        return false;
+    };
     let worker = known.worker();
-    let Some(job) = request.beneficiary else { return true };
-    let takes_attempts = view.worker(worker).is_some_and(|worker| worker.takes_attempts());
-    takes_attempts && view.job(job).is_some_and(|job| job.wants_on(attempt.task.kind, worker))
+    let Some(job) = request.beneficiary else {
+        return true;
+    };
+    let takes_attempts = view
+        .worker(worker)
+        .is_some_and(|worker| worker.takes_attempts());
+    takes_attempts
+        && view
+            .job(job)
+            .is_some_and(|job| job.wants_on(attempt.task.kind, worker))
 }
 
 impl Recent {
@@ -196,7 +228,13 @@ impl Watch {
     /// Creates the monitor from a checked configuration.
     pub fn new(configuration: MonitorConfiguration) -> Watch {
         let rounds = Rounds::new(configuration.observe_only);
-        Watch { configuration, next: None, rounds, marks: Marks::default(), recent: Recent::default() }
+        Watch {
+            configuration,
+            next: None,
+            rounds,
+            marks: Marks::default(),
+            recent: Recent::default(),
+        }
     }
 
     /// Returns the time of the next round, if one is due.
@@ -217,7 +255,8 @@ impl Watch {
         self.run_if_due(now, usage, delay.as_deref_mut(), view, actions);
         for &kind in actions.kinds() {
             let delay = delay.as_deref_mut();
-            self.marks.preempt_needed(&self.configuration, usage, view, kind, delay, actions);
+            self.marks
+                .preempt_needed(&self.configuration, usage, view, kind, delay, actions);
         }
     }
 
@@ -244,13 +283,15 @@ impl Watch {
         let is_wanted = kinds.iter().any(|&kind| usage.of(kind, 0).pending > 0);
         let interval = self.configuration.interval.0;
         let has_requests = self.rounds.requested().next().is_some();
-        self.next =
-            (is_wanted || has_requests).then(|| Time((now.0 / interval + 1).saturating_mul(interval)));
+        self.next = (is_wanted || has_requests)
+            .then(|| Time((now.0 / interval + 1).saturating_mul(interval)));
     }
 
     pub fn save(&self) -> SavedWatch {
         let listed = |jobs: &BTreeMap<(JobId, TaskKind), Time>| {
-            jobs.iter().map(|((job, kind), at)| (*job, *kind, *at)).collect()
+            jobs.iter()
+                .map(|((job, kind), at)| (*job, *kind, *at))
+                .collect()
         };
         SavedWatch {
             next: self.next,
@@ -264,8 +305,16 @@ impl Watch {
     pub fn restore(&mut self, saved: SavedWatch) {
         self.next = saved.next;
         self.marks = saved.marks;
-        self.recent.lost = saved.lost.into_iter().map(|(job, kind, at)| ((job, kind), at)).collect();
-        self.recent.received = saved.received.into_iter().map(|(job, kind, at)| ((job, kind), at)).collect();
+        self.recent.lost = saved
+            .lost
+            .into_iter()
+            .map(|(job, kind, at)| ((job, kind), at))
+            .collect();
+        self.recent.received = saved
+            .received
+            .into_iter()
+            .map(|(job, kind, at)| ((job, kind), at))
+            .collect();
         for (attempt, since, wait) in saved.asked {
             self.rounds.restore(attempt, since, wait);
         }
@@ -339,29 +388,52 @@ impl Watch {
 
     /// Marks victims whose grace period is over (lazy mode).
     fn mark(&mut self, now: Time, view: &ClusterView<'_>, chosen: &[Candidate]) {
-        let runs = |attempt| view.attempt(attempt).is_some_and(|known| known.holds_slot());
-        let gone = self.rounds.requested().filter(|&(attempt, ..)| !runs(attempt));
+        let runs = |attempt| {
+            view.attempt(attempt)
+                .is_some_and(|known| known.holds_slot())
+        };
+        let gone = self
+            .rounds
+            .requested()
+            .filter(|&(attempt, ..)| !runs(attempt));
         for (attempt, ..) in gone.collect::<Vec<_>>() {
             self.rounds.forget(attempt);
         }
-        let (now_due, later): (Vec<&Candidate>, Vec<&Candidate>) =
-            chosen.iter().partition(|one| self.configuration.mark_delay(one.wait) == Span(0));
+        let (now_due, later): (Vec<&Candidate>, Vec<&Candidate>) = chosen
+            .iter()
+            .partition(|one| self.configuration.mark_delay(one.wait) == Span(0));
+        self.marks.add(
+            now_due
+                .into_iter()
+                .map(|one| one.attempt)
+                .filter(|_| !self.configuration.observe_only),
+        );
+        let orders = self
+            .rounds
+            .act(now, later.into_iter().map(|one| (one.attempt, one.wait)));
         self.marks
-            .add(now_due.into_iter().map(|one| one.attempt).filter(|_| !self.configuration.observe_only));
-        let orders = self.rounds.act(now, later.into_iter().map(|one| (one.attempt, one.wait)));
-        self.marks.add(orders.into_iter().filter_map(|order| match order {
-            RoundOutcome::Request(_) => None,
-            RoundOutcome::Kill(attempt) => Some(attempt),
-        }));
+            .add(orders.into_iter().filter_map(|order| match order {
+                RoundOutcome::Request(_) => None,
+                RoundOutcome::Kill(attempt) => Some(attempt),
+            }));
     }
 
     /// Requests preemption of newly chosen attempts. Cancels requests that would end in a kill before the
     /// next round although this round did not choose the attempt, or whose beneficiary cannot use the slot.
-    fn act(&mut self, now: Time, view: &ClusterView<'_>, chosen: Vec<Candidate>, actions: &mut Actions) {
+    fn act(
+        &mut self,
+        now: Time,
+        view: &ClusterView<'_>,
+        chosen: Vec<Candidate>,
+        actions: &mut Actions,
+    ) {
         if self.configuration.lazy {
             return self.mark(now, view, &chosen);
         }
-        let gone = self.rounds.requested().filter(|&(attempt, ..)| view.request(attempt).is_none());
+        let gone = self
+            .rounds
+            .requested()
+            .filter(|&(attempt, ..)| view.request(attempt).is_none());
         for (attempt, ..) in gone.collect::<Vec<_>>() {
             self.rounds.forget(attempt);
         }
@@ -376,7 +448,9 @@ impl Watch {
             actions.cancel(attempt);
             self.rounds.forget(attempt);
         }
-        let orders = self.rounds.act(now, chosen.iter().map(|one| (one.attempt, one.wait)));
+        let orders = self
+            .rounds
+            .act(now, chosen.iter().map(|one| (one.attempt, one.wait)));
         let requested: BTreeSet<AttemptId> = orders
             .into_iter()
             .filter_map(|order| match order {
@@ -403,11 +477,23 @@ impl Watch {
 }
 
 /// Returns the reason of a preemption, for people.
-pub(super) fn reason(tree: &QueueTree, victim: &Victim, beneficiary: usize, kind: TaskKind) -> String {
+pub(super) fn reason(
+    tree: &QueueTree,
+    victim: &Victim,
+    beneficiary: usize,
+    kind: TaskKind,
+) -> String {
     let has = |number: usize| standing(tree, number, kind);
     match victim.pass {
-        Pass::IntraQueue => format!("{}, and another of its jobs is due more of them", has(beneficiary)),
-        Pass::Balance => format!("{}, {}; balancing the excess", has(victim.queue), has(beneficiary)),
+        Pass::IntraQueue => format!(
+            "{}, and another of its jobs is due more of them",
+            has(beneficiary)
+        ),
+        Pass::Balance => format!(
+            "{}, {}; balancing the excess",
+            has(victim.queue),
+            has(beneficiary)
+        ),
         Pass::Priority | Pass::Reserved => {
             format!(
                 "{}, {}, and a suspended attempt of it waits for the slot",
@@ -423,5 +509,8 @@ pub(super) fn reason(tree: &QueueTree, victim: &Victim, beneficiary: usize, kind
 fn standing(tree: &QueueTree, number: usize, kind: TaskKind) -> String {
     let queue = tree.queue(number);
     let guaranteed = queue.guaranteed.to_f64();
-    format!("queue {} has {} {kind} slots of {guaranteed:.1} guaranteed", queue.name, queue.used)
+    format!(
+        "queue {} has {} {kind} slots of {guaranteed:.1} guaranteed",
+        queue.name, queue.used
+    )
 }

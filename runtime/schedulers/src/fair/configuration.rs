@@ -133,11 +133,19 @@ pub struct PoolConfiguration {
     pub fair_share_threshold: Option<Ratio>,
     /// Not supported; rejected when set.
     #[serde(default, skip_serializing)]
-    #[serde(alias = "aclSubmitApps", alias = "acl-submit-jobs", alias = "acl_submit_apps")]
+    #[serde(
+        alias = "aclSubmitApps",
+        alias = "acl-submit-jobs",
+        alias = "acl_submit_apps"
+    )]
     pub acl_submit_apps: NoAccessList,
     /// Not supported; rejected when set.
     #[serde(default, skip_serializing)]
-    #[serde(alias = "aclAdministerApps", alias = "acl-administer-jobs", alias = "acl_administer_apps")]
+    #[serde(
+        alias = "aclAdministerApps",
+        alias = "acl-administer-jobs",
+        alias = "acl_administer_apps"
+    )]
     pub acl_administer_apps: NoAccessList,
     /// Child pools.
     pub pools: BTreeMap<String, PoolConfiguration>,
@@ -181,7 +189,9 @@ pub enum FairConfigurationError {
     Threshold { pool: String, threshold: Ratio },
     #[error("{0} is 0, so no job could run; give 1 or more, or remove it")]
     NoRunningJobs(String),
-    #[error("pool {0}: order fifo requires a pool of jobs, but it holds pools; set fifo on its child pools")]
+    #[error(
+        "pool {0}: order fifo requires a pool of jobs, but it holds pools; set fifo on its child pools"
+    )]
     FifoOfPools(String),
     #[error(
         "pool root: weight, minimum and maximum do not apply to the whole cluster; set them on child pools"
@@ -194,7 +204,9 @@ pub enum FairConfigurationError {
     #[error("update-interval must be positive; give a span such as 500ms")]
     Interval,
     /// A job names an unknown pool and `unknown-pools` is `refuse`.
-    #[error("there is no pool {0}; submit to a configured pool, or set unknown-pools to create or default")]
+    #[error(
+        "there is no pool {0}; submit to a configured pool, or set unknown-pools to create or default"
+    )]
     UnknownPool(String),
 }
 
@@ -205,7 +217,11 @@ impl FairConfiguration {
         let never = Timeout(None);
         let min_share_timeout = self.root.min_share_timeout.unwrap_or(never).0;
         let fair_share_timeout = self.root.fair_share_timeout.unwrap_or(never).0;
-        StarvationPatience { min_share_timeout, fair_share_timeout, fair_share_threshold }
+        StarvationPatience {
+            min_share_timeout,
+            fair_share_timeout,
+            fair_share_threshold,
+        }
     }
 
     /// Validates the configuration.
@@ -220,11 +236,19 @@ impl FairConfiguration {
             return Err(FairConfigurationError::Interval);
         }
         if self.user_max_running_jobs == Some(0) {
-            return Err(FairConfigurationError::NoRunningJobs("user-max-running-jobs".to_owned()));
+            return Err(FairConfigurationError::NoRunningJobs(
+                "user-max-running-jobs".to_owned(),
+            ));
         }
         let plain = PoolConfiguration::default();
         let share = |pool: &PoolConfiguration| {
-            (pool.weight, pool.min_maps, pool.min_reduces, pool.max_maps, pool.max_reduces)
+            (
+                pool.weight,
+                pool.min_maps,
+                pool.min_reduces,
+                pool.max_maps,
+                pool.max_reduces,
+            )
         };
         if share(&self.root) != share(&plain) {
             return Err(FairConfigurationError::RootShare);
@@ -242,20 +266,36 @@ impl PoolConfiguration {
     fn check(&self, pool: &str) -> Result<(), FairConfigurationError> {
         let name = || pool.to_owned();
         if self.weight < Ratio::ZERO {
-            return Err(FairConfigurationError::Weight { pool: name(), weight: self.weight });
+            return Err(FairConfigurationError::Weight {
+                pool: name(),
+                weight: self.weight,
+            });
         }
-        let both = [("maps", self.min_maps, self.max_maps), ("reduces", self.min_reduces, self.max_reduces)];
+        let both = [
+            ("maps", self.min_maps, self.max_maps),
+            ("reduces", self.min_reduces, self.max_reduces),
+        ];
         for (what, min, max) in both {
             if let Some(max) = max.filter(|max| *max < min) {
-                return Err(FairConfigurationError::MinAboveMax { pool: name(), what, min, max });
+                return Err(FairConfigurationError::MinAboveMax {
+                    pool: name(),
+                    what,
+                    min,
+                    max,
+                });
             }
         }
         if self.max_running_jobs == Some(0) {
-            return Err(FairConfigurationError::NoRunningJobs(format!("max-running-jobs of pool {pool}")));
+            return Err(FairConfigurationError::NoRunningJobs(format!(
+                "max-running-jobs of pool {pool}"
+            )));
         }
         let part = |threshold: &Ratio| *threshold < Ratio::ZERO || *threshold > Ratio::ONE;
         if let Some(threshold) = self.fair_share_threshold.filter(part) {
-            return Err(FairConfigurationError::Threshold { pool: name(), threshold });
+            return Err(FairConfigurationError::Threshold {
+                pool: name(),
+                threshold,
+            });
         }
         if self.order == PoolOrder::Fifo && (pool == "root" || !self.pools.is_empty()) {
             return Err(FairConfigurationError::FifoOfPools(name()));

@@ -17,11 +17,14 @@ mod victims;
 mod weights;
 
 pub use configuration::{
-    FairConfiguration, FairConfigurationError, Placement, PoolConfiguration, PoolOrder, Timeout, UnknownPools,
+    FairConfiguration, FairConfigurationError, Placement, PoolConfiguration, PoolOrder, Timeout,
+    UnknownPools,
 };
 pub use order::{ChildStanding, Name, Weight};
 pub use policy::Fair;
 pub use shares::{Claim, UNBOUNDED, shares};
 pub use starvation::{JobNeed, PoolNeed, StarvationPatience, starvation};
-pub use update::{JobSnapshot, PoolSnapshot, Starved, is_utilised, recheck_after, set_shares, starved};
+pub use update::{
+    JobSnapshot, PoolSnapshot, Starved, is_utilised, recheck_after, set_shares, starved,
+};
 pub use victims::{Container, Holder, Host, Room, Search};

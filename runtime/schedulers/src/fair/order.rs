@@ -16,7 +16,10 @@ pub struct Weight {
 }
 
 impl Weight {
-    pub const ONE: Weight = Weight { above: NonZeroU32::MIN, below: NonZeroU32::MIN };
+    pub const ONE: Weight = Weight {
+        above: NonZeroU32::MIN,
+        below: NonZeroU32::MIN,
+    };
 
     /// Converts a ratio; `None` if it is not positive. Exact up to nine digits in numerator and denominator;
     /// longer fractions lose their low bits.
@@ -24,17 +27,27 @@ impl Weight {
         if ratio <= Ratio::ZERO {
             return None;
         }
-        let (above, below) = (ratio.numerator().unsigned_abs(), ratio.denominator().unsigned_abs());
+        let above = ratio.numerator().unsigned_abs();
+        let below = ratio.denominator().unsigned_abs();
         let longest = u128::BITS - above.max(below).leading_zeros();
         let cut = longest.saturating_sub(u32::BITS);
         let part = |number: u128| {
-            u32::try_from(number >> cut).ok().and_then(NonZeroU32::new).unwrap_or(NonZeroU32::MIN)
+            u32::try_from(number >> cut)
+                .ok()
+                .and_then(NonZeroU32::new)
+                .unwrap_or(NonZeroU32::MIN)
         };
-        Some(Weight { above: part(above), below: part(below) })
+        Some(Weight {
+            above: part(above),
+            below: part(below),
+        })
     }
 
     pub(crate) fn in_turns(self) -> TurnWeight {
-        TurnWeight { above: self.above.get().into(), below: self.below.get().into() }
+        TurnWeight {
+            above: self.above.get().into(),
+            below: self.below.get().into(),
+        }
     }
 
     /// Compares `mine / self` with `other / others`, without rounding.
@@ -75,7 +88,8 @@ pub struct ChildStanding<A = u64, N = Name, S = Time> {
 impl<A: Copy + Into<u64>, N: Ord, S: Ord> ChildStanding<A, N, S> {
     /// Returns usage and reachable minimum while the usage is below it.
     fn need(&self) -> Option<(u64, u64)> {
-        let (usage, bound) = (self.usage.into(), self.min.into().min(self.demand.into()));
+        let usage = self.usage.into();
+        let bound = self.min.into().min(self.demand.into());
         (usage < bound).then_some((usage, bound))
     }
 
@@ -84,14 +98,15 @@ impl<A: Copy + Into<u64>, N: Ord, S: Ord> ChildStanding<A, N, S> {
             (None, None) => Ordering::Equal,
             (Some(_), None) => Ordering::Less,
             (None, Some(_)) => Ordering::Greater,
-            (Some((mine, bound)), Some((others, other_bound))) => {
-                (u128::from(mine) * u128::from(other_bound)).cmp(&(u128::from(others) * u128::from(bound)))
-            }
+            (Some((mine, bound)), Some((others, other_bound))) => (u128::from(mine)
+                * u128::from(other_bound))
+            .cmp(&(u128::from(others) * u128::from(bound))),
         }
     }
 
     fn compare_loads(&self, other: &Self) -> Ordering {
-        let (usage, others_usage) = (self.usage.into(), other.usage.into());
+        let usage = self.usage.into();
+        let others_usage = other.usage.into();
         match (self.weight, other.weight) {
             (Some(mine), Some(others)) => mine.compare(usage, others, others_usage),
             (Some(_), None) => Ordering::Less,
@@ -107,7 +122,9 @@ impl<A: Copy + Into<u64>, N: Ord, S: Ord> Ord for ChildStanding<A, N, S> {
         let plain = self.weight == other.weight && self.min.into() == 0 && other.min.into() == 0;
         if plain && self.demand.into() > 0 && other.demand.into() > 0 {
             let usage = self.usage.into().cmp(&other.usage.into());
-            return usage.then_with(|| self.start.cmp(&other.start)).then_with(|| self.name.cmp(&other.name));
+            return usage
+                .then_with(|| self.start.cmp(&other.start))
+                .then_with(|| self.name.cmp(&other.name));
         }
         let without_demand = |standing: &Self| standing.demand.into() == 0;
         without_demand(self)

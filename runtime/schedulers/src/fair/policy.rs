@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::{Deserialize, Serialize};
 
 use napreduce_engine::{
-    Actions, ByKind, ClusterView, Event, Job, JobChange, JobId, JobSpec, Offer, PolicyRefusal, QueueShare,
-    Scheduler, TaskKind, Time, serve,
+    Actions, ByKind, ClusterView, Event, Job, JobChange, JobId, JobSpec, Offer, PolicyRefusal,
+    QueueShare, Scheduler, TaskKind, Time, serve,
 };
 
 use crate::fair::configuration::{FairConfiguration, FairConfigurationError, Placement, PoolOrder};
@@ -74,15 +74,24 @@ impl Fair {
     /// that have nothing to launch.
     fn resumable(&self, view: &ClusterView<'_>, offer: Offer) -> Resumable {
         let mut resumable = Resumable::new();
-        if self.tree.only_suspended[offer.kind] == 0 || !view.has_suspended(offer.kind, offer.worker) {
+        if self.tree.only_suspended[offer.kind] == 0
+            || !view.has_suspended(offer.kind, offer.worker)
+        {
             return resumable;
         }
-        let attempts = view.worker(offer.worker).into_iter().flat_map(|worker| worker.attempts());
+        let attempts = view
+            .worker(offer.worker)
+            .into_iter()
+            .flat_map(|worker| worker.attempts());
         let jobs: BTreeSet<JobId> = attempts.map(|attempt| attempt.task.job).collect();
         for job in jobs {
-            let Some(entry) = self.tree.jobs.get(&job) else { continue };
+            let Some(entry) = self.tree.jobs.get(&job) else {
+                continue;
+            };
             let only = entry.kinds[offer.kind].demand.is_only_suspended();
-            let here = view.job(job).is_some_and(|job| job.suspended_on(offer.kind, offer.worker).is_some());
+            let here = view
+                .job(job)
+                .is_some_and(|job| job.suspended_on(offer.kind, offer.worker).is_some());
             if !only || !here || !self.tree.has_room(job, offer.kind) {
                 continue;
             }
@@ -110,12 +119,20 @@ impl Fair {
             return;
         }
         let resumable = self.resumable(view, offer);
-        if (Walk { tree: &self.tree, delay: &mut self.delay, resumable: &resumable, view, offer })
-            .assign_below(ROOT, actions)
+        if (Walk {
+            tree: &self.tree,
+            delay: &mut self.delay,
+            resumable: &resumable,
+            view,
+            offer,
+        })
+        .assign_below(ROOT, actions)
         {
             return;
         }
-        if self.tree.pools[ROOT].lines[offer.kind].is_empty() && self.tree.only_suspended[offer.kind] == 0 {
+        if self.tree.pools[ROOT].lines[offer.kind].is_empty()
+            && self.tree.only_suspended[offer.kind] == 0
+        {
             actions.decline_kind("every pool with demand is at its maximum");
         } else {
             actions.decline("no job of a pool below its maximum can use the slot");
@@ -143,7 +160,9 @@ struct Walk<'a, 'v> {
 impl Walk<'_, '_> {
     /// Assigns the slot to the first child, in serving order, that can use it. Returns false if none can.
     fn assign_below(&mut self, pool: PoolId, actions: &mut Actions) -> bool {
-        let mut launching = self.tree.pools[pool].lines[self.offer.kind].iter().peekable();
+        let mut launching = self.tree.pools[pool].lines[self.offer.kind]
+            .iter()
+            .peekable();
         let mut resuming = self.resumable.get(&pool).into_iter().flatten().peekable();
         loop {
             let first = match (launching.peek(), resuming.peek()) {
@@ -151,7 +170,9 @@ impl Walk<'_, '_> {
                 (None, _) => resuming.next(),
                 (Some(_), _) => launching.next(),
             };
-            let Some(Key { name, .. }) = first else { return false };
+            let Some(Key { name, .. }) = first else {
+                return false;
+            };
             let served = if self.tree.pools[pool].holds_pools {
                 self.assign_below(*name as PoolId, actions)
             } else {
@@ -243,19 +264,26 @@ impl Scheduler for Fair {
     }
 
     fn admits(&self, spec: &JobSpec) -> Result<(), PolicyRefusal> {
-        self.tree.path_for(spec).map(drop).map_err(|error| PolicyRefusal::Queue(error.to_string()))
+        self.tree
+            .path_for(spec)
+            .map(drop)
+            .map_err(|error| PolicyRefusal::Queue(error.to_string()))
     }
 
     fn is_before(&self, _kind: TaskKind, one: &Job, other: &Job) -> bool {
         let pool_of = |job: &Job| self.tree.jobs.get(&job.id()).map(|entry| entry.pool);
-        let Some(pool) = pool_of(one) else { return false };
+        let Some(pool) = pool_of(one) else {
+            return false;
+        };
         let shares_pool = pool_of(other) == Some(pool);
         let is_fifo = self.tree.pools[pool].order == PoolOrder::Fifo;
         shares_pool && is_fifo && one.default_order() < other.default_order()
     }
 
     fn why_limited(&self, job: JobId) -> Option<String> {
-        self.tree.why_not_running(job).map(|why| format!("it waits: {why}"))
+        self.tree
+            .why_not_running(job)
+            .map(|why| format!("it waits: {why}"))
     }
 
     fn remarks(&self, _now: Time, job: &Job, _view: &ClusterView<'_>) -> Vec<String> {
@@ -265,11 +293,24 @@ impl Scheduler for Fair {
     fn save(&self) -> Option<String> {
         let name = |pool: PoolId| self.tree.pools[pool].name.to_string();
         let turns = |entry: &Entry| ByKind::of(|kind| entry.kinds[kind].turn);
-        let jobs =
-            self.tree.jobs.iter().map(|(id, entry)| (*id, name(entry.pool), entry.starvation, turns(entry)));
+        let jobs = self
+            .tree
+            .jobs
+            .iter()
+            .map(|(id, entry)| (*id, name(entry.pool), entry.starvation, turns(entry)));
         let pool = |pool: &Pool| {
-            let Pool { last_at_min, turn, turns, .. } = *pool;
-            SavedPool { name: pool.name.to_string(), last_at_min, turn, turns }
+            let Pool {
+                last_at_min,
+                turn,
+                turns,
+                ..
+            } = *pool;
+            SavedPool {
+                name: pool.name.to_string(),
+                last_at_min,
+                turn,
+                turns,
+            }
         };
         let saved = Saved {
             pools: self.tree.pools.iter().map(pool).collect(),
@@ -284,17 +325,28 @@ impl Scheduler for Fair {
 
     fn restore(&mut self, saved: Option<&str>) -> Result<(), String> {
         let saved = saved.ok_or("fair: the snapshot has no saved state")?;
-        let saved: Saved =
-            serde_json::from_str(saved).map_err(|error| format!("fair: invalid saved state: {error}"))?;
-        for SavedPool { name, last_at_min, turn, turns } in saved.pools {
-            let pool = if name == "root" { ROOT } else { self.tree.make(&name, Time(0)) };
+        let saved: Saved = serde_json::from_str(saved)
+            .map_err(|error| format!("fair: invalid saved state: {error}"))?;
+        for SavedPool {
+            name,
+            last_at_min,
+            turn,
+            turns,
+        } in saved.pools
+        {
+            let pool = if name == "root" {
+                ROOT
+            } else {
+                self.tree.make(&name, Time(0))
+            };
             let pool = &mut self.tree.pools[pool];
             (pool.last_at_min, pool.turn, pool.turns) = (last_at_min, turn, turns);
         }
         self.tree.running.restore(saved.running);
         let jobs = saved.jobs.into_iter();
-        self.remembered =
-            jobs.map(|(job, pool, starvation, turns)| (job, (pool, starvation, turns))).collect();
+        self.remembered = jobs
+            .map(|(job, pool, starvation, turns)| (job, (pool, starvation, turns)))
+            .collect();
         self.tree.restoring = !self.remembered.is_empty();
         (self.delay, self.next_update, self.waiting_since) =
             (saved.delay, saved.next_update, saved.waiting_since);
@@ -302,7 +354,10 @@ impl Scheduler for Fair {
     }
 
     fn next_wakeup(&self, now: Time) -> Option<Time> {
-        [self.next_update, self.delay.next_wakeup(now)].into_iter().flatten().min()
+        [self.next_update, self.delay.next_wakeup(now)]
+            .into_iter()
+            .flatten()
+            .min()
     }
 }
 
@@ -315,12 +370,24 @@ impl PolicyTable for FairConfiguration {
         Ok(Box::new(Fair::new(self.clone())?))
     }
 
-    fn primitives(&self, _kind: TaskKind, _job: &str, _all: &PolicyTables<'_>) -> Vec<ConfiguredPrimitive> {
-        Vec::from_iter(self.preemption.then_some(("[scheduler.fair] primitive", self.primitive)))
+    fn primitives(
+        &self,
+        _kind: TaskKind,
+        _job: &str,
+        _all: &PolicyTables<'_>,
+    ) -> Vec<ConfiguredPrimitive> {
+        Vec::from_iter(
+            self.preemption
+                .then_some(("[scheduler.fair] primitive", self.primitive)),
+        )
     }
 
     fn honored_attributes(&self, _all: &PolicyTables<'_>) -> JobAttributes {
-        JobAttributes { priority: self.priority_weight || self.root.has_fifo(), queue: true, deadline: false }
+        JobAttributes {
+            priority: self.priority_weight || self.root.has_fifo(),
+            queue: true,
+            deadline: false,
+        }
     }
 
     fn queues(&self) -> Option<Vec<&str>> {

@@ -85,17 +85,30 @@ impl Pool {
             key_weight: Weight::new(configuration.weight),
             created: now,
             order: configuration.order,
-            min: ByKind { map: configuration.min_maps.into(), reduce: configuration.min_reduces.into() },
-            max: ByKind { map: max(configuration.max_maps), reduce: max(configuration.max_reduces) },
+            min: ByKind {
+                map: configuration.min_maps.into(),
+                reduce: configuration.min_reduces.into(),
+            },
+            max: ByKind {
+                map: max(configuration.max_maps),
+                reduce: max(configuration.max_reduces),
+            },
             preemptable: configuration.allow_preemption_from.unwrap_or(preemptable),
-            patience: StarvationPatience { min_share_timeout, fair_share_timeout, fair_share_threshold },
+            patience: StarvationPatience {
+                min_share_timeout,
+                fair_share_timeout,
+                fair_share_threshold,
+            },
             max_running_jobs: configuration.max_running_jobs,
             holds_pools: false,
             jobs: BTreeSet::new(),
             held: ByKind::default(),
             lines: ByKind::default(),
             placed: ByKind::default(),
-            last_at_min: ByKind { map: now, reduce: now },
+            last_at_min: ByKind {
+                map: now,
+                reduce: now,
+            },
             turn: ByKind::default(),
             turns: ByKind::default(),
         }
@@ -109,7 +122,14 @@ pub(super) fn short(amount: u64) -> u32 {
 
 impl Pool {
     pub(super) fn root(configuration: &FairConfiguration) -> Pool {
-        Pool::new(None, Arc::from("root"), &configuration.root, true, configuration.patience(), Time(0))
+        Pool::new(
+            None,
+            Arc::from("root"),
+            &configuration.root,
+            true,
+            configuration.patience(),
+            Time(0),
+        )
     }
 
     pub(super) fn below(
@@ -119,12 +139,23 @@ impl Pool {
         configuration: &PoolConfiguration,
         now: Time,
     ) -> Pool {
-        Pool::new(Some(parent), name, configuration, self.preemptable, self.patience, now)
+        Pool::new(
+            Some(parent),
+            name,
+            configuration,
+            self.preemptable,
+            self.patience,
+            now,
+        )
     }
 
     /// Its claim on the parent's share.
     pub(super) fn claim(&self, kind: TaskKind) -> Claim {
-        Claim { min: self.min[kind], max: self.max[kind], weight: self.weight }
+        Claim {
+            min: self.min[kind],
+            max: self.max[kind],
+            weight: self.weight,
+        }
     }
 
     /// Whether it is below its maximum.
@@ -145,8 +176,15 @@ impl Pool {
 
     pub(super) fn standing(&self, kind: TaskKind) -> Standing {
         let Amount { usage, demand } = self.held[kind];
-        let weight = self.key_weight.map_or(TurnWeight { above: 0, below: 1 }, Weight::in_turns);
-        Standing { usage, waits: usage < demand && self.has_room(kind), active: demand > 0, weight }
+        let weight = self
+            .key_weight
+            .map_or(TurnWeight { above: 0, below: 1 }, Weight::in_turns);
+        Standing {
+            usage,
+            waits: usage < demand && self.has_room(kind),
+            active: demand > 0,
+            weight,
+        }
     }
 
     /// Returns its key among its siblings; `id` is its own index.

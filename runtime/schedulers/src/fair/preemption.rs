@@ -9,8 +9,8 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 use napreduce_engine::{
-    Actions, Attempt, AttemptId, AttemptState, Claims, ClusterView, Job, JobId, JobState, Offer, Preempt,
-    TaskKind, Time, WorkerId,
+    Actions, Attempt, AttemptId, AttemptState, Claims, ClusterView, Job, JobId, JobState, Offer,
+    Preempt, TaskKind, Time, WorkerId,
 };
 
 use crate::fair::configuration::PoolOrder;
@@ -58,10 +58,17 @@ impl Fair {
     /// Updates all shares and preempts tasks for starved jobs.
     pub(super) fn preempt(&mut self, now: Time, view: &ClusterView<'_>, actions: &mut Actions) {
         let used = |kind| (u64::from(view.used(kind)), u64::from(view.slots(kind)));
-        let utilised = is_utilised(self.configuration.utilization_gate, &TaskKind::ALL.map(used));
+        let utilised = is_utilised(
+            self.configuration.utilization_gate,
+            &TaskKind::ALL.map(used),
+        );
         for &kind in actions.kinds() {
             let mut pools = self.snapshot(kind, view.slots(kind).into());
-            set_shares(view.slots(kind).into(), self.configuration.cap_by_demand, &mut pools);
+            set_shares(
+                view.slots(kind).into(),
+                self.configuration.cap_by_demand,
+                &mut pools,
+            );
             let found = starved(now, &mut pools);
             self.store_times(kind, &pools);
             if utilised && !found.is_empty() {
@@ -73,7 +80,10 @@ impl Fair {
     /// Returns a snapshot of the tree with the jobs that have demand. Minimum shares are capped at the
     /// cluster size.
     fn snapshot(&self, kind: TaskKind, slots: u64) -> Vec<PoolSnapshot> {
-        let claim = |claim: Claim| Claim { min: claim.min.min(slots), ..claim };
+        let claim = |claim: Claim| Claim {
+            min: claim.min.min(slots),
+            ..claim
+        };
         let pools = self.tree.pools.iter().map(|pool| PoolSnapshot {
             parent: pool.parent,
             claim: claim(pool.claim(kind)),
@@ -81,7 +91,11 @@ impl Fair {
             preemptable: pool.preemptable,
             patience: pool.patience,
             last_at_min: pool.last_at_min[kind].max(self.waiting_since),
-            jobs: pool.jobs.iter().filter_map(|job| self.job_snapshot(*job, kind)).collect(),
+            jobs: pool
+                .jobs
+                .iter()
+                .filter_map(|job| self.job_snapshot(*job, kind))
+                .collect(),
             usage: 0,
             demand: 0,
             share: 0,
@@ -91,7 +105,8 @@ impl Fair {
 
     fn job_snapshot(&self, job: JobId, kind: TaskKind) -> Option<JobSnapshot> {
         let entry = self.tree.jobs.get(&job)?;
-        let (held, times) = (entry.kinds[kind].demand.held, entry.starvation[kind]);
+        let held = entry.kinds[kind].demand.held;
+        let times = entry.starvation[kind];
         if held.demand == 0 {
             return None;
         }
@@ -102,8 +117,15 @@ impl Fair {
             last_at_share: times.last_at_share.max(self.waiting_since),
             next_check: times.next_check,
         };
-        let (submitted, priority) = (entry.submitted, entry.priority);
-        Some(JobSnapshot { job, submitted, priority, weight: self.tree.weights.of(entry, kind), need })
+        let submitted = entry.submitted;
+        let priority = entry.priority;
+        Some(JobSnapshot {
+            job,
+            submitted,
+            priority,
+            weight: self.tree.weights.of(entry, kind),
+            need,
+        })
     }
 
     fn store_times(&mut self, kind: TaskKind, pools: &[PoolSnapshot]) {
@@ -128,30 +150,54 @@ impl Fair {
         actions: &mut Actions,
     ) {
         let configuration = &self.configuration;
-        let delay =
-            recheck_after(configuration.kill_wait, configuration.heartbeat, configuration.recheck_delay);
-        let (primitive, grace) = (configuration.primitive, Some(configuration.kill_wait));
+        let delay = recheck_after(
+            configuration.kill_wait,
+            configuration.heartbeat,
+            configuration.recheck_delay,
+        );
+        let primitive = configuration.primitive;
+        let grace = Some(configuration.kill_wait);
         let mut candidates = Candidates::collect(&kind, view, pools);
         for starved in found {
             let snapshot = &pools[starved.pool].jobs[starved.place];
             if let Some(entry) = self.tree.jobs.get_mut(&snapshot.job) {
                 entry.starvation[kind].next_check = now + delay;
             }
-            let claimant = view.job(snapshot.job).filter(|job| job.state() == JobState::Active);
+            let claimant = view
+                .job(snapshot.job)
+                .filter(|job| job.state() == JobState::Active);
             let Some(claimant) = claimant else { continue };
             let promised = u64::from(claimant.promised(kind));
-            let JobNeed { usage, share, demand, .. } = snapshot.need;
+            let JobNeed {
+                usage,
+                share,
+                demand,
+                ..
+            } = snapshot.need;
             for taken in promised.max(starved.before)..starved.before + starved.amount {
                 let own = Some(starved.pool).filter(|_| usage + taken >= share);
                 let for_minimum_of = starved.for_minimum_of.or(own);
-                let claimant = Claimant { job: claimant, pool: starved.pool, for_minimum_of };
-                let Some(victims) = candidates.make_room(claimant, kind, &mut self.delay) else { break };
+                let claimant = Claimant {
+                    job: claimant,
+                    pool: starved.pool,
+                    for_minimum_of,
+                };
+                let Some(victims) = candidates.make_room(claimant, kind, &mut self.delay) else {
+                    break;
+                };
                 for attempt in victims {
-                    let (job, beneficiary) = (snapshot.job, Some(snapshot.job));
+                    let job = snapshot.job;
+                    let beneficiary = Some(snapshot.job);
                     let reason = format!(
                         "{job} starves: it holds {usage} of {demand} {kind} slots, its share is {share}"
                     );
-                    actions.preempt(Preempt { attempt, primitive, grace, reason, beneficiary });
+                    actions.preempt(Preempt {
+                        attempt,
+                        primitive,
+                        grace,
+                        reason,
+                        beneficiary,
+                    });
                 }
             }
         }
@@ -159,19 +205,30 @@ impl Fair {
 }
 
 impl<'a> Candidates<'a> {
-    fn collect(kinds: &'a TaskKind, view: &ClusterView<'a>, pools: &[PoolSnapshot]) -> Candidates<'a> {
+    fn collect(
+        kinds: &'a TaskKind,
+        view: &ClusterView<'a>,
+        pools: &[PoolSnapshot],
+    ) -> Candidates<'a> {
         let kind = *kinds;
         let mut holder_of: BTreeMap<JobId, usize> = BTreeMap::new();
-        let (mut holders, mut holder_jobs) = (Vec::new(), Vec::new());
+        let mut holders = Vec::new();
+        let mut holder_jobs = Vec::new();
         let mut levels: Vec<PoolLevel> = pools.iter().map(PoolLevel::of).collect();
-        let jobs =
-            pools.iter().enumerate().flat_map(|(place, pool)| pool.jobs.iter().map(move |job| (place, job)));
+        let jobs = pools
+            .iter()
+            .enumerate()
+            .flat_map(|(place, pool)| pool.jobs.iter().map(move |job| (place, job)));
         for (pool, job) in jobs {
             let known = view.job(job.job);
             let marked = known.map_or(0, |job| job.requested(kind));
             let usage = job.need.usage.saturating_sub(marked.into());
             holder_of.insert(job.job, holders.len());
-            holders.push(Holder { usage, share: job.need.share, preemptable: pools[pool].preemptable });
+            holders.push(Holder {
+                usage,
+                share: job.need.share,
+                preemptable: pools[pool].preemptable,
+            });
             holder_jobs.push((job.job, pool));
             levels[pool].holds += usage + u64::from(known.map_or(0, |job| job.promised(kind)));
         }
@@ -180,12 +237,18 @@ impl<'a> Candidates<'a> {
                 levels[parent].holds += levels[pool].holds;
             }
         }
-        let (mut workers, mut attempts, mut hosts) = (Vec::new(), Vec::new(), Vec::new());
+        let mut workers = Vec::new();
+        let mut attempts = Vec::new();
+        let mut hosts = Vec::new();
         for (id, worker) in view.workers().filter(|(_, worker)| worker.takes_attempts()) {
-            let live = worker.attempts().filter(|attempt| attempt.task.kind == kind);
+            let live = worker
+                .attempts()
+                .filter(|attempt| attempt.task.kind == kind);
             let mut here: Vec<&Attempt> = live
                 .filter_map(|attempt| view.attempt(attempt))
-                .filter(|attempt| is_preemptable(attempt, view.now()) && view.request(attempt.id()).is_none())
+                .filter(|attempt| {
+                    is_preemptable(attempt, view.now()) && view.request(attempt.id()).is_none()
+                })
                 .filter(|attempt| holder_of.contains_key(&attempt.id().task.job))
                 .collect();
             // Youngest first: they lose the least work.
@@ -195,8 +258,14 @@ impl<'a> Candidates<'a> {
                 size: 1,
                 master: false,
             };
-            let free = worker.free(kind).saturating_sub(worker.reserved(kind)).into();
-            hosts.push(Host { free, containers: here.iter().map(container).collect() });
+            let free = worker
+                .free(kind)
+                .saturating_sub(worker.reserved(kind))
+                .into();
+            hosts.push(Host {
+                free,
+                containers: here.iter().map(container).collect(),
+            });
             attempts.push(here.iter().map(|attempt| attempt.id()).collect());
             workers.push(id);
         }
@@ -222,29 +291,47 @@ impl<'a> Candidates<'a> {
         if above(&self.pools, claimant.pool).any(full) {
             return None;
         }
-        let Candidates { claims, workers, attempts, search, pools, holders } = self;
+        let Candidates {
+            claims,
+            workers,
+            attempts,
+            search,
+            pools,
+            holders,
+        } = self;
         let may_give = |holder: usize| {
             let (job, pool) = holders[holder];
             job != claimant.job.id() && may_give(pools, pool, claimant)
         };
         let now = claims.now();
-        let offer =
-            |host: usize| Offer { worker: workers[host], kind, reserved_for: Some(claimant.job.id()) };
+        let offer = |host: usize| Offer {
+            worker: workers[host],
+            kind,
+            reserved_for: Some(claimant.job.id()),
+        };
         let wants = |host: usize| claims.wants_on(claimant.job.id(), workers[host]);
         let near = |host: usize| wants(host) && delay.would_take(claimant.job, offer(host));
         let mut room = search.make_room_of(1, near, may_give);
         if room.is_none() {
             // A job that waits for a slot near its data declines the others.
             let delay = RefCell::new(delay);
-            let anywhere =
-                |host: usize| wants(host) && delay.borrow_mut().takes(now, claimant.job, offer(host));
+            let anywhere = |host: usize| {
+                wants(host) && delay.borrow_mut().takes(now, claimant.job, offer(host))
+            };
             room = search.make_room_of(1, anywhere, may_give);
         }
         let room = room?;
         claims.add(claimant.job.id(), workers[room.host]);
-        let victims: Vec<AttemptId> = room.taken.iter().map(|place| attempts[room.host][*place]).collect();
+        let victims: Vec<AttemptId> = room
+            .taken
+            .iter()
+            .map(|place| attempts[room.host][*place])
+            .collect();
         for victim in &victims {
-            let giver = holders.iter().find(|(job, _)| *job == victim.task.job).map(|(_, pool)| *pool);
+            let giver = holders
+                .iter()
+                .find(|(job, _)| *job == victim.task.job)
+                .map(|(_, pool)| *pool);
             move_one(pools, giver, claimant.pool);
         }
         Some(victims)
@@ -266,8 +353,18 @@ fn may_give(pools: &[PoolLevel], giver: usize, claimant: Claimant<'_>) -> bool {
 
 impl PoolLevel {
     fn of(pool: &PoolSnapshot) -> PoolLevel {
-        let PoolSnapshot { parent, claim, demand, .. } = *pool;
-        PoolLevel { parent, holds: 0, min: claim.min.min(demand), max: claim.max }
+        let PoolSnapshot {
+            parent,
+            claim,
+            demand,
+            ..
+        } = *pool;
+        PoolLevel {
+            parent,
+            holds: 0,
+            min: claim.min.min(demand),
+            max: claim.max,
+        }
     }
 }
 
@@ -278,7 +375,10 @@ fn above(pools: &[PoolLevel], pool: usize) -> impl Iterator<Item = usize> + '_ {
 
 /// Moves the usage of one slot from one pool to another.
 fn move_one(pools: &mut [PoolLevel], from: Option<usize>, to: usize) {
-    let from: Vec<usize> = from.into_iter().flat_map(|from| above(pools, from)).collect();
+    let from: Vec<usize> = from
+        .into_iter()
+        .flat_map(|from| above(pools, from))
+        .collect();
     let to: Vec<usize> = above(pools, to).collect();
     for pool in from {
         pools[pool].holds = pools[pool].holds.saturating_sub(1);

@@ -47,7 +47,8 @@ struct Step {
 impl Step {
     /// Orders by level; at equal levels a start precedes a stop.
     fn cmp(&self, other: &Step) -> std::cmp::Ordering {
-        let (left, right) = (u128::from(self.amount) * other.weight, u128::from(other.amount) * self.weight);
+        let left = u128::from(self.amount) * other.weight;
+        let right = u128::from(other.amount) * self.weight;
         left.cmp(&right).then(other.starts.cmp(&self.starts))
     }
 }
@@ -63,10 +64,15 @@ enum ClaimLevel {
 /// Returns the share of each claim in `total`, in order. If the minima alone exceed the total, each claim
 /// gets its minimum.
 pub fn shares(total: u64, claims: &[Claim]) -> Vec<u64> {
-    let mut shares: Vec<u64> = claims.iter().map(|claim| claim.fixed().unwrap_or(0)).collect();
+    let mut shares: Vec<u64> = claims
+        .iter()
+        .map(|claim| claim.fixed().unwrap_or(0))
+        .collect();
     let taken: u128 = shares.iter().map(|share| u128::from(*share)).sum();
     let left = u128::from(total.min(UNBOUNDED)).saturating_sub(taken);
-    let open: Vec<usize> = (0..claims.len()).filter(|&index| claims[index].fixed().is_none()).collect();
+    let open: Vec<usize> = (0..claims.len())
+        .filter(|&index| claims[index].fixed().is_none())
+        .collect();
     let bounds: Vec<(u64, u64)> = open.iter().map(|&index| bounds(&claims[index])).collect();
     let least: u128 = bounds.iter().map(|(min, _)| u128::from(*min)).sum();
     let most: u128 = bounds.iter().map(|(_, max)| u128::from(*max)).sum();
@@ -77,7 +83,12 @@ pub fn shares(total: u64, claims: &[Claim]) -> Vec<u64> {
         }
         return shares;
     }
-    let weights = scaled(&open.iter().map(|&index| claims[index].weight).collect::<Vec<_>>());
+    let weights = scaled(
+        &open
+            .iter()
+            .map(|&index| claims[index].weight)
+            .collect::<Vec<_>>(),
+    );
     for (&index, share) in open.iter().zip(pour(target, least, &bounds, &weights)) {
         shares[index] = share;
     }
@@ -91,7 +102,12 @@ fn bounds(claim: &Claim) -> (u64, u64) {
 
 /// Raises the level until the shares add up to `target`, which lies between the sums of the bounds.
 fn pour(target: u128, least: u128, bounds: &[(u64, u64)], weights: &[u128]) -> Vec<u64> {
-    let step = |claim: usize, amount, starts| Step { claim, amount, weight: weights[claim], starts };
+    let step = |claim: usize, amount, starts| Step {
+        claim,
+        amount,
+        weight: weights[claim],
+        starts,
+    };
     let mut steps: Vec<Step> = Vec::with_capacity(2 * bounds.len());
     for (claim, (min, max)) in bounds.iter().enumerate() {
         steps.push(step(claim, *min, true));
@@ -100,14 +116,19 @@ fn pour(target: u128, least: u128, bounds: &[(u64, u64)], weights: &[u128]) -> V
     steps.sort_by(Step::cmp);
     let mut stages = vec![ClaimLevel::AtMin; bounds.len()];
     // The total of claims that do not grow, and the weight of those that do.
-    let (mut still, mut growing) = (least, 0_u128);
+    let mut still = least;
+    let mut growing = 0_u128;
     for step in steps {
         // At the level of this step the sum is still + growing * amount / weight.
         let reached = still * step.weight + growing * u128::from(step.amount);
         if growing > 0 && reached >= target * step.weight {
             break;
         }
-        stages[step.claim] = if step.starts { ClaimLevel::Growing } else { ClaimLevel::AtMax };
+        stages[step.claim] = if step.starts {
+            ClaimLevel::Growing
+        } else {
+            ClaimLevel::AtMax
+        };
         if step.starts {
             still -= u128::from(step.amount);
             growing += step.weight;
@@ -131,14 +152,22 @@ fn pour(target: u128, least: u128, bounds: &[(u64, u64)], weights: &[u128]) -> V
 fn scaled(weights: &[Ratio]) -> Vec<u128> {
     exactly_scaled(weights).unwrap_or_else(|| {
         let largest = weights.iter().copied().max().unwrap_or(Ratio::ONE);
-        weights.iter().map(|weight| cut(*weight / largest)).collect()
+        weights
+            .iter()
+            .map(|weight| cut(*weight / largest))
+            .collect()
     })
 }
 
 /// Returns a ratio of at most 1 in multiples of 2^-30, at least one of them.
 fn cut(part: Ratio) -> u128 {
-    let (above, below) = (part.numerator().unsigned_abs(), part.denominator().unsigned_abs());
-    let cut = if below < 1 << 90 { (above << 30) / below } else { above / (below >> 30) };
+    let above = part.numerator().unsigned_abs();
+    let below = part.denominator().unsigned_abs();
+    let cut = if below < 1 << 90 {
+        (above << 30) / below
+    } else {
+        above / (below >> 30)
+    };
     cut.max(1)
 }
 
@@ -154,8 +183,8 @@ fn exactly_scaled(weights: &[Ratio]) -> Option<Vec<u128>> {
     let mut sum = 0_u128;
     let mut all = Vec::with_capacity(weights.len());
     for weight in weights {
-        let (above, below) =
-            (u128::try_from(weight.numerator()).ok()?, u128::try_from(weight.denominator()).ok()?);
+        let above = u128::try_from(weight.numerator()).ok()?;
+        let below = u128::try_from(weight.denominator()).ok()?;
         let scaled = above.checked_mul(common / below)?;
         sum = sum.checked_add(scaled)?;
         all.push(scaled);

@@ -49,14 +49,24 @@ impl JobNeed {
 
     /// Returns the usage below which the job starves, rounded up to whole slots.
     fn bound(&self, patience: &StarvationPatience) -> u64 {
-        patience.fair_share_threshold.of_raised(self.share).min(self.demand)
+        patience
+            .fair_share_threshold
+            .of_raised(self.share)
+            .min(self.demand)
     }
 
     /// Returns the slots missing to the threshold, once the timeout has passed.
     fn below_share(&self, now: Time, patience: &StarvationPatience) -> u64 {
         let lacks = self.bound(patience).saturating_sub(self.usage);
         let waited = now.since(self.last_at_share);
-        if patience.fair_share_timeout.is_some_and(|timeout| waited >= timeout) { lacks } else { 0 }
+        if patience
+            .fair_share_timeout
+            .is_some_and(|timeout| waited >= timeout)
+        {
+            lacks
+        } else {
+            0
+        }
     }
 }
 
@@ -80,7 +90,10 @@ pub fn starvation(now: Time, pool: &mut PoolNeed, jobs: &mut [JobNeed]) -> Vec<u
     let mut starving = vec![0; jobs.len()];
     let waits = |job: &JobNeed| job.unmet() > 0 && job.next_check <= now;
     let patience = pool.patience;
-    for job in jobs.iter_mut().filter(|job| job.usage >= job.bound(&patience)) {
+    for job in jobs
+        .iter_mut()
+        .filter(|job| job.usage >= job.bound(&patience))
+    {
         job.last_at_share = now;
     }
     for (job, starving) in jobs.iter().zip(&mut starving).filter(|(job, _)| waits(job)) {

@@ -6,10 +6,13 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use napreduce_engine::{ByKind, Job, JobId, JobSpec, QueueLimits, QueueShare, Ratio, TaskKind, Time};
+use napreduce_engine::{
+    ByKind, Job, JobId, JobSpec, QueueLimits, QueueShare, Ratio, TaskKind, Time,
+};
 
 use crate::fair::configuration::{
-    DEFAULT_POOL, FairConfiguration, FairConfigurationError, Placement, PoolConfiguration, UnknownPools,
+    DEFAULT_POOL, FairConfiguration, FairConfigurationError, Placement, PoolConfiguration,
+    UnknownPools,
 };
 use crate::fair::pool::{Amount, Children, Key, Pool, PoolId};
 use crate::fair::shares::UNBOUNDED;
@@ -108,9 +111,18 @@ impl Tree {
         }
     }
 
-    fn add(&mut self, parent: PoolId, name: &str, configuration: &PoolConfiguration, now: Time) -> PoolId {
-        let path =
-            if parent == ROOT { name.to_owned() } else { format!("{}.{name}", self.pools[parent].name) };
+    fn add(
+        &mut self,
+        parent: PoolId,
+        name: &str,
+        configuration: &PoolConfiguration,
+        now: Time,
+    ) -> PoolId {
+        let path = if parent == ROOT {
+            name.to_owned()
+        } else {
+            format!("{}.{name}", self.pools[parent].name)
+        };
         let path: Arc<str> = Arc::from(path);
         let pool = self.pools[parent].below(parent, Arc::clone(&path), configuration, now);
         self.pools[parent].holds_pools = true;
@@ -131,7 +143,11 @@ impl Tree {
         } else {
             parts().collect::<Vec<_>>().join(".")
         };
-        let path = if path.is_empty() || path == "root" { DEFAULT_POOL.to_owned() } else { path };
+        let path = if path.is_empty() || path == "root" {
+            DEFAULT_POOL.to_owned()
+        } else {
+            path
+        };
         let known = self.by_name.contains_key(path.as_str()) || path == DEFAULT_POOL;
         match self.unknown {
             _ if known => Ok(path),
@@ -145,16 +161,23 @@ impl Tree {
     /// default pool.
     pub(super) fn pool_at(&mut self, path: &str, now: Time) -> PoolId {
         let pool = self.make(path, now);
-        if self.pools[pool].holds_pools { self.make(&format!("{path}.{DEFAULT_POOL}"), now) } else { pool }
+        if self.pools[pool].holds_pools {
+            self.make(&format!("{path}.{DEFAULT_POOL}"), now)
+        } else {
+            pool
+        }
     }
 
     /// Returns the pool at `path`, created with its ancestors if needed. A pool that holds jobs gets no
     /// children; it is returned instead.
     pub(super) fn make(&mut self, path: &str, now: Time) -> PoolId {
-        let (mut pool, mut end) = (ROOT, 0);
+        let mut pool = ROOT;
+        let mut end = 0;
         while end < path.len() {
             let start = end;
-            end = path[start..].find('.').map_or(path.len(), |dot| start + dot);
+            end = path[start..]
+                .find('.')
+                .map_or(path.len(), |dot| start + dot);
             pool = match self.by_name.get(&path[..end]) {
                 Some(known) => *known,
                 None if !self.pools[pool].jobs.is_empty() => return pool,
@@ -173,20 +196,37 @@ impl Tree {
             return;
         }
         let part = |kind| {
-            let (eligible, usage) = (job.eligible_count(kind), job.holding(kind));
+            let eligible = job.eligible_count(kind);
+            let usage = job.holding(kind);
             let demand = job.demand_with(kind, eligible);
             JobDemand {
-                held: Amount { usage: usage.into(), demand: demand.into() },
+                held: Amount {
+                    usage: usage.into(),
+                    demand: demand.into(),
+                },
                 open: eligible > 0,
                 suspended: demand > usage + eligible,
             }
         };
         let demands = ByKind::of(part);
         if !self.set(now, id, demands) {
-            let path = self.path_for(job.spec()).unwrap_or_else(|_| DEFAULT_POOL.to_owned());
+            let path = self
+                .path_for(job.spec())
+                .unwrap_or_else(|_| DEFAULT_POOL.to_owned());
             let pool = self.pool_at(&path, now);
-            let times = StarvationTimes { last_at_share: now, next_check: Time(0) };
-            self.enter(job, pool, ByKind { map: times, reduce: times }, ByKind::default());
+            let times = StarvationTimes {
+                last_at_share: now,
+                next_check: Time(0),
+            };
+            self.enter(
+                job,
+                pool,
+                ByKind {
+                    map: times,
+                    reduce: times,
+                },
+                ByKind::default(),
+            );
             if !self.running.is_waiting(id) {
                 self.set(now, id, demands);
             }
@@ -202,11 +242,28 @@ impl Tree {
         turns: ByKind<Turn>,
     ) -> Vec<JobId> {
         self.pools[pool].jobs.insert(job.id());
-        let (submitted, priority) = (job.submitted(), job.spec().priority);
-        let kinds = ByKind::of(|kind| Part { turn: turns[kind], ..Part::default() });
-        self.jobs.insert(job.id(), Entry { pool, submitted, priority, kinds, starvation });
+        let submitted = job.submitted();
+        let priority = job.spec().priority;
+        let kinds = ByKind::of(|kind| Part {
+            turn: turns[kind],
+            ..Part::default()
+        });
+        self.jobs.insert(
+            job.id(),
+            Entry {
+                pool,
+                submitted,
+                priority,
+                kinds,
+                starvation,
+            },
+        );
         // A managed job counts when its master does.
-        let limits = if job.is_managed() { Vec::new() } else { self.limits_of(pool, &job.spec().user) };
+        let limits = if job.is_managed() {
+            Vec::new()
+        } else {
+            self.limits_of(pool, &job.spec().user)
+        };
         self.running.enter(job.id(), submitted, limits)
     }
 
@@ -214,7 +271,9 @@ impl Tree {
     fn limits_of(&self, pool: PoolId, user: &str) -> Vec<Limit> {
         let above = std::iter::successors(Some(pool), |&id| self.pools[id].parent);
         let of_pool = |id| Some((Group::Queue(id), self.pools[id].max_running_jobs?));
-        let of_user = self.user_max_running_jobs.map(|most| (Group::User(user.to_owned()), most));
+        let of_user = self
+            .user_max_running_jobs
+            .map(|most| (Group::User(user.to_owned()), most));
         above.filter_map(of_pool).chain(of_user).collect()
     }
 
@@ -242,17 +301,27 @@ impl Tree {
 
     /// Returns the existing pools of this job that have a maximum of map slots.
     pub(super) fn maxima(&self, spec: &JobSpec) -> Vec<(String, u64)> {
-        let path = self.path_for(spec).unwrap_or_else(|_| DEFAULT_POOL.to_owned());
+        let path = self
+            .path_for(spec)
+            .unwrap_or_else(|_| DEFAULT_POOL.to_owned());
         let inner = format!("{path}.{DEFAULT_POOL}");
-        let ends = inner.match_indices('.').map(|(end, _)| end).chain([inner.len()]);
-        let pools = ends.filter_map(|end| self.by_name.get(&inner[..end])).map(|pool| &self.pools[*pool]);
+        let ends = inner
+            .match_indices('.')
+            .map(|(end, _)| end)
+            .chain([inner.len()]);
+        let pools = ends
+            .filter_map(|end| self.by_name.get(&inner[..end]))
+            .map(|pool| &self.pools[*pool]);
         let limited = pools.filter(|pool| pool.max.map < UNBOUNDED);
-        limited.map(|pool| (pool.name.to_string(), pool.max.map)).collect()
+        limited
+            .map(|pool| (pool.name.to_string(), pool.max.map))
+            .collect()
     }
 
     /// Returns the limit for which a job waits.
     pub(super) fn why_not_running(&self, job: JobId) -> Option<String> {
-        self.running.why_waiting(job, |pool| format!("pool {}", self.pools[pool].name))
+        self.running
+            .why_waiting(job, |pool| format!("pool {}", self.pools[pool].name))
     }
 
     /// Removes a finished job. Returns the jobs that may run now.
@@ -278,10 +347,14 @@ impl Tree {
 
     /// Sets the demand of a job, and re-sorts it and the pools above it. Returns false if the job is unknown.
     fn set(&mut self, now: Time, job: JobId, demands: ByKind<JobDemand>) -> bool {
-        let Some(entry) = self.jobs.get_mut(&job) else { return false };
-        let (pool, mut before) = (entry.pool, ByKind::<JobDemand>::default());
+        let Some(entry) = self.jobs.get_mut(&job) else {
+            return false;
+        };
+        let pool = entry.pool;
+        let mut before = ByKind::<JobDemand>::default();
         for kind in TaskKind::ALL {
-            let (demand, was) = (demands[kind], entry.kinds[kind].demand);
+            let demand = demands[kind];
+            let was = entry.kinds[kind].demand;
             before[kind] = was;
             if demand == was {
                 continue;
@@ -290,8 +363,14 @@ impl Tree {
             if was.held.demand <= was.held.usage && !self.restoring {
                 entry.starvation[kind].last_at_share = now;
             }
-            let (place, standing) = (entry.kinds[kind].turn.place(), self.weights.standing(entry, kind));
-            self.pools[pool].turns[kind].take(now, &mut entry.kinds[kind].turn, standing, self.restoring);
+            let place = entry.kinds[kind].turn.place();
+            let standing = self.weights.standing(entry, kind);
+            self.pools[pool].turns[kind].take(
+                now,
+                &mut entry.kinds[kind].turn,
+                standing,
+                self.restoring,
+            );
             self.only_suspended[kind] += u32::from(demand.is_only_suspended());
             self.only_suspended[kind] -= u32::from(was.is_only_suspended());
             let moves = was.held.usage != demand.held.usage
@@ -301,22 +380,35 @@ impl Tree {
             if !moves {
                 continue;
             }
-            let key = demand.open.then(|| self.weights.key(job, entry, kind, self.pools[pool].order));
+            let key = demand
+                .open
+                .then(|| self.weights.key(job, entry, kind, self.pools[pool].order));
             let left = std::mem::replace(&mut entry.kinds[kind].placed, key);
             replace(&mut self.pools[pool].lines[kind], left, key);
         }
-        for kind in TaskKind::ALL.into_iter().filter(|kind| before[*kind] != demands[*kind]) {
+        for kind in TaskKind::ALL
+            .into_iter()
+            .filter(|kind| before[*kind] != demands[*kind])
+        {
             self.update_pools(now, pool, kind, before[kind].held, demands[kind].held);
         }
         true
     }
 
     /// Propagates a change of usage and demand from a pool up to the root.
-    fn update_pools(&mut self, now: Time, from: PoolId, kind: TaskKind, before: Amount, after: Amount) {
+    fn update_pools(
+        &mut self,
+        now: Time,
+        from: PoolId,
+        kind: TaskKind,
+        before: Amount,
+        after: Amount,
+    ) {
         let mut next = Some(from);
         while let Some(id) = next {
             let pool = &mut self.pools[id];
-            let (had_min, place) = (pool.has_min(kind), pool.turn[kind].place());
+            let had_min = pool.has_min(kind);
+            let place = pool.turn[kind].place();
             let held = &mut pool.held[kind];
             held.usage = held.usage + after.usage - before.usage;
             held.demand = held.demand + after.demand - before.demand;
@@ -325,7 +417,8 @@ impl Tree {
             }
             next = pool.parent;
             let Some(parent) = pool.parent else { continue };
-            let (mut turn, standing) = (pool.turn[kind], pool.standing(kind));
+            let mut turn = pool.turn[kind];
+            let standing = pool.standing(kind);
             self.pools[parent].turns[kind].take(now, &mut turn, standing, self.restoring);
             let pool = &mut self.pools[id];
             pool.turn[kind] = turn;
@@ -341,12 +434,15 @@ impl Tree {
     }
 
     pub(super) fn job_key(&self, job: JobId, entry: &Entry, kind: TaskKind) -> Key {
-        self.weights.key(job, entry, kind, self.pools[entry.pool].order)
+        self.weights
+            .key(job, entry, kind, self.pools[entry.pool].order)
     }
 
     /// Whether every pool above a job is below its maximum.
     pub(super) fn has_room(&self, job: JobId, kind: TaskKind) -> bool {
-        let Some(entry) = self.jobs.get(&job) else { return false };
+        let Some(entry) = self.jobs.get(&job) else {
+            return false;
+        };
         let mut next = Some(entry.pool);
         while let Some(id) = next {
             if !self.pools[id].has_room(kind) {

@@ -60,7 +60,9 @@ pub struct Starved {
 /// Computes the share of every pool and job in `total`. With `cap_by_demand` no share exceeds the demand.
 pub fn set_shares(total: u64, cap_by_demand: bool, pools: &mut [PoolSnapshot]) {
     add_up(pools);
-    let Some(root) = pools.first_mut() else { return };
+    let Some(root) = pools.first_mut() else {
+        return;
+    };
     root.share = total;
     let mut below: Vec<Vec<usize>> = vec![Vec::new(); pools.len()];
     for (place, pool) in pools.iter().enumerate() {
@@ -87,7 +89,8 @@ fn add_up(pools: &mut [PoolSnapshot]) {
         pool.demand = pool.jobs.iter().map(|job| job.need.demand).sum();
     }
     for place in (1..pools.len()).rev() {
-        let (usage, demand) = (pools[place].usage, pools[place].demand);
+        let usage = pools[place].usage;
+        let demand = pools[place].demand;
         if let Some(parent) = pools[place].parent {
             pools[parent].usage += usage;
             pools[parent].demand += demand;
@@ -100,7 +103,10 @@ fn active(claim: Claim, demand: u64, cap_by_demand: bool) -> Claim {
     if demand == 0 {
         Claim { max: 0, ..claim }
     } else if cap_by_demand {
-        Claim { max: claim.max.min(demand), ..claim }
+        Claim {
+            max: claim.max.min(demand),
+            ..claim
+        }
     } else {
         claim
     }
@@ -109,7 +115,8 @@ fn active(claim: Claim, demand: u64, cap_by_demand: bool) -> Claim {
 fn set_job_shares(pool: &mut PoolSnapshot, cap_by_demand: bool) {
     if pool.fifo {
         // In FIFO order, each job gets its demand as far as the share reaches.
-        pool.jobs.sort_by_key(|job| (Reverse(job.priority), job.submitted, job.job));
+        pool.jobs
+            .sort_by_key(|job| (Reverse(job.priority), job.submitted, job.job));
         let mut left = pool.share;
         for job in &mut pool.jobs {
             job.need.share = left.min(job.need.demand);
@@ -118,9 +125,16 @@ fn set_job_shares(pool: &mut PoolSnapshot, cap_by_demand: bool) {
         return;
     }
     pool.jobs.sort_by_cached_key(standing);
-    let claim = |job: &JobSnapshot| Claim { min: 0, max: UNBOUNDED, weight: job.weight };
-    let claims: Vec<Claim> =
-        pool.jobs.iter().map(|job| active(claim(job), job.need.demand, cap_by_demand)).collect();
+    let claim = |job: &JobSnapshot| Claim {
+        min: 0,
+        max: UNBOUNDED,
+        weight: job.weight,
+    };
+    let claims: Vec<Claim> = pool
+        .jobs
+        .iter()
+        .map(|job| active(claim(job), job.need.demand, cap_by_demand))
+        .collect();
     for (job, share) in pool.jobs.iter_mut().zip(shares(pool.share, &claims)) {
         job.need.share = share;
     }
@@ -140,7 +154,11 @@ fn standing(job: &JobSnapshot) -> ChildStanding {
 /// Returns the starved jobs, pool by pool in fair order. Requires the order that [`set_shares`] leaves.
 pub fn starved(now: Time, pools: &mut [PoolSnapshot]) -> Vec<Starved> {
     let mut found = Vec::new();
-    for (place, pool) in pools.iter_mut().enumerate().filter(|(_, pool)| !pool.jobs.is_empty()) {
+    for (place, pool) in pools
+        .iter_mut()
+        .enumerate()
+        .filter(|(_, pool)| !pool.jobs.is_empty())
+    {
         let mut need = PoolNeed {
             usage: pool.usage,
             min: pool.claim.min,
@@ -154,7 +172,10 @@ pub fn starved(now: Time, pools: &mut [PoolSnapshot]) -> Vec<Starved> {
         for (job, need) in pool.jobs.iter_mut().zip(jobs) {
             job.need = need;
         }
-        let starving = amounts.into_iter().enumerate().filter(|(_, amount)| *amount > 0);
+        let starving = amounts
+            .into_iter()
+            .enumerate()
+            .filter(|(_, amount)| *amount > 0);
         found.extend(starving.map(|(job, amount)| Starved {
             pool: place,
             place: job,
@@ -184,19 +205,33 @@ fn add_starved_below_parents(now: Time, pools: &mut [PoolSnapshot], found: &mut 
         };
         let missing = need.below_min(now);
         pools[place].last_at_min = need.last_at_min;
-        let mut below: Vec<usize> = (place..pools.len()).filter(|&pool| is_in(pools, pool, place)).collect();
-        let explained: u64 = found.iter().filter(|one| below.contains(&one.pool)).map(|one| one.amount).sum();
+        let mut below: Vec<usize> = (place..pools.len())
+            .filter(|&pool| is_in(pools, pool, place))
+            .collect();
+        let explained: u64 = found
+            .iter()
+            .filter(|one| below.contains(&one.pool))
+            .map(|one| one.amount)
+            .sum();
         let mut left = missing.saturating_sub(explained);
         below.sort_by_key(|&pool| Reverse(pools[pool].share.saturating_sub(pools[pool].usage)));
         for pool in below {
             for (job, known) in pools[pool].jobs.iter().enumerate() {
-                let earlier = found.iter().filter(|one| (one.pool, one.place) == (pool, job));
+                let earlier = found
+                    .iter()
+                    .filter(|one| (one.pool, one.place) == (pool, job));
                 let before: u64 = earlier.map(|one| one.amount).sum();
                 let amount = known.need.unmet().saturating_sub(before).min(left);
                 if amount > 0 && known.need.next_check <= now {
                     left -= amount;
                     let for_minimum_of = Some(place);
-                    found.push(Starved { pool, place: job, amount, before, for_minimum_of });
+                    found.push(Starved {
+                        pool,
+                        place: job,
+                        amount,
+                        before,
+                        for_minimum_of,
+                    });
                 }
             }
         }
@@ -211,7 +246,9 @@ fn is_in(pools: &[PoolSnapshot], pool: usize, of: usize) -> bool {
 /// Whether more than the fraction `gate` of any resource is in use; `resources` are pairs of used and total.
 pub fn is_utilised(gate: Ratio, resources: &[(u64, u64)]) -> bool {
     let known = resources.iter().filter(|(_, total)| *total > 0);
-    known.map(|&(used, total)| Ratio::new(i128::from(used), i128::from(total))).any(|used| used > gate)
+    known
+        .map(|&(used, total)| Ratio::new(i128::from(used), i128::from(total)))
+        .any(|used| used > gate)
 }
 
 /// Returns the pause before a starved job is checked again: time for its victims to end, for its tasks to

@@ -53,9 +53,17 @@ pub struct Search {
 
 impl Search {
     pub fn new(hosts: Vec<Host>, holders: Vec<Holder>) -> Search {
-        let taken = hosts.iter().map(|host| vec![false; host.containers.len()]).collect();
+        let taken = hosts
+            .iter()
+            .map(|host| vec![false; host.containers.len()])
+            .collect();
         let failed = vec![u64::MAX; hosts.len()];
-        Search { hosts, taken, holders, failed }
+        Search {
+            hosts,
+            taken,
+            holders,
+            failed,
+        }
     }
 
     /// Makes room for one request on the first host with the fewest masters to preempt. Returns `None` if no
@@ -65,7 +73,11 @@ impl Search {
     }
 
     /// As [`Search::make_room`], on hosts that satisfy `usable`.
-    pub fn make_room_where(&mut self, request: u64, usable: impl Fn(usize) -> bool) -> Option<Room> {
+    pub fn make_room_where(
+        &mut self,
+        request: u64,
+        usable: impl Fn(usize) -> bool,
+    ) -> Option<Room> {
         self.make_room_of(request, usable, |_| true)
     }
 
@@ -107,7 +119,9 @@ impl Search {
         may_give: &impl Fn(usize) -> bool,
     ) -> Option<(usize, Vec<usize>)> {
         let Host { free, containers } = &self.hosts[host];
-        let (mut room, mut masters, mut taken) = (*free, 0, Vec::new());
+        let mut room = *free;
+        let mut masters = 0;
+        let mut taken = Vec::new();
         // Amount taken from each holder here. A list suffices, since there are few.
         let mut taken_of: Vec<(usize, u64)> = Vec::new();
         for master in [false, true] {
@@ -133,7 +147,10 @@ impl Search {
         let holder = &self.holders[container.holder];
         let known = taken_of.iter().position(|(of, _)| *of == container.holder);
         let taken = known.map_or(0, |place| taken_of[place].1) + container.size;
-        let stays = holder.usage.checked_sub(taken).is_some_and(|left| left >= holder.share);
+        let stays = holder
+            .usage
+            .checked_sub(taken)
+            .is_some_and(|left| left >= holder.share);
         if !holder.preemptable || !stays {
             return false;
         }

@@ -20,7 +20,11 @@ pub(super) struct JobWeights {
 impl JobWeights {
     /// Returns the weight of a job relative to the other jobs of its pool.
     pub(super) fn of(self, entry: &Entry, kind: TaskKind) -> Ratio {
-        let size = if self.by_size { size_weight(entry.kinds[kind].demand.held.demand) } else { Ratio::ONE };
+        let size = if self.by_size {
+            size_weight(entry.kinds[kind].demand.held.demand)
+        } else {
+            Ratio::ONE
+        };
         if self.by_priority {
             Ratio::whole(u64::from(entry.priority.max(1).unsigned_abs())) * size
         } else {
@@ -30,13 +34,24 @@ impl JobWeights {
 
     fn short(self, entry: &Entry, kind: TaskKind) -> Option<Weight> {
         let plain = !self.by_size && !self.by_priority;
-        if plain { Some(Weight::ONE) } else { Weight::new(self.of(entry, kind)) }
+        if plain {
+            Some(Weight::ONE)
+        } else {
+            Weight::new(self.of(entry, kind))
+        }
     }
 
     pub(super) fn standing(self, entry: &Entry, kind: TaskKind) -> Standing {
         let Amount { usage, demand } = entry.kinds[kind].demand.held;
-        let weight = self.short(entry, kind).map_or_else(TurnWeight::default, Weight::in_turns);
-        Standing { usage, waits: usage < demand, active: demand > 0, weight }
+        let weight = self
+            .short(entry, kind)
+            .map_or_else(TurnWeight::default, Weight::in_turns);
+        Standing {
+            usage,
+            waits: usage < demand,
+            active: demand > 0,
+            weight,
+        }
     }
 
     pub(super) fn key(self, job: JobId, entry: &Entry, kind: TaskKind, order: PoolOrder) -> Key {
@@ -46,11 +61,25 @@ impl JobWeights {
             // A higher priority sorts first.
             let usage = i32::MAX.abs_diff(entry.priority);
             let start = (0, entry.submitted);
-            return Key { usage, min: 0, demand: 1, weight: Some(Weight::ONE), start, name };
+            return Key {
+                usage,
+                min: 0,
+                demand: 1,
+                weight: Some(Weight::ONE),
+                start,
+                name,
+            };
         }
         let start = (entry.kinds[kind].turn.place(), entry.submitted);
         let weight = self.short(entry, kind);
-        Key { usage: short(usage), min: 0, demand: short(demand), weight, start, name }
+        Key {
+            usage: short(usage),
+            min: 0,
+            demand: short(demand),
+            weight,
+            start,
+            name,
+        }
     }
 }
 
@@ -79,15 +108,21 @@ mod tests {
 
     #[test]
     fn size_weight_approximates_logarithm() {
-        for (demand, weight) in
-            [(0, Ratio::ZERO), (1, Ratio::ONE), (3, Ratio::whole(2)), (1023, Ratio::whole(10))]
-        {
+        for (demand, weight) in [
+            (0, Ratio::ZERO),
+            (1, Ratio::ONE),
+            (3, Ratio::whole(2)),
+            (1023, Ratio::whole(10)),
+        ] {
             assert_eq!(size_weight(demand), weight, "of {demand}");
         }
         for demand in [2_u64, 6, 99, 12_345, u64::from(u32::MAX)] {
             let exact = (demand as f64 + 1.0).log2();
             let off = exact - size_weight(demand).to_f64();
-            assert!((-1e-9..1.0 / 4096.0 + 1e-9).contains(&off), "of {demand}: off by {off}");
+            assert!(
+                (-1e-9..1.0 / 4096.0 + 1e-9).contains(&off),
+                "of {demand}: off by {off}"
+            );
         }
     }
 }

@@ -4,8 +4,8 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
 use napreduce_engine::{
-    Actions, Attempt, AttemptId, AttemptState, Claims, ClusterView, JobId, Preempt, Ratio, TaskKind, Time,
-    WorkerId,
+    Actions, Attempt, AttemptId, AttemptState, Claims, ClusterView, JobId, Preempt, Ratio,
+    TaskKind, Time, WorkerId,
 };
 
 use crate::fcs::estimates::{RunningReduce, is_preemptable};
@@ -28,7 +28,12 @@ struct Round<'a, 'b> {
 
 impl Fcs {
     /// Preempts tasks for jobs whose demand grew and, once per period, for all waiting jobs.
-    pub(super) fn preempt_for_claimants(&mut self, now: Time, view: &ClusterView<'_>, actions: &mut Actions) {
+    pub(super) fn preempt_for_claimants(
+        &mut self,
+        now: Time,
+        view: &ClusterView<'_>,
+        actions: &mut Actions,
+    ) {
         let is_due = now >= self.state.last_round + self.configuration.period();
         let asking = std::mem::take(&mut self.state.jobs.asking);
         if !is_due && asking.is_empty() {
@@ -36,9 +41,17 @@ impl Fcs {
         }
         let claimants: Vec<RankKey> = if is_due {
             self.state.last_round = now;
-            self.state.jobs.waiting.iter().take(LOOKS_MAX).copied().collect()
+            self.state
+                .jobs
+                .waiting
+                .iter()
+                .take(LOOKS_MAX)
+                .copied()
+                .collect()
         } else {
-            let known = asking.iter().filter_map(|id| self.state.jobs.members.get(id)?.now);
+            let known = asking
+                .iter()
+                .filter_map(|id| self.state.jobs.members.get(id)?.now);
             let mut ranks: Vec<RankKey> = known.map(|standing| standing.place).collect();
             ranks.sort_unstable();
             ranks
@@ -53,7 +66,13 @@ impl Fcs {
             claims: Claims::new(*view, &[TaskKind::Reduce]),
         };
         for rank in claimants {
-            if self.state.jobs.running.last().is_none_or(|largest| largest.0 <= rank.0) {
+            if self
+                .state
+                .jobs
+                .running
+                .last()
+                .is_none_or(|largest| largest.0 <= rank.0)
+            {
                 return;
             }
             free -= self.claim(rank, free, &mut round, actions);
@@ -61,19 +80,36 @@ impl Fcs {
     }
 
     /// Preempts tasks for one job. Returns how many of the `free` slots the job uses.
-    fn claim(&self, rank: RankKey, free: u32, round: &mut Round<'_, '_>, actions: &mut Actions) -> u32 {
-        let Some(member) = self.state.jobs.members.get(&rank.2) else { return 0 };
+    fn claim(
+        &self,
+        rank: RankKey,
+        free: u32,
+        round: &mut Round<'_, '_>,
+        actions: &mut Actions,
+    ) -> u32 {
+        let Some(member) = self.state.jobs.members.get(&rank.2) else {
+            return 0;
+        };
         let Some(standing) = member.now else { return 0 };
-        let waiting = u32::try_from(member.preempted.len()).unwrap_or(u32::MAX).min(standing.eligible);
-        let may_migrate =
-            member.preempted.is_patience_exhausted(self.configuration.patience(self.state.workers));
+        let waiting = u32::try_from(member.preempted.len())
+            .unwrap_or(u32::MAX)
+            .min(standing.eligible);
+        let may_migrate = member
+            .preempted
+            .is_patience_exhausted(self.configuration.patience(self.state.workers));
         // A preempted task can use a slot of its own worker only, until its patience is exhausted.
         let anywhere = standing.eligible - waiting + u32::from(may_migrate);
         let demand = anywhere.saturating_sub(standing.promised);
         let lacking = demand.saturating_sub(free);
         let mut victims = Vec::new();
         if lacking > 0 {
-            let larger = self.state.jobs.running.iter().rev().take_while(|job| job.0 > rank.0);
+            let larger = self
+                .state
+                .jobs
+                .running
+                .iter()
+                .rev()
+                .take_while(|job| job.0 > rank.0);
             for job in larger {
                 self.take_candidates(job.2, rank.2, lacking, round, &mut victims);
                 if victims.len() >= lacking as usize {
@@ -82,9 +118,14 @@ impl Fcs {
             }
         }
         let workers = member.preempted.waiting().map(|(_, worker)| worker);
-        let stopped =
-            round.view.job(rank.2).into_iter().flat_map(|job| job.suspended_attempts(TaskKind::Reduce));
-        let workers = workers.take(LOOKS_MAX).chain(stopped.take(LOOKS_MAX).map(|(worker, _)| worker));
+        let stopped = round
+            .view
+            .job(rank.2)
+            .into_iter()
+            .flat_map(|job| job.suspended_attempts(TaskKind::Reduce));
+        let workers = workers
+            .take(LOOKS_MAX)
+            .chain(stopped.take(LOOKS_MAX).map(|(worker, _)| worker));
         for worker in workers.collect::<Vec<_>>() {
             victims.extend(self.candidate_on(worker, rank, round));
         }
@@ -94,7 +135,10 @@ impl Fcs {
                 attempt,
                 primitive: self.configuration.primitive,
                 grace: self.configuration.grace,
-                reason: format!("{} has less remaining work than {}", rank.2, attempt.task.job),
+                reason: format!(
+                    "{} has less remaining work than {}",
+                    rank.2, attempt.task.job
+                ),
                 beneficiary: Some(rank.2),
             });
         }
@@ -111,13 +155,22 @@ impl Fcs {
         victims: &mut Vec<AttemptId>,
     ) {
         self.candidates(job, round);
-        let Round { view, candidates, claims, .. } = round;
-        let Some(candidates) = candidates.get_mut(&job) else { return };
+        let Round {
+            view,
+            candidates,
+            claims,
+            ..
+        } = round;
+        let Some(candidates) = candidates.get_mut(&job) else {
+            return;
+        };
         for place in (0..candidates.len()).rev() {
             if victims.len() >= most as usize {
                 return;
             }
-            let Some(worker) = view.attempt(candidates[place]).map(Attempt::worker) else { continue };
+            let Some(worker) = view.attempt(candidates[place]).map(Attempt::worker) else {
+                continue;
+            };
             if claims.wants_on(claimant, worker) {
                 claims.add(claimant, worker);
                 victims.push(candidates.remove(place));
@@ -128,14 +181,23 @@ impl Fcs {
     /// Collects the preemptable attempts of a job in reverse preemption order. Attempts with the least
     /// progress are preempted first; of these, the youngest.
     fn candidates(&self, job: JobId, round: &mut Round<'_, '_>) {
-        let (now, view) = (round.now, round.view);
+        let now = round.now;
+        let view = round.view;
         round.candidates.entry(job).or_insert_with(|| {
-            let attempts = view.job(job).into_iter().flat_map(|job| job.attempts_of_kind(TaskKind::Reduce));
+            let attempts = view
+                .job(job)
+                .into_iter()
+                .flat_map(|job| job.attempts_of_kind(TaskKind::Reduce));
             let attempts = attempts.filter_map(|id| view.attempt(id));
-            let mut candidates: Vec<&Attempt> =
-                attempts.filter(|one| self.is_candidate(now, view, one)).collect();
+            let mut candidates: Vec<&Attempt> = attempts
+                .filter(|one| self.is_candidate(now, view, one))
+                .collect();
             candidates.sort_by_key(|one| {
-                (Reverse(one.progress_millionths().unwrap_or_default()), one.launched(), one.id())
+                (
+                    Reverse(one.progress_millionths().unwrap_or_default()),
+                    one.launched(),
+                    one.id(),
+                )
             });
             candidates.into_iter().map(Attempt::id).collect()
         });
@@ -143,12 +205,21 @@ impl Fcs {
 
     /// Returns the attempt to preempt on a worker for a preempted task of the claimant, if no slot there is
     /// free or promised to it: that of the job with the most remaining work.
-    fn candidate_on(&self, worker: WorkerId, rank: RankKey, round: &mut Round<'_, '_>) -> Option<AttemptId> {
-        let (now, view, kind) = (round.now, round.view, TaskKind::Reduce);
+    fn candidate_on(
+        &self,
+        worker: WorkerId,
+        rank: RankKey,
+        round: &mut Round<'_, '_>,
+    ) -> Option<AttemptId> {
+        let now = round.now;
+        let view = round.view;
+        let kind = TaskKind::Reduce;
         let known = view.worker(worker)?;
         let reduces = || known.attempts().filter(|id| id.task.kind == kind);
-        let for_claimant =
-            |id: AttemptId| view.request(id).is_some_and(|open| open.beneficiary == Some(rank.2));
+        let for_claimant = |id: AttemptId| {
+            view.request(id)
+                .is_some_and(|open| open.beneficiary == Some(rank.2))
+        };
         let promised = known.reservation_of(rank.2, kind).is_some() || reduces().any(for_claimant);
         if promised
             || !round.claims.wants_on(rank.2, worker)
@@ -161,8 +232,10 @@ impl Fcs {
             let standing = self.state.jobs.members.get(&id.task.job)?.now?;
             Some(standing.place).filter(|other| other.0 > rank.0)
         };
-        let candidates =
-            reduces().filter(|id| view.attempt(*id).is_some_and(|one| self.is_candidate(now, view, one)));
+        let candidates = reduces().filter(|id| {
+            view.attempt(*id)
+                .is_some_and(|one| self.is_candidate(now, view, one))
+        });
         let chosen = candidates.filter_map(|id| Some((work(&id)?, id))).max()?.1;
         if let Some(candidates) = round.candidates.get_mut(&chosen.task.job) {
             candidates.retain(|id| *id != chosen);
@@ -177,12 +250,17 @@ impl Fcs {
             return false;
         }
         let task = attempt.id().task;
-        let Some(history) = view.job(task.job).and_then(|job| job.history(task)) else { return false };
+        let Some(history) = view.job(task.job).and_then(|job| job.history(task)) else {
+            return false;
+        };
         let first = history.first_launched.unwrap_or(attempt.launched());
         let reduce = RunningReduce {
             total: Ratio::whole(now.since(first).0),
             service: Ratio::whole((history.service + attempt.active_time(now)).0),
-            progress: Ratio::new(i128::from(attempt.progress_millionths().unwrap_or_default()), 1_000_000),
+            progress: Ratio::new(
+                i128::from(attempt.progress_millionths().unwrap_or_default()),
+                1_000_000,
+            ),
         };
         is_preemptable(&reduce, &self.bounds)
     }

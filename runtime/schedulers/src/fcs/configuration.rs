@@ -74,7 +74,9 @@ impl FcsConfiguration {
             return Err(FcsError::Progress(self.progress_max));
         }
         match self.locality {
-            Some(share) if share <= Ratio::ZERO || share >= Ratio::ONE => Err(FcsError::Locality(share)),
+            Some(share) if share <= Ratio::ZERO || share >= Ratio::ONE => {
+                Err(FcsError::Locality(share))
+            }
             _ => Ok(()),
         }
     }
@@ -98,7 +100,11 @@ impl FcsConfiguration {
 
     /// Returns the interval at which waiting jobs are re-examined.
     pub fn period(&self) -> Span {
-        if self.heartbeat.0 == 0 { Span::from_secs(1) } else { self.heartbeat }
+        if self.heartbeat.0 == 0 {
+            Span::from_secs(1)
+        } else {
+            self.heartbeat
+        }
     }
 }
 
@@ -111,16 +117,25 @@ mod tests {
         let refused = |change: fn(&mut FcsConfiguration)| {
             let mut configuration = FcsConfiguration::default();
             change(&mut configuration);
-            configuration.check().expect_err("the value is invalid").to_string()
+            configuration
+                .check()
+                .expect_err("the value is invalid")
+                .to_string()
         };
         assert_eq!(FcsConfiguration::default().check(), Ok(()));
         assert_eq!(
             refused(|it| it.slackness_bound = Ratio::ZERO),
             "invalid slackness-bound 0; give a ratio above 0"
         );
-        assert_eq!(refused(|it| it.progress_max = Ratio::new(3, 2)), "invalid progress-max 3/2; give 0 to 1");
+        assert_eq!(
+            refused(|it| it.progress_max = Ratio::new(3, 2)),
+            "invalid progress-max 3/2; give 0 to 1"
+        );
         let locality = refused(|it| it.locality = Some(Ratio::ONE));
-        assert_eq!(locality, "invalid locality 1; give a fraction above 0 and below 1");
+        assert_eq!(
+            locality,
+            "invalid locality 1; give a fraction above 0 and below 1"
+        );
     }
 
     #[test]
@@ -133,11 +148,18 @@ mod tests {
 
     #[test]
     fn configuration_survives_serialization() {
-        let written = r#"{"locality": 0.9, "heartbeat": "500ms", "primitive": "kill", "grace": "10s"}"#;
+        let written =
+            r#"{"locality": 0.9, "heartbeat": "500ms", "primitive": "kill", "grace": "10s"}"#;
         let read: FcsConfiguration = serde_json::from_str(written).expect("a configuration");
-        assert_eq!((read.locality, read.primitive), (Some(Ratio::new(9, 10)), Primitive::Kill));
+        assert_eq!(
+            (read.locality, read.primitive),
+            (Some(Ratio::new(9, 10)), Primitive::Kill)
+        );
         let again = serde_json::to_string(&read).expect("text");
-        assert_eq!(serde_json::from_str::<FcsConfiguration>(&again).expect("the same"), read);
+        assert_eq!(
+            serde_json::from_str::<FcsConfiguration>(&again).expect("the same"),
+            read
+        );
         assert!(serde_json::from_str::<FcsConfiguration>(r#"{"d": 3}"#).is_err());
     }
 }

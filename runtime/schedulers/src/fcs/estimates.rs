@@ -36,7 +36,11 @@ pub fn remaining_shuffle(maps_left: u64, rate: Ratio, mean: Ratio) -> ShuffleTim
 /// Returns the remaining reduce work. Extrapolates the output `written` at `maps_progress` to all maps and
 /// subtracts what is `reduced`. Zero before any output.
 pub fn remaining_reduce(written: Ratio, maps_progress: Ratio, reduced: Ratio) -> Ratio {
-    let total = if maps_progress > Ratio::ZERO { written / maps_progress } else { Ratio::ZERO };
+    let total = if maps_progress > Ratio::ZERO {
+        written / maps_progress
+    } else {
+        Ratio::ZERO
+    };
     (total - reduced).max(Ratio::ZERO)
 }
 
@@ -93,22 +97,42 @@ mod tests {
     fn remaining_shuffle_is_zero_without_maps() {
         let none = ShuffleTime::Finite(Ratio::ZERO);
         assert_eq!(remaining_shuffle(0, Ratio::ZERO, Ratio::whole(5)), none);
-        assert_eq!(remaining_shuffle(1, Ratio::ZERO, Ratio::whole(5)), ShuffleTime::Infinite);
+        assert_eq!(
+            remaining_shuffle(1, Ratio::ZERO, Ratio::whole(5)),
+            ShuffleTime::Infinite
+        );
         assert!(none < ShuffleTime::Infinite);
     }
 
     #[test]
     fn remaining_reduce_extrapolates_map_output() {
-        let (written, quarter) = (Ratio::whole(100), Ratio::new(1, 4));
-        assert_eq!(remaining_reduce(written, quarter, Ratio::ZERO), Ratio::whole(400));
-        assert_eq!(remaining_reduce(written, Ratio::ONE, Ratio::whole(30)), Ratio::whole(70));
-        assert_eq!(remaining_reduce(written, Ratio::ONE, Ratio::whole(130)), Ratio::ZERO);
-        assert_eq!(remaining_reduce(Ratio::ZERO, Ratio::ZERO, Ratio::ZERO), Ratio::ZERO);
+        let written = Ratio::whole(100);
+        let quarter = Ratio::new(1, 4);
+        assert_eq!(
+            remaining_reduce(written, quarter, Ratio::ZERO),
+            Ratio::whole(400)
+        );
+        assert_eq!(
+            remaining_reduce(written, Ratio::ONE, Ratio::whole(30)),
+            Ratio::whole(70)
+        );
+        assert_eq!(
+            remaining_reduce(written, Ratio::ONE, Ratio::whole(130)),
+            Ratio::ZERO
+        );
+        assert_eq!(
+            remaining_reduce(Ratio::ZERO, Ratio::ZERO, Ratio::ZERO),
+            Ratio::ZERO
+        );
     }
 
     #[test]
     fn slackness_is_zero_without_service() {
-        let reduce = RunningReduce { total: Ratio::whole(9), service: Ratio::ZERO, progress: Ratio::ZERO };
+        let reduce = RunningReduce {
+            total: Ratio::whole(9),
+            service: Ratio::ZERO,
+            progress: Ratio::ZERO,
+        };
         assert_eq!(slackness(&reduce), Ratio::ZERO);
     }
 }

@@ -81,7 +81,9 @@ impl Jobs {
 
     fn record(&mut self, now: Time, id: JobId, job: Option<&Job>, force: bool) {
         let before = self.remove_from_index(id);
-        let left = job.map_or(0, |job| job.tasks_total(TaskKind::Reduce) - job.tasks_done(TaskKind::Reduce));
+        let left = job.map_or(0, |job| {
+            job.tasks_total(TaskKind::Reduce) - job.tasks_done(TaskKind::Reduce)
+        });
         let Some(job) = job.filter(|_| left > 0) else {
             self.members.remove(&id);
             self.asking.remove(&id);
@@ -124,7 +126,11 @@ impl Jobs {
 
     /// Rebuilds the index after a restore; it is not saved.
     pub fn rebuild_index(&mut self) {
-        let all: Vec<JobDemand> = self.members.values().filter_map(|member| member.now).collect();
+        let all: Vec<JobDemand> = self
+            .members
+            .values()
+            .filter_map(|member| member.now)
+            .collect();
         for standing in all {
             self.add_to_index(standing);
         }
@@ -133,7 +139,10 @@ impl Jobs {
     /// Returns the least recently updated job, if its last update precedes `before` and it has demand or
     /// slots.
     pub fn stalest(&self, before: Time) -> Option<JobId> {
-        self.stale.first().filter(|(looked_at, _)| *looked_at < before).map(|(_, job)| *job)
+        self.stale
+            .first()
+            .filter(|(looked_at, _)| *looked_at < before)
+            .map(|(_, job)| *job)
     }
 
     fn add_to_index(&mut self, standing: JobDemand) {
@@ -180,14 +189,18 @@ impl Member {
         let reduces = u64::from(job.tasks_total(TaskKind::Reduce));
         let done = u64::from(job.tasks_done(TaskKind::Reduce)) * MILLION + self.progress_total;
         let left = (reduces * MILLION).saturating_sub(done);
-        let (maps, maps_done) = (job.tasks_total(TaskKind::Map), job.tasks_done(TaskKind::Map));
+        let maps = job.tasks_total(TaskKind::Map);
+        let maps_done = job.tasks_done(TaskKind::Map);
         let reduce = if job.map_output_bytes() == 0 {
             u128::from(left)
         } else {
             let total = scaled(job.map_output_bytes(), maps.max(1), maps_done).unwrap_or(0);
             u128::from(total) * u128::from(left) / u128::from(reduces * MILLION)
         };
-        RemainingWork { shuffle, reduce: Ratio::whole(u64::try_from(reduce).unwrap_or(u64::MAX)) }
+        RemainingWork {
+            shuffle,
+            reduce: Ratio::whole(u64::try_from(reduce).unwrap_or(u64::MAX)),
+        }
     }
 
     /// Extrapolates from the maps done since the first one started; before any is done, from those running.
@@ -204,15 +217,19 @@ impl Member {
             return ShuffleTime::Infinite;
         }
         let at_work = if done == 0 { job.holding(kind) } else { done };
-        scaled(elapsed, left, at_work)
-            .map_or(ShuffleTime::Infinite, |time| ShuffleTime::Finite(Ratio::whole(time)))
+        scaled(elapsed, left, at_work).map_or(ShuffleTime::Infinite, |time| {
+            ShuffleTime::Finite(Ratio::whole(time))
+        })
     }
 }
 
 /// Returns `amount * times / by`, rounded to the nearest integer, halves up; `None` if `by` is zero.
 fn scaled(amount: u64, times: u32, by: u32) -> Option<u64> {
-    let (doubled, by) = (u128::from(amount) * u128::from(times) * 2, u128::from(by));
-    (doubled + by).checked_div(2 * by).map(|scaled| u64::try_from(scaled).unwrap_or(u64::MAX))
+    let doubled = u128::from(amount) * u128::from(times) * 2;
+    let by = u128::from(by);
+    (doubled + by)
+        .checked_div(2 * by)
+        .map(|scaled| u64::try_from(scaled).unwrap_or(u64::MAX))
 }
 
 #[cfg(test)]
@@ -222,15 +239,27 @@ mod tests {
 
     #[test]
     fn integer_estimates_match_formulas() {
-        for (amount, left, done) in [(1, 1, 3), (5, 3, 2), (7, 1, 2), (1_000_003, 17, 9), (u64::MAX, 2, 1)] {
+        for (amount, left, done) in [
+            (1, 1, 3),
+            (5, 3, 2),
+            (7, 1, 2),
+            (1_000_003, 17, 9),
+            (u64::MAX, 2, 1),
+        ] {
             let rate = Ratio::new(i128::from(done), i128::from(amount));
             let ShuffleTime::Finite(time) = remaining_shuffle(left, rate, Ratio::ONE) else {
                 panic!("{done} maps were done")
             };
-            assert_eq!(scaled(amount, left as u32, done as u32), Some(time.of_rounded(1)));
+            assert_eq!(
+                scaled(amount, left as u32, done as u32),
+                Some(time.of_rounded(1))
+            );
             let share = Ratio::new(i128::from(done), left as i128);
             let bytes = remaining_reduce(Ratio::whole(amount), share, Ratio::ZERO);
-            assert_eq!(scaled(amount, left as u32, done as u32), Some(bytes.of_rounded(1)));
+            assert_eq!(
+                scaled(amount, left as u32, done as u32),
+                Some(bytes.of_rounded(1))
+            );
         }
         assert_eq!(scaled(5, 3, 0), None);
     }

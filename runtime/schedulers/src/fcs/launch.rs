@@ -57,7 +57,14 @@ impl<T: Copy + Ord, W: Copy + Ord> PreemptedTasks<T, W> {
         self.stop_waiting(task);
         let number = self.next_number;
         self.next_number += 1;
-        self.waiting.insert(number, Waiting { task, worker, since: self.declined });
+        self.waiting.insert(
+            number,
+            Waiting {
+                task,
+                worker,
+                since: self.declined,
+            },
+        );
         self.numbers.insert(task, number);
         self.here.insert((worker, number));
     }
@@ -92,17 +99,28 @@ impl<T: Copy + Ord, W: Copy + Ord> PreemptedTasks<T, W> {
 
     /// Whether the oldest task has declined more than `patience` opportunities.
     pub fn is_patience_exhausted(&self, patience: u64) -> bool {
-        self.waiting.first_key_value().is_some_and(|(_, oldest)| self.declined - oldest.since > patience)
+        self.waiting
+            .first_key_value()
+            .is_some_and(|(_, oldest)| self.declined - oldest.since > patience)
     }
 
     /// Returns the use of a slot on a worker; `fresh` is whether there is a task to start. A task migrates
     /// after declining more than `patience` opportunities. Otherwise the slot is declined, which is counted
     /// if `counts`.
-    pub fn choose(&mut self, worker: W, fresh: bool, patience: u64, counts: bool) -> Option<LaunchChoice<T>> {
+    pub fn choose(
+        &mut self,
+        worker: W,
+        fresh: bool,
+        patience: u64,
+        counts: bool,
+    ) -> Option<LaunchChoice<T>> {
         if let Some((at, number)) = self.here.range((worker, 0)..).next()
             && *at == worker
         {
-            return self.waiting.get(number).map(|here| LaunchChoice::Return(here.task));
+            return self
+                .waiting
+                .get(number)
+                .map(|here| LaunchChoice::Return(here.task));
         }
         if fresh {
             return Some(LaunchChoice::Fresh);
@@ -127,7 +145,10 @@ mod tests {
         for _ in 0..=2 {
             assert_eq!(job.choose("n2", false, 2, true), None);
         }
-        assert_eq!(job.choose("n2", false, 2, true), Some(LaunchChoice::Migrate("r1")));
+        assert_eq!(
+            job.choose("n2", false, 2, true),
+            Some(LaunchChoice::Migrate("r1"))
+        );
     }
 
     #[test]
@@ -137,10 +158,16 @@ mod tests {
         assert_eq!(job.choose("n3", false, 1, true), None);
         job.wait("young", "n2");
         assert_eq!(job.choose("n3", false, 1, true), None);
-        assert_eq!(job.choose("n3", false, 1, true), Some(LaunchChoice::Migrate("old")));
+        assert_eq!(
+            job.choose("n3", false, 1, true),
+            Some(LaunchChoice::Migrate("old"))
+        );
         job.stop_waiting("old");
         assert_eq!(job.choose("n3", false, 1, true), None);
-        assert_eq!(job.choose("n3", false, 1, true), Some(LaunchChoice::Migrate("young")));
+        assert_eq!(
+            job.choose("n3", false, 1, true),
+            Some(LaunchChoice::Migrate("young"))
+        );
     }
 
     #[test]
@@ -149,14 +176,20 @@ mod tests {
         job.wait("r1", "n1");
         assert_eq!(job.choose("n2", false, 0, false), None);
         assert_eq!(job.choose("n2", false, 0, true), None);
-        assert_eq!(job.choose("n2", false, 0, false), Some(LaunchChoice::Migrate("r1")));
+        assert_eq!(
+            job.choose("n2", false, 0, false),
+            Some(LaunchChoice::Migrate("r1"))
+        );
     }
 
     #[test]
     fn preempted_tasks_return_before_fresh_ones() {
         let mut job = PreemptedTasks::default();
         job.wait("r1", "n1");
-        assert_eq!(job.choose("n1", true, 0, true), Some(LaunchChoice::Return("r1")));
+        assert_eq!(
+            job.choose("n1", true, 0, true),
+            Some(LaunchChoice::Return("r1"))
+        );
         assert_eq!(job.choose("n2", true, 0, true), Some(LaunchChoice::Fresh));
         job.stop_waiting("r1");
         assert_eq!(job.choose("n2", false, 0, true), None);

@@ -12,7 +12,9 @@ use crate::composed::Composed;
 use crate::fcs::configuration::{FcsConfiguration, FcsError};
 use crate::fcs::estimates::Bounds;
 use crate::fcs::jobs::Jobs;
-use crate::tables::{Built, ConfiguredPrimitive, JobAttributes, PolicyTable, PolicyTables, SchedulerError};
+use crate::tables::{
+    Built, ConfiguredPrimitive, JobAttributes, PolicyTable, PolicyTables, SchedulerError,
+};
 
 /// Jobs without events whose estimates are refreshed per scheduling round.
 const REFRESHED_PER_EVENT: usize = 2;
@@ -47,7 +49,11 @@ impl Fcs {
     /// Fails if a value is invalid.
     pub fn new(configuration: FcsConfiguration) -> Result<Fcs, FcsError> {
         configuration.check()?;
-        Ok(Fcs { bounds: configuration.bounds(), configuration, state: FcsState::default() })
+        Ok(Fcs {
+            bounds: configuration.bounds(),
+            configuration,
+            state: FcsState::default(),
+        })
     }
 
     fn on_report(
@@ -58,11 +64,16 @@ impl Fcs {
         report: &Report,
         view: &ClusterView<'_>,
     ) {
-        let (job, index) = (view.job(id.task.job), id.task.index);
-        let Some(member) = self.state.jobs.members.get_mut(&id.task.job) else { return };
+        let job = view.job(id.task.job);
+        let index = id.task.index;
+        let Some(member) = self.state.jobs.members.get_mut(&id.task.job) else {
+            return;
+        };
         match report {
             Report::Progressed { .. } => {
-                let Some(millionths) = view.attempt(id).and_then(|attempt| attempt.progress_millionths())
+                let Some(millionths) = view
+                    .attempt(id)
+                    .and_then(|attempt| attempt.progress_millionths())
                 else {
                     return;
                 };
@@ -72,9 +83,10 @@ impl Fcs {
             Report::Done { .. } => member.clear_progress(index),
             Report::Failed { .. } | Report::Killed => {
                 member.clear_progress(index);
-                if let Some((_, place, _)) =
-                    job.and_then(|job| job.checkpointed(TaskKind::Reduce).find(|(task, ..)| *task == id.task))
-                {
+                if let Some((_, place, _)) = job.and_then(|job| {
+                    job.checkpointed(TaskKind::Reduce)
+                        .find(|(task, ..)| *task == id.task)
+                }) {
                     member.preempted.wait(index, place);
                 }
             }
@@ -86,7 +98,9 @@ impl Fcs {
     /// Refreshes the estimates of a few jobs without events: they grow with time.
     fn refresh(&mut self, now: Time, view: &ClusterView<'_>) {
         for _ in 0..REFRESHED_PER_EVENT {
-            let Some(job) = self.state.jobs.stalest(now - self.configuration.period()) else { return };
+            let Some(job) = self.state.jobs.stalest(now - self.configuration.period()) else {
+                return;
+            };
             self.state.jobs.refresh(now, job, view.job(job));
         }
     }
@@ -95,7 +109,11 @@ impl Fcs {
 impl Scheduler for Fcs {
     fn on_event(&mut self, now: Time, event: &Event, view: &ClusterView<'_>) {
         match event {
-            Event::Reported { worker, attempt, report } if attempt.task.kind == TaskKind::Reduce => {
+            Event::Reported {
+                worker,
+                attempt,
+                report,
+            } if attempt.task.kind == TaskKind::Reduce => {
                 self.on_report(now, *worker, *attempt, report, view);
             }
             Event::WorkerJoined { .. } | Event::WorkerLost { .. } => {
@@ -117,9 +135,8 @@ impl Scheduler for Fcs {
             Some(offer) if offer.kind == TaskKind::Reduce => {
                 self.offer(now, view, offer, actions);
             }
-            Some(_) => {
-                actions.decline_kind("fcs assigns reduce slots only; compose it with a policy for maps")
-            }
+            Some(_) => actions
+                .decline_kind("fcs assigns reduce slots only; compose it with a policy for maps"),
             None => {
                 self.refresh(now, view);
                 self.preempt_for_claimants(now, view, actions);
@@ -140,8 +157,8 @@ impl Scheduler for Fcs {
 
     fn restore(&mut self, saved: Option<&str>) -> Result<(), String> {
         let saved = saved.ok_or("fcs: the snapshot has no saved state")?;
-        self.state =
-            serde_json::from_str(saved).map_err(|error| format!("fcs: invalid saved state: {error}"))?;
+        self.state = serde_json::from_str(saved)
+            .map_err(|error| format!("fcs: invalid saved state: {error}"))?;
         self.state.jobs.rebuild_index();
         Ok(())
     }
@@ -157,7 +174,11 @@ impl Scheduler for Fcs {
 impl PolicyTable for FcsConfiguration {
     fn build(&self, all: &PolicyTables<'_>) -> Built {
         let maps = all.build_part(&self.maps, TaskKind::Map)?;
-        Ok(Box::new(Composed::new(maps, self.build_part(TaskKind::Reduce, all)?, None)))
+        Ok(Box::new(Composed::new(
+            maps,
+            self.build_part(TaskKind::Reduce, all)?,
+            None,
+        )))
     }
 
     fn build_part(&self, kind: TaskKind, _all: &PolicyTables<'_>) -> Built {
@@ -167,7 +188,12 @@ impl PolicyTable for FcsConfiguration {
         }
     }
 
-    fn primitives(&self, kind: TaskKind, job: &str, all: &PolicyTables<'_>) -> Vec<ConfiguredPrimitive> {
+    fn primitives(
+        &self,
+        kind: TaskKind,
+        job: &str,
+        all: &PolicyTables<'_>,
+    ) -> Vec<ConfiguredPrimitive> {
         match kind {
             TaskKind::Map => all.primitives_of_part(&self.maps, kind, job),
             TaskKind::Reduce => self.primitives_as_part(kind, job, all),
@@ -184,7 +210,9 @@ impl PolicyTable for FcsConfiguration {
         _job: &str,
         _all: &PolicyTables<'_>,
     ) -> Vec<ConfiguredPrimitive> {
-        Vec::from_iter((kind == TaskKind::Reduce).then_some(("[scheduler.fcs] primitive", self.primitive)))
+        Vec::from_iter(
+            (kind == TaskKind::Reduce).then_some(("[scheduler.fcs] primitive", self.primitive)),
+        )
     }
 
     fn uses_output_bytes(&self, _all: &PolicyTables<'_>) -> bool {

@@ -33,8 +33,14 @@ impl Lane {
     /// Assigns the offered slot, or declines it.
     pub fn assign(&mut self, opportunity: &mut Opportunity<'_, '_>) {
         if let Some(beneficiary) = opportunity.offer.reserved_for {
-            if !opportunity.view.job(beneficiary).is_some_and(|job| opportunity.serve(job)) {
-                opportunity.actions.decline("the job for which the slot was freed cannot use it");
+            if !opportunity
+                .view
+                .job(beneficiary)
+                .is_some_and(|job| opportunity.serve(job))
+            {
+                opportunity
+                    .actions
+                    .decline("the job for which the slot was freed cannot use it");
             }
             return;
         }
@@ -43,21 +49,32 @@ impl Lane {
             || self.serve_in_order(opportunity)
             || (!may_train && self.serve_sample(opportunity));
         if !served {
-            opportunity.actions.decline("every job waits for another worker or for its size to be measured");
+            opportunity
+                .actions
+                .decline("every job waits for another worker or for its size to be measured");
         }
     }
 
     /// Starts another sample task; jobs with the fewest tasks left go first.
     fn serve_sample(&self, opportunity: &mut Opportunity<'_, '_>) -> bool {
         let view = opportunity.view;
-        let jobs = self.untried.iter().take(DECLINES_MAX).filter_map(|(.., id)| view.job(*id));
+        let jobs = self
+            .untried
+            .iter()
+            .take(DECLINES_MAX)
+            .filter_map(|(.., id)| view.job(*id));
         jobs.into_iter().any(|job| opportunity.serve(job))
     }
 
     /// Serves the first job in order that can resume a task on the worker or accepts it for a launch.
     fn serve_in_order(&self, opportunity: &mut Opportunity<'_, '_>) -> bool {
         let resumable = self.resumable(opportunity.view, opportunity.offer);
-        let mut launchable = self.launchable.iter().take(DECLINES_MAX).copied().peekable();
+        let mut launchable = self
+            .launchable
+            .iter()
+            .take(DECLINES_MAX)
+            .copied()
+            .peekable();
         let mut resumable = resumable.into_iter().peekable();
         loop {
             let next = match (launchable.peek(), resumable.peek()) {
@@ -71,15 +88,28 @@ impl Lane {
                 }
             };
             let Some(turn) = next else { return false };
-            if opportunity.view.job(turn.job).is_some_and(|job| self.serve_job(job, opportunity)) {
+            if opportunity
+                .view
+                .job(turn.job)
+                .is_some_and(|job| self.serve_job(job, opportunity))
+            {
                 return true;
             }
         }
     }
 
     fn serve_job(&self, job: &Job, opportunity: &mut Opportunity<'_, '_>) -> bool {
-        let Opportunity { now, offer, delay, actions, .. } = opportunity;
-        let endless = self.members.get(&job.id()).is_none_or(|member| member.is_endless());
+        let Opportunity {
+            now,
+            offer,
+            delay,
+            actions,
+            ..
+        } = opportunity;
+        let endless = self
+            .members
+            .get(&job.id())
+            .is_none_or(|member| member.is_endless());
         match job.suspended_on(offer.kind, offer.worker) {
             Some(attempt) => actions.resume(attempt),
             None if endless => return false,
@@ -90,14 +120,21 @@ impl Lane {
 
     /// Returns the jobs with suspended tasks on the offered worker, in order.
     fn resumable(&self, view: &ClusterView<'_>, offer: Offer) -> BTreeSet<Rank> {
-        let here =
-            if view.has_suspended(offer.kind, offer.worker) { view.worker(offer.worker) } else { None };
+        let here = if view.has_suspended(offer.kind, offer.worker) {
+            view.worker(offer.worker)
+        } else {
+            None
+        };
         let attempts = here.into_iter().flat_map(|worker| worker.attempts());
         let stopped = attempts.filter(|id| {
             id.task.kind == offer.kind
-                && view.attempt(*id).is_some_and(|attempt| attempt.state() == AttemptState::Suspended)
+                && view
+                    .attempt(*id)
+                    .is_some_and(|attempt| attempt.state() == AttemptState::Suspended)
         });
         let jobs: BTreeSet<JobId> = stopped.map(|id| id.task.job).collect();
-        jobs.into_iter().filter_map(|id| self.members.get(&id)?.demand.turn).collect()
+        jobs.into_iter()
+            .filter_map(|id| self.members.get(&id)?.demand.turn)
+            .collect()
     }
 }

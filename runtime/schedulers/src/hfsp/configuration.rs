@@ -107,7 +107,10 @@ impl Default for HfspConfiguration {
             cluster_suspended_high: None,
             cluster_suspended_low: None,
             update_interval: Span::from_secs(5),
-            delay: DelaySettings { declines: 40, ..DelaySettings::default() },
+            delay: DelaySettings {
+                declines: 40,
+                ..DelaySettings::default()
+            },
             weights: BTreeMap::new(),
             size_error: SizeError::None,
             seed: 0,
@@ -144,7 +147,10 @@ impl HfspConfiguration {
     /// # Errors
     /// Fails if a value is out of range; names the value and the range.
     pub fn check(&self) -> Result<(), HfspError> {
-        for (name, count) in [("sample-maps", self.sample_maps), ("sample-reduces", self.sample_reduces)] {
+        for (name, count) in [
+            ("sample-maps", self.sample_maps),
+            ("sample-reduces", self.sample_reduces),
+        ] {
             if count == 0 {
                 return Err(HfspError::NoSample(name));
             }
@@ -162,7 +168,11 @@ impl HfspConfiguration {
         }
         let marks = [
             ("suspended", self.suspended_low, self.suspended_high),
-            ("cluster-suspended", self.cluster_suspended_low, self.cluster_suspended_high),
+            (
+                "cluster-suspended",
+                self.cluster_suspended_low,
+                self.cluster_suspended_high,
+            ),
         ];
         for (what, low, high) in marks {
             if let (Some(low), Some(high)) = (low, high)
@@ -173,7 +183,10 @@ impl HfspConfiguration {
         }
         let too_heavy = |(_, weight): &(&String, &u32)| **weight == 0 || **weight > WEIGHT_MAX;
         if let Some((queue, &weight)) = self.weights.iter().find(too_heavy) {
-            return Err(HfspError::Weight { queue: queue.clone(), weight });
+            return Err(HfspError::Weight {
+                queue: queue.clone(),
+                weight,
+            });
         }
         Ok(self.size_error.check()?)
     }
@@ -219,16 +232,28 @@ mod tests {
     #[test]
     fn invalid_values_are_reported() {
         assert_eq!(HfspConfiguration::default().check(), Ok(()));
-        assert_eq!(refused(|it| it.sample_reduces = 0), HfspError::NoSample("sample-reduces"));
+        assert_eq!(
+            refused(|it| it.sample_reduces = 0),
+            HfspError::NoSample("sample-reduces")
+        );
         assert_eq!(refused(|it| it.delta = Span(0)), HfspError::NoSpan("delta"));
         assert_eq!(refused(|it| it.recent_tasks = 0), HfspError::NoRecentTasks);
         let marks = refused(|it| (it.suspended_low, it.suspended_high) = (Some(4), Some(4)));
-        assert_eq!(marks.to_string(), "suspended-low 4 must be below suspended-high 4");
+        assert_eq!(
+            marks.to_string(),
+            "suspended-low 4 must be below suspended-high 4"
+        );
         let weight = refused(|it| it.weights = BTreeMap::from([("etl".to_owned(), 0)]));
-        assert_eq!(weight.to_string(), "queue etl: invalid weight 0; give 1 to 65536");
+        assert_eq!(
+            weight.to_string(),
+            "queue etl: invalid weight 0; give 1 to 65536"
+        );
         let alpha = Ratio::whole(2);
         let error = refused(|it| it.size_error = SizeError::Uniform { alpha });
-        assert_eq!(error.to_string(), "size-error: invalid alpha 2; give 0 to 1");
+        assert_eq!(
+            error.to_string(),
+            "size-error: invalid alpha 2; give 0 to 1"
+        );
     }
 
     #[test]
@@ -237,11 +262,20 @@ mod tests {
             "size-error": {"distribution": "uniform", "alpha": 0.5}, "weights": {"etl": 3},
             "known-times": {"sort": {"reduce": ["500s"]}}}"#;
         let read: HfspConfiguration = serde_json::from_str(written).expect("a configuration");
-        assert_eq!((read.order, read.confidence), (RankingOrder::RemainingSize, Confidence::Infinite));
-        assert_eq!(read.known_times("sort", TaskKind::Reduce), Some(&[KnownTime(Span::from_secs(500))][..]));
+        assert_eq!(
+            (read.order, read.confidence),
+            (RankingOrder::RemainingSize, Confidence::Infinite)
+        );
+        assert_eq!(
+            read.known_times("sort", TaskKind::Reduce),
+            Some(&[KnownTime(Span::from_secs(500))][..])
+        );
         assert_eq!(read.known_times("sort", TaskKind::Map), None);
         let again = serde_json::to_string(&read).expect("text");
-        assert_eq!(serde_json::from_str::<HfspConfiguration>(&again).expect("the same"), read);
+        assert_eq!(
+            serde_json::from_str::<HfspConfiguration>(&again).expect("the same"),
+            read
+        );
         assert!(serde_json::from_str::<HfspConfiguration>(r#"{"samples": 3}"#).is_err());
     }
 }

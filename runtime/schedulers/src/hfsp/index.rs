@@ -19,7 +19,14 @@ impl Lane {
     ) -> Option<Rank> {
         let rank = self.ranking.rank(id)?;
         let shares = configuration.late == LateOrder::Share && !rank.on_time;
-        Some(if shares { Rank { key: u64::from(holding), ..rank } } else { rank })
+        Some(if shares {
+            Rank {
+                key: u64::from(holding),
+                ..rank
+            }
+        } else {
+            rank
+        })
     }
 
     /// Advances virtual time, and re-indexes jobs whose ranks changed.
@@ -27,7 +34,10 @@ impl Lane {
         self.ranking.set_slots(now, view.slots(self.kind));
         for id in self.ranking.update(now) {
             self.update_index(id, false);
-            let holding = self.members.get(&id).map_or(0, |member| member.demand.holding);
+            let holding = self
+                .members
+                .get(&id)
+                .map_or(0, |member| member.demand.holding);
             let turn = self.effective_rank(id, holding, configuration);
             if let Some(member) = self.members.get_mut(&id) {
                 member.demand.turn = turn;
@@ -39,7 +49,10 @@ impl Lane {
     /// Returns the time of the last periodic round, if a waiting job may preempt another.
     pub fn last_round_of_waiting(&self) -> Option<Time> {
         let first = self.waiting.first()?;
-        self.holders.last().filter(|last| *last > first).map(|_| self.last_round)
+        self.holders
+            .last()
+            .filter(|last| *last > first)
+            .map(|_| self.last_round)
     }
 
     /// Rebuilds the index after a restore; it is not saved.
@@ -52,16 +65,26 @@ impl Lane {
 
     /// Adds the entries of a job to the index, or removes them.
     pub(super) fn update_index(&mut self, id: JobId, present: bool) {
-        let Some(member) = self.members.get(&id) else { return };
+        let Some(member) = self.members.get(&id) else {
+            return;
+        };
         let demand = member.demand;
         count(&mut self.promised, demand.promised, present);
         count(&mut self.suspended, demand.suspended, present);
         let entries = entries(member);
         if entries.untried {
-            set_entry(&mut self.untried, (demand.tasks_left, member.submitted, id), present);
+            set_entry(
+                &mut self.untried,
+                (demand.tasks_left, member.submitted, id),
+                present,
+            );
         }
         if !member.trained && !member.is_master {
-            count(&mut self.training_slots, demand.holding.min(member.training.target), present);
+            count(
+                &mut self.training_slots,
+                demand.holding.min(member.training.target),
+                present,
+            );
         }
         let Some(turn) = demand.turn else { return };
         if entries.launchable {
@@ -72,7 +95,11 @@ impl Lane {
         }
         if entries.holder {
             set_entry(&mut self.holders, turn, present);
-            set_entry(&mut self.by_size, (demand.size, member.submitted, id), present);
+            set_entry(
+                &mut self.by_size,
+                (demand.size, member.submitted, id),
+                present,
+            );
         }
     }
 }

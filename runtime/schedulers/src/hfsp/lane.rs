@@ -147,30 +147,47 @@ impl Lane {
     /// Removes a job. It completed if all remaining tasks were running; otherwise it was given up.
     fn job_ended(&mut self, now: Time, id: JobId) {
         match self.members.remove(&id) {
-            Some(member) if member.demand.tasks_left > member.demand.holding => self.ranking.give_up(now, id),
+            Some(member) if member.demand.tasks_left > member.demand.holding => {
+                self.ranking.give_up(now, id)
+            }
             _ => self.ranking.done(id),
         }
     }
 
     fn add(&mut self, now: Time, job: &Job, configuration: &HfspConfiguration) {
-        let (id, kind, submitted) = (job.id(), self.kind, job.submitted());
+        let id = job.id();
+        let kind = self.kind;
+        let submitted = job.submitted();
         let left = job.tasks_total(kind) - job.tasks_done(kind);
-        let factor = configuration.size_error.factor(configuration.seed, id, kind);
+        let factor = configuration
+            .size_error
+            .factor(configuration.seed, id, kind);
         let scaled = |time: Span| Span(factor.of_rounded(time.0));
         let known = configuration.known_times(&job.spec().name, kind);
         let (training, groups) = match known {
             None => {
                 let target = configuration.sample(kind).min(job.tasks_total(kind));
-                (Training::of(target), vec![(self.initial_task_time(configuration), left)])
+                (
+                    Training::of(target),
+                    vec![(self.initial_task_time(configuration), left)],
+                )
             }
             Some([time]) => (Training::default(), vec![(scaled(time.0), left)]),
             Some(times) => {
-                let rest = times.iter().cycle().skip(job.tasks_done(kind) as usize).take(left as usize);
+                let rest = times
+                    .iter()
+                    .cycle()
+                    .skip(job.tasks_done(kind) as usize)
+                    .take(left as usize);
                 let groups = rest.map(|time| (scaled(time.0), 1)).collect();
                 (Training::default(), groups)
             }
         };
-        let weight = configuration.weights.get(&job.spec().queue).copied().unwrap_or(1);
+        let weight = configuration
+            .weights
+            .get(&job.spec().queue)
+            .copied()
+            .unwrap_or(1);
         self.ranking.enter(now, id, submitted, weight, &groups);
         let member = Member {
             submitted,
@@ -195,20 +212,29 @@ impl Lane {
     }
 
     fn record_completed(&mut self, id: JobId, job: &Job, configuration: &HfspConfiguration) {
-        let Some(member) = self.members.get_mut(&id) else { return };
+        let Some(member) = self.members.get_mut(&id) else {
+            return;
+        };
         let (done, worked) = job.worked(self.kind);
         if done > member.done {
             let span = Span(worked.0.saturating_sub(member.worked.0));
-            self.recent.add(done - member.done, span, configuration.recent_tasks);
+            self.recent
+                .add(done - member.done, span, configuration.recent_tasks);
         }
         (member.done, member.worked) = (done, worked);
     }
 
     /// Sets the measured size of a job whose sample is complete.
     pub fn finish_training(&mut self, now: Time, id: JobId, configuration: &HfspConfiguration) {
-        let Some(member) = self.members.get_mut(&id).filter(|member| !member.trained) else { return };
-        let Some(mean) = member.training.complete(member.done, member.worked) else { return };
-        let factor = configuration.size_error.factor(configuration.seed, id, self.kind);
+        let Some(member) = self.members.get_mut(&id).filter(|member| !member.trained) else {
+            return;
+        };
+        let Some(mean) = member.training.complete(member.done, member.worked) else {
+            return;
+        };
+        let factor = configuration
+            .size_error
+            .factor(configuration.seed, id, self.kind);
         member.task_time = Span((mean * factor).of_rounded(1).max(1));
         member.trained = true;
         member.training = Training::default();
@@ -218,13 +244,23 @@ impl Lane {
 
     /// Whether a measured job has the same demand as before: most changes concern the other kind.
     fn is_unchanged(&self, id: JobId, job: &Job, configuration: &HfspConfiguration) -> bool {
-        let Some(member) = self.members.get(&id).filter(|member| member.trained) else { return false };
+        let Some(member) = self.members.get(&id).filter(|member| member.trained) else {
+            return false;
+        };
         member.demand == self.demand_of(member, job, configuration)
     }
 
-    fn demand_of(&self, member: &Member, job: &Job, configuration: &HfspConfiguration) -> JobDemand {
-        let (kind, eligible, holding) = (self.kind, job.eligible_count(self.kind), job.holding(self.kind));
-        let (done, suspended) = (job.tasks_done(kind), job.suspended(kind));
+    fn demand_of(
+        &self,
+        member: &Member,
+        job: &Job,
+        configuration: &HfspConfiguration,
+    ) -> JobDemand {
+        let kind = self.kind;
+        let eligible = job.eligible_count(self.kind);
+        let holding = job.holding(self.kind);
+        let done = job.tasks_done(kind);
+        let suspended = job.suspended(kind);
         let tasks_left = job.tasks_total(kind) - done;
         JobDemand {
             eligible,
@@ -233,14 +269,19 @@ impl Lane {
             requested: job.requested(kind),
             promised: job.promised(kind),
             tasks_left,
-            untried: member.training.target.saturating_sub(holding + suspended + done),
+            untried: member
+                .training
+                .target
+                .saturating_sub(holding + suspended + done),
             turn: self.effective_rank(job.id(), holding, configuration),
             size: Span(member.task_time.0.saturating_mul(u64::from(tasks_left))),
         }
     }
 
     fn update_demand(&mut self, id: JobId, job: &Job, configuration: &HfspConfiguration) {
-        let Some(member) = self.members.get(&id) else { return };
+        let Some(member) = self.members.get(&id) else {
+            return;
+        };
         let before = member.demand.eligible + member.demand.suspended;
         let demand = self.demand_of(member, job, configuration);
         if demand.eligible + demand.suspended > before {
@@ -261,7 +302,10 @@ impl Member {
 
 /// Returns the mean task time over groups of tasks.
 fn mean(groups: &[(Span, u32)]) -> Span {
-    let total: u128 = groups.iter().map(|(time, count)| u128::from(time.0) * u128::from(*count)).sum();
+    let total: u128 = groups
+        .iter()
+        .map(|(time, count)| u128::from(time.0) * u128::from(*count))
+        .sum();
     let tasks: u128 = groups.iter().map(|(_, count)| u128::from(*count)).sum();
     Span(u64::try_from(total.checked_div(tasks).unwrap_or_default()).unwrap_or(u64::MAX))
 }

@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::{Deserialize, Serialize};
 
 use napreduce_engine::{
-    Actions, AttemptId, ByKind, ClusterView, Event, Job, JobChange, JobId, JobSpec, PolicyRefusal, Primitive,
-    QueueShare, Ratio, Report, Scheduler, TaskKind, Time,
+    Actions, AttemptId, ByKind, ClusterView, Event, Job, JobChange, JobId, JobSpec, PolicyRefusal,
+    Primitive, QueueShare, Ratio, Report, Scheduler, TaskKind, Time,
 };
 
 use crate::hfsp::assignment::Opportunity;
@@ -44,9 +44,20 @@ impl Hfsp {
     pub fn new(configuration: HfspConfiguration) -> Result<Hfsp, HfspError> {
         configuration.check()?;
         let lane = |kind| Lane::new(kind, &configuration);
-        let lanes = ByKind { map: lane(TaskKind::Map), reduce: lane(TaskKind::Reduce) };
-        let state = HfspState { lanes, delay: Delay::new(configuration.delay), due: BTreeSet::new() };
-        Ok(Hfsp { configuration, state, kinds: &TaskKind::ALL })
+        let lanes = ByKind {
+            map: lane(TaskKind::Map),
+            reduce: lane(TaskKind::Reduce),
+        };
+        let state = HfspState {
+            lanes,
+            delay: Delay::new(configuration.delay),
+            due: BTreeSet::new(),
+        };
+        Ok(Hfsp {
+            configuration,
+            state,
+            kinds: &TaskKind::ALL,
+        })
     }
 
     /// Returns the jobs with tasks of a kind, in ranking order.
@@ -56,12 +67,21 @@ impl Hfsp {
 
     /// Updates the measurement of a sampled reduce.
     fn measure(&mut self, now: Time, id: AttemptId, view: &ClusterView<'_>) {
-        let (lane, configuration) = (&mut self.state.lanes[id.task.kind], &self.configuration);
-        let Some(attempt) = view.attempt(id) else { return };
-        let Some(member) = lane.members.get_mut(&id.task.job).filter(|member| !member.trained) else {
+        let lane = &mut self.state.lanes[id.task.kind];
+        let configuration = &self.configuration;
+        let Some(attempt) = view.attempt(id) else {
             return;
         };
-        let (known, look_at) = member.training.progressed(now, attempt, configuration.delta);
+        let Some(member) = lane
+            .members
+            .get_mut(&id.task.job)
+            .filter(|member| !member.trained)
+        else {
+            return;
+        };
+        let (known, look_at) = member
+            .training
+            .progressed(now, attempt, configuration.delta);
         self.state.due.extend(look_at.map(|time| (time, id)));
         if known {
             lane.job_changed(now, id.task.job, view.job(id.task.job), configuration);
@@ -80,7 +100,12 @@ impl Hfsp {
 
 impl Scheduler for Hfsp {
     fn on_event(&mut self, now: Time, event: &Event, view: &ClusterView<'_>) {
-        let Event::Reported { attempt, report, .. } = event else { return };
+        let Event::Reported {
+            attempt, report, ..
+        } = event
+        else {
+            return;
+        };
         if attempt.task.kind != TaskKind::Reduce {
             return;
         }
@@ -115,7 +140,11 @@ impl Scheduler for Hfsp {
 
     /// Before a job starts, only its number of tasks is known.
     fn order(&self, kind: TaskKind, _view: &ClusterView<'_>) -> Vec<JobId> {
-        self.state.lanes[kind].waiting.iter().map(|rank| rank.job).collect()
+        self.state.lanes[kind]
+            .waiting
+            .iter()
+            .map(|rank| rank.job)
+            .collect()
     }
 
     fn rank(&self, spec: &JobSpec) -> i128 {
@@ -130,7 +159,13 @@ impl Scheduler for Hfsp {
             for kind in actions.kinds() {
                 let lane = &mut self.state.lanes[*kind];
                 lane.update(now, view, &self.configuration);
-                lane.preempt_for_claimants(&mut Round::new(now, view, kind, &self.configuration, actions));
+                lane.preempt_for_claimants(&mut Round::new(
+                    now,
+                    view,
+                    kind,
+                    &self.configuration,
+                    actions,
+                ));
             }
             return;
         };
@@ -158,11 +193,17 @@ impl Scheduler for Hfsp {
             weight: Some(of(name)),
             ..QueueShare::default()
         };
-        let mut queues: BTreeMap<&str, QueueShare> =
-            weights.keys().map(|name| (name.as_str(), share(name))).collect();
+        let mut queues: BTreeMap<&str, QueueShare> = weights
+            .keys()
+            .map(|name| (name.as_str(), share(name)))
+            .collect();
         for job in view.jobs() {
             let queue = job.spec().queue.as_str();
-            queues.entry(queue).or_insert_with(|| share(queue)).jobs.push(job.id());
+            queues
+                .entry(queue)
+                .or_insert_with(|| share(queue))
+                .jobs
+                .push(job.id());
         }
         (!weights.is_empty()).then(|| queues.into_values().collect())
     }
@@ -173,8 +214,8 @@ impl Scheduler for Hfsp {
 
     fn restore(&mut self, saved: Option<&str>) -> Result<(), String> {
         let saved = saved.ok_or("hfsp: the snapshot has no saved state")?;
-        self.state =
-            serde_json::from_str(saved).map_err(|error| format!("hfsp: invalid saved state: {error}"))?;
+        self.state = serde_json::from_str(saved)
+            .map_err(|error| format!("hfsp: invalid saved state: {error}"))?;
         for kind in TaskKind::ALL {
             self.state.lanes[kind].rebuild_index();
         }
@@ -185,12 +226,17 @@ impl Scheduler for Hfsp {
         let due = self.state.due.first().map(|(time, _)| *time);
         let lanes = || self.kinds.iter().map(|kind| &self.state.lanes[*kind]);
         let rounds = lanes().filter_map(|lane| lane.last_round_of_waiting());
-        let round = rounds.map(|last| last + self.configuration.update_interval).min();
+        let round = rounds
+            .map(|last| last + self.configuration.update_interval)
+            .min();
         let round = round.filter(|_| self.configuration.primitive != Primitive::Wait);
         let waits = lanes().any(|lane| !lane.waiting.is_empty());
         let reorder = waits && self.configuration.order == RankingOrder::RemainingSize;
         let reorder = reorder.then(|| now + self.configuration.update_interval);
-        [due, round, reorder, self.state.delay.next_wakeup(now)].into_iter().flatten().min()
+        [due, round, reorder, self.state.delay.next_wakeup(now)]
+            .into_iter()
+            .flatten()
+            .min()
     }
 }
 
@@ -199,7 +245,12 @@ impl PolicyTable for HfspConfiguration {
         Ok(Box::new(Hfsp::new(self.clone())?))
     }
 
-    fn primitives(&self, _kind: TaskKind, _job: &str, _all: &PolicyTables<'_>) -> Vec<ConfiguredPrimitive> {
+    fn primitives(
+        &self,
+        _kind: TaskKind,
+        _job: &str,
+        _all: &PolicyTables<'_>,
+    ) -> Vec<ConfiguredPrimitive> {
         vec![("[scheduler.hfsp] primitive", self.primitive)]
     }
 

@@ -4,8 +4,8 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
 use napreduce_engine::{
-    Actions, Attempt, AttemptId, AttemptState, Claims, ClusterView, Job, JobId, Preempt, Primitive, Span,
-    TaskKind, Time, Worker, WorkerId,
+    Actions, Attempt, AttemptId, AttemptState, Claims, ClusterView, Job, JobId, Preempt, Primitive,
+    Span, TaskKind, Time, Worker, WorkerId,
 };
 
 use crate::hfsp::configuration::HfspConfiguration;
@@ -71,7 +71,8 @@ impl<'a, 'b> Round<'a, 'b> {
         self.victims.insert(id);
         *self.victims_of.entry(id.task.job).or_default() += 1;
         *self.victims_on.entry(victim.worker()).or_default() += 1;
-        let (job, larger) = (claimant.job.id(), id.task.job);
+        let job = claimant.job.id();
+        let larger = id.task.job;
         self.claims.add(job, victim.worker());
         self.actions.preempt(Preempt {
             attempt: id,
@@ -111,7 +112,11 @@ impl Lane {
         } else {
             Vec::new()
         };
-        turns.extend(asking.iter().filter_map(|id| self.members.get(id)?.demand.turn));
+        turns.extend(
+            asking
+                .iter()
+                .filter_map(|id| self.members.get(id)?.demand.turn),
+        );
         turns.sort_unstable();
         turns.dedup();
         let available = round.view.free_slots(self.kind) + round.view.freeing(self.kind);
@@ -122,7 +127,8 @@ impl Lane {
                 return;
             }
             let view = round.view;
-            let (Some(member), Some(job)) = (self.members.get(&turn.job), view.job(turn.job)) else {
+            let (Some(member), Some(job)) = (self.members.get(&turn.job), view.job(turn.job))
+            else {
                 continue;
             };
             let demand = member.demand;
@@ -131,10 +137,22 @@ impl Lane {
             unclaimed -= claimed;
             if lacking > claimed && !member.is_endless() {
                 let remaining = self.remaining(round, turn.job);
-                if self.by_size.last().is_none_or(|(largest, ..)| *largest <= remaining) {
+                if self
+                    .by_size
+                    .last()
+                    .is_none_or(|(largest, ..)| *largest <= remaining)
+                {
                     continue;
                 }
-                self.claim(Claimant { job, turn, remaining, lacking: lacking - claimed }, round);
+                self.claim(
+                    Claimant {
+                        job,
+                        turn,
+                        remaining,
+                        lacking: lacking - claimed,
+                    },
+                    round,
+                );
             }
         }
     }
@@ -142,14 +160,23 @@ impl Lane {
     fn claim(&mut self, mut claimant: Claimant<'_>, round: &mut Round<'_, '_>) {
         self.claim_to_resume(&mut claimant, round);
         let lacking = claimant.lacking.min(claimant.job.eligible_count(self.kind));
-        let after = |job: &JobId| self.members[job].demand.turn.is_some_and(|turn| turn > claimant.turn);
+        let after = |job: &JobId| {
+            self.members[job]
+                .demand
+                .turn
+                .is_some_and(|turn| turn > claimant.turn)
+        };
         let larger = self.by_size.iter().rev().take(HOLDERS_MAX);
         let larger = larger.take_while(|(size, ..)| *size > claimant.remaining);
         let holders = larger.map(|(.., job)| *job).filter(after).map(|id| {
             let demand = self.members[&id].demand;
             let chosen = round.victims_of.get(&id).copied().unwrap_or_default();
             let tasks = (demand.holding - demand.requested).saturating_sub(chosen);
-            LargerJob { id, remaining: self.remaining(round, id), tasks }
+            LargerJob {
+                id,
+                remaining: self.remaining(round, id),
+                tasks,
+            }
         });
         let holders = holders.filter(|holder| holder.remaining > claimant.remaining);
         for (job, count) in select(&claimant.remaining, lacking, holders) {
@@ -161,10 +188,15 @@ impl Lane {
     fn claim_to_resume(&mut self, claimant: &mut Claimant<'_>, round: &mut Round<'_, '_>) {
         let view = round.view;
         for (place, _) in claimant.job.suspended_attempts(self.kind).take(PLACES_MAX) {
-            let Some(worker) = view.worker(place).filter(|_| claimant.lacking > 0) else { continue };
-            let promised = worker.reservation_of(claimant.job.id(), self.kind).is_some()
+            let Some(worker) = view.worker(place).filter(|_| claimant.lacking > 0) else {
+                continue;
+            };
+            let promised = worker
+                .reservation_of(claimant.job.id(), self.kind)
+                .is_some()
                 || self.attempts_on(worker).any(|id| {
-                    view.request(id).is_some_and(|open| open.beneficiary == Some(claimant.job.id()))
+                    view.request(id)
+                        .is_some_and(|open| open.beneficiary == Some(claimant.job.id()))
                 });
             let wants = round.claims.wants_on(claimant.job.id(), place);
             if promised || !wants || worker.free(self.kind) > worker.reserved(self.kind) {
@@ -174,17 +206,30 @@ impl Lane {
                 let after = self.members.get(&id.task.job).filter(|member| {
                     member.trained && member.demand.turn.is_some_and(|turn| turn > claimant.turn)
                 });
-                after.is_some() && view.attempt(*id).is_some_and(|attempt| round.can_give(attempt))
+                after.is_some()
+                    && view
+                        .attempt(*id)
+                        .is_some_and(|attempt| round.can_give(attempt))
             };
-            let owners: BTreeSet<JobId> =
-                self.attempts_on(worker).filter(gives).map(|id| id.task.job).collect();
-            let sized = owners.into_iter().map(|job| (self.remaining(round, job), job));
-            let Some((_, largest)) = sized.filter(|(size, _)| *size > claimant.remaining).max() else {
+            let owners: BTreeSet<JobId> = self
+                .attempts_on(worker)
+                .filter(gives)
+                .map(|id| id.task.job)
+                .collect();
+            let sized = owners
+                .into_iter()
+                .map(|job| (self.remaining(round, job), job));
+            let Some((_, largest)) = sized.filter(|(size, _)| *size > claimant.remaining).max()
+            else {
                 continue;
             };
-            let of_largest = self.attempts_on(worker).filter(|id| id.task.job == largest).filter(gives);
-            let youngest =
-                of_largest.filter_map(|id| view.attempt(id)).max_by_key(|one| (one.launched(), one.id()));
+            let of_largest = self
+                .attempts_on(worker)
+                .filter(|id| id.task.job == largest)
+                .filter(gives);
+            let youngest = of_largest
+                .filter_map(|id| view.attempt(id))
+                .max_by_key(|one| (one.launched(), one.id()));
             if let Some(victim) = youngest
                 && self.may_suspend(victim.worker(), round)
             {
@@ -205,15 +250,28 @@ impl Lane {
     ) {
         let view = round.view;
         let Some(known) = view.job(job) else { return };
-        let all = known.attempts_of_kind(self.kind).filter_map(|id| view.attempt(id));
+        let all = known
+            .attempts_of_kind(self.kind)
+            .filter_map(|id| view.attempt(id));
         // Skip workers that the claimant avoids: the slot would return to the victim and be preempted again.
-        let is_usable = |attempt: &Attempt| claimant.job.next_task(self.kind, attempt.worker()).is_some();
+        let is_usable = |attempt: &Attempt| {
+            claimant
+                .job
+                .next_task(self.kind, attempt.worker())
+                .is_some()
+        };
         let candidates = all.filter(|attempt| round.can_give(attempt) && is_usable(attempt));
         let mut candidates: Vec<&Attempt> = candidates.collect();
-        let is_near = |attempt: &Attempt| claimant.job.next_local(self.kind, attempt.worker()).is_some();
+        let is_near = |attempt: &Attempt| {
+            claimant
+                .job
+                .next_local(self.kind, attempt.worker())
+                .is_some()
+        };
         let keeps_work = round.configuration.primitive != Primitive::Kill;
         candidates.sort_by_cached_key(|attempt| {
-            let (far, age) = (!is_near(attempt), Reverse(attempt.launched()));
+            let far = !is_near(attempt);
+            let age = Reverse(attempt.launched());
             (far && keeps_work, age, far, Reverse(attempt.id()))
         });
         let mut left = count;
@@ -236,20 +294,44 @@ impl Lane {
         if configuration.primitive != Primitive::Suspend {
             return true;
         }
-        let Some(worker) = round.view.worker(place) else { return false };
+        let Some(worker) = round.view.worker(place) else {
+            return false;
+        };
         let suspended = self
             .attempts_on(worker)
             .filter_map(|id| round.view.attempt(id))
-            .filter(|attempt| matches!(attempt.state(), AttemptState::Suspended | AttemptState::Suspending));
-        let suspended = suspended.count() as u32 + round.victims_on.get(&place).copied().unwrap_or_default();
+            .filter(|attempt| {
+                matches!(
+                    attempt.state(),
+                    AttemptState::Suspended | AttemptState::Suspending
+                )
+            });
+        let suspended =
+            suspended.count() as u32 + round.victims_on.get(&place).copied().unwrap_or_default();
         let slots = worker.slots(self.kind);
-        let high = configuration.suspended_high.unwrap_or(slots.saturating_mul(2));
-        let low = configuration.suspended_low.unwrap_or(slots).min(high.saturating_sub(1));
-        let here = self.hysteresis.entry(place).or_default().decide(suspended, high, low);
-        let Some(high) = configuration.cluster_suspended_high else { return here == Mode::Eager };
-        let low = configuration.cluster_suspended_low.unwrap_or(high / 2).min(high.saturating_sub(1));
+        let high = configuration
+            .suspended_high
+            .unwrap_or(slots.saturating_mul(2));
+        let low = configuration
+            .suspended_low
+            .unwrap_or(slots)
+            .min(high.saturating_sub(1));
+        let here = self
+            .hysteresis
+            .entry(place)
+            .or_default()
+            .decide(suspended, high, low);
+        let Some(high) = configuration.cluster_suspended_high else {
+            return here == Mode::Eager;
+        };
+        let low = configuration
+            .cluster_suspended_low
+            .unwrap_or(high / 2)
+            .min(high.saturating_sub(1));
         let suspending = round.view.freeing(self.kind) + round.victims.len() as u32;
-        let everywhere = self.cluster_hysteresis.decide(self.suspended + suspending, high, low);
+        let everywhere = self
+            .cluster_hysteresis
+            .decide(self.suspended + suspending, high, low);
         here == Mode::Eager && everywhere == Mode::Eager
     }
 
@@ -268,8 +350,12 @@ impl Lane {
         if member.demand.holding + member.demand.suspended > EXACT_ATTEMPTS_MAX {
             return member.demand.size;
         }
-        let attempts = job.attempts_of_kind(self.kind).filter_map(|id| round.view.attempt(id));
-        let done = attempts.map(|attempt| attempt.active_time(round.now).min(member.task_time).0).sum();
+        let attempts = job
+            .attempts_of_kind(self.kind)
+            .filter_map(|id| round.view.attempt(id));
+        let done = attempts
+            .map(|attempt| attempt.active_time(round.now).min(member.task_time).0)
+            .sum();
         Span(member.demand.size.0.saturating_sub(done))
     }
 }

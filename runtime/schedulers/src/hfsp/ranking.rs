@@ -102,10 +102,25 @@ impl Ranking {
     }
 
     /// Adds a job with groups of task time and count.
-    pub fn enter(&mut self, now: Time, job: JobId, submitted: Time, weight: u32, groups: &[(Span, u32)]) {
+    pub fn enter(
+        &mut self,
+        now: Time,
+        job: JobId,
+        submitted: Time,
+        weight: u32,
+        groups: &[(Span, u32)],
+    ) {
         self.cluster.age(now);
         self.cluster.enter(job, submitted, weight, groups);
-        self.ranks.insert(job, Rank { on_time: true, key: u64::MAX, submitted, job });
+        self.ranks.insert(
+            job,
+            Rank {
+                on_time: true,
+                key: u64::MAX,
+                submitted,
+                job,
+            },
+        );
         self.unranked.insert(job);
         self.stale = true;
     }
@@ -183,24 +198,39 @@ impl Ranking {
         self.last_steps = projection.steps;
         self.stale = false;
         self.unranked.clear();
-        projection.finishes.into_iter().filter_map(|(job, finish)| self.set_key(job, finish.0)).collect()
+        projection
+            .finishes
+            .into_iter()
+            .filter_map(|(job, finish)| self.set_key(job, finish.0))
+            .collect()
     }
 
     fn rank_by_size(&mut self) -> Vec<JobId> {
         self.stale = false;
         self.unranked.clear();
         let on_time: Vec<JobId> = self.cluster.jobs().collect();
-        let keyed = on_time.into_iter().map(|job| (job, self.cluster.remaining(job).0)).collect::<Vec<_>>();
-        keyed.into_iter().filter_map(|(job, left)| self.set_key(job, left)).collect()
+        let keyed = on_time
+            .into_iter()
+            .map(|job| (job, self.cluster.remaining(job).0))
+            .collect::<Vec<_>>();
+        keyed
+            .into_iter()
+            .filter_map(|(job, left)| self.set_key(job, left))
+            .collect()
     }
 
     fn rank_unranked(&mut self) -> Vec<JobId> {
         let new = std::mem::take(&mut self.unranked);
-        new.into_iter().filter_map(|job| self.set_key(job, self.cluster.estimated_finish(job).0)).collect()
+        new.into_iter()
+            .filter_map(|job| self.set_key(job, self.cluster.estimated_finish(job).0))
+            .collect()
     }
 
     fn set_key(&mut self, job: JobId, key: u64) -> Option<JobId> {
-        let rank = self.ranks.get_mut(&job).filter(|rank| rank.on_time && rank.key != key)?;
+        let rank = self
+            .ranks
+            .get_mut(&job)
+            .filter(|rank| rank.on_time && rank.key != key)?;
         rank.key = key;
         Some(job)
     }
@@ -222,8 +252,14 @@ mod tests {
 
     #[test]
     fn order_follows_configuration() {
-        assert_eq!(two_jobs(RankingOrder::ProjectedFinish).jobs(), [JobId(2), JobId(1)]);
-        assert_eq!(two_jobs(RankingOrder::RemainingSize).jobs(), [JobId(1), JobId(2)]);
+        assert_eq!(
+            two_jobs(RankingOrder::ProjectedFinish).jobs(),
+            [JobId(2), JobId(1)]
+        );
+        assert_eq!(
+            two_jobs(RankingOrder::RemainingSize).jobs(),
+            [JobId(1), JobId(2)]
+        );
     }
 
     #[test]
@@ -231,7 +267,13 @@ mod tests {
         for order in [RankingOrder::ProjectedFinish, RankingOrder::RemainingSize] {
             let mut ranking = two_jobs(order);
             assert_eq!(ranking.update(Time(20 * SECOND))[0], JobId(2));
-            ranking.enter(Time(20 * SECOND), JobId(3), Time(20 * SECOND), 1, &[(Span(1), 1)]);
+            ranking.enter(
+                Time(20 * SECOND),
+                JobId(3),
+                Time(20 * SECOND),
+                1,
+                &[(Span(1), 1)],
+            );
             ranking.update(Time(20 * SECOND));
             assert_eq!(ranking.jobs(), [JobId(2), JobId(3), JobId(1)]);
             assert_eq!(ranking.rank(JobId(2)).map(|rank| rank.on_time), Some(false));
@@ -243,7 +285,10 @@ mod tests {
         let mut ranking = two_jobs(RankingOrder::ProjectedFinish);
         ranking.done(JobId(2));
         ranking.update(Time(SECOND));
-        assert_eq!((ranking.jobs(), ranking.cluster().allotted(JobId(2))), (vec![JobId(1)], 3));
+        assert_eq!(
+            (ranking.jobs(), ranking.cluster().allotted(JobId(2))),
+            (vec![JobId(1)], 3)
+        );
         let mut ranking = two_jobs(RankingOrder::ProjectedFinish);
         ranking.give_up(Time(0), JobId(2));
         assert!(!ranking.cluster().contains(JobId(2)));

@@ -41,20 +41,31 @@ impl Share {
     /// Returns the turn of the slot after `allotted` others, proportional to 1/weight. Exact enough to
     /// compare any two turns for weights up to `WEIGHT_MAX`.
     fn turn(&self, job: JobId, allotted: u32) -> ShareKey {
-        ((u64::from(allotted) << 32) / u64::from(self.weight), self.tasks, self.submitted, job)
+        (
+            (u64::from(allotted) << 32) / u64::from(self.weight),
+            self.tasks,
+            self.submitted,
+            job,
+        )
     }
 
     /// Returns the next turn, if the job can use another slot, and the last allotted one.
     fn turns(&self, job: JobId) -> [Option<ShareKey>; 2] {
         let next = (self.allotted < self.tasks).then(|| self.turn(job, self.allotted));
-        let last = self.allotted.checked_sub(1).map(|before| self.turn(job, before));
+        let last = self
+            .allotted
+            .checked_sub(1)
+            .map(|before| self.turn(job, before));
         [next, last]
     }
 }
 
 impl Shares {
     pub fn new(slots: u32) -> Shares {
-        Shares { slots, ..Shares::default() }
+        Shares {
+            slots,
+            ..Shares::default()
+        }
     }
 
     pub fn slots(&self) -> u32 {
@@ -70,7 +81,12 @@ impl Shares {
     pub fn enter(&mut self, job: JobId, submitted: Time, weight: u32, tasks: u32) {
         self.leave(job);
         let weight = weight.clamp(1, WEIGHT_MAX);
-        let share = Share { tasks, allotted: 0, weight, submitted };
+        let share = Share {
+            tasks,
+            allotted: 0,
+            weight,
+            submitted,
+        };
         self.reindex([None, None], share.turns(job));
         self.jobs.insert(job, share);
     }
@@ -100,11 +116,15 @@ impl Shares {
     /// Applies all changes. Returns the jobs whose allotment may have changed, in order.
     pub fn settle(&mut self) -> Vec<JobId> {
         while self.given > self.slots {
-            let Some(&(.., job)) = self.last.last() else { break };
+            let Some(&(.., job)) = self.last.last() else {
+                break;
+            };
             self.change(job, |share| share.allotted -= 1);
         }
         while self.given < self.slots {
-            let Some(&(.., job)) = self.next.first() else { break };
+            let Some(&(.., job)) = self.next.first() else {
+                break;
+            };
             self.change(job, |share| share.allotted += 1);
         }
         while let (Some(&last), Some(&next)) = (self.last.last(), self.next.first())
@@ -120,8 +140,11 @@ impl Shares {
     }
 
     fn change(&mut self, job: JobId, change: impl FnOnce(&mut Share)) {
-        let Some(share) = self.jobs.get_mut(&job) else { return };
-        let (before, allotted) = (share.turns(job), share.allotted);
+        let Some(share) = self.jobs.get_mut(&job) else {
+            return;
+        };
+        let before = share.turns(job);
+        let allotted = share.allotted;
         change(share);
         self.given = self.given - allotted + share.allotted;
         self.changed.push(job);

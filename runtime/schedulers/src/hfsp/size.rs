@@ -34,7 +34,12 @@ pub struct ConfidenceError(pub String);
 
 /// Returns the initial size of a phase: the mean of recent task times, or `assumed` without any, times the
 /// number of tasks and the confidence.
-pub fn initial(tasks: u32, recent_mean: Option<Ratio>, assumed: Ratio, confidence: Confidence) -> Size {
+pub fn initial(
+    tasks: u32,
+    recent_mean: Option<Ratio>,
+    assumed: Ratio,
+    confidence: Confidence,
+) -> Size {
     let all = Ratio::whole(u64::from(tasks)) * recent_mean.unwrap_or(assumed);
     match confidence {
         Confidence::Factor(factor) => Size::Finite(all * factor),
@@ -50,7 +55,10 @@ pub struct Sample {
 }
 
 impl Sample {
-    pub const EMPTY: Sample = Sample { total: Ratio::ZERO, count: 0 };
+    pub const EMPTY: Sample = Sample {
+        total: Ratio::ZERO,
+        count: 0,
+    };
 
     /// Creates a sample of `count` tasks with total time `total`.
     pub fn of(total: Ratio, count: u32) -> Sample {
@@ -101,8 +109,13 @@ impl FromStr for Confidence {
         if text == "infinity" {
             return Ok(Confidence::Infinite);
         }
-        let factor = text.parse::<Ratio>().ok().filter(|factor| *factor >= Ratio::ONE);
-        factor.map(Confidence::Factor).ok_or_else(|| ConfidenceError(text.to_owned()))
+        let factor = text
+            .parse::<Ratio>()
+            .ok()
+            .filter(|factor| *factor >= Ratio::ONE);
+        factor
+            .map(Confidence::Factor)
+            .ok_or_else(|| ConfidenceError(text.to_owned()))
     }
 }
 
@@ -147,17 +160,32 @@ mod tests {
         assert_eq!("2.5".parse(), Ok(Confidence::Factor(Ratio::new(5, 2))));
         assert_eq!("infinity".parse(), Ok(Confidence::Infinite));
         for wrong in ["0.9", "-1", "much", "inf", ""] {
-            assert_eq!(wrong.parse::<Confidence>(), Err(ConfidenceError(wrong.to_owned())));
+            assert_eq!(
+                wrong.parse::<Confidence>(),
+                Err(ConfidenceError(wrong.to_owned()))
+            );
         }
     }
 
     #[test]
     fn confidence_deserializes_from_number_or_text() {
-        let all: Vec<Confidence> = serde_json::from_str(r#"[1, 2.5, "3/2", "infinity"]"#).expect("four");
+        let all: Vec<Confidence> =
+            serde_json::from_str(r#"[1, 2.5, "3/2", "infinity"]"#).expect("four");
         let factor = |above, below| Confidence::Factor(Ratio::new(above, below));
-        assert_eq!(all, [factor(1, 1), factor(5, 2), factor(3, 2), Confidence::Infinite]);
+        assert_eq!(
+            all,
+            [
+                factor(1, 1),
+                factor(5, 2),
+                factor(3, 2),
+                Confidence::Infinite
+            ]
+        );
         let again = serde_json::to_string(&all).expect("text");
-        assert_eq!(serde_json::from_str::<Vec<Confidence>>(&again).expect("the same"), all);
+        assert_eq!(
+            serde_json::from_str::<Vec<Confidence>>(&again).expect("the same"),
+            all
+        );
     }
 
     #[test]

@@ -47,8 +47,12 @@ impl SizeError {
     pub fn check(self) -> Result<(), InvalidSizeError> {
         let within = |value: Ratio, most: u64| value >= Ratio::ZERO && value <= Ratio::whole(most);
         match self {
-            SizeError::Uniform { alpha } if !within(alpha, 1) => Err(InvalidSizeError::Alpha(alpha)),
-            SizeError::LogNormal { sigma } if !within(sigma, 10) => Err(InvalidSizeError::Sigma(sigma)),
+            SizeError::Uniform { alpha } if !within(alpha, 1) => {
+                Err(InvalidSizeError::Alpha(alpha))
+            }
+            SizeError::LogNormal { sigma } if !within(sigma, 10) => {
+                Err(InvalidSizeError::Sigma(sigma))
+            }
             _ => Ok(()),
         }
     }
@@ -65,7 +69,10 @@ impl SizeError {
                 (sigma.to_f64() * random.sample::<f64, _>(StandardNormal)).exp()
             }
         };
-        Ratio::new(((factor * MILLIONTHS).round() as i128).max(1), MILLIONTHS as i128)
+        Ratio::new(
+            ((factor * MILLIONTHS).round() as i128).max(1),
+            MILLIONTHS as i128,
+        )
     }
 }
 
@@ -85,7 +92,9 @@ mod tests {
 
     #[test]
     fn uniform_factors_are_bounded_with_mean_one() {
-        let all = factors(SizeError::Uniform { alpha: Ratio::new(1, 2) });
+        let all = factors(SizeError::Uniform {
+            alpha: Ratio::new(1, 2),
+        });
         assert!(all.iter().all(|factor| (0.5..=1.5).contains(factor)));
         let mean = all.iter().sum::<f64>() / all.len() as f64;
         assert!((mean - 1.0).abs() < 0.03, "{mean}");
@@ -103,7 +112,9 @@ mod tests {
 
     #[test]
     fn factor_depends_on_seed_job_and_phase() {
-        let of = |seed, job, kind| SizeError::Uniform { alpha: Ratio::ONE }.factor(seed, JobId(job), kind);
+        let of = |seed, job, kind| {
+            SizeError::Uniform { alpha: Ratio::ONE }.factor(seed, JobId(job), kind)
+        };
         assert_eq!(of(1, 1, TaskKind::Map), of(1, 1, TaskKind::Map));
         assert_ne!(of(1, 1, TaskKind::Map), of(2, 1, TaskKind::Map));
         assert_ne!(of(1, 1, TaskKind::Map), of(1, 2, TaskKind::Map));
@@ -113,9 +124,15 @@ mod tests {
     #[test]
     fn invalid_parameters_are_rejected() {
         let alpha = Ratio::new(3, 2);
-        assert_eq!(SizeError::Uniform { alpha }.check(), Err(InvalidSizeError::Alpha(alpha)));
+        assert_eq!(
+            SizeError::Uniform { alpha }.check(),
+            Err(InvalidSizeError::Alpha(alpha))
+        );
         let sigma = Ratio::new(-1, 2);
-        assert_eq!(SizeError::LogNormal { sigma }.check(), Err(InvalidSizeError::Sigma(sigma)));
+        assert_eq!(
+            SizeError::LogNormal { sigma }.check(),
+            Err(InvalidSizeError::Sigma(sigma))
+        );
         assert_eq!(SizeError::None.check(), Ok(()));
     }
 }

@@ -31,13 +31,20 @@ pub struct Training {
 impl Training {
     /// Creates a sample of `target` tasks.
     pub fn of(target: u32) -> Training {
-        Training { target, measures: BTreeMap::new() }
+        Training {
+            target,
+            measures: BTreeMap::new(),
+        }
     }
 
     /// Returns the mean task time once enough tasks are finished or measured. `done` tasks are finished, with
     /// total active time `worked`.
     pub fn complete(&self, done: u32, worked: Span) -> Option<Ratio> {
-        let times: Vec<Span> = self.measures.values().filter_map(|measure| measure.time).collect();
+        let times: Vec<Span> = self
+            .measures
+            .values()
+            .filter_map(|measure| measure.time)
+            .collect();
         if (done as usize) + times.len() < self.target as usize {
             return None;
         }
@@ -50,20 +57,42 @@ impl Training {
 
     /// Records the progress of a reduce. Returns whether its time has just become known, and for a new reduce
     /// when to measure it.
-    pub fn progressed(&mut self, now: Time, attempt: &Attempt, delta: Span) -> (bool, Option<Time>) {
-        let Some(progress) = attempt.progress_millionths() else { return (false, None) };
-        let (index, number) = (attempt.id().task.index, attempt.id().number);
+    pub fn progressed(
+        &mut self,
+        now: Time,
+        attempt: &Attempt,
+        delta: Span,
+    ) -> (bool, Option<Time>) {
+        let Some(progress) = attempt.progress_millionths() else {
+            return (false, None);
+        };
+        let index = attempt.id().task.index;
+        let number = attempt.id().number;
         let active = attempt.active_time(now);
-        let known = self.measures.get_mut(&index).filter(|measure| measure.attempt == number);
+        let known = self
+            .measures
+            .get_mut(&index)
+            .filter(|measure| measure.attempt == number);
         let Some(measure) = known else {
-            self.measures.insert(index, Measure { attempt: number, begun: active, progress, time: None });
+            self.measures.insert(
+                index,
+                Measure {
+                    attempt: number,
+                    begun: active,
+                    progress,
+                    time: None,
+                },
+            );
             return (false, Some(now + delta));
         };
         let executed = Span(active.0 - measure.begun.0.min(active.0));
         if measure.time.is_some() || executed < delta {
             return (false, None);
         }
-        let share = Ratio::new(i128::from(progress) - i128::from(measure.progress), 1_000_000);
+        let share = Ratio::new(
+            i128::from(progress) - i128::from(measure.progress),
+            1_000_000,
+        );
         let time = size::reduce_time(Ratio::whole(executed.0), share);
         measure.time = time.map(|time| Span(time.of_rounded(1)));
         (measure.time.is_some(), None)
@@ -97,7 +126,8 @@ impl Recent {
 
     /// Returns the mean; `None` if empty.
     pub fn mean(&self) -> Option<Ratio> {
-        (!self.times.is_empty()).then(|| Ratio::new(i128::from(self.total), self.times.len() as i128))
+        (!self.times.is_empty())
+            .then(|| Ratio::new(i128::from(self.total), self.times.len() as i128))
     }
 }
 

@@ -33,7 +33,10 @@ pub struct Projection {
 impl VirtualCluster {
     /// Creates an empty cluster of `slots`.
     pub fn new(slots: u32) -> VirtualCluster {
-        VirtualCluster { shares: Shares::new(slots), ..VirtualCluster::default() }
+        VirtualCluster {
+            shares: Shares::new(slots),
+            ..VirtualCluster::default()
+        }
     }
 
     pub fn slots(&self) -> u32 {
@@ -66,7 +69,9 @@ impl VirtualCluster {
 
     /// Returns the remaining virtual work of a job; zero if it finished or is unknown.
     pub fn remaining(&self, job: JobId) -> Span {
-        self.jobs.get(&job).map_or(Span::default(), |known| known.remaining(self.now))
+        self.jobs
+            .get(&job)
+            .map_or(Span::default(), |known| known.remaining(self.now))
     }
 
     /// Returns the jobs that finished since the last call, with their finish times; ties by submission.
@@ -130,23 +135,35 @@ impl VirtualCluster {
         while steps < steps_max && ahead.ends.first().is_some_and(|&(end, _)| !is_never(end)) {
             steps += ahead.end_next();
         }
-        let mut finishes: BTreeMap<JobId, Time> =
-            ahead.finished.iter().map(|&(finish, job)| (job, finish)).collect();
-        finishes.extend(ahead.jobs.keys().map(|&job| (job, ahead.estimated_finish(job))));
+        let mut finishes: BTreeMap<JobId, Time> = ahead
+            .finished
+            .iter()
+            .map(|&(finish, job)| (job, finish))
+            .collect();
+        finishes.extend(
+            ahead
+                .jobs
+                .keys()
+                .map(|&job| (job, ahead.estimated_finish(job))),
+        );
         Projection { finishes, steps }
     }
 
     /// Returns the finish time of a job at its current share; without a slot, at an equal part of all slots.
     /// `Time(u64::MAX)` for endless jobs.
     pub fn estimated_finish(&self, job: JobId) -> Time {
-        let Some(known) = self.jobs.get(&job) else { return self.now };
+        let Some(known) = self.jobs.get(&job) else {
+            return self.now;
+        };
         if known.is_endless() {
             return Time(u64::MAX);
         }
         let left = u128::from(known.remaining(self.now).0);
         let slots = u128::from(self.slots());
         let wait = match u128::from(self.allotted(job)) {
-            0 => (left * self.jobs.len() as u128).checked_div(slots).unwrap_or(u128::MAX),
+            0 => (left * self.jobs.len() as u128)
+                .checked_div(slots)
+                .unwrap_or(u128::MAX),
             allotted => left / allotted,
         };
         self.now + Span(saturated(wait))
@@ -155,15 +172,20 @@ impl VirtualCluster {
     /// Advances to the next task end, ends those tasks and shares the slots again. Returns the number of
     /// ended groups.
     fn end_next(&mut self) -> usize {
-        let Some(&(at, _)) = self.ends.first() else { return 0 };
+        let Some(&(at, _)) = self.ends.first() else {
+            return 0;
+        };
         self.now = self.now.max(at);
-        let (mut ended, mut groups) = (Vec::new(), 0);
+        let mut ended = Vec::new();
+        let mut groups = 0;
         while let Some(&(end, job)) = self.ends.first()
             && end == at
         {
             self.ends.pop_first();
             groups += 1;
-            let Some(known) = self.jobs.get_mut(&job) else { continue };
+            let Some(known) = self.jobs.get_mut(&job) else {
+                continue;
+            };
             let left = known.end_tasks(at);
             if let Some(next) = known.next_end() {
                 self.ends.insert((next, job));
@@ -177,7 +199,8 @@ impl VirtualCluster {
             }
         }
         ended.sort_unstable();
-        self.finished.extend(ended.into_iter().map(|(_, job)| (at, job)));
+        self.finished
+            .extend(ended.into_iter().map(|(_, job)| (at, job)));
         self.share();
         groups
     }
@@ -186,7 +209,9 @@ impl VirtualCluster {
     fn share(&mut self) {
         for job in self.shares.settle() {
             let allotted = self.shares.allotted(job);
-            let Some(known) = self.jobs.get_mut(&job) else { continue };
+            let Some(known) = self.jobs.get_mut(&job) else {
+                continue;
+            };
             let before = known.next_end();
             known.run(allotted, self.now);
             reindex(&mut self.ends, job, before, known.next_end());
@@ -194,7 +219,12 @@ impl VirtualCluster {
     }
 }
 
-fn reindex(ends: &mut BTreeSet<(Time, JobId)>, job: JobId, before: Option<Time>, after: Option<Time>) {
+fn reindex(
+    ends: &mut BTreeSet<(Time, JobId)>,
+    job: JobId,
+    before: Option<Time>,
+    after: Option<Time>,
+) {
     if before != after {
         before.map(|end| ends.remove(&(end, job)));
         after.map(|end| ends.insert((end, job)));

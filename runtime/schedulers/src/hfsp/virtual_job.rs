@@ -41,14 +41,22 @@ impl VirtualJob {
     /// Creates a job without running tasks, from groups of task time and count.
     pub fn new(submitted: Time, groups: &[(Span, u32)]) -> VirtualJob {
         let mut halted = Groups::new();
-        let (mut tasks, mut size) = (0_u32, 0_u128);
+        let mut tasks = 0_u32;
+        let mut size = 0_u128;
         for &(length, count) in groups.iter().filter(|(_, count)| *count > 0) {
             add(&mut halted, length, count);
             tasks += count;
             size += u128::from(length.0) * u128::from(count);
         }
         let task_size = Span(saturated(size.checked_div(u128::from(tasks)).unwrap_or(0)));
-        VirtualJob { submitted, task_size, ends: Groups::new(), halted, running: 0, tasks }
+        VirtualJob {
+            submitted,
+            task_size,
+            ends: Groups::new(),
+            halted,
+            running: 0,
+            tasks,
+        }
     }
 
     /// Returns the number of tasks that have not ended.
@@ -77,7 +85,8 @@ impl VirtualJob {
         while self.running < slots
             && let Some((left, waiting)) = self.halted.front_mut()
         {
-            let (left, count) = (*left, (*waiting).min(slots - self.running));
+            let left = *left;
+            let count = (*waiting).min(slots - self.running);
             *waiting -= count;
             if *waiting == 0 {
                 self.halted.pop_front();
@@ -88,7 +97,8 @@ impl VirtualJob {
         while self.running > slots
             && let Some((end, running)) = self.ends.back_mut()
         {
-            let (end, count) = (*end, (*running).min(self.running - slots));
+            let end = *end;
+            let count = (*running).min(self.running - slots);
             *running -= count;
             if *running == 0 {
                 self.ends.pop_back();
@@ -100,10 +110,14 @@ impl VirtualJob {
 
     /// Returns the total remaining time.
     pub fn remaining(&self, now: Time) -> Span {
-        let running = self.ends.iter().map(|(end, count)| (end.since(now), *count));
+        let running = self
+            .ends
+            .iter()
+            .map(|(end, count)| (end.since(now), *count));
         let all = running.chain(self.halted.iter().map(|(left, count)| (*left, *count)));
-        let sum =
-            all.fold(0_u128, |sum, (left, count)| sum.saturating_add(u128::from(left.0) * u128::from(count)));
+        let sum = all.fold(0_u128, |sum, (left, count)| {
+            sum.saturating_add(u128::from(left.0) * u128::from(count))
+        });
         Span(saturated(sum))
     }
 
@@ -121,7 +135,9 @@ impl VirtualJob {
         for (left, count) in halted {
             let scaled = match before {
                 _ if self.is_endless() || task_size.0 >= NEVER || before == 0 => task_size,
-                _ => Span(saturated((u128::from(left.0) * u128::from(task_size.0)).div_ceil(before))),
+                _ => Span(saturated(
+                    (u128::from(left.0) * u128::from(task_size.0)).div_ceil(before),
+                )),
             };
             add(&mut self.halted, scaled, count);
         }

@@ -36,7 +36,10 @@ pub struct DueWork {
 impl DueWork {
     fn combine(self, more: DueWork) -> DueWork {
         let total = Span(self.total.0.saturating_add(more.total.0));
-        DueWork { total, longest: self.longest.max(more.longest) }
+        DueWork {
+            total,
+            longest: self.longest.max(more.longest),
+        }
     }
 }
 
@@ -95,7 +98,9 @@ fn stage(kind: TaskKind, work: DueWork, less: Span, slots: DueSlots) -> Span {
         return Span(0);
     }
     // Without slots it never ends.
-    let Some(others) = slots.count.checked_sub(1) else { return Span(u64::MAX) };
+    let Some(others) = slots.count.checked_sub(1) else {
+        return Span(u64::MAX);
+    };
     let (kept, taking) = match slots.taking {
         // Less urgent jobs may have started reduces while the maps ran.
         Some(taking) if less > Span(0) || kind == TaskKind::Reduce => (Span(0), taking),
@@ -110,7 +115,9 @@ fn stage(kind: TaskKind, work: DueWork, less: Span, slots: DueSlots) -> Span {
 
 /// Returns the latest finish time of work that precedes all others.
 fn ends(now: Time, work: &ByKind<DueWork>, less: &ByKind<Span>, slots: &ByKind<DueSlots>) -> Time {
-    let stages = TaskKind::ALL.into_iter().map(|kind| stage(kind, work[kind], less[kind], slots[kind]));
+    let stages = TaskKind::ALL
+        .into_iter()
+        .map(|kind| stage(kind, work[kind], less[kind], slots[kind]));
     Time(stages.fold(now.0, |end, stage| end.saturating_add(stage.0)))
 }
 
@@ -119,9 +126,18 @@ fn ends(now: Time, work: &ByKind<DueWork>, less: &ByKind<Span>, slots: &ByKind<D
 ///
 /// # Errors
 /// Reports the job that would be late.
-pub fn admit(now: Time, jobs: &[DueJob], place: usize, slots: &ByKind<DueSlots>) -> Result<(), Lateness> {
-    let (mut with, mut without) = (ByKind::<DueWork>::default(), ByKind::<DueWork>::default());
-    let mut less = ByKind { map: slots.map.held, reduce: slots.reduce.held };
+pub fn admit(
+    now: Time,
+    jobs: &[DueJob],
+    place: usize,
+    slots: &ByKind<DueSlots>,
+) -> Result<(), Lateness> {
+    let mut with = ByKind::<DueWork>::default();
+    let mut without = ByKind::<DueWork>::default();
+    let mut less = ByKind {
+        map: slots.map.held,
+        reduce: slots.reduce.held,
+    };
     for due in jobs {
         less.map = Span(less.map.0.saturating_add(due.held.map.0));
         less.reduce = Span(less.reduce.0.saturating_add(due.held.reduce.0));
@@ -139,11 +155,17 @@ pub fn admit(now: Time, jobs: &[DueJob], place: usize, slots: &ByKind<DueSlots>)
             continue;
         }
         if at == place {
-            return Err(Lateness::Own { before: place, by: end.since(due.deadline) });
+            return Err(Lateness::Own {
+                before: place,
+                by: end.since(due.deadline),
+            });
         }
         // A job that is late regardless does not block admission.
         if ends(now, &without, &less, slots) <= due.deadline {
-            return Err(Lateness::Other { job: due.job, by: end.since(due.deadline) });
+            return Err(Lateness::Other {
+                job: due.job,
+                by: end.since(due.deadline),
+            });
         }
     }
     Ok(())
@@ -154,32 +176,63 @@ mod tests {
     use super::*;
 
     fn maps(tasks: u64, each: u64) -> ByKind<DueWork> {
-        let work = DueWork { total: Span::from_secs(tasks * each), longest: Span::from_secs(each) };
-        ByKind { map: work, reduce: DueWork::default() }
+        let work = DueWork {
+            total: Span::from_secs(tasks * each),
+            longest: Span::from_secs(each),
+        };
+        ByKind {
+            map: work,
+            reduce: DueWork::default(),
+        }
     }
 
     fn due(job: u32, deadline: u64, work: ByKind<DueWork>) -> DueJob {
         let held = ByKind::default();
-        DueJob { job: JobId(job), deadline: Time(deadline * 1_000_000), work, held }
+        DueJob {
+            job: JobId(job),
+            deadline: Time(deadline * 1_000_000),
+            work,
+            held,
+        }
     }
 
     fn slots(count: u32, taking: Option<Span>) -> ByKind<DueSlots> {
-        let each = DueSlots { count, held: Span(0), taking };
-        ByKind { map: each, reduce: each }
+        let each = DueSlots {
+            count,
+            held: Span(0),
+            taking,
+        };
+        ByKind {
+            map: each,
+            reduce: each,
+        }
     }
 
     #[test]
     fn one_slot_bound_is_sum_of_work() {
         let one = slots(1, None);
-        let jobs = [due(1, 10, maps(1, 10)), due(2, 15, maps(1, 5)), due(3, 100, maps(1, 1))];
+        let jobs = [
+            due(1, 10, maps(1, 10)),
+            due(2, 15, maps(1, 5)),
+            due(3, 100, maps(1, 1)),
+        ];
         for place in 0..3 {
             assert_eq!(admit(Time(0), &jobs, place, &one), Ok(()));
         }
         let own = [due(1, 10, maps(1, 10)), due(2, 14, maps(1, 5))];
-        assert_eq!(admit(Time(0), &own, 1, &one), Err(Lateness::Own { before: 1, by: Span::from_secs(1) }));
+        assert_eq!(
+            admit(Time(0), &own, 1, &one),
+            Err(Lateness::Own {
+                before: 1,
+                by: Span::from_secs(1)
+            })
+        );
         assert_eq!(
             admit(Time(0), &own, 0, &one),
-            Err(Lateness::Other { job: JobId(2), by: Span::from_secs(1) }),
+            Err(Lateness::Other {
+                job: JobId(2),
+                by: Span::from_secs(1)
+            }),
             "job 2 was admitted first"
         );
     }
@@ -200,15 +253,32 @@ mod tests {
 
     #[test]
     fn bound_adds_reduces_after_maps() {
-        let work = ByKind { map: maps(2, 10).map, reduce: maps(1, 7).map };
-        assert_eq!(admit(Time(0), &[due(1, 27, work)], 0, &slots(1, None)), Ok(()));
+        let work = ByKind {
+            map: maps(2, 10).map,
+            reduce: maps(1, 7).map,
+        };
+        assert_eq!(
+            admit(Time(0), &[due(1, 27, work)], 0, &slots(1, None)),
+            Ok(())
+        );
         assert!(admit(Time(0), &[due(1, 26, work)], 0, &slots(1, None)).is_err());
     }
 
     #[test]
     fn bound_counts_held_slots_unless_preempted() {
-        let held = ByKind { map: Span::from_secs(8), reduce: Span(0) };
-        let jobs = |deadline| [due(1, deadline, maps(1, 10)), DueJob { held, ..due(2, 90, maps(1, 20)) }];
+        let held = ByKind {
+            map: Span::from_secs(8),
+            reduce: Span(0),
+        };
+        let jobs = |deadline| {
+            [
+                due(1, deadline, maps(1, 10)),
+                DueJob {
+                    held,
+                    ..due(2, 90, maps(1, 20))
+                },
+            ]
+        };
         let taken = slots(1, Some(Span::from_secs(1)));
         assert_eq!(admit(Time(0), &jobs(18), 0, &slots(1, None)), Ok(()));
         assert!(admit(Time(0), &jobs(17), 0, &slots(1, None)).is_err());
@@ -219,6 +289,9 @@ mod tests {
     #[test]
     fn zero_slots_admit_only_empty_jobs() {
         assert!(admit(Time(0), &[due(1, 1 << 40, maps(1, 1))], 0, &slots(0, None)).is_err());
-        assert_eq!(admit(Time(0), &[due(1, 1, maps(0, 0))], 0, &slots(0, None)), Ok(()));
+        assert_eq!(
+            admit(Time(0), &[due(1, 1, maps(0, 0))], 0, &slots(0, None)),
+            Ok(())
+        );
     }
 }

@@ -139,7 +139,11 @@ impl NatjamConfiguration {
         if self.production.is_empty() {
             return Err(NatjamConfigurationError::NoProduction);
         }
-        match self.production.iter().find(|queue| queue.split('.').any(str::is_empty)) {
+        match self
+            .production
+            .iter()
+            .find(|queue| queue.split('.').any(str::is_empty))
+        {
             Some(queue) => Err(NatjamConfigurationError::Queue(queue.clone())),
             None => Ok(()),
         }
@@ -148,7 +152,10 @@ impl NatjamConfiguration {
     /// Whether a job runs in a production queue.
     pub fn is_production(&self, spec: &JobSpec) -> bool {
         let below = |queue: &String| spec.queue.strip_prefix(queue.as_str());
-        self.production.iter().filter_map(below).any(|rest| rest.is_empty() || rest.starts_with('.'))
+        self.production
+            .iter()
+            .filter_map(below)
+            .any(|rest| rest.is_empty() || rest.starts_with('.'))
     }
 
     /// Lists the production queues and those of current jobs.
@@ -157,7 +164,12 @@ impl NatjamConfiguration {
         let share = |name: &str, is_production: bool| QueueShare {
             name: name.to_owned(),
             remark: Some(
-                if is_production { "production: served first" } else { "research: preemptable" }.to_owned(),
+                if is_production {
+                    "production: served first"
+                } else {
+                    "research: preemptable"
+                }
+                .to_owned(),
             ),
             ..QueueShare::default()
         };
@@ -166,15 +178,26 @@ impl NatjamConfiguration {
         }
         for job in view.jobs() {
             let queue = job.spec().queue.as_str();
-            let listed = queues.entry(queue).or_insert_with(|| share(queue, self.is_production(job.spec())));
+            let listed = queues
+                .entry(queue)
+                .or_insert_with(|| share(queue, self.is_production(job.spec())));
             listed.jobs.push(job.id());
         }
         queues.into_values().collect()
     }
 
     pub(super) fn limits(&self) -> ReclaimLimits {
-        let NatjamConfiguration { kill_timeout, expired_time, preemptor_interval, .. } = *self;
-        ReclaimLimits { kill_timeout, expired_time, interval: preemptor_interval }
+        let NatjamConfiguration {
+            kill_timeout,
+            expired_time,
+            preemptor_interval,
+            ..
+        } = *self;
+        ReclaimLimits {
+            kill_timeout,
+            expired_time,
+            interval: preemptor_interval,
+        }
     }
 
     /// Returns the grace period of a victim; `None` if it is killed immediately.
@@ -209,7 +232,8 @@ impl NatjamRConfiguration {
 
     /// Returns the grace period of a victim; `None` if it is killed immediately.
     pub(super) fn grace(&self) -> Option<Span> {
-        self.kill_timeout.filter(|_| self.primitive != Primitive::Kill)
+        self.kill_timeout
+            .filter(|_| self.primitive != Primitive::Kill)
     }
 
     pub(super) fn preempts(&self, kind: TaskKind) -> bool {

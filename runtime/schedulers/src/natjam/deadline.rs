@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::{Deserialize, Serialize};
 
 use napreduce_engine::{
-    Actions, Claims, ClusterView, Event, Job, JobId, JobSpec, Offer, PolicyRefusal, Release, Scheduler, Span,
-    TaskKind, Time,
+    Actions, Claims, ClusterView, Event, Job, JobId, JobSpec, Offer, PolicyRefusal, Release,
+    Scheduler, Span, TaskKind, Time,
 };
 
 use crate::natjam::admission::{DeadlineAdmission, Lateness};
@@ -51,7 +51,10 @@ impl Worked {
         if holds {
             self.since.get_or_insert(now);
         } else {
-            *self = Worked { before: self.until(now), since: None };
+            *self = Worked {
+                before: self.until(now),
+                since: None,
+            };
         }
     }
 }
@@ -88,7 +91,12 @@ impl NatjamR {
         match self.by {
             UrgencyKey::Deadline => Urgency::of_deadline(deadline),
             UrgencyKey::Laxity => {
-                let worked = self.worked.get(&job.id()).copied().unwrap_or_default().until(now);
+                let worked = self
+                    .worked
+                    .get(&job.id())
+                    .copied()
+                    .unwrap_or_default()
+                    .until(now);
                 Urgency::of_laxity(deadline, now, projected(job, worked, view))
             }
         }
@@ -99,10 +107,13 @@ impl NatjamR {
             return actions.decline("a task of the other kind is more urgent");
         }
         let served = match offer.reserved_for {
-            Some(job) => {
-                view.job(job).is_some_and(|job| serve_job(job, &mut self.delay, view, offer, actions))
-            }
-            None => self.queue.serve_first(&mut self.delay, view, offer, actions).is_some(),
+            Some(job) => view
+                .job(job)
+                .is_some_and(|job| serve_job(job, &mut self.delay, view, offer, actions)),
+            None => self
+                .queue
+                .serve_first(&mut self.delay, view, offer, actions)
+                .is_some(),
         };
         if !served {
             actions.decline("no eligible job can use the slot");
@@ -125,7 +136,10 @@ impl NatjamR {
         let demand = |id: JobId| {
             view.job(id).map_or(0, |job| {
                 let promised: u32 = kinds().map(|kind| job.promised(kind)).sum();
-                kinds().map(|kind| job.eligible_count(kind)).sum::<u32>().saturating_sub(promised)
+                kinds()
+                    .map(|kind| job.eligible_count(kind))
+                    .sum::<u32>()
+                    .saturating_sub(promised)
             })
         };
         let usable_for: Vec<TaskKind> = kinds().collect();
@@ -138,14 +152,16 @@ impl NatjamR {
                 return;
             }
             let gives_way = |(urgent, from): &(Key, JobId)| {
-                (*urgent, *from) > (key, job) && urgent.0.yields_to(key.0, self.configuration.laxity_margin)
+                (*urgent, *from) > (key, job)
+                    && urgent.0.yields_to(key.0, self.configuration.laxity_margin)
             };
             for _ in 0..demand(job) {
                 if left == 0 {
                     return;
                 }
                 let mut behind = self.queue.holders(kind).rev().take_while(gives_way);
-                let Some((_, from)) = behind.find(|(_, from)| places.take_for(*from, job, &mut claims))
+                let Some((_, from)) =
+                    behind.find(|(_, from)| places.take_for(*from, job, &mut claims))
                 else {
                     break;
                 };
@@ -177,13 +193,21 @@ impl NatjamR {
 /// without progress.
 fn projected(job: &Job, worked: Span, view: &ClusterView<'_>) -> Span {
     const WHOLE: u128 = 1_000_000;
-    let (mut total, mut done) = (0_u128, 0_u128);
+    let mut total = 0_u128;
+    let mut done = 0_u128;
     for kind in TaskKind::ALL {
         total += u128::from(job.tasks_total(kind)) * WHOLE;
         done += u128::from(job.tasks_done(kind)) * WHOLE;
     }
-    let progress = |attempt| view.attempt(attempt).and_then(|attempt| attempt.progress_millionths());
-    done += job.attempts().filter_map(progress).map(u128::from).sum::<u128>();
+    let progress = |attempt| {
+        view.attempt(attempt)
+            .and_then(|attempt| attempt.progress_millionths())
+    };
+    done += job
+        .attempts()
+        .filter_map(progress)
+        .map(u128::from)
+        .sum::<u128>();
     let left = total.saturating_sub(done);
     let remaining = (u128::from(worked.0) * left).checked_div(done).unwrap_or(0);
     Span(u64::try_from(remaining).unwrap_or(u64::MAX))
@@ -199,11 +223,16 @@ impl Scheduler for NatjamR {
             return self.delay.forget(job);
         };
         if self.by == UrgencyKey::Laxity {
-            let holds = TaskKind::ALL.into_iter().any(|kind| known.holding(kind) > 0);
+            let holds = TaskKind::ALL
+                .into_iter()
+                .any(|kind| known.holding(kind) > 0);
             self.worked.entry(job).or_default().update(now, holds);
         }
         // Laxities change in runs only, so jobs do not overtake each other in between.
-        let remembered = self.remembered.remove(&job).map(|urgency| (urgency, known.submitted()));
+        let remembered = self
+            .remembered
+            .remove(&job)
+            .map(|urgency| (urgency, known.submitted()));
         let key = self.queue.key(job).or(remembered);
         let key = key.unwrap_or_else(|| (self.urgency(now, known, view), known.submitted()));
         self.queue.update(known, key);
@@ -213,7 +242,10 @@ impl Scheduler for NatjamR {
         if let Some(offer) = actions.offer() {
             return self.assign(view, offer, actions);
         }
-        let has_work = actions.kinds().iter().any(|kind| self.queue.has_demand(*kind));
+        let has_work = actions
+            .kinds()
+            .iter()
+            .any(|kind| self.queue.has_demand(*kind));
         if !self.runs.is_due(now, has_work) {
             return;
         }
@@ -240,10 +272,16 @@ impl Scheduler for NatjamR {
     }
 
     fn rank(&self, spec: &JobSpec) -> i128 {
-        spec.deadline.map_or(i128::MAX, |deadline| i128::from(deadline.0))
+        spec.deadline
+            .map_or(i128::MAX, |deadline| i128::from(deadline.0))
     }
 
-    fn can_meet(&self, now: Time, spec: &JobSpec, view: &ClusterView<'_>) -> Result<(), PolicyRefusal> {
+    fn can_meet(
+        &self,
+        now: Time,
+        spec: &JobSpec,
+        view: &ClusterView<'_>,
+    ) -> Result<(), PolicyRefusal> {
         if self.configuration.admission != DeadlineAdmission::Refuse {
             return Ok(());
         }
@@ -258,14 +296,24 @@ impl Scheduler for NatjamR {
         let verdict = check_known(now, job, view, &self.configuration);
         let unknown = !is_known(job, view);
         let unknown = unknown.then(|| "the length of its tasks is not known yet".to_owned());
-        let late = verdict.err().map(|lateness| format!("it may miss its deadline: {lateness}"));
+        let late = verdict
+            .err()
+            .map(|lateness| format!("it may miss its deadline: {lateness}"));
         unknown.into_iter().chain(late).collect()
     }
 
     fn save(&self) -> Option<String> {
         let saved = Saved {
-            worked: self.worked.iter().map(|(job, worked)| (*job, *worked)).collect(),
-            keys: self.queue.jobs().filter_map(|job| Some((job, self.queue.key(job)?.0))).collect(),
+            worked: self
+                .worked
+                .iter()
+                .map(|(job, worked)| (*job, *worked))
+                .collect(),
+            keys: self
+                .queue
+                .jobs()
+                .filter_map(|job| Some((job, self.queue.key(job)?.0)))
+                .collect(),
             runs: self.runs.clone(),
             delay: self.delay.clone(),
         };
@@ -283,7 +331,10 @@ impl Scheduler for NatjamR {
     }
 
     fn next_wakeup(&self, now: Time) -> Option<Time> {
-        [self.runs.next(), self.delay.next_wakeup(now)].into_iter().flatten().min()
+        [self.runs.next(), self.delay.next_wakeup(now)]
+            .into_iter()
+            .flatten()
+            .min()
     }
 }
 
@@ -292,13 +343,22 @@ impl PolicyTable for NatjamRConfiguration {
         Ok(Box::new(NatjamR::new(self.clone())?))
     }
 
-    fn primitives(&self, kind: TaskKind, _job: &str, _all: &PolicyTables<'_>) -> Vec<ConfiguredPrimitive> {
+    fn primitives(
+        &self,
+        kind: TaskKind,
+        _job: &str,
+        _all: &PolicyTables<'_>,
+    ) -> Vec<ConfiguredPrimitive> {
         Vec::from_iter(
-            self.preempts(kind).then_some(("[scheduler.natjam-deadline] primitive", self.primitive)),
+            self.preempts(kind)
+                .then_some(("[scheduler.natjam-deadline] primitive", self.primitive)),
         )
     }
 
     fn honored_attributes(&self, _all: &PolicyTables<'_>) -> JobAttributes {
-        JobAttributes { deadline: true, ..JobAttributes::default() }
+        JobAttributes {
+            deadline: true,
+            ..JobAttributes::default()
+        }
     }
 }

@@ -47,11 +47,17 @@ pub struct Evictions {
 impl Evictions {
     pub fn new(choice: JobEviction, holdings: impl IntoIterator<Item = Holding>) -> Evictions {
         let held = holdings.into_iter().filter(|holding| holding.usage > 0);
-        let by_age: BTreeMap<Age, u32> =
-            held.map(|holding| ((holding.submitted, holding.job), holding.usage)).collect();
+        let by_age: BTreeMap<Age, u32> = held
+            .map(|holding| ((holding.submitted, holding.job), holding.usage))
+            .collect();
         let by_usage = by_age.iter().map(|(&age, &usage)| (usage, age)).collect();
         let total = by_age.values().map(|usage| u64::from(*usage)).sum();
-        Evictions { choice, by_usage, by_age, total }
+        Evictions {
+            choice,
+            by_usage,
+            by_age,
+            total,
+        }
     }
 
     /// Returns the job that loses the next container; `None` if none are left. Only the probabilistic choice
@@ -73,7 +79,11 @@ impl Evictions {
             JobEviction::LeastResources => self.least(),
             JobEviction::Probabilistic => {
                 let part = |usage: u32| Ratio::new(i128::from(usage), i128::from(self.total));
-                return self.by_age.iter().map(|(age, usage)| (age.1, part(*usage))).collect();
+                return self
+                    .by_age
+                    .iter()
+                    .map(|(age, usage)| (age.1, part(*usage)))
+                    .collect();
             }
         };
         certain.into_iter().map(|age| (age.1, Ratio::ONE)).collect()
@@ -86,7 +96,10 @@ impl Evictions {
     fn least(&self) -> Option<Age> {
         let (usage, _) = *self.by_usage.first()?;
         let youngest = (usage, (Time(u64::MAX), JobId(u32::MAX)));
-        self.by_usage.range(..=youngest).next_back().map(|(_, age)| *age)
+        self.by_usage
+            .range(..=youngest)
+            .next_back()
+            .map(|(_, age)| *age)
     }
 
     fn drawn(&self, rng: &mut impl Rng) -> Option<Age> {
@@ -94,17 +107,21 @@ impl Evictions {
             return None;
         }
         let mut drawn = rng.random_range(0..self.total);
-        self.by_age.iter().find_map(|(age, usage)| match drawn.checked_sub(u64::from(*usage)) {
-            Some(rest) => {
-                drawn = rest;
-                None
-            }
-            None => Some(*age),
-        })
+        self.by_age
+            .iter()
+            .find_map(|(age, usage)| match drawn.checked_sub(u64::from(*usage)) {
+                Some(rest) => {
+                    drawn = rest;
+                    None
+                }
+                None => Some(*age),
+            })
     }
 
     fn remove(&mut self, age: Age) {
-        let Some(usage) = self.by_age.get_mut(&age) else { return };
+        let Some(usage) = self.by_age.get_mut(&age) else {
+            return;
+        };
         self.by_usage.remove(&(*usage, age));
         *usage -= 1;
         self.total -= 1;

@@ -18,12 +18,22 @@ pub(super) fn check_new(
     view: &ClusterView<'_>,
     configuration: &NatjamRConfiguration,
 ) -> Result<(), Lateness> {
-    let Some(deadline) = spec.deadline else { return Ok(()) };
-    let tasks = ByKind { map: spec.maps.len() as u64, reduce: u64::from(spec.reduces) };
+    let Some(deadline) = spec.deadline else {
+        return Ok(());
+    };
+    let tasks = ByKind {
+        map: spec.maps.len() as u64,
+        reduce: u64::from(spec.reduces),
+    };
     let lengths = ByKind::of(|kind| view.lengths(&spec.name, None, kind).unwrap_or_default());
     let work = ByKind::of(|kind| work_of(tasks[kind], lengths[kind]));
     // Its id is not assigned yet; it sorts after the current jobs.
-    let new = DueJob { job: JobId(u32::MAX), deadline, work, held: ByKind::default() };
+    let new = DueJob {
+        job: JobId(u32::MAX),
+        deadline,
+        work,
+        held: ByKind::default(),
+    };
     let (mut dues, slots) = dues(now, view, configuration);
     let place = dues.partition_point(|due| due.deadline <= deadline);
     dues.insert(place, new);
@@ -61,7 +71,10 @@ fn work_of(tasks: u64, lengths: Lengths) -> DueWork {
     let all = u128::from(lengths.total.0) * u128::from(tasks);
     let all = all.div_ceil(u128::from(lengths.tasks.max(1)));
     let longest = if tasks == 0 { Span(0) } else { lengths.longest };
-    DueWork { total: Span(u64::try_from(all).unwrap_or(u64::MAX)), longest }
+    DueWork {
+        total: Span(u64::try_from(all).unwrap_or(u64::MAX)),
+        longest,
+    }
 }
 
 /// Returns the jobs with deadlines in order, and the slots with the time that other jobs hold them.
@@ -75,16 +88,31 @@ fn dues(
         let preempts = configuration.preempts(kind) && configuration.primitive != Primitive::Wait;
         let runs = u64::from(count.div_ceil(configuration.per_run.max(1)));
         let taking = preempts.then(|| Span(configuration.interval.0.saturating_mul(runs)));
-        DueSlots { count, held: Span(0), taking }
+        DueSlots {
+            count,
+            held: Span(0),
+            taking,
+        }
     });
     let mut dues = Vec::new();
     // Takes the jobs of the view, since `job_changed` reports simultaneous arrivals one by one.
-    for job in view.jobs().filter(|job| job.state() == JobState::Active && !job.is_master()) {
+    for job in view
+        .jobs()
+        .filter(|job| job.state() == JobState::Active && !job.is_master())
+    {
         let held = ByKind::of(|kind| held(now, job, kind, view));
         match job.spec().deadline {
             Some(deadline) => {
                 let work = ByKind::of(|kind| remaining(now, job, kind, view));
-                dues.push((job.submitted(), DueJob { job: job.id(), deadline, work, held }));
+                dues.push((
+                    job.submitted(),
+                    DueJob {
+                        job: job.id(),
+                        deadline,
+                        work,
+                        held,
+                    },
+                ));
             }
             None => {
                 for kind in TaskKind::ALL {
@@ -98,7 +126,8 @@ fn dues(
 }
 
 fn lengths_of(job: &Job, kind: TaskKind, view: &ClusterView<'_>) -> Lengths {
-    view.lengths(&job.spec().name, Some(job), kind).unwrap_or_default()
+    view.lengths(&job.spec().name, Some(job), kind)
+        .unwrap_or_default()
 }
 
 /// Returns the remaining work of a job: its unfinished tasks minus the work of attempts and checkpoints.
@@ -109,10 +138,20 @@ fn remaining(now: Time, job: &Job, kind: TaskKind, view: &ClusterView<'_>) -> Du
     let mean = lengths.mean().unwrap_or_default();
     let live = job.attempts_of_kind(kind).filter_map(|id| view.attempt(id));
     // A duplicate adds no work to its original.
-    let live = live.filter(|attempt| attempt.duplicate_of().is_none()).map(|attempt| attempt.work_time(now));
-    let saved = job.checkpointed(kind).filter_map(|(task, ..)| job.history(task)).map(|known| known.service);
-    let done = live.chain(saved).fold(0_u64, |sum, done| sum.saturating_add(done.min(mean).0));
-    DueWork { total: Span(work.total.0.saturating_sub(done)), ..work }
+    let live = live
+        .filter(|attempt| attempt.duplicate_of().is_none())
+        .map(|attempt| attempt.work_time(now));
+    let saved = job
+        .checkpointed(kind)
+        .filter_map(|(task, ..)| job.history(task))
+        .map(|known| known.service);
+    let done = live
+        .chain(saved)
+        .fold(0_u64, |sum, done| sum.saturating_add(done.min(mean).0));
+    DueWork {
+        total: Span(work.total.0.saturating_sub(done)),
+        ..work
+    }
 }
 
 /// Returns the time for which its attempts may still hold their slots without preemption.
@@ -120,9 +159,7 @@ fn held(now: Time, job: &Job, kind: TaskKind, view: &ClusterView<'_>) -> Span {
     let longest = lengths_of(job, kind, view).longest;
     let live = job.attempts_of_kind(kind).filter_map(|id| view.attempt(id));
     let live = live.filter(|attempt| attempt.holds_slot());
-    Span(
-        live.fold(0_u64, |sum, attempt| {
-            sum.saturating_add(longest.0.saturating_sub(attempt.work_time(now).0))
-        }),
-    )
+    Span(live.fold(0_u64, |sum, attempt| {
+        sum.saturating_add(longest.0.saturating_sub(attempt.work_time(now).0))
+    }))
 }

@@ -3,7 +3,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use napreduce_engine::{Actions, ByKind, ClusterView, Job, JobId, Offer, Start, TaskKind, is_other_first};
+use napreduce_engine::{
+    Actions, ByKind, ClusterView, Job, JobId, Offer, Start, TaskKind, is_other_first,
+};
 
 use crate::serving::{Accepts, Delay};
 
@@ -51,16 +53,28 @@ impl<K: Ord + Copy> JobIndex<K> {
     pub(super) fn new() -> JobIndex<K> {
         JobIndex {
             entries: BTreeMap::new(),
-            open: ByKind { map: BTreeSet::new(), reduce: BTreeSet::new() },
-            saved: ByKind { map: BTreeSet::new(), reduce: BTreeSet::new() },
-            holders: ByKind { map: BTreeSet::new(), reduce: BTreeSet::new() },
+            open: ByKind {
+                map: BTreeSet::new(),
+                reduce: BTreeSet::new(),
+            },
+            saved: ByKind {
+                map: BTreeSet::new(),
+                reduce: BTreeSet::new(),
+            },
+            holders: ByKind {
+                map: BTreeSet::new(),
+                reduce: BTreeSet::new(),
+            },
             only_suspended: ByKind::default(),
         }
     }
 
     /// Adds a job, or updates its key and entries.
     pub(super) fn update(&mut self, job: &Job, key: K) {
-        let flags = ByKind { map: Flags::of(job, TaskKind::Map), reduce: Flags::of(job, TaskKind::Reduce) };
+        let flags = ByKind {
+            map: Flags::of(job, TaskKind::Map),
+            reduce: Flags::of(job, TaskKind::Reduce),
+        };
         let before = self.entries.insert(job.id(), (key, flags));
         if before.is_some_and(|(before, were)| before == key && were == flags) {
             return;
@@ -98,7 +112,11 @@ impl<K: Ord + Copy> JobIndex<K> {
         }
         let count = u32::from(flags.only_suspended);
         let only = &mut self.only_suspended[kind];
-        *only = if present { *only + count } else { *only - count };
+        *only = if present {
+            *only + count
+        } else {
+            *only - count
+        };
     }
 
     pub(super) fn key(&self, job: JobId) -> Option<K> {
@@ -126,22 +144,36 @@ impl<K: Ord + Copy> JobIndex<K> {
     }
 
     /// Returns the jobs that hold a slot, in order.
-    pub(super) fn holders(&self, kind: TaskKind) -> impl DoubleEndedIterator<Item = RankKey<K>> + '_ {
+    pub(super) fn holders(
+        &self,
+        kind: TaskKind,
+    ) -> impl DoubleEndedIterator<Item = RankKey<K>> + '_ {
         self.holders[kind].iter().copied()
     }
 
     /// Returns the jobs with suspended attempts on the offered worker.
-    pub(super) fn suspended_here(&self, view: &ClusterView<'_>, offer: Offer) -> BTreeSet<RankKey<K>> {
+    pub(super) fn suspended_here(
+        &self,
+        view: &ClusterView<'_>,
+        offer: Offer,
+    ) -> BTreeSet<RankKey<K>> {
         if !view.has_suspended(offer.kind, offer.worker) {
             return BTreeSet::new();
         }
-        let attempts = view.worker(offer.worker).into_iter().flat_map(|worker| worker.attempts());
+        let attempts = view
+            .worker(offer.worker)
+            .into_iter()
+            .flat_map(|worker| worker.attempts());
         let mut jobs: Vec<JobId> = attempts.map(|attempt| attempt.task.job).collect();
         jobs.dedup();
         let here = |job: &JobId| {
-            view.job(*job).is_some_and(|job| job.suspended_on(offer.kind, offer.worker).is_some())
+            view.job(*job)
+                .is_some_and(|job| job.suspended_on(offer.kind, offer.worker).is_some())
         };
-        jobs.into_iter().filter(here).filter_map(|job| Some((self.key(job)?, job))).collect()
+        jobs.into_iter()
+            .filter(here)
+            .filter_map(|job| Some((self.key(job)?, job)))
+            .collect()
     }
 
     /// Whether a job has unmet demand.
@@ -160,13 +192,20 @@ impl<K: Ord + Copy> JobIndex<K> {
     ) -> bool {
         let here = self.suspended_here(view, offer);
         let known = |(_, job): &RankKey<K>| view.job(*job);
-        if let Some(attempt) =
-            here.iter().filter_map(known).find_map(|job| job.suspended_on(offer.kind, offer.worker))
+        if let Some(attempt) = here
+            .iter()
+            .filter_map(known)
+            .find_map(|job| job.suspended_on(offer.kind, offer.worker))
         {
             actions.resume(attempt);
             return true;
         }
-        let saved = || self.saved[offer.kind].iter().filter_map(known).take(EXAMINED_MAX);
+        let saved = || {
+            self.saved[offer.kind]
+                .iter()
+                .filter_map(known)
+                .take(EXAMINED_MAX)
+        };
         saved().any(|job| restore(job, offer, Near::Here, delay, actions))
             || saved().any(|job| migrate(job, delay, view, offer, actions))
     }
@@ -206,7 +245,8 @@ pub(super) fn serve_job(
     actions: &mut Actions,
 ) -> bool {
     if job.suspended_on(offer.kind, offer.worker).is_none()
-        && (restore(job, offer, Near::Here, delay, actions) || migrate(job, delay, view, offer, actions))
+        && (restore(job, offer, Near::Here, delay, actions)
+            || migrate(job, delay, view, offer, actions))
     {
         return true;
     }
@@ -241,9 +281,10 @@ fn restore(job: &Job, offer: Offer, near: Near, delay: &mut Delay, actions: &mut
     let task = match near {
         Near::Here => job.next_local(kind, worker).filter(saved),
         Near::OnRack => job.next_on_rack(kind, worker).filter(saved),
-        Near::Anywhere => {
-            job.checkpointed(kind).map(|(task, ..)| task).find(|task| !job.avoids(*task, worker))
-        }
+        Near::Anywhere => job
+            .checkpointed(kind)
+            .map(|(task, ..)| task)
+            .find(|task| !job.avoids(*task, worker)),
     };
     let Some(task) = task else { return false };
     actions.launch(task, worker, job.start_of(task));

@@ -19,5 +19,6 @@ pub use eviction::{Evictions, Holding, JobEviction};
 pub use policy::Natjam;
 pub use reclaim::{Aged, ReclaimLimits, ReclaimList, Reclaimed, new_requests};
 pub use urgency::{
-    Contender, DeadlineEviction, DeadlineSelection, MixedPair, Urgency, UrgencyKey, claimant, victim,
+    Contender, DeadlineEviction, DeadlineSelection, MixedPair, Urgency, UrgencyKey, claimant,
+    victim,
 };

@@ -14,21 +14,40 @@ pub(super) struct Places<'a> {
 
 impl<'a> Places<'a> {
     pub fn new(view: ClusterView<'a>, kind: TaskKind) -> Places<'a> {
-        Places { view, kind, workers: BTreeMap::new(), taken: BTreeMap::new() }
+        Places {
+            view,
+            kind,
+            workers: BTreeMap::new(),
+            taken: BTreeMap::new(),
+        }
     }
 
     /// Returns how many slots a job holds that nobody requested and that were not taken here.
     pub fn held(&self, id: JobId) -> u32 {
-        let Some(job) = self.view.job(id) else { return 0 };
+        let Some(job) = self.view.job(id) else {
+            return 0;
+        };
         let taken = self.taken.get(&id).copied().unwrap_or_default();
-        job.holding(self.kind).saturating_sub(job.requested(self.kind)).saturating_sub(taken)
+        job.holding(self.kind)
+            .saturating_sub(job.requested(self.kind))
+            .saturating_sub(taken)
     }
 
     /// Takes an attempt of a job whose slot another job will use; returns whether there was one.
     pub fn take_for(&mut self, from: JobId, beneficiary: JobId, claims: &mut Claims<'_>) -> bool {
-        let Places { view, kind, workers, taken } = self;
-        let workers = workers.entry(from).or_insert_with(|| preemptable(view, *kind, from));
-        let Some(place) = workers.iter().position(|worker| claims.wants_on(beneficiary, *worker)) else {
+        let Places {
+            view,
+            kind,
+            workers,
+            taken,
+        } = self;
+        let workers = workers
+            .entry(from)
+            .or_insert_with(|| preemptable(view, *kind, from));
+        let Some(place) = workers
+            .iter()
+            .position(|worker| claims.wants_on(beneficiary, *worker))
+        else {
             return false;
         };
         claims.add(beneficiary, workers.remove(place));
@@ -40,8 +59,13 @@ impl<'a> Places<'a> {
 /// Returns the workers of the attempts of a job that can be preempted.
 fn preemptable(view: &ClusterView<'_>, kind: TaskKind, job: JobId) -> Vec<WorkerId> {
     let mut workers = Vec::new();
-    let Some(job) = view.job(job) else { return workers };
-    for attempt in job.attempts_of_kind(kind).filter_map(|attempt| view.attempt(attempt)) {
+    let Some(job) = view.job(job) else {
+        return workers;
+    };
+    for attempt in job
+        .attempts_of_kind(kind)
+        .filter_map(|attempt| view.attempt(attempt))
+    {
         let can_give = attempt.holds_slot()
             && attempt.state() != AttemptState::Killing
             && !attempt.is_spared(view.now())

@@ -7,8 +7,8 @@ use rand_pcg::Pcg64;
 use serde::{Deserialize, Serialize};
 
 use napreduce_engine::{
-    Actions, Claims, ClusterView, DefaultOrder, Event, Job, JobChange, JobId, JobSpec, Offer, PolicyRefusal,
-    QueueShare, Release, Scheduler, TaskKind, Time,
+    Actions, Claims, ClusterView, DefaultOrder, Event, Job, JobChange, JobId, JobSpec, Offer,
+    PolicyRefusal, QueueShare, Release, Scheduler, TaskKind, Time,
 };
 
 use crate::natjam::configuration::{NatjamConfiguration, NatjamConfigurationError};
@@ -71,15 +71,22 @@ impl Natjam {
                     .is_some_and(|known| serve_job(known, &mut self.delay, view, offer, actions))
                     .then_some(job)
             }
-            None => self.production.serve_first(&mut self.delay, view, offer, actions),
+            None => self
+                .production
+                .serve_first(&mut self.delay, view, offer, actions),
         };
         if let Some(key) = served.and_then(|job| self.production.key(job)) {
             return self.record_allocation(view, offer.kind, key);
         }
         let research = served.is_none()
             && offer.reserved_for.is_none()
-            && (self.research.serve_saved(&mut self.delay, view, offer, actions)
-                || self.research.serve_first(&mut self.delay, view, offer, actions).is_some());
+            && (self
+                .research
+                .serve_saved(&mut self.delay, view, offer, actions)
+                || self
+                    .research
+                    .serve_first(&mut self.delay, view, offer, actions)
+                    .is_some());
         if served.is_none() && !research {
             actions.decline("no eligible job can use the slot");
         }
@@ -89,7 +96,9 @@ impl Natjam {
     /// Production precedes research; saved work of research precedes new tasks.
     fn other_kind_first(&self, kind: TaskKind) -> bool {
         let has_tasks = |jobs: &JobIndex<DefaultOrder>| {
-            TaskKind::ALL.iter().any(|kind| jobs.open(*kind).next().is_some())
+            TaskKind::ALL
+                .iter()
+                .any(|kind| jobs.open(*kind).next().is_some())
         };
         if has_tasks(&self.production) {
             return self.production.other_kind_first(kind);
@@ -104,8 +113,15 @@ impl Natjam {
     /// Removes the oldest request of a production job that got a slot.
     fn record_allocation(&mut self, view: &ClusterView<'_>, kind: TaskKind, job: DefaultOrder) {
         // A slot released by a reduce may run a map.
-        let kinds = if view.shares_slots() { &TaskKind::ALL[..] } else { &[kind] };
-        let list = kinds.iter().map(|kind| (*kind, job)).find(|key| self.lists.contains_key(key));
+        let kinds = if view.shares_slots() {
+            &TaskKind::ALL[..]
+        } else {
+            &[kind]
+        };
+        let list = kinds
+            .iter()
+            .map(|kind| (*kind, job))
+            .find(|key| self.lists.contains_key(key));
         let Some(key) = list else { return };
         if let Some(list) = self.lists.get_mut(&key) {
             list.remove_oldest();
@@ -116,7 +132,13 @@ impl Natjam {
     }
 
     /// Runs the preemptor for one slot kind.
-    fn preempt(&mut self, now: Time, kind: TaskKind, view: &ClusterView<'_>, actions: &mut Actions) {
+    fn preempt(
+        &mut self,
+        now: Time,
+        kind: TaskKind,
+        view: &ClusterView<'_>,
+        actions: &mut Actions,
+    ) {
         let limits = self.configuration.limits();
         for (_, list) in self.lists.iter_mut().filter(|((of, _), _)| *of == kind) {
             // The engine kills expired victims: the grace period of their request ends with this run.
@@ -129,15 +151,21 @@ impl Natjam {
         // The task kinds that can use the victims' slots; their requests count together.
         let both = actions.has_both_kinds(view);
         let kinds = || TaskKind::ALL.into_iter().filter(|one| both || *one == kind);
-        let claimants: BTreeSet<(DefaultOrder, JobId)> =
-            kinds().flat_map(|kind| self.production.open(kind)).collect();
+        let claimants: BTreeSet<(DefaultOrder, JobId)> = kinds()
+            .flat_map(|kind| self.production.open(kind))
+            .collect();
         let usable_for: Vec<TaskKind> = kinds().collect();
         let mut claims = Claims::new(*view, &usable_for);
         let mut places = Places::new(*view, kind);
         for (key, id) in claimants {
             let Some(job) = view.job(id) else { continue };
-            let outstanding =
-                kinds().map(|kind| self.lists.get(&(kind, key)).map_or(0, ReclaimList::outstanding)).sum();
+            let outstanding = kinds()
+                .map(|kind| {
+                    self.lists
+                        .get(&(kind, key))
+                        .map_or(0, ReclaimList::outstanding)
+                })
+                .sum();
             let pending = kinds().map(|kind| job.eligible_count(kind)).sum();
             let mut requests: BTreeMap<JobId, u32> = BTreeMap::new();
             let mut left = new_requests(true, pending, outstanding);
@@ -146,12 +174,18 @@ impl Natjam {
             }
             let holding = |(_, job): (DefaultOrder, JobId)| {
                 let submitted = view.job(job)?.submitted();
-                Some(Holding { job, submitted, usage: places.held(job) })
+                Some(Holding {
+                    job,
+                    submitted,
+                    usage: places.held(job),
+                })
             };
             let research = self.research.holders(kind).filter_map(holding);
             let mut evictions = Evictions::new(self.configuration.job_eviction, research);
             while left > 0 {
-                let Some(from) = evictions.choose(&mut self.random) else { break };
+                let Some(from) = evictions.choose(&mut self.random) else {
+                    break;
+                };
                 if !places.take_for(from, id, &mut claims) {
                     continue;
                 }
@@ -165,7 +199,14 @@ impl Natjam {
         }
     }
 
-    fn release(&self, from: JobId, kind: TaskKind, count: u32, job: JobId, pending: u32) -> Release {
+    fn release(
+        &self,
+        from: JobId,
+        kind: TaskKind,
+        count: u32,
+        job: JobId,
+        pending: u32,
+    ) -> Release {
         Release {
             job: from,
             kind,
@@ -181,7 +222,8 @@ impl Natjam {
     /// Whether a run can do anything now or later.
     fn has_work(&self, kinds: &[TaskKind], view: &ClusterView<'_>) -> bool {
         let preempts = |kind| view.shares_slots() || self.configuration.preempts(kind);
-        let waits = |kind: &TaskKind| preempts(*kind) && self.production.open(*kind).next().is_some();
+        let waits =
+            |kind: &TaskKind| preempts(*kind) && self.production.open(*kind).next().is_some();
         !self.lists.is_empty() || kinds.iter().any(waits)
     }
 }
@@ -198,7 +240,11 @@ impl Scheduler for Natjam {
             return self.delay.forget(job);
         };
         let production = self.configuration.is_production(known.spec());
-        let class = if production { &mut self.production } else { &mut self.research };
+        let class = if production {
+            &mut self.production
+        } else {
+            &mut self.research
+        };
         class.update(known, known.default_order());
     }
 
@@ -217,11 +263,20 @@ impl Scheduler for Natjam {
     }
 
     fn order(&self, kind: TaskKind, _view: &ClusterView<'_>) -> Vec<JobId> {
-        self.production.open(kind).chain(self.research.open(kind)).map(|(_, job)| job).collect()
+        self.production
+            .open(kind)
+            .chain(self.research.open(kind))
+            .map(|(_, job)| job)
+            .collect()
     }
 
     fn is_before(&self, _kind: TaskKind, one: &Job, other: &Job) -> bool {
-        let order = |job: &Job| (!self.configuration.is_production(job.spec()), job.default_order());
+        let order = |job: &Job| {
+            (
+                !self.configuration.is_production(job.spec()),
+                job.default_order(),
+            )
+        };
         order(one) < order(other)
     }
 
@@ -239,7 +294,10 @@ impl Scheduler for Natjam {
     }
 
     fn save(&self) -> Option<String> {
-        let lists = self.lists.iter().map(|((kind, job), list)| (*kind, *job, list.clone()));
+        let lists = self
+            .lists
+            .iter()
+            .map(|((kind, job), list)| (*kind, *job, list.clone()));
         let saved = Saved {
             lists: lists.collect(),
             runs: self.runs.clone(),
@@ -251,15 +309,22 @@ impl Scheduler for Natjam {
 
     fn restore(&mut self, saved: Option<&str>) -> Result<(), String> {
         let saved = saved.ok_or("natjam: the snapshot has no saved state")?;
-        let saved: Saved =
-            serde_json::from_str(saved).map_err(|error| format!("natjam: invalid saved state: {error}"))?;
-        self.lists = saved.lists.into_iter().map(|(kind, job, list)| ((kind, job), list)).collect();
+        let saved: Saved = serde_json::from_str(saved)
+            .map_err(|error| format!("natjam: invalid saved state: {error}"))?;
+        self.lists = saved
+            .lists
+            .into_iter()
+            .map(|(kind, job, list)| ((kind, job), list))
+            .collect();
         (self.runs, self.delay, self.random) = (saved.runs, saved.delay, saved.random);
         Ok(())
     }
 
     fn next_wakeup(&self, now: Time) -> Option<Time> {
-        [self.runs.next(), self.delay.next_wakeup(now)].into_iter().flatten().min()
+        [self.runs.next(), self.delay.next_wakeup(now)]
+            .into_iter()
+            .flatten()
+            .min()
     }
 }
 
@@ -268,8 +333,16 @@ impl PolicyTable for NatjamConfiguration {
         Ok(Box::new(Natjam::new(self.clone())?))
     }
 
-    fn primitives(&self, kind: TaskKind, _job: &str, _all: &PolicyTables<'_>) -> Vec<ConfiguredPrimitive> {
-        Vec::from_iter(self.preempts(kind).then_some(("[scheduler.natjam] primitive", self.primitive)))
+    fn primitives(
+        &self,
+        kind: TaskKind,
+        _job: &str,
+        _all: &PolicyTables<'_>,
+    ) -> Vec<ConfiguredPrimitive> {
+        Vec::from_iter(
+            self.preempts(kind)
+                .then_some(("[scheduler.natjam] primitive", self.primitive)),
+        )
     }
 
     /// Every queue that is not production is research.

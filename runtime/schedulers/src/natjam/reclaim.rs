@@ -24,7 +24,11 @@ impl ReclaimLimits {
     /// timeout.
     pub fn grace(&self) -> Span {
         let interval = self.interval.0.max(1);
-        Span((self.kill_timeout.0 / interval).saturating_add(1).saturating_mul(interval))
+        Span(
+            (self.kill_timeout.0 / interval)
+                .saturating_add(1)
+                .saturating_mul(interval),
+        )
     }
 }
 
@@ -83,17 +87,24 @@ impl ReclaimList {
     /// Expires requests that exceed the kill timeout, and drops expired ones.
     pub fn age(&mut self, now: Time, limits: &ReclaimLimits) -> Aged {
         let mut aged = Aged::default();
-        while let Some(entry) =
-            self.expired.front().filter(|entry| now.since(entry.since) >= limits.expired_time)
+        while let Some(entry) = self
+            .expired
+            .front()
+            .filter(|entry| now.since(entry.since) >= limits.expired_time)
         {
             aged.dropped.push(*entry);
             self.expired.pop_front();
         }
-        while let Some(entry) =
-            self.waiting.front().filter(|entry| now.since(entry.since) > limits.kill_timeout)
+        while let Some(entry) = self
+            .waiting
+            .front()
+            .filter(|entry| now.since(entry.since) > limits.kill_timeout)
         {
             aged.killed.push(*entry);
-            self.expired.push_back(Reclaimed { since: now, from: entry.from });
+            self.expired.push_back(Reclaimed {
+                since: now,
+                from: entry.from,
+            });
             self.waiting.pop_front();
         }
         aged
@@ -102,7 +113,11 @@ impl ReclaimList {
 
 /// Returns the number of containers to request in a run: pending minus outstanding, if no slot is free.
 pub fn new_requests(full: bool, pending: u32, outstanding: u32) -> u32 {
-    if full { pending.saturating_sub(outstanding) } else { 0 }
+    if full {
+        pending.saturating_sub(outstanding)
+    } else {
+        0
+    }
 }
 
 /// The timer of the preemptor: runs at whole multiples of its interval while there is work.
@@ -116,7 +131,11 @@ pub(super) struct Runs {
 
 impl Runs {
     pub(super) fn new(interval: Span) -> Runs {
-        Runs { interval, due: None, last: None }
+        Runs {
+            interval,
+            due: None,
+            last: None,
+        }
     }
 
     /// Whether a run is due now; schedules the next one.
@@ -127,8 +146,16 @@ impl Runs {
         }
         let interval = self.interval.0.max(1);
         let whole = now.0.is_multiple_of(interval);
-        let next = Time((now.0 / interval).saturating_add(1).saturating_mul(interval));
-        let due = self.due.unwrap_or(if whole && self.last != Some(now) { now } else { next });
+        let next = Time(
+            (now.0 / interval)
+                .saturating_add(1)
+                .saturating_mul(interval),
+        );
+        let due = self.due.unwrap_or(if whole && self.last != Some(now) {
+            now
+        } else {
+            next
+        });
         if now < due {
             self.due = Some(due);
             return false;

@@ -65,7 +65,10 @@ impl DeadlineEviction {
     /// Fails if the pair does not match.
     pub fn paired_with(self, selection: DeadlineSelection) -> Result<UrgencyKey, MixedPair> {
         if self.selection() != selection {
-            return Err(MixedPair { eviction: self, selection });
+            return Err(MixedPair {
+                eviction: self,
+                selection,
+            });
         }
         Ok(match self {
             DeadlineEviction::MaximumDeadlineFirst => UrgencyKey::Deadline,
@@ -88,7 +91,8 @@ impl Urgency {
     }
 
     pub fn of_laxity(deadline: Option<Time>, now: Time, remaining: Span) -> Urgency {
-        let laxity = |deadline: Time| i128::from(deadline.0) - i128::from(now.0) - i128::from(remaining.0);
+        let laxity =
+            |deadline: Time| i128::from(deadline.0) - i128::from(now.0) - i128::from(remaining.0);
         deadline.map_or(Urgency::NONE, |deadline| Urgency(laxity(deadline)))
     }
 

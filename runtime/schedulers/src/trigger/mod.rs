@@ -12,8 +12,8 @@ pub use text::{RuleError, read_rules};
 use serde::{Deserialize, Serialize};
 
 use napreduce_engine::{
-    Action, Actions, AttemptState, ClusterView, Event, Job, JobId, Offer, Preempt, Primitive, Scheduler,
-    TaskId, TaskKind, Time,
+    Action, Actions, AttemptState, ClusterView, Event, Job, JobId, Offer, Preempt, Primitive,
+    Scheduler, TaskId, TaskKind, Time,
 };
 use state::{Placement, TriggerState};
 
@@ -39,13 +39,19 @@ impl Trigger {
     /// # Errors
     /// Fails at the first syntax error.
     pub fn new(settings: &TriggerSettings) -> Result<Trigger, RuleError> {
-        Ok(Trigger { rules: read_rules(&settings.rules)?, state: TriggerState::default() })
+        Ok(Trigger {
+            rules: read_rules(&settings.rules)?,
+            state: TriggerState::default(),
+        })
     }
 
     /// Fires the rules whose conditions hold, in order.
     fn fire(&mut self, now: Time, view: &ClusterView<'_>) {
         for (number, rule) in self.rules.iter().enumerate() {
-            let holds = rule.conditions.iter().all(|condition| self.state.holds(condition, now, view));
+            let holds = rule
+                .conditions
+                .iter()
+                .all(|condition| self.state.holds(condition, now, view));
             let held_before = self.state.held_rules.contains(&number);
             if holds {
                 self.state.held_rules.insert(number);
@@ -68,15 +74,22 @@ impl Trigger {
         view: &ClusterView<'_>,
         actions: &mut Actions,
     ) -> bool {
-        let Some(job) = self.state.job(&target.job, view) else { return self.state.is_over(&target.job) };
+        let Some(job) = self.state.job(&target.job, view) else {
+            return self.state.is_over(&target.job);
+        };
         let primitive = match action {
             RuleAction::Kill(_) => Primitive::Kill,
             RuleAction::Checkpoint(_) => Primitive::Checkpoint,
             _ => Primitive::Suspend,
         };
         let mut any = false;
-        for id in job.attempts().filter(|id| target.names(&target.job, id.task.kind, id.task.index)) {
-            let Some(attempt) = view.attempt(id) else { continue };
+        for id in job
+            .attempts()
+            .filter(|id| target.names(&target.job, id.task.kind, id.task.index))
+        {
+            let Some(attempt) = view.attempt(id) else {
+                continue;
+            };
             let possible = match attempt.state() {
                 AttemptState::Running => true,
                 AttemptState::Suspended => primitive != Primitive::Suspend,
@@ -86,7 +99,13 @@ impl Trigger {
             any |= possible || view.request(id).is_some();
             if possible && view.request(id).is_none() {
                 let reason = format!("rule: {action}");
-                actions.preempt(Preempt { attempt: id, primitive, grace: None, reason, beneficiary: None });
+                actions.preempt(Preempt {
+                    attempt: id,
+                    primitive,
+                    grace: None,
+                    reason,
+                    beneficiary: None,
+                });
             }
         }
         any
@@ -101,15 +120,17 @@ impl Trigger {
                     actions.submit(name.clone());
                     true
                 }
-                RuleAction::Suspend(target) | RuleAction::Kill(target) | RuleAction::Checkpoint(target) => {
-                    self.preempt(&action, target, view, actions)
-                }
+                RuleAction::Suspend(target)
+                | RuleAction::Kill(target)
+                | RuleAction::Checkpoint(target) => self.preempt(&action, target, view, actions),
                 RuleAction::Resume(target) => self.state.can_resume(target, view),
                 RuleAction::Launch(..) | RuleAction::Hold(_) | RuleAction::Release(_) => true,
             };
             if !done {
                 if !warned {
-                    actions.push(Action::Warn { message: format!("{action} is not possible yet; retrying") });
+                    actions.push(Action::Warn {
+                        message: format!("{action} is not possible yet; retrying"),
+                    });
                     warned = true;
                 }
                 self.state.pending.push((action, warned));
@@ -124,12 +145,15 @@ impl Trigger {
             if worker.is_some_and(|worker| worker != offer.worker) {
                 continue;
             }
-            let Some(job) = self.state.job(&target.job, view) else { continue };
+            let Some(job) = self.state.job(&target.job, view) else {
+                continue;
+            };
             if self.serve(job, offer, Some(target), actions) {
                 return true;
             }
         }
-        view.wanting(offer.kind).any(|job| self.serve(job, offer, None, actions))
+        view.wanting(offer.kind)
+            .any(|job| self.serve(job, offer, None, actions))
     }
 
     /// Launches or resumes a task of a job on the offered worker, unless it is held. With `only`, restricted
@@ -139,16 +163,22 @@ impl Trigger {
         let free = |task: &TaskId| {
             only.is_none_or(|target| target.names(name, task.kind, task.index))
                 && !self.state.is_held(name, *task)
-                && self.state.worker_of(name, *task).is_none_or(|worker| worker == offer.worker)
+                && self
+                    .state
+                    .worker_of(name, *task)
+                    .is_none_or(|worker| worker == offer.worker)
         };
-        let here = job.suspended_attempts(offer.kind).filter(|(worker, _)| *worker == offer.worker);
+        let here = job
+            .suspended_attempts(offer.kind)
+            .filter(|(worker, _)| *worker == offer.worker);
         if let Some((_, attempt)) = here.into_iter().find(|(_, attempt)| free(&attempt.task)) {
             actions.resume(attempt);
             return true;
         }
         let near = job.next_local(offer.kind, offer.worker).filter(free);
         let near = near.or_else(|| job.next_on_rack(offer.kind, offer.worker).filter(free));
-        let Some(task) = near.or_else(|| job.eligible_on(offer.kind, offer.worker).find(free)) else {
+        let Some(task) = near.or_else(|| job.eligible_on(offer.kind, offer.worker).find(free))
+        else {
             return false;
         };
         actions.launch(task, offer.worker, job.start_of(task));
@@ -186,17 +216,21 @@ impl Scheduler for Trigger {
 
     fn restore(&mut self, saved: Option<&str>) -> Result<(), String> {
         let saved = saved.ok_or("trigger: the snapshot has no saved state")?;
-        let saved =
-            serde_json::from_str(saved).map_err(|error| format!("trigger: invalid saved state: {error}"))?;
+        let saved = serde_json::from_str(saved)
+            .map_err(|error| format!("trigger: invalid saved state: {error}"))?;
         self.state = TriggerState::from_saved(saved)?;
         Ok(())
     }
 
     fn next_wakeup(&self, now: Time) -> Option<Time> {
-        let times = self.rules.iter().flat_map(|rule| &rule.conditions).filter_map(|one| match one {
-            Condition::Time(at) => Some(*at),
-            _ => None,
-        });
+        let times = self
+            .rules
+            .iter()
+            .flat_map(|rule| &rule.conditions)
+            .filter_map(|one| match one {
+                Condition::Time(at) => Some(*at),
+                _ => None,
+            });
         times.filter(|at| *at > now).min()
     }
 }
@@ -208,7 +242,12 @@ impl PolicyTable for TriggerSettings {
 
     /// Returns the primitives of the rules that target the job. Rules with errors are rejected when the policy
     /// is built.
-    fn primitives(&self, kind: TaskKind, job: &str, _all: &PolicyTables<'_>) -> Vec<ConfiguredPrimitive> {
+    fn primitives(
+        &self,
+        kind: TaskKind,
+        job: &str,
+        _all: &PolicyTables<'_>,
+    ) -> Vec<ConfiguredPrimitive> {
         let rules = read_rules(&self.rules).unwrap_or_default();
         let primitive = |action: &RuleAction| {
             let (target, primitive) = match action {
@@ -220,10 +259,17 @@ impl PolicyTable for TriggerSettings {
             let matches = target.job == job && target.task.is_none_or(|(of, _)| of == kind);
             matches.then_some(("[scheduler.trigger] rules", primitive))
         };
-        rules.iter().flat_map(|rule| &rule.actions).filter_map(primitive).collect()
+        rules
+            .iter()
+            .flat_map(|rule| &rule.actions)
+            .filter_map(primitive)
+            .collect()
     }
 
     fn honored_attributes(&self, _all: &PolicyTables<'_>) -> JobAttributes {
-        JobAttributes { priority: true, ..JobAttributes::default() }
+        JobAttributes {
+            priority: true,
+            ..JobAttributes::default()
+        }
     }
 }

@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use napreduce_engine::{
-    Attempt, AttemptId, AttemptState, ClusterView, Job, JobId, Ratio, TaskId, TaskKind, TaskState, Time,
-    WorkerId,
+    Attempt, AttemptId, AttemptState, ClusterView, Job, JobId, Ratio, TaskId, TaskKind, TaskState,
+    Time, WorkerId,
 };
 use serde::{Deserialize, Serialize};
 
@@ -51,7 +51,9 @@ impl TriggerState {
         match view.job(id) {
             Some(job) => {
                 let name = &job.spec().name;
-                if self.jobs.get(name) != Some(&id) && self.jobs.get(name).is_none_or(|known| *known < id) {
+                if self.jobs.get(name) != Some(&id)
+                    && self.jobs.get(name).is_none_or(|known| *known < id)
+                {
                     self.jobs.insert(name.clone(), id);
                     self.over.remove(name);
                 }
@@ -79,7 +81,9 @@ impl TriggerState {
             Condition::Time(at) => now >= *at,
             Condition::Progress(target, share) => {
                 self.is_over(&target.job)
-                    || self.job(&target.job, view).is_some_and(|job| progress(job, target, view) >= *share)
+                    || self
+                        .job(&target.job, view)
+                        .is_some_and(|job| progress(job, target, view) >= *share)
             }
             Condition::Submitted(target) => self.jobs.contains_key(&target.job),
             Condition::Started(target) => {
@@ -87,15 +91,22 @@ impl TriggerState {
                 self.is_over(&target.job) || self.tasks(target, view).any(launched)
             }
             Condition::Suspended(target) => {
-                let Some(job) = self.job(&target.job, view) else { return false };
+                let Some(job) = self.job(&target.job, view) else {
+                    return false;
+                };
                 let of = |id: &AttemptId| target.names(&target.job, id.task.kind, id.task.index);
-                let live: Vec<_> = job.attempts().filter(of).filter_map(|id| view.attempt(id)).collect();
+                let live: Vec<_> = job
+                    .attempts()
+                    .filter(of)
+                    .filter_map(|id| view.attempt(id))
+                    .collect();
                 !live.is_empty() && live.iter().all(|attempt| !attempt.holds_slot())
             }
             Condition::Finished(target) => {
                 let mut tasks = self.tasks(target, view).peekable();
                 let job = self.job(&target.job, view);
-                let done = |task| job.is_some_and(|job| job.task_state(task) == Some(TaskState::Done));
+                let done =
+                    |task| job.is_some_and(|job| job.task_state(task) == Some(TaskState::Done));
                 let task_done = target.task.is_some() && tasks.peek().is_some() && tasks.all(done);
                 self.is_over(&target.job) || task_done
             }
@@ -103,16 +114,28 @@ impl TriggerState {
     }
 
     fn was_launched(&self, target: &Target, task: TaskId, view: &ClusterView<'_>) -> bool {
-        let history = self.job(&target.job, view).and_then(|job| job.history(task));
+        let history = self
+            .job(&target.job, view)
+            .and_then(|job| job.history(task));
         history.is_some_and(|history| history.first_launched.is_some())
     }
 
     /// Returns the tasks of a target whose job is active.
-    fn tasks<'a>(&'a self, target: &'a Target, view: &ClusterView<'_>) -> impl Iterator<Item = TaskId> + 'a {
+    fn tasks<'a>(
+        &'a self,
+        target: &'a Target,
+        view: &ClusterView<'_>,
+    ) -> impl Iterator<Item = TaskId> + 'a {
         let job = self.job(&target.job, view);
-        let sizes = job.map(|job| (job.id(), TaskKind::ALL.map(|kind| (kind, job.tasks_total(kind)))));
+        let sizes = job.map(|job| {
+            (
+                job.id(),
+                TaskKind::ALL.map(|kind| (kind, job.tasks_total(kind))),
+            )
+        });
         let all = sizes.into_iter().flat_map(|(job, kinds)| {
-            let of_kind = move |(kind, total)| (0..total).map(move |index| TaskId { job, kind, index });
+            let of_kind =
+                move |(kind, total)| (0..total).map(move |index| TaskId { job, kind, index });
             kinds.into_iter().flat_map(of_kind)
         });
         all.filter(|task| target.names(&target.job, task.kind, task.index))
@@ -123,16 +146,24 @@ impl TriggerState {
         match action {
             RuleAction::Launch(target, worker) => {
                 self.release(target);
-                self.called.insert(Placement { target: target.clone(), worker: *worker });
+                self.called.insert(Placement {
+                    target: target.clone(),
+                    worker: *worker,
+                });
             }
             RuleAction::Resume(target) => {
                 self.release(target);
-                self.called.insert(Placement { target: target.clone(), worker: None });
+                self.called.insert(Placement {
+                    target: target.clone(),
+                    worker: None,
+                });
                 self.pending.push((action.clone(), false));
             }
             RuleAction::Release(target) => self.release(target),
             RuleAction::Hold(target) => self.hold(target),
-            RuleAction::Suspend(target) | RuleAction::Kill(target) | RuleAction::Checkpoint(target) => {
+            RuleAction::Suspend(target)
+            | RuleAction::Kill(target)
+            | RuleAction::Checkpoint(target) => {
                 self.hold(target);
                 self.pending.push((action.clone(), false));
             }
@@ -147,29 +178,39 @@ impl TriggerState {
 
     /// Lifts the hold of a target, and for a job those of its tasks.
     fn release(&mut self, target: &Target) {
-        self.held.retain(|held| held != target && (target.task.is_some() || held.job != target.job));
+        self.held
+            .retain(|held| held != target && (target.task.is_some() || held.job != target.job));
         self.pending.retain(|(action, _)| {
             !matches!(action, RuleAction::Suspend(of) | RuleAction::Kill(of) | RuleAction::Checkpoint(of) if of == target)
         });
     }
 
     pub fn is_held(&self, name: &str, task: TaskId) -> bool {
-        self.held.iter().any(|held| held.names(name, task.kind, task.index))
+        self.held
+            .iter()
+            .any(|held| held.names(name, task.kind, task.index))
     }
 
     /// Returns the worker on which a rule placed the task.
     pub fn worker_of(&self, name: &str, task: TaskId) -> Option<WorkerId> {
-        let mut placed = self.called.iter().filter(|one| one.target.names(name, task.kind, task.index));
+        let mut placed = self
+            .called
+            .iter()
+            .filter(|one| one.target.names(name, task.kind, task.index));
         placed.find_map(|one| one.worker)
     }
 
     /// Whether a task of the target is suspended or resuming, or its job has ended.
     pub fn can_resume(&self, target: &Target, view: &ClusterView<'_>) -> bool {
-        let Some(job) = self.job(&target.job, view) else { return self.is_over(&target.job) };
+        let Some(job) = self.job(&target.job, view) else {
+            return self.is_over(&target.job);
+        };
         let stopped = |id: AttemptId| {
             let state = view.attempt(id).map(Attempt::state);
-            matches!(state, Some(AttemptState::Suspended | AttemptState::Resuming))
-                && target.names(&target.job, id.task.kind, id.task.index)
+            matches!(
+                state,
+                Some(AttemptState::Suspended | AttemptState::Resuming)
+            ) && target.names(&target.job, id.task.kind, id.task.index)
         };
         job.attempts().any(stopped)
     }
@@ -179,13 +220,21 @@ impl TriggerState {
             jobs: self.jobs.clone(),
             over: self.over.clone(),
             held_rules: self.held_rules.clone(),
-            held: self.held.iter().map(|target| RuleAction::Hold(target.clone()).to_string()).collect(),
+            held: self
+                .held
+                .iter()
+                .map(|target| RuleAction::Hold(target.clone()).to_string())
+                .collect(),
             called: self
                 .called
                 .iter()
                 .map(|one| RuleAction::Launch(one.target.clone(), one.worker).to_string())
                 .collect(),
-            pending: self.pending.iter().map(|(action, warned)| (action.to_string(), *warned)).collect(),
+            pending: self
+                .pending
+                .iter()
+                .map(|(action, warned)| (action.to_string(), *warned))
+                .collect(),
         }
     }
 
@@ -215,7 +264,8 @@ impl TriggerState {
 
 /// Parses an action.
 fn parse_action(text: &str) -> Result<RuleAction, String> {
-    let mut rules = read_rules(&format!("when time >= 0s do {text}")).map_err(|error| error.to_string())?;
+    let mut rules =
+        read_rules(&format!("when time >= 0s do {text}")).map_err(|error| error.to_string())?;
     let action = rules.pop().and_then(|mut rule| rule.actions.pop());
     action.ok_or_else(|| format!("invalid action {text:?}"))
 }
@@ -223,27 +273,45 @@ fn parse_action(text: &str) -> Result<RuleAction, String> {
 /// Returns the completed fraction of a target: the mean over its tasks. Exact if at most one task is running,
 /// otherwise to a millionth per task.
 fn progress(job: &Job, target: &Target, view: &ClusterView<'_>) -> Ratio {
-    let (mut done, mut tasks) = (0_i128, 0_i128);
+    let mut done = 0_i128;
+    let mut tasks = 0_i128;
     let mut begun: Vec<(u64, u64)> = Vec::new();
     for kind in TaskKind::ALL {
         for index in 0..job.tasks_total(kind) {
-            let task = TaskId { job: job.id(), kind, index };
+            let task = TaskId {
+                job: job.id(),
+                kind,
+                index,
+            };
             if !target.names(&target.job, kind, index) {
                 continue;
             }
             tasks += 1;
             if job.task_state(task) == Some(TaskState::Done) {
                 done += 1;
-            } else if let Some(attempt) = job.attempts_of(task).next().and_then(|id| view.attempt(id)) {
-                let (consumed, total) = (attempt.bytes_done(), attempt.bytes_total());
+            } else if let Some(attempt) =
+                job.attempts_of(task).next().and_then(|id| view.attempt(id))
+            {
+                let consumed = attempt.bytes_done();
+                let total = attempt.bytes_total();
                 begun.extend((total > 0).then_some((consumed.min(total), total)));
             }
         }
     }
-    let share = |&(consumed, total): &(u64, u64)| Ratio::new(i128::from(consumed), i128::from(total));
+    let share =
+        |&(consumed, total): &(u64, u64)| Ratio::new(i128::from(consumed), i128::from(total));
     let part = match &begun[..] {
         [only] => share(only),
-        many => Ratio::new(many.iter().map(|one| i128::from(share(one).of(1_000_000))).sum(), 1_000_000),
+        many => Ratio::new(
+            many.iter()
+                .map(|one| i128::from(share(one).of(1_000_000)))
+                .sum(),
+            1_000_000,
+        ),
     };
-    if tasks == 0 { Ratio::ZERO } else { (Ratio::new(done, 1) + part) / Ratio::new(tasks, 1) }
+    if tasks == 0 {
+        Ratio::ZERO
+    } else {
+        (Ratio::new(done, 1) + part) / Ratio::new(tasks, 1)
+    }
 }

@@ -33,7 +33,11 @@ pub fn read_rules(text: &str) -> Result<Vec<Rule>, RuleError> {
     for (line, full) in (1..).zip(text.lines()) {
         let content = full.split('#').next().unwrap_or_default();
         if !content.trim().is_empty() {
-            let mut parser = Parser { line, full: content, at: 0 };
+            let mut parser = Parser {
+                line,
+                full: content,
+                at: 0,
+            };
             rules.push(parser.rule()?);
         }
     }
@@ -56,14 +60,20 @@ impl<'a> Parser<'a> {
     }
 
     fn error(&self, what: impl Into<String>) -> RuleError {
-        RuleError { line: self.line, column: self.at + 1, what: what.into() }
+        RuleError {
+            line: self.line,
+            column: self.at + 1,
+            what: what.into(),
+        }
     }
 
     /// Returns the next word, which ends before a space or one of `(),`.
     fn word(&mut self) -> &'a str {
         self.skip_spaces();
         let rest = self.rest();
-        let end = rest.find(|c: char| c.is_whitespace() || "(),".contains(c)).unwrap_or(rest.len());
+        let end = rest
+            .find(|c: char| c.is_whitespace() || "(),".contains(c))
+            .unwrap_or(rest.len());
         self.at += end;
         &rest[..end]
     }
@@ -78,7 +88,11 @@ impl<'a> Parser<'a> {
     }
 
     fn expect(&mut self, text: &str) -> Result<(), RuleError> {
-        if self.accept(text) { Ok(()) } else { Err(self.error(format!("expected {text:?}"))) }
+        if self.accept(text) {
+            Ok(())
+        } else {
+            Err(self.error(format!("expected {text:?}")))
+        }
     }
 
     fn rule(&mut self) -> Result<Rule, RuleError> {
@@ -95,7 +109,11 @@ impl<'a> Parser<'a> {
         }
         self.skip_spaces();
         if self.rest().is_empty() {
-            Ok(Rule { conditions, actions, repeat })
+            Ok(Rule {
+                conditions,
+                actions,
+                repeat,
+            })
         } else {
             Err(self.error("expected the end of the line, or a comma and another action"))
         }
@@ -140,15 +158,30 @@ impl<'a> Parser<'a> {
         self.skip_spaces();
         let begin = self.at;
         let name = self.word();
-        const NAMES: [&str; 8] =
-            ["submit", "launch", "suspend", "resume", "kill", "checkpoint", "hold", "release"];
+        const NAMES: [&str; 8] = [
+            "submit",
+            "launch",
+            "suspend",
+            "resume",
+            "kill",
+            "checkpoint",
+            "hold",
+            "release",
+        ];
         if !NAMES.contains(&name) {
             self.at = begin;
-            return Err(self.error(format!("unknown action {name:?}; expected one of {}", NAMES.join(", "))));
+            return Err(self.error(format!(
+                "unknown action {name:?}; expected one of {}",
+                NAMES.join(", ")
+            )));
         }
         let target = self.target()?;
         let on = name == "launch" && self.accept("on ");
-        let worker = if on { Some(self.value("a worker such as worker_0001", parse_worker)?) } else { None };
+        let worker = if on {
+            Some(self.value("a worker such as worker_0001", parse_worker)?)
+        } else {
+            None
+        };
         if name == "submit" && target.task.is_some() {
             return Err(self.error("submit takes a job, not a task"));
         }
@@ -187,7 +220,9 @@ impl<'a> Parser<'a> {
 }
 
 fn parse_target(word: &str) -> Result<Target, String> {
-    let (job, task) = word.split_once('/').map_or((word, None), |(job, task)| (job, Some(task)));
+    let (job, task) = word
+        .split_once('/')
+        .map_or((word, None), |(job, task)| (job, Some(task)));
     if job.is_empty() {
         return Err("missing job name".to_owned());
     }
@@ -197,15 +232,23 @@ fn parse_target(word: &str) -> Result<Target, String> {
             Some('r') => TaskKind::Reduce,
             _ => return Err(format!("invalid task {task:?}; write m0 or r0")),
         };
-        let index = task[1..].parse().map_err(|_| format!("invalid task {task:?}; write m0 or r0"))?;
+        let index = task[1..]
+            .parse()
+            .map_err(|_| format!("invalid task {task:?}; write m0 or r0"))?;
         Ok((kind, index))
     });
-    Ok(Target { job: job.to_owned(), task: task.transpose()? })
+    Ok(Target {
+        job: job.to_owned(),
+        task: task.transpose()?,
+    })
 }
 
 fn parse_worker(word: &str) -> Result<WorkerId, String> {
     let number = word.strip_prefix("worker_").unwrap_or(word);
-    number.parse().map(WorkerId).map_err(|_| format!("invalid worker {word:?}"))
+    number
+        .parse()
+        .map(WorkerId)
+        .map_err(|_| format!("invalid worker {word:?}"))
 }
 
 #[cfg(test)]
@@ -219,14 +262,31 @@ mod tests {
                     when started(low) do launch(high/r2 on worker_0003), hold(other)";
         let rules = read_rules(text).expect("three rules");
         assert_eq!(rules.len(), 3);
-        let low = Target { job: "low".into(), task: Some((TaskKind::Map, 0)) };
-        assert_eq!(rules[0].conditions, [Condition::Progress(low, "1/2".parse().expect("a ratio"))]);
-        let printed: Vec<String> =
-            rules.iter().flat_map(|rule| &rule.actions).map(ToString::to_string).collect();
-        let all =
-            ["submit(high)", "suspend(low)", "resume(low)", "launch(high/r2 on worker_0003)", "hold(other)"];
+        let low = Target {
+            job: "low".into(),
+            task: Some((TaskKind::Map, 0)),
+        };
+        assert_eq!(
+            rules[0].conditions,
+            [Condition::Progress(low, "1/2".parse().expect("a ratio"))]
+        );
+        let printed: Vec<String> = rules
+            .iter()
+            .flat_map(|rule| &rule.actions)
+            .map(ToString::to_string)
+            .collect();
+        let all = [
+            "submit(high)",
+            "suspend(low)",
+            "resume(low)",
+            "launch(high/r2 on worker_0003)",
+            "hold(other)",
+        ];
         assert_eq!(printed, all);
-        assert_eq!([rules[0].repeat, rules[1].repeat, rules[2].repeat], [false, true, false]);
+        assert_eq!(
+            [rules[0].repeat, rules[1].repeat, rules[2].repeat],
+            [false, true, false]
+        );
         assert_eq!(rules[1].conditions[1], Condition::Time(Time(50_000_000)));
     }
 
@@ -234,20 +294,54 @@ mod tests {
     fn syntax_errors_report_line_and_column() {
         for (text, line, column, what) in [
             ("while x", 1, 1, "expected \"when \""),
-            ("\nwhen tim >= 5s do submit(a)", 2, 6, "unknown condition \"tim\""),
+            (
+                "\nwhen tim >= 5s do submit(a)",
+                2,
+                6,
+                "unknown condition \"tim\"",
+            ),
             ("when time >= 5 do submit(a)", 1, 14, "invalid time span"),
             ("when time >= 5s do", 1, 17, "expected \"do \""),
-            ("when time >= 5s do sing(a)", 1, 20, "unknown action \"sing\""),
+            (
+                "when time >= 5s do sing(a)",
+                1,
+                20,
+                "unknown action \"sing\"",
+            ),
             ("when submitted() do kill(a)", 1, 16, "missing job name"),
             ("when submitted(a do kill(a)", 1, 18, "expected \")\""),
             ("when submitted(a/x1) do kill(a)", 1, 16, "write m0 or r0"),
-            ("when submitted(a) do submit(a/m0)", 1, 33, "submit takes a job"),
-            ("when submitted(a) do kill(a) kill(b)", 1, 30, "expected the end of the line"),
-            ("when progress(a) >= half do kill(a)", 1, 21, "invalid ratio"),
-            ("when started(a) do launch(a on mars)", 1, 32, "invalid worker"),
+            (
+                "when submitted(a) do submit(a/m0)",
+                1,
+                33,
+                "submit takes a job",
+            ),
+            (
+                "when submitted(a) do kill(a) kill(b)",
+                1,
+                30,
+                "expected the end of the line",
+            ),
+            (
+                "when progress(a) >= half do kill(a)",
+                1,
+                21,
+                "invalid ratio",
+            ),
+            (
+                "when started(a) do launch(a on mars)",
+                1,
+                32,
+                "invalid worker",
+            ),
         ] {
             let error = read_rules(text).expect_err(text);
-            assert_eq!((error.line, error.column), (line, column), "{text}: {error}");
+            assert_eq!(
+                (error.line, error.column),
+                (line, column),
+                "{text}: {error}"
+            );
             assert!(error.what.contains(what), "{text}: {error}");
         }
     }

@@ -49,7 +49,8 @@ fn capacity() -> Capacity {
         [[queue]]
         name = \"adhoc\"
         guaranteed-percent = 50";
-    let configuration: CapacityConfiguration = toml::from_str(text).expect("the configuration is valid");
+    let configuration: CapacityConfiguration =
+        toml::from_str(text).expect("the configuration is valid");
     Capacity::new(&configuration).expect("the configuration is valid")
 }
 
@@ -78,24 +79,46 @@ fn running_job_keeps_slots_in_new_pool() {
 /// Returns the error of a policy for a change.
 fn change_error(tables: &str, scheduler: SchedulerName, change: &JobChange) -> String {
     let tables: SchedulerTables = toml::from_str(tables).expect("tables");
-    let policy = SchedulerConfiguration { scheduler, tables }.build().expect("the configuration is valid");
-    policy.can_change(change).err().map_or_else(String::new, |why| why.to_string())
+    let policy = SchedulerConfiguration { scheduler, tables }
+        .build()
+        .expect("the configuration is valid");
+    policy
+        .can_change(change)
+        .err()
+        .map_or_else(String::new, |why| why.to_string())
 }
 
 #[test]
 fn ignored_change_is_rejected_with_reason() {
-    let priority = JobChange { priority: Some(5), queue: None };
-    let queue = JobChange { priority: None, queue: Some("etl".to_owned()) };
-    assert_eq!(change_error("", SchedulerName::Fifo, &queue), "fifo has no queues");
+    let priority = JobChange {
+        priority: Some(5),
+        queue: None,
+    };
+    let queue = JobChange {
+        priority: None,
+        queue: Some("etl".to_owned()),
+    };
     assert_eq!(
-        change_error("[fifo]\nignore-priority = true", SchedulerName::Fifo, &priority),
+        change_error("", SchedulerName::Fifo, &queue),
+        "fifo has no queues"
+    );
+    assert_eq!(
+        change_error(
+            "[fifo]\nignore-priority = true",
+            SchedulerName::Fifo,
+            &priority
+        ),
         "fifo ignores priorities ([scheduler.fifo] ignore-priority)"
     );
     assert_eq!(
         change_error("", SchedulerName::Hfsp, &priority),
         "hfsp orders jobs by size and sets the queue weight of a job at submission"
     );
-    for name in [SchedulerName::Fcs, SchedulerName::NatjamDeadline, SchedulerName::Trigger] {
+    for name in [
+        SchedulerName::Fcs,
+        SchedulerName::NatjamDeadline,
+        SchedulerName::Trigger,
+    ] {
         assert_eq!(
             change_error("", name, &priority),
             "the scheduler sets the place of a job at submission",
@@ -106,8 +129,22 @@ fn ignored_change_is_rejected_with_reason() {
         change_error("[fair]\nplacement = \"user\"", SchedulerName::Fair, &queue),
         "pools are assigned by user, not by queue ([scheduler.fair] placement)"
     );
-    let unknown = JobChange { priority: None, queue: Some("elt".to_owned()) };
-    assert_eq!(capacity().can_change(&unknown), Ok(()), "the coordinator checks the name");
-    assert_eq!(change_error("", SchedulerName::Composed, &priority), "", "both parts are fifo");
-    assert_eq!(change_error("", SchedulerName::Composed, &queue), "fifo has no queues");
+    let unknown = JobChange {
+        priority: None,
+        queue: Some("elt".to_owned()),
+    };
+    assert_eq!(
+        capacity().can_change(&unknown),
+        Ok(()),
+        "the coordinator checks the name"
+    );
+    assert_eq!(
+        change_error("", SchedulerName::Composed, &priority),
+        "",
+        "both parts are fifo"
+    );
+    assert_eq!(
+        change_error("", SchedulerName::Composed, &queue),
+        "fifo has no queues"
+    );
 }

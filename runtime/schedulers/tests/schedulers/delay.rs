@@ -7,13 +7,23 @@ use napreduce_schedulers::natjam::{Natjam, NatjamConfiguration};
 use napreduce_schedulers::serving::DelaySettings;
 
 fn delay(declines: u32) -> DelaySettings {
-    DelaySettings { declines, rack_declines: 0, heartbeat: Span::from_millis(10) }
+    DelaySettings {
+        declines,
+        rack_declines: 0,
+        heartbeat: Span::from_millis(10),
+    }
 }
 
 #[test]
 fn saved_work_migrates_after_declines() {
-    let fair = FairConfiguration { delay: delay(2), ..FairConfiguration::default() };
-    let natjam = NatjamConfiguration { delay: delay(2), ..NatjamConfiguration::default() };
+    let fair = FairConfiguration {
+        delay: delay(2),
+        ..FairConfiguration::default()
+    };
+    let natjam = NatjamConfiguration {
+        delay: delay(2),
+        ..NatjamConfiguration::default()
+    };
     let script = "
         worker 1 0+1
         job 2 reduces 1 queue research

@@ -10,7 +10,10 @@ fn fcs() -> Fcs {
 }
 
 fn fcs_with(change: impl FnOnce(&mut FcsConfiguration)) -> Fcs {
-    let mut configuration = FcsConfiguration { heartbeat: Span(0), ..FcsConfiguration::default() };
+    let mut configuration = FcsConfiguration {
+        heartbeat: Span(0),
+        ..FcsConfiguration::default()
+    };
     change(&mut configuration);
     Fcs::new(configuration).expect("a valid configuration")
 }
@@ -234,6 +237,9 @@ fn page_documents_every_parameter() {
     let page = include_str!("../../../../docs/schedulers/fcs.md");
     let values = serde_json::to_value(FcsConfiguration::default()).expect("plain data serializes");
     for key in values.as_object().expect("a table").keys() {
-        assert!(page.contains(&format!("`{key}`")) || page.contains(&format!("`{key}.")), "{key}");
+        assert!(
+            page.contains(&format!("`{key}`")) || page.contains(&format!("`{key}.")),
+            "{key}"
+        );
     }
 }

@@ -36,7 +36,9 @@ fn priority_precedes_age_precedes_id() {
 #[test]
 fn priority_can_be_ignored() {
     check_with(
-        Fifo { ignore_priority: true },
+        Fifo {
+            ignore_priority: true,
+        },
         "job 3 maps 1
          at 1ms
          job 2 maps 1

@@ -3,27 +3,41 @@
 
 use napreduce_engine::{Primitive, Span, TaskEviction};
 use napreduce_schedulers::natjam::{
-    DeadlineAdmission, DeadlineEviction, DeadlineSelection, JobEviction, Natjam, NatjamConfiguration,
-    NatjamConfigurationError, NatjamR, NatjamRConfiguration,
+    DeadlineAdmission, DeadlineEviction, DeadlineSelection, JobEviction, Natjam,
+    NatjamConfiguration, NatjamConfigurationError, NatjamR, NatjamRConfiguration,
 };
 
 use napreduce_engine::scenarios::check_with;
 
 /// Suspends maps too.
 fn natjam() -> NatjamConfiguration {
-    NatjamConfiguration { primitive: Primitive::Suspend, preempt_maps: true, ..Default::default() }
+    NatjamConfiguration {
+        primitive: Primitive::Suspend,
+        preempt_maps: true,
+        ..Default::default()
+    }
 }
 
 fn check(configuration: NatjamConfiguration, script: &str) {
-    check_with(Natjam::new(configuration).expect("a valid configuration"), script);
+    check_with(
+        Natjam::new(configuration).expect("a valid configuration"),
+        script,
+    );
 }
 
 fn by_deadline() -> NatjamRConfiguration {
-    NatjamRConfiguration { primitive: Primitive::Suspend, preempt_maps: true, ..Default::default() }
+    NatjamRConfiguration {
+        primitive: Primitive::Suspend,
+        preempt_maps: true,
+        ..Default::default()
+    }
 }
 
 fn check_r(configuration: NatjamRConfiguration, script: &str) {
-    check_with(NatjamR::new(configuration).expect("a valid configuration"), script);
+    check_with(
+        NatjamR::new(configuration).expect("a valid configuration"),
+        script,
+    );
 }
 
 #[test]
@@ -60,7 +74,10 @@ fn production_preempts_and_research_resumes_first() {
 fn victim_is_where_production_task_may_run() {
     // The production task failed on worker 1, whose research attempt is the youngest.
     check(
-        NatjamConfiguration { task_eviction: TaskEviction::Youngest, ..natjam() },
+        NatjamConfiguration {
+            task_eviction: TaskEviction::Youngest,
+            ..natjam()
+        },
         "worker 1 1+0
          job 2 maps 1 reduces 1 queue production
              > launch 2:m0.1 on 1
@@ -105,7 +122,10 @@ fn largest_research_job_is_preempted_once_per_slot() {
 #[test]
 fn smallest_research_job_can_be_preempted_first() {
     check(
-        NatjamConfiguration { job_eviction: JobEviction::LeastResources, ..natjam() },
+        NatjamConfiguration {
+            job_eviction: JobEviction::LeastResources,
+            ..natjam()
+        },
         "worker 1 3+0
          job 1 maps 1 reduces 1 queue research
              > launch m0.1 on 1
@@ -242,7 +262,10 @@ fn earliest_deadline_preempts_latest() {
 #[test]
 fn job_without_deadline_is_preempted_first() {
     check_r(
-        NatjamRConfiguration { per_run: 2, ..by_deadline() },
+        NatjamRConfiguration {
+            per_run: 2,
+            ..by_deadline()
+        },
         "worker 1 2+0
          job 1 maps 1 reduces 1 deadline 90000ms
              > launch m0.1 on 1
@@ -259,8 +282,10 @@ fn job_without_deadline_is_preempted_first() {
 
 #[test]
 fn least_laxity_is_served_first() {
-    let configuration =
-        NatjamRConfiguration { eviction: DeadlineEviction::MaximumLaxityFirst, ..by_deadline() };
+    let configuration = NatjamRConfiguration {
+        eviction: DeadlineEviction::MaximumLaxityFirst,
+        ..by_deadline()
+    };
     check_r(
         configuration,
         "worker 1 1+0
@@ -301,7 +326,12 @@ fn laxity_margin_prevents_swapping() {
 
 /// One map slot, preempted at full seconds.
 fn admitting(admission: DeadlineAdmission) -> NatjamRConfiguration {
-    NatjamRConfiguration { admission, preempt_maps: true, primitive: Primitive::Suspend, ..by_deadline() }
+    NatjamRConfiguration {
+        admission,
+        preempt_maps: true,
+        primitive: Primitive::Suspend,
+        ..by_deadline()
+    }
 }
 
 /// A job with one map of 10 s has finished, so the task length is known.
@@ -341,7 +371,10 @@ fn invalid_configuration_is_rejected_with_allowed_values() {
         ..NatjamRConfiguration::default()
     };
     assert_eq!(
-        NatjamR::new(mixed).err().map(|error| error.to_string()).as_deref(),
+        NatjamR::new(mixed)
+            .err()
+            .map(|error| error.to_string())
+            .as_deref(),
         Some(
             "eviction maximum-deadline-first does not match selection least-laxity-first: it would evict the job that was \
              just resumed; use maximum-deadline-first with earliest-deadline-first, or \
@@ -351,28 +384,46 @@ fn invalid_configuration_is_rejected_with_allowed_values() {
     let refused = |configuration| NatjamR::new(configuration).err();
     let margin = Span::from_secs(1);
     assert_eq!(
-        refused(NatjamRConfiguration { laxity_margin: margin, ..by_deadline() }),
+        refused(NatjamRConfiguration {
+            laxity_margin: margin,
+            ..by_deadline()
+        }),
         Some(NatjamConfigurationError::Margin(margin))
     );
     assert_eq!(
-        refused(NatjamRConfiguration { per_run: 0, ..by_deadline() }),
+        refused(NatjamRConfiguration {
+            per_run: 0,
+            ..by_deadline()
+        }),
         Some(NatjamConfigurationError::PerRun)
     );
     assert_eq!(
-        refused(NatjamRConfiguration { interval: Span(0), ..by_deadline() }),
+        refused(NatjamRConfiguration {
+            interval: Span(0),
+            ..by_deadline()
+        }),
         Some(NatjamConfigurationError::Interval("interval"))
     );
     let refused = |configuration| Natjam::new(configuration).err();
     assert_eq!(
-        refused(NatjamConfiguration { preemptor_interval: Span(0), ..natjam() }),
+        refused(NatjamConfiguration {
+            preemptor_interval: Span(0),
+            ..natjam()
+        }),
         Some(NatjamConfigurationError::Interval("preemptor-interval"))
     );
     assert_eq!(
-        refused(NatjamConfiguration { production: Vec::new(), ..natjam() }),
+        refused(NatjamConfiguration {
+            production: Vec::new(),
+            ..natjam()
+        }),
         Some(NatjamConfigurationError::NoProduction)
     );
     assert_eq!(
-        refused(NatjamConfiguration { production: vec!["a..b".to_owned()], ..natjam() }),
+        refused(NatjamConfiguration {
+            production: vec!["a..b".to_owned()],
+            ..natjam()
+        }),
         Some(NatjamConfigurationError::Queue("a..b".to_owned()))
     );
 }
@@ -380,14 +431,25 @@ fn invalid_configuration_is_rejected_with_allowed_values() {
 #[test]
 fn page_documents_every_parameter_with_default() {
     let page = include_str!("../../../../docs/schedulers/natjam.md");
-    let natjam = serde_json::to_value(NatjamConfiguration::default()).expect("plain data serializes");
-    let natjam_r = serde_json::to_value(NatjamRConfiguration::default()).expect("plain data serializes");
-    for (key, value) in [&natjam, &natjam_r].into_iter().flat_map(|table| table.as_object().expect("a table"))
+    let natjam =
+        serde_json::to_value(NatjamConfiguration::default()).expect("plain data serializes");
+    let natjam_r =
+        serde_json::to_value(NatjamRConfiguration::default()).expect("plain data serializes");
+    for (key, value) in [&natjam, &natjam_r]
+        .into_iter()
+        .flat_map(|table| table.as_object().expect("a table"))
     {
-        let texts = [format!("| `{}` |", value.to_string().replace(',', ", ")), format!("| {value} |")];
-        let mut rows = page.lines().filter(|line| line.starts_with(&format!("| `{key}` | ")));
+        let texts = [
+            format!("| `{}` |", value.to_string().replace(',', ", ")),
+            format!("| {value} |"),
+        ];
+        let mut rows = page
+            .lines()
+            .filter(|line| line.starts_with(&format!("| `{key}` | ")));
         let ignored = rows.any(|row| {
-            key == "delay" || value.is_null() || texts.iter().any(|text| row.contains(text.as_str()))
+            key == "delay"
+                || value.is_null()
+                || texts.iter().any(|text| row.contains(text.as_str()))
         });
         assert!(ignored, "the page does not document {key} = {value}");
     }

@@ -25,12 +25,17 @@ struct Coordinator {
 #[test]
 fn experiment_configurations_build() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../sim/configurations");
-    let files: Vec<_> = fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+    let files: Vec<_> = fs::read_dir(&folder)
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .collect();
     assert!(files.len() >= 9, "{} files", files.len());
     for path in files {
         let text = fs::read_to_string(&path).unwrap();
-        let file: File = toml::from_str(&text).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
-        let (scheduler, tables) = (file.coordinator.scheduler, file.scheduler);
+        let file: File =
+            toml::from_str(&text).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+        let scheduler = file.coordinator.scheduler;
+        let tables = file.scheduler;
         let built = SchedulerConfiguration { scheduler, tables }.build();
         assert!(built.is_ok(), "{}: {:?}", path.display(), built.err());
     }
@@ -39,7 +44,9 @@ fn experiment_configurations_build() {
 #[test]
 fn page_examples_build() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs");
-    let pages = fs::read_dir(folder.join("schedulers")).unwrap().map(|entry| entry.unwrap().path());
+    let pages = fs::read_dir(folder.join("schedulers"))
+        .unwrap()
+        .map(|entry| entry.unwrap().path());
     let mut named = Vec::new();
     for page in pages.chain([folder.join("schedulers.md")]) {
         let text = fs::read_to_string(&page).unwrap();
@@ -47,15 +54,24 @@ fn page_examples_build() {
             let example = example.split("```").next().unwrap();
             let file: File = toml::from_str(example)
                 .unwrap_or_else(|error| panic!("{}: {error}\n{example}", page.display()));
-            let (scheduler, tables) = (file.coordinator.scheduler, file.scheduler);
+            let scheduler = file.coordinator.scheduler;
+            let tables = file.scheduler;
             let built = SchedulerConfiguration { scheduler, tables }.build();
-            assert!(built.is_ok(), "{}: {:?}\n{example}", page.display(), built.err());
+            assert!(
+                built.is_ok(),
+                "{}: {:?}\n{example}",
+                page.display(),
+                built.err()
+            );
             named.push(scheduler);
         }
     }
     let tables = serde_json::to_value(SchedulerTables::default()).unwrap();
     for scheduler in SchedulerName::ALL {
         let is_simple = tables[scheduler.in_words()].as_object().unwrap().len() < 2;
-        assert!(is_simple || named.contains(&scheduler), "no page has an example of {scheduler}");
+        assert!(
+            is_simple || named.contains(&scheduler),
+            "no page has an example of {scheduler}"
+        );
     }
 }

@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use napreduce_engine::scenarios::{check_with, spec};
 use napreduce_engine::{
-    AttemptState, ClusterView, Engine, EngineSettings, Event, Fifo, Job, JobId, MapSpec, Offer, Report,
-    Slots, Span, TaskId, TaskKind, Time, WorkerId, WorkerState,
+    AttemptState, ClusterView, Engine, EngineSettings, Event, Fifo, Job, JobId, MapSpec, Offer,
+    Report, Slots, Span, TaskId, TaskKind, Time, WorkerId, WorkerState,
 };
 use napreduce_schedulers::fair::{Fair, FairConfiguration};
 use napreduce_schedulers::natjam::{Natjam, NatjamConfiguration};
@@ -17,13 +17,24 @@ const BEAT: Span = Span::from_millis(10);
 
 fn joined(worker: u32, rack: &str, map: u32) -> Event {
     let slots = Slots { map, reduce: 0 };
-    Event::WorkerJoined { worker: WorkerId(worker), slots, host: String::new(), rack: rack.to_owned() }
+    Event::WorkerJoined {
+        worker: WorkerId(worker),
+        slots,
+        host: String::new(),
+        rack: rack.to_owned(),
+    }
 }
 
 fn submitted(job: u32, inputs: &[&[u32]]) -> Event {
-    let map = |on: &&[u32]| MapSpec { bytes: 1, preferred: on.iter().copied().map(WorkerId).collect() };
+    let map = |on: &&[u32]| MapSpec {
+        bytes: 1,
+        preferred: on.iter().copied().map(WorkerId).collect(),
+    };
     let maps = inputs.iter().map(map).collect();
-    Event::JobSubmitted { job: JobId(job), spec: napreduce_engine::JobSpec { maps, ..spec(0, 1) } }
+    Event::JobSubmitted {
+        job: JobId(job),
+        spec: napreduce_engine::JobSpec { maps, ..spec(0, 1) },
+    }
 }
 
 #[test]
@@ -39,8 +50,14 @@ fn tasks_prefer_worker_then_rack() {
         done m1.1
             > launch m0.1 on 1";
     check_with(Fifo::default(), script);
-    check_with(Fair::new(FairConfiguration::default()).expect("a valid configuration"), script);
-    check_with(Natjam::new(NatjamConfiguration::default()).expect("a valid configuration"), script);
+    check_with(
+        Fair::new(FairConfiguration::default()).expect("a valid configuration"),
+        script,
+    );
+    check_with(
+        Natjam::new(NatjamConfiguration::default()).expect("a valid configuration"),
+        script,
+    );
 }
 
 #[test]
@@ -71,36 +88,82 @@ fn delay_accepts_rack_then_anything_after_declines() {
         (0, 2, &[RACK], &[OnRack]),
         (0, 2, &[FAR, FAR, FAR], &[Nothing, Nothing, Anything]),
         (1, 2, &[RACK, FAR, RACK], &[Nothing, Nothing, OnRack]),
-        (1, 2, &[FAR, FAR, FAR, FAR], &[Nothing, Nothing, Nothing, Anything]),
+        (
+            1,
+            2,
+            &[FAR, FAR, FAR, FAR],
+            &[Nothing, Nothing, Nothing, Anything],
+        ),
         (1, 2, &[FAR, NEAR, RACK], &[Nothing, Anything, OnRack]),
     ];
     let mut engine = Engine::new(Box::new(Fifo::default()), EngineSettings::default());
-    let events = [joined(1, "a", 0), joined(2, "a", 0), joined(3, "b", 0), submitted(1, &[&[1]])];
+    let events = [
+        joined(1, "a", 0),
+        joined(2, "a", 0),
+        joined(3, "b", 0),
+        submitted(1, &[&[1]]),
+    ];
     engine.handle_batch(Time(0), &events);
     for (declines, rack_declines, offers, expected) in table {
-        let mut delay = Delay::new(DelaySettings { declines, rack_declines, heartbeat: BEAT });
+        let mut delay = Delay::new(DelaySettings {
+            declines,
+            rack_declines,
+            heartbeat: BEAT,
+        });
         let taken = taken(&mut delay, &engine, offers);
-        assert_eq!(taken, expected, "{declines} declines, {rack_declines} more, offers of {offers:?}");
+        assert_eq!(
+            taken, expected,
+            "{declines} declines, {rack_declines} more, offers of {offers:?}"
+        );
     }
     // With a single rack every worker is near.
-    engine.handle(Time(0), Event::WorkerLost { worker: WorkerId(3), crashed: false });
-    let mut delay = Delay::new(DelaySettings { declines: 1, rack_declines: 5, heartbeat: BEAT });
-    assert_eq!(taken(&mut delay, &engine, &[RACK, RACK]), [Nothing, Anything]);
+    engine.handle(
+        Time(0),
+        Event::WorkerLost {
+            worker: WorkerId(3),
+            crashed: false,
+        },
+    );
+    let mut delay = Delay::new(DelaySettings {
+        declines: 1,
+        rack_declines: 5,
+        heartbeat: BEAT,
+    });
+    assert_eq!(
+        taken(&mut delay, &engine, &[RACK, RACK]),
+        [Nothing, Anything]
+    );
 }
 
 fn taken(delay: &mut Delay, engine: &Engine, offers: &[u32]) -> Vec<Accepts> {
     let view = engine.view();
     let job = view.job(JobId(1)).expect("job 1 waits");
-    let offer = |worker: &u32| Offer { kind: TaskKind::Map, worker: WorkerId(*worker), reserved_for: None };
+    let offer = |worker: &u32| Offer {
+        kind: TaskKind::Map,
+        worker: WorkerId(*worker),
+        reserved_for: None,
+    };
     let times = (0..).map(|beat| Time(beat * BEAT.0));
-    offers.iter().zip(times).map(|(worker, at)| delay.accepts(at, job, offer(worker))).collect()
+    offers
+        .iter()
+        .zip(times)
+        .map(|(worker, at)| delay.accepts(at, job, offer(worker)))
+        .collect()
 }
 
 #[test]
 fn job_waits_for_worker_then_rack() {
-    let delay = DelaySettings { declines: 1, rack_declines: 2, heartbeat: BEAT };
+    let delay = DelaySettings {
+        declines: 1,
+        rack_declines: 2,
+        heartbeat: BEAT,
+    };
     let fair = || {
-        Fair::new(FairConfiguration { delay, ..FairConfiguration::default() }).expect("a valid configuration")
+        Fair::new(FairConfiguration {
+            delay,
+            ..FairConfiguration::default()
+        })
+        .expect("a valid configuration")
     };
     check_with(
         fair(),
@@ -123,9 +186,19 @@ fn job_waits_for_worker_then_rack() {
 
 #[test]
 fn saved_work_migrates_within_rack_first() {
-    let delay = DelaySettings { declines: 1, rack_declines: 100, heartbeat: BEAT };
-    let fair = FairConfiguration { delay, ..FairConfiguration::default() };
-    let natjam = NatjamConfiguration { delay, ..NatjamConfiguration::default() };
+    let delay = DelaySettings {
+        declines: 1,
+        rack_declines: 100,
+        heartbeat: BEAT,
+    };
+    let fair = FairConfiguration {
+        delay,
+        ..FairConfiguration::default()
+    };
+    let natjam = NatjamConfiguration {
+        delay,
+        ..NatjamConfiguration::default()
+    };
     let script = "
         worker 1 0+1 rack a
         job 2 reduces 1 queue research
@@ -150,7 +223,9 @@ fn saved_work_migrates_within_rack_first() {
 
 /// Returns the racks of live workers.
 fn racks<'a>(view: &ClusterView<'a>) -> BTreeMap<WorkerId, &'a str> {
-    view.present_workers().map(|(id, worker)| (id, worker.rack())).collect()
+    view.present_workers()
+        .map(|(id, worker)| (id, worker.rack()))
+        .collect()
 }
 
 /// Reference for the next task to launch, by scanning all tasks: with preference for worker and rack, on the
@@ -164,15 +239,24 @@ fn expected(
     let on_rack = |task: &TaskId| {
         let holders = &job.spec().maps[task.index as usize].preferred;
         several
-            && holders
-                .iter()
-                .any(|other| racks.get(other).is_some_and(|rack| racks.get(&worker) == Some(rack)))
+            && holders.iter().any(|other| {
+                racks
+                    .get(other)
+                    .is_some_and(|rack| racks.get(&worker) == Some(rack))
+            })
     };
-    let here = |task: &TaskId| job.spec().maps[task.index as usize].preferred.contains(&worker);
+    let here = |task: &TaskId| {
+        job.spec().maps[task.index as usize]
+            .preferred
+            .contains(&worker)
+    };
     let tasks: Vec<TaskId> = job.eligible_on(TaskKind::Map, worker).collect();
     let first = |near: &dyn Fn(&TaskId) -> bool| tasks.iter().copied().find(near);
     let on_its_rack = first(&on_rack);
-    (first(&here).or(on_its_rack).or(first(&|_| true)), on_its_rack)
+    (
+        first(&here).or(on_its_rack).or(first(&|_| true)),
+        on_its_rack,
+    )
 }
 
 proptest! {
@@ -181,7 +265,8 @@ proptest! {
         steps in prop::collection::vec((0..5_u32, 0..12_u32, 0..4_u32), 1..60)
     ) {
         let mut engine = Engine::new(Box::new(Fifo::default()), EngineSettings::default());
-        let (mut workers, mut jobs) = (0, 0);
+        let mut workers = 0;
+        let mut jobs = 0;
         for (at, (what, which, how)) in (1..).zip(steps) {
             let events = match what {
                 0 => {
@@ -219,10 +304,24 @@ proptest! {
 
 /// Ends an attempt: success or failure.
 fn ends(engine: &Engine, which: usize) -> Vec<Event> {
-    let starting = engine.view().attempts().filter(|one| one.state() == AttemptState::Launching);
+    let starting = engine
+        .view()
+        .attempts()
+        .filter(|one| one.state() == AttemptState::Launching);
     let all: Vec<_> = starting.map(|one| (one.worker(), one.id())).collect();
-    let Some(&(worker, attempt)) = all.get(which % all.len().max(1)) else { return vec![Event::Woken] };
-    let done = Report::Done { output_bytes: 1, output_digest: None };
+    let Some(&(worker, attempt)) = all.get(which % all.len().max(1)) else {
+        return vec![Event::Woken];
+    };
+    let done = Report::Done {
+        output_bytes: 1,
+        output_digest: None,
+    };
     let told = [Report::Started, done];
-    told.into_iter().map(|report| Event::Reported { worker, attempt, report }).collect()
+    told.into_iter()
+        .map(|report| Event::Reported {
+            worker,
+            attempt,
+            report,
+        })
+        .collect()
 }

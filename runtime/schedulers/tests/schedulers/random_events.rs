@@ -13,18 +13,28 @@ use napreduce_schedulers::hfsp::{Hfsp, HfspConfiguration, LateOrder};
 use napreduce_schedulers::natjam::{
     DeadlineEviction, JobEviction, Natjam, NatjamConfiguration, NatjamR, NatjamRConfiguration,
 };
-use napreduce_schedulers::{Composed, SchedulerConfiguration, SchedulerName, serving::DelaySettings};
+use napreduce_schedulers::{
+    Composed, SchedulerConfiguration, SchedulerName, serving::DelaySettings,
+};
 
 use napreduce_engine::scenarios::random::{RandomRun, play_out};
 
 const SEEDS: u64 = 300;
-const PRIMITIVES: [Primitive; 4] =
-    [Primitive::Suspend, Primitive::Checkpoint, Primitive::Kill, Primitive::Wait];
+const PRIMITIVES: [Primitive; 4] = [
+    Primitive::Suspend,
+    Primitive::Checkpoint,
+    Primitive::Kill,
+    Primitive::Wait,
+];
 
 /// Plays all seeds with one policy per seed; returns the number of preempted slots.
 fn play<P: Scheduler + 'static>(make: impl Fn(u64) -> P + Copy + Send + Sync + 'static) -> u64 {
     let freed = (0..SEEDS).map(|seed| {
-        let run = play_out(RandomRun::under(seed, false, Arc::new(move |_| Box::new(make(seed)))));
+        let run = play_out(RandomRun::under(
+            seed,
+            false,
+            Arc::new(move |_| Box::new(make(seed))),
+        ));
         let tally = run.tally();
         tally.requests_satisfied + tally.requests_forced
     });
@@ -46,7 +56,11 @@ fn delay(seed: u64) -> DelaySettings {
 #[test]
 fn every_policy_survives_random_events() {
     for name in SchedulerName::ALL {
-        let make = move || SchedulerConfiguration::named(name).build().expect("published values");
+        let make = move || {
+            SchedulerConfiguration::named(name)
+                .build()
+                .expect("published values")
+        };
         for seed in 0..SEEDS / 10 {
             play_out(RandomRun::under(seed, false, Arc::new(move |_| make())));
         }
@@ -79,8 +93,16 @@ fn fair_survives_random_events() {
 
 #[test]
 fn natjam_survives_random_events() {
-    let choices = [JobEviction::MostResources, JobEviction::LeastResources, JobEviction::Probabilistic];
-    let orders = [TaskEviction::ShortestRemaining, TaskEviction::LongestRemaining, TaskEviction::Random];
+    let choices = [
+        JobEviction::MostResources,
+        JobEviction::LeastResources,
+        JobEviction::Probabilistic,
+    ];
+    let orders = [
+        TaskEviction::ShortestRemaining,
+        TaskEviction::LongestRemaining,
+        TaskEviction::Random,
+    ];
     let natjam = move |seed: u64| {
         let configuration = NatjamConfiguration {
             job_eviction: choices[seed as usize % 3],
@@ -133,7 +155,11 @@ fn hfsp_survives_random_events() {
             } else {
                 RankingOrder::ProjectedFinish
             },
-            late: if seed.is_multiple_of(3) { LateOrder::Share } else { LateOrder::Fifo },
+            late: if seed.is_multiple_of(3) {
+                LateOrder::Share
+            } else {
+                LateOrder::Fifo
+            },
             sample_maps: 1 + (seed % 3) as u32,
             sample_reduces: 1 + (seed % 2) as u32,
             delta: Span::from_millis(3),
@@ -150,7 +176,9 @@ fn hfsp_survives_random_events() {
             cluster_suspended_high: (seed.is_multiple_of(6)).then_some(3),
             update_interval: Span::from_millis(2),
             delay: delay(seed),
-            size_error: SizeError::Uniform { alpha: Ratio::new(1, 2) },
+            size_error: SizeError::Uniform {
+                alpha: Ratio::new(1, 2),
+            },
             seed,
             ..HfspConfiguration::default()
         };

@@ -5,13 +5,18 @@ use napreduce_schedulers::trigger::{Trigger, TriggerSettings};
 use napreduce_engine::scenarios::check_with;
 
 fn rules(rules: &str) -> Trigger {
-    Trigger::new(&TriggerSettings { rules: rules.to_owned() }).expect("the rules are valid")
+    Trigger::new(&TriggerSettings {
+        rules: rules.to_owned(),
+    })
+    .expect("the rules are valid")
 }
 
 #[test]
 fn suspended_task_stays_until_rule_resumes_it() {
     check_with(
-        rules("when progress(low) >= 1/2 do submit(high), suspend(low)\nwhen finished(high) do resume(low)"),
+        rules(
+            "when progress(low) >= 1/2 do submit(high), suspend(low)\nwhen finished(high) do resume(low)",
+        ),
         "worker 1 1+0
          job 1 maps 1 name low
              > launch m0.1 on 1
@@ -35,7 +40,9 @@ fn suspended_task_stays_until_rule_resumes_it() {
 #[test]
 fn killed_task_launches_on_worker_of_rule() {
     check_with(
-        rules("when started(low/m0) do kill(low)\nwhen finished(high) do launch(low on worker_0002)"),
+        rules(
+            "when started(low/m0) do kill(low)\nwhen finished(high) do launch(low on worker_0002)",
+        ),
         "worker 1 1+0
          job 1 maps 1 name low
              > launch m0.1 on 1

@@ -30,7 +30,11 @@ impl Draw {
 
     /// Returns `key = value` with probability one half, otherwise nothing.
     pub fn perhaps(&mut self, key: &str, value: impl Display) -> String {
-        if self.chance(50) { format!("{key} = {value}\n") } else { String::new() }
+        if self.chance(50) {
+            format!("{key} = {value}\n")
+        } else {
+            String::new()
+        }
     }
 
     /// Returns `key = "value"` with one of these values.

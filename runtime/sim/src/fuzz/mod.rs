@@ -67,7 +67,13 @@ impl Case {
             machine_return: Some(Span::from_secs(30)),
         };
         let workload = jobs::file(&mut draw);
-        Case { seed, scheduler, configuration: policies::file(&mut draw), workload, failures }
+        Case {
+            seed,
+            scheduler,
+            configuration: policies::file(&mut draw),
+            workload,
+            failures,
+        }
     }
 
     /// Draws a case with containers and with limits that may delay or reject jobs.
@@ -77,7 +83,8 @@ impl Case {
         let workload = jobs::file_in_containers(&mut draw);
         let mut configuration = case.configuration.clone();
         // Each update of fair scans all machines, and these runs are long.
-        configuration = configuration.replace("update-interval = \"1ms\"", "update-interval = \"100ms\"");
+        configuration =
+            configuration.replace("update-interval = \"1ms\"", "update-interval = \"100ms\"");
         for (table, line) in [
             ("[scheduler.natjam-deadline]", "admission = \"refuse\""),
             ("[scheduler.fair]", "user-max-running-jobs = 2"),
@@ -87,7 +94,11 @@ impl Case {
                 configuration = configuration.replace(table, &format!("{table}\n{line}"));
             }
         }
-        Case { workload, configuration, ..case }
+        Case {
+            workload,
+            configuration,
+            ..case
+        }
     }
 
     /// Returns the flags of `nap sim` for this case.
@@ -98,7 +109,11 @@ impl Case {
         }
         let lost = self.failures.machine_mean.zip(self.failures.machine_return);
         if let Some((mean, back)) = lost {
-            flags += &format!(" --worker-mean {} --worker-return {}", mean.to_text(), back.to_text());
+            flags += &format!(
+                " --worker-mean {} --worker-return {}",
+                mean.to_text(),
+                back.to_text()
+            );
         }
         flags
     }
@@ -113,11 +128,15 @@ impl Case {
     }
 
     fn run_checked(&self) -> Result<Run, String> {
-        let tables: Tables =
-            toml::from_str(&self.configuration).map_err(|error| format!("the configuration: {error}"))?;
-        let file = WorkloadFile::read("the workload", &self.workload).map_err(|error| error.to_string())?;
+        let tables: Tables = toml::from_str(&self.configuration)
+            .map_err(|error| format!("the configuration: {error}"))?;
+        let file = WorkloadFile::read("the workload", &self.workload)
+            .map_err(|error| error.to_string())?;
         let shape = file.cluster.ok_or("the workload has no cluster")?;
-        let configuration = SchedulerConfiguration { scheduler: self.scheduler, tables: tables.scheduler };
+        let configuration = SchedulerConfiguration {
+            scheduler: self.scheduler,
+            tables: tables.scheduler,
+        };
         let policy = configuration.build().map_err(|error| error.to_string())?;
         let mut settings = shape.settings(shape.machines);
         (settings.overheads, settings.failures) = (file.overheads, self.failures);
@@ -143,7 +162,10 @@ impl Case {
         let run = simulation.run().map_err(|error| error.to_string())?;
         match (run.unfinished, run.tally.illegal_reports) {
             (0, 0) => Ok(run),
-            (0, some) => Err(format!("{some} invalid reports: {}", run.last_warning.unwrap_or_default())),
+            (0, some) => Err(format!(
+                "{some} invalid reports: {}",
+                run.last_warning.unwrap_or_default()
+            )),
             (left, _) => Err(format!("{left} jobs did not end")),
         }
     }
@@ -156,12 +178,18 @@ fn check_requests(simulation: &Simulation) -> Result<(), String> {
         let victim = request.attempt.task;
         // The engine itself may free a slot of a job's reduce for its maps.
         if request.by == Requester::Policy && request.beneficiary == Some(victim.job) {
-            return Err(format!("at {}: {victim} is preempted for its own job", simulation.now()));
+            return Err(format!(
+                "at {}: {victim} is preempted for its own job",
+                simulation.now()
+            ));
         }
     }
     match view.tally().requests_refused {
         0 => Ok(()),
-        some => Err(format!("at {}: {some} requests to preempt a job for itself", simulation.now())),
+        some => Err(format!(
+            "at {}: {some} requests to preempt a job for itself",
+            simulation.now()
+        )),
     }
 }
 
@@ -169,8 +197,12 @@ fn check_requests(simulation: &Simulation) -> Result<(), String> {
 fn explained(simulation: &Simulation) -> String {
     let view = simulation.view();
     let explain = |job: &Job| {
-        let reasons: Vec<String> =
-            view.explain_job(job.id()).reasons.into_iter().map(|reason| reason.text).collect();
+        let reasons: Vec<String> = view
+            .explain_job(job.id())
+            .reasons
+            .into_iter()
+            .map(|reason| reason.text)
+            .collect();
         format!("\n  {}: {}", job.id(), reasons.join("; "))
     };
     view.jobs().take(3).map(explain).collect()

@@ -9,8 +9,13 @@ use napreduce_schedulers::SchedulerName;
 use super::draw::Draw;
 use super::jobs::QUEUES;
 
-const EVICTIONS: [&str; 5] =
-    ["shortest-remaining", "longest-remaining", "random", "youngest", "least-progress"];
+const EVICTIONS: [&str; 5] = [
+    "shortest-remaining",
+    "longest-remaining",
+    "random",
+    "youngest",
+    "least-progress",
+];
 
 /// Returns a policy; preempting and composed ones are more frequent.
 pub(super) fn name(draw: &mut Draw) -> SchedulerName {
@@ -20,20 +25,37 @@ pub(super) fn name(draw: &mut Draw) -> SchedulerName {
         SchedulerName::Trigger => 0,
         _ => 1,
     };
-    let all = SchedulerName::ALL.into_iter().flat_map(|name| repeat_n(name, times(name)));
+    let all = SchedulerName::ALL
+        .into_iter()
+        .flat_map(|name| repeat_n(name, times(name)));
     draw.of(&all.collect::<Vec<_>>())
 }
 
 /// Returns the policies that can assign slots of either kind.
 fn parts() -> Vec<&'static str> {
-    let alone = [SchedulerName::Fcs, SchedulerName::Trigger, SchedulerName::Composed];
-    let parts = SchedulerName::ALL.into_iter().filter(|name| !alone.contains(name));
+    let alone = [
+        SchedulerName::Fcs,
+        SchedulerName::Trigger,
+        SchedulerName::Composed,
+    ];
+    let parts = SchedulerName::ALL
+        .into_iter()
+        .filter(|name| !alone.contains(name));
     parts.map(SchedulerName::in_words).collect()
 }
 
 /// Returns a configuration file with the tables of all policies.
 pub(super) fn file(draw: &mut Draw) -> String {
-    let tables = [preemption, fair, capacity, natjam, natjam_deadline, hfsp, fcs, composed];
+    let tables = [
+        preemption,
+        fair,
+        capacity,
+        natjam,
+        natjam_deadline,
+        hfsp,
+        fcs,
+        composed,
+    ];
     tables.map(|table| table(draw)).concat()
 }
 
@@ -52,7 +74,10 @@ fn delay(draw: &mut Draw) -> String {
 fn preemption(draw: &mut Draw) -> String {
     let mut text = "[preemption]\n".to_owned();
     if draw.chance(40) {
-        text += &draw.word("primitive", &["wait", "kill", "suspend", "checkpoint", "auto"]);
+        text += &draw.word(
+            "primitive",
+            &["wait", "kill", "suspend", "checkpoint", "auto"],
+        );
     }
     let most = draw.of(&["0", "1", "2", "5", "\"unlimited\""]);
     text += &draw.perhaps("suspended-max", most);
@@ -65,23 +90,27 @@ fn preemption(draw: &mut Draw) -> String {
         text += &format!("preemptions-without-progress-max = {most}\n");
     }
     if draw.chance(30) {
-        let (measured, kill_fresh) = (draw.chance(50), draw.chance(50));
+        let measured = draw.chance(50);
+        let kill_fresh = draw.chance(50);
         text += &format!(
             "cost = {{ suspend = \"1s\", resume = \"2s\", measured = {measured}, kill-fresh = {kill_fresh} }}\n"
         );
     }
     if draw.chance(30) {
-        let (least, most) = (draw.of(&["0s", "1s", "10s"]), draw.of(&["suspends-max", "preemptions-max"]));
+        let least = draw.of(&["0s", "1s", "10s"]);
+        let most = draw.of(&["suspends-max", "preemptions-max"]);
         let times = draw.number(0, 5);
         text += &format!("limits = {{ minimum-run = \"{least}\", {most} = {times} }}\n");
     }
     if draw.chance(40) {
-        let (after, to) = (draw.of(&["0s", "2s", "30s"]), draw.of(&["checkpoint", "kill"]));
+        let after = draw.of(&["0s", "2s", "30s"]);
+        let to = draw.of(&["checkpoint", "kill"]);
         text += &format!("convert = {{ after = \"{after}\", to = \"{to}\" }}\n");
     }
     for kind in ["map", "reduce"] {
         if draw.chance(25) {
-            let (suspend, checkpoint) = (draw.chance(50), draw.chance(50));
+            let suspend = draw.chance(50);
+            let checkpoint = draw.chance(50);
             let otherwise = draw.of(&["wait", "kill"]);
             text += &format!(
                 "[preemption.{kind}]\nsuspend = {suspend}\ncheckpoint = {checkpoint}\notherwise = \"{otherwise}\"\n"
@@ -116,7 +145,8 @@ fn fair(draw: &mut Draw) -> String {
 
 fn patience(draw: &mut Draw) -> String {
     let spans = ["0s", "1s", "5s", "never"];
-    let mut text = span(draw, "fair-share-timeout", &spans) + &span(draw, "min-share-timeout", &spans);
+    let mut text =
+        span(draw, "fair-share-timeout", &spans) + &span(draw, "min-share-timeout", &spans);
     let part = draw.of(&["0.1", "0.5", "1"]);
     text += &draw.perhaps("fair-share-threshold", part);
     text
@@ -145,7 +175,11 @@ fn capacity(draw: &mut Draw) -> String {
     text += if hard_cap {
         "mode = \"hard-cap\"\n"
     } else {
-        draw.of(&["mode = \"soft-cap\"\n", "mode = \"preemptive\"\n", "mode = \"preemptive\"\n"])
+        draw.of(&[
+            "mode = \"soft-cap\"\n",
+            "mode = \"preemptive\"\n",
+            "mode = \"preemptive\"\n",
+        ])
     };
     text += &delay(draw);
     text += "[scheduler.capacity.monitor]\n";
@@ -169,10 +203,19 @@ fn capacity(draw: &mut Draw) -> String {
     text += &draw.perhaps("balance-beyond-guaranteed", true);
     text += &span(draw, "balance-max-wait-before-kill", &["0s", "5s", "300s"]);
     // With a hard cap, a queue without a guarantee gets no slots.
-    let first = if hard_cap { 30 } else { draw.of(&[0, 10, 30, 50]) };
+    let first = if hard_cap {
+        30
+    } else {
+        draw.of(&[0, 10, 30, 50])
+    };
     let second = if hard_cap { 20 } else { draw.of(&[0, 20, 50]) };
-    for (queue, share) in QUEUES.into_iter().zip([first, second, 100 - first - second]) {
-        text += &format!("[[scheduler.capacity.queue]]\nname = \"{queue}\"\nguaranteed-percent = {share}\n");
+    for (queue, share) in QUEUES
+        .into_iter()
+        .zip([first, second, 100 - first - second])
+    {
+        text += &format!(
+            "[[scheduler.capacity.queue]]\nname = \"{queue}\"\nguaranteed-percent = {share}\n"
+        );
         let priority = draw.of(&[-1, 0, 1]);
         text += &draw.perhaps("priority", priority);
         if draw.chance(15) {
@@ -188,7 +231,10 @@ fn capacity(draw: &mut Draw) -> String {
 fn natjam(draw: &mut Draw) -> String {
     let mut text = "\n[scheduler.natjam]\n".to_owned();
     text += &draw.word("primitive", &Primitive::WORDS);
-    text += &draw.word("job-eviction", &["most-resources", "least-resources", "probabilistic"]);
+    text += &draw.word(
+        "job-eviction",
+        &["most-resources", "least-resources", "probabilistic"],
+    );
     text += &draw.word("task-eviction", &EVICTIONS);
     text += &draw.perhaps("preempt-maps", true);
     text += &span(draw, "preemptor-interval", &["10ms", "1s", "5s"]);
@@ -200,7 +246,11 @@ fn natjam(draw: &mut Draw) -> String {
 fn natjam_deadline(draw: &mut Draw) -> String {
     let mut text = "\n[scheduler.natjam-deadline]\n".to_owned();
     let by_laxity = draw.chance(50);
-    text += if by_laxity { "eviction = \"MLF\"\n" } else { "eviction = \"MDF\"\n" };
+    text += if by_laxity {
+        "eviction = \"MLF\"\n"
+    } else {
+        "eviction = \"MDF\"\n"
+    };
     if by_laxity {
         text += &span(draw, "laxity-margin", &["0s", "1s", "30s"]);
     }
@@ -219,14 +269,16 @@ fn hfsp(draw: &mut Draw) -> String {
     text += &draw.word("primitive", &Primitive::WORDS);
     text += &draw.word("order", &["projected-finish", "remaining-size"]);
     text += &draw.word("late", &["fifo", "share"]);
-    let (maps, reduces) = (draw.number(1, 5), draw.number(1, 5));
+    let maps = draw.number(1, 5);
+    let reduces = draw.number(1, 5);
     text += &draw.perhaps("sample-maps", maps);
     text += &draw.perhaps("sample-reduces", reduces);
     text += &span(draw, "delta", &["1s", "3s", "60s"]);
     text += &span(draw, "assumed-task-time", &["1s", "60s"]);
     text += &span(draw, "grace", &["0s", "1s", "never"]);
     text += &span(draw, "update-interval", &["10ms", "1s", "5s"]);
-    let (low, high) = (draw.number(0, 2), draw.number(3, 5));
+    let low = draw.number(0, 2);
+    let high = draw.number(3, 5);
     text += &draw.perhaps("suspended-low", low);
     text += &draw.perhaps("suspended-high", high);
     text += &delay(draw);
@@ -240,7 +292,8 @@ fn fcs(draw: &mut Draw) -> String {
     let mut text = "\n[scheduler.fcs]\n".to_owned();
     text += &draw.word("maps", &parts());
     text += &draw.word("primitive", &Primitive::WORDS);
-    let (bound, progress) = (draw.of(&["0.5", "1", "5"]), draw.of(&["0.3", "0.7", "1"]));
+    let bound = draw.of(&["0.5", "1", "5"]);
+    let progress = draw.of(&["0.3", "0.7", "1"]);
     text += &draw.perhaps("slackness-bound", bound);
     text += &draw.perhaps("progress-max", progress);
     text += &span(draw, "service-min", &["0s", "1s", "10s"]);

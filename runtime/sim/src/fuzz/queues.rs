@@ -84,12 +84,22 @@ impl QueueWorkload {
         let mut random = Pcg32::seed_from_u64(seed);
         let [least, most] = ranges.slots_each;
         let slots_each = random.random_range(least..=most);
-        let machines_min = if slots_each == 1 { 2 } else { ranges.machines_min };
-        let machines = random.random_range(1..=ranges.slots_max / slots_each).max(machines_min);
+        let machines_min = if slots_each == 1 {
+            2
+        } else {
+            ranges.machines_min
+        };
+        let machines = random
+            .random_range(1..=ranges.slots_max / slots_each)
+            .max(machines_min);
         let primitive = ["suspend", "kill", "checkpoint"][seed as usize % 3];
         let (queues, leaves) = draw_queues(&mut random);
         let prompt = random.random_bool(0.5);
-        let budget = if prompt { "total-per-round = 1\nnatural-termination-factor = 1" } else { "" };
+        let budget = if prompt {
+            "total-per-round = 1\nnatural-termination-factor = 1"
+        } else {
+            ""
+        };
         let configuration = format!(
             "mode = \"preemptive\"\n{queues}[monitor]\nprimitive = \"{primitive}\"\ndead-zone = 0\n\
              interval = \"{INTERVAL}s\"\nmax-wait-before-kill = \"{MAX_WAIT}s\"\n{budget}\n"
@@ -100,16 +110,31 @@ impl QueueWorkload {
         let mut jobs = Vec::new();
         for number in 0..count {
             let queue = &leaves[random.random_range(0..leaves.len())].name;
-            let submit = if number == 0 { 0 } else { random.random_range(0..ranges.submit_within) };
+            let submit = if number == 0 {
+                0
+            } else {
+                random.random_range(0..ranges.submit_within)
+            };
             let maps = random.random_range(1..=2 * slots);
             let length = ranges.lengths[random.random_range(0..ranges.lengths.len())];
             let job = SimulatedJob::new(format!("job{number}"), Time(submit * 1_000_000))
                 .with_maps(maps, Span::from_secs(length));
-            jobs.push(SimulatedJob { queue: queue.as_str().into(), ..job });
+            jobs.push(SimulatedJob {
+                queue: queue.as_str().into(),
+                ..job
+            });
         }
         jobs.sort_by_key(|job| job.submit);
         let kills = primitive == "kill";
-        QueueWorkload { seed, configuration, leaves, machines, slots_each, kills, jobs }
+        QueueWorkload {
+            seed,
+            configuration,
+            leaves,
+            machines,
+            slots_each,
+            kills,
+            jobs,
+        }
     }
 
     pub fn slots(&self) -> u64 {
@@ -125,8 +150,16 @@ impl QueueWorkload {
     /// time: a round for each slot that queues may lack, and one before the first; if victims are killed, the wait and
     /// a round after it.
     pub fn bound(&self) -> Span {
-        let round = if self.kills { MAX_WAIT + 2 * INTERVAL } else { INTERVAL };
-        let lacked: u64 = self.leaves.iter().map(|leaf| leaf.share * self.slots() / 10_000).sum();
+        let round = if self.kills {
+            MAX_WAIT + 2 * INTERVAL
+        } else {
+            INTERVAL
+        };
+        let lacked: u64 = self
+            .leaves
+            .iter()
+            .map(|leaf| leaf.share * self.slots() / 10_000)
+            .sum();
         Span::from_secs((lacked + 1) * round)
     }
 
@@ -140,7 +173,11 @@ impl QueueWorkload {
 /// Draws two to five leaves, in one or two levels, with guarantees of 100 percent together.
 fn draw_queues(random: &mut Pcg32) -> (String, Vec<LeafQueue>) {
     let count = random.random_range(2..=5);
-    let grouped = if count > 2 && random.random_bool(0.5) { random.random_range(2..count) } else { 0 };
+    let grouped = if count > 2 && random.random_bool(0.5) {
+        random.random_range(2..count)
+    } else {
+        0
+    };
     let above = count - grouped + usize::from(grouped > 0);
     let parts = draw_parts(random, above);
     let mut text = String::new();
@@ -148,13 +185,21 @@ fn draw_queues(random: &mut Pcg32) -> (String, Vec<LeafQueue>) {
     for (number, part) in parts.iter().enumerate() {
         text += &format!("[[queue]]\nname = \"q{number}\"\nguaranteed-percent = {part}\n");
         if number > 0 || grouped == 0 {
-            leaves.push(LeafQueue { name: format!("q{number}"), share: part * 100 });
+            leaves.push(LeafQueue {
+                name: format!("q{number}"),
+                share: part * 100,
+            });
             continue;
         }
         for (below, inner) in draw_parts(random, grouped).into_iter().enumerate() {
             let name = format!("q0-{below}");
-            text += &format!("[[queue]]\nname = \"{name}\"\nparent = \"q0\"\nguaranteed-percent = {inner}\n");
-            leaves.push(LeafQueue { name, share: part * inner });
+            text += &format!(
+                "[[queue]]\nname = \"{name}\"\nparent = \"q0\"\nguaranteed-percent = {inner}\n"
+            );
+            leaves.push(LeafQueue {
+                name,
+                share: part * inner,
+            });
         }
     }
     (text, leaves)
@@ -165,7 +210,11 @@ fn draw_parts(random: &mut Pcg32, count: usize) -> Vec<u64> {
     let mut left = 100;
     let mut parts = Vec::new();
     for rest in (0..count as u64).rev() {
-        let part = if rest == 0 { left } else { random.random_range(1..=left - rest) };
+        let part = if rest == 0 {
+            left
+        } else {
+            random.random_range(1..=left - rest)
+        };
         parts.push(part);
         left -= part;
     }

@@ -13,8 +13,9 @@ pub struct ConfidenceInterval {
 
 /// 97.5 % quantiles of Student's t for 1 to 30 degrees of freedom.
 const QUANTILES: [f64; 30] = [
-    12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179, 2.160, 2.145, 2.131,
-    2.120, 2.110, 2.101, 2.093, 2.086, 2.080, 2.074, 2.069, 2.064, 2.060, 2.056, 2.052, 2.048, 2.045, 2.042,
+    12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179, 2.160,
+    2.145, 2.131, 2.120, 2.110, 2.101, 2.093, 2.086, 2.080, 2.074, 2.069, 2.064, 2.060, 2.056,
+    2.052, 2.048, 2.045, 2.042,
 ];
 
 /// Returns the confidence interval of one metric over several runs.
@@ -27,8 +28,15 @@ pub fn confidence(runs: &[f64]) -> ConfidenceInterval {
     if runs.len() == 1 {
         return ConfidenceInterval { mean, within: None };
     }
-    let variance = runs.iter().map(|number| (number - mean).powi(2)).sum::<f64>() / (count - 1.0);
-    ConfidenceInterval { mean, within: Some(quantile(runs.len() - 1) * (variance / count).sqrt()) }
+    let variance = runs
+        .iter()
+        .map(|number| (number - mean).powi(2))
+        .sum::<f64>()
+        / (count - 1.0);
+    ConfidenceInterval {
+        mean,
+        within: Some(quantile(runs.len() - 1) * (variance / count).sqrt()),
+    }
 }
 
 fn quantile(freedom: usize) -> f64 {
@@ -37,7 +45,8 @@ fn quantile(freedom: usize) -> f64 {
         // Expansion of the quantile in 1/freedom around that of the normal distribution, accurate to four
         // digits.
         None => {
-            let (normal, freedom) = (1.959_964_f64, freedom as f64);
+            let normal = 1.959_964_f64;
+            let freedom = freedom as f64;
             let cubic = (normal.powi(3) + normal) / 4.0;
             let quintic = (5.0 * normal.powi(5) + 16.0 * normal.powi(3) + 3.0 * normal) / 96.0;
             normal + cubic / freedom + quintic / freedom.powi(2)
@@ -51,7 +60,13 @@ mod tests {
 
     #[test]
     fn single_run_has_no_interval() {
-        assert_eq!(confidence(&[4.0]), ConfidenceInterval { mean: 4.0, within: None });
+        assert_eq!(
+            confidence(&[4.0]),
+            ConfidenceInterval {
+                mean: 4.0,
+                within: None
+            }
+        );
     }
 
     #[test]
@@ -59,7 +74,10 @@ mod tests {
         // s = sqrt(2.5), t = 2.776 with 4 degrees of freedom.
         let interval = confidence(&[1.0, 2.0, 3.0, 4.0, 5.0]);
         let within = interval.within.expect("five runs have an interval");
-        assert!(interval.mean == 3.0 && (within - 2.776 * 0.5_f64.sqrt()).abs() < 1e-9, "{interval:?}");
+        assert!(
+            interval.mean == 3.0 && (within - 2.776 * 0.5_f64.sqrt()).abs() < 1e-9,
+            "{interval:?}"
+        );
     }
 
     #[test]

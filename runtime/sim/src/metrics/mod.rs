@@ -75,7 +75,11 @@ impl RunSummary {
         for job in &all {
             by_class.entry(&job.class).or_default().push(job);
         }
-        let first = all.iter().map(|job| job.submitted).min().unwrap_or_default();
+        let first = all
+            .iter()
+            .map(|job| job.submitted)
+            .min()
+            .unwrap_or_default();
         let last = all.iter().map(|job| job.ended).max().unwrap_or_default();
         let slot_time = &run.slot_time;
         let share = |kind: usize| match slot_time.capacity_for(kind) {
@@ -85,7 +89,10 @@ impl RunSummary {
         let containers = slot_time.is_shared().then(|| share(0) + share(1));
         RunSummary {
             jobs: whole.jobs,
-            failed: all.iter().filter(|job| job.ending != Ending::Succeeded).count() as u64,
+            failed: all
+                .iter()
+                .filter(|job| job.ending != Ending::Succeeded)
+                .count() as u64,
             unfinished: run.unfinished as u64,
             sojourn: whole.sojourn,
             slowdown: whole.slowdown,
@@ -156,7 +163,11 @@ impl ClassSummary {
 
 /// Returns the slots held by a job over time for a plot, as (seconds, slots).
 pub fn allocation_of(run: &Run, job: &JobResult, kind: TaskKind) -> Vec<(f64, u32)> {
-    run.allocation.levels(job.job, kind).into_iter().map(|(time, slots)| (seconds(time.0), slots)).collect()
+    run.allocation
+        .levels(job.job, kind)
+        .into_iter()
+        .map(|(time, slots)| (seconds(time.0), slots))
+        .collect()
 }
 
 fn seconds(micros: u64) -> f64 {

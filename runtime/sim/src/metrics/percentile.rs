@@ -16,7 +16,9 @@ impl Spread {
     pub fn of(numbers: impl Iterator<Item = f64>) -> Spread {
         let mut sorted: Vec<f64> = numbers.collect();
         sorted.sort_unstable_by(f64::total_cmp);
-        let Some(&max) = sorted.last() else { return Spread::default() };
+        let Some(&max) = sorted.last() else {
+            return Spread::default();
+        };
         let rank = |percent: usize| sorted[(sorted.len() * percent).div_ceil(100).max(1) - 1];
         Spread {
             mean: sorted.iter().sum::<f64>() / sorted.len() as f64,
@@ -52,14 +54,26 @@ mod tests {
     #[test]
     fn percentiles_use_nearest_rank() {
         let spread = Spread::of((1..=200).rev().map(f64::from));
-        assert_eq!(spread, Spread { mean: 100.5, median: 100.0, p95: 190.0, p99: 198.0, max: 200.0 });
+        assert_eq!(
+            spread,
+            Spread {
+                mean: 100.5,
+                median: 100.0,
+                p95: 190.0,
+                p99: 198.0,
+                max: 200.0
+            }
+        );
         assert_eq!(Spread::of([7.0].into_iter()).p99, 7.0);
         assert_eq!(Spread::of(std::iter::empty()), Spread::default());
     }
 
     #[test]
     fn ecdf_rises_to_one() {
-        assert_eq!(ecdf([3.0, 1.0, 3.0, 2.0].into_iter()), [(1.0, 0.25), (2.0, 0.5), (3.0, 1.0)]);
+        assert_eq!(
+            ecdf([3.0, 1.0, 3.0, 2.0].into_iter()),
+            [(1.0, 0.25), (2.0, 0.5), (3.0, 1.0)]
+        );
         assert_eq!(ecdf(std::iter::empty()), []);
     }
 }

@@ -44,30 +44,62 @@ pub struct Curve {
 ///
 /// # Errors
 /// Fails if the file cannot be written.
-pub fn curves(path: &Path, title: &str, axes: (&str, &str), all: &[Curve]) -> Result<(), PlotError> {
+pub fn curves(
+    path: &Path,
+    title: &str,
+    axes: (&str, &str),
+    all: &[Curve],
+) -> Result<(), PlotError> {
     let points = || all.iter().flat_map(|curve| &curve.points);
     let least = points().map(|point| point.0).fold(f64::INFINITY, f64::min);
-    let most = points().map(|point| point.0).fold(f64::NEG_INFINITY, f64::max);
-    let (least, most) = if least < most { (least, most) } else { (least.min(0.0), least.clamp(1.0, 1e9)) };
+    let most = points()
+        .map(|point| point.0)
+        .fold(f64::NEG_INFINITY, f64::max);
+    let (least, most) = if least < most {
+        (least, most)
+    } else {
+        (least.min(0.0), least.clamp(1.0, 1e9))
+    };
     let margin = (most - least) * 0.05;
     let estimates: Vec<Estimate> = points().map(|(_, estimate)| *estimate).collect();
     let names = all.iter().map(|curve| curve.name.clone()).enumerate();
-    let legend = names.map(|(number, name)| (Sample::Series(number), name)).collect();
+    let legend = names
+        .map(|(number, name)| (Sample::Series(number), name))
+        .collect();
     let x = Axis::linear(axes.0, least - margin, most + margin);
-    let mut frame = Frame::new(x, y_axis(axes.1, &estimates), false, &with_notes(legend, &estimates));
+    let mut frame = Frame::new(
+        x,
+        y_axis(axes.1, &estimates),
+        false,
+        &with_notes(legend, &estimates),
+    );
     for (number, curve) in all.iter().enumerate() {
-        let middles: Vec<(f64, f64)> =
-            curve.points.iter().map(|(x, estimate)| (*x, estimate.middle)).collect();
+        let middles: Vec<(f64, f64)> = curve
+            .points
+            .iter()
+            .map(|(x, estimate)| (*x, estimate.middle))
+            .collect();
         // Of coinciding curves the later ones are narrower, so that all remain visible.
-        let later = all[number + 1..].iter().filter(|other| coincide(curve, other, &frame)).count();
+        let later = all[number + 1..]
+            .iter()
+            .filter(|other| coincide(curve, other, &frame))
+            .count();
         frame.line(&middles, stroke(number, 2.0 + 4.0 * later as f64));
         for (x, estimate) in &curve.points {
             frame.interval(*x, (estimate.low, estimate.high), STROKE, colour(number));
             let at = frame.at(*x, estimate.middle);
-            frame.svg.mark(mark(number), at, OURS + 2.5 * later as f64, colour(number), false);
+            frame.svg.mark(
+                mark(number),
+                at,
+                OURS + 2.5 * later as f64,
+                colour(number),
+                false,
+            );
             if let Some(published) = estimate.published {
                 let at = frame.at(*x, published);
-                frame.svg.mark(mark(number), at, HOLLOW, colour(number), true);
+                frame
+                    .svg
+                    .mark(mark(number), at, HOLLOW, colour(number), true);
             }
         }
     }
@@ -79,7 +111,8 @@ fn coincide(one: &Curve, other: &Curve, frame: &Frame<'_>) -> bool {
     let at = |(x, estimate): &(f64, Estimate)| frame.at(*x, estimate.middle);
     one.points.len() == other.points.len()
         && one.points.iter().zip(&other.points).all(|(one, other)| {
-            let (one, other) = (at(one), at(other));
+            let one = at(one);
+            let other = at(other);
             (one.0 - other.0).abs() < 2.0 && (one.1 - other.1).abs() < 2.0
         })
 }
@@ -93,11 +126,20 @@ fn y_axis<'a>(label: &'a str, estimates: &[Estimate]) -> Axis<'a> {
 
 /// Adds entries for hollow marks and intervals to the legend, if there are any.
 fn with_notes(mut legend: Vec<(Sample, String)>, estimates: &[Estimate]) -> Vec<(Sample, String)> {
-    if estimates.iter().any(|estimate| estimate.published.is_some()) {
+    if estimates
+        .iter()
+        .any(|estimate| estimate.published.is_some())
+    {
         legend.push((Sample::Hollow(0), "hollow: published".to_owned()));
     }
-    if estimates.iter().any(|estimate| estimate.low < estimate.high) {
-        legend.push((Sample::Interval, "95 % interval; the range of fewer than six".to_owned()));
+    if estimates
+        .iter()
+        .any(|estimate| estimate.low < estimate.high)
+    {
+        legend.push((
+            Sample::Interval,
+            "95 % interval; the range of fewer than six".to_owned(),
+        ));
     }
     legend
 }
@@ -113,22 +155,36 @@ pub fn bars(
     series: &[&str],
     groups: &[(String, Vec<Option<Estimate>>)],
 ) -> Result<(), PlotError> {
-    let estimates: Vec<Estimate> =
-        groups.iter().flat_map(|group| group.1.iter().flatten()).copied().collect();
+    let estimates: Vec<Estimate> = groups
+        .iter()
+        .flat_map(|group| group.1.iter().flatten())
+        .copied()
+        .collect();
     let names = series.iter().enumerate();
-    let legend = names.map(|(number, name)| (Sample::Fill(number), (*name).to_owned())).collect();
+    let legend = names
+        .map(|(number, name)| (Sample::Fill(number), (*name).to_owned()))
+        .collect();
     let x = Axis::linear(axes.0, -0.5, groups.len().max(1) as f64 - 0.5);
-    let mut frame = Frame::new(x, y_axis(axes.1, &estimates), true, &with_notes(legend, &estimates));
+    let mut frame = Frame::new(
+        x,
+        y_axis(axes.1, &estimates),
+        true,
+        &with_notes(legend, &estimates),
+    );
     let (_, bottom) = frame.corner();
     let width = 0.8 / series.len().max(1) as f64;
     for (at, (name, values)) in groups.iter().enumerate() {
         let middle = frame.at(at as f64, 0.0).0;
-        frame.svg.text((middle, bottom + 20.0), super::svg::Anchor::Middle, name);
+        frame
+            .svg
+            .text((middle, bottom + 20.0), super::svg::Anchor::Middle, name);
         for (number, estimate) in values.iter().enumerate() {
             let Some(estimate) = estimate else { continue };
             let left = at as f64 - 0.4 + width * number as f64;
-            let (from, to) = (frame.at(left, 0.0), frame.at(left + width * 0.94, estimate.middle));
-            let (high, low) = (from.1.min(to.1), from.1.max(to.1));
+            let from = frame.at(left, 0.0);
+            let to = frame.at(left + width * 0.94, estimate.middle);
+            let high = from.1.min(to.1);
+            let low = from.1.max(to.1);
             frame.fill((from.0, high), (to.0, low), number);
             let x = left + width * 0.47;
             frame.interval(x, (estimate.low, estimate.high), STROKE, "#000000");
@@ -138,8 +194,13 @@ pub fn bars(
             }
         }
     }
-    let zero = [frame.at(-0.5, 0.0), frame.at(groups.len().max(1) as f64 - 0.5, 0.0)];
-    frame.svg.line(&zero, super::svg::Stroke::solid("#000000", 1.0));
+    let zero = [
+        frame.at(-0.5, 0.0),
+        frame.at(groups.len().max(1) as f64 - 0.5, 0.0),
+    ];
+    frame
+        .svg
+        .line(&zero, super::svg::Stroke::solid("#000000", 1.0));
     frame.write(path, title)
 }
 
@@ -148,7 +209,12 @@ mod tests {
     use super::*;
 
     fn about(middle: f64) -> Estimate {
-        Estimate { middle, low: middle - 0.5, high: middle + 0.5, published: Some(middle * 2.0) }
+        Estimate {
+            middle,
+            low: middle - 0.5,
+            high: middle + 0.5,
+            published: Some(middle * 2.0),
+        }
     }
 
     fn svg(path: &Path) -> String {
@@ -161,11 +227,17 @@ mod tests {
         let path = folder.path().join("curves.svg");
         let many = vec![(10.0, about(1.0)), (90.0, about(3.0))];
         for points in [vec![], vec![(50.0, about(8.0))], many] {
-            let all = ["suspend", "kill"].map(|name| Curve { name: name.to_owned(), points: points.clone() });
+            let all = ["suspend", "kill"].map(|name| Curve {
+                name: name.to_owned(),
+                points: points.clone(),
+            });
             curves(&path, "Sojourn of the high job", ("r, %", "seconds"), &all)
                 .expect("the figure is written");
             let svg = svg(&path);
-            assert!(svg.contains("Sojourn of the high job") && svg.contains("suspend"), "{svg}");
+            assert!(
+                svg.contains("Sojourn of the high job") && svg.contains("suspend"),
+                "{svg}"
+            );
             assert_eq!(svg.contains("hollow: published"), !points.is_empty());
         }
     }
@@ -175,7 +247,10 @@ mod tests {
         let folder = tempfile::tempdir().expect("a temporary directory");
         let path = folder.path().join("curves.svg");
         let points = vec![(10.0, about(1.0)), (90.0, about(3.0))];
-        let all = ["a", "b", "c"].map(|name| Curve { name: name.to_owned(), points: points.clone() });
+        let all = ["a", "b", "c"].map(|name| Curve {
+            name: name.to_owned(),
+            points: points.clone(),
+        });
         curves(&path, "t", ("x", "y"), &all).expect("the figure is written");
         let svg = svg(&path);
         for (number, width) in ["10", "6", "2"].iter().enumerate() {
@@ -189,15 +264,26 @@ mod tests {
         let folder = tempfile::tempdir().expect("a temporary directory");
         let path = folder.path().join("bars.svg");
         let groups = [
-            ("hard cap".to_owned(), vec![Some(about(7.0)), Some(about(28.0))]),
+            (
+                "hard cap".to_owned(),
+                vec![Some(about(7.0)), Some(about(28.0))],
+            ),
             ("kill".to_owned(), vec![None, Some(about(24.0))]),
         ];
         let axes = ("way", "seconds");
-        bars(&path, "Natjam", axes, &["production", "research"], &groups).expect("the figure is written");
+        bars(&path, "Natjam", axes, &["production", "research"], &groups)
+            .expect("the figure is written");
         let svg = svg(&path);
-        assert!(svg.contains("hard cap") && svg.contains("kill") && svg.contains("production"), "{svg}");
+        assert!(
+            svg.contains("hard cap") && svg.contains("kill") && svg.contains("production"),
+            "{svg}"
+        );
         // One of the marks is in the legend.
-        assert_eq!(svg.matches("<circle").count(), 3 + 1, "one mark per published value");
+        assert_eq!(
+            svg.matches("<circle").count(),
+            3 + 1,
+            "one mark per published value"
+        );
         bars(&path, "Natjam", axes, &[], &[]).expect("the figure is written");
     }
 }

@@ -19,10 +19,25 @@ const LETTER: f64 = 7.4;
 const LEGEND_LETTERS: usize = 30;
 
 /// Colour-blind safe and distinct in grey (Okabe and Ito), darkest first.
-const COLOURS: [&str; 6] = ["#000000", "#d55e00", "#0072b2", "#009e73", "#cc79a7", "#e69f00"];
-const DASHES: [&[u32]; 6] = [&[], &[12, 5], &[6, 4], &[16, 4, 6, 4], &[24, 6], &[6, 4, 6, 10]];
-const MARKS: [Mark; 6] =
-    [Mark::Circle, Mark::Square, Mark::Triangle, Mark::Diamond, Mark::Wedge, Mark::Cross];
+const COLOURS: [&str; 6] = [
+    "#000000", "#d55e00", "#0072b2", "#009e73", "#cc79a7", "#e69f00",
+];
+const DASHES: [&[u32]; 6] = [
+    &[],
+    &[12, 5],
+    &[6, 4],
+    &[16, 4, 6, 4],
+    &[24, 6],
+    &[6, 4, 6, 10],
+];
+const MARKS: [Mark; 6] = [
+    Mark::Circle,
+    Mark::Square,
+    Mark::Triangle,
+    Mark::Diamond,
+    Mark::Wedge,
+    Mark::Cross,
+];
 
 /// An error in drawing a figure.
 #[derive(Debug, Error)]
@@ -76,12 +91,21 @@ pub fn mark(number: usize) -> Mark {
 pub fn stroke(number: usize, width: f64) -> Stroke {
     // Beyond the list, other combinations of colour and dashes.
     let dashes = DASHES[(number + number / COLOURS.len()) % DASHES.len()];
-    Stroke { colour: colour(number), width, dashes }
+    Stroke {
+        colour: colour(number),
+        width,
+        dashes,
+    }
 }
 
 impl<'a> Axis<'a> {
     pub fn linear(label: &'a str, least: f64, most: f64) -> Axis<'a> {
-        Axis { label, least, most, logarithmic: false }
+        Axis {
+            label,
+            least,
+            most,
+            logarithmic: false,
+        }
     }
 
     /// Returns the position of a value, from 0 to 1.
@@ -107,7 +131,10 @@ impl<'a> Axis<'a> {
         }
         let rough = (self.most - self.least) / 7.0;
         let unit = 10.0_f64.powf(rough.log10().floor());
-        let step = [1.0, 2.0, 5.0, 10.0].map(|times| times * unit).into_iter().find(|step| *step >= rough);
+        let step = [1.0, 2.0, 5.0, 10.0]
+            .map(|times| times * unit)
+            .into_iter()
+            .find(|step| *step >= rough);
         let step = step.unwrap_or(rough);
         let first = (self.least / step - 1e-9).ceil() as i64;
         let last = (self.most / step + 1e-9).floor() as i64;
@@ -119,43 +146,78 @@ impl<'a> Axis<'a> {
 fn number(value: f64) -> String {
     let text = format!("{value:.3}");
     let text = text.trim_end_matches('0').trim_end_matches('.');
-    if text == "-0" { "0".to_owned() } else { text.to_owned() }
+    if text == "-0" {
+        "0".to_owned()
+    } else {
+        text.to_owned()
+    }
 }
 
 impl<'a> Frame<'a> {
     /// Creates the frame with axes and legend. Without ticks on x if groups are named.
-    pub fn new(x: Axis<'a>, y: Axis<'a>, named_groups: bool, legend: &[(Sample, String)]) -> Frame<'a> {
-        let lines: Vec<(Sample, Vec<String>)> =
-            legend.iter().map(|(sample, name)| (*sample, wrapped(name))).collect();
-        let longest = lines.iter().flat_map(|(_, lines)| lines).map(|line| line.chars().count()).max();
+    pub fn new(
+        x: Axis<'a>,
+        y: Axis<'a>,
+        named_groups: bool,
+        legend: &[(Sample, String)],
+    ) -> Frame<'a> {
+        let lines: Vec<(Sample, Vec<String>)> = legend
+            .iter()
+            .map(|(sample, name)| (*sample, wrapped(name)))
+            .collect();
+        let longest = lines
+            .iter()
+            .flat_map(|(_, lines)| lines)
+            .map(|line| line.chars().count())
+            .max();
         let margin = longest.map_or(24.0, |letters| letters as f64 * LETTER + 74.0);
-        let mut frame = Frame { svg: Svg::default(), x, y, right: SIZE.0 - margin };
+        let mut frame = Frame {
+            svg: Svg::default(),
+            x,
+            y,
+            right: SIZE.0 - margin,
+        };
         frame.axes(named_groups);
         frame.legend(&lines);
         frame
     }
 
     fn axes(&mut self, named_groups: bool) {
-        let (bottom, middle) = (SIZE.1 - BELOW, (LEFT + self.right) / 2.0);
+        let bottom = SIZE.1 - BELOW;
+        let middle = (LEFT + self.right) / 2.0;
         let grid = Stroke::solid("#dddddd", 1.0);
         for tick in self.y.ticks() {
             let at = self.at(self.x.least, tick).1;
             self.svg.line(&[(LEFT, at), (self.right, at)], grid);
-            self.svg.text((LEFT - 8.0, at + 4.5), Anchor::End, &number(tick));
+            self.svg
+                .text((LEFT - 8.0, at + 4.5), Anchor::End, &number(tick));
         }
-        let ticks = if named_groups { Vec::new() } else { self.x.ticks() };
+        let ticks = if named_groups {
+            Vec::new()
+        } else {
+            self.x.ticks()
+        };
         for tick in ticks {
             let at = self.at(tick, self.y.least).0;
-            self.svg.line(&[(at, bottom), (at, bottom + 5.0)], Stroke::solid("#000000", 1.0));
-            self.svg.text((at, bottom + 20.0), Anchor::Middle, &number(tick));
+            self.svg.line(
+                &[(at, bottom), (at, bottom + 5.0)],
+                Stroke::solid("#000000", 1.0),
+            );
+            self.svg
+                .text((at, bottom + 20.0), Anchor::Middle, &number(tick));
         }
-        self.svg.line(&[(LEFT, TOP), (LEFT, bottom), (self.right, bottom)], Stroke::solid("#000000", 1.0));
-        self.svg.text((middle, SIZE.1 - 10.0), Anchor::Middle, self.x.label);
+        self.svg.line(
+            &[(LEFT, TOP), (LEFT, bottom), (self.right, bottom)],
+            Stroke::solid("#000000", 1.0),
+        );
+        self.svg
+            .text((middle, SIZE.1 - 10.0), Anchor::Middle, self.x.label);
         self.svg.upward((18.0, (TOP + bottom) / 2.0), self.y.label);
     }
 
     fn legend(&mut self, entries: &[(Sample, Vec<String>)]) {
-        let (left, mut y) = (self.right + 16.0, TOP + 12.0);
+        let left = self.right + 16.0;
+        let mut y = TOP + 12.0;
         for (sample, lines) in entries {
             self.sample(*sample, left, y);
             for line in lines {
@@ -167,13 +229,17 @@ impl<'a> Frame<'a> {
     }
 
     fn sample(&mut self, sample: Sample, left: f64, y: f64) {
-        let (right, middle) = (left + 36.0, left + 18.0);
+        let right = left + 36.0;
+        let middle = left + 18.0;
         match sample {
             Sample::Series(number) => {
                 self.svg.line(&[(left, y), (right, y)], stroke(number, 2.0));
-                self.svg.mark(mark(number), (middle, y), 4.0, colour(number), false);
+                self.svg
+                    .mark(mark(number), (middle, y), 4.0, colour(number), false);
             }
-            Sample::Fill(number) => self.fill((left + 4.0, y - 7.0), (right - 4.0, y + 7.0), number),
+            Sample::Fill(number) => {
+                self.fill((left + 4.0, y - 7.0), (right - 4.0, y + 7.0), number)
+            }
             Sample::Colour(colour) => {
                 let corners = [
                     (left + 4.0, y - 7.0),
@@ -181,14 +247,21 @@ impl<'a> Frame<'a> {
                     (right - 4.0, y + 7.0),
                     (left + 4.0, y + 7.0),
                 ];
-                self.svg.shape(&corners, colour, Stroke::solid("#000000", 0.5));
+                self.svg
+                    .shape(&corners, colour, Stroke::solid("#000000", 0.5));
             }
-            Sample::Hollow(number) => self.svg.mark(mark(number), (middle, y), 6.0, colour(number), true),
+            Sample::Hollow(number) => {
+                self.svg
+                    .mark(mark(number), (middle, y), 6.0, colour(number), true)
+            }
             Sample::Interval => {
                 let stroke = Stroke::solid("#000000", 1.0);
-                self.svg.line(&[(middle, y - 8.0), (middle, y + 8.0)], stroke);
-                self.svg.line(&[(middle - 5.0, y - 8.0), (middle + 5.0, y - 8.0)], stroke);
-                self.svg.line(&[(middle - 5.0, y + 8.0), (middle + 5.0, y + 8.0)], stroke);
+                self.svg
+                    .line(&[(middle, y - 8.0), (middle, y + 8.0)], stroke);
+                self.svg
+                    .line(&[(middle - 5.0, y - 8.0), (middle + 5.0, y - 8.0)], stroke);
+                self.svg
+                    .line(&[(middle - 5.0, y + 8.0), (middle + 5.0, y + 8.0)], stroke);
             }
         }
     }
@@ -196,7 +269,10 @@ impl<'a> Frame<'a> {
     /// Converts values to pixels.
     pub fn at(&self, x: f64, y: f64) -> (f64, f64) {
         let bottom = SIZE.1 - BELOW;
-        (LEFT + self.x.share(x) * (self.right - LEFT), bottom - self.y.share(y) * (bottom - TOP))
+        (
+            LEFT + self.x.share(x) * (self.right - LEFT),
+            bottom - self.y.share(y) * (bottom - TOP),
+        )
     }
 
     /// Draws a line; points on the same pixel are merged.
@@ -204,7 +280,8 @@ impl<'a> Frame<'a> {
         let mut pixels: Vec<(f64, f64)> = Vec::new();
         for (x, y) in points {
             let at = self.at(*x, *y);
-            let near = |last: &(f64, f64)| (last.0 - at.0).abs() < 0.25 && (last.1 - at.1).abs() < 0.25;
+            let near =
+                |last: &(f64, f64)| (last.0 - at.0).abs() < 0.25 && (last.1 - at.1).abs() < 0.25;
             if !pixels.last().is_some_and(near) {
                 pixels.push(at);
             }
@@ -218,20 +295,27 @@ impl<'a> Frame<'a> {
         if low == high {
             return;
         }
-        let (low, high, stroke) = (self.at(x, low), self.at(x, high), Stroke::solid(colour, 1.0));
+        let low = self.at(x, low);
+        let high = self.at(x, high);
+        let stroke = Stroke::solid(colour, 1.0);
         self.svg.line(&[low, high], stroke);
         for end in [low, high] {
-            self.svg.line(&[(end.0 - half, end.1), (end.0 + half, end.1)], stroke);
+            self.svg
+                .line(&[(end.0 - half, end.1), (end.0 + half, end.1)], stroke);
         }
     }
 
     /// Draws a box between two corners in pixels, with the fill and hatching of a series.
     pub fn fill(&mut self, top_left: (f64, f64), bottom_right: (f64, f64), number: usize) {
-        const FILLS: [&str; 6] = ["#0072b2", "#f6cf71", "#ffffff", "#8fd3bd", "#d9d9d9", "#e3a9cb"];
-        let ((left, top), (right, bottom)) = (top_left, bottom_right);
+        const FILLS: [&str; 6] = [
+            "#0072b2", "#f6cf71", "#ffffff", "#8fd3bd", "#d9d9d9", "#e3a9cb",
+        ];
+        let (left, top) = top_left;
+        let (right, bottom) = bottom_right;
         let outline = Stroke::solid("#000000", 1.0);
         let corners = [(left, top), (right, top), (right, bottom), (left, bottom)];
-        self.svg.shape(&corners, FILLS[number % FILLS.len()], outline);
+        self.svg
+            .shape(&corners, FILLS[number % FILLS.len()], outline);
         // The first fill is plain; then rising, crossed, falling, horizontal.
         let slopes: &[f64] = match number % FILLS.len() {
             0 => &[],
@@ -240,7 +324,8 @@ impl<'a> Frame<'a> {
             3 => &[1.0],
             _ => &[0.0],
         };
-        let (gap, thin) = (7.0, Stroke::solid("#000000", 0.7));
+        let gap = 7.0;
+        let thin = Stroke::solid("#000000", 0.7);
         for slope in slopes {
             // Lines y = offset + slope * x, clipped to the box.
             let width = right - left;
@@ -255,8 +340,13 @@ impl<'a> Frame<'a> {
                     }
                     *y = cut;
                 }
-                let inside = ends.iter().all(|(x, _)| (left - 0.01..=right + 0.01).contains(x));
-                if inside && (ends[0].0 - ends[1].0).abs() > 0.5 && (top..=bottom).contains(&ends[0].1) {
+                let inside = ends
+                    .iter()
+                    .all(|(x, _)| (left - 0.01..=right + 0.01).contains(x));
+                if inside
+                    && (ends[0].0 - ends[1].0).abs() > 0.5
+                    && (top..=bottom).contains(&ends[0].1)
+                {
                     let level = *slope == 0.0 && !(top + 0.5..bottom - 0.5).contains(&offset);
                     if !level {
                         self.svg.line(&ends, thin);
@@ -269,7 +359,10 @@ impl<'a> Frame<'a> {
 
     /// Writes the figure.
     pub fn write(self, path: &Path, title: &str) -> Result<(), PlotError> {
-        let failed = |error: std::io::Error| PlotError { path: path.to_owned(), what: error.to_string() };
+        let failed = |error: std::io::Error| PlotError {
+            path: path.to_owned(),
+            what: error.to_string(),
+        };
         fs::write(path, self.svg.finish(SIZE, title)).map_err(failed)
     }
 
@@ -305,11 +398,20 @@ mod tests {
 
     #[test]
     fn ticks_are_round_and_few() {
-        assert_eq!(Axis::linear("", 0.0, 1.0).ticks(), [0.0, 0.2, 0.4, 0.6000000000000001, 0.8, 1.0]);
+        assert_eq!(
+            Axis::linear("", 0.0, 1.0).ticks(),
+            [0.0, 0.2, 0.4, 0.6000000000000001, 0.8, 1.0]
+        );
         assert_eq!(Axis::linear("", -30.0, 120.0).ticks(), [0.0, 50.0, 100.0]);
-        let log = Axis { logarithmic: true, ..Axis::linear("", 3.0, 90_000.0) };
+        let log = Axis {
+            logarithmic: true,
+            ..Axis::linear("", 3.0, 90_000.0)
+        };
         assert_eq!(log.ticks(), [10.0, 100.0, 1_000.0, 10_000.0]);
-        assert_eq!(["0.6", "-3", "100", "0"], [0.6000000000000001, -3.0, 100.0, -0.0].map(number));
+        assert_eq!(
+            ["0.6", "-3", "100", "0"],
+            [0.6000000000000001, -3.0, 100.0, -0.0].map(number)
+        );
     }
 
     #[test]
@@ -324,6 +426,12 @@ mod tests {
     #[test]
     fn long_names_are_wrapped() {
         let lines = wrapped("production jobs of the queue with the longest name of all");
-        assert_eq!(lines, ["production jobs of the queue", "with the longest name of all"]);
+        assert_eq!(
+            lines,
+            [
+                "production jobs of the queue",
+                "with the longest name of all"
+            ]
+        );
     }
 }

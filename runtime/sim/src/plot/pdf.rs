@@ -10,7 +10,8 @@ const SCALE: f32 = 0.75;
 
 /// Converts a drawing with plain colours.
 pub fn pdf(tree: &Tree) -> Vec<u8> {
-    let (width, height) = (tree.size().width() * SCALE, tree.size().height() * SCALE);
+    let width = tree.size().width() * SCALE;
+    let height = tree.size().height() * SCALE;
     // The origin of a page is at its lower left.
     let mut drawing = format!("{SCALE} 0 0 -{SCALE} 0 {height} cm\n");
     paint(tree.root(), Transform::identity(), &mut drawing);
@@ -20,22 +21,34 @@ pub fn pdf(tree: &Tree) -> Vec<u8> {
         format!(
             "<< /Type /Page /Parent 2 0 R /MediaBox [0 0 {width} {height}] /Contents 4 0 R /Resources << >> >>"
         ),
-        format!("<< /Length {} >>\nstream\n{drawing}endstream", drawing.len()),
+        format!(
+            "<< /Length {} >>\nstream\n{drawing}endstream",
+            drawing.len()
+        ),
     ];
     let mut file = "%PDF-1.4\n".to_owned();
     let mut places = Vec::new();
     for (number, object) in (1..).zip(&objects) {
         places.push(file.len());
-        add(&mut file, format_args!("{number} 0 obj\n{object}\nendobj\n"));
+        add(
+            &mut file,
+            format_args!("{number} 0 obj\n{object}\nendobj\n"),
+        );
     }
     let table = file.len();
-    add(&mut file, format_args!("xref\n0 {}\n0000000000 65535 f \n", objects.len() + 1));
+    add(
+        &mut file,
+        format_args!("xref\n0 {}\n0000000000 65535 f \n", objects.len() + 1),
+    );
     for place in &places {
         add(&mut file, format_args!("{place:010} 00000 n \n"));
     }
     add(
         &mut file,
-        format_args!("trailer\n<< /Size {} /Root 1 0 R >>\nstartxref\n{table}\n%%EOF\n", objects.len() + 1),
+        format_args!(
+            "trailer\n<< /Size {} /Root 1 0 R >>\nstartxref\n{table}\n%%EOF\n",
+            objects.len() + 1
+        ),
     );
     file.into_bytes()
 }
@@ -65,7 +78,8 @@ fn trace(path: &Path, transform: Transform, drawing: &mut String) {
             transform.sx, transform.ky, transform.kx, transform.sy, transform.tx, transform.ty
         ),
     );
-    let (mut at, mut first) = ((0.0, 0.0), (0.0, 0.0));
+    let mut at = (0.0, 0.0);
+    let mut first = (0.0, 0.0);
     for segment in path.data().segments() {
         match segment {
             PathSegment::MoveTo(to) => {
@@ -81,11 +95,23 @@ fn trace(path: &Path, transform: Transform, drawing: &mut String) {
                 let third = |from: f32, by: f32| from + (by - from) * 2.0 / 3.0;
                 let one = (third(at.0, by.x), third(at.1, by.y));
                 let two = (third(to.x, by.x), third(to.y, by.y));
-                add(drawing, format_args!("{} {} {} {} {} {} c\n", one.0, one.1, two.0, two.1, to.x, to.y));
+                add(
+                    drawing,
+                    format_args!(
+                        "{} {} {} {} {} {} c\n",
+                        one.0, one.1, two.0, two.1, to.x, to.y
+                    ),
+                );
                 at = (to.x, to.y);
             }
             PathSegment::CubicTo(one, two, to) => {
-                add(drawing, format_args!("{} {} {} {} {} {} c\n", one.x, one.y, two.x, two.y, to.x, to.y));
+                add(
+                    drawing,
+                    format_args!(
+                        "{} {} {} {} {} {} c\n",
+                        one.x, one.y, two.x, two.y, to.x, to.y
+                    ),
+                );
                 at = (to.x, to.y);
             }
             PathSegment::Close => {
@@ -95,15 +121,23 @@ fn trace(path: &Path, transform: Transform, drawing: &mut String) {
         }
     }
     let fill = path.fill().and_then(|fill| colour(fill.paint()));
-    let stroke = path.stroke().and_then(|stroke| Some((stroke, colour(stroke.paint())?)));
+    let stroke = path
+        .stroke()
+        .and_then(|stroke| Some((stroke, colour(stroke.paint())?)));
     if let Some(colour) = &fill {
         add(drawing, format_args!("{colour} rg\n"));
     }
     if let Some((stroke, colour)) = &stroke {
-        add(drawing, format_args!("{colour} RG {} w 1 j\n", stroke.width().get()));
+        add(
+            drawing,
+            format_args!("{colour} RG {} w 1 j\n", stroke.width().get()),
+        );
         if let Some(dashes) = stroke.dasharray() {
             let dashes: Vec<String> = dashes.iter().map(f32::to_string).collect();
-            add(drawing, format_args!("[{}] {} d\n", dashes.join(" "), stroke.dashoffset()));
+            add(
+                drawing,
+                format_args!("[{}] {} d\n", dashes.join(" "), stroke.dashoffset()),
+            );
         }
     }
     drawing.push_str(match (fill.is_some(), stroke.is_some()) {
@@ -115,7 +149,14 @@ fn trace(path: &Path, transform: Transform, drawing: &mut String) {
 }
 
 fn colour(paint: &Paint) -> Option<String> {
-    let Paint::Color(colour) = paint else { return None };
+    let Paint::Color(colour) = paint else {
+        return None;
+    };
     let share = |part: u8| f32::from(part) / 255.0;
-    Some(format!("{:.3} {:.3} {:.3}", share(colour.red), share(colour.green), share(colour.blue)))
+    Some(format!(
+        "{:.3} {:.3} {:.3}",
+        share(colour.red),
+        share(colour.green),
+        share(colour.blue)
+    ))
 }

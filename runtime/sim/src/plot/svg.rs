@@ -35,7 +35,11 @@ pub struct Svg(String);
 
 impl Stroke {
     pub fn solid(colour: &'static str, width: f64) -> Stroke {
-        Stroke { colour, width, dashes: &[] }
+        Stroke {
+            colour,
+            width,
+            dashes: &[],
+        }
     }
 
     fn attributes(self) -> String {
@@ -45,7 +49,11 @@ impl Stroke {
         } else {
             format!(" stroke-dasharray=\"{}\"", dashes.join(" "))
         };
-        format!("stroke=\"{}\" stroke-width=\"{}\"{dashes}", self.colour, short(self.width))
+        format!(
+            "stroke=\"{}\" stroke-width=\"{}\"{dashes}",
+            self.colour,
+            short(self.width)
+        )
     }
 }
 
@@ -69,15 +77,28 @@ impl Svg {
     }
 
     /// Adds a filled or hollow mark.
-    pub fn mark(&mut self, mark: Mark, at: (f64, f64), radius: f64, colour: &'static str, hollow: bool) {
+    pub fn mark(
+        &mut self,
+        mark: Mark,
+        at: (f64, f64),
+        radius: f64,
+        colour: &'static str,
+        hollow: bool,
+    ) {
         let (x, y) = at;
         let fill = if hollow { "#ffffff" } else { colour };
         let stroke = Stroke::solid(colour, 2.0);
-        let around =
-            |points: &[(f64, f64)]| points.iter().map(|(a, b)| (x + a * radius, y + b * radius)).collect();
+        let around = |points: &[(f64, f64)]| {
+            points
+                .iter()
+                .map(|(a, b)| (x + a * radius, y + b * radius))
+                .collect()
+        };
         let points: Vec<(f64, f64)> = match mark {
             Mark::Circle => {
-                let (x, y, radius) = (short(x), short(y), short(radius));
+                let x = short(x);
+                let y = short(y);
+                let radius = short(radius);
                 self.add(format_args!(
                     "<circle cx=\"{x}\" cy=\"{y}\" r=\"{radius}\" fill=\"{fill}\" {}/>",
                     stroke.attributes()
@@ -108,17 +129,31 @@ impl Svg {
 
     /// Adds text, 13 pixels high.
     pub fn text(&mut self, at: (f64, f64), anchor: Anchor, words: &str) {
-        self.words(&format!("x=\"{}\" y=\"{}\"", short(at.0), short(at.1)), anchor, "#000000", words);
+        self.words(
+            &format!("x=\"{}\" y=\"{}\"", short(at.0), short(at.1)),
+            anchor,
+            "#000000",
+            words,
+        );
     }
 
     /// Adds coloured text.
     pub fn coloured(&mut self, at: (f64, f64), anchor: Anchor, colour: &str, words: &str) {
-        self.words(&format!("x=\"{}\" y=\"{}\"", short(at.0), short(at.1)), anchor, colour, words);
+        self.words(
+            &format!("x=\"{}\" y=\"{}\"", short(at.0), short(at.1)),
+            anchor,
+            colour,
+            words,
+        );
     }
 
     /// Adds text rotated to read from below.
     pub fn upward(&mut self, at: (f64, f64), words: &str) {
-        let place = format!("transform=\"translate({} {}) rotate(-90)\"", short(at.0), short(at.1));
+        let place = format!(
+            "transform=\"translate({} {}) rotate(-90)\"",
+            short(at.0),
+            short(at.1)
+        );
         self.words(&place, Anchor::Middle, "#000000", words);
     }
 
@@ -167,5 +202,7 @@ fn short(length: f64) -> f64 {
 }
 
 fn escaped(text: &str) -> String {
-    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
+    text.replace('&', "&amp;")
+        .replace('<', "&lt;")
+        .replace('>', "&gt;")
 }

@@ -180,7 +180,13 @@ impl VirtualAttempt {
 
     /// Updates the work of a fetching reduce. `history` has the times at which the number of finished maps
     /// changed, and the new number.
-    pub fn fetch(&mut self, now: Time, history: &[(Time, u32)], maps: u32, slot_time: &mut SlotTime) {
+    pub fn fetch(
+        &mut self,
+        now: Time,
+        history: &[(Time, u32)],
+        maps: u32,
+        slot_time: &mut SlotTime,
+    ) {
         let before = self.done;
         let began = self.since;
         while let Some(&(time, finished)) = history.get(self.history_position) {
@@ -216,7 +222,9 @@ impl VirtualAttempt {
     /// Returns the progress to report: input bytes if known, otherwise microseconds of work. Rounded up.
     pub fn progress(&self, now: Time) -> (u64, u64) {
         let done = match self.phase {
-            Phase::Working => (self.done + self.pace.done_in(now.since(self.since).0)).min(self.stops_at()),
+            Phase::Working => {
+                (self.done + self.pace.done_in(now.since(self.since).0)).min(self.stops_at())
+            }
             _ => self.done,
         };
         if self.bytes == 0 || self.total == 0 {

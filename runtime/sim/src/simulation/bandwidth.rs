@@ -21,7 +21,11 @@ impl Pace {
     /// Returns the pace of a task that wants `wanted` bytes per second and gets `given`; never zero.
     fn of(given: u64, wanted: u64) -> Pace {
         let share = u128::from(given) * u128::from(Pace::WHOLE) / u128::from(wanted.max(1));
-        Pace(u32::try_from(share).unwrap_or(Pace::WHOLE).clamp(1, Pace::WHOLE))
+        Pace(
+            u32::try_from(share)
+                .unwrap_or(Pace::WHOLE)
+                .clamp(1, Pace::WHOLE),
+        )
     }
 
     /// Returns the work done in `span` microseconds.
@@ -53,18 +57,25 @@ enum Resource {
 fn demand(attempt: &VirtualAttempt, job: &RunningJob) -> (Resource, u64) {
     let each_second = |bytes: u64, time: u64| match time {
         0 => 0,
-        time => u64::try_from((u128::from(bytes) * 1_000_000).div_ceil(u128::from(time))).unwrap_or(u64::MAX),
+        time => u64::try_from((u128::from(bytes) * 1_000_000).div_ceil(u128::from(time)))
+            .unwrap_or(u64::MAX),
     };
     let index = attempt.id.task.index as usize;
     match attempt.kind() {
         TaskKind::Map => {
             let map = &job.plan.maps[index];
-            (Resource::Disk, each_second(map.bytes.saturating_add(map.output_bytes), map.work.0))
+            (
+                Resource::Disk,
+                each_second(map.bytes.saturating_add(map.output_bytes), map.work.0),
+            )
         }
         TaskKind::Reduce => {
             let reduce = &job.plan.reduces[index];
             if attempt.done < attempt.shuffle {
-                (Resource::Network, each_second(reduce.bytes, reduce.shuffle.0))
+                (
+                    Resource::Network,
+                    each_second(reduce.bytes, reduce.shuffle.0),
+                )
             } else {
                 (Resource::Disk, each_second(reduce.bytes, reduce.reduce.0))
             }
@@ -76,7 +87,8 @@ fn demand(attempt: &VirtualAttempt, job: &RunningJob) -> (Resource, u64) {
 fn max_min(bandwidth: u64, wanted: &[u64]) -> Vec<u64> {
     let mut order: Vec<usize> = (0..wanted.len()).collect();
     order.sort_by_key(|one| wanted[*one]);
-    let (mut left, mut given) = (bandwidth, vec![0; wanted.len()]);
+    let mut left = bandwidth;
+    let mut given = vec![0; wanted.len()];
     for (before, one) in order.iter().enumerate() {
         given[*one] = wanted[*one].min(left / (wanted.len() - before) as u64);
         left -= given[*one];
@@ -87,7 +99,9 @@ fn max_min(bandwidth: u64, wanted: &[u64]) -> Vec<u64> {
 impl Simulation {
     /// Recomputes the pace of a machine's tasks after a change.
     pub(super) fn share_bandwidth(&mut self, worker: u32) {
-        let Some(bandwidth) = self.settings.overheads.machine_bandwidth else { return };
+        let Some(bandwidth) = self.settings.overheads.machine_bandwidth else {
+            return;
+        };
         let mut running: Vec<(u32, Resource, u64)> = Vec::new();
         for position in 0..self.workers[worker as usize].attempts.len() {
             let place = self.workers[worker as usize].attempts[position];
@@ -99,13 +113,23 @@ impl Simulation {
                 running.push((place, resource, wanted));
             }
         }
-        for (resource, limit) in [(Resource::Disk, bandwidth.disk), (Resource::Network, bandwidth.network)] {
-            let moving: Vec<(u32, u64)> =
-                running.iter().filter(|one| one.1 == resource).map(|one| (one.0, one.2)).collect();
+        for (resource, limit) in [
+            (Resource::Disk, bandwidth.disk),
+            (Resource::Network, bandwidth.network),
+        ] {
+            let moving: Vec<(u32, u64)> = running
+                .iter()
+                .filter(|one| one.1 == resource)
+                .map(|one| (one.0, one.2))
+                .collect();
             let wanted: Vec<u64> = moving.iter().map(|(_, wanted)| *wanted).collect();
             let given = limit.map_or_else(|| wanted.clone(), |limit| max_min(limit, &wanted));
             for ((place, wanted), given) in moving.into_iter().zip(given) {
-                let pace = if wanted == 0 { Pace::FULL } else { Pace::of(given, wanted) };
+                let pace = if wanted == 0 {
+                    Pace::FULL
+                } else {
+                    Pace::of(given, wanted)
+                };
                 self.set_pace(place, pace);
             }
         }
@@ -142,7 +166,10 @@ mod tests {
             for work in [0, 1, 7, 1_000_000, 123_456_789] {
                 let time = pace.time_for(work);
                 assert!(pace.done_in(time.0) >= work, "{given} of {wanted}, {work}");
-                assert!(time.0 == 0 || pace.done_in(time.0 - 1) < work, "{given} of {wanted}, {work}");
+                assert!(
+                    time.0 == 0 || pace.done_in(time.0 - 1) < work,
+                    "{given} of {wanted}, {work}"
+                );
             }
         }
     }

@@ -16,14 +16,20 @@ pub(super) struct ChainLengths(BTreeMap<Arc<str>, (u64, u64)>);
 
 impl ChainLengths {
     fn of(&self, job: &SimulatedJob) -> Option<Span> {
-        self.0.get(&job.class).map(|(jobs, total)| Span(total / (*jobs).max(1)))
+        self.0
+            .get(&job.class)
+            .map(|(jobs, total)| Span(total / (*jobs).max(1)))
     }
 
     /// Assigns a job its part of the chain's deadline.
     pub fn divide(&self, job: &mut SimulatedJob) {
-        let Some(followers) = &job.followed_by else { return };
+        let Some(followers) = &job.followed_by else {
+            return;
+        };
         let later: Vec<Option<Span>> = followers.jobs.iter().map(|later| self.of(later)).collect();
-        job.deadline = followers.deadline.map(|left| chain_share(left, self.of(job), &later));
+        job.deadline = followers
+            .deadline
+            .map(|left| chain_share(left, self.of(job), &later));
     }
 }
 
@@ -39,16 +45,25 @@ impl Simulation {
             let (jobs, total) = self.chain_lengths.0.entry(ended.class).or_default();
             (*jobs, *total) = (*jobs + 1, total.saturating_add(result.sojourn().0));
         }
-        let Some(Followers { mut jobs, deadline }) = followers.map(|rest| *rest) else { return Ok(()) };
+        let Some(Followers { mut jobs, deadline }) = followers.map(|rest| *rest) else {
+            return Ok(());
+        };
         if result.ending != Ending::Succeeded {
             let never = jobs.iter().map(|job| job.name.to_string());
             self.run.never_submitted.extend(never);
             return Ok(());
         }
-        let Some(mut next) = jobs.pop_front() else { return Ok(()) };
+        let Some(mut next) = jobs.pop_front() else {
+            return Ok(());
+        };
         let left = deadline.map(|deadline| Span(deadline.0.saturating_sub(result.sojourn().0)));
         (next.submit, next.deadline, next.is_chained) = (self.now, left, true);
-        next.followed_by = (!jobs.is_empty()).then(|| Box::new(Followers { jobs, deadline: left }));
+        next.followed_by = (!jobs.is_empty()).then(|| {
+            Box::new(Followers {
+                jobs,
+                deadline: left,
+            })
+        });
         self.arrive_job(next)
     }
 }

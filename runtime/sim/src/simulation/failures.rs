@@ -26,7 +26,12 @@ pub(super) fn factor_of(seed: u64, id: AttemptId) -> f64 {
 /// The seed words of an attempt.
 fn words_of(id: AttemptId) -> [u64; 4] {
     let kind = u64::from(id.task.kind == TaskKind::Reduce);
-    [u64::from(id.task.job.0), kind, u64::from(id.task.index), u64::from(id.number)]
+    [
+        u64::from(id.task.job.0),
+        kind,
+        u64::from(id.task.index),
+        u64::from(id.number),
+    ]
 }
 
 /// Returns the lifetime of a machine's `life`-th incarnation.
@@ -37,7 +42,11 @@ fn lifetime(seed: u64, machine: u32, life: u64, mean: Span) -> Span {
 
 /// Hashes the arguments to a pseudo-random number.
 fn draw(seed: u64, purpose: u64, words: &[u64]) -> u64 {
-    words.iter().fold(scramble(seed ^ scramble(purpose)), |state, word| scramble(state ^ scramble(*word)))
+    words
+        .iter()
+        .fold(scramble(seed ^ scramble(purpose)), |state, word| {
+            scramble(state ^ scramble(*word))
+        })
 }
 
 /// The finalizer of splitmix64.
@@ -60,18 +69,38 @@ impl Simulation {
         let id = napreduce_engine::WorkerId(index + 1);
         let slots = self.settings.slots_of(machine);
         let shared = self.settings.engine.shared_slots;
-        self.workers.push(VirtualWorker::new(id, machine, slots, shared));
+        self.workers
+            .push(VirtualWorker::new(id, machine, slots, shared));
         self.on_machine[machine as usize] = index;
-        self.run.slot_time.slots_added(slots.map, slots.reduce, shared);
-        let (host, rack) = (String::new(), self.settings.rack_name(machine));
-        self.batch.push(Group::Joined, index, None, Event::WorkerJoined { worker: id, slots, host, rack });
+        self.run
+            .slot_time
+            .slots_added(slots.map, slots.reduce, shared);
+        let host = String::new();
+        let rack = self.settings.rack_name(machine);
+        self.batch.push(
+            Group::Joined,
+            index,
+            None,
+            Event::WorkerJoined {
+                worker: id,
+                slots,
+                host,
+                rack,
+            },
+        );
         if let Some(memory) = self.settings.overheads.machine_memory {
             let bytes = memory.ram.saturating_sub(memory.base);
-            self.batch.push(Group::Joined, index, None, Event::WorkerMemory { worker: id, bytes });
+            self.batch.push(
+                Group::Joined,
+                index,
+                None,
+                Event::WorkerMemory { worker: id, bytes },
+            );
         }
         if let Some(mean) = self.settings.failures.machine_mean {
             let life = lifetime(self.settings.seed, machine, u64::from(index), mean);
-            self.queue.push(self.now + life, Due::Lost { worker: index });
+            self.queue
+                .push(self.now + life, Due::Lost { worker: index });
         }
     }
 
@@ -82,14 +111,18 @@ impl Simulation {
         known.beat = None;
         known.reports.clear();
         known.orders.clear();
-        let (id, machine, attempts) = (known.id, known.machine, std::mem::take(&mut known.attempts));
+        let id = known.id;
+        let machine = known.machine;
+        let attempts = std::mem::take(&mut known.attempts);
         for place in attempts {
             self.charge_slot_time(place);
             let attempt = self.attempts.at_mut(place);
             // The rest of its exit has no effect.
             attempt.phase = Phase::Gone;
-            let (task, lost, held, position) =
-                (attempt.id, attempt.executed(), attempt.holds_slot, attempt.place);
+            let task = attempt.id;
+            let lost = attempt.executed();
+            let held = attempt.holds_slot;
+            let position = attempt.place;
             self.run.slot_time.wasted += lost;
             self.jobs.at_mut(task.task.job).result.wasted.0 += lost;
             if held {
@@ -101,7 +134,10 @@ impl Simulation {
         self.run.slot_time.slots_removed(slots.map, slots.reduce);
         self.run.machines_lost += 1;
         // Simulated machines fail at random, never because of their tasks.
-        let lost = Event::WorkerLost { worker: id, crashed: false };
+        let lost = Event::WorkerLost {
+            worker: id,
+            crashed: false,
+        };
         self.batch.push(Group::Failure, worker, None, lost);
         if let Some(after) = self.settings.failures.machine_return {
             self.queue.push(self.now + after, Due::Returns { machine });
@@ -115,16 +151,31 @@ mod tests {
     use napreduce_engine::{JobId, TaskId};
 
     fn attempt(index: u32) -> AttemptId {
-        AttemptId { task: TaskId { job: JobId(1), kind: TaskKind::Map, index }, number: 1 }
+        AttemptId {
+            task: TaskId {
+                job: JobId(1),
+                kind: TaskKind::Map,
+                index,
+            },
+            number: 1,
+        }
     }
 
     #[test]
     fn failure_rate_matches_probability() {
-        let failed: Vec<u64> =
-            (0..10_000).filter_map(|index| fails_after(7, attempt(index), 0.25, 1_000)).collect();
-        assert!((2_350..2_650).contains(&failed.len()), "{} of 10000", failed.len());
+        let failed: Vec<u64> = (0..10_000)
+            .filter_map(|index| fails_after(7, attempt(index), 0.25, 1_000))
+            .collect();
+        assert!(
+            (2_350..2_650).contains(&failed.len()),
+            "{} of 10000",
+            failed.len()
+        );
         let mean = failed.iter().sum::<u64>() / failed.len() as u64;
-        assert!((480..520).contains(&mean) && failed.iter().all(|at| *at < 1_000), "{mean}");
+        assert!(
+            (480..520).contains(&mean) && failed.iter().all(|at| *at < 1_000),
+            "{mean}"
+        );
         assert_eq!(fails_after(7, attempt(3), 0.0, 1_000), None);
     }
 

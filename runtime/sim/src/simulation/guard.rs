@@ -52,13 +52,29 @@ impl Guard {
         let (maps, reduces) = settings.total_slots();
         let evictions_max =
             EVICTIONS_MAX.max(EVICTIONS_PER_SLOT_MAX.saturating_mul(maps.saturating_add(reduces)));
-        let (last, horizon) = (settings.last_time(), Time(0));
-        Guard { last, evictions_max, horizon, evictions: 0, done: 0, most_done: 0, idle: 0 }
+        let last = settings.last_time();
+        let horizon = Time(0);
+        Guard {
+            last,
+            evictions_max,
+            horizon,
+            evictions: 0,
+            done: 0,
+            most_done: 0,
+            idle: 0,
+        }
     }
 
     /// Checks that slot time does not overflow at `at`.
     pub fn check_time(&self, at: Time) -> Result<(), SimulationError> {
-        if at > self.last { Err(SimulationError::TooLong { at, last: self.last }) } else { Ok(()) }
+        if at > self.last {
+            Err(SimulationError::TooLong {
+                at,
+                last: self.last,
+            })
+        } else {
+            Ok(())
+        }
     }
 
     /// Counts a record of the engine as progress or eviction.
@@ -72,7 +88,9 @@ impl Guard {
             }
             Record::OutputLost(_) => self.done = self.done.saturating_sub(1),
             Record::JobEnded(..) => self.evictions = 0,
-            Record::Suspended(_) | Record::Checkpointed(_) | Record::AttemptEnded(..) => self.evictions += 1,
+            Record::Suspended(_) | Record::Checkpointed(_) | Record::AttemptEnded(..) => {
+                self.evictions += 1
+            }
             _ => {}
         }
     }
@@ -89,11 +107,22 @@ impl Simulation {
     /// Extends the time limit for a new job.
     pub(super) fn allow_for(&mut self, job: &SimulatedJob) {
         let overheads = &self.settings.overheads;
-        let costs =
-            [overheads.suspend, overheads.resume, overheads.checkpoint_write, overheads.checkpoint_read];
-        let moved = costs.iter().fold(Span(0), |sum, cost| sum + cost.of(job.memory));
+        let costs = [
+            overheads.suspend,
+            overheads.resume,
+            overheads.checkpoint_write,
+            overheads.checkpoint_read,
+        ];
+        let moved = costs
+            .iter()
+            .fold(Span(0), |sum, cost| sum + cost.of(job.memory));
         let input = overheads.remote_input.max(overheads.rack_input);
-        let each = overheads.launch + overheads.master + input + overheads.heartbeat + overheads.kill + moved;
+        let each = overheads.launch
+            + overheads.master
+            + input
+            + overheads.heartbeat
+            + overheads.kill
+            + moved;
         let tasks = (job.maps.len() + job.reduces.len()) as u64;
         let work = job.work(TaskKind::Map) + job.work(TaskKind::Reduce);
         let alone = work + Span(tasks.saturating_mul(each.0));
@@ -108,7 +137,10 @@ impl Simulation {
     }
 
     fn has_working_attempt(&self) -> bool {
-        let workers = self.on_machine.iter().map(|worker| &self.workers[*worker as usize]);
+        let workers = self
+            .on_machine
+            .iter()
+            .map(|worker| &self.workers[*worker as usize]);
         let mut places = workers.flat_map(|worker| &worker.attempts);
         places.any(|place| self.attempts.at(*place).phase == Phase::Working)
     }
@@ -123,7 +155,9 @@ impl Simulation {
                 Some(mean) => format!(" (a machine is lost after {} on average)", mean.to_text()),
                 None => String::new(),
             };
-            format!("{evictions_max} attempts ended or were suspended without an additional task done{lost}")
+            format!(
+                "{evictions_max} attempts ended or were suspended without an additional task done{lost}"
+            )
         } else if self.now > self.guard.horizon && self.unfinished() > 0 && !cut {
             format!("this is {WORK_FACTOR_MAX} times the total work on a single slot")
         } else if self.is_idle() {
@@ -131,23 +165,43 @@ impl Simulation {
         } else {
             return Ok(());
         };
-        let (jobs, first, slots) = (self.unfinished(), self.first_job(), self.slot_summary());
-        Err(SimulationError::Endless { at: self.now, why, jobs, first, slots })
+        let jobs = self.unfinished();
+        let first = self.first_job();
+        let slots = self.slot_summary();
+        Err(SimulationError::Endless {
+            at: self.now,
+            why,
+            jobs,
+            first,
+            slots,
+        })
     }
 
     pub(super) fn stalled(&self) -> SimulationError {
         let view = self.engine.view();
         for kind in TaskKind::ALL {
-            let waits = |job: &&Job| !job.is_master() && job.tasks_done(kind) < job.tasks_total(kind);
+            let waits =
+                |job: &&Job| !job.is_master() && job.tasks_done(kind) < job.tasks_total(kind);
             if !view.shares_slots()
                 && view.slots(kind) == 0
                 && let Some(job) = view.jobs().find(waits)
             {
-                return SimulationError::NoSlots { at: self.now, job: job.id(), kind };
+                return SimulationError::NoSlots {
+                    at: self.now,
+                    job: job.id(),
+                    kind,
+                };
             }
         }
-        let (jobs, first, slots) = (self.unfinished(), self.first_job(), self.slot_summary());
-        SimulationError::Stalled { at: self.now, jobs, first, slots }
+        let jobs = self.unfinished();
+        let first = self.first_job();
+        let slots = self.slot_summary();
+        SimulationError::Stalled {
+            at: self.now,
+            jobs,
+            first,
+            slots,
+        }
     }
 
     /// Returns the number of submitted jobs that have not ended.
@@ -158,17 +212,31 @@ impl Simulation {
 
     fn first_job(&self) -> Option<napreduce_engine::JobId> {
         let view = self.engine.view();
-        view.jobs().find(|job| !job.is_master()).or_else(|| view.jobs().next()).map(|job| job.id())
+        view.jobs()
+            .find(|job| !job.is_master())
+            .or_else(|| view.jobs().next())
+            .map(|job| job.id())
     }
 
     /// Describes the holders of slots and the demand.
     fn slot_summary(&self) -> String {
         let view = self.engine.view();
-        let (mut masters, mut working, mut waiting, mut others) = (0_u64, 0_u64, 0_u64, 0_u64);
+        let mut masters = 0_u64;
+        let mut working = 0_u64;
+        let mut waiting = 0_u64;
+        let mut others = 0_u64;
         let places = self.workers.iter().flat_map(|worker| &worker.attempts);
-        for attempt in places.map(|place| self.attempts.at(*place)).filter(|one| one.holds_slot) {
+        for attempt in places
+            .map(|place| self.attempts.at(*place))
+            .filter(|one| one.holds_slot)
+        {
             match attempt.phase {
-                _ if view.job(attempt.id.task.job).is_some_and(|job| job.is_master()) => masters += 1,
+                _ if view
+                    .job(attempt.id.task.job)
+                    .is_some_and(|job| job.is_master()) =>
+                {
+                    masters += 1
+                }
                 Phase::Working => working += 1,
                 Phase::Fetching => waiting += 1,
                 _ => others += 1,
@@ -188,11 +256,20 @@ impl Simulation {
             .filter(|(count, _)| *count > 0)
             .map(|(count, what)| format!("{count} by {what}"))
             .collect();
-        let held =
-            if held.is_empty() { "0 are held".to_owned() } else { format!("held {}", held.join(", ")) };
-        let wanted = |kind| view.jobs().map(|job| u64::from(job.eligible_count(kind))).sum::<u64>();
-        let suspended: u64 =
-            view.jobs().flat_map(|job| TaskKind::ALL.map(|kind| u64::from(job.suspended(kind)))).sum();
+        let held = if held.is_empty() {
+            "0 are held".to_owned()
+        } else {
+            format!("held {}", held.join(", "))
+        };
+        let wanted = |kind| {
+            view.jobs()
+                .map(|job| u64::from(job.eligible_count(kind)))
+                .sum::<u64>()
+        };
+        let suspended: u64 = view
+            .jobs()
+            .flat_map(|job| TaskKind::ALL.map(|kind| u64::from(job.suspended(kind))))
+            .sum();
         let what = if shared { "containers" } else { "slots" };
         let mut text = format!(
             "of {all} {what} {held}; waiting: {} maps, {} reduces and {suspended} suspended tasks",

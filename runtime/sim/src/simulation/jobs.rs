@@ -3,7 +3,8 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use napreduce_engine::{
-    AttemptId, Event, JobId, JobOutcome, JobPart, JobSpec, MapSpec, Span, TaskId, TaskKind, Time, WorkerId,
+    AttemptId, Event, JobId, JobOutcome, JobPart, JobSpec, MapSpec, Span, TaskId, TaskKind, Time,
+    WorkerId,
 };
 
 use super::Simulation;
@@ -60,7 +61,11 @@ impl RunningJob {
             reduces: Vec::new(),
             checkpoints: BTreeMap::new(),
             done: [no_bits(plan.maps.len()), no_bits(plan.reduces.len())],
-            ever_done: no_bits(if plan.reduces.is_empty() { 0 } else { plan.maps.len() }),
+            ever_done: no_bits(if plan.reduces.is_empty() {
+                0
+            } else {
+                plan.maps.len()
+            }),
             management: None,
             plan,
             result,
@@ -108,11 +113,15 @@ impl Jobs {
     }
 
     pub fn at_mut(&mut self, job: JobId) -> &mut RunningJob {
-        self.get_mut(job).expect("jobs are stored until the engine ends them")
+        self.get_mut(job)
+            .expect("jobs are stored until the engine ends them")
     }
 
     fn remove(&mut self, JobId(job): JobId) -> Option<Box<RunningJob>> {
-        let removed = self.all.get_mut(job.checked_sub(self.first + 1)? as usize)?.take()?;
+        let removed = self
+            .all
+            .get_mut(job.checked_sub(self.first + 1)? as usize)?
+            .take()?;
         self.running -= 1;
         while let Some(None) = self.all.front() {
             self.all.pop_front();
@@ -152,7 +161,10 @@ impl RunningJob {
 
     /// Returns the number of its completed tasks.
     pub fn tasks_done(&self, kind: TaskKind) -> u32 {
-        self.done[slot_time::of(kind)].iter().map(|word| word.count_ones()).sum()
+        self.done[slot_time::of(kind)]
+            .iter()
+            .map(|word| word.count_ones())
+            .sum()
     }
 
     pub fn maps(&self) -> u32 {
@@ -197,7 +209,8 @@ impl RunningJob {
 
 /// Sets or clears the bit of a task; returns whether it changed.
 fn mark(bits: &mut [u64], index: u32, on: bool) -> bool {
-    let (word, bit) = (&mut bits[index as usize / 64], 1_u64 << (index % 64));
+    let word = &mut bits[index as usize / 64];
+    let bit = 1_u64 << (index % 64);
     let was = *word & bit != 0;
     if on {
         *word |= bit
@@ -209,13 +222,22 @@ fn mark(bits: &mut [u64], index: u32, on: bool) -> bool {
 
 /// Checks the lengths of a job's tasks and their sum against the limits.
 fn check_lengths(plan: &SimulatedJob) -> Result<(), SimulationError> {
-    let tasks = plan.maps.iter().map(|task| task.work).chain(plan.reduces.iter().map(|task| task.work()));
-    let (mut longest, mut all) = (Span(0), Span(0));
+    let tasks = plan
+        .maps
+        .iter()
+        .map(|task| task.work)
+        .chain(plan.reduces.iter().map(|task| task.work()));
+    let mut longest = Span(0);
+    let mut all = Span(0);
     for task in tasks {
         (longest, all) = (longest.max(task), all + task);
     }
     if longest > TASK_MAX || all > JOB_MAX {
-        return Err(SimulationError::JobTooLong { job: plan.name.clone(), longest, all });
+        return Err(SimulationError::JobTooLong {
+            job: plan.name.clone(),
+            longest,
+            all,
+        });
     }
     Ok(())
 }
@@ -234,7 +256,11 @@ impl Simulation {
     }
 
     /// Submits a job that arrived at `came`, after its master has started if it needs one.
-    pub(super) fn dispatch(&mut self, plan: SimulatedJob, came: Time) -> Result<(), SimulationError> {
+    pub(super) fn dispatch(
+        &mut self,
+        plan: SimulatedJob,
+        came: Time,
+    ) -> Result<(), SimulationError> {
         if self.settings.masters_max.is_some() {
             return self.await_master(plan, came);
         }
@@ -263,7 +289,14 @@ impl Simulation {
         self.batch.push(
             Group::Arrival,
             0,
-            Some(AttemptId { task: TaskId { job, kind: TaskKind::Map, index: 0 }, number: 0 }),
+            Some(AttemptId {
+                task: TaskId {
+                    job,
+                    kind: TaskKind::Map,
+                    index: 0,
+                },
+                number: 0,
+            }),
             Event::JobSubmitted { job, spec },
         );
         job
@@ -314,19 +347,34 @@ impl Simulation {
 
     /// Handles the completion of a task.
     pub(super) fn task_done(&mut self, id: AttemptId) {
-        let (kind, index) = (id.task.kind, id.task.index);
-        let executed = self.finishing.remove(&id).expect("the completing attempt reported in this batch");
+        let kind = id.task.kind;
+        let index = id.task.index;
+        let executed = self
+            .finishing
+            .remove(&id)
+            .expect("the completing attempt reported in this batch");
         let job = self.jobs.at_mut(id.task.job);
-        assert!(mark(&mut job.done[slot_time::of(kind)], index, true), "{} is done twice", id.task);
+        assert!(
+            mark(&mut job.done[slot_time::of(kind)], index, true),
+            "{} is done twice",
+            id.task
+        );
         let total = job.plan.work_of(kind, index);
         let before = total - executed;
-        let more = job.checkpoints.remove(&(kind, index)).map_or(0, |kept| kept.done.saturating_sub(before));
+        let more = job
+            .checkpoints
+            .remove(&(kind, index))
+            .map_or(0, |kept| kept.done.saturating_sub(before));
         self.run.slot_time.useful += total;
         self.run.slot_time.wasted = self.run.slot_time.wasted + more - executed;
         job.result.wasted.0 = job.result.wasted.0 + more - executed;
         match kind {
             TaskKind::Reduce => {
-                assert!(job.has_completed_every_map(), "{} is done before the last map of its job", id.task);
+                assert!(
+                    job.has_completed_every_map(),
+                    "{} is done before the last map of its job",
+                    id.task
+                );
                 let maps_end = job.maps_end.unwrap_or(job.result.submitted);
                 job.held.done_at = job.held.done_at.saturating_add(self.now.since(maps_end).0);
             }
@@ -347,7 +395,10 @@ impl Simulation {
     /// Handles the loss of a map output.
     pub(super) fn output_lost(&mut self, task: TaskId) {
         let job = self.jobs.at_mut(task.job);
-        assert!(mark(&mut job.done[0], task.index, false), "{task} was not done, but its output is lost");
+        assert!(
+            mark(&mut job.done[0], task.index, false),
+            "{task} was not done, but its output is lost"
+        );
         let total = job.plan.work_of(task.kind, task.index);
         job.maps_done -= 1;
         job.result.wasted.0 += total;
@@ -370,14 +421,20 @@ impl Simulation {
             let attempt = self.attempts.at(place);
             match attempt.phase {
                 Phase::Fetching if complete => self.begin_work(place),
-                Phase::Working if !complete && attempt.done < attempt.shuffle => self.begin_work(place),
+                Phase::Working if !complete && attempt.done < attempt.shuffle => {
+                    self.begin_work(place)
+                }
                 _ => {}
             }
         }
     }
 
     /// Handles the end of a job in the engine.
-    pub(super) fn job_ended(&mut self, id: JobId, outcome: &JobOutcome) -> Result<(), SimulationError> {
+    pub(super) fn job_ended(
+        &mut self,
+        id: JobId,
+        outcome: &JobOutcome,
+    ) -> Result<(), SimulationError> {
         let Some(mut job) = self.jobs.remove(id) else {
             return Err(SimulationError::UnknownJob { job: id });
         };
@@ -405,9 +462,17 @@ impl Simulation {
         let held_after = job.held.total - job.held.before_maps_end;
         job.result.reduces_waited = Span(job.held.done_at.saturating_sub(held_after));
         if job.result.ending == Ending::Succeeded {
-            let kinds = if job.plan.reduces.is_empty() { TaskKind::Map } else { TaskKind::Reduce };
+            let kinds = if job.plan.reduces.is_empty() {
+                TaskKind::Map
+            } else {
+                TaskKind::Reduce
+            };
             let done = job.tasks_done(kinds);
-            assert_eq!(done as usize, job.plan.tasks(kinds), "{id} ended before its tasks");
+            assert_eq!(
+                done as usize,
+                job.plan.tasks(kinds),
+                "{id} ended before its tasks"
+            );
         }
         if let Some(recorder) = &mut self.recorder {
             recorder.job_ended(self.now, &job, outcome)?;

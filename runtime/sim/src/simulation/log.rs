@@ -35,7 +35,11 @@ impl Log {
                     spec.maps.len(),
                     spec.reduces
                 ),
-                Event::Reported { worker, attempt, report } => {
+                Event::Reported {
+                    worker,
+                    attempt,
+                    report,
+                } => {
                     writeln!(self.to, "{attempt} on {worker} {}", describe(report))
                 }
                 Event::Woken => writeln!(self.to, "woken"),
@@ -50,25 +54,41 @@ impl Log {
             match effect {
                 Effect::Send { worker, order } => writeln!(self.to, "  {worker}: {}", order),
                 Effect::WakeAt(time) => writeln!(self.to, "  wake at {time}"),
-                Effect::JobEnded { job, outcome } => writeln!(self.to, "  {job} ended: {outcome:?}"),
+                Effect::JobEnded { job, outcome } => {
+                    writeln!(self.to, "  {job} ended: {outcome:?}")
+                }
                 Effect::Warn { message } => writeln!(self.to, "  warning: {message}"),
                 Effect::Record(Record::TaskDone(attempt)) => {
                     writeln!(self.to, "  {} done by {attempt}", attempt.task)
                 }
-                Effect::Record(Record::OutputLost(task)) => writeln!(self.to, "  output of {task} lost"),
+                Effect::Record(Record::OutputLost(task)) => {
+                    writeln!(self.to, "  output of {task} lost")
+                }
                 Effect::Record(Record::AttemptEnded(attempt, why)) => {
                     writeln!(self.to, "  {attempt} ended: {why}")
                 }
                 Effect::Record(Record::PreemptRequested {
-                    attempt, primitive, beneficiary, reason, ..
+                    attempt,
+                    primitive,
+                    beneficiary,
+                    reason,
+                    ..
                 }) => {
                     let whom = beneficiary.map_or_else(String::new, |job| format!(" for {job}"));
-                    writeln!(self.to, "  preempt {attempt} by {primitive}{whom}: {reason}")
+                    writeln!(
+                        self.to,
+                        "  preempt {attempt} by {primitive}{whom}: {reason}"
+                    )
                 }
                 Effect::Record(Record::PreemptWithdrawn { attempt, reason }) => {
                     writeln!(self.to, "  do not preempt {attempt}: {reason}")
                 }
-                Effect::Record(Record::Converted { attempt, primitive, reason, .. }) => {
+                Effect::Record(Record::Converted {
+                    attempt,
+                    primitive,
+                    reason,
+                    ..
+                }) => {
                     writeln!(self.to, "  convert {attempt} by {primitive}: {reason}")
                 }
                 Effect::Record(_) => Ok(()),
@@ -86,7 +106,10 @@ impl Log {
 fn describe(report: &Report) -> String {
     match report {
         Report::Started => "started".to_owned(),
-        Report::Progressed { bytes_done, bytes_total } => format!("progressed {bytes_done}/{bytes_total}"),
+        Report::Progressed {
+            bytes_done,
+            bytes_total,
+        } => format!("progressed {bytes_done}/{bytes_total}"),
         Report::CommitRequested => "requests the commit".to_owned(),
         Report::Failed { reason, .. } => format!("failed: {reason}"),
         Report::Killed => "killed".to_owned(),

@@ -53,8 +53,14 @@ impl Masters {
 
     /// Returns the arrival times of jobs without a running master.
     pub fn waiting_since(&self) -> impl Iterator<Item = Time> + '_ {
-        let held_back = self.held_back.values().flat_map(BTreeMap::values).map(|held| &held.job);
-        held_back.chain(self.starting.values()).map(|(_, came)| *came)
+        let held_back = self
+            .held_back
+            .values()
+            .flat_map(BTreeMap::values)
+            .map(|held| &held.job);
+        held_back
+            .chain(self.starting.values())
+            .map(|(_, came)| *came)
     }
 
     /// Removes and returns the first waiting job with room for its master: within the limit per queue, and
@@ -62,13 +68,22 @@ impl Masters {
     fn take_next(&mut self, of_queue_max: u64) -> Option<WaitingJob> {
         let count = |name: &String| self.of_policy.get(name).copied().unwrap_or_default();
         let has_room = |limits: &Limits| {
-            self.of_queue.get(&limits.queue).is_none_or(|active| *active < of_queue_max)
-                && limits.maxima.iter().all(|(name, most)| count(name) + 1 < *most)
+            self.of_queue
+                .get(&limits.queue)
+                .is_none_or(|active| *active < of_queue_max)
+                && limits
+                    .maxima
+                    .iter()
+                    .all(|(name, most)| count(name) + 1 < *most)
         };
-        let heads = self.held_back.values().filter_map(BTreeMap::first_key_value);
+        let heads = self
+            .held_back
+            .values()
+            .filter_map(BTreeMap::first_key_value);
         let candidates = heads.filter(|(_, held)| has_room(&held.limits));
         let (key, held) = candidates.min_by_key(|(key, _)| **key)?;
-        let (key, queue) = (*key, held.limits.queue.clone());
+        let key = *key;
+        let queue = held.limits.queue.clone();
         let waiting = self.held_back.get_mut(&queue)?;
         let next = waiting.remove(&key);
         if waiting.is_empty() {
@@ -86,7 +101,9 @@ impl Masters {
     }
 
     fn uncount(&mut self, master: JobId) {
-        let Some(limits) = self.active.remove(&master) else { return };
+        let Some(limits) = self.active.remove(&master) else {
+            return;
+        };
         if let Some(active) = self.of_queue.get_mut(&limits.queue) {
             *active -= 1;
         }
@@ -100,19 +117,37 @@ impl Masters {
 
 impl Simulation {
     /// Queues a job for its master.
-    pub(super) fn await_master(&mut self, plan: SimulatedJob, came: Time) -> Result<(), SimulationError> {
+    pub(super) fn await_master(
+        &mut self,
+        plan: SimulatedJob,
+        came: Time,
+    ) -> Result<(), SimulationError> {
         let spec = self.spec_of(&plan, came);
         let (containers, _) = self.settings.total_slots();
-        let maxima = self.engine.maxima(&spec, u32::try_from(containers).unwrap_or(u32::MAX));
+        let maxima = self
+            .engine
+            .maxima(&spec, u32::try_from(containers).unwrap_or(u32::MAX));
         if let Some((queue, most)) = maxima.iter().find(|(_, most)| *most < 2) {
-            let (job, queue, most) = (plan.name.clone(), queue.clone(), *most);
+            let job = plan.name.clone();
+            let queue = queue.clone();
+            let most = *most;
             return Err(SimulationError::NoRoom { job, queue, most });
         }
         self.masters.arrivals += 1;
         let key = (self.engine.rank(&spec), self.masters.arrivals);
-        let limits = Limits { queue: plan.queue.clone(), maxima };
-        let held = WaitingJob { job: (plan, came), limits };
-        self.masters.held_back.entry(held.limits.queue.clone()).or_default().insert(key, held);
+        let limits = Limits {
+            queue: plan.queue.clone(),
+            maxima,
+        };
+        let held = WaitingJob {
+            job: (plan, came),
+            limits,
+        };
+        self.masters
+            .held_back
+            .entry(held.limits.queue.clone())
+            .or_default()
+            .insert(key, held);
         self.start_masters();
         Ok(())
     }
@@ -122,7 +157,13 @@ impl Simulation {
         let most = self.settings.masters_max.map_or(u64::MAX, u64::from);
         let (containers, _) = self.settings.total_slots();
         while (self.masters.active.len() as u64) + 1 < containers {
-            let Some(WaitingJob { job: (plan, came), limits }) = self.masters.take_next(most) else { return };
+            let Some(WaitingJob {
+                job: (plan, came),
+                limits,
+            }) = self.masters.take_next(most)
+            else {
+                return;
+            };
             let mut master = SimulatedJob::new(format!("{} (master)", plan.name), plan.submit);
             (master.user, master.queue) = (plan.user.clone(), plan.queue.clone());
             (master.priority, master.deadline) = (plan.priority, plan.deadline);
@@ -148,7 +189,9 @@ impl Simulation {
     /// continues, or ends if its job has.
     pub(super) fn master_started(&mut self, place: u32) {
         let id = self.attempts.at(place).id.task.job;
-        let Some(Management::Master { of }) = self.jobs.at_mut(id).management else { return };
+        let Some(Management::Master { of }) = self.jobs.at_mut(id).management else {
+            return;
+        };
         match (self.masters.starting.remove(&id.0), of) {
             (Some((plan, came)), _) => {
                 let job = self.submit(plan, came, Some(Management::Managed { by: id }));
@@ -162,10 +205,15 @@ impl Simulation {
     /// Ends the master of a job that has ended.
     pub(super) fn managed_ended(&mut self, master: JobId) {
         self.masters.uncount(master);
-        let managing = self.workers.iter().flat_map(|worker| &worker.attempts).copied().find(|place| {
-            let attempt = self.attempts.at(*place);
-            attempt.id.task.job == master && attempt.phase == Phase::Managing
-        });
+        let managing = self
+            .workers
+            .iter()
+            .flat_map(|worker| &worker.attempts)
+            .copied()
+            .find(|place| {
+                let attempt = self.attempts.at(*place);
+                attempt.id.task.job == master && attempt.phase == Phase::Managing
+            });
         if let Some(place) = managing {
             self.master_ends(place);
         }

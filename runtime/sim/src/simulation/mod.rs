@@ -114,7 +114,11 @@ impl Simulation {
         Simulation {
             engine: Engine::new(
                 scheduler,
-                EngineSettings { strict: true, name_outputs: false, ..settings.engine },
+                EngineSettings {
+                    strict: true,
+                    name_outputs: false,
+                    ..settings.engine
+                },
             ),
             arrivals: workload.timed.peekable(),
             triggered: workload.triggered,
@@ -254,11 +258,20 @@ impl Simulation {
                 self.handle_due(event)?;
             }
             self.due = due;
-            while self.arrivals.peek().is_some_and(|job| job.submit <= self.now) {
+            while self
+                .arrivals
+                .peek()
+                .is_some_and(|job| job.submit <= self.now)
+            {
                 activity = Activity::Other;
-                let Some(job) = self.arrivals.next() else { break };
+                let Some(job) = self.arrivals.next() else {
+                    break;
+                };
                 if job.submit < self.last_submit {
-                    return Err(SimulationError::OutOfOrder { at: job.submit, after: self.last_submit });
+                    return Err(SimulationError::OutOfOrder {
+                        at: job.submit,
+                        after: self.last_submit,
+                    });
                 }
                 self.last_submit = job.submit;
                 self.arrive_job(job)?;
@@ -273,7 +286,10 @@ impl Simulation {
             }
             self.flush_batch()?;
         }
-        Err(SimulationError::Thrashing { at: self.now, rounds: ROUNDS_MAX })
+        Err(SimulationError::Thrashing {
+            at: self.now,
+            rounds: ROUNDS_MAX,
+        })
     }
 
     fn handle_due(&mut self, due: Due) -> Result<(), SimulationError> {
@@ -283,7 +299,11 @@ impl Simulation {
                 self.report_progress(attempt);
             }
             Due::Mark { .. } => {}
-            Due::Arrives { attempt, generation, order } => self.arrive(attempt, generation, order),
+            Due::Arrives {
+                attempt,
+                generation,
+                order,
+            } => self.arrive(attempt, generation, order),
             Due::Lost { worker } => {
                 // Attempts that end at this instant end before the loss.
                 self.flush_batch()?;
@@ -292,11 +312,19 @@ impl Simulation {
             Due::Returns { machine } => self.join(machine),
             Due::Wake if self.armed == Some(self.now) => {
                 self.armed = None;
-                self.batch.push(reports::Group::Timer, 0, None, napreduce_engine::Event::Woken);
+                self.batch.push(
+                    reports::Group::Timer,
+                    0,
+                    None,
+                    napreduce_engine::Event::Woken,
+                );
             }
             Due::Wake => {}
             Due::JobTaskEnds { number } => self.job_task_ends(number)?,
-            Due::Report { attempt, generation } => self.periodic_report(attempt, generation),
+            Due::Report {
+                attempt,
+                generation,
+            } => self.periodic_report(attempt, generation),
             Due::Heartbeat { worker } => self.beats.push(worker),
         }
         Ok(())
@@ -308,30 +336,47 @@ impl Simulation {
             log.flush()?;
         }
         let now = self.now;
-        let live: Vec<u32> = self.workers.iter().flat_map(|worker| worker.attempts.clone()).collect();
+        let live: Vec<u32> = self
+            .workers
+            .iter()
+            .flat_map(|worker| worker.attempts.clone())
+            .collect();
         for place in live {
             self.charge_slot_time(place);
             self.run.slot_time.unfinished += self.attempts.at(place).executed();
         }
         let mut sojourns = 0;
-        let waiting: Vec<Time> = self.masters.waiting_since().chain(self.job_tasks.since()).collect();
+        let waiting: Vec<Time> = self
+            .masters
+            .waiting_since()
+            .chain(self.job_tasks.since())
+            .collect();
         for submitted in &waiting {
             sojourns += u128::from(now.since(*submitted).0);
         }
         for job in self.jobs.iter().filter(|job| !job.is_master()) {
             sojourns += u128::from(now.since(job.result.submitted).0);
-            self.run.slot_time.unfinished +=
-                job.checkpoints.values().map(|checkpoint| checkpoint.done).sum::<u64>();
+            self.run.slot_time.unfinished += job
+                .checkpoints
+                .values()
+                .map(|checkpoint| checkpoint.done)
+                .sum::<u64>();
         }
         for kind in TaskKind::ALL {
-            let (held, used) = (self.run.slot_time.held(kind), u64::from(self.engine.view().used(kind)));
-            assert_eq!(held, used, "the engine and the workers disagree on held {kind} slots");
+            let held = self.run.slot_time.held(kind);
+            let used = u64::from(self.engine.view().used(kind));
+            assert_eq!(
+                held, used,
+                "the engine and the workers disagree on held {kind} slots"
+            );
         }
         self.run.slot_time.check(sojourns)?;
         let unfinished = self.jobs.iter().filter(|job| !job.is_master());
         self.run.unfinished_names = unfinished.map(|job| job.plan.name.clone()).collect();
         self.run.unfinished = self.run.unfinished_names.len() + waiting.len();
-        self.run.never_submitted.extend(self.triggered.keys().map(|name| name.to_string()));
+        self.run
+            .never_submitted
+            .extend(self.triggered.keys().map(|name| name.to_string()));
         self.run.ended = now;
         self.run.tally = self.engine.view().tally();
         self.run.judged = self.engine.view().judged().clone();
@@ -350,9 +395,11 @@ impl Simulation {
 /// Returns the kind of activity that an event counts as.
 fn activity_of(due: Due) -> Activity {
     match due {
-        Due::Wake | Due::Heartbeat { .. } | Due::Report { .. } | Due::Lost { .. } | Due::Returns { .. } => {
-            Activity::Idle
-        }
+        Due::Wake
+        | Due::Heartbeat { .. }
+        | Due::Report { .. }
+        | Due::Lost { .. }
+        | Due::Returns { .. } => Activity::Idle,
         _ => Activity::Other,
     }
 }
@@ -360,7 +407,10 @@ fn activity_of(due: Due) -> Activity {
 /// The order of simultaneous events.
 fn rank(due: Due) -> u8 {
     match due {
-        Due::Mark { .. } | Due::PhaseEnds { .. } | Due::Arrives { .. } | Due::JobTaskEnds { .. } => 0,
+        Due::Mark { .. }
+        | Due::PhaseEnds { .. }
+        | Due::Arrives { .. }
+        | Due::JobTaskEnds { .. } => 0,
         Due::Lost { .. } => 1,
         Due::Returns { .. } => 2,
         Due::Wake => 3,

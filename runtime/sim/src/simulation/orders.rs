@@ -25,7 +25,9 @@ impl Simulation {
                     Order::Commit { attempt } => self.commit(worker, attempt),
                     Order::Resume { attempt } => self.send_resume(worker, attempt),
                     Order::Suspend { attempt } => self.send_to(worker, attempt, OrderKind::Suspend),
-                    Order::Checkpoint { attempt } => self.send_to(worker, attempt, OrderKind::Checkpoint),
+                    Order::Checkpoint { attempt } => {
+                        self.send_to(worker, attempt, OrderKind::Checkpoint)
+                    }
                     Order::Kill { attempt } => self.send_kill(worker, attempt),
                     // Reduces see new outputs without an order, and simulated workers are never drained.
                     Order::MoreInputs { .. } | Order::MoveOutput { .. } => {}
@@ -48,29 +50,43 @@ impl Simulation {
 
     /// Launches a new attempt: takes a slot and sends the order.
     fn launch(&mut self, worker: u32, id: AttemptId, from: Start) {
-        let (now, kind, index) = (self.now, id.task.kind, id.task.index);
+        let now = self.now;
+        let kind = id.task.kind;
+        let index = id.task.index;
         let job = self.jobs.at_mut(id.task.job);
         let checkpoint = match from {
             Start::Checkpoint(_) => job.checkpoints.get(&(kind, index)).copied(),
             // A duplicate starts over; the checkpoint remains for the original.
             Start::Fresh
-                if self.engine.view().attempt(id).is_some_and(|one| one.duplicate_of().is_some()) =>
+                if self
+                    .engine
+                    .view()
+                    .attempt(id)
+                    .is_some_and(|one| one.duplicate_of().is_some()) =>
             {
                 None
             }
             Start::Fresh => {
-                let discarded =
-                    job.checkpoints.remove(&(kind, index)).map_or(0, |checkpoint| checkpoint.done);
+                let discarded = job
+                    .checkpoints
+                    .remove(&(kind, index))
+                    .map_or(0, |checkpoint| checkpoint.done);
                 self.run.slot_time.wasted += discarded;
                 job.result.wasted.0 += discarded;
                 None
             }
         };
-        let (done, restores) =
-            checkpoint.map_or((0, None), |checkpoint| (checkpoint.done, Some(checkpoint.worker)));
+        let (done, restores) = checkpoint.map_or((0, None), |checkpoint| {
+            (checkpoint.done, Some(checkpoint.worker))
+        });
         let mut attempt = VirtualAttempt::ordered(id, worker, now, &job.plan, done, restores);
-        let loss = if job.is_master() { 0.0 } else { self.settings.failures.attempt };
-        let fails_after = super::failures::fails_after(self.settings.seed, id, loss, attempt.total - done);
+        let loss = if job.is_master() {
+            0.0
+        } else {
+            self.settings.failures.attempt
+        };
+        let fails_after =
+            super::failures::fails_after(self.settings.seed, id, loss, attempt.total - done);
         attempt.fails_at = fails_after.map_or(u64::MAX, |work| done + work);
         if kind == TaskKind::Reduce {
             job.reduce_launched(now);
@@ -95,7 +111,9 @@ impl Simulation {
 
     /// Resumes a suspended attempt: takes a slot and sends the order.
     fn send_resume(&mut self, worker: u32, id: AttemptId) {
-        let Some(place) = self.workers[worker as usize].find(id, &self.attempts) else { return };
+        let Some(place) = self.workers[worker as usize].find(id, &self.attempts) else {
+            return;
+        };
         let attempt = self.attempts.at_mut(place);
         attempt.charge(self.now, &mut self.run.slot_time);
         attempt.holds_slot = true;
@@ -123,11 +141,14 @@ impl Simulation {
     /// Sends an order: immediately, or in the reply to the worker's next heartbeat.
     fn send(&mut self, place: u32, order: OrderKind) {
         let attempt = self.attempts.at(place);
-        let (worker, generation) = (attempt.worker, attempt.generation);
+        let worker = attempt.worker;
+        let generation = attempt.generation;
         if self.is_in_contact(worker) {
             self.dispatch_order(place, generation, order);
         } else {
-            self.workers[worker as usize].orders.push((place, generation, order));
+            self.workers[worker as usize]
+                .orders
+                .push((place, generation, order));
             self.expect_heartbeat(worker, false);
         }
     }
@@ -138,7 +159,14 @@ impl Simulation {
         if latency.0 == 0 {
             self.arrive(place, generation, order);
         } else {
-            self.queue.push(self.now + latency, Due::Arrives { attempt: place, generation, order });
+            self.queue.push(
+                self.now + latency,
+                Due::Arrives {
+                    attempt: place,
+                    generation,
+                    order,
+                },
+            );
         }
     }
 
@@ -151,7 +179,9 @@ impl Simulation {
         match (order, attempt.phase) {
             (OrderKind::Launch, Phase::Ordered) => self.start(place),
             (OrderKind::Kill, _) => self.kill(place),
-            (OrderKind::Suspend, Phase::Working | Phase::Fetching | Phase::Ended) => self.suspend(place),
+            (OrderKind::Suspend, Phase::Working | Phase::Fetching | Phase::Ended) => {
+                self.suspend(place)
+            }
             (OrderKind::Checkpoint, Phase::Working | Phase::Fetching) => self.save(place),
             (OrderKind::Checkpoint, Phase::Suspended) => self.wake_to_save(place),
             (OrderKind::Resume, Phase::ResumeOrdered) => self.resume(place),
@@ -179,7 +209,11 @@ impl Simulation {
     pub(super) fn expect_heartbeat(&mut self, worker: u32, immediately: bool) {
         let period = self.settings.overheads.heartbeat;
         let known = &mut self.workers[worker as usize];
-        let this = self.now.0.checked_next_multiple_of(period.0).unwrap_or(u64::MAX);
+        let this = self
+            .now
+            .0
+            .checked_next_multiple_of(period.0)
+            .unwrap_or(u64::MAX);
         let answered_now = known.answered == Some(self.now);
         let next = if immediately {
             self.now

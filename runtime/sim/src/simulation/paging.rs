@@ -10,15 +10,26 @@ impl Simulation {
     /// Makes room for the memory of an attempt: pages in its own memory and pages out suspended attempts, in
     /// the order of their suspension. Returns the time this takes.
     pub(super) fn page_for(&mut self, place: u32) -> Span {
-        let Some(memory) = self.settings.overheads.machine_memory else { return Span(0) };
+        let Some(memory) = self.settings.overheads.machine_memory else {
+            return Span(0);
+        };
         let attempt = self.attempts.at(place);
-        let (worker, paged_in) = (attempt.worker as usize, attempt.pages.paged_out);
-        let own = self.jobs.at_mut(self.attempts.at(place).id.task.job).plan.memory;
-        let others: Vec<u32> =
-            self.workers[worker].attempts.iter().copied().filter(|other| *other != place).collect();
-        let resident = others
+        let worker = attempt.worker as usize;
+        let paged_in = attempt.pages.paged_out;
+        let own = self
+            .jobs
+            .at_mut(self.attempts.at(place).id.task.job)
+            .plan
+            .memory;
+        let others: Vec<u32> = self.workers[worker]
+            .attempts
             .iter()
-            .fold(0_u64, |sum, other| sum.saturating_add(self.attempts.at(*other).pages.resident));
+            .copied()
+            .filter(|other| *other != place)
+            .collect();
+        let resident = others.iter().fold(0_u64, |sum, other| {
+            sum.saturating_add(self.attempts.at(*other).pages.resident)
+        });
         let there = memory.ram.saturating_sub(memory.base);
         let over = resident.saturating_add(own).saturating_sub(there);
         let wanted = u128::from(over) * u128::from(memory.excess_permille) / 1_000;
@@ -38,7 +49,10 @@ impl Simulation {
             moved = moved.saturating_add(out);
             self.run.paged_out = self.run.paged_out.saturating_add(out);
         }
-        self.attempts.at_mut(place).pages = Pages { resident: own, ..Pages::default() };
+        self.attempts.at_mut(place).pages = Pages {
+            resident: own,
+            ..Pages::default()
+        };
         memory.time_of(moved)
     }
 }

@@ -20,7 +20,10 @@ impl Marks {
     pub fn new(marks: &[ProgressMark]) -> Marks {
         let mut by_job: BTreeMap<String, Vec<_>> = BTreeMap::new();
         for mark in marks {
-            by_job.entry(mark.job.clone()).or_default().push((mark.kind, mark.index, mark.share));
+            by_job
+                .entry(mark.job.clone())
+                .or_default()
+                .push((mark.kind, mark.index, mark.share));
         }
         Marks { by_job }
     }
@@ -32,7 +35,9 @@ impl Marks {
     /// Returns the work at which the marks of a task are reached, rounded up to microseconds.
     pub fn of(&self, job: &str, task: TaskId, total: u64) -> Vec<u64> {
         let all = self.by_job.get(job).map_or(&[][..], |marks| marks);
-        let mine = all.iter().filter(|(kind, index, _)| *kind == task.kind && *index == task.index);
+        let mine = all
+            .iter()
+            .filter(|(kind, index, _)| *kind == task.kind && *index == task.index);
         mine.map(|(_, _, share)| share.of_raised(total)).collect()
     }
 }
@@ -41,7 +46,9 @@ impl Simulation {
     /// Schedules the next periodic report of an attempt that works or fetches, unless one is scheduled. Reports are due
     /// at multiples of the period.
     pub(super) fn schedule_report(&mut self, place: u32) {
-        let Some(period) = self.settings.progress_period else { return };
+        let Some(period) = self.settings.progress_period else {
+            return;
+        };
         let attempt = self.attempts.at_mut(place);
         if attempt.report_is_scheduled {
             return;
@@ -50,7 +57,13 @@ impl Simulation {
         let generation = attempt.generation;
         let due = attempt.next_report(self.now);
         let at = due.0.checked_next_multiple_of(period.0).unwrap_or(u64::MAX);
-        self.queue.push(Time(at), Due::Report { attempt: place, generation });
+        self.queue.push(
+            Time(at),
+            Due::Report {
+                attempt: place,
+                generation,
+            },
+        );
     }
 
     /// Handles a periodic report that is due.
@@ -79,7 +92,13 @@ impl Simulation {
             let (bytes_done, bytes_total) = attempt.progress(self.now);
             let drawn = factor_of(self.settings.seed, attempt.id);
             let bytes_done = self.settings.progress.of(bytes_done, bytes_total, drawn);
-            self.send_report(place, Report::Progressed { bytes_done, bytes_total });
+            self.send_report(
+                place,
+                Report::Progressed {
+                    bytes_done,
+                    bytes_total,
+                },
+            );
         }
     }
 }

@@ -76,7 +76,11 @@ pub(super) struct Queue {
 impl Queue {
     pub fn push(&mut self, time: Time, due: Due) {
         self.pushed += 1;
-        self.heap.push(Reverse(Entry { time, sequence: self.pushed, due }));
+        self.heap.push(Reverse(Entry {
+            time,
+            sequence: self.pushed,
+            due,
+        }));
     }
 
     /// Returns the time of the first event.

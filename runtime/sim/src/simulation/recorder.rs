@@ -13,8 +13,9 @@ use napreduce_engine::{
 };
 use napreduce_history::{EndedJob, JobHistory, PreemptionBook, RecordedCluster};
 use napreduce_protocol::{
-    AttemptFigures, AttemptSummary, Counter, CounterValues, HistoryLine, JobDetail, JobEnd, JobPhase,
-    JobPlan, JobProgress, JobReport, JobSettings, JobSummary, PhaseProgress, Preempted, PreemptionAccount,
+    AttemptFigures, AttemptSummary, Counter, CounterValues, HistoryLine, JobDetail, JobEnd,
+    JobPhase, JobPlan, JobProgress, JobReport, JobSettings, JobSummary, PhaseProgress, Preempted,
+    PreemptionAccount,
 };
 
 use super::Simulation;
@@ -32,7 +33,9 @@ pub struct Recording {
 
 impl fmt::Debug for Recording {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Recording").field("cluster", &self.cluster).finish_non_exhaustive()
+        f.debug_struct("Recording")
+            .field("cluster", &self.cluster)
+            .finish_non_exhaustive()
     }
 }
 
@@ -55,8 +58,21 @@ struct RecordedJob {
 
 impl RecordedJob {
     fn history(&mut self) -> JobHistory<'_> {
-        let RecordedJob { attempts, events, book, killed, ends, .. } = self;
-        JobHistory { attempts, events, book, killed, ends }
+        let RecordedJob {
+            attempts,
+            events,
+            book,
+            killed,
+            ends,
+            ..
+        } = self;
+        JobHistory {
+            attempts,
+            events,
+            book,
+            killed,
+            ends,
+        }
     }
 
     fn count(&mut self, kind: TaskKind, map: Counter, reduce: Counter) {
@@ -67,7 +83,10 @@ impl RecordedJob {
 
 impl Recorder {
     pub fn new(recording: Recording) -> Recorder {
-        Recorder { recording, jobs: BTreeMap::new() }
+        Recorder {
+            recording,
+            jobs: BTreeMap::new(),
+        }
     }
 
     /// Records a report of an attempt and the account of its worker.
@@ -78,7 +97,9 @@ impl Recorder {
         report: &Report,
         account: Option<Box<PreemptionAccount>>,
     ) {
-        let Some(job) = self.jobs.get_mut(&attempt.task.job) else { return };
+        let Some(job) = self.jobs.get_mut(&attempt.task.job) else {
+            return;
+        };
         if let Some(account) = account {
             job.history().on_account(now.0, attempt, &account);
         }
@@ -86,24 +107,39 @@ impl Recorder {
             Report::Started => job.history().on_started(now.0, attempt),
             Report::Killed => {
                 job.killed.insert(attempt);
-                job.count(attempt.task.kind, Counter::KilledMaps, Counter::KilledReduces);
+                job.count(
+                    attempt.task.kind,
+                    Counter::KilledMaps,
+                    Counter::KilledReduces,
+                );
             }
             Report::Failed { .. } => {
-                job.count(attempt.task.kind, Counter::FailedMaps, Counter::FailedReduces);
+                job.count(
+                    attempt.task.kind,
+                    Counter::FailedMaps,
+                    Counter::FailedReduces,
+                );
             }
             _ => {}
         }
     }
 
     fn on_record(&mut self, now: Time, record: &Record, worker: Option<(WorkerId, String)>) {
-        let Some(job) = record.job().and_then(|job| self.jobs.get_mut(&job)) else { return };
+        let Some(job) = record.job().and_then(|job| self.jobs.get_mut(&job)) else {
+            return;
+        };
         if let Record::AttemptLaunched { attempt, .. } = record {
-            job.count(attempt.task.kind, Counter::LaunchedMaps, Counter::LaunchedReduces);
+            job.count(
+                attempt.task.kind,
+                Counter::LaunchedMaps,
+                Counter::LaunchedReduces,
+            );
         }
         let name = worker.as_ref().map_or("", |(_, name)| name);
         job.history().on_record(now.0, record, name);
         if let Some((worker, _)) = worker {
-            job.history().on_request(now.0, record, worker, &self.recording.cluster.scheduler);
+            job.history()
+                .on_request(now.0, record, worker, &self.recording.cluster.scheduler);
         }
     }
 
@@ -114,7 +150,9 @@ impl Recorder {
         job: &RunningJob,
         outcome: &JobOutcome,
     ) -> Result<(), SimulationError> {
-        let Some(recorded) = self.jobs.remove(&job.result.job) else { return Ok(()) };
+        let Some(recorded) = self.jobs.remove(&job.result.job) else {
+            return Ok(());
+        };
         let ended = ended_job(now, job, outcome, recorded, self.recording.cluster.clone());
         (self.recording.keep)(ended).map_err(SimulationError::Recording)
     }
@@ -123,8 +161,11 @@ impl Recorder {
 impl Simulation {
     /// Records an effect of the engine.
     pub(super) fn record_effect(&mut self, effect: &Effect) {
-        let Some(recorder) = &mut self.recorder else { return };
-        let (now, view) = (self.now, self.engine.view());
+        let Some(recorder) = &mut self.recorder else {
+            return;
+        };
+        let now = self.now;
+        let view = self.engine.view();
         match effect {
             Effect::Record(Record::JobAccepted(job)) if !self.jobs.at_mut(*job).is_master() => {
                 recorder.jobs.insert(*job, RecordedJob::default());
@@ -133,7 +174,8 @@ impl Simulation {
             Effect::Record(record) => {
                 let worker = match record {
                     Record::AttemptLaunched { worker, .. } => Some(*worker),
-                    Record::PreemptRequested { attempt, .. } | Record::Converted { attempt, .. } => {
+                    Record::PreemptRequested { attempt, .. }
+                    | Record::Converted { attempt, .. } => {
                         view.attempt(*attempt).map(Attempt::worker)
                     }
                     _ => None,
@@ -153,7 +195,11 @@ impl Simulation {
     }
 
     /// Returns the worker's account of a preemption that this report completes, if the run is recorded.
-    pub(super) fn account_of(&mut self, place: u32, report: &Report) -> Option<Box<PreemptionAccount>> {
+    pub(super) fn account_of(
+        &mut self,
+        place: u32,
+        report: &Report,
+    ) -> Option<Box<PreemptionAccount>> {
         self.recorder.as_ref()?;
         let attempt = self.attempts.at(place);
         let what = match report {
@@ -165,7 +211,9 @@ impl Simulation {
             _ => return None,
         };
         let began = attempt.phase_began;
-        let (active, swapped, job) = (attempt.executed(), attempt.swapped, attempt.id.task.job);
+        let active = attempt.executed();
+        let swapped = attempt.swapped;
+        let job = attempt.id.task.job;
         let checkpoint_bytes = match what {
             Preempted::Checkpointed => self.checkpoint_bytes(place),
             _ => 0,
@@ -200,7 +248,8 @@ fn ended_job(
     recorded: RecordedJob,
     cluster: RecordedCluster,
 ) -> EndedJob {
-    let (plan, result) = (&job.plan, &job.result);
+    let plan = &job.plan;
+    let result = &job.result;
     let progress = |kind| PhaseProgress {
         tasks: plan.tasks(kind) as u32,
         done: job.tasks_done(kind),
@@ -226,7 +275,12 @@ fn ended_job(
     };
     let mut counters = recorded.counters;
     counters.merge(&recorded.book.counters());
-    let PreemptionBook { preemptions, resumes, restores, .. } = recorded.book;
+    let PreemptionBook {
+        preemptions,
+        resumes,
+        restores,
+        ..
+    } = recorded.book;
     let end = JobEnd::without_report(result.job, outcome.clone()).unwrap_or_else(|| {
         JobEnd::Succeeded(JobReport {
             job: result.job,
@@ -239,7 +293,10 @@ fn ended_job(
     });
     let with_figures = |attempt| {
         let attempt = Arc::unwrap_or_clone(attempt);
-        AttemptSummary { figures: figures(job, &attempt), ..attempt }
+        AttemptSummary {
+            figures: figures(job, &attempt),
+            ..attempt
+        }
     };
     let attempts = recorded.attempts.into_iter().map(with_figures).collect();
     let events = recorded.events;
@@ -280,9 +337,16 @@ fn settings(plan: &SimulatedJob) -> JobSettings {
 fn figures(job: &RunningJob, attempt: &AttemptSummary) -> Option<AttemptFigures> {
     let index = attempt.attempt.task.index as usize;
     let (input_bytes, output_bytes) = match attempt.attempt.task.kind {
-        TaskKind::Map => (job.plan.maps[index].bytes, job.plan.maps[index].output_bytes),
+        TaskKind::Map => (
+            job.plan.maps[index].bytes,
+            job.plan.maps[index].output_bytes,
+        ),
         TaskKind::Reduce => (job.plan.reduces[index].bytes, 0),
     };
     let is_done = attempt.has_succeeded();
-    is_done.then(|| AttemptFigures { input_bytes, output_bytes, ..AttemptFigures::default() })
+    is_done.then(|| AttemptFigures {
+        input_bytes,
+        output_bytes,
+        ..AttemptFigures::default()
+    })
 }

@@ -61,7 +61,8 @@ impl Batch {
     /// Removes and returns the commit requests together with the earlier reports of their attempts: a
     /// heartbeat may carry both, and so does a task without work.
     fn take_commits(&mut self, commits: &[(Rank, WorkerId, AttemptId, u32)]) -> Vec<Event> {
-        let mut requesters: Vec<(AttemptId, Rank)> = commits.iter().map(|one| (one.2, one.0)).collect();
+        let mut requesters: Vec<(AttemptId, Rank)> =
+            commits.iter().map(|one| (one.2, one.0)).collect();
         requesters.sort_unstable();
         let before = |rank: &Rank, event: &Event| match event {
             Event::Reported { attempt, .. } => requesters
@@ -79,7 +80,14 @@ impl Batch {
             }
         }
         requests.extend(commits.iter().map(|&(rank, worker, attempt, _)| {
-            (rank, Event::Reported { worker, attempt, report: Report::CommitRequested })
+            (
+                rank,
+                Event::Reported {
+                    worker,
+                    attempt,
+                    report: Report::CommitRequested,
+                },
+            )
         }));
         requests.sort_unstable_by_key(|(rank, _)| *rank);
         requests.into_iter().map(|(_, event)| event).collect()
@@ -94,7 +102,10 @@ impl Batch {
         }
         self.ranks.sort_unstable();
         let mut events: Vec<Option<Event>> = events.into_iter().map(Some).collect();
-        self.ranks.drain(..).filter_map(|(_, position)| events[position].take()).collect()
+        self.ranks
+            .drain(..)
+            .filter_map(|(_, position)| events[position].take())
+            .collect()
     }
 
     /// Recycles the buffer that `take` returned.
@@ -122,8 +133,13 @@ impl Simulation {
     pub(super) fn send_report(&mut self, place: u32, report: Report) {
         let account = self.account_of(place, &report);
         let attempt = self.attempts.at(place);
-        let (worker, pending) =
-            (attempt.worker, PendingReport { place, attempt: attempt.id, report, account });
+        let worker = attempt.worker;
+        let pending = PendingReport {
+            place,
+            attempt: attempt.id,
+            report,
+            account,
+        };
         if self.settings.overheads.heartbeat.0 == 0 {
             self.receive_report(worker, pending, None);
         } else {
@@ -137,8 +153,18 @@ impl Simulation {
     }
 
     /// Receives a report at the coordinator: creates an event and releases slots.
-    pub(super) fn receive_report(&mut self, worker: u32, pending: PendingReport, heartbeat: Option<u64>) {
-        let PendingReport { place, attempt, report, account } = pending;
+    pub(super) fn receive_report(
+        &mut self,
+        worker: u32,
+        pending: PendingReport,
+        heartbeat: Option<u64>,
+    ) {
+        let PendingReport {
+            place,
+            attempt,
+            report,
+            account,
+        } = pending;
         if let Some(recorder) = &mut self.recorder {
             recorder.on_report(self.now, attempt, &report, account);
         }
@@ -164,7 +190,16 @@ impl Simulation {
             _ => {}
         }
         let id = self.workers[worker as usize].id;
-        self.batch.push(group, worker, by_attempt, Event::Reported { worker: id, attempt, report });
+        self.batch.push(
+            group,
+            worker,
+            by_attempt,
+            Event::Reported {
+                worker: id,
+                attempt,
+                report,
+            },
+        );
     }
 
     /// Passes the batch to the engine, commit requests first. Requesting and granting a commit takes no time,
@@ -180,9 +215,12 @@ impl Simulation {
             let mut answered = 0;
             for effect in effects.drain(..) {
                 let granted = match effect {
-                    Effect::Send { order: Order::Commit { attempt }, .. } => {
-                        find_from(&commits, &mut answered, |(_, _, requester, _)| *requester == attempt)
-                    }
+                    Effect::Send {
+                        order: Order::Commit { attempt },
+                        ..
+                    } => find_from(&commits, &mut answered, |(_, _, requester, _)| {
+                        *requester == attempt
+                    }),
                     _ => None,
                 };
                 match granted {
@@ -211,12 +249,26 @@ impl Simulation {
     /// Records that an attempt whose commit was granted immediately has committed.
     fn committed(&mut self, rank: Rank, worker: WorkerId, place: u32) {
         let attempt = self.attempts.at(place).id;
-        let report = Report::Done { output_bytes: 0, output_digest: None };
+        let report = Report::Done {
+            output_bytes: 0,
+            output_digest: None,
+        };
         self.end_attempt(place, &report);
-        self.batch.push_ranked(rank, Event::Reported { worker, attempt, report });
+        self.batch.push_ranked(
+            rank,
+            Event::Reported {
+                worker,
+                attempt,
+                report,
+            },
+        );
     }
 
-    fn engine_handles(&mut self, at: Time, events: &[Event]) -> Result<Vec<Effect>, SimulationError> {
+    fn engine_handles(
+        &mut self,
+        at: Time,
+        events: &[Event],
+    ) -> Result<Vec<Effect>, SimulationError> {
         self.run.events += events.len() as u64;
         if let Some(log) = &mut self.log {
             log.events(self.now, events)?;
@@ -227,7 +279,10 @@ impl Simulation {
                 Effect::Warn { message } => Some(message.clone()),
                 _ => None,
             });
-            return Err(SimulationError::Untimely { at: self.now, message: warning.unwrap_or_default() });
+            return Err(SimulationError::Untimely {
+                at: self.now,
+                message: warning.unwrap_or_default(),
+            });
         }
         if let Some(log) = &mut self.log {
             log.effects(&effects)?;
@@ -238,7 +293,11 @@ impl Simulation {
     /// Releases the slot of a suspended attempt at the coordinator.
     fn release_slot(&mut self, place: u32) {
         let attempt = self.attempts.at_mut(place);
-        let known = self.engine.view().attempt(attempt.id).map(|known| known.state());
+        let known = self
+            .engine
+            .view()
+            .attempt(attempt.id)
+            .map(|known| known.state());
         if known != Some(AttemptState::Suspending) {
             // A kill is in progress; it holds its slot until that is done.
             return;
@@ -253,9 +312,13 @@ impl Simulation {
     pub(super) fn end_attempt(&mut self, place: u32, report: &Report) {
         let attempt = self.attempts.at_mut(place);
         attempt.charge(self.now, &mut self.run.slot_time);
-        let (id, worker, executed, held) =
-            (attempt.id, attempt.worker, attempt.executed(), attempt.holds_slot);
-        let (done, position, started_fresh) = (attempt.done, attempt.place, attempt.done_before == 0);
+        let id = attempt.id;
+        let worker = attempt.worker;
+        let executed = attempt.executed();
+        let held = attempt.holds_slot;
+        let done = attempt.done;
+        let position = attempt.place;
+        let started_fresh = attempt.done_before == 0;
         // The work that suspensions of the attempt saved, and the work since the last of them.
         let saved_before = attempt.preserved - attempt.done_before;
         let since_saved = attempt.done - attempt.preserved;
@@ -268,10 +331,16 @@ impl Simulation {
             }
             Report::Checkpointed => {
                 lost = executed.min(self.settings.overheads.checkpoint_loss.0);
-                let checkpoint = Checkpoint { worker, done: done - lost };
+                let checkpoint = Checkpoint {
+                    worker,
+                    done: done - lost,
+                };
                 let job = self.jobs.at_mut(id.task.job);
                 let task = (id.task.kind, id.task.index);
-                let before = job.checkpoints.insert(task, checkpoint).filter(|_| started_fresh);
+                let before = job
+                    .checkpoints
+                    .insert(task, checkpoint)
+                    .filter(|_| started_fresh);
                 if let Some(before) = before {
                     // A duplicate saved its own work; keep the checkpoint with the most work.
                     let worse = before.done.min(checkpoint.done);
@@ -298,7 +367,10 @@ impl Simulation {
 
     /// Removes an attempt from all lists.
     pub(super) fn remove_attempt(&mut self, place: u32, id: AttemptId, worker: u32, position: u32) {
-        let moved = self.jobs.at_mut(id.task.job).remove_reduce(id.task.kind, position);
+        let moved = self
+            .jobs
+            .at_mut(id.task.job)
+            .remove_reduce(id.task.kind, position);
         if let Some(moved) = moved {
             self.attempts.at_mut(moved).place = position;
         }
@@ -321,7 +393,9 @@ impl Simulation {
 
     fn allocation_changed(&mut self, id: AttemptId, change: i32) {
         if self.settings.record_allocation {
-            self.run.allocation.change(self.now, id.task.job, id.task.kind, change);
+            self.run
+                .allocation
+                .change(self.now, id.task.job, id.task.kind, change);
         }
     }
 }

@@ -15,7 +15,13 @@ impl Simulation {
         if lasts.0 == 0 {
             self.phase_ends(place, stamp);
         } else {
-            self.queue.push(self.now + lasts, Due::PhaseEnds { attempt: place, stamp });
+            self.queue.push(
+                self.now + lasts,
+                Due::PhaseEnds {
+                    attempt: place,
+                    stamp,
+                },
+            );
         }
     }
 
@@ -23,7 +29,8 @@ impl Simulation {
     pub(super) fn set_phase(&mut self, place: u32, phase: Phase) {
         let now = self.now;
         let attempt = self.attempts.at_mut(place);
-        let (worker, worked) = (attempt.worker, attempt.phase == Phase::Working);
+        let worker = attempt.worker;
+        let worked = attempt.phase == Phase::Working;
         attempt.phase = phase;
         attempt.phase_began = now;
         attempt.stamp = attempt.stamp.wrapping_add(1);
@@ -38,7 +45,12 @@ impl Simulation {
         if attempt.phase == Phase::Fetching {
             let job = self.jobs.at_mut(attempt.id.task.job);
             let before = self.run.slot_time.waiting;
-            attempt.fetch(self.now, &job.history, job.plan.maps.len() as u32, &mut self.run.slot_time);
+            attempt.fetch(
+                self.now,
+                &job.history,
+                job.plan.maps.len() as u32,
+                &mut self.run.slot_time,
+            );
             job.result.reduces_idle.0 += self.run.slot_time.waiting - before;
         } else {
             attempt.charge(self.now, &mut self.run.slot_time);
@@ -85,8 +97,10 @@ impl Simulation {
             let machine = self.workers[attempt.worker as usize].machine;
             let task = attempt.id.task;
             let preferred = &self.jobs.at_mut(task.job).plan.maps[task.index as usize].preferred;
-            let (placed, local) = (!preferred.is_empty(), preferred.contains(&machine));
-            let same_rack = |other: &u32| self.settings.rack_of(*other) == self.settings.rack_of(machine);
+            let placed = !preferred.is_empty();
+            let local = preferred.contains(&machine);
+            let same_rack =
+                |other: &u32| self.settings.rack_of(*other) == self.settings.rack_of(machine);
             let on_rack = !local && self.settings.racks > 1 && preferred.iter().any(same_rack);
             self.run.placed_maps += u64::from(placed);
             self.run.local_maps += u64::from(local);
@@ -159,17 +173,38 @@ impl Simulation {
         let now = self.now;
         let limited = self.settings.overheads.machine_bandwidth.is_some();
         let attempt = self.attempts.at(place);
-        let (stamp, id, done, pace, total) =
-            (attempt.stamp, attempt.id, attempt.done, attempt.pace, attempt.total);
+        let stamp = attempt.stamp;
+        let id = attempt.id;
+        let done = attempt.done;
+        let pace = attempt.pace;
+        let total = attempt.total;
         // After its shuffle it reads from disk.
         let changes_resource = limited && done < attempt.shuffle;
-        let stops =
-            if changes_resource { attempt.stops_at().min(attempt.shuffle) } else { attempt.stops_at() };
-        self.queue.push(now + pace.time_for(stops - done), Due::PhaseEnds { attempt: place, stamp });
+        let stops = if changes_resource {
+            attempt.stops_at().min(attempt.shuffle)
+        } else {
+            attempt.stops_at()
+        };
+        self.queue.push(
+            now + pace.time_for(stops - done),
+            Due::PhaseEnds {
+                attempt: place,
+                stamp,
+            },
+        );
         if !self.marks.is_empty() {
-            for at in self.marks.of(&self.jobs.at_mut(id.task.job).plan.name, id.task, total) {
+            for at in self
+                .marks
+                .of(&self.jobs.at_mut(id.task.job).plan.name, id.task, total)
+            {
                 if at > done || (at == done && done == 0) {
-                    self.queue.push(now + pace.time_for(at - done), Due::Mark { attempt: place, stamp });
+                    self.queue.push(
+                        now + pace.time_for(at - done),
+                        Due::Mark {
+                            attempt: place,
+                            stamp,
+                        },
+                    );
                 }
             }
         }
@@ -189,7 +224,13 @@ impl Simulation {
         let feeds_reduces = id.task.kind == TaskKind::Map && !job.plan.reduces.is_empty();
         if feeds_reduces {
             let output_bytes = job.plan.maps[id.task.index as usize].output_bytes;
-            self.exit(place, Report::Done { output_bytes, output_digest: None });
+            self.exit(
+                place,
+                Report::Done {
+                    output_bytes,
+                    output_digest: None,
+                },
+            );
         } else {
             self.set_phase(place, Phase::Ended);
             self.attempts.at_mut(place).commit_requested = true;
@@ -201,7 +242,13 @@ impl Simulation {
     pub(super) fn attempt_commits(&mut self, place: u32) {
         if self.attempts.at(place).phase == Phase::Ended {
             self.charge_slot_time(place);
-            self.exit(place, Report::Done { output_bytes: 0, output_digest: None });
+            self.exit(
+                place,
+                Report::Done {
+                    output_bytes: 0,
+                    output_digest: None,
+                },
+            );
         }
     }
 
@@ -224,14 +271,16 @@ impl Simulation {
         self.charge_slot_time(place);
         let overheads = self.settings.overheads;
         let attempt = self.attempts.at(place);
-        let (id, worker) = (attempt.id, attempt.worker as usize);
+        let id = attempt.id;
+        let worker = attempt.worker as usize;
         let job = self.jobs.at_mut(id.task.job);
         job.result.preemptions.suspend += 1;
         let before = self.workers[worker].suspended_memory;
         let after = before + u128::from(job.plan.memory);
         self.workers[worker].suspended_memory = after;
-        let swapped =
-            overheads.spare_memory.map_or(0, |spare| after.saturating_sub(before.max(spare.into())));
+        let swapped = overheads
+            .spare_memory
+            .map_or(0, |spare| after.saturating_sub(before.max(spare.into())));
         let swapped = u64::try_from(swapped).unwrap_or(u64::MAX);
         let now = self.now;
         let attempt = self.attempts.at_mut(place);
@@ -252,7 +301,9 @@ impl Simulation {
     pub(super) fn resume(&mut self, place: u32) {
         self.charge_slot_time(place);
         let attempt = self.attempts.at(place);
-        let (swapped, worker, job) = (attempt.swapped, attempt.worker as usize, attempt.id.task.job);
+        let swapped = attempt.swapped;
+        let worker = attempt.worker as usize;
+        let job = attempt.id.task.job;
         let memory = self.jobs.at_mut(job).plan.memory;
         self.workers[worker].suspended_memory -= u128::from(memory);
         let lasts = self.settings.overheads.resume.of(swapped) + self.page_for(place);
@@ -270,7 +321,9 @@ impl Simulation {
     pub(super) fn wake_to_save(&mut self, place: u32) {
         self.charge_slot_time(place);
         let attempt = self.attempts.at(place);
-        let (swapped, worker, job) = (attempt.swapped, attempt.worker as usize, attempt.id.task.job);
+        let swapped = attempt.swapped;
+        let worker = attempt.worker as usize;
+        let job = attempt.id.task.job;
         let memory = self.jobs.at_mut(job).plan.memory;
         self.workers[worker].suspended_memory -= u128::from(memory);
         let overheads = self.settings.overheads;
@@ -282,11 +335,16 @@ impl Simulation {
     pub(super) fn kill(&mut self, place: u32) {
         self.charge_slot_time(place);
         let attempt = self.attempts.at(place);
-        let (phase, worker, job) = (attempt.phase, attempt.worker as usize, attempt.id.task.job);
+        let phase = attempt.phase;
+        let worker = attempt.worker as usize;
+        let job = attempt.id.task.job;
         if phase == Phase::Cleaning {
             return;
         }
-        if matches!(phase, Phase::Suspending | Phase::Suspended | Phase::ResumeOrdered) {
+        if matches!(
+            phase,
+            Phase::Suspending | Phase::Suspended | Phase::ResumeOrdered
+        ) {
             let memory = self.jobs.at_mut(job).plan.memory;
             self.workers[worker].suspended_memory -= u128::from(memory);
         }

@@ -52,11 +52,22 @@ impl VirtualWorker {
 impl VirtualWorker {
     /// Takes a slot for a process.
     pub fn take_slot(&mut self, kind: TaskKind) {
-        let limit = if kind == TaskKind::Map { self.slots.map } else { self.slots.reduce };
+        let limit = if kind == TaskKind::Map {
+            self.slots.map
+        } else {
+            self.slots.reduce
+        };
         self.running[slot_time::of(kind)] += 1;
-        let running =
-            if self.shared { self.running[0] + self.running[1] } else { self.running[slot_time::of(kind)] };
-        assert!(running <= limit, "{}: two attempts share a {kind} slot", self.id);
+        let running = if self.shared {
+            self.running[0] + self.running[1]
+        } else {
+            self.running[slot_time::of(kind)]
+        };
+        assert!(
+            running <= limit,
+            "{}: two attempts share a {kind} slot",
+            self.id
+        );
     }
 
     /// Frees the slot of a process.
@@ -66,7 +77,11 @@ impl VirtualWorker {
 
     /// Returns the place of an attempt on this worker, if it has not ended.
     pub fn find(&self, id: AttemptId, attempts: &Attempts) -> Option<u32> {
-        self.attempts.iter().rev().copied().find(|&place| attempts.at(place).id == id)
+        self.attempts
+            .iter()
+            .rev()
+            .copied()
+            .find(|&place| attempts.at(place).id == id)
     }
 
     pub fn remove(&mut self, place: u32) {

@@ -39,7 +39,11 @@ impl Arrivals {
                 Arrivals::Fixed(gap) => *gap,
                 Arrivals::Burst { size, every } => {
                     let starts_burst = index.is_multiple_of((*size).max(1) as usize);
-                    if index > 0 && starts_burst { *every } else { 0.0 }
+                    if index > 0 && starts_burst {
+                        *every
+                    } else {
+                        0.0
+                    }
                 }
             };
             at = at + span(gap);
@@ -58,7 +62,9 @@ impl Arrivals {
             Arrivals::Fixed(gap) => Distribution::Fixed(*gap).check(),
             Arrivals::Uniform(range) => Distribution::Uniform(*range).check(),
             Arrivals::Gaps(gaps) => gaps.check(),
-            Arrivals::Burst { size: 0, .. } => Err("invalid burst size 0; give 1 or more".to_owned()),
+            Arrivals::Burst { size: 0, .. } => {
+                Err("invalid burst size 0; give 1 or more".to_owned())
+            }
             Arrivals::Burst { every, .. } => Distribution::Fixed(*every).check(),
         }
     }
@@ -84,7 +90,10 @@ mod tests {
     #[test]
     fn fixed_and_burst_start_immediately() {
         assert_eq!(times(&Arrivals::Fixed(5.0), 3), [10.0, 15.0, 20.0]);
-        let burst = Arrivals::Burst { size: 2, every: 60.0 };
+        let burst = Arrivals::Burst {
+            size: 2,
+            every: 60.0,
+        };
         assert_eq!(times(&burst, 5), [10.0, 10.0, 70.0, 70.0, 130.0]);
     }
 
@@ -94,19 +103,33 @@ mod tests {
         let gaps: Vec<f64> = times.windows(2).map(|pair| pair[1] - pair[0]).collect();
         let mean = gaps.iter().sum::<f64>() / gaps.len() as f64;
         let variance = gaps.iter().map(|gap| (gap - mean).powi(2)).sum::<f64>() / gaps.len() as f64;
-        assert!((mean - 30.0).abs() < 0.5 && (variance.sqrt() - 30.0).abs() < 0.7, "{mean} {variance}");
+        assert!(
+            (mean - 30.0).abs() < 0.5 && (variance.sqrt() - 30.0).abs() < 0.7,
+            "{mean} {variance}"
+        );
     }
 
     #[test]
     fn equal_seeds_give_equal_times() {
-        let gaps = Arrivals::Gaps(Distribution::Pareto { minimum: 1.0, shape: 1.5, maximum: None });
+        let gaps = Arrivals::Gaps(Distribution::Pareto {
+            minimum: 1.0,
+            shape: 1.5,
+            maximum: None,
+        });
         assert_eq!(times(&gaps, 50), times(&gaps, 50));
         assert!(times(&Arrivals::Uniform([1.0, 2.0]), 50).is_sorted());
     }
 
     #[test]
     fn invalid_parameters_are_rejected() {
-        assert!(Arrivals::Burst { size: 0, every: 1.0 }.check().is_err());
+        assert!(
+            Arrivals::Burst {
+                size: 0,
+                every: 1.0
+            }
+            .check()
+            .is_err()
+        );
         assert!(Arrivals::Poisson(-3.0).check().is_err());
         assert!(Arrivals::Uniform([3.0, 1.0]).check().is_err());
     }

@@ -39,7 +39,10 @@ pub(super) fn check(chains: &[ChainEntry], jobs: &[JobEntry]) -> Result<(), (Str
     for (number, chain) in (1..).zip(chains) {
         let invalid = |error: String| Err((format!("chain {number}, jobs"), error));
         if chain.jobs.len() < 2 {
-            return invalid(format!("{} jobs; a chain needs at least 2", chain.jobs.len()));
+            return invalid(format!(
+                "{} jobs; a chain needs at least 2",
+                chain.jobs.len()
+            ));
         }
         let mut first: Option<&JobEntry> = None;
         for name in &chain.jobs {
@@ -47,17 +50,24 @@ pub(super) fn check(chains: &[ChainEntry], jobs: &[JobEntry]) -> Result<(), (Str
                 return invalid(format!("unknown job {name:?}"));
             };
             if let Some(other) = taken.insert(name, number) {
-                return invalid(format!("{name:?} is already in chain {other}; list each job once"));
+                return invalid(format!(
+                    "{name:?} is already in chain {other}; list each job once"
+                ));
             }
             if job.deadline.is_some() {
-                return invalid(format!("{name:?} has its own deadline; move it to the chain"));
+                return invalid(format!(
+                    "{name:?} has its own deadline; move it to the chain"
+                ));
             }
             let Some(first) = first else {
                 first = Some(job);
                 continue;
             };
             if job.submit.is_some() || job.arrivals.is_some() {
-                return invalid(format!("{name:?} follows {:?}; remove its submit and arrivals", first.name));
+                return invalid(format!(
+                    "{name:?} follows {:?}; remove its submit and arrivals",
+                    first.name
+                ));
             }
             if job.repeat != first.repeat {
                 let error = format!(

@@ -107,7 +107,10 @@ mod tests {
             (b"PK\x03\x04..", "zip"),
         ] {
             let error = read(bytes).unwrap_err().to_string();
-            assert!(error.contains(&format!("compressed with {name};")), "{error}");
+            assert!(
+                error.contains(&format!("compressed with {name};")),
+                "{error}"
+            );
         }
     }
 }

@@ -60,12 +60,20 @@ impl Distribution {
                 }
                 drawn * exponential(random)
             }
-            Distribution::LogNormal { median, sigma, maximum } => {
+            Distribution::LogNormal {
+                median,
+                sigma,
+                maximum,
+            } => {
                 let normal: f64 = StandardNormal.sample(random);
                 let drawn = median * (sigma * normal).exp();
                 maximum.map_or(drawn, |maximum| drawn.min(maximum))
             }
-            Distribution::Pareto { minimum, shape, maximum } => {
+            Distribution::Pareto {
+                minimum,
+                shape,
+                maximum,
+            } => {
                 let drawn = minimum * (1.0 - random.random::<f64>()).powf(-1.0 / shape);
                 maximum.map_or(drawn, |maximum| drawn.min(maximum))
             }
@@ -79,13 +87,21 @@ impl Distribution {
             Distribution::Uniform([from, to]) => (from + to) / 2.0,
             Distribution::LogUniform([from, to]) => (from * to).sqrt(),
             Distribution::Hyperexponential { means, shares } => {
-                let sum: f64 = means.iter().zip(shares).map(|(mean, share)| mean * share).sum();
+                let sum: f64 = means
+                    .iter()
+                    .zip(shares)
+                    .map(|(mean, share)| mean * share)
+                    .sum();
                 sum / shares.iter().sum::<f64>()
             }
-            Distribution::LogNormal { median, maximum, .. } => {
-                maximum.map_or(*median, |most| median.min(most))
-            }
-            Distribution::Pareto { minimum, shape, maximum } => {
+            Distribution::LogNormal {
+                median, maximum, ..
+            } => maximum.map_or(*median, |most| median.min(most)),
+            Distribution::Pareto {
+                minimum,
+                shape,
+                maximum,
+            } => {
                 let median = minimum * 2_f64.powf(1.0 / shape);
                 maximum.map_or(median, |most| median.min(most))
             }
@@ -115,24 +131,43 @@ impl Distribution {
             if from <= to {
                 Ok(())
             } else {
-                Err(format!("invalid range: {from} is above {to}; give the smaller one first"))
+                Err(format!(
+                    "invalid range: {from} is above {to}; give the smaller one first"
+                ))
             }
         };
         match self {
             Distribution::Fixed(number) | Distribution::Exponential(number) => amount(*number),
-            Distribution::Uniform([from, to]) => amount(*from).and(amount(*to)).and(range(*from, *to)),
-            Distribution::LogUniform([from, to]) => positive(*from).and(amount(*to)).and(range(*from, *to)),
+            Distribution::Uniform([from, to]) => {
+                amount(*from).and(amount(*to)).and(range(*from, *to))
+            }
+            Distribution::LogUniform([from, to]) => {
+                positive(*from).and(amount(*to)).and(range(*from, *to))
+            }
             Distribution::Hyperexponential { means, shares } => {
                 if means.is_empty() || means.len() != shares.len() {
-                    return Err("means and shares must have the same length, at least one".to_owned());
+                    return Err(
+                        "means and shares must have the same length, at least one".to_owned()
+                    );
                 }
-                means.iter().chain(shares).try_for_each(|number| amount(*number))?;
+                means
+                    .iter()
+                    .chain(shares)
+                    .try_for_each(|number| amount(*number))?;
                 positive(shares.iter().sum())
             }
-            Distribution::LogNormal { median, sigma, maximum } => {
-                positive(*median).and(amount(*sigma)).and(maximum.map_or(Ok(()), positive))
-            }
-            Distribution::Pareto { minimum, shape, maximum } => positive(*minimum)
+            Distribution::LogNormal {
+                median,
+                sigma,
+                maximum,
+            } => positive(*median)
+                .and(amount(*sigma))
+                .and(maximum.map_or(Ok(()), positive)),
+            Distribution::Pareto {
+                minimum,
+                shape,
+                maximum,
+            } => positive(*minimum)
                 .and(positive(*shape))
                 .and(maximum.map_or(Ok(()), |most| range(*minimum, most))),
         }
@@ -177,9 +212,27 @@ impl From<Named> for Distribution {
             Named::Uniform(range) => Distribution::Uniform(range),
             Named::LogUniform(range) => Distribution::LogUniform(range),
             Named::Exponential(mean) => Distribution::Exponential(mean),
-            Named::Hyperexponential { means, shares } => Distribution::Hyperexponential { means, shares },
-            Named::LogNormal { median, sigma, maximum } => Distribution::LogNormal { median, sigma, maximum },
-            Named::Pareto { minimum, shape, maximum } => Distribution::Pareto { minimum, shape, maximum },
+            Named::Hyperexponential { means, shares } => {
+                Distribution::Hyperexponential { means, shares }
+            }
+            Named::LogNormal {
+                median,
+                sigma,
+                maximum,
+            } => Distribution::LogNormal {
+                median,
+                sigma,
+                maximum,
+            },
+            Named::Pareto {
+                minimum,
+                shape,
+                maximum,
+            } => Distribution::Pareto {
+                minimum,
+                shape,
+                maximum,
+            },
         }
     }
 }
@@ -232,15 +285,34 @@ mod tests {
         near(Distribution::Uniform([2.0, 4.0]), 3.0);
         near(Distribution::LogUniform([1.0, 100.0]), 99.0 / 100_f64.ln());
         near(Distribution::Exponential(30.0), 30.0);
-        let (means, shares) = (vec![0.5, 1.5], vec![1.0, 1.0]);
+        let means = vec![0.5, 1.5];
+        let shares = vec![1.0, 1.0];
         near(Distribution::Hyperexponential { means, shares }, 1.0);
-        near(Distribution::LogNormal { median: 5.0, sigma: 0.5, maximum: None }, 5.0 * 0.125_f64.exp());
-        near(Distribution::Pareto { minimum: 1.0, shape: 3.0, maximum: None }, 1.5);
+        near(
+            Distribution::LogNormal {
+                median: 5.0,
+                sigma: 0.5,
+                maximum: None,
+            },
+            5.0 * 0.125_f64.exp(),
+        );
+        near(
+            Distribution::Pareto {
+                minimum: 1.0,
+                shape: 3.0,
+                maximum: None,
+            },
+            1.5,
+        );
     }
 
     #[test]
     fn pareto_is_truncated_at_maximum() {
-        let cut = Distribution::Pareto { minimum: 1.0, shape: 0.5, maximum: Some(20.0) };
+        let cut = Distribution::Pareto {
+            minimum: 1.0,
+            shape: 0.5,
+            maximum: Some(20.0),
+        };
         let mut random = Pcg64::seed_from_u64(1);
         assert!((0..10_000).all(|_| (1.0..=20.0).contains(&cut.draw(&mut random))));
     }
@@ -248,21 +320,40 @@ mod tests {
     #[test]
     fn invalid_parameters_are_rejected() {
         let refused = |of: Distribution| of.check().expect_err("the parameter is invalid");
-        assert_eq!(refused(Distribution::Fixed(-1.0)), "invalid number -1; give 0 or more");
+        assert_eq!(
+            refused(Distribution::Fixed(-1.0)),
+            "invalid number -1; give 0 or more"
+        );
         assert_eq!(
             refused(Distribution::Uniform([5.0, 1.0])),
             "invalid range: 5 is above 1; give the smaller one first"
         );
-        assert_eq!(refused(Distribution::LogUniform([0.0, 1.0])), "invalid number 0; give a number above 0");
         assert_eq!(
-            refused(Distribution::Hyperexponential { means: vec![1.0], shares: vec![] }),
+            refused(Distribution::LogUniform([0.0, 1.0])),
+            "invalid number 0; give a number above 0"
+        );
+        assert_eq!(
+            refused(Distribution::Hyperexponential {
+                means: vec![1.0],
+                shares: vec![]
+            }),
             "means and shares must have the same length, at least one"
         );
         assert!(
-            refused(Distribution::Pareto { minimum: 1.0, shape: 0.0, maximum: None }).contains("above 0")
+            refused(Distribution::Pareto {
+                minimum: 1.0,
+                shape: 0.0,
+                maximum: None
+            })
+            .contains("above 0")
         );
         assert!(
-            refused(Distribution::LogNormal { median: 0.0, sigma: 1.0, maximum: None }).contains("above 0")
+            refused(Distribution::LogNormal {
+                median: 0.0,
+                sigma: 1.0,
+                maximum: None
+            })
+            .contains("above 0")
         );
         assert!(refused(Distribution::Exponential(f64::NAN)).contains("NaN"));
     }

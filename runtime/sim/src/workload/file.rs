@@ -161,7 +161,11 @@ pub enum WorkloadError {
     Syntax { file: String, error: String },
     /// A value is invalid.
     #[error("{file}: {place}: {error}")]
-    Value { file: String, place: String, error: String },
+    Value {
+        file: String,
+        place: String,
+        error: String,
+    },
 }
 
 impl WorkloadFile {
@@ -170,19 +174,26 @@ impl WorkloadFile {
     /// # Errors
     /// Fails on a syntax error or an invalid value; names the place and the value.
     pub fn read(file: &str, text: &str) -> Result<WorkloadFile, WorkloadError> {
-        let read: WorkloadFile = toml::from_str(text)
-            .map_err(|error| WorkloadError::Syntax { file: file.to_owned(), error: error.to_string() })?;
-        read.check().map_err(|(place, error)| WorkloadError::Value {
+        let read: WorkloadFile = toml::from_str(text).map_err(|error| WorkloadError::Syntax {
             file: file.to_owned(),
-            place,
-            error,
+            error: error.to_string(),
         })?;
+        read.check()
+            .map_err(|(place, error)| WorkloadError::Value {
+                file: file.to_owned(),
+                place,
+                error,
+            })?;
         Ok(read)
     }
 
     /// Whether the output bytes of maps are known, or no job has reduces.
     pub fn has_output_bytes(&self) -> bool {
-        let mut with_reduces = self.jobs.iter().filter(|job| job.reduces.is_some()).peekable();
+        let mut with_reduces = self
+            .jobs
+            .iter()
+            .filter(|job| job.reduces.is_some())
+            .peekable();
         let unset = |of: &Distribution| *of == Distribution::Fixed(0.0);
         with_reduces.peek().is_none() || with_reduces.any(|job| !unset(&job.maps.output_bytes))
     }
@@ -194,40 +205,69 @@ impl WorkloadFile {
         let mut common: Vec<(usize, u32)> = Vec::new();
         let mut triggered = Vec::new();
         let chains = followers(&self.chains, &self.jobs);
-        let follows: BTreeSet<usize> = chains.values().flat_map(|(later, _)| later.iter().copied()).collect();
-        for (entry, job) in self.jobs.iter().enumerate().filter(|(entry, _)| !follows.contains(entry)) {
+        let follows: BTreeSet<usize> = chains
+            .values()
+            .flat_map(|(later, _)| later.iter().copied())
+            .collect();
+        for (entry, job) in self
+            .jobs
+            .iter()
+            .enumerate()
+            .filter(|(entry, _)| !follows.contains(entry))
+        {
             let numbers = 1..=job.repeat;
             match &job.submit {
                 Some(trigger) if trigger == "trigger" => {
                     triggered.push(self.chained(entry, 1, Time(0), seed))
                 }
-                None if self.arrivals.is_some() => common.extend(numbers.map(|number| (entry, number))),
+                None if self.arrivals.is_some() => {
+                    common.extend(numbers.map(|number| (entry, number)))
+                }
                 submit => {
-                    let from =
-                        submit.as_deref().and_then(|text| text.parse::<Span>().ok()).unwrap_or_default();
+                    let from = submit
+                        .as_deref()
+                        .and_then(|text| text.parse::<Span>().ok())
+                        .unwrap_or_default();
                     let together = Arrivals::Fixed(0.0);
                     let arrivals = job.arrivals.as_ref().unwrap_or(&together);
                     let times = arrivals.times(Time(0) + from, job.repeat as usize, &mut random);
-                    timed.extend(times.into_iter().zip(numbers).map(|(at, number)| (at, entry, number)));
+                    timed.extend(
+                        times
+                            .into_iter()
+                            .zip(numbers)
+                            .map(|(at, number)| (at, entry, number)),
+                    );
                 }
             }
         }
         if let Some(arrivals) = &self.arrivals {
             common.shuffle(&mut random);
             let times = arrivals.times(Time(0), common.len(), &mut random);
-            timed.extend(times.into_iter().zip(common).map(|(at, (entry, number))| (at, entry, number)));
+            timed.extend(
+                times
+                    .into_iter()
+                    .zip(common)
+                    .map(|(at, (entry, number))| (at, entry, number)),
+            );
         }
         timed.sort_unstable();
         let file = self.clone();
-        let plans = timed.into_iter().map(move |(at, entry, number)| file.chained(entry, number, at, seed));
-        triggered.into_iter().fold(Workload::stream(plans), Workload::with_triggered)
+        let plans = timed
+            .into_iter()
+            .map(move |(at, entry, number)| file.chained(entry, number, at, seed));
+        triggered
+            .into_iter()
+            .fold(Workload::stream(plans), Workload::with_triggered)
     }
 
     /// Draws one job and its followers.
     fn chained(&self, entry: usize, number: u32, at: Time, seed: u64) -> SimulatedJob {
         let mut plan = self.plan(entry, number, at, seed);
         if let Some((later, deadline)) = followers(&self.chains, &self.jobs).remove(&entry) {
-            let jobs = later.into_iter().map(|entry| self.plan(entry, number, at, seed)).collect();
+            let jobs = later
+                .into_iter()
+                .map(|entry| self.plan(entry, number, at, seed))
+                .collect();
             plan.is_chained = true;
             plan.followed_by = Some(Box::new(Followers { jobs, deadline }));
         }
@@ -237,8 +277,15 @@ impl WorkloadFile {
     /// Draws one job. The result depends only on seed, entry and number.
     fn plan(&self, entry: usize, number: u32, at: Time, seed: u64) -> SimulatedJob {
         let job = &self.jobs[entry];
-        let mut random = Pcg64::new(u128::from(seed), ((entry as u128) << 32) | u128::from(number));
-        let name = if job.repeat == 1 { job.name.clone() } else { format!("{}-{number}", job.name) };
+        let mut random = Pcg64::new(
+            u128::from(seed),
+            ((entry as u128) << 32) | u128::from(number),
+        );
+        let name = if job.repeat == 1 {
+            job.name.clone()
+        } else {
+            format!("{}-{number}", job.name)
+        };
         let mut plan = SimulatedJob::new(name, at);
         plan.user = Arc::from(&*job.user);
         plan.queue = Arc::from(&*job.queue);
@@ -257,22 +304,42 @@ impl WorkloadFile {
                 preferred: Vec::new(),
             })
             .collect();
-        if let (Some(count), Some(ClusterShape { machines, racks, .. })) = (self.replicas, self.cluster) {
+        if let (
+            Some(count),
+            Some(ClusterShape {
+                machines, racks, ..
+            }),
+        ) = (self.replicas, self.cluster)
+        {
             // Uses its own random stream, so that other draws do not depend on the option.
-            let mut random =
-                Pcg64::new(u128::from(seed), (1 << 100) | ((entry as u128) << 32) | u128::from(number));
-            let replicas = Replicas { count, machines, racks, seed };
+            let mut random = Pcg64::new(
+                u128::from(seed),
+                (1 << 100) | ((entry as u128) << 32) | u128::from(number),
+            );
+            let replicas = Replicas {
+                count,
+                machines,
+                racks,
+                seed,
+            };
             for map in &mut plan.maps {
                 map.preferred = draw_replicas(replicas, &mut random);
             }
         }
         if let Some(reduces) = &job.reduces {
             let count = whole(reduces.count.draw(&mut random).min(TASKS_MAX.into()));
-            let bytes = plan.maps.iter().fold(0_u64, |sum, task| sum.saturating_add(task.output_bytes));
+            let bytes = plan
+                .maps
+                .iter()
+                .fold(0_u64, |sum, task| sum.saturating_add(task.output_bytes));
             // Uses its own random stream, so that other draws do not depend on the option.
-            let mut skew_random =
-                Pcg64::new(u128::from(seed), (1 << 102) | ((entry as u128) << 32) | u128::from(number));
-            let sizes = reduces.skew.map(|skew| skew.sizes(count as usize, &mut skew_random));
+            let mut skew_random = Pcg64::new(
+                u128::from(seed),
+                (1 << 102) | ((entry as u128) << 32) | u128::from(number),
+            );
+            let sizes = reduces
+                .skew
+                .map(|skew| skew.sizes(count as usize, &mut skew_random));
             let each = |index: u64| {
                 let size = sizes.as_ref().map_or(1.0, |sizes| sizes[index as usize]);
                 SimulatedReduce {
@@ -288,8 +355,10 @@ impl WorkloadFile {
             plan.reduces = (0..count).map(each).collect();
         }
         if let (Some(laxity), Some(cluster)) = (&job.laxity, self.cluster) {
-            let mut random =
-                Pcg64::new(u128::from(seed), (1 << 101) | ((entry as u128) << 32) | u128::from(number));
+            let mut random = Pcg64::new(
+                u128::from(seed),
+                (1 << 101) | ((entry as u128) << 32) | u128::from(number),
+            );
             let mut settings = cluster.settings(cluster.machines);
             settings.overheads = self.overheads;
             let alone = alone(&plan, &settings).0 as f64 / 1e6;
@@ -301,19 +370,28 @@ impl WorkloadFile {
     /// Validates the file. Returns the place and description of the first error.
     fn check(&self) -> Result<(), (String, String)> {
         if let Some(arrivals) = &self.arrivals {
-            arrivals.check().map_err(|error| ("arrivals".to_owned(), error))?;
+            arrivals
+                .check()
+                .map_err(|error| ("arrivals".to_owned(), error))?;
         }
         if let Some(cluster) = &self.cluster {
-            cluster.check().map_err(|(key, error)| (format!("cluster.{key}"), error))?;
+            cluster
+                .check()
+                .map_err(|(key, error)| (format!("cluster.{key}"), error))?;
         }
-        self.progress.check().map_err(|error| ("progress".to_owned(), error))?;
+        self.progress
+            .check()
+            .map_err(|error| ("progress".to_owned(), error))?;
         let bandwidth = self.overheads.machine_bandwidth;
         if bandwidth.is_some_and(|most| most.disk == Some(0) || most.network == Some(0)) {
             let error = "must be positive; remove it for no limit".to_owned();
             return Err(("overheads.machine-bandwidth".to_owned(), error));
         }
         let tasks = |job: &JobEntry| {
-            let reduces = job.reduces.as_ref().map_or(0.0, |reduces| reduces.count.typical());
+            let reduces = job
+                .reduces
+                .as_ref()
+                .map_or(0.0, |reduces| reduces.count.typical());
             let each = [job.maps.count.typical(), reduces].map(|count| count.min(TASKS_MAX.into()));
             f64::from(job.repeat) * each.iter().sum::<f64>().max(1.0)
         };
@@ -322,7 +400,10 @@ impl WorkloadFile {
             let error = format!("too many tasks: about {tasks:.0} (limit {ALL_TASKS_MAX})");
             return Err(("jobs".to_owned(), error));
         }
-        if let Some(replicas) = self.replicas.filter(|replicas| !(1..=REPLICAS_MAX).contains(replicas)) {
+        if let Some(replicas) = self
+            .replicas
+            .filter(|replicas| !(1..=REPLICAS_MAX).contains(replicas))
+        {
             return Err((
                 "replicas".to_owned(),
                 format!("invalid number {replicas}; give 1 to {REPLICAS_MAX}"),
@@ -330,9 +411,11 @@ impl WorkloadFile {
         }
         let mut names = BTreeSet::new();
         for job in &self.jobs {
-            job.check().map_err(|(field, error)| (format!("job {:?}, {field}", job.name), error))?;
+            job.check()
+                .map_err(|(field, error)| (format!("job {:?}, {field}", job.name), error))?;
             if job.laxity.is_some() && self.cluster.is_none() {
-                let error = "laxity is relative to the run time on a cluster; set a cluster".to_owned();
+                let error =
+                    "laxity is relative to the run time on a cluster; set a cluster".to_owned();
                 return Err((format!("job {:?}, laxity", job.name), error));
             }
             if !names.insert(&job.name) {
@@ -355,28 +438,55 @@ impl JobEntry {
             return Err(("repeat", "a triggered job cannot be repeated".to_owned()));
         }
         if self.repeat > REPEAT_MAX {
-            return Err(("repeat", format!("too many repeats: {} (limit {REPEAT_MAX})", self.repeat)));
+            return Err((
+                "repeat",
+                format!("too many repeats: {} (limit {REPEAT_MAX})", self.repeat),
+            ));
         }
         if self.slowstart > Ratio::ONE || self.slowstart < Ratio::ZERO {
-            return Err(("slowstart", format!("invalid fraction {}; give 0 to 1", self.slowstart)));
+            return Err((
+                "slowstart",
+                format!("invalid fraction {}; give 0 to 1", self.slowstart),
+            ));
         }
         if self.attempts_max == 0 {
             return Err(("attempts-max", "must be positive".to_owned()));
         }
-        self.arrivals.as_ref().map_or(Ok(()), Arrivals::check).map_err(in_field("arrivals"))?;
+        self.arrivals
+            .as_ref()
+            .map_or(Ok(()), Arrivals::check)
+            .map_err(in_field("arrivals"))?;
         if self.laxity.is_some() && self.deadline.is_some() {
             return Err(("laxity", "set either deadline or laxity".to_owned()));
         }
-        self.laxity.as_ref().map_or(Ok(()), Distribution::check).map_err(in_field("laxity"))?;
+        self.laxity
+            .as_ref()
+            .map_or(Ok(()), Distribution::check)
+            .map_err(in_field("laxity"))?;
         check_count(&self.maps.count).map_err(in_field("maps.count"))?;
-        self.maps.seconds.check().map_err(in_field("maps.seconds"))?;
+        self.maps
+            .seconds
+            .check()
+            .map_err(in_field("maps.seconds"))?;
         self.maps.bytes.check().map_err(in_field("maps.bytes"))?;
-        self.maps.output_bytes.check().map_err(in_field("maps.output-bytes"))?;
+        self.maps
+            .output_bytes
+            .check()
+            .map_err(in_field("maps.output-bytes"))?;
         if let Some(reduces) = &self.reduces {
             check_count(&reduces.count).map_err(in_field("reduces.count"))?;
-            reduces.shuffle_seconds.check().map_err(in_field("reduces.shuffle-seconds"))?;
-            reduces.seconds.check().map_err(in_field("reduces.seconds"))?;
-            reduces.skew.map_or(Ok(()), Skew::check).map_err(in_field("reduces.skew"))?;
+            reduces
+                .shuffle_seconds
+                .check()
+                .map_err(in_field("reduces.shuffle-seconds"))?;
+            reduces
+                .seconds
+                .check()
+                .map_err(in_field("reduces.seconds"))?;
+            reduces
+                .skew
+                .map_or(Ok(()), Skew::check)
+                .map_err(in_field("reduces.skew"))?;
         }
         Ok(())
     }

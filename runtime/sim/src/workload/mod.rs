@@ -43,7 +43,10 @@ impl Workload {
 
     /// Creates a workload from a lazy stream, which must be ordered by submit time.
     pub fn stream(jobs: impl Iterator<Item = SimulatedJob> + 'static) -> Workload {
-        Workload { timed: Box::new(jobs), triggered: BTreeMap::new() }
+        Workload {
+            timed: Box::new(jobs),
+            triggered: BTreeMap::new(),
+        }
     }
 
     /// Returns all jobs: timed ones in order, then triggered ones.

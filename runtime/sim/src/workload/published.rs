@@ -12,14 +12,38 @@ pub struct Published {
 }
 
 pub const PUBLISHED: [Published; 8] = [
-    Published { name: "natjam-xl-s", text: include_str!("../../workloads/natjam-xl-s.toml") },
-    Published { name: "natjam-xl-l", text: include_str!("../../workloads/natjam-xl-l.toml") },
-    Published { name: "natjam-m-m-s", text: include_str!("../../workloads/natjam-m-m-s.toml") },
-    Published { name: "natjam-l-s-s", text: include_str!("../../workloads/natjam-l-s-s.toml") },
-    Published { name: "natjam-deadlines", text: include_str!("../../workloads/natjam-deadlines.toml") },
-    Published { name: "fcs-map-heavy", text: include_str!("../../workloads/fcs-map-heavy.toml") },
-    Published { name: "fcs-reduce-heavy", text: include_str!("../../workloads/fcs-reduce-heavy.toml") },
-    Published { name: "hfsp-fb-dataset", text: include_str!("../../workloads/hfsp-fb-dataset.toml") },
+    Published {
+        name: "natjam-xl-s",
+        text: include_str!("../../workloads/natjam-xl-s.toml"),
+    },
+    Published {
+        name: "natjam-xl-l",
+        text: include_str!("../../workloads/natjam-xl-l.toml"),
+    },
+    Published {
+        name: "natjam-m-m-s",
+        text: include_str!("../../workloads/natjam-m-m-s.toml"),
+    },
+    Published {
+        name: "natjam-l-s-s",
+        text: include_str!("../../workloads/natjam-l-s-s.toml"),
+    },
+    Published {
+        name: "natjam-deadlines",
+        text: include_str!("../../workloads/natjam-deadlines.toml"),
+    },
+    Published {
+        name: "fcs-map-heavy",
+        text: include_str!("../../workloads/fcs-map-heavy.toml"),
+    },
+    Published {
+        name: "fcs-reduce-heavy",
+        text: include_str!("../../workloads/fcs-reduce-heavy.toml"),
+    },
+    Published {
+        name: "hfsp-fb-dataset",
+        text: include_str!("../../workloads/hfsp-fb-dataset.toml"),
+    },
 ];
 
 /// Returns the published mix of a name.

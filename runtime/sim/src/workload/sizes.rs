@@ -91,7 +91,9 @@ impl SizeModel {
         }
         let bytes = u128::from(job.shuffle) + u128::from(job.output);
         let per = u128::from(self.bytes_per_reduce.max(1));
-        let wanted = u64::try_from((bytes * 2 + per) / (2 * per)).unwrap_or(u64::MAX).max(1);
+        let wanted = u64::try_from((bytes * 2 + per) / (2 * per))
+            .unwrap_or(u64::MAX)
+            .max(1);
         match self.reduces_max {
             Some(most) if wanted > u64::from(most) => u64::from(most / 5).max(1),
             _ => wanted,
@@ -105,7 +107,10 @@ impl SizeModel {
     pub fn check(&self, trace: &SwimTrace) -> Result<(), LimitError> {
         let mut all = 0_u64;
         for job in &trace.jobs {
-            let tasks = [("map", "block", self.maps(job)), ("reduce", "bytes-per-reduce", self.reduces(job))];
+            let tasks = [
+                ("map", "block", self.maps(job)),
+                ("reduce", "bytes-per-reduce", self.reduces(job)),
+            ];
             for (kind, size, count) in tasks {
                 if count > u64::from(TASKS_MAX) {
                     let error = format!(
@@ -118,8 +123,9 @@ impl SizeModel {
             }
         }
         if all > ALL_TASKS_MAX {
-            let error =
-                format!("too many tasks: {all} (limit {ALL_TASKS_MAX}); use fewer jobs, or scale the trace");
+            let error = format!(
+                "too many tasks: {all} (limit {ALL_TASKS_MAX}); use fewer jobs, or scale the trace"
+            );
             return Err(LimitError(error));
         }
         Ok(())
@@ -127,11 +133,20 @@ impl SizeModel {
 
     /// Creates the job with its tasks.
     pub fn plan(&self, job: &SwimJob) -> SimulatedJob {
-        let mut plan = SimulatedJob::new(Arc::from(&*job.name), Time(job.submit.saturating_mul(1_000_000)));
-        let (maps, reduces) = (self.maps(job), self.reduces(job));
-        let written = if reduces == 0 { job.output } else { job.shuffle };
-        let mut random =
-            self.replicas.map(|replicas| Pcg64::seed_from_u64(replicas.seed ^ name_hash(&job.name)));
+        let mut plan = SimulatedJob::new(
+            Arc::from(&*job.name),
+            Time(job.submit.saturating_mul(1_000_000)),
+        );
+        let maps = self.maps(job);
+        let reduces = self.reduces(job);
+        let written = if reduces == 0 {
+            job.output
+        } else {
+            job.shuffle
+        };
+        let mut random = self
+            .replicas
+            .map(|replicas| Pcg64::seed_from_u64(replicas.seed ^ name_hash(&job.name)));
         plan.maps = (0..maps)
             .map(|index| {
                 let bytes = share(job.map_input, self.block, index);
@@ -141,16 +156,26 @@ impl SizeModel {
                     (Some(replicas), Some(random)) => draw_replicas(replicas, random),
                     _ => Vec::new(),
                 };
-                SimulatedMap { work: work.max(self.task_minimum), bytes, output_bytes, preferred }
+                SimulatedMap {
+                    work: work.max(self.task_minimum),
+                    bytes,
+                    output_bytes,
+                    preferred,
+                }
             })
             .collect();
         plan.reduces = (0..reduces)
             .map(|index| {
-                let (bytes, output) = (part(job.shuffle, reduces, index), part(job.output, reduces, index));
+                let bytes = part(job.shuffle, reduces, index);
+                let output = part(job.output, reduces, index);
                 let shuffle = span(bytes, self.shuffle_rate);
                 let reduce = span(bytes, self.reduce_rate) + span(output, self.write_rate);
                 let rest = Span(self.task_minimum.0.saturating_sub(shuffle.0));
-                SimulatedReduce { shuffle, reduce: reduce.max(rest), bytes }
+                SimulatedReduce {
+                    shuffle,
+                    reduce: reduce.max(rest),
+                    bytes,
+                }
             })
             .collect();
         plan.slowstart_permille = self.slowstart_permille;
@@ -173,12 +198,20 @@ impl SwimTrace {
     /// Returns (arrival, size) pairs in seconds for one server, as schedsim does. A size is input + (1 +
     /// `d_over_n`) * shuffle + output; sizes are scaled to add up to `load` times the last submit time.
     pub fn schedsim(&self, d_over_n: f64, load: f64) -> Vec<(f64, f64)> {
-        let size =
-            |job: &SwimJob| job.map_input as f64 + (1.0 + d_over_n) * job.shuffle as f64 + job.output as f64;
+        let size = |job: &SwimJob| {
+            job.map_input as f64 + (1.0 + d_over_n) * job.shuffle as f64 + job.output as f64
+        };
         let total: f64 = self.jobs.iter().map(size).sum();
         let last = self.jobs.last().map_or(0, |job| job.submit) as f64;
-        let scale = if total > 0.0 { load * last / total } else { 0.0 };
-        self.jobs.iter().map(|job| (job.submit as f64, size(job) * scale)).collect()
+        let scale = if total > 0.0 {
+            load * last / total
+        } else {
+            0.0
+        };
+        self.jobs
+            .iter()
+            .map(|job| (job.submit as f64, size(job) * scale))
+            .collect()
     }
 }
 
@@ -215,7 +248,9 @@ impl Replicas {
         match *before {
             [first] if self.racks > 1 => rack(machine) != rack(first),
             // A rack with one machine has no place for the third copy.
-            [_, second] if self.racks > 1 && self.on_rack(rack(second)) > 1 => rack(machine) == rack(second),
+            [_, second] if self.racks > 1 && self.on_rack(rack(second)) > 1 => {
+                rack(machine) == rack(second)
+            }
             _ => true,
         }
     }
@@ -239,12 +274,24 @@ mod tests {
 
     fn job(map_input: u64, shuffle: u64, output: u64) -> SwimJob {
         let name = "job".into();
-        SwimJob { name, submit: 3, gap: 0, map_input, shuffle, output, input_path: None, fields: 6 }
+        SwimJob {
+            name,
+            submit: 3,
+            gap: 0,
+            map_input,
+            shuffle,
+            output,
+            input_path: None,
+            fields: 6,
+        }
     }
 
     #[test]
     fn model_creates_map_per_block() {
-        let model = SizeModel { block: 100, ..SizeModel::default() };
+        let model = SizeModel {
+            block: 100,
+            ..SizeModel::default()
+        };
         let maps = |bytes| model.maps(&job(bytes, 0, 0));
         assert_eq!([maps(0), maps(1), maps(100), maps(101)], [1, 1, 1, 2]);
         assert_eq!(model.reduces(&job(9, 0, 9_000_000_000)), 0);
@@ -252,10 +299,20 @@ mod tests {
 
     #[test]
     fn reduces_are_rounded_and_bounded_as_in_swim() {
-        let model = SizeModel { bytes_per_reduce: 100, reduces_max: Some(50), ..SizeModel::default() };
+        let model = SizeModel {
+            bytes_per_reduce: 100,
+            reduces_max: Some(50),
+            ..SizeModel::default()
+        };
         let reduces = |bytes| model.reduces(&job(0, bytes, 0));
         assert_eq!(
-            [reduces(1), reduces(149), reduces(150), reduces(5_000), reduces(5_100)],
+            [
+                reduces(1),
+                reduces(149),
+                reduces(150),
+                reduces(5_000),
+                reduces(5_100)
+            ],
             [1, 1, 2, 50, 10]
         );
     }
@@ -275,22 +332,39 @@ mod tests {
         let plan = model.plan(&job(150, 200, 200));
         let maps: Vec<u64> = plan.maps.iter().map(|task| task.work.0 / 1000).collect();
         assert_eq!(maps, [12_000, 7_000]);
-        let reduces: Vec<_> = plan.reduces.iter().map(|task| (task.shuffle.0, task.reduce.0)).collect();
+        let reduces: Vec<_> = plan
+            .reduces
+            .iter()
+            .map(|task| (task.shuffle.0, task.reduce.0))
+            .collect();
         assert_eq!(reduces, [(5_000_000, 4_500_000), (5_000_000, 4_500_000)]);
         assert_eq!((&*plan.class, plan.submit), ("small", Time(3_000_000)));
     }
 
     #[test]
     fn replicas_are_distinct_and_reproducible() {
-        let replicas = Some(Replicas { count: 3, machines: 5, racks: 1, seed: 9 });
-        let model = SizeModel { block: 1, replicas, ..SizeModel::default() };
+        let replicas = Some(Replicas {
+            count: 3,
+            machines: 5,
+            racks: 1,
+            seed: 9,
+        });
+        let model = SizeModel {
+            block: 1,
+            replicas,
+            ..SizeModel::default()
+        };
         let plan = model.plan(&job(50, 0, 0));
         assert_eq!(plan, model.plan(&job(50, 0, 0)));
         for task in &plan.maps {
             let mut machines = task.preferred.clone();
             machines.sort_unstable();
             machines.dedup();
-            assert!(machines.len() == 3 && machines[2] < 5, "{:?}", task.preferred);
+            assert!(
+                machines.len() == 3 && machines[2] < 5,
+                "{:?}",
+                task.preferred
+            );
         }
     }
 
@@ -298,21 +372,49 @@ mod tests {
     fn second_and_third_replica_share_another_rack() {
         let mut random = Pcg64::seed_from_u64(3);
         for (machines, racks) in [(4, 2), (9, 3), (40, 4), (100, 7)] {
-            let replicas = Replicas { count: 4, machines, racks, seed: 0 };
+            let replicas = Replicas {
+                count: 4,
+                machines,
+                racks,
+                seed: 0,
+            };
             for _ in 0..200 {
                 let copies = draw_replicas(replicas, &mut random);
                 let of: Vec<u32> = copies.iter().map(|machine| machine % racks).collect();
-                assert!(of[0] != of[1] && of[1] == of[2], "{copies:?} on {racks} racks");
-                assert!((1..4).all(|at| !copies[..at].contains(&copies[at])), "{copies:?}");
+                assert!(
+                    of[0] != of[1] && of[1] == of[2],
+                    "{copies:?} on {racks} racks"
+                );
+                assert!(
+                    (1..4).all(|at| !copies[..at].contains(&copies[at])),
+                    "{copies:?}"
+                );
             }
         }
-        let alone = Replicas { count: 3, machines: 3, racks: 3, seed: 0 };
-        assert_eq!(draw_replicas(alone, &mut random).len(), 3, "racks of one machine each");
+        let alone = Replicas {
+            count: 3,
+            machines: 3,
+            racks: 3,
+            seed: 0,
+        };
+        assert_eq!(
+            draw_replicas(alone, &mut random).len(),
+            3,
+            "racks of one machine each"
+        );
     }
 
     #[test]
     fn schedsim_sizes_match_load() {
-        let trace = SwimTrace { jobs: vec![job(1, 0, 0), SwimJob { submit: 100, ..job(0, 1, 3) }] };
+        let trace = SwimTrace {
+            jobs: vec![
+                job(1, 0, 0),
+                SwimJob {
+                    submit: 100,
+                    ..job(0, 1, 3)
+                },
+            ],
+        };
         let jobs = trace.schedsim(4.0, 0.9);
         assert_eq!(jobs[0], (3.0, 10.0));
         assert_eq!(jobs[1], (100.0, 80.0));

@@ -19,10 +19,12 @@ impl Skew {
     /// Returns the sizes of `count` partitions relative to their mean, in random order.
     pub fn sizes(self, count: usize, random: &mut impl Rng) -> Vec<f64> {
         let mut sizes: Vec<f64> = match self {
-            Skew::Zipf(exponent) => (1..=count).map(|rank| (rank as f64).powf(-exponent)).collect(),
-            Skew::Pareto(shape) => {
-                (0..count).map(|_| (1.0 - random.random::<f64>()).powf(-1.0 / shape)).collect()
-            }
+            Skew::Zipf(exponent) => (1..=count)
+                .map(|rank| (rank as f64).powf(-exponent))
+                .collect(),
+            Skew::Pareto(shape) => (0..count)
+                .map(|_| (1.0 - random.random::<f64>()).powf(-1.0 / shape))
+                .collect(),
         };
         sizes.shuffle(random);
         let mean = sizes.iter().sum::<f64>() / count.max(1) as f64;
@@ -74,7 +76,10 @@ mod tests {
         assert_eq!(sizes(Skew::Zipf(0.0), 3), [1.0, 1.0, 1.0]);
         let by_rank = sizes(Skew::Zipf(1.0), 4);
         for (rank, size) in (1..).zip(&by_rank) {
-            assert!((by_rank[0] / size - f64::from(rank)).abs() < 1e-9, "{by_rank:?}");
+            assert!(
+                (by_rank[0] / size - f64::from(rank)).abs() < 1e-9,
+                "{by_rank:?}"
+            );
         }
     }
 

@@ -79,14 +79,24 @@ impl SwimTrace {
         let mut bytes = Vec::new();
         for number in 1.. {
             bytes.clear();
-            let read = from.by_ref().take(LINE_BYTES_MAX + 1).read_until(b'\n', &mut bytes);
-            let length =
-                read.map_err(|error| SwimError::Read { file: file.clone(), line: number - 1, error })?;
+            let read = from
+                .by_ref()
+                .take(LINE_BYTES_MAX + 1)
+                .read_until(b'\n', &mut bytes);
+            let length = read.map_err(|error| SwimError::Read {
+                file: file.clone(),
+                line: number - 1,
+                error,
+            })?;
             if length == 0 {
                 break;
             }
             let job = parse_line(&file, number, &bytes)?;
-            let line = TraceLine { file: &file, number, text: "" };
+            let line = TraceLine {
+                file: &file,
+                number,
+                text: "",
+            };
             if let Some(last) = jobs.last().filter(|last| job.submit < last.submit) {
                 let column = job.name.len() + 2;
                 let found = format!("submit time {} after {}", job.submit, last.submit);
@@ -98,7 +108,11 @@ impl SwimTrace {
             }
             jobs.push(job);
         }
-        if jobs.is_empty() { Err(SwimError::Empty { file }) } else { Ok(SwimTrace { jobs }) }
+        if jobs.is_empty() {
+            Err(SwimError::Empty { file })
+        } else {
+            Ok(SwimTrace { jobs })
+        }
     }
 
     /// Scales the workload to another cluster size: multiplies all bytes by `machines / original`; times are
@@ -121,7 +135,11 @@ impl SwimTrace {
 }
 
 fn parse_line(file: &Arc<str>, number: u64, bytes: &[u8]) -> Result<SwimJob, SwimError> {
-    let line = TraceLine { file, number, text: "" };
+    let line = TraceLine {
+        file,
+        number,
+        text: "",
+    };
     if bytes.len() as u64 > LINE_BYTES_MAX {
         let found = format!("a line of more than {LINE_BYTES_MAX} bytes");
         return Err(line.error(1, found, "six or nine fields separated by tabs"));
@@ -129,7 +147,11 @@ fn parse_line(file: &Arc<str>, number: u64, bytes: &[u8]) -> Result<SwimJob, Swi
     let bytes = bytes.strip_suffix(b"\n").unwrap_or(bytes);
     let bytes = bytes.strip_suffix(b"\r").unwrap_or(bytes);
     let text = std::str::from_utf8(bytes).map_err(|error| {
-        line.error(error.valid_up_to() + 1, "an invalid UTF-8 byte".to_owned(), "UTF-8 text")
+        line.error(
+            error.valid_up_to() + 1,
+            "an invalid UTF-8 byte".to_owned(),
+            "UTF-8 text",
+        )
     })?;
     TraceLine { file, number, text }.parse()
 }
@@ -161,7 +183,10 @@ impl TraceLine<'_> {
         Ok(SwimJob {
             name: fields[0].1.into(),
             submit: self.number(fields[1], "the submit time in whole seconds")?,
-            gap: self.number(fields[2], "the seconds since the previous job, a whole number")?,
+            gap: self.number(
+                fields[2],
+                "the seconds since the previous job, a whole number",
+            )?,
             map_input: self.number(fields[3], "the bytes of map input, a whole number")?,
             shuffle: self.number(fields[4], "the bytes of the shuffle, a whole number")?,
             output: self.number(fields[5], "the bytes of output, a whole number")?,
@@ -233,7 +258,10 @@ mod tests {
         );
         assert!(refused(b"job0\t1\t1\t0\t0\n").starts_with("day.tsv:1:12: 5 fields"));
         assert!(refused(b"\n").starts_with("day.tsv:1:1: 1 fields"));
-        assert_eq!(refused(b"\t1\t1\t0\t0\t0\n"), "day.tsv:1:1: no job name; expected the name of the job");
+        assert_eq!(
+            refused(b"\t1\t1\t0\t0\t0\n"),
+            "day.tsv:1:1: no job name; expected the name of the job"
+        );
         assert_eq!(
             refused(b"job0\t5\t5\t0\t0\t0\njob1\t4\t0\t0\t0\t0\n"),
             "day.tsv:2:6: submit time 4 after 5; expected jobs in the order of their submit times"
@@ -242,16 +270,30 @@ mod tests {
             refused(b"a\t5\t5\t0\t0\t0\na\t5\t0\t0\t0\t0\n"),
             "day.tsv:2:1: duplicate job \"a\"; expected a unique name"
         );
-        assert_eq!(refused(b"a\t5\t5\t0\t0\t0\tp\tx\t\n"), "day.tsv:1:15: \"x\"; expected an empty field");
+        assert_eq!(
+            refused(b"a\t5\t5\t0\t0\t0\tp\tx\t\n"),
+            "day.tsv:1:15: \"x\"; expected an empty field"
+        );
     }
 
     #[test]
     fn hostile_files_are_rejected_early() {
-        assert_eq!(refused(b""), "day.tsv is empty; a trace has a job on each line");
-        assert_eq!(refused(b"job\xff\t1"), "day.tsv:1:4: an invalid UTF-8 byte; expected UTF-8 text");
+        assert_eq!(
+            refused(b""),
+            "day.tsv is empty; a trace has a job on each line"
+        );
+        assert_eq!(
+            refused(b"job\xff\t1"),
+            "day.tsv:1:4: an invalid UTF-8 byte; expected UTF-8 text"
+        );
         let endless = io::BufReader::new(io::repeat(b'7'));
-        let text = SwimTrace::read("day.tsv", endless).expect_err("the line is too long").to_string();
-        assert!(text.starts_with("day.tsv:1:1: a line of more than 65536 bytes"), "{text}");
+        let text = SwimTrace::read("day.tsv", endless)
+            .expect_err("the line is too long")
+            .to_string();
+        assert!(
+            text.starts_with("day.tsv:1:1: a line of more than 65536 bytes"),
+            "{text}"
+        );
         let large = refused(b"j\t18446744073709551616\t0\t0\t0\t0\n");
         assert!(
             large.starts_with("day.tsv:1:3: \"18446744073709551616\"; expected the submit time"),
@@ -263,7 +305,16 @@ mod tests {
 
     #[test]
     fn scaling_multiplies_bytes_and_keeps_at_least_one() {
-        let trace = read(b"a\t1\t1\t3000\t1\t0\n").expect("the trace is valid").scaled(10, 300);
-        assert_eq!((trace.jobs[0].map_input, trace.jobs[0].shuffle, trace.jobs[0].output), (100, 1, 0));
+        let trace = read(b"a\t1\t1\t3000\t1\t0\n")
+            .expect("the trace is valid")
+            .scaled(10, 300);
+        assert_eq!(
+            (
+                trace.jobs[0].map_input,
+                trace.jobs[0].shuffle,
+                trace.jobs[0].output
+            ),
+            (100, 1, 0)
+        );
     }
 }

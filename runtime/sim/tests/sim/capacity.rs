@@ -3,7 +3,9 @@
 
 use napreduce_engine::{Slots, Span, Time};
 use napreduce_schedulers::capacity::{Capacity, CapacityConfiguration};
-use napreduce_sim::{Failures, Overheads, Run, SimulatedJob, Simulation, SimulationSettings, Workload};
+use napreduce_sim::{
+    Failures, Overheads, Run, SimulatedJob, Simulation, SimulationSettings, Workload,
+};
 use rand::{Rng, SeedableRng};
 use rand_pcg::Pcg32;
 
@@ -19,12 +21,18 @@ const QUEUES: &str = "
 fn run(text: &str, settings: SimulationSettings, jobs: Vec<SimulatedJob>) -> Run {
     let configuration: CapacityConfiguration = toml::from_str(text).unwrap();
     let policy = Capacity::new(&configuration).unwrap();
-    Simulation::new(Box::new(policy), settings, Workload::of(jobs)).run().unwrap()
+    Simulation::new(Box::new(policy), settings, Workload::of(jobs))
+        .run()
+        .unwrap()
 }
 
 fn job(name: &str, queue: &str, submit: u64, maps: u32, seconds: u64) -> SimulatedJob {
-    let plan = SimulatedJob::new(name, Time(submit * 1_000_000)).with_maps(maps, Span::from_secs(seconds));
-    SimulatedJob { queue: queue.into(), ..plan }
+    let plan =
+        SimulatedJob::new(name, Time(submit * 1_000_000)).with_maps(maps, Span::from_secs(seconds));
+    SimulatedJob {
+        queue: queue.into(),
+        ..plan
+    }
 }
 
 fn sojourn(run: &Run, name: &str) -> u64 {
@@ -34,7 +42,12 @@ fn sojourn(run: &Run, name: &str) -> u64 {
 
 #[test]
 fn preemption_delays_neither_job_unlike_caps() {
-    let both = || vec![job("long", "research", 0, 80, 60), job("short", "production", 30, 30, 10)];
+    let both = || {
+        vec![
+            job("long", "research", 0, 80, 60),
+            job("short", "production", 30, 30, 10),
+        ]
+    };
     let settings = || SimulationSettings::new(10, Slots { map: 2, reduce: 1 });
     let prompt = "
         [monitor]
@@ -43,7 +56,11 @@ fn preemption_delays_neither_job_unlike_caps() {
         total-per-round = 1
         natural-termination-factor = 1";
     let of = |mode: &str, jobs: Vec<SimulatedJob>| {
-        run(&format!("mode = \"{mode}\"\n{QUEUES}{prompt}"), settings(), jobs)
+        run(
+            &format!("mode = \"{mode}\"\n{QUEUES}{prompt}"),
+            settings(),
+            jobs,
+        )
     };
     let alone = both().into_iter().map(|job| {
         let name = job.name.clone();
@@ -52,9 +69,14 @@ fn preemption_delays_neither_job_unlike_caps() {
     let modes = ["hard-cap", "soft-cap", "preemptive"].map(|mode| of(mode, both()));
     let alone: Vec<u64> = alone.collect();
     assert_eq!(alone, [240, 20], "four waves of twenty, two waves");
-    let [hard, soft, preemptive] = modes.each_ref().map(|run| [sojourn(run, "long"), sojourn(run, "short")]);
+    let [hard, soft, preemptive] = modes
+        .each_ref()
+        .map(|run| [sojourn(run, "long"), sojourn(run, "short")]);
     assert_eq!(hard, [960, 20], "research holds at most five slots");
-    assert_eq!(soft[1], 50, "production waits for the first wave, then holds fifteen slots");
+    assert_eq!(
+        soft[1], 50,
+        "production waits for the first wave, then holds fifteen slots"
+    );
     assert!(preemptive[1] <= 22, "{preemptive:?}");
     assert!(preemptive[0] <= 240 + 30, "{preemptive:?}");
 }
@@ -84,9 +106,18 @@ fn all_jobs_end_with_latency_and_failures() {
                 );
                 let user = ["ada", "bob", "eve"][random.random_range(0..3)].into();
                 let priority = random.random_range(0..3);
-                let reduces =
-                    plan.with_reduces(random.random_range(0..4), Span::from_secs(2), Span::from_secs(9));
-                SimulatedJob { user, priority, attempts_max: 100, slowstart_permille: 300, ..reduces }
+                let reduces = plan.with_reduces(
+                    random.random_range(0..4),
+                    Span::from_secs(2),
+                    Span::from_secs(9),
+                );
+                SimulatedJob {
+                    user,
+                    priority,
+                    attempts_max: 100,
+                    slowstart_permille: 300,
+                    ..reduces
+                }
             })
             .collect();
         let settings = SimulationSettings {
@@ -97,12 +128,22 @@ fn all_jobs_end_with_latency_and_failures() {
                 kill: Span::from_millis(700),
                 ..Overheads::default()
             },
-            failures: Failures { attempt: 0.02, ..Failures::default() },
+            failures: Failures {
+                attempt: 0.02,
+                ..Failures::default()
+            },
             ..SimulationSettings::new(4, Slots { map: 2, reduce: 1 })
         };
         let run = run(&text, settings, jobs);
-        assert_eq!((run.jobs.len(), run.unfinished, run.warnings), (40, 0, 0), "seed {seed}");
+        assert_eq!(
+            (run.jobs.len(), run.unfinished, run.warnings),
+            (40, 0, 0),
+            "seed {seed}"
+        );
         preempted[seed as usize % 4] += run.tally.requests_satisfied + run.tally.requests_forced;
     }
-    assert!(preempted.iter().all(|&count| count > 20), "each primitive was used: {preempted:?}");
+    assert!(
+        preempted.iter().all(|&count| count > 20),
+        "each primitive was used: {preempted:?}"
+    );
 }

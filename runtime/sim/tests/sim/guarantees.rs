@@ -17,10 +17,15 @@ fn run(trial: &QueueWorkload) -> Result<u64, String> {
     let configuration: CapacityConfiguration =
         toml::from_str(&trial.configuration).map_err(|error| error.to_string())?;
     let policy = Capacity::new(&configuration).map_err(|error| error.to_string())?;
-    let slots = Slots { map: trial.slots_each, reduce: 0 };
+    let slots = Slots {
+        map: trial.slots_each,
+        reduce: 0,
+    };
     let mut settings = SimulationSettings::new(trial.machines, slots);
-    settings.engine.preemption =
-        PreemptionSettings { suspended_max: SuspendedMax::Unlimited, ..PreemptionSettings::default() };
+    settings.engine.preemption = PreemptionSettings {
+        suspended_max: SuspendedMax::Unlimited,
+        ..PreemptionSettings::default()
+    };
     let workload = Workload::of(trial.jobs.clone());
     let mut simulation = Simulation::new(Box::new(policy), settings, workload);
     let bound = trial.bound();
@@ -29,14 +34,18 @@ fn run(trial: &QueueWorkload) -> Result<u64, String> {
         let view = simulation.view();
         for leaf in &trial.leaves {
             let jobs = || view.jobs().filter(|job| job.spec().queue == leaf.name);
-            let held: u64 = jobs().map(|job| u64::from(job.holding(TaskKind::Map))).sum();
+            let held: u64 = jobs()
+                .map(|job| u64::from(job.holding(TaskKind::Map)))
+                .sum();
             let wanted: u64 = jobs().map(demand).sum();
             let due = wanted.min(trial.guaranteed(leaf));
             let now = simulation.now();
             let queue = leaf.name.as_str();
             let waited = below.get(queue).map_or(Span(0), |since| now.since(*since));
             if waited > bound {
-                return Err(format!("{queue} holds {held} of {due} after {waited:?} (bound {bound:?})"));
+                return Err(format!(
+                    "{queue} holds {held} of {due} after {waited:?} (bound {bound:?})"
+                ));
             }
             if held >= due {
                 below.remove(queue);
@@ -68,8 +77,17 @@ fn check(seeds: std::ops::Range<u64>) -> u64 {
             Err(error) => broken.push(format!("{error}\n{}", trial.describe())),
         }
     }
-    let shown = broken.iter().take(3).cloned().collect::<Vec<_>>().join("\n");
-    assert!(broken.is_empty(), "{} of {count} workloads:\n{shown}", broken.len());
+    let shown = broken
+        .iter()
+        .take(3)
+        .cloned()
+        .collect::<Vec<_>>()
+        .join("\n");
+    assert!(
+        broken.is_empty(),
+        "{} of {count} workloads:\n{shown}",
+        broken.len()
+    );
     preempted
 }
 
@@ -106,9 +124,13 @@ fn passes_between_and_within_queues_do_not_undo_each_other() {
     .unwrap();
     let policy = Capacity::new(&configuration).unwrap();
     let job = |name: &str, queue: &str, submit: u64, maps: u32, seconds: u64, priority: i32| {
-        let plan =
-            SimulatedJob::new(name, Time(submit * 1_000_000)).with_maps(maps, Span::from_secs(seconds));
-        SimulatedJob { queue: queue.into(), priority, ..plan }
+        let plan = SimulatedJob::new(name, Time(submit * 1_000_000))
+            .with_maps(maps, Span::from_secs(seconds));
+        SimulatedJob {
+            queue: queue.into(),
+            priority,
+            ..plan
+        }
     };
     let jobs = vec![
         job("urgent", "a", 0, 60, 100, 5),
@@ -118,8 +140,12 @@ fn passes_between_and_within_queues_do_not_undo_each_other() {
     let settings = SimulationSettings::new(5, Slots { map: 2, reduce: 0 });
     let mut simulation = Simulation::new(Box::new(policy), settings, Workload::of(jobs));
     while simulation.step().unwrap() {}
-    let kills: BTreeMap<JobId, u64> =
-        simulation.so_far().jobs.iter().map(|job| (job.job, job.preemptions.kill)).collect();
+    let kills: BTreeMap<JobId, u64> = simulation
+        .so_far()
+        .jobs
+        .iter()
+        .map(|job| (job.job, job.preemptions.kill))
+        .collect();
     assert!(kills.values().all(|count| *count <= 10), "{kills:?}");
 }
 
@@ -134,15 +160,27 @@ fn suspended_work_moves_to_slots_that_are_due_to_its_queue() {
     .unwrap();
     let policy = Capacity::new(&configuration).unwrap();
     let job = |name: &str, queue: &str, submit: u64, seconds: u64| {
-        let plan = SimulatedJob::new(name, Time(submit * 1_000_000)).with_maps(1, Span::from_secs(seconds));
-        SimulatedJob { queue: queue.into(), ..plan }
+        let plan = SimulatedJob::new(name, Time(submit * 1_000_000))
+            .with_maps(1, Span::from_secs(seconds));
+        SimulatedJob {
+            queue: queue.into(),
+            ..plan
+        }
     };
     // When the short job ends, its slot is free, and another queue holds its guarantee on the worker of the long job.
-    let jobs = vec![job("short", "a", 0, 10), job("long", "a", 1, 100), job("other", "b", 5, 200)];
+    let jobs = vec![
+        job("short", "a", 0, 10),
+        job("long", "a", 1, 100),
+        job("other", "b", 5, 200),
+    ];
     let settings = SimulationSettings::new(2, Slots { map: 1, reduce: 0 });
     let simulation = Simulation::new(Box::new(policy), settings, Workload::of(jobs));
     let run = simulation.run().unwrap();
-    let long = run.jobs.iter().find(|job| job.name.as_ref() == "long").unwrap();
+    let long = run
+        .jobs
+        .iter()
+        .find(|job| job.name.as_ref() == "long")
+        .unwrap();
     assert!(long.ended <= Time(115_000_000), "{:?}", long.ended);
     assert_eq!(long.work, Span::from_secs(100));
 }

@@ -22,18 +22,24 @@ impl Checkpoint {
         task: TaskId,
         mut remark: impl FnMut(&CheckpointError),
     ) -> Result<Option<PathBuf>, CheckpointError> {
-        let Some(entries) = fs::read_dir(base).if_there().at("read", base)? else { return Ok(None) };
+        let Some(entries) = fs::read_dir(base).if_there().at("read", base)? else {
+            return Ok(None);
+        };
         let mut best: Option<((u64, u64), PathBuf)> = None;
         for entry in entries {
             let directory = entry.at("read", base)?.path();
             match Checkpoint::read(&directory, task) {
                 Ok(checkpoint) => {
                     let reached = (checkpoint.records(), checkpoint.active_millis);
-                    if best.as_ref().is_none_or(|(furthest, _)| *furthest < reached) {
+                    if best
+                        .as_ref()
+                        .is_none_or(|(furthest, _)| *furthest < reached)
+                    {
                         best = Some((reached, directory));
                     }
                 }
-                Err(CheckpointError::Io { source, .. }) if source.kind() == io::ErrorKind::NotFound => {}
+                Err(CheckpointError::Io { source, .. })
+                    if source.kind() == io::ErrorKind::NotFound => {}
                 Err(error) => {
                     remark(&error);
                     if !matches!(error, CheckpointError::Io { .. }) {

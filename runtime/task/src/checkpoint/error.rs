@@ -55,7 +55,10 @@ pub enum CheckpointError {
 
 impl CheckpointError {
     pub(super) fn damaged(path: &Path, what: impl Into<String>) -> CheckpointError {
-        CheckpointError::Damaged { path: path.to_owned(), what: what.into() }
+        CheckpointError::Damaged {
+            path: path.to_owned(),
+            what: what.into(),
+        }
     }
 }
 
@@ -67,6 +70,10 @@ pub(crate) trait FileResult<T> {
 
 impl<T> FileResult<T> for io::Result<T> {
     fn at(self, doing: &'static str, path: &Path) -> Result<T, CheckpointError> {
-        self.map_err(|source| CheckpointError::Io { doing, path: path.to_owned(), source })
+        self.map_err(|source| CheckpointError::Io {
+            doing,
+            path: path.to_owned(),
+            source,
+        })
     }
 }

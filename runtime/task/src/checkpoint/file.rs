@@ -39,7 +39,8 @@ impl Checkpoint {
     /// Returns `Io`, or `TooLarge` for a state beyond the maximum.
     pub fn write(&self, directory: &Path, durable: bool) -> Result<u64, CheckpointError> {
         let bytes = self.encode()?;
-        let (partial, path) = (directory.join(PARTIAL), directory.join(NAME));
+        let partial = directory.join(PARTIAL);
+        let path = directory.join(NAME);
         let mut file = File::create(&partial).at("create", &partial)?;
         file.write_all(&bytes).at("write", &partial)?;
         if durable {
@@ -67,7 +68,11 @@ impl Checkpoint {
         let checkpoint = decode(&bytes, &path)?;
         if checkpoint.attempt.task != task {
             let attempt = checkpoint.attempt;
-            return Err(CheckpointError::OtherTask { path, attempt, wanted: task });
+            return Err(CheckpointError::OtherTask {
+                path,
+                attempt,
+                wanted: task,
+            });
         }
         for name in checkpoint.names() {
             check_name(name).map_err(|what| CheckpointError::damaged(&path, what))?;
@@ -81,7 +86,9 @@ impl Checkpoint {
     /// Returns `Io`, unless it was disabled before.
     pub fn set_aside(directory: &Path) -> Result<(), CheckpointError> {
         let path = directory.join(NAME);
-        let renamed = fs::rename(&path, directory.join(SET_ASIDE)).if_there().map(drop);
+        let renamed = fs::rename(&path, directory.join(SET_ASIDE))
+            .if_there()
+            .map(drop);
         renamed.at("disable damaged checkpoint", &path)
     }
 
@@ -115,7 +122,9 @@ impl Checkpoint {
             CheckpointStage::FetchInputs { .. } => Vec::new(),
             CheckpointStage::Reducing { position, .. } => position.files().collect(),
         };
-        let saved = saved.into_iter().map(|saved| saved.file.to_string_lossy().into_owned());
+        let saved = saved
+            .into_iter()
+            .map(|saved| saved.file.to_string_lossy().into_owned());
         self.names().map(str::to_owned).chain(saved)
     }
 
@@ -126,26 +135,40 @@ impl Checkpoint {
             CheckpointStage::Map { .. } | CheckpointStage::Reducing { .. } => &[],
         };
         let fetched = fetched.iter().map(|input| input.file.as_str());
-        self.pieces.iter().map(|piece| piece.file.as_str()).chain(fetched)
+        self.pieces
+            .iter()
+            .map(|piece| piece.file.as_str())
+            .chain(fetched)
     }
 
     fn encode(&self) -> Result<Vec<u8>, CheckpointError> {
-        let described = Described { checkpoint: self, has_user_state: self.user_state.is_some() };
+        let described = Described {
+            checkpoint: self,
+            has_user_state: self.user_state.is_some(),
+        };
         let description = serde_json::to_vec(&described).map_err(io::Error::from);
         let description = description.at("describe", Path::new(NAME))?;
         let user_state = self.user_state.as_deref().unwrap_or_default();
         let sections = [
             ("the description of a checkpoint", description.as_slice()),
             ("the state of the user's code", user_state),
-            ("the state of the output format", self.format_state.as_slice()),
+            (
+                "the state of the output format",
+                self.format_state.as_slice(),
+            ),
         ];
-        let mut bytes = Vec::with_capacity(HEADER_BYTES + description.len() + user_state.len() + CRC_BYTES);
+        let mut bytes =
+            Vec::with_capacity(HEADER_BYTES + description.len() + user_state.len() + CRC_BYTES);
         bytes.extend_from_slice(&MAGIC);
         bytes.extend_from_slice(&VERSION.to_le_bytes());
         for (what, section) in sections {
             let length = section.len() as u64;
             if length > SECTION_BYTES_MAX {
-                return Err(CheckpointError::TooLarge { what, bytes: length, limit: SECTION_BYTES_MAX });
+                return Err(CheckpointError::TooLarge {
+                    what,
+                    bytes: length,
+                    limit: SECTION_BYTES_MAX,
+                });
             }
             bytes.extend_from_slice(&length.to_le_bytes());
         }
@@ -161,7 +184,10 @@ impl Checkpoint {
 fn read_whole(file: File, length: u64, path: &Path) -> Result<Vec<u8>, CheckpointError> {
     let most = 3 * SECTION_BYTES_MAX + (HEADER_BYTES + CRC_BYTES) as u64;
     if length > most {
-        return Err(CheckpointError::damaged(path, format!("{length} bytes are too many for a checkpoint")));
+        return Err(CheckpointError::damaged(
+            path,
+            format!("{length} bytes are too many for a checkpoint"),
+        ));
     }
     let mut bytes = Vec::with_capacity(usize::try_from(length).unwrap_or(0));
     file.take(most).read_to_end(&mut bytes).at("read", path)?;
@@ -180,7 +206,11 @@ fn decode(bytes: &[u8], path: &Path) -> Result<Checkpoint, CheckpointError> {
     }
     let found = u32::from_le_bytes([header[8], header[9], header[10], header[11]]);
     if found != VERSION {
-        return Err(CheckpointError::Version { path: path.to_owned(), found, known: VERSION });
+        return Err(CheckpointError::Version {
+            path: path.to_owned(),
+            found,
+            known: VERSION,
+        });
     }
     let Some((rest, crc)) = rest.split_last_chunk::<CRC_BYTES>() else {
         return Err(damaged("it has no checksum".to_owned()));
@@ -194,8 +224,11 @@ fn decode(bytes: &[u8], path: &Path) -> Result<Checkpoint, CheckpointError> {
         let mut eight = [0; 8];
         eight.copy_from_slice(length);
         let length = u64::from_le_bytes(eight);
-        let split = usize::try_from(length).ok().and_then(|length| rest.split_at_checked(length));
-        (*section, rest) = split.ok_or_else(|| damaged(format!("a section of {length} bytes is missing")))?;
+        let split = usize::try_from(length)
+            .ok()
+            .and_then(|length| rest.split_at_checked(length));
+        (*section, rest) =
+            split.ok_or_else(|| damaged(format!("a section of {length} bytes is missing")))?;
     }
     if !rest.is_empty() {
         return Err(damaged(format!("{} bytes follow its content", rest.len())));
@@ -215,5 +248,9 @@ pub(super) fn check_name(name: &str) -> Result<(), String> {
     let normal = |component| matches!(component, Some(Component::Normal(_)));
     let two = normal(components.next()) && normal(components.next()) && components.next().is_none();
     let plain = !name.contains('\0') && name.split('/').count() == 2;
-    if two && plain { Ok(()) } else { Err(format!("invalid checkpoint file name {name:?}")) }
+    if two && plain {
+        Ok(())
+    } else {
+        Err(format!("invalid checkpoint file name {name:?}"))
+    }
 }

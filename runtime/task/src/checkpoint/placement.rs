@@ -27,9 +27,15 @@ impl CheckpointDirectory {
     /// Returns `Io` if a directory cannot be created.
     pub fn make(path: &Path, durable: bool) -> Result<CheckpointDirectory, CheckpointError> {
         for directory in path.parent().into_iter().chain([path]) {
-            fs::create_dir(directory).unless_there().at("create", directory)?;
+            fs::create_dir(directory)
+                .unless_there()
+                .at("create", directory)?;
         }
-        Ok(CheckpointDirectory { path: path.to_owned(), durable, bytes: 0 })
+        Ok(CheckpointDirectory {
+            path: path.to_owned(),
+            durable,
+            bytes: 0,
+        })
     }
 
     pub fn path(&self) -> &Path {

@@ -10,19 +10,45 @@ use tempfile::TempDir;
 use super::*;
 
 fn attempt(number: u32) -> AttemptId {
-    AttemptId { task: TaskId { job: JobId(1), kind: TaskKind::Map, index: 3 }, number }
+    AttemptId {
+        task: TaskId {
+            job: JobId(1),
+            kind: TaskKind::Map,
+            index: 3,
+        },
+        number,
+    }
 }
 
 fn checkpoint() -> Checkpoint {
     let mut counters = CounterValues::default();
     counters.add("MAP_INPUT_RECORDS", 7);
     counters.add("bad rows", 2);
-    let split = Split { path: "data/x".into(), offset: 10, length: 90, file_length: 200, version: None };
+    let split = Split {
+        path: "data/x".into(),
+        offset: 10,
+        length: 90,
+        file_length: 200,
+        version: None,
+    };
     let split = split.into();
-    let (part, collection) = (0, None);
-    let stage =
-        CheckpointStage::Map { split, part, offset: 50, repeated: 1, records: 7, emitted: 9, collection };
-    let piece = OutputPiece { file: format!("{}/part", attempt(1)), bytes: 5, records: 2, digest: u64::MAX };
+    let part = 0;
+    let collection = None;
+    let stage = CheckpointStage::Map {
+        split,
+        part,
+        offset: 50,
+        repeated: 1,
+        records: 7,
+        emitted: 9,
+        collection,
+    };
+    let piece = OutputPiece {
+        file: format!("{}/part", attempt(1)),
+        bytes: 5,
+        records: 2,
+        digest: u64::MAX,
+    };
     Checkpoint {
         attempt: attempt(2),
         stage,
@@ -43,10 +69,16 @@ struct Scene {
 impl Scene {
     fn with(checkpoint: &Checkpoint, durable: bool) -> Scene {
         let folder = tempfile::tempdir().expect("a temporary folder");
-        let directory = folder.path().join("checkpoints").join(checkpoint.attempt.to_string());
+        let directory = folder
+            .path()
+            .join("checkpoints")
+            .join(checkpoint.attempt.to_string());
         let made = CheckpointDirectory::make(&directory, durable).expect("a directory");
         let bytes = made.finish(checkpoint).expect("a checkpoint");
-        let scene = Scene { _folder: folder, directory };
+        let scene = Scene {
+            _folder: folder,
+            directory,
+        };
         assert_eq!(bytes, scene.bytes().len() as u64);
         scene
     }
@@ -86,12 +118,22 @@ fn written_checkpoint_reads_back() {
     for durable in [false, true] {
         let scene = Scene::with(&checkpoint(), durable);
         assert_eq!(scene.read().expect("it is whole"), checkpoint());
-        let names: Vec<_> = fs::read_dir(&scene.directory).expect("a folder").flatten().collect();
+        let names: Vec<_> = fs::read_dir(&scene.directory)
+            .expect("a folder")
+            .flatten()
+            .collect();
         assert_eq!(names.len(), 1, "nothing else stays: {names:?}");
     }
     for user_state in [None, Some(Vec::new())] {
-        let checkpoint = Checkpoint { user_state, format_state: Vec::new(), ..checkpoint() };
-        assert_eq!(Scene::with(&checkpoint, false).read().expect("it is whole"), checkpoint);
+        let checkpoint = Checkpoint {
+            user_state,
+            format_state: Vec::new(),
+            ..checkpoint()
+        };
+        assert_eq!(
+            Scene::with(&checkpoint, false).read().expect("it is whole"),
+            checkpoint
+        );
     }
 }
 
@@ -119,7 +161,11 @@ fn truncated_or_extended_file_is_rejected() {
     longer.push(0);
     scene.refusal(&longer);
     longer.extend_from_slice(&[0; 4]);
-    assert!(scene.refusal(&signed(longer)).contains("bytes follow its content"));
+    assert!(
+        scene
+            .refusal(&signed(longer))
+            .contains("bytes follow its content")
+    );
 }
 
 #[test]
@@ -144,36 +190,64 @@ fn other_version_is_reported() {
     let scene = Scene::with(&checkpoint(), false);
     let mut other = scene.bytes();
     other[8..12].copy_from_slice(&3u32.to_le_bytes());
-    assert!(scene.refusal(&signed(other)).ends_with("has version 3, but this program reads version 2"));
+    assert!(
+        scene
+            .refusal(&signed(other))
+            .ends_with("has version 3, but this program reads version 2")
+    );
 }
 
 #[test]
 fn checkpoint_of_another_task_is_rejected() {
     let mut other = checkpoint();
     other.attempt.task.index = 4;
-    let error = Scene::with(&other, false).read().expect_err("it is another task's");
+    let error = Scene::with(&other, false)
+        .read()
+        .expect_err("it is another task's");
     assert!(
-        error.to_string().ends_with("belongs to job_0001_m_0004.2 instead of job_0001_m_0003"),
+        error
+            .to_string()
+            .ends_with("belongs to job_0001_m_0004.2 instead of job_0001_m_0003"),
         "{error}"
     );
 }
 
 #[test]
 fn file_names_cannot_leave_the_checkpoints() {
-    for name in
-        ["", "part", "/etc/passwd", "../x/part", "x/../part", "x/y/part", "./part", "x/", "x//part", "x/a\0b"]
-    {
+    for name in [
+        "",
+        "part",
+        "/etc/passwd",
+        "../x/part",
+        "x/../part",
+        "x/y/part",
+        "./part",
+        "x/",
+        "x//part",
+        "x/a\0b",
+    ] {
         let mut hostile = checkpoint();
         name.clone_into(&mut hostile.pieces[0].file);
-        let error = Scene::with(&hostile, false).read().expect_err("it leads elsewhere");
-        assert!(error.to_string().contains("invalid checkpoint file name"), "{error}");
-        let fetched = vec![FetchedInput { attempt: attempt(1), file: name.to_owned(), bytes: 1 }];
+        let error = Scene::with(&hostile, false)
+            .read()
+            .expect_err("it leads elsewhere");
+        assert!(
+            error.to_string().contains("invalid checkpoint file name"),
+            "{error}"
+        );
+        let fetched = vec![FetchedInput {
+            attempt: attempt(1),
+            file: name.to_owned(),
+            bytes: 1,
+        }];
         let hostile = Checkpoint {
             pieces: Vec::new(),
             stage: CheckpointStage::FetchInputs { fetched },
             ..checkpoint()
         };
-        Scene::with(&hostile, false).read().expect_err("it leads elsewhere");
+        Scene::with(&hostile, false)
+            .read()
+            .expect_err("it leads elsewhere");
     }
 }
 
@@ -190,17 +264,26 @@ fn missing_or_disabled_checkpoint_is_not_found() {
 #[test]
 fn files_are_moved_in_and_counted() {
     let folder = tempfile::tempdir().expect("a temporary folder");
-    let (from, path) = (folder.path().join("piece"), folder.path().join("checkpoints").join("a"));
+    let from = folder.path().join("piece");
+    let path = folder.path().join("checkpoints").join("a");
     fs::write(&from, "12345").expect("a writable folder");
     let mut directory = CheckpointDirectory::make(&path, true).expect("a directory");
-    assert_eq!(directory.take_in(&from, "part").expect("it can be moved"), 5);
+    assert_eq!(
+        directory.take_in(&from, "part").expect("it can be moved"),
+        5
+    );
     assert!(!from.exists() && path.join("part").exists());
     assert_eq!(directory.name("part"), "a/part");
     directory.count(10);
-    let error = directory.take_in(&from, "other").expect_err("there is none");
+    let error = directory
+        .take_in(&from, "other")
+        .expect_err("there is none");
     assert!(error.to_string().starts_with("cannot sync "), "{error}");
     let described = checkpoint().write(&path, false).expect("a checkpoint");
-    assert_eq!(directory.finish(&checkpoint()).expect("a checkpoint"), 15 + described);
+    assert_eq!(
+        directory.finish(&checkpoint()).expect("a checkpoint"),
+        15 + described
+    );
 }
 
 #[test]
@@ -224,13 +307,21 @@ fn furthest_complete_checkpoint_is_chosen() {
     };
     let mut remarks = Vec::new();
     let mut furthest = || {
-        let found =
-            Checkpoint::furthest(base.path(), attempt(1).task, |error| remarks.push(error.to_string()));
+        let found = Checkpoint::furthest(base.path(), attempt(1).task, |error| {
+            remarks.push(error.to_string())
+        });
         let found = found.expect("they can be read");
-        found.map(|path| path.file_name().expect("a name").to_string_lossy().into_owned())
+        found.map(|path| {
+            path.file_name()
+                .expect("a name")
+                .to_string_lossy()
+                .into_owned()
+        })
     };
     assert_eq!(furthest(), None);
-    [("1-a", 7), ("2-b", 9), ("1-c", 8), ("3-d", 11)].into_iter().for_each(|(name, done)| save(name, done));
+    [("1-a", 7), ("2-b", 9), ("1-c", 8), ("3-d", 11)]
+        .into_iter()
+        .for_each(|(name, done)| save(name, done));
     // An unfinished checkpoint, and a damaged one.
     fs::create_dir(base.path().join("4-e")).expect("made");
     fs::write(base.path().join("4-e").join("checkpoint.partial"), "NAP").expect("written");
@@ -241,5 +332,8 @@ fn furthest_complete_checkpoint_is_chosen() {
     Checkpoint::supersede(&base.path().join("2-b")).expect("repeating it is allowed");
     assert_eq!(furthest().as_deref(), Some("1-c"));
     assert_eq!(remarks.len(), 1, "{remarks:?}");
-    assert!(remarks[0].contains("3-d/checkpoint is damaged: "), "{remarks:?}");
+    assert!(
+        remarks[0].contains("3-d/checkpoint is damaged: "),
+        "{remarks:?}"
+    );
 }

@@ -20,7 +20,10 @@ impl CommandLine {
     /// Creates a script of one command; `role` is its purpose in messages.
     pub fn new(role: &'static str, command: impl Into<String>) -> CommandLine {
         let command = command.into();
-        CommandLine { script: command.clone(), parts: vec![(role, command)] }
+        CommandLine {
+            script: command.clone(),
+            parts: vec![(role, command)],
+        }
     }
 
     /// Creates a script of several commands, which writes [`FAILED_PART`] when one of them fails.
@@ -32,7 +35,9 @@ impl CommandLine {
 
     /// Returns the role of the first command, and that command.
     pub fn first(&self) -> (&'static str, &str) {
-        self.parts.first().map_or(("command", ""), |(role, command)| (role, command))
+        self.parts
+            .first()
+            .map_or(("command", ""), |(role, command)| (role, command))
     }
 
     /// Returns the failed command and its status, after the script ended with `status` in `directory`.
@@ -45,10 +50,17 @@ impl CommandLine {
             let text = fs::read_to_string(directory?.join(FAILED_PART)).ok()?;
             let (part, status) = text.trim_end().split_once(':')?;
             let (role, command) = self.parts.get(part.parse::<usize>().ok()?)?;
-            Some((*role, command.as_str(), ExitStatus::from_raw(status.parse::<i32>().ok()? << 8)))
+            Some((
+                *role,
+                command.as_str(),
+                ExitStatus::from_raw(status.parse::<i32>().ok()? << 8),
+            ))
         };
         let several = self.parts.len() > 1;
         let (role, command) = self.first();
-        several.then(left).flatten().unwrap_or((role, command, status))
+        several
+            .then(left)
+            .flatten()
+            .unwrap_or((role, command, status))
     }
 }

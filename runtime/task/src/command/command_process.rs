@@ -38,7 +38,9 @@ pub fn start_command(command: &str, place: &CommandPlace) -> io::Result<Child> {
             let mut shim = Command::new("/proc/self/exe");
             // Programs may look for their files by this name.
             shim.arg0(std::env::args_os().next().unwrap_or_default());
-            shim.arg(MARKER).arg(std::process::id().to_string()).arg(command);
+            shim.arg(MARKER)
+                .arg(std::process::id().to_string())
+                .arg(command);
             shim
         }
         None => shell(command.into()),
@@ -47,7 +49,12 @@ pub fn start_command(command: &str, place: &CommandPlace) -> io::Result<Child> {
         starting.current_dir(directory);
     }
     let variables = place.environment.iter().map(|(name, value)| (name, value));
-    starting.envs(variables).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()
+    starting
+        .envs(variables)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
 }
 
 fn shell(command: OsString) -> Command {
@@ -60,8 +67,12 @@ fn shell(command: OsString) -> Command {
 /// Returns the process id of the parent and the command if this process was started as a shim.
 fn asked() -> Option<(OsString, OsString)> {
     let mut arguments = std::env::args_os().skip(1);
-    (arguments.next()? == MARKER)
-        .then(|| (arguments.next().unwrap_or_default(), arguments.next().unwrap_or_default()))
+    (arguments.next()? == MARKER).then(|| {
+        (
+            arguments.next().unwrap_or_default(),
+            arguments.next().unwrap_or_default(),
+        )
+    })
 }
 
 /// Returns whether this process was started as a shim; [`become_command`] must then be called before anything
@@ -89,7 +100,10 @@ pub fn become_command() -> ! {
 /// ended.
 fn die_with(parent: &OsString) -> io::Result<()> {
     set_parent_process_death_signal(Some(Signal::KILL))?;
-    let parent = parent.to_str().and_then(|text| text.parse().ok()).and_then(Pid::from_raw);
+    let parent = parent
+        .to_str()
+        .and_then(|text| text.parse().ok())
+        .and_then(Pid::from_raw);
     if parent.is_some() && getppid() == parent {
         Ok(())
     } else {

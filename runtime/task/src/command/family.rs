@@ -35,17 +35,23 @@ impl Family {
     fn ask_aged(self, least: Duration) -> Vec<i32> {
         let first = self.first.as_raw_nonzero().get();
         let has_age = |member| member == first || age_of(member).is_some_and(|age| age >= least);
-        self.signal_if(Signal::TSTP, |member, _| has_age(member) && handles_stop_requests(member))
+        self.signal_if(Signal::TSTP, |member, _| {
+            has_age(member) && handles_stop_requests(member)
+        })
     }
 
     /// Sends SIGCONT to stopped processes; returns whether there were any.
     pub fn continue_stopped(self) -> bool {
-        !self.signal_if(Signal::CONT, |_, state| state == 'T').is_empty()
+        !self
+            .signal_if(Signal::CONT, |_, state| state == 'T')
+            .is_empty()
     }
 
     /// Returns whether one of the processes asked to stop has not stopped itself yet.
     pub fn is_getting_ready(self, asked: &[i32]) -> bool {
-        let runs = |(member, state)| state != 'T' && asked.contains(&member) && handles_stop_requests(member);
+        let runs = |(member, state)| {
+            state != 'T' && asked.contains(&member) && handles_stop_requests(member)
+        };
         self.members().into_iter().any(runs)
     }
 
@@ -55,7 +61,11 @@ impl Family {
             let status = fs::read_to_string(format!("/proc/{member}/status")).ok()?;
             bytes_of(&status, "VmHWM:")
         };
-        self.members().into_iter().filter_map(peak).max().unwrap_or(0)
+        self.members()
+            .into_iter()
+            .filter_map(peak)
+            .max()
+            .unwrap_or(0)
     }
 
     /// Kills the processes.
@@ -67,7 +77,9 @@ impl Family {
     fn signal_if(self, signal: Signal, wanted: impl Fn(i32, char) -> bool) -> Vec<i32> {
         let mut signalled = Vec::new();
         for member in self.processes() {
-            let Some(state) = member.state() else { continue };
+            let Some(state) = member.state() else {
+                continue;
+            };
             if wanted(member.process, state) && member.signal(signal) {
                 signalled.push(member.process);
             }
@@ -97,7 +109,9 @@ fn handles_stop_requests(process: i32) -> bool {
 
 fn catches(status: &str) -> bool {
     let mask = status.lines().find_map(|line| line.strip_prefix("SigCgt:"));
-    let mask = mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0);
+    let mask = mask
+        .and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok())
+        .unwrap_or(0);
     mask >> (libc::SIGTSTP - 1) & 1 == 1
 }
 
@@ -138,8 +152,18 @@ mod tests {
 
         fn until(&self, what: &str, is_so: impl Fn(Vec<char>) -> bool) {
             let began = Instant::now();
-            while !is_so(self.family().members().into_iter().map(|(_, state)| state).collect()) {
-                assert!(began.elapsed() < Duration::from_secs(60), "{what}: {:?}", self.family().members());
+            while !is_so(
+                self.family()
+                    .members()
+                    .into_iter()
+                    .map(|(_, state)| state)
+                    .collect(),
+            ) {
+                assert!(
+                    began.elapsed() < Duration::from_secs(60),
+                    "{what}: {:?}",
+                    self.family().members()
+                );
                 std::thread::sleep(Duration::from_millis(1));
             }
         }
@@ -155,7 +179,9 @@ mod tests {
     #[test]
     fn handled_signals_are_parsed() {
         assert!(catches("Name:\tsh\nSigCgt:\t0000000000080000\nx"));
-        assert!(!catches("SigIgn:\t0000000000080000\nSigCgt:\t0000000000040000\n"));
+        assert!(!catches(
+            "SigIgn:\t0000000000080000\nSigCgt:\t0000000000040000\n"
+        ));
         assert!(!catches(""));
     }
 
@@ -167,7 +193,9 @@ mod tests {
         shell.family().signal_if(Signal::STOP, |_, _| true);
         shell.until("two are stopped", |states| states == ['T', 'T']);
         assert!(shell.family().continue_stopped());
-        shell.until("none is stopped", |states| states.len() == 2 && !states.contains(&'T'));
+        shell.until("none is stopped", |states| {
+            states.len() == 2 && !states.contains(&'T')
+        });
     }
 
     #[test]
@@ -193,7 +221,10 @@ mod tests {
         let set = "trap 'exit 7' TSTP; echo set; while :; do :; done";
         let shell = Shell::run(&format!("sh -c \"{set}\" & wait"));
         let child = children_of(shell.process())[0];
-        assert!(shell.family().ask_aged(Duration::MAX).is_empty(), "it is too young");
+        assert!(
+            shell.family().ask_aged(Duration::MAX).is_empty(),
+            "it is too young"
+        );
         assert_eq!(shell.family().ask_aged(Duration::ZERO), [child]);
     }
 }

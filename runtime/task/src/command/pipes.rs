@@ -47,7 +47,11 @@ impl Pipes {
         }
     }
 
-    pub(super) fn new(input: ChildStdin, output: ChildStdout, errors: ChildStderr) -> io::Result<Pipes> {
+    pub(super) fn new(
+        input: ChildStdin,
+        output: ChildStdout,
+        errors: ChildStderr,
+    ) -> io::Result<Pipes> {
         ioctl_fionbio(&input, true)?;
         ioctl_fionbio(&output, true)?;
         ioctl_fionbio(&errors, true)?;
@@ -57,7 +61,9 @@ impl Pipes {
     /// Appends to the unwritten input, unless the input is closed.
     pub(super) fn append(&mut self, parts: &[&[u8]]) {
         if self.input.is_some() {
-            parts.iter().for_each(|part| self.unwritten.extend_from_slice(part));
+            parts
+                .iter()
+                .for_each(|part| self.unwritten.extend_from_slice(part));
         }
     }
 
@@ -78,7 +84,9 @@ impl Pipes {
     /// Writes as much as there is room for. A closed pipe is not an error here; the exit status reports the
     /// cause.
     pub(super) fn write(&mut self) -> io::Result<()> {
-        let Some(input) = &mut self.input else { return Ok(()) };
+        let Some(input) = &mut self.input else {
+            return Ok(());
+        };
         match input.write(&self.unwritten[self.written..]) {
             Ok(count) => {
                 self.written += count;
@@ -115,9 +123,18 @@ impl Pipes {
 
     /// Waits until a pipe is ready, the bell rings, the timeout passes, or, once the output is closed, the
     /// command has ended.
-    pub(super) fn wait(&self, bell: BorrowedFd<'_>, end: &OwnedFd, timeout: Timespec) -> io::Result<Ready> {
+    pub(super) fn wait(
+        &self,
+        bell: BorrowedFd<'_>,
+        end: &OwnedFd,
+        timeout: Timespec,
+    ) -> io::Result<Ready> {
         // The bell stands in for a pipe that is not of interest; it may be polled several times.
-        let input = self.input.as_ref().filter(|_| self.unwritten() > 0).map(AsFd::as_fd);
+        let input = self
+            .input
+            .as_ref()
+            .filter(|_| self.unwritten() > 0)
+            .map(AsFd::as_fd);
         let output = self.output.as_ref().map(AsFd::as_fd);
         let errors = self.errors.as_ref().map(AsFd::as_fd);
         // The end of the command counts only after the end of its output.

@@ -38,7 +38,8 @@ impl Reporter {
             }
             self.begun.extend_from_slice(line);
             let known = self.begun.len().min(FOR_THE_TASK.len());
-            let may_be = self.begun[..known] == FOR_THE_TASK[..known] && self.begun.len() <= LINE_BYTES_MAX;
+            let may_be =
+                self.begun[..known] == FOR_THE_TASK[..known] && self.begun.len() <= LINE_BYTES_MAX;
             if is_whole && may_be && self.report() {
                 is_heard = true;
                 self.begun.clear();
@@ -61,14 +62,21 @@ impl Reporter {
 
     /// Follows a reporter line; invalid lines and statuses are logged.
     fn report(&mut self) -> bool {
-        let Ok(line) = std::str::from_utf8(&self.begun) else { return false };
-        let Some(("counter", rest)) =
-            line.trim_end().strip_prefix("reporter:").and_then(|line| line.split_once(':'))
+        let Ok(line) = std::str::from_utf8(&self.begun) else {
+            return false;
+        };
+        let Some(("counter", rest)) = line
+            .trim_end()
+            .strip_prefix("reporter:")
+            .and_then(|line| line.split_once(':'))
         else {
             return false;
         };
-        let Some((name, amount)) = rest.rsplit_once(',') else { return false };
-        let (Some((group, name)), Ok(amount)) = (name.split_once(','), amount.trim().parse()) else {
+        let Some((name, amount)) = rest.rsplit_once(',') else {
+            return false;
+        };
+        let (Some((group, name)), Ok(amount)) = (name.split_once(','), amount.trim().parse())
+        else {
             return false;
         };
         let name = format!("{group}: {name}");
@@ -100,8 +108,12 @@ mod tests {
 
     /// Returns the logged text of these pieces of standard error, and whether each completed a reporter line.
     fn check(pieces: &[&str], expected: &str) -> Vec<bool> {
-        let (mut reporter, mut log) = (Reporter::default(), Vec::new());
-        let heard = pieces.iter().map(|piece| reporter.take(piece.as_bytes(), &mut log)).collect();
+        let mut reporter = Reporter::default();
+        let mut log = Vec::new();
+        let heard = pieces
+            .iter()
+            .map(|piece| reporter.take(piece.as_bytes(), &mut log))
+            .collect();
         reporter.finish(&mut log);
         assert_eq!(String::from_utf8_lossy(&log), expected, "{pieces:?}");
         heard
@@ -109,8 +121,13 @@ mod tests {
 
     #[test]
     fn reporter_lines_are_counted_and_others_logged() {
-        let heard =
-            check(&["one\nreporter:counter:A,b c,2\ntwo\n", "reporter:counter:A,b c,40\n"], "one\ntwo\n");
+        let heard = check(
+            &[
+                "one\nreporter:counter:A,b c,2\ntwo\n",
+                "reporter:counter:A,b c,40\n",
+            ],
+            "one\ntwo\n",
+        );
         assert_eq!(heard, [true, true]);
         assert_eq!(counter("A: b c").get(), 42);
     }
@@ -118,12 +135,21 @@ mod tests {
     #[test]
     fn reporter_lines_in_pieces_are_joined() {
         check(
-            &["rep", "orter:coun", "ter:cut,up,1\nrepo", "rt\nx", "y\nreporter:counter:cut,up,1"],
+            &[
+                "rep",
+                "orter:coun",
+                "ter:cut,up,1\nrepo",
+                "rt\nx",
+                "y\nreporter:counter:cut,up,1",
+            ],
             "report\nxy\n",
         );
         assert_eq!(counter("cut: up").get(), 2);
         check(&["re", "d"], "red");
-        check(&["no newline ", "reporter:counter:cut,up,1\n"], "no newline reporter:counter:cut,up,1\n");
+        check(
+            &["no newline ", "reporter:counter:cut,up,1\n"],
+            "no newline reporter:counter:cut,up,1\n",
+        );
         assert_eq!(counter("cut: up").get(), 2);
     }
 
@@ -147,8 +173,9 @@ mod tests {
 
     #[test]
     fn counters_beyond_limit_are_logged() {
-        let lines: Vec<String> =
-            (0..COUNTERS_MAX + 1).map(|name| format!("reporter:counter:many,{name},1\n")).collect();
+        let lines: Vec<String> = (0..COUNTERS_MAX + 1)
+            .map(|name| format!("reporter:counter:many,{name},1\n"))
+            .collect();
         check(&[&lines.concat()], &lines[COUNTERS_MAX]);
     }
 }

@@ -24,13 +24,22 @@ use crate::context::{InFlight, Presence, SuspendHooks};
 /// Input is buffered up to this size and written at once.
 const KEPT_BYTES: usize = 64 << 10;
 /// Interval of checks whether a command has completed its stop handler.
-const LOOK: Timespec = Timespec { tv_sec: 0, tv_nsec: 2_000_000 };
+const LOOK: Timespec = Timespec {
+    tv_sec: 0,
+    tv_nsec: 2_000_000,
+};
 /// Interval of these checks for a command that may stop itself late.
-const LATE_LOOK: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
+const LATE_LOOK: Timespec = Timespec {
+    tv_sec: 0,
+    tv_nsec: 100_000_000,
+};
 
 /// Interval of memory samples.
 const MEMORY_EVERY: Duration = Duration::from_secs(1);
-const MEMORY_LOOK: Timespec = Timespec { tv_sec: 1, tv_nsec: 0 };
+const MEMORY_LOOK: Timespec = Timespec {
+    tv_sec: 1,
+    tv_nsec: 0,
+};
 
 /// Input that a command, or the programs of a pipeline, may have read but not processed.
 const READ_AHEAD: u64 = 128 << 10;
@@ -88,7 +97,11 @@ impl RunningCommand {
     ) -> Result<RunningCommand, CommandError> {
         let failed = |error: io::Error| {
             let (role, command) = line.first();
-            CommandError::NotStarted { role, command: command.to_owned(), error }
+            CommandError::NotStarted {
+                role,
+                command: command.to_owned(),
+                error,
+            }
         };
         let mut child = start_command(&line.script, place).map_err(failed)?;
         let missing = || io::Error::other("it has no pipes");
@@ -202,7 +215,11 @@ impl RunningCommand {
     pub fn attend(&mut self, take: &mut TakeOutput<'_>) -> Result<(), TaskError> {
         let presence = self.presence.clone();
         presence.stand_still(self)?;
-        let timeout = if self.may_stop_late { LATE_LOOK } else { MEMORY_LOOK };
+        let timeout = if self.may_stop_late {
+            LATE_LOOK
+        } else {
+            MEMORY_LOOK
+        };
         let waited = presence.bell().and_then(|bell| {
             let ready = self.pipes.wait(bell.as_fd(), &self.end, timeout)?;
             // Cleared before requests are checked, so that a later ring is not lost.
@@ -219,7 +236,9 @@ impl RunningCommand {
             family.continue_stopped();
         }
         if ready.input {
-            self.pipes.write().map_err(|error| self.broken("write to", error))?;
+            self.pipes
+                .write()
+                .map_err(|error| self.broken("write to", error))?;
             presence.is_well();
             if !self.pipes.takes_input() {
                 // Standard error is more informative than the status.
@@ -238,7 +257,9 @@ impl RunningCommand {
             self.listen()?;
         }
         if ready.ended {
-            let Some(status) = self.reap()? else { return Ok(()) };
+            let Some(status) = self.reap()? else {
+                return Ok(());
+            };
             self.done = true;
             self.listen_to_the_end()?;
             self.judge(status)?;
@@ -250,7 +271,10 @@ impl RunningCommand {
     fn take_output(&mut self, take: &mut TakeOutput<'_>) -> Result<bool, TaskError> {
         let taken = self.pipes.taken();
         let line = &self.line;
-        let output = self.pipes.read().map_err(|error| broken(line, "read from", error))?;
+        let output = self
+            .pipes
+            .read()
+            .map_err(|error| broken(line, "read from", error))?;
         if output.is_empty() {
             return Ok(false);
         }
@@ -267,9 +291,15 @@ impl RunningCommand {
     fn look_for_failure(&mut self) -> Result<(), TaskError> {
         if self.was_asked_to_stop {
             let (role, command) = self.line.first();
-            return Err(CommandError::Disturbed { role, command: command.to_owned() }.into());
+            return Err(CommandError::Disturbed {
+                role,
+                command: command.to_owned(),
+            }
+            .into());
         }
-        let Some(status) = self.reap()? else { return Ok(()) };
+        let Some(status) = self.reap()? else {
+            return Ok(());
+        };
         self.listen_to_the_end()?;
         self.judge(status)
     }
@@ -277,12 +307,18 @@ impl RunningCommand {
     /// Returns the exit status if it has ended. Its CPU time is counted at that point.
     fn reap(&mut self) -> Result<Option<ExitStatus>, TaskError> {
         if self.status.is_none()
-            && let Some(ended) = self.child.try_wait4().map_err(|error| self.broken("wait for", error))?
+            && let Some(ended) = self
+                .child
+                .try_wait4()
+                .map_err(|error| self.broken("wait for", error))?
         {
             self.status = Some(ended.status);
             let took = (ended.rusage.utime + ended.rusage.stime).as_millis();
             let counters = self.presence.counters();
-            counters.add(Counter::CommandCpuMillis, u64::try_from(took).unwrap_or(u64::MAX));
+            counters.add(
+                Counter::CommandCpuMillis,
+                u64::try_from(took).unwrap_or(u64::MAX),
+            );
         }
         Ok(self.status)
     }
@@ -291,14 +327,19 @@ impl RunningCommand {
     pub(super) fn look_at_memory(&mut self) {
         self.looked = Instant::now();
         if let Some(family) = self.family() {
-            self.presence.counters().add(Counter::PeakCommandBytes, family.peak_bytes());
+            self.presence
+                .counters()
+                .add(Counter::PeakCommandBytes, family.peak_bytes());
         }
     }
 
     /// Takes its standard error; returns whether there was any.
     fn listen(&mut self) -> Result<bool, TaskError> {
         let line = &self.line;
-        let piece = self.pipes.read_errors().map_err(|error| broken(line, "listen to", error))?;
+        let piece = self
+            .pipes
+            .read_errors()
+            .map_err(|error| broken(line, "listen to", error))?;
         let is_there = !piece.is_empty();
         if self.reporter.take(piece, &mut io::stderr().lock()) {
             self.presence.is_well();
@@ -319,7 +360,9 @@ impl RunningCommand {
 
     /// Returns it with its descendants while it exists.
     fn family(&self) -> Option<Family> {
-        self.status.is_none().then(|| Family::of(Pid::from_child(&self.child)))
+        self.status
+            .is_none()
+            .then(|| Family::of(Pid::from_child(&self.child)))
     }
 
     fn judge(&self, status: ExitStatus) -> Result<(), TaskError> {
@@ -327,7 +370,12 @@ impl RunningCommand {
             return Ok(());
         }
         let (role, command, status) = self.line.failed(self.directory.as_deref(), status);
-        Err(CommandError::Failed { role, command: command.to_owned(), status }.into())
+        Err(CommandError::Failed {
+            role,
+            command: command.to_owned(),
+            status,
+        }
+        .into())
     }
 
     fn broken(&self, doing: &'static str, error: io::Error) -> TaskError {
@@ -337,14 +385,22 @@ impl RunningCommand {
 
 fn broken(line: &CommandLine, doing: &'static str, error: io::Error) -> TaskError {
     let (role, command) = line.first();
-    CommandError::Pipe { doing, role, command: command.to_owned(), error }.into()
+    CommandError::Pipe {
+        doing,
+        role,
+        command: command.to_owned(),
+        error,
+    }
+    .into()
 }
 
 impl SuspendHooks for RunningCommand {
     /// Sends SIGTSTP to programs that handle it. They have until the worker stops the process group; the wait
     /// ends early when they have stopped themselves.
     fn on_suspend(&mut self) -> Result<(), TaskError> {
-        let Some(family) = self.family() else { return Ok(()) };
+        let Some(family) = self.family() else {
+            return Ok(());
+        };
         let asked = family.ask_to_stop();
         if asked.is_empty() {
             return Ok(());
@@ -352,7 +408,10 @@ impl SuspendHooks for RunningCommand {
         self.was_asked_to_stop = true;
         let mut is_in_order = false;
         while self.presence.is_stopping() && !is_in_order {
-            let bell = self.presence.bell().map_err(|error| self.broken("wait for", error))?;
+            let bell = self
+                .presence
+                .bell()
+                .map_err(|error| self.broken("wait for", error))?;
             let mut interest = [PollFd::from_borrowed_fd(bell.as_fd(), PollFlags::IN)];
             // An interrupted poll counts as a check.
             let _ = poll(&mut interest, Some(&LOOK));

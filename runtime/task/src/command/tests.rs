@@ -19,7 +19,11 @@ const DEADLINE: Duration = Duration::from_secs(60);
 /// More than a pipe can buffer.
 const MUCH: &[u8] = &[b'\n'; 100_000];
 
-const MAP: TaskId = TaskId { job: JobId(1), kind: TaskKind::Map, index: 0 };
+const MAP: TaskId = TaskId {
+    job: JobId(1),
+    kind: TaskKind::Map,
+    index: 0,
+};
 
 /// A running command that has printed its process ID.
 struct Scene {
@@ -33,7 +37,9 @@ struct Messages(Sender<FromTask>);
 
 impl Supervisor for Messages {
     fn tell(&self, message: &FromTask) -> Result<(), WireError> {
-        self.0.send(message.clone()).map_err(|_| WireError::CutShort)
+        self.0
+            .send(message.clone())
+            .map_err(|_| WireError::CutShort)
     }
 
     fn catch_up(&self) {}
@@ -41,15 +47,33 @@ impl Supervisor for Messages {
 
 impl Scene {
     fn start(script: &str) -> Scene {
-        let context = Arc::new(TaskContext::new(AttemptId { task: MAP, number: 1 }, 1 << 20));
+        let context = Arc::new(TaskContext::new(
+            AttemptId {
+                task: MAP,
+                number: 1,
+            },
+            1 << 20,
+        ));
         let (sender, messages) = channel();
         context.gate().attach(Box::new(Messages(sender)));
         let place = CommandPlace::default();
-        let mut command =
-            RunningCommand::start(&CommandLine::new("mapper", script), &place, context.presence())
-                .expect("a shell");
-        let process = command_says(&mut command).parse().ok().and_then(Pid::from_raw).expect("a number");
-        Scene { context, messages, command, process }
+        let mut command = RunningCommand::start(
+            &CommandLine::new("mapper", script),
+            &place,
+            context.presence(),
+        )
+        .expect("a shell");
+        let process = command_says(&mut command)
+            .parse()
+            .ok()
+            .and_then(Pid::from_raw)
+            .expect("a number");
+        Scene {
+            context,
+            messages,
+            command,
+            process,
+        }
     }
 }
 
@@ -80,32 +104,65 @@ fn feed_to_failure(mut command: RunningCommand) -> TaskError {
 #[test]
 fn task_waiting_for_command_reaches_its_gate() {
     // The command reads nothing for longer than the test takes.
-    let Scene { context, messages, command, process } = Scene::start("echo $$; exec sleep 1000");
+    let Scene {
+        context,
+        messages,
+        command,
+        process,
+    } = Scene::start("echo $$; exec sleep 1000");
     let working = std::thread::spawn(move || feed_to_failure(command));
     for epoch in 1..=3 {
         context.gate().suspend(epoch, false);
-        assert_eq!(messages.recv_timeout(DEADLINE), Ok(FromTask::Ready { epoch, saves: false }));
+        assert_eq!(
+            messages.recv_timeout(DEADLINE),
+            Ok(FromTask::Ready {
+                epoch,
+                saves: false
+            })
+        );
         assert!(!context.gate().resume(epoch), "the work is at its gate");
-        assert_eq!(messages.recv_timeout(DEADLINE), Ok(FromTask::Resumed { epoch }));
+        assert_eq!(
+            messages.recv_timeout(DEADLINE),
+            Ok(FromTask::Resumed { epoch })
+        );
     }
     kill_process(process, Signal::KILL).expect("it is there");
     let error = working.join().expect("no panic");
-    assert!(error.message.contains("was killed by signal 9 (SIGKILL)"), "{error}");
+    assert!(
+        error.message.contains("was killed by signal 9 (SIGKILL)"),
+        "{error}"
+    );
 }
 
 #[test]
 fn command_handling_stop_requests_gets_time_to_stop() {
-    let script = "trap 'sleep 0.2; kill -STOP $$; exit 7' TSTP; echo $$; while :; do sleep 0.01; done";
-    let Scene { context, messages, command, process } = Scene::start(script);
+    let script =
+        "trap 'sleep 0.2; kill -STOP $$; exit 7' TSTP; echo $$; while :; do sleep 0.01; done";
+    let Scene {
+        context,
+        messages,
+        command,
+        process,
+    } = Scene::start(script);
     let working = std::thread::spawn(move || feed_to_failure(command));
     context.gate().suspend(1, false);
-    assert_eq!(messages.recv_timeout(DEADLINE), Ok(FromTask::Ready { epoch: 1, saves: false }));
-    let stat = fs::read_to_string(format!("/proc/{}/stat", process.as_raw_nonzero())).expect("it is there");
+    assert_eq!(
+        messages.recv_timeout(DEADLINE),
+        Ok(FromTask::Ready {
+            epoch: 1,
+            saves: false
+        })
+    );
+    let stat = fs::read_to_string(format!("/proc/{}/stat", process.as_raw_nonzero()))
+        .expect("it is there");
     assert!(stat.contains(") T "), "ready before it was: {stat}");
     // As the worker does.
     kill_process(process, Signal::CONT).expect("it is there");
     assert!(!context.gate().resume(1));
-    assert_eq!(messages.recv_timeout(DEADLINE), Ok(FromTask::Resumed { epoch: 1 }));
+    assert_eq!(
+        messages.recv_timeout(DEADLINE),
+        Ok(FromTask::Resumed { epoch: 1 })
+    );
     working.join().expect("no panic");
 }
 
@@ -117,14 +174,28 @@ fn command_stopping_too_late_is_continued() {
         "trap 'echo > {}; sleep 0.5; kill -STOP $$; exit 7' TSTP; echo $$; while :; do sleep 0.01; done",
         asked.display()
     );
-    let Scene { context, messages, command, .. } = Scene::start(&script);
+    let Scene {
+        context,
+        messages,
+        command,
+        ..
+    } = Scene::start(&script);
     let working = std::thread::spawn(move || feed_to_failure(command));
     context.gate().suspend(1, false);
     // The grace expires before the command has stopped itself, and it is resumed before it does.
     wait_until("it was asked to stop", || asked.exists());
     assert!(!context.gate().resume(1), "the work is at its gate");
-    assert_eq!(messages.recv_timeout(DEADLINE), Ok(FromTask::Ready { epoch: 1, saves: false }));
-    assert_eq!(messages.recv_timeout(DEADLINE), Ok(FromTask::Resumed { epoch: 1 }));
+    assert_eq!(
+        messages.recv_timeout(DEADLINE),
+        Ok(FromTask::Ready {
+            epoch: 1,
+            saves: false
+        })
+    );
+    assert_eq!(
+        messages.recv_timeout(DEADLINE),
+        Ok(FromTask::Resumed { epoch: 1 })
+    );
     // The command ends, so it was continued.
     working.join().expect("no panic");
 }
@@ -140,11 +211,21 @@ fn command_ending_at_stop_request_fails_its_task() {
 
 #[test]
 fn command_usage_includes_its_children() {
-    let context = TaskContext::new(AttemptId { task: MAP, number: 1 }, 1 << 20);
+    let context = TaskContext::new(
+        AttemptId {
+            task: MAP,
+            number: 1,
+        },
+        1 << 20,
+    );
     let script = "awk 'BEGIN { s = \"x\"; while (length(s) < 20000000) s = s s; print length(s); fflush() } { n++ }'; true";
     let place = CommandPlace::default();
-    let mut command = RunningCommand::start(&CommandLine::new("mapper", script), &place, context.presence())
-        .expect("a shell");
+    let mut command = RunningCommand::start(
+        &CommandLine::new("mapper", script),
+        &place,
+        context.presence(),
+    )
+    .expect("a shell");
     assert_eq!(command_says(&mut command), (1 << 25).to_string());
     command.look_at_memory();
     let held = context.counters().get(Counter::PeakCommandBytes);
@@ -173,7 +254,13 @@ fn feed_a_megabyte(context: &TaskContext, script: &str) -> RunningCommand {
 #[test]
 fn progress_of_silent_command_stays_at_its_beginning() {
     let folder = tempfile::tempdir().expect("a folder");
-    let context = Arc::new(TaskContext::new(AttemptId { task: MAP, number: 1 }, 1 << 20));
+    let context = Arc::new(TaskContext::new(
+        AttemptId {
+            task: MAP,
+            number: 1,
+        },
+        1 << 20,
+    ));
     let script = format!(
         "cd {}; cat > all; echo > read; while [ ! -e open ]; do sleep 0.01; done; cat all",
         folder.path().display()
@@ -189,10 +276,19 @@ fn progress_of_silent_command_stays_at_its_beginning() {
 
 #[test]
 fn progress_of_answering_command_follows_its_output() {
-    let context = TaskContext::new(AttemptId { task: MAP, number: 1 }, 1 << 20);
+    let context = TaskContext::new(
+        AttemptId {
+            task: MAP,
+            number: 1,
+        },
+        1 << 20,
+    );
     let mut command = feed_a_megabyte(&context, "cat");
     let done = context.progress().done();
-    assert!((400_000..=(1 << 20) - (128 << 10)).contains(&done), "{done} bytes");
+    assert!(
+        (400_000..=(1 << 20) - (128 << 10)).contains(&done),
+        "{done} bytes"
+    );
     command.finish(&mut |_| Ok(())).expect("it ends");
     drop(command);
     assert_eq!(context.progress().done(), 1 << 20);
@@ -200,7 +296,9 @@ fn progress_of_answering_command_follows_its_output() {
 
 #[test]
 fn dropped_command_is_killed_with_its_children() {
-    let Scene { command, process, .. } = Scene::start("sh -c 'echo $$; exec sleep 1000' & wait");
+    let Scene {
+        command, process, ..
+    } = Scene::start("sh -c 'echo $$; exec sleep 1000' & wait");
     drop(command);
     // Its parent has also ended; its new parent may reap it at any time.
     wait_until("it has ended", || {

@@ -27,7 +27,10 @@ impl Bell {
     /// Clears all rings so far.
     pub fn take(&self) {
         let mut rings = [0; 64];
-        while (&self.rings).read(&mut rings).is_ok_and(|count| count == rings.len()) {}
+        while (&self.rings)
+            .read(&mut rings)
+            .is_ok_and(|count| count == rings.len())
+        {}
     }
 }
 
@@ -45,7 +48,10 @@ mod tests {
 
     fn is_ringing(bell: &Bell) -> bool {
         let mut interest = [PollFd::from_borrowed_fd(bell.as_fd(), PollFlags::IN)];
-        let at_once = Timespec { tv_sec: 0, tv_nsec: 0 };
+        let at_once = Timespec {
+            tv_sec: 0,
+            tv_nsec: 0,
+        };
         poll(&mut interest, Some(&at_once)).expect("descriptors that are open") > 0
     }
 

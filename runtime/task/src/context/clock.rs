@@ -19,7 +19,11 @@ pub struct TaskClock {
 
 impl Default for TaskClock {
     fn default() -> TaskClock {
-        TaskClock { began: Instant::now(), suspended: AtomicU64::default(), before: AtomicU64::default() }
+        TaskClock {
+            began: Instant::now(),
+            suspended: AtomicU64::default(),
+            before: AtomicU64::default(),
+        }
     }
 }
 
@@ -31,8 +35,13 @@ impl TaskClock {
             let now = self.began.elapsed();
             catch_up();
             if self.suspended.load(Ordering::Acquire) == known {
-                let active = u64::try_from(now.as_nanos()).unwrap_or(u64::MAX).saturating_sub(known);
-                return self.before.load(Ordering::Relaxed).saturating_add(active / 1_000_000);
+                let active = u64::try_from(now.as_nanos())
+                    .unwrap_or(u64::MAX)
+                    .saturating_sub(known);
+                return self
+                    .before
+                    .load(Ordering::Relaxed)
+                    .saturating_add(active / 1_000_000);
             }
         }
     }
@@ -55,8 +64,13 @@ mod tests {
     use super::*;
 
     fn began_before(duration: Duration) -> TaskClock {
-        let began = Instant::now().checked_sub(duration).expect("the machine runs for longer");
-        TaskClock { began, ..TaskClock::default() }
+        let began = Instant::now()
+            .checked_sub(duration)
+            .expect("the machine runs for longer");
+        TaskClock {
+            began,
+            ..TaskClock::default()
+        }
     }
 
     #[test]

@@ -118,7 +118,11 @@ pub struct Gate {
 
 impl Gate {
     pub(super) fn scripted(script: Script) -> Gate {
-        Gate { asks: AtomicU8::new(INTERRUPTED), script: Some(Mutex::new(script)), ..Gate::default() }
+        Gate {
+            asks: AtomicU8::new(INTERRUPTED),
+            script: Some(Mutex::new(script)),
+            ..Gate::default()
+        }
     }
 
     /// Sets the connection to the worker; only the first call counts.
@@ -195,11 +199,19 @@ impl Gate {
     /// Marks the beginning of something that a stop would hurt. Waits while the process may be stopped anywhere.
     pub(super) fn begin_in_flight(self: &Arc<Gate>) -> InFlight {
         let mut asked = self.lock();
-        while asked.stops_anywhere.is_some() && asked.stops_anywhere == asked.suspend && !asked.killed {
-            asked = self.changed.wait(asked).unwrap_or_else(PoisonError::into_inner);
+        while asked.stops_anywhere.is_some()
+            && asked.stops_anywhere == asked.suspend
+            && !asked.killed
+        {
+            asked = self
+                .changed
+                .wait(asked)
+                .unwrap_or_else(PoisonError::into_inner);
         }
         asked.in_flight += 1;
-        InFlight { gate: Arc::clone(self) }
+        InFlight {
+            gate: Arc::clone(self),
+        }
     }
 
     /// Returns whether the work must stop now: it is suspended, about to be, or killed.
@@ -253,13 +265,19 @@ impl Gate {
     /// Returns the epoch for which the process is about to be stopped wherever the work is.
     fn stop_anywhere(&self) -> Option<u32> {
         let mut asked = self.lock();
-        let epoch = asked.suspend.filter(|epoch| asked.stops_anywhere == Some(*epoch) && !asked.killed)?;
+        let epoch = asked
+            .suspend
+            .filter(|epoch| asked.stops_anywhere == Some(*epoch) && !asked.killed)?;
         asked.held = Some(epoch);
         Some(epoch)
     }
 
     /// Follows pending requests. With `saves`, the work can be saved here without doing more of it.
-    pub(super) fn pass(&self, hooks: &mut dyn SuspendHooks, saves: bool) -> Result<Boundary, TaskError> {
+    pub(super) fn pass(
+        &self,
+        hooks: &mut dyn SuspendHooks,
+        saves: bool,
+    ) -> Result<Boundary, TaskError> {
         if let Some(script) = &self.script {
             return self.follow(script, hooks);
         }
@@ -273,7 +291,9 @@ impl Gate {
             let (epoch, page_out) = {
                 let mut asked = self.lock();
                 match asked.suspend {
-                    _ if asked.killed => return Err(TaskError::retryable("the attempt was killed")),
+                    _ if asked.killed => {
+                        return Err(TaskError::retryable("the attempt was killed"));
+                    }
                     // Declared meanwhile.
                     Some(epoch) if asked.stops_anywhere == Some(epoch) => continue,
                     Some(epoch) => (*asked.held.insert(epoch), asked.page_out),
@@ -296,12 +316,19 @@ impl Gate {
     fn wait_for_resume(&self, epoch: u32) {
         let mut asked = self.lock();
         while asked.suspend == Some(epoch) && !asked.killed {
-            asked = self.changed.wait(asked).unwrap_or_else(PoisonError::into_inner);
+            asked = self
+                .changed
+                .wait(asked)
+                .unwrap_or_else(PoisonError::into_inner);
         }
         asked.held = None;
     }
 
-    fn follow(&self, script: &Mutex<Script>, hooks: &mut dyn SuspendHooks) -> Result<Boundary, TaskError> {
+    fn follow(
+        &self,
+        script: &Mutex<Script>,
+        hooks: &mut dyn SuspendHooks,
+    ) -> Result<Boundary, TaskError> {
         let boundary = self.boundaries.fetch_add(1, Ordering::Relaxed) + 1;
         loop {
             let due = {
@@ -333,7 +360,9 @@ impl Gate {
 
     pub(super) fn tell_restore_refused(&self, reason: &str) {
         // As above.
-        let _ = self.tell(&FromTask::RestoreRefused { reason: reason.to_owned() });
+        let _ = self.tell(&FromTask::RestoreRefused {
+            reason: reason.to_owned(),
+        });
     }
 
     /// Processes received messages; without a worker there are none.
@@ -344,7 +373,10 @@ impl Gate {
     }
 
     fn tell(&self, message: &FromTask) -> Result<(), TaskError> {
-        let sent = self.worker.get().map_or(Ok(()), |worker| worker.tell(message));
+        let sent = self
+            .worker
+            .get()
+            .map_or(Ok(()), |worker| worker.tell(message));
         sent.map_err(|error| TaskError::retryable(format!("control channel: {error}")))
     }
 }

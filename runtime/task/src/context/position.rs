@@ -24,7 +24,10 @@ enum Source {
     /// The name of an input; the numbers are places in it.
     Input { name: String, unit: PositionUnit },
     /// The whole position, and the record there if there is one.
-    Place { text: String, record: Option<FailedRecord> },
+    Place {
+        text: String,
+        record: Option<FailedRecord>,
+    },
 }
 
 /// The input that an attempt reads now. An update is two relaxed stores, cheap enough for every record.
@@ -38,18 +41,27 @@ pub struct Position {
 impl Position {
     /// Sets the name of the input, such as a path, and the unit of its positions; starts at 0.
     pub fn enter(&self, source: impl Into<String>, unit: PositionUnit) {
-        self.set(Source::Input { name: source.into(), unit });
+        self.set(Source::Input {
+            name: source.into(),
+            unit,
+        });
         self.at(0);
     }
 
     /// Sets the whole position, such as `after group 3`, until the next input is entered.
     pub fn set_text(&self, position: impl Into<String>) {
-        self.set(Source::Place { text: position.into(), record: None });
+        self.set(Source::Place {
+            text: position.into(),
+            record: None,
+        });
     }
 
     /// Sets the whole position, such as `data/a.log line 3`, and the record there, until the next input is entered.
     pub fn set_record(&self, position: impl Into<String>, record: FailedRecord) {
-        self.set(Source::Place { text: position.into(), record: Some(record) });
+        self.set(Source::Place {
+            text: position.into(),
+            record: Some(record),
+        });
     }
 
     fn set(&self, source: Source) {
@@ -94,7 +106,8 @@ impl Position {
             Source::Input { name, unit } => (name, unit),
             Source::Place { text, .. } => return Some(text.clone()),
         };
-        let (start, end) = (self.start.load(Ordering::Relaxed), self.end.load(Ordering::Relaxed));
+        let start = self.start.load(Ordering::Relaxed);
+        let end = self.end.load(Ordering::Relaxed);
         Some(if end > start.saturating_add(1) {
             format!("{name} {unit}s {start}..{end}")
         } else {

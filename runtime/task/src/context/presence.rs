@@ -18,8 +18,16 @@ pub struct Presence {
 }
 
 impl Presence {
-    pub(super) fn new(gate: &Arc<Gate>, progress: &Arc<TaskProgress>, counters: &Arc<Counters>) -> Presence {
-        Presence { gate: Arc::clone(gate), progress: Arc::clone(progress), counters: Arc::clone(counters) }
+    pub(super) fn new(
+        gate: &Arc<Gate>,
+        progress: &Arc<TaskProgress>,
+        counters: &Arc<Counters>,
+    ) -> Presence {
+        Presence {
+            gate: Arc::clone(gate),
+            progress: Arc::clone(progress),
+            counters: Arc::clone(counters),
+        }
     }
 
     pub(crate) fn counters(&self) -> &Counters {

@@ -75,7 +75,11 @@ impl Given {
     fn answer(&mut self, units: u64) {
         let given = self.marks.back().map_or(0, |mark| mark.units);
         self.answered = self.answered.max(units.min(given));
-        while self.marks.get(1).is_some_and(|next| next.units <= self.answered) {
+        while self
+            .marks
+            .get(1)
+            .is_some_and(|next| next.units <= self.answered)
+        {
             self.marks.pop_front();
         }
     }
@@ -83,7 +87,9 @@ impl Given {
     /// Returns the acknowledged bytes of input; `None` if none were passed.
     fn bytes(&self) -> Option<u64> {
         let from = self.marks.front()?;
-        let Some(to) = self.marks.get(1) else { return Some(from.bytes) };
+        let Some(to) = self.marks.get(1) else {
+            return Some(from.bytes);
+        };
         let passed = u128::from(self.answered.saturating_sub(from.units));
         let span = u128::from(to.bytes.saturating_sub(from.bytes));
         let share = (span * passed).checked_div(u128::from(to.units.saturating_sub(from.units)));
@@ -158,8 +164,14 @@ impl TaskProgress {
     /// plane, which may spill and merge for a long time.
     pub fn signs_of_life(&self) -> Signs {
         let others = [&self.signs, &SIGNS].map(|signs| signs.load(Ordering::Relaxed));
-        let others = others.into_iter().fold(napreduce_data::blocks_moved(), u64::wrapping_add);
-        Signs { bytes_done: self.done(), bytes_total: self.total(), others }
+        let others = others
+            .into_iter()
+            .fold(napreduce_data::blocks_moved(), u64::wrapping_add);
+        Signs {
+            bytes_done: self.done(),
+            bytes_total: self.total(),
+            others,
+        }
     }
 
     /// Returns the bytes consumed so far, also within a batch of records. Bytes passed to an external program
@@ -171,7 +183,10 @@ impl TaskProgress {
 
     /// Returns the bytes read so far.
     fn read(&self) -> u64 {
-        let read = self.reading().as_ref().map_or(0, |(before, position)| before + position.bytes());
+        let read = self
+            .reading()
+            .as_ref()
+            .map_or(0, |(before, position)| before + position.bytes());
         self.done.load(Ordering::Relaxed).max(read)
     }
 
@@ -256,17 +271,22 @@ impl ReadPosition {
     /// Returns the bytes of the split before the position.
     pub fn bytes(&self) -> u64 {
         let Stretch { counted, bytes } = self.stretch().clone();
-        let (length, span) =
-            (counted.end.saturating_sub(counted.start), bytes.end.saturating_sub(bytes.start));
+        let length = counted.end.saturating_sub(counted.start);
+        let span = bytes.end.saturating_sub(bytes.start);
         let passed = self.get().saturating_sub(counted.start).min(length);
-        let share = (u128::from(span) * u128::from(passed)).checked_div(u128::from(length)).unwrap_or(0);
+        let share = (u128::from(span) * u128::from(passed))
+            .checked_div(u128::from(length))
+            .unwrap_or(0);
         // At most `span`.
         bytes.start + share as u64
     }
 
     /// Locks the range; no panic can leave it half-changed.
     fn stretch(&self) -> MutexGuard<'_, Stretch> {
-        self.cells.stretch.lock().unwrap_or_else(PoisonError::into_inner)
+        self.cells
+            .stretch
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -333,7 +353,11 @@ mod tests {
         assert!(progress.given().marks.len() <= MARKS_MAX);
         assert_eq!(progress.done(), 0);
         progress.answer(70_000);
-        assert!((699_000..=700_000).contains(&progress.done()), "{}", progress.done());
+        assert!(
+            (699_000..=700_000).contains(&progress.done()),
+            "{}",
+            progress.done()
+        );
     }
 
     #[test]

@@ -9,7 +9,8 @@ use napreduce_protocol::printing::print_error;
 use napreduce_protocol::{ReduceTask, TaskError};
 
 use crate::checkpoint::{
-    Checkpoint, CheckpointDirectory, CheckpointError, CheckpointStage, FetchedInput, FileResult, NeededInput,
+    Checkpoint, CheckpointDirectory, CheckpointError, CheckpointStage, FetchedInput, FileResult,
+    NeededInput,
 };
 use crate::context::TaskContext;
 use crate::runner::SavedCheckpoint;
@@ -33,7 +34,9 @@ pub(super) enum CheckpointInputs {
 impl CheckpointInputs {
     /// Reads the checkpoint of a task, if it has one; rejects an unusable one.
     pub(super) fn of(task: &ReduceTask, maps: u32, context: &TaskContext) -> CheckpointInputs {
-        let Some(directory) = &task.restore else { return CheckpointInputs::Nothing };
+        let Some(directory) = &task.restore else {
+            return CheckpointInputs::Nothing;
+        };
         match read_checkpoint(directory, task, maps, context) {
             Ok(inputs) => inputs,
             Err(reason) => {
@@ -54,11 +57,17 @@ impl CheckpointInputs {
     /// Returns the conflict if an input comes from another attempt than the positions, which apply to one
     /// attempt's output only.
     pub(super) fn conflict(&self, named: AttemptId) -> Option<String> {
-        let CheckpointInputs::Positions { inputs, .. } = self else { return None };
+        let CheckpointInputs::Positions { inputs, .. } = self else {
+            return None;
+        };
         let needed = inputs.get(named.task.index as usize)?;
         let conflicts = needed.first_block.is_some() && needed.attempt != named;
-        conflicts
-            .then(|| format!("it refers to the output of {}, which {named} has replaced", needed.attempt))
+        conflicts.then(|| {
+            format!(
+                "it refers to the output of {}, which {named} has replaced",
+                needed.attempt
+            )
+        })
     }
 
     /// Returns the first needed block of a map's output; `None` if none is needed.
@@ -93,9 +102,11 @@ impl CheckpointInputs {
         fetched: Vec<(AttemptId, PathBuf)>,
     ) -> Result<SavedCheckpoint, TaskError> {
         let unsaved = |error: CheckpointError| {
-            TaskError::retryable(format!("cannot save the checkpoint: {error}")).at(FaultPlace::SharedStorage)
+            TaskError::retryable(format!("cannot save the checkpoint: {error}"))
+                .at(FaultPlace::SharedStorage)
         };
-        let mut directory = CheckpointDirectory::make(&task.checkpoint, task.durable).map_err(unsaved)?;
+        let mut directory =
+            CheckpointDirectory::make(&task.checkpoint, task.durable).map_err(unsaved)?;
         let attempt = context.attempt();
         let mut counters = context.counters().values();
         let mut active_millis = context.active_millis();
@@ -103,7 +114,12 @@ impl CheckpointInputs {
             CheckpointInputs::Positions { checkpoint, .. } => {
                 counters.merge(&checkpoint.counters);
                 active_millis += checkpoint.active_millis;
-                Checkpoint { attempt, counters, active_millis, ..(**checkpoint).clone() }
+                Checkpoint {
+                    attempt,
+                    counters,
+                    active_millis,
+                    ..(**checkpoint).clone()
+                }
             }
             CheckpointInputs::Nothing | CheckpointInputs::Fetched { .. } => Checkpoint {
                 attempt,
@@ -127,10 +143,18 @@ fn take_in(
     directory: &mut CheckpointDirectory,
     fetched: Vec<(AttemptId, PathBuf)>,
 ) -> Result<Vec<FetchedInput>, CheckpointError> {
-    let base = directory.path().parent().map(Path::to_owned).unwrap_or_default();
+    let base = directory
+        .path()
+        .parent()
+        .map(Path::to_owned)
+        .unwrap_or_default();
     let mut inputs = Vec::with_capacity(fetched.len());
     for (attempt, path) in fetched {
-        let saved = path.strip_prefix(&base).ok().and_then(Path::to_str).map(str::to_owned);
+        let saved = path
+            .strip_prefix(&base)
+            .ok()
+            .and_then(Path::to_str)
+            .map(str::to_owned);
         let (file, bytes) = match saved {
             Some(file) => (file, length_of(&path)?),
             None => {
@@ -139,7 +163,11 @@ fn take_in(
                 (directory.name(&file), bytes)
             }
         };
-        inputs.push(FetchedInput { attempt, file, bytes });
+        inputs.push(FetchedInput {
+            attempt,
+            file,
+            bytes,
+        });
     }
     Ok(inputs)
 }
@@ -149,7 +177,10 @@ fn length_of(path: &Path) -> Result<u64, CheckpointError> {
 }
 
 fn reject(reason: &str, context: &TaskContext) {
-    print_error(format_args!("{}: checkpoint unusable, starting over: {reason}", context.attempt()));
+    print_error(format_args!(
+        "{}: checkpoint unusable, starting over: {reason}",
+        context.attempt()
+    ));
     context.restore_refused(reason);
 }
 
@@ -163,18 +194,23 @@ fn read_checkpoint(
         Checkpoint::read(directory, context.attempt().task).map_err(|error| error.to_string())?;
     match &checkpoint.stage {
         CheckpointStage::Map { .. } => Err("it belongs to a map".to_owned()),
-        CheckpointStage::Reducing { inputs, .. } if inputs.len() != maps as usize => {
-            Err(format!("it belongs to a reduce of {} inputs, not {maps}", inputs.len()))
-        }
-        CheckpointStage::Reducing { inputs, .. } => {
-            Ok(CheckpointInputs::Positions { inputs: inputs.clone(), checkpoint: Box::new(checkpoint) })
-        }
+        CheckpointStage::Reducing { inputs, .. } if inputs.len() != maps as usize => Err(format!(
+            "it belongs to a reduce of {} inputs, not {maps}",
+            inputs.len()
+        )),
+        CheckpointStage::Reducing { inputs, .. } => Ok(CheckpointInputs::Positions {
+            inputs: inputs.clone(),
+            checkpoint: Box::new(checkpoint),
+        }),
         CheckpointStage::FetchInputs { fetched } => {
             let base = directory.parent().unwrap_or(Path::new(""));
             let mut files = Vec::with_capacity(fetched.len());
             for input in fetched {
                 if input.attempt.task.index >= maps {
-                    return Err(format!("it contains {}, but the job has {maps} maps", input.attempt));
+                    return Err(format!(
+                        "it contains {}, but the job has {maps} maps",
+                        input.attempt
+                    ));
                 }
                 files.push((input.attempt, find(base, input, task.partition)?));
             }
@@ -190,9 +226,12 @@ fn read_checkpoint(
 fn find(base: &Path, input: &FetchedInput, partition: u32) -> Result<PathBuf, String> {
     let path = base.join(&input.file);
     let segment = Segment::open(&path).map_err(|error| error.to_string())?;
-    segment.partition(partition).map_err(|error| error.to_string())?;
+    segment
+        .partition(partition)
+        .map_err(|error| error.to_string())?;
     if (segment.label(), segment.file_len()) != (input.attempt.to_string().as_str(), input.bytes) {
-        let (label, bytes) = (segment.label(), segment.file_len());
+        let label = segment.label();
+        let bytes = segment.file_len();
         return Err(format!(
             "{} has {bytes} bytes of {label}, not {} of {}",
             path.display(),

@@ -25,9 +25,17 @@ pub enum InputEvent {
     /// The worker announces more map outputs.
     Named(Vec<MapInput>),
     /// A map output arrived, from this block of the partition on, in a file of this attempt.
-    Fetched { attempt: AttemptId, first_block: u64, path: PathBuf },
+    Fetched {
+        attempt: AttemptId,
+        first_block: u64,
+        path: PathBuf,
+    },
     /// These map outputs cannot be fetched.
-    Lost { attempts: Vec<AttemptId>, place: FaultPlace, reason: String },
+    Lost {
+        attempts: Vec<AttemptId>,
+        place: FaultPlace,
+        reason: String,
+    },
     /// This attempt cannot continue.
     Failed(TaskError),
     /// A request at the gate of this attempt.
@@ -101,7 +109,11 @@ pub(super) enum InputState {
     /// A worker's file on this host.
     Local(PathBuf),
     /// A file of this attempt or of a checkpoint, from this block of the partition on.
-    Fetched { path: PathBuf, first_block: u64, address: String },
+    Fetched {
+        path: PathBuf,
+        first_block: u64,
+        address: String,
+    },
     /// Being fetched from this data server.
     Pending { address: String, first_block: u64 },
     /// At this data server, but not needed.
@@ -145,7 +157,10 @@ impl FetchInputs<'_> {
 
 impl Input {
     fn is_complete(&self) -> bool {
-        matches!(self.state, InputState::Local(_) | InputState::Fetched { .. } | InputState::Unneeded { .. })
+        matches!(
+            self.state,
+            InputState::Local(_) | InputState::Fetched { .. } | InputState::Unneeded { .. }
+        )
     }
 
     /// Returns whether the input is incomplete by design: some blocks are not needed.
@@ -179,7 +194,14 @@ impl<R: FnMut(Vec<AttemptId>, FaultPlace, String) -> Result<(), TaskError>> Fetc
     /// Adds the inputs fetched by an earlier attempt.
     fn add_restored(&mut self) {
         for (attempt, path) in self.checkpoint.take_fetched() {
-            self.set(attempt, InputState::Fetched { path, first_block: 0, address: String::new() });
+            self.set(
+                attempt,
+                InputState::Fetched {
+                    path,
+                    first_block: 0,
+                    address: String::new(),
+                },
+            );
         }
     }
 
@@ -190,14 +212,18 @@ impl<R: FnMut(Vec<AttemptId>, FaultPlace, String) -> Result<(), TaskError>> Fetc
             Ok(arrival) => self.handle(arrival)?,
             Err(RecvTimeoutError::Timeout) => self.wanted.context.progress().still_waiting(),
             Err(RecvTimeoutError::Disconnected) => {
-                return Err(TaskError::retryable("the worker closed the control channel"));
+                return Err(TaskError::retryable(
+                    "the worker closed the control channel",
+                ));
             }
         }
         if self.wanted.context.is_stop_ordered() && self.pass_gate()? == Boundary::Checkpoint {
             return self.save().map(Some);
         }
         if self.wanted.context.interrupted() {
-            return Err(TaskError::retryable("interrupted while waiting for map outputs"));
+            return Err(TaskError::retryable(
+                "interrupted while waiting for map outputs",
+            ));
         }
         Ok(None)
     }
@@ -205,11 +231,19 @@ impl<R: FnMut(Vec<AttemptId>, FaultPlace, String) -> Result<(), TaskError>> Fetc
     fn handle(&mut self, arrival: InputEvent) -> Result<(), TaskError> {
         match arrival {
             InputEvent::Named(named) => self.add(named),
-            InputEvent::Fetched { attempt, first_block, path } => {
+            InputEvent::Fetched {
+                attempt,
+                first_block,
+                path,
+            } => {
                 self.on_fetched(attempt, first_block, path);
                 Ok(())
             }
-            InputEvent::Lost { attempts, place, reason } => self.on_lost(attempts, place, reason),
+            InputEvent::Lost {
+                attempts,
+                place,
+                reason,
+            } => self.on_lost(attempts, place, reason),
             InputEvent::Failed(error) => Err(error),
             InputEvent::GateRequest => Ok(()),
         }
@@ -235,15 +269,25 @@ impl<R: FnMut(Vec<AttemptId>, FaultPlace, String) -> Result<(), TaskError>> Fetc
         // Stops the fetchers; complete inputs have been reported.
         self.fetches = None;
         while let Ok(arrival) = self.wanted.arrivals.1.try_recv() {
-            if let InputEvent::Fetched { attempt, first_block, path } = arrival {
+            if let InputEvent::Fetched {
+                attempt,
+                first_block,
+                path,
+            } = arrival
+            {
                 self.on_fetched(attempt, first_block, path);
             }
         }
         let fetched = self.inputs.values().filter_map(|input| match &input.state {
-            InputState::Fetched { path, first_block: 0, .. } => Some((input.attempt, path.clone())),
+            InputState::Fetched {
+                path,
+                first_block: 0,
+                ..
+            } => Some((input.attempt, path.clone())),
             _ => None,
         });
-        self.checkpoint.save(self.wanted.task, self.wanted.context, fetched.collect())
+        self.checkpoint
+            .save(self.wanted.task, self.wanted.context, fetched.collect())
     }
 
     fn add(&mut self, named: Vec<MapInput>) -> Result<(), TaskError> {
@@ -251,7 +295,9 @@ impl<R: FnMut(Vec<AttemptId>, FaultPlace, String) -> Result<(), TaskError>> Fetc
             let map = attempt.task.index;
             if map >= self.wanted.maps {
                 let maps = self.wanted.maps;
-                return Err(TaskError::fatal(format!("invalid input {attempt}: the job has {maps} maps")));
+                return Err(TaskError::fatal(format!(
+                    "invalid input {attempt}: the job has {maps} maps"
+                )));
             }
             if let Some(reason) = self.checkpoint.conflict(attempt) {
                 self.drop_checkpoint(&reason)?;
@@ -268,7 +314,8 @@ impl<R: FnMut(Vec<AttemptId>, FaultPlace, String) -> Result<(), TaskError>> Fetc
                     if self
                         .inputs
                         .get(&map)
-                        .is_some_and(|known| matches!(known.state, InputState::Fetched { .. })) => {}
+                        .is_some_and(|known| matches!(known.state, InputState::Fetched { .. })) => {
+                }
                 Place::Remote(address) => self.request_remote(attempt, address)?,
             }
         }
@@ -282,7 +329,10 @@ impl<R: FnMut(Vec<AttemptId>, FaultPlace, String) -> Result<(), TaskError>> Fetc
             self.set(attempt, InputState::Unneeded { address });
             return Ok(());
         };
-        let state = InputState::Pending { address: address.clone(), first_block };
+        let state = InputState::Pending {
+            address: address.clone(),
+            first_block,
+        };
         let known = self.inputs.get(&map);
         if known.is_some_and(|input| input.attempt == attempt && input.state == state) {
             return Ok(());
@@ -313,7 +363,14 @@ impl<R: FnMut(Vec<AttemptId>, FaultPlace, String) -> Result<(), TaskError>> Fetc
 
     /// Returns the fetcher, started if necessary.
     fn fetches(&mut self, attempt: AttemptId, address: &str) -> Result<&dyn Fetch, TaskError> {
-        let FetchInputs { task, network, start_fetch, context, arrivals, .. } = &self.wanted;
+        let FetchInputs {
+            task,
+            network,
+            start_fetch,
+            context,
+            arrivals,
+            ..
+        } = &self.wanted;
         let (Some(network), Some(start)) = (network, start_fetch) else {
             return Err(TaskError::fatal(format!(
                 "cannot fetch the output of {attempt} from {address}: this task has no access to other workers"
@@ -344,16 +401,27 @@ impl<R: FnMut(Vec<AttemptId>, FaultPlace, String) -> Result<(), TaskError>> Fetc
 
     /// Records a fetched input. If it was replaced meanwhile, its file is removed with the scratch directory.
     fn on_fetched(&mut self, attempt: AttemptId, first_block: u64, path: PathBuf) {
-        let awaited = self.inputs.get(&attempt.task.index).and_then(|input| match &input.state {
-            InputState::Pending { address, first_block } if input.attempt == attempt => {
-                Some((address.clone(), *first_block))
-            }
-            _ => None,
-        });
+        let awaited = self
+            .inputs
+            .get(&attempt.task.index)
+            .and_then(|input| match &input.state {
+                InputState::Pending {
+                    address,
+                    first_block,
+                } if input.attempt == attempt => Some((address.clone(), *first_block)),
+                _ => None,
+            });
         if let Some((address, awaited)) = awaited
             && awaited == first_block
         {
-            self.set(attempt, InputState::Fetched { path, first_block, address });
+            self.set(
+                attempt,
+                InputState::Fetched {
+                    path,
+                    first_block,
+                    address,
+                },
+            );
         }
     }
 
@@ -363,11 +431,18 @@ impl<R: FnMut(Vec<AttemptId>, FaultPlace, String) -> Result<(), TaskError>> Fetc
         place: FaultPlace,
         reason: String,
     ) -> Result<(), TaskError> {
-        let lost: Vec<AttemptId> = attempts.into_iter().filter(|attempt| self.awaits(*attempt)).collect();
+        let lost: Vec<AttemptId> = attempts
+            .into_iter()
+            .filter(|attempt| self.awaits(*attempt))
+            .collect();
         for attempt in &lost {
             self.set(*attempt, InputState::Lost);
         }
-        if lost.is_empty() { Ok(()) } else { (self.report)(lost, place, reason) }
+        if lost.is_empty() {
+            Ok(())
+        } else {
+            (self.report)(lost, place, reason)
+        }
     }
 
     fn awaits(&self, attempt: AttemptId) -> bool {
@@ -381,10 +456,21 @@ impl<R: FnMut(Vec<AttemptId>, FaultPlace, String) -> Result<(), TaskError>> Fetc
         let inputs_are_partial = self.inputs.values().any(Input::is_partial);
         let path = |state| match state {
             InputState::Local(path) | InputState::Fetched { path, .. } => path,
-            InputState::Pending { .. } | InputState::Unneeded { .. } | InputState::Lost => PathBuf::new(),
+            InputState::Pending { .. } | InputState::Unneeded { .. } | InputState::Lost => {
+                PathBuf::new()
+            }
         };
-        let inputs = self.inputs.into_values().map(|input| (input.attempt, path(input.state))).collect();
+        let inputs = self
+            .inputs
+            .into_values()
+            .map(|input| (input.attempt, path(input.state)))
+            .collect();
         let restore = self.checkpoint.restore(self.wanted.task);
-        ReduceTask { inputs, inputs_are_partial, restore, ..self.wanted.task.clone() }
+        ReduceTask {
+            inputs,
+            inputs_are_partial,
+            restore,
+            ..self.wanted.task.clone()
+        }
     }
 }

@@ -85,14 +85,30 @@ impl ControlChannel {
         let polled = stream.try_clone()?;
         let (grants, granted) = channel();
         let sending = Arc::new(Mutex::new(stream));
-        let ear = Ear { stream: listening, broken: None, context: Arc::downgrade(&context), grants, inputs };
-        let channel_end = ControlChannel { sending, hearing: Arc::new(Mutex::new(ear)) };
+        let ear = Ear {
+            stream: listening,
+            broken: None,
+            context: Arc::downgrade(&context),
+            grants,
+            inputs,
+        };
+        let channel_end = ControlChannel {
+            sending,
+            hearing: Arc::new(Mutex::new(ear)),
+        };
         context.gate().attach(Box::new(channel_end.clone()));
-        let attendant = Attendant { polled, stops, channel: channel_end.clone(), context };
-        std::thread::Builder::new().name("control".into()).spawn(move || {
-            run_soon_when_woken();
-            attendant.run();
-        })?;
+        let attendant = Attendant {
+            polled,
+            stops,
+            channel: channel_end.clone(),
+            context,
+        };
+        std::thread::Builder::new()
+            .name("control".into())
+            .spawn(move || {
+                run_soon_when_woken();
+                attendant.run();
+            })?;
         Ok((channel_end, granted))
     }
 
@@ -111,7 +127,10 @@ impl ControlChannel {
 
     /// Wakes the work if it waits for inputs or a commit grant.
     fn wake(&self) {
-        self.hearing.lock().unwrap_or_else(PoisonError::into_inner).wake();
+        self.hearing
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .wake();
     }
 
     /// Receives all available messages.
@@ -153,7 +172,10 @@ impl Ear {
         if let Some(broken) = &self.broken {
             return Err(WireError::Io(io::Error::other(broken.clone())));
         }
-        let at_once = Timespec { tv_sec: 0, tv_nsec: 0 };
+        let at_once = Timespec {
+            tv_sec: 0,
+            tv_nsec: 0,
+        };
         loop {
             let mut interest = [PollFd::from_borrowed_fd(self.stream.as_fd(), PollFlags::IN)];
             match poll(&mut interest, Some(&at_once)) {
@@ -170,12 +192,18 @@ impl Ear {
 
     fn follow(&self, message: ToTask, answering: &ControlChannel) -> Result<(), WireError> {
         // Without its context the attempt has ended.
-        let Some(context) = self.context.upgrade() else { return Ok(()) };
+        let Some(context) = self.context.upgrade() else {
+            return Ok(());
+        };
         match message {
             // The work may have ended without waiting; then there is no receiver.
-            ToTask::CommitGranted => drop(self.grants.send(Word::Granted)),
+            ToTask::CommitGranted => {
+                let _ = self.grants.send(Word::Granted);
+            }
             // As above; a map does not wait for inputs, and neither does a reduce that has all of them.
-            ToTask::MoreInputs(inputs) => drop(self.inputs.send(InputEvent::Named(inputs))),
+            ToTask::MoreInputs(inputs) => {
+                let _ = self.inputs.send(InputEvent::Named(inputs));
+            }
             ToTask::Start(_) | ToTask::Outfit(_) => {
                 let reason = "protocol error: second Start; a process runs one attempt";
                 return Err(WireError::Io(io::Error::other(reason)));
@@ -184,7 +212,10 @@ impl Ear {
                 context.gate().suspend(epoch, page_out);
                 self.wake();
             }
-            ToTask::Resume { epoch, suspended_nanos } => {
+            ToTask::Resume {
+                epoch,
+                suspended_nanos,
+            } => {
                 context.clock.set_suspended(suspended_nanos);
                 if context.gate().resume(epoch) {
                     answering.send(&FromTask::Resumed { epoch })?;
@@ -224,7 +255,10 @@ impl Attendant {
             return self.channel.wake();
         }
         if let Err(error) = attended {
-            print_error(format_args!("{}: control channel: {error}", self.context.attempt()));
+            print_error(format_args!(
+                "{}: control channel: {error}",
+                self.context.attempt()
+            ));
         }
         end_process_group();
     }
@@ -235,13 +269,20 @@ impl Attendant {
         let mut wait: Option<BoundaryWait> = None;
         loop {
             wait = self.next_stop(wait)?;
-            let watched = [Some(self.polled.as_fd()), self.stops.as_ref().map(StopSignals::as_fd)];
+            let watched = [
+                Some(self.polled.as_fd()),
+                self.stops.as_ref().map(StopSignals::as_fd),
+            ];
             let watched = watched.into_iter().flatten();
-            let mut interest: Vec<PollFd<'_>> =
-                watched.map(|descriptor| PollFd::from_borrowed_fd(descriptor, PollFlags::IN)).collect();
+            let mut interest: Vec<PollFd<'_>> = watched
+                .map(|descriptor| PollFd::from_borrowed_fd(descriptor, PollFlags::IN))
+                .collect();
             let next = wait.as_ref().map_or(due, |wait| wait.until.min(due));
             let left = next.saturating_duration_since(Instant::now());
-            let timeout = Timespec { tv_sec: 0, tv_nsec: left.subsec_nanos().into() };
+            let timeout = Timespec {
+                tv_sec: 0,
+                tv_nsec: left.subsec_nanos().into(),
+            };
             match poll(&mut interest, Some(&timeout)) {
                 Ok(_) => {
                     if self.stops.as_ref().is_some_and(StopSignals::take) {
@@ -270,20 +311,30 @@ impl Attendant {
             return Ok(None);
         }
         let now = Instant::now();
-        let Some(wait) = wait else { return Ok(Some(BoundaryWait::begin(now))) };
+        let Some(wait) = wait else {
+            return Ok(Some(BoundaryWait::begin(now)));
+        };
         if now < wait.until {
             return Ok(Some(wait));
         }
-        let later = BoundaryWait { until: now + LATE_LOOK, ..wait };
+        let later = BoundaryWait {
+            until: now + LATE_LOOK,
+            ..wait
+        };
         if wait.is_starved() {
             return Ok(Some(later));
         }
-        let Some((epoch, page_out)) = gate.allow_stop_anywhere() else { return Ok(Some(later)) };
+        let Some((epoch, page_out)) = gate.allow_stop_anywhere() else {
+            return Ok(Some(later));
+        };
         trim_heap();
         if page_out {
             page_out_self();
         }
-        self.channel.send(&FromTask::Ready { epoch, saves: false })?;
+        self.channel.send(&FromTask::Ready {
+            epoch,
+            saves: false,
+        })?;
         Ok(None)
     }
 
@@ -295,9 +346,20 @@ impl Attendant {
         let now = self.context.progress().signs_of_life();
         last.silent += 1;
         if now != last.signs || last.silent >= SILENT_INTERVALS_MAX {
-            *last = LastReport { signs: now, silent: 0 };
-            let Signs { bytes_done, bytes_total, others: signs } = now;
-            self.channel.send(&FromTask::Progress { bytes_done, bytes_total, signs })?;
+            *last = LastReport {
+                signs: now,
+                silent: 0,
+            };
+            let Signs {
+                bytes_done,
+                bytes_total,
+                others: signs,
+            } = now;
+            self.channel.send(&FromTask::Progress {
+                bytes_done,
+                bytes_total,
+                signs,
+            })?;
         }
         self.context.gate().question();
         Ok(())
@@ -313,12 +375,17 @@ struct BoundaryWait {
 
 impl BoundaryWait {
     fn begin(now: Instant) -> BoundaryWait {
-        BoundaryWait { until: now + BOUNDARY_WAIT, used: use_of_work().map(|(_, used)| used) }
+        BoundaryWait {
+            until: now + BOUNDARY_WAIT,
+            used: use_of_work().map(|(_, used)| used),
+        }
     }
 
     /// Returns whether the work could not run: it waits for a processor and has hardly had one since the request.
     fn is_starved(&self) -> bool {
-        let (Some(before), Some((state, used))) = (self.used, use_of_work()) else { return false };
+        let (Some(before), Some((state, used))) = (self.used, use_of_work()) else {
+            return false;
+        };
         state == 'R' && used.saturating_sub(before) < PROCESSOR_TIME
     }
 }

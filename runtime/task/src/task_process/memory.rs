@@ -8,7 +8,10 @@ use crate::proc::bytes_of;
 /// Records the anonymous memory if it is a new peak. The counter stays 0 if the kernel does not report it.
 pub(super) fn sample_memory(context: &TaskContext) {
     if let Ok(status) = std::fs::read_to_string("/proc/self/status") {
-        context.counters().add(Counter::PeakAnonBytes, bytes_of(&status, "RssAnon:").unwrap_or(0));
+        context.counters().add(
+            Counter::PeakAnonBytes,
+            bytes_of(&status, "RssAnon:").unwrap_or(0),
+        );
     }
 }
 

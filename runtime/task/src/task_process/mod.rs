@@ -21,15 +21,18 @@ use control::{ControlChannel, Home, Word};
 use memory::sample_memory;
 use napreduce_protocol::printing::{Silence, print_error};
 use napreduce_protocol::{
-    Counter, CounterValues, FromTask, IoResult, NamedPart, PROTOCOL_VERSION, PartOutput, ReduceWork,
-    StorageScheme, TaskDescription, TaskError, ToTask, WireError, Work, read_message, write_message,
+    Counter, CounterValues, FromTask, IoResult, NamedPart, PROTOCOL_VERSION, PartOutput,
+    ReduceWork, StorageScheme, TaskDescription, TaskError, ToTask, WireError, Work, read_message,
+    write_message,
 };
 use outfit::put_on_outfit;
 use panics::catch_panics_of_thread;
 pub use panics::{catch_panics, catch_refusal, refusal, refuse};
 use promotion::{PartPaths, Promotion, WAS_IT_CHANGED, in_output};
 use rustix::io::fcntl_dupfd_cloexec;
-use rustix::process::{Pid, Signal, getpid, getppid, set_child_subreaper, set_parent_process_death_signal};
+use rustix::process::{
+    Pid, Signal, getpid, getppid, set_child_subreaper, set_parent_process_death_signal,
+};
 use rustix::stdio::{dup2_stdin, stdin};
 use rustix::time::{ClockId, clock_gettime};
 use stored_checkpoints::with_stored_checkpoints;
@@ -91,7 +94,10 @@ pub fn task_process_main(definitions: &dyn Definitions, start_fetch: Option<Star
     std::process::exit(status)
 }
 
-fn serve(definitions: &dyn Definitions, start_fetch: Option<StartFetch>) -> Result<(), TaskProcessError> {
+fn serve(
+    definitions: &dyn Definitions,
+    start_fetch: Option<StartFetch>,
+) -> Result<(), TaskProcessError> {
     let parent = parent_of_task_process().ok_or(TaskProcessError::NotStarted)?;
     die_with(&parent)?;
     // Orphans of its commands stay in its tree, so that they are stopped, continued and killed with it.
@@ -104,15 +110,31 @@ fn serve(definitions: &dyn Definitions, start_fetch: Option<StartFetch>) -> Resu
             // With several threads, the environment cannot be changed.
             return Ok(());
         }
-        write_message(&stream, &FromTask::Hello { version: PROTOCOL_VERSION })?;
+        write_message(
+            &stream,
+            &FromTask::Hello {
+                version: PROTOCOL_VERSION,
+            },
+        )?;
         if !put_on_outfit(&stream)? {
             return Ok(());
         }
     } else {
-        write_message(&stream, &FromTask::Hello { version: PROTOCOL_VERSION })?;
+        write_message(
+            &stream,
+            &FromTask::Hello {
+                version: PROTOCOL_VERSION,
+            },
+        )?;
     }
     let description = receive_start(&stream)?;
-    run_attempt(stream, &description, definitions, start_fetch, Home::Process)
+    run_attempt(
+        stream,
+        &description,
+        definitions,
+        start_fetch,
+        Home::Process,
+    )
 }
 
 /// Runs an attempt on this thread of the worker's process, from `Hello` to its outcome. `stream` is the control
@@ -127,7 +149,12 @@ pub fn run_on_thread(
     is_silent: bool,
 ) -> Result<(), TaskProcessError> {
     let _silence = is_silent.then(Silence::begin);
-    write_message(&stream, &FromTask::Hello { version: PROTOCOL_VERSION })?;
+    write_message(
+        &stream,
+        &FromTask::Hello {
+            version: PROTOCOL_VERSION,
+        },
+    )?;
     let description = receive_start(&stream)?;
     let _counts = CountsApart::begin();
     run_attempt(stream, &description, definitions, None, Home::Thread)
@@ -150,27 +177,42 @@ fn run_attempt(
 ) -> Result<(), TaskProcessError> {
     let context = Arc::new(TaskContext::new(description.attempt, description.memory));
     let (arrived, arrivals) = channel();
-    let (control, granted) = ControlChannel::attend(stream, Arc::clone(&context), arrived.clone(), home)?;
+    let (control, granted) =
+        ControlChannel::attend(stream, Arc::clone(&context), arrived.clone(), home)?;
     let arrivals = (&arrived, &arrivals);
-    let surroundings = Surroundings { context: &context, control: &control, arrivals, start_fetch };
-    let worked = || with_stored_checkpoints(description, || work(definitions, description, &surroundings));
+    let surroundings = Surroundings {
+        context: &context,
+        control: &control,
+        arrivals,
+        start_fetch,
+    };
+    let worked = || {
+        with_stored_checkpoints(description, || {
+            work(definitions, description, &surroundings)
+        })
+    };
     let worked = match home {
         Home::Process => catch_panics(&context, worked),
         Home::Thread => catch_panics_of_thread(&context, worked),
     };
     let said = match worked {
         Ok(Ended::Checkpointed(saved)) => Ok(FromTask::Checkpointed { bytes: saved.bytes }),
-        Ok(Ended::Done { part }) => commit(description, part, &surroundings, &granted).map(|committed| {
-            if let Err(error) = committed {
-                return FromTask::Failed(error);
-            }
-            let millis = millis_of(&description.work);
-            let counters = match home {
-                Home::Process => final_counters(millis, &context),
-                Home::Thread => thread_counters(millis, &context),
-            };
-            FromTask::Done { counters, output_digest: context.output_digest() }
-        }),
+        Ok(Ended::Done { part }) => {
+            commit(description, part, &surroundings, &granted).map(|committed| {
+                if let Err(error) = committed {
+                    return FromTask::Failed(error);
+                }
+                let millis = millis_of(&description.work);
+                let counters = match home {
+                    Home::Process => final_counters(millis, &context),
+                    Home::Thread => thread_counters(millis, &context),
+                };
+                FromTask::Done {
+                    counters,
+                    output_digest: context.output_digest(),
+                }
+            })
+        }
         Err(error) => Ok(FromTask::Failed(error.fatal_if_permanent())),
     };
     if home == Home::Process {
@@ -187,11 +229,18 @@ fn run_attempt(
 /// Requests SIGKILL for the end of the thread that started this process; fails if it has ended.
 pub fn die_with(parent: &OsStr) -> Result<(), TaskProcessError> {
     set_parent_process_death_signal(Some(Signal::KILL)).map_err(io::Error::from)?;
-    let parent = parent.to_str().and_then(|text| text.parse().ok()).and_then(Pid::from_raw);
+    let parent = parent
+        .to_str()
+        .and_then(|text| text.parse().ok())
+        .and_then(Pid::from_raw);
     if parent.is_none() {
         return Err(TaskProcessError::NotStarted);
     }
-    if getppid() == parent { Ok(()) } else { Err(TaskProcessError::ParentGone) }
+    if getppid() == parent {
+        Ok(())
+    } else {
+        Err(TaskProcessError::ParentGone)
+    }
 }
 
 /// Moves the control channel from standard input to a descriptor that child processes do not inherit.
@@ -225,7 +274,11 @@ impl Surroundings<'_> {
             arrivals: self.arrivals,
         };
         wanted.fetch(work.inputs.clone(), |attempts, place, reason| {
-            let sent = self.control.send(&FromTask::InputsLost { attempts, place, reason });
+            let sent = self.control.send(&FromTask::InputsLost {
+                attempts,
+                place,
+                reason,
+            });
             sent.map_err(|error| TaskError::retryable(format!("control channel: {error}")))
         })
     }
@@ -264,8 +317,15 @@ fn work(
 /// directory was removed by others.
 pub fn create_scratch(scratch: &Path) -> Result<(), TaskError> {
     create_dir(scratch).unless_there().map_err(|error| {
-        let asked = if error.kind() == io::ErrorKind::NotFound { WAS_IT_CHANGED } else { "" };
-        TaskError::local(format!("cannot create {}: {error}{asked}", scratch.display()), &error)
+        let asked = if error.kind() == io::ErrorKind::NotFound {
+            WAS_IT_CHANGED
+        } else {
+            ""
+        };
+        TaskError::local(
+            format!("cannot create {}: {error}{asked}", scratch.display()),
+            &error,
+        )
     })
 }
 
@@ -276,7 +336,10 @@ fn create_part_directory(
     scratch: &Path,
     output: &Path,
 ) -> Result<(), TaskError> {
-    match output.parent().filter(|directory| description.promote_to.is_some() && *directory != scratch) {
+    match output
+        .parent()
+        .filter(|directory| description.promote_to.is_some() && *directory != scratch)
+    {
         Some(directory) => {
             let made = create_dir(directory).unless_there();
             made.map_err(|error| in_output(format!("create {}", directory.display()), &error))
@@ -298,10 +361,14 @@ fn commit(
         (Some(target), Some(part)) => (target, part),
         (None, None) => return Ok(Ok(())),
         (Some(_), None) => {
-            return Ok(Err(TaskError::fatal("the map of a map-only job reported no part file")));
+            return Ok(Err(TaskError::fatal(
+                "the map of a map-only job reported no part file",
+            )));
         }
         (None, Some(_)) => {
-            return Ok(Err(TaskError::fatal("a map reported a part file in a job that has reduces")));
+            return Ok(Err(TaskError::fatal(
+                "a map reported a part file in a job that has reduces",
+            )));
         }
     };
     let written = match &description.work {
@@ -323,7 +390,9 @@ fn commit(
     if let Err(error) = promotions.iter().try_for_each(Promotion::prepare) {
         return Ok(Err(error));
     }
-    surroundings.control.send(&FromTask::CommitRequest { part })?;
+    surroundings
+        .control
+        .send(&FromTask::CommitRequest { part })?;
     loop {
         if surroundings.context.is_asked()
             && let Err(error) = surroundings.context.boundary(&mut ())
@@ -344,15 +413,34 @@ fn promotions(part: &PartOutput, paths: PartPaths<'_>, sync: bool) -> Vec<Promot
     let PartPaths { written, target } = paths;
     let named = part.named.iter().map(|NamedPart { name, bytes, .. }| {
         let [written, target] = [written, target].map(|path| NamedPart::path_next_to(path, name));
-        Promotion { written, target, bytes: *bytes, sync }
+        Promotion {
+            written,
+            target,
+            bytes: *bytes,
+            sync,
+        }
     });
-    let part = Promotion { written: written.to_owned(), target: target.to_owned(), bytes: part.bytes, sync };
+    let part = Promotion {
+        written: written.to_owned(),
+        target: target.to_owned(),
+        bytes: part.bytes,
+        sync,
+    };
     named.chain([part]).collect()
 }
 
 /// Syncs the existing files of a part, if `sync` is set.
 pub fn prepare_part(part: &PartOutput, written: &Path, sync: bool) -> Result<(), TaskError> {
-    promotions(part, PartPaths { written, target: written }, sync).iter().try_for_each(Promotion::prepare)
+    promotions(
+        part,
+        PartPaths {
+            written,
+            target: written,
+        },
+        sync,
+    )
+    .iter()
+    .try_for_each(Promotion::prepare)
 }
 
 /// Returns the counter of an attempt's time.
@@ -378,7 +466,10 @@ fn counters_with_time(millis: Counter, context: &TaskContext, processor: ClockId
     let counters = context.counters();
     counters.add(millis, context.active_millis());
     let processor = clock_gettime(processor);
-    let millis = processor.tv_sec.saturating_mul(1_000).saturating_add(processor.tv_nsec / 1_000_000);
+    let millis = processor
+        .tv_sec
+        .saturating_mul(1_000)
+        .saturating_add(processor.tv_nsec / 1_000_000);
     counters.add(Counter::CpuMillis, u64::try_from(millis).unwrap_or(0));
     let mut values = counters.values();
     values.merge(&user_counters());

@@ -37,11 +37,17 @@ pub(super) fn put_on_outfit(stream: &UnixStream) -> Result<bool, TaskProcessErro
         print_to(stderr(), complained.as_fd())?;
         dup2_stderr(complained).map_err(io::Error::from)?;
     }
-    let Outfit { variables, directory } = outfit;
+    let Outfit {
+        variables,
+        directory,
+    } = outfit;
     if let Some(directory) = directory {
         env::set_current_dir(directory)?;
     }
-    let prestart = OutfitVariable { name: PRESTART_VARIABLE.to_owned(), value: None };
+    let prestart = OutfitVariable {
+        name: PRESTART_VARIABLE.to_owned(),
+        value: None,
+    };
     for OutfitVariable { name, value } in variables.into_iter().chain([prestart]) {
         // SAFETY: this is the only thread of the process, as checked before Hello.
         match value {

@@ -20,7 +20,11 @@ pub fn catch_panics<T>(
     install_hook(Arc::clone(&last));
     // After a panic, only atomics and the position are read.
     catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|payload| {
-        Err(panicked(context, &*payload, last.lock().unwrap_or_else(PoisonError::into_inner).take()))
+        Err(panicked(
+            context,
+            &*payload,
+            last.lock().unwrap_or_else(PoisonError::into_inner).take(),
+        ))
     })
 }
 
@@ -49,7 +53,11 @@ pub fn refuse(error: TaskError) -> ! {
 /// Returns the error of a panic if it is one of [`refuse`].
 pub fn refusal(payload: &(dyn Any + Send)) -> Option<TaskError> {
     let error = REFUSED.take()?;
-    if text_of(payload) == error.message { Some(error) } else { None }
+    if text_of(payload) == error.message {
+        Some(error)
+    } else {
+        None
+    }
 }
 
 /// Returns the error of [`refuse`], without printing it as a panic.
@@ -74,13 +82,18 @@ pub(super) fn catch_panics_of_thread<T>(
     worked.unwrap_or_else(|payload| Err(panicked(context, &*payload, said)))
 }
 
-#[expect(clippy::disallowed_methods, reason = "forwards the panics of all other threads")]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "forwards the panics of all other threads"
+)]
 fn install_thread_hook() {
     let previous = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |panic| {
         let is_of_attempt = OF_ATTEMPT.try_with(|last| {
             let mut last = last.borrow_mut();
-            last.as_mut().map(|last| *last = Some(describe(panic))).is_some()
+            last.as_mut()
+                .map(|last| *last = Some(describe(panic)))
+                .is_some()
         });
         // A thread that is ending runs no attempt.
         if !is_of_attempt.unwrap_or(false) {
@@ -98,12 +111,18 @@ fn panicked(context: &TaskContext, payload: &(dyn Any + Send), said: Option<Stri
     if let Some(position) = context.position().describe() {
         error.message.push_str(&format!(", reading {position}"));
     }
-    TaskError { record: context.position().record().map(Box::new), ..error }
+    TaskError {
+        record: context.position().record().map(Box::new),
+        ..error
+    }
 }
 
 /// Installs a hook that stores the last panic of any thread: it ends the work, or the work passes it on with
 /// `resume_unwind`.
-#[expect(clippy::disallowed_methods, reason = "a task process runs one task, whose panics are reported")]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "a task process runs one task, whose panics are reported"
+)]
 fn install_hook(last: Arc<Mutex<Option<String>>>) {
     let backtrace_wanted = std::env::var_os("RUST_BACKTRACE").is_some_and(|value| value != "0");
     let previous = std::panic::take_hook();
@@ -125,5 +144,6 @@ fn describe(panic: &PanicHookInfo<'_>) -> String {
 
 fn text_of(payload: &(dyn Any + Send)) -> &str {
     let text = payload.downcast_ref::<String>().map(String::as_str);
-    text.or_else(|| payload.downcast_ref::<&str>().copied()).unwrap_or("a non-text value")
+    text.or_else(|| payload.downcast_ref::<&str>().copied())
+        .unwrap_or("a non-text value")
 }

@@ -29,7 +29,11 @@ pub(super) struct Promotion {
 impl Promotion {
     /// Does the work that can fail before the commit request.
     pub(super) fn prepare(&self) -> Result<(), TaskError> {
-        if self.sync { sync(&self.written) } else { Ok(()) }
+        if self.sync {
+            sync(&self.written)
+        } else {
+            Ok(())
+        }
     }
 
     pub(super) fn carry_out(&self) -> Result<(), TaskError> {
@@ -38,7 +42,11 @@ impl Promotion {
             // file.
             Err(error) if error.kind() == io::ErrorKind::NotFound && self.is_there() => {}
             Err(error) => {
-                let doing = format!("move {} to {}", self.written.display(), self.target.display());
+                let doing = format!(
+                    "move {} to {}",
+                    self.written.display(),
+                    self.target.display()
+                );
                 return Err(in_output(doing, &error));
             }
             Ok(()) => {}
@@ -50,7 +58,8 @@ impl Promotion {
     }
 
     fn is_there(&self) -> bool {
-        fs::symlink_metadata(&self.target).is_ok_and(|found| found.is_file() && found.len() == self.bytes)
+        fs::symlink_metadata(&self.target)
+            .is_ok_and(|found| found.is_file() && found.len() == self.bytes)
     }
 }
 
@@ -65,9 +74,10 @@ fn sync(path: &Path) -> Result<(), TaskError> {
 pub(super) fn in_output(doing: String, error: &io::Error) -> TaskError {
     let failed = TaskError::io(doing, error);
     match error.kind() {
-        io::ErrorKind::NotFound => {
-            TaskError { message: format!("{}{WAS_IT_CHANGED}", failed.message), ..failed }
-        }
+        io::ErrorKind::NotFound => TaskError {
+            message: format!("{}{WAS_IT_CHANGED}", failed.message),
+            ..failed
+        },
         _ => failed,
     }
 }
@@ -80,15 +90,25 @@ mod tests {
     fn part_moved_by_repeated_request_is_promoted() {
         for sync in [false, true] {
             let folder = tempfile::tempdir().expect("a folder");
-            let (written, target) = (folder.path().join("written"), folder.path().join("target"));
+            let written = folder.path().join("written");
+            let target = folder.path().join("target");
             fs::write(&written, "part").expect("written");
-            let promotion = Promotion { written: written.clone(), target: target.clone(), bytes: 4, sync };
+            let promotion = Promotion {
+                written: written.clone(),
+                target: target.clone(),
+                bytes: 4,
+                sync,
+            };
             promotion.prepare().expect("synced");
             promotion.carry_out().expect("moved");
             promotion.carry_out().expect("moved before");
             fs::write(&target, "another").expect("written");
             let error = promotion.carry_out().expect_err("another file is there");
-            assert!(error.message.contains("was the output directory changed"), "{}", error.message);
+            assert!(
+                error.message.contains("was the output directory changed"),
+                "{}",
+                error.message
+            );
         }
     }
 }

@@ -15,7 +15,9 @@ pub(super) fn with_stored_checkpoints(
     description: &TaskDescription,
     work: impl FnOnce() -> Result<MapResult, TaskError>,
 ) -> Result<MapResult, TaskError> {
-    let Some(prefix) = &description.stored_checkpoints else { return work() };
+    let Some(prefix) = &description.stored_checkpoints else {
+        return work();
+    };
     let objects = CheckpointObjects::of(prefix).map_err(|reason| {
         TaskError::fatal(format!("cannot write output: {reason}")).at(FaultPlace::SharedStorage)
     })?;

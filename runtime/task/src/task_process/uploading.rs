@@ -7,8 +7,8 @@ use std::path::Path;
 
 use napreduce_engine::FaultPlace;
 use napreduce_protocol::{
-    Counter, NamedPart, ObjectStores, PartOutput, PendingUpload, StoreError, StoredUpload, TaskError,
-    UPLOAD_PART_BYTES_MIN, UPLOAD_PARTS_MAX, UploadWriter,
+    Counter, NamedPart, ObjectStores, PartOutput, PendingUpload, StoreError, StoredUpload,
+    TaskError, UPLOAD_PART_BYTES_MIN, UPLOAD_PARTS_MAX, UploadWriter,
 };
 
 use super::promotion::PartPaths;
@@ -33,7 +33,8 @@ pub(super) fn upload(
     let _in_flight = context.begin_in_flight();
     let sending = Sending { stores, context };
     let sent = sending.send_all(part, paths);
-    let (counters, figures) = (context.counters(), stores.take_written());
+    let counters = context.counters();
+    let figures = stores.take_written();
     counters.add(Counter::StorageWriteRequests, figures.requests);
     counters.add(Counter::StorageWriteBytes, figures.bytes);
     counters.add(Counter::StorageWriteRetries, figures.retries);
@@ -46,11 +47,15 @@ struct Sending<'a> {
 }
 
 impl Sending<'_> {
-    fn send_all(&self, mut part: PartOutput, paths: PartPaths<'_>) -> Result<PartOutput, TaskError> {
+    fn send_all(
+        &self,
+        mut part: PartOutput,
+        paths: PartPaths<'_>,
+    ) -> Result<PartOutput, TaskError> {
         let PartPaths { written, target } = paths;
         for named in &mut part.named {
-            let (from, to) =
-                (NamedPart::path_next_to(written, &named.name), NamedPart::in_output(target, &named.name));
+            let from = NamedPart::path_next_to(written, &named.name);
+            let to = NamedPart::in_output(target, &named.name);
             named.upload = Some(self.send_file(&from, &to, named.bytes)?);
         }
         part.upload = Some(self.send_file(written, target, part.bytes)?);
@@ -59,19 +64,31 @@ impl Sending<'_> {
 
     fn send_file(&self, from: &Path, to: &Path, bytes: u64) -> Result<PendingUpload, TaskError> {
         let object = to.to_string_lossy();
-        let mut upload = self.stores.begin_upload(&object).map_err(|error| unwritten(&error))?;
+        let mut upload = self
+            .stores
+            .begin_upload(&object)
+            .map_err(|error| unwritten(&error))?;
         let id = upload.id().to_owned();
         let sent = self.send_parts(&mut *upload, from, bytes);
         let sent = sent.and_then(|()| upload.finish().map_err(|error| unwritten(&error)));
         sent.inspect_err(|_| {
             // Otherwise it is aborted at the end of the job.
-            let _ = self.stores.abort_upload(&StoredUpload { object: object.into_owned(), id });
+            let _ = self.stores.abort_upload(&StoredUpload {
+                object: object.into_owned(),
+                id,
+            });
         })
     }
 
-    fn send_parts(&self, upload: &mut dyn UploadWriter, from: &Path, bytes: u64) -> Result<(), TaskError> {
-        let unread =
-            |error: &io::Error| TaskError::local(format!("cannot read {}: {error}", from.display()), error);
+    fn send_parts(
+        &self,
+        upload: &mut dyn UploadWriter,
+        from: &Path,
+        bytes: u64,
+    ) -> Result<(), TaskError> {
+        let unread = |error: &io::Error| {
+            TaskError::local(format!("cannot read {}: {error}", from.display()), error)
+        };
         let mut file = File::open(from).map_err(|error| unread(&error))?;
         let part_bytes = part_bytes(bytes, self.context.memory());
         let mut left = bytes;
@@ -82,7 +99,10 @@ impl Sending<'_> {
             }
             let mut part = Vec::new();
             let wanted = left.min(part_bytes);
-            (&mut file).take(wanted).read_to_end(&mut part).map_err(|error| unread(&error))?;
+            (&mut file)
+                .take(wanted)
+                .read_to_end(&mut part)
+                .map_err(|error| unread(&error))?;
             if part.len() as u64 != wanted {
                 return Err(unread(&io::ErrorKind::UnexpectedEof.into()));
             }
@@ -103,7 +123,11 @@ fn part_bytes(bytes: u64, memory: u64) -> u64 {
 
 fn unwritten(error: &StoreError) -> TaskError {
     let message = format!("cannot write output: {error}");
-    let failed = if error.is_passing { TaskError::retryable(message) } else { TaskError::fatal(message) };
+    let failed = if error.is_passing {
+        TaskError::retryable(message)
+    } else {
+        TaskError::fatal(message)
+    };
     failed.at(FaultPlace::SharedStorage)
 }
 
@@ -115,7 +139,11 @@ mod tests {
     fn upload_parts_fit_memory_and_part_limit() {
         assert_eq!(part_bytes(1, 256 << 20), 8 << 20);
         assert_eq!(part_bytes(1, 1 << 40), 8 << 20);
-        assert_eq!(part_bytes(1, 16 << 20), 5 << 20, "stores require larger parts");
+        assert_eq!(
+            part_bytes(1, 16 << 20),
+            5 << 20,
+            "stores require larger parts"
+        );
         let most = 5 << 40;
         let bytes = part_bytes(most, 256 << 20);
         assert!(bytes > 8 << 20 && most.div_ceil(bytes) <= UPLOAD_PARTS_MAX);

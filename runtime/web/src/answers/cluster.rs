@@ -110,7 +110,8 @@ impl StatusAnswer {
     ) -> Result<StatusAnswer, E> {
         let mut current = Vec::new();
         let mut explained = 0;
-        let mut unended: Vec<&JobSummary> = jobs.iter().filter(|job| !job.phase.has_ended()).collect();
+        let mut unended: Vec<&JobSummary> =
+            jobs.iter().filter(|job| !job.phase.has_ended()).collect();
         unended.sort_by_key(|job| place_of(job.phase));
         for job in &unended {
             let is_waiting = !matches!(job.phase, JobPhase::Running | JobPhase::Stopping);
@@ -120,15 +121,24 @@ impl StatusAnswer {
                 explained += 1;
                 // Attempts of a running job that an operator suspended are resumed by nobody else.
                 let tells = |reason: &Reason| {
-                    if is_waiting { reason.code.is_why() } else { reason.code == ReasonCode::HeldByOperator }
+                    if is_waiting {
+                        reason.code.is_why()
+                    } else {
+                        reason.code == ReasonCode::HeldByOperator
+                    }
                 };
                 telling = explain(job.job)?.into_iter().find(tells);
             }
             let code = telling.as_ref().map(|reason| reason.code.in_words());
             let why = telling.map(|reason| reason.text);
-            current.push(CurrentJob { job: (*job).into(), why, code });
+            current.push(CurrentJob {
+                job: (*job).into(),
+                why,
+                code,
+            });
         }
-        let sum = |of: &dyn Fn(&JobSummary) -> u32| unended.iter().map(|job| u64::from(of(job))).sum();
+        let sum =
+            |of: &dyn Fn(&JobSummary) -> u32| unended.iter().map(|job| u64::from(of(job))).sum();
         let both = |job: &JobSummary, of: fn(&PhaseProgress) -> u32| {
             of(&job.progress.map) + of(&job.progress.reduce)
         };
@@ -136,8 +146,16 @@ impl StatusAnswer {
         warnings.extend(WarningAnswer::of_history(jobs));
         Ok(StatusAnswer {
             workers: workers.into(),
-            map: slots(workers, |worker| worker.map_slots, sum(&|job| job.progress.map.suspended)),
-            reduce: slots(workers, |worker| worker.reduce_slots, sum(&|job| job.progress.reduce.suspended)),
+            map: slots(
+                workers,
+                |worker| worker.map_slots,
+                sum(&|job| job.progress.map.suspended),
+            ),
+            reduce: slots(
+                workers,
+                |worker| worker.reduce_slots,
+                sum(&|job| job.progress.reduce.suspended),
+            ),
             jobs: jobs.into(),
             checkpointed: sum(&|job| both(job, |phase| phase.checkpointed)),
             current,
@@ -147,14 +165,25 @@ impl StatusAnswer {
 }
 
 fn in_phase(workers: &[WorkerSummary], phase: WorkerPhase) -> usize {
-    workers.iter().filter(|worker| worker.state == phase).count()
+    workers
+        .iter()
+        .filter(|worker| worker.state == phase)
+        .count()
 }
 
 /// Sums slots and used slots of the present workers.
-fn slots(workers: &[WorkerSummary], of: fn(&WorkerSummary) -> (u32, u32), suspended: u64) -> SlotsInUse {
-    let there =
-        workers.iter().filter(|worker| !matches!(worker.state, WorkerPhase::Lost | WorkerPhase::Left));
-    let empty = SlotsInUse { suspended, ..SlotsInUse::default() };
+fn slots(
+    workers: &[WorkerSummary],
+    of: fn(&WorkerSummary) -> (u32, u32),
+    suspended: u64,
+) -> SlotsInUse {
+    let there = workers
+        .iter()
+        .filter(|worker| !matches!(worker.state, WorkerPhase::Lost | WorkerPhase::Left));
+    let empty = SlotsInUse {
+        suspended,
+        ..SlotsInUse::default()
+    };
     there.map(of).fold(empty, |all, (slots, used)| SlotsInUse {
         slots: all.slots + u64::from(slots),
         used: all.used + u64::from(used),
@@ -184,7 +213,10 @@ mod tests {
     use super::*;
 
     fn status(jobs: &[JobSummary]) -> StatusAnswer {
-        let workers = [worker(1, WorkerPhase::Up, 2), worker(2, WorkerPhase::Lost, 1)];
+        let workers = [
+            worker(1, WorkerPhase::Up, 2),
+            worker(2, WorkerPhase::Lost, 1),
+        ];
         let counts = "0 of 4 map tasks are done; 0 running, 0 suspended, 4 waiting";
         let reasons = |job| {
             vec![
@@ -210,7 +242,10 @@ mod tests {
             status["workers"],
             json!({ "up": 1, "excluded": 0, "draining": 0, "leaving": 0, "lost": 1 })
         );
-        assert_eq!(status["map"], json!({ "slots": 2, "used": 2, "suspended": 1 }));
+        assert_eq!(
+            status["map"],
+            json!({ "slots": 2, "used": 2, "suspended": 1 })
+        );
         assert_eq!(
             status["jobs"],
             json!({
@@ -239,24 +274,42 @@ mod tests {
             (3, JobPhase::Running),
         ];
         let status = status(&phases.map(|(number, phase)| job(number, phase, 0, 0)));
-        let order: Vec<&str> = status.current.iter().map(|current| &*current.job.job).collect();
+        let order: Vec<&str> = status
+            .current
+            .iter()
+            .map(|current| &*current.job.job)
+            .collect();
         let expected = [8, 3, 4, 5, 7, 9, 6].map(|number| format!("job_{number:04}"));
         assert_eq!(order, expected);
     }
 
     #[test]
     fn only_the_first_waiting_jobs_are_explained() {
-        let jobs: Vec<JobSummary> = (1..=50).map(|number| job(number, JobPhase::Waiting, 0, 0)).collect();
+        let jobs: Vec<JobSummary> = (1..=50)
+            .map(|number| job(number, JobPhase::Waiting, 0, 0))
+            .collect();
         let status = status(&jobs);
         assert_eq!(status.jobs.waiting, 50);
-        let explained: Vec<bool> = status.current.iter().map(|current| current.why.is_some()).collect();
-        assert_eq!(explained, [vec![true; EXPLAINED_MAX], vec![false; 50 - EXPLAINED_MAX]].concat());
+        let explained: Vec<bool> = status
+            .current
+            .iter()
+            .map(|current| current.why.is_some())
+            .collect();
+        assert_eq!(
+            explained,
+            [vec![true; EXPLAINED_MAX], vec![false; 50 - EXPLAINED_MAX]].concat()
+        );
     }
 
     #[test]
     fn failed_explanation_is_returned() {
-        let failed = StatusAnswer::of(&[], &[job(1, JobPhase::Waiting, 0, 0)], |_| Err("unavailable"));
+        let failed = StatusAnswer::of(&[], &[job(1, JobPhase::Waiting, 0, 0)], |_| {
+            Err("unavailable")
+        });
         assert_eq!(failed, Err("unavailable"));
-        assert_eq!(StatusAnswer::of(&[], &[], |_| Err(())), Ok(StatusAnswer::default()));
+        assert_eq!(
+            StatusAnswer::of(&[], &[], |_| Err(())),
+            Ok(StatusAnswer::default())
+        );
     }
 }

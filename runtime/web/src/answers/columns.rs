@@ -45,7 +45,12 @@ pub fn columns_of(mut answer: TimelineAnswer) -> io::Result<Vec<u8>> {
     let mut written = Written::default();
     written.put_all(&stints, unit_micros);
     let rows = stints.start.len();
-    let head = Head { answer: &answer, rows, unit_micros, columns: &written.columns };
+    let head = Head {
+        answer: &answer,
+        rows,
+        unit_micros,
+        columns: &written.columns,
+    };
     let mut bytes = MAGIC.to_vec();
     bytes.extend([0; 4]);
     let begin = bytes.len();
@@ -61,7 +66,11 @@ pub fn columns_of(mut answer: TimelineAnswer) -> io::Result<Vec<u8>> {
 /// 16 bits suffice: they resolve more times than a screen has pixels.
 fn unit_of(answer: &TimelineAnswer) -> u64 {
     let span = answer.until_micros.saturating_sub(answer.base_micros);
-    let units = if answer.is_thinned { u64::from(u16::MAX) } else { u64::from(u32::MAX) };
+    let units = if answer.is_thinned {
+        u64::from(u16::MAX)
+    } else {
+        u64::from(u32::MAX)
+    };
     (span / units) + 1
 }
 
@@ -73,14 +82,35 @@ struct Written {
 
 impl Written {
     fn put_all(&mut self, stints: &StintAnswer, unit_micros: u64) {
-        let StintAnswer { start, length, starting, lane, job, task, attempt, end, preemption, count } =
-            stints;
+        let StintAnswer {
+            start,
+            length,
+            starting,
+            lane,
+            job,
+            task,
+            attempt,
+            end,
+            preemption,
+            count,
+        } = stints;
         // Ends are rounded like starts, so that neighbours do not overlap.
-        let ends = start.iter().zip(length).map(|(start, length)| (start + length) / unit_micros);
+        let ends = start
+            .iter()
+            .zip(length)
+            .map(|(start, length)| (start + length) / unit_micros);
         let starts = start.iter().map(|start| (start / unit_micros) as u32);
         self.put("start", starts.clone());
-        self.put("length", ends.zip(starts).map(|(end, start)| end as u32 - start));
-        self.put("starting", starting.iter().map(|starting| (starting / unit_micros) as u32));
+        self.put(
+            "length",
+            ends.zip(starts).map(|(end, start)| end as u32 - start),
+        );
+        self.put(
+            "starting",
+            starting
+                .iter()
+                .map(|starting| (starting / unit_micros) as u32),
+        );
         self.put("lane", lane.iter().copied());
         self.put("job", job.iter().copied());
         self.put("task", task.iter().copied());
@@ -96,7 +126,11 @@ impl Written {
     fn put(&mut self, name: &'static str, numbers: impl Iterator<Item = u32> + Clone) {
         match numbers.clone().max().unwrap_or(0) {
             0..0x100 => self.lay(name, "u8", numbers.map(|number| [number as u8])),
-            0x100..0x1_0000 => self.lay(name, "u16", numbers.map(|number| (number as u16).to_le_bytes())),
+            0x100..0x1_0000 => self.lay(
+                name,
+                "u16",
+                numbers.map(|number| (number as u16).to_le_bytes()),
+            ),
             0x1_0000.. => self.lay(name, "u32", numbers.map(u32::to_le_bytes)),
         }
     }
@@ -104,8 +138,16 @@ impl Written {
     fn put_signed(&mut self, name: &'static str, numbers: &[i32]) {
         let numbers = numbers.iter().copied();
         match numbers.clone().max().unwrap_or(0) {
-            ..0x80 => self.lay(name, "i8", numbers.map(|number| (number as i8).to_le_bytes())),
-            0x80..0x8000 => self.lay(name, "i16", numbers.map(|number| (number as i16).to_le_bytes())),
+            ..0x80 => self.lay(
+                name,
+                "i8",
+                numbers.map(|number| (number as i8).to_le_bytes()),
+            ),
+            0x80..0x8000 => self.lay(
+                name,
+                "i16",
+                numbers.map(|number| (number as i16).to_le_bytes()),
+            ),
             0x8000.. => self.lay(name, "i32", numbers.map(i32::to_le_bytes)),
         }
     }
@@ -116,8 +158,13 @@ impl Written {
         form: &'static str,
         numbers: impl Iterator<Item = [u8; BYTES]>,
     ) {
-        self.bytes.resize(self.bytes.len().next_multiple_of(ALIGNED), 0);
-        self.columns.push(Column { name, form, offset: self.bytes.len() });
+        self.bytes
+            .resize(self.bytes.len().next_multiple_of(ALIGNED), 0);
+        self.columns.push(Column {
+            name,
+            form,
+            offset: self.bytes.len(),
+        });
         self.bytes.extend(numbers.flatten());
     }
 }
@@ -141,20 +188,30 @@ mod tests {
         let body = &bytes[12 + length..];
         assert_eq!((12 + length) % ALIGNED, 0);
         let rows = head["rows"].as_u64().expect("a number") as usize;
-        let columns = head["columns"].as_array().expect("columns").iter().map(|column| {
-            let form = column["type"].as_str().expect("a type");
-            let width = form[1..].parse::<usize>().expect("bits") / 8;
-            let offset = column["offset"].as_u64().expect("a number") as usize;
-            assert_eq!(offset % ALIGNED, 0);
-            let number = |bytes: &[u8]| {
-                let is_negative = form.starts_with('i') && bytes[width - 1] >= 0x80;
-                let mut whole = [if is_negative { 0xFF } else { 0 }; 8];
-                whole[..width].copy_from_slice(bytes);
-                i64::from_le_bytes(whole)
-            };
-            let numbers: Vec<i64> = body[offset..offset + rows * width].chunks(width).map(number).collect();
-            (column["name"].as_str().expect("a name").to_owned(), Value::from(numbers))
-        });
+        let columns = head["columns"]
+            .as_array()
+            .expect("columns")
+            .iter()
+            .map(|column| {
+                let form = column["type"].as_str().expect("a type");
+                let width = form[1..].parse::<usize>().expect("bits") / 8;
+                let offset = column["offset"].as_u64().expect("a number") as usize;
+                assert_eq!(offset % ALIGNED, 0);
+                let number = |bytes: &[u8]| {
+                    let is_negative = form.starts_with('i') && bytes[width - 1] >= 0x80;
+                    let mut whole = [if is_negative { 0xFF } else { 0 }; 8];
+                    whole[..width].copy_from_slice(bytes);
+                    i64::from_le_bytes(whole)
+                };
+                let numbers: Vec<i64> = body[offset..offset + rows * width]
+                    .chunks(width)
+                    .map(number)
+                    .collect();
+                (
+                    column["name"].as_str().expect("a name").to_owned(),
+                    Value::from(numbers),
+                )
+            });
         let columns = columns.collect::<serde_json::Map<String, Value>>().into();
         (head, columns)
     }
@@ -220,37 +277,73 @@ mod tests {
         let suspended = (0, Primitive::Suspend, Some(PreemptionEnd::Suspended));
         let job = preempted(&vec![suspended; 7_000]);
         let until_micros = job.summary.ended_millis.expect("an ended job") * 1_000;
-        let window = TimelineWindow { from_micros: 0, until_micros };
+        let window = TimelineWindow {
+            from_micros: 0,
+            until_micros,
+        };
         let answer = TimelineAnswer::of([&job], window, Some(1_000));
         assert!(answer.is_thinned && answer.naps.is_empty());
         assert_eq!((answer.stints_total, answer.naps_left_out), (7_000, 7_000));
-        assert_eq!((answer.preemptions.len(), answer.preemptions_left_out), (500, 6_500));
-        let listed = answer.stints.preemption.iter().filter(|row| **row >= 0).count();
+        assert_eq!(
+            (answer.preemptions.len(), answer.preemptions_left_out),
+            (500, 6_500)
+        );
+        let listed = answer
+            .stints
+            .preemption
+            .iter()
+            .filter(|row| **row >= 0)
+            .count();
         assert_eq!(listed, 500);
         let bytes = columns_of(answer).expect("bytes").len();
         assert!(bytes <= 4 << 20, "{bytes}");
         // An answer that is not thinned, as in a report, lists all.
-        assert_eq!(TimelineAnswer::of([&job], window, None).preemptions.len(), 7_000);
+        assert_eq!(
+            TimelineAnswer::of([&job], window, None).preemptions.len(),
+            7_000
+        );
     }
 
     #[test]
     fn long_windows_use_longer_units_without_overlap() {
         let day = 24 * 60 * 60 * 1_000_000;
-        let mut answer = TimelineAnswer { until_micros: 30 * day, ..TimelineAnswer::default() };
+        let mut answer = TimelineAnswer {
+            until_micros: 30 * day,
+            ..TimelineAnswer::default()
+        };
         answer.stints.start = vec![0, day + 1_234, 29 * day];
         answer.stints.length = vec![day + 1_234, 28 * day - 1_234, day];
-        for column in [&mut answer.stints.lane, &mut answer.stints.job, &mut answer.stints.task] {
+        for column in [
+            &mut answer.stints.lane,
+            &mut answer.stints.job,
+            &mut answer.stints.task,
+        ] {
             column.resize(3, 0);
         }
-        let (starting, attempt, end, preemption) = (vec![0; 3], vec![1; 3], vec![4; 3], vec![-1; 3]);
-        answer.stints = StintAnswer { starting, attempt, end, preemption, ..answer.stints };
+        let starting = vec![0; 3];
+        let attempt = vec![1; 3];
+        let end = vec![4; 3];
+        let preemption = vec![-1; 3];
+        answer.stints = StintAnswer {
+            starting,
+            attempt,
+            end,
+            preemption,
+            ..answer.stints
+        };
         let (head, columns) = read(&columns_of(answer).expect("bytes"));
         let unit = head["unit_micros"].as_u64().expect("a number");
         assert_eq!(unit, 604);
         let numbers = |name: &str| -> Vec<u64> {
-            columns[name].as_array().expect("numbers").iter().map(|one| one.as_u64().expect("one")).collect()
+            columns[name]
+                .as_array()
+                .expect("numbers")
+                .iter()
+                .map(|one| one.as_u64().expect("one"))
+                .collect()
         };
-        let (start, length) = (numbers("start"), numbers("length"));
+        let start = numbers("start");
+        let length = numbers("length");
         for row in 0..2 {
             assert_eq!(start[row] + length[row], start[row + 1], "{row}");
         }

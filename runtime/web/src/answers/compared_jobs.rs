@@ -72,9 +72,14 @@ impl JobComparison {
     }
 
     /// Returns the job of the same name that was submitted last before `job`.
-    pub fn earlier_of_name<'jobs>(job: &JobSummary, jobs: &'jobs [JobSummary]) -> Option<&'jobs JobSummary> {
+    pub fn earlier_of_name<'jobs>(
+        job: &JobSummary,
+        jobs: &'jobs [JobSummary],
+    ) -> Option<&'jobs JobSummary> {
         let age = |job: &JobSummary| (job.submitted_millis, job.job);
-        let earlier = jobs.iter().filter(|other| other.name == job.name && age(other) < age(job));
+        let earlier = jobs
+            .iter()
+            .filter(|other| other.name == job.name && age(other) < age(job));
         earlier.max_by_key(|other| age(other))
     }
 }
@@ -83,15 +88,33 @@ impl JobFigures {
     fn new(job: &JobDetail, now_micros: u64) -> JobFigures {
         let summary = &job.summary;
         let ended = summary.ended_millis.unwrap_or(now_micros / 1_000);
-        let first_launch = job.attempts.iter().map(|attempt| attempt.launched_millis).min();
+        let first_launch = job
+            .attempts
+            .iter()
+            .map(|attempt| attempt.launched_millis)
+            .min();
         let first = first_launch.unwrap_or(ended).min(ended);
         // Until the end of the last millisecond, as in the timeline.
-        let until_micros = summary.ended_millis.map_or(now_micros, |ended| (ended + 1) * 1_000);
+        let until_micros = summary
+            .ended_millis
+            .map_or(now_micros, |ended| (ended + 1) * 1_000);
         let timeline = Timeline::new(job, until_micros);
-        let held: u64 = timeline.stints.iter().map(|stint| stint.until_micros - stint.from_micros).sum();
-        let napped: u64 = timeline.naps.iter().map(|nap| nap.until_micros - nap.from_micros).sum();
+        let held: u64 = timeline
+            .stints
+            .iter()
+            .map(|stint| stint.until_micros - stint.from_micros)
+            .sum();
+        let napped: u64 = timeline
+            .naps
+            .iter()
+            .map(|nap| nap.until_micros - nap.from_micros)
+            .sum();
         let history = HistoryAnswer::from(job);
-        let taken: Vec<_> = history.preemptions.iter().filter(|one| one.freed_micros.is_some()).collect();
+        let taken: Vec<_> = history
+            .preemptions
+            .iter()
+            .filter(|one| one.freed_micros.is_some())
+            .collect();
         JobFigures {
             job: summary.job.to_string(),
             name: summary.name.clone(),
@@ -103,8 +126,16 @@ impl JobFigures {
             attempts: job.attempts.len(),
             taken: taken.len(),
             kept_millis: taken.iter().filter_map(|one| one.kept_millis).sum(),
-            work_saved_millis: history.preemptions.iter().map(|one| one.work_saved_millis).sum(),
-            work_lost_millis: history.preemptions.iter().map(|one| one.work_lost_millis).sum(),
+            work_saved_millis: history
+                .preemptions
+                .iter()
+                .map(|one| one.work_saved_millis)
+                .sum(),
+            work_lost_millis: history
+                .preemptions
+                .iter()
+                .map(|one| one.work_lost_millis)
+                .sum(),
         }
     }
 }
@@ -117,7 +148,11 @@ fn different_rows(left: &JobDetail, right: &JobDetail) -> Vec<ComparedText> {
         if let (Some(left), Some(right)) = (one.text, other.text)
             && left != right
         {
-            different.push(ComparedText { label: one.label, left, right });
+            different.push(ComparedText {
+                label: one.label,
+                left,
+                right,
+            });
         }
     }
     different
@@ -132,7 +167,11 @@ fn different_counters(left: &JobDetail, right: &JobDetail) -> Vec<ComparedCounte
         let one = of_left.get(name).copied().unwrap_or(0);
         let other = of_right.get(name).copied().unwrap_or(0);
         if one != other {
-            different.push(ComparedCounter { counter: name.clone(), left: one, right: other });
+            different.push(ComparedCounter {
+                counter: name.clone(),
+                left: one,
+                right: other,
+            });
         }
     }
     different
@@ -154,23 +193,51 @@ mod tests {
         ]);
         let mut right = preempted(&[]);
         let command = |output: &str| Invocation {
-            command: vec!["wordcount".to_owned(), "in".to_owned(), "--output".to_owned(), output.to_owned()],
+            command: vec![
+                "wordcount".to_owned(),
+                "in".to_owned(),
+                "--output".to_owned(),
+                output.to_owned(),
+            ],
             directory: "/home/ada".to_owned(),
             ..Invocation::default()
         };
         left.submitted = Some(Submitted::new(None, &[], Some(&command("one")), &[], None));
-        right.submitted = Some(Submitted::new(None, &[], Some(&command("two")), &[], Some(JobId(3))));
+        right.submitted = Some(Submitted::new(
+            None,
+            &[],
+            Some(&command("two")),
+            &[],
+            Some(JobId(3)),
+        ));
         right.counters.add("rare rows", 3);
         let compared = JobComparison::new(&left, &right, 1_790_000_001_000_000);
-        let saved: u64 = HistoryAnswer::from(&left).preemptions.iter().map(|one| one.work_saved_millis).sum();
-        assert_eq!((compared.left.taken, compared.left.work_saved_millis), (1, saved));
-        assert_eq!((compared.right.taken, compared.right.attempts), (0, right.attempts.len()));
+        let saved: u64 = HistoryAnswer::from(&left)
+            .preemptions
+            .iter()
+            .map(|one| one.work_saved_millis)
+            .sum();
+        assert_eq!(
+            (compared.left.taken, compared.left.work_saved_millis),
+            (1, saved)
+        );
+        assert_eq!(
+            (compared.right.taken, compared.right.attempts),
+            (0, right.attempts.len())
+        );
         assert!(compared.left.held_millis > 0, "{compared:?}");
         // Only the right one is a rerun.
         let labels: Vec<&str> = compared.submitted.iter().map(|row| row.label).collect();
         assert_eq!(labels, ["Command line"]);
-        assert!(compared.submitted[0].left.ends_with("--output one"), "{compared:?}");
-        let counter = ComparedCounter { counter: "rare rows".to_owned(), left: 0, right: 3 };
+        assert!(
+            compared.submitted[0].left.ends_with("--output one"),
+            "{compared:?}"
+        );
+        let counter = ComparedCounter {
+            counter: "rare rows".to_owned(),
+            left: 0,
+            right: 3,
+        };
         assert_eq!(compared.counters, [counter]);
     }
 
@@ -183,8 +250,14 @@ mod tests {
             summary.submitted_millis = submitted_millis;
             summary
         };
-        let jobs = [job(4, "a", 9), job(3, "b", 8), job(2, "a", 7), job(1, "a", 7)];
-        let earlier = |of: usize| JobComparison::earlier_of_name(&jobs[of], &jobs).map(|job| job.job.0);
+        let jobs = [
+            job(4, "a", 9),
+            job(3, "b", 8),
+            job(2, "a", 7),
+            job(1, "a", 7),
+        ];
+        let earlier =
+            |of: usize| JobComparison::earlier_of_name(&jobs[of], &jobs).map(|job| job.job.0);
         assert_eq!([0, 1, 2, 3].map(earlier), [Some(2), None, Some(1), None]);
     }
 }

@@ -18,8 +18,10 @@ pub fn csv_of(names: &[String], first: &str, rows: &[Map<String, Value>]) -> Str
         flat_rows.push(cells);
     }
     // An object that is null in some rows has columns of its own from the others.
-    let nested: BTreeSet<String> =
-        columns.iter().filter_map(|name| Some(name.rsplit_once('.')?.0.to_owned())).collect();
+    let nested: BTreeSet<String> = columns
+        .iter()
+        .filter_map(|name| Some(name.rsplit_once('.')?.0.to_owned()))
+        .collect();
     columns.retain(|name| !nested.contains(name));
     let mut columns: Vec<String> = columns.into_iter().collect();
     columns.sort_by_key(|name| name != first);
@@ -27,14 +29,23 @@ pub fn csv_of(names: &[String], first: &str, rows: &[Map<String, Value>]) -> Str
     let mut csv = String::new();
     push_line(&mut csv, columns.iter().map(|name| cell(name)));
     for row in &flat_rows {
-        push_line(&mut csv, columns.iter().map(|name| row.get(name).map_or_else(String::new, value)));
+        push_line(
+            &mut csv,
+            columns
+                .iter()
+                .map(|name| row.get(name).map_or_else(String::new, value)),
+        );
     }
     csv
 }
 
 fn flatten(prefix: &str, object: &Map<String, Value>, cells: &mut Map<String, Value>) {
     for (name, value) in object {
-        let name = if prefix.is_empty() { name.clone() } else { format!("{prefix}.{name}") };
+        let name = if prefix.is_empty() {
+            name.clone()
+        } else {
+            format!("{prefix}.{name}")
+        };
         match value {
             Value::Object(inner) => flatten(&name, inner, cells),
             other => {
@@ -75,7 +86,9 @@ mod tests {
     use super::*;
 
     fn rows(rows: &[Value]) -> Vec<Map<String, Value>> {
-        rows.iter().map(|row| row.as_object().expect("an object").clone()).collect()
+        rows.iter()
+            .map(|row| row.as_object().expect("an object").clone())
+            .collect()
     }
 
     #[test]
@@ -86,7 +99,10 @@ mod tests {
             json!({ "job": "job_0001", "name": "b", "map": { "tasks": 4 }, "left": { "likely": 7 } }),
         ]);
         let csv = csv_of(&names, "job", &rows);
-        assert_eq!(csv, "job,left.likely,map.tasks,name\r\njob_0002,,3,a\r\njob_0001,7,4,b\r\n");
+        assert_eq!(
+            csv,
+            "job,left.likely,map.tasks,name\r\njob_0002,,3,a\r\njob_0001,7,4,b\r\n"
+        );
         assert_eq!(csv_of(&names, "name", &[]), "name,job,left,map\r\n");
     }
 
@@ -96,7 +112,10 @@ mod tests {
             ("plain", "plain"),
             ("a,b", "\"a,b\""),
             ("say \"x\"\nnow", "\"say \"\"x\"\"\nnow\""),
-            ("=HYPERLINK(\"http://x\")", "\"'=HYPERLINK(\"\"http://x\"\")\""),
+            (
+                "=HYPERLINK(\"http://x\")",
+                "\"'=HYPERLINK(\"\"http://x\"\")\"",
+            ),
             ("+1+1", "'+1+1"),
             ("-1", "-1"),
             ("@SUM(A1)", "'@SUM(A1)"),
@@ -109,6 +128,9 @@ mod tests {
         }
         // Numbers stay numbers.
         let rows = rows(&[json!({ "difference": -7, "list": ["=1", 2] })]);
-        assert_eq!(csv_of(&[], "difference", &rows), "difference,list\r\n-7,\"[\"\"=1\"\",2]\"\r\n");
+        assert_eq!(
+            csv_of(&[], "difference", &rows),
+            "difference,list\r\n-7,\"[\"\"=1\"\",2]\"\r\n"
+        );
     }
 }

@@ -20,7 +20,12 @@ pub struct JobExplanation {
 
 impl JobExplanation {
     pub fn new(job: JobId, reasons: &[Reason], findings: Vec<FindingAnswer>) -> JobExplanation {
-        JobExplanation { job: job.to_string(), lines: lines(reasons), reasons: coded(reasons), findings }
+        JobExplanation {
+            job: job.to_string(),
+            lines: lines(reasons),
+            reasons: coded(reasons),
+            findings,
+        }
     }
 }
 
@@ -36,7 +41,11 @@ pub struct TaskExplanation {
 
 impl TaskExplanation {
     pub fn of(task: TaskId, reasons: &[Reason]) -> TaskExplanation {
-        TaskExplanation { task: task.to_string(), lines: lines(reasons), reasons: coded(reasons) }
+        TaskExplanation {
+            task: task.to_string(),
+            lines: lines(reasons),
+            reasons: coded(reasons),
+        }
     }
 }
 
@@ -52,7 +61,11 @@ pub struct ReasonAnswer {
 
 impl From<&Reason> for ReasonAnswer {
     fn from(reason: &Reason) -> ReasonAnswer {
-        ReasonAnswer { code: reason.code.in_words(), text: reason.text.clone(), is_why: reason.code.is_why() }
+        ReasonAnswer {
+            code: reason.code.in_words(),
+            text: reason.text.clone(),
+            is_why: reason.code.is_why(),
+        }
     }
 }
 

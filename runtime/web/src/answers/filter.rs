@@ -40,7 +40,10 @@ impl JobFilter {
             if JobPhase::WORDS.contains(&state) {
                 Ok(state.to_owned())
             } else {
-                Err(format!("unknown job state {state:?}; expected one of {}", JobPhase::WORDS.join(", ")))
+                Err(format!(
+                    "unknown job state {state:?}; expected one of {}",
+                    JobPhase::WORDS.join(", ")
+                ))
             }
         };
         text.split(',').map(known).collect()
@@ -53,20 +56,27 @@ impl JobFilter {
 
     /// Whether this job matches.
     pub fn matches(&self, job: &JobSummary) -> bool {
-        let one_of =
-            |wanted: &[String], value: &str| wanted.is_empty() || wanted.iter().any(|one| one == value);
+        let one_of = |wanted: &[String], value: &str| {
+            wanted.is_empty() || wanted.iter().any(|one| one == value)
+        };
         let has = |text: &String| {
             let text = text.to_lowercase();
             let fields = [&job.job.to_string(), &job.name, &job.user, &job.queue];
-            fields.iter().any(|field| field.to_lowercase().contains(&text))
+            fields
+                .iter()
+                .any(|field| field.to_lowercase().contains(&text))
         };
         one_of(&self.states, job.phase.in_words())
             && one_of(&self.queues, &job.queue)
             && one_of(&self.users, &job.user)
             && one_of(&self.names, &job.name)
             && self.text.as_ref().is_none_or(has)
-            && self.since_millis.is_none_or(|since| job.submitted_millis >= since)
-            && self.until_millis.is_none_or(|until| job.submitted_millis < until)
+            && self
+                .since_millis
+                .is_none_or(|since| job.submitted_millis >= since)
+            && self
+                .until_millis
+                .is_none_or(|until| job.submitted_millis < until)
             && self.before.is_none_or(|before| job.job < before)
     }
 }
@@ -86,11 +96,18 @@ impl TextFilter {
         if self.0.is_empty() {
             return true;
         }
-        let mut shown =
-            format!("{}\n{}\n{}", task.task, task.state, task.reason.as_deref().unwrap_or_default());
+        let mut shown = format!(
+            "{}\n{}\n{}",
+            task.task,
+            task.state,
+            task.reason.as_deref().unwrap_or_default()
+        );
         for live in &task.live {
             let reason = live.reason.as_deref().unwrap_or_default();
-            shown += &format!("\n{}\n{}\n{}\n{reason}", live.attempt, live.worker, live.state);
+            shown += &format!(
+                "\n{}\n{}\n{}\n{reason}",
+                live.attempt, live.worker, live.state
+            );
         }
         self.is_in(shown)
     }
@@ -100,7 +117,13 @@ impl TextFilter {
         if self.0.is_empty() {
             return true;
         }
-        let AttemptSummary { attempt, worker, worker_name, end, .. } = attempt;
+        let AttemptSummary {
+            attempt,
+            worker,
+            worker_name,
+            end,
+            ..
+        } = attempt;
         let end = end.as_deref().unwrap_or("running");
         self.is_in(format!("{attempt}\n{worker} ({worker_name})\n{end}"))
     }
@@ -130,16 +153,57 @@ mod tests {
     #[test]
     fn job_filter_matches_its_conditions() {
         let failed = summary();
-        let since = |since_millis| JobFilter { since_millis: Some(since_millis), ..JobFilter::default() };
-        let until = |until_millis| JobFilter { until_millis: Some(until_millis), ..JobFilter::default() };
-        let text = |text: &str| JobFilter { text: Some(text.to_owned()), ..JobFilter::default() };
+        let since = |since_millis| JobFilter {
+            since_millis: Some(since_millis),
+            ..JobFilter::default()
+        };
+        let until = |until_millis| JobFilter {
+            until_millis: Some(until_millis),
+            ..JobFilter::default()
+        };
+        let text = |text: &str| JobFilter {
+            text: Some(text.to_owned()),
+            ..JobFilter::default()
+        };
         for (filter, is_taken) in [
             (JobFilter::default(), true),
-            (JobFilter { states: one("failed"), ..JobFilter::default() }, true),
-            (JobFilter { states: one("killed"), ..JobFilter::default() }, false),
-            (JobFilter { users: one("ada"), queues: one("default"), ..JobFilter::default() }, true),
-            (JobFilter { users: one("ada"), queues: one("nightly"), ..JobFilter::default() }, false),
-            (JobFilter { names: one("word"), ..JobFilter::default() }, false),
+            (
+                JobFilter {
+                    states: one("failed"),
+                    ..JobFilter::default()
+                },
+                true,
+            ),
+            (
+                JobFilter {
+                    states: one("killed"),
+                    ..JobFilter::default()
+                },
+                false,
+            ),
+            (
+                JobFilter {
+                    users: one("ada"),
+                    queues: one("default"),
+                    ..JobFilter::default()
+                },
+                true,
+            ),
+            (
+                JobFilter {
+                    users: one("ada"),
+                    queues: one("nightly"),
+                    ..JobFilter::default()
+                },
+                false,
+            ),
+            (
+                JobFilter {
+                    names: one("word"),
+                    ..JobFilter::default()
+                },
+                false,
+            ),
             (text("WORD"), true),
             (text("job_0007"), true),
             (text("bob"), false),
@@ -150,19 +214,26 @@ mod tests {
         ] {
             assert_eq!(filter.matches(&failed), is_taken, "{filter:?}");
         }
-        assert!(JobFilter { states: one("running"), ..JobFilter::default() }.matches(&job(
-            8,
-            JobPhase::Running,
-            1,
-            0
-        )));
+        assert!(
+            JobFilter {
+                states: one("running"),
+                ..JobFilter::default()
+            }
+            .matches(&job(8, JobPhase::Running, 1, 0))
+        );
     }
 
     #[test]
     fn text_filter_matches_values_and_no_field_names() {
         let attempt = &super::super::samples::detail().attempts[0];
         let takes = |text: &str| TextFilter::new(Some(text.to_owned())).takes_attempt(attempt);
-        for text in ["", " m_0003.1 ", "LEFT-HAND", "worker_0002 (left", "bad row"] {
+        for text in [
+            "",
+            " m_0003.1 ",
+            "LEFT-HAND",
+            "worker_0002 (left",
+            "bad row",
+        ] {
             assert!(takes(text), "{text}");
         }
         for text in ["running", "launched", "null", "outcome", "worker_0003"] {
@@ -180,8 +251,16 @@ mod tests {
         let mut task = TaskSummary::of(attempt.attempt.task, TaskPhase::Running, 1);
         task.live.push(live);
         let takes = |text: &str| TextFilter::new(Some(text.to_owned())).takes_task(&task);
-        assert!(["job_0007_m_0003", "Running", "worker_0002"].into_iter().all(takes));
-        assert!(!["live", "bytes_total", "reason", "done"].into_iter().any(takes));
+        assert!(
+            ["job_0007_m_0003", "Running", "worker_0002"]
+                .into_iter()
+                .all(takes)
+        );
+        assert!(
+            !["live", "bytes_total", "reason", "done"]
+                .into_iter()
+                .any(takes)
+        );
     }
 
     #[test]

@@ -24,8 +24,15 @@ pub struct FindingAnswer {
 
 impl FindingAnswer {
     /// Returns the findings of a job. `tasks` is empty for ended jobs.
-    pub fn all_of(detail: &JobDetail, tasks: &[TaskSummary], now_micros: u64) -> Vec<FindingAnswer> {
-        findings_of(detail, tasks, now_micros).into_iter().map(FindingAnswer::from).collect()
+    pub fn all_of(
+        detail: &JobDetail,
+        tasks: &[TaskSummary],
+        now_micros: u64,
+    ) -> Vec<FindingAnswer> {
+        findings_of(detail, tasks, now_micros)
+            .into_iter()
+            .map(FindingAnswer::from)
+            .collect()
     }
 
     /// Returns the sentence with the remedy.
@@ -39,8 +46,21 @@ impl FindingAnswer {
 
 impl From<Finding> for FindingAnswer {
     fn from(finding: Finding) -> FindingAnswer {
-        let Finding { code, text, about, figures, remedy, .. } = finding;
-        FindingAnswer { code: code.in_words(), text, about, figures, remedy }
+        let Finding {
+            code,
+            text,
+            about,
+            figures,
+            remedy,
+            ..
+        } = finding;
+        FindingAnswer {
+            code: code.in_words(),
+            text,
+            about,
+            figures,
+            remedy,
+        }
     }
 }
 
@@ -67,7 +87,9 @@ mod tests {
             }])
         );
         assert!(
-            found[0].line().ends_with("by 9.6 s; combine on the map side, or partition by more of the key")
+            found[0]
+                .line()
+                .ends_with("by 9.6 s; combine on the map side, or partition by more of the key")
         );
         assert_eq!(FindingAnswer::all_of(&detail(), &[], 0), []);
     }

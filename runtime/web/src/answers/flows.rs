@@ -69,13 +69,22 @@ mod tests {
         job.preemptions[1].beneficiary = None;
         let rows = LedgerRow::all_of(&job, micros(1_000));
         let flows = FlowAnswer::all_of(&rows, |row| {
-            (row.victim_queue.clone(), row.beneficiary.map(|job| job.to_string()))
+            (
+                row.victim_queue.clone(),
+                row.beneficiary.map(|job| job.to_string()),
+            )
         });
-        let counted: Vec<_> =
-            flows.iter().map(|flow| (flow.to.as_deref(), flow.primitive.as_str(), flow.count)).collect();
+        let counted: Vec<_> = flows
+            .iter()
+            .map(|flow| (flow.to.as_deref(), flow.primitive.as_str(), flow.count))
+            .collect();
         assert_eq!(
             counted,
-            [(None, "suspend", 1), (Some("job_0009"), "kill", 1), (Some("job_0009"), "suspend", 1)]
+            [
+                (None, "suspend", 1),
+                (Some("job_0009"), "kill", 1),
+                (Some("job_0009"), "suspend", 1)
+            ]
         );
         assert!(flows.iter().all(|flow| flow.from == "default"));
         assert_eq!(flows[2].work_saved_millis, 40);

@@ -65,7 +65,10 @@ impl<'row> GroupKey<'row> {
             by: &row.answer.by,
             primitive: &row.answer.primitive,
             // The first of six requests waits for 6 slots, the second for 5.
-            reason: row.answer.reason.replace(|letter: char| letter.is_ascii_digit(), ""),
+            reason: row
+                .answer
+                .reason
+                .replace(|letter: char| letter.is_ascii_digit(), ""),
         }
     }
 }
@@ -94,7 +97,10 @@ pub fn grouped<'row>(rows: &[&'row LedgerRow]) -> Vec<Vec<&'row LedgerRow>> {
 
 /// Returns the entries of the group with this ID, in order of time; none if there is no such group.
 pub fn entries_of<'row>(rows: &[&'row LedgerRow], group: &str) -> Vec<&'row LedgerRow> {
-    grouped(rows).into_iter().find(|entries| id_of(entries) == group).unwrap_or_default()
+    grouped(rows)
+        .into_iter()
+        .find(|entries| id_of(entries) == group)
+        .unwrap_or_default()
 }
 
 fn id_of(entries: &[&LedgerRow]) -> String {
@@ -108,11 +114,18 @@ impl GroupAnswer {
         rows: &[&LedgerRow],
         find: impl Fn(JobId) -> Option<&'job JobSummary>,
     ) -> Vec<GroupAnswer> {
-        grouped(rows).iter().map(|entries| GroupAnswer::of(entries, &find)).collect()
+        grouped(rows)
+            .iter()
+            .map(|entries| GroupAnswer::of(entries, &find))
+            .collect()
     }
 
-    fn of<'job>(entries: &[&LedgerRow], find: impl Fn(JobId) -> Option<&'job JobSummary>) -> GroupAnswer {
-        let (first, last) = (entries[0], entries[entries.len() - 1]);
+    fn of<'job>(
+        entries: &[&LedgerRow],
+        find: impl Fn(JobId) -> Option<&'job JobSummary>,
+    ) -> GroupAnswer {
+        let first = entries[0];
+        let last = entries[entries.len() - 1];
         let mut ends = BTreeMap::new();
         for row in entries {
             *ends.entry(row.end().to_owned()).or_insert(0) += 1;
@@ -158,7 +171,12 @@ mod tests {
     /// Requests at these times in milliseconds, each changed by its function.
     fn rows(requests: &[(u64, Change)]) -> Vec<LedgerRow> {
         let suspended = |at| (at, Primitive::Suspend, Some(PreemptionEnd::Suspended));
-        let mut detail = preempted(&requests.iter().map(|(at, _)| suspended(*at)).collect::<Vec<_>>());
+        let mut detail = preempted(
+            &requests
+                .iter()
+                .map(|(at, _)| suspended(*at))
+                .collect::<Vec<_>>(),
+        );
         for (known, (_, change)) in detail.preemptions.iter_mut().zip(requests) {
             known.reason = "job_0009 waits for 6 map slots".to_owned();
             change(known);
@@ -169,11 +187,17 @@ mod tests {
     /// The tasks of each group, by their number.
     fn indices(rows: &[LedgerRow]) -> Vec<Vec<usize>> {
         let of = |entries: &Vec<&LedgerRow>| {
-            let at =
-                |row: &&LedgerRow| rows.iter().position(|known| std::ptr::eq(known, *row)).expect("a row");
+            let at = |row: &&LedgerRow| {
+                rows.iter()
+                    .position(|known| std::ptr::eq(known, *row))
+                    .expect("a row")
+            };
             entries.iter().map(at).collect()
         };
-        grouped(&rows.iter().collect::<Vec<_>>()).iter().map(of).collect()
+        grouped(&rows.iter().collect::<Vec<_>>())
+            .iter()
+            .map(of)
+            .collect()
     }
 
     #[test]
@@ -181,27 +205,64 @@ mod tests {
         let same: Change = |_| {};
         let cases: [(&str, Change, &[&[usize]]); 7] = [
             ("nothing differs", same, &[&[0, 1]]),
-            ("a number", |known| known.reason = "job_0009 waits for 5 map slots".to_owned(), &[&[0, 1]]),
-            ("another end", |known| known.end = Some(PreemptionEnd::Finished), &[&[0, 1]]),
-            ("another reason", |known| known.reason = "the worker is full".to_owned(), &[&[1], &[0]]),
-            ("another beneficiary", |known| known.beneficiary = Some(JobId(8)), &[&[1], &[0]]),
-            ("another scheduler", |known| known.by = "operator".to_owned(), &[&[1], &[0]]),
-            ("another primitive", |known| known.primitive = Primitive::Kill, &[&[1], &[0]]),
+            (
+                "a number",
+                |known| known.reason = "job_0009 waits for 5 map slots".to_owned(),
+                &[&[0, 1]],
+            ),
+            (
+                "another end",
+                |known| known.end = Some(PreemptionEnd::Finished),
+                &[&[0, 1]],
+            ),
+            (
+                "another reason",
+                |known| known.reason = "the worker is full".to_owned(),
+                &[&[1], &[0]],
+            ),
+            (
+                "another beneficiary",
+                |known| known.beneficiary = Some(JobId(8)),
+                &[&[1], &[0]],
+            ),
+            (
+                "another scheduler",
+                |known| known.by = "operator".to_owned(),
+                &[&[1], &[0]],
+            ),
+            (
+                "another primitive",
+                |known| known.primitive = Primitive::Kill,
+                &[&[1], &[0]],
+            ),
         ];
         for (what, change, expected) in cases {
-            assert_eq!(indices(&rows(&[(0, same), (10, change)])), expected, "{what}");
+            assert_eq!(
+                indices(&rows(&[(0, same), (10, change)])),
+                expected,
+                "{what}"
+            );
         }
     }
 
     #[test]
     fn group_lasts_a_second_from_its_first_request() {
         let at = |times: &[u64]| {
-            let requests: Vec<(u64, Change)> = times.iter().map(|at| (*at, (|_| {}) as Change)).collect();
+            let requests: Vec<(u64, Change)> =
+                times.iter().map(|at| (*at, (|_| {}) as Change)).collect();
             indices(&rows(&requests))
         };
         assert_eq!(at(&[0, 600, 1_000]), [vec![0, 1, 2]]);
-        assert_eq!(at(&[0, 600, 1_001]), [vec![2], vec![0, 1]], "not a chain of requests");
-        assert_eq!(at(&[5_000, 0, 5_100]), [vec![0, 2], vec![1]], "in any order");
+        assert_eq!(
+            at(&[0, 600, 1_001]),
+            [vec![2], vec![0, 1]],
+            "not a chain of requests"
+        );
+        assert_eq!(
+            at(&[5_000, 0, 5_100]),
+            [vec![0, 2], vec![1]],
+            "in any order"
+        );
         assert_eq!(at(&[]), Vec::<Vec<usize>>::new());
     }
 
@@ -216,21 +277,37 @@ mod tests {
     fn group_sums_its_entries() {
         let rows = rows(&[
             (0, |_| {}),
-            (20, |known| known.freed_micros = known.freed_micros.map(|freed| freed + 16_000)),
+            (20, |known| {
+                known.freed_micros = known.freed_micros.map(|freed| freed + 16_000)
+            }),
             (40, |known| (known.end, known.freed_micros) = (None, None)),
         ]);
         let rows: Vec<&LedgerRow> = rows.iter().collect();
         let jobs = [job(7, JobPhase::Succeeded, 0, 0)];
         let find = |id: JobId| jobs.iter().find(|job| job.job == id);
         let groups = GroupAnswer::all_of(&rows, find);
-        let [group] = groups.as_slice() else { panic!("{groups:?}") };
-        assert_eq!((group.count, group.taken, group.free_micros), (3, 2, Some(26_000)));
+        let [group] = groups.as_slice() else {
+            panic!("{groups:?}")
+        };
+        assert_eq!(
+            (group.count, group.taken, group.free_micros),
+            (3, 2, Some(26_000))
+        );
         assert_eq!((group.work_saved_millis, group.work_lost_millis), (120, 0));
-        assert_eq!(group.ends, BTreeMap::from([("open".to_owned(), 1), ("suspended".to_owned(), 2)]));
-        assert_eq!((group.victim.as_str(), group.victim_name.as_deref()), ("job_0007", Some("wordcount")));
+        assert_eq!(
+            group.ends,
+            BTreeMap::from([("open".to_owned(), 1), ("suspended".to_owned(), 2)])
+        );
+        assert_eq!(
+            (group.victim.as_str(), group.victim_name.as_deref()),
+            ("job_0007", Some("wordcount"))
+        );
         // The beneficiary is no longer known.
         assert_eq!(
-            (group.beneficiary.as_deref(), group.beneficiary_name.as_deref()),
+            (
+                group.beneficiary.as_deref(),
+                group.beneficiary_name.as_deref()
+            ),
             (Some("job_0009"), None)
         );
         assert_eq!(group.until_micros - group.requested_micros, 40_000);

@@ -58,7 +58,10 @@ impl From<&JobSummary> for JobAnswer {
 
 /// Returns why a job failed, was killed or is held, and why the history does not have it.
 fn reason_of(job: &JobSummary) -> Option<String> {
-    let missing = job.unrecorded.as_ref().map(|why| format!("it is missing from the history: {why}"));
+    let missing = job
+        .unrecorded
+        .as_ref()
+        .map(|why| format!("it is missing from the history: {why}"));
     match (&job.reason, missing) {
         (Some(reason), Some(missing)) => Some(format!("{reason}; {missing}")),
         (Some(reason), None) => Some(reason.clone()),
@@ -75,7 +78,13 @@ pub struct TimeLeftAnswer {
 }
 
 impl From<TimeLeft> for TimeLeftAnswer {
-    fn from(TimeLeft { least, likely, most }: TimeLeft) -> TimeLeftAnswer {
+    fn from(
+        TimeLeft {
+            least,
+            likely,
+            most,
+        }: TimeLeft,
+    ) -> TimeLeftAnswer {
         let millis = |span: Span| span.as_micros() / 1_000;
         TimeLeftAnswer {
             least_millis: millis(least),
@@ -212,7 +221,11 @@ impl From<&JobDetail> for CountersAnswer {
     fn from(detail: &JobDetail) -> CountersAnswer {
         CountersAnswer {
             job: detail.summary.job.to_string(),
-            counters: detail.counters.iter().map(|(name, value)| (name.to_owned(), value)).collect(),
+            counters: detail
+                .counters
+                .iter()
+                .map(|(name, value)| (name.to_owned(), value))
+                .collect(),
         }
     }
 }
@@ -234,7 +247,10 @@ impl From<&JobDetail> for HistoryAnswer {
             job: detail.summary.job.to_string(),
             events: detail.events.iter().map(EventAnswer::from).collect(),
             attempts: detail.attempts.iter().map(AttemptAnswer::from).collect(),
-            preemptions: ledger_of(detail).iter().map(PreemptionAnswer::from).collect(),
+            preemptions: ledger_of(detail)
+                .iter()
+                .map(PreemptionAnswer::from)
+                .collect(),
             resumes: detail.resumes.iter().map(ResumeAnswer::from).collect(),
             restores: detail.restores.iter().map(RestoreAnswer::from).collect(),
         }
@@ -250,7 +266,10 @@ pub struct EventAnswer {
 
 impl From<&HistoryLine> for EventAnswer {
     fn from(line: &HistoryLine) -> EventAnswer {
-        EventAnswer { at_millis: line.at_millis, text: line.text.clone() }
+        EventAnswer {
+            at_millis: line.at_millis,
+            text: line.text.clone(),
+        }
     }
 }
 
@@ -307,7 +326,8 @@ impl From<&AttemptSummary> for AttemptAnswer {
             shuffle_millis: figure(attempt, |figures| figures.shuffle_millis),
             processor_millis: figure(attempt, |figures| figures.processor_millis),
             spilled_records: figure(attempt, |figures| figures.spilled_records),
-            peak_memory_bytes: figure(attempt, |figures| figures.peak_memory_bytes).filter(|peak| *peak > 0),
+            peak_memory_bytes: figure(attempt, |figures| figures.peak_memory_bytes)
+                .filter(|peak| *peak > 0),
         }
     }
 }
@@ -352,13 +372,18 @@ mod tests {
             r#"[{"bytes":9,"digest":"00000000000000ff","name":"part-r-00000","records":2}]"#
         );
         assert_eq!(
-            to_value(CountersAnswer::from(&detail())).expect("JSON").to_string(),
+            to_value(CountersAnswer::from(&detail()))
+                .expect("JSON")
+                .to_string(),
             r#"{"counters":{"MAP_INPUT_RECORDS":12,"bad rows":3},"job":"job_0007"}"#
         );
         let history = to_value(HistoryAnswer::from(&detail())).expect("JSON");
         assert_eq!(history["attempts"][0]["end"], "failed: bad row");
         assert_eq!(history["attempts"][0]["outcome"], "failed");
-        assert!(history["attempts"][0]["input_bytes"].is_null(), "the attempt failed");
+        assert!(
+            history["attempts"][0]["input_bytes"].is_null(),
+            "the attempt failed"
+        );
         assert_eq!(history["events"][1]["at_millis"], 1_790_000_001_500_u64);
     }
 
@@ -367,8 +392,14 @@ mod tests {
         let mut plan = JobPlan::new("count", "out");
         (plan.reduces, plan.slowstart_permille, plan.durable) = (3, 50, true);
         plan.task_timeout = Duration::from_secs(7);
-        plan.checkpoint = CheckpointSupport { map: true, reduce: false };
-        let detail = JobDetail { settings: Some(JobSettings::of(&plan)), ..detail() };
+        plan.checkpoint = CheckpointSupport {
+            map: true,
+            reduce: false,
+        };
+        let detail = JobDetail {
+            settings: Some(JobSettings::of(&plan)),
+            ..detail()
+        };
         let settings = to_value(JobStatusAnswer::from(&detail)).expect("JSON")["settings"].take();
         assert_eq!(
             settings.to_string(),
@@ -379,10 +410,16 @@ mod tests {
     #[test]
     fn successful_attempt_has_figures() {
         let mut attempt = detail().attempts[0].clone();
-        attempt.figures =
-            Some(AttemptFigures { input_bytes: 64, shuffle_millis: 5, ..AttemptFigures::default() });
+        attempt.figures = Some(AttemptFigures {
+            input_bytes: 64,
+            shuffle_millis: 5,
+            ..AttemptFigures::default()
+        });
         let object = to_value(AttemptAnswer::from(&attempt)).expect("JSON");
-        assert_eq!((&object["input_bytes"], &object["shuffle_millis"]), (&64.into(), &5.into()));
+        assert_eq!(
+            (&object["input_bytes"], &object["shuffle_millis"]),
+            (&64.into(), &5.into())
+        );
         assert_eq!(object["output_records"], 0);
     }
 
@@ -391,7 +428,13 @@ mod tests {
         let mut detail = detail();
         detail.summary.name = EVIL.to_owned();
         detail.events[0].text = EVIL.to_owned();
-        assert_eq!(to_value(JobStatusAnswer::from(&detail)).expect("JSON")["name"], EVIL);
-        assert_eq!(to_value(HistoryAnswer::from(&detail)).expect("JSON")["events"][0]["text"], EVIL);
+        assert_eq!(
+            to_value(JobStatusAnswer::from(&detail)).expect("JSON")["name"],
+            EVIL
+        );
+        assert_eq!(
+            to_value(HistoryAnswer::from(&detail)).expect("JSON")["events"][0]["text"],
+            EVIL
+        );
     }
 }

@@ -13,8 +13,15 @@ use super::preemptions::PreemptionAnswer;
 /// The end of a request that is still open.
 pub const OPEN_END: &str = "open";
 /// All ends of a request.
-pub const ENDS: [&str; 7] =
-    ["suspended", "checkpointed", "killed", "finished", "ended", "withdrawn", OPEN_END];
+pub const ENDS: [&str; 7] = [
+    "suspended",
+    "checkpointed",
+    "killed",
+    "finished",
+    "ended",
+    "withdrawn",
+    OPEN_END,
+];
 
 /// An entry of the ledger with values derived from its job.
 #[derive(Debug, Clone, PartialEq)]
@@ -53,7 +60,10 @@ impl LedgerRow {
     pub fn all_of(detail: &JobDetail, now_micros: u64) -> Vec<LedgerRow> {
         let detail = &concerned(detail);
         let absences = Absences::of(detail, now_micros);
-        ledger_of(detail).iter().map(|entry| LedgerRow::of(entry, &detail.summary, &absences)).collect()
+        ledger_of(detail)
+            .iter()
+            .map(|entry| LedgerRow::of(entry, &detail.summary, &absences))
+            .collect()
     }
 
     /// Returns the end in one word.
@@ -63,13 +73,19 @@ impl LedgerRow {
 
     /// Returns the time from the request until the slot was free.
     pub fn free_micros(&self) -> Option<u64> {
-        self.answer.freed_micros.map(|freed| freed.saturating_sub(self.answer.requested_micros))
+        self.answer
+            .freed_micros
+            .map(|freed| freed.saturating_sub(self.answer.requested_micros))
     }
 }
 
 /// Reduces a job to the attempts of preempted tasks, which are few of 100,000.
 fn concerned(detail: &JobDetail) -> JobDetail {
-    let tasks: HashSet<TaskId> = detail.preemptions.iter().map(|one| one.attempt.task).collect();
+    let tasks: HashSet<TaskId> = detail
+        .preemptions
+        .iter()
+        .map(|one| one.attempt.task)
+        .collect();
     detail.of_attempts(|attempt| tasks.contains(&attempt.task))
 }
 
@@ -79,15 +95,23 @@ fn is_taken(known: &PreemptionSummary) -> bool {
 }
 
 fn resume_micros(entry: &LedgerEntry<'_>) -> Option<u64> {
-    let Some(Sequel::Resumed(resume)) = entry.sequel else { return None };
+    let Some(Sequel::Resumed(resume)) = entry.sequel else {
+        return None;
+    };
     Some(resume.resumed_micros?.saturating_sub(resume.ordered_micros))
 }
 
 /// A suspension that became a checkpoint has two entries; only the checkpoint has the restore time.
 fn restore_micros(entry: &LedgerEntry<'_>) -> Option<u64> {
     let is_saved = entry.preemption.end == Some(PreemptionEnd::Checkpointed);
-    let Some(Sequel::Restored(restore)) = entry.sequel.filter(|_| is_saved) else { return None };
-    Some(restore.restored_micros?.saturating_sub(restore.ordered_micros))
+    let Some(Sequel::Restored(restore)) = entry.sequel.filter(|_| is_saved) else {
+        return None;
+    };
+    Some(
+        restore
+            .restored_micros?
+            .saturating_sub(restore.ordered_micros),
+    )
 }
 
 /// Times that work had no slot.
@@ -107,21 +131,37 @@ impl Absences {
         }
         let mut launches: HashMap<TaskId, Vec<u64>> = HashMap::new();
         for attempt in &detail.attempts {
-            launches.entry(attempt.attempt.task).or_default().push(attempt.launched_millis);
+            launches
+                .entry(attempt.attempt.task)
+                .or_default()
+                .push(attempt.launched_millis);
         }
-        let until_micros = detail.summary.ended_millis.map_or(now_micros, |ended| ended * 1_000);
-        Absences { naps, launches, until_micros }
+        let until_micros = detail
+            .summary
+            .ended_millis
+            .map_or(now_micros, |ended| ended * 1_000);
+        Absences {
+            naps,
+            launches,
+            until_micros,
+        }
     }
 
     fn of_request(&self, known: &PreemptionSummary) -> u64 {
         if let Some(micros) = self.naps.get(&(known.attempt, known.requested_micros)) {
             return *micros;
         }
-        let Some(freed) = known.freed_micros.filter(|_| known.end == Some(PreemptionEnd::Killed)) else {
+        let Some(freed) = known
+            .freed_micros
+            .filter(|_| known.end == Some(PreemptionEnd::Killed))
+        else {
             return 0;
         };
         let launches = self.launches.get(&known.attempt.task).into_iter().flatten();
-        let next = launches.map(|millis| millis * 1_000).filter(|launched| *launched >= freed).min();
+        let next = launches
+            .map(|millis| millis * 1_000)
+            .filter(|launched| *launched >= freed)
+            .min();
         next.unwrap_or(self.until_micros).saturating_sub(freed)
     }
 }
@@ -143,9 +183,12 @@ pub struct LedgerFilter {
 impl LedgerFilter {
     /// Whether an entry matches. The caller knows the beneficiary's queue.
     pub fn matches(&self, row: &LedgerRow, beneficiary_queue: Option<&str>) -> bool {
-        let one_of =
-            |wanted: &[String], value: &str| wanted.is_empty() || wanted.iter().any(|one| one == value);
-        let is_of = |queue: &String| row.victim_queue == *queue || beneficiary_queue == Some(queue.as_str());
+        let one_of = |wanted: &[String], value: &str| {
+            wanted.is_empty() || wanted.iter().any(|one| one == value)
+        };
+        let is_of = |queue: &String| {
+            row.victim_queue == *queue || beneficiary_queue == Some(queue.as_str())
+        };
         (self.from_micros..self.until_micros).contains(&row.answer.requested_micros)
             && self.by.as_ref().is_none_or(|by| row.answer.by == *by)
             && one_of(&self.primitives, &row.answer.primitive)
@@ -188,7 +231,12 @@ impl PreemptionTotals {
         let mut by_primitive: BTreeMap<&str, Vec<&LedgerRow>> = BTreeMap::new();
         let mut converted: BTreeMap<(&str, &str), (u64, &str)> = BTreeMap::new();
         for row in rows {
-            let PreemptionAnswer { primitive, asked, reason, .. } = &row.answer;
+            let PreemptionAnswer {
+                primitive,
+                asked,
+                reason,
+                ..
+            } = &row.answer;
             by_primitive.entry(primitive).or_default().push(row);
             if asked != primitive {
                 converted.entry((asked, primitive)).or_insert((0, reason)).0 += 1;
@@ -285,8 +333,15 @@ pub struct ConvertedWishes {
 
 impl From<((&str, &str), (u64, &str))> for ConvertedWishes {
     fn from(((asked, primitive), (count, reason)): ((&str, &str), (u64, &str))) -> ConvertedWishes {
-        let (asked, primitive, reason) = (asked.to_owned(), primitive.to_owned(), reason.to_owned());
-        ConvertedWishes { asked, primitive, count, reason }
+        let asked = asked.to_owned();
+        let primitive = primitive.to_owned();
+        let reason = reason.to_owned();
+        ConvertedWishes {
+            asked,
+            primitive,
+            count,
+            reason,
+        }
     }
 }
 
@@ -309,7 +364,11 @@ mod tests {
     fn job() -> JobDetail {
         let mut job = preempted(&[
             (0, Primitive::Suspend, Some(PreemptionEnd::Suspended)),
-            (100, Primitive::Checkpoint, Some(PreemptionEnd::Checkpointed)),
+            (
+                100,
+                Primitive::Checkpoint,
+                Some(PreemptionEnd::Checkpointed),
+            ),
             (200, Primitive::Kill, Some(PreemptionEnd::Killed)),
             (300, Primitive::Suspend, None),
         ]);
@@ -326,7 +385,10 @@ mod tests {
             swapped_in_bytes: 0,
         });
         job.restores.push(RestoreSummary {
-            attempt: AttemptId { number: 2, ..job.preemptions[1].attempt },
+            attempt: AttemptId {
+                number: 2,
+                ..job.preemptions[1].attempt
+            },
             from: job.preemptions[1].attempt,
             worker: WorkerId(2),
             from_worker: Some(WorkerId(1)),
@@ -343,30 +405,86 @@ mod tests {
     fn entry_has_the_time_without_slot() {
         let rows = LedgerRow::all_of(&job(), micros(2_000));
         // The killed task was not tried again: the job ended after 1.5 s.
-        assert_eq!(rows.iter().map(|row| row.slot_millis).collect::<Vec<_>>(), [500, 600, 1_290, 0]);
-        assert_eq!(rows.iter().map(|row| row.is_taken).collect::<Vec<_>>(), [true, true, true, false]);
-        assert_eq!((rows[0].resume_micros, rows[1].restore_micros), (Some(3_000), Some(20_000)));
-        assert_eq!((rows[0].free_micros(), rows[3].free_micros()), (Some(10_000), None));
+        assert_eq!(
+            rows.iter().map(|row| row.slot_millis).collect::<Vec<_>>(),
+            [500, 600, 1_290, 0]
+        );
+        assert_eq!(
+            rows.iter().map(|row| row.is_taken).collect::<Vec<_>>(),
+            [true, true, true, false]
+        );
+        assert_eq!(
+            (rows[0].resume_micros, rows[1].restore_micros),
+            (Some(3_000), Some(20_000))
+        );
+        assert_eq!(
+            (rows[0].free_micros(), rows[3].free_micros()),
+            (Some(10_000), None)
+        );
         assert_eq!(rows[3].end(), "open");
     }
 
     #[test]
     fn ledger_filter_matches_its_conditions() {
         let rows = LedgerRow::all_of(&job(), micros(2_000));
-        let all = LedgerFilter { until_micros: u64::MAX, ..LedgerFilter::default() };
+        let all = LedgerFilter {
+            until_micros: u64::MAX,
+            ..LedgerFilter::default()
+        };
         let taken = |filter: &LedgerFilter| -> Vec<usize> {
-            (0..rows.len()).filter(|at| filter.matches(&rows[*at], Some("production"))).collect()
+            (0..rows.len())
+                .filter(|at| filter.matches(&rows[*at], Some("production")))
+                .collect()
         };
         let one = |word: &str| vec![word.to_owned()];
         assert_eq!(taken(&all), [0, 1, 2, 3]);
-        assert_eq!(taken(&LedgerFilter { from_micros: micros(100), ..all.clone() }), [1, 2, 3]);
-        assert_eq!(taken(&LedgerFilter { until_micros: micros(100), ..all.clone() }), [0]);
-        assert_eq!(taken(&LedgerFilter { primitives: one("suspend"), ..all.clone() }), [0, 3]);
-        assert_eq!(taken(&LedgerFilter { ends: one("open"), ..all.clone() }), [3]);
-        assert_eq!(taken(&LedgerFilter { by: Some("natjam".to_owned()), ..all.clone() }), [0, 1, 2, 3]);
-        assert_eq!(taken(&LedgerFilter { by: Some("operator".to_owned()), ..all.clone() }), [0; 0]);
+        assert_eq!(
+            taken(&LedgerFilter {
+                from_micros: micros(100),
+                ..all.clone()
+            }),
+            [1, 2, 3]
+        );
+        assert_eq!(
+            taken(&LedgerFilter {
+                until_micros: micros(100),
+                ..all.clone()
+            }),
+            [0]
+        );
+        assert_eq!(
+            taken(&LedgerFilter {
+                primitives: one("suspend"),
+                ..all.clone()
+            }),
+            [0, 3]
+        );
+        assert_eq!(
+            taken(&LedgerFilter {
+                ends: one("open"),
+                ..all.clone()
+            }),
+            [3]
+        );
+        assert_eq!(
+            taken(&LedgerFilter {
+                by: Some("natjam".to_owned()),
+                ..all.clone()
+            }),
+            [0, 1, 2, 3]
+        );
+        assert_eq!(
+            taken(&LedgerFilter {
+                by: Some("operator".to_owned()),
+                ..all.clone()
+            }),
+            [0; 0]
+        );
         for (queue, count) in [("default", 4), ("production", 4), ("research", 0)] {
-            let filter = LedgerFilter { queue: Some(queue.to_owned()), ..all.clone() };
+            let filter = LedgerFilter {
+                queue: Some(queue.to_owned()),
+                ..all.clone()
+            };
             assert_eq!(taken(&filter).len(), count, "{queue}");
         }
     }
@@ -376,14 +494,39 @@ mod tests {
         let rows = LedgerRow::all_of(&job(), micros(2_000));
         let totals = PreemptionTotals::of(&rows.iter().collect::<Vec<_>>());
         assert_eq!((totals.count, totals.taken), (4, 3));
-        assert_eq!((totals.slot_millis, totals.work_saved_millis, totals.work_lost_millis), (2_390, 120, 40));
+        assert_eq!(
+            (
+                totals.slot_millis,
+                totals.work_saved_millis,
+                totals.work_lost_millis
+            ),
+            (2_390, 120, 40)
+        );
         assert_eq!(totals.freeing.count, 3);
-        assert_eq!((totals.resuming.p50_micros, totals.restoring.p99_micros), (Some(3_000), Some(20_000)));
-        let suspend = totals.primitives.iter().find(|one| one.primitive == "suspend").expect("two");
-        assert_eq!(suspend.ends, BTreeMap::from([("open".to_owned(), 1), ("suspended".to_owned(), 1)]));
-        let [converted] = totals.converted.as_slice() else { panic!("{:?}", totals.converted) };
-        assert_eq!((converted.asked.as_str(), converted.primitive.as_str()), ("suspend", "kill"));
-        assert_eq!((converted.count, converted.reason.as_str()), (1, "the worker is full"));
+        assert_eq!(
+            (totals.resuming.p50_micros, totals.restoring.p99_micros),
+            (Some(3_000), Some(20_000))
+        );
+        let suspend = totals
+            .primitives
+            .iter()
+            .find(|one| one.primitive == "suspend")
+            .expect("two");
+        assert_eq!(
+            suspend.ends,
+            BTreeMap::from([("open".to_owned(), 1), ("suspended".to_owned(), 1)])
+        );
+        let [converted] = totals.converted.as_slice() else {
+            panic!("{:?}", totals.converted)
+        };
+        assert_eq!(
+            (converted.asked.as_str(), converted.primitive.as_str()),
+            ("suspend", "kill")
+        );
+        assert_eq!(
+            (converted.count, converted.reason.as_str()),
+            (1, "the worker is full")
+        );
         assert_eq!(PreemptionTotals::of(&[]), PreemptionTotals::default());
     }
 
@@ -395,7 +538,10 @@ mod tests {
             (hundred.p50_micros, hundred.p95_micros, hundred.p99_micros),
             (Some(51), Some(96), Some(100))
         );
-        assert_eq!((of(1).p50_micros, of(1).p99_micros, of(3).p50_micros), (Some(1), Some(1), Some(2)));
+        assert_eq!(
+            (of(1).p50_micros, of(1).p99_micros, of(3).p50_micros),
+            (Some(1), Some(1), Some(2))
+        );
         assert_eq!(of(0), LatencyAnswer::default());
     }
 }

@@ -38,11 +38,12 @@ pub use findings::FindingAnswer;
 pub use flows::FlowAnswer;
 pub use groups::{GroupAnswer, entries_of};
 pub use jobs::{
-    AttemptAnswer, CountersAnswer, EventAnswer, HistoryAnswer, JobAnswer, JobStatusAnswer, PartAnswer,
-    PhaseAnswer, SettingsAnswer, TimeLeftAnswer,
+    AttemptAnswer, CountersAnswer, EventAnswer, HistoryAnswer, JobAnswer, JobStatusAnswer,
+    PartAnswer, PhaseAnswer, SettingsAnswer, TimeLeftAnswer,
 };
 pub use ledger::{
-    ConvertedWishes, ENDS, LatencyAnswer, LedgerFilter, LedgerRow, PreemptionTotals, PrimitiveTotals,
+    ConvertedWishes, ENDS, LatencyAnswer, LedgerFilter, LedgerRow, PreemptionTotals,
+    PrimitiveTotals,
 };
 pub use noted::WorkerChangeAnswer;
 pub use performance::{FailureAnswer, JobWork, PerformanceAnswer};
@@ -59,7 +60,9 @@ pub use submitted::{SubmittedAnswer, SubmittedPage, SubmittedRow};
 pub use task_table::{TaskCounts, TaskFilter, TaskMedians, TaskRow, TaskRowAnswer, TaskTotals};
 pub use tasks::{LiveAnswer, TaskAnswer, TaskStatusAnswer};
 pub use thinned::COLUMNS;
-pub use timeline::{LaneAnswer, NapAnswer, StintAnswer, TimelineAnswer, TimelineJobAnswer, TimelineWindow};
+pub use timeline::{
+    LaneAnswer, NapAnswer, StintAnswer, TimelineAnswer, TimelineJobAnswer, TimelineWindow,
+};
 pub use warnings::WarningAnswer;
 pub use workers::{SlotsAnswer, SuspendedAnswer, WorkerAnswer};
 

@@ -45,18 +45,31 @@ impl From<&WorkerSample> for WorkerChangeAnswer {
 impl SharesAnswer {
     /// Adds queue samples, which are ordered by time.
     pub fn note(&mut self, samples: &[QueueSample]) {
-        let (from_millis, until_millis) = (self.from_millis, self.until_millis);
-        let steps = Steps { from_millis, until_millis, step_millis: self.step_millis };
+        let from_millis = self.from_millis;
+        let until_millis = self.until_millis;
+        let steps = Steps {
+            from_millis,
+            until_millis,
+            step_millis: self.step_millis,
+        };
         for queue in &mut self.queues {
-            for (kind, shares) in [(TaskKind::Map, &mut queue.map), (TaskKind::Reduce, &mut queue.reduce)] {
-                let of_it = |sample: &&QueueSample| sample.queue == queue.queue && sample.kind == kind;
+            for (kind, shares) in [
+                (TaskKind::Map, &mut queue.map),
+                (TaskKind::Reduce, &mut queue.reduce),
+            ] {
+                let of_it =
+                    |sample: &&QueueSample| sample.queue == queue.queue && sample.kind == kind;
                 let noted: Vec<&QueueSample> = samples.iter().filter(of_it).collect();
                 if !noted.is_empty() {
-                    shares.demand_most =
-                        noted.iter().map(|sample| sample.slots.used + sample.slots.wanted).max();
+                    shares.demand_most = noted
+                        .iter()
+                        .map(|sample| sample.slots.used + sample.slots.wanted)
+                        .max();
                     shares.wanted = means(&noted, steps, |slots| Some(slots.wanted as f64));
                     shares.guaranteed = means(&noted, steps, |slots| {
-                        slots.guaranteed_permille.map(|permille| permille as f64 / 1e3)
+                        slots
+                            .guaranteed_permille
+                            .map(|permille| permille as f64 / 1e3)
                     });
                 }
             }
@@ -65,11 +78,21 @@ impl SharesAnswer {
 }
 
 /// Returns the mean of each step over the times with a known value.
-fn means(noted: &[&QueueSample], steps: Steps, value: fn(&QueueSlots) -> Option<f64>) -> Vec<Option<f64>> {
+fn means(
+    noted: &[&QueueSample],
+    steps: Steps,
+    value: fn(&QueueSlots) -> Option<f64>,
+) -> Vec<Option<f64>> {
     let mut sums = vec![(0.0, 0_u64); usize::try_from(steps.count()).unwrap_or(0)];
-    let ends = noted.iter().skip(1).map(|next| next.at_millis).chain([steps.until_millis]);
+    let ends = noted
+        .iter()
+        .skip(1)
+        .map(|next| next.at_millis)
+        .chain([steps.until_millis]);
     for (sample, end) in noted.iter().zip(ends) {
-        let Some(value) = value(&sample.slots) else { continue };
+        let Some(value) = value(&sample.slots) else {
+            continue;
+        };
         let until = end.min(sample.at_millis.saturating_add(HOLDS_MILLIS));
         let micros = |millis: u64| millis.saturating_mul(MILLI_MICROS);
         for (at, length) in steps.parts(micros(sample.at_millis), micros(until)) {
@@ -78,7 +101,8 @@ fn means(noted: &[&QueueSample], steps: Steps, value: fn(&QueueSlots) -> Option<
         }
     }
     // Three decimals are more than a chart shows.
-    let mean = |(sum, length): (f64, u64)| (length > 0).then(|| (sum / length as f64 * 1e3).round() / 1e3);
+    let mean =
+        |(sum, length): (f64, u64)| (length > 0).then(|| (sum / length as f64 * 1e3).round() / 1e3);
     sums.into_iter().map(mean).collect()
 }
 
@@ -93,7 +117,11 @@ mod tests {
         let job = detail();
         let begin = job.summary.submitted_millis;
         let minute = 60_000;
-        let steps = Steps { from_millis: begin, until_millis: begin + 20 * minute, step_millis: 5 * minute };
+        let steps = Steps {
+            from_millis: begin,
+            until_millis: begin + 20 * minute,
+            step_millis: 5 * minute,
+        };
         let mut sum = SharesSum::new(steps);
         sum.add(&job.summary.queue, &JobSlots::of(&job));
         let mut shares = sum.answer(0, Vec::new());
@@ -102,9 +130,17 @@ mod tests {
             at_millis: begin + at,
             queue: "default".to_owned(),
             kind,
-            slots: QueueSlots { used: 2, wanted, guaranteed_permille, ..QueueSlots::default() },
+            slots: QueueSlots {
+                used: 2,
+                wanted,
+                guaranteed_permille,
+                ..QueueSlots::default()
+            },
         };
-        let other = QueueSample { queue: "etl".to_owned(), ..noted(0, TaskKind::Map, 9, None) };
+        let other = QueueSample {
+            queue: "etl".to_owned(),
+            ..noted(0, TaskKind::Map, 9, None)
+        };
         shares.note(&[
             other,
             noted(2 * minute, TaskKind::Map, 4, Some(1_500)),

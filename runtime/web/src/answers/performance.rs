@@ -72,22 +72,34 @@ impl JobWork {
             *slots.entry(stint.attempt).or_default() += micros;
         }
         // A restored attempt does part of the work only.
-        let restored: HashSet<TaskId> = detail.restores.iter().map(|restore| restore.attempt.task).collect();
+        let restored: HashSet<TaskId> = detail
+            .restores
+            .iter()
+            .map(|restore| restore.attempt.task)
+            .collect();
         let mut job = JobWork::default();
         for attempt in &detail.attempts {
             match (attempt.outcome(), attempt.ended_millis) {
                 (Some(AttemptSummary::SUCCEEDED), Some(ended))
                     if !restored.contains(&attempt.attempt.task) =>
                 {
-                    let waited = attempt.figures.as_ref().map_or(0, |figures| figures.shuffle_millis * 1_000);
+                    let waited = attempt
+                        .figures
+                        .as_ref()
+                        .map_or(0, |figures| figures.shuffle_millis * 1_000);
                     let micros = slots.get(&attempt.attempt).copied().unwrap_or_default();
-                    let work = job.work.entry((attempt.attempt.task.kind, attempt.worker)).or_default();
+                    let work = job
+                        .work
+                        .entry((attempt.attempt.task.kind, attempt.worker))
+                        .or_default();
                     work.worker_name.clone_from(&attempt.worker_name);
                     work.count += 1;
                     work.micros += micros.saturating_sub(waited);
                     work.last_ended_millis = work.last_ended_millis.max(ended);
                 }
-                (Some("failed"), Some(ended)) => job.failures.push(FailureAnswer::of(detail, attempt, ended)),
+                (Some("failed"), Some(ended)) => {
+                    job.failures.push(FailureAnswer::of(detail, attempt, ended))
+                }
                 _ => {}
             }
         }
@@ -152,7 +164,8 @@ impl PerformanceAnswer {
                     let others = count - work.count;
                     if others > 0 && work.micros > 0 {
                         let mean = (micros - work.micros) as f64 / others as f64;
-                        sums.speeds.push((mean * work.count as f64 / work.micros as f64, work.count));
+                        sums.speeds
+                            .push((mean * work.count as f64 / work.micros as f64, work.count));
                     }
                 }
             }
@@ -162,16 +175,27 @@ impl PerformanceAnswer {
                 sums.failures.push(failure);
             }
         }
-        workers.into_iter().map(|(worker, sums)| sums.answer(worker, window)).collect()
+        workers
+            .into_iter()
+            .map(|(worker, sums)| sums.answer(worker, window))
+            .collect()
     }
 }
 
 impl Sums<'_> {
     fn answer(mut self, worker: WorkerId, window: &RangeInclusive<u64>) -> PerformanceAnswer {
-        self.failures.sort_by_key(|failure| std::cmp::Reverse(failure.ended_millis));
-        let failed = self.failures.iter().filter(|failure| window.contains(&failure.ended_millis)).count();
+        self.failures
+            .sort_by_key(|failure| std::cmp::Reverse(failure.ended_millis));
+        let failed = self
+            .failures
+            .iter()
+            .filter(|failure| window.contains(&failure.ended_millis))
+            .count();
         let hours = window.end().saturating_sub(*window.start()).max(1) as f64 / HOUR_MILLIS;
-        let since = self.failures.iter().take_while(|one| one.ended_millis > self.last_success_millis);
+        let since = self
+            .failures
+            .iter()
+            .take_while(|one| one.ended_millis > self.last_success_millis);
         PerformanceAnswer {
             worker: worker.to_string(),
             worker_name: self.worker_name.to_owned(),
@@ -218,7 +242,10 @@ mod tests {
         let mut job = detail();
         let sample = job.attempts[0].clone();
         let attempt = |(index, (worker, launched, ended, end)): (usize, &(u32, u64, u64, &str))| {
-            let task = TaskId { index: index as u32, ..sample.attempt.task };
+            let task = TaskId {
+                index: index as u32,
+                ..sample.attempt.task
+            };
             AttemptSummary {
                 attempt: AttemptId { task, number: 1 },
                 worker: WorkerId(*worker),
@@ -243,15 +270,32 @@ mod tests {
     fn speed_compares_attempts_of_the_same_job_and_kind() {
         // Worker 2 takes twice as long in a short job and in a long one; worker 3 did too little.
         let of = |worker, millis| (worker, 0, millis, "succeeded");
-        let short =
-            job(&[of(1, 100), of(1, 100), of(1, 100), of(2, 200), of(2, 200), of(2, 200), of(3, 150)]);
+        let short = job(&[
+            of(1, 100),
+            of(1, 100),
+            of(1, 100),
+            of(2, 200),
+            of(2, 200),
+            of(2, 200),
+            of(3, 150),
+        ]);
         let long = job(&[of(1, 9_000), of(1, 9_000), of(2, 18_000), of(2, 18_000)]);
         let alone = job(&[of(1, 77_000)]);
-        let speeds: Vec<Option<f64>> =
-            performance(&[short, long, alone], HOUR).iter().map(|worker| worker.speed).collect();
-        let [fast, slow, third] = speeds.as_slice() else { panic!("{speeds:?}") };
-        assert!(fast.is_some_and(|speed| (1.8..2.0).contains(&speed)), "{speeds:?}");
-        assert!(slow.is_some_and(|speed| (0.5..0.6).contains(&speed)), "{speeds:?}");
+        let speeds: Vec<Option<f64>> = performance(&[short, long, alone], HOUR)
+            .iter()
+            .map(|worker| worker.speed)
+            .collect();
+        let [fast, slow, third] = speeds.as_slice() else {
+            panic!("{speeds:?}")
+        };
+        assert!(
+            fast.is_some_and(|speed| (1.8..2.0).contains(&speed)),
+            "{speeds:?}"
+        );
+        assert!(
+            slow.is_some_and(|speed| (0.5..0.6).contains(&speed)),
+            "{speeds:?}"
+        );
         assert_eq!(*third, None);
     }
 
@@ -265,22 +309,44 @@ mod tests {
                 (2, 0, 100, "succeeded"),
             ])
         };
-        let skewed = job(&[(1, 0, 9_000, "succeeded"), (2, 0, 100, "succeeded"), (2, 0, 100, "succeeded")]);
-        let speeds: Vec<Option<f64>> =
-            performance(&[even(), even(), skewed], HOUR).iter().map(|worker| worker.speed).collect();
+        let skewed = job(&[
+            (1, 0, 9_000, "succeeded"),
+            (2, 0, 100, "succeeded"),
+            (2, 0, 100, "succeeded"),
+        ]);
+        let speeds: Vec<Option<f64>> = performance(&[even(), even(), skewed], HOUR)
+            .iter()
+            .map(|worker| worker.speed)
+            .collect();
         assert_eq!(speeds, [Some(1.0), Some(1.0)]);
     }
 
     #[test]
     fn failures_count_in_the_window_and_since_the_last_success() {
         let jobs = [
-            job(&[(1, 0, 10, "failed: disk"), (1, 0, 20, "succeeded"), (2, 0, 15, "killed: not wanted")]),
-            job(&[(1, 20, 30, "bad row"), (1, 20, 40, "bad row"), (2, 20, 30, "worker_0002 was lost")]),
+            job(&[
+                (1, 0, 10, "failed: disk"),
+                (1, 0, 20, "succeeded"),
+                (2, 0, 15, "killed: not wanted"),
+            ]),
+            job(&[
+                (1, 20, 30, "bad row"),
+                (1, 20, 40, "bad row"),
+                (2, 20, 30, "worker_0002 was lost"),
+            ]),
         ];
         let workers = performance(&jobs, HOUR);
-        let [only] = workers.as_slice() else { panic!("others neither succeeded nor failed: {workers:?}") };
-        assert_eq!((only.worker.as_str(), only.worker_name.as_str()), ("worker_0001", "w1"));
-        assert_eq!((only.succeeded, only.failed, only.failures_per_hour), (1, 3, 3.0));
+        let [only] = workers.as_slice() else {
+            panic!("others neither succeeded nor failed: {workers:?}")
+        };
+        assert_eq!(
+            (only.worker.as_str(), only.worker_name.as_str()),
+            ("worker_0001", "w1")
+        );
+        assert_eq!(
+            (only.succeeded, only.failed, only.failures_per_hour),
+            (1, 3, 3.0)
+        );
         // Newest first.
         assert_eq!(only.failing, ["job_0007_m_0001.1", "job_0007_m_0000.1"]);
         let half = BASE + 35..=BASE + 1_800_035;

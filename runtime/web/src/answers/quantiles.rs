@@ -47,9 +47,14 @@ impl PhaseQuantiles {
     fn of(attempts: &[AttemptSummary], kind: TaskKind) -> Option<PhaseQuantiles> {
         let is_it = |one: &&AttemptSummary| one.attempt.task.kind == kind && one.has_succeeded();
         let done: Vec<&AttemptSummary> = attempts.iter().filter(is_it).collect();
-        let took = |one: &&AttemptSummary| Some(one.ended_millis?.saturating_sub(one.launched_millis));
+        let took =
+            |one: &&AttemptSummary| Some(one.ended_millis?.saturating_sub(one.launched_millis));
         let figure = |value: fn(&AttemptFigures) -> u64| {
-            quantiles(done.iter().filter_map(|one| one.figures.as_ref().map(value)).collect())
+            quantiles(
+                done.iter()
+                    .filter_map(|one| one.figures.as_ref().map(value))
+                    .collect(),
+            )
         };
         (!done.is_empty()).then(|| PhaseQuantiles {
             attempts: done.len(),
@@ -73,11 +78,20 @@ mod tests {
         let mut job = detail();
         assert_eq!(QuantilesAnswer::from(&job).map, None);
         let mut done = job.attempts[0].clone();
-        (done.end, done.ended_millis) = (Some("succeeded".to_owned()), Some(done.launched_millis + 300));
-        done.figures = Some(AttemptFigures { input_bytes: 64, ..AttemptFigures::default() });
+        (done.end, done.ended_millis) = (
+            Some("succeeded".to_owned()),
+            Some(done.launched_millis + 300),
+        );
+        done.figures = Some(AttemptFigures {
+            input_bytes: 64,
+            ..AttemptFigures::default()
+        });
         job.attempts.push(done);
         let map = QuantilesAnswer::from(&job).map.expect("one succeeded");
-        assert_eq!((map.attempts, map.took_millis, map.input_bytes), (1, [300; 6], [64; 6]));
+        assert_eq!(
+            (map.attempts, map.took_millis, map.input_bytes),
+            (1, [300; 6], [64; 6])
+        );
         assert_eq!(QuantilesAnswer::from(&job).reduce, None);
     }
 }

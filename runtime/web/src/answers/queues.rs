@@ -19,7 +19,10 @@ impl From<&QueueListing> for QueuesAnswer {
     fn from(listing: &QueueListing) -> QueuesAnswer {
         QueuesAnswer {
             scheduler: listing.scheduler.clone(),
-            queues: listing.queues.as_ref().map(|queues| queues.iter().map(QueueAnswer::from).collect()),
+            queues: listing
+                .queues
+                .as_ref()
+                .map(|queues| queues.iter().map(QueueAnswer::from).collect()),
         }
     }
 }
@@ -92,26 +95,48 @@ pub struct QueueStatusAnswer {
 
 impl QueueStatusAnswer {
     /// Returns `None` if neither the scheduler nor a job knows the queue.
-    pub fn of(name: &str, listing: &QueueListing, jobs: &[JobSummary]) -> Option<QueueStatusAnswer> {
+    pub fn of(
+        name: &str,
+        listing: &QueueListing,
+        jobs: &[JobSummary],
+    ) -> Option<QueueStatusAnswer> {
         let known: &[QueueSummary] = listing.queues.as_deref().unwrap_or_default();
         // Parents precede their children.
         let mut within = HashSet::from([name]);
         for queue in known {
-            if queue.parent.as_deref().is_some_and(|parent| within.contains(parent)) {
+            if queue
+                .parent
+                .as_deref()
+                .is_some_and(|parent| within.contains(parent))
+            {
                 within.insert(&queue.name);
             }
         }
         let mut users: BTreeMap<&str, QueueUserAnswer> = BTreeMap::new();
-        for job in jobs.iter().filter(|job| within.contains(job.queue.as_str())) {
+        for job in jobs
+            .iter()
+            .filter(|job| within.contains(job.queue.as_str()))
+        {
             users.entry(&job.user).or_default().add(job);
         }
-        let now = known.iter().find(|queue| queue.name == name).map(QueueAnswer::from);
+        let now = known
+            .iter()
+            .find(|queue| queue.name == name)
+            .map(QueueAnswer::from);
         if now.is_none() && users.is_empty() {
             return None;
         }
         let mut users: Vec<QueueUserAnswer> = users.into_values().collect();
-        users.sort_by_key(|user| Reverse((user.map_slots + user.reduce_slots, user.running, user.waiting)));
-        let children = known.iter().filter(|queue| queue.parent.as_deref() == Some(name));
+        users.sort_by_key(|user| {
+            Reverse((
+                user.map_slots + user.reduce_slots,
+                user.running,
+                user.waiting,
+            ))
+        });
+        let children = known
+            .iter()
+            .filter(|queue| queue.parent.as_deref() == Some(name));
         Some(QueueStatusAnswer {
             queue: name.to_owned(),
             scheduler: listing.scheduler.clone(),
@@ -142,7 +167,8 @@ pub struct QueueUserAnswer {
 impl QueueUserAnswer {
     fn add(&mut self, job: &JobSummary) {
         self.user.clone_from(&job.user);
-        let (map, reduce) = (&job.progress.map, &job.progress.reduce);
+        let map = &job.progress.map;
+        let reduce = &job.progress.reduce;
         self.map_slots += map.running;
         self.reduce_slots += reduce.running;
         self.suspended += map.suspended + reduce.suspended;
@@ -181,13 +207,18 @@ mod tests {
 
     #[test]
     fn queue_has_the_users_of_its_jobs_and_children() {
-        let queues = vec![queue("etl", None), queue("etl.daily", Some("etl")), queue("adhoc", None)];
+        let queues = vec![
+            queue("etl", None),
+            queue("etl.daily", Some("etl")),
+            queue("adhoc", None),
+        ];
         let listing = |queues| QueueListing {
             scheduler: "capacity".to_owned(),
             queues,
             wanted: SlotsWanted::default(),
         };
-        let (with, without) = (listing(Some(queues)), listing(None));
+        let with = listing(Some(queues));
+        let without = listing(None);
         let of = |number, user: &str, queue: &str, phase, running, suspended| JobSummary {
             user: user.to_owned(),
             queue: queue.to_owned(),
@@ -205,22 +236,43 @@ mod tests {
         let users = |name: &str, listing: &QueueListing| -> Option<Vec<(String, [u32; 5])>> {
             let found = QueueStatusAnswer::of(name, listing, &jobs)?;
             let figures = |user: QueueUserAnswer| {
-                (user.user, [user.running, user.waiting, user.ended, user.map_slots, user.suspended])
+                (
+                    user.user,
+                    [
+                        user.running,
+                        user.waiting,
+                        user.ended,
+                        user.map_slots,
+                        user.suspended,
+                    ],
+                )
             };
             Some(found.users.into_iter().map(figures).collect())
         };
-        let (ada, alan) = (("ada".to_owned(), [1, 1, 1, 1, 2]), ("alan".to_owned(), [1, 0, 0, 3, 1]));
+        let ada = ("ada".to_owned(), [1, 1, 1, 1, 2]);
+        let alan = ("alan".to_owned(), [1, 0, 0, 3, 1]);
         assert_eq!(users("etl", &with), Some(vec![alan.clone(), ada]));
-        assert_eq!(users("etl.daily", &without), Some(vec![alan, ("ada".to_owned(), [0, 1, 1, 0, 2])]));
+        assert_eq!(
+            users("etl.daily", &without),
+            Some(vec![alan, ("ada".to_owned(), [0, 1, 1, 0, 2])])
+        );
         assert_eq!(users("none", &with), None);
         let found = QueueStatusAnswer::of("etl", &with, &[]).expect("the scheduler knows it");
-        assert_eq!((found.children, found.users.len()), (vec!["etl.daily".to_owned()], 0));
+        assert_eq!(
+            (found.children, found.users.len()),
+            (vec!["etl.daily".to_owned()], 0)
+        );
         assert!(QueueStatusAnswer::of("etl", &without, &[]).is_none());
     }
 
     #[test]
     fn queue_is_an_object() {
-        let map = QueueSlots { guaranteed_permille: Some(2_500), maximum: Some(8), used: 3, wanted: 1 };
+        let map = QueueSlots {
+            guaranteed_permille: Some(2_500),
+            maximum: Some(8),
+            used: 3,
+            wanted: 1,
+        };
         let queue = QueueSummary {
             name: "etl.daily".to_owned(),
             parent: Some("etl".to_owned()),
@@ -232,7 +284,9 @@ mod tests {
             remark: None,
         };
         assert_eq!(
-            serde_json::to_value(QueueAnswer::from(&queue)).expect("JSON").to_string(),
+            serde_json::to_value(QueueAnswer::from(&queue))
+                .expect("JSON")
+                .to_string(),
             r#"{"map":{"guaranteed":2.5,"maximum":8,"used":3,"wanted":1},"parent":"etl","queue":"etl.daily","reduce":{"guaranteed":null,"maximum":null,"used":0,"wanted":0},"remark":null,"running":1,"waiting":2,"weight":null}"#
         );
     }

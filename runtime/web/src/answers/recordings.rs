@@ -55,18 +55,38 @@ pub struct RecordingAnswer {
 
 impl RecordingAnswer {
     /// Computes the totals of these jobs.
-    pub fn of(recording: &str, kind: RecordingKind, place: String, jobs: &[JobOverview]) -> RecordingAnswer {
+    pub fn of(
+        recording: &str,
+        kind: RecordingKind,
+        place: String,
+        jobs: &[JobOverview],
+    ) -> RecordingAnswer {
         let ended = || jobs.iter().filter_map(|job| Some((job, sojourn(job)?)));
-        let in_phase = |phase| ended().filter(|(job, _)| job.summary.phase == phase).count();
-        let from_millis = ended().map(|(job, _)| job.summary.submitted_millis).min().unwrap_or(0);
-        let until_millis = ended().filter_map(|(job, _)| job.summary.ended_millis).max().unwrap_or(0);
+        let in_phase = |phase| {
+            ended()
+                .filter(|(job, _)| job.summary.phase == phase)
+                .count()
+        };
+        let from_millis = ended()
+            .map(|(job, _)| job.summary.submitted_millis)
+            .min()
+            .unwrap_or(0);
+        let until_millis = ended()
+            .filter_map(|(job, _)| job.summary.ended_millis)
+            .max()
+            .unwrap_or(0);
         let mut policies: BTreeMap<&str, (usize, &RecordedCluster)> = BTreeMap::new();
         for cluster in ended().filter_map(|(job, _)| job.cluster.as_ref()) {
             policies.entry(&cluster.scheduler).or_insert((0, cluster)).0 += 1;
         }
-        let usual = policies.into_values().max_by_key(|(jobs, _)| *jobs).map(|(_, cluster)| cluster);
+        let usual = policies
+            .into_values()
+            .max_by_key(|(jobs, _)| *jobs)
+            .map(|(_, cluster)| cluster);
         let settings = usual.map(settings_of).unwrap_or_default();
-        let sum = |of: fn(&JobOverview) -> u64| ended().map(|(job, _)| of(job)).fold(0, u64::saturating_add);
+        let sum = |of: fn(&JobOverview) -> u64| {
+            ended().map(|(job, _)| of(job)).fold(0, u64::saturating_add)
+        };
 
         RecordingAnswer {
             recording: recording.to_owned(),
@@ -82,7 +102,9 @@ impl RecordingAnswer {
             until_millis,
             makespan_millis: until_millis.saturating_sub(from_millis),
             sojourn: SojournAnswer::of(ended().map(|(_, sojourn)| sojourn).collect()),
-            preemptions: sum(|job| job.ledger.suspended + job.ledger.checkpointed + job.ledger.killed),
+            preemptions: sum(|job| {
+                job.ledger.suspended + job.ledger.checkpointed + job.ledger.killed
+            }),
             work_saved_millis: sum(|job| job.ledger.work_saved_millis),
             work_lost_millis: sum(|job| job.ledger.work_lost_millis),
         }
@@ -100,7 +122,10 @@ fn settings_of(cluster: &RecordedCluster) -> BTreeMap<String, String> {
         add_settings("scheduler", tables, &mut settings);
     }
     let group = |group: &WorkerGroup| {
-        format!("{} with {} map and {} reduce slots", group.workers, group.map_slots, group.reduce_slots)
+        format!(
+            "{} with {} map and {} reduce slots",
+            group.workers, group.map_slots, group.reduce_slots
+        )
     };
     if !cluster.workers.is_empty() {
         let groups: Vec<String> = cluster.workers.iter().map(group).collect();
@@ -127,16 +152,24 @@ fn add_settings(name: &str, value: &Value, settings: &mut BTreeMap<String, Strin
 }
 
 /// Returns the names of the settings that differ between these recordings; one without settings is left out.
-pub fn differing_settings<'all>(recordings: impl Iterator<Item = &'all RecordingAnswer>) -> Vec<String> {
-    let known: Vec<&BTreeMap<String, String>> =
-        recordings.map(|recording| &recording.settings).filter(|settings| !settings.is_empty()).collect();
+pub fn differing_settings<'all>(
+    recordings: impl Iterator<Item = &'all RecordingAnswer>,
+) -> Vec<String> {
+    let known: Vec<&BTreeMap<String, String>> = recordings
+        .map(|recording| &recording.settings)
+        .filter(|settings| !settings.is_empty())
+        .collect();
     let names: BTreeSet<&String> = known.iter().flat_map(|settings| settings.keys()).collect();
     let differs = |name: &&&String| {
         let mut values = known.iter().map(|settings| settings.get(**name));
         let first = values.next();
         values.any(|value| Some(value) != first)
     };
-    names.iter().filter(differs).map(|name| (*name).clone()).collect()
+    names
+        .iter()
+        .filter(differs)
+        .map(|name| (*name).clone())
+        .collect()
 }
 
 /// Statistics in milliseconds; 0 without jobs.
@@ -175,10 +208,16 @@ pub struct ComparedJobAnswer {
 }
 
 impl ComparedJobAnswer {
-    fn of(name: &str, left: Option<&JobOverview>, right: Option<&JobOverview>) -> ComparedJobAnswer {
+    fn of(
+        name: &str,
+        left: Option<&JobOverview>,
+        right: Option<&JobOverview>,
+    ) -> ComparedJobAnswer {
         let id = |job: &JobOverview| job.summary.job.to_string();
-        let (left_millis, right_millis) = (left.and_then(sojourn), right.and_then(sojourn));
-        let difference = |(left, right): (u64, u64)| i64::try_from(i128::from(right) - i128::from(left)).ok();
+        let left_millis = left.and_then(sojourn);
+        let right_millis = right.and_then(sojourn);
+        let difference =
+            |(left, right): (u64, u64)| i64::try_from(i128::from(right) - i128::from(left)).ok();
 
         ComparedJobAnswer {
             name: name.to_owned(),
@@ -194,11 +233,18 @@ impl ComparedJobAnswer {
 impl SojournAnswer {
     fn of(mut millis: Vec<u64>) -> SojournAnswer {
         millis.sort_unstable();
-        let Some(max) = millis.last().copied() else { return SojournAnswer::default() };
+        let Some(max) = millis.last().copied() else {
+            return SojournAnswer::default();
+        };
         let total: u128 = millis.iter().map(|one| u128::from(*one)).sum();
         let mean = total as f64 / millis.len() as f64;
         let at = |percent| quantile(&millis, percent).unwrap_or(max);
-        SojournAnswer { mean, p50: at(50), p95: at(95), max }
+        SojournAnswer {
+            mean,
+            p50: at(50),
+            p95: at(95),
+            max,
+        }
     }
 }
 
@@ -217,22 +263,36 @@ impl ComparisonAnswer {
         }
         let mut jobs: Vec<ComparedJobAnswer> = Vec::new();
         for job in by_submission(left.jobs) {
-            let other = others.get_mut(job.summary.name.as_str()).and_then(VecDeque::pop_front);
+            let other = others
+                .get_mut(job.summary.name.as_str())
+                .and_then(VecDeque::pop_front);
             jobs.push(ComparedJobAnswer::of(&job.summary.name, Some(job), other));
         }
-        let alone = others.into_iter().flat_map(|(name, jobs)| jobs.into_iter().map(move |job| (name, job)));
+        let alone = others
+            .into_iter()
+            .flat_map(|(name, jobs)| jobs.into_iter().map(move |job| (name, job)));
         jobs.extend(alone.map(|(name, job)| ComparedJobAnswer::of(name, None, Some(job))));
         jobs.sort_by_key(|job| Reverse(job.difference_millis.map(i64::unsigned_abs)));
         let jobs_left_out = jobs.len().saturating_sub(COMPARED_MAX);
         jobs.truncate(COMPARED_MAX);
         let differing = differing_settings([&left.answer, &right.answer].into_iter());
-        ComparisonAnswer { left: left.answer, right: right.answer, differing, jobs, jobs_left_out }
+        ComparisonAnswer {
+            left: left.answer,
+            right: right.answer,
+            differing,
+            jobs,
+            jobs_left_out,
+        }
     }
 }
 
 /// Returns the time from submission to end, if the job has ended.
 fn sojourn(job: &JobOverview) -> Option<u64> {
-    Some(job.summary.ended_millis?.saturating_sub(job.summary.submitted_millis))
+    Some(
+        job.summary
+            .ended_millis?
+            .saturating_sub(job.summary.submitted_millis),
+    )
 }
 
 fn by_submission(jobs: &[JobOverview]) -> Vec<&JobOverview> {
@@ -258,7 +318,11 @@ mod tests {
                 user: "ada".to_owned(),
                 queue: "default".to_owned(),
                 priority: 0,
-                phase: if took.is_some() { JobPhase::Succeeded } else { JobPhase::Running },
+                phase: if took.is_some() {
+                    JobPhase::Succeeded
+                } else {
+                    JobPhase::Running
+                },
                 reason: None,
                 submitted_millis: submitted,
                 ended_millis: took.map(|took| submitted + took),
@@ -266,22 +330,59 @@ mod tests {
                 output: "out".into(),
                 unrecorded: None,
             },
-            ledger: LedgerTotals { suspended: 1, work_saved_millis: 10, ..LedgerTotals::default() },
-            cluster: Some(RecordedCluster { scheduler: "fair".to_owned(), ..RecordedCluster::default() }),
+            ledger: LedgerTotals {
+                suspended: 1,
+                work_saved_millis: 10,
+                ..LedgerTotals::default()
+            },
+            cluster: Some(RecordedCluster {
+                scheduler: "fair".to_owned(),
+                ..RecordedCluster::default()
+            }),
         }
     }
 
     #[test]
     fn recording_sums_its_ended_jobs() {
-        let jobs = [job(1, "a", 1_000, Some(100)), job(2, "b", 1_050, Some(300)), job(3, "c", 1_060, None)];
-        let answer = RecordingAnswer::of("one", RecordingKind::History, "a place".to_owned(), &jobs);
+        let jobs = [
+            job(1, "a", 1_000, Some(100)),
+            job(2, "b", 1_050, Some(300)),
+            job(3, "c", 1_060, None),
+        ];
+        let answer =
+            RecordingAnswer::of("one", RecordingKind::History, "a place".to_owned(), &jobs);
         assert_eq!((answer.jobs, answer.failed, answer.killed), (2, 0, 0));
-        assert_eq!((answer.from_millis, answer.until_millis, answer.makespan_millis), (1_000, 1_350, 350));
-        assert_eq!(answer.sojourn, SojournAnswer { mean: 200.0, p50: 200, p95: 290, max: 300 });
-        assert_eq!((answer.preemptions, answer.work_saved_millis, answer.work_lost_millis), (2, 20, 0));
+        assert_eq!(
+            (
+                answer.from_millis,
+                answer.until_millis,
+                answer.makespan_millis
+            ),
+            (1_000, 1_350, 350)
+        );
+        assert_eq!(
+            answer.sojourn,
+            SojournAnswer {
+                mean: 200.0,
+                p50: 200,
+                p95: 290,
+                max: 300
+            }
+        );
+        assert_eq!(
+            (
+                answer.preemptions,
+                answer.work_saved_millis,
+                answer.work_lost_millis
+            ),
+            (2, 20, 0)
+        );
         assert_eq!(answer.scheduler.as_deref(), Some("fair"));
         let empty = RecordingAnswer::of("none", RecordingKind::History, String::new(), &[]);
-        assert_eq!((empty.jobs, empty.makespan_millis, empty.sojourn), (0, 0, SojournAnswer::default()));
+        assert_eq!(
+            (empty.jobs, empty.makespan_millis, empty.sojourn),
+            (0, 0, SojournAnswer::default())
+        );
     }
 
     #[test]
@@ -293,15 +394,26 @@ mod tests {
                     json!({ "fair": weight.map(|weight| json!({ "pools": { "a": { "weight": weight } } })) }),
                 ),
                 preemption: json!({ "primitive": primitive, "suspended-max": 2, "convert": null }),
-                workers: vec![WorkerGroup { workers: 6, map_slots: 8, reduce_slots: 4 }],
+                workers: vec![WorkerGroup {
+                    workers: 6,
+                    map_slots: 8,
+                    reduce_slots: 4,
+                }],
             };
-            let job = JobOverview { cluster: Some(cluster), ..job(1, "a", 0, Some(9)) };
+            let job = JobOverview {
+                cluster: Some(cluster),
+                ..job(1, "a", 0, Some(9))
+            };
             RecordingAnswer::of(primitive, RecordingKind::History, String::new(), &[job])
         };
-        let (kill, suspend) = (of("kill", None), of("suspend", Some(3)));
+        let kill = of("kill", None);
+        let suspend = of("suspend", Some(3));
         assert_eq!(kill.primitive.as_deref(), Some("kill"));
-        let printed: Vec<String> =
-            suspend.settings.iter().map(|(name, value)| format!("{name} = {value}")).collect();
+        let printed: Vec<String> = suspend
+            .settings
+            .iter()
+            .map(|(name, value)| format!("{name} = {value}"))
+            .collect();
         assert_eq!(
             printed,
             [
@@ -312,26 +424,57 @@ mod tests {
             ]
         );
         let differing = differing_settings([&kill, &suspend].into_iter());
-        assert_eq!(differing, ["preemption.primitive", "scheduler.fair.pools.a.weight"]);
-        assert_eq!(differing_settings([&kill, &kill].into_iter()), Vec::<String>::new());
+        assert_eq!(
+            differing,
+            ["preemption.primitive", "scheduler.fair.pools.a.weight"]
+        );
+        assert_eq!(
+            differing_settings([&kill, &kill].into_iter()),
+            Vec::<String>::new()
+        );
         // A recording of an earlier version has no settings.
         let former = RecordingAnswer::of("old", RecordingKind::History, String::new(), &[]);
-        assert_eq!(differing_settings([&kill, &former].into_iter()), Vec::<String>::new());
+        assert_eq!(
+            differing_settings([&kill, &former].into_iter()),
+            Vec::<String>::new()
+        );
     }
 
     #[test]
     fn jobs_of_one_name_are_matched_by_submission() {
-        let left = [job(1, "a", 0, Some(100)), job(2, "a", 5, Some(200)), job(3, "only-left", 6, Some(1))];
-        let right = [job(9, "a", 7, Some(250)), job(8, "a", 0, Some(90)), job(7, "only-right", 1, Some(2))];
-        let of = |jobs: &[JobOverview]| RecordingAnswer::of("x", RecordingKind::WhatIf, String::new(), jobs);
+        let left = [
+            job(1, "a", 0, Some(100)),
+            job(2, "a", 5, Some(200)),
+            job(3, "only-left", 6, Some(1)),
+        ];
+        let right = [
+            job(9, "a", 7, Some(250)),
+            job(8, "a", 0, Some(90)),
+            job(7, "only-right", 1, Some(2)),
+        ];
+        let of = |jobs: &[JobOverview]| {
+            RecordingAnswer::of("x", RecordingKind::WhatIf, String::new(), jobs)
+        };
         let compared = ComparisonAnswer::of(
-            Recorded { answer: of(&left), jobs: &left },
-            Recorded { answer: of(&right), jobs: &right },
+            Recorded {
+                answer: of(&left),
+                jobs: &left,
+            },
+            Recorded {
+                answer: of(&right),
+                jobs: &right,
+            },
         );
         let rows: Vec<_> = compared
             .jobs
             .iter()
-            .map(|job| (job.left.as_deref(), job.right.as_deref(), job.difference_millis))
+            .map(|job| {
+                (
+                    job.left.as_deref(),
+                    job.right.as_deref(),
+                    job.difference_millis,
+                )
+            })
             .collect();
         assert_eq!(
             rows,

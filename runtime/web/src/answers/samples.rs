@@ -2,15 +2,21 @@
 
 use napreduce_engine::{AttemptId, JobId, Primitive, TaskId, TaskKind, WorkerId};
 use napreduce_protocol::{
-    AttemptFigures, AttemptSummary, CounterValues, HistoryLine, JobDetail, JobPhase, JobProgress, JobSummary,
-    PartReport, PhaseProgress, PreemptionEnd, PreemptionSummary, WorkerMemory, WorkerPhase, WorkerSummary,
+    AttemptFigures, AttemptSummary, CounterValues, HistoryLine, JobDetail, JobPhase, JobProgress,
+    JobSummary, PartReport, PhaseProgress, PreemptionEnd, PreemptionSummary, WorkerMemory,
+    WorkerPhase, WorkerSummary,
 };
 
 /// A text that terminals and pages must neutralize.
 pub const EVIL: &str = "a\u{1b}[2J\u{202e}\r<img src=x onerror=alert(1)>";
 
 pub fn summary() -> JobSummary {
-    let map = PhaseProgress { tasks: 4, done: 3, running: 1, ..PhaseProgress::default() };
+    let map = PhaseProgress {
+        tasks: 4,
+        done: 3,
+        running: 1,
+        ..PhaseProgress::default()
+    };
     JobSummary {
         job: JobId(7),
         name: "wordcount".to_owned(),
@@ -21,7 +27,10 @@ pub fn summary() -> JobSummary {
         reason: Some("job_0007_m_0003 failed 4 times".to_owned()),
         submitted_millis: 1_790_000_000_000,
         ended_millis: Some(1_790_000_001_500),
-        progress: JobProgress { map, ..JobProgress::default() },
+        progress: JobProgress {
+            map,
+            ..JobProgress::default()
+        },
         output: "/data/out".into(),
         unrecorded: None,
     }
@@ -29,10 +38,25 @@ pub fn summary() -> JobSummary {
 
 /// A job in a state, with numbers of running and suspended maps.
 pub fn job(number: u32, phase: JobPhase, running: u32, suspended: u32) -> JobSummary {
-    let map = PhaseProgress { tasks: 4, running, suspended, ..PhaseProgress::default() };
-    let progress = JobProgress { map, ..JobProgress::default() };
+    let map = PhaseProgress {
+        tasks: 4,
+        running,
+        suspended,
+        ..PhaseProgress::default()
+    };
+    let progress = JobProgress {
+        map,
+        ..JobProgress::default()
+    };
     let ended_millis = (!phase.is_active()).then_some(1_790_000_001_500);
-    JobSummary { job: JobId(number), phase, progress, reason: None, ended_millis, ..summary() }
+    JobSummary {
+        job: JobId(number),
+        phase,
+        progress,
+        reason: None,
+        ended_millis,
+        ..summary()
+    }
 }
 
 pub fn detail() -> JobDetail {
@@ -40,7 +64,11 @@ pub fn detail() -> JobDetail {
     let mut counters = CounterValues::default();
     counters.add("MAP_INPUT_RECORDS", 12);
     counters.add("bad rows", 3);
-    let task = TaskId { job: summary.job, kind: TaskKind::Map, index: 3 };
+    let task = TaskId {
+        job: summary.job,
+        kind: TaskKind::Map,
+        index: 3,
+    };
     let attempt = AttemptSummary {
         attempt: AttemptId { task, number: 1 },
         worker: WorkerId(2),
@@ -51,12 +79,23 @@ pub fn detail() -> JobDetail {
         figures: None,
         moments: None,
     };
-    let event = |at_millis, text: &str| HistoryLine { at_millis, text: text.to_owned() };
+    let event = |at_millis, text: &str| HistoryLine {
+        at_millis,
+        text: text.to_owned(),
+    };
     JobDetail {
         counters,
-        parts: vec![PartReport { name: "part-r-00000".to_owned(), records: 2, bytes: 9, digest: 255 }],
+        parts: vec![PartReport {
+            name: "part-r-00000".to_owned(),
+            records: 2,
+            bytes: 9,
+            digest: 255,
+        }],
         attempts: vec![attempt],
-        events: vec![event(1_790_000_000_000, "submitted"), event(1_790_000_001_500, "failed")],
+        events: vec![
+            event(1_790_000_000_000, "submitted"),
+            event(1_790_000_001_500, "failed"),
+        ],
         ..JobDetail::new(summary)
     }
 }
@@ -67,7 +106,11 @@ pub fn preempted(requests: &[(u64, Primitive, Option<PreemptionEnd>)]) -> JobDet
     let mut job = detail();
     job.attempts.clear();
     for (index, (at, primitive, end)) in requests.iter().enumerate() {
-        let task = TaskId { job: job.summary.job, kind: TaskKind::Map, index: index as u32 };
+        let task = TaskId {
+            job: job.summary.job,
+            kind: TaskKind::Map,
+            index: index as u32,
+        };
         let attempt = AttemptId { task, number: 1 };
         let requested = (job.summary.submitted_millis + at) * 1_000;
         let wanted = PreemptionSummary::wanted(requested, attempt, WorkerId(1), *primitive);
@@ -99,23 +142,51 @@ pub fn preempted(requests: &[(u64, Primitive, Option<PreemptionEnd>)]) -> JobDet
 pub fn skewed() -> JobDetail {
     let mut job = detail();
     let begun = job.summary.submitted_millis;
-    let map = PhaseProgress { tasks: 1, done: 1, ..PhaseProgress::default() };
-    let reduce = PhaseProgress { tasks: 5, done: 5, ..PhaseProgress::default() };
+    let map = PhaseProgress {
+        tasks: 1,
+        done: 1,
+        ..PhaseProgress::default()
+    };
+    let reduce = PhaseProgress {
+        tasks: 5,
+        done: 5,
+        ..PhaseProgress::default()
+    };
     (job.summary.phase, job.summary.reason) = (JobPhase::Succeeded, None);
-    job.summary.progress = JobProgress { map, reduce, ..JobProgress::default() };
+    job.summary.progress = JobProgress {
+        map,
+        reduce,
+        ..JobProgress::default()
+    };
     job.summary.ended_millis = Some(begun + 15_000);
     let ran = |kind, index, took, input_records| AttemptSummary {
-        attempt: AttemptId { task: TaskId { job: job.summary.job, kind, index }, number: 1 },
+        attempt: AttemptId {
+            task: TaskId {
+                job: job.summary.job,
+                kind,
+                index,
+            },
+            number: 1,
+        },
         ended_millis: Some(begun + 100 + took),
         end: Some("succeeded".to_owned()),
-        figures: Some(AttemptFigures { input_records, ..AttemptFigures::default() }),
+        figures: Some(AttemptFigures {
+            input_records,
+            ..AttemptFigures::default()
+        }),
         ..job.attempts[0].clone()
     };
     let reduces = (0..5).map(|index| {
-        let (took, records) = if index == 2 { (14_600, 34_000) } else { (5_000, 1_000) };
+        let (took, records) = if index == 2 {
+            (14_600, 34_000)
+        } else {
+            (5_000, 1_000)
+        };
         ran(TaskKind::Reduce, index, took, records)
     });
-    job.attempts = std::iter::once(ran(TaskKind::Map, 0, 0, 9)).chain(reduces).collect();
+    job.attempts = std::iter::once(ran(TaskKind::Map, 0, 0, 9))
+        .chain(reduces)
+        .collect();
     job
 }
 

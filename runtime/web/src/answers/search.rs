@@ -60,7 +60,11 @@ impl SearchAnswer {
     /// text finds nothing.
     pub fn of(text: &str, all: &[Searched<'_>], limit: usize) -> SearchAnswer {
         let text = text.trim().to_lowercase();
-        let mut matches = Matches { found: Vec::new(), total: 0, limit };
+        let mut matches = Matches {
+            found: Vec::new(),
+            total: 0,
+            limit,
+        };
         if !text.is_empty() {
             for searched in all {
                 matches.search(&text, searched);
@@ -69,8 +73,14 @@ impl SearchAnswer {
         // Stable: within a rank the recordings follow each other, in each of them tasks, then jobs as they are listed.
         matches.found.sort_by_key(|(best, ..)| *best);
         let items = matches.found.iter().take(limit);
-        let items = items.map(|(_, recording, found)| found.answer(*recording)).collect();
-        SearchAnswer { items, total: matches.total, remarks: Vec::new() }
+        let items = items
+            .map(|(_, recording, found)| found.answer(*recording))
+            .collect();
+        SearchAnswer {
+            items,
+            total: matches.total,
+            remarks: Vec::new(),
+        }
     }
 }
 
@@ -90,15 +100,27 @@ impl<'all> Matches<'all> {
             }
         }
         for job in searched.jobs {
-            let best = best_of(text, &[&job.job.to_string(), &job.job.0.to_string(), &job.name]);
+            let best = best_of(
+                text,
+                &[&job.job.to_string(), &job.job.0.to_string(), &job.name],
+            );
             self.add(best, recording, Found::Job(job));
         }
         for worker in searched.workers {
-            let best = best_of(text, &[&worker.worker.to_string(), &worker.name, &worker.host]);
+            let best = best_of(
+                text,
+                &[&worker.worker.to_string(), &worker.name, &worker.host],
+            );
             self.add(best, recording, Found::Worker(worker));
         }
-        for (queue, jobs) in counted(searched.queues.iter().copied(), searched.jobs, |job| &job.queue) {
-            self.add(best_of(text, &[queue]), recording, Found::Queue(queue, jobs));
+        for (queue, jobs) in counted(searched.queues.iter().copied(), searched.jobs, |job| {
+            &job.queue
+        }) {
+            self.add(
+                best_of(text, &[queue]),
+                recording,
+                Found::Queue(queue, jobs),
+            );
         }
         for (user, jobs) in counted(std::iter::empty(), searched.jobs, |job| &job.user) {
             self.add(best_of(text, &[user]), recording, Found::User(user, jobs));
@@ -112,21 +134,42 @@ impl<'all> Matches<'all> {
         }
     }
 
-    fn add_tasks(&mut self, text: &TaskText<'_>, job: &'all JobSummary, recording: Option<&'all str>) {
-        let Some(of_job) = text.best_of_job(job) else { return };
+    fn add_tasks(
+        &mut self,
+        text: &TaskText<'_>,
+        job: &'all JobSummary,
+        recording: Option<&'all str>,
+    ) {
+        let Some(of_job) = text.best_of_job(job) else {
+            return;
+        };
         let tasks = match text.kind {
             TaskKind::Map => job.progress.map.tasks,
             TaskKind::Reduce => job.progress.reduce.tasks,
         };
-        let task = |index| Found::Task(TaskId { job: job.job, kind: text.kind, index }, job);
+        let task = |index| {
+            Found::Task(
+                TaskId {
+                    job: job.job,
+                    kind: text.kind,
+                    index,
+                },
+                job,
+            )
+        };
         if text.index < u64::from(tasks) {
-            let best = if of_job == Match::Equal { Match::Equal } else { Match::Begins };
+            let best = if of_job == Match::Equal {
+                Match::Equal
+            } else {
+                Match::Begins
+            };
             self.add(Some(best), recording, task(text.index as u32));
         }
         let others = text.longer(tasks);
         self.total += others.iter().map(ExactSizeIterator::len).sum::<usize>();
         let shown = others.into_iter().flatten().take(self.limit);
-        self.found.extend(shown.map(|index| (Match::Contains, recording, task(index))));
+        self.found
+            .extend(shown.map(|index| (Match::Contains, recording, task(index))));
     }
 }
 
@@ -146,18 +189,38 @@ impl Found<'_> {
             about,
             recording: recording.map(str::to_owned),
         };
-        let jobs = |jobs: u32| if jobs == 1 { "1 job".to_owned() } else { format!("{jobs} jobs") };
+        let jobs = |jobs: u32| {
+            if jobs == 1 {
+                "1 job".to_owned()
+            } else {
+                format!("{jobs} jobs")
+            }
+        };
         match self {
-            Found::Task(task, job) => {
-                of("task", task.to_string(), format!("{} of {} {}", task.kind, task.job, job.name))
-            }
+            Found::Task(task, job) => of(
+                "task",
+                task.to_string(),
+                format!("{} of {} {}", task.kind, task.job, job.name),
+            ),
             Found::Job(job) => {
-                let JobSummary { name, user, queue, phase, .. } = job;
-                of("job", job.job.to_string(), format!("{name}, {user}, {queue}, {}", phase.in_words()))
+                let JobSummary {
+                    name,
+                    user,
+                    queue,
+                    phase,
+                    ..
+                } = job;
+                of(
+                    "job",
+                    job.job.to_string(),
+                    format!("{name}, {user}, {queue}, {}", phase.in_words()),
+                )
             }
-            Found::Worker(worker) => {
-                of("worker", worker.worker.to_string(), format!("{}, {}", worker.name, worker.state))
-            }
+            Found::Worker(worker) => of(
+                "worker",
+                worker.worker.to_string(),
+                format!("{}, {}", worker.name, worker.state),
+            ),
             Found::Queue(queue, count) => of("queue", (*queue).to_owned(), jobs(*count)),
             Found::User(user, count) => of("user", (*user).to_owned(), jobs(*count)),
         }
@@ -188,22 +251,32 @@ impl TaskText<'_> {
         if job.ends_with(char::is_alphanumeric) {
             return None;
         }
-        let (digits, attempt) =
-            number.split_once('.').map_or((number, None), |(index, attempt)| (index, Some(attempt)));
+        let (digits, attempt) = number
+            .split_once('.')
+            .map_or((number, None), |(index, attempt)| (index, Some(attempt)));
         let is_number = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
         if !is_number(digits) || !attempt.is_none_or(is_number) {
             return None;
         }
         let job = job.trim_end_matches(|letter: char| !letter.is_alphanumeric());
         let index = digits.parse().ok()?;
-        Some(TaskText { job, kind, digits, index, is_whole: attempt.is_some() })
+        Some(TaskText {
+            job,
+            kind,
+            digits,
+            index,
+            is_whole: attempt.is_some(),
+        })
     }
 
     fn best_of_job(&self, job: &JobSummary) -> Option<Match> {
         if self.job.is_empty() {
             return Some(Match::Begins);
         }
-        best_of(self.job, &[&job.job.to_string(), &job.job.0.to_string(), &job.name])
+        best_of(
+            self.job,
+            &[&job.job.to_string(), &job.job.0.to_string(), &job.name],
+        )
     }
 
     /// Returns the indices below `tasks` that begin with the digits and have more of them.
@@ -221,7 +294,11 @@ impl TaskText<'_> {
                 continue;
             }
             let end = first.saturating_add(scale).min(u64::from(tasks));
-            let begin = if first == self.index { first + 1 } else { first };
+            let begin = if first == self.index {
+                first + 1
+            } else {
+                first
+            };
             if begin < end {
                 longer.push(begin as u32..end as u32);
             }
@@ -264,18 +341,37 @@ mod tests {
     use super::*;
 
     fn answer(text: &str, limit: usize) -> SearchAnswer {
-        let nightly = JobSummary { name: "nightly index".to_owned(), queue: "etl".to_owned(), ..summary() };
-        let other = JobSummary { user: "nils".to_owned(), ..job(17, JobPhase::Running, 1, 0) };
+        let nightly = JobSummary {
+            name: "nightly index".to_owned(),
+            queue: "etl".to_owned(),
+            ..summary()
+        };
+        let other = JobSummary {
+            user: "nils".to_owned(),
+            ..job(17, JobPhase::Running, 1, 0)
+        };
         let jobs = [nightly, other];
         let workers = [worker(2, WorkerPhase::Up, 0)];
         let queues = vec!["idle", "etl"];
-        let searched = Searched { recording: None, jobs: &jobs, workers: &workers, queues };
+        let searched = Searched {
+            recording: None,
+            jobs: &jobs,
+            workers: &workers,
+            queues,
+        };
         SearchAnswer::of(text, &[searched], limit)
     }
 
     fn found(text: &str, limit: usize) -> (Vec<(&'static str, String)>, usize) {
         let answer = answer(text, limit);
-        (answer.items.into_iter().map(|item| (item.kind, item.name)).collect(), answer.total)
+        (
+            answer
+                .items
+                .into_iter()
+                .map(|item| (item.kind, item.name))
+                .collect(),
+            answer.total,
+        )
     }
 
     fn one(kind: &'static str, name: &str) -> (Vec<(&'static str, String)>, usize) {
@@ -284,35 +380,67 @@ mod tests {
 
     /// A job with 12,000 maps and 3 reduces.
     fn large(number: u32, name: &str) -> JobSummary {
-        let of = |tasks| PhaseProgress { tasks, ..PhaseProgress::default() };
-        let progress = JobProgress { map: of(12_000), reduce: of(3), ..JobProgress::default() };
-        JobSummary { name: name.to_owned(), progress, ..job(number, JobPhase::Running, 1, 0) }
+        let of = |tasks| PhaseProgress {
+            tasks,
+            ..PhaseProgress::default()
+        };
+        let progress = JobProgress {
+            map: of(12_000),
+            reduce: of(3),
+            ..JobProgress::default()
+        };
+        JobSummary {
+            name: name.to_owned(),
+            progress,
+            ..job(number, JobPhase::Running, 1, 0)
+        }
     }
 
     fn tasks(text: &str, jobs: &[JobSummary], limit: usize) -> (Vec<String>, usize) {
-        let searched = Searched { recording: None, jobs, workers: &[], queues: Vec::new() };
+        let searched = Searched {
+            recording: None,
+            jobs,
+            workers: &[],
+            queues: Vec::new(),
+        };
         let answer = SearchAnswer::of(text, &[searched], limit);
-        (answer.items.into_iter().map(|item| item.name).collect(), answer.total)
+        (
+            answer.items.into_iter().map(|item| item.name).collect(),
+            answer.total,
+        )
     }
 
     #[test]
     fn search_finds_each_kind_of_object() {
         assert_eq!(found("Nightly", 9), one("job", "job_0007"));
         assert_eq!(found("job_0017", 9), one("job", "job_0017"));
-        assert_eq!(found("job_0007_m_0002.1", 9), one("task", "job_0007_m_0002"));
+        assert_eq!(
+            found("job_0007_m_0002.1", 9),
+            one("task", "job_0007_m_0002")
+        );
         assert_eq!(found("idle", 9), one("queue", "idle"));
         assert_eq!(found("nils", 9), one("user", "nils"));
         assert_eq!(found("W2", 9), one("worker", "worker_0002"));
-        assert_eq!(found("job_0007_m_9999", 9), (Vec::new(), 0), "the job has no such task");
+        assert_eq!(
+            found("job_0007_m_9999", 9),
+            (Vec::new(), 0),
+            "the job has no such task"
+        );
         assert_eq!(found("  ", 9), (Vec::new(), 0));
-        assert_eq!(answer("job_0007_m_0002", 9).items[0].about, "map of job_0007 nightly index");
+        assert_eq!(
+            answer("job_0007_m_0002", 9).items[0].about,
+            "map of job_0007 nightly index"
+        );
     }
 
     #[test]
     fn best_match_comes_first() {
         let of = |kind, name: &str| (kind, name.to_owned());
         // The number of a job, then one that only contains it.
-        assert_eq!(found("7", 9), (vec![of("job", "job_0007"), of("job", "job_0017")], 2));
+        assert_eq!(
+            found("7", 9),
+            (vec![of("job", "job_0007"), of("job", "job_0017")], 2)
+        );
         assert_eq!(found("ni", 1), (vec![of("job", "job_0007")], 2));
     }
 
@@ -332,9 +460,16 @@ mod tests {
         assert_eq!(first("r_3"), (Vec::new(), 0));
         // With part of the ID or name of the job.
         assert_eq!(first("7_m_0003"), (vec!["job_0007_m_0003".to_owned()], 1));
-        assert_eq!(first("job_0008_m_0003.12"), (vec!["job_0008_m_0003".to_owned()], 1));
+        assert_eq!(
+            first("job_0008_m_0003.12"),
+            (vec!["job_0008_m_0003".to_owned()], 1)
+        );
         assert_eq!(first("tera r_1"), (vec!["job_0008_r_0001".to_owned()], 1));
-        assert_eq!(first("program_12"), (vec!["job_0007".to_owned()], 1), "no map with the index 12");
+        assert_eq!(
+            first("program_12"),
+            (vec!["job_0007".to_owned()], 1),
+            "no map with the index 12"
+        );
         for text in ["m_x", "m_1.x", "m_99999999999999999999", "m_12000"] {
             assert_eq!(first(text), (Vec::new(), 0), "{text}");
         }
@@ -351,9 +486,19 @@ mod tests {
         };
         let all = [of("kill"), of("suspend")];
         let answer = SearchAnswer::of("tera", &all, 9);
-        let found: Vec<_> = answer.items.iter().map(|item| item.recording.as_deref()).collect();
-        assert_eq!((found, answer.total), (vec![Some("kill"), Some("suspend")], 2));
+        let found: Vec<_> = answer
+            .items
+            .iter()
+            .map(|item| item.recording.as_deref())
+            .collect();
+        assert_eq!(
+            (found, answer.total),
+            (vec![Some("kill"), Some("suspend")], 2)
+        );
         let tasks = SearchAnswer::of("m_0003", &all, 1);
-        assert_eq!((tasks.items[0].recording.as_deref(), tasks.total), (Some("kill"), 2));
+        assert_eq!(
+            (tasks.items[0].recording.as_deref(), tasks.total),
+            (Some("kill"), 2)
+        );
     }
 }

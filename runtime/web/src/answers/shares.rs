@@ -26,22 +26,42 @@ pub struct Steps {
 
 impl Steps {
     pub fn count(self) -> u64 {
-        self.until_millis.saturating_sub(self.from_millis).div_ceil(self.step_millis)
+        self.until_millis
+            .saturating_sub(self.from_millis)
+            .div_ceil(self.step_millis)
     }
 
     /// Splits a stretch into steps: returns step numbers and lengths in microseconds.
-    pub(super) fn parts(self, from_micros: u64, until_micros: u64) -> impl Iterator<Item = (usize, u64)> {
+    pub(super) fn parts(
+        self,
+        from_micros: u64,
+        until_micros: u64,
+    ) -> impl Iterator<Item = (usize, u64)> {
         let base = self.from_millis * MILLI_MICROS;
         let step = self.step_millis * MILLI_MICROS;
         let from = from_micros.max(base) - base;
-        let until = until_micros.min(self.until_millis * MILLI_MICROS).saturating_sub(base);
-        let steps = if from < until { from / step..until.div_ceil(step) } else { 0..0 };
-        steps.map(move |at| (at as usize, until.min((at + 1) * step) - from.max(at * step)))
+        let until = until_micros
+            .min(self.until_millis * MILLI_MICROS)
+            .saturating_sub(base);
+        let steps = if from < until {
+            from / step..until.div_ceil(step)
+        } else {
+            0..0
+        };
+        steps.map(move |at| {
+            (
+                at as usize,
+                until.min((at + 1) * step) - from.max(at * step),
+            )
+        })
     }
 
     /// Returns the length of each step in microseconds.
     fn lengths(self) -> Vec<u64> {
-        let whole = self.parts(self.from_millis * MILLI_MICROS, self.until_millis * MILLI_MICROS);
+        let whole = self.parts(
+            self.from_millis * MILLI_MICROS,
+            self.until_millis * MILLI_MICROS,
+        );
         whole.map(|(_, micros)| micros).collect()
     }
 }
@@ -107,7 +127,10 @@ pub struct JobSlots(Vec<Stretch>);
 impl JobSlots {
     /// Stretches of a running job are open: they extend beyond every window.
     pub fn of(detail: &JobDetail) -> JobSlots {
-        let until = detail.summary.ended_millis.map_or(NO_END_MICROS, |ended| ended * MILLI_MICROS);
+        let until = detail
+            .summary
+            .ended_millis
+            .map_or(NO_END_MICROS, |ended| ended * MILLI_MICROS);
         let timeline = Timeline::new(detail, until);
         let stints = timeline.stints.iter().map(|stint| Stretch {
             from_micros: stint.from_micros,
@@ -115,12 +138,16 @@ impl JobSlots {
             kind: stint.attempt.task.kind,
             is_suspended: false,
         });
-        let naps = timeline.naps.iter().filter(|nap| nap.is_suspended()).map(|nap| Stretch {
-            from_micros: nap.from_micros,
-            until_micros: nap.until_micros,
-            kind: nap.attempt.task.kind,
-            is_suspended: true,
-        });
+        let naps = timeline
+            .naps
+            .iter()
+            .filter(|nap| nap.is_suspended())
+            .map(|nap| Stretch {
+                from_micros: nap.from_micros,
+                until_micros: nap.until_micros,
+                kind: nap.attempt.task.kind,
+                is_suspended: true,
+            });
         JobSlots(stints.chain(naps).collect())
     }
 
@@ -184,20 +211,36 @@ impl Sum {
 
 impl SharesSum {
     pub fn new(steps: Steps) -> SharesSum {
-        SharesSum { steps, queues: BTreeMap::new() }
+        SharesSum {
+            steps,
+            queues: BTreeMap::new(),
+        }
     }
 
     pub fn add(&mut self, queue: &str, job: &JobSlots) {
         if !self.queues.contains_key(queue) {
             let micros = vec![0; usize::try_from(self.steps.count()).unwrap_or(0)];
-            let none = Sum { micros, starts: Vec::new(), ends: Vec::new() };
-            let none = Sums { held: none.clone(), suspended: none };
+            let none = Sum {
+                micros,
+                starts: Vec::new(),
+                ends: Vec::new(),
+            };
+            let none = Sums {
+                held: none.clone(),
+                suspended: none,
+            };
             self.queues.insert(queue.to_owned(), [none.clone(), none]);
         }
-        let Some(sums) = self.queues.get_mut(queue) else { return };
+        let Some(sums) = self.queues.get_mut(queue) else {
+            return;
+        };
         for stretch in &job.0 {
             let of_kind = &mut sums[usize::from(stretch.kind == TaskKind::Reduce)];
-            let sum = if stretch.is_suspended { &mut of_kind.suspended } else { &mut of_kind.held };
+            let sum = if stretch.is_suspended {
+                &mut of_kind.suspended
+            } else {
+                &mut of_kind.held
+            };
             sum.add(self.steps, stretch.from_micros, stretch.until_micros);
         }
     }
@@ -210,7 +253,10 @@ impl SharesSum {
             let of = |(sum, length): (u64, &u64)| (sum as f64 / *length as f64 * 1e3).round() / 1e3;
             sums.into_iter().zip(&lengths).map(of).collect()
         };
-        let of_kind = |Sums { mut held, mut suspended }: Sums| SharesOfKind {
+        let of_kind = |Sums {
+                           mut held,
+                           mut suspended,
+                       }: Sums| SharesOfKind {
             held_most: held.most(),
             suspended_most: suspended.most(),
             demand_most: None,
@@ -219,14 +265,28 @@ impl SharesSum {
             wanted: Vec::new(),
             guaranteed: Vec::new(),
         };
-        let queues = self.queues.into_iter().map(|(queue, [map, reduce])| QueueSharesAnswer {
-            queue,
-            map: of_kind(map),
-            reduce: of_kind(reduce),
-        });
-        let Steps { from_millis, until_millis, step_millis } = self.steps;
+        let queues = self
+            .queues
+            .into_iter()
+            .map(|(queue, [map, reduce])| QueueSharesAnswer {
+                queue,
+                map: of_kind(map),
+                reduce: of_kind(reduce),
+            });
+        let Steps {
+            from_millis,
+            until_millis,
+            step_millis,
+        } = self.steps;
         let queues = queues.collect();
-        SharesAnswer { from_millis, until_millis, step_millis, queues, jobs_left_out, remarks }
+        SharesAnswer {
+            from_millis,
+            until_millis,
+            step_millis,
+            queues,
+            jobs_left_out,
+            remarks,
+        }
     }
 }
 
@@ -252,24 +312,44 @@ mod tests {
         // The map runs from 100 to 1,300 ms.
         let mut job = detail();
         let begin = job.summary.submitted_millis;
-        let reduce = TaskId { job: JobId(7), kind: TaskKind::Reduce, index: 0 };
+        let reduce = TaskId {
+            job: JobId(7),
+            kind: TaskKind::Reduce,
+            index: 0,
+        };
         let mut second = job.attempts[0].clone();
-        second.attempt = AttemptId { task: reduce, number: 1 };
+        second.attempt = AttemptId {
+            task: reduce,
+            number: 1,
+        };
         (second.launched_millis, second.ended_millis) = (begin + 1_000, None);
         job.attempts.push(second);
         let mut other = detail();
         other.summary.queue = "research".to_owned();
-        let steps = Steps { from_millis: begin, until_millis: begin + 1_250, step_millis: 500 };
+        let steps = Steps {
+            from_millis: begin,
+            until_millis: begin + 1_250,
+            step_millis: 500,
+        };
         let shares = shares_of(&[&job, &other], steps);
         let held: Vec<_> = shares
             .queues
             .iter()
-            .map(|queue| (queue.queue.as_str(), queue.map.held.clone(), queue.reduce.held.clone()))
+            .map(|queue| {
+                (
+                    queue.queue.as_str(),
+                    queue.map.held.clone(),
+                    queue.reduce.held.clone(),
+                )
+            })
             .collect();
         let map = vec![0.8, 1.0, 1.0];
         assert_eq!(
             held,
-            [("default", map.clone(), vec![0.0, 0.0, 1.0]), ("research", map, vec![0.0, 0.0, 0.0])]
+            [
+                ("default", map.clone(), vec![0.0, 0.0, 1.0]),
+                ("research", map, vec![0.0, 0.0, 0.0])
+            ]
         );
     }
 
@@ -278,9 +358,16 @@ mod tests {
         let mut job = preempted(&[(490, Primitive::Suspend, Some(PreemptionEnd::Suspended))]);
         job.summary.queue = "default".to_owned();
         let begin = job.summary.submitted_millis;
-        let steps = Steps { from_millis: begin, until_millis: begin + 1_000, step_millis: 500 };
+        let steps = Steps {
+            from_millis: begin,
+            until_millis: begin + 1_000,
+            step_millis: 500,
+        };
         let map = &shares_of(&[&job], steps).queues[0].map;
-        assert_eq!((&map.held, &map.suspended), (&vec![1.0, 0.0], &vec![0.0, 1.0]));
+        assert_eq!(
+            (&map.held, &map.suspended),
+            (&vec![1.0, 0.0], &vec![0.0, 1.0])
+        );
         assert_eq!((map.held_most, map.suspended_most), (1, 1));
     }
 
@@ -288,7 +375,11 @@ mod tests {
     fn attempts_in_turn_hold_one_slot_and_attempts_at_once_two() {
         let job = detail();
         let begin = job.summary.submitted_millis;
-        let steps = Steps { from_millis: begin, until_millis: begin + 2_000, step_millis: 2_000 };
+        let steps = Steps {
+            from_millis: begin,
+            until_millis: begin + 2_000,
+            step_millis: 2_000,
+        };
         let most = |begun_millis: u64| {
             let mut job = job.clone();
             let mut second = job.attempts[0].clone();

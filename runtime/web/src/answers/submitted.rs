@@ -97,8 +97,11 @@ pub struct SubmittedPage {
 
 impl From<&JobDetail> for SubmittedAnswer {
     fn from(detail: &JobDetail) -> SubmittedAnswer {
-        let (job, submitted) = (&detail.summary, detail.submitted.as_ref());
-        let files = submitted.map_or(&[][..], |submitted| &submitted.files).iter();
+        let job = &detail.summary;
+        let submitted = detail.submitted.as_ref();
+        let files = submitted
+            .map_or(&[][..], |submitted| &submitted.files)
+            .iter();
         SubmittedAnswer {
             job: job.job.to_string(),
             name: job.name.clone(),
@@ -108,7 +111,10 @@ impl From<&JobDetail> for SubmittedAnswer {
             output: job.output.to_string_lossy().into_owned(),
             program: submitted
                 .and_then(|submitted| submitted.program)
-                .map(|blob| BlobAnswer { sha256: blob.digest.to_string(), bytes: blob.bytes }),
+                .map(|blob| BlobAnswer {
+                    sha256: blob.digest.to_string(),
+                    bytes: blob.bytes,
+                }),
             files: files
                 .map(|file| SideFileAnswer {
                     name: file.name.clone(),
@@ -116,8 +122,12 @@ impl From<&JobDetail> for SubmittedAnswer {
                     bytes: file.blob.bytes,
                 })
                 .collect(),
-            rerun_of: submitted.and_then(|submitted| submitted.rerun_of).map(|job| job.to_string()),
-            command: submitted.and_then(|submitted| submitted.invocation.as_ref()).map(CommandAnswer::from),
+            rerun_of: submitted
+                .and_then(|submitted| submitted.rerun_of)
+                .map(|job| job.to_string()),
+            command: submitted
+                .and_then(|submitted| submitted.invocation.as_ref())
+                .map(CommandAnswer::from),
             splits: submitted.map(|submitted| submitted.splits),
             input_bytes: submitted.map(|submitted| submitted.input_bytes),
             settings: detail.settings.as_ref().map(SettingsAnswer::from),
@@ -132,56 +142,103 @@ impl SubmittedAnswer {
         let mut rows = Vec::new();
         let mut row = |label, text| rows.push(SubmittedRow { label, text });
         row("Rerun of", self.rerun_of.clone());
-        row("Command line", of_known(self.command.as_ref(), CommandAnswer::text));
-        row("Working directory", of_known(self.command.as_ref(), |command| command.directory.clone()));
-        row("Inputs", of_known(self.command.as_ref(), CommandAnswer::inputs_text));
+        row(
+            "Command line",
+            of_known(self.command.as_ref(), CommandAnswer::text),
+        );
+        row(
+            "Working directory",
+            of_known(self.command.as_ref(), |command| command.directory.clone()),
+        );
+        row(
+            "Inputs",
+            of_known(self.command.as_ref(), CommandAnswer::inputs_text),
+        );
         row(
             "Size of the inputs",
             of_known(self.splits, |splits| {
                 let tasks = if splits == 1 { "map task" } else { "map tasks" };
-                format!("{} bytes in {splits} {tasks}", self.input_bytes.unwrap_or(0))
+                format!(
+                    "{} bytes in {splits} {tasks}",
+                    self.input_bytes.unwrap_or(0)
+                )
             }),
         );
         row(
             "Split size",
-            of_known(self.command.as_ref(), |command| ByteSize::new(command.split_size_bytes).to_string()),
+            of_known(self.command.as_ref(), |command| {
+                ByteSize::new(command.split_size_bytes).to_string()
+            }),
         );
-        row("Settings by --conf", of_known(self.command.as_ref(), |command| lines_of(&command.confs)));
+        row(
+            "Settings by --conf",
+            of_known(self.command.as_ref(), |command| lines_of(&command.confs)),
+        );
         row(
             "Program",
-            of_known(self.program.as_ref(), |blob| format!("{} bytes\nSHA-256 {}", blob.bytes, blob.sha256)),
+            of_known(self.program.as_ref(), |blob| {
+                format!("{} bytes\nSHA-256 {}", blob.bytes, blob.sha256)
+            }),
         );
         row("Side files", of_known(self.splits, |_| self.files_text()));
         row("Output", Some(self.output.clone()));
-        row("Queue, priority now", Some(format!("{}, {}", self.queue, self.priority)));
+        row(
+            "Queue, priority now",
+            Some(format!("{}, {}", self.queue, self.priority)),
+        );
         row("User", Some(self.user.clone()));
-        row("Scheduler at its end", self.scheduler.as_ref().map(SchedulerAnswer::text));
+        row(
+            "Scheduler at its end",
+            self.scheduler.as_ref().map(SchedulerAnswer::text),
+        );
         let mut setting = |label, text: fn(&SettingsAnswer) -> String| {
             row(label, of_known(self.settings.as_ref(), text));
         };
         setting("Job of the program", |settings| settings.definition.clone());
         setting("Reduce tasks", |settings| settings.reduces.to_string());
-        setting("Attempts per task", |settings| settings.attempts_max.to_string());
-        setting("Memory per attempt", |settings| ByteSize::new(settings.task_memory_bytes).to_string());
+        setting("Attempts per task", |settings| {
+            settings.attempts_max.to_string()
+        });
+        setting("Memory per attempt", |settings| {
+            ByteSize::new(settings.task_memory_bytes).to_string()
+        });
         setting("Slow-start of reduces", |settings| {
             format!("{} %", f64::from(settings.slowstart_permille) / 10.0)
         });
-        setting("Timeout without progress", |settings| match settings.task_timeout_millis {
-            0 => "never".to_owned(),
-            millis => seconds(millis),
+        setting("Timeout without progress", |settings| {
+            match settings.task_timeout_millis {
+                0 => "never".to_owned(),
+                millis => seconds(millis),
+            }
         });
-        setting("Deadline", |settings| settings.deadline_millis.map_or_else(|| "none".to_owned(), seconds));
-        setting("Map checkpoints", |settings| yes_or_no(settings.checkpoint_maps));
-        setting("Reduce checkpoints", |settings| yes_or_no(settings.checkpoint_reduces));
-        setting("Compressed map output", |settings| yes_or_no(settings.compress));
-        setting("Overwrites its output", |settings| yes_or_no(settings.overwrite));
+        setting("Deadline", |settings| {
+            settings
+                .deadline_millis
+                .map_or_else(|| "none".to_owned(), seconds)
+        });
+        setting("Map checkpoints", |settings| {
+            yes_or_no(settings.checkpoint_maps)
+        });
+        setting("Reduce checkpoints", |settings| {
+            yes_or_no(settings.checkpoint_reduces)
+        });
+        setting("Compressed map output", |settings| {
+            yes_or_no(settings.compress)
+        });
+        setting("Overwrites its output", |settings| {
+            yes_or_no(settings.overwrite)
+        });
         setting("Syncs to disk", |settings| yes_or_no(settings.durable));
         rows
     }
 
     fn files_text(&self) -> String {
-        let file =
-            |file: &SideFileAnswer| format!("{}: {} bytes, SHA-256 {}", file.name, file.bytes, file.sha256);
+        let file = |file: &SideFileAnswer| {
+            format!(
+                "{}: {} bytes, SHA-256 {}",
+                file.name, file.bytes, file.sha256
+            )
+        };
         lines_of(&self.files.iter().map(file).collect::<Vec<_>>())
     }
 }
@@ -192,11 +249,19 @@ fn of_known<T>(value: Option<T>, text: impl FnOnce(T) -> String) -> Option<Strin
 }
 
 fn lines_of(items: &[String]) -> String {
-    if items.is_empty() { "none".to_owned() } else { items.join("\n") }
+    if items.is_empty() {
+        "none".to_owned()
+    } else {
+        items.join("\n")
+    }
 }
 
 fn yes_or_no(is: bool) -> String {
-    if is { "yes".to_owned() } else { "no".to_owned() }
+    if is {
+        "yes".to_owned()
+    } else {
+        "no".to_owned()
+    }
 }
 
 fn seconds(millis: u64) -> String {
@@ -222,7 +287,11 @@ fn add_dotted(value: &serde_json::Value, path: &str, lines: &mut Vec<String>) {
         serde_json::Value::Null => {}
         serde_json::Value::Object(fields) => {
             for (name, inner) in fields {
-                let inner_path = if path.is_empty() { name.clone() } else { format!("{path}.{name}") };
+                let inner_path = if path.is_empty() {
+                    name.clone()
+                } else {
+                    format!("{path}.{name}")
+                };
                 add_dotted(inner, &inner_path, lines);
             }
         }
@@ -232,19 +301,25 @@ fn add_dotted(value: &serde_json::Value, path: &str, lines: &mut Vec<String>) {
 
 impl From<&SchedulerTables> for SchedulerAnswer {
     fn from(scheduler: &SchedulerTables) -> SchedulerAnswer {
-        SchedulerAnswer { name: scheduler.name.clone(), tables: scheduler.tables.clone() }
+        SchedulerAnswer {
+            name: scheduler.name.clone(),
+            tables: scheduler.tables.clone(),
+        }
     }
 }
 
 impl From<&Invocation> for CommandAnswer {
     fn from(invocation: &Invocation) -> CommandAnswer {
-        let shell =
-            (invocation.left_out == 0).then(|| shell_line(&invocation.directory, &invocation.command));
+        let shell = (invocation.left_out == 0)
+            .then(|| shell_line(&invocation.directory, &invocation.command));
         CommandAnswer {
             arguments: invocation.command.clone(),
             arguments_left_out: invocation.left_out,
             directory: invocation.directory.clone(),
-            lacks_secrets: invocation.command.iter().any(|argument| argument.contains("***")),
+            lacks_secrets: invocation
+                .command
+                .iter()
+                .any(|argument| argument.contains("***")),
             shell,
             inputs: invocation.inputs.clone(),
             inputs_total: invocation.inputs_total,
@@ -295,14 +370,19 @@ impl SubmittedPage {
     pub fn new(detail: &JobDetail, jobs: &[JobSummary]) -> SubmittedPage {
         let job = &detail.summary;
         let is_earlier = |other: &&JobSummary| {
-            other.name == job.name && (other.submitted_millis, other.job) < (job.submitted_millis, job.job)
+            other.name == job.name
+                && (other.submitted_millis, other.job) < (job.submitted_millis, job.job)
         };
         let mut earlier: Vec<&JobSummary> = jobs.iter().filter(is_earlier).collect();
         earlier.sort_by_key(|job| std::cmp::Reverse((job.submitted_millis, job.job)));
         SubmittedPage {
             submitted: detail.into(),
             earlier_total: earlier.len(),
-            earlier: earlier.into_iter().take(EARLIER_MAX).map(JobAnswer::from).collect(),
+            earlier: earlier
+                .into_iter()
+                .take(EARLIER_MAX)
+                .map(JobAnswer::from)
+                .collect(),
         }
     }
 }
@@ -342,35 +422,84 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder");
         let directory = folder.path().join("it's a folder; $HOME");
         std::fs::create_dir(&directory).expect("a folder");
-        let arguments = ["plain", "", "a b", "it's", "$(reboot)", "`x`", "*", "\n", "~", "--x=1", "\\", EVIL];
-        let command: Vec<String> =
-            ["printf", "%s|"].iter().chain(&arguments).map(|argument| (*argument).to_owned()).collect();
+        let arguments = [
+            "plain",
+            "",
+            "a b",
+            "it's",
+            "$(reboot)",
+            "`x`",
+            "*",
+            "\n",
+            "~",
+            "--x=1",
+            "\\",
+            EVIL,
+        ];
+        let command: Vec<String> = ["printf", "%s|"]
+            .iter()
+            .chain(&arguments)
+            .map(|argument| (*argument).to_owned())
+            .collect();
         let line = shell_line(&directory.to_string_lossy(), &command);
-        let ran = Command::new("sh").arg("-c").arg(&line).output().expect("a shell");
-        let expected: String = arguments.iter().map(|argument| format!("{argument}|")).collect();
+        let ran = Command::new("sh")
+            .arg("-c")
+            .arg(&line)
+            .output()
+            .expect("a shell");
+        let expected: String = arguments
+            .iter()
+            .map(|argument| format!("{argument}|"))
+            .collect();
         assert_eq!(String::from_utf8_lossy(&ran.stdout), expected, "{line}");
     }
 
     #[test]
     fn command_has_an_option_a_line_and_the_same_arguments() {
-        let arguments = ["%s|", "in put", "-", "--output", "/a b/out", "--reduces", "4", "--overwrite", "-x"];
-        let command: Vec<String> =
-            ["printf"].iter().chain(&arguments).map(|argument| (*argument).to_owned()).collect();
-        let text = CommandAnswer::from(&Invocation { command, ..Invocation::default() }).text();
+        let arguments = [
+            "%s|",
+            "in put",
+            "-",
+            "--output",
+            "/a b/out",
+            "--reduces",
+            "4",
+            "--overwrite",
+            "-x",
+        ];
+        let command: Vec<String> = ["printf"]
+            .iter()
+            .chain(&arguments)
+            .map(|argument| (*argument).to_owned())
+            .collect();
+        let text = CommandAnswer::from(&Invocation {
+            command,
+            ..Invocation::default()
+        })
+        .text();
         assert_eq!(
             text,
             "printf '%s|' 'in put' - \\\n--output '/a b/out' \\\n--reduces 4 \\\n--overwrite \\\n-x"
         );
-        let ran = Command::new("sh").arg("-c").arg(&text).output().expect("a shell");
-        let expected: String = arguments[1..].iter().map(|argument| format!("{argument}|")).collect();
+        let ran = Command::new("sh")
+            .arg("-c")
+            .arg(&text)
+            .output()
+            .expect("a shell");
+        let expected: String = arguments[1..]
+            .iter()
+            .map(|argument| format!("{argument}|"))
+            .collect();
         assert_eq!(String::from_utf8_lossy(&ran.stdout), expected);
     }
 
     #[test]
     fn scheduler_has_a_parameter_a_line() {
-        let scheduler = |tables: &str| SchedulerAnswer { name: "fair".to_owned(), tables: tables.to_owned() };
-        let tables =
-            r#"{"fair": {"pools": {"a.b": {"weight": 3}}, "none": null}, "preemption": {"grace": "5s"}}"#;
+        let scheduler = |tables: &str| SchedulerAnswer {
+            name: "fair".to_owned(),
+            tables: tables.to_owned(),
+        };
+        let tables = r#"{"fair": {"pools": {"a.b": {"weight": 3}}, "none": null}, "preemption": {"grace": "5s"}}"#;
         let expected = "fair\nfair.pools.a.b.weight = 3\npreemption.grace = \"5s\"";
         assert_eq!(scheduler(tables).text(), expected);
         assert_eq!(scheduler("{").text(), "fair\n{");
@@ -379,13 +508,26 @@ mod tests {
     #[test]
     fn rows_are_the_same_for_every_job() {
         let known = SubmittedAnswer::from(&JobDetail {
-            submitted: Some(Submitted::new(None, &[], Some(&Invocation::default()), &[], Some(JobId(3)))),
+            submitted: Some(Submitted::new(
+                None,
+                &[],
+                Some(&Invocation::default()),
+                &[],
+                Some(JobId(3)),
+            )),
             ..detail()
         });
         let unknown = SubmittedAnswer::from(&detail()).rows();
         let labels = |rows: &[SubmittedRow]| rows.iter().map(|row| row.label).collect::<Vec<_>>();
         assert_eq!(labels(&known.rows()), labels(&unknown));
-        let text = |label: &str| unknown.iter().find(|row| row.label == label).expect(label).text.clone();
+        let text = |label: &str| {
+            unknown
+                .iter()
+                .find(|row| row.label == label)
+                .expect(label)
+                .text
+                .clone()
+        };
         assert_eq!(text("Command line").as_deref(), Some("not recorded"));
         assert_eq!(text("Rerun of"), None);
     }
@@ -400,16 +542,34 @@ mod tests {
 
     #[test]
     fn incomplete_command_has_no_shell_line() {
-        let invocation =
-            Invocation { command: vec!["job".to_owned(), "***".to_owned()], ..Invocation::default() };
+        let invocation = Invocation {
+            command: vec!["job".to_owned(), "***".to_owned()],
+            ..Invocation::default()
+        };
         let answer = |invocation: &Invocation| {
-            let submitted = Some(Submitted::new(None, &[], Some(invocation), &[], Some(JobId(3))));
-            let answer = SubmittedAnswer::from(&JobDetail { submitted, ..detail() });
+            let submitted = Some(Submitted::new(
+                None,
+                &[],
+                Some(invocation),
+                &[],
+                Some(JobId(3)),
+            ));
+            let answer = SubmittedAnswer::from(&JobDetail {
+                submitted,
+                ..detail()
+            });
             assert_eq!(answer.rerun_of.as_deref(), Some("job_0003"));
             answer.command.expect("a command")
         };
         assert!(answer(&invocation).lacks_secrets && answer(&invocation).shell.is_some());
-        assert_eq!(answer(&Invocation { left_out: 1, ..invocation }).shell, None);
+        assert_eq!(
+            answer(&Invocation {
+                left_out: 1,
+                ..invocation
+            })
+            .shell,
+            None
+        );
     }
 
     #[test]
@@ -422,10 +582,15 @@ mod tests {
             job
         };
         let name = this.summary.name.as_str();
-        let mut jobs: Vec<JobSummary> = (10..35).map(|number| run(number, name, u64::from(number))).collect();
+        let mut jobs: Vec<JobSummary> = (10..35)
+            .map(|number| run(number, name, u64::from(number)))
+            .collect();
         jobs.extend([this.summary.clone(), run(40, "other", 5)]);
         let page = SubmittedPage::new(&this, &jobs);
         assert_eq!((page.earlier.len(), page.earlier_total), (20, 25));
-        assert_eq!((page.earlier[0].job.as_str(), page.earlier[19].job.as_str()), ("job_0010", "job_0029"));
+        assert_eq!(
+            (page.earlier[0].job.as_str(), page.earlier[19].job.as_str()),
+            ("job_0010", "job_0029")
+        );
     }
 }

@@ -6,7 +6,9 @@ use std::sync::Arc;
 
 use napreduce_engine::{AttemptId, TaskId, TaskKind};
 use napreduce_history::quantiles;
-use napreduce_protocol::{AttemptFigures, AttemptSummary, JobDetail, PreemptionEnd, TaskPhase, TaskSummary};
+use napreduce_protocol::{
+    AttemptFigures, AttemptSummary, JobDetail, PreemptionEnd, TaskPhase, TaskSummary,
+};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -74,12 +76,17 @@ pub struct TaskMedians {
 impl TaskMedians {
     fn new(attempts: &[AttemptSummary]) -> TaskMedians {
         let median = |kind| {
-            let done = attempts.iter().filter(|one| one.attempt.task.kind == kind && one.has_succeeded());
+            let done = attempts
+                .iter()
+                .filter(|one| one.attempt.task.kind == kind && one.has_succeeded());
             let took: Vec<u64> = done.filter_map(|one| took(one, None)).collect();
             let [_, _, median, ..] = quantiles(took.clone());
             (!took.is_empty()).then_some(median)
         };
-        TaskMedians { map: median(TaskKind::Map), reduce: median(TaskKind::Reduce) }
+        TaskMedians {
+            map: median(TaskKind::Map),
+            reduce: median(TaskKind::Reduce),
+        }
     }
 
     fn of(self, kind: TaskKind) -> Option<u64> {
@@ -103,13 +110,18 @@ pub struct TaskFilter {
 
 impl TaskFilter {
     fn matches_text(&self, row: &TaskRow) -> bool {
-        self.text.takes_task(row.summary()) || row.attempts().any(|attempt| self.text.takes_attempt(attempt))
+        self.text.takes_task(row.summary())
+            || row
+                .attempts()
+                .any(|attempt| self.text.takes_attempt(attempt))
     }
 
     fn matches_rest(&self, row: &TaskRow) -> bool {
         let state = row.summary().state;
         (self.states.is_empty() || self.states.iter().any(|one| *one == state.to_string()))
-            && self.is_failed.is_none_or(|is_failed| is_failed == (row.failures > 0))
+            && self
+                .is_failed
+                .is_none_or(|is_failed| is_failed == (row.failures > 0))
             && self.is_slow.is_none_or(|is_slow| is_slow == row.is_slow)
     }
 }
@@ -153,8 +165,13 @@ impl TaskRow {
             let task = job.attempts[*attempt].attempt.task;
             of_task.entry(task).or_insert(at..at).end = at + 1;
         }
-        let (medians, naps) = (TaskMedians::new(&job.attempts), Naps::new(&job));
-        let joined = Arc::new(Joined { tasks, job, attempts });
+        let medians = TaskMedians::new(&job.attempts);
+        let naps = Naps::new(&job);
+        let joined = Arc::new(Joined {
+            tasks,
+            job,
+            attempts,
+        });
         let row = |(task, summary): (usize, &TaskSummary)| {
             let attempts = of_task.get(&summary.task).cloned().unwrap_or_default();
             let row = TaskRow {
@@ -176,20 +193,30 @@ impl TaskRow {
         let all = &self.joined.job.attempts;
         let mine = &self.joined.attempts[self.attempts.clone()];
         let main = mine.iter().find(|at| all[**at].has_succeeded());
-        let main = main.or_else(|| mine.iter().find(|at| all[**at].end.is_none())).or(mine.last()).copied();
+        let main = main
+            .or_else(|| mine.iter().find(|at| all[**at].end.is_none()))
+            .or(mine.last())
+            .copied();
         self.failures = mine.iter().filter(|at| all[**at].has_failed()).count() as u32;
         self.took_millis = main.and_then(|at| took(&all[at], until_millis));
         if let (Some(main), Some(took), Some(median)) = (main, self.took_millis, median) {
             let asleep = naps.millis.get(&all[main].attempt).copied().unwrap_or(0);
-            let has_slot = matches!(self.summary().state, TaskPhase::Running | TaskPhase::Succeeded);
-            self.is_slow = has_slot && took.saturating_sub(asleep) > median.saturating_mul(SLOW_FACTOR);
+            let has_slot = matches!(
+                self.summary().state,
+                TaskPhase::Running | TaskPhase::Succeeded
+            );
+            self.is_slow =
+                has_slot && took.saturating_sub(asleep) > median.saturating_mul(SLOW_FACTOR);
         }
         self.main = main;
         self
     }
 
     /// Returns the rows that match a filter, and the totals of those that match its text.
-    pub fn filtered<'row>(rows: &'row [TaskRow], filter: &TaskFilter) -> (Vec<&'row TaskRow>, TaskCounts) {
+    pub fn filtered<'row>(
+        rows: &'row [TaskRow],
+        filter: &TaskFilter,
+    ) -> (Vec<&'row TaskRow>, TaskCounts) {
         let mut counts = TaskCounts::default();
         let mut found = Vec::new();
         for row in rows.iter().filter(|row| filter.matches_text(row)) {
@@ -219,7 +246,9 @@ impl TaskRow {
     }
 
     fn attempts(&self) -> impl Iterator<Item = &AttemptSummary> {
-        self.joined.attempts[self.attempts.clone()].iter().map(|at| &self.joined.job.attempts[*at])
+        self.joined.attempts[self.attempts.clone()]
+            .iter()
+            .map(|at| &self.joined.job.attempts[*at])
     }
 
     /// The place of the row in the default order: running tasks, failed ones, those with failures, the rest.
@@ -267,9 +296,15 @@ struct Naps {
 
 impl Naps {
     fn new(job: &JobDetail) -> Naps {
-        let mut naps = Naps { count: HashMap::new(), millis: HashMap::new() };
+        let mut naps = Naps {
+            count: HashMap::new(),
+            millis: HashMap::new(),
+        };
         for one in &job.preemptions {
-            if matches!(one.end, Some(PreemptionEnd::Suspended | PreemptionEnd::Checkpointed)) {
+            if matches!(
+                one.end,
+                Some(PreemptionEnd::Suspended | PreemptionEnd::Checkpointed)
+            ) {
                 *naps.count.entry(one.attempt.task).or_default() += 1;
                 *naps.millis.entry(one.attempt).or_default() += one.suspended_millis.unwrap_or(0);
             }
@@ -279,7 +314,12 @@ impl Naps {
 }
 
 fn took(attempt: &AttemptSummary, until_millis: Option<u64>) -> Option<u64> {
-    Some(attempt.ended_millis.or(until_millis)?.saturating_sub(attempt.launched_millis))
+    Some(
+        attempt
+            .ended_millis
+            .or(until_millis)?
+            .saturating_sub(attempt.launched_millis),
+    )
 }
 
 #[cfg(test)]
@@ -293,7 +333,14 @@ mod tests {
     const BASE: u64 = 1_790_000_000_000;
 
     fn id(kind: TaskKind, index: u32, number: u32) -> AttemptId {
-        AttemptId { task: TaskId { job: JobId(7), kind, index }, number }
+        AttemptId {
+            task: TaskId {
+                job: JobId(7),
+                kind,
+                index,
+            },
+            number,
+        }
     }
 
     fn attempt(attempt: AttemptId, took: Option<u64>, end: &str) -> AttemptSummary {
@@ -317,7 +364,12 @@ mod tests {
         let slept = PreemptionSummary {
             end: Some(PreemptionEnd::Suspended),
             suspended_millis: Some(250),
-            ..PreemptionSummary::wanted(BASE * 1_000, id(Map, 4, 1), WorkerId(1), Primitive::Suspend)
+            ..PreemptionSummary::wanted(
+                BASE * 1_000,
+                id(Map, 4, 1),
+                WorkerId(1),
+                Primitive::Suspend,
+            )
         };
         let job = JobDetail {
             attempts: vec![
@@ -329,7 +381,10 @@ mod tests {
                 attempt(id(Map, 4, 1), Some(350), "succeeded"),
                 attempt(id(Map, 5, 1), Some(90), "failed: bad row"),
                 attempt(id(Map, 5, 2), Some(80), "succeeded"),
-                AttemptSummary { launched_millis: BASE - 500, ..attempt(id(Reduce, 1, 1), None, "") },
+                AttemptSummary {
+                    launched_millis: BASE - 500,
+                    ..attempt(id(Reduce, 1, 1), None, "")
+                },
             ],
             preemptions: vec![slept],
             ..detail()
@@ -341,34 +396,64 @@ mod tests {
             task(Reduce, 1, TaskPhase::Running, 1),
             task(Reduce, 2, TaskPhase::Waiting, 0),
         ];
-        TaskRow::all_of(Arc::new(maps.chain(more).collect()), Arc::new(job), Some(BASE + 1_000)).0
+        TaskRow::all_of(
+            Arc::new(maps.chain(more).collect()),
+            Arc::new(job),
+            Some(BASE + 1_000),
+        )
+        .0
     }
 
     fn names(found: &[&TaskRow]) -> Vec<String> {
-        found.iter().map(|row| row.summary().task.to_string().split_off("job_0007_".len())).collect()
+        found
+            .iter()
+            .map(|row| row.summary().task.to_string().split_off("job_0007_".len()))
+            .collect()
     }
 
     #[test]
     fn tasks_have_the_figures_of_their_successful_attempt() {
         let rows = rows();
         let answer = rows[5].answer();
-        assert_eq!((answer.took_millis, answer.failures, answer.all_attempts.len()), (Some(80), 1, 2));
+        assert_eq!(
+            (
+                answer.took_millis,
+                answer.failures,
+                answer.all_attempts.len()
+            ),
+            (Some(80), 1, 2)
+        );
         assert_eq!((rows[4].naps, rows[4].took_millis), (1, Some(350)));
-        assert_eq!((rows[7].took_millis, rows[8].took_millis), (Some(1_500), None));
-        assert_eq!(rows.iter().map(TaskRow::rank).collect::<Vec<_>>(), [3, 3, 3, 3, 3, 2, 0, 0, 3]);
+        assert_eq!(
+            (rows[7].took_millis, rows[8].took_millis),
+            (Some(1_500), None)
+        );
+        assert_eq!(
+            rows.iter().map(TaskRow::rank).collect::<Vec<_>>(),
+            [3, 3, 3, 3, 3, 2, 0, 0, 3]
+        );
     }
 
     #[test]
     fn filters_apply_to_state_failures_and_slowness() {
         let rows = rows();
         let found = |filter: TaskFilter| names(&TaskRow::filtered(&rows, &filter).0);
-        let failed = TaskFilter { is_failed: Some(true), ..TaskFilter::default() };
+        let failed = TaskFilter {
+            is_failed: Some(true),
+            ..TaskFilter::default()
+        };
         assert_eq!(found(failed), ["m_0005"]);
         // The map that slept worked only for 100 ms; there is no median of reduces yet.
-        let slow = TaskFilter { is_slow: Some(true), ..TaskFilter::default() };
+        let slow = TaskFilter {
+            is_slow: Some(true),
+            ..TaskFilter::default()
+        };
         assert_eq!(found(slow), ["m_0003"]);
         let states = vec!["running".to_owned(), "waiting".to_owned()];
-        let by_state = TaskFilter { states, ..TaskFilter::default() };
+        let by_state = TaskFilter {
+            states,
+            ..TaskFilter::default()
+        };
         assert_eq!(found(by_state), ["r_0000", "r_0001", "r_0002"]);
     }
 
@@ -377,10 +462,40 @@ mod tests {
         let rows = rows();
         let counts = |text: &str| {
             let text = TextFilter::new(Some(text.to_owned()));
-            TaskRow::filtered(&rows, &TaskFilter { text, is_slow: Some(true), ..TaskFilter::default() }).1
+            TaskRow::filtered(
+                &rows,
+                &TaskFilter {
+                    text,
+                    is_slow: Some(true),
+                    ..TaskFilter::default()
+                },
+            )
+            .1
         };
-        assert_eq!(counts(""), TaskCounts { all: 9, running: 2, failed: 1, slow: 1 });
-        assert_eq!(counts("_r_000"), TaskCounts { all: 3, running: 2, ..TaskCounts::default() });
-        assert_eq!(counts("bad row"), TaskCounts { all: 1, failed: 1, ..TaskCounts::default() });
+        assert_eq!(
+            counts(""),
+            TaskCounts {
+                all: 9,
+                running: 2,
+                failed: 1,
+                slow: 1
+            }
+        );
+        assert_eq!(
+            counts("_r_000"),
+            TaskCounts {
+                all: 3,
+                running: 2,
+                ..TaskCounts::default()
+            }
+        );
+        assert_eq!(
+            counts("bad row"),
+            TaskCounts {
+                all: 1,
+                failed: 1,
+                ..TaskCounts::default()
+            }
+        );
     }
 }

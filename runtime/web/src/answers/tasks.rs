@@ -17,7 +17,10 @@ pub struct TaskStatusAnswer {
 
 impl TaskStatusAnswer {
     pub fn new(task: &TaskSummary, of_its_attempts: &JobDetail) -> TaskStatusAnswer {
-        TaskStatusAnswer { task: task.into(), history: of_its_attempts.into() }
+        TaskStatusAnswer {
+            task: task.into(),
+            history: of_its_attempts.into(),
+        }
     }
 }
 
@@ -83,7 +86,11 @@ mod tests {
 
     #[test]
     fn task_is_an_object_with_live_attempts() {
-        let task = TaskId { job: JobId(7), kind: TaskKind::Map, index: 1 };
+        let task = TaskId {
+            job: JobId(7),
+            kind: TaskKind::Map,
+            index: 1,
+        };
         let live = LiveAttempt {
             attempt: AttemptId { task, number: 2 },
             worker: WorkerId(1),
@@ -93,10 +100,17 @@ mod tests {
             bytes_done: 50,
             bytes_total: 200,
         };
-        let summary =
-            TaskSummary { task, state: TaskPhase::Running, reason: None, attempts: 2, live: vec![live] };
+        let summary = TaskSummary {
+            task,
+            state: TaskPhase::Running,
+            reason: None,
+            attempts: 2,
+            live: vec![live],
+        };
         assert_eq!(
-            serde_json::to_value(TaskAnswer::from(&summary)).expect("JSON").to_string(),
+            serde_json::to_value(TaskAnswer::from(&summary))
+                .expect("JSON")
+                .to_string(),
             r#"{"attempts":2,"live":[{"attempt":"job_0007_m_0001.2","bytes_done":50,"bytes_total":200,"launched_millis":1790000000000,"reason":null,"state":"running","worker":"worker_0001"}],"reason":null,"state":"running","task":"job_0007_m_0001"}"#
         );
     }

@@ -21,10 +21,18 @@ pub const COLUMNS: u32 = 1_000;
 /// Whether a timeline exceeds the size limit.
 pub fn is_too_much(placed: &[(Lane, Stint<'_>)], naps: usize) -> bool {
     let bytes_of = |stint: &Stint<'_>| {
-        let end = stint.end_text.filter(|_| !stint.has_succeeded()).map_or(0, |text| text.len() + END_BYTES);
+        let end = stint
+            .end_text
+            .filter(|_| !stint.has_succeeded())
+            .map_or(0, |text| text.len() + END_BYTES);
         STINT_BYTES + stint.preemption.map_or(0, |_| PREEMPTION_BYTES) + end
     };
-    placed.iter().map(|(_, stint)| bytes_of(stint)).sum::<usize>() + naps * NAP_BYTES > BYTES_MAX
+    placed
+        .iter()
+        .map(|(_, stint)| bytes_of(stint))
+        .sum::<usize>()
+        + naps * NAP_BYTES
+        > BYTES_MAX
 }
 
 /// A bar of a lane, for one or several stints.
@@ -40,11 +48,22 @@ pub struct Bar<'job> {
 
 /// Returns one bar per stint; the stints are ordered by lane and time.
 pub fn all<'job>(placed: Vec<(Lane, Stint<'job>)>) -> Vec<Bar<'job>> {
-    placed.into_iter().map(|(lane, stint)| Bar { lane, stint, count: 1 }).collect()
+    placed
+        .into_iter()
+        .map(|(lane, stint)| Bar {
+            lane,
+            stint,
+            count: 1,
+        })
+        .collect()
 }
 
 /// Returns fewer bars: at most `columns` columns per lane, or as many as fit.
-pub fn thinned<'job>(placed: &[(Lane, Stint<'job>)], window: (u64, u64), columns: u32) -> Vec<Bar<'job>> {
+pub fn thinned<'job>(
+    placed: &[(Lane, Stint<'job>)],
+    window: (u64, u64),
+    columns: u32,
+) -> Vec<Bar<'job>> {
     let lanes = placed.chunk_by(|(one, _), (other, _)| one == other).count();
     let room = u32::try_from(BARS_MAX / lanes.max(1)).unwrap_or(u32::MAX);
     let mut columns = columns.min(room).max(1);
@@ -65,7 +84,10 @@ fn merged_by<'job>(
     (from_micros, until_micros): (u64, u64),
     columns: u32,
 ) -> Vec<Bar<'job>> {
-    let width = until_micros.saturating_sub(from_micros).div_ceil(u64::from(columns)).max(1);
+    let width = until_micros
+        .saturating_sub(from_micros)
+        .div_ceil(u64::from(columns))
+        .max(1);
     let is_narrow = |stint: &Stint<'_>| stint.until_micros - stint.from_micros < width;
     let column = |stint: &Stint<'_>| stint.from_micros.saturating_sub(from_micros) / width;
     let are_one = |(lane, one): &(Lane, Stint<'_>), (other_lane, other): &(Lane, Stint<'_>)| {
@@ -78,7 +100,8 @@ fn merged<'job>(placed: &[(Lane, Stint<'job>)]) -> Bar<'job> {
     // There are few kinds of ends, so a list suffices.
     let mut ways: Vec<(_, u64, &Stint<'job>)> = Vec::new();
     for (_, stint) in placed {
-        let (way, length) = ((stint.end, stint.has_succeeded()), length(stint));
+        let way = (stint.end, stint.has_succeeded());
+        let length = length(stint);
         match ways.iter_mut().find(|(known, ..)| *known == way) {
             None => ways.push((way, length, stint)),
             Some((_, sum, longest)) => {
@@ -91,12 +114,24 @@ fn merged<'job>(placed: &[(Lane, Stint<'job>)]) -> Bar<'job> {
     }
     let first = &placed[0];
     // The first of equals, so that equal input gives equal bars.
-    let most = ways.iter().rev().max_by_key(|(_, sum, _)| *sum).map_or(&first.1, |(.., longest)| *longest);
+    let most = ways
+        .iter()
+        .rev()
+        .max_by_key(|(_, sum, _)| *sum)
+        .map_or(&first.1, |(.., longest)| *longest);
     let from_micros = first.1.from_micros;
-    let until_micros = placed.iter().map(|(_, stint)| stint.until_micros).max().unwrap_or(from_micros);
+    let until_micros = placed
+        .iter()
+        .map(|(_, stint)| stint.until_micros)
+        .max()
+        .unwrap_or(from_micros);
     Bar {
         lane: first.0,
-        stint: Stint { from_micros, until_micros, ..most.clone() },
+        stint: Stint {
+            from_micros,
+            until_micros,
+            ..most.clone()
+        },
         count: placed.len() as u32,
     }
 }
@@ -113,8 +148,18 @@ mod tests {
 
     use super::*;
 
-    fn stint(index: u32, worker: u32, from_micros: u64, until_micros: u64, is_done: bool) -> Stint<'static> {
-        let task = TaskId { job: JobId(1), kind: TaskKind::Map, index };
+    fn stint(
+        index: u32,
+        worker: u32,
+        from_micros: u64,
+        until_micros: u64,
+        is_done: bool,
+    ) -> Stint<'static> {
+        let task = TaskId {
+            job: JobId(1),
+            kind: TaskKind::Map,
+            index,
+        };
         Stint {
             attempt: AttemptId { task, number: 1 },
             worker: WorkerId(worker),
@@ -123,14 +168,20 @@ mod tests {
             until_micros,
             end: StintEnd::Ended,
             preemption: None,
-            end_text: Some(if is_done { "succeeded" } else { "failed: bad row" }),
+            end_text: Some(if is_done {
+                "succeeded"
+            } else {
+                "failed: bad row"
+            }),
             restore: None,
         }
     }
 
     fn placed(stints: Vec<Stint<'static>>) -> Vec<(Lane, Stint<'static>)> {
         let mut placed = assign_lanes(stints);
-        placed.sort_by_key(|(lane, stint)| (*lane, stint.from_micros, stint.until_micros, stint.attempt));
+        placed.sort_by_key(|(lane, stint)| {
+            (*lane, stint.from_micros, stint.until_micros, stint.attempt)
+        });
         placed
     }
 
@@ -151,13 +202,23 @@ mod tests {
         let drawn: Vec<_> = bars
             .iter()
             .map(|bar| {
-                (bar.stint.attempt.task.index, bar.stint.from_micros, bar.stint.until_micros, bar.count)
+                (
+                    bar.stint.attempt.task.index,
+                    bar.stint.from_micros,
+                    bar.stint.until_micros,
+                    bar.count,
+                )
             })
             .collect();
         // Most of the first column succeeded, and the first stint is the longest of these.
         assert_eq!(
             drawn,
-            [(0, 0, 6_500, 3), (3, 11_000, 12_000, 1), (4, 12_000, 42_000, 1), (5, 42_000, 43_000, 1)]
+            [
+                (0, 0, 6_500, 3),
+                (3, 11_000, 12_000, 1),
+                (4, 12_000, 42_000, 1),
+                (5, 42_000, 43_000, 1)
+            ]
         );
         assert_eq!(all(many).len(), 6);
     }

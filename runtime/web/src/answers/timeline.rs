@@ -123,8 +123,13 @@ impl TimelineAnswer {
         window: TimelineWindow,
         columns: Option<u32>,
     ) -> TimelineAnswer {
-        let TimelineWindow { from_micros, until_micros } = window;
-        let (mut stints, mut naps, mut names) = (Vec::new(), Vec::new(), HashMap::new());
+        let TimelineWindow {
+            from_micros,
+            until_micros,
+        } = window;
+        let mut stints = Vec::new();
+        let mut naps = Vec::new();
+        let mut names = HashMap::new();
         let mut summaries = BTreeMap::new();
         let mut known = Preemptions::default();
         for job in jobs {
@@ -132,24 +137,46 @@ impl TimelineAnswer {
             summaries.insert(job.summary.job, &job.summary);
             stints.extend(timeline.stints);
             naps.extend(timeline.naps);
-            known.ledger.extend(ledger_of(job).into_iter().map(|entry| (key(entry.preemption), entry)));
-            names.extend(job.attempts.iter().map(|attempt| (attempt.worker, attempt.worker_name.as_str())));
+            known.ledger.extend(
+                ledger_of(job)
+                    .into_iter()
+                    .map(|entry| (key(entry.preemption), entry)),
+            );
+            names.extend(
+                job.attempts
+                    .iter()
+                    .map(|attempt| (attempt.worker, attempt.worker_name.as_str())),
+            );
         }
         // Assign lanes before cutting to the window, so that a stint is drawn on the same lane in every window.
         let mut placed = assign_lanes(stints);
-        placed.retain(|(_, stint)| stint.until_micros >= from_micros && stint.from_micros <= until_micros);
+        placed.retain(|(_, stint)| {
+            stint.until_micros >= from_micros && stint.from_micros <= until_micros
+        });
         naps.retain(|nap| nap.until_micros >= from_micros && nap.from_micros <= until_micros);
-        placed.sort_by_key(|(lane, stint)| (*lane, stint.from_micros, stint.until_micros, stint.attempt));
+        placed.sort_by_key(|(lane, stint)| {
+            (*lane, stint.from_micros, stint.until_micros, stint.attempt)
+        });
         naps.sort_by_key(|nap| (nap.from_micros, nap.attempt));
         let starts = placed.iter().map(|(_, stint)| stint.from_micros);
         let base_micros = starts.min().unwrap_or(from_micros).max(from_micros);
-        let within = |from: u64, until: u64| until.min(until_micros).saturating_sub(from.max(base_micros));
+        let within = |from: u64, until: u64| {
+            until
+                .min(until_micros)
+                .saturating_sub(from.max(base_micros))
+        };
         let mut answer = TimelineAnswer {
             base_micros,
             until_micros,
             stints_total: placed.len(),
-            held_micros: placed.iter().map(|(_, one)| within(one.from_micros, one.until_micros)).sum(),
-            napped_micros: naps.iter().map(|one| within(one.from_micros, one.until_micros)).sum(),
+            held_micros: placed
+                .iter()
+                .map(|(_, one)| within(one.from_micros, one.until_micros))
+                .sum(),
+            napped_micros: naps
+                .iter()
+                .map(|one| within(one.from_micros, one.until_micros))
+                .sum(),
             ..TimelineAnswer::default()
         };
         let columns = columns.filter(|_| is_too_much(&placed, naps.len()));
@@ -190,7 +217,11 @@ impl TimelineAnswer {
     ) {
         let drawn = LaneAnswer {
             worker: lane.worker.to_string(),
-            worker_name: names.get(&lane.worker).copied().unwrap_or_default().to_owned(),
+            worker_name: names
+                .get(&lane.worker)
+                .copied()
+                .unwrap_or_default()
+                .to_owned(),
             kind: if lane.is_reduce { "reduce" } else { "map" },
             number: lane.number,
         };
@@ -207,27 +238,44 @@ impl TimelineAnswer {
             StintEnd::Ended => ENDED,
         };
         let is_listed = |listed: usize| !self.is_thinned || listed < LISTED_MAX;
-        if let Some(text) = stint.end_text.filter(|_| end == ENDED && is_listed(self.ends.len())) {
+        if let Some(text) = stint
+            .end_text
+            .filter(|_| end == ENDED && is_listed(self.ends.len()))
+        {
             self.ends.insert(row, text.to_owned());
         }
         let restore = stint.restore.filter(|_| is_listed(self.restores.len()));
-        if let Some(restore) = restore.filter(|restore| restore.ordered_micros <= stint.from_micros) {
+        if let Some(restore) = restore.filter(|restore| restore.ordered_micros <= stint.from_micros)
+        {
             self.restores.insert(row, restore.from.to_string());
         }
         let start = stint.from_micros.max(self.base_micros);
         let columns = &mut self.stints;
         columns.start.push(start - self.base_micros);
         let is_one = *count == 1;
-        let started = stint.started_micros.filter(|_| is_one).unwrap_or(start).min(self.until_micros);
+        let started = stint
+            .started_micros
+            .filter(|_| is_one)
+            .unwrap_or(start)
+            .min(self.until_micros);
         columns.starting.push(started.saturating_sub(start));
-        columns.length.push(stint.until_micros.min(self.until_micros).saturating_sub(start));
+        columns.length.push(
+            stint
+                .until_micros
+                .min(self.until_micros)
+                .saturating_sub(start),
+        );
         columns.lane.push(self.lanes.len() as u32 - 1);
         columns.job.push(stint.attempt.task.job.0);
         columns.task.push(stint.attempt.task.index);
         columns.attempt.push(stint.attempt.number);
         columns.end.push(end);
-        let preemption = stint.preemption.filter(|_| !self.is_thinned || known.has_room(is_one));
-        columns.preemption.push(preemption.map_or(-1, |preemption| known.row(preemption) as i32));
+        let preemption = stint
+            .preemption
+            .filter(|_| !self.is_thinned || known.has_room(is_one));
+        columns
+            .preemption
+            .push(preemption.map_or(-1, |preemption| known.row(preemption) as i32));
         if self.is_thinned {
             columns.count.push(*count);
         }
@@ -238,7 +286,10 @@ impl TimelineAnswer {
         let start = nap.from_micros.max(self.base_micros);
         self.naps.push(NapAnswer {
             start: start - self.base_micros,
-            length: nap.until_micros.min(self.until_micros).saturating_sub(start),
+            length: nap
+                .until_micros
+                .min(self.until_micros)
+                .saturating_sub(start),
             attempt: nap.attempt.to_string(),
             worker: nap.worker.to_string(),
             is_suspended: nap.is_suspended(),
@@ -269,8 +320,12 @@ impl Preemptions<'_> {
         let key = key(preemption);
         let row = *self.rows.entry(key).or_insert(next);
         if row == next {
-            let alone = LedgerEntry { preemption, sequel: None };
-            self.answers.push(self.ledger.get(&key).unwrap_or(&alone).into());
+            let alone = LedgerEntry {
+                preemption,
+                sequel: None,
+            };
+            self.answers
+                .push(self.ledger.get(&key).unwrap_or(&alone).into());
         }
         row
     }
@@ -294,8 +349,14 @@ mod tests {
     /// A map that is suspended after 1 s for 2 s; another map on the same worker that fails, and its second attempt.
     fn napped() -> JobDetail {
         let mut job = detail();
-        let attempt =
-            |index, number| AttemptId { task: TaskId { job: JobId(7), kind: TaskKind::Map, index }, number };
+        let attempt = |index, number| AttemptId {
+            task: TaskId {
+                job: JobId(7),
+                kind: TaskKind::Map,
+                index,
+            },
+            number,
+        };
         let lived = |attempt, from: u64, until: u64, end: &str| AttemptSummary {
             attempt,
             worker: WorkerId(2),
@@ -312,10 +373,17 @@ mod tests {
             lived(attempt(1, 2), 600, 4_000, "succeeded"),
         ];
         let micros = |millis: u64| (BASE + millis) * 1_000;
-        let wanted = PreemptionSummary::wanted(micros(900), attempt(0, 1), WorkerId(2), Primitive::Suspend);
-        let (freed_micros, end) = (Some(micros(1_000)), Some(PreemptionEnd::Suspended));
+        let wanted =
+            PreemptionSummary::wanted(micros(900), attempt(0, 1), WorkerId(2), Primitive::Suspend);
+        let freed_micros = Some(micros(1_000));
+        let end = Some(PreemptionEnd::Suspended);
         let ordered_micros = Some(micros(950));
-        job.preemptions = vec![PreemptionSummary { freed_micros, ordered_micros, end, ..wanted }];
+        job.preemptions = vec![PreemptionSummary {
+            freed_micros,
+            ordered_micros,
+            end,
+            ..wanted
+        }];
         job.resumes = vec![ResumeSummary {
             attempt: attempt(0, 1),
             worker: WorkerId(2),
@@ -330,7 +398,10 @@ mod tests {
     }
 
     fn whole() -> TimelineWindow {
-        TimelineWindow { from_micros: 0, until_micros: (BASE + 9_000) * 1_000 }
+        TimelineWindow {
+            from_micros: 0,
+            until_micros: (BASE + 9_000) * 1_000,
+        }
     }
 
     #[test]
@@ -344,13 +415,25 @@ mod tests {
             number,
         };
         assert_eq!(answer.lanes, [lane(0), lane(1)]);
-        let StintAnswer { start, length, lane, task, attempt, end, preemption, .. } = &answer.stints;
+        let StintAnswer {
+            start,
+            length,
+            lane,
+            task,
+            attempt,
+            end,
+            preemption,
+            ..
+        } = &answer.stints;
         assert_eq!(start, &[0, 600_000, 0, 3_000_000]);
         assert_eq!(length, &[500_000, 3_400_000, 1_000_000, 2_000_000]);
         assert_eq!(lane, &[0, 0, 1, 1]);
         assert_eq!((task, attempt), (&vec![1, 1, 0, 0], &vec![1, 2, 1, 1]));
         assert_eq!((end, preemption), (&vec![5, 4, 1, 4], &vec![-1, -1, 0, -1]));
-        assert_eq!(answer.ends, BTreeMap::from([(0, "failed: bad row".to_owned())]));
+        assert_eq!(
+            answer.ends,
+            BTreeMap::from([(0, "failed: bad row".to_owned())])
+        );
         assert_eq!(answer.preemptions.len(), 1);
         let nap = &answer.naps[0];
         assert_eq!(
@@ -362,7 +445,8 @@ mod tests {
     #[test]
     fn large_timeline_is_thinned() {
         let mut job = napped();
-        let (last, count) = (job.attempts.len() - 1, 180_000);
+        let last = job.attempts.len() - 1;
+        let count = 180_000;
         for index in 0..count {
             let mut attempt = job.attempts[last].clone();
             attempt.attempt.task.index = 2 + index;
@@ -371,39 +455,71 @@ mod tests {
             job.attempts.push(attempt);
         }
         let until_micros = (BASE + 10_000 + u64::from(count) * 10) * 1_000;
-        let window = TimelineWindow { from_micros: 0, until_micros };
+        let window = TimelineWindow {
+            from_micros: 0,
+            until_micros,
+        };
         let whole = TimelineAnswer::of([&job], window, None);
-        assert_eq!((whole.is_thinned, whole.stints.start.len()), (false, whole.stints_total));
+        assert_eq!(
+            (whole.is_thinned, whole.stints.start.len()),
+            (false, whole.stints_total)
+        );
         assert!(whole.stints.count.is_empty() && whole.naps_left_out == 0);
         let answer = TimelineAnswer::of([&job], window, Some(100));
-        assert_eq!((answer.is_thinned, answer.stints_total), (true, whole.stints_total));
+        assert_eq!(
+            (answer.is_thinned, answer.stints_total),
+            (true, whole.stints_total)
+        );
         assert_eq!((answer.naps.len(), answer.naps_left_out), (0, 1));
         let sums = |answer: &TimelineAnswer| (answer.held_micros, answer.napped_micros);
         assert_eq!(sums(&answer), sums(&whole));
         assert_eq!(whole.held_micros, whole.stints.length.iter().sum::<u64>());
-        assert_eq!(whole.napped_micros, whole.naps.iter().map(|nap| nap.length).sum::<u64>());
+        assert_eq!(
+            whole.napped_micros,
+            whole.naps.iter().map(|nap| nap.length).sum::<u64>()
+        );
         let rows = answer.stints.start.len();
         assert!((100..=201 * answer.lanes.len()).contains(&rows), "{rows}");
         assert_eq!(answer.stints.count.len(), rows);
         assert_eq!(
-            answer.stints.count.iter().map(|count| *count as usize).sum::<usize>(),
+            answer
+                .stints
+                .count
+                .iter()
+                .map(|count| *count as usize)
+                .sum::<usize>(),
             whole.stints_total
         );
-        let close = TimelineWindow { until_micros: (BASE + 9_000) * 1_000, ..window };
+        let close = TimelineWindow {
+            until_micros: (BASE + 9_000) * 1_000,
+            ..window
+        };
         let close = TimelineAnswer::of([&job], close, Some(100));
-        assert_eq!((close.is_thinned, close.stints_total, close.naps.len()), (false, 4, 1));
+        assert_eq!(
+            (close.is_thinned, close.stints_total, close.naps.len()),
+            (false, 4, 1)
+        );
     }
 
     #[test]
     fn window_uses_the_same_lanes_as_the_whole() {
         let job = napped();
-        let window =
-            TimelineWindow { from_micros: (BASE + 3_500) * 1_000, until_micros: (BASE + 4_500) * 1_000 };
+        let window = TimelineWindow {
+            from_micros: (BASE + 3_500) * 1_000,
+            until_micros: (BASE + 4_500) * 1_000,
+        };
         let answer = TimelineAnswer::of([&job], window, Some(9));
         assert_eq!(answer.base_micros, window.from_micros);
         assert_eq!(answer.stints.start, [0, 0]);
         assert_eq!(answer.stints.length, [500_000, 1_000_000]);
-        assert_eq!(answer.lanes.iter().map(|lane| lane.number).collect::<Vec<_>>(), [0, 1]);
+        assert_eq!(
+            answer
+                .lanes
+                .iter()
+                .map(|lane| lane.number)
+                .collect::<Vec<_>>(),
+            [0, 1]
+        );
         assert!(answer.naps.is_empty() && answer.preemptions.is_empty());
         let empty = TimelineAnswer::of([], window, Some(9));
         assert_eq!(

@@ -44,18 +44,26 @@ impl WarningAnswer {
 
     /// Returns the warnings about workers, in their order.
     pub fn of_workers(workers: &[WorkerSummary]) -> Vec<WarningAnswer> {
-        let there = workers.iter().filter(|worker| !is_replaced(worker, workers));
-        there.flat_map(|worker| state_of(worker).into_iter().chain(memory_of(worker))).collect()
+        let there = workers
+            .iter()
+            .filter(|worker| !is_replaced(worker, workers));
+        there
+            .flat_map(|worker| state_of(worker).into_iter().chain(memory_of(worker)))
+            .collect()
     }
 
     /// Returns the warning about ended jobs that are missing from the history, if there are any.
     pub fn of_history(jobs: &[JobSummary]) -> Option<WarningAnswer> {
-        let missing: Vec<&JobSummary> = jobs.iter().filter(|job| job.unrecorded.is_some()).collect();
+        let missing: Vec<&JobSummary> =
+            jobs.iter().filter(|job| job.unrecorded.is_some()).collect();
         let newest = missing.iter().max_by_key(|job| job.job)?;
         let oldest = missing.iter().min_by_key(|job| job.job)?;
         let which = match missing.len() {
             1 => format!("{} has ended, but is", newest.job),
-            count => format!("{count} jobs ({} to {}) have ended, but are", oldest.job, newest.job),
+            count => format!(
+                "{count} jobs ({} to {}) have ended, but are",
+                oldest.job, newest.job
+            ),
         };
         let why = newest.unrecorded.as_deref().unwrap_or_default();
         Some(WarningAnswer {
@@ -71,7 +79,11 @@ impl WarningAnswer {
     pub fn of_disk(directory: &Path) -> Option<WarningAnswer> {
         let disk = rustix::fs::statvfs(directory).ok()?;
         let of_blocks = |blocks: u64| blocks.saturating_mul(disk.f_frsize);
-        disk_is_short(directory, of_blocks(disk.f_bavail), of_blocks(disk.f_blocks))
+        disk_is_short(
+            directory,
+            of_blocks(disk.f_bavail),
+            of_blocks(disk.f_blocks),
+        )
     }
 }
 
@@ -100,7 +112,10 @@ fn is_replaced(worker: &WorkerSummary, workers: &[WorkerSummary]) -> bool {
 /// Warns about the state of a worker.
 fn state_of(worker: &WorkerSummary) -> Option<WarningAnswer> {
     let (code, remedy) = match worker.state {
-        WorkerPhase::Lost => ("worker-lost", "restart it on that machine: nap worker".to_owned()),
+        WorkerPhase::Lost => (
+            "worker-lost",
+            "restart it on that machine: nap worker".to_owned(),
+        ),
         WorkerPhase::Excluded => ("worker-excluded", remedy_of(worker)),
         WorkerPhase::Left => return None,
         _ if worker.failing.is_some() => ("worker-failing", remedy_of(worker)),
@@ -108,8 +123,14 @@ fn state_of(worker: &WorkerSummary) -> Option<WarningAnswer> {
         _ => return None,
     };
     let why = worker.reason.as_deref().map(|reason| format!(": {reason}"));
-    let why = why.or_else(|| (worker.state == WorkerPhase::Lost).then(|| ": unknown reason".to_owned()));
-    Some(about(worker, code, remedy, format!("is {}{}", worker.state_in_words(), why.unwrap_or_default())))
+    let why =
+        why.or_else(|| (worker.state == WorkerPhase::Lost).then(|| ": unknown reason".to_owned()));
+    Some(about(
+        worker,
+        code,
+        remedy,
+        format!("is {}{}", worker.state_in_words(), why.unwrap_or_default()),
+    ))
 }
 
 /// Returns what to do about a worker that is excluded or on which attempts fail.
@@ -134,9 +155,14 @@ fn memory_of(worker: &WorkerSummary) -> Option<WarningAnswer> {
     let suspended = &worker.memory.suspended;
     let swapped: u64 = suspended.iter().map(|held| held.swapped_bytes).sum();
     if swapped > 0 {
-        let text = format!("has {} of suspended attempts in swap", ByteSize::new(swapped).rounded());
-        let remedy =
-            format!("they resume more slowly; free memory by checkpointing: {}", checkpoint_of(suspended));
+        let text = format!(
+            "has {} of suspended attempts in swap",
+            ByteSize::new(swapped).rounded()
+        );
+        let remedy = format!(
+            "they resume more slowly; free memory by checkpointing: {}",
+            checkpoint_of(suspended)
+        );
         return Some(about(worker, "swap-in-use", remedy, text));
     }
     let free = worker.memory.free_bytes;
@@ -156,12 +182,19 @@ fn memory_of(worker: &WorkerSummary) -> Option<WarningAnswer> {
 
 /// Returns the command that frees the most memory.
 fn checkpoint_of(suspended: &[SuspendedMemory]) -> String {
-    let largest = suspended.iter().max_by_key(|held| held.resident_bytes + held.swapped_bytes);
+    let largest = suspended
+        .iter()
+        .max_by_key(|held| held.resident_bytes + held.swapped_bytes);
     let attempt = largest.map_or_else(|| "ATTEMPT".to_owned(), |held| held.attempt.to_string());
     format!("nap task checkpoint {attempt}")
 }
 
-fn about(worker: &WorkerSummary, code: &'static str, remedy: String, text: String) -> WarningAnswer {
+fn about(
+    worker: &WorkerSummary,
+    code: &'static str,
+    remedy: String,
+    text: String,
+) -> WarningAnswer {
     WarningAnswer {
         code,
         text: format!("{} ({}) {text}", worker.worker, worker.name),
@@ -183,9 +216,14 @@ mod tests {
     fn warnings_of(workers: &[WorkerSummary]) -> Vec<(&'static str, String)> {
         let warnings = WarningAnswer::of_workers(workers);
         assert!(
-            warnings.iter().all(|one| WarningAnswer::CODES.contains(&one.code) && !one.remedy.is_empty())
+            warnings
+                .iter()
+                .all(|one| WarningAnswer::CODES.contains(&one.code) && !one.remedy.is_empty())
         );
-        warnings.into_iter().map(|warning| (warning.code, warning.text)).collect()
+        warnings
+            .into_iter()
+            .map(|warning| (warning.code, warning.text))
+            .collect()
     }
 
     #[test]
@@ -196,14 +234,28 @@ mod tests {
         excluded.remarks = vec!["many attempts failed there".to_owned()];
         let mut lost = worker(1, WorkerPhase::Lost, 0);
         lost.reason = None;
-        let quiet = [WorkerPhase::Up, WorkerPhase::Draining, WorkerPhase::Leaving, WorkerPhase::Left]
-            .map(|state| worker(9, state, 0));
+        let quiet = [
+            WorkerPhase::Up,
+            WorkerPhase::Draining,
+            WorkerPhase::Leaving,
+            WorkerPhase::Left,
+        ]
+        .map(|state| worker(9, state, 0));
         assert_eq!(
             warnings_of(&[lost, excluded, remarked]),
             [
-                ("worker-lost", "worker_0001 (w1) is lost: unknown reason".to_owned()),
-                ("worker-excluded", "worker_0002 (w2) is excluded, many attempts failed there".to_owned()),
-                ("worker-remark", "worker_0003 (w3) is up, not readable from w4".to_owned()),
+                (
+                    "worker-lost",
+                    "worker_0001 (w1) is lost: unknown reason".to_owned()
+                ),
+                (
+                    "worker-excluded",
+                    "worker_0002 (w2) is excluded, many attempts failed there".to_owned()
+                ),
+                (
+                    "worker-remark",
+                    "worker_0003 (w3) is up, not readable from w4".to_owned()
+                ),
             ]
         );
         assert_eq!(warnings_of(&quiet), []);
@@ -213,12 +265,20 @@ mod tests {
     fn lost_worker_warns_until_its_successor_joins() {
         let lost = worker(1, WorkerPhase::Lost, 0);
         let mut next = worker(5, WorkerPhase::Up, 0);
-        assert_eq!(warnings_of(&[lost.clone(), next.clone()]).len(), 1, "another worker");
+        assert_eq!(
+            warnings_of(&[lost.clone(), next.clone()]).len(),
+            1,
+            "another worker"
+        );
         next.name = lost.name.clone();
         assert_eq!(warnings_of(&[lost.clone(), next.clone()]), []);
         let mut elsewhere = next.clone();
         elsewhere.host = "elsewhere".to_owned();
-        assert_eq!(warnings_of(&[lost.clone(), elsewhere]).len(), 1, "the same name on another host");
+        assert_eq!(
+            warnings_of(&[lost.clone(), elsewhere]).len(),
+            1,
+            "the same name on another host"
+        );
         // The successor is lost, too: one warning, about the newest.
         next.state = WorkerPhase::Lost;
         let warnings = warnings_of(&[lost, next]);
@@ -231,17 +291,29 @@ mod tests {
         let mut up = worker(1, WorkerPhase::Up, 0);
         up.memory.free_bytes = 80 << 20;
         assert_eq!(warnings_of(std::slice::from_ref(&up)), []);
-        let task = TaskId { job: JobId(1), kind: TaskKind::Map, index: 0 };
+        let task = TaskId {
+            job: JobId(1),
+            kind: TaskKind::Map,
+            index: 0,
+        };
         let mut held = SuspendedMemory {
             attempt: AttemptId { task, number: 1 },
             resident_bytes: 900 << 20,
             swapped_bytes: 0,
         };
         up.memory.suspended = vec![held];
-        let text = "worker_0001 (w1) has 80.0 MiB of memory left and keeps 900 MiB suspended".to_owned();
-        assert_eq!(warnings_of(std::slice::from_ref(&up)), [("memory-short", text)]);
+        let text =
+            "worker_0001 (w1) has 80.0 MiB of memory left and keeps 900 MiB suspended".to_owned();
+        assert_eq!(
+            warnings_of(std::slice::from_ref(&up)),
+            [("memory-short", text)]
+        );
         up.memory.free_bytes = 0;
-        assert_eq!(warnings_of(std::slice::from_ref(&up)), [], "unknown memory is not short");
+        assert_eq!(
+            warnings_of(std::slice::from_ref(&up)),
+            [],
+            "unknown memory is not short"
+        );
         held.swapped_bytes = 300 << 20;
         up.memory.suspended.push(held);
         let text = "worker_0001 (w1) has 300 MiB of suspended attempts in swap".to_owned();
@@ -264,7 +336,12 @@ mod tests {
             Some("job_0007 has ended, but is missing from the history: the disk is full")
         );
         assert_eq!(
-            of(&[(9, Some("the disk is full")), (8, None), (7, Some("no quota"))]).as_deref(),
+            of(&[
+                (9, Some("the disk is full")),
+                (8, None),
+                (7, Some("no quota"))
+            ])
+            .as_deref(),
             Some(
                 "2 jobs (job_0007 to job_0009) have ended, but are missing from the history: the disk is full"
             )
@@ -274,7 +351,8 @@ mod tests {
     #[test]
     fn disk_warns_when_little_is_left() {
         let directory = Path::new("/cluster");
-        let is_short = |free, whole| disk_is_short(directory, free, whole).map(|warning| warning.text);
+        let is_short =
+            |free, whole| disk_is_short(directory, free, whole).map(|warning| warning.text);
         assert_eq!(
             is_short(300 << 20, 100 << 30).as_deref(),
             Some("the disk of /cluster has 300 MiB left of 100 GiB")

@@ -47,7 +47,12 @@ impl From<&WorkerSummary> for WorkerAnswer {
             reduce: worker.reduce_slots.into(),
             isolation: worker.isolation.clone(),
             silent_millis: worker.silent_millis,
-            suspended: worker.memory.suspended.iter().map(SuspendedAnswer::from).collect(),
+            suspended: worker
+                .memory
+                .suspended
+                .iter()
+                .map(SuspendedAnswer::from)
+                .collect(),
             free_bytes: known(worker.memory.free_bytes),
             swap_free_bytes: known(worker.memory.swap_free_bytes),
             disk_free_bytes: known(worker.memory.disk_free_bytes),
@@ -87,7 +92,10 @@ pub struct SlotsAnswer {
 
 impl From<(u32, u32)> for SlotsAnswer {
     fn from(there: (u32, u32)) -> SlotsAnswer {
-        SlotsAnswer { slots: there.0, used: there.1 }
+        SlotsAnswer {
+            slots: there.0,
+            used: there.1,
+        }
     }
 }
 

@@ -41,11 +41,28 @@ impl LastLists {
         }
         let mut changes = Vec::new();
         for job in differing(&before.jobs, &now.jobs, |job| job.job, PartialEq::ne) {
-            let name = if job.ended_millis.is_some() { "ended" } else { "job" };
-            changes.push(Change::new(name, vec![Topic::Jobs, Topic::Job(job.job)], &JobAnswer::from(job))?);
+            let name = if job.ended_millis.is_some() {
+                "ended"
+            } else {
+                "job"
+            };
+            changes.push(Change::new(
+                name,
+                vec![Topic::Jobs, Topic::Job(job.job)],
+                &JobAnswer::from(job),
+            )?);
         }
-        for worker in differing(&before.workers, &now.workers, |worker| worker.worker, worker_differs) {
-            changes.push(Change::new("worker", vec![Topic::Workers], &WorkerAnswer::from(worker))?);
+        for worker in differing(
+            &before.workers,
+            &now.workers,
+            |worker| worker.worker,
+            worker_differs,
+        ) {
+            changes.push(Change::new(
+                "worker",
+                vec![Topic::Workers],
+                &WorkerAnswer::from(worker),
+            )?);
         }
         let cluster = cluster_status(&now)?;
         if cluster != self.cluster {
@@ -83,8 +100,13 @@ impl LastQueues {
 /// Returns the status of the cluster without its jobs, which have events of their own; their explanations would be
 /// requests to the coordinator.
 fn cluster_status(lists: &Lists) -> Result<Value, serde_json::Error> {
-    let Ok(status) = StatusAnswer::of(&lists.workers, &lists.jobs, |_| Ok::<_, Infallible>(Vec::new()));
-    let mut cluster = serde_json::to_value(StatusAnswer { current: Vec::new(), ..status })?;
+    let Ok(status) = StatusAnswer::of(&lists.workers, &lists.jobs, |_| {
+        Ok::<_, Infallible>(Vec::new())
+    });
+    let mut cluster = serde_json::to_value(StatusAnswer {
+        current: Vec::new(),
+        ..status
+    })?;
     if let Some(fields) = cluster.as_object_mut() {
         fields.remove("current");
     }
@@ -97,7 +119,10 @@ fn worker_differs(before: &WorkerSummary, now: &WorkerSummary) -> bool {
     let stable = |worker: &WorkerSummary| {
         let mut stable = worker.clone();
         stable.silent_millis = 0;
-        stable.memory = WorkerMemory { suspended: stable.memory.suspended, ..WorkerMemory::default() };
+        stable.memory = WorkerMemory {
+            suspended: stable.memory.suspended,
+            ..WorkerMemory::default()
+        };
         stable
     };
     stable(before) != stable(now)
@@ -111,11 +136,20 @@ pub fn differing<'now, T, K: Eq + Hash>(
     differ: fn(&T, &T) -> bool,
 ) -> Vec<&'now T> {
     // Usually most of the list is unchanged.
-    let same =
-        before.iter().zip(now).take_while(|(before, now)| key(before) == key(now) && !differ(before, now));
+    let same = before
+        .iter()
+        .zip(now)
+        .take_while(|(before, now)| key(before) == key(now) && !differ(before, now));
     let same = same.count();
-    let known: HashMap<K, &T> = before[same..].iter().map(|item| (key(item), item)).collect();
-    let is_new = |item: &&T| known.get(&key(item)).is_none_or(|known| differ(known, item));
+    let known: HashMap<K, &T> = before[same..]
+        .iter()
+        .map(|item| (key(item), item))
+        .collect();
+    let is_new = |item: &&T| {
+        known
+            .get(&key(item))
+            .is_none_or(|known| differ(known, item))
+    };
     now[same..].iter().filter(is_new).collect()
 }
 
@@ -127,38 +161,66 @@ mod tests {
     use crate::answers::samples::{job, worker};
 
     fn lists(jobs: &[JobSummary], workers: &[WorkerSummary]) -> Lists {
-        Lists { jobs: Arc::new(jobs.to_vec()), workers: Arc::new(workers.to_vec()) }
+        Lists {
+            jobs: Arc::new(jobs.to_vec()),
+            workers: Arc::new(workers.to_vec()),
+        }
     }
 
     fn named(changes: &[Change]) -> Vec<(&'static str, Value)> {
         let data = |change: &Change| serde_json::from_str(&change.data).expect("JSON");
-        changes.iter().map(|change| (change.name, data(change))).collect()
+        changes
+            .iter()
+            .map(|change| (change.name, data(change)))
+            .collect()
     }
 
     #[test]
     fn changed_objects_become_events() {
         let mut last = LastLists::default();
-        let (eighth, up) = (job(8, JobPhase::Running, 1, 0), worker(1, WorkerPhase::Up, 1));
+        let eighth = job(8, JobPhase::Running, 1, 0);
+        let up = worker(1, WorkerPhase::Up, 1);
         let first = lists(
             &[eighth.clone(), job(7, JobPhase::Running, 1, 0)],
             &[up.clone(), worker(2, WorkerPhase::Up, 0)],
         );
-        assert_eq!(last.compare(first.clone()).expect("JSON"), [Change::reset()]);
+        assert_eq!(
+            last.compare(first.clone()).expect("JSON"),
+            [Change::reset()]
+        );
         assert_eq!(last.compare(first).expect("JSON"), []);
         let ninth = job(9, JobPhase::Running, 0, 0);
         let next = lists(
             &[ninth.clone(), eighth, job(7, JobPhase::Succeeded, 0, 0)],
-            &[WorkerSummary { silent_millis: 900, ..up }, worker(2, WorkerPhase::Lost, 0)],
+            &[
+                WorkerSummary {
+                    silent_millis: 900,
+                    ..up
+                },
+                worker(2, WorkerPhase::Lost, 0),
+            ],
         );
         let changes = last.compare(next).expect("JSON");
         let answer = serde_json::to_value(JobAnswer::from(&ninth)).expect("JSON");
         let events = named(&changes);
         assert_eq!(events[0], ("job", answer));
         assert_eq!(changes[0].topics, [Topic::Jobs, Topic::Job(ninth.job)]);
-        assert_eq!((events[1].0, &events[1].1["state"]), ("ended", &"succeeded".into()));
-        assert_eq!((events[2].0, &events[2].1["worker"]), ("worker", &"worker_0002".into()));
-        assert_eq!((events[3].0, &events[3].1["jobs"]["running"]), ("cluster", &2.into()));
-        assert!(events[3].1["current"].is_null() && events.len() == 4, "{events:?}");
+        assert_eq!(
+            (events[1].0, &events[1].1["state"]),
+            ("ended", &"succeeded".into())
+        );
+        assert_eq!(
+            (events[2].0, &events[2].1["worker"]),
+            ("worker", &"worker_0002".into())
+        );
+        assert_eq!(
+            (events[3].0, &events[3].1["jobs"]["running"]),
+            ("cluster", &2.into())
+        );
+        assert!(
+            events[3].1["current"].is_null() && events.len() == 4,
+            "{events:?}"
+        );
     }
 
     #[test]
@@ -182,7 +244,8 @@ mod tests {
     #[test]
     fn differing_returns_new_and_changed_items() {
         let key = |number: &u32| *number / 10;
-        let differing = |before: &[u32], now: &'static [u32]| differing(before, now, key, PartialEq::ne);
+        let differing =
+            |before: &[u32], now: &'static [u32]| differing(before, now, key, PartialEq::ne);
         assert_eq!(differing(&[10, 20, 30], &[10, 20, 30]), Vec::<&u32>::new());
         assert_eq!(differing(&[10, 20, 30], &[40, 10, 21]), [&40, &21]);
         assert_eq!(differing(&[10, 20], &[20]), Vec::<&u32>::new());

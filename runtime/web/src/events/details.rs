@@ -32,7 +32,9 @@ impl LastDetails {
         if topics.contains(&Topic::Preemptions) {
             // Once more after its end, for its last preemptions.
             let was_open = |job: &JobId| {
-                self.known.get(job).is_some_and(|known: &Arc<JobDetail>| is_open(&known.summary))
+                self.known
+                    .get(job)
+                    .is_some_and(|known: &Arc<JobDetail>| is_open(&known.summary))
             };
             let matters = |job: &&JobSummary| is_open(job) || was_open(&job.job);
             wanted.extend(jobs.iter().filter(matters).map(|job| job.job));
@@ -42,7 +44,11 @@ impl LastDetails {
         wanted.truncate(JOBS_MAX);
         self.known.retain(|job, _| distinct.contains(job));
         // Ended jobs do not change.
-        wanted.retain(|job| self.known.get(job).is_none_or(|known| is_open(&known.summary)));
+        wanted.retain(|job| {
+            self.known
+                .get(job)
+                .is_none_or(|known| is_open(&known.summary))
+        });
         wanted
     }
 
@@ -60,17 +66,35 @@ impl LastDetails {
         if Arc::ptr_eq(&before, now) {
             return Ok(changes);
         }
-        let attempts = differing(&before.attempts, &now.attempts, |known| known.attempt, PartialEq::ne);
+        let attempts = differing(
+            &before.attempts,
+            &now.attempts,
+            |known| known.attempt,
+            PartialEq::ne,
+        );
         for attempt in attempts {
-            changes.push(Change::new("attempt", vec![Topic::Job(job)], &AttemptAnswer::from(attempt))?);
+            changes.push(Change::new(
+                "attempt",
+                vec![Topic::Job(job)],
+                &AttemptAnswer::from(attempt),
+            )?);
         }
         // The outcome of the work changes an entry long after the end of its request.
-        let answers =
-            |detail: &JobDetail| ledger_of(detail).iter().map(PreemptionAnswer::from).collect::<Vec<_>>();
-        let (ledger, now_ledger) = (answers(&before), answers(now));
+        let answers = |detail: &JobDetail| {
+            ledger_of(detail)
+                .iter()
+                .map(PreemptionAnswer::from)
+                .collect::<Vec<_>>()
+        };
+        let ledger = answers(&before);
+        let now_ledger = answers(now);
         let of_request = |known: &PreemptionAnswer| (known.attempt.clone(), known.requested_micros);
         for answer in differing(&ledger, &now_ledger, of_request, PartialEq::ne) {
-            changes.push(Change::new("preemption", vec![Topic::Preemptions, Topic::Job(job)], answer)?);
+            changes.push(Change::new(
+                "preemption",
+                vec![Topic::Preemptions, Topic::Job(job)],
+                answer,
+            )?);
         }
         Ok(changes)
     }
@@ -94,14 +118,20 @@ mod tests {
     }
 
     fn poll(details: &mut LastDetails, summary: &JobSummary) {
-        let known = JobDetail { summary: summary.clone(), ..detail() };
+        let known = JobDetail {
+            summary: summary.clone(),
+            ..detail()
+        };
         details.compare(&Arc::new(known)).expect("JSON");
     }
 
     #[test]
     fn new_attempts_and_changed_preemptions_become_events() {
         let mut details = LastDetails::default();
-        let first = JobDetail { summary: open(7), ..detail() };
+        let first = JobDetail {
+            summary: open(7),
+            ..detail()
+        };
         let changes = details.compare(&Arc::new(first.clone())).expect("JSON");
         assert_eq!(
             (changes.len(), changes[0].name, &changes[0].topics),
@@ -109,24 +139,39 @@ mod tests {
         );
         let mut next = first.clone();
         let attempt = &first.attempts[0];
-        let second = napreduce_engine::AttemptId { number: 2, ..attempt.attempt };
+        let second = napreduce_engine::AttemptId {
+            number: 2,
+            ..attempt.attempt
+        };
         next.attempts.push(napreduce_protocol::AttemptSummary {
             attempt: second,
             end: None,
             ..attempt.clone()
         });
-        let asked = PreemptionSummary::wanted(5, attempt.attempt, attempt.worker, Primitive::Suspend);
+        let asked =
+            PreemptionSummary::wanted(5, attempt.attempt, attempt.worker, Primitive::Suspend);
         next.preemptions.push(asked.clone());
         let changes = details.compare(&Arc::new(next.clone())).expect("JSON");
-        let data: Vec<Value> =
-            changes.iter().map(|change| serde_json::from_str(&change.data).expect("JSON")).collect();
-        assert_eq!((changes[0].name, &data[0]["attempt"]), ("attempt", &"job_0007_m_0003.2".into()));
+        let data: Vec<Value> = changes
+            .iter()
+            .map(|change| serde_json::from_str(&change.data).expect("JSON"))
+            .collect();
+        assert_eq!(
+            (changes[0].name, &data[0]["attempt"]),
+            ("attempt", &"job_0007_m_0003.2".into())
+        );
         assert_eq!(
             (changes[1].name, &data[1]["freed_micros"], changes.len()),
             ("preemption", &Value::Null, 2)
         );
-        assert_eq!(changes[1].topics, [Topic::Preemptions, Topic::Job(JobId(7))]);
-        next.preemptions[0] = PreemptionSummary { freed_micros: Some(9), ..asked };
+        assert_eq!(
+            changes[1].topics,
+            [Topic::Preemptions, Topic::Job(JobId(7))]
+        );
+        next.preemptions[0] = PreemptionSummary {
+            freed_micros: Some(9),
+            ..asked
+        };
         let changes = details.compare(&Arc::new(next)).expect("JSON");
         assert_eq!((changes.len(), changes[0].name), (1, "preemption"));
     }
@@ -143,7 +188,11 @@ mod tests {
         assert_eq!(details.wanted(&all, &jobs), [JobId(9), JobId(8)]);
         poll(&mut details, &jobs[0]);
         let over = [job(9, JobPhase::Killed, 0, 0), open(8), ended];
-        assert_eq!(details.wanted(&all, &over), [JobId(9), JobId(8)], "the last preemptions are missed");
+        assert_eq!(
+            details.wanted(&all, &over),
+            [JobId(9), JobId(8)],
+            "the last preemptions are missed"
+        );
         poll(&mut details, &over[0]);
         assert_eq!(details.wanted(&all, &over), [JobId(8)]);
         assert_eq!(details.wanted(&[Topic::Jobs], &over), []);
@@ -155,6 +204,9 @@ mod tests {
         let mut details = LastDetails::default();
         let jobs: Vec<JobSummary> = (1..=200).rev().map(open).collect();
         let wanted = details.wanted(&[Topic::Preemptions, Topic::Job(JobId(3))], &jobs);
-        assert_eq!((wanted.len(), wanted[0], wanted[1]), (JOBS_MAX, JobId(3), JobId(200)));
+        assert_eq!(
+            (wanted.len(), wanted[0], wanted[1]),
+            (JOBS_MAX, JobId(3), JobId(200))
+        );
     }
 }

@@ -24,12 +24,20 @@ impl Change {
         topics: Vec<Topic>,
         object: &impl Serialize,
     ) -> Result<Change, serde_json::Error> {
-        Ok(Change { name, topics, data: serde_json::to_string(object)? })
+        Ok(Change {
+            name,
+            topics,
+            data: serde_json::to_string(object)?,
+        })
     }
 
     /// The reader has missed events and must request everything again.
     pub fn reset() -> Change {
-        Change { name: "reset", topics: Vec::new(), data: "{}".to_owned() }
+        Change {
+            name: "reset",
+            topics: Vec::new(),
+            data: "{}".to_owned(),
+        }
     }
 }
 

@@ -55,7 +55,11 @@ struct Open {
 
 impl Hub {
     pub fn new(epoch: u64) -> Hub {
-        Hub { epoch, feed: Mutex::default(), changed: Condvar::new() }
+        Hub {
+            epoch,
+            feed: Mutex::default(),
+            changed: Condvar::new(),
+        }
     }
 
     /// Opens a stream that starts after the event `last` if that is still known, otherwise now.
@@ -87,17 +91,29 @@ impl Hub {
                 last
             }
             Some(None) => {
-                let reset = PageEvent { sequence: feed.sequence, change: Change::reset() };
+                let reset = PageEvent {
+                    sequence: feed.sequence,
+                    change: Change::reset(),
+                };
                 queue.push(&Arc::new(reset));
                 feed.sequence
             }
         };
         feed.opened += 1;
         let number = feed.opened;
-        feed.open.push(Open { number, topics, queue: queue.clone() });
+        feed.open.push(Open {
+            number,
+            topics,
+            queue: queue.clone(),
+        });
         drop(feed);
         self.changed.notify_all();
-        Ok(Subscription { hub: self.clone(), number, queue, from })
+        Ok(Subscription {
+            hub: self.clone(),
+            number,
+            queue,
+            from,
+        })
     }
 
     /// Numbers changes and sends them to the streams.
@@ -105,7 +121,10 @@ impl Hub {
         let mut feed = lock(&self.feed);
         for change in changes {
             feed.sequence += 1;
-            let event = Arc::new(PageEvent { sequence: feed.sequence, change });
+            let event = Arc::new(PageEvent {
+                sequence: feed.sequence,
+                change,
+            });
             for open in &feed.open {
                 if event.concerns(&open.topics) {
                     open.queue.push(&event);
@@ -122,7 +141,10 @@ impl Hub {
     pub fn wait_for_readers(&self) -> bool {
         let mut feed = lock(&self.feed);
         while feed.open.is_empty() && !feed.is_closed {
-            feed = self.changed.wait(feed).unwrap_or_else(PoisonError::into_inner);
+            feed = self
+                .changed
+                .wait(feed)
+                .unwrap_or_else(PoisonError::into_inner);
         }
         !feed.is_closed
     }
@@ -131,12 +153,21 @@ impl Hub {
     pub fn pause(&self, time: Duration) {
         let feed = lock(&self.feed);
         let is_open = |feed: &mut Feed| !feed.is_closed;
-        drop(self.changed.wait_timeout_while(feed, time, is_open).unwrap_or_else(PoisonError::into_inner));
+        drop(
+            self.changed
+                .wait_timeout_while(feed, time, is_open)
+                .unwrap_or_else(PoisonError::into_inner),
+        );
     }
 
     /// Returns the topics of all streams.
     pub fn topics(&self) -> Vec<Topic> {
-        lock(&self.feed).open.iter().flat_map(|open| open.topics.iter()).copied().collect()
+        lock(&self.feed)
+            .open
+            .iter()
+            .flat_map(|open| open.topics.iter())
+            .copied()
+            .collect()
     }
 
     /// Returns the number of open streams.
@@ -169,7 +200,10 @@ impl Hub {
 impl Feed {
     /// Whether all events after `last` are still there.
     fn follows(&self, last: u64) -> bool {
-        let oldest = self.backlog.front().map_or(self.sequence + 1, |event| event.sequence);
+        let oldest = self
+            .backlog
+            .front()
+            .map_or(self.sequence + 1, |event| event.sequence);
         last <= self.sequence && last + 1 >= oldest
     }
 }
@@ -198,7 +232,9 @@ impl Subscription {
 
 impl Drop for Subscription {
     fn drop(&mut self) {
-        lock(&self.hub.feed).open.retain(|open| open.number != self.number);
+        lock(&self.hub.feed)
+            .open
+            .retain(|open| open.number != self.number);
     }
 }
 
@@ -209,7 +245,11 @@ mod tests {
     use super::*;
 
     fn change(topics: &[Topic], number: usize) -> Change {
-        Change { name: "job", topics: topics.to_vec(), data: number.to_string() }
+        Change {
+            name: "job",
+            topics: topics.to_vec(),
+            data: number.to_string(),
+        }
     }
 
     fn hub() -> Arc<Hub> {
@@ -217,12 +257,16 @@ mod tests {
     }
 
     fn subscribe(hub: &Arc<Hub>, topics: &str, last: Option<&str>) -> Subscription {
-        hub.subscribe(topics.parse().expect("topics"), last).expect("a place")
+        hub.subscribe(topics.parse().expect("topics"), last)
+            .expect("a place")
     }
 
     /// Reads the stream up to an end event.
     async fn received(hub: &Arc<Hub>, subscription: &Subscription) -> Vec<(String, String)> {
-        hub.publish(vec![Change { name: "end", ..Change::reset() }]);
+        hub.publish(vec![Change {
+            name: "end",
+            ..Change::reset()
+        }]);
         let mut received = Vec::new();
         loop {
             let (id, event) = subscription.next().await.expect("an event");
@@ -235,29 +279,53 @@ mod tests {
     }
 
     fn pairs(pairs: &[(&str, &str)]) -> Vec<(String, String)> {
-        pairs.iter().map(|(id, data)| ((*id).to_owned(), (*data).to_owned())).collect()
+        pairs
+            .iter()
+            .map(|(id, data)| ((*id).to_owned(), (*data).to_owned()))
+            .collect()
     }
 
     #[tokio::test]
     async fn events_are_numbered_and_sent_by_topic() {
         let hub = hub();
-        let (jobs, seventh) = (subscribe(&hub, "jobs", None), subscribe(&hub, "job:job_0007,workers", None));
+        let jobs = subscribe(&hub, "jobs", None);
+        let seventh = subscribe(&hub, "job:job_0007,workers", None);
         assert_eq!(jobs.from(), "abc-0");
         let both = [Topic::Jobs, Topic::Job(JobId(7))];
-        hub.publish(vec![change(&both, 1), change(&[Topic::Jobs], 2), change(&[Topic::Workers], 3)]);
-        assert_eq!(received(&hub, &jobs).await, pairs(&[("abc-1", "1"), ("abc-2", "2")]));
-        assert_eq!(received(&hub, &seventh).await, pairs(&[("abc-1", "1"), ("abc-3", "3")]));
-        assert_eq!(hub.topics(), [Topic::Jobs, Topic::Job(JobId(7)), Topic::Workers]);
+        hub.publish(vec![
+            change(&both, 1),
+            change(&[Topic::Jobs], 2),
+            change(&[Topic::Workers], 3),
+        ]);
+        assert_eq!(
+            received(&hub, &jobs).await,
+            pairs(&[("abc-1", "1"), ("abc-2", "2")])
+        );
+        assert_eq!(
+            received(&hub, &seventh).await,
+            pairs(&[("abc-1", "1"), ("abc-3", "3")])
+        );
+        assert_eq!(
+            hub.topics(),
+            [Topic::Jobs, Topic::Job(JobId(7)), Topic::Workers]
+        );
     }
 
     #[tokio::test]
     async fn reconnected_reader_receives_missed_events() {
         let hub = hub();
-        hub.publish((1..=9).map(|number| change(&[Topic::Jobs], number)).collect());
+        hub.publish(
+            (1..=9)
+                .map(|number| change(&[Topic::Jobs], number))
+                .collect(),
+        );
         hub.publish(vec![change(&[Topic::Workers], 10)]);
         let back = subscribe(&hub, "jobs", Some("abc-7"));
         assert_eq!(back.from(), "abc-7");
-        assert_eq!(received(&hub, &back).await, pairs(&[("abc-8", "8"), ("abc-9", "9")]));
+        assert_eq!(
+            received(&hub, &back).await,
+            pairs(&[("abc-8", "8"), ("abc-9", "9")])
+        );
         let newest = subscribe(&hub, "jobs", Some("abc-11"));
         assert_eq!(received(&hub, &newest).await, []);
         for unknown in ["abc-13", "abd-7", "7", "", "abc-", "abc-x"] {
@@ -278,17 +346,27 @@ mod tests {
     #[tokio::test]
     async fn dropped_events_cause_a_reset() {
         let hub = hub();
-        hub.publish((1..=BACKLOG + 5).map(|number| change(&[Topic::Workers], number)).collect());
+        hub.publish(
+            (1..=BACKLOG + 5)
+                .map(|number| change(&[Topic::Workers], number))
+                .collect(),
+        );
         assert_eq!(lock(&hub.feed).backlog.len(), BACKLOG);
-        let (kept, lost) = (subscribe(&hub, "jobs", Some("abc-5")), subscribe(&hub, "jobs", Some("abc-4")));
+        let kept = subscribe(&hub, "jobs", Some("abc-5"));
+        let lost = subscribe(&hub, "jobs", Some("abc-4"));
         assert_eq!(received(&hub, &kept).await, []);
-        assert_eq!(received(&hub, &lost).await, pairs(&[("abc-10005", "reset")]));
+        assert_eq!(
+            received(&hub, &lost).await,
+            pairs(&[("abc-10005", "reset")])
+        );
     }
 
     #[test]
     fn streams_are_limited_and_released() {
         let hub = hub();
-        let mut all: Vec<Subscription> = (0..STREAMS_MAX).map(|_| subscribe(&hub, "jobs", None)).collect();
+        let mut all: Vec<Subscription> = (0..STREAMS_MAX)
+            .map(|_| subscribe(&hub, "jobs", None))
+            .collect();
         let next = || hub.subscribe(Topics::default(), None);
         assert_eq!(next().err(), Some(SubscribeError::Full));
         all.pop();

@@ -32,7 +32,10 @@ impl Queue {
             waiting.events.push_back(event.clone());
         } else {
             waiting.events.clear();
-            let reset = PageEvent { sequence: event.sequence, change: Change::reset() };
+            let reset = PageEvent {
+                sequence: event.sequence,
+                change: Change::reset(),
+            };
             waiting.events.push_back(Arc::new(reset));
         }
         drop(waiting);
@@ -67,7 +70,11 @@ mod tests {
     use super::*;
 
     fn event(sequence: u64) -> Arc<PageEvent> {
-        let change = Change { name: "job", topics: Vec::new(), data: "{}".to_owned() };
+        let change = Change {
+            name: "job",
+            topics: Vec::new(),
+            data: "{}".to_owned(),
+        };
         Arc::new(PageEvent { sequence, change })
     }
 
@@ -82,7 +89,8 @@ mod tests {
 
     #[tokio::test]
     async fn full_queue_is_replaced_by_a_reset() {
-        let (queue, capacity) = (Queue::default(), EVENTS_MAX as u64);
+        let queue = Queue::default();
+        let capacity = EVENTS_MAX as u64;
         for sequence in 1..=capacity {
             queue.push(&event(sequence));
         }
@@ -92,7 +100,11 @@ mod tests {
         }
         assert_eq!(
             all(&queue).await,
-            [(capacity + 1, "reset"), (capacity + 2, "job"), (capacity + 3, "job")],
+            [
+                (capacity + 1, "reset"),
+                (capacity + 2, "job"),
+                (capacity + 3, "job")
+            ],
             "the queue exceeds its limit or has a gap"
         );
     }

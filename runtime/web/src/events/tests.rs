@@ -8,7 +8,8 @@ use std::time::{Duration, Instant};
 
 use napreduce_engine::{AttemptId, JobId, Reason, TaskId};
 use napreduce_protocol::{
-    JobDetail, JobPhase, JobSummary, LogStream, QueueListing, SlotsWanted, TaskSummary, WorkerSummary,
+    JobDetail, JobPhase, JobSummary, LogStream, QueueListing, SlotsWanted, TaskSummary,
+    WorkerSummary,
 };
 use tokio::time::timeout;
 
@@ -40,7 +41,11 @@ impl Scripted {
     }
 
     fn summary(&self) -> JobSummary {
-        let running = if self.changes.load(SeqCst) { self.polls.load(SeqCst) } else { 1 };
+        let running = if self.changes.load(SeqCst) {
+            self.polls.load(SeqCst)
+        } else {
+            1
+        };
         job(7, JobPhase::Running, running, 0)
     }
 }
@@ -70,7 +75,10 @@ impl PageSource for Scripted {
     }
 
     fn job(&self, _: JobId) -> Result<Arc<JobDetail>, SourceError> {
-        Ok(Arc::new(JobDetail { summary: self.summary(), ..detail() }))
+        Ok(Arc::new(JobDetail {
+            summary: self.summary(),
+            ..detail()
+        }))
     }
 
     fn workers(&self) -> Result<Arc<Vec<WorkerSummary>>, SourceError> {
@@ -80,7 +88,11 @@ impl PageSource for Scripted {
     /// Returns a different result after each poll.
     fn queues(&self) -> Result<Arc<QueueListing>, SourceError> {
         let scheduler = format!("policy {}", self.polls.load(SeqCst));
-        Ok(Arc::new(QueueListing { scheduler, queues: None, wanted: SlotsWanted::default() }))
+        Ok(Arc::new(QueueListing {
+            scheduler,
+            queues: None,
+            wanted: SlotsWanted::default(),
+        }))
     }
 
     fn tasks(&self, _: JobId) -> Result<Arc<Vec<TaskSummary>>, SourceError> {
@@ -101,11 +113,16 @@ impl PageSource for Scripted {
 }
 
 fn subscribe(events: &Events, topics: &str) -> Subscription {
-    events.hub.subscribe(topics.parse().expect("topics"), None).expect("a place")
+    events
+        .hub
+        .subscribe(topics.parse().expect("topics"), None)
+        .expect("a place")
 }
 
 async fn next(subscription: &Subscription) -> (String, &'static str) {
-    let event = timeout(DEADLINE, subscription.next()).await.expect("an event in time");
+    let event = timeout(DEADLINE, subscription.next())
+        .await
+        .expect("an event in time");
     let (id, event) = event.expect("an event");
     (id, event.change.name)
 }
@@ -128,7 +145,11 @@ async fn cluster_is_not_polled_without_readers() {
     }
     let before = source.polls.load(SeqCst);
     let _reader = subscribe(&events, "jobs");
-    assert_eq!(polled.recv_timeout(DEADLINE), Ok(before + 1), "not polled for the next reader");
+    assert_eq!(
+        polled.recv_timeout(DEADLINE),
+        Ok(before + 1),
+        "not polled for the next reader"
+    );
 }
 
 #[tokio::test]
@@ -143,7 +164,10 @@ async fn changing_object_is_sent_four_times_a_second() {
     }
     let took = begun.elapsed();
     // The first event may have been queued before.
-    assert!(took >= Duration::from_millis(750), "four events within {took:?}");
+    assert!(
+        took >= Duration::from_millis(750),
+        "four events within {took:?}"
+    );
 }
 
 #[tokio::test]
@@ -158,20 +182,30 @@ async fn queues_are_sampled_once_a_second() {
     }
     let took = begun.elapsed();
     // The first sample may have been queued before.
-    assert!(took >= Duration::from_millis(1_900), "three samples within {took:?}");
+    assert!(
+        took >= Duration::from_millis(1_900),
+        "three samples within {took:?}"
+    );
 }
 
 #[tokio::test]
 async fn many_readers_share_one_poll() {
     let (source, _polled) = Scripted::new();
     let events = Events::start(source.clone()).expect("a thread");
-    let readers: Vec<Subscription> = (0..20).map(|_| subscribe(&events, "jobs,job:job_0007")).collect();
+    let readers: Vec<Subscription> = (0..20)
+        .map(|_| subscribe(&events, "jobs,job:job_0007"))
+        .collect();
     let begun = Instant::now();
     for reader in &readers {
         until(reader, "job").await;
     }
-    let (polls, most) = (source.polls.load(SeqCst), 2 + begun.elapsed().as_millis() / 250);
-    assert!(u128::from(polls) <= most, "{polls} polls for {} readers", readers.len());
+    let polls = source.polls.load(SeqCst);
+    let most = 2 + begun.elapsed().as_millis() / 250;
+    assert!(
+        u128::from(polls) <= most,
+        "{polls} polls for {} readers",
+        readers.len()
+    );
 }
 
 #[tokio::test]
@@ -202,7 +236,10 @@ async fn reconnected_reader_receives_changes_without_readers() {
     drop(reader);
     while polled.recv_timeout(Duration::from_millis(700)).is_ok() {}
     source.changes.store(true, SeqCst);
-    let back = events.hub.subscribe("jobs".parse().expect("topics"), Some(&id)).expect("a place");
+    let back = events
+        .hub
+        .subscribe("jobs".parse().expect("topics"), Some(&id))
+        .expect("a place");
     assert_eq!(next(&back).await.1, "job");
 }
 
@@ -212,6 +249,12 @@ async fn close_ends_every_stream() {
     let events = Events::start(source).expect("a thread");
     let reader = subscribe(&events, "jobs");
     events.close();
-    assert_eq!(timeout(DEADLINE, reader.next()).await.expect("in time"), None);
-    assert_eq!(events.hub.subscribe(Topics::default(), None).err(), Some(SubscribeError::Closed));
+    assert_eq!(
+        timeout(DEADLINE, reader.next()).await.expect("in time"),
+        None
+    );
+    assert_eq!(
+        events.hub.subscribe(Topics::default(), None).err(),
+        Some(SubscribeError::Closed)
+    );
 }

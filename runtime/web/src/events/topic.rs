@@ -34,9 +34,10 @@ impl FromStr for Topic {
             "shares" => Ok(Topic::Shares),
             "workers" => Ok(Topic::Workers),
             other => match other.strip_prefix("job:") {
-                Some(job) => {
-                    job.parse().map(Topic::Job).map_err(|error: <JobId as FromStr>::Err| error.to_string())
-                }
+                Some(job) => job
+                    .parse()
+                    .map(Topic::Job)
+                    .map_err(|error: <JobId as FromStr>::Err| error.to_string()),
                 None => Err(format!(
                     "unknown topic {other:?}; expected cluster, jobs, job:job_0007, preemptions, shares or workers"
                 )),
@@ -84,7 +85,10 @@ mod tests {
     #[test]
     fn topics_are_separated_by_commas() {
         let topics: Topics = "cluster,job:job_0007,workers".parse().expect("topics");
-        assert_eq!(topics, Topics(vec![Topic::Cluster, Topic::Job(JobId(7)), Topic::Workers]));
+        assert_eq!(
+            topics,
+            Topics(vec![Topic::Cluster, Topic::Job(JobId(7)), Topic::Workers])
+        );
         assert!(topics.contains(&Topic::Workers) && !topics.contains(&Topic::Jobs));
         for wrong in ["", "cluster,", "share", "job:7", "Cluster"] {
             assert!(wrong.parse::<Topics>().is_err(), "{wrong:?}");

@@ -36,7 +36,11 @@ pub fn watch(hub: &Arc<Hub>, source: &dyn PageSource) {
     while hub.wait_for_readers() {
         let begun = Instant::now();
         hub.publish(last.poll(hub, source));
-        hub.pause(if last.is_away { ABSENCE } else { pause_after(begun.elapsed()) });
+        hub.pause(if last.is_away {
+            ABSENCE
+        } else {
+            pause_after(begun.elapsed())
+        });
     }
 }
 
@@ -67,8 +71,15 @@ impl LastPoll {
         changes
     }
 
-    fn poll_lists(&mut self, source: &dyn PageSource, changes: &mut Vec<Change>) -> Result<(), SourceError> {
-        let lists = Lists { jobs: source.jobs()?, workers: source.workers()? };
+    fn poll_lists(
+        &mut self,
+        source: &dyn PageSource,
+        changes: &mut Vec<Change>,
+    ) -> Result<(), SourceError> {
+        let lists = Lists {
+            jobs: source.jobs()?,
+            workers: source.workers()?,
+        };
         changes.extend(self.lists.compare(lists).map_err(not_serializable)?);
         Ok(())
     }
@@ -81,7 +92,9 @@ impl LastPoll {
     ) -> Result<(), SourceError> {
         for job in self.details.wanted(&hub.topics(), self.lists.jobs()) {
             match source.job(job) {
-                Ok(detail) => changes.extend(self.details.compare(&detail).map_err(not_serializable)?),
+                Ok(detail) => {
+                    changes.extend(self.details.compare(&detail).map_err(not_serializable)?)
+                }
                 Err(error @ SourceError::Unavailable(_)) => return Err(error),
                 // A reader wants a job that does not exist; its request for the job fails, too.
                 Err(error) => tracing::debug!(%job, %error, "cannot poll a job"),
@@ -101,11 +114,18 @@ impl LastPoll {
             (self.queues, self.sampled) = (LastQueues::default(), None);
             return Ok(());
         }
-        if self.sampled.is_some_and(|sampled| sampled.elapsed() < SAMPLE) {
+        if self
+            .sampled
+            .is_some_and(|sampled| sampled.elapsed() < SAMPLE)
+        {
             return Ok(());
         }
         self.sampled = Some(Instant::now());
-        changes.extend(self.queues.compare(&*source.queues()?).map_err(not_serializable)?);
+        changes.extend(
+            self.queues
+                .compare(&*source.queues()?)
+                .map_err(not_serializable)?,
+        );
         Ok(())
     }
 }

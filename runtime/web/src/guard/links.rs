@@ -64,7 +64,11 @@ pub enum LinkError {
     #[error("{0}")]
     Invalid(String),
     #[error("cannot {doing} {path}: {source}")]
-    Io { doing: &'static str, path: PathBuf, source: io::Error },
+    Io {
+        doing: &'static str,
+        path: PathBuf,
+        source: io::Error,
+    },
     #[error("{path} is damaged ({what}); remove it, which revokes all shared links")]
     Malformed { path: PathBuf, what: String },
 }
@@ -78,14 +82,21 @@ pub struct Links {
 
 impl Links {
     pub fn new(file: Option<PathBuf>) -> Links {
-        Links { file, kept: Mutex::default() }
+        Links {
+            file,
+            kept: Mutex::default(),
+        }
     }
 
     /// Returns the links that have neither expired nor been revoked, in the order of their creation.
     ///
     /// # Errors
     /// Fails if the file cannot be read.
-    pub fn valid(&self, revoked: &Revocations, now_millis: u64) -> Result<Vec<SharedLink>, LinkError> {
+    pub fn valid(
+        &self,
+        revoked: &Revocations,
+        now_millis: u64,
+    ) -> Result<Vec<SharedLink>, LinkError> {
         let mut links = match &self.file {
             Some(file) => read(file)?,
             None => lock(&self.kept).clone(),
@@ -98,16 +109,28 @@ impl Links {
     ///
     /// # Errors
     /// Fails if the file cannot be read.
-    pub fn has(&self, claims: &Claims, revoked: &Revocations, now_millis: u64) -> Result<bool, LinkError> {
+    pub fn has(
+        &self,
+        claims: &Claims,
+        revoked: &Revocations,
+        now_millis: u64,
+    ) -> Result<bool, LinkError> {
         let links = self.valid(revoked, now_millis)?;
-        Ok(links.iter().any(|link| link.nonce == claims.nonce && link.name == claims.name))
+        Ok(links
+            .iter()
+            .any(|link| link.nonce == claims.nonce && link.name == claims.name))
     }
 
     /// Adds a link.
     ///
     /// # Errors
     /// Fails if its name is taken, there are too many, or the file cannot be written.
-    pub fn add(&self, link: SharedLink, revoked: &Revocations, now_millis: u64) -> Result<(), LinkError> {
+    pub fn add(
+        &self,
+        link: SharedLink,
+        revoked: &Revocations,
+        now_millis: u64,
+    ) -> Result<(), LinkError> {
         self.change(revoked, now_millis, |links| {
             if links.iter().any(|known| known.name == link.name) {
                 return Err(LinkError::Taken(link.name));
@@ -124,7 +147,12 @@ impl Links {
     ///
     /// # Errors
     /// Fails if there is none with this name, or the file cannot be written.
-    pub fn remove(&self, name: &str, revoked: &Revocations, now_millis: u64) -> Result<(), LinkError> {
+    pub fn remove(
+        &self,
+        name: &str,
+        revoked: &Revocations,
+        now_millis: u64,
+    ) -> Result<(), LinkError> {
         self.change(revoked, now_millis, |links| {
             let at = links.iter().position(|link| link.name == name);
             links.remove(at.ok_or_else(|| LinkError::Unknown(name.to_owned()))?);
@@ -144,15 +172,23 @@ impl Links {
             retain_valid(&mut kept, revoked, now_millis);
             return change(&mut kept);
         };
-        let io = |doing| move |source| LinkError::Io { doing, path: file.clone(), source };
-        let folder =
-            File::open(file.parent().unwrap_or(Path::new("."))).map_err(io("open the directory of"))?;
+        let io = |doing| {
+            move |source| LinkError::Io {
+                doing,
+                path: file.clone(),
+                source,
+            }
+        };
+        let folder = File::open(file.parent().unwrap_or(Path::new(".")))
+            .map_err(io("open the directory of"))?;
         // Released when `folder` is closed.
         folder.lock().map_err(io("lock"))?;
         let mut links = read(file)?;
         retain_valid(&mut links, revoked, now_millis);
         change(&mut links)?;
-        let text = serde_json::to_string_pretty(&links).map_err(io::Error::other).map_err(io("write"))?;
+        let text = serde_json::to_string_pretty(&links)
+            .map_err(io::Error::other)
+            .map_err(io("write"))?;
         replace_file(file, &text).map_err(io("write"))
     }
 }
@@ -166,10 +202,16 @@ fn retain_valid(links: &mut Vec<SharedLink>, revoked: &Revocations, now_millis: 
 /// Reads the file; a missing one lists no link.
 fn read(file: &Path) -> Result<Vec<SharedLink>, LinkError> {
     match read_regular(file, BYTES_MAX) {
-        Ok(text) => serde_json::from_slice(&text)
-            .map_err(|error| LinkError::Malformed { path: file.to_owned(), what: error.to_string() }),
+        Ok(text) => serde_json::from_slice(&text).map_err(|error| LinkError::Malformed {
+            path: file.to_owned(),
+            what: error.to_string(),
+        }),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
-        Err(source) => Err(LinkError::Io { doing: "read", path: file.to_owned(), source }),
+        Err(source) => Err(LinkError::Io {
+            doing: "read",
+            path: file.to_owned(),
+            source,
+        }),
     }
 }
 
@@ -178,12 +220,24 @@ mod tests {
     use super::*;
 
     fn link(name: &str, nonce: u64) -> SharedLink {
-        let (name, address) = (name.to_owned(), "/jobs".to_owned());
-        SharedLink { name, address, issued_millis: 10, until_millis: 20, nonce }
+        let name = name.to_owned();
+        let address = "/jobs".to_owned();
+        SharedLink {
+            name,
+            address,
+            issued_millis: 10,
+            until_millis: 20,
+            nonce,
+        }
     }
 
     fn names(links: &Links, revoked: &Revocations, now: u64) -> Vec<String> {
-        links.valid(revoked, now).expect("readable").into_iter().map(|link| link.name).collect()
+        links
+            .valid(revoked, now)
+            .expect("readable")
+            .into_iter()
+            .map(|link| link.name)
+            .collect()
     }
 
     #[test]
@@ -195,9 +249,15 @@ mod tests {
             for name in ["ada", "ben", "eve"] {
                 links.add(link(name, 1), &revoked, 11).expect("added");
             }
-            assert!(matches!(links.add(link("ada", 2), &revoked, 12), Err(LinkError::Taken(_))));
+            assert!(matches!(
+                links.add(link("ada", 2), &revoked, 12),
+                Err(LinkError::Taken(_))
+            ));
             links.remove("ben", &revoked, 12).expect("removed");
-            assert!(matches!(links.remove("ben", &revoked, 12), Err(LinkError::Unknown(_))));
+            assert!(matches!(
+                links.remove("ben", &revoked, 12),
+                Err(LinkError::Unknown(_))
+            ));
             assert_eq!(names(&links, &revoked, 12), ["ada", "eve"]);
             let mut by_name = revoked.clone();
             by_name.revoke(Some("ada"), 13);
@@ -206,20 +266,34 @@ mod tests {
         }
         revoked.revoke(None, 15);
         let of_another_server = Links::new(Some(file.clone()));
-        assert_eq!(names(&of_another_server, &Revocations::default(), 12), ["ada", "eve"]);
+        assert_eq!(
+            names(&of_another_server, &Revocations::default(), 12),
+            ["ada", "eve"]
+        );
         assert!(names(&of_another_server, &revoked, 16).is_empty());
         std::fs::write(&file, "[").expect("written");
-        let damaged = of_another_server.valid(&revoked, 12).expect_err("damaged").to_string();
+        let damaged = of_another_server
+            .valid(&revoked, 12)
+            .expect_err("damaged")
+            .to_string();
         assert!(damaged.contains("web-links.json is damaged"), "{damaged}");
     }
 
     #[test]
     fn number_of_links_is_limited() {
-        let (links, revoked) = (Links::new(None), Revocations::default());
+        let links = Links::new(None);
+        let revoked = Revocations::default();
         for number in 0..LINKS_MAX {
-            links.add(link(&format!("link-{number}"), 1), &revoked, 11).expect("added");
+            links
+                .add(link(&format!("link-{number}"), 1), &revoked, 11)
+                .expect("added");
         }
-        assert!(matches!(links.add(link("another", 1), &revoked, 11), Err(LinkError::TooMany)));
-        links.add(link("another", 1), &revoked, 20).expect("the others have expired");
+        assert!(matches!(
+            links.add(link("another", 1), &revoked, 11),
+            Err(LinkError::TooMany)
+        ));
+        links
+            .add(link("another", 1), &revoked, 20)
+            .expect("the others have expired");
     }
 }

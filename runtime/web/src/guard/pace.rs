@@ -17,7 +17,11 @@ pub struct Pace {
 impl Pace {
     /// Allows `count` events within `time`.
     pub fn new(count: u32, time: Duration, now: Instant) -> Pace {
-        Pace { each: time / count.max(1), depth: time, full_at: Mutex::new(now) }
+        Pace {
+            each: time / count.max(1),
+            depth: time,
+            full_at: Mutex::new(now),
+        }
     }
 
     /// Whether one more event is allowed now; if so, counts it.
@@ -41,8 +45,17 @@ mod tests {
         let begin = Instant::now();
         let pace = Pace::new(5, Duration::from_secs(10), begin);
         let allowed = |at: u64| pace.allows(begin + Duration::from_millis(at));
-        assert_eq!([(); 7].map(|()| allowed(0)), [true, true, true, true, true, false, false]);
-        assert_eq!((allowed(1_999), allowed(2_000), allowed(2_001)), (false, true, false));
-        assert_eq!([(); 6].map(|()| allowed(60_000)), [true, true, true, true, true, false]);
+        assert_eq!(
+            [(); 7].map(|()| allowed(0)),
+            [true, true, true, true, true, false, false]
+        );
+        assert_eq!(
+            (allowed(1_999), allowed(2_000), allowed(2_001)),
+            (false, true, false)
+        );
+        assert_eq!(
+            [(); 6].map(|()| allowed(60_000)),
+            [true, true, true, true, true, false]
+        );
     }
 }

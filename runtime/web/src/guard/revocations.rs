@@ -28,8 +28,14 @@ pub struct Revocations {
 #[derive(Debug, Error)]
 pub enum RevocationError {
     #[error("cannot {doing} {path}: {source}")]
-    Io { doing: &'static str, path: PathBuf, source: io::Error },
-    #[error("{path} is not a file of nap web revoke ({what}); remove it and run nap web revoke --all")]
+    Io {
+        doing: &'static str,
+        path: PathBuf,
+        source: io::Error,
+    },
+    #[error(
+        "{path} is not a file of nap web revoke ({what}); remove it and run nap web revoke --all"
+    )]
     Malformed { path: PathBuf, what: String },
 }
 
@@ -39,14 +45,19 @@ impl Revocations {
     /// # Errors
     /// Fails if the file cannot be read; then all access must be denied.
     pub fn read(path: &Path) -> Result<Revocations, RevocationError> {
-        match read_regular(path, BYTES_MAX).and_then(|text| String::from_utf8(text).map_err(io::Error::other))
+        match read_regular(path, BYTES_MAX)
+            .and_then(|text| String::from_utf8(text).map_err(io::Error::other))
         {
             Ok(text) => toml::from_str(&text).map_err(|error| RevocationError::Malformed {
                 path: path.to_owned(),
                 what: error.message().to_owned(),
             }),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Revocations::default()),
-            Err(source) => Err(RevocationError::Io { doing: "read", path: path.to_owned(), source }),
+            Err(source) => Err(RevocationError::Io {
+                doing: "read",
+                path: path.to_owned(),
+                source,
+            }),
         }
     }
 
@@ -55,7 +66,11 @@ impl Revocations {
     /// # Errors
     /// Fails if the file cannot be written; it is unchanged then.
     pub fn write(&self, path: &Path) -> Result<(), RevocationError> {
-        let failed = |source| RevocationError::Io { doing: "write", path: path.to_owned(), source };
+        let failed = |source| RevocationError::Io {
+            doing: "write",
+            path: path.to_owned(),
+            source,
+        };
         let text = toml::to_string(self).map_err(|error| failed(io::Error::other(error)))?;
         replace_file(path, &text).map_err(failed)
     }
@@ -63,7 +78,9 @@ impl Revocations {
     /// Revokes everything issued until now, for one name or for all.
     pub fn revoke(&mut self, name: Option<&str>, now_millis: u64) {
         match name {
-            Some(name) => drop(self.names_millis.insert(name.to_owned(), now_millis)),
+            Some(name) => {
+                self.names_millis.insert(name.to_owned(), now_millis);
+            }
             None => {
                 self.all_millis = now_millis;
                 self.names_millis.clear();
@@ -87,7 +104,10 @@ impl Revocations {
 pub(super) fn replace_file(path: &Path, text: &str) -> io::Result<()> {
     let partial = path.with_extension(format!("{}.new", std::process::id()));
     let written = fs::File::create(&partial)
-        .and_then(|mut file| file.write_all(text.as_bytes()).and_then(|()| file.sync_all()))
+        .and_then(|mut file| {
+            file.write_all(text.as_bytes())
+                .and_then(|()| file.sync_all())
+        })
         .and_then(|()| fs::rename(&partial, path));
     if written.is_err() {
         // The first error is the one to report.
@@ -102,8 +122,16 @@ mod tests {
     use super::*;
 
     fn claims(name: &str, issued_millis: u64) -> Claims {
-        let (purpose, role) = (Purpose::Token, WebRole::View);
-        Claims { purpose, role, name: name.to_owned(), issued_millis, until_millis: u64::MAX, nonce: 0 }
+        let purpose = Purpose::Token;
+        let role = WebRole::View;
+        Claims {
+            purpose,
+            role,
+            name: name.to_owned(),
+            issued_millis,
+            until_millis: u64::MAX,
+            nonce: 0,
+        }
     }
 
     #[test]
@@ -116,11 +144,18 @@ mod tests {
         revoked.write(&file).expect("written");
         let revoked = Revocations::read(&file).expect("the file");
         let covers = |name, issued| revoked.covers(&claims(name, issued));
-        assert_eq!([covers("a", 5), covers("a", 6), covers("b", 5)], [true, false, false]);
+        assert_eq!(
+            [covers("a", 5), covers("a", 6), covers("b", 5)],
+            [true, false, false]
+        );
         let mut all = revoked.clone();
         all.revoke(None, 9);
         assert!(all.covers(&claims("b", 9)) && !all.covers(&claims("a", 10)));
-        assert_eq!(fs::read_dir(folder.path()).expect("a folder").count(), 1, "a temporary file remains");
+        assert_eq!(
+            fs::read_dir(folder.path()).expect("a folder").count(),
+            1,
+            "a temporary file remains"
+        );
     }
 
     #[test]
@@ -130,7 +165,10 @@ mod tests {
         for text in ["all_millis = \"never\"", "generation = 3", "\u{0}"] {
             fs::write(&file, text).expect("written");
             let error = Revocations::read(&file).expect_err(text).to_string();
-            assert!(error.contains("web.toml is not a file of nap web revoke"), "{error}");
+            assert!(
+                error.contains("web.toml is not a file of nap web revoke"),
+                "{error}"
+            );
         }
     }
 }

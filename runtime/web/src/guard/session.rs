@@ -67,7 +67,12 @@ pub struct Credentials {
 impl Credentials {
     /// The credentials of an anonymous request.
     pub fn anonymous() -> Credentials {
-        Credentials { role: WebRole::Nobody, name: String::new(), until_millis: 0, renewed: None }
+        Credentials {
+            role: WebRole::Nobody,
+            name: String::new(),
+            until_millis: 0,
+            renewed: None,
+        }
     }
 }
 
@@ -108,7 +113,9 @@ impl Sessions {
     /// # Errors
     /// Fails if the system has no random numbers.
     pub fn code(signer: &Signer, role: WebRole, now_millis: u64) -> Result<String, String> {
-        signer.issue(Purpose::Code, role, BROWSER, now_millis, CODE_MILLIS).map(|(_, word)| word)
+        signer
+            .issue(Purpose::Code, role, BROWSER, now_millis, CODE_MILLIS)
+            .map(|(_, word)| word)
     }
 
     /// Issues a link to view the page until a chosen time; returns it with its code.
@@ -127,7 +134,9 @@ impl Sessions {
                 "the name {BROWSER} is that of other sessions; choose another"
             )));
         }
-        let issued = self.signer.issue(Purpose::Share, WebRole::View, name, now_millis, for_millis);
+        let issued = self
+            .signer
+            .issue(Purpose::Share, WebRole::View, name, now_millis, for_millis);
         let (claims, code) = issued.map_err(LinkError::Invalid)?;
         let link = SharedLink {
             name: claims.name,
@@ -136,7 +145,8 @@ impl Sessions {
             until_millis: claims.until_millis,
             nonce: claims.nonce,
         };
-        self.links.add(link.clone(), &self.revoked_links()?, now_millis)?;
+        self.links
+            .add(link.clone(), &self.revoked_links()?, now_millis)?;
         Ok((link, code))
     }
 
@@ -157,14 +167,20 @@ impl Sessions {
     }
 
     fn revoked_links(&self) -> Result<Revocations, LinkError> {
-        self.revoked().map_err(|error| LinkError::Invalid(error.to_string()))
+        self.revoked()
+            .map_err(|error| LinkError::Invalid(error.to_string()))
     }
 
     /// Returns the claims of a shared link, if it is valid.
     fn shared(&self, word: &str, now_millis: u64) -> Result<Option<Claims>, String> {
-        let Ok(claims) = self.signer.read(word, Purpose::Share, now_millis) else { return Ok(None) };
+        let Ok(claims) = self.signer.read(word, Purpose::Share, now_millis) else {
+            return Ok(None);
+        };
         let revoked = self.revoked().map_err(|error| error.to_string())?;
-        let is_listed = self.links.has(&claims, &revoked, now_millis).map_err(|error| error.to_string())?;
+        let is_listed = self
+            .links
+            .has(&claims, &revoked, now_millis)
+            .map_err(|error| error.to_string())?;
         Ok(is_listed.then_some(claims))
     }
 
@@ -173,19 +189,36 @@ impl Sessions {
     /// # Errors
     /// Fails if the code is invalid, or too many were.
     pub fn sign_in(&self, code: &str, now_millis: u64) -> Result<SignIn, SignInError> {
-        if let Some(claims) = self.shared(code, now_millis).map_err(SignInError::Unavailable)? {
+        if let Some(claims) = self
+            .shared(code, now_millis)
+            .map_err(SignInError::Unavailable)?
+        {
             // The link itself is the cookie: it ends with the link, and is never renewed.
             let cookie = self.set_cookie(code, claims.until_millis.saturating_sub(now_millis));
-            let Claims { name, until_millis, .. } = claims;
-            return Ok(SignIn { role: WebRole::View, name, until_millis, cookie, token: None });
+            let Claims {
+                name, until_millis, ..
+            } = claims;
+            return Ok(SignIn {
+                role: WebRole::View,
+                name,
+                until_millis,
+                cookie,
+                token: None,
+            });
         }
         let claims = self.signer.read(code, Purpose::Code, now_millis);
-        let claims = claims.ok().filter(|claims| claims.issued_millis >= self.started_millis);
+        let claims = claims
+            .ok()
+            .filter(|claims| claims.issued_millis >= self.started_millis);
         let is_revoked = |claims: &Claims| self.revoked().map(|revoked| revoked.covers(claims));
         let unavailable = |error: RevocationError| SignInError::Unavailable(error.to_string());
         match claims {
-            Some(claims) if !is_revoked(&claims).map_err(unavailable)? && self.spend(&claims, now_millis) => {
-                self.admit(claims.role, now_millis).map_err(SignInError::Unavailable)
+            Some(claims)
+                if !is_revoked(&claims).map_err(unavailable)?
+                    && self.spend(&claims, now_millis) =>
+            {
+                self.admit(claims.role, now_millis)
+                    .map_err(SignInError::Unavailable)
             }
             _ if self.wrong.allows(Instant::now()) => Err(SignInError::Wrong),
             _ => Err(SignInError::TooMany),
@@ -193,7 +226,10 @@ impl Sessions {
     }
 
     fn admit(&self, role: WebRole, now_millis: u64) -> Result<SignIn, String> {
-        let issue = |purpose, role| self.signer.issue(purpose, role, BROWSER, now_millis, COOKIE_MILLIS);
+        let issue = |purpose, role| {
+            self.signer
+                .issue(purpose, role, BROWSER, now_millis, COOKIE_MILLIS)
+        };
         let (claims, cookie) = issue(Purpose::Cookie, WebRole::View)?;
         let token = match role {
             WebRole::Operate => Some(issue(Purpose::Token, role)?.1),
@@ -221,40 +257,79 @@ impl Sessions {
     /// Fails if the token is invalid, or the revocations cannot be read.
     pub fn credentials(&self, headers: &HeaderMap, now_millis: u64) -> Result<Credentials, String> {
         if let Some(value) = headers.get(AUTHORIZATION) {
-            let word = value.to_str().ok().and_then(|value| value.strip_prefix("Bearer "));
+            let word = value
+                .to_str()
+                .ok()
+                .and_then(|value| value.strip_prefix("Bearer "));
             let claims = word
                 .ok_or(TokenError::Foreign)
                 .and_then(|word| self.signer.read(word.trim(), Purpose::Token, now_millis));
             let claims = claims.map_err(|error| format!("invalid token: {error}"))?;
-            if self.revoked().map_err(|error| error.to_string())?.covers(&claims) {
+            if self
+                .revoked()
+                .map_err(|error| error.to_string())?
+                .covers(&claims)
+            {
                 return Err("the token was revoked".to_owned());
             }
-            let Claims { role, name, until_millis, .. } = claims;
-            return Ok(Credentials { role, name, until_millis, renewed: None });
+            let Claims {
+                role,
+                name,
+                until_millis,
+                ..
+            } = claims;
+            return Ok(Credentials {
+                role,
+                name,
+                until_millis,
+                renewed: None,
+            });
         }
-        let Some(claims) = self.cookie(headers, now_millis)? else { return Ok(Credentials::anonymous()) };
-        if self.revoked().map_err(|error| error.to_string())?.covers(&claims) {
+        let Some(claims) = self.cookie(headers, now_millis)? else {
+            return Ok(Credentials::anonymous());
+        };
+        if self
+            .revoked()
+            .map_err(|error| error.to_string())?
+            .covers(&claims)
+        {
             return Ok(Credentials::anonymous());
         }
         let is_old = claims.purpose == Purpose::Cookie
             && now_millis.saturating_sub(claims.issued_millis) > RENEW_MILLIS;
         let mut renewed = None;
         if is_old {
-            let (_, word) =
-                self.signer.issue(Purpose::Cookie, WebRole::View, &claims.name, now_millis, COOKIE_MILLIS)?;
+            let (_, word) = self.signer.issue(
+                Purpose::Cookie,
+                WebRole::View,
+                &claims.name,
+                now_millis,
+                COOKIE_MILLIS,
+            )?;
             renewed = Some(self.set_cookie(&word, COOKIE_MILLIS));
         }
-        Ok(Credentials { role: WebRole::View, name: claims.name, until_millis: claims.until_millis, renewed })
+        Ok(Credentials {
+            role: WebRole::View,
+            name: claims.name,
+            until_millis: claims.until_millis,
+            renewed,
+        })
     }
 
     /// Returns the claims of the cookie: of a session, or of a shared link.
     fn cookie(&self, headers: &HeaderMap, now_millis: u64) -> Result<Option<Claims>, String> {
         let ours = self.signer.cookie_name();
-        let all = headers.get_all(COOKIE).iter().filter_map(|value| value.to_str().ok());
-        let pairs = all.flat_map(|value| value.split(';')).filter_map(|pair| pair.trim().split_once('='));
+        let all = headers
+            .get_all(COOKIE)
+            .iter()
+            .filter_map(|value| value.to_str().ok());
+        let pairs = all
+            .flat_map(|value| value.split(';'))
+            .filter_map(|pair| pair.trim().split_once('='));
         for (_, word) in pairs.filter(|(name, _)| *name == ours) {
             let session = self.signer.read(word, Purpose::Cookie, now_millis).ok();
-            let claims = session.map_or_else(|| self.shared(word, now_millis), |claims| Ok(Some(claims)))?;
+            let claims =
+                session.map_or_else(|| self.shared(word, now_millis), |claims| Ok(Some(claims)))?;
             if claims.is_some() {
                 return Ok(claims);
             }
@@ -263,7 +338,8 @@ impl Sessions {
     }
 
     fn set_cookie(&self, word: &str, for_millis: u64) -> String {
-        let (name, seconds) = (self.signer.cookie_name(), for_millis / 1_000);
+        let name = self.signer.cookie_name();
+        let seconds = for_millis / 1_000;
         format!("{name}={word}; Path=/; Max-Age={seconds}; HttpOnly; SameSite=Strict")
     }
 
@@ -273,9 +349,14 @@ impl Sessions {
     }
 
     fn revoked(&self) -> Result<Revocations, RevocationError> {
-        let Some(file) = &self.revocations_file else { return Ok(Revocations::default()) };
+        let Some(file) = &self.revocations_file else {
+            return Ok(Revocations::default());
+        };
         let mut known = lock(&self.revoked);
-        match known.as_ref().filter(|(read, _)| read.elapsed() < REVOCATIONS_AGE) {
+        match known
+            .as_ref()
+            .filter(|(read, _)| read.elapsed() < REVOCATIONS_AGE)
+        {
             Some((_, revoked)) => Ok(revoked.clone()),
             None => {
                 let revoked = Revocations::read(file)?;
@@ -313,9 +394,13 @@ mod tests {
 
     #[test]
     fn link_signs_in_once() {
-        let (sessions, code) = (sessions(), code(WebRole::Operate, START));
+        let sessions = sessions();
+        let code = code(WebRole::Operate, START);
         let signed = sessions.sign_in(&code, START + 1).expect("valid");
-        assert_eq!((signed.role, signed.token.is_some()), (WebRole::Operate, true));
+        assert_eq!(
+            (signed.role, signed.token.is_some()),
+            (WebRole::Operate, true)
+        );
         assert_eq!(sessions.sign_in(&code, START + 2), Err(SignInError::Wrong));
     }
 
@@ -324,7 +409,10 @@ mod tests {
         let sessions = sessions();
         let late = sessions.sign_in(&code(WebRole::View, START), START + CODE_MILLIS);
         assert_eq!(late, Err(SignInError::Wrong));
-        assert_eq!(sessions.sign_in(&code(WebRole::View, START - 1), START), Err(SignInError::Wrong));
+        assert_eq!(
+            sessions.sign_in(&code(WebRole::View, START - 1), START),
+            Err(SignInError::Wrong)
+        );
     }
 
     #[test]
@@ -333,38 +421,64 @@ mod tests {
         let tried = [(); 6].map(|()| sessions.sign_in("nonsense", START));
         assert_eq!(tried[..5], [const { Err(SignInError::Wrong) }; 5]);
         assert_eq!(tried[5], Err(SignInError::TooMany));
-        assert!(sessions.sign_in(&code(WebRole::View, START), START).is_ok(), "a valid link has to wait");
+        assert!(
+            sessions.sign_in(&code(WebRole::View, START), START).is_ok(),
+            "a valid link has to wait"
+        );
     }
 
     #[test]
     fn cookie_permits_viewing_and_token_commands() {
         let sessions = sessions();
-        let signed = sessions.sign_in(&code(WebRole::Operate, START), START).expect("valid");
+        let signed = sessions
+            .sign_in(&code(WebRole::Operate, START), START)
+            .expect("valid");
         let cookie = signed.cookie.split(';').next().expect("a pair");
-        assert!(signed.cookie.ends_with("; HttpOnly; SameSite=Strict"), "{}", signed.cookie);
-        let viewer =
-            sessions.credentials(&headers(COOKIE, &format!("other=1; {cookie}")), START).expect("valid");
+        assert!(
+            signed.cookie.ends_with("; HttpOnly; SameSite=Strict"),
+            "{}",
+            signed.cookie
+        );
+        let viewer = sessions
+            .credentials(&headers(COOKIE, &format!("other=1; {cookie}")), START)
+            .expect("valid");
         assert_eq!((viewer.role, viewer.renewed), (WebRole::View, None));
         let token = signed.token.expect("an operator's");
-        let bearer =
-            |word: &str| sessions.credentials(&headers(AUTHORIZATION, &format!("Bearer {word}")), START);
+        let bearer = |word: &str| {
+            sessions.credentials(&headers(AUTHORIZATION, &format!("Bearer {word}")), START)
+        };
         assert_eq!(bearer(&token).expect("valid").role, WebRole::Operate);
         let (_, word) = cookie.split_once('=').expect("a pair");
-        assert!(bearer(word).expect_err("a cookie is not a token").contains("for another purpose"));
+        assert!(
+            bearer(word)
+                .expect_err("a cookie is not a token")
+                .contains("for another purpose")
+        );
         assert!(bearer("x").is_err() && bearer("").is_err());
-        assert_eq!(sessions.credentials(&HeaderMap::new(), START), Ok(Credentials::anonymous()));
-        let nonsense =
-            sessions.credentials(&headers(COOKIE, &format!("{}=x", signer().cookie_name())), START);
+        assert_eq!(
+            sessions.credentials(&HeaderMap::new(), START),
+            Ok(Credentials::anonymous())
+        );
+        let nonsense = sessions.credentials(
+            &headers(COOKIE, &format!("{}=x", signer().cookie_name())),
+            START,
+        );
         assert_eq!(nonsense, Ok(Credentials::anonymous()));
     }
 
     #[test]
     fn used_cookie_is_renewed() {
         let sessions = sessions();
-        let signed = sessions.sign_in(&code(WebRole::View, START), START).expect("valid");
+        let signed = sessions
+            .sign_in(&code(WebRole::View, START), START)
+            .expect("valid");
         assert_eq!(signed.token, None);
         let cookie = headers(COOKIE, signed.cookie.split(';').next().expect("a pair"));
-        let at = |millis| sessions.credentials(&cookie, START + millis).expect("no error");
+        let at = |millis| {
+            sessions
+                .credentials(&cookie, START + millis)
+                .expect("no error")
+        };
         assert!(at(RENEW_MILLIS).renewed.is_none() && at(RENEW_MILLIS + 1).renewed.is_some());
         assert_eq!(at(COOKIE_MILLIS), Credentials::anonymous());
         assert!(sessions.clear_cookie().contains("=; Path=/; Max-Age=0;"));
@@ -373,22 +487,45 @@ mod tests {
     #[test]
     fn shared_link_permits_viewing_until_it_ends() {
         let sessions = sessions();
-        let (link, code) = sessions.share("ada", "/jobs?state=failed", START, 5_000_000).expect("shared");
+        let (link, code) = sessions
+            .share("ada", "/jobs?state=failed", START, 5_000_000)
+            .expect("shared");
         assert_eq!(
             (link.until_millis, sessions.links(START).expect("readable")),
             (START + 5_000_000, vec![link])
         );
-        let [first, second] = [1, 2].map(|after| sessions.sign_in(&code, START + after).expect("valid"));
-        assert_eq!((first.role, &first.token, first.until_millis), (WebRole::View, &None, START + 5_000_000));
-        assert!(first.cookie.contains("Max-Age=4999; HttpOnly; SameSite=Strict"), "{}", first.cookie);
+        let [first, second] =
+            [1, 2].map(|after| sessions.sign_in(&code, START + after).expect("valid"));
+        assert_eq!(
+            (first.role, &first.token, first.until_millis),
+            (WebRole::View, &None, START + 5_000_000)
+        );
+        assert!(
+            first
+                .cookie
+                .contains("Max-Age=4999; HttpOnly; SameSite=Strict"),
+            "{}",
+            first.cookie
+        );
         let cookie = headers(COOKIE, second.cookie.split(';').next().expect("a pair"));
-        let at = |after| sessions.credentials(&cookie, START + after).expect("no error");
+        let at = |after| {
+            sessions
+                .credentials(&cookie, START + after)
+                .expect("no error")
+        };
         assert_eq!((at(3).role, at(3).name.as_str()), (WebRole::View, "ada"));
-        assert_eq!(at(RENEW_MILLIS + 1).renewed, None, "the session would outlive its link");
+        assert_eq!(
+            at(RENEW_MILLIS + 1).renewed,
+            None,
+            "the session would outlive its link"
+        );
         assert_eq!(at(5_000_000), Credentials::anonymous());
         assert!(sessions.sign_in(&code, START + 5_000_000).is_err());
         let bearer = headers(AUTHORIZATION, &format!("Bearer {code}"));
-        assert!(sessions.credentials(&bearer, START).is_err(), "a link is not a token");
+        assert!(
+            sessions.credentials(&bearer, START).is_err(),
+            "a link is not a token"
+        );
         sessions.revoke_link("ada", START + 4).expect("revoked");
         assert_eq!(at(5), Credentials::anonymous());
         assert_eq!(sessions.sign_in(&code, START + 5), Err(SignInError::Wrong));
@@ -401,9 +538,13 @@ mod tests {
     #[test]
     fn shared_link_survives_restart_and_is_revoked_by_name() {
         let folder = tempfile::tempdir().expect("a folder");
-        let [revocations, links] = ["web.toml", "web-links.json"].map(|name| folder.path().join(name));
-        let start = |at| Sessions::new(signer(), Some(revocations.clone()), Some(links.clone()), at);
-        let (_, code) = start(START).share("ada", "/", START, 5_000).expect("shared");
+        let [revocations, links] =
+            ["web.toml", "web-links.json"].map(|name| folder.path().join(name));
+        let start =
+            |at| Sessions::new(signer(), Some(revocations.clone()), Some(links.clone()), at);
+        let (_, code) = start(START)
+            .share("ada", "/", START, 5_000)
+            .expect("shared");
         assert!(start(START + 1).sign_in(&code, START + 2).is_ok());
         let mut revoked = Revocations::default();
         revoked.revoke(Some("ada"), START + 3);
@@ -411,7 +552,10 @@ mod tests {
         let sessions = start(START + 4);
         assert_eq!(sessions.sign_in(&code, START + 5), Err(SignInError::Wrong));
         assert_eq!(sessions.links(START + 5).expect("readable"), []);
-        assert!(sessions.share("ada", "/", START + 5, 5_000).is_ok(), "the name is free again");
+        assert!(
+            sessions.share("ada", "/", START + 5, 5_000).is_ok(),
+            "the name is free again"
+        );
     }
 
     #[test]
@@ -422,12 +566,24 @@ mod tests {
         revoked.revoke(Some("grafana"), START);
         revoked.write(&file).expect("written");
         let sessions = Sessions::new(signer(), Some(file), None, START);
-        let token =
-            |name, at| signer().issue(Purpose::Token, WebRole::View, name, at, 1_000).expect("a token").1;
-        let bearer = |word: String| {
-            sessions.credentials(&headers(AUTHORIZATION, &format!("Bearer {word}")), START + 1)
+        let token = |name, at| {
+            signer()
+                .issue(Purpose::Token, WebRole::View, name, at, 1_000)
+                .expect("a token")
+                .1
         };
-        assert_eq!(bearer(token("grafana", START)), Err("the token was revoked".to_owned()));
-        assert!(bearer(token("grafana", START + 1)).is_ok() && bearer(token("other", START)).is_ok());
+        let bearer = |word: String| {
+            sessions.credentials(
+                &headers(AUTHORIZATION, &format!("Bearer {word}")),
+                START + 1,
+            )
+        };
+        assert_eq!(
+            bearer(token("grafana", START)),
+            Err("the token was revoked".to_owned())
+        );
+        assert!(
+            bearer(token("grafana", START + 1)).is_ok() && bearer(token("other", START)).is_ok()
+        );
     }
 }

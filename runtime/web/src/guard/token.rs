@@ -94,8 +94,13 @@ pub struct Signer {
 impl Signer {
     /// Derives the key from the secret of a cluster.
     pub fn new(secret: &Secret) -> Signer {
-        let derived = Signer { key: secret.clone() }.mac("napreduce: what the web server signs");
-        Signer { key: Secret::from_bytes(derived.finalize().into_bytes().into()) }
+        let derived = Signer {
+            key: secret.clone(),
+        }
+        .mac("napreduce: what the web server signs");
+        Signer {
+            key: Secret::from_bytes(derived.finalize().into_bytes().into()),
+        }
     }
 
     /// Issues a word that is valid for `for_millis`.
@@ -112,7 +117,8 @@ impl Signer {
     ) -> Result<(Claims, String), String> {
         check_name(name)?;
         let mut nonce = [0; NONCE_BYTES];
-        getrandom::fill(&mut nonce).map_err(|error| format!("no random numbers from the system: {error}"))?;
+        getrandom::fill(&mut nonce)
+            .map_err(|error| format!("no random numbers from the system: {error}"))?;
         let claims = Claims {
             purpose,
             role,
@@ -126,9 +132,17 @@ impl Signer {
     }
 
     fn sign(&self, claims: &Claims) -> String {
-        let Claims { purpose, role, name, issued_millis, until_millis, nonce } = claims;
-        let mut word =
-            format!("{VERSION}.{purpose}.{role}.{name}.{issued_millis}.{until_millis}.{nonce:016x}");
+        let Claims {
+            purpose,
+            role,
+            name,
+            issued_millis,
+            until_millis,
+            nonce,
+        } = claims;
+        let mut word = format!(
+            "{VERSION}.{purpose}.{role}.{name}.{issued_millis}.{until_millis}.{nonce:016x}"
+        );
         let mac = self.mac(&word).finalize().into_bytes();
         word.push('.');
         push_digits(&mut word, &mac);
@@ -139,11 +153,18 @@ impl Signer {
     ///
     /// # Errors
     /// The reason why it is invalid.
-    pub fn read(&self, word: &str, purpose: Purpose, now_millis: u64) -> Result<Claims, TokenError> {
+    pub fn read(
+        &self,
+        word: &str,
+        purpose: Purpose,
+        now_millis: u64,
+    ) -> Result<Claims, TokenError> {
         let (signed, mac) = word.rsplit_once('.').ok_or(TokenError::Foreign)?;
         let mac = digits(mac).ok_or(TokenError::Foreign)?;
         // In constant time.
-        self.mac(signed).verify_slice(&mac).map_err(|_| TokenError::Foreign)?;
+        self.mac(signed)
+            .verify_slice(&mac)
+            .map_err(|_| TokenError::Foreign)?;
         let claims = parse(signed).ok_or(TokenError::Foreign)?;
         if claims.purpose != purpose {
             return Err(TokenError::Misused);
@@ -163,7 +184,8 @@ impl Signer {
     }
 
     fn mac(&self, text: &str) -> Blake2sMac256 {
-        let mut mac = Blake2sMac256::new_from_slice(self.key.bytes()).expect("a key of 32 bytes is allowed");
+        let mut mac =
+            Blake2sMac256::new_from_slice(self.key.bytes()).expect("a key of 32 bytes is allowed");
         Mac::update(&mut mac, text.as_bytes());
         mac
     }
@@ -206,7 +228,9 @@ fn push_digits(text: &mut String, bytes: &[u8]) {
 fn digits(text: &str) -> Option<Vec<u8>> {
     let digit = |byte: u8| char::from(byte).to_digit(16);
     let pairs = text.as_bytes().chunks(2);
-    pairs.map(|pair| Some((digit(pair[0])? * 16 + digit(*pair.get(1)?)?) as u8)).collect()
+    pairs
+        .map(|pair| Some((digit(pair[0])? * 16 + digit(*pair.get(1)?)?) as u8))
+        .collect()
 }
 
 #[cfg(test)]
@@ -220,31 +244,47 @@ mod tests {
     }
 
     fn issued(purpose: Purpose) -> (Claims, String) {
-        signer().issue(purpose, WebRole::View, "grafana", 1_000, 500).expect("a valid name")
+        signer()
+            .issue(purpose, WebRole::View, "grafana", 1_000, 500)
+            .expect("a valid name")
     }
 
     #[test]
     fn word_round_trips_until_it_expires() {
         let (claims, word) = issued(Purpose::Token);
         assert_eq!(signer().read(&word, Purpose::Token, 1_499), Ok(claims));
-        assert_eq!(signer().read(&word, Purpose::Token, 1_500), Err(TokenError::Expired));
+        assert_eq!(
+            signer().read(&word, Purpose::Token, 1_500),
+            Err(TokenError::Expired)
+        );
     }
 
     #[test]
     fn word_is_valid_for_one_purpose_and_cluster() {
         let (_, word) = issued(Purpose::Cookie);
         for purpose in [Purpose::Code, Purpose::Token] {
-            assert_eq!(signer().read(&word, purpose, 1_000), Err(TokenError::Misused));
+            assert_eq!(
+                signer().read(&word, purpose, 1_000),
+                Err(TokenError::Misused)
+            );
         }
         let other = Signer::new(&Secret::from_bytes([8; 32]));
-        assert_eq!(other.read(&word, Purpose::Cookie, 1_000), Err(TokenError::Foreign));
+        assert_eq!(
+            other.read(&word, Purpose::Cookie, 1_000),
+            Err(TokenError::Foreign)
+        );
         assert_ne!(other.cookie_name(), signer().cookie_name());
     }
 
     #[test]
     fn names_with_other_characters_are_rejected() {
         for name in ["", "a.b", "a b", "ü", "a\n", &"a".repeat(65)] {
-            assert!(signer().issue(Purpose::Token, WebRole::View, name, 0, 1).is_err(), "{name:?}");
+            assert!(
+                signer()
+                    .issue(Purpose::Token, WebRole::View, name, 0, 1)
+                    .is_err(),
+                "{name:?}"
+            );
         }
     }
 

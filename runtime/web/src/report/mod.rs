@@ -49,7 +49,11 @@ pub fn report_html(job: &JobDetail, now_micros: u64) -> String {
     parts(&mut page, job);
     events(&mut page, job);
     page.raw("<footer>");
-    page.text(&format!("napreduce {}, {} UTC", env!("CARGO_PKG_VERSION"), moment(now_micros / 1_000)));
+    page.text(&format!(
+        "napreduce {}, {} UTC",
+        env!("CARGO_PKG_VERSION"),
+        moment(now_micros / 1_000)
+    ));
     page.raw("</footer>\n</main>\n</html>\n");
     page.done()
 }
@@ -69,13 +73,17 @@ fn head(page: &mut Markup, job: &JobDetail, now_micros: u64) {
         page.text(&format!(": {reason}"));
     }
     page.raw("</p>\n<dl>\n");
-    let phase = |phase: &PhaseProgress| format!("{} of {} done", grouped(phase.done), grouped(phase.tasks));
+    let phase =
+        |phase: &PhaseProgress| format!("{} of {} done", grouped(phase.done), grouped(phase.tasks));
     let sum = |of: fn(&PreemptionSummary) -> u64| stretch(job.preemptions.iter().map(of).sum());
     for (term, value) in [
         ("User", summary.user.clone()),
         ("Queue", summary.queue.clone()),
         ("Priority", summary.priority.to_string()),
-        ("Submitted", format!("{} UTC", moment(summary.submitted_millis))),
+        (
+            "Submitted",
+            format!("{} UTC", moment(summary.submitted_millis)),
+        ),
         ("Maps", phase(&summary.progress.map)),
         ("Reduces", phase(&summary.progress.reduce)),
         ("Attempts", grouped(job.attempts.len())),
@@ -133,30 +141,53 @@ fn table<T>(
     page.raw("</tbody></table></div>\n");
     let left_out = rows.len().saturating_sub(ROWS_MAX);
     if left_out > 0 {
-        page.element("p", "quiet", &format!("{} more rows omitted", grouped(left_out)));
+        page.element(
+            "p",
+            "quiet",
+            &format!("{} more rows omitted", grouped(left_out)),
+        );
     }
 }
 
 fn preemptions(page: &mut Markup, job: &JobDetail) {
     let begin = job.summary.submitted_millis * 1_000;
-    let columns =
-        ["After", "Attempt", "How", "For", "By", "Why", "Slot free after", "Ended", "Saved", "Lost", "Kept"];
+    let columns = [
+        "After",
+        "Attempt",
+        "How",
+        "For",
+        "By",
+        "Why",
+        "Slot free after",
+        "Ended",
+        "Saved",
+        "Lost",
+        "Kept",
+    ];
     table(page, "Preemptions", &columns, &job.preemptions, |one| {
         let how = if one.asked == one.primitive {
             one.primitive.to_string()
         } else {
             format!("{}, requested {}", one.primitive, one.asked)
         };
-        let freed = one.freed_micros.map(|freed| freed.saturating_sub(one.requested_micros));
+        let freed = one
+            .freed_micros
+            .map(|freed| freed.saturating_sub(one.requested_micros));
         vec![
             stretch(one.requested_micros.saturating_sub(begin) / 1_000),
             one.attempt.to_string(),
             how,
-            one.beneficiary.map(|job| job.to_string()).unwrap_or_default(),
+            one.beneficiary
+                .map(|job| job.to_string())
+                .unwrap_or_default(),
             one.by.clone(),
             one.reason.clone(),
-            freed.map(|micros| format!("{:.1} ms", micros as f64 / 1_000.0)).unwrap_or_default(),
-            one.end.map(|end| end.in_words().to_owned()).unwrap_or_default(),
+            freed
+                .map(|micros| format!("{:.1} ms", micros as f64 / 1_000.0))
+                .unwrap_or_default(),
+            one.end
+                .map(|end| end.in_words().to_owned())
+                .unwrap_or_default(),
             stretch(one.work_saved_millis),
             stretch(one.work_lost_millis),
             match one.primitive {
@@ -172,7 +203,9 @@ fn attempts(page: &mut Markup, job: &JobDetail) {
     let begin = job.summary.submitted_millis;
     let columns = ["Attempt", "Worker", "Started after", "Took", "End"];
     let cells = |one: &AttemptSummary| {
-        let took = one.ended_millis.map(|ended| stretch(ended.saturating_sub(one.launched_millis)));
+        let took = one
+            .ended_millis
+            .map(|ended| stretch(ended.saturating_sub(one.launched_millis)));
         vec![
             one.attempt.to_string(),
             one.worker_name.clone(),
@@ -185,23 +218,44 @@ fn attempts(page: &mut Markup, job: &JobDetail) {
 }
 
 fn counters(page: &mut Markup, job: &JobDetail) {
-    let counters: Vec<(String, u64)> =
-        job.counters.iter().map(|(name, value)| (name.to_owned(), value)).collect();
-    table(page, "Counters", &["Counter", "Value"], &counters, |(name, value)| {
-        vec![name.clone(), grouped(*value)]
-    });
+    let counters: Vec<(String, u64)> = job
+        .counters
+        .iter()
+        .map(|(name, value)| (name.to_owned(), value))
+        .collect();
+    table(
+        page,
+        "Counters",
+        &["Counter", "Value"],
+        &counters,
+        |(name, value)| vec![name.clone(), grouped(*value)],
+    );
 }
 
 fn parts(page: &mut Markup, job: &JobDetail) {
-    table(page, "Parts", &["Part", "Records", "Bytes", "XXH3"], &job.parts, |part| {
-        vec![part.name.clone(), grouped(part.records), grouped(part.bytes), format!("{:016x}", part.digest)]
-    });
+    table(
+        page,
+        "Parts",
+        &["Part", "Records", "Bytes", "XXH3"],
+        &job.parts,
+        |part| {
+            vec![
+                part.name.clone(),
+                grouped(part.records),
+                grouped(part.bytes),
+                format!("{:016x}", part.digest),
+            ]
+        },
+    );
 }
 
 fn events(page: &mut Markup, job: &JobDetail) {
     let begin = job.summary.submitted_millis;
     table(page, "Events", &["After", "Event"], &job.events, |event| {
-        vec![stretch(event.at_millis.saturating_sub(begin)), event.text.clone()]
+        vec![
+            stretch(event.at_millis.saturating_sub(begin)),
+            event.text.clone(),
+        ]
     });
 }
 
@@ -221,7 +275,9 @@ mod tests {
             let (tag, _) = tag.split_once('>').expect("a tag ends");
             let (name, change) = match tag.strip_prefix('/') {
                 Some(name) => (name, -1),
-                None if tag.ends_with('/') || tag.starts_with('!') || tag.starts_with("meta") => continue,
+                None if tag.ends_with('/') || tag.starts_with('!') || tag.starts_with("meta") => {
+                    continue;
+                }
                 None => (tag.split([' ', '\n']).next().expect("a name"), 1),
             };
             *open.entry(name.to_owned()).or_default() += change;
@@ -251,7 +307,10 @@ mod tests {
     fn report_explains_slowness_if_there_is_any() {
         let page = report_html(&skewed(), NOW);
         assert!(page.contains("<h2>What made it slow</h2>"), "{page}");
-        assert!(page.contains("<li>job_0007_r_0002 read 89 % of all records, "), "{page}");
+        assert!(
+            page.contains("<li>job_0007_r_0002 read 89 % of all records, "),
+            "{page}"
+        );
         assert_eq!(unbalanced(&page), BTreeMap::new());
         assert!(!report_html(&detail(), NOW).contains("What made it slow"));
     }
@@ -259,7 +318,11 @@ mod tests {
     #[test]
     fn foreign_text_is_escaped() {
         let mut job = detail();
-        for text in [&mut job.summary.name, &mut job.summary.user, &mut job.events[0].text] {
+        for text in [
+            &mut job.summary.name,
+            &mut job.summary.user,
+            &mut job.events[0].text,
+        ] {
             *text = EVIL.to_owned();
         }
         job.summary.reason = Some(EVIL.to_owned());
@@ -267,10 +330,15 @@ mod tests {
         job.attempts[0].worker_name = EVIL.to_owned();
         job.counters.add(EVIL, 1);
         let page = report_html(&job, NOW);
-        assert!(!page.contains("<img") && !page.contains('\u{202e}'), "{page}");
+        assert!(
+            !page.contains("<img") && !page.contains('\u{202e}'),
+            "{page}"
+        );
         assert!(page.contains("&lt;img src=x onerror=alert(1)&gt;"));
         assert_eq!(unbalanced(&page), BTreeMap::new());
-        assert!(!page.contains("<script") && !page.contains("http://") && !page.contains("https://"));
+        assert!(
+            !page.contains("<script") && !page.contains("http://") && !page.contains("https://")
+        );
     }
 
     #[test]

@@ -23,8 +23,15 @@ pub fn draw(page: &mut Markup, timeline: &TimelineAnswer) {
         page.element("p", "quiet", "No attempt was started.");
         return;
     }
-    let span = timeline.until_micros.saturating_sub(timeline.base_micros).max(1);
-    let picture = Picture { timeline, span, shortest: shortest(timeline) };
+    let span = timeline
+        .until_micros
+        .saturating_sub(timeline.base_micros)
+        .max(1);
+    let picture = Picture {
+        timeline,
+        span,
+        shortest: shortest(timeline),
+    };
     let height = TOP + ROW * timeline.lanes.len() + 6;
     page.raw("<div class=\"wide\"><svg role=\"img\" aria-label=\"Slots over time; the tables below have the same data\" ");
     page.raw(&format!("viewBox=\"0 0 {WIDTH} {height}\">\n"));
@@ -33,7 +40,8 @@ pub fn draw(page: &mut Markup, timeline: &TimelineAnswer) {
         label(page, row, lane);
     }
     let lanes = picture.naps_lanes();
-    let (mut marks, mut left_out) = (0, 0);
+    let mut marks = 0;
+    let mut left_out = 0;
     for nap in &timeline.naps {
         match lanes.get(nap.attempt.as_str()) {
             Some(lane) if nap.length >= picture.shortest && marks < MARKS_MAX => {
@@ -73,8 +81,16 @@ fn shortest(timeline: &TimelineAnswer) -> u64 {
 
 fn label(page: &mut Markup, row: usize, lane: &LaneAnswer) {
     let y = TOP + row * ROW + ROW - 4;
-    page.raw(&format!("<text class=\"label\" x=\"{}\" y=\"{y}\">", LEFT - 8.0));
-    page.text(&format!("{} {} {}", lane.worker_name, lane.kind, lane.number + 1));
+    page.raw(&format!(
+        "<text class=\"label\" x=\"{}\" y=\"{y}\">",
+        LEFT - 8.0
+    ));
+    page.text(&format!(
+        "{} {} {}",
+        lane.worker_name,
+        lane.kind,
+        lane.number + 1
+    ));
     page.raw("</text>\n");
 }
 
@@ -93,8 +109,14 @@ impl Picture<'_> {
         for tick in 0..TICKS {
             let at = self.span * tick / TICKS;
             let x = self.x(at);
-            page.raw(&format!("<path class=\"tick\" d=\"M{x:.1} {}V{height}\"/>", TOP - 4));
-            page.raw(&format!("<text class=\"time\" x=\"{:.1}\" y=\"14\">", x + 3.0));
+            page.raw(&format!(
+                "<path class=\"tick\" d=\"M{x:.1} {}V{height}\"/>",
+                TOP - 4
+            ));
+            page.raw(&format!(
+                "<text class=\"time\" x=\"{:.1}\" y=\"14\">",
+                x + 3.0
+            ));
             page.text(&stretch(at / 1_000));
             page.raw("</text>\n");
         }
@@ -103,22 +125,37 @@ impl Picture<'_> {
     /// Returns the lane under which the naps of each attempt are drawn: that of its first stint.
     fn naps_lanes(&self) -> HashMap<String, u32> {
         let stints = &self.timeline.stints;
-        (0..stints.start.len()).rev().map(|row| (self.attempt(row).to_string(), stints.lane[row])).collect()
+        (0..stints.start.len())
+            .rev()
+            .map(|row| (self.attempt(row).to_string(), stints.lane[row]))
+            .collect()
     }
 
     fn attempt(&self, row: usize) -> AttemptId {
         let stints = &self.timeline.stints;
         let lane = &self.timeline.lanes[stints.lane[row] as usize];
-        let kind = if lane.kind == "reduce" { TaskKind::Reduce } else { TaskKind::Map };
-        let task = TaskId { job: JobId(stints.job[row]), kind, index: stints.task[row] };
-        AttemptId { task, number: stints.attempt[row] }
+        let kind = if lane.kind == "reduce" {
+            TaskKind::Reduce
+        } else {
+            TaskKind::Map
+        };
+        let task = TaskId {
+            job: JobId(stints.job[row]),
+            kind,
+            index: stints.task[row],
+        };
+        AttemptId {
+            task,
+            number: stints.attempt[row],
+        }
     }
 
     fn stint(&self, page: &mut Markup, row: usize) {
         let stints = &self.timeline.stints;
         let lane = stints.lane[row];
         let kind = self.timeline.lanes[lane as usize].kind;
-        let (x, y) = (self.x(stints.start[row]), TOP + lane as usize * ROW + 1);
+        let x = self.x(stints.start[row]);
+        let y = TOP + lane as usize * ROW + 1;
         let width = (self.x(stints.start[row] + stints.length[row]) - x).max(0.4);
         let (sign, ended) = match stints.end[row] {
             0 => ("", "running"),
@@ -133,7 +170,10 @@ impl Picture<'_> {
         ));
         let end = x + width;
         match sign {
-            "killed" => page.raw(&format!("<path class=\"killed\" d=\"M{x:.2} {y}L{end:.2} {}\"/>", y + 11)),
+            "killed" => page.raw(&format!(
+                "<path class=\"killed\" d=\"M{x:.2} {y}L{end:.2} {}\"/>",
+                y + 11
+            )),
             "failed" => page.raw(&format!("<path class=\"failed\" d=\"M{end:.2} {y}v11\"/>")),
             _ => {}
         }
@@ -154,14 +194,32 @@ impl Picture<'_> {
     }
 
     fn nap(&self, page: &mut Markup, nap: &NapAnswer, lane: u32) {
-        let (from, until) = (self.x(nap.start), self.x(nap.start + nap.length));
+        let from = self.x(nap.start);
+        let until = self.x(nap.start + nap.length);
         let y = TOP + lane as usize * ROW + 14;
-        let class = if nap.is_suspended { "suspended" } else { "checkpointed" };
-        page.raw(&format!("<g><path class=\"{class}\" d=\"M{from:.2} {y}H{until:.2}\"/><title>"));
-        page.text(&format!("{}: {class} for {}", nap.attempt, stretch(nap.length / 1_000)));
+        let class = if nap.is_suspended {
+            "suspended"
+        } else {
+            "checkpointed"
+        };
+        page.raw(&format!(
+            "<g><path class=\"{class}\" d=\"M{from:.2} {y}H{until:.2}\"/><title>"
+        ));
+        page.text(&format!(
+            "{}: {class} for {}",
+            nap.attempt,
+            stretch(nap.length / 1_000)
+        ));
         if let Some(preemption) = self.timeline.preemptions.get(nap.preemption as usize) {
-            let whom = preemption.beneficiary.as_ref().map(|job| format!(" for {job}")).unwrap_or_default();
-            page.text(&format!("{whom} by {}: {}", preemption.by, preemption.reason));
+            let whom = preemption
+                .beneficiary
+                .as_ref()
+                .map(|job| format!(" for {job}"))
+                .unwrap_or_default();
+            page.text(&format!(
+                "{whom} by {}: {}",
+                preemption.by, preemption.reason
+            ));
         }
         page.raw("</title></g>\n");
     }
@@ -209,8 +267,17 @@ mod tests {
     fn all_bars_are_drawn_up_to_the_limit() {
         let page = drawn(&timeline(12));
         assert_eq!(page.matches("<rect").count(), 12);
-        assert_eq!((page.matches("\"killed\"").count(), page.matches("\"failed\"").count()), (2, 2));
-        assert!(page.contains("job_0001_m_0003.1") && !page.contains("omitted"), "{page}");
+        assert_eq!(
+            (
+                page.matches("\"killed\"").count(),
+                page.matches("\"failed\"").count()
+            ),
+            (2, 2)
+        );
+        assert!(
+            page.contains("job_0001_m_0003.1") && !page.contains("omitted"),
+            "{page}"
+        );
         assert!(drawn(&TimelineAnswer::default()).contains("No attempt was started"));
     }
 

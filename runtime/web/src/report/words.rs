@@ -25,19 +25,32 @@ pub fn stretch(millis: u64) -> String {
         10..60 => format!("{:.1} s", millis as f64 / 1_000.0),
         60..3_600 => format!("{} min {} s", seconds / 60, seconds % 60),
         3_600..86_400 => format!("{} h {} min", seconds / 3_600, seconds % 3_600 / 60),
-        _ => format!("{} d {} h", grouped(seconds / 86_400), seconds % 86_400 / 3_600),
+        _ => format!(
+            "{} d {} h",
+            grouped(seconds / 86_400),
+            seconds % 86_400 / 3_600
+        ),
     }
 }
 
 /// Formats a size; empty for 0.
 pub fn bytes(bytes: u64) -> String {
-    if bytes == 0 { String::new() } else { ByteSize::new(bytes).rounded() }
+    if bytes == 0 {
+        String::new()
+    } else {
+        ByteSize::new(bytes).rounded()
+    }
 }
 
 /// Formats milliseconds since 1970 in UTC: `2026-11-22 01:29:01.250`.
 pub fn moment(millis: u64) -> String {
-    let moment = i64::try_from(millis).ok().and_then(|millis| Timestamp::from_millisecond(millis).ok());
-    moment.map_or_else(|| "invalid time".to_owned(), |moment| moment.strftime("%F %T%.3f").to_string())
+    let moment = i64::try_from(millis)
+        .ok()
+        .and_then(|millis| Timestamp::from_millisecond(millis).ok());
+    moment.map_or_else(
+        || "invalid time".to_owned(),
+        |moment| moment.strftime("%F %T%.3f").to_string(),
+    )
 }
 
 #[cfg(test)]
@@ -46,8 +59,13 @@ mod tests {
 
     #[test]
     fn numbers_are_grouped_by_three() {
-        let cases =
-            [(0, "0"), (999, "999"), (1_000, "1,000"), (1_234_567, "1,234,567"), (100_000, "100,000")];
+        let cases = [
+            (0, "0"),
+            (999, "999"),
+            (1_000, "1,000"),
+            (1_234_567, "1,234,567"),
+            (100_000, "100,000"),
+        ];
         for (number, expected) in cases {
             assert_eq!(grouped(number), expected);
         }

@@ -41,7 +41,8 @@ pub struct Call<'web> {
 /// # Errors
 /// `400` if `text` is invalid.
 pub fn named<T: FromStr<Err: ToString>>(text: &str) -> Result<T, Problem> {
-    text.parse().map_err(|error: T::Err| Problem::invalid(error.to_string()))
+    text.parse()
+        .map_err(|error: T::Err| Problem::invalid(error.to_string()))
 }
 
 impl Call<'_> {
@@ -50,7 +51,11 @@ impl Call<'_> {
     /// # Errors
     /// `400` if it does not parse.
     pub fn path_value<T: FromStr<Err: ToString>>(&self, name: &str) -> Result<T, Problem> {
-        let text = self.path.iter().find(|(known, _)| known == name).map_or("", |(_, text)| text.as_str());
+        let text = self
+            .path
+            .iter()
+            .find(|(known, _)| known == name)
+            .map_or("", |(_, text)| text.as_str());
         named(text)
     }
 
@@ -73,11 +78,12 @@ impl Call<'_> {
         let mut values = self.query.iter().filter(|(known, _)| known == name);
         match (values.next(), values.next()) {
             (None, _) => Ok(None),
-            (Some(_), Some(_)) => Err(Problem::invalid(format!("query parameter {name} is repeated"))),
-            (Some((_, text)), None) => text
-                .parse()
-                .map(Some)
-                .map_err(|error: T::Err| Problem::invalid(format!("{name}={text}: {}", error.to_string()))),
+            (Some(_), Some(_)) => Err(Problem::invalid(format!(
+                "query parameter {name} is repeated"
+            ))),
+            (Some((_, text)), None) => text.parse().map(Some).map_err(|error: T::Err| {
+                Problem::invalid(format!("{name}={text}: {}", error.to_string()))
+            }),
         }
     }
 
@@ -86,13 +92,16 @@ impl Call<'_> {
     /// # Errors
     /// `400` if a word is not one of `known`.
     pub fn query_words(&self, name: &str, known: &[&str]) -> Result<Vec<String>, Problem> {
-        let Some(list) = self.query_value::<String>(name)? else { return Ok(Vec::new()) };
+        let Some(list) = self.query_value::<String>(name)? else {
+            return Ok(Vec::new());
+        };
         let words: Vec<String> = list.split(',').map(str::to_owned).collect();
         match words.iter().find(|word| !known.contains(&word.as_str())) {
             None => Ok(words),
-            Some(word) => {
-                Err(Problem::invalid(format!("{name}={word}: expected one of {}", known.join(", "))))
-            }
+            Some(word) => Err(Problem::invalid(format!(
+                "{name}={word}: expected one of {}",
+                known.join(", ")
+            ))),
         }
     }
 
@@ -118,8 +127,9 @@ impl Call<'_> {
     /// `415` if the content type is not `application/json`, `400` if the body does not parse.
     pub fn json<T: DeserializeOwned>(&self) -> Result<T, Problem> {
         let kind = self.headers.get(CONTENT_TYPE).map(HeaderValue::as_bytes);
-        let is_json =
-            kind.is_some_and(|kind| kind.split(|byte| *byte == b';').next() == Some(b"application/json"));
+        let is_json = kind.is_some_and(|kind| {
+            kind.split(|byte| *byte == b';').next() == Some(b"application/json")
+        });
         if !is_json {
             return Err(Problem::new(
                 StatusCode::UNSUPPORTED_MEDIA_TYPE,
@@ -142,10 +152,12 @@ pub fn job_of_task(source: &dyn PageSource, task: TaskId) -> Result<Arc<JobDetai
         TaskKind::Reduce => job.summary.progress.reduce.tasks,
     };
     if task.index >= tasks {
-        let absent = format!("no such task: {task} ({} has {tasks} {} tasks)", task.job, task.kind);
-        return Err(
-            Problem::new(StatusCode::NOT_FOUND, absent).remedy(format!("run: nap task list {}", task.job))
+        let absent = format!(
+            "no such task: {task} ({} has {tasks} {} tasks)",
+            task.job, task.kind
         );
+        return Err(Problem::new(StatusCode::NOT_FOUND, absent)
+            .remedy(format!("run: nap task list {}", task.job)));
     }
     Ok(job)
 }
@@ -155,17 +167,25 @@ pub fn job_of_task(source: &dyn PageSource, task: TaskId) -> Result<Arc<JobDetai
 /// # Errors
 /// `404` if there is no such recording.
 pub fn recording(web: &Web, name: &str) -> Result<Arc<Shown>, Problem> {
-    web.recordings().into_iter().find(|recording| recording.name == name).ok_or_else(|| {
-        Problem::new(StatusCode::NOT_FOUND, format!("no such recording: {name:?}"))
+    web.recordings()
+        .into_iter()
+        .find(|recording| recording.name == name)
+        .ok_or_else(|| {
+            Problem::new(
+                StatusCode::NOT_FOUND,
+                format!("no such recording: {name:?}"),
+            )
             .remedy("see /api/nap/v1/recordings; to show several, run: nap history serve PATH...")
-    })
+        })
 }
 
 /// Returns the field names of an object, from its schema.
 pub fn names_of<T: JsonSchema>() -> Vec<String> {
     let schema = schemars::schema_for!(T).to_value();
     let properties = schema["properties"].as_object();
-    properties.map(|properties| properties.keys().cloned().collect()).unwrap_or_default()
+    properties
+        .map(|properties| properties.keys().cloned().collect())
+        .unwrap_or_default()
 }
 
 /// Converts to a JSON object.
@@ -175,9 +195,10 @@ pub fn names_of<T: JsonSchema>() -> Vec<String> {
 pub fn object_of(item: &impl Serialize) -> Result<Map<String, Value>, Problem> {
     match serde_json::to_value(item) {
         Ok(Value::Object(object)) => Ok(object),
-        _ => {
-            Err(Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "cannot serialize the response as an object"))
-        }
+        _ => Err(Problem::new(
+            StatusCode::INTERNAL_SERVER_ERROR,
+            "cannot serialize the response as an object",
+        )),
     }
 }
 
@@ -202,7 +223,10 @@ impl Reply {
     /// `500` if `value` cannot be serialized.
     pub fn json(value: &impl Serialize) -> Result<Reply, Problem> {
         let body = serde_json::to_vec(value).map_err(|error| {
-            Problem::new(StatusCode::INTERNAL_SERVER_ERROR, format!("cannot serialize the response: {error}"))
+            Problem::new(
+                StatusCode::INTERNAL_SERVER_ERROR,
+                format!("cannot serialize the response: {error}"),
+            )
         })?;
         Ok(Reply::of("application/json", body))
     }
@@ -210,14 +234,22 @@ impl Reply {
     /// A body with the content type `kind`.
     pub fn of(kind: &'static str, body: Vec<u8>) -> Reply {
         let headers = vec![(CONTENT_TYPE, HeaderValue::from_static(kind))];
-        Reply { status: StatusCode::OK, headers, body: ReplyBody::Bytes(body) }
+        Reply {
+            status: StatusCode::OK,
+            headers,
+            body: ReplyBody::Bytes(body),
+        }
     }
 
     /// A table as comma-separated values, which a browser saves under this name; `first` is its leftmost column.
     ///
     /// # Errors
     /// `500` if a row is not an object.
-    pub fn csv<T: Serialize + JsonSchema>(name: &str, first: &str, rows: &[T]) -> Result<Reply, Problem> {
+    pub fn csv<T: Serialize + JsonSchema>(
+        name: &str,
+        first: &str,
+        rows: &[T],
+    ) -> Result<Reply, Problem> {
         let objects = rows.iter().map(object_of).collect::<Result<Vec<_>, _>>()?;
         Reply::csv_of_objects(name, first, &names_of::<T>(), &objects)
     }
@@ -232,12 +264,16 @@ impl Reply {
         let saved = HeaderValue::from_str(&format!("attachment; filename=\"{name}.csv\""))
             .unwrap_or(HeaderValue::from_static("attachment"));
         let csv = csv_of(fields, first, rows);
-        Ok(Reply::of("text/csv; charset=utf-8", csv.into_bytes()).header(CONTENT_DISPOSITION, saved))
+        Ok(Reply::of("text/csv; charset=utf-8", csv.into_bytes())
+            .header(CONTENT_DISPOSITION, saved))
     }
 
     /// A streamed body with the content type `kind`.
     pub fn stream(kind: &'static str, body: Body) -> Reply {
-        Reply { body: ReplyBody::Stream(body), ..Reply::of(kind, Vec::new()) }
+        Reply {
+            body: ReplyBody::Stream(body),
+            ..Reply::of(kind, Vec::new())
+        }
     }
 
     #[must_use]

@@ -15,10 +15,10 @@ use super::list::{is_csv, open_until, page, page_of, page_of_tasks};
 use super::whole::{drawn, timeline_of};
 use super::window::query_columns;
 use crate::answers::{
-    CountersAnswer, FindingAnswer, GroupAnswer, HistoryAnswer, JobComparison, JobExplanation, JobFilter,
-    JobStatusAnswer, LedgerRow, PreemptionTotals, QuantilesAnswer, SubmittedPage, TaskExplanation,
-    TaskFilter, TaskRow, TaskStatusAnswer, TaskTotals, TextFilter, TimelineAnswer, TimelineWindow,
-    entries_of,
+    CountersAnswer, FindingAnswer, GroupAnswer, HistoryAnswer, JobComparison, JobExplanation,
+    JobFilter, JobStatusAnswer, LedgerRow, PreemptionTotals, QuantilesAnswer, SubmittedPage,
+    TaskExplanation, TaskFilter, TaskRow, TaskStatusAnswer, TaskTotals, TextFilter, TimelineAnswer,
+    TimelineWindow, entries_of,
 };
 use crate::clock::now_micros;
 use crate::problem::Problem;
@@ -34,8 +34,13 @@ struct CounterRow {
 
 pub fn list(call: &Call<'_>) -> Result<Reply, Problem> {
     let states: Option<String> = call.query_value("state")?;
-    let states = states.map(|states| JobFilter::states(&states)).transpose().map_err(Problem::invalid)?;
-    let one = |field| Ok::<Vec<String>, Problem>(call.query_value::<String>(field)?.into_iter().collect());
+    let states = states
+        .map(|states| JobFilter::states(&states))
+        .transpose()
+        .map_err(Problem::invalid)?;
+    let one = |field| {
+        Ok::<Vec<String>, Problem>(call.query_value::<String>(field)?.into_iter().collect())
+    };
     let filter = JobFilter {
         states: states.unwrap_or_default(),
         queues: one("queue")?,
@@ -55,7 +60,10 @@ pub fn status(call: &Call<'_>) -> Result<Reply, Problem> {
 }
 
 pub fn submitted(call: &Call<'_>) -> Result<Reply, Problem> {
-    Reply::json(&SubmittedPage::new(&*call.job()?, &call.shown.source.jobs()?))
+    Reply::json(&SubmittedPage::new(
+        &*call.job()?,
+        &call.shown.source.jobs()?,
+    ))
 }
 
 /// Compares a job with another one; by default with the one submitted before it under the same name, or itself.
@@ -78,7 +86,10 @@ pub fn quantiles(call: &Call<'_>) -> Result<Reply, Problem> {
 pub fn counters(call: &Call<'_>) -> Result<Reply, Problem> {
     let answer = CountersAnswer::from(&*call.job()?);
     if is_csv(call)? {
-        let rows = answer.counters.into_iter().map(|(counter, value)| CounterRow { counter, value });
+        let rows = answer
+            .counters
+            .into_iter()
+            .map(|(counter, value)| CounterRow { counter, value });
         return Reply::csv("counters", "counter", &rows.collect::<Vec<_>>());
     }
     Reply::json(&answer)
@@ -95,7 +106,13 @@ pub fn events(call: &Call<'_>) -> Result<Reply, Problem> {
 pub fn attempts(call: &Call<'_>) -> Result<Reply, Problem> {
     let job = call.job()?;
     let filter = TextFilter::new(call.query_value("text")?);
-    page_of(call, &job.summary, job.attempts.iter().filter(|attempt| filter.takes_attempt(attempt)))
+    page_of(
+        call,
+        &job.summary,
+        job.attempts
+            .iter()
+            .filter(|attempt| filter.takes_attempt(attempt)),
+    )
 }
 
 pub fn preemptions(call: &Call<'_>) -> Result<Reply, Problem> {
@@ -106,7 +123,11 @@ pub fn preemptions(call: &Call<'_>) -> Result<Reply, Problem> {
         Some(group) => entries_of(&rows, &group),
         None => rows,
     };
-    page_of(call, &detail.summary, rows.into_iter().map(|row| &row.answer))
+    page_of(
+        call,
+        &detail.summary,
+        rows.into_iter().map(|row| &row.answer),
+    )
 }
 
 pub fn preemption_groups(call: &Call<'_>) -> Result<Reply, Problem> {
@@ -122,8 +143,13 @@ pub fn preemption_totals(call: &Call<'_>) -> Result<Reply, Problem> {
     let detail = call.job()?;
     let rows = LedgerRow::all_of(&detail, now_micros());
     let totals = PreemptionTotals::of(&rows.iter().rev().collect::<Vec<_>>());
-    let (from_millis, until_millis) = (detail.summary.submitted_millis, end_of(&detail) / 1_000);
-    Reply::json(&PreemptionTotals { from_millis, until_millis, ..totals })
+    let from_millis = detail.summary.submitted_millis;
+    let until_millis = end_of(&detail) / 1_000;
+    Reply::json(&PreemptionTotals {
+        from_millis,
+        until_millis,
+        ..totals
+    })
 }
 
 pub fn tasks(call: &Call<'_>) -> Result<Reply, Problem> {
@@ -138,7 +164,14 @@ pub fn tasks(call: &Call<'_>) -> Result<Reply, Problem> {
         is_slow: call.query_value("slow")?,
     };
     let (found, counts) = TaskRow::filtered(&rows, &filter);
-    page_of_tasks(call, found, &TaskTotals { counts, median_millis })
+    page_of_tasks(
+        call,
+        found,
+        &TaskTotals {
+            counts,
+            median_millis,
+        },
+    )
 }
 
 /// Answers for any task of a known job, also for one that was never launched.
@@ -147,14 +180,27 @@ pub fn task(call: &Call<'_>) -> Result<Reply, Problem> {
     let job = of_task(call, task)?;
     let tasks = call.shown.source.tasks(task.job)?;
     let pending = TaskSummary::of(task, TaskPhase::Waiting, 0);
-    let known = tasks.iter().find(|known| known.task == task).unwrap_or(&pending);
+    let known = tasks
+        .iter()
+        .find(|known| known.task == task)
+        .unwrap_or(&pending);
     Reply::json(&TaskStatusAnswer::new(known, &job))
 }
 
 pub fn task_timeline(call: &Call<'_>) -> Result<Reply, Problem> {
     let job = of_task(call, call.task()?.0)?;
     let until_micros = end_of(&job);
-    drawn(call, TimelineAnswer::of([&job], TimelineWindow { from_micros: 0, until_micros }, None))
+    drawn(
+        call,
+        TimelineAnswer::of(
+            [&job],
+            TimelineWindow {
+                from_micros: 0,
+                until_micros,
+            },
+            None,
+        ),
+    )
 }
 
 /// Returns the job of a task, reduced to the attempts of that task.
@@ -165,7 +211,9 @@ fn of_task(call: &Call<'_>, task: TaskId) -> Result<JobDetail, Problem> {
 
 /// Now for a running job; for an ended one, the end of its last millisecond, so that the drawing includes it.
 fn end_of(job: &JobDetail) -> u64 {
-    job.summary.ended_millis.map_or_else(now_micros, |ended| (ended + 1) * 1_000)
+    job.summary
+        .ended_millis
+        .map_or_else(now_micros, |ended| (ended + 1) * 1_000)
 }
 
 pub fn timeline(call: &Call<'_>) -> Result<Reply, Problem> {
@@ -174,16 +222,26 @@ pub fn timeline(call: &Call<'_>) -> Result<Reply, Problem> {
     let until_micros = end_of(&job);
     let moment = |asked: Option<u64>| asked.map(|millis| millis.saturating_mul(1_000));
     let window = TimelineWindow {
-        from_micros: moment(call.query_value("from")?).unwrap_or(0).max(begun * 1_000),
-        until_micros: moment(call.query_value("until")?).unwrap_or(u64::MAX).min(until_micros),
+        from_micros: moment(call.query_value("from")?)
+            .unwrap_or(0)
+            .max(begun * 1_000),
+        until_micros: moment(call.query_value("until")?)
+            .unwrap_or(u64::MAX)
+            .min(until_micros),
     };
     if window.from_micros > window.until_micros {
-        return Err(Problem::invalid(format!("{} did not run in this window", job.summary.job)));
+        return Err(Problem::invalid(format!(
+            "{} did not run in this window",
+            job.summary.job
+        )));
     }
     if call.query_value("neighbours")?.unwrap_or(false) {
         return drawn(call, timeline_of(call, window, Some(&job))?);
     }
-    drawn(call, TimelineAnswer::of([&*job], window, query_columns(call)?))
+    drawn(
+        call,
+        TimelineAnswer::of([&*job], window, query_columns(call)?),
+    )
 }
 
 pub fn trace(call: &Call<'_>) -> Result<Reply, Problem> {
@@ -191,7 +249,8 @@ pub fn trace(call: &Call<'_>) -> Result<Reply, Problem> {
     let mut trace = Vec::new();
     write_trace(std::slice::from_ref(&*job), now_micros(), &mut trace)
         .map_err(|error| Problem::new(StatusCode::INTERNAL_SERVER_ERROR, error.to_string()))?;
-    Ok(Reply::of("application/json", trace).header(CONTENT_DISPOSITION, saved_as(&job, "trace.json")))
+    Ok(Reply::of("application/json", trace)
+        .header(CONTENT_DISPOSITION, saved_as(&job, "trace.json")))
 }
 
 pub fn report(call: &Call<'_>) -> Result<Reply, Problem> {
@@ -210,15 +269,23 @@ fn saved_as(job: &JobDetail, end: &str) -> HeaderValue {
 pub fn explain(call: &Call<'_>) -> Result<Reply, Problem> {
     let source = &call.shown.source;
     let job = call.path_value::<JobId>("job")?;
-    let (reasons, detail) = (source.explain(job, None)?, source.job(job)?);
-    let tasks = if detail.summary.ended_millis.is_none() { source.tasks(job)? } else { Arc::default() };
+    let reasons = source.explain(job, None)?;
+    let detail = source.job(job)?;
+    let tasks = if detail.summary.ended_millis.is_none() {
+        source.tasks(job)?
+    } else {
+        Arc::default()
+    };
     let findings = FindingAnswer::all_of(&detail, &tasks, now_micros());
     Reply::json(&JobExplanation::new(job, &reasons, findings))
 }
 
 pub fn explain_task(call: &Call<'_>) -> Result<Reply, Problem> {
     let task = call.task()?.0;
-    Reply::json(&TaskExplanation::of(task, &call.shown.source.explain(task.job, Some(task))?))
+    Reply::json(&TaskExplanation::of(
+        task,
+        &call.shown.source.explain(task.job, Some(task))?,
+    ))
 }
 
 /// The last line that an attempt printed to standard error.
@@ -239,15 +306,27 @@ const LOG_PIECES_MAX: usize = 16;
 
 pub fn last_stderr(call: &Call<'_>) -> Result<Reply, Problem> {
     let job = call.job()?;
-    let failed = job.attempts.iter().filter(|attempt| attempt.outcome() == Some("failed"));
+    let failed = job
+        .attempts
+        .iter()
+        .filter(|attempt| attempt.outcome() == Some("failed"));
     let Some(last) = failed.max_by_key(|attempt| attempt.ended_millis) else {
-        return Reply::json(&LastLineAnswer { attempt: None, line: None });
+        return Reply::json(&LastLineAnswer {
+            attempt: None,
+            line: None,
+        });
     };
     // Its worker may have left.
     let end = end_of_log(&*call.shown.source, last.attempt, LogStream::Stderr).unwrap_or_default();
     let says = |line: &&str| !line.trim().is_empty() && !line.starts_with(BACKTRACE_HINT);
-    let line = String::from_utf8_lossy(&end).lines().rfind(says).map(str::to_owned);
-    Reply::json(&LastLineAnswer { attempt: Some(last.attempt.to_string()), line })
+    let line = String::from_utf8_lossy(&end)
+        .lines()
+        .rfind(says)
+        .map(str::to_owned);
+    Reply::json(&LastLineAnswer {
+        attempt: Some(last.attempt.to_string()),
+        line,
+    })
 }
 
 /// Returns the last bytes of a log; none if it is longer than is read.
@@ -278,13 +357,23 @@ pub fn log(call: &Call<'_>) -> Result<Reply, Problem> {
     let stream = match call.path_value::<String>("stream")?.as_str() {
         "stdout" => LogStream::Stdout,
         "stderr" => LogStream::Stderr,
-        other => return Err(Problem::invalid(format!("unknown log {other:?}; expected stdout or stderr"))),
+        other => {
+            return Err(Problem::invalid(format!(
+                "unknown log {other:?}; expected stdout or stderr"
+            )));
+        }
     };
     let offset = call.query_value::<u64>("offset")?.unwrap_or(0);
-    let limit = call.query_value::<u64>("limit")?.unwrap_or(LOG_PIECE_BYTES_MAX).min(LOG_PIECE_BYTES_MAX);
+    let limit = call
+        .query_value::<u64>("limit")?
+        .unwrap_or(LOG_PIECE_BYTES_MAX)
+        .min(LOG_PIECE_BYTES_MAX);
     let bytes = call.shown.source.log(attempt, stream, offset, limit)?;
     let next = HeaderValue::from(offset + bytes.len() as u64);
     Ok(Reply::of("text/plain; charset=utf-8", bytes)
         .header(HeaderName::from_static("x-nap-log-next"), next)
-        .header(CONTENT_SECURITY_POLICY, HeaderValue::from_static("sandbox; default-src 'none'")))
+        .header(
+            CONTENT_SECURITY_POLICY,
+            HeaderValue::from_static("sandbox; default-src 'none'"),
+        ))
 }

@@ -60,7 +60,11 @@ impl From<LinkError> for Problem {
 }
 
 pub fn share(call: &Call<'_>) -> Result<Reply, Problem> {
-    let LinkBody { name, minutes, address } = call.json()?;
+    let LinkBody {
+        name,
+        minutes,
+        address,
+    } = call.json()?;
     if !(MINUTES_MIN..=MINUTES_MAX).contains(&minutes) {
         return Err(Problem::invalid(format!(
             "minutes is {minutes}; expected {MINUTES_MIN} to {MINUTES_MAX}"
@@ -69,24 +73,43 @@ pub fn share(call: &Call<'_>) -> Result<Reply, Problem> {
     let is_address = address.starts_with('/')
         && !address.starts_with("//")
         && address.len() <= ADDRESS_CHARACTERS_MAX
-        && address.bytes().all(|byte| byte.is_ascii_graphic() && !b"#\\".contains(&byte));
+        && address
+            .bytes()
+            .all(|byte| byte.is_ascii_graphic() && !b"#\\".contains(&byte));
     if !is_address {
-        let expected = format!("a page of this server, at most {ADDRESS_CHARACTERS_MAX} characters");
-        return Err(Problem::invalid(format!("invalid address; expected {expected}")));
+        let expected =
+            format!("a page of this server, at most {ADDRESS_CHARACTERS_MAX} characters");
+        return Err(Problem::invalid(format!(
+            "invalid address; expected {expected}"
+        )));
     }
-    let (link, code) = call.web.sessions.share(&name, &address, now_millis(), minutes * 60_000)?;
+    let (link, code) = call
+        .web
+        .sessions
+        .share(&name, &address, now_millis(), minutes * 60_000)?;
     let path = format!("{address}#code={code}");
-    Ok(Reply::json(&NewLinkAnswer { link: (&link).into(), path })?.status(StatusCode::ACCEPTED))
+    Ok(Reply::json(&NewLinkAnswer {
+        link: (&link).into(),
+        path,
+    })?
+    .status(StatusCode::ACCEPTED))
 }
 
 pub fn list(call: &Call<'_>) -> Result<Reply, Problem> {
     let links = call.web.sessions.links(now_millis())?;
     let items: Vec<LinkAnswer> = links.iter().map(LinkAnswer::from).collect();
-    Reply::json(&LinksAnswer { total: items.len(), items })
+    Reply::json(&LinksAnswer {
+        total: items.len(),
+        items,
+    })
 }
 
 pub fn revoke(call: &Call<'_>) -> Result<Reply, Problem> {
     let ordered: String = call.path_value("link")?;
     call.web.sessions.revoke_link(&ordered, now_millis())?;
-    Ok(Reply::json(&Ordered { ordered, attempts: Vec::new() })?.status(StatusCode::ACCEPTED))
+    Ok(Reply::json(&Ordered {
+        ordered,
+        attempts: Vec::new(),
+    })?
+    .status(StatusCode::ACCEPTED))
 }

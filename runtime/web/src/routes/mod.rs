@@ -54,20 +54,31 @@ pub fn openapi_json() -> String {
 
 /// Returns a router with all routes of the table.
 pub fn router() -> Router<Arc<Web>> {
-    all_routes().enumerate().fold(Router::new(), |router, (index, route)| {
-        let method = if route.method == Method::POST { MethodFilter::POST } else { MethodFilter::GET };
-        let answer = move |State(web): State<Arc<Web>>, path: RawPathParams, request: Request| {
-            let path = path.iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
-            web.calls.count(index);
-            let begun = Instant::now();
-            async move {
-                let response = run(route, web.clone(), path, request).await;
-                web.tally.answered(route.path, begun.elapsed().as_secs_f64());
-                response
-            }
-        };
-        router.route(route.path, axum::routing::on(method, answer))
-    })
+    all_routes()
+        .enumerate()
+        .fold(Router::new(), |router, (index, route)| {
+            let method = if route.method == Method::POST {
+                MethodFilter::POST
+            } else {
+                MethodFilter::GET
+            };
+            let answer =
+                move |State(web): State<Arc<Web>>, path: RawPathParams, request: Request| {
+                    let path = path
+                        .iter()
+                        .map(|(name, value)| (name.to_owned(), value.to_owned()))
+                        .collect();
+                    web.calls.count(index);
+                    let begun = Instant::now();
+                    async move {
+                        let response = run(route, web.clone(), path, request).await;
+                        web.tally
+                            .answered(route.path, begun.elapsed().as_secs_f64());
+                        response
+                    }
+                };
+            router.route(route.path, axum::routing::on(method, answer))
+        })
 }
 
 async fn run(
@@ -94,14 +105,20 @@ async fn answer(
 ) -> Result<Response<Body>, Problem> {
     let (parts, body) = request.into_parts();
     // Set by the guard.
-    let credentials = parts.extensions.get::<Credentials>().cloned().unwrap_or_else(Credentials::anonymous);
+    let credentials = parts
+        .extensions
+        .get::<Credentials>()
+        .cloned()
+        .unwrap_or_else(Credentials::anonymous);
     authorize(route, &credentials)?;
-    let body = timeout(BODY_TIME, to_bytes(body, BODY_BYTES_MAX)).await.map_err(|_| {
-        Problem::new(
-            StatusCode::REQUEST_TIMEOUT,
-            format!("timed out reading the request body ({BODY_TIME:?})"),
-        )
-    })?;
+    let body = timeout(BODY_TIME, to_bytes(body, BODY_BYTES_MAX))
+        .await
+        .map_err(|_| {
+            Problem::new(
+                StatusCode::REQUEST_TIMEOUT,
+                format!("timed out reading the request body ({BODY_TIME:?})"),
+            )
+        })?;
     let body = body.map_err(|_| {
         let detail = format!("request body is incomplete or has more than {BODY_BYTES_MAX} bytes");
         Problem::new(StatusCode::PAYLOAD_TOO_LARGE, detail)
@@ -112,11 +129,24 @@ async fn answer(
     let headers = parts.headers;
     let call = move || {
         let shown = web.shown.clone();
-        let mut call = Call { web: &web, route: route.path, shown, credentials, path, query, headers, body };
+        let mut call = Call {
+            web: &web,
+            route: route.path,
+            shown,
+            credentials,
+            path,
+            query,
+            headers,
+            body,
+        };
         if let Some(name) = call.query_value::<String>(route::RECORDING.name)? {
             call.shown = call::recording(&web, &name)?;
         }
-        if route.is_order() { orders::run_once(route, &call) } else { (route.answer)(&call) }
+        if route.is_order() {
+            orders::run_once(route, &call)
+        } else {
+            (route.answer)(&call)
+        }
     };
     let reply = if route.is_instant {
         call()?
@@ -126,7 +156,11 @@ async fn answer(
             Problem::new(StatusCode::INTERNAL_SERVER_ERROR, detail)
         })??
     };
-    Ok(if route.method == Method::GET { tagged(reply, known_tag.as_ref()) } else { reply.into_response() })
+    Ok(if route.method == Method::GET {
+        tagged(reply, known_tag.as_ref())
+    } else {
+        reply.into_response()
+    })
 }
 
 fn authorize(route: &Route, credentials: &Credentials) -> Result<(), Problem> {
@@ -136,17 +170,24 @@ fn authorize(route: &Route, credentials: &Credentials) -> Result<(), Problem> {
     Err(match credentials.role {
         WebRole::Nobody => Problem::new(StatusCode::UNAUTHORIZED, "not signed in")
             .remedy("open the link printed by nap up or nap web link"),
-        _ => Problem::new(StatusCode::FORBIDDEN, format!("requires the role {}", route.role))
-            .remedy("sign in with a link created without --view; orders also need the token"),
+        _ => Problem::new(
+            StatusCode::FORBIDDEN,
+            format!("requires the role {}", route.role),
+        )
+        .remedy("sign in with a link created without --view; orders also need the token"),
     })
 }
 
 /// Adds an `ETag`; answers 304 without a body if the client already has it.
 fn tagged(reply: Reply, known_tag: Option<&HeaderValue>) -> Response<Body> {
-    let ReplyBody::Bytes(bytes) = &reply.body else { return reply.into_response() };
+    let ReplyBody::Bytes(bytes) = &reply.body else {
+        return reply.into_response();
+    };
     let tag = format!("W/\"{:016x}\"", digest_without_moment(bytes));
     let mut response = reply.into_response();
-    let Ok(tag) = HeaderValue::from_str(&tag) else { return response };
+    let Ok(tag) = HeaderValue::from_str(&tag) else {
+        return response;
+    };
     let is_known = known_tag == Some(&tag) && response.status() == StatusCode::OK;
     response.headers_mut().insert(ETAG, tag);
     if is_known {
@@ -165,7 +206,10 @@ fn digest_without_moment(answer: &[u8]) -> u64 {
     while let Some(at) = memchr::memmem::find(rest, MOMENT) {
         let (before, moment) = rest.split_at(at + MOMENT.len());
         digest.update(before);
-        let digits = moment.iter().take_while(|byte| byte.is_ascii_digit()).count();
+        let digits = moment
+            .iter()
+            .take_while(|byte| byte.is_ascii_digit())
+            .count();
         rest = &moment[digits..];
     }
     digest.update(rest);

@@ -115,7 +115,9 @@ fn form(form: Form) -> Value {
     let listed = |one: String| json!({ "type": "string", "pattern": format!("^{one}(,{one})*$") });
     match form {
         Form::Text => json!({ "type": "string" }),
-        Form::Number(from, until) => json!({ "type": "integer", "minimum": from, "maximum": until }),
+        Form::Number(from, until) => {
+            json!({ "type": "integer", "minimum": from, "maximum": until })
+        }
         Form::OneOf(words) => json!({ "type": "string", "enum": words }),
         Form::SomeOf(words) => listed(format!("({})", words.join("|"))),
         Form::Sort(names) => listed(format!("-?({})", names().join("|"))),
@@ -124,12 +126,17 @@ fn form(form: Form) -> Value {
 }
 
 fn path_parts(path: &str) -> impl Iterator<Item = &str> {
-    path.split('/').filter_map(|part| part.strip_prefix('{')?.strip_suffix('}'))
+    path.split('/')
+        .filter_map(|part| part.strip_prefix('{')?.strip_suffix('}'))
 }
 
 /// For example `get_jobs_job_counters`.
 fn operation_id(route: &Route) -> String {
-    let path = route.path.replace("/api/nap/v1", "").replace(['{', '}'], "").replace(['/', '-', '.'], "_");
+    let path = route
+        .path
+        .replace("/api/nap/v1", "")
+        .replace(['{', '}'], "")
+        .replace(['/', '-', '.'], "_");
     format!("{}{path}", route.method.as_str().to_lowercase())
 }
 
@@ -144,19 +151,32 @@ mod tests {
         let description = description();
         let paths = description["paths"].as_object().expect("an object");
         assert_eq!(
-            paths.values().map(|path| path.as_object().map_or(0, Map::len)).sum::<usize>(),
+            paths
+                .values()
+                .map(|path| path.as_object().map_or(0, Map::len))
+                .sum::<usize>(),
             all_routes().count()
         );
         let text = description.to_string();
         let mut named = BTreeSet::new();
         for (at, _) in text.match_indices("#/components/schemas/") {
             let name = text[at + 21..].split('"').next().expect("a name");
-            assert!(description["components"]["schemas"][name].is_object(), "undefined schema {name}");
+            assert!(
+                description["components"]["schemas"][name].is_object(),
+                "undefined schema {name}"
+            );
             named.insert(name);
         }
-        assert!(named.contains("JobAnswer") && named.contains("Problem"), "{named:?}");
+        assert!(
+            named.contains("JobAnswer") && named.contains("Problem"),
+            "{named:?}"
+        );
         let ids: BTreeSet<String> = all_routes().map(operation_id).collect();
-        assert_eq!(ids.len(), all_routes().count(), "duplicate operation IDs: {ids:?}");
+        assert_eq!(
+            ids.len(),
+            all_routes().count(),
+            "duplicate operation IDs: {ids:?}"
+        );
     }
 
     #[test]
@@ -166,6 +186,9 @@ mod tests {
         assert_eq!(kill["security"], json!([{ "token": [] }]));
         assert_eq!(kill["parameters"][0]["name"], "job");
         assert!(kill["responses"]["202"].is_object() && kill["requestBody"]["required"] == true);
-        assert_eq!(description["paths"]["/healthz"]["get"]["security"], json!([]));
+        assert_eq!(
+            description["paths"]["/healthz"]["get"]["security"],
+            json!([])
+        );
     }
 }

@@ -78,25 +78,40 @@ pub struct Ordered {
 
 /// Runs an order; a repeated one with the same key returns the first answer.
 pub fn run_once(route: &Route, call: &Call<'_>) -> Result<Reply, Problem> {
-    let Some(key) = call.headers.get(KEY_HEADER) else { return (route.answer)(call) };
-    let is_key =
-        (1..=KEY_CHARACTERS_MAX).contains(&key.len()) && key.as_bytes().iter().all(u8::is_ascii_graphic);
+    let Some(key) = call.headers.get(KEY_HEADER) else {
+        return (route.answer)(call);
+    };
+    let is_key = (1..=KEY_CHARACTERS_MAX).contains(&key.len())
+        && key.as_bytes().iter().all(u8::is_ascii_graphic);
     let Some(key) = key.to_str().ok().filter(|_| is_key) else {
         let expected = format!("1 to {KEY_CHARACTERS_MAX} visible ASCII characters");
-        return Err(Problem::invalid(format!("invalid {KEY_HEADER}; expected {expected}")));
+        return Err(Problem::invalid(format!(
+            "invalid {KEY_HEADER}; expected {expected}"
+        )));
     };
     let parts: Vec<&str> = call.path.iter().map(|(_, part)| part.as_str()).collect();
-    let order = [route.path.as_bytes(), parts.join("/").as_bytes(), &call.body[..]].join(&b'\n');
+    let order = [
+        route.path.as_bytes(),
+        parts.join("/").as_bytes(),
+        &call.body[..],
+    ]
+    .join(&b'\n');
     let digest = xxhash_rust::xxh3::xxh3_128(&order);
     let answer = || {
         let Reply { status, body, .. } = (route.answer)(call)?;
         match body {
             ReplyBody::Bytes(body) => Ok((status, body)),
-            ReplyBody::Stream(_) => Err(Problem::invalid(format!("a stream does not support {KEY_HEADER}"))),
+            ReplyBody::Stream(_) => Err(Problem::invalid(format!(
+                "a stream does not support {KEY_HEADER}"
+            ))),
         }
     };
-    let given =
-        call.web.once.run_once((call.credentials.name.clone(), key.to_owned()), digest, now_millis(), answer);
+    let given = call.web.once.run_once(
+        (call.credentials.name.clone(), key.to_owned()),
+        digest,
+        now_millis(),
+        answer,
+    );
     let (status, body) = given.map_err(|OtherOrder| {
         Problem::new(
             StatusCode::UNPROCESSABLE_ENTITY,
@@ -114,7 +129,11 @@ fn reason(call: &Call<'_>, reason: Option<String>) -> Result<String, Problem> {
         return Err(Problem::invalid(detail));
     }
     let by = format!("asked for on the page ({})", call.credentials.name);
-    Ok(if reason.trim().is_empty() { by } else { format!("{}: {by}", reason.trim()) })
+    Ok(if reason.trim().is_empty() {
+        by
+    } else {
+        format!("{}: {by}", reason.trim())
+    })
 }
 
 fn order(
@@ -127,7 +146,11 @@ fn order(
     let ordered = source.order(order, reason);
     let attempts = ordered.map_err(|error| refusal(error, || object_of(source, order)))?;
     let attempts = attempts.iter().map(ToString::to_string).collect();
-    Ok(Reply::json(&Ordered { ordered: about.to_string(), attempts })?.status(StatusCode::ACCEPTED))
+    Ok(Reply::json(&Ordered {
+        ordered: about.to_string(),
+        attempts,
+    })?
+    .status(StatusCode::ACCEPTED))
 }
 
 /// Converts the error of an order: 404 if the object of a refused order does not exist. `find` fails if it does not.
@@ -147,25 +170,41 @@ fn refusal(error: SourceError, find: impl FnOnce() -> Result<(), Problem>) -> Pr
 /// `404` if it does not exist. The workers of a history are unknown.
 fn object_of(source: &dyn PageSource, order: &OperatorCommand) -> Result<(), Problem> {
     match *order {
-        OperatorCommand::KillJob(job) | OperatorCommand::Job(job, _) | OperatorCommand::ChangeJob(job, _) => {
+        OperatorCommand::KillJob(job)
+        | OperatorCommand::Job(job, _)
+        | OperatorCommand::ChangeJob(job, _) => {
             source.job(job)?;
         }
-        OperatorCommand::Task { task, attempt: None, .. } => {
+        OperatorCommand::Task {
+            task,
+            attempt: None,
+            ..
+        } => {
             job_of_task(source, task)?;
         }
-        OperatorCommand::Task { task, attempt: Some(number), .. } => {
+        OperatorCommand::Task {
+            task,
+            attempt: Some(number),
+            ..
+        } => {
             let job = job_of_task(source, task)?;
             let attempt = AttemptId { task, number };
             if !job.attempts.iter().any(|known| known.attempt == attempt) {
-                return Err(Problem::new(StatusCode::NOT_FOUND, format!("no such attempt: {attempt}"))
-                    .remedy(format!("run: nap task list {}", task.job)));
+                return Err(Problem::new(
+                    StatusCode::NOT_FOUND,
+                    format!("no such attempt: {attempt}"),
+                )
+                .remedy(format!("run: nap task list {}", task.job)));
             }
         }
         OperatorCommand::Drain { worker, .. } | OperatorCommand::Undrain(worker) => {
             let workers = source.workers()?;
             if source.is_live() && !workers.iter().any(|known| known.worker == worker) {
-                return Err(Problem::new(StatusCode::NOT_FOUND, format!("no such worker: {worker}"))
-                    .remedy("run: nap worker list"));
+                return Err(Problem::new(
+                    StatusCode::NOT_FOUND,
+                    format!("no such worker: {worker}"),
+                )
+                .remedy("run: nap worker list"));
             }
         }
     }
@@ -180,9 +219,21 @@ fn of_job(call: &Call<'_>, what: fn(JobId) -> OperatorCommand) -> Result<Reply, 
 
 fn of_task(call: &Call<'_>, command: TaskCommand) -> Result<Reply, Problem> {
     let (task, attempt) = call.task()?;
-    let named = attempt.map_or_else(|| task.to_string(), |number| AttemptId { task, number }.to_string());
+    let named = attempt.map_or_else(
+        || task.to_string(),
+        |number| AttemptId { task, number }.to_string(),
+    );
     let body: Reason = call.json()?;
-    order(call, &OperatorCommand::Task { task, attempt, command }, named, &reason(call, body.reason)?)
+    order(
+        call,
+        &OperatorCommand::Task {
+            task,
+            attempt,
+            command,
+        },
+        named,
+        &reason(call, body.reason)?,
+    )
 }
 
 pub fn kill_job(call: &Call<'_>) -> Result<Reply, Problem> {
@@ -216,21 +267,35 @@ pub fn kill_task(call: &Call<'_>) -> Result<Reply, Problem> {
 pub fn drain(call: &Call<'_>) -> Result<Reply, Problem> {
     let worker = call.path_value::<WorkerId>("worker")?;
     let body: Drain = call.json()?;
-    let command = OperatorCommand::Drain { worker, hand_back: body.hand_back };
+    let command = OperatorCommand::Drain {
+        worker,
+        hand_back: body.hand_back,
+    };
     order(call, &command, worker, &reason(call, body.reason)?)
 }
 
 pub fn undrain(call: &Call<'_>) -> Result<Reply, Problem> {
     let worker = call.path_value::<WorkerId>("worker")?;
     let body: Reason = call.json()?;
-    order(call, &OperatorCommand::Undrain(worker), worker, &reason(call, body.reason)?)
+    order(
+        call,
+        &OperatorCommand::Undrain(worker),
+        worker,
+        &reason(call, body.reason)?,
+    )
 }
 
 pub fn set_job(call: &Call<'_>) -> Result<Reply, Problem> {
     let job = call.path_value::<JobId>("job")?;
-    let Change { priority, queue, reason: given } = call.json()?;
+    let Change {
+        priority,
+        queue,
+        reason: given,
+    } = call.json()?;
     if priority.is_none() && queue.is_none() {
-        return Err(Problem::invalid("nothing to change; give priority or queue"));
+        return Err(Problem::invalid(
+            "nothing to change; give priority or queue",
+        ));
     }
     let command = OperatorCommand::ChangeJob(job, JobChange { priority, queue });
     order(call, &command, job, &reason(call, given)?)
@@ -238,12 +303,19 @@ pub fn set_job(call: &Call<'_>) -> Result<Reply, Problem> {
 
 pub fn rerun_job(call: &Call<'_>) -> Result<Reply, Problem> {
     let job = call.path_value::<JobId>("job")?;
-    let Rerun { output, reason: given } = call.json()?;
+    let Rerun {
+        output,
+        reason: given,
+    } = call.json()?;
     let source = &*call.shown.source;
     let new = source
         .rerun(job, output.as_deref().map(Path::new), &reason(call, given)?)
         .map_err(|error| refusal(error, || object_of(source, &OperatorCommand::KillJob(job))))?;
-    Ok(Reply::json(&Ordered { ordered: new.to_string(), attempts: Vec::new() })?.status(StatusCode::ACCEPTED))
+    Ok(Reply::json(&Ordered {
+        ordered: new.to_string(),
+        attempts: Vec::new(),
+    })?
+    .status(StatusCode::ACCEPTED))
 }
 
 pub fn hold_job(call: &Call<'_>) -> Result<Reply, Problem> {

@@ -16,7 +16,12 @@ pub const FLOW_ENDS: &[&str] = &["queue", "job"];
 
 fn read(call: &Call<'_>, filter: LedgerFilter) -> Result<LedgerWindow, Problem> {
     let window = query_window(call, WINDOW_MILLIS)?;
-    Ok(LedgerWindow::update(&call.shown.ledgers, &*call.shown.source, window, filter)?)
+    Ok(LedgerWindow::update(
+        &call.shown.ledgers,
+        &*call.shown.source,
+        window,
+        filter,
+    )?)
 }
 
 fn filter_of(call: &Call<'_>) -> Result<LedgerFilter, Problem> {
@@ -36,7 +41,11 @@ pub fn list(call: &Call<'_>) -> Result<Reply, Problem> {
         Some(group) => entries_of(&rows, &group),
         None => rows,
     };
-    page_with(call, rows.into_iter().map(|row| &row.answer), ledger.remarks.clone())
+    page_with(
+        call,
+        rows.into_iter().map(|row| &row.answer),
+        ledger.remarks.clone(),
+    )
 }
 
 pub fn groups(call: &Call<'_>) -> Result<Reply, Problem> {
@@ -54,9 +63,18 @@ pub fn flows(call: &Call<'_>) -> Result<Reply, Problem> {
         None | Some("queue") => FlowEnds::Queues,
         Some("job") => FlowEnds::Jobs,
         Some(other) => {
-            return Err(Problem::invalid(format!("by={other}: expected one of {}", FLOW_ENDS.join(", "))));
+            return Err(Problem::invalid(format!(
+                "by={other}: expected one of {}",
+                FLOW_ENDS.join(", ")
+            )));
         }
     };
-    let ledger = read(call, LedgerFilter { queue: call.query_value("queue")?, ..LedgerFilter::default() })?;
+    let ledger = read(
+        call,
+        LedgerFilter {
+            queue: call.query_value("queue")?,
+            ..LedgerFilter::default()
+        },
+    )?;
     page_with(call, ledger.flows(ends).iter(), ledger.remarks.clone())
 }

@@ -23,7 +23,11 @@ pub struct RecordingsAnswer {
 }
 
 pub fn list(call: &Call<'_>) -> Result<Reply, Problem> {
-    let mut answer = RecordingsAnswer { items: Vec::new(), differing: Vec::new(), remarks: Vec::new() };
+    let mut answer = RecordingsAnswer {
+        items: Vec::new(),
+        differing: Vec::new(),
+        remarks: Vec::new(),
+    };
     for recording in call.web.recordings() {
         match read(&recording) {
             Ok((item, _)) => answer.items.push(item),
@@ -31,7 +35,9 @@ pub fn list(call: &Call<'_>) -> Result<Reply, Problem> {
             Err(problem) => answer.remarks.push(problem.detail),
         }
         let remarks = recording.source.remarks().into_iter();
-        answer.remarks.extend(remarks.map(|remark| format!("{}: {remark}", recording.name)));
+        answer
+            .remarks
+            .extend(remarks.map(|remark| format!("{}: {remark}", recording.name)));
     }
     if is_csv(call)? {
         return Reply::csv("recordings", "recording", &answer.items);
@@ -42,14 +48,29 @@ pub fn list(call: &Call<'_>) -> Result<Reply, Problem> {
 
 pub fn compare(call: &Call<'_>) -> Result<Reply, Problem> {
     let side = |side| read(&*call.shown_as(call.query_value::<String>(side)?.as_deref())?);
-    let ((left, left_jobs), (right, right_jobs)) = (side("left")?, side("right")?);
+    let (left, left_jobs) = side("left")?;
+    let (right, right_jobs) = side("right")?;
     Reply::json(&ComparisonAnswer::of(
-        Recorded { answer: left, jobs: &left_jobs },
-        Recorded { answer: right, jobs: &right_jobs },
+        Recorded {
+            answer: left,
+            jobs: &left_jobs,
+        },
+        Recorded {
+            answer: right,
+            jobs: &right_jobs,
+        },
     ))
 }
 
 fn read(recording: &Shown) -> Result<(RecordingAnswer, Arc<Vec<JobOverview>>), Problem> {
     let jobs = recording.source.overviews()?;
-    Ok((RecordingAnswer::of(&recording.name, recording.kind, recording.source.name(), &jobs), jobs))
+    Ok((
+        RecordingAnswer::of(
+            &recording.name,
+            recording.kind,
+            recording.source.name(),
+            &jobs,
+        ),
+        jobs,
+    ))
 }

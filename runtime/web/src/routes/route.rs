@@ -30,8 +30,14 @@ pub struct Route {
 }
 
 impl Route {
-    const fn read(path: &'static str, about: &'static str, gives: Answer, answer: Handler) -> Route {
-        let (method, role) = (Method::GET, WebRole::View);
+    const fn read(
+        path: &'static str,
+        about: &'static str,
+        gives: Answer,
+        answer: Handler,
+    ) -> Route {
+        let method = Method::GET;
+        let role = WebRole::View;
         Route {
             method,
             path,
@@ -88,7 +94,10 @@ impl Route {
     /// All query parameters; a route that reads also has `recording`.
     pub fn queries(&self) -> impl Iterator<Item = &QueryField> {
         let is_read = self.method == Method::GET && self.role == WebRole::View;
-        self.query.iter().chain(self.page.iter().flatten()).chain(is_read.then_some(&RECORDING))
+        self.query
+            .iter()
+            .chain(self.page.iter().flatten())
+            .chain(is_read.then_some(&RECORDING))
     }
 
     /// Whether the route has an effect on the cluster, so that a retry must not run it twice.
@@ -98,7 +107,10 @@ impl Route {
 }
 
 /// Selects one of several recordings of the server.
-pub const RECORDING: QueryField = field("recording", "name of a recording; see /api/nap/v1/recordings");
+pub const RECORDING: QueryField = field(
+    "recording",
+    "name of a recording; see /api/nap/v1/recordings",
+);
 
 /// A query parameter.
 #[derive(Debug, Clone, Copy)]
@@ -139,28 +151,61 @@ pub enum Answer {
 }
 
 pub const fn field(name: &'static str, about: &'static str) -> QueryField {
-    QueryField { name, about, form: Form::Text }
+    QueryField {
+        name,
+        about,
+        form: Form::Text,
+    }
 }
 
 pub const fn number(name: &'static str, about: &'static str, from: u64, until: u64) -> QueryField {
-    QueryField { name, about, form: Form::Number(from, until) }
+    QueryField {
+        name,
+        about,
+        form: Form::Number(from, until),
+    }
 }
 
-pub const fn one_of(name: &'static str, about: &'static str, words: &'static [&'static str]) -> QueryField {
-    QueryField { name, about, form: Form::OneOf(words) }
+pub const fn one_of(
+    name: &'static str,
+    about: &'static str,
+    words: &'static [&'static str],
+) -> QueryField {
+    QueryField {
+        name,
+        about,
+        form: Form::OneOf(words),
+    }
 }
 
-pub const fn some_of(name: &'static str, about: &'static str, words: &'static [&'static str]) -> QueryField {
-    QueryField { name, about, form: Form::SomeOf(words) }
+pub const fn some_of(
+    name: &'static str,
+    about: &'static str,
+    words: &'static [&'static str],
+) -> QueryField {
+    QueryField {
+        name,
+        about,
+        form: Form::SomeOf(words),
+    }
 }
 
 /// A route that returns JSON.
-pub const fn get<Gives: JsonSchema>(path: &'static str, about: &'static str, answer: Handler) -> Route {
+pub const fn get<Gives: JsonSchema>(
+    path: &'static str,
+    about: &'static str,
+    answer: Handler,
+) -> Route {
     Route::read(path, about, json::<Gives>(), answer)
 }
 
 /// A route that returns another content type.
-pub const fn get_as(kind: &'static str, path: &'static str, about: &'static str, answer: Handler) -> Route {
+pub const fn get_as(
+    kind: &'static str,
+    path: &'static str,
+    about: &'static str,
+    answer: Handler,
+) -> Route {
     Route::read(path, about, Answer::Other(kind), answer)
 }
 
@@ -185,7 +230,11 @@ pub const fn post(
     }
 }
 
-pub const fn order<Takes: JsonSchema>(path: &'static str, about: &'static str, answer: Handler) -> Route {
+pub const fn order<Takes: JsonSchema>(
+    path: &'static str,
+    about: &'static str,
+    answer: Handler,
+) -> Route {
     post(path, about, takes::<Takes>(), json::<Ordered>(), answer)
 }
 

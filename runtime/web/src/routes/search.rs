@@ -46,7 +46,9 @@ impl Objects {
 pub fn search(call: &Call<'_>) -> Result<Reply, Problem> {
     let limit = call.query_value::<usize>("limit")?.unwrap_or(LIMIT);
     if !(1..=LIMIT_MAX).contains(&limit) {
-        return Err(Problem::invalid(format!("limit is {limit}; expected 1 to {LIMIT_MAX}")));
+        return Err(Problem::invalid(format!(
+            "limit is {limit}; expected 1 to {LIMIT_MAX}"
+        )));
     }
     let text = call.query_value::<String>("text")?.unwrap_or_default();
     let recordings = call.web.recordings();
@@ -54,7 +56,10 @@ pub fn search(call: &Call<'_>) -> Result<Reply, Problem> {
     let name = Some(call.shown.name.clone()).filter(|_| is_recording(&call.shown));
     let mut all = vec![Objects::read(&call.shown, name)?];
     let mut remarks = Vec::new();
-    for other in recordings.iter().filter(|other| other.name != call.shown.name) {
+    for other in recordings
+        .iter()
+        .filter(|other| other.name != call.shown.name)
+    {
         match Objects::read(other, Some(other.name.clone())) {
             Ok(objects) => all.push(objects),
             // An unreadable recording must not hide the others.

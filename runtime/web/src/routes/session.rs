@@ -58,8 +58,17 @@ impl From<&Call<'_>> for SessionAnswer {
 
 pub fn sign_in(call: &Call<'_>) -> Result<Reply, Problem> {
     let SignInBody { code } = call.json()?;
-    let SignIn { role, name, until_millis, cookie, token } =
-        call.web.sessions.sign_in(&code, now_millis()).map_err(|error| {
+    let SignIn {
+        role,
+        name,
+        until_millis,
+        cookie,
+        token,
+    } = call
+        .web
+        .sessions
+        .sign_in(&code, now_millis())
+        .map_err(|error| {
             let status = match &error {
                 SignInError::Wrong => StatusCode::UNAUTHORIZED,
                 SignInError::TooMany => StatusCode::TOO_MANY_REQUESTS,
@@ -67,7 +76,11 @@ pub fn sign_in(call: &Call<'_>) -> Result<Reply, Problem> {
             };
             Problem::new(status, error.to_string()).remedy("run: nap web link")
         })?;
-    let reply = Reply::json(&SignInAnswer { role, until_millis, token })?;
+    let reply = Reply::json(&SignInAnswer {
+        role,
+        until_millis,
+        token,
+    })?;
     // A shared link does not replace the longer session of a browser that is signed in.
     if name != BROWSER && call.credentials.name == BROWSER {
         return Ok(reply);
@@ -82,7 +95,10 @@ pub fn sign_out(call: &Call<'_>) -> Result<Reply, Problem> {
 
 fn header(cookie: &str) -> Result<HeaderValue, Problem> {
     HeaderValue::from_str(cookie).map_err(|error| {
-        Problem::new(StatusCode::INTERNAL_SERVER_ERROR, format!("cannot set the session cookie: {error}"))
+        Problem::new(
+            StatusCode::INTERNAL_SERVER_ERROR,
+            format!("cannot set the session cookie: {error}"),
+        )
     })
 }
 
@@ -96,5 +112,9 @@ fn capabilities(call: &Call<'_>) -> Vec<&'static str> {
         ("recordings", !call.web.recordings.is_empty()),
         ("what-if", call.web.what_ifs.is_ok()),
     ];
-    optional.into_iter().filter(|(_, is_present)| *is_present).map(|(name, _)| name).collect()
+    optional
+        .into_iter()
+        .filter(|(_, is_present)| *is_present)
+        .map(|(name, _)| name)
+        .collect()
 }

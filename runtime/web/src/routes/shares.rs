@@ -18,23 +18,39 @@ const STEPS_MAX: u64 = 1_000;
 pub fn shares(call: &Call<'_>) -> Result<Reply, Problem> {
     let source = &call.shown.source;
     let all = source.jobs()?;
-    let length = if source.is_live() { WINDOW_MILLIS } else { u64::MAX };
+    let length = if source.is_live() {
+        WINDOW_MILLIS
+    } else {
+        u64::MAX
+    };
     let window = within(query_window(call, length)?, &all, source.is_live());
     let step = call.query_value::<u64>("step")?;
     if step == Some(0) {
-        return Err(Problem::invalid("step is 0; expected 1 or more milliseconds"));
+        return Err(Problem::invalid(
+            "step is 0; expected 1 or more milliseconds",
+        ));
     }
-    let step_millis = step.unwrap_or_else(|| (window.until - window.from).div_ceil(STEPS)).max(1);
-    let steps = Steps { from_millis: window.from, until_millis: window.until, step_millis };
+    let step_millis = step
+        .unwrap_or_else(|| (window.until - window.from).div_ceil(STEPS))
+        .max(1);
+    let steps = Steps {
+        from_millis: window.from,
+        until_millis: window.until,
+        step_millis,
+    };
     if steps.count() > STEPS_MAX {
         let count = steps.count();
-        return Err(Problem::invalid(format!("step={step_millis} gives {count} steps; at most {STEPS_MAX}")));
+        return Err(Problem::invalid(format!(
+            "step={step_millis} gives {count} steps; at most {STEPS_MAX}"
+        )));
     }
     let mut sum = SharesSum::new(steps);
     let left_out = call
         .shown
         .slots
-        .each(READ_TIME, &**source, &all, window, |job, slots| sum.add(&job.queue, &slots))?;
+        .each(READ_TIME, &**source, &all, window, |job, slots| {
+            sum.add(&job.queue, &slots)
+        })?;
     let mut shares = sum.answer(left_out.jobs, left_out.remarks);
     let noted = source.window(window.from, window.until)?;
     shares.note(&noted.queues);
@@ -45,9 +61,24 @@ pub fn shares(call: &Call<'_>) -> Result<Reply, Problem> {
 
 /// Clips a window to the time from the first submission until now, or until the end of a history.
 fn within(window: Window, jobs: &[JobSummary], is_live: bool) -> Window {
-    let ends = || jobs.iter().map(|job| job.ended_millis.unwrap_or_else(now_millis)).max();
-    let last = if is_live { now_millis() } else { ends().unwrap_or(window.until) };
-    let first = jobs.iter().map(|job| job.submitted_millis).min().unwrap_or(window.until);
+    let ends = || {
+        jobs.iter()
+            .map(|job| job.ended_millis.unwrap_or_else(now_millis))
+            .max()
+    };
+    let last = if is_live {
+        now_millis()
+    } else {
+        ends().unwrap_or(window.until)
+    };
+    let first = jobs
+        .iter()
+        .map(|job| job.submitted_millis)
+        .min()
+        .unwrap_or(window.until);
     let until = window.until.min(last).max(window.from);
-    Window { from: window.from.max(first).min(until), until }
+    Window {
+        from: window.from.max(first).min(until),
+        until,
+    }
 }

@@ -32,20 +32,30 @@ const RECHECK: Duration = Duration::from_secs(1);
 pub fn stream(call: &Call<'_>) -> Result<Reply, Problem> {
     let topics = call.query_value::<Topics>("topics")?.unwrap_or_default();
     let after = call.query_value::<String>("after")?;
-    let last = call.headers.get(LAST_EVENT_ID).and_then(|last| last.to_str().ok());
+    let last = call
+        .headers
+        .get(LAST_EVENT_ID)
+        .and_then(|last| last.to_str().ok());
     let Some(events) = &call.web.events else {
         let detail = "a history has no events: it does not change";
         return Err(Problem::new(StatusCode::CONFLICT, detail));
     };
-    let subscription =
-        events.hub.subscribe(topics, last.or(after.as_deref())).map_err(|error| match error {
+    let subscription = events
+        .hub
+        .subscribe(topics, last.or(after.as_deref()))
+        .map_err(|error| match error {
             SubscribeError::Full => Problem::new(StatusCode::TOO_MANY_REQUESTS, error.to_string())
                 .remedy("poll every 3 seconds instead"),
-            SubscribeError::Closed => Problem::new(StatusCode::SERVICE_UNAVAILABLE, error.to_string()),
+            SubscribeError::Closed => {
+                Problem::new(StatusCode::SERVICE_UNAVAILABLE, error.to_string())
+            }
         })?;
     let listener = Listener::new(subscription, call);
     let alive = KeepAlive::new().interval(ALIVE).text("alive");
-    let body = Sse::new(listener.events()).keep_alive(alive).into_response().into_body();
+    let body = Sse::new(listener.events())
+        .keep_alive(alive)
+        .into_response()
+        .into_body();
     // Proxies such as nginx would buffer the stream.
     let unbuffered = HeaderName::from_static("x-accel-buffering");
     Ok(Reply::stream("text/event-stream", body).header(unbuffered, HeaderValue::from_static("no")))
@@ -67,7 +77,12 @@ impl Listener {
                 credentials.append(name.clone(), value.clone());
             }
         }
-        Listener { subscription, web: call.web.clone(), credentials, recheck: interval(RECHECK) }
+        Listener {
+            subscription,
+            web: call.web.clone(),
+            credentials,
+            recheck: interval(RECHECK),
+        }
     }
 
     fn events(self) -> impl Stream<Item = Result<Event, Infallible>> + Send + 'static {
@@ -91,13 +106,19 @@ impl Listener {
     }
 
     fn is_authorized(&self) -> bool {
-        let credentials = self.web.sessions.credentials(&self.credentials, now_millis());
+        let credentials = self
+            .web
+            .sessions
+            .credentials(&self.credentials, now_millis());
         credentials.is_ok_and(|credentials| credentials.role >= WebRole::View)
     }
 }
 
 fn encoded(id: &str, event: &PageEvent) -> Event {
-    Event::default().id(id).event(event.change.name).data(&event.change.data)
+    Event::default()
+        .id(id)
+        .event(event.change.name)
+        .data(&event.change.data)
 }
 
 /// Returns the number of open streams as OpenMetrics, without the final `# EOF`.

@@ -14,25 +14,32 @@ use super::orders::{Change, Drain, Ordered, Reason, Rerun};
 use super::preemptions::FLOW_ENDS;
 use super::recordings::RecordingsAnswer;
 use super::route::{
-    Answer, CSV, QueryField, Route, field, get, get_as, json, number, one_of, order, post, some_of, takes,
+    Answer, CSV, QueryField, Route, field, get, get_as, json, number, one_of, order, post, some_of,
+    takes,
 };
 use super::session::{SessionAnswer, SignInAnswer, SignInBody};
 use super::what_if::{WhatIfBody, WhatIfsAnswer};
 use super::{
-    jobs, links, orders, preemptions, recordings, search, session, shares, stream, what_if, whole, workers,
+    jobs, links, orders, preemptions, recordings, search, session, shares, stream, what_if, whole,
+    workers,
 };
 use crate::answers::{
     COLUMNS_KIND, ComparisonAnswer, CountersAnswer, ENDS, FailureAnswer, FlowAnswer, GroupAnswer,
-    HistoryAnswer, JobComparison, JobExplanation, JobStatusAnswer, PerformanceAnswer, PreemptionAnswer,
-    PreemptionTotals, QuantilesAnswer, QueueStatusAnswer, QueuesAnswer, SearchAnswer, SharesAnswer,
-    StatusAnswer, SubmittedPage, TaskExplanation, TaskRow, TaskStatusAnswer, TimelineAnswer, WorkerAnswer,
+    HistoryAnswer, JobComparison, JobExplanation, JobStatusAnswer, PerformanceAnswer,
+    PreemptionAnswer, PreemptionTotals, QuantilesAnswer, QueueStatusAnswer, QueuesAnswer,
+    SearchAnswer, SharesAnswer, StatusAnswer, SubmittedPage, TaskExplanation, TaskRow,
+    TaskStatusAnswer, TimelineAnswer, WorkerAnswer,
 };
 use crate::what_if::WhatIf;
 
-const WINDOW_FROM: QueryField =
-    moment("from", "begin of the window in milliseconds since 1970; default: ten minutes ago");
-const WINDOW_UNTIL: QueryField =
-    moment("until", "end of the window in milliseconds since 1970; default: now");
+const WINDOW_FROM: QueryField = moment(
+    "from",
+    "begin of the window in milliseconds since 1970; default: ten minutes ago",
+);
+const WINDOW_UNTIL: QueryField = moment(
+    "until",
+    "end of the window in milliseconds since 1970; default: now",
+);
 const COLUMNS: QueryField = number(
     "columns",
     "merge neighbouring stints that are narrower than the window divided by this number, if the answer would be \
@@ -40,13 +47,23 @@ const COLUMNS: QueryField = number(
     1,
     10_000,
 );
-const LEDGER_FROM: QueryField =
-    moment("from", "requested at or after this time, in milliseconds since 1970; default: an hour ago");
-const LEDGER_UNTIL: QueryField =
-    moment("until", "requested before this time, in milliseconds since 1970; default: now");
-const BY: QueryField = field("by", "requested by this one: the name of a scheduler, operator or engine");
-const PRIMITIVE: QueryField =
-    some_of("primitive", "only these primitives, separated by commas", &Primitive::WORDS);
+const LEDGER_FROM: QueryField = moment(
+    "from",
+    "requested at or after this time, in milliseconds since 1970; default: an hour ago",
+);
+const LEDGER_UNTIL: QueryField = moment(
+    "until",
+    "requested before this time, in milliseconds since 1970; default: now",
+);
+const BY: QueryField = field(
+    "by",
+    "requested by this one: the name of a scheduler, operator or engine",
+);
+const PRIMITIVE: QueryField = some_of(
+    "primitive",
+    "only these primitives, separated by commas",
+    &Primitive::WORDS,
+);
 const END: QueryField = some_of("end", "only these outcomes, separated by commas", &ENDS);
 const QUEUE: QueryField = field("queue", "the victim or the beneficiary is in this queue");
 const GROUP: QueryField = field("group", "only the entries of this group, in order of time");

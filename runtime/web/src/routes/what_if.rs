@@ -55,7 +55,11 @@ pub fn list(call: &Call<'_>) -> Result<Reply, Problem> {
 
 pub fn one(call: &Call<'_>) -> Result<Reply, Problem> {
     let name = call.path_value::<String>("what_if")?;
-    let known = what_ifs(call)?.queue.all().into_iter().find(|known| known.what_if == name);
+    let known = what_ifs(call)?
+        .queue
+        .all()
+        .into_iter()
+        .find(|known| known.what_if == name);
     Reply::json(&known.ok_or_else(|| absent(format!("no such what-if: {name:?}")))?)
 }
 
@@ -63,35 +67,57 @@ pub fn ask(call: &Call<'_>) -> Result<Reply, Problem> {
     let what_ifs = what_ifs(call)?;
     let body: WhatIfBody = call.json()?;
     let shown = call.shown_as(body.recording.as_deref())?;
-    let history =
-        shown.source.history().ok_or_else(|| conflict("the history of the cluster is on another host"))?;
+    let history = shown
+        .source
+        .history()
+        .ok_or_else(|| conflict("the history of the cluster is on another host"))?;
     let history = history
         .canonicalize()
         .map_err(|error| conflict(format!("{}: cannot open: {error}", history.display())))?;
-    let window = Window { from_millis: body.from, until_millis: body.until };
+    let window = Window {
+        from_millis: body.from,
+        until_millis: body.until,
+    };
     let request = WhatIfRequest {
         history,
         window,
-        jobs: body.jobs.iter().map(|job| named(job)).collect::<Result<_, _>>()?,
+        jobs: body
+            .jobs
+            .iter()
+            .map(|job| named(job))
+            .collect::<Result<_, _>>()?,
         schedulers: body.schedulers,
         configuration: body.configuration.filter(|text| !text.trim().is_empty()),
     };
     let request = request.checked(&what_ifs.schedulers, &shown.source.jobs()?)?;
-    let queued = what_ifs.queue.add(request, body.recording, &call.credentials.name).ok_or_else(|| {
-        Problem::new(StatusCode::TOO_MANY_REQUESTS, "too many what-ifs are queued")
+    let queued = what_ifs
+        .queue
+        .add(request, body.recording, &call.credentials.name)
+        .ok_or_else(|| {
+            Problem::new(
+                StatusCode::TOO_MANY_REQUESTS,
+                "too many what-ifs are queued",
+            )
             .remedy("try again later, or remove one")
-    })?;
+        })?;
     Ok(Reply::json(&queued)?.status(StatusCode::ACCEPTED))
 }
 
 pub fn remove(call: &Call<'_>) -> Result<Reply, Problem> {
     let name = call.path_value::<String>("what_if")?;
     what_ifs(call)?.queue.remove(&name)?;
-    Ok(Reply::json(&Ordered { ordered: name, attempts: Vec::new() })?.status(StatusCode::ACCEPTED))
+    Ok(Reply::json(&Ordered {
+        ordered: name,
+        attempts: Vec::new(),
+    })?
+    .status(StatusCode::ACCEPTED))
 }
 
 fn what_ifs<'web>(call: &Call<'web>) -> Result<&'web WhatIfs, Problem> {
-    call.web.what_ifs.as_ref().map_err(|why| conflict(format!("what-ifs are not available: {why}")))
+    call.web
+        .what_ifs
+        .as_ref()
+        .map_err(|why| conflict(format!("what-ifs are not available: {why}")))
 }
 
 fn conflict(detail: impl Into<String>) -> Problem {
@@ -105,7 +131,11 @@ fn absent(detail: String) -> Problem {
 
 impl From<RequestError> for Problem {
     fn from(error: RequestError) -> Problem {
-        if error.is_bad_request() { Problem::invalid(error.to_string()) } else { conflict(error.to_string()) }
+        if error.is_bad_request() {
+            Problem::invalid(error.to_string())
+        } else {
+            conflict(error.to_string())
+        }
     }
 }
 
@@ -113,7 +143,9 @@ impl From<RemoveError> for Problem {
     fn from(error: RemoveError) -> Problem {
         match error {
             RemoveError::Absent(_) => absent(error.to_string()),
-            RemoveError::Io(..) => Problem::new(StatusCode::INTERNAL_SERVER_ERROR, error.to_string()),
+            RemoveError::Io(..) => {
+                Problem::new(StatusCode::INTERNAL_SERVER_ERROR, error.to_string())
+            }
         }
     }
 }

@@ -14,7 +14,8 @@ use super::metrics::{self as formats, plain};
 use super::window::{query_columns, query_window};
 use super::{openapi, stream};
 use crate::answers::{
-    COLUMNS_KIND, QueueStatusAnswer, QueuesAnswer, StatusAnswer, TimelineAnswer, TimelineWindow, columns_of,
+    COLUMNS_KIND, QueueStatusAnswer, QueuesAnswer, StatusAnswer, TimelineAnswer, TimelineWindow,
+    columns_of,
 };
 use crate::clock::now_micros;
 use crate::per_job::Window;
@@ -35,9 +36,15 @@ pub fn description(_: &Call<'_>) -> Result<Reply, Problem> {
 
 pub fn metrics(call: &Call<'_>) -> Result<Reply, Problem> {
     let text = stream::metrics(call.web)? + &formats::text(call.web)?;
-    let accepts = call.headers.get(ACCEPT).and_then(|accepts| accepts.to_str().ok());
+    let accepts = call
+        .headers
+        .get(ACCEPT)
+        .and_then(|accepts| accepts.to_str().ok());
     if accepts.is_some_and(plain::is_wanted) {
-        return Ok(Reply::of(plain::CONTENT_TYPE, plain::of(&text).into_bytes()));
+        return Ok(Reply::of(
+            plain::CONTENT_TYPE,
+            plain::of(&text).into_bytes(),
+        ));
     }
     Ok(Reply::of(formats::CONTENT_TYPE, text.into_bytes()))
 }
@@ -46,7 +53,8 @@ pub fn cluster(call: &Call<'_>) -> Result<Reply, Problem> {
     let source = &call.shown.source;
     // Jobs first: when the coordinator does not respond, all concurrent calls share the timeout of this
     // request.
-    let (jobs, workers) = (source.jobs()?, source.workers()?);
+    let jobs = source.jobs()?;
+    let workers = source.workers()?;
     let mut status = StatusAnswer::of(&workers, &jobs, |job| source.explain(job, None))?;
     status.warnings.extend(formats::disk_warning(&**source));
     Reply::json(&status)
@@ -55,7 +63,11 @@ pub fn cluster(call: &Call<'_>) -> Result<Reply, Problem> {
 pub fn queues(call: &Call<'_>) -> Result<Reply, Problem> {
     let queues = QueuesAnswer::from(&*call.shown.source.queues()?);
     if is_csv(call)? {
-        return Reply::csv("queues", "queue", queues.queues.as_deref().unwrap_or_default());
+        return Reply::csv(
+            "queues",
+            "queue",
+            queues.queues.as_deref().unwrap_or_default(),
+        );
     }
     Reply::json(&queues)
 }
@@ -63,29 +75,40 @@ pub fn queues(call: &Call<'_>) -> Result<Reply, Problem> {
 pub fn queue(call: &Call<'_>) -> Result<Reply, Problem> {
     let name = call.path_value::<String>("queue")?;
     let source = &call.shown.source;
-    let found = QueueStatusAnswer::of(&name, &*source.queues()?, &source.jobs()?).ok_or_else(|| {
-        Problem::new(StatusCode::NOT_FOUND, format!("no such queue: {name:?}")).remedy("run: nap queue list")
-    })?;
+    let found =
+        QueueStatusAnswer::of(&name, &*source.queues()?, &source.jobs()?).ok_or_else(|| {
+            Problem::new(StatusCode::NOT_FOUND, format!("no such queue: {name:?}"))
+                .remedy("run: nap queue list")
+        })?;
     Reply::json(&found)
 }
 
 pub fn timeline(call: &Call<'_>) -> Result<Reply, Problem> {
     let Window { from, until } = query_window(call, WINDOW_MILLIS)?;
     let until_micros = (until * 1_000).min(now_micros());
-    let window = TimelineWindow { from_micros: from * 1_000, until_micros: until_micros.max(from * 1_000) };
+    let window = TimelineWindow {
+        from_micros: from * 1_000,
+        until_micros: until_micros.max(from * 1_000),
+    };
     drawn(call, timeline_of(call, window, None)?)
 }
 
 /// Reduces a job to its attempts on this worker.
 fn on(detail: &JobDetail, worker: WorkerId) -> JobDetail {
-    let on_worker = detail.attempts.iter().filter(|attempt| attempt.worker == worker);
+    let on_worker = detail
+        .attempts
+        .iter()
+        .filter(|attempt| attempt.worker == worker);
     let on_worker: HashSet<_> = on_worker.map(|attempt| attempt.attempt).collect();
     detail.of_attempts(|attempt| on_worker.contains(&attempt))
 }
 
 /// Answers with Arrow columns if the client accepts them, as the page does, otherwise with JSON.
 pub fn drawn(call: &Call<'_>, timeline: TimelineAnswer) -> Result<Reply, Problem> {
-    let accepts = call.headers.get(ACCEPT).and_then(|accepts| accepts.to_str().ok());
+    let accepts = call
+        .headers
+        .get(ACCEPT)
+        .and_then(|accepts| accepts.to_str().ok());
     if !accepts.is_some_and(|accepts| accepts.contains(COLUMNS_KIND)) {
         return Reply::json(&timeline);
     }
@@ -102,7 +125,8 @@ pub fn timeline_of(
     window: TimelineWindow,
     about: Option<&Arc<JobDetail>>,
 ) -> Result<TimelineAnswer, Problem> {
-    let (from, until) = (window.from_micros / 1_000, window.until_micros / 1_000);
+    let from = window.from_micros / 1_000;
+    let until = window.until_micros / 1_000;
     let all = call.shown.source.jobs()?;
     let own = about.map(|about| about.summary.job);
     let mut jobs = Window { from, until }.jobs(&all);
@@ -119,5 +143,8 @@ pub fn timeline_of(
     }
     let columns = query_columns(call)?;
     let timeline = TimelineAnswer::of(details.iter().map(|detail| &**detail), window, columns);
-    Ok(TimelineAnswer { jobs_left_out, ..timeline })
+    Ok(TimelineAnswer {
+        jobs_left_out,
+        ..timeline
+    })
 }

@@ -12,7 +12,9 @@ use crate::problem::Problem;
 /// `400` if `from` is after `until`, or if `until` does not fit in microseconds.
 pub fn query_window(call: &Call<'_>, millis: u64) -> Result<Window, Problem> {
     let until = call.query_value::<u64>("until")?.unwrap_or_else(now_millis);
-    let from = call.query_value::<u64>("from")?.unwrap_or_else(|| until.saturating_sub(millis));
+    let from = call
+        .query_value::<u64>("from")?
+        .unwrap_or_else(|| until.saturating_sub(millis));
     if from > until || until > u64::MAX / 1_000 {
         let detail = if from > until {
             format!("from ({from}) must not be after until ({until})")

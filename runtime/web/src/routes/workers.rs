@@ -22,10 +22,13 @@ pub fn list(call: &Call<'_>) -> Result<Reply, Problem> {
 pub fn one(call: &Call<'_>) -> Result<Reply, Problem> {
     let worker = call.path_value::<WorkerId>("worker")?;
     let workers = call.shown.source.workers()?;
-    let known = workers.iter().find(|known| known.worker == worker).ok_or_else(|| {
-        Problem::new(StatusCode::NOT_FOUND, format!("no such worker: {worker}"))
-            .remedy("run: nap worker list")
-    })?;
+    let known = workers
+        .iter()
+        .find(|known| known.worker == worker)
+        .ok_or_else(|| {
+            Problem::new(StatusCode::NOT_FOUND, format!("no such worker: {worker}"))
+                .remedy("run: nap worker list")
+        })?;
     Reply::json(&WorkerAnswer::from(known))
 }
 
@@ -34,7 +37,11 @@ pub fn changes(call: &Call<'_>) -> Result<Reply, Problem> {
     let Window { from, until } = query_window(call, CHANGES_MILLIS)?;
     let window = call.shown.source.window(from, until)?;
     let worker = call.query_value::<WorkerId>("worker")?;
-    let changes = window.workers.iter().rev().filter(|change| worker.is_none_or(|one| one == change.worker));
+    let changes = window
+        .workers
+        .iter()
+        .rev()
+        .filter(|change| worker.is_none_or(|one| one == change.worker));
     page_with(call, changes, window.remarks)
 }
 
@@ -52,8 +59,11 @@ pub fn failures(call: &Call<'_>) -> Result<Reply, Problem> {
     let is_meant = |failure: &&FailureAnswer| {
         window.contains(failure.ended_millis) && worker.is_none_or(|one| one == failure.worker_id)
     };
-    let mut failures: Vec<&FailureAnswer> =
-        jobs.iter().flat_map(|job| job.failures()).filter(is_meant).collect();
+    let mut failures: Vec<&FailureAnswer> = jobs
+        .iter()
+        .flat_map(|job| job.failures())
+        .filter(is_meant)
+        .collect();
     failures.sort_by_key(|failure| Reverse(failure.ended_millis));
     page_with(call, failures.into_iter(), remarks)
 }

@@ -60,7 +60,8 @@ pub async fn serve(listener: TcpListener, service: Router, mut stopped: oneshot:
         };
         let state = Arc::new(ConnectionState::default());
         lock(&connections.open).insert(number, state.clone());
-        let (service, answering) = (service.clone(), state.clone());
+        let service = service.clone();
+        let answering = state.clone();
         let connection = http1::Builder::new()
             .timer(TokioTimer::new())
             .header_read_timeout(HEAD_TIME)
@@ -114,7 +115,10 @@ impl Connections {
     /// Closes the oldest connection without a request, if there is one.
     fn evict(&self) {
         let open = lock(&self.open);
-        if let Some(idle) = open.values().find(|state| !state.is_answered.load(Ordering::SeqCst)) {
+        if let Some(idle) = open
+            .values()
+            .find(|state| !state.is_answered.load(Ordering::SeqCst))
+        {
             idle.evicted.notify_one();
         }
     }
@@ -139,9 +143,21 @@ async fn answer(
     request: Request<Incoming>,
 ) -> Result<Response<Body>, Infallible> {
     let whole = state.clone();
-    let request = request.map(|body| Body::new(AtEnd { body, state: whole, is_answered: true }));
+    let request = request.map(|body| {
+        Body::new(AtEnd {
+            body,
+            state: whole,
+            is_answered: true,
+        })
+    });
     let response = TowerToHyperService::new(service).call(request).await?;
-    Ok(response.map(|body| Body::new(AtEnd { body, state, is_answered: false })))
+    Ok(response.map(|body| {
+        Body::new(AtEnd {
+            body,
+            state,
+            is_answered: false,
+        })
+    }))
 }
 
 /// A body that updates its connection's state on drop: after it was read, sent or aborted.
@@ -153,7 +169,9 @@ struct AtEnd<B> {
 
 impl<B> Drop for AtEnd<B> {
     fn drop(&mut self) {
-        self.state.is_answered.store(self.is_answered, Ordering::SeqCst);
+        self.state
+            .is_answered
+            .store(self.is_answered, Ordering::SeqCst);
     }
 }
 

@@ -35,7 +35,8 @@ use crate::tally::Tally;
 use crate::what_if::{WhatIfSettings, WhatIfs};
 
 /// The default address. If the port is taken, another one is used.
-pub const DEFAULT_ADDRESS: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::LOCALHOST), 8088);
+pub const DEFAULT_ADDRESS: SocketAddr =
+    SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::LOCALHOST), 8088);
 const HEALTH: &str = "/healthz";
 /// Default limit of requests per second.
 const REQUESTS_MAX: u32 = 200;
@@ -87,7 +88,10 @@ pub enum ServeError {
     )]
     NotLocal(SocketAddr),
     #[error("cannot listen on {address}: {source}; name another address with --web")]
-    Taken { address: SocketAddr, source: io::Error },
+    Taken {
+        address: SocketAddr,
+        source: io::Error,
+    },
     #[error("cannot start the web server: {0}")]
     Io(#[from] io::Error),
     #[error("no histories to show")]
@@ -111,7 +115,10 @@ impl WebServer {
     ///
     /// # Errors
     /// Fails if the address is taken or not a loopback address.
-    pub fn start(settings: &WebSettings, source: Arc<dyn PageSource>) -> Result<WebServer, ServeError> {
+    pub fn start(
+        settings: &WebSettings,
+        source: Arc<dyn PageSource>,
+    ) -> Result<WebServer, ServeError> {
         WebServer::start_over(settings, source, Vec::new())
     }
 
@@ -123,10 +130,16 @@ impl WebServer {
         settings: &WebSettings,
         recordings: Vec<(String, Arc<dyn PageSource>)>,
     ) -> Result<WebServer, ServeError> {
-        let Some((_, first)) = recordings.first() else { return Err(ServeError::Nothing) };
+        let Some((_, first)) = recordings.first() else {
+            return Err(ServeError::Nothing);
+        };
         let shown = first.clone();
         let recording = |(name, source)| Arc::new(Shown::new(name, RecordingKind::History, source));
-        WebServer::start_over(settings, shown, recordings.into_iter().map(recording).collect())
+        WebServer::start_over(
+            settings,
+            shown,
+            recordings.into_iter().map(recording).collect(),
+        )
     }
 
     fn start_over(
@@ -140,7 +153,10 @@ impl WebServer {
         let listener = listen(settings)?;
         let address = listener.local_addr()?;
         let signer = Signer::new(&settings.secret);
-        let events = source.is_live().then(|| Events::start(source.clone())).transpose()?;
+        let events = source
+            .is_live()
+            .then(|| Events::start(source.clone()))
+            .transpose()?;
         let web = Arc::new(Web {
             shown: Arc::new(Shown::new(String::new(), RecordingKind::History, source)),
             recordings,
@@ -154,7 +170,11 @@ impl WebServer {
             ),
             assets: Assets::new(),
             hosts: Hosts::new(address, &settings.hosts),
-            pace: Pace::new(settings.requests_max, Duration::from_secs(1), Instant::now()),
+            pace: Pace::new(
+                settings.requests_max,
+                Duration::from_secs(1),
+                Instant::now(),
+            ),
             calls: Calls::new(all_routes().count()),
             tally: Tally::new(now_millis()),
             once: Once::default(),
@@ -171,12 +191,20 @@ impl WebServer {
         };
         let (stop, stopped) = oneshot::channel();
         let served = web.clone();
-        let thread = std::thread::Builder::new().name("web".to_owned()).spawn(move || {
-            runtime.block_on(connections::serve(listener, service(served), stopped));
-            // Pending requests to a cluster are not waited for.
-            runtime.shutdown_background();
-        })?;
-        Ok(WebServer { address, signer, web, stop: Some(stop), thread: Some(thread) })
+        let thread = std::thread::Builder::new()
+            .name("web".to_owned())
+            .spawn(move || {
+                runtime.block_on(connections::serve(listener, service(served), stopped));
+                // Pending requests to a cluster are not waited for.
+                runtime.shutdown_background();
+            })?;
+        Ok(WebServer {
+            address,
+            signer,
+            web,
+            stop: Some(stop),
+            thread: Some(thread),
+        })
     }
 
     /// Returns the address of the server.
@@ -235,7 +263,8 @@ pub fn token(secret: &Secret, role: WebRole, name: &str, days: u32) -> Result<St
 
 /// Starts the what-ifs; if that fails, the page works without them and reports why.
 fn what_ifs(settings: Option<&WhatIfSettings>) -> Result<WhatIfs, String> {
-    let elsewhere = "what-ifs run on the machine of the coordinator; serve the page there: nap web serve";
+    let elsewhere =
+        "what-ifs run on the machine of the coordinator; serve the page there: nap web serve";
     let settings = settings.ok_or(elsewhere)?;
     WhatIfs::start(settings.clone()).map_err(|error| error.to_string())
 }
@@ -248,23 +277,40 @@ fn listen(settings: &WebSettings) -> Result<TcpListener, ServeError> {
         }
         bound => bound,
     };
-    let listener = bound.map_err(|source| ServeError::Taken { address: settings.address, source })?;
+    let listener = bound.map_err(|source| ServeError::Taken {
+        address: settings.address,
+        source,
+    })?;
     listener.set_nonblocking(true)?;
     Ok(listener)
 }
 
 /// The first parts of the page's addresses.
-const VIEWS: [&str; 8] = ["", "about", "compare", "jobs", "preemptions", "queues", "recordings", "workers"];
+const VIEWS: [&str; 8] = [
+    "",
+    "about",
+    "compare",
+    "jobs",
+    "preemptions",
+    "queues",
+    "recordings",
+    "workers",
+];
 
 /// Builds the router. All other paths return the page, which has its own addresses.
 fn service(web: Arc<Web>) -> Router {
     router()
         .fallback(page)
         .method_not_allowed_fallback(other_method)
-        .layer(CatchPanicLayer::custom(|_: Box<dyn std::any::Any + Send>| {
-            Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "internal error; please report it")
+        .layer(CatchPanicLayer::custom(
+            |_: Box<dyn std::any::Any + Send>| {
+                Problem::new(
+                    StatusCode::INTERNAL_SERVER_ERROR,
+                    "internal error; please report it",
+                )
                 .into_response()
-        }))
+            },
+        ))
         .layer(from_fn_with_state(web.clone(), guard))
         .with_state(web)
 }
@@ -277,7 +323,8 @@ async fn guard(State(web): State<Arc<Web>>, mut request: Request, next: Next) ->
         // A monitor must be able to tell a busy server from a dead one.
         Ok(()) if path == HEALTH => None,
         Ok(()) if !web.pace.allows(Instant::now()) => Some(
-            Problem::new(StatusCode::TOO_MANY_REQUESTS, "too many requests").remedy("try again in a second"),
+            Problem::new(StatusCode::TOO_MANY_REQUESTS, "too many requests")
+                .remedy("try again in a second"),
         ),
         Ok(()) => None,
     };
@@ -288,7 +335,10 @@ async fn guard(State(web): State<Arc<Web>>, mut request: Request, next: Next) ->
         Ok(credentials) => credentials,
         Err(why) => return protect(Problem::new(StatusCode::UNAUTHORIZED, why).into_response()),
     };
-    let renewed = credentials.renewed.as_deref().and_then(|cookie| HeaderValue::from_str(cookie).ok());
+    let renewed = credentials
+        .renewed
+        .as_deref()
+        .and_then(|cookie| HeaderValue::from_str(cookie).ok());
     request.extensions_mut().insert(credentials);
     let mut response = next.run(request).await;
     if let Some(cookie) = renewed {
@@ -298,15 +348,22 @@ async fn guard(State(web): State<Arc<Web>>, mut request: Request, next: Next) ->
 }
 
 async fn other_method() -> Response<Body> {
-    Problem::new(StatusCode::METHOD_NOT_ALLOWED, "this route has other methods; see /api/openapi.json")
-        .into_response()
+    Problem::new(
+        StatusCode::METHOD_NOT_ALLOWED,
+        "this route has other methods; see /api/openapi.json",
+    )
+    .into_response()
 }
 
 async fn page(State(web): State<Arc<Web>>, request: Request) -> Response<Body> {
     let path = request.uri().path();
     let is_read = matches!(*request.method(), Method::GET | Method::HEAD);
     if path.starts_with("/api/") || !is_read {
-        return Problem::new(StatusCode::NOT_FOUND, "no such route; see /api/openapi.json").into_response();
+        return Problem::new(
+            StatusCode::NOT_FOUND,
+            "no such route; see /api/openapi.json",
+        )
+        .into_response();
     }
     if path.starts_with("/assets/") {
         return web.assets.file(path);

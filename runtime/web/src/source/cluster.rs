@@ -14,7 +14,8 @@ use napreduce_protocol::requests::{
     ListQueues, ListTasks, ListWorkers, UndrainWorker,
 };
 use napreduce_protocol::{
-    ClusterWindow, JobDetail, JobSummary, LogStream, QueueListing, Request, TaskSummary, WorkerSummary,
+    ClusterWindow, JobDetail, JobSummary, LogStream, QueueListing, Request, TaskSummary,
+    WorkerSummary,
 };
 
 use super::fresh::Fresh;
@@ -116,7 +117,10 @@ impl PageSource for ClusterSource {
     }
 
     fn jobs(&self) -> Result<Arc<Vec<JobSummary>>, SourceError> {
-        self.jobs.get(|| self.request(ListJobs { limit: JOBS_MAX }).map_err(unanswered))
+        self.jobs.get(|| {
+            self.request(ListJobs { limit: JOBS_MAX })
+                .map_err(unanswered)
+        })
     }
 
     fn job(&self, job: JobId) -> Result<Arc<JobDetail>, SourceError> {
@@ -141,23 +145,33 @@ impl PageSource for ClusterSource {
     }
 
     fn workers(&self) -> Result<Arc<Vec<WorkerSummary>>, SourceError> {
-        self.workers.get(|| self.request(ListWorkers).map_err(unanswered))
+        self.workers
+            .get(|| self.request(ListWorkers).map_err(unanswered))
     }
 
     fn queues(&self) -> Result<Arc<QueueListing>, SourceError> {
-        self.queues.get(|| self.request(ListQueues).map_err(unanswered))
+        self.queues
+            .get(|| self.request(ListQueues).map_err(unanswered))
     }
 
     /// Reads local files directly.
     fn window(&self, from_millis: u64, until_millis: u64) -> Result<ClusterWindow, SourceError> {
         match self.history() {
             Some(directory) => Ok(read_cluster(directory, from_millis, until_millis)),
-            None => self.request(GetWindow { from_millis, until_millis }).map_err(unanswered),
+            None => self
+                .request(GetWindow {
+                    from_millis,
+                    until_millis,
+                })
+                .map_err(unanswered),
         }
     }
 
     fn tasks(&self, job: JobId) -> Result<Arc<Vec<TaskSummary>>, SourceError> {
-        slot(&self.tasks, job).get(|| self.request(ListTasks { job: Some(job) }).map_err(unanswered))
+        slot(&self.tasks, job).get(|| {
+            self.request(ListTasks { job: Some(job) })
+                .map_err(unanswered)
+        })
     }
 
     fn explain(&self, job: JobId, task: Option<TaskId>) -> Result<Vec<Reason>, SourceError> {
@@ -171,7 +185,10 @@ impl PageSource for ClusterSource {
         offset: u64,
         bytes_max: u64,
     ) -> Result<Vec<u8>, SourceError> {
-        let mut piece = Piece { bytes: Vec::new(), left: bytes_max };
+        let mut piece = Piece {
+            bytes: Vec::new(),
+            left: bytes_max,
+        };
         let asked = self.ask(|client| client.log(attempt, stream, offset, &mut piece).map(drop));
         match asked {
             // The limit was reached; the connection with the rest is dropped.
@@ -182,20 +199,44 @@ impl PageSource for ClusterSource {
     }
 
     fn order(&self, order: &OperatorCommand, reason: &str) -> Result<Vec<AttemptId>, SourceError> {
-        let (none, reason) = (|()| Vec::new(), reason.to_owned());
+        let none = |()| Vec::new();
+        let reason = reason.to_owned();
         let ordered = match order.clone() {
             OperatorCommand::KillJob(job) => self.request(KillJob { job, reason }).map(none),
-            OperatorCommand::Job(job, command) => self.request(CommandJob { job, command, reason }).map(none),
-            OperatorCommand::ChangeJob(job, change) => {
-                self.request(ChangeJob { job, change, reason }).map(none)
+            OperatorCommand::Job(job, command) => self
+                .request(CommandJob {
+                    job,
+                    command,
+                    reason,
+                })
+                .map(none),
+            OperatorCommand::ChangeJob(job, change) => self
+                .request(ChangeJob {
+                    job,
+                    change,
+                    reason,
+                })
+                .map(none),
+            OperatorCommand::Task {
+                task,
+                attempt,
+                command,
+            } => self.request(CommandTask {
+                task,
+                attempt,
+                command,
+                reason,
+            }),
+            OperatorCommand::Drain { worker, hand_back } => self
+                .request(DrainWorker {
+                    worker,
+                    hand_back,
+                    reason,
+                })
+                .map(none),
+            OperatorCommand::Undrain(worker) => {
+                self.request(UndrainWorker { worker, reason }).map(none)
             }
-            OperatorCommand::Task { task, attempt, command } => {
-                self.request(CommandTask { task, attempt, command, reason })
-            }
-            OperatorCommand::Drain { worker, hand_back } => {
-                self.request(DrainWorker { worker, hand_back, reason }).map(none)
-            }
-            OperatorCommand::Undrain(worker) => self.request(UndrainWorker { worker, reason }).map(none),
         };
         self.invalidate();
         ordered.map_err(refused)
@@ -242,7 +283,9 @@ struct Piece {
 
 impl Write for Piece {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        let taken = bytes.len().min(usize::try_from(self.left).unwrap_or(usize::MAX));
+        let taken = bytes
+            .len()
+            .min(usize::try_from(self.left).unwrap_or(usize::MAX));
         self.bytes.extend_from_slice(&bytes[..taken]);
         self.left -= taken as u64;
         Ok(taken)
@@ -259,7 +302,10 @@ mod tests {
 
     #[test]
     fn piece_accepts_bytes_up_to_its_limit() {
-        let mut piece = Piece { bytes: Vec::new(), left: 5 };
+        let mut piece = Piece {
+            bytes: Vec::new(),
+            left: 5,
+        };
         assert!(piece.write_all(b"abc").is_ok());
         let full = piece.write_all(b"defg").expect_err("full");
         assert_eq!(

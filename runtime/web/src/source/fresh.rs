@@ -38,7 +38,12 @@ struct Kept<T> {
 
 impl<T> Default for Fresh<T> {
     fn default() -> Fresh<T> {
-        Fresh { known: Mutex::new(Known { kept: None, failed: None }) }
+        Fresh {
+            known: Mutex::new(Known {
+                kept: None,
+                failed: None,
+            }),
+        }
     }
 }
 
@@ -55,10 +60,14 @@ impl<T> Fresh<T> {
             return Err(error.clone());
         }
         (known.kept, known.failed) = (None, None);
-        let value =
-            Arc::new(ask().inspect_err(|error| known.failed = Some((Instant::now(), error.clone())))?);
+        let value = Arc::new(
+            ask().inspect_err(|error| known.failed = Some((Instant::now(), error.clone())))?,
+        );
         let age = pause_after(begun.elapsed());
-        known.kept = Some(Kept { value: value.clone(), until: Instant::now() + age });
+        known.kept = Some(Kept {
+            value: value.clone(),
+            until: Instant::now() + age,
+        });
         Ok(value)
     }
 
@@ -77,16 +86,21 @@ mod tests {
 
     #[test]
     fn answer_is_cached_until_invalidated() {
-        let (fresh, asked) = (Fresh::default(), AtomicU32::new(0));
+        let fresh = Fresh::default();
+        let asked = AtomicU32::new(0);
         let ask = || Ok(asked.fetch_add(1, Relaxed));
-        assert_eq!((fresh.get(ask), fresh.get(ask)), (Ok(Arc::new(0)), Ok(Arc::new(0))));
+        assert_eq!(
+            (fresh.get(ask), fresh.get(ask)),
+            (Ok(Arc::new(0)), Ok(Arc::new(0)))
+        );
         fresh.invalidate();
         assert_eq!(fresh.get(ask), Ok(Arc::new(1)));
     }
 
     #[test]
     fn concurrent_readers_share_one_request() {
-        let (fresh, asked) = (Fresh::default(), AtomicU32::new(0));
+        let fresh = Fresh::default();
+        let asked = AtomicU32::new(0);
         std::thread::scope(|scope| {
             for _ in 0..8 {
                 scope.spawn(|| fresh.get(|| Ok(asked.fetch_add(1, Relaxed))));
@@ -102,13 +116,18 @@ mod tests {
     #[test]
     fn failure_is_not_cached() {
         let fresh = Fresh::default();
-        assert_eq!(fresh.get(|| Err(unavailable())), Err::<Arc<u32>, _>(unavailable()));
+        assert_eq!(
+            fresh.get(|| Err(unavailable())),
+            Err::<Arc<u32>, _>(unavailable())
+        );
         assert_eq!(fresh.get(|| Ok(3)), Ok(Arc::new(3)));
     }
 
     #[test]
     fn concurrent_readers_share_one_failure() {
-        let (fresh, asked, all_started) = (Fresh::<u32>::default(), AtomicU32::new(0), Barrier::new(8));
+        let fresh = Fresh::<u32>::default();
+        let asked = AtomicU32::new(0);
+        let all_started = Barrier::new(8);
         let ask = || {
             asked.fetch_add(1, Relaxed);
             // The other readers arrive meanwhile.

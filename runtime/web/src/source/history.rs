@@ -84,7 +84,11 @@ impl HistorySource {
     }
 
     fn kept_detail(&self, job: JobId) -> Option<Arc<JobDetail>> {
-        lock(&self.kept).details.iter().find(|known| known.summary.job == job).cloned()
+        lock(&self.kept)
+            .details
+            .iter()
+            .find(|known| known.summary.job == job)
+            .cloned()
     }
 
     /// Reads data of an ended job.
@@ -119,7 +123,13 @@ impl PageSource for HistorySource {
     }
 
     fn jobs(&self) -> Result<Arc<Vec<JobSummary>>, SourceError> {
-        self.jobs.get(|| Ok(self.overviews()?.iter().map(|overview| overview.summary.clone()).collect()))
+        self.jobs.get(|| {
+            Ok(self
+                .overviews()?
+                .iter()
+                .map(|overview| overview.summary.clone())
+                .collect())
+        })
     }
 
     fn overviews(&self) -> Result<Arc<Vec<JobOverview>>, SourceError> {
@@ -134,11 +144,14 @@ impl PageSource for HistorySource {
         if let Some(just_read) = self.kept_detail(job) {
             return Ok(just_read);
         }
-        let Ok(detail) = self.read(job, |folder| Ok(folder.read(job)?.map(|ended| Arc::new(ended.detail))))
-        else {
+        let Ok(detail) = self.read(job, |folder| {
+            Ok(folder.read(job)?.map(|ended| Arc::new(ended.detail)))
+        }) else {
             // Not cached: a damaged job may still be being copied.
             let whole = |folder: &HistoryFolder| folder.read_partial(job);
-            return self.read(job, |folder| Ok(whole(folder)?.map(|ended| Arc::new(ended.detail))));
+            return self.read(job, |folder| {
+                Ok(whole(folder)?.map(|ended| Arc::new(ended.detail)))
+            });
         };
         let mut kept = lock(&self.kept);
         kept.details.push(detail.clone());
@@ -167,8 +180,10 @@ impl PageSource for HistorySource {
         let detail = self.job(job)?;
         let phase = detail.summary.phase.in_words();
         let why = detail.summary.reason.as_deref();
-        let text =
-            why.map_or_else(|| format!("{job} has {phase}"), |why| format!("{job} has {phase}: {why}"));
+        let text = why.map_or_else(
+            || format!("{job} has {phase}"),
+            |why| format!("{job} has {phase}: {why}"),
+        );
         Ok(vec![Reason::new(ReasonCode::State, text)])
     }
 
@@ -181,12 +196,22 @@ impl PageSource for HistorySource {
         bytes_max: u64,
     ) -> Result<Vec<u8>, SourceError> {
         let job = attempt.task.job;
-        let logs = self.read(job, |folder| Ok(folder.read_partial(job)?.map(|ended| ended.logs)))?;
-        let kept = logs.iter().find(|log| log.attempt == attempt && stream == LogStream::Stderr);
-        let kept = kept.ok_or_else(|| {
-            SourceError::Absent(format!("the logs of {attempt} are on its worker, not in the history"))
+        let logs = self.read(job, |folder| {
+            Ok(folder.read_partial(job)?.map(|ended| ended.logs))
         })?;
-        let place = |at: u64| usize::try_from(at).unwrap_or(usize::MAX).min(kept.stderr.len());
+        let kept = logs
+            .iter()
+            .find(|log| log.attempt == attempt && stream == LogStream::Stderr);
+        let kept = kept.ok_or_else(|| {
+            SourceError::Absent(format!(
+                "the logs of {attempt} are on its worker, not in the history"
+            ))
+        })?;
+        let place = |at: u64| {
+            usize::try_from(at)
+                .unwrap_or(usize::MAX)
+                .min(kept.stderr.len())
+        };
         Ok(kept.stderr.as_bytes()[place(offset)..place(offset.saturating_add(bytes_max))].to_vec())
     }
 
@@ -220,10 +245,17 @@ mod tests {
         let attempt = detail.attempts[0].attempt;
         let job = EndedJob {
             token: 1,
-            end: JobEnd::Failed { job: attempt.task.job, reason: String::new(), failure: None },
+            end: JobEnd::Failed {
+                job: attempt.task.job,
+                reason: String::new(),
+                failure: None,
+            },
             detail,
             cluster: None,
-            logs: vec![KeptLog { attempt, stderr: "it panicked".into() }],
+            logs: vec![KeptLog {
+                attempt,
+                stderr: "it panicked".into(),
+            }],
         };
         write_simulated(folder, &job).expect("a history");
         (HistorySource::open(folder).expect("a history"), attempt)
@@ -240,7 +272,10 @@ mod tests {
         };
         let read: Vec<Arc<JobDetail>> = thread::scope(|scope| {
             let threads: Vec<_> = (0..8).map(|_| scope.spawn(read)).collect();
-            threads.into_iter().map(|thread| thread.join().expect("it reads")).collect()
+            threads
+                .into_iter()
+                .map(|thread| thread.join().expect("it reads"))
+                .collect()
         });
         assert!(read.iter().all(|one| Arc::ptr_eq(one, &read[0])));
     }
@@ -249,12 +284,19 @@ mod tests {
     fn history_has_stderr_of_failed_attempts_only() {
         let folder = tempfile::tempdir().expect("a folder");
         let (source, attempt) = failed_job(folder.path());
-        let read = |offset, most| source.log(attempt, LogStream::Stderr, offset, most).expect("kept");
+        let read = |offset, most| {
+            source
+                .log(attempt, LogStream::Stderr, offset, most)
+                .expect("kept")
+        };
         assert_eq!(
             (read(0, 99), read(3, 3), read(99, 9)),
             (b"it panicked".into(), b"pan".into(), Vec::new())
         );
         let printed = source.log(attempt, LogStream::Stdout, 0, 99);
-        assert!(matches!(printed, Err(SourceError::Absent(_))), "{printed:?}");
+        assert!(
+            matches!(printed, Err(SourceError::Absent(_))),
+            "{printed:?}"
+        );
     }
 }

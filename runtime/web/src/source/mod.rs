@@ -10,8 +10,8 @@ use std::sync::Arc;
 use napreduce_engine::{AttemptId, JobChange, JobId, Reason, TaskId, WorkerId};
 use napreduce_history::{JobOverview, LedgerTotals, read_cluster};
 use napreduce_protocol::{
-    ClusterWindow, JobCommand, JobDetail, JobSummary, LogStream, QueueListing, TaskCommand, TaskSummary,
-    WorkerSummary,
+    ClusterWindow, JobCommand, JobDetail, JobSummary, LogStream, QueueListing, TaskCommand,
+    TaskSummary, WorkerSummary,
 };
 use thiserror::Error;
 
@@ -106,8 +106,15 @@ pub trait PageSource: std::fmt::Debug + Send + Sync + 'static {
     fn order(&self, order: &OperatorCommand, reason: &str) -> Result<Vec<AttemptId>, SourceError>;
 
     /// Submits a job again; returns the new job.
-    fn rerun(&self, job: JobId, _output: Option<&Path>, _reason: &str) -> Result<JobId, SourceError> {
-        Err(SourceError::Refused(format!("cannot rerun {job}: no running cluster is shown")))
+    fn rerun(
+        &self,
+        job: JobId,
+        _output: Option<&Path>,
+        _reason: &str,
+    ) -> Result<JobId, SourceError> {
+        Err(SourceError::Refused(format!(
+            "cannot rerun {job}: no running cluster is shown"
+        )))
     }
 
     /// The directory of its history, if that is on this machine.
@@ -117,7 +124,10 @@ pub trait PageSource: std::fmt::Debug + Send + Sync + 'static {
 
     /// Samples of queues and workers between two times, in milliseconds since 1970.
     fn window(&self, from_millis: u64, until_millis: u64) -> Result<ClusterWindow, SourceError> {
-        Ok(self.history().map(|path| read_cluster(path, from_millis, until_millis)).unwrap_or_default())
+        Ok(self
+            .history()
+            .map(|path| read_cluster(path, from_millis, until_millis))
+            .unwrap_or_default())
     }
 
     /// Warnings about unreadable data.

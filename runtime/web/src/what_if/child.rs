@@ -8,7 +8,9 @@ use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
-use rustix::process::{Pid, PidfdFlags, Resource, Rlimit, Signal, kill_process_group, pidfd_open, prlimit};
+use rustix::process::{
+    Pid, PidfdFlags, Resource, Rlimit, Signal, kill_process_group, pidfd_open, prlimit,
+};
 
 /// Limit of the address space.
 pub const MEMORY_BYTES_MAX: u64 = 2 << 30;
@@ -22,7 +24,11 @@ pub enum RunEnd {
 
 /// Runs `command` to its end. Calls `killable` with the process once it can be killed, and with `None` before
 /// it is reaped, after which its ID may belong to another process.
-pub fn run(mut command: Command, time_max: Duration, killable: impl Fn(Option<Pid>)) -> io::Result<RunEnd> {
+pub fn run(
+    mut command: Command,
+    time_max: Duration,
+    killable: impl Fn(Option<Pid>),
+) -> io::Result<RunEnd> {
     let mut child = command.process_group(0).spawn()?;
     let process = Pid::from_child(&child);
     let in_time = bound(process).and_then(|()| {
@@ -31,7 +37,11 @@ pub fn run(mut command: Command, time_max: Duration, killable: impl Fn(Option<Pi
     });
     killable(None);
     let status = end(&mut child, process)?;
-    Ok(if in_time? { RunEnd::Exited(status) } else { RunEnd::TooLong })
+    Ok(if in_time? {
+        RunEnd::Exited(status)
+    } else {
+        RunEnd::TooLong
+    })
 }
 
 /// Kills the process group of a run. The thread in [`run`] sees the end.
@@ -41,10 +51,20 @@ pub fn kill(process: Pid) {
 }
 
 fn bound(process: Pid) -> io::Result<()> {
-    let most = Rlimit { current: Some(MEMORY_BYTES_MAX), maximum: Some(MEMORY_BYTES_MAX) };
+    let most = Rlimit {
+        current: Some(MEMORY_BYTES_MAX),
+        maximum: Some(MEMORY_BYTES_MAX),
+    };
     prlimit(Some(process), Resource::As, most)?;
     // A killed child must not leave a core dump either.
-    prlimit(Some(process), Resource::Core, Rlimit { current: Some(0), maximum: Some(0) })?;
+    prlimit(
+        Some(process),
+        Resource::Core,
+        Rlimit {
+            current: Some(0),
+            maximum: Some(0),
+        },
+    )?;
     Ok(())
 }
 

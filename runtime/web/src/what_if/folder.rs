@@ -55,8 +55,15 @@ pub struct WhatIfFolder {
 impl WhatIfFolder {
     /// Creates and locks the directory, and returns the what-ifs that it contains.
     pub fn open(path: &Path) -> Result<(WhatIfFolder, Vec<KeptWhatIf>), WhatIfFolderError> {
-        let failed = |source| WhatIfFolderError::Io { path: path.to_owned(), source };
-        DirBuilder::new().recursive(true).mode(0o700).create(path).map_err(failed)?;
+        let failed = |source| WhatIfFolderError::Io {
+            path: path.to_owned(),
+            source,
+        };
+        DirBuilder::new()
+            .recursive(true)
+            .mode(0o700)
+            .create(path)
+            .map_err(failed)?;
         // The path may contain symbolic links that change later.
         let path = path.canonicalize().map_err(failed)?;
         let mut options = OpenOptions::new();
@@ -96,7 +103,9 @@ impl WhatIfFolder {
         let bytes = read_regular(&self.path.join(name).join(RECORD), RECORD_BYTES_MAX)?;
         let what_if: WhatIf = serde_json::from_slice(&bytes)?;
         if what_if.what_if != name || what_if.state != WhatIfState::Done {
-            return Err(io::Error::other(format!("{RECORD} describes another what-if")));
+            return Err(io::Error::other(format!(
+                "{RECORD} describes another what-if"
+            )));
         }
         let shown = recordings(name, &self.path.join(name))?;
         Ok((what_if, shown))
@@ -172,12 +181,17 @@ impl PartialRun {
 
     /// Creates the files for standard output and standard error.
     pub fn outputs(&self) -> io::Result<(File, File)> {
-        Ok((File::create(self.path.join(STDOUT))?, File::create(self.path.join(STDERR))?))
+        Ok((
+            File::create(self.path.join(STDOUT))?,
+            File::create(self.path.join(STDERR))?,
+        ))
     }
 
     pub fn stdout(&self) -> io::Result<Vec<u8>> {
         let mut stdout = Vec::new();
-        File::open(self.path.join(STDOUT))?.take(STDOUT_BYTES_MAX).read_to_end(&mut stdout)?;
+        File::open(self.path.join(STDOUT))?
+            .take(STDOUT_BYTES_MAX)
+            .read_to_end(&mut stdout)?;
         Ok(stdout)
     }
 
@@ -203,7 +217,11 @@ impl Drop for PartialRun {
 /// Parses `what-if-3` to 3.
 fn number(name: &str) -> Option<u64> {
     let digits = name.strip_prefix("what-if-")?;
-    digits.bytes().all(|digit| digit.is_ascii_digit()).then(|| digits.parse().ok()).flatten()
+    digits
+        .bytes()
+        .all(|digit| digit.is_ascii_digit())
+        .then(|| digits.parse().ok())
+        .flatten()
 }
 
 /// The number in the name of a what-if.
@@ -215,10 +233,21 @@ pub fn number_of(what_if: &WhatIf) -> u64 {
 fn recordings(name: &str, folder: &Path) -> io::Result<Vec<Arc<Shown>>> {
     let mut shown = Vec::new();
     for run in HistoryFolder::find(&folder.join("runs")).map_err(io::Error::other)? {
-        let label = run.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        let source: Arc<dyn PageSource> = Arc::new(HistorySource::open(&run).map_err(io::Error::other)?);
-        shown.push((label.clone(), Shown::new(format!("{name}.{label}"), RecordingKind::WhatIf, source)));
+        let label = run
+            .file_name()
+            .unwrap_or_default()
+            .to_string_lossy()
+            .into_owned();
+        let source: Arc<dyn PageSource> =
+            Arc::new(HistorySource::open(&run).map_err(io::Error::other)?);
+        shown.push((
+            label.clone(),
+            Shown::new(format!("{name}.{label}"), RecordingKind::WhatIf, source),
+        ));
     }
     shown.sort_by_key(|(label, _)| (!label.contains("-as-recorded."), label.clone()));
-    Ok(shown.into_iter().map(|(_, shown)| Arc::new(shown)).collect())
+    Ok(shown
+        .into_iter()
+        .map(|(_, shown)| Arc::new(shown))
+        .collect())
 }

@@ -134,13 +134,19 @@ impl WhatIfs {
         let path = settings.folder.clone();
         let (folder, kept) = WhatIfFolder::open(&path)?;
         let queue = Arc::new(Queue::new(folder, kept));
-        let (schedulers, time_max) = (settings.schedulers.clone(), settings.time_max);
+        let schedulers = settings.schedulers.clone();
+        let time_max = settings.time_max;
         let served = queue.clone();
         let thread = std::thread::Builder::new()
             .name("what-if".to_owned())
             .spawn(move || run_all(&settings, &served))
             .map_err(|source| WhatIfFolderError::Io { path, source })?;
-        Ok(WhatIfs { queue, schedulers, time_max, thread: Mutex::new(Some(thread)) })
+        Ok(WhatIfs {
+            queue,
+            schedulers,
+            time_max,
+            thread: Mutex::new(Some(thread)),
+        })
     }
 
     /// Stops the running simulation and joins the thread.
@@ -166,9 +172,12 @@ fn run_all(settings: &WhatIfSettings, queue: &Queue) {
         warn!("cannot lower the priority of what-if simulations: {error}");
     }
     while let Some(Next { name, request }) = queue.next() {
-        let run = queue.folder().begin(&name).map_err(|error| failed("create its directory", &error));
-        let outcome =
-            run.and_then(|run| simulate(settings, queue, &request, &run).map(|output| (run, output)));
+        let run = queue
+            .folder()
+            .begin(&name)
+            .map_err(|error| failed("create its directory", &error));
+        let outcome = run
+            .and_then(|run| simulate(settings, queue, &request, &run).map(|output| (run, output)));
         queue.finish(&name, outcome);
     }
 }
@@ -180,15 +189,28 @@ fn simulate(
     request: &WhatIfRequest,
     run: &PartialRun,
 ) -> Result<SimOutput, String> {
-    let tables = request.configuration.as_deref().map(|text| run.tables(text)).transpose();
+    let tables = request
+        .configuration
+        .as_deref()
+        .map(|text| run.tables(text))
+        .transpose();
     let tables = tables.map_err(|error| failed("write its tables", &error))?;
-    let line =
-        request.line(tables.as_deref(), &run.record(), &run.progress()).map_err(|error| error.to_string())?;
-    let (stdout, stderr) = run.outputs().map_err(|error| failed("create its files", &error))?;
+    let line = request
+        .line(tables.as_deref(), &run.record(), &run.progress())
+        .map_err(|error| error.to_string())?;
+    let (stdout, stderr) = run
+        .outputs()
+        .map_err(|error| failed("create its files", &error))?;
     let mut command = Command::new(&settings.program);
-    command.args(&settings.begin).args(line).env_clear().envs(settings.environment.iter().cloned());
+    command
+        .args(&settings.begin)
+        .args(line)
+        .env_clear()
+        .envs(settings.environment.iter().cloned());
     command.stdin(Stdio::null()).stdout(stdout).stderr(stderr);
-    let ended = child::run(command, settings.time_max, |process| queue.set_process(process));
+    let ended = child::run(command, settings.time_max, |process| {
+        queue.set_process(process)
+    });
     match ended.map_err(|error| failed("run nap sim", &error))? {
         RunEnd::Exited(status) if status.success() => {}
         RunEnd::Exited(status) => return Err(failure_message(run, status)),
@@ -199,9 +221,13 @@ fn simulate(
             ));
         }
     }
-    let stdout = run.stdout().map_err(|error| failed("read its output", &error))?;
+    let stdout = run
+        .stdout()
+        .map_err(|error| failed("read its output", &error))?;
     SimOutput::parse(&stdout).map_err(|error| {
-        format!("cannot parse the output of nap sim: {error}; if nap was upgraded, restart the server")
+        format!(
+            "cannot parse the output of nap sim: {error}; if nap was upgraded, restart the server"
+        )
     })
 }
 
@@ -216,9 +242,14 @@ fn failure_message(run: &PartialRun, status: ExitStatus) -> String {
     let stderr = run.stderr_tail();
     if stderr.contains("memory allocation of") {
         let gibibytes = MEMORY_BYTES_MAX >> 30;
-        return format!("the simulation needs more than {gibibytes} GiB of memory; choose a shorter window");
+        return format!(
+            "the simulation needs more than {gibibytes} GiB of memory; choose a shorter window"
+        );
     }
-    match (stderr.strip_prefix("nap: ").unwrap_or(&stderr), status.signal()) {
+    match (
+        stderr.strip_prefix("nap: ").unwrap_or(&stderr),
+        status.signal(),
+    ) {
         ("", Some(signal)) => format!("the simulation was killed by signal {signal}; try again"),
         ("", None) => format!("the simulation failed ({status}) without a message; try again"),
         (message, _) => message.to_owned(),

@@ -57,7 +57,9 @@ struct Both {
 impl SimOutput {
     /// Parses the standard output of the simulator.
     pub fn parse(bytes: &[u8]) -> Result<SimOutput, serde_json::Error> {
-        let Whole { recorded: Recorded { remarks, fidelity } } = serde_json::from_slice(bytes)?;
+        let Whole {
+            recorded: Recorded { remarks, fidelity },
+        } = serde_json::from_slice(bytes)?;
         let error_of = |both: Both| (both.ratio - 1.0).abs();
         let fidelity = fidelity.map(|fidelity| WhatIfFidelity {
             sojourn_mean_error: error_of(fidelity.sojourn_mean),

@@ -65,13 +65,30 @@ struct Entry {
 impl Queue {
     /// A queue with the what-ifs of an earlier server.
     pub fn new(folder: WhatIfFolder, kept: Vec<KeptWhatIf>) -> Queue {
-        let last_number = kept.iter().map(|(what_if, _)| number_of(what_if)).max().unwrap_or(0);
+        let last_number = kept
+            .iter()
+            .map(|(what_if, _)| number_of(what_if))
+            .max()
+            .unwrap_or(0);
         let mut entries = VecDeque::new();
         for (what_if, recordings) in kept {
-            entries.push_back(Entry { what_if, request: None, recordings });
+            entries.push_back(Entry {
+                what_if,
+                request: None,
+                recordings,
+            });
         }
-        let state = QueueState { entries, last_number, process: None, is_closed: false };
-        Queue { folder, state: Mutex::new(state), changed: Condvar::new() }
+        let state = QueueState {
+            entries,
+            last_number,
+            process: None,
+            is_closed: false,
+        };
+        Queue {
+            folder,
+            state: Mutex::new(state),
+            changed: Condvar::new(),
+        }
     }
 
     pub fn folder(&self) -> &WhatIfFolder {
@@ -79,9 +96,20 @@ impl Queue {
     }
 
     /// Queues a request under a new name. Returns `None` if too many are waiting.
-    pub fn add(&self, request: WhatIfRequest, recording: Option<String>, by: &str) -> Option<WhatIf> {
+    pub fn add(
+        &self,
+        request: WhatIfRequest,
+        recording: Option<String>,
+        by: &str,
+    ) -> Option<WhatIf> {
         let mut state = lock(&self.state);
-        if state.entries.iter().filter(|entry| entry.request.is_some()).count() >= WAITING_MAX {
+        if state
+            .entries
+            .iter()
+            .filter(|entry| entry.request.is_some())
+            .count()
+            >= WAITING_MAX
+        {
             return None;
         }
         state.last_number += 1;
@@ -113,14 +141,22 @@ impl Queue {
             if state.is_closed {
                 return None;
             }
-            let waiting =
-                state.entries.iter_mut().find_map(|entry| Some((entry.request.take()?, &mut entry.what_if)));
+            let waiting = state
+                .entries
+                .iter_mut()
+                .find_map(|entry| Some((entry.request.take()?, &mut entry.what_if)));
             if let Some((request, what_if)) = waiting {
                 what_if.state = WhatIfState::Running;
                 what_if.begun_millis = Some(now_millis());
-                return Some(Next { name: what_if.what_if.clone(), request });
+                return Some(Next {
+                    name: what_if.what_if.clone(),
+                    request,
+                });
             }
-            state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+            state = self
+                .changed
+                .wait(state)
+                .unwrap_or_else(PoisonError::into_inner);
         }
     }
 
@@ -128,7 +164,10 @@ impl Queue {
     pub fn set_process(&self, process: Option<Pid>) {
         let mut state = lock(&self.state);
         state.process = process;
-        let is_wanted = state.entries.iter().any(|entry| entry.what_if.state == WhatIfState::Running);
+        let is_wanted = state
+            .entries
+            .iter()
+            .any(|entry| entry.what_if.state == WhatIfState::Running);
         if state.is_closed || !is_wanted {
             state.kill();
         }
@@ -138,7 +177,11 @@ impl Queue {
     pub fn finish(&self, name: &str, outcome: Result<(PartialRun, SimOutput), String>) {
         let mut state = lock(&self.state);
         // A what-if that was removed while it ran has no entry; dropping the run deletes its files.
-        let Some(entry) = state.entries.iter_mut().find(|entry| entry.what_if.what_if == name) else {
+        let Some(entry) = state
+            .entries
+            .iter_mut()
+            .find(|entry| entry.what_if.what_if == name)
+        else {
             return;
         };
         entry.what_if.ended_millis = Some(now_millis());
@@ -165,13 +208,18 @@ impl Queue {
     /// Removes a what-if and its results. A running one is killed; its thread deletes the files.
     pub fn remove(&self, name: &str) -> Result<(), RemoveError> {
         let mut state = lock(&self.state);
-        let place = state.entries.iter().position(|entry| entry.what_if.what_if == name);
+        let place = state
+            .entries
+            .iter()
+            .position(|entry| entry.what_if.what_if == name);
         let at = place.ok_or_else(|| RemoveError::Absent(name.to_owned()))?;
         match state.entries[at].what_if.state {
             WhatIfState::Running => state.kill(),
             WhatIfState::Queued => {}
             WhatIfState::Done | WhatIfState::Failed => {
-                self.folder.remove(name).map_err(|error| RemoveError::Io(name.to_owned(), error))?;
+                self.folder
+                    .remove(name)
+                    .map_err(|error| RemoveError::Io(name.to_owned(), error))?;
             }
         }
         state.entries.remove(at);
@@ -180,9 +228,16 @@ impl Queue {
 
     /// Returns all what-ifs, newest first.
     pub fn all(&self) -> Vec<WhatIf> {
-        let mut all: Vec<WhatIf> =
-            lock(&self.state).entries.iter().rev().map(|entry| entry.what_if.clone()).collect();
-        for what_if in all.iter_mut().filter(|what_if| what_if.state == WhatIfState::Running) {
+        let mut all: Vec<WhatIf> = lock(&self.state)
+            .entries
+            .iter()
+            .rev()
+            .map(|entry| entry.what_if.clone())
+            .collect();
+        for what_if in all
+            .iter_mut()
+            .filter(|what_if| what_if.state == WhatIfState::Running)
+        {
             what_if.percent = self.folder.percent(&what_if.what_if);
         }
         all
@@ -190,7 +245,12 @@ impl Queue {
 
     /// Returns the recordings of finished what-ifs, newest first.
     pub fn recordings(&self) -> Vec<Arc<Shown>> {
-        lock(&self.state).entries.iter().rev().flat_map(|entry| entry.recordings.iter().cloned()).collect()
+        lock(&self.state)
+            .entries
+            .iter()
+            .rev()
+            .flat_map(|entry| entry.recordings.iter().cloned())
+            .collect()
     }
 
     /// Kills the running what-if and starts no other.
@@ -212,7 +272,9 @@ impl QueueState {
     fn remove_oldest(&mut self, folder: &WhatIfFolder) {
         let has_ended = |entry: &Entry| entry.what_if.ended_millis.is_some();
         while self.entries.iter().filter(|entry| has_ended(entry)).count() > ENDED_MAX {
-            let Some(oldest) = self.entries.iter().position(has_ended) else { return };
+            let Some(oldest) = self.entries.iter().position(has_ended) else {
+                return;
+            };
             if let Some(removed) = self.entries.remove(oldest)
                 && let Err(error) = folder.remove(&removed.what_if.what_if)
             {

@@ -46,7 +46,9 @@ pub enum RequestError {
     Window(u64, u64),
     #[error("{0} is out of range; expected milliseconds since 1970")]
     Moment(u64),
-    #[error("configuration has more than {TABLES_BYTES_MAX} bytes; remove the tables of unused schedulers")]
+    #[error(
+        "configuration has more than {TABLES_BYTES_MAX} bytes; remove the tables of unused schedulers"
+    )]
     TooLong,
     #[error("configuration is not valid TOML: {0}")]
     NotToml(String),
@@ -65,7 +67,10 @@ pub enum RequestError {
 impl RequestError {
     /// Whether the request itself is invalid (400), and does not merely fail on this history (409).
     pub fn is_bad_request(&self) -> bool {
-        !matches!(self, RequestError::NoJobs | RequestError::TooManyTasks(_) | RequestError::Directory)
+        !matches!(
+            self,
+            RequestError::NoJobs | RequestError::TooManyTasks(_) | RequestError::Directory
+        )
     }
 }
 
@@ -85,11 +90,19 @@ impl WhatIfRequest {
         self.window.check()?;
         self.configuration.as_deref().map_or(Ok(()), check_tables)?;
         let taken = self.window.taken(jobs);
-        if let Some(absent) = self.jobs.iter().find(|job| !taken.iter().any(|taken| taken.job == **job)) {
+        if let Some(absent) = self
+            .jobs
+            .iter()
+            .find(|job| !taken.iter().any(|taken| taken.job == **job))
+        {
             return Err(RequestError::NoSuchJob(*absent));
         }
-        let selected = taken.iter().filter(|taken| self.jobs.is_empty() || self.jobs.contains(&taken.job));
-        let tasks = selected.map(|taken| tasks_of(taken)).reduce(u64::saturating_add);
+        let selected = taken
+            .iter()
+            .filter(|taken| self.jobs.is_empty() || self.jobs.contains(&taken.job));
+        let tasks = selected
+            .map(|taken| tasks_of(taken))
+            .reduce(u64::saturating_add);
         let tasks = tasks.ok_or(RequestError::NoJobs)?;
         if tasks > TASKS_MAX {
             return Err(RequestError::TooManyTasks(tasks));
@@ -100,12 +113,19 @@ impl WhatIfRequest {
     /// The value of `--recorded`.
     fn recorded(&self) -> Result<String, RequestError> {
         let directory = self.history.to_str().ok_or(RequestError::Directory)?;
-        let Window { from_millis, until_millis } = self.window;
+        let Window {
+            from_millis,
+            until_millis,
+        } = self.window;
         if from_millis.is_none() && until_millis.is_none() {
             return Ok(directory.to_owned());
         }
         let written = |bound: Option<u64>| bound.map_or(Ok(String::new()), moment);
-        Ok(format!("{directory}@{}..{}", written(from_millis)?, written(until_millis)?))
+        Ok(format!(
+            "{directory}@{}..{}",
+            written(from_millis)?,
+            written(until_millis)?
+        ))
     }
 
     /// The arguments of `nap sim`, which writes histories to `record` and its progress to `progress`. Each value
@@ -151,8 +171,9 @@ impl Window {
     /// The jobs that can be simulated: task durations are known only for jobs that succeeded.
     fn taken(self, jobs: &[JobSummary]) -> Vec<&JobSummary> {
         let window = self.from_millis.unwrap_or(0)..self.until_millis.unwrap_or(u64::MAX);
-        let is_taken =
-            |job: &&JobSummary| job.phase == JobPhase::Succeeded && window.contains(&job.submitted_millis);
+        let is_taken = |job: &&JobSummary| {
+            job.phase == JobPhase::Succeeded && window.contains(&job.submitted_millis)
+        };
         jobs.iter().filter(is_taken).collect()
     }
 }
@@ -163,8 +184,12 @@ fn tasks_of(job: &JobSummary) -> u64 {
 
 /// Formats a time as `nap sim` parses it.
 fn moment(millis: u64) -> Result<String, RequestError> {
-    let stamp = i64::try_from(millis).ok().and_then(|millis| Timestamp::from_millisecond(millis).ok());
-    stamp.map(|stamp| stamp.to_string()).ok_or(RequestError::Moment(millis))
+    let stamp = i64::try_from(millis)
+        .ok()
+        .and_then(|millis| Timestamp::from_millisecond(millis).ok());
+    stamp
+        .map(|stamp| stamp.to_string())
+        .ok_or(RequestError::Moment(millis))
 }
 
 fn check_tables(text: &str) -> Result<(), RequestError> {
@@ -188,7 +213,10 @@ mod tests {
     fn job(submitted_millis: u64, tasks: u32, phase: JobPhase) -> JobSummary {
         // Submitted at second N, the job has ID N.
         let job = JobId(submitted_millis as u32 / 1_000);
-        let map = PhaseProgress { tasks, ..PhaseProgress::default() };
+        let map = PhaseProgress {
+            tasks,
+            ..PhaseProgress::default()
+        };
         JobSummary {
             job,
             name: "a".to_owned(),
@@ -199,7 +227,10 @@ mod tests {
             reason: None,
             submitted_millis,
             ended_millis: Some(submitted_millis + 1),
-            progress: JobProgress { map, ..JobProgress::default() },
+            progress: JobProgress {
+                map,
+                ..JobProgress::default()
+            },
             output: "out".into(),
             unrecorded: None,
         }
@@ -208,7 +239,10 @@ mod tests {
     fn request() -> WhatIfRequest {
         WhatIfRequest {
             history: "/srv/nap".into(),
-            window: Window { from_millis: None, until_millis: None },
+            window: Window {
+                from_millis: None,
+                until_millis: None,
+            },
             jobs: Vec::new(),
             schedulers: vec!["fair".to_owned()],
             configuration: None,
@@ -227,11 +261,20 @@ mod tests {
 
     #[test]
     fn line_contains_exactly_the_requested_flags() {
-        let window = Window { from_millis: Some(1_790_000_000_001), until_millis: None };
-        let asked =
-            WhatIfRequest { window, schedulers: vec!["fair".to_owned(), "fifo".to_owned()], ..request() };
-        let line =
-            asked.line(Some(Path::new("/own/tables.toml")), Path::new("/own/runs"), Path::new("/own/p"));
+        let window = Window {
+            from_millis: Some(1_790_000_000_001),
+            until_millis: None,
+        };
+        let asked = WhatIfRequest {
+            window,
+            schedulers: vec!["fair".to_owned(), "fifo".to_owned()],
+            ..request()
+        };
+        let line = asked.line(
+            Some(Path::new("/own/tables.toml")),
+            Path::new("/own/runs"),
+            Path::new("/own/p"),
+        );
         let expected = [
             "--recorded=/srv/nap@2026-09-21T14:13:20.001Z..",
             "--scheduler=fair,fifo",
@@ -242,8 +285,14 @@ mod tests {
         ];
         assert_eq!(line.expect("a line"), expected.map(OsString::from));
         let jobs = vec![JobId(4), JobId(7)];
-        let chosen = WhatIfRequest { schedulers: Vec::new(), jobs, ..request() };
-        let line = chosen.line(None, Path::new("/own/runs"), Path::new("/own/p")).expect("a line");
+        let chosen = WhatIfRequest {
+            schedulers: Vec::new(),
+            jobs,
+            ..request()
+        };
+        let line = chosen
+            .line(None, Path::new("/own/runs"), Path::new("/own/p"))
+            .expect("a line");
         let expected = [
             "--recorded=/srv/nap",
             "--job=job_0004,job_0007",
@@ -258,37 +307,86 @@ mod tests {
     fn checked_refuses_invalid_requests() {
         type Change = fn(&mut WhatIfRequest);
         fn until(until: u64) -> Window {
-            Window { from_millis: None, until_millis: Some(until) }
+            Window {
+                from_millis: None,
+                until_millis: Some(until),
+            }
         }
-        let one = check(WhatIfRequest { window: until(1_001), ..request() }).expect("valid request");
+        let one = check(WhatIfRequest {
+            window: until(1_001),
+            ..request()
+        })
+        .expect("valid request");
         assert_eq!(one.schedulers, ["fair"]);
         let refused = |change: Change| {
-            let mut asked = WhatIfRequest { window: until(1_001), ..request() };
+            let mut asked = WhatIfRequest {
+                window: until(1_001),
+                ..request()
+            };
             change(&mut asked);
             check(asked).expect_err("invalid request").to_string()
         };
         let cases: [(Change, &str); 9] = [
-            (|asked| asked.jobs = vec![JobId(2)], "job_0002 was not submitted in this window"),
-            (|asked| asked.schedulers = vec!["--plot=x".to_owned()], "unknown scheduler \"--plot=x\""),
-            (|asked| asked.window = until(u64::MAX), "18446744073709551615 is out of range"),
-            (|asked| asked.window.from_millis = Some(1_001), "`from` (1001) must be before `until` (1001)"),
-            (|asked| asked.window = until(1_000), "no job submitted in this window has succeeded"),
-            (|asked| asked.window = until(2_001), "the selected jobs have 210000 tasks"),
-            (|asked| asked.configuration = Some("[fair".to_owned()), "configuration is not valid TOML"),
+            (
+                |asked| asked.jobs = vec![JobId(2)],
+                "job_0002 was not submitted in this window",
+            ),
+            (
+                |asked| asked.schedulers = vec!["--plot=x".to_owned()],
+                "unknown scheduler \"--plot=x\"",
+            ),
+            (
+                |asked| asked.window = until(u64::MAX),
+                "18446744073709551615 is out of range",
+            ),
+            (
+                |asked| asked.window.from_millis = Some(1_001),
+                "`from` (1001) must be before `until` (1001)",
+            ),
+            (
+                |asked| asked.window = until(1_000),
+                "no job submitted in this window has succeeded",
+            ),
+            (
+                |asked| asked.window = until(2_001),
+                "the selected jobs have 210000 tasks",
+            ),
+            (
+                |asked| asked.configuration = Some("[fair".to_owned()),
+                "configuration is not valid TOML",
+            ),
             (
                 |asked| asked.configuration = Some("[worker]".to_owned()),
                 "unknown table \"worker\" in configuration",
             ),
-            (|asked| asked.configuration = Some(" ".repeat(40_000)), "configuration has more than 32768"),
+            (
+                |asked| asked.configuration = Some(" ".repeat(40_000)),
+                "configuration has more than 32768",
+            ),
         ];
         for (change, words) in cases {
             assert!(refused(change).starts_with(words), "{}", refused(change));
         }
-        let all = Window { from_millis: None, until_millis: None };
-        assert!(check(WhatIfRequest { window: all, jobs: vec![JobId(2)], ..request() }).is_ok());
+        let all = Window {
+            from_millis: None,
+            until_millis: None,
+        };
+        assert!(
+            check(WhatIfRequest {
+                window: all,
+                jobs: vec![JobId(2)],
+                ..request()
+            })
+            .is_ok()
+        );
         let tables = "[scheduler.fair]\npreemption = true\n[preemption]\n".to_owned();
         assert!(
-            check(WhatIfRequest { window: until(1_001), configuration: Some(tables), ..request() }).is_ok()
+            check(WhatIfRequest {
+                window: until(1_001),
+                configuration: Some(tables),
+                ..request()
+            })
+            .is_ok()
         );
     }
 }

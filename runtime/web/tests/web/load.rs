@@ -10,10 +10,12 @@ use napreduce_engine::{
     AttemptId, AttemptState, JobId, Primitive, Reason, ReasonCode, TaskId, TaskKind, WorkerId,
 };
 use napreduce_protocol::{
-    AttemptSummary, JobDetail, JobPhase, JobSummary, LiveAttempt, LogStream, PreemptionSummary, QueueListing,
-    Secret, SlotsWanted, TaskPhase, TaskSummary, WorkerSummary,
+    AttemptSummary, JobDetail, JobPhase, JobSummary, LiveAttempt, LogStream, PreemptionSummary,
+    QueueListing, Secret, SlotsWanted, TaskPhase, TaskSummary, WorkerSummary,
 };
-use napreduce_web::{OperatorCommand, PageSource, SourceError, WebRole, WebServer, WebSettings, token};
+use napreduce_web::{
+    OperatorCommand, PageSource, SourceError, WebRole, WebServer, WebSettings, token,
+};
 
 const BASE: u64 = 1_790_000_000_000;
 const JOBS: u32 = 10_000;
@@ -32,23 +34,35 @@ struct Large {
 }
 
 fn task(index: u32) -> TaskId {
-    TaskId { job: JobId(1), kind: TaskKind::Map, index }
+    TaskId {
+        job: JobId(1),
+        kind: TaskKind::Map,
+        index,
+    }
 }
 
 impl Large {
     fn new() -> Large {
         let attempt = |index: u32| AttemptSummary {
-            attempt: AttemptId { task: task(index), number: 1 },
+            attempt: AttemptId {
+                task: task(index),
+                number: 1,
+            },
             worker: WorkerId(index % 75 + 1),
             worker_name: format!("worker-{}", index % 75 + 1),
             launched_millis: BASE + u64::from(index / 300) * 1_000,
-            ended_millis: Some(BASE + u64::from(index / 300) * 1_000 + 500 + u64::from(index % 499)),
+            ended_millis: Some(
+                BASE + u64::from(index / 300) * 1_000 + 500 + u64::from(index % 499),
+            ),
             end: Some("succeeded".to_owned()),
             figures: None,
             moments: None,
         };
         let live = |index: u32| LiveAttempt {
-            attempt: AttemptId { task: task(index), number: 1 },
+            attempt: AttemptId {
+                task: task(index),
+                number: 1,
+            },
             worker: WorkerId(index % 75 + 1),
             state: AttemptState::Running,
             launched_millis: 1_790_000_000_000,
@@ -57,9 +71,17 @@ impl Large {
             bytes_total: 97,
         };
         let preempted = |index: u32| {
-            let victim = AttemptId { task: task(index), number: 1 };
+            let victim = AttemptId {
+                task: task(index),
+                number: 1,
+            };
             let asked_micros = (BASE + u64::from(index / 300) * 1_000 + 100) * 1_000;
-            PreemptionSummary::wanted(asked_micros, victim, WorkerId(index % 75 + 1), Primitive::Suspend)
+            PreemptionSummary::wanted(
+                asked_micros,
+                victim,
+                WorkerId(index % 75 + 1),
+                Primitive::Suspend,
+            )
         };
         let task = |index: u32| TaskSummary {
             task: task(index),
@@ -69,7 +91,9 @@ impl Large {
             live: vec![live(index)],
         };
         let running = (1..=RUNNING).map(|number| summary(number, JobPhase::Running));
-        let ended = (RUNNING + 1..=JOBS).rev().map(|number| summary(number, JobPhase::Succeeded));
+        let ended = (RUNNING + 1..=JOBS)
+            .rev()
+            .map(|number| summary(number, JobPhase::Succeeded));
         let job = |summary, attempts: u32, preemptions: u32| {
             Arc::new(JobDetail {
                 attempts: (0..attempts).map(attempt).collect(),
@@ -103,7 +127,11 @@ impl PageSource for Large {
     }
 
     fn job(&self, job: JobId) -> Result<Arc<JobDetail>, SourceError> {
-        Ok(if job.0 <= RUNNING { self.running.clone() } else { self.ended.clone() })
+        Ok(if job.0 <= RUNNING {
+            self.running.clone()
+        } else {
+            self.ended.clone()
+        })
     }
 
     fn workers(&self) -> Result<Arc<Vec<WorkerSummary>>, SourceError> {
@@ -123,15 +151,26 @@ impl PageSource for Large {
     }
 
     fn explain(&self, job: JobId, _: Option<TaskId>) -> Result<Vec<Reason>, SourceError> {
-        Ok(vec![Reason::new(ReasonCode::State, format!("{job} is running"))])
+        Ok(vec![Reason::new(
+            ReasonCode::State,
+            format!("{job} is running"),
+        )])
     }
 
-    fn log(&self, attempt: AttemptId, _: LogStream, _: u64, _: u64) -> Result<Vec<u8>, SourceError> {
+    fn log(
+        &self,
+        attempt: AttemptId,
+        _: LogStream,
+        _: u64,
+        _: u64,
+    ) -> Result<Vec<u8>, SourceError> {
         Err(SourceError::Absent(format!("{attempt} has no log")))
     }
 
     fn order(&self, _: &OperatorCommand, _: &str) -> Result<Vec<AttemptId>, SourceError> {
-        Err(SourceError::Refused("this sample takes no orders".to_owned()))
+        Err(SourceError::Refused(
+            "this sample takes no orders".to_owned(),
+        ))
     }
 }
 
@@ -140,21 +179,53 @@ const COLUMNS: &str = "columns of 100,000";
 const ASKED: [(&str, &str, u64); 17] = [
     ("list", "/api/nap/v1/jobs", 20),
     ("list, sorted", "/api/nap/v1/jobs?sort=-took", 20),
-    ("list, thinned", "/api/nap/v1/jobs?limit=1000&fields=job,state", 20),
+    (
+        "list, thinned",
+        "/api/nap/v1/jobs?limit=1000&fields=job,state",
+        20,
+    ),
     ("tasks, 100,000", "/api/nap/v1/jobs/job_0001/tasks", 100),
-    ("tasks, sorted", "/api/nap/v1/jobs/job_0001/tasks?sort=-took", 100),
-    ("tasks, slow ones", "/api/nap/v1/jobs/job_0001/tasks?slow=true", 100),
+    (
+        "tasks, sorted",
+        "/api/nap/v1/jobs/job_0001/tasks?sort=-took",
+        100,
+    ),
+    (
+        "tasks, slow ones",
+        "/api/nap/v1/jobs/job_0001/tasks?slow=true",
+        100,
+    ),
     ("search", "/api/nap/v1/search?text=count", 50),
     ("search", "/api/nap/v1/search?text=job_0001_m_99999.1", 50),
-    ("list of 100,000, sorted", "/api/nap/v1/jobs/job_0001/attempts?sort=-took", 20),
-    ("tasks, filtered", "/api/nap/v1/jobs/job_0001/tasks?text=m_99999", 150),
+    (
+        "list of 100,000, sorted",
+        "/api/nap/v1/jobs/job_0001/attempts?sort=-took",
+        20,
+    ),
+    (
+        "tasks, filtered",
+        "/api/nap/v1/jobs/job_0001/tasks?text=m_99999",
+        150,
+    ),
     ("summary", "/api/nap/v1/jobs/job_0001", 20),
     ("summary", "/api/nap/v1/cluster", 20),
-    ("reasons and findings", "/api/nap/v1/jobs/job_0001/explain", 150),
-    ("quantiles of 100,000", "/api/nap/v1/jobs/job_0001/quantiles", 150),
+    (
+        "reasons and findings",
+        "/api/nap/v1/jobs/job_0001/explain",
+        150,
+    ),
+    (
+        "quantiles of 100,000",
+        "/api/nap/v1/jobs/job_0001/quantiles",
+        150,
+    ),
     ("ledger", "/api/nap/v1/preemptions/totals?from=0", 20),
     (COLUMNS, "/api/nap/v1/jobs/job_0001/timeline", 150),
-    ("the same as JSON", "/api/nap/v1/jobs/job_0001/timeline", 300),
+    (
+        "the same as JSON",
+        "/api/nap/v1/jobs/job_0001/timeline",
+        300,
+    ),
 ];
 
 #[test]
@@ -162,12 +233,23 @@ const ASKED: [(&str, &str, u64); 17] = [
 fn measure_response_times() {
     let secret = Secret::from_bytes([3; 32]);
     let address = "127.0.0.1:0".parse().expect("an address");
-    let settings = WebSettings { address, requests_max: 100_000, ..WebSettings::new(secret.clone()) };
+    let settings = WebSettings {
+        address,
+        requests_max: 100_000,
+        ..WebSettings::new(secret.clone())
+    };
     let server = WebServer::start(&settings, Arc::new(Large::new())).expect("a server");
     let token = token(&secret, WebRole::View, "load", 1).expect("a token");
-    println!("{:<24} {:>9} {:>9} {:>9} {:>10}  address", "answer", "p50 ms", "p99 ms", "budget", "bytes");
+    println!(
+        "{:<24} {:>9} {:>9} {:>9} {:>10}  address",
+        "answer", "p50 ms", "p99 ms", "budget", "bytes"
+    );
     for (kind, path, budget) in ASKED {
-        let accept = if kind == COLUMNS { "application/vnd.napreduce.timeline" } else { "application/json" };
+        let accept = if kind == COLUMNS {
+            "application/vnd.napreduce.timeline"
+        } else {
+            "application/json"
+        };
         let request = format!(
             "GET {path} HTTP/1.1\r\nHost: {}\r\nAuthorization: Bearer {token}\r\nAccept: {accept}\r\n\
              Connection: close\r\n\r\n",
@@ -184,7 +266,8 @@ fn measure_response_times() {
         }
         took.sort_unstable();
         let millis = |at: usize| Duration::as_secs_f64(&took[at]) * 1e3;
-        let (median, last) = (millis(ROUNDS / 2), millis(ROUNDS * 99 / 100));
+        let median = millis(ROUNDS / 2);
+        let last = millis(ROUNDS * 99 / 100);
         println!("{kind:<24} {median:>9.1} {last:>9.1} {budget:>9} {bytes:>10}  {path}");
     }
 }

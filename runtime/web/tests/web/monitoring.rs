@@ -35,8 +35,13 @@ fn scrape() -> Scraped {
 fn labels_in(selector: &str) -> Vec<(String, String)> {
     let pairs = selector.split(',').filter(|pair| !pair.trim().is_empty());
     let parsed = pairs.map(|pair| {
-        let (name, value) = pair.split_once('=').unwrap_or_else(|| panic!("no label: {pair}"));
-        (name.trim().to_owned(), value.trim_matches(['~', '"', ' ']).to_owned())
+        let (name, value) = pair
+            .split_once('=')
+            .unwrap_or_else(|| panic!("no label: {pair}"));
+        (
+            name.trim().to_owned(),
+            value.trim_matches(['~', '"', ' ']).to_owned(),
+        )
     });
     parsed.collect()
 }
@@ -54,7 +59,9 @@ fn expressions_of_board(value: &Value, found: &mut Vec<String>) {
                 }
             }
         }
-        Value::Array(items) => items.iter().for_each(|item| expressions_of_board(item, found)),
+        Value::Array(items) => items
+            .iter()
+            .for_each(|item| expressions_of_board(item, found)),
         _ => {}
     }
 }
@@ -77,11 +84,23 @@ fn metrics_in(expression: &str) -> Vec<(String, Vec<(String, String)>)> {
 
 /// The labels that an expression groups by, or that a variable lists.
 fn grouped_by(expression: &str) -> Vec<String> {
-    let groups = expression.split(" by (").skip(1).filter_map(|rest| rest.split_once(')'));
-    let mut labels: Vec<String> =
-        groups.flat_map(|(inner, _)| inner.split(',')).map(|label| label.trim().to_owned()).collect();
-    if let Some(inner) = expression.strip_prefix("label_values(").and_then(|rest| rest.strip_suffix(')')) {
-        labels.extend(inner.split_once(',').map(|(_, label)| label.trim().to_owned()));
+    let groups = expression
+        .split(" by (")
+        .skip(1)
+        .filter_map(|rest| rest.split_once(')'));
+    let mut labels: Vec<String> = groups
+        .flat_map(|(inner, _)| inner.split(','))
+        .map(|label| label.trim().to_owned())
+        .collect();
+    if let Some(inner) = expression
+        .strip_prefix("label_values(")
+        .and_then(|rest| rest.strip_suffix(')'))
+    {
+        labels.extend(
+            inner
+                .split_once(',')
+                .map(|(_, label)| label.trim().to_owned()),
+        );
     }
     labels
 }
@@ -90,11 +109,13 @@ fn check(expression: &str, scraped: &Scraped) {
     let metrics = metrics_in(expression);
     assert!(!metrics.is_empty(), "no metric in {expression}");
     for (name, selector) in &metrics {
-        let labels =
-            scraped.get(name).unwrap_or_else(|| panic!("{expression}: no metric {name} in a scrape"));
+        let labels = scraped
+            .get(name)
+            .unwrap_or_else(|| panic!("{expression}: no metric {name} in a scrape"));
         for (label, values) in selector {
-            let known =
-                labels.get(label).unwrap_or_else(|| panic!("{expression}: {name} has no label {label}"));
+            let known = labels
+                .get(label)
+                .unwrap_or_else(|| panic!("{expression}: {name} has no label {label}"));
             // Ended jobs of each kind appear only after one has ended.
             if label != "end" && !values.starts_with('$') {
                 for value in values.split('|') {
@@ -120,8 +141,11 @@ fn metrics_of_board_and_alerts_exist_in_a_scrape() {
     expressions_of_board(&board, &mut expressions);
     let of_board = expressions.len();
     let alerts = file("alerts.yml");
-    expressions
-        .extend(alerts.lines().filter_map(|line| Some(line.trim().strip_prefix("expr: ")?.to_owned())));
+    expressions.extend(
+        alerts
+            .lines()
+            .filter_map(|line| Some(line.trim().strip_prefix("expr: ")?.to_owned())),
+    );
     assert_eq!(
         expressions.len() - of_board,
         alerts.matches("- alert: ").count(),
@@ -134,12 +158,16 @@ fn metrics_of_board_and_alerts_exist_in_a_scrape() {
     // Legends and texts name labels of their metrics only.
     for panel in board["panels"].as_array().expect("panels") {
         for target in panel["targets"].as_array().expect("targets") {
-            let (expression, legend) =
-                (target["expr"].as_str().expect("text"), target["legendFormat"].as_str().expect("text"));
-            for label in
-                legend.split("{{").skip(1).filter_map(|rest| rest.split_once("}}")).map(|(label, _)| label)
+            let expression = target["expr"].as_str().expect("text");
+            let legend = target["legendFormat"].as_str().expect("text");
+            for label in legend
+                .split("{{")
+                .skip(1)
+                .filter_map(|rest| rest.split_once("}}"))
+                .map(|(label, _)| label)
             {
-                let has = |(name, _): &(String, Vec<(String, String)>)| scraped[name].contains_key(label);
+                let has =
+                    |(name, _): &(String, Vec<(String, String)>)| scraped[name].contains_key(label);
                 assert!(
                     metrics_in(expression).iter().all(has),
                     "{expression}: no label {label} for its legend"

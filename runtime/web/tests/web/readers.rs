@@ -9,7 +9,9 @@ use napreduce_web::{WebRole, openapi_json};
 
 /// Runs a script and returns its output, or `None` if the Python module is missing.
 fn python(module: &str, package: &str, script: &str, arguments: &[&str]) -> Option<String> {
-    let found = Command::new("python3").args(["-c", &format!("import {module}")]).output();
+    let found = Command::new("python3")
+        .args(["-c", &format!("import {module}")])
+        .output();
     if !found.is_ok_and(|found| found.status.success()) {
         let required = std::env::var("NAPREDUCE_REQUIRE").unwrap_or_default();
         assert!(
@@ -19,8 +21,13 @@ fn python(module: &str, package: &str, script: &str, arguments: &[&str]) -> Opti
         eprintln!("skipped: python3 has no module {module} (pip install {package})");
         return None;
     }
-    let ran = Command::new("python3").args(["-c", script]).args(arguments).output().expect("python3");
-    let (told, errors) = (String::from_utf8_lossy(&ran.stdout), String::from_utf8_lossy(&ran.stderr));
+    let ran = Command::new("python3")
+        .args(["-c", script])
+        .args(arguments)
+        .output()
+        .expect("python3");
+    let told = String::from_utf8_lossy(&ran.stdout);
+    let errors = String::from_utf8_lossy(&ran.stderr);
     assert!(ran.status.success(), "{told}{errors}");
     Some(told.into_owned())
 }
@@ -32,7 +39,12 @@ fn description_passes_the_openapi_validator() {
     let file = place.path().join("openapi.json");
     std::fs::write(&file, openapi_json()).expect("written");
     let file = file.to_str().expect("a name");
-    let Some(told) = python("openapi_spec_validator", "openapi-spec-validator", script, &[file]) else {
+    let Some(told) = python(
+        "openapi_spec_validator",
+        "openapi-spec-validator",
+        script,
+        &[file],
+    ) else {
         return;
     };
     assert_eq!(told, "valid\n");
@@ -49,7 +61,14 @@ for family in text_string_to_metric_families(sys.argv[1]):
 ";
     let sample = Sample::start();
     let metrics = sample.get("/metrics").body;
-    let Some(told) = python("prometheus_client", "prometheus-client", script, &[&metrics]) else { return };
+    let Some(told) = python(
+        "prometheus_client",
+        "prometheus-client",
+        script,
+        &[&metrics],
+    ) else {
+        return;
+    };
     assert_eq!(
         told,
         "napreduce_slots gauge True\nnapreduce_job_sojourn_seconds histogram True\nnapreduce_http_requests counter True\n"
@@ -62,17 +81,30 @@ fn metrics_pass_promtool() {
     let token = format!("Bearer {}", sample.token(WebRole::View));
     let headers = [("Authorization", token.as_str()), ("Accept", "text/plain")];
     let metrics = sample.ask("GET /metrics", &headers, "");
-    assert_eq!(metrics.header("content-type"), Some("text/plain; version=0.0.4; charset=utf-8"));
+    assert_eq!(
+        metrics.header("content-type"),
+        Some("text/plain; version=0.0.4; charset=utf-8")
+    );
     let mut promtool = Command::new("promtool");
-    promtool.args(["check", "metrics"]).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    promtool
+        .args(["check", "metrics"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
     let Ok(mut running) = promtool.spawn() else {
         eprintln!("skipped: no promtool; install prometheus (Debian)");
         return;
     };
     let mut input = running.stdin.take().expect("a pipe");
-    input.write_all(metrics.body.as_bytes()).expect("promtool reads");
+    input
+        .write_all(metrics.body.as_bytes())
+        .expect("promtool reads");
     drop(input);
     let checked = running.wait_with_output().expect("promtool ends");
     let told = [checked.stdout, checked.stderr].concat();
-    assert!(checked.status.success(), "{}", String::from_utf8_lossy(&told));
+    assert!(
+        checked.status.success(),
+        "{}",
+        String::from_utf8_lossy(&told)
+    );
 }

@@ -7,14 +7,29 @@ use serde_json::json;
 fn recordings_are_listed_and_selected_by_name() {
     let sample = Sample::recordings();
     let list = sample.get("/api/nap/v1/recordings").json();
-    let names: Vec<_> =
-        list["items"].as_array().expect("items").iter().map(|item| &item["recording"]).collect();
+    let names: Vec<_> = list["items"]
+        .as_array()
+        .expect("items")
+        .iter()
+        .map(|item| &item["recording"])
+        .collect();
     assert_eq!(names, ["left", "right"]);
     // Job 1 has ended; job 2 is running.
-    assert_eq!((&list["items"][0]["jobs"], &list["items"][0]["makespan_millis"]), (&json!(1), &json!(2000)));
-    let total = |query: &str| sample.get(&format!("/api/nap/v1/jobs{query}")).json()["total"].clone();
     assert_eq!(
-        (total(""), total("?recording=left"), total("?recording=right")),
+        (
+            &list["items"][0]["jobs"],
+            &list["items"][0]["makespan_millis"]
+        ),
+        (&json!(1), &json!(2000))
+    );
+    let total =
+        |query: &str| sample.get(&format!("/api/nap/v1/jobs{query}")).json()["total"].clone();
+    assert_eq!(
+        (
+            total(""),
+            total("?recording=left"),
+            total("?recording=right")
+        ),
         (json!(2), json!(2), json!(2))
     );
     let session = sample.get("/api/nap/v1/session?recording=right").json();
@@ -24,15 +39,25 @@ fn recordings_are_listed_and_selected_by_name() {
     let unknown = sample.get("/api/nap/v1/jobs?recording=wrong");
     assert_eq!(unknown.status, 404);
     assert_eq!(unknown.json()["detail"], "no such recording: \"wrong\"");
-    assert_eq!(sample.get("/api/nap/v1/jobs?recording=left&recording=right").status, 400);
+    assert_eq!(
+        sample
+            .get("/api/nap/v1/jobs?recording=left&recording=right")
+            .status,
+        400
+    );
 }
 
 #[test]
 fn two_recordings_are_compared_per_job() {
     let sample = Sample::recordings();
-    let compared = sample.get("/api/nap/v1/compare?left=left&right=right").json();
+    let compared = sample
+        .get("/api/nap/v1/compare?left=left&right=right")
+        .json();
     assert_eq!(
-        (&compared["left"]["recording"], &compared["right"]["recording"]),
+        (
+            &compared["left"]["recording"],
+            &compared["right"]["recording"]
+        ),
         (&json!("left"), &json!("right"))
     );
     let job = &compared["jobs"][0];
@@ -45,13 +70,21 @@ fn two_recordings_are_compared_per_job() {
         Some(1),
         "a running job has no sojourn: {compared}"
     );
-    assert_eq!(sample.get("/api/nap/v1/compare?left=left&right=wrong").status, 404);
+    assert_eq!(
+        sample
+            .get("/api/nap/v1/compare?left=left&right=wrong")
+            .status,
+        404
+    );
 }
 
 #[test]
 fn single_history_has_no_recordings() {
     let sample = Sample::start();
-    assert_eq!(sample.get("/api/nap/v1/recordings").json()["items"], json!([]));
+    assert_eq!(
+        sample.get("/api/nap/v1/recordings").json()["items"],
+        json!([])
+    );
     assert_eq!(sample.get("/api/nap/v1/jobs?recording=left").status, 404);
     let session = sample.get("/api/nap/v1/session").json();
     assert_eq!(session["capabilities"], json!(["stream", "what-if"]));

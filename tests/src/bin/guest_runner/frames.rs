@@ -24,7 +24,12 @@ impl Frame {
 
     /// Appends the frame to a stream.
     pub fn write(&self, stream: &mut Vec<u8>) {
-        for word in [self.partition, self.map, self.number, self.payload.len() as u32] {
+        for word in [
+            self.partition,
+            self.map,
+            self.number,
+            self.payload.len() as u32,
+        ] {
             stream.extend_from_slice(&word.to_be_bytes());
         }
         stream.extend_from_slice(&self.payload);
@@ -47,11 +52,20 @@ impl Iterator for Frames<'_> {
 
     fn next(&mut self) -> Option<Frame> {
         let (header, rest) = self.rest.split_at_checked(16)?;
-        let word = |at: usize| u32::from_be_bytes(header[at..at + 4].try_into().expect("four bytes"));
+        let word =
+            |at: usize| u32::from_be_bytes(header[at..at + 4].try_into().expect("four bytes"));
         let (payload, rest) = rest.split_at(word(12) as usize);
         self.rest = rest;
-        let frame = Frame { partition: word(0), map: word(4), number: word(8), payload: payload.to_vec() };
-        assert!(frame.is_report() == rest.is_empty(), "the report is the last frame, and {frame:?} is not");
+        let frame = Frame {
+            partition: word(0),
+            map: word(4),
+            number: word(8),
+            payload: payload.to_vec(),
+        };
+        assert!(
+            frame.is_report() == rest.is_empty(),
+            "the report is the last frame, and {frame:?} is not"
+        );
         Some(frame)
     }
 }

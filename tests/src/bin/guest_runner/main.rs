@@ -24,7 +24,11 @@ use serde_json::{Value, json};
 type Failure = (String, String);
 
 fn main() {
-    let directory = PathBuf::from(std::env::args_os().nth(1).expect("the directory is the argument"));
+    let directory = PathBuf::from(
+        std::env::args_os()
+            .nth(1)
+            .expect("the directory is the argument"),
+    );
     let engine = read(&directory.join("engine.json"));
     assert_eq!(engine["format"], "napreduce-engine/1");
     let submitter = format!("/proc/{}", engine["submitter"]);
@@ -37,9 +41,13 @@ fn main() {
         }
         let mut job = EngineJob::new(&directory, read(&path), &engine["settings"]);
         match job.run() {
-            Ok(()) => print_event(json!({"event": "done", "number": number, "failed_maps": job.failed})),
+            Ok(()) => {
+                print_event(json!({"event": "done", "number": number, "failed_maps": job.failed}))
+            }
             Err((task, reason)) => {
-                print_event(json!({"event": "failed", "number": number, "task": task, "reason": reason}));
+                print_event(
+                    json!({"event": "failed", "number": number, "task": task, "reason": reason}),
+                );
             }
         }
         number += 1;
@@ -62,7 +70,10 @@ struct Random(u64);
 
 impl Random {
     fn below(&mut self, bound: usize) -> usize {
-        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        self.0 = self
+            .0
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
         (self.0 >> 33) as usize % bound.max(1)
     }
 }
@@ -90,8 +101,8 @@ impl EngineJob {
         let files = place.join("files");
         fs::create_dir_all(&files).expect("a directory of its own");
         for file in request["files"].as_array().expect("a list of files") {
-            let (path, name) =
-                (file["path"].as_str().expect("a path"), file["name"].as_str().expect("a name"));
+            let path = file["path"].as_str().expect("a path");
+            let name = file["name"].as_str().expect("a name");
             fs::copy(path, files.join(name)).expect("a file that can be copied");
         }
         EngineJob {
@@ -111,9 +122,16 @@ impl EngineJob {
         let number = self.request["number"].clone();
         let moved = self.maps(1)?;
         let frames: usize = moved.iter().flat_map(BTreeMap::values).map(Vec::len).sum();
-        assert!(frames as u64 >= self.frames_min, "there are {frames} frames only");
+        assert!(
+            frames as u64 >= self.frames_min,
+            "there are {frames} frames only"
+        );
         for (reduce, of_maps) in moved.into_iter().enumerate() {
-            let broken = if reduce == 0 { self.breaks.clone() } else { String::new() };
+            let broken = if reduce == 0 {
+                self.breaks.clone()
+            } else {
+                String::new()
+            };
             let stream = breaks::broken(&broken, of_maps, |bound| self.random.below(bound));
             let report = self.guest("r", reduce, 1, stream)?;
             self.print_report(&number, &report);
@@ -126,7 +144,8 @@ impl EngineJob {
         let number = self.request["number"].clone();
         let maps = self.request["inputs"].as_array().map_or(0, Vec::len);
         let reduces = self.request["reduces"].as_u64().expect("a number") as usize;
-        let mut moved: Vec<BTreeMap<u32, Vec<Frame>>> = (0..reduces).map(|_| BTreeMap::new()).collect();
+        let mut moved: Vec<BTreeMap<u32, Vec<Frame>>> =
+            (0..reduces).map(|_| BTreeMap::new()).collect();
         for map in 0..maps {
             let output = self.guest("m", map, first, Vec::new())?;
             for mut frame in Frames::of(&output) {
@@ -135,8 +154,11 @@ impl EngineJob {
                     self.print_report(&number, &frame.payload);
                     continue;
                 }
-                let partition =
-                    if frame.is_report() { map as usize % reduces } else { frame.partition as usize };
+                let partition = if frame.is_report() {
+                    map as usize % reduces
+                } else {
+                    frame.partition as usize
+                };
                 if self.breaks == "bad report" && frame.is_report() {
                     frame.payload[12] ^= 1;
                 }
@@ -148,9 +170,13 @@ impl EngineJob {
 
     /// Returns the inputs of a retried reduce: the same, or those of other map attempts.
     fn stream_again(&mut self, reduce: usize, stream: Vec<u8>) -> Result<Vec<u8>, Failure> {
-        let Some(first) = self.remade else { return Ok(stream) };
+        let Some(first) = self.remade else {
+            return Ok(stream);
+        };
         let of_maps = self.maps(first)?.swap_remove(reduce);
-        Ok(breaks::broken("", of_maps, |bound| self.random.below(bound)))
+        Ok(breaks::broken("", of_maps, |bound| {
+            self.random.below(bound)
+        }))
     }
 
     fn print_report(&self, number: &Value, report: &[u8]) {
@@ -163,18 +189,29 @@ impl EngineJob {
         if is_first && self.breaks == "foreign part" {
             report["part"]["pending"]["file"] = json!("/etc/hostname");
         }
-        let times = if is_first && self.breaks == "reported twice" { 2 } else { 1 };
+        let times = if is_first && self.breaks == "reported twice" {
+            2
+        } else {
+            1
+        };
         for _ in 0..times {
             print_event(json!({"event": "report", "number": number, "report": report}));
         }
     }
 
     fn is_cancelled(&self) -> bool {
-        self.place.with_file_name(format!("jobs/{}.cancel", self.request["number"])).exists()
+        self.place
+            .with_file_name(format!("jobs/{}.cancel", self.request["number"]))
+            .exists()
     }
 
     fn await_beginning(&self, id: &str) {
-        while self.hold.as_ref().is_some_and(|place| !place.join(id).exists()) && !self.is_cancelled() {
+        while self
+            .hold
+            .as_ref()
+            .is_some_and(|place| !place.join(id).exists())
+            && !self.is_cancelled()
+        {
             std::thread::sleep(Duration::from_millis(5));
         }
     }
@@ -187,7 +224,10 @@ impl EngineJob {
         first: u64,
         mut stream: Vec<u8>,
     ) -> Result<Vec<u8>, Failure> {
-        let name = format!("{}_{kind}_{task:04}", self.request["job"].as_str().expect("an id"));
+        let name = format!(
+            "{}_{kind}_{task:04}",
+            self.request["job"].as_str().expect("an id")
+        );
         let attempts = first + self.request["attempts_max"].as_u64().expect("a number") - 1;
         let mut attempt = first;
         loop {
@@ -214,7 +254,12 @@ impl EngineJob {
         }
     }
 
-    fn attempt(&mut self, (kind, task, name): (&str, usize, &str), attempt: u64, stream: &[u8]) -> Output {
+    fn attempt(
+        &mut self,
+        (kind, task, name): (&str, usize, &str),
+        attempt: u64,
+        stream: &[u8],
+    ) -> Output {
         let text = |name: &str| self.request[name].as_str().expect("text").to_owned();
         let id = format!("{name}.{attempt}");
         let scratch = self.place.join(&id);
@@ -233,19 +278,34 @@ impl EngineJob {
         ]);
         command.args(["--die-with", &std::process::id().to_string()]);
         if kind == "r" || self.request["reduces"] == 0 {
-            command.arg("--part").arg(Path::new(&text("parts")).join(&id));
+            command
+                .arg("--part")
+                .arg(Path::new(&text("parts")).join(&id));
         }
-        let (job, chunk_max) = (text("job"), self.chunk_max);
+        let job = text("job");
+        let chunk_max = self.chunk_max;
         if kind == "m" {
             let chunk = 1 + chunk_max / 2 + self.random.below(chunk_max / 2);
             command.args(["--chunk", &chunk.to_string()]);
         }
-        command.env("NAPREDUCE_JOB_ID", job).env("NAPREDUCE_TASK_ID", name).env("NAPREDUCE_ATTEMPT_ID", &id);
-        command.env("NAPREDUCE_FILES_DIR", self.place.join("files")).env_remove("NAPREDUCE_INPUT_FILE");
-        if let Some(input) = self.request["inputs"][task].as_str().filter(|_| kind == "m") {
+        command
+            .env("NAPREDUCE_JOB_ID", job)
+            .env("NAPREDUCE_TASK_ID", name)
+            .env("NAPREDUCE_ATTEMPT_ID", &id);
+        command
+            .env("NAPREDUCE_FILES_DIR", self.place.join("files"))
+            .env_remove("NAPREDUCE_INPUT_FILE");
+        if let Some(input) = self.request["inputs"][task]
+            .as_str()
+            .filter(|_| kind == "m")
+        {
             command.env("NAPREDUCE_INPUT_FILE", input);
         }
-        command.current_dir(&self.place).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        command
+            .current_dir(&self.place)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
         let mut child = command.spawn().expect("the program can be run");
         let guest = Pid::from_raw(child.id().cast_signed()).expect("a process");
         // The guest may end before it has read all of its input; its status is checked below.

@@ -56,18 +56,26 @@ impl Job {
     fn parse(words: &[String]) -> Job {
         assert_eq!(words[0], "jar");
         assert!(Path::new(&words[1]).is_file(), "{} is the jar", words[1]);
-        let (mut settings, mut one) = (BTreeMap::new(), BTreeMap::new());
+        let mut settings = BTreeMap::new();
+        let mut one = BTreeMap::new();
         for pair in words[2..].chunks(2) {
-            let [flag, value] = pair else { panic!("{pair:?} is a flag without a value") };
+            let [flag, value] = pair else {
+                panic!("{pair:?} is a flag without a value")
+            };
             match flag.as_str() {
                 "-D" => {
                     let (key, value) = value.split_once('=').expect("KEY=VALUE");
                     settings.insert(key.to_owned(), value.to_owned());
                 }
-                _ => drop(one.insert(flag.as_str(), value.clone())),
+                _ => {
+                    one.insert(flag.as_str(), value.clone());
+                }
             }
         }
-        assert_eq!(one["-inputformat"], "org.apache.hadoop.mapred.lib.NLineInputFormat");
+        assert_eq!(
+            one["-inputformat"],
+            "org.apache.hadoop.mapred.lib.NLineInputFormat"
+        );
         let output = path(&one["-output"]);
         Job {
             files: one["-files"].split(',').map(path).collect(),
@@ -111,10 +119,17 @@ impl Job {
         for (task, mut of_it) in partitions.into_iter().enumerate() {
             of_it.sort_by(|a, b| a.key.cmp(&b.key));
             let given: Vec<u8> = of_it.iter().flat_map(Record::bytes).collect();
-            let command = self.reducer.as_ref().expect("a job with reduces has a command for them");
+            let command = self
+                .reducer
+                .as_ref()
+                .expect("a job with reduces has a command for them");
             let written = self.task(("r", task), command, &given, &mut failed[1])?;
             // Output of a reduce without input is dropped, as in Hadoop's PipeMapRed.
-            let kept = if of_it.is_empty() { Vec::new() } else { written };
+            let kept = if of_it.is_empty() {
+                Vec::new()
+            } else {
+                written
+            };
             self.write(&format!("part-{task:05}"), &kept);
         }
         self.write("_SUCCESS", b"");
@@ -123,7 +138,9 @@ impl Job {
 
     /// Writes text as Hadoop does, with the tab before an empty value.
     fn write(&self, name: &str, bytes: &[u8]) {
-        let text = String::from_utf8(bytes.to_vec()).expect("text").replace('\n', "\t\n");
+        let text = String::from_utf8(bytes.to_vec())
+            .expect("text")
+            .replace('\n', "\t\n");
         fs::write(self.output.join(name), text).expect("a part can be written");
     }
 
@@ -135,15 +152,22 @@ impl Job {
         failed: &mut usize,
     ) -> Result<Vec<u8>, String> {
         let name = format!("attempt_emulated_0001_{kind}_{task:06}");
-        let key = if kind == "m" { "mapreduce.map.maxattempts" } else { "mapreduce.reduce.maxattempts" };
+        let key = if kind == "m" {
+            "mapreduce.map.maxattempts"
+        } else {
+            "mapreduce.reduce.maxattempts"
+        };
         let attempts: usize = self.setting(key).parse().expect("a number of attempts");
         for attempt in 0..attempts {
             let place = self.work.join(format!("{name}_{attempt}"));
             fs::create_dir_all(&place).expect("a folder for the attempt");
             for file in &self.files {
                 let name = file.file_name().expect("a name");
-                symlink(fs::canonicalize(file).expect("a file that is there"), place.join(name))
-                    .expect("a link");
+                symlink(
+                    fs::canonicalize(file).expect("a file that is there"),
+                    place.join(name),
+                )
+                .expect("a link");
             }
             let words: Vec<&str> = command.split(' ').collect();
             let mut child = Command::new(place.join(words[0]))

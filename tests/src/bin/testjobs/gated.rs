@@ -55,7 +55,10 @@ pub fn gated_noted(_: &Choice) -> Job {
 }
 
 fn note(gate: &str) {
-    let noted = fs::OpenOptions::new().create(true).append(true).open(format!("{gate}.done"));
+    let noted = fs::OpenOptions::new()
+        .create(true)
+        .append(true)
+        .open(format!("{gate}.done"));
     noted
         .and_then(|mut file| file.write_all(format!("{}\n", std::process::id()).as_bytes()))
         .expect("a file that can be written");
@@ -89,7 +92,10 @@ pub fn gated_holding(_: &Choice) -> Job {
             let (own, rest) = line.split_once('\t').unwrap_or((line, line));
             pass(own, line);
             if line.ends_with("last") {
-                assert!((0..).zip(held).all(|(number, kept)| number == *kept), "memory came back changed");
+                assert!(
+                    (0..).zip(held).all(|(number, kept)| number == *kept),
+                    "memory came back changed"
+                );
             }
             out.emit(rest, 1);
         })
@@ -108,7 +114,11 @@ pub fn gated_saving(_: &Choice) -> Job {
 }
 
 fn counting(saving: Saving) -> Job {
-    let mapper = Counting { lines: 0, gates: (String::new(), String::new()), saving };
+    let mapper = Counting {
+        lines: 0,
+        gates: (String::new(), String::new()),
+        saving,
+    };
     Job::text().mapper(mapper).reduce(|key, counts, out| {
         let (gate, _) = key.split_once('\t').unwrap_or((key, key));
         pass(gate, key);
@@ -159,7 +169,9 @@ impl Mapper for Counting {
             // `save` is also called on the prototype, to find out whether it is supported.
             Saving::Gated if self.lines > 0 => {
                 let written = fs::write(format!("{gate}.saving"), "");
-                written.map_err(|error| TaskError::task(format!("cannot write {gate}.saving: {error}")))?;
+                written.map_err(|error| {
+                    TaskError::task(format!("cannot write {gate}.saving: {error}"))
+                })?;
                 while !Path::new(&format!("{gate}.saved")).exists() {
                     std::thread::sleep(PAUSE);
                 }
@@ -177,7 +189,9 @@ impl Mapper for Counting {
         let [lines, own, reduce] = words[..] else {
             return Err(TaskError::task("a saved state of another form"));
         };
-        self.lines = lines.parse().map_err(|_| TaskError::task("an invalid saved count"))?;
+        self.lines = lines
+            .parse()
+            .map_err(|_| TaskError::task("an invalid saved count"))?;
         self.gates = (own.to_owned(), reduce.to_owned());
         Ok(())
     }

@@ -43,8 +43,16 @@ fn drive(driver: &mut Driver<'_>, choice: &Choice) -> Result<(), Error> {
 
 fn chain(driver: &mut Driver<'_>, choice: &Choice) -> Result<(), Error> {
     let counts = driver.intermediate("counts");
-    driver.job("count-to-records").parameters(choice).output(&counts).run()?;
-    driver.job("by-count").parameters(choice).inputs([&counts]).run()?;
+    driver
+        .job("count-to-records")
+        .parameters(choice)
+        .output(&counts)
+        .run()?;
+    driver
+        .job("by-count")
+        .parameters(choice)
+        .inputs([&counts])
+        .run()?;
     Ok(())
 }
 
@@ -53,9 +61,17 @@ fn chain(driver: &mut Driver<'_>, choice: &Choice) -> Result<(), Error> {
 fn several(driver: &mut Driver<'_>, choice: &Choice, names: &str) -> Result<(), Error> {
     let output = driver.output().to_owned();
     for name in names.split(',').filter(|name| *name != "chain") {
-        driver.job(name).parameters(choice).output(output.with_extension(name)).run()?;
+        driver
+            .job(name)
+            .parameters(choice)
+            .output(output.with_extension(name))
+            .run()?;
     }
-    if names.ends_with("chain") { chain(driver, choice) } else { Ok(()) }
+    if names.ends_with("chain") {
+        chain(driver, choice)
+    } else {
+        Ok(())
+    }
 }
 
 fn main() -> ExitCode {

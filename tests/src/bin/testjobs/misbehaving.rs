@@ -9,13 +9,17 @@ use crate::Choice;
 /// Returns the attempt number from the environment of the task process.
 fn attempt_number() -> u64 {
     let id = std::env::var("NAPREDUCE_ATTEMPT_ID").unwrap_or_default();
-    id.rsplit('.').next().and_then(|number| number.parse().ok()).unwrap_or(0)
+    id.rsplit('.')
+        .next()
+        .and_then(|number| number.parse().ok())
+        .unwrap_or(0)
 }
 
 /// Kills this process with SIGKILL, as the out-of-memory killer would.
 fn kill_myself() {
     let this = rustix::process::getpid();
-    rustix::process::kill_process(this, rustix::process::Signal::KILL).expect("a process may kill itself");
+    rustix::process::kill_process(this, rustix::process::Signal::KILL)
+        .expect("a process may kill itself");
 }
 
 /// The first attempt of each map is killed at record `number`.
@@ -24,10 +28,13 @@ pub fn killed_map(choice: &Choice) -> Job {
     let seen = std::sync::atomic::AtomicU64::new(0);
     Job::text()
         .map(move |line: &str, out: &mut Emit<String, u64>| {
-            if attempt_number() == 1 && seen.fetch_add(1, std::sync::atomic::Ordering::Relaxed) == at {
+            if attempt_number() == 1
+                && seen.fetch_add(1, std::sync::atomic::Ordering::Relaxed) == at
+            {
                 kill_myself();
             }
-            line.split_ascii_whitespace().for_each(|word| out.emit(word, 1));
+            line.split_ascii_whitespace()
+                .for_each(|word| out.emit(word, 1));
         })
         .combine(|count, more| *count += more)
         .reduce(|word, counts, out| out.emit(word, counts.sum()))
@@ -39,11 +46,14 @@ pub fn killed_reduce(choice: &Choice) -> Job {
     let seen = std::sync::atomic::AtomicU64::new(0);
     Job::text()
         .map(|line: &str, out: &mut Emit<String, u64>| {
-            line.split_ascii_whitespace().for_each(|word| out.emit(word, 1));
+            line.split_ascii_whitespace()
+                .for_each(|word| out.emit(word, 1));
         })
         .combine(|count, more| *count += more)
         .reduce(move |word, counts, out| {
-            if attempt_number() == 1 && seen.fetch_add(1, std::sync::atomic::Ordering::Relaxed) == at {
+            if attempt_number() == 1
+                && seen.fetch_add(1, std::sync::atomic::Ordering::Relaxed) == at
+            {
                 kill_myself();
             }
             out.emit(word, counts.sum());
@@ -83,7 +93,8 @@ fn wait_for_gate(folder: &str) {
 pub fn kills_its_worker(_: &Choice) -> Job {
     Job::text().map_only(|line: &str, out| {
         if let Some(worker) = rustix::process::getppid() {
-            rustix::process::kill_process(worker, rustix::process::Signal::KILL).expect("its own user's");
+            rustix::process::kill_process(worker, rustix::process::Signal::KILL)
+                .expect("its own user's");
         }
         out.emit(line, ());
     })
@@ -106,40 +117,50 @@ pub fn panic_in_combine(_: &Choice) -> Job {
 }
 
 pub fn panic_in_reduce(_: &Choice) -> Job {
-    Job::text().map(|line: &str, out: &mut Emit<String, u64>| out.emit(line, 1)).reduce(
-        |word, counts, out| {
+    Job::text()
+        .map(|line: &str, out: &mut Emit<String, u64>| out.emit(line, 1))
+        .reduce(|word, counts, out| {
             assert!(word != "bad", "bad group");
             out.emit(word, counts.sum());
-        },
-    )
+        })
 }
 
 pub fn error_in_map(_: &Choice) -> Job {
     Job::text()
-        .map(|line: &str, out: &mut Emit<u64, ()>| -> Result<(), std::num::ParseIntError> {
-            out.emit(line.parse()?, ());
-            Ok(())
-        })
+        .map(
+            |line: &str, out: &mut Emit<u64, ()>| -> Result<(), std::num::ParseIntError> {
+                out.emit(line.parse()?, ());
+                Ok(())
+            },
+        )
         .reduce(|number, _, out| out.emit(number, ()))
 }
 
 /// The line `bad` causes a fatal error, which is not retried; each attempt leaves a file next to the input.
 pub fn fatal_in_map(_: &Choice) -> Job {
     Job::text()
-        .map(|line: &str, out: &mut Emit<String, ()>| -> Result<(), TaskError> {
-            if line == "bad" {
-                let input = std::env::var("NAPREDUCE_INPUT_FILE").expect("every map has it");
-                let attempts =
-                    std::fs::OpenOptions::new().create(true).append(true).open(format!("{input}.attempts"));
-                let written = attempts.and_then(|mut file| std::io::Write::write_all(&mut file, b"one\n"));
-                written.expect("a writable folder");
-                let place = out.input();
-                let (path, number) = (place.path().display().to_string(), place.line().unwrap_or(0));
-                return Err(TaskError::fatal(format!("{path} line {number}: this line is invalid")));
-            }
-            out.emit(line, ());
-            Ok(())
-        })
+        .map(
+            |line: &str, out: &mut Emit<String, ()>| -> Result<(), TaskError> {
+                if line == "bad" {
+                    let input = std::env::var("NAPREDUCE_INPUT_FILE").expect("every map has it");
+                    let attempts = std::fs::OpenOptions::new()
+                        .create(true)
+                        .append(true)
+                        .open(format!("{input}.attempts"));
+                    let written = attempts
+                        .and_then(|mut file| std::io::Write::write_all(&mut file, b"one\n"));
+                    written.expect("a writable folder");
+                    let place = out.input();
+                    let path = place.path().display().to_string();
+                    let number = place.line().unwrap_or(0);
+                    return Err(TaskError::fatal(format!(
+                        "{path} line {number}: this line is invalid"
+                    )));
+                }
+                out.emit(line, ());
+                Ok(())
+            },
+        )
         .reduce(|line, _, out| out.emit(line, ()))
 }
 
@@ -176,16 +197,21 @@ impl Mapper for Vandal {
             return Ok(());
         }
         let path = sealed_output_of_map_1();
-        let failed = |error: std::io::Error| TaskError::task(format!("{}: {error}", path.display()));
+        let failed =
+            |error: std::io::Error| TaskError::task(format!("{}: {error}", path.display()));
         let mut bytes = std::fs::read(&path).map_err(failed)?;
         let at = (self.at % bytes.len() as u64) as usize;
         bytes[at] ^= 1;
-        let file = std::fs::OpenOptions::new().write(true).open(&path).map_err(failed)?;
+        let file = std::fs::OpenOptions::new()
+            .write(true)
+            .open(&path)
+            .map_err(failed)?;
         std::os::unix::fs::FileExt::write_all_at(&file, &bytes[at..=at], at as u64).map_err(failed)
     }
 
     fn map(&mut self, line: &str, out: &mut Emit<String, u64>) -> Result<(), TaskError> {
-        line.split_ascii_whitespace().for_each(|word| out.emit(word, 1));
+        line.split_ascii_whitespace()
+            .for_each(|word| out.emit(word, 1));
         Ok(())
     }
 
@@ -199,14 +225,21 @@ impl Mapper for Vandal {
 fn sealed_output_of_map_1() -> std::path::PathBuf {
     let job = std::env::var("NAPREDUCE_JOB_ID").expect("every task process has it");
     let name = format!("{job}_m_0001.1.segment");
-    let files = std::path::PathBuf::from(std::env::var_os("NAPREDUCE_FILES_DIR").unwrap_or_default());
+    let files =
+        std::path::PathBuf::from(std::env::var_os("NAPREDUCE_FILES_DIR").unwrap_or_default());
     let began = std::time::Instant::now();
     while began.elapsed() < std::time::Duration::from_secs(30) {
-        let workers = files.ancestors().nth(4).and_then(|workers| std::fs::read_dir(workers).ok());
+        let workers = files
+            .ancestors()
+            .nth(4)
+            .and_then(|workers| std::fs::read_dir(workers).ok());
         let workers = workers.into_iter().flatten().flatten();
         let shuffles = workers.map(|worker| worker.path().join("jobs").join(&job).join("shuffle"));
         // An embedded job has a work directory for each claim.
-        let claims = std::fs::read_dir("out/_temporary").into_iter().flatten().flatten();
+        let claims = std::fs::read_dir("out/_temporary")
+            .into_iter()
+            .flatten()
+            .flatten();
         let embedded = claims.map(|claim| claim.path().join("shuffle"));
         let mut paths = shuffles.chain(embedded).map(|shuffle| shuffle.join(&name));
         if let Some(path) = paths.find(|path| path.exists()) {
@@ -218,7 +251,9 @@ fn sealed_output_of_map_1() -> std::path::PathBuf {
 }
 
 pub fn damaged(choice: &Choice) -> Job {
-    Job::text().mapper(Vandal { at: choice.number }).reduce(|word, counts, out| out.emit(word, counts.sum()))
+    Job::text()
+        .mapper(Vandal { at: choice.number })
+        .reduce(|word, counts, out| out.emit(word, counts.sum()))
 }
 
 /// Runs until it is interrupted. Writes its process ID to a file next to the input.
@@ -227,9 +262,12 @@ pub fn endless(_: &Choice) -> Job {
         .map(|line: &str, out: &mut Emit<String, ()>| {
             let id = std::env::var("NAPREDUCE_ATTEMPT_ID").unwrap_or_default();
             let input = std::env::var("NAPREDUCE_INPUT_FILE").expect("every map has it");
-            let (unfinished, path) = (format!("{input}.unfinished"), format!("{input}.running"));
+            let unfinished = format!("{input}.unfinished");
+            let path = format!("{input}.running");
             let written = std::fs::write(&unfinished, format!("{id} {}", std::process::id()));
-            written.and_then(|()| std::fs::rename(unfinished, path)).expect("a writable folder");
+            written
+                .and_then(|()| std::fs::rename(unfinished, path))
+                .expect("a writable folder");
             out.emit(line, ());
             while !line.is_empty() {
                 std::thread::park();
@@ -245,10 +283,12 @@ pub fn straggler(choice: &Choice) -> Job {
     Job::text()
         .map(move |line: &str, out: &mut Emit<String, u64>| {
             let id = std::env::var("NAPREDUCE_ATTEMPT_ID").unwrap_or_default();
-            if id.ends_with("_m_0005.1") && !slept.swap(true, std::sync::atomic::Ordering::Relaxed) {
+            if id.ends_with("_m_0005.1") && !slept.swap(true, std::sync::atomic::Ordering::Relaxed)
+            {
                 std::thread::sleep(nap);
             }
-            line.split_ascii_whitespace().for_each(|word| out.emit(word, 1));
+            line.split_ascii_whitespace()
+                .for_each(|word| out.emit(word, 1));
         })
         .reduce(|word, counts, out| out.emit(word, counts.sum()))
 }
@@ -257,8 +297,18 @@ pub fn straggler(choice: &Choice) -> Job {
 pub fn hungry(choice: &Choice) -> Job {
     let bytes = choice.number << 20;
     Job::text().map_only(move |line: &str, out| {
-        let held: Vec<u8> = if line.starts_with("hungry") { vec![7; bytes as usize] } else { Vec::new() };
-        out.emit(line, held.iter().step_by(4096).map(|byte| u64::from(*byte)).sum::<u64>());
+        let held: Vec<u8> = if line.starts_with("hungry") {
+            vec![7; bytes as usize]
+        } else {
+            Vec::new()
+        };
+        out.emit(
+            line,
+            held.iter()
+                .step_by(4096)
+                .map(|byte| u64::from(*byte))
+                .sum::<u64>(),
+        );
     })
 }
 
@@ -268,7 +318,10 @@ pub fn surroundings(_: &Choice) -> Job {
         for (name, _) in std::env::vars_os() {
             out.emit(line, name.to_string_lossy().into_owned());
         }
-        for entry in std::fs::read_dir("/proc/self/fd").expect("descriptors").flatten() {
+        for entry in std::fs::read_dir("/proc/self/fd")
+            .expect("descriptors")
+            .flatten()
+        {
             let target = std::fs::read_link(entry.path()).unwrap_or_default();
             out.emit(line, target.display().to_string());
         }

@@ -24,25 +24,25 @@ pub fn slow_records(choice: &Choice) -> Job {
 /// Each group takes `number` milliseconds.
 pub fn slow_groups(choice: &Choice) -> Job {
     let pause = pause(choice);
-    Job::text().map(|line: &str, out: &mut Emit<String, ()>| out.emit(line, ())).reduce(
-        move |line, _, out| {
+    Job::text()
+        .map(|line: &str, out: &mut Emit<String, ()>| out.emit(line, ()))
+        .reduce(move |line, _, out| {
             pause();
             out.emit(line, ());
-        },
-    )
+        })
 }
 
 /// All lines are values of one group, each of which takes `number` milliseconds.
 pub fn slow_values(choice: &Choice) -> Job {
     let pause = pause(choice);
-    Job::text().map(|line: &str, out: &mut Emit<(), String>| out.emit((), line)).reduce(
-        move |(), lines, out| {
+    Job::text()
+        .map(|line: &str, out: &mut Emit<(), String>| out.emit((), line))
+        .reduce(move |(), lines, out| {
             while let Some(line) = lines.next() {
                 pause();
                 out.emit(line, ());
             }
-        },
-    )
+        })
 }
 
 /// The first record takes `number` milliseconds and reports progress all the time.
@@ -70,15 +70,15 @@ pub fn gate_in_map(_: &Choice) -> Job {
 /// microseconds.
 pub fn gate_in_reduce(choice: &Choice) -> Job {
     let pause = Duration::from_micros(choice.number);
-    Job::text().map(|line: &str, out: &mut Emit<(), String>| out.emit((), line)).reduce(
-        move |(), lines, out| {
+    Job::text()
+        .map(|line: &str, out: &mut Emit<(), String>| out.emit((), line))
+        .reduce(move |(), lines, out| {
             while let Some(line) = lines.next() {
                 std::thread::sleep(pause);
                 pass(line);
                 out.emit(line, ());
             }
-        },
-    )
+        })
 }
 
 fn pass(line: &str) {

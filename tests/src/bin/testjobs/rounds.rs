@@ -13,7 +13,9 @@ pub fn unknown_words(_: &Choice) -> Job<(String, u64)> {
     let known = SideFile::new("known", |path| fs::read_to_string(path));
     Job::text()
         .map(move |line: &str, out: &mut Emit<String, u64>| {
-            let words = line.split(' ').filter(|word| !known.get().lines().any(|known| known == *word));
+            let words = line
+                .split(' ')
+                .filter(|word| !known.get().lines().any(|known| known == *word));
             words.for_each(|word| out.emit(word, 1));
         })
         .output(Records::<String, u64>::default())
@@ -37,10 +39,19 @@ pub fn drive(driver: &mut Driver<'_>, choice: &Choice) -> Result<(), Error> {
         written.map_err(|error| Error::Usage(format!("cannot write {list}: {error}")))?;
         driver.set_side_file("known", &list)?;
         let counts = driver.intermediate(&format!("round-{round}"));
-        driver.job("unknown-words").parameters(choice).output(&counts).run()?;
+        driver
+            .job("unknown-words")
+            .parameters(choice)
+            .output(&counts)
+            .run()?;
         let found = driver.read_records::<String, u64>(&counts)?;
         if round == choice.number {
-            return driver.job("unknown-words-as-text").parameters(choice).inputs([&counts]).run().map(drop);
+            return driver
+                .job("unknown-words-as-text")
+                .parameters(choice)
+                .inputs([&counts])
+                .run()
+                .map(drop);
         }
         if let Some((word, _)) = found.into_iter().max_by_key(|(_, count)| *count) {
             known.push_str(&word);

@@ -9,7 +9,10 @@ use crate::Choice;
 pub fn words_of_bytes(_: &Choice) -> Job {
     Job::bytes()
         .map(|line: &[u8], out: &mut Emit<Vec<u8>, u64>| {
-            for word in line.split(|byte| *byte == b' ').filter(|word| !word.is_empty()) {
+            for word in line
+                .split(|byte| *byte == b' ')
+                .filter(|word| !word.is_empty())
+            {
                 out.emit(word, 1);
             }
         })
@@ -20,7 +23,8 @@ pub fn words_of_bytes(_: &Choice) -> Job {
 pub fn words_without_combiner(_: &Choice) -> Job {
     Job::text()
         .map(|line: &str, out: &mut Emit<String, u64>| {
-            line.split_ascii_whitespace().for_each(|word| out.emit(word, 1));
+            line.split_ascii_whitespace()
+                .for_each(|word| out.emit(word, 1));
         })
         .reduce(|word, counts, out| out.emit(word, counts.sum()))
 }
@@ -28,27 +32,34 @@ pub fn words_without_combiner(_: &Choice) -> Job {
 /// Numbers, one per line, with other lines written to the named output for errors.
 pub fn sorted_out(_: &Choice) -> Job {
     let errors = NamedOutput::new("errors", Text);
-    Job::text().named_output(&errors).map_only(move |line: &str, out| match line.parse::<u64>() {
-        Ok(number) => out.emit(number, ()),
-        Err(_) => out.to(&errors).emit(line, ()),
-    })
+    Job::text()
+        .named_output(&errors)
+        .map_only(move |line: &str, out| match line.parse::<u64>() {
+            Ok(number) => out.emit(number, ()),
+            Err(_) => out.to(&errors).emit(line, ()),
+        })
 }
 
 /// Lines `user TAB time`; for each user the ordered times, joined by commas.
 pub fn visits(_: &Choice) -> Job {
     Job::text()
-        .map(|line: &str, out: &mut Emit<(String, u64), ()>| match line.split_once('\t') {
-            Some((user, time)) => match time.parse() {
-                Ok(time) => out.emit((user, time), ()),
-                Err(_) => counter!("bad times").add(1),
+        .map(
+            |line: &str, out: &mut Emit<(String, u64), ()>| match line.split_once('\t') {
+                Some((user, time)) => match time.parse() {
+                    Ok(time) => out.emit((user, time), ()),
+                    Err(_) => counter!("bad times").add(1),
+                },
+                None => counter!("bad lines").add(1),
             },
-            None => counter!("bad lines").add(1),
-        })
+        )
         .group_by::<String>()
         .reduce(|user, visits, out| {
             let mut times = String::new();
             while let Some(((_, time), ())) = visits.next_entry() {
-                times.push_str(&format!("{}{time}", if times.is_empty() { "" } else { "," }));
+                times.push_str(&format!(
+                    "{}{time}",
+                    if times.is_empty() { "" } else { "," }
+                ));
             }
             out.emit(user, times);
         })
@@ -63,8 +74,9 @@ pub fn one_key(choice: &Choice) -> Job {
             (0..copies).for_each(|_| out.emit("key", length));
         })
         .reduce(|key, lengths, out| {
-            let (count, total) =
-                lengths.fold((0u64, 0u64), |(count, total), length| (count + 1, total + length));
+            let (count, total) = lengths.fold((0u64, 0u64), |(count, total), length| {
+                (count + 1, total + length)
+            });
             out.emit(key, (count, total));
         })
 }
@@ -86,13 +98,14 @@ pub fn first_of_group(_: &Choice) -> Job {
 
 /// Lines as keys and lengths as values, for keys of any length.
 pub fn lines_as_keys(_: &Choice) -> Job {
-    Job::bytes().map(|line: &[u8], out: &mut Emit<Vec<u8>, u64>| out.emit(line, line.len() as u64)).reduce(
-        |line, lengths, out| {
-            let digest =
-                line.iter().fold(0u64, |sum, byte| sum.wrapping_mul(31).wrapping_add(u64::from(*byte)));
+    Job::bytes()
+        .map(|line: &[u8], out: &mut Emit<Vec<u8>, u64>| out.emit(line, line.len() as u64))
+        .reduce(|line, lengths, out| {
+            let digest = line.iter().fold(0u64, |sum, byte| {
+                sum.wrapping_mul(31).wrapping_add(u64::from(*byte))
+            });
             out.emit((digest, line.len()), lengths.count());
-        },
-    )
+        })
 }
 
 /// A value of `number` bytes for each line.
@@ -123,7 +136,8 @@ pub fn slow(choice: &Choice) -> Job {
     Job::text()
         .map(move |line: &str, out: &mut Emit<String, u64>| {
             std::thread::sleep(pause);
-            line.split_ascii_whitespace().for_each(|word| out.emit(word, 1));
+            line.split_ascii_whitespace()
+                .for_each(|word| out.emit(word, 1));
         })
         .reduce(move |word, counts, out| {
             std::thread::sleep(pause);

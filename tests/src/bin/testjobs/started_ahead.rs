@@ -39,15 +39,31 @@ fn marker() -> String {
 pub fn outfits(_: &Choice) -> Job {
     Job::text().map_only(|line: &str, out| {
         let attempt = env::var("NAPREDUCE_ATTEMPT_ID").expect("every task has it");
-        let id = Command::new("sh").args(["-c", "echo $NAPREDUCE_ATTEMPT_ID$NAPREDUCE_PRESTART"]).output();
+        let id = Command::new("sh")
+            .args(["-c", "echo $NAPREDUCE_ATTEMPT_ID$NAPREDUCE_PRESTART"])
+            .output();
         let id = String::from_utf8(id.expect("a shell").stdout).expect("text");
         let place = env::current_dir().expect("a place");
-        let place = place.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let place = place
+            .file_name()
+            .unwrap_or_default()
+            .to_string_lossy()
+            .into_owned();
         let began_with = fs::read("/proc/self/environ").expect("variables");
         let began_with = String::from_utf8_lossy(&began_with);
-        let ahead = began_with.split('\0').find_map(|variable| variable.strip_prefix("NAPREDUCE_PRESTART="));
-        let (ahead, code, hash) =
-            (ahead.unwrap_or("-"), do_first as *const () as usize, RandomState::new().hash_one(0));
-        out.emit(line, format!("{attempt} {} {place} {} {ahead} {code} {hash}", id.trim(), marker()));
+        let ahead = began_with
+            .split('\0')
+            .find_map(|variable| variable.strip_prefix("NAPREDUCE_PRESTART="));
+        let ahead = ahead.unwrap_or("-");
+        let code = do_first as *const () as usize;
+        let hash = RandomState::new().hash_one(0);
+        out.emit(
+            line,
+            format!(
+                "{attempt} {} {place} {} {ahead} {code} {hash}",
+                id.trim(),
+                marker()
+            ),
+        );
     })
 }

@@ -42,7 +42,9 @@ impl Mapper for Summary {
     }
 
     fn restore(&mut self, state: &[u8]) -> Result<(), TaskError> {
-        let bytes = state.try_into().map_err(|_| TaskError::task("a saved state of another length"))?;
+        let bytes = state
+            .try_into()
+            .map_err(|_| TaskError::task("a saved state of another length"))?;
         self.lines = u64::from_le_bytes(bytes);
         Ok(())
     }
@@ -80,5 +82,7 @@ impl Reducer for Numbered {
 }
 
 pub fn stateful(_: &Choice) -> Job {
-    Job::text().mapper(Summary::default()).reducer_resumable(Numbered::default())
+    Job::text()
+        .mapper(Summary::default())
+        .reducer_resumable(Numbered::default())
 }

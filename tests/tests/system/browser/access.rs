@@ -55,8 +55,20 @@ pub fn nameless(browser: &Browser) -> (usize, Vec<Value>) {
     let seen = nodes.filter(|node| node["ignored"] != true);
     let controls = seen.filter(|node| CONTROLS.iter().any(|role| node["role"]["value"] == *role));
     let all: Vec<&Value> = controls.collect();
-    let name = |node: &&&Value| node["name"]["value"].as_str().unwrap_or_default().trim().is_empty();
-    (all.len(), all.iter().filter(name).map(|node| (**node).clone()).collect())
+    let name = |node: &&&Value| {
+        node["name"]["value"]
+            .as_str()
+            .unwrap_or_default()
+            .trim()
+            .is_empty()
+    };
+    (
+        all.len(),
+        all.iter()
+            .filter(name)
+            .map(|node| (**node).clone())
+            .collect(),
+    )
 }
 
 /// Marks the focusable elements, and records which of them had the focus and whether they were visible.
@@ -87,7 +99,9 @@ pub fn tab_reaches_everything(browser: &Browser, page: &str) {
 #[test]
 fn every_control_is_named_and_reached_by_tab() {
     let folder = Folder::new();
-    let Some((browser, server)) = served_hostile(&folder) else { return };
+    let Some((browser, server)) = served_hostile(&folder) else {
+        return;
+    };
     for page in PAGES {
         browser.open(&format!("{}{page}", origin(&server.link)));
         let (controls, nameless) = nameless(&browser);
@@ -101,19 +115,34 @@ fn every_control_is_named_and_reached_by_tab() {
 #[test]
 fn tab_names_job_and_page_names_time_zone() {
     let folder = Folder::new();
-    let Some((browser, server)) = served_hostile(&folder) else { return };
+    let Some((browser, server)) = served_hostile(&folder) else {
+        return;
+    };
     browser.open(&format!("{}/jobs/job_0001", origin(&server.link)));
     let title = browser.run("return document.title");
-    assert!(title.as_str().is_some_and(|title| title.starts_with("job_0001 <img src=x")), "{title}");
+    assert!(
+        title
+            .as_str()
+            .is_some_and(|title| title.starts_with("job_0001 <img src=x")),
+        "{title}"
+    );
     let zone = browser.run("return Intl.DateTimeFormat().resolvedOptions().timeZone");
     let zone = zone.as_str().expect("a name");
-    assert!(browser.text().contains(&format!("Times are in the time zone {zone};")), "{}", browser.text());
+    assert!(
+        browser
+            .text()
+            .contains(&format!("Times are in the time zone {zone};")),
+        "{}",
+        browser.text()
+    );
 }
 
 #[test]
 fn suspend_by_keyboard_is_announced_to_screen_reader() {
     let folder = Folder::new();
-    let Some(browser) = Browser::start(&folder) else { return };
+    let Some(browser) = Browser::start(&folder) else {
+        return;
+    };
     let cluster = OwnCluster::start(&folder, 1, "fifo", ANYWHERE);
     let job = GatedJob::submit(&folder, &cluster, "gated", "napping", 1, 1);
     job.until("m_0000.1", "running");
@@ -122,7 +151,13 @@ fn suspend_by_keyboard_is_announced_to_screen_reader() {
     browser.until("the list of jobs", "return location.pathname === '/jobs'");
     browser.until_says("napping");
     let to = |selector: &str, key: &str| {
-        browser.until(selector, &format!("return document.querySelector({}) !== null", json!(selector)));
+        browser.until(
+            selector,
+            &format!(
+                "return document.querySelector({}) !== null",
+                json!(selector)
+            ),
+        );
         browser.keys(selector, key);
     };
     // The Enter key in WebDriver's encoding.
@@ -130,7 +165,10 @@ fn suspend_by_keyboard_is_announced_to_screen_reader() {
     to("td a[href='/jobs/job_0001']", enter);
     to("nav.tabs a[href$='tasks']", enter);
     to("td a[href$='job_0001_m_0000']", enter);
-    browser.until("its task", "return location.pathname.endsWith('/tasks/job_0001_m_0000')");
+    browser.until(
+        "its task",
+        "return location.pathname.endsWith('/tasks/job_0001_m_0000')",
+    );
     browser.until_says("Suspend");
     let (_, nameless) = nameless(&browser);
     assert!(nameless.is_empty(), "{nameless:#?}");
@@ -138,15 +176,26 @@ fn suspend_by_keyboard_is_announced_to_screen_reader() {
     to("#reason", "by keys alone");
     to("dialog button[type=submit]", enter);
     job.until("m_0000.1", "suspended");
-    browser.until("its nap", "return document.querySelector('canvas[data-stints]').dataset.naps === '1'");
+    browser.until(
+        "its nap",
+        "return document.querySelector('canvas[data-stints]').dataset.naps === '1'",
+    );
     to("canvas", "n");
-    let spoken = browser.until("it is spoken", "return document.getElementById('spoken').textContent");
+    let spoken = browser.until(
+        "it is spoken",
+        "return document.getElementById('spoken').textContent",
+    );
     let spoken: BTreeSet<&str> = spoken.as_str().expect("words").split(", ").collect();
     assert!(
-        spoken.iter().any(|words| words.starts_with("then suspended by operator (by keys alone")),
+        spoken
+            .iter()
+            .any(|words| words.starts_with("then suspended by operator (by keys alone")),
         "{spoken:?}"
     );
-    assert!(spoken.iter().any(|words| words.ends_with("kept in memory")), "{spoken:?}");
+    assert!(
+        spoken.iter().any(|words| words.ends_with("kept in memory")),
+        "{spoken:?}"
+    );
     to("canvas", "t");
     browser.until_says("1 of 1 stretches are in view");
     to("body", "?");

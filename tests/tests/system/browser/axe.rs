@@ -26,12 +26,20 @@ impl Axe {
     /// Reads the script; returns `None` after reporting a skip.
     pub fn find() -> Option<Axe> {
         let found = Command::new("python3").args(["-c", FIND]).output();
-        let path = found.ok().filter(|found| found.status.success()).map(|found| found.stdout);
+        let path = found
+            .ok()
+            .filter(|found| found.status.success())
+            .map(|found| found.stdout);
         let Some(path) = path.and_then(|path| String::from_utf8(path).ok()) else {
-            skipped("python", "python3 -m pip install --no-deps axe-playwright-python");
+            skipped(
+                "python",
+                "python3 -m pip install --no-deps axe-playwright-python",
+            );
             return None;
         };
-        Some(Axe(std::fs::read_to_string(path.trim()).expect("the script of axe-core")))
+        Some(Axe(
+            std::fs::read_to_string(path.trim()).expect("the script of axe-core")
+        ))
     }
 
     /// Fails if the page breaks a rule.
@@ -45,7 +53,9 @@ impl Axe {
 #[test]
 fn axe_finds_nothing_on_any_page() {
     let folder = Folder::new();
-    let (Some(axe), Some((browser, server))) = (Axe::find(), served_hostile(&folder)) else { return };
+    let (Some(axe), Some((browser, server))) = (Axe::find(), served_hostile(&folder)) else {
+        return;
+    };
     for page in PAGES {
         browser.open(&format!("{}{page}", origin(&server.link)));
         axe.finds_nothing(&browser, page);

@@ -21,7 +21,8 @@ new MutationObserver(() => {
 new PerformanceObserver((list) => long.push(...list.getEntries().map((entry) => entry.duration))).observe({ type: 'longtask', buffered: true });
 ";
 
-const FIRST_PAINT: &str = "return performance.getEntriesByName('first-contentful-paint')[0]?.startTime";
+const FIRST_PAINT: &str =
+    "return performance.getEntriesByName('first-contentful-paint')[0]?.startTime";
 const FETCHED_AND_DRAWN: &str = "return seen.drawn - performance.getEntriesByType('resource').find((one) => one.name.includes('/job_0001/timeline')).startTime";
 /// The time from the request of a list to its first row.
 const TASKS_SHOWN: &str = "return seen.rows - performance.getEntriesByType('resource').find((one) => one.name.includes('/job_0001/tasks')).startTime";
@@ -53,19 +54,26 @@ return new Promise((resolve) => {
 ";
 
 fn say(what: &str, measured: Value, aimed_at: &str) {
-    let shown = measured.as_f64().map_or_else(|| measured.to_string(), |number| format!("{number:.1}"));
+    let shown = measured
+        .as_f64()
+        .map_or_else(|| measured.to_string(), |number| format!("{number:.1}"));
     println!("{what:<52}{shown:>9}   {aimed_at}");
 }
 
 fn measure(stints: u32, lanes: u32) {
     let folder = Folder::new();
-    let Some(browser) = Browser::start(&folder) else { return };
+    let Some(browser) = Browser::start(&folder) else {
+        return;
+    };
     let history = folder.path("history");
     histories::large(&history, stints, lanes);
     histories::small(&history, 300);
     let server = Served::start(&folder, &history);
     browser.open(&server.link);
-    browser.devtools("Page.addScriptToEvaluateOnNewDocument", &json!({ "source": WATCH }));
+    browser.devtools(
+        "Page.addScriptToEvaluateOnNewDocument",
+        &json!({ "source": WATCH }),
+    );
     println!("{stints} stretches in {lanes} lanes");
     let rows = || {
         browser.open(&format!("{}/jobs", origin(&server.link)));
@@ -77,13 +85,24 @@ fn measure(stints: u32, lanes: u32) {
     say("page visible, ms", browser.run(FIRST_PAINT), "200");
     say("first rows, ms", browser.run("return seen.rows"), "500");
     let tasks = |filter: &str| {
-        browser.open(&format!("{}/jobs/job_0001/tasks{filter}", origin(&server.link)));
+        browser.open(&format!(
+            "{}/jobs/job_0001/tasks{filter}",
+            origin(&server.link)
+        ));
         browser.until("rows", "return seen.rows");
     };
     say("jobs fetched and shown, ms", browser.run(JOBS_SHOWN), "50");
-    for (filter, name) in [("", "all"), ("?sort=-took", "sorted"), ("?text=m_999", "filtered")] {
+    for (filter, name) in [
+        ("", "all"),
+        ("?sort=-took", "sorted"),
+        ("?text=m_999", "filtered"),
+    ] {
         tasks(filter);
-        say(&format!("tasks fetched and shown, {name}, ms"), browser.run(TASKS_SHOWN), "400");
+        say(
+            &format!("tasks fetched and shown, {name}, ms"),
+            browser.run(TASKS_SHOWN),
+            "400",
+        );
     }
     let job = || {
         browser.open(&format!("{}/jobs/job_0001", origin(&server.link)));
@@ -91,14 +110,33 @@ fn measure(stints: u32, lanes: u32) {
     };
     job();
     job();
-    say("timeline fetched and drawn, ms", browser.run(FETCHED_AND_DRAWN), "400");
-    say("of that, until the answer is here, ms", browser.run(ANSWERED), "");
-    say("longest task of the page while it loads, ms", browser.run("return Math.max(0, ...long)"), "");
-    say("draw() of what fits the screen, ms", browser.run(DRAWN), "3");
+    say(
+        "timeline fetched and drawn, ms",
+        browser.run(FETCHED_AND_DRAWN),
+        "400",
+    );
+    say(
+        "of that, until the answer is here, ms",
+        browser.run(ANSWERED),
+        "",
+    );
+    say(
+        "longest task of the page while it loads, ms",
+        browser.run("return Math.max(0, ...long)"),
+        "",
+    );
+    say(
+        "draw() of what fits the screen, ms",
+        browser.run(DRAWN),
+        "3",
+    );
     browser.resize(1280, lanes * 30 + 1_000);
     browser.until(
         "all lanes are in view",
-        &format!("return document.querySelector('canvas').height >= {}", lanes * 18),
+        &format!(
+            "return document.querySelector('canvas').height >= {}",
+            lanes * 18
+        ),
     );
     say("draw() of everything, ms", browser.run(DRAWN), "8");
     browser.devtools("Emulation.setCPUThrottlingRate", &json!({ "rate": 4 }));
@@ -107,14 +145,21 @@ fn measure(stints: u32, lanes: u32) {
     browser.resize(1280, 900);
     browser.run("long.length = 0");
     browser.keys("canvas", "t");
-    browser.until("the table", "return document.querySelector('.timeline tbody tr') !== null");
+    browser.until(
+        "the table",
+        "return document.querySelector('.timeline tbody tr') !== null",
+    );
     say(
         "rows in the document",
         browser.run("return document.querySelectorAll('.timeline tbody tr').length"),
         "60",
     );
     say("a row far away, ms", browser.run(JUMP), "50");
-    say("longest task of the page since, ms", browser.run("return Math.max(0, ...long)"), "50");
+    say(
+        "longest task of the page since, ms",
+        browser.run("return Math.max(0, ...long)"),
+        "50",
+    );
     browser.devtools("HeapProfiler.collectGarbage", &json!({}));
     let used = browser.run("return performance.memory.usedJSHeapSize / 1048576");
     say("memory of the tab's objects, MiB", used, "200");

@@ -10,8 +10,16 @@ use super::{ANYWHERE, link, origin};
 
 /// The Enter key in WebDriver's encoding.
 const ENTER: &str = "\u{e007}";
-const USERS: [&str; 10] = ["ada", "ben", "cleo", "dora", "emil", "fay", "gus", "hana", "ines", "jon"];
-const NAMES: [&str; 5] = ["hourly billing", "nightly index", "sessions", "page ranks", "log cleaning"];
+const USERS: [&str; 10] = [
+    "ada", "ben", "cleo", "dora", "emil", "fay", "gus", "hana", "ines", "jon",
+];
+const NAMES: [&str; 5] = [
+    "hourly billing",
+    "nightly index",
+    "sessions",
+    "page ranks",
+    "log cleaning",
+];
 /// Jobs that have ended before the browser opens.
 const ENDED: usize = 62;
 /// The most clicks from the first page to an answer; a key that opens what it selects counts as one.
@@ -34,8 +42,14 @@ pub struct Busy<'test> {
 /// Submits a job of `testjobs` as a user.
 pub fn submit(cluster: &OwnCluster, folder: &Folder, user: &str, arguments: &[&str]) -> String {
     let mut command = program("testjobs");
-    command.env_remove("NAPREDUCE_DIR").env("USER", user).current_dir(folder.root()).args(arguments);
-    let output = run(command.args(["--reduces", "4", "--detach", "--cluster"]).arg(cluster.directory()));
+    command
+        .env_remove("NAPREDUCE_DIR")
+        .env("USER", user)
+        .current_dir(folder.root())
+        .args(arguments);
+    let output = run(command
+        .args(["--reduces", "4", "--detach", "--cluster"])
+        .arg(cluster.directory()));
     output.succeeded().stdout.trim().to_owned()
 }
 
@@ -50,24 +64,50 @@ impl<'test> Busy<'test> {
         }
         let by = |user: usize, name: &str, rest: &[&str]| {
             let output = format!("out/{name} {user} {}", rest.join("-").replace('/', "-"));
-            let queue = if name == "hourly billing" { "production" } else { "research" };
-            let job = [rest, &["--name", name, "--queue", queue, "--output", &output]].concat();
+            let queue = if name == "hourly billing" {
+                "production"
+            } else {
+                "research"
+            };
+            let job = [
+                rest,
+                &["--name", name, "--queue", queue, "--output", &output],
+            ]
+            .concat();
             submit(cluster, folder, USERS[user % USERS.len()], &job)
         };
         let mut ended: Vec<String> = (0..ENDED - 4)
-            .map(|number| by(number, NAMES[number % NAMES.len()], &["small", "--job", "words-of-bytes"]))
+            .map(|number| {
+                by(
+                    number,
+                    NAMES[number % NAMES.len()],
+                    &["small", "--job", "words-of-bytes"],
+                )
+            })
             .collect();
-        let skewed = by(3, "sessions", &["skewed", "--job", "slow-values", "--number", "8"]);
+        let skewed = by(
+            3,
+            "sessions",
+            &["skewed", "--job", "slow-values", "--number", "8"],
+        );
         let failed = by(4, "log cleaning", &["small", "--job", "error-in-map"]);
         ended.extend([skewed.clone(), failed.clone()]);
         let ended: Vec<&str> = ended.iter().map(String::as_str).collect();
         // One of them fails.
         cluster.wait(&ended);
-        let preempted = by(1, "nightly index", &["large", "--job", "slow", "--number", "4000"]);
+        let preempted = by(
+            1,
+            "nightly index",
+            &["large", "--job", "slow", "--number", "4000"],
+        );
         wait_until("its maps have all slots", || {
             cluster.json(&["job", "status", &preempted])[0]["map"]["running"] == 3
         });
-        let urgent = by(0, "hourly billing", &["small", "--job", "slow", "--number", "1000"]);
+        let urgent = by(
+            0,
+            "hourly billing",
+            &["small", "--job", "slow", "--number", "1000"],
+        );
         cluster.wait(&[&preempted, &urgent]).succeeded();
         let straggling = GatedJob::submit(folder, cluster, "gated", "rankings", ENDED + 1, 6);
         (0..5).for_each(|map| straggling.open(&format!("m_{map:04}")));
@@ -76,9 +116,16 @@ impl<'test> Busy<'test> {
         });
         let holder = GatedJob::submit(folder, cluster, "gated", "holder", ENDED + 2, 2);
         holder.until("m_0001.1", "running");
-        let waiting: Vec<String> =
-            (0..6).map(|user| by(user, "page ranks", &["large", "--job", "slow"])).collect();
-        Busy { skewed, preempted, failed, straggling, waiting: waiting[0].clone() }
+        let waiting: Vec<String> = (0..6)
+            .map(|user| by(user, "page ranks", &["large", "--job", "slow"]))
+            .collect();
+        Busy {
+            skewed,
+            preempted,
+            failed,
+            straggling,
+            waiting: waiting[0].clone(),
+        }
     }
 }
 
@@ -111,7 +158,8 @@ impl Walk<'_> {
     fn follow(&mut self, selector: &str) {
         self.count(selector);
         let element = format!("document.querySelector({})", json!(selector));
-        self.browser.until(selector, &format!("return {element} !== null"));
+        self.browser
+            .until(selector, &format!("return {element} !== null"));
         self.browser.run(&format!("{element}.click()"));
     }
 
@@ -119,8 +167,12 @@ impl Walk<'_> {
     fn search(&mut self, job: &str) {
         self.count(job);
         self.browser.keys("body", "/");
-        self.browser.keys("dialog.search input", &format!("{job}{ENTER}"));
-        self.browser.until(job, &format!("return location.pathname.startsWith('/jobs/{job}')"));
+        self.browser
+            .keys("dialog.search input", &format!("{job}{ENTER}"));
+        self.browser.until(
+            job,
+            &format!("return location.pathname.startsWith('/jobs/{job}')"),
+        );
     }
 }
 
@@ -130,18 +182,25 @@ fn row_says(walk: &Walk<'_>, words: &[&str]) {
     let script = format!(
         "return [...document.querySelectorAll('main tbody tr')].some((row) => {wanted}.every((one) => row.innerText.includes(one)))"
     );
-    walk.browser.until(&format!("a row says {words:?}"), &script);
+    walk.browser
+        .until(&format!("a row says {words:?}"), &script);
 }
 
 #[test]
 fn twelve_questions_are_answered_within_three_clicks() {
     let folder = Folder::new();
-    let Some(browser) = Browser::start(&folder) else { return };
+    let Some(browser) = Browser::start(&folder) else {
+        return;
+    };
     let cluster = OwnCluster::start(&folder, 3, "natjam", &format!("{ANYWHERE}{NATJAM}"));
     let busy = Busy::start(&folder, &cluster);
     let page = link(&cluster, &[]);
     browser.open(&page);
-    let mut walk = Walk { browser: &browser, page: &page, clicks: 0 };
+    let mut walk = Walk {
+        browser: &browser,
+        page: &page,
+        clicks: 0,
+    };
 
     // Why does a job wait? The first page says it.
     walk.begin();
@@ -175,7 +234,10 @@ fn twelve_questions_are_answered_within_three_clicks() {
     walk.begin();
     walk.click("Workers");
     walk.follow("main td a[href$='#failed']");
-    row_says(&walk, &[&busy.failed, "invalid digit found in string", "stderr"]);
+    row_says(
+        &walk,
+        &[&busy.failed, "invalid digit found in string", "stderr"],
+    );
 
     // Which partition is skewed?
     walk.begin();
@@ -203,7 +265,9 @@ fn twelve_questions_are_answered_within_three_clicks() {
     // How are memory and disk? Swap has a column where there is swap.
     walk.begin();
     walk.click("Workers");
-    ["Free memory", "Free disk", "Attempts use"].iter().for_each(|what| browser.until_says(what));
+    ["Free memory", "Free disk", "Attempts use"]
+        .iter()
+        .for_each(|what| browser.until_says(what));
 
     // A trace.
     walk.begin();
@@ -216,7 +280,10 @@ fn twelve_questions_are_answered_within_three_clicks() {
     walk.click("Share");
     browser.keys("#link-name", "for-ada");
     walk.follow("dialog button[type=submit]");
-    browser.until("a link", "return document.querySelector('#link-made') !== null");
+    browser.until(
+        "a link",
+        "return document.querySelector('#link-made') !== null",
+    );
     browser.click("Close");
 
     // What was submitted?

@@ -13,12 +13,17 @@ const TOLD: &str = "return fetch('/api/nap/v1/jobs/job_0001/timeline').then((tol
 #[test]
 fn checkpoint_and_kill_are_drawn_with_lost_work() {
     let folder = Folder::new();
-    let Some(browser) = Browser::start(&folder) else { return };
+    let Some(browser) = Browser::start(&folder) else {
+        return;
+    };
     let cluster = OwnCluster::start(&folder, 2, "fifo", ANYWHERE);
     let job = GatedJob::submit(&folder, &cluster, "gated", "moving", 1, 1);
     let first = job.until("m_0000.1", "running")["worker"].clone();
     // The worker drains, so that the task restores on another one.
-    run(cluster.nap().args(["worker", "drain", first.as_str().expect("a worker")])).succeeded();
+    run(cluster
+        .nap()
+        .args(["worker", "drain", first.as_str().expect("a worker")]))
+    .succeeded();
     job.command("checkpoint", "m_0000");
     let second = job.until("m_0000.2", "running")["worker"].clone();
     assert_ne!(first, second);
@@ -42,7 +47,10 @@ fn checkpoint_and_kill_are_drawn_with_lost_work() {
     browser.picture("checkpointed");
     browser.keys("canvas", "l");
     browser.until_says("continued from job_0001_m_0000.1");
-    browser.open(&format!("{}/jobs/job_0001/tasks/job_0001_m_0000", origin(&page)));
+    browser.open(&format!(
+        "{}/jobs/job_0001/tasks/job_0001_m_0000",
+        origin(&page)
+    ));
     browser.until_says("continuing from job_0001_m_0000.1 with");
     browser.until_says("in files");
 
@@ -62,6 +70,9 @@ fn checkpoint_and_kill_are_drawn_with_lost_work() {
     browser.until_says("2 times a slot was wanted back");
     let lost = "return fetch('/api/nap/v1/jobs/job_0001/preemptions').then((told) => told.json())\
                 .then(({ items }) => items.reduce((sum, item) => sum + item.work_lost_millis, 0))";
-    assert_eq!(browser.run(lost), counter(&job.output(), "WORK_LOST_MILLIS"));
+    assert_eq!(
+        browser.run(lost),
+        counter(&job.output(), "WORK_LOST_MILLIS")
+    );
     browser.has_no_complaints();
 }

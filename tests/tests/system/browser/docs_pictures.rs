@@ -31,10 +31,21 @@ fn job(
     input: &str,
     micros: &str,
 ) -> String {
-    let queue = if name == "hourly billing" { "production" } else { "research" };
+    let queue = if name == "hourly billing" {
+        "production"
+    } else {
+        "research"
+    };
     let output = format!("out/{}-{number}", name.replace(' ', "-"));
-    let job = [input, "--job", "slow", "--number", micros, "--name", name, "--queue", queue];
-    submit(cluster, folder, user, &[&job[..], &["--output", &output, "--conf", "slowstart=0.8"]].concat())
+    let job = [
+        input, "--job", "slow", "--number", micros, "--name", name, "--queue", queue,
+    ];
+    submit(
+        cluster,
+        folder,
+        user,
+        &[&job[..], &["--output", &output, "--conf", "slowstart=0.8"]].concat(),
+    )
 }
 
 /// Waits until this share of the input of a job's maps is read.
@@ -58,29 +69,76 @@ fn whole_page(browser: &Browser, name: &str) {
 #[ignore = "takes the pictures of the documentation"]
 fn pictures_of_docs() {
     let folder = Folder::new();
-    let Some(browser) = Browser::start(&folder) else { return };
+    let Some(browser) = Browser::start(&folder) else {
+        return;
+    };
     let cluster = OwnCluster::start(&folder, 3, "natjam", &format!("{ANYWHERE}{NATJAM}"));
     for (name, files) in [("small", 2), ("large", 9)] {
-        (0..files)
-            .for_each(|file| drop(folder.write(&format!("{name}/{file}"), "some words\n".repeat(1_000))));
+        (0..files).for_each(|file| {
+            drop(folder.write(&format!("{name}/{file}"), "some words\n".repeat(1_000)))
+        });
     }
     let names = ["sessions", "log cleaning", "page ranks", "hourly billing"];
     let users = ["dora", "emil", "cleo", "ada"];
     let ended: Vec<String> = (0..12)
-        .map(|number| job(&cluster, &folder, users[number % 4], names[number % 4], number, "small", "200"))
+        .map(|number| {
+            job(
+                &cluster,
+                &folder,
+                users[number % 4],
+                names[number % 4],
+                number,
+                "small",
+                "200",
+            )
+        })
         .collect();
-    cluster.wait(&ended.iter().map(String::as_str).collect::<Vec<_>>()).succeeded();
-    let index = job(&cluster, &folder, "ben", "nightly index", 12, "large", "6000");
+    cluster
+        .wait(&ended.iter().map(String::as_str).collect::<Vec<_>>())
+        .succeeded();
+    let index = job(
+        &cluster,
+        &folder,
+        "ben",
+        "nightly index",
+        12,
+        "large",
+        "6000",
+    );
     until_maps_reach(&cluster, &index, 25);
-    let billing = job(&cluster, &folder, "ada", "hourly billing", 13, "small", "3000");
+    let billing = job(
+        &cluster,
+        &folder,
+        "ada",
+        "hourly billing",
+        13,
+        "small",
+        "3000",
+    );
     cluster.wait(&[&billing, &index]).succeeded();
     let ranks = job(&cluster, &folder, "cleo", "page ranks", 14, "large", "6000");
     until_maps_reach(&cluster, &ranks, 25);
     let waiting = ["sessions", "log cleaning", "sessions"];
     for (number, name) in waiting.iter().enumerate() {
-        job(&cluster, &folder, users[number], name, number + 15, "large", "6000");
+        job(
+            &cluster,
+            &folder,
+            users[number],
+            name,
+            number + 15,
+            "large",
+            "6000",
+        );
     }
-    let billing = job(&cluster, &folder, "ada", "hourly billing", 18, "small", "3000");
+    let billing = job(
+        &cluster,
+        &folder,
+        "ada",
+        "hourly billing",
+        18,
+        "small",
+        "3000",
+    );
     cluster.wait(&[&billing]).succeeded();
     until_maps_reach(&cluster, &ranks, 40);
 
@@ -103,14 +161,20 @@ fn pictures_of_docs() {
     whole_page(&browser, "tasks");
 
     show(&format!("/jobs/{index}"));
-    browser.until("an arc", "return Number(document.querySelector('canvas[data-links]')?.dataset.links) > 0");
+    browser.until(
+        "an arc",
+        "return Number(document.querySelector('canvas[data-links]')?.dataset.links) > 0",
+    );
     browser.keys("canvas", "n");
     browser.until_says("got the slot after");
     whole_page(&browser, "who-took-the-slot");
 
     show("/preemptions");
     browser.run("document.querySelector('.groups button[aria-expanded=false]').click()");
-    browser.until("its rows", "return document.querySelector('.groups tr.entries') !== null");
+    browser.until(
+        "its rows",
+        "return document.querySelector('.groups tr.entries') !== null",
+    );
     whole_page(&browser, "preemptions");
 
     show("/recordings");

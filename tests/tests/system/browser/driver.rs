@@ -36,7 +36,11 @@ impl Driver {
         for _ in 0..STARTS {
             let log = std::fs::File::create(folder.path("driver.log")).expect("a log");
             let mut command = Command::new(DRIVER);
-            command.arg("--port=0").stdin(Stdio::null()).stdout(Stdio::piped()).stderr(log);
+            command
+                .arg("--port=0")
+                .stdin(Stdio::null())
+                .stdout(Stdio::piped())
+                .stderr(log);
             let mut child = match command.spawn() {
                 Ok(child) => child,
                 Err(error) => {
@@ -55,7 +59,10 @@ impl Driver {
                 }
                 said = said + &line + "\n";
             }
-            assert!(said.contains("port not available"), "{DRIVER} has ended and says no port:\n{said}");
+            assert!(
+                said.contains("port not available"),
+                "{DRIVER} has ended and says no port:\n{said}"
+            );
         }
         panic!("{DRIVER} found no port in {STARTS} starts");
     }
@@ -74,12 +81,19 @@ impl Drop for Driver {
 struct ConsoleLog;
 
 impl WebDriverCompatibleCommand for ConsoleLog {
-    fn endpoint(&self, base: &url::Url, session: Option<&str>) -> Result<url::Url, url::ParseError> {
+    fn endpoint(
+        &self,
+        base: &url::Url,
+        session: Option<&str>,
+    ) -> Result<url::Url, url::ParseError> {
         base.join(&format!("session/{}/se/log", session.unwrap_or_default()))
     }
 
     fn method_and_body(&self, _: &url::Url) -> (http::Method, Option<String>) {
-        (http::Method::POST, Some(json!({ "type": "browser" }).to_string()))
+        (
+            http::Method::POST,
+            Some(json!({ "type": "browser" }).to_string()),
+        )
     }
 }
 
@@ -88,8 +102,15 @@ impl WebDriverCompatibleCommand for ConsoleLog {
 struct DevTools(Value);
 
 impl WebDriverCompatibleCommand for DevTools {
-    fn endpoint(&self, base: &url::Url, session: Option<&str>) -> Result<url::Url, url::ParseError> {
-        base.join(&format!("session/{}/goog/cdp/execute", session.unwrap_or_default()))
+    fn endpoint(
+        &self,
+        base: &url::Url,
+        session: Option<&str>,
+    ) -> Result<url::Url, url::ParseError> {
+        base.join(&format!(
+            "session/{}/goog/cdp/execute",
+            session.unwrap_or_default()
+        ))
     }
 
     fn method_and_body(&self, _: &url::Url) -> (http::Method, Option<String>) {
@@ -113,16 +134,25 @@ impl Browser {
             "goog:chromeOptions": { "args": arguments },
             "goog:loggingPrefs": { "browser": "ALL" },
         });
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .expect("a runtime");
         let mut builder = ClientBuilder::new(HttpConnector::new());
         builder.capabilities(capabilities.as_object().expect("an object").clone());
         let connected = runtime.block_on(builder.connect(&format!("http://127.0.0.1:{port}")));
-        Some(Browser { client: connected.expect("a session"), runtime, _driver: driver })
+        Some(Browser {
+            client: connected.expect("a session"),
+            runtime,
+            _driver: driver,
+        })
     }
 
     /// Opens an address.
     pub fn show(&self, address: &str) {
-        self.runtime.block_on(self.client.goto(address)).expect("the page opens");
+        self.runtime
+            .block_on(self.client.goto(address))
+            .expect("the page opens");
     }
 
     /// Opens an address, and waits until the page shows something.
@@ -137,7 +167,9 @@ impl Browser {
     /// Runs a command of the DevTools protocol; returns its result.
     pub fn devtools(&self, command: &str, parameters: &Value) -> Value {
         let asked = DevTools(json!({ "cmd": command, "params": parameters }));
-        self.runtime.block_on(self.client.issue_cmd(asked)).expect("it is done")
+        self.runtime
+            .block_on(self.client.issue_cmd(asked))
+            .expect("it is done")
     }
 
     /// Runs a script; returns its result.
@@ -155,7 +187,11 @@ impl Browser {
             if !matches!(given, Value::Null | Value::Bool(false)) {
                 return given;
             }
-            assert!(begin.elapsed() < DEADLINE, "{what} has not happened; the page says:\n{}", self.text());
+            assert!(
+                begin.elapsed() < DEADLINE,
+                "{what} has not happened; the page says:\n{}",
+                self.text()
+            );
             std::thread::sleep(Duration::from_millis(50));
         }
     }
@@ -163,12 +199,18 @@ impl Browser {
     /// Waits until the page shows these words.
     pub fn until_says(&self, words: &str) {
         let words = json!(words);
-        self.until(&format!("{words} appears"), &format!("return document.body.innerText.includes({words})"));
+        self.until(
+            &format!("{words} appears"),
+            &format!("return document.body.innerText.includes({words})"),
+        );
     }
 
     /// The visible text.
     pub fn text(&self) -> String {
-        self.run("return document.body.innerText").as_str().unwrap_or_default().to_owned()
+        self.run("return document.body.innerText")
+            .as_str()
+            .unwrap_or_default()
+            .to_owned()
     }
 
     /// Waits for a button or link with this text and clicks it.
@@ -180,8 +222,9 @@ impl Browser {
              ?.checkVisibility({{ visibilityProperty: true }}) === true"
         );
         self.until(&format!("{words:?} can be clicked"), &is_there);
-        let clicked =
-            self.runtime.block_on(async { self.client.find(Locator::XPath(&path)).await?.click().await });
+        let clicked = self
+            .runtime
+            .block_on(async { self.client.find(Locator::XPath(&path)).await?.click().await });
         clicked.unwrap_or_else(|error| panic!("{words}: {error}\n{}", self.text()));
     }
 
@@ -189,7 +232,10 @@ impl Browser {
     pub fn tab(&self, address: &str) -> WindowHandle {
         let opened = self.runtime.block_on(async {
             let handle = self.client.new_window(true).await?.handle;
-            self.client.switch_to_window(handle.clone()).await.map(|()| handle)
+            self.client
+                .switch_to_window(handle.clone())
+                .await
+                .map(|()| handle)
         });
         let handle = opened.expect("a tab");
         self.open(address);
@@ -203,32 +249,48 @@ impl Browser {
 
     /// Switches to a tab.
     pub fn turn_to(&self, tab: &WindowHandle) {
-        self.runtime.block_on(self.client.switch_to_window(tab.clone())).expect("another tab");
+        self.runtime
+            .block_on(self.client.switch_to_window(tab.clone()))
+            .expect("another tab");
     }
 
     /// Closes the current tab.
     pub fn close_tab(&self) {
-        self.runtime.block_on(self.client.close_window()).expect("it is closed");
+        self.runtime
+            .block_on(self.client.close_window())
+            .expect("it is closed");
     }
 
     /// Types into the element with this selector.
     pub fn keys(&self, selector: &str, keys: &str) {
-        let typed = self
-            .runtime
-            .block_on(async { self.client.find(Locator::Css(selector)).await?.send_keys(keys).await });
+        let typed = self.runtime.block_on(async {
+            self.client
+                .find(Locator::Css(selector))
+                .await?
+                .send_keys(keys)
+                .await
+        });
         typed.unwrap_or_else(|error| panic!("{selector}: {error}"));
     }
 
     /// Resizes the window.
     pub fn resize(&self, width: u32, height: u32) {
-        self.runtime.block_on(self.client.set_window_size(width, height)).expect("another size");
+        self.runtime
+            .block_on(self.client.set_window_size(width, height))
+            .expect("another size");
     }
 
     /// Saves a screenshot as `target/browser/NAME.png`.
     pub fn picture(&self, name: &str) {
-        let picture = self.runtime.block_on(self.client.screenshot()).expect("a picture");
+        let picture = self
+            .runtime
+            .block_on(self.client.screenshot())
+            .expect("a picture");
         let target = std::env::current_exe().expect("a path");
-        let target = target.ancestors().find(|folder| folder.ends_with("target")).expect("a target folder");
+        let target = target
+            .ancestors()
+            .find(|folder| folder.ends_with("target"))
+            .expect("a target folder");
         let folder = target.join("browser");
         std::fs::create_dir_all(&folder).expect("a folder");
         std::fs::write(folder.join(format!("{name}.png")), picture).expect("a file");
@@ -236,10 +298,18 @@ impl Browser {
 
     /// Fails on new console lines, except those that contain an allowed word.
     pub fn has_no_complaints_but(&self, allowed: &[&str]) {
-        let log = self.runtime.block_on(self.client.issue_cmd(ConsoleLog)).expect("the console");
-        let lines = log.as_array().expect("lines").iter().filter_map(|line| line["message"].as_str());
-        let wrong: Vec<&str> =
-            lines.filter(|line| !allowed.iter().any(|words| line.contains(words))).collect();
+        let log = self
+            .runtime
+            .block_on(self.client.issue_cmd(ConsoleLog))
+            .expect("the console");
+        let lines = log
+            .as_array()
+            .expect("lines")
+            .iter()
+            .filter_map(|line| line["message"].as_str());
+        let wrong: Vec<&str> = lines
+            .filter(|line| !allowed.iter().any(|words| line.contains(words)))
+            .collect();
         assert!(wrong.is_empty(), "{wrong:#?}");
     }
 

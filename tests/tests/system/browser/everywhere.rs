@@ -24,7 +24,13 @@ const HEIGHT_MAX: u64 = 4_000;
 
 /// Addresses of the pages, with a name each.
 fn pages(busy: &Busy<'_>) -> Vec<(&'static str, String)> {
-    let Busy { skewed, preempted, failed, straggling, waiting } = busy;
+    let Busy {
+        skewed,
+        preempted,
+        failed,
+        straggling,
+        waiting,
+    } = busy;
     let running = straggling.id();
     let of = |job: &str, rest: &str| format!("/jobs/{job}{rest}");
     vec![
@@ -43,7 +49,10 @@ fn pages(busy: &Busy<'_>) -> Vec<(&'static str, String)> {
         ("submitted", of(preempted, "/submitted")),
         ("events", of(preempted, "/events")),
         ("task", of(preempted, &format!("/tasks/{preempted}_m_0000"))),
-        ("compare", format!("/compare?left={preempted}&right={skewed}")),
+        (
+            "compare",
+            format!("/compare?left={preempted}&right={skewed}"),
+        ),
         ("preemptions", "/preemptions".to_owned()),
         ("queues", "/queues".to_owned()),
         ("queue", "/queues/research".to_owned()),
@@ -60,9 +69,13 @@ fn open_first_row(browser: &Browser) {
 }
 
 pub fn set_size(browser: &Browser, width: u32, height: u64) {
-    let screen = json!({ "width": width, "height": height, "deviceScaleFactor": 1, "mobile": false });
+    let screen =
+        json!({ "width": width, "height": height, "deviceScaleFactor": 1, "mobile": false });
     browser.devtools("Emulation.setDeviceMetricsOverride", &screen);
-    browser.until("the size", &format!("return innerWidth === {width} && innerHeight === {height}"));
+    browser.until(
+        "the size",
+        &format!("return innerWidth === {width} && innerHeight === {height}"),
+    );
 }
 
 fn set_scheme(browser: &Browser, scheme: &str) {
@@ -78,7 +91,9 @@ fn is_not_too_wide(browser: &Browser, page: &str) {
 #[test]
 fn pages_of_busy_cluster_are_accessible() {
     let folder = Folder::new();
-    let (Some(axe), Some(browser)) = (Axe::find(), Browser::start(&folder)) else { return };
+    let (Some(axe), Some(browser)) = (Axe::find(), Browser::start(&folder)) else {
+        return;
+    };
     let cluster = OwnCluster::start(&folder, 3, "natjam", &format!("{ANYWHERE}{NATJAM}"));
     let busy = Busy::start(&folder, &cluster);
     let page = link(&cluster, &[]);
@@ -105,7 +120,9 @@ fn pages_of_busy_cluster_are_accessible() {
 #[ignore = "takes pictures for people to look at"]
 fn pictures_of_every_page() {
     let folder = Folder::new();
-    let Some(browser) = Browser::start(&folder) else { return };
+    let Some(browser) = Browser::start(&folder) else {
+        return;
+    };
     let cluster = OwnCluster::start(&folder, 3, "natjam", &format!("{ANYWHERE}{NATJAM}"));
     let busy = Busy::start(&folder, &cluster);
     let page = link(&cluster, &[]);
@@ -119,7 +136,11 @@ fn pictures_of_every_page() {
                 set_size(&browser, width, HEIGHT);
                 is_not_too_wide(&browser, name);
                 let height = browser.run("return document.documentElement.scrollHeight");
-                set_size(&browser, width, height.as_u64().expect("a number").clamp(HEIGHT, HEIGHT_MAX));
+                set_size(
+                    &browser,
+                    width,
+                    height.as_u64().expect("a number").clamp(HEIGHT, HEIGHT_MAX),
+                );
                 browser.picture(&format!("busy-{width}-{scheme}-{name}"));
             }
         }

@@ -32,8 +32,13 @@ return Math.max(...cells.map((cell) => {
 /// Fails if a column is not in view, or there is none.
 fn is_in_view(browser: &Browser, column: &str, page: &str, width: u32) {
     let cut = browser.run(&CUT.replace("NAME", &json!(column).to_string()));
-    let cut = cut.as_f64().unwrap_or_else(|| panic!("{page} has no cells in {column:?}"));
-    assert!(cut <= 0.0, "{page}: {column:?} is cut by {cut} pixels at {width}");
+    let cut = cut
+        .as_f64()
+        .unwrap_or_else(|| panic!("{page} has no cells in {column:?}"));
+    assert!(
+        cut <= 0.0,
+        "{page}: {column:?} is cut by {cut} pixels at {width}"
+    );
 }
 
 fn stays_in_place(browser: &Browser, page: &str) {
@@ -43,15 +48,27 @@ fn stays_in_place(browser: &Browser, page: &str) {
     );
     let shifted = browser.run(SHIFTED).as_f64().expect("a number");
     let shifts = browser.run("return window.shifts");
-    assert!(shifted < SHIFT_MAX, "{page} has a layout shift of {shifted}: {shifts}");
+    assert!(
+        shifted < SHIFT_MAX,
+        "{page} has a layout shift of {shifted}: {shifts}"
+    );
 }
 
 #[test]
 fn waiting_jobs_are_grouped_by_reason_below_running_ones() {
     let folder = Folder::new();
-    let Some(browser) = Browser::start(&folder) else { return };
+    let Some(browser) = Browser::start(&folder) else {
+        return;
+    };
     let cluster = OwnCluster::start(&folder, 1, "fifo", ANYWHERE);
-    let first = GatedJob::submit(&folder, &cluster, "gated", "a job with a long name that runs", 1, 1);
+    let first = GatedJob::submit(
+        &folder,
+        &cluster,
+        "gated",
+        "a job with a long name that runs",
+        1,
+        1,
+    );
     first.until("m_0000.1", "running");
     let waiting: Vec<GatedJob<'_>> = ["second", "third", "fourth", "fifth", "sixth"]
         .into_iter()
@@ -60,18 +77,30 @@ fn waiting_jobs_are_grouped_by_reason_below_running_ones() {
         .collect();
     let page = link(&cluster, &[]);
     browser.open(&page);
-    browser.devtools("Page.addScriptToEvaluateOnNewDocument", &json!({ "source": WATCH }));
+    browser.devtools(
+        "Page.addScriptToEvaluateOnNewDocument",
+        &json!({ "source": WATCH }),
+    );
     browser.until_says("2 more for the same reason: job_0003 job_0002");
     let rows = "return [...document.querySelectorAll('main tbody tr > td:first-child')].map((one) => one.innerText.slice(0, 8)).join()";
-    assert_eq!(browser.run(rows), "job_0001,job_0006,job_0005,job_0004,2 more f");
+    assert_eq!(
+        browser.run(rows),
+        "job_0001,job_0006,job_0005,job_0004,2 more f"
+    );
     // The cards lead to what they count.
-    let cards =
-        "return [...document.querySelectorAll('a.card')].map((one) => one.pathname + one.search).join(' ')";
+    let cards = "return [...document.querySelectorAll('a.card')].map((one) => one.pathname + one.search).join(' ')";
     assert_eq!(
         browser.run(cards),
         "/queues /queues /jobs?state=waiting,running,held,suspended,stopping /preemptions /workers /jobs?state=succeeded,failed,killed"
     );
-    for address in ["/", "/jobs", "/jobs/job_0001", "/jobs/job_0006", "/queues", "/workers"] {
+    for address in [
+        "/",
+        "/jobs",
+        "/jobs/job_0001",
+        "/jobs/job_0006",
+        "/queues",
+        "/workers",
+    ] {
         browser.open(&format!("{}{address}", origin(&page)));
         stays_in_place(&browser, address);
     }
@@ -85,7 +114,8 @@ fn waiting_jobs_are_grouped_by_reason_below_running_ones() {
         browser.open(&format!("{}/jobs", origin(&page)));
         is_in_view(&browser, "State", "/jobs", width);
     }
-    let height = browser.run("return document.querySelector('header').getBoundingClientRect().height");
+    let height =
+        browser.run("return document.querySelector('header').getBoundingClientRect().height");
     assert!(
         height.as_f64().is_some_and(|height| height < 110.0),
         "the header is {height} pixels high at 390"
@@ -105,7 +135,9 @@ const SHARED: &str = "[[scheduler.capacity.queue]]\nname = \"default\"\nguarante
 #[test]
 fn queue_above_its_guarantee_is_marked_and_sorted() {
     let folder = Folder::new();
-    let Some(browser) = Browser::start(&folder) else { return };
+    let Some(browser) = Browser::start(&folder) else {
+        return;
+    };
     let cluster = OwnCluster::start(&folder, 2, "capacity", &format!("{ANYWHERE}{SHARED}"));
     let job = GatedJob::submit(&folder, &cluster, "gated", "spread", 1, 2);
     job.until("m_0000.1", "running");
@@ -118,16 +150,21 @@ fn queue_above_its_guarantee_is_marked_and_sorted() {
     browser.picture("queue-above-its-guarantee");
     let names = "return [...document.querySelectorAll('main tbody td:first-child')].map((one) => one.innerText.trim()).join()";
     browser.click("Above its guarantee");
-    browser.until("sorted", "return document.querySelector('th[aria-sort=descending]') !== null");
+    browser.until(
+        "sorted",
+        "return document.querySelector('th[aria-sort=descending]') !== null",
+    );
     assert_eq!(browser.run("return location.search"), "?sort=-over");
     assert_eq!(browser.run(names), "default,research");
     browser.run("document.querySelector('th[aria-sort=descending] button').click()");
     browser.until("the other way", &format!("{names} === 'research,default'"));
-    let saved =
-        "return fetch(document.querySelector('main a[download]').href).then((answer) => answer.text())";
+    let saved = "return fetch(document.querySelector('main a[download]').href).then((answer) => answer.text())";
     let saved = browser.run(saved);
     let saved = saved.as_str().expect("a text");
-    assert!(saved.starts_with("queue,map.guaranteed,") && saved.contains("\r\nresearch,"), "{saved}");
+    assert!(
+        saved.starts_with("queue,map.guaranteed,") && saved.contains("\r\nresearch,"),
+        "{saved}"
+    );
     browser.has_no_complaints();
     for task in ["m_0000", "m_0001", "r_0000"] {
         job.open(task);
@@ -138,8 +175,13 @@ fn queue_above_its_guarantee_is_marked_and_sorted() {
 #[test]
 fn pages_of_history_stay_in_place_while_they_load() {
     let folder = Folder::new();
-    let Some((browser, server)) = served_hostile(&folder) else { return };
-    browser.devtools("Page.addScriptToEvaluateOnNewDocument", &json!({ "source": WATCH }));
+    let Some((browser, server)) = served_hostile(&folder) else {
+        return;
+    };
+    browser.devtools(
+        "Page.addScriptToEvaluateOnNewDocument",
+        &json!({ "source": WATCH }),
+    );
     for width in [1440, 390] {
         set_size(&browser, width, 900);
         for page in PAGES {

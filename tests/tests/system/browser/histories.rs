@@ -5,21 +5,35 @@ use std::path::Path;
 use napreduce_engine::{AttemptId, JobId, Primitive, TaskId, TaskKind, WorkerId};
 use napreduce_history::{EndedJob, History, HistoryLimits, HistoryStore};
 use napreduce_protocol::{
-    AttemptSummary, HistoryLine, JobDetail, JobEnd, JobPhase, JobProgress, JobSummary, PhaseProgress,
-    PreemptionEnd, PreemptionSummary, RestoreSummary, ResumeSummary,
+    AttemptSummary, HistoryLine, JobDetail, JobEnd, JobPhase, JobProgress, JobSummary,
+    PhaseProgress, PreemptionEnd, PreemptionSummary, RestoreSummary, ResumeSummary,
 };
 
 const BASE: u64 = 1_790_000_000_000;
 const EVIL: &str = "<img src=x onerror=alert(1)>";
 
 fn attempt(index: u32) -> AttemptId {
-    AttemptId { task: TaskId { job: JobId(1), kind: TaskKind::Map, index }, number: 1 }
+    AttemptId {
+        task: TaskId {
+            job: JobId(1),
+            kind: TaskKind::Map,
+            index,
+        },
+        number: 1,
+    }
 }
 
 fn ended(name: &str, tasks: u32, took: u64) -> JobDetail {
-    let map = PhaseProgress { tasks, done: tasks, ..PhaseProgress::default() };
+    let map = PhaseProgress {
+        tasks,
+        done: tasks,
+        ..PhaseProgress::default()
+    };
     JobDetail {
-        events: vec![HistoryLine { at_millis: BASE, text: name.to_owned() }],
+        events: vec![HistoryLine {
+            at_millis: BASE,
+            text: name.to_owned(),
+        }],
         ..JobDetail::new(JobSummary {
             job: JobId(1),
             name: name.to_owned(),
@@ -30,7 +44,10 @@ fn ended(name: &str, tasks: u32, took: u64) -> JobDetail {
             reason: Some(name.to_owned()),
             submitted_millis: BASE,
             ended_millis: Some(BASE + took),
-            progress: JobProgress { map, ..JobProgress::default() },
+            progress: JobProgress {
+                map,
+                ..JobProgress::default()
+            },
             output: "/data/out".into(),
             unrecorded: None,
         })
@@ -39,12 +56,24 @@ fn ended(name: &str, tasks: u32, took: u64) -> JobDetail {
 
 fn keep(directory: &Path, details: impl IntoIterator<Item = JobDetail>) {
     std::fs::create_dir_all(directory).expect("a folder");
-    let limits = HistoryLimits { jobs_max: 1_000, bytes_max: u64::MAX };
+    let limits = HistoryLimits {
+        jobs_max: 1_000,
+        bytes_max: u64::MAX,
+    };
     let (history, remarks) = History::open(directory, limits).expect("a history");
     assert!(remarks.is_empty(), "{remarks:?}");
     for detail in details {
-        let end = JobEnd::Killed { job: detail.summary.job, reason: detail.summary.name.clone() };
-        let job = EndedJob { token: 1, end, detail, cluster: None, logs: Vec::new() };
+        let end = JobEnd::Killed {
+            job: detail.summary.job,
+            reason: detail.summary.name.clone(),
+        };
+        let job = EndedJob {
+            token: 1,
+            end,
+            detail,
+            cluster: None,
+            logs: Vec::new(),
+        };
         history.add(&job).expect("it is written");
     }
 }
@@ -64,7 +93,8 @@ pub fn hostile(directory: &Path) {
         moments: None,
     });
     let micros = |millis: u64| (BASE + millis) * 1_000;
-    let wanted = PreemptionSummary::wanted(micros(1_000), attempt(0), WorkerId(1), Primitive::Suspend);
+    let wanted =
+        PreemptionSummary::wanted(micros(1_000), attempt(0), WorkerId(1), Primitive::Suspend);
     job.preemptions.push(PreemptionSummary {
         by: EVIL.to_owned(),
         reason: EVIL.to_owned(),
@@ -127,13 +157,25 @@ pub fn preempted(directory: &Path, tasks: u32, ended_millis: u64) {
     for number in 1..=61 {
         let (tasks, taken) = if number == 1 { (tasks, 3_480) } else { (1, 1) };
         let mut job = ended("preempted", tasks, 0);
-        let (begun, end) = (ended_millis - 9_000, ended_millis);
+        let begun = ended_millis - 9_000;
+        let end = ended_millis;
         job.summary.job = JobId(number);
-        job.summary.queue = if number == 1 { "research" } else { "production" }.to_owned();
+        job.summary.queue = if number == 1 {
+            "research"
+        } else {
+            "production"
+        }
+        .to_owned();
         (job.summary.submitted_millis, job.summary.ended_millis) = (begun, Some(end));
         let of_job = |index| {
             let id = attempt(index);
-            AttemptId { task: TaskId { job: JobId(number), ..id.task }, ..id }
+            AttemptId {
+                task: TaskId {
+                    job: JobId(number),
+                    ..id.task
+                },
+                ..id
+            }
         };
         job.attempts.extend((0..tasks).map(|index| AttemptSummary {
             attempt: of_job(index),
@@ -166,7 +208,10 @@ pub fn causes(directory: &Path) {
     let mut job = ended("causes", 2, 9_000);
     let micros = |millis: u64| (BASE + millis) * 1_000;
     let mut add = |index: u32, number: u32, launched: u64, end: u64, words: &str| {
-        let attempt = AttemptId { number, ..attempt(index) };
+        let attempt = AttemptId {
+            number,
+            ..attempt(index)
+        };
         job.attempts.push(AttemptSummary {
             attempt,
             worker: WorkerId(10 * (index + 1) + number),
@@ -222,7 +267,12 @@ pub fn tall(directory: &Path, maps: u32) {
     job.preemptions.push(PreemptionSummary {
         freed_micros: Some(requested + 1_000),
         end: Some(PreemptionEnd::Suspended),
-        ..PreemptionSummary::wanted(requested, attempt(maps - 1), WorkerId(maps), Primitive::Suspend)
+        ..PreemptionSummary::wanted(
+            requested,
+            attempt(maps - 1),
+            WorkerId(maps),
+            Primitive::Suspend,
+        )
     });
     keep(directory, [job]);
 }

@@ -15,7 +15,9 @@ fn letter(browser: &super::driver::Browser, key: &str) {
 #[test]
 fn timeline_keys_work_without_its_focus() {
     let folder = Folder::new();
-    let Some((browser, server)) = served_hostile(&folder) else { return };
+    let Some((browser, server)) = served_hostile(&folder) else {
+        return;
+    };
     browser.open(&format!("{}/jobs/job_0001", origin(&server.link)));
     browser.until(
         "its bars",
@@ -25,11 +27,21 @@ fn timeline_keys_work_without_its_focus() {
     letter(&browser, "l");
     browser.until_says("job_0001_m_0000.1 on");
     let focus = "return document.activeElement.tagName";
-    assert_eq!(browser.run(focus), "CANVAS", "arrows move the timeline from now on");
+    assert_eq!(
+        browser.run(focus),
+        "CANVAS",
+        "arrows move the timeline from now on"
+    );
     letter(&browser, "t");
-    browser.until("the table", "return document.querySelector('.timeline tbody tr') !== null");
+    browser.until(
+        "the table",
+        "return document.querySelector('.timeline tbody tr') !== null",
+    );
     letter(&browser, "t");
-    browser.until("the picture", "return document.querySelector('.timeline canvas').checkVisibility()");
+    browser.until(
+        "the picture",
+        "return document.querySelector('.timeline canvas').checkVisibility()",
+    );
     // Two keys of the page are not taken for keys of the timeline, with and without its focus.
     letter(&browser, "l");
     for _ in 0..2 {
@@ -44,20 +56,37 @@ fn timeline_keys_work_without_its_focus() {
     }
     // A dialog keeps its keys.
     letter(&browser, "/");
-    browser.until("the search", "return document.querySelector('dialog.search[open]') !== null");
+    browser.until(
+        "the search",
+        "return document.querySelector('dialog.search[open]') !== null",
+    );
     letter(&browser, "t");
-    assert_eq!(browser.run("return document.querySelector('.timeline canvas').checkVisibility()"), true);
+    assert_eq!(
+        browser.run("return document.querySelector('.timeline canvas').checkVisibility()"),
+        true
+    );
     browser.has_no_complaints();
 }
 
 #[test]
 fn escape_leaves_a_filter_and_keeps_its_text() {
     let folder = Folder::new();
-    let Some((browser, server)) = served_hostile(&folder) else { return };
-    for page in ["/jobs", "/jobs/job_0001/tasks", "/preemptions?from=0", "/compare"] {
+    let Some((browser, server)) = served_hostile(&folder) else {
+        return;
+    };
+    for page in [
+        "/jobs",
+        "/jobs/job_0001/tasks",
+        "/preemptions?from=0",
+        "/compare",
+    ] {
         browser.open(&format!("{}{page}", origin(&server.link)));
         letter(&browser, "f");
-        assert_eq!(browser.run("return document.activeElement.type"), "search", "{page}");
+        assert_eq!(
+            browser.run("return document.activeElement.type"),
+            "search",
+            "{page}"
+        );
         browser.run("document.activeElement.value = 'job_0001'");
         press(&browser, "Escape", 27);
         let left = "return [document.activeElement.id, document.querySelector('main input[type=search]').value].join()";

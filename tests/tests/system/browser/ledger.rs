@@ -11,9 +11,17 @@ pub const NATJAM: &str = "[preemption]\nprimitive = \"suspend\"\n\
                       [scheduler.natjam]\npreempt-maps = true\npreemptor-interval = \"100ms\"\n";
 
 /// Submits a word count with this pause in microseconds per record.
-pub fn submit(cluster: &OwnCluster, folder: &Folder, name: &str, queue: &str, pause: &str) -> String {
+pub fn submit(
+    cluster: &OwnCluster,
+    folder: &Folder,
+    name: &str,
+    queue: &str,
+    pause: &str,
+) -> String {
     let output = format!("out-{name}");
-    let job = [name, "--job", "slow", "--output", &output, "--number", pause, "--name", name];
+    let job = [
+        name, "--job", "slow", "--output", &output, "--number", pause, "--name", name,
+    ];
     let more = ["--queue", queue, "--reduces", "1", "--conf", "slowstart=1"];
     cluster.submit(folder, &[&job[..], &more[..]].concat())
 }
@@ -21,22 +29,32 @@ pub fn submit(cluster: &OwnCluster, folder: &Folder, name: &str, queue: &str, pa
 /// Runs a job of research whose maps give up slots to a job of production; returns the requests in its
 /// history.
 fn preempted(folder: &Folder, cluster: &OwnCluster) -> Vec<Value> {
-    let lines = |count: u32| (0..count).map(|line| format!("word{:03}\n", line % 350)).collect::<String>();
+    let lines = |count: u32| {
+        (0..count)
+            .map(|line| format!("word{:03}\n", line % 350))
+            .collect::<String>()
+    };
     folder.write("large/1", lines(500));
     folder.write("large/2", lines(500));
     folder.write("small/1", lines(30));
     let large = submit(cluster, folder, "large", "research", "6000");
     let running = || {
         let tasks = cluster.json(&["task", "list", &large]);
-        let live =
-            tasks.as_array().expect("tasks").iter().flat_map(|task| task["live"].as_array().expect("live"));
+        let live = tasks
+            .as_array()
+            .expect("tasks")
+            .iter()
+            .flat_map(|task| task["live"].as_array().expect("live"));
         live.filter(|live| live["state"] == "running").count()
     };
     wait_until("two maps run", || running() == 2);
     let small = submit(cluster, folder, "small", "production", "1000");
     cluster.wait(&[&large, &small]).succeeded();
     let history = cluster.json(&["job", "history", &large]);
-    history[0]["preemptions"].as_array().expect("an array").clone()
+    history[0]["preemptions"]
+        .as_array()
+        .expect("an array")
+        .clone()
 }
 
 /// Opens all groups.
@@ -49,7 +67,9 @@ fn until_rows(browser: &Browser, count: usize) {
 #[test]
 fn cluster_ledger_names_preemptor_and_victim() {
     let folder = Folder::new();
-    let Some(browser) = Browser::start(&folder) else { return };
+    let Some(browser) = Browser::start(&folder) else {
+        return;
+    };
     let cluster = OwnCluster::start(&folder, 2, "natjam", &format!("{ANYWHERE}{NATJAM}"));
     let known = preempted(&folder, &cluster);
     assert!(!known.is_empty(), "no slot was preempted");
@@ -63,18 +83,30 @@ fn cluster_ledger_names_preemptor_and_victim() {
     // The figures equal those of the history.
     let asked = "return fetch('/api/nap/v1/preemptions/totals').then((answer) => answer.json())";
     let totals = browser.run(asked);
-    let sum = |name: &str| known.iter().map(|one| one[name].as_u64().expect("a number")).sum::<u64>();
+    let sum = |name: &str| {
+        known
+            .iter()
+            .map(|one| one[name].as_u64().expect("a number"))
+            .sum::<u64>()
+    };
     assert_eq!(totals["count"], json!(known.len()));
     assert_eq!(totals["work_saved_millis"], json!(sum("work_saved_millis")));
     assert_eq!(totals["work_lost_millis"], json!(sum("work_lost_millis")));
     // Natjam requests a checkpoint; the configuration converts it to a suspend.
     let converted = &totals["converted"][0];
-    assert_eq!([&converted["asked"], &converted["primitive"]], ["checkpoint", "suspend"], "{totals}");
+    assert_eq!(
+        [&converted["asked"], &converted["primitive"]],
+        ["checkpoint", "suspend"],
+        "{totals}"
+    );
     // From research to production, by queue and by job; each is a link.
     let flow = "return [...document.querySelectorAll('main table')].at(-1).innerText.replace(/\\s+/g, ' ')";
     let matrix = browser.run(flow);
     let matrix = matrix.as_str().expect("text");
-    assert!(matrix.starts_with("From For production research") && matrix.contains("by suspend"), "{matrix}");
+    assert!(
+        matrix.starts_with("From For production research") && matrix.contains("by suspend"),
+        "{matrix}"
+    );
     browser.picture("preemptions");
     browser.run(
         "const select = document.querySelector('select[aria-label=End]'); select.value = 'killed'; \
@@ -83,13 +115,25 @@ fn cluster_ledger_names_preemptor_and_victim() {
     browser.until_says("No slot was wanted back in these times.");
     assert_eq!(browser.run("return location.search"), "?end=killed");
     // The address reproduces the view.
-    browser.open(&format!("{}/preemptions?end=suspended&flows=job", origin(&link)));
-    until_rows(&browser, known.iter().filter(|one| one["end"] == "suspended").count());
+    browser.open(&format!(
+        "{}/preemptions?end=suspended&flows=job",
+        origin(&link)
+    ));
+    until_rows(
+        &browser,
+        known.iter().filter(|one| one["end"] == "suspended").count(),
+    );
     browser.until_says("For job_0002");
     browser.click("Hold these times");
-    browser.until("the times are in the address", "return location.search.includes('until=')");
+    browser.until(
+        "the times are in the address",
+        "return location.search.includes('until=')",
+    );
     browser.until_says("For job_0002");
-    until_rows(&browser, known.iter().filter(|one| one["end"] == "suspended").count());
+    until_rows(
+        &browser,
+        known.iter().filter(|one| one["end"] == "suspended").count(),
+    );
     browser.run("document.documentElement.dataset.theme = 'dark'");
     browser.picture("preemptions-dark");
     // The terminal has the same groups.
@@ -97,15 +141,27 @@ fn cluster_ledger_names_preemptor_and_victim() {
     let groups = listed.as_array().expect("an array").iter();
     let rows = "return document.querySelectorAll('.groups button[aria-expanded]').length";
     assert_eq!(browser.run(rows), json!(groups.len()));
-    assert_eq!(cluster.json(&["preemption", "totals"])["count"], json!(known.len()));
-    let victim = known.iter().find(|one| one["end"] == "suspended").expect("one was suspended");
+    assert_eq!(
+        cluster.json(&["preemption", "totals"])["count"],
+        json!(known.len())
+    );
+    let victim = known
+        .iter()
+        .find(|one| one["end"] == "suspended")
+        .expect("one was suspended");
     let victim = victim["attempt"].as_str().expect("an ID");
     browser.click(victim);
-    browser.until("its task", "return location.pathname.startsWith('/jobs/job_0001/tasks/job_0001_')");
+    browser.until(
+        "its task",
+        "return location.pathname.startsWith('/jobs/job_0001/tasks/job_0001_')",
+    );
     // The queue that lost the slots: its user, its job, and who got them.
     browser.open(&format!("{}/preemptions", origin(&link)));
     browser.click("research");
-    browser.until("its queue", "return location.pathname === '/queues/research'");
+    browser.until(
+        "its queue",
+        "return location.pathname === '/queues/research'",
+    );
     browser.until_says("lost to\tproduction");
     browser.until_says("natjam");
     browser.until_says("large");

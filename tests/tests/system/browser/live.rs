@@ -32,14 +32,19 @@ fn look_for(browser: &Browser, words: &str) {
 
 /// Returns the time at which they appeared, in milliseconds since 1970.
 fn seen(browser: &Browser, words: &str) -> u64 {
-    let seen = browser.until(&format!("{words} appears without a reload"), "return window.seen ?? false");
+    let seen = browser.until(
+        &format!("{words} appears without a reload"),
+        "return window.seen ?? false",
+    );
     seen.as_u64().expect("a moment")
 }
 
 #[test]
 fn job_appears_before_next_poll() {
     let folder = Folder::new();
-    let Some(browser) = Browser::start(&folder) else { return };
+    let Some(browser) = Browser::start(&folder) else {
+        return;
+    };
     let cluster = OwnCluster::start(&folder, 1, "fifo", ANYWHERE);
     browser.open(&link(&cluster, &[]));
     until_streams(&browser, 1);
@@ -55,14 +60,19 @@ fn job_appears_before_next_poll() {
         fastest = fastest.min(appeared.saturating_sub(submitted));
     }
     eprintln!("a job appears after {fastest} ms");
-    assert!(fastest < POLLED_MILLIS, "the fastest of three jobs appeared after {fastest} ms");
+    assert!(
+        fastest < POLLED_MILLIS,
+        "the fastest of three jobs appeared after {fastest} ms"
+    );
     browser.has_no_complaints();
 }
 
 #[test]
 fn tabs_share_one_stream_after_leader_closes() {
     let folder = Folder::new();
-    let Some(browser) = Browser::start(&folder) else { return };
+    let Some(browser) = Browser::start(&folder) else {
+        return;
+    };
     let cluster = OwnCluster::start(&folder, 1, "fifo", ANYWHERE);
     let link = link(&cluster, &[]);
     browser.open(&link);
@@ -114,7 +124,9 @@ fn tabs_share_one_stream_after_leader_closes() {
 #[test]
 fn events_during_coordinator_outage_are_shown() {
     let folder = Folder::new();
-    let Some(browser) = Browser::start(&folder) else { return };
+    let Some(browser) = Browser::start(&folder) else {
+        return;
+    };
     let cluster = OwnCluster::start(&folder, 1, "fifo", ANYWHERE);
     let job = GatedJob::submit(&folder, &cluster, "gated", "survivor", 1, 1);
     job.until("m_0000.1", "running");
@@ -130,7 +142,10 @@ fn events_during_coordinator_outage_are_shown() {
     job.open("r_0000");
     coordinator.signal(rustix::process::Signal::KILL);
     coordinator.signal(rustix::process::Signal::CONT);
-    browser.until("it is back", "return document.getElementById('notice').hidden");
+    browser.until(
+        "it is back",
+        "return document.getElementById('notice').hidden",
+    );
     cluster.wait(&[job.id()]).succeeded();
     seen(&browser, "succeeded");
     browser.has_no_complaints_but(&["503"]);
@@ -139,7 +154,9 @@ fn events_during_coordinator_outage_are_shown() {
 #[test]
 fn hidden_tab_stops_polling_and_catches_up() {
     let folder = Folder::new();
-    let Some(browser) = Browser::start(&folder) else { return };
+    let Some(browser) = Browser::start(&folder) else {
+        return;
+    };
     let cluster = OwnCluster::start(&folder, 1, "fifo", ANYWHERE);
     browser.open(&link(&cluster, &[]));
     until_streams(&browser, 1);

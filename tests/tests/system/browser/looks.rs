@@ -55,10 +55,13 @@ fn named(what: &str, page: &str) -> String {
 #[test]
 fn pages_fit_narrow_screens_and_double_zoom() {
     let folder = Folder::new();
-    let Some((browser, server)) = served_hostile(&folder) else { return };
+    let Some((browser, server)) = served_hostile(&folder) else {
+        return;
+    };
     // 1,280 pixels at 200 % have the width of 640.
     for (width, scale, name) in [(320, 1, "320-pixels"), (640, 2, "zoomed")] {
-        let screen = json!({ "width": width, "height": 800, "deviceScaleFactor": scale, "mobile": false });
+        let screen =
+            json!({ "width": width, "height": 800, "deviceScaleFactor": scale, "mobile": false });
         browser.devtools("Emulation.setDeviceMetricsOverride", &screen);
         for page in PAGES {
             browser.open(&format!("{}{page}", origin(&server.link)));
@@ -74,7 +77,9 @@ fn pages_fit_narrow_screens_and_double_zoom() {
 #[test]
 fn text_has_contrast_and_controls_have_size() {
     let folder = Folder::new();
-    let Some((browser, server)) = served_hostile(&folder) else { return };
+    let Some((browser, server)) = served_hostile(&folder) else {
+        return;
+    };
     for scheme in ["light", "dark"] {
         let media = json!({ "features": [{ "name": "prefers-color-scheme", "value": scheme }] });
         browser.devtools("Emulation.setEmulatedMedia", &media);
@@ -93,7 +98,10 @@ fn text_has_contrast_and_controls_have_size() {
     for page in PAGES {
         browser.open(&format!("{}{page}", origin(&server.link)));
         assert_eq!(browser.run(MOVING), 0, "{page}");
-        assert!(browser.run(TOO_WIDE).as_i64().is_some_and(|wide| wide <= 0), "{page}");
+        assert!(
+            browser.run(TOO_WIDE).as_i64().is_some_and(|wide| wide <= 0),
+            "{page}"
+        );
         browser.picture(&named("forced-colors", page));
     }
     browser.has_no_complaints();

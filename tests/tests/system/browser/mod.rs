@@ -34,7 +34,11 @@ use napreduce_tests::{Folder, GatedJob, OwnCluster, program, run, wait_until};
 const ANYWHERE: &str = "[web]\nbind = \"127.0.0.1:0\"\n";
 
 fn link(cluster: &OwnCluster, arguments: &[&str]) -> String {
-    run(cluster.nap().args(["web", "link"]).args(arguments)).succeeded().stdout.trim().to_owned()
+    run(cluster.nap().args(["web", "link"]).args(arguments))
+        .succeeded()
+        .stdout
+        .trim()
+        .to_owned()
 }
 
 fn origin(link: &str) -> &str {
@@ -44,12 +48,18 @@ fn origin(link: &str) -> &str {
 #[test]
 fn link_signs_in_once_and_page_follows_job() {
     let folder = Folder::new();
-    let Some(browser) = Browser::start(&folder) else { return };
+    let Some(browser) = Browser::start(&folder) else {
+        return;
+    };
     let cluster = OwnCluster::start(&folder, 2, "fifo", ANYWHERE);
     let link = link(&cluster, &[]);
     browser.open(&link);
     browser.until_says("Nothing runs. Submit a job");
-    assert_eq!(browser.run("return location.hash"), "", "the code is still in the address");
+    assert_eq!(
+        browser.run("return location.hash"),
+        "",
+        "the code is still in the address"
+    );
     browser.picture("cluster-idle");
     let job = GatedJob::submit(&folder, &cluster, "gated", "by-itself", 1, 2);
     browser.until_says("job_0001");
@@ -79,7 +89,9 @@ fn link_signs_in_once_and_page_follows_job() {
 #[test]
 fn suspend_ordered_on_page_is_shown_until_resume() {
     let folder = Folder::new();
-    let Some(browser) = Browser::start(&folder) else { return };
+    let Some(browser) = Browser::start(&folder) else {
+        return;
+    };
     let cluster = OwnCluster::start(&folder, 1, "fifo", ANYWHERE);
     let job = GatedJob::submit(&folder, &cluster, "gated", "napping", 1, 1);
     job.until("m_0000.1", "running");
@@ -103,31 +115,49 @@ fn suspend_ordered_on_page_is_shown_until_resume() {
     browser.run(
         "[...document.querySelectorAll('td button')].find((one) => one.textContent === 'Suspend').click()",
     );
-    browser.until("a question is asked", "return document.querySelector('dialog[open]') !== null");
+    browser.until(
+        "a question is asked",
+        "return document.querySelector('dialog[open]') !== null",
+    );
     browser.keys("#reason", "the auditors come");
     browser.picture("order");
     browser.run("document.querySelector('dialog button[type=submit]').click()");
     job.until("m_0000.1", "suspended");
     browser.until_says("Resume");
     let taken = &job.history()["preemptions"][0];
-    assert_eq!(taken["reason"], "the auditors come: asked for on the page (browser)");
+    assert_eq!(
+        taken["reason"],
+        "the auditors come: asked for on the page (browser)"
+    );
     browser.run("document.querySelector('nav.tabs a[href$=preemptions]').click()");
     browser.until_says("the auditors come: asked for on the page (browser)");
     browser.has_no_complaints();
     browser.click("Timeline");
     // The timeline is stale until the next answer.
-    browser.until("its nap", "return document.querySelector('canvas[data-stints]')?.dataset.naps === '1'");
+    browser.until(
+        "its nap",
+        "return document.querySelector('canvas[data-stints]')?.dataset.naps === '1'",
+    );
     browser.keys("canvas", "n");
     browser.until_says("then suspended by operator (the auditors come");
     let spoken = browser.run("return document.getElementById('spoken').textContent");
-    assert!(spoken.as_str().is_some_and(|words| words.contains("kept in memory")), "{spoken}");
+    assert!(
+        spoken
+            .as_str()
+            .is_some_and(|words| words.contains("kept in memory")),
+        "{spoken}"
+    );
     browser.picture("nap");
     job.command("resume", "m_0000");
-    browser
-        .until("a second bar", "return document.querySelector('canvas[data-stints]').dataset.stints === '2'");
+    browser.until(
+        "a second bar",
+        "return document.querySelector('canvas[data-stints]').dataset.stints === '2'",
+    );
     browser.keys("canvas", "t");
-    browser
-        .until("the same as a table", "return document.querySelectorAll('.timeline tbody tr').length === 2");
+    browser.until(
+        "the same as a table",
+        "return document.querySelectorAll('.timeline tbody tr').length === 2",
+    );
     job.ends_as_undisturbed();
     browser.until_says("succeeded");
     browser.picture("timeline-as-table");
@@ -164,15 +194,24 @@ fn operate_and_share(browser: &Browser, cluster: &OwnCluster) {
     browser.run(send);
     browser.until_says("nothing to change; give priority or queue");
     browser.click("Cancel");
-    browser.until("the focus is back", "return document.activeElement.textContent === 'Change'");
+    browser.until(
+        "the focus is back",
+        "return document.activeElement.textContent === 'Change'",
+    );
     let status = cluster.json(&["job", "status", "job_0001"]);
-    assert_eq!((&status[0]["priority"], &status[0]["state"]), (&7.into(), &"running".into()));
+    assert_eq!(
+        (&status[0]["priority"], &status[0]["state"]),
+        (&7.into(), &"running".into())
+    );
 
     browser.click("Share");
     browser.until_says("No other link is valid.");
     browser.keys("#link-name", "for-ada");
     browser.run(send);
-    let made = browser.until("a link", "return document.getElementById('link-made')?.value ?? null");
+    let made = browser.until(
+        "a link",
+        "return document.getElementById('link-made')?.value ?? null",
+    );
     let made = made.as_str().expect("an address").to_owned();
     assert!(made.contains("/jobs/job_0001#code="), "{made}");
     browser.until_says("for-ada /jobs/job_0001");
@@ -188,7 +227,10 @@ fn operate_and_share(browser: &Browser, cluster: &OwnCluster) {
     let page = browser.run("return location.pathname");
     browser.run("location.replace('about:blank')");
     browser.open(&link(cluster, &[]));
-    browser.until("the page again", &format!("return location.pathname === {page}"));
+    browser.until(
+        "the page again",
+        &format!("return location.pathname === {page}"),
+    );
     browser.until_says("1 running, 0 suspended");
     browser.has_no_complaints_but(&["400", "401"]);
 }
@@ -196,7 +238,9 @@ fn operate_and_share(browser: &Browser, cluster: &OwnCluster) {
 #[test]
 fn waiting_job_shows_reason_and_viewer_cannot_order() {
     let folder = Folder::new();
-    let Some(browser) = Browser::start(&folder) else { return };
+    let Some(browser) = Browser::start(&folder) else {
+        return;
+    };
     let cluster = OwnCluster::start(&folder, 1, "fifo", ANYWHERE);
     let first = GatedJob::submit(&folder, &cluster, "gated", "first", 1, 1);
     first.until("m_0000.1", "running");
@@ -208,7 +252,10 @@ fn waiting_job_shows_reason_and_viewer_cannot_order() {
     browser.until_says("no map slot is free");
     browser.picture("waiting");
     browser.run("document.querySelectorAll('td.text a')[0].click()");
-    browser.until("the job that holds it", "return location.pathname === '/jobs/job_0001'");
+    browser.until(
+        "the job that holds it",
+        "return location.pathname === '/jobs/job_0001'",
+    );
     assert_eq!(
         browser
             .run("return [...document.querySelectorAll('button')].some((one) => one.textContent === 'Kill')"),
@@ -221,7 +268,10 @@ fn waiting_job_shows_reason_and_viewer_cannot_order() {
         "This tab can only view. For orders, open in it a link that this command prints: nap web link",
     );
     browser.has_no_complaints_but(&["403"]);
-    for (job, tasks) in [(&first, ["m_0000", "r_0000"]), (&second, ["m_0000", "r_0000"])] {
+    for (job, tasks) in [
+        (&first, ["m_0000", "r_0000"]),
+        (&second, ["m_0000", "r_0000"]),
+    ] {
         tasks.iter().for_each(|task| job.open(task));
     }
     cluster.wait(&[first.id(), second.id()]).succeeded();
@@ -230,13 +280,24 @@ fn waiting_job_shows_reason_and_viewer_cannot_order() {
 #[test]
 fn hostile_history_is_escaped_on_every_page() {
     let folder = Folder::new();
-    let Some((browser, server)) = served_hostile(&folder) else { return };
+    let Some((browser, server)) = served_hostile(&folder) else {
+        return;
+    };
     browser.open(&format!("{}/jobs", origin(&server.link)));
     browser.until_says("<img src=x onerror=alert(1)>");
     browser.picture("jobs");
     let job = format!("{}/jobs/job_0001", origin(&server.link));
     let task = "tasks/job_0001_m_0000";
-    for tab in ["timeline", "tasks", "preemptions", "counters", "submitted", "attempts", "events", task] {
+    for tab in [
+        "timeline",
+        "tasks",
+        "preemptions",
+        "counters",
+        "submitted",
+        "attempts",
+        "events",
+        task,
+    ] {
         browser.open(&format!("{job}/{tab}"));
         browser.until_says("<img src=x onerror=alert(1)>");
         assert_eq!(
@@ -253,13 +314,16 @@ fn hostile_history_is_escaped_on_every_page() {
 #[test]
 fn timeline_of_hundred_thousand_bars_is_drawn() {
     let folder = Folder::new();
-    let Some(browser) = Browser::start(&folder) else { return };
+    let Some(browser) = Browser::start(&folder) else {
+        return;
+    };
     let history = folder.path("history");
     histories::large(&history, 100_000, 300);
     let server = Served::start(&folder, &history);
     browser.open(&server.link);
     browser.open(&format!("{}/jobs/job_0001", origin(&server.link)));
-    let stints = "return document.querySelector('canvas[data-stints]')?.dataset.stints === '100000'";
+    let stints =
+        "return document.querySelector('canvas[data-stints]')?.dataset.stints === '100000'";
     browser.until("all are drawn", stints);
     // So many tasks are shown by slot.
     let by_slot = "return document.querySelector('button[aria-pressed=true]').innerText";
@@ -293,7 +357,8 @@ fn timeline_of_hundred_thousand_bars_is_drawn() {
     browser.picture("hundred-thousand-tasks");
     // Clicking a column head sorts all rows, not only the visible ones; the address records the order.
     browser.click("Took");
-    let sorted = "return document.querySelector('th[aria-sort=descending]')?.innerText.startsWith('Took')";
+    let sorted =
+        "return document.querySelector('th[aria-sort=descending]')?.innerText.startsWith('Took')";
     browser.until("the slowest come first", sorted);
     assert_eq!(browser.run("return location.search"), "?sort=-took");
     browser.until(
@@ -301,7 +366,8 @@ fn timeline_of_hundred_thousand_bars_is_drawn() {
         "return document.querySelector('tbody .took')?.innerText === '1.4 s'",
     );
     browser.open(&format!("{}/jobs?sort=name", origin(&server.link)));
-    let sorted = "return document.querySelector('th[aria-sort=ascending]')?.innerText.startsWith('Name')";
+    let sorted =
+        "return document.querySelector('th[aria-sort=ascending]')?.innerText.startsWith('Name')";
     browser.until("jobs are sorted by name", sorted);
     browser.has_no_complaints();
 }
@@ -325,22 +391,31 @@ struct Served {
 impl Served {
     fn start(folder: &Folder, history: &std::path::Path) -> Served {
         let mut command = program("nap");
-        command.args(["history", "serve", "--web", "127.0.0.1:0"]).arg(history);
+        command
+            .args(["history", "serve", "--web", "127.0.0.1:0"])
+            .arg(history);
         Served::by(folder, command)
     }
 
     /// Runs a command that prints a link and serves until it is interrupted.
     fn by(folder: &Folder, mut command: Command) -> Served {
         let said = folder.path("served.txt");
-        command.stdout(std::fs::File::create(&said).expect("a file")).stderr(Stdio::inherit());
+        command
+            .stdout(std::fs::File::create(&said).expect("a file"))
+            .stderr(Stdio::inherit());
         let process = command.spawn().expect("nap runs");
         let mut link = None;
         wait_until("the page of the history", || {
             let text = std::fs::read_to_string(&said).expect("text");
-            link = text.strip_prefix("web: ").and_then(|rest| Some(rest.split_once(' ')?.0.to_owned()));
+            link = text
+                .strip_prefix("web: ")
+                .and_then(|rest| Some(rest.split_once(' ')?.0.to_owned()));
             link.is_some()
         });
-        Served { process, link: link.expect("a link") }
+        Served {
+            process,
+            link: link.expect("a link"),
+        }
     }
 }
 

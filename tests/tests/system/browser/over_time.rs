@@ -11,7 +11,9 @@ use super::{ANYWHERE, Served, link, origin};
 #[test]
 fn demand_and_workers_over_time_survive_kill_and_copy() {
     let folder = Folder::new();
-    let Some(browser) = Browser::start(&folder) else { return };
+    let Some(browser) = Browser::start(&folder) else {
+        return;
+    };
     let cluster = OwnCluster::start(&folder, 2, "fair", ANYWHERE);
     // More maps than there are slots.
     let job = GatedJob::submit(&folder, &cluster, "gated", "waiting", 1, 9);
@@ -49,9 +51,15 @@ fn demand_and_workers_over_time_survive_kill_and_copy() {
     let history = cluster.directory().join("coordinator/history");
     fs::create_dir_all(folder.path("copy/cluster")).expect("a folder");
     for folder_name in ["", "cluster"] {
-        for entry in fs::read_dir(history.join(folder_name)).expect("a folder").flatten() {
+        for entry in fs::read_dir(history.join(folder_name))
+            .expect("a folder")
+            .flatten()
+        {
             if entry.path().is_file() {
-                let to = folder.path("copy").join(folder_name).join(entry.file_name());
+                let to = folder
+                    .path("copy")
+                    .join(folder_name)
+                    .join(entry.file_name());
                 fs::copy(entry.path(), to).expect("copied");
             }
         }

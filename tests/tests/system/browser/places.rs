@@ -7,7 +7,10 @@ use super::{ANYWHERE, link, origin};
 
 /// Answers the dialog with a reason.
 fn answer(browser: &Browser, reason: &str) {
-    browser.until("a question is asked", "return document.querySelector('dialog[open]') !== null");
+    browser.until(
+        "a question is asked",
+        "return document.querySelector('dialog[open]') !== null",
+    );
     browser.keys("#reason", reason);
     browser.run("document.querySelector('dialog button[type=submit]').click()");
 }
@@ -19,7 +22,10 @@ fn rerun_and_compare(browser: &Browser, cluster: &OwnCluster) {
     browser.until_says("exists; choose another");
     browser.keys("#output", "-again");
     answer(browser, ", elsewhere");
-    browser.until("the new job", "return location.pathname === '/jobs/job_0002'");
+    browser.until(
+        "the new job",
+        "return location.pathname === '/jobs/job_0002'",
+    );
     cluster.wait(&["job_0002"]).succeeded();
     browser.click("Submitted");
     browser.until_says("This is the command of the first run; a rerun can have another output.");
@@ -27,13 +33,18 @@ fn rerun_and_compare(browser: &Browser, cluster: &OwnCluster) {
     browser.click("Compare");
     browser.until_says("Submitted differently");
     browser.until_says("-again");
-    browser.until("both jobs are named", "return location.search === '?left=job_0001&right=job_0002'");
+    browser.until(
+        "both jobs are named",
+        "return location.search === '?left=job_0001&right=job_0002'",
+    );
 }
 
 #[test]
 fn task_and_worker_pages_show_and_order() {
     let folder = Folder::new();
-    let Some(browser) = Browser::start(&folder) else { return };
+    let Some(browser) = Browser::start(&folder) else {
+        return;
+    };
     let cluster = OwnCluster::start(&folder, 1, "fifo", ANYWHERE);
     let job = GatedJob::submit(&folder, &cluster, "gated", "napping", 1, 1);
     job.until("m_0000.1", "running");
@@ -42,32 +53,50 @@ fn task_and_worker_pages_show_and_order() {
     browser.open(&page);
     browser.open(&format!("{}/jobs/job_0001/tasks", origin(&page)));
     browser.click("job_0001_m_0000");
-    browser.until("its task", "return location.pathname === '/jobs/job_0001/tasks/job_0001_m_0000'");
+    browser.until(
+        "its task",
+        "return location.pathname === '/jobs/job_0001/tasks/job_0001_m_0000'",
+    );
     browser.until_says("job_0001_m_0000.1 was launched on worker_0001");
     browser.until_says("stderr of job_0001_m_0000.1");
     browser.click("worker_0001");
-    browser.until("its worker", "return location.pathname === '/workers/worker_0001'");
+    browser.until(
+        "its worker",
+        "return location.pathname === '/workers/worker_0001'",
+    );
     browser.click("Drain");
     answer(&browser, "a new disk");
     browser.until_says("draining");
     browser.until_says("a new disk");
     browser.click("Keep");
     answer(&browser, "it is in already");
-    browser.until("it is up", "return document.querySelector('dl .state').textContent === 'up'");
+    browser.until(
+        "it is up",
+        "return document.querySelector('dl .state').textContent === 'up'",
+    );
 
     browser.open(&task);
     browser.click("Suspend");
     answer(&browser, "the auditors come");
     browser.until_says("job_0001_m_0000.1 was suspended after");
     browser.until_says("operator wanted its slot, by suspend: the auditors come");
-    browser.until("its nap", "return document.querySelector('canvas[data-stints]').dataset.naps === '1'");
+    browser.until(
+        "its nap",
+        "return document.querySelector('canvas[data-stints]').dataset.naps === '1'",
+    );
     browser.picture("task");
     browser.click("worker_0001");
     let kept = "return document.querySelector('h2 + .scroll td.id a')?.textContent";
     browser.until("what it keeps", &format!("{kept} === 'job_0001_m_0000.1'"));
-    browser.until("its slots", "return document.querySelector('canvas[data-stints]').dataset.stints === '1'");
+    browser.until(
+        "its slots",
+        "return document.querySelector('canvas[data-stints]').dataset.stints === '1'",
+    );
     // The history samples workers every ten seconds.
-    browser.until("it came", "return document.querySelectorAll('h2 + .scroll tbody tr').length >= 2");
+    browser.until(
+        "it came",
+        "return document.querySelectorAll('h2 + .scroll tbody tr').length >= 2",
+    );
     browser.picture("worker");
 
     job.command("resume", "m_0000");
@@ -99,15 +128,22 @@ fn task_and_worker_pages_show_and_order() {
     browser.until_says("bad row");
     browser.click("Close");
     browser.open(&format!("{}/jobs/{failing}", origin(&page)));
-    browser.until_says(&format!("The last line that {failing}_m_0000.4 printed to stderr:"));
+    browser.until_says(&format!(
+        "The last line that {failing}_m_0000.4 printed to stderr:"
+    ));
     let last = "return document.querySelector('pre.last-line')?.textContent ?? null";
     browser.until("the panic", &format!("{last}.includes('bad row')"));
     browser.until_says("napreduce 0.");
     browser.open(&format!("{}/jobs/{failing}/tasks", origin(&page)));
-    let states =
-        "return [...document.querySelectorAll('tbody td .state')].map((one) => one.textContent).join()";
-    browser.until("a failed map and a reduce that never ran", &format!("{states} === 'failed,killed'"));
-    browser.open(&format!("{}/jobs/job_0001/tasks/job_0001_m_0009", origin(&page)));
+    let states = "return [...document.querySelectorAll('tbody td .state')].map((one) => one.textContent).join()";
+    browser.until(
+        "a failed map and a reduce that never ran",
+        &format!("{states} === 'failed,killed'"),
+    );
+    browser.open(&format!(
+        "{}/jobs/job_0001/tasks/job_0001_m_0009",
+        origin(&page)
+    ));
     browser.until_says("no such task: job_0001_m_0009 (job_0001 has 1 map tasks)");
     browser.has_no_complaints_but(&["404", "409"]);
 }

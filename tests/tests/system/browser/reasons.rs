@@ -8,7 +8,8 @@ use super::driver::Browser;
 use super::{ANYWHERE, link, origin};
 
 /// Returns the lines of the panel.
-const WHY: &str = "return [...document.querySelectorAll('.panel.why p')].map((line) => line.textContent)";
+const WHY: &str =
+    "return [...document.querySelectorAll('.panel.why p')].map((line) => line.textContent)";
 
 /// Waits until the page of a job shows the same reason of this kind as the command line; returns the
 /// suggested command.
@@ -21,18 +22,29 @@ fn until_as_explained(
 ) -> Option<String> {
     browser.open(&format!("{}/jobs/{job}", origin(page)));
     // Times differ between the two.
-    let plain = |text: &str| text.chars().filter(|letter| !letter.is_ascii_digit()).collect::<String>();
+    let plain = |text: &str| {
+        text.chars()
+            .filter(|letter| !letter.is_ascii_digit())
+            .collect::<String>()
+    };
     wait_until(&format!("{job} waits for {code}"), || {
         let told = cluster.json(&["job", "explain", job]);
         let reasons = told[0]["reasons"].as_array().expect("reasons");
-        let said: Vec<String> =
-            reasons.iter().map(|one| plain(one["text"].as_str().expect("text"))).collect();
+        let said: Vec<String> = reasons
+            .iter()
+            .map(|one| plain(one["text"].as_str().expect("text")))
+            .collect();
         let shown = browser.run(WHY);
-        let shown: Vec<String> =
-            shown.as_array().expect("lines").iter().map(|line| plain(line.as_str().expect("text"))).collect();
+        let shown: Vec<String> = shown
+            .as_array()
+            .expect("lines")
+            .iter()
+            .map(|line| plain(line.as_str().expect("text")))
+            .collect();
         reasons.iter().any(|one| one["code"] == code) && shown == said
     });
-    let command = browser.run("return document.querySelector('.panel.why code')?.textContent ?? null");
+    let command =
+        browser.run("return document.querySelector('.panel.why code')?.textContent ?? null");
     command.as_str().map(str::to_owned)
 }
 
@@ -45,7 +57,9 @@ fn obey(cluster: &OwnCluster, command: &str) {
 #[test]
 fn shown_reason_matches_command_line_and_its_command_works() {
     let folder = Folder::new();
-    let Some(browser) = Browser::start(&folder) else { return };
+    let Some(browser) = Browser::start(&folder) else {
+        return;
+    };
     let cluster = OwnCluster::start(&folder, 1, "fifo", ANYWHERE);
     let page = link(&cluster, &[]);
     browser.open(&page);
@@ -81,14 +95,32 @@ fn shown_reason_matches_command_line_and_its_command_works() {
 #[test]
 fn stderr_of_failed_attempt_outlives_worker() {
     let folder = Folder::new();
-    let Some(browser) = Browser::start(&folder) else { return };
+    let Some(browser) = Browser::start(&folder) else {
+        return;
+    };
     let cluster = OwnCluster::start(&folder, 1, "fifo", ANYWHERE);
     folder.write("in/1", "good\nbad\n");
-    let job =
-        cluster.submit(&folder, &["in", "--job", "panic-in-map", "--output", "out", "--name", "panics"]);
+    let job = cluster.submit(
+        &folder,
+        &[
+            "in",
+            "--job",
+            "panic-in-map",
+            "--output",
+            "out",
+            "--name",
+            "panics",
+        ],
+    );
     assert!(!cluster.wait(&[&job]).status.success());
-    let name = cluster.json(&["worker", "list"])[0]["worker"].as_str().expect("a worker").to_owned();
-    run(cluster.nap().args(["worker", "drain", &name, "--hand-back", "--wait"])).succeeded();
+    let name = cluster.json(&["worker", "list"])[0]["worker"]
+        .as_str()
+        .expect("a worker")
+        .to_owned();
+    run(cluster
+        .nap()
+        .args(["worker", "drain", &name, "--hand-back", "--wait"]))
+    .succeeded();
     let gone = |worker: &Value| worker["worker"] == name.as_str() && worker["state"] == "left";
     let all = cluster.json(&["worker", "list", "--all"]);
     assert!(all.as_array().expect("workers").iter().any(gone), "{all}");
@@ -97,17 +129,25 @@ fn stderr_of_failed_attempt_outlives_worker() {
     browser.open(&format!("{}/jobs/{job}/attempts", origin(&page)));
     browser.until_says("bad row");
     browser.click("stderr");
-    browser.until("its log", "return document.querySelector('dialog pre')?.textContent.includes('bad row')");
+    browser.until(
+        "its log",
+        "return document.querySelector('dialog pre')?.textContent.includes('bad row')",
+    );
     browser.picture("stderr-of-one-that-failed");
     browser.has_no_complaints();
     drop(cluster);
     // The history shows the same without a cluster.
     let mut command = program("nap");
-    command.args(["history", "serve", "--web", "127.0.0.1:0"]).arg(folder.path("cluster"));
+    command
+        .args(["history", "serve", "--web", "127.0.0.1:0"])
+        .arg(folder.path("cluster"));
     let server = super::Served::by(&folder, command);
     browser.open(&server.link);
     browser.open(&format!("{}/jobs/{job}/attempts", origin(&server.link)));
     browser.click("stderr");
-    browser.until("its log", "return document.querySelector('dialog pre')?.textContent.includes('bad row')");
+    browser.until(
+        "its log",
+        "return document.querySelector('dialog pre')?.textContent.includes('bad row')",
+    );
     browser.has_no_complaints();
 }

@@ -9,10 +9,19 @@ use super::{Served, origin};
 #[test]
 fn recordings_of_two_schedulers_are_compared() {
     let folder = Folder::new();
-    let Some(browser) = Browser::start(&folder) else { return };
+    let Some(browser) = Browser::start(&folder) else {
+        return;
+    };
     let axe = Axe::find();
-    let simulated =
-        ["sim", "--workload", "natjam-xl-s", "--scheduler", "fifo,natjam", "--primitive", "suspend"];
+    let simulated = [
+        "sim",
+        "--workload",
+        "natjam-xl-s",
+        "--scheduler",
+        "fifo,natjam",
+        "--primitive",
+        "suspend",
+    ];
     let mut simulate = program("nap");
     simulate
         .current_dir(folder.root())
@@ -30,17 +39,26 @@ fn recordings_of_two_schedulers_are_compared() {
     browser.picture("recordings");
 
     // The figures equal those printed by the simulation.
-    let sojourn =
-        |index: usize| said["schedulers"][index]["runs"][0]["sojourn"]["mean"].as_f64().expect("seconds");
+    let sojourn = |index: usize| {
+        said["schedulers"][index]["runs"][0]["sojourn"]["mean"]
+            .as_f64()
+            .expect("seconds")
+    };
     let seconds = "return fetch('/api/nap/v1/recordings').then(told => told.json()).then(({ items }) => items.map(item => item.sojourn.mean / 1000))";
     let shown = browser.run(seconds);
     for (index, name) in ["fifo", "natjam"].into_iter().enumerate() {
         let shown = shown[index].as_f64().expect("seconds");
-        assert!((shown - sojourn(index)).abs() < 0.01, "{name}: {shown} is not {}", sojourn(index));
+        assert!(
+            (shown - sojourn(index)).abs() < 0.01,
+            "{name}: {shown} is not {}",
+            sojourn(index)
+        );
     }
 
     for name in ["fifo.0", "natjam.0"] {
-        browser.run(&format!("document.querySelector('input[value=\"{name}\"]').click()"));
+        browser.run(&format!(
+            "document.querySelector('input[value=\"{name}\"]').click()"
+        ));
     }
     browser.click("Compare two");
     browser.until_says("Jobs that differ most");
@@ -59,8 +77,14 @@ fn recordings_of_two_schedulers_are_compared() {
     browser.click("job_0002");
     browser.click("Preemptions");
     browser.until_says("natjam");
-    assert_eq!(browser.run("return new URLSearchParams(location.search).get('recording')"), "natjam.0");
-    browser.open(&format!("{}/queues?recording=natjam.0", origin(&server.link)));
+    assert_eq!(
+        browser.run("return new URLSearchParams(location.search).get('recording')"),
+        "natjam.0"
+    );
+    browser.open(&format!(
+        "{}/queues?recording=natjam.0",
+        origin(&server.link)
+    ));
     browser.until_says("held on average");
     if let Some(axe) = &axe {
         axe.finds_nothing(&browser, "recordings-queues");
@@ -92,13 +116,33 @@ reduces = { count = 1, seconds = 3 }
 #[test]
 fn lab_report_shows_cluster_of_each_cell() {
     let folder = Folder::new();
-    let Some(browser) = Browser::start(&folder) else { return };
+    let Some(browser) = Browser::start(&folder) else {
+        return;
+    };
     let report = folder.path("report");
     std::fs::write(folder.path("jobs.toml"), LONG_AND_URGENT).expect("written");
     let mut lab = program("nap");
-    lab.current_dir(folder.root()).args(["lab", "replay", "jobs.toml", "--time-scale", "10"]);
-    lab.args(["--scheduler", "natjam,fifo", "--primitive", "kill", "--launch", "8ms", "--suspend", "2ms"]);
-    lab.args(["--resume", "2ms", "--checkpoint-write", "20ms", "--checkpoint-read", "10ms", "--report"]);
+    lab.current_dir(folder.root())
+        .args(["lab", "replay", "jobs.toml", "--time-scale", "10"]);
+    lab.args([
+        "--scheduler",
+        "natjam,fifo",
+        "--primitive",
+        "kill",
+        "--launch",
+        "8ms",
+        "--suspend",
+        "2ms",
+    ]);
+    lab.args([
+        "--resume",
+        "2ms",
+        "--checkpoint-write",
+        "20ms",
+        "--checkpoint-read",
+        "10ms",
+        "--report",
+    ]);
     // On a busy machine, jobs are submitted too late, which is status 1.
     let said = run(lab.arg(&report)).stdout;
     assert!(said.contains("right") && !said.contains("DIFFER"), "{said}");
@@ -106,7 +150,9 @@ fn lab_report_shows_cluster_of_each_cell() {
     browser.open(&server.link);
     for cell in ["natjam.7", "fifo.7"] {
         browser.until_says(cell);
-        browser.run(&format!("document.querySelector('input[value=\"{cell}\"]').click()"));
+        browser.run(&format!(
+            "document.querySelector('input[value=\"{cell}\"]').click()"
+        ));
     }
     browser.picture("recordings-of-the-lab");
     browser.click("Compare two");
@@ -116,7 +162,10 @@ fn lab_report_shows_cluster_of_each_cell() {
     let lost = "return fetch('/api/nap/v1/recordings').then((told) => told.json())\
                 .then(({ items }) => Object.fromEntries(items.map((item) => [item.recording, item.work_lost_millis])))";
     let lost = browser.run(lost);
-    assert!(lost["natjam.7"].as_u64().is_some_and(|lost| lost > 0), "{lost}: a kill loses work");
+    assert!(
+        lost["natjam.7"].as_u64().is_some_and(|lost| lost > 0),
+        "{lost}: a kill loses work"
+    );
     assert_eq!(lost["fifo.7"], 0, "and who waits loses none");
     browser.has_no_complaints();
 }
@@ -124,11 +173,23 @@ fn lab_report_shows_cluster_of_each_cell() {
 #[test]
 fn recordings_of_one_scheduler_show_how_they_differ() {
     let folder = Folder::new();
-    let Some(browser) = Browser::start(&folder) else { return };
-    let simulated =
-        ["sim", "--workload", "natjam-xl-s", "--scheduler", "natjam", "--primitive", "kill,suspend"];
+    let Some(browser) = Browser::start(&folder) else {
+        return;
+    };
+    let simulated = [
+        "sim",
+        "--workload",
+        "natjam-xl-s",
+        "--scheduler",
+        "natjam",
+        "--primitive",
+        "kill,suspend",
+    ];
     let mut simulate = program("nap");
-    simulate.current_dir(folder.root()).args(simulated).args(["--seed", "0", "--record", "runs"]);
+    simulate
+        .current_dir(folder.root())
+        .args(simulated)
+        .args(["--seed", "0", "--record", "runs"]);
     run(&mut simulate).succeeded();
     let server = Served::start(&folder, &folder.path("runs"));
     browser.open(&server.link);
@@ -147,12 +208,22 @@ fn recordings_of_one_scheduler_show_how_they_differ() {
     browser.picture("recordings-of-one-scheduler-compared");
 
     // The search finds the job in both, and leads to the chosen one.
-    browser.open(&format!("{}/jobs?recording=natjam-suspend.0", origin(&server.link)));
+    browser.open(&format!(
+        "{}/jobs?recording=natjam-suspend.0",
+        origin(&server.link)
+    ));
     browser.keys("body", "/");
     browser.keys("dialog.search input", "job_0002");
-    browser.until("both", "return document.querySelectorAll('dialog.search li').length === 2");
+    browser.until(
+        "both",
+        "return document.querySelectorAll('dialog.search li').length === 2",
+    );
     let found = "return [...document.querySelectorAll('dialog.search li')].map((one) => one.innerText.split(', in ')[1]).join()";
-    assert_eq!(browser.run(found), "natjam-suspend.0,natjam-kill.0", "the recording of the page comes first");
+    assert_eq!(
+        browser.run(found),
+        "natjam-suspend.0,natjam-kill.0",
+        "the recording of the page comes first"
+    );
     browser.picture("search-in-recordings");
     browser.run("document.querySelectorAll('dialog.search li')[1].click()");
     browser.until(

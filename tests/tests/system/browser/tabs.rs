@@ -10,7 +10,9 @@ const TOKEN: &str = "return sessionStorage.getItem('nap-token') !== null";
 #[test]
 fn new_tab_of_operator_offers_orders() {
     let folder = Folder::new();
-    let Some(browser) = Browser::start(&folder) else { return };
+    let Some(browser) = Browser::start(&folder) else {
+        return;
+    };
     let cluster = OwnCluster::start(&folder, 1, "fifo", ANYWHERE);
     let job = GatedJob::submit(&folder, &cluster, "gated", "napping", 1, 1);
     job.until("m_0000.1", "running");
@@ -23,7 +25,10 @@ fn new_tab_of_operator_offers_orders() {
         "orders",
         "return [...document.querySelectorAll('button')].some((one) => one.textContent === 'Kill')",
     );
-    browser.until("links can be shared", "return document.getElementById('share')?.hidden === false");
+    browser.until(
+        "links can be shared",
+        "return document.getElementById('share')?.hidden === false",
+    );
     browser.has_no_complaints();
     // The token outlives the tab that signed in.
     let second = browser.this_tab();
@@ -46,7 +51,9 @@ fn new_tab_of_operator_offers_orders() {
 #[test]
 fn tab_signed_in_to_view_asks_for_no_token() {
     let folder = Folder::new();
-    let Some(browser) = Browser::start(&folder) else { return };
+    let Some(browser) = Browser::start(&folder) else {
+        return;
+    };
     let cluster = OwnCluster::start(&folder, 1, "fifo", ANYWHERE);
     let job = GatedJob::submit(&folder, &cluster, "gated", "napping", 1, 1);
     job.until("m_0000.1", "running");

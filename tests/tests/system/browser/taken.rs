@@ -14,7 +14,9 @@ fn preemptions(cluster: &OwnCluster, job: &str) -> Value {
 #[test]
 fn taken_slot_links_to_beneficiary_and_comparison() {
     let folder = Folder::new();
-    let Some(browser) = Browser::start(&folder) else { return };
+    let Some(browser) = Browser::start(&folder) else {
+        return;
+    };
     let cluster = OwnCluster::start(&folder, 1, "natjam", &format!("{ANYWHERE}{NATJAM}"));
     folder.write("large/1", "some words\n".repeat(500));
     folder.write("small/1", "some words\n".repeat(30));
@@ -27,12 +29,30 @@ fn taken_slot_links_to_beneficiary_and_comparison() {
     let ledger = preemptions(&cluster, &large);
     let taken = &ledger[0];
     assert_eq!(
-        [&taken["by"], &taken["end"], &taken["used_by"], &taken["given_back"]],
-        ["natjam", "suspended", &format!("{small}_m_0000.1"), "resumed"],
+        [
+            &taken["by"],
+            &taken["end"],
+            &taken["used_by"],
+            &taken["given_back"]
+        ],
+        [
+            "natjam",
+            "suspended",
+            &format!("{small}_m_0000.1"),
+            "resumed"
+        ],
         "{ledger}"
     );
-    assert!(taken["used_micros"].as_u64() >= taken["freed_micros"].as_u64(), "{taken}");
-    assert!(taken["kept_millis"].as_u64().is_some_and(|millis| millis < 5_000), "{taken}");
+    assert!(
+        taken["used_micros"].as_u64() >= taken["freed_micros"].as_u64(),
+        "{taken}"
+    );
+    assert!(
+        taken["kept_millis"]
+            .as_u64()
+            .is_some_and(|millis| millis < 5_000),
+        "{taken}"
+    );
 
     let link = link(&cluster, &[]);
     browser.open(&link);
@@ -42,7 +62,10 @@ fn taken_slot_links_to_beneficiary_and_comparison() {
         "return Number(document.querySelector('canvas[data-stints]')?.dataset.stints) >= 3",
     );
     // A timeline with a preemption opens by slot.
-    browser.until("an arc", "return document.querySelector('canvas[data-links]')?.dataset.links === '1'");
+    browser.until(
+        "an arc",
+        "return document.querySelector('canvas[data-links]')?.dataset.links === '1'",
+    );
     browser.keys("canvas", "n");
     browser.until_says(&format!("{small}_m_0000.1 got the slot after"));
     browser.until_says("resumed later");
@@ -59,7 +82,10 @@ fn taken_slot_links_to_beneficiary_and_comparison() {
     browser.picture("taken-by-queue");
     // The beneficiary is a link.
     browser.run("document.querySelector('.said a[href*=\"job_0002\"]').click()");
-    browser.until("the job that got it", "return location.pathname.startsWith('/jobs/job_0002')");
+    browser.until(
+        "the job that got it",
+        "return location.pathname.startsWith('/jobs/job_0002')",
+    );
 
     // First one queue had the slot, then the other, while the work of the first was suspended.
     browser.open(&format!("{}/queues?last=10m", origin(&link)));
@@ -72,13 +98,23 @@ fn taken_slot_links_to_beneficiary_and_comparison() {
     browser.run("document.documentElement.dataset.theme = 'dark'");
     browser.picture("queues-dark");
 
-    browser.open(&format!("{}/compare?left={large}&right={small}", origin(&link)));
+    browser.open(&format!(
+        "{}/compare?left={large}&right={small}",
+        origin(&link)
+    ));
     browser.until_says("Slots taken from it");
-    browser.until("both lives", "return document.querySelectorAll('canvas[data-stints]').length === 2");
+    browser.until(
+        "both lives",
+        "return document.querySelectorAll('canvas[data-stints]').length === 2",
+    );
     let row = "return [...document.querySelectorAll('tbody tr')].find((row) => \
                row.textContent.includes('Slots taken from it')).textContent";
     let row = browser.run(row);
-    assert!(row.as_str().is_some_and(|row| row.starts_with("Slots taken from it10")), "{row}");
+    assert!(
+        row.as_str()
+            .is_some_and(|row| row.starts_with("Slots taken from it10")),
+        "{row}"
+    );
     browser.until_says("MAP_INPUT_RECORDS");
     browser.picture("compare");
     browser.has_no_complaints();

@@ -11,7 +11,9 @@ const BARS: &str = "return Number(document.querySelector('canvas[data-stints]')?
 #[test]
 fn long_timeline_is_thinned_and_zooms_to_each_bar() {
     let folder = Folder::new();
-    let Some(browser) = Browser::start(&folder) else { return };
+    let Some(browser) = Browser::start(&folder) else {
+        return;
+    };
     let history = folder.path("history");
     histories::large(&history, 200_000, 300);
     let server = Served::start(&folder, &history);
@@ -21,8 +23,7 @@ fn long_timeline_is_thinned_and_zooms_to_each_bar() {
     let bars = browser.run(BARS).as_u64().expect("a number");
     assert!((50_000..=250_000).contains(&bars), "{bars}");
     // Merged bars have no row per task.
-    let by_task =
-        "return [...document.querySelectorAll('button')].find((one) => one.innerText === 'By task').disabled";
+    let by_task = "return [...document.querySelectorAll('button')].find((one) => one.innerText === 'By task').disabled";
     assert_eq!(browser.run(by_task), true);
     let top = |what: &str| format!("document.querySelector('.timeline .view').{what}");
     browser.run(&top("scrollTop = 200"));

@@ -8,9 +8,14 @@ use super::{ANYWHERE, Served, link, origin};
 
 /// Selects policies and starts their simulation.
 pub fn simulate(browser: &Browser, schedulers: &[&str]) {
-    browser.until("the form", "return document.querySelector('form.what-if-form') !== null");
+    browser.until(
+        "the form",
+        "return document.querySelector('form.what-if-form') !== null",
+    );
     for name in schedulers {
-        browser.run(&format!("document.querySelector('input[value=\"{name}\"]').click()"));
+        browser.run(&format!(
+            "document.querySelector('input[value=\"{name}\"]').click()"
+        ));
     }
     browser.click("Simulate");
 }
@@ -18,10 +23,18 @@ pub fn simulate(browser: &Browser, schedulers: &[&str]) {
 #[test]
 fn history_is_simulated_under_other_policy() {
     let folder = Folder::new();
-    let Some(browser) = Browser::start(&folder) else { return };
+    let Some(browser) = Browser::start(&folder) else {
+        return;
+    };
     let axe = Axe::find();
     let mut record = program("nap");
-    record.current_dir(folder.root()).args(["sim", "--workload", "natjam-xl-s", "--scheduler", "natjam"]);
+    record.current_dir(folder.root()).args([
+        "sim",
+        "--workload",
+        "natjam-xl-s",
+        "--scheduler",
+        "natjam",
+    ]);
     run(record.args(["--primitive", "suspend", "--seed", "0", "--record", "runs"])).succeeded();
     let server = Served::start(&folder, &folder.path("runs"));
     browser.open(&server.link);
@@ -72,11 +85,17 @@ fn history_is_simulated_under_other_policy() {
     browser.open(&format!("{}/recordings", origin(&server.link)));
     browser.until_says("done after");
     let wide = browser.run("return document.documentElement.scrollWidth - innerWidth");
-    assert!(wide.as_i64().is_some_and(|wide| wide <= 0), "it is {wide} pixels too wide");
+    assert!(
+        wide.as_i64().is_some_and(|wide| wide <= 0),
+        "it is {wide} pixels too wide"
+    );
     browser.picture("narrow-what-if");
     browser.click("Remove");
     browser.run("document.querySelector('dialog button[type=submit]').click()");
-    browser.until("it is gone", "return document.querySelector('article.what-if') === null");
+    browser.until(
+        "it is gone",
+        "return document.querySelector('article.what-if') === null",
+    );
     browser.until_says("Results of what-ifs are listed here.");
     browser.has_no_complaints_but(&["400"]);
 }
@@ -84,7 +103,9 @@ fn history_is_simulated_under_other_policy() {
 #[test]
 fn running_cluster_is_simulated_and_viewer_sees_no_form() {
     let folder = Folder::new();
-    let Some(browser) = Browser::start(&folder) else { return };
+    let Some(browser) = Browser::start(&folder) else {
+        return;
+    };
     let cluster = OwnCluster::start(&folder, 1, "fifo", ANYWHERE);
     let job = GatedJob::submit(&folder, &cluster, "gated", "simulated", 1, 1);
     job.ends_as_undisturbed();
@@ -103,7 +124,8 @@ fn running_cluster_is_simulated_and_viewer_sees_no_form() {
     browser.open(&link(&cluster, &["--view"]));
     browser.click("Recordings");
     browser.until_says("what-if-1.fair.0");
-    let orders = "return document.querySelectorAll('form.what-if-form, article.what-if button').length";
+    let orders =
+        "return document.querySelectorAll('form.what-if-form, article.what-if button').length";
     assert_eq!(browser.run(orders), 0);
     // Requests after the sign-out are unauthorized.
     browser.has_no_complaints_but(&["401"]);

@@ -9,7 +9,9 @@ use super::driver::Browser;
 use super::{Served, histories, origin};
 
 fn now_millis() -> u64 {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).expect("after 1970");
+    let since = SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .expect("after 1970");
     u64::try_from(since.as_millis()).expect("a moment")
 }
 
@@ -37,7 +39,9 @@ fn filter(browser: &Browser, text: &str) {
 #[test]
 fn totals_and_filters_cover_all_jobs() {
     let folder = Folder::new();
-    let Some(browser) = Browser::start(&folder) else { return };
+    let Some(browser) = Browser::start(&folder) else {
+        return;
+    };
     let history = folder.path("history");
     histories::preempted(&history, 100_040, now_millis() - 60_000);
     let server = Served::start(&folder, &history);
@@ -55,14 +59,21 @@ fn totals_and_filters_cover_all_jobs() {
     browser.run("document.querySelector('main td button[aria-expanded]').click()");
     browser.until_says(" of 3,480 are shown");
     open("/queues");
-    let queues = "return [...document.querySelectorAll('.shares h3')].map((one) => one.innerText).join()";
-    browser.until("both queues", &format!("{queues} === 'research,production'"));
+    let queues =
+        "return [...document.querySelectorAll('.shares h3')].map((one) => one.innerText).join()";
+    browser.until(
+        "both queues",
+        &format!("{queues} === 'research,production'"),
+    );
     assert!(!browser.text().contains("at least"), "{}", browser.text());
     browser.picture("queues-of-all-jobs");
 
     // An address of earlier versions.
     open("/jobs/job_0001/attempts?text=machine-39");
-    assert_eq!(browser.run("return location.pathname"), "/jobs/job_0001/tasks");
+    assert_eq!(
+        browser.run("return location.pathname"),
+        "/jobs/job_0001/tasks"
+    );
     browser.until_says("100 of 1,001 are shown");
     filter(&browser, "M_100039");
     browser.until_says("job_0001_m_100039");
@@ -70,7 +81,11 @@ fn totals_and_filters_cover_all_jobs() {
     browser.picture("filtered");
     filter(&browser, "launched_millis");
     browser.until_says("No matching tasks.");
-    assert!(!browser.text().contains("No task was started"), "{}", browser.text());
+    assert!(
+        !browser.text().contains("No task was started"),
+        "{}",
+        browser.text()
+    );
     filter(&browser, "");
     browser.until_says("All 100,040");
     // A chip filters on the server, and the address has it.
@@ -86,14 +101,19 @@ fn totals_and_filters_cover_all_jobs() {
     browser.until_says("map of job_0001 preempted");
     browser.picture("search");
     browser.keys("dialog.search input", ENTER);
-    browser.until("its page", "return location.pathname.endsWith('/tasks/job_0001_m_100039')");
+    browser.until(
+        "its page",
+        "return location.pathname.endsWith('/tasks/job_0001_m_100039')",
+    );
     browser.has_no_complaints();
 }
 
 #[test]
 fn time_window_with_skewed_browser_clock_ends_now() {
     let folder = Folder::new();
-    let Some(browser) = Browser::start(&folder) else { return };
+    let Some(browser) = Browser::start(&folder) else {
+        return;
+    };
     let history = folder.path("history");
     histories::preempted(&history, 1, now_millis() - 60_000);
     let server = Served::start(&folder, &history);
@@ -106,9 +126,13 @@ fn time_window_with_skewed_browser_clock_ends_now() {
                constructor(...given) {{ super(...(given.length ? given : [Real.now() + {hours} * 3600000])); }} \
              }};"
         );
-        let kept = browser.devtools("Page.addScriptToEvaluateOnNewDocument", &json!({ "source": skewed }));
+        let kept = browser.devtools(
+            "Page.addScriptToEvaluateOnNewDocument",
+            &json!({ "source": skewed }),
+        );
         browser.open(&format!("{}/preemptions?last=10m", origin(&server.link)));
-        let apart = browser.run("return Math.round((Date.now() - performance.timeOrigin) / 3600000)");
+        let apart =
+            browser.run("return Math.round((Date.now() - performance.timeOrigin) / 3600000)");
         assert_eq!(apart, hours, "the clock of the browser is right");
         browser.until(
             "what was wanted a minute ago",
@@ -124,7 +148,9 @@ fn time_window_with_skewed_browser_clock_ends_now() {
 #[test]
 fn task_page_names_worker_and_orders_events() {
     let folder = Folder::new();
-    let Some(browser) = Browser::start(&folder) else { return };
+    let Some(browser) = Browser::start(&folder) else {
+        return;
+    };
     let history = folder.path("history");
     histories::causes(&history);
     let server = Served::start(&folder, &history);
@@ -137,7 +163,10 @@ fn task_page_names_worker_and_orders_events() {
     browser.until_says("job_0001_m_0000.1 was checkpointed");
     browser.picture("task-causes");
     let text = browser.text();
-    let place = |words: &str| text.find(words).unwrap_or_else(|| panic!("no {words:?} in {text}"));
+    let place = |words: &str| {
+        text.find(words)
+            .unwrap_or_else(|| panic!("no {words:?} in {text}"))
+    };
     let told = [
         "job_0001_m_0000.1 was launched",
         "natjam wanted its slot",
@@ -152,17 +181,28 @@ fn task_page_names_worker_and_orders_events() {
     browser.picture("task-doer");
     let facts = browser.run("return document.querySelector('dl.facts').innerText");
     let facts = facts.as_str().expect("text");
-    assert!(facts.contains("job_0001_m_0001.2 on worker_0022 (machine-22)"), "{facts}");
+    assert!(
+        facts.contains("job_0001_m_0001.2 on worker_0022 (machine-22)"),
+        "{facts}"
+    );
     let text = browser.text();
-    let place = |words: &str| text.find(words).unwrap_or_else(|| panic!("no {words:?} in {text}"));
-    assert!(place("m_0001.2 ended: succeeded") < place("m_0001.1 ended: killed"), "{text}");
+    let place = |words: &str| {
+        text.find(words)
+            .unwrap_or_else(|| panic!("no {words:?} in {text}"))
+    };
+    assert!(
+        place("m_0001.2 ended: succeeded") < place("m_0001.1 ended: killed"),
+        "{text}"
+    );
     browser.has_no_complaints();
 }
 
 #[test]
 fn missing_page_is_named_and_selected_suspend_scrolls_into_view() {
     let folder = Folder::new();
-    let Some(browser) = Browser::start(&folder) else { return };
+    let Some(browser) = Browser::start(&folder) else {
+        return;
+    };
     let history = folder.path("history");
     histories::tall(&history, 200);
     let server = Served::start(&folder, &history);
@@ -175,9 +215,13 @@ fn missing_page_is_named_and_selected_suspend_scrolls_into_view() {
         ("/workers/worker_9999", "No such worker"),
     ] {
         open(path);
-        assert_eq!(browser.run("return document.querySelector('h1').innerText"), title, "{path}");
-        let left =
-            browser.run("return document.querySelectorAll('main nav, main canvas, main table').length");
+        assert_eq!(
+            browser.run("return document.querySelector('h1').innerText"),
+            title,
+            "{path}"
+        );
+        let left = browser
+            .run("return document.querySelectorAll('main nav, main canvas, main table').length");
         assert_eq!(left, 0, "{path} shows the skeleton of a page");
     }
     browser.picture("no-such-worker");
@@ -185,7 +229,10 @@ fn missing_page_is_named_and_selected_suspend_scrolls_into_view() {
 
     browser.resize(900, 420);
     open("/jobs/job_0001");
-    browser.until("its nap", "return document.querySelector('canvas[data-stints]')?.dataset.naps === '1'");
+    browser.until(
+        "its nap",
+        "return document.querySelector('canvas[data-stints]')?.dataset.naps === '1'",
+    );
     assert_eq!(browser.run("return scrollY"), 0);
     browser.keys("canvas", "n");
     browser.until_says("then suspended by");
@@ -193,17 +240,23 @@ fn missing_page_is_named_and_selected_suspend_scrolls_into_view() {
     let seen = "const view = document.querySelector('.timeline .view'); \
                 const words = document.querySelector('.timeline .said').getBoundingClientRect(); \
                 return view.scrollTop > 0 && words.top > -1 && words.bottom <= innerHeight";
-    assert_eq!(browser.run(seen), true, "the nap or its words are out of sight");
+    assert_eq!(
+        browser.run(seen),
+        true,
+        "the nap or its words are out of sight"
+    );
 
     // Printed pages do not scroll, so all rows must be shown.
     browser.devtools("Emulation.setEmulatedMedia", &json!({ "media": "print" }));
     browser.run("dispatchEvent(new Event('beforeprint'))");
-    let canvas =
-        "const canvas = document.querySelector('.timeline canvas'); return canvas.height / devicePixelRatio";
+    let canvas = "const canvas = document.querySelector('.timeline canvas'); return canvas.height / devicePixelRatio";
     let high = browser.run(canvas).as_f64().expect("a number");
     assert!(high > 200.0 * 18.0, "{high} pixels");
     let wide = browser.run("return document.documentElement.scrollWidth - innerWidth");
-    assert!(wide.as_i64().is_some_and(|wide| wide <= 0), "{wide} pixels too wide on paper");
+    assert!(
+        wide.as_i64().is_some_and(|wide| wide <= 0),
+        "{wide} pixels too wide on paper"
+    );
     browser.picture("printed");
     // A picture that fits a page is not split between two.
     let split = "return getComputedStyle(document.querySelector('.timeline')).breakInside";
@@ -221,7 +274,9 @@ return [...document.querySelectorAll('main .scroll, main .timeline .view, main p
 #[test]
 fn pages_of_many_jobs_fit_narrow_screens_and_paper() {
     let folder = Folder::new();
-    let Some(browser) = Browser::start(&folder) else { return };
+    let Some(browser) = Browser::start(&folder) else {
+        return;
+    };
     let history = folder.path("history");
     histories::preempted(&history, 3_480, now_millis() - 60_000);
     let server = Served::start(&folder, &history);
@@ -239,7 +294,8 @@ fn pages_of_many_jobs_fit_narrow_screens_and_paper() {
     ];
     let too_wide = "return document.documentElement.scrollWidth - innerWidth";
     for (media, width) in [("screen", 320), ("print", 960)] {
-        let screen = json!({ "width": width, "height": 800, "deviceScaleFactor": 1, "mobile": false });
+        let screen =
+            json!({ "width": width, "height": 800, "deviceScaleFactor": 1, "mobile": false });
         browser.devtools("Emulation.setDeviceMetricsOverride", &screen);
         browser.devtools("Emulation.setEmulatedMedia", &json!({ "media": media }));
         for page in pages {
@@ -249,7 +305,10 @@ fn pages_of_many_jobs_fit_narrow_screens_and_paper() {
             if media == "print" {
                 assert_eq!(browser.run(CROPPED), json!([]), "{page} on paper");
             }
-            browser.picture(&format!("{media}{}", page.replace(['/', '?', '=', '&'], "-")));
+            browser.picture(&format!(
+                "{media}{}",
+                page.replace(['/', '?', '=', '&'], "-")
+            ));
         }
     }
     browser.has_no_complaints_but(&["404"]);

@@ -7,17 +7,22 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use napreduce_tests::{
-    Folder, assert_every_shape_is_as_embedded, assert_interrupted_leaves_nothing, assert_nothing_is_left,
-    assert_same, counter, run, skipped, wait_until, without_cluster, write_input,
+    Folder, assert_every_shape_is_as_embedded, assert_interrupted_leaves_nothing,
+    assert_nothing_is_left, assert_same, counter, run, skipped, wait_until, without_cluster,
+    write_input,
 };
 
 /// The flags of a job on the emulation.
 fn emulated(folder: &Folder) -> Vec<String> {
-    let hadoop = without_cluster("streaming_hadoop", folder).get_program().to_owned();
+    let hadoop = without_cluster("streaming_hadoop", folder)
+        .get_program()
+        .to_owned();
     let jar = folder.write("streaming.jar", "");
     let jar = format!("napreduce.streaming.jar={}", jar.display());
     let hadoop = hadoop.into_string().expect("text");
-    ["--on", "hadoop", "--on-submit", &hadoop, "--on-conf", &jar].map(str::to_owned).to_vec()
+    ["--on", "hadoop", "--on-submit", &hadoop, "--on-conf", &jar]
+        .map(str::to_owned)
+        .to_vec()
 }
 
 fn on_hadoop(name: &str, folder: &Folder) -> Command {
@@ -33,8 +38,14 @@ fn every_job_shape_equals_embedded_run() {
     let flags = emulated(&folder);
     let flags: Vec<&str> = flags.iter().map(String::as_str).collect();
     assert_every_shape_is_as_embedded(&folder, &flags, |_| {});
-    assert_eq!(counter(&folder.path("other.killed-map"), "NUM_FAILED_MAPS"), 3);
-    assert_eq!(counter(&folder.path("other.killed-reduce"), "NUM_FAILED_REDUCES"), 3);
+    assert_eq!(
+        counter(&folder.path("other.killed-map"), "NUM_FAILED_MAPS"),
+        3
+    );
+    assert_eq!(
+        counter(&folder.path("other.killed-reduce"), "NUM_FAILED_REDUCES"),
+        3
+    );
 }
 
 #[test]
@@ -43,8 +54,18 @@ fn reduces_without_input_write_empty_parts() {
     folder.write("in.txt", "a b a\n");
     folder.write("empty.txt", "");
     for input in ["in.txt", "empty.txt"] {
-        let arguments = [input, "--reduces", "7", "--overwrite", "--quiet", "--output"];
-        run(without_cluster("wordcount", &folder).args(arguments).arg("own")).succeeded();
+        let arguments = [
+            input,
+            "--reduces",
+            "7",
+            "--overwrite",
+            "--quiet",
+            "--output",
+        ];
+        run(without_cluster("wordcount", &folder)
+            .args(arguments)
+            .arg("own"))
+        .succeeded();
         run(on_hadoop("wordcount", &folder).args(arguments).arg("other")).succeeded();
         assert_same(&folder.path("own"), &folder.path("other"));
     }
@@ -56,8 +77,12 @@ fn fatal_error_fails_job_after_one_attempt() {
     let input = folder.write("in.txt", "good\nbad\n");
     let mut command = on_hadoop("testjobs", &folder);
     command.args(["in.txt", "--job", "fatal-in-map", "--output", "out"]);
-    run(&mut command).failed(1, &["job_0001_m_0000: ", "in.txt line 2: this line is invalid"]);
-    let attempts = fs::read_to_string(input.with_extension("txt.attempts")).expect("some were made");
+    run(&mut command).failed(
+        1,
+        &["job_0001_m_0000: ", "in.txt line 2: this line is invalid"],
+    );
+    let attempts =
+        fs::read_to_string(input.with_extension("txt.attempts")).expect("some were made");
     assert!(attempts.starts_with("one\n"), "{attempts}");
     assert_nothing_is_left(&folder, "out");
 }
@@ -76,9 +101,15 @@ fn missing_or_failing_hadoop_is_named() {
     let mut command = without_cluster("wordcount", &folder);
     command.env("PATH", "/nowhere").env_remove("HADOOP_HOME");
     let ended = run(command.args(["in.txt", "--output", "out", "--on", "hadoop"]));
-    ended.failed(2, &["Hadoop not found: ", "name a command with --on-submit"]);
+    ended.failed(
+        2,
+        &["Hadoop not found: ", "name a command with --on-submit"],
+    );
     assert!(!folder.path("out").exists());
-    let jar = format!("napreduce.streaming.jar={}", folder.write("streaming.jar", "").display());
+    let jar = format!(
+        "napreduce.streaming.jar={}",
+        folder.write("streaming.jar", "").display()
+    );
     let mut command = without_cluster("wordcount", &folder);
     command.args([
         "in.txt",
@@ -99,14 +130,25 @@ fn missing_or_failing_hadoop_is_named() {
 fn jars() -> Option<PathBuf> {
     let named = std::env::var("NAPREDUCE_PYSPARK_PYTHON").unwrap_or_else(|_| "python3".to_owned());
     let mut ask = Command::new(named);
-    ask.args(["-c", "import os, pyspark; print(os.path.dirname(pyspark.__file__))"]).stderr(Stdio::null());
+    ask.args([
+        "-c",
+        "import os, pyspark; print(os.path.dirname(pyspark.__file__))",
+    ])
+    .stderr(Stdio::null());
     let told = ask.output().ok().filter(|told| told.status.success());
-    let jars = told.map(|told| Path::new(String::from_utf8_lossy(&told.stdout).trim()).join("jars"));
-    let compiler = Command::new("javac").arg("-version").stdout(Stdio::null()).stderr(Stdio::null()).status();
+    let jars =
+        told.map(|told| Path::new(String::from_utf8_lossy(&told.stdout).trim()).join("jars"));
+    let compiler = Command::new("javac")
+        .arg("-version")
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .status();
     let why = match (jars, compiler) {
         (Some(jars), Ok(status)) if status.success() => return Some(jars),
         (None, _) => "python3 has no module pyspark; install it with: pip install pyspark",
-        (Some(_), _) => "there is no javac; install a JDK, such as Debian's openjdk-17-jdk-headless",
+        (Some(_), _) => {
+            "there is no javac; install a JDK, such as Debian's openjdk-17-jdk-headless"
+        }
     };
     skipped("hadoop", why);
     None
@@ -117,7 +159,8 @@ fn hadoop_partitioner_and_sort_make_same_parts() {
     let Some(jars) = jars() else { return };
     let folder = Folder::new();
     write_input(&folder, 5, 2_000);
-    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/system/on_hadoop/StreamingJob.java");
+    let source =
+        Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/system/on_hadoop/StreamingJob.java");
     let classes = folder.path("classes");
     fs::create_dir(&classes).expect("made");
     let path = format!("{}:{}/*", classes.display(), jars.display());
@@ -129,7 +172,11 @@ fn hadoop_partitioner_and_sort_make_same_parts() {
         .arg(source)
         .output()
         .expect("javac");
-    assert!(compiled.status.success(), "{}", String::from_utf8_lossy(&compiled.stderr));
+    assert!(
+        compiled.status.success(),
+        "{}",
+        String::from_utf8_lossy(&compiled.stderr)
+    );
     let work = folder.path("hadoop-work");
     fs::create_dir(&work).expect("made");
     let hadoop = folder.write(
@@ -141,11 +188,28 @@ fn hadoop_partitioner_and_sort_make_same_parts() {
         ),
     );
     fs::set_permissions(&hadoop, fs::Permissions::from_mode(0o755)).expect("it may be run");
-    let jar = format!("napreduce.streaming.jar={}", folder.write("streaming.jar", "").display());
-    let arguments = ["in", "--reduces", "5", "--conf", "combine-files=false", "--quiet", "--output"];
-    run(without_cluster("wordcount", &folder).args(arguments).arg("own")).succeeded();
+    let jar = format!(
+        "napreduce.streaming.jar={}",
+        folder.write("streaming.jar", "").display()
+    );
+    let arguments = [
+        "in",
+        "--reduces",
+        "5",
+        "--conf",
+        "combine-files=false",
+        "--quiet",
+        "--output",
+    ];
+    run(without_cluster("wordcount", &folder)
+        .args(arguments)
+        .arg("own"))
+    .succeeded();
     let mut command = without_cluster("wordcount", &folder);
-    command.args(arguments).arg("other").args(["--on", "hadoop", "--on-conf", &jar]);
+    command
+        .args(arguments)
+        .arg("other")
+        .args(["--on", "hadoop", "--on-conf", &jar]);
     run(command.arg("--on-submit").arg(&hadoop)).succeeded();
     assert_same(&folder.path("own"), &folder.path("other"));
 }
@@ -154,15 +218,31 @@ fn hadoop_partitioner_and_sort_make_same_parts() {
 #[test]
 fn yarn_cluster_makes_same_parts() {
     let Some(hadoop) = std::env::var_os("NAPREDUCE_HADOOP") else {
-        eprintln!("skipped: jobs on YARN: set NAPREDUCE_HADOOP to the command hadoop of a cluster with YARN");
+        eprintln!(
+            "skipped: jobs on YARN: set NAPREDUCE_HADOOP to the command hadoop of a cluster with YARN"
+        );
         return;
     };
     let folder = Folder::new();
     write_input(&folder, 5, 2_000);
-    let arguments = ["in", "--reduces", "5", "--conf", "combine-files=false", "--quiet", "--output"];
-    run(without_cluster("wordcount", &folder).args(arguments).arg("own")).succeeded();
+    let arguments = [
+        "in",
+        "--reduces",
+        "5",
+        "--conf",
+        "combine-files=false",
+        "--quiet",
+        "--output",
+    ];
+    run(without_cluster("wordcount", &folder)
+        .args(arguments)
+        .arg("own"))
+    .succeeded();
     let mut command = without_cluster("wordcount", &folder);
-    command.args(arguments).args(["other", "--on", "hadoop", "--on-submit"]).arg(hadoop);
+    command
+        .args(arguments)
+        .args(["other", "--on", "hadoop", "--on-submit"])
+        .arg(hadoop);
     run(&mut command).succeeded();
     assert_same(&folder.path("own"), &folder.path("other"));
 }

@@ -139,24 +139,46 @@ fn module() -> PathBuf {
 
 /// Returns whether these tests can run here; reports a skip otherwise.
 fn has_python() -> bool {
-    let found = Command::new("python3").args(["-c", "import pytest"]).output();
+    let found = Command::new("python3")
+        .args(["-c", "import pytest"])
+        .output();
     if found.is_ok_and(|ended| ended.status.success()) {
         return true;
     }
     let install = "install them with: apt install python3 && pip install pytest";
-    skipped("python", &format!("there is no python3 with pytest; {install}"));
+    skipped(
+        "python",
+        &format!("there is no python3 with pytest; {install}"),
+    );
     false
 }
 
 fn text() -> String {
-    (0..3_000_u32).map(|index| format!("w{} of{} the\n", index % 97, index * 7 % 331)).collect()
+    (0..3_000_u32)
+        .map(|index| format!("w{} of{} the\n", index % 97, index * 7 % 331))
+        .collect()
 }
 
 fn frames(folder: &Folder, output: &str, rest: &[&str]) -> Command {
     let mut command = program("nap");
-    command.env_remove("NAPREDUCE_CLUSTER").env_remove("NAPREDUCE_DIR").current_dir(folder.root());
-    command.env("PYTHONPATH", module()).env("PYTHONDONTWRITEBYTECODE", "1");
-    command.args(["frames", "--program", "job.py", "in", "--output", output, "--quiet"]).args(rest);
+    command
+        .env_remove("NAPREDUCE_CLUSTER")
+        .env_remove("NAPREDUCE_DIR")
+        .current_dir(folder.root());
+    command
+        .env("PYTHONPATH", module())
+        .env("PYTHONDONTWRITEBYTECODE", "1");
+    command
+        .args([
+            "frames",
+            "--program",
+            "job.py",
+            "in",
+            "--output",
+            output,
+            "--quiet",
+        ])
+        .args(rest);
     command
 }
 
@@ -170,17 +192,30 @@ fn with_program(source: &str, input: impl AsRef<[u8]>) -> Folder {
 /// Returns a Python that finds the module and `nap`.
 fn driver(folder: &Folder) -> Command {
     let nap = program("nap");
-    let programs = Path::new(nap.get_program()).parent().expect("a folder of programs");
-    let paths = format!("{}:{}", programs.display(), std::env::var("PATH").expect("a PATH"));
+    let programs = Path::new(nap.get_program())
+        .parent()
+        .expect("a folder of programs");
+    let paths = format!(
+        "{}:{}",
+        programs.display(),
+        std::env::var("PATH").expect("a PATH")
+    );
     let mut python = Command::new("python3");
-    python.env_remove("NAPREDUCE_CLUSTER").env_remove("NAPREDUCE_DIR").current_dir(folder.root());
-    python.env("PATH", paths).env("PYTHONPATH", module()).env("PYTHONDONTWRITEBYTECODE", "1");
+    python
+        .env_remove("NAPREDUCE_CLUSTER")
+        .env_remove("NAPREDUCE_DIR")
+        .current_dir(folder.root());
+    python
+        .env("PATH", paths)
+        .env("PYTHONPATH", module())
+        .env("PYTHONDONTWRITEBYTECODE", "1");
     python
 }
 
 /// Returns the job of a program without `nap`, to be preempted at every boundary.
 fn program_of(folder: &Folder) -> FramesProgram {
-    let (module, program) = (module(), folder.path("job.py"));
+    let module = module();
+    let program = folder.path("job.py");
     let command = format!(
         "PYTHONPATH='{}' PYTHONDONTWRITEBYTECODE=1 exec python3 '{}'",
         module.display(),
@@ -195,9 +230,16 @@ fn python_module_tests_pass() {
         return;
     }
     let mut pytest = Command::new("python3");
-    pytest.args(["-B", "-m", "pytest", "-q"]).current_dir(module());
+    pytest
+        .args(["-B", "-m", "pytest", "-q"])
+        .current_dir(module());
     let ended = run(&mut pytest);
-    assert!(ended.status.success() && ended.stdout.contains(" passed"), "{}{}", ended.stdout, ended.stderr);
+    assert!(
+        ended.status.success() && ended.stdout.contains(" passed"),
+        "{}{}",
+        ended.stdout,
+        ended.stderr
+    );
 }
 
 #[test]
@@ -210,13 +252,28 @@ fn python_wordcounts_equal_rust() {
         let arguments = ["--reduces", "3", "--split-size", "9000"];
         run(&mut frames(&folder, "out", &arguments)).succeeded();
         let mut rust = program("wordcount");
-        rust.env_remove("NAPREDUCE_CLUSTER").env_remove("NAPREDUCE_DIR").current_dir(folder.root());
-        run(rust.args(["in", "--output", "rust", "--quiet"]).args(arguments)).succeeded();
-        assert!(parts(&folder.path("out")) == parts(&folder.path("rust")), "Python counts other words");
-        for name in
-            ["MAP_INPUT_RECORDS", "MAP_OUTPUT_RECORDS", "REDUCE_INPUT_GROUPS", "REDUCE_OUTPUT_RECORDS"]
-        {
-            assert_eq!(counter(&folder.path("out"), name), counter(&folder.path("rust"), name), "{name}");
+        rust.env_remove("NAPREDUCE_CLUSTER")
+            .env_remove("NAPREDUCE_DIR")
+            .current_dir(folder.root());
+        run(rust
+            .args(["in", "--output", "rust", "--quiet"])
+            .args(arguments))
+        .succeeded();
+        assert!(
+            parts(&folder.path("out")) == parts(&folder.path("rust")),
+            "Python counts other words"
+        );
+        for name in [
+            "MAP_INPUT_RECORDS",
+            "MAP_OUTPUT_RECORDS",
+            "REDUCE_INPUT_GROUPS",
+            "REDUCE_OUTPUT_RECORDS",
+        ] {
+            assert_eq!(
+                counter(&folder.path("out"), name),
+                counter(&folder.path("rust"), name),
+                "{name}"
+            );
         }
     }
 }
@@ -238,8 +295,15 @@ fn python_jobs_run_as_values() {
 /// Returns the program of the README that begins with this line.
 fn readme_program(first: &str) -> String {
     let readme = fs::read_to_string(module().join("README.md")).expect("the README");
-    let mut blocks = readme.split("\n```python\n").skip(1).filter_map(|block| block.split("\n```").next());
-    blocks.find(|block| block.starts_with(first)).expect("the program").to_owned() + "\n"
+    let mut blocks = readme
+        .split("\n```python\n")
+        .skip(1)
+        .filter_map(|block| block.split("\n```").next());
+    blocks
+        .find(|block| block.starts_with(first))
+        .expect("the program")
+        .to_owned()
+        + "\n"
 }
 
 #[test]
@@ -249,12 +313,34 @@ fn python_readme_join_reads_csv_and_typed_rows() {
     }
     let folder = Folder::new();
     folder.write("join.py", readme_program("import csv\n"));
-    folder.write("customers.csv", "id,name\n7,Ada\n8,\"Bob, the second\"\n9,Eve\n");
-    folder.write("sales.csv", "customer,price\n8,1.5\n7,2\n8,\"0.25\"\n5,100\nbroken\n7,much\n");
-    let arguments = ["join.py", "customers.csv", "sales.csv", "--output", "totals", "--reduces", "1"];
+    folder.write(
+        "customers.csv",
+        "id,name\n7,Ada\n8,\"Bob, the second\"\n9,Eve\n",
+    );
+    folder.write(
+        "sales.csv",
+        "customer,price\n8,1.5\n7,2\n8,\"0.25\"\n5,100\nbroken\n7,much\n",
+    );
+    let arguments = [
+        "join.py",
+        "customers.csv",
+        "sales.csv",
+        "--output",
+        "totals",
+        "--reduces",
+        "1",
+    ];
     let ended = run(driver(&folder).args(arguments)).succeeded();
-    assert_eq!(parts(&folder.path("totals"))[0].1, b"Ada\t2.0\nBob, the second\t1.75\nEve\t0\n");
-    assert_eq!(counter(&folder.path("totals"), "bad rows"), 2, "{}", ended.stderr);
+    assert_eq!(
+        parts(&folder.path("totals"))[0].1,
+        b"Ada\t2.0\nBob, the second\t1.75\nEve\t0\n"
+    );
+    assert_eq!(
+        counter(&folder.path("totals"), "bad rows"),
+        2,
+        "{}",
+        ended.stderr
+    );
 }
 
 #[test]
@@ -280,11 +366,17 @@ if __name__ == '__main__':
     let ended = run(driver(&folder).arg("job.py"));
     let expected = "[('be', 1), ('or', 1), ('to', 2)]\nTrue False 'to be'\n";
     assert_eq!(ended.stdout, expected, "{}", ended.stderr);
-    let (before, after) = ended.stderr.split_once("quiet\n").expect("the second run comes later");
+    let (before, after) = ended
+        .stderr
+        .split_once("quiet\n")
+        .expect("the second run comes later");
     assert_eq!(before, "");
     assert!(after.contains(": maps 100% 1/1, reduces 100% "), "{after}");
     // Neither counters nor results of the command line.
-    assert!(after.lines().all(|line| line.contains(": maps ")), "{after}");
+    assert!(
+        after.lines().all(|line| line.contains(": maps ")),
+        "{after}"
+    );
 }
 
 #[test]
@@ -307,8 +399,17 @@ except RuntimeError as error:
     // Like a cell, a program from standard input has no file.
     let program = File::open(folder.path("cell")).expect("a program");
     let ended = run(driver(&folder).arg("-").stdin(program));
-    assert!(ended.stdout.starts_with("[('be', 1), ('to', 1)]\n"), "{}{}", ended.stdout, ended.stderr);
-    for part in ["in a notebook cell or at a prompt", "%%writefile words.py", "import it from there"] {
+    assert!(
+        ended.stdout.starts_with("[('be', 1), ('to', 1)]\n"),
+        "{}{}",
+        ended.stdout,
+        ended.stderr
+    );
+    for part in [
+        "in a notebook cell or at a prompt",
+        "%%writefile words.py",
+        "import it from there",
+    ] {
         assert!(ended.stdout.contains(part), "{part}: {}", ended.stdout);
     }
 }
@@ -320,7 +421,10 @@ fn python_main_block_runs_in_driver_only() {
     }
     let folder = Folder::new();
     folder.write("in", "to be\nor to\n");
-    folder.write("job.py", DRIVER.replace("FOLDER", &format!("{:?}", folder.root())));
+    folder.write(
+        "job.py",
+        DRIVER.replace("FOLDER", &format!("{:?}", folder.root())),
+    );
     let ended = run(driver(&folder).args(["job.py", "--input", "in"]));
     assert_eq!(ended.stdout, "['be', 'or', 'to']\n", "{}", ended.stderr);
     let read = |name: &str| fs::read_to_string(folder.path(name)).expect("it was written");
@@ -341,7 +445,10 @@ fn python_job_of_an_imported_module_runs() {
     let folder = Folder::new();
     folder.write("in", "to be\nor to\n");
     let jobs = DRIVER.split("if __name__").next().expect("the jobs");
-    folder.write("jobs.py", jobs.replace("FOLDER", &format!("{:?}", folder.root())));
+    folder.write(
+        "jobs.py",
+        jobs.replace("FOLDER", &format!("{:?}", folder.root())),
+    );
     folder.write(
         "job.py",
         "import jobs\nprint(sorted(word.text for word in jobs.words.run('in', reduces=1)))\n",
@@ -362,18 +469,36 @@ fn python_job_that_tasks_cannot_find_is_refused() {
             format!("{import}counts = {define}; counts.main(['in', '--output', 'out'])"),
             "tasks do not find the job counts in",
         ),
-        (format!("{import}{define}.main(['in', '--output', 'out'])"), "it is not a global variable"),
-        (format!("{import}counts = {define}; counts.run('in')"), "tasks do not find the job counts in"),
-        (format!("{import}{define}.run('in')"), "the job is not a global variable of"),
+        (
+            format!("{import}{define}.main(['in', '--output', 'out'])"),
+            "it is not a global variable",
+        ),
+        (
+            format!("{import}counts = {define}; counts.run('in')"),
+            "tasks do not find the job counts in",
+        ),
+        (
+            format!("{import}{define}.run('in')"),
+            "the job is not a global variable of",
+        ),
     ] {
         let folder = with_program(&source, "to be\n");
         let ended = run(driver(&folder).arg("job.py"));
-        assert!(!ended.status.success() && ended.stderr.contains(says), "{source}: {}", ended.stderr);
+        assert!(
+            !ended.status.success() && ended.stderr.contains(says),
+            "{source}: {}",
+            ended.stderr
+        );
     }
     let two = format!("from napreduce import Job\none = {define}\ntwo = {define}\n");
     let folder = with_program(&two, "to be\n");
-    run(&mut frames(&folder, "out", &[]))
-        .failed(2, &["defines the jobs one, two", "start the program with python3"]);
+    run(&mut frames(&folder, "out", &[])).failed(
+        2,
+        &[
+            "defines the jobs one, two",
+            "start the program with python3",
+        ],
+    );
 }
 
 #[test]
@@ -386,10 +511,20 @@ fn python_error_has_one_traceback_and_the_record() {
     folder.write("shipped", "def parse(line):\n    return int(line)\n");
     let ended = run(driver(&folder).arg("job.py"));
     let first = ended.stdout.lines().next();
-    assert_eq!(first, Some("'one' line 2 1"), "{}{}", ended.stdout, ended.stderr);
+    assert_eq!(
+        first,
+        Some("'one' line 2 1"),
+        "{}{}",
+        ended.stdout,
+        ended.stderr
+    );
     let program = folder.path("job.py");
     let program = format!("File \"{}\", line 5, in number", program.display());
-    for says in ["failed 4 times", program.as_str(), "File \"texts.py\", line 2, in parse"] {
+    for says in [
+        "failed 4 times",
+        program.as_str(),
+        "File \"texts.py\", line 2, in parse",
+    ] {
         assert!(ended.stdout.contains(says), "{says}: {}", ended.stdout);
     }
 }
@@ -407,13 +542,27 @@ fn python_folds_of_nan_do_not_depend_on_splits() {
         ("max(values=(float, str))", "x\tnan\tx\n"),
         ("top(3)", "x\tnan\tnan\t7.0\n"),
     ] {
-        let value = if fold.contains("str") { "(float(line[2:]), line[0])" } else { "float(line[2:])" };
+        let value = if fold.contains("str") {
+            "(float(line[2:]), line[0])"
+        } else {
+            "float(line[2:])"
+        };
         let define = format!("job = Job.text().flat_map(lambda line: [(line[0], {value})]).{fold}");
-        folder.write("job.py", format!("from napreduce import Job\n{define}\njob.main()\n"));
+        folder.write(
+            "job.py",
+            format!("from napreduce import Job\n{define}\njob.main()\n"),
+        );
         let program = program_of(&folder);
         for split_size in [4, 12, 1 << 20] {
-            let test = JobTest::new(|| job(&program)).input(values).split_size(split_size).reduces(1);
-            assert_eq!(test.run().text(), expected, "{fold}, splits of {split_size}");
+            let test = JobTest::new(|| job(&program))
+                .input(values)
+                .split_size(split_size)
+                .reduces(1);
+            assert_eq!(
+                test.run().text(),
+                expected,
+                "{fold}, splits of {split_size}"
+            );
         }
     }
 }
@@ -425,7 +574,10 @@ fn python_wordcount_is_preemption_safe() {
     }
     let folder = with_program(WORDCOUNT, "");
     let program = program_of(&folder);
-    let test = JobTest::new(|| job(&program)).input("to be\nnot to\n").split_size(6).reduces(2);
+    let test = JobTest::new(|| job(&program))
+        .input("to be\nnot to\n")
+        .split_size(6)
+        .reduces(2);
     assert_eq!(test.run().text().lines().count(), 3);
     test.assert_preemption_safe();
 }
@@ -438,14 +590,20 @@ fn python_value_order_is_preemption_safe() {
     let folder = with_program(IN_ORDER, "");
     let program = program_of(&folder);
     let visits = "bob 10 z\nann 2.5 c\nbob -1 x\nann -inf a\nann 2.5 d\nbob 9 y\nann 1e9 e\n";
-    let test = JobTest::new(|| job(&program)).input(visits).split_size(40).reduces(1);
+    let test = JobTest::new(|| job(&program))
+        .input(visits)
+        .split_size(40)
+        .reduces(1);
     assert_eq!(test.run().text(), "ann\ta\tc\td\te\nbob\tx\ty\tz\n");
     test.assert_preemption_safe();
     // Only values with the same key and sort order are combined, in Rust and in Python.
-    let counted = IN_ORDER.replace(", page\n", ", 1\n").replace("values=str", "values=int");
+    let counted = IN_ORDER
+        .replace(", page\n", ", 1\n")
+        .replace("values=str", "values=int");
     let expected = "ann\t1\t2\t1\nbob\t1\t1\t1\n";
     for combine in ["sum", "lambda counts: sum(counts)"] {
-        let combined = counted.replace("job.main()", &format!("job.combine({combine})\njob.main()"));
+        let combined =
+            counted.replace("job.main()", &format!("job.combine({combine})\njob.main()"));
         let folder = with_program(&combined, "");
         let program = program_of(&folder);
         let test = JobTest::new(|| job(&program)).input(visits).reduces(1);
@@ -460,9 +618,15 @@ fn python_state_is_preemption_safe() {
     }
     let folder = with_program(STATEFUL, "");
     let program = program_of(&folder);
-    let test = JobTest::new(|| job(&program)).input("to be or\nnot to\nbe\n").reduces(1);
+    let test = JobTest::new(|| job(&program))
+        .input("to be or\nnot to\nbe\n")
+        .reduces(1);
     let output = test.run();
-    assert!(output.text().ends_with("7\tto\t2\t0.5\ngroups\t7\n"), "{}", output.text());
+    assert!(
+        output.text().ends_with("7\tto\t2\t0.5\ngroups\t7\n"),
+        "{}",
+        output.text()
+    );
     assert_eq!(output.counters.get("lines of Python"), 3);
     test.assert_preemption_safe();
 }
@@ -474,23 +638,47 @@ fn python_sums_of_big_integers_are_exact() {
     }
     let greatest = i64::MAX;
     let source = |combine: &str| {
-        WORDS.replace("(word, 1)", "(word[:1], int(word[1:]))").replace("combine(sum)", combine)
+        WORDS
+            .replace("(word, 1)", "(word[:1], int(word[1:]))")
+            .replace("combine(sum)", combine)
     };
-    let folder = with_program(&source("combine(sum)"), format!("a{greatest} b-{greatest}\n").repeat(3));
-    run(&mut frames(&folder, "out", &["--reduces", "1", "--split-size", "45"])).succeeded();
+    let folder = with_program(
+        &source("combine(sum)"),
+        format!("a{greatest} b-{greatest}\n").repeat(3),
+    );
+    run(&mut frames(
+        &folder,
+        "out",
+        &["--reduces", "1", "--split-size", "45"],
+    ))
+    .succeeded();
     let three = 3 * i128::from(greatest);
     let expected = format!("a\t{three}\nb\t-{three}\n");
     assert_eq!(parts(&folder.path("out"))[0].1, expected.as_bytes());
     folder.write("in", format!("a{}\n", i128::from(greatest) + 1).repeat(3));
     let once = ["--reduces", "1", "--conf", "attempts-max=1"];
-    run(&mut frames(&folder, "wide", &once))
-        .failed(1, &["9223372036854775808 exceeds 64 bits", "combine such numbers in Python"]);
+    run(&mut frames(&folder, "wide", &once)).failed(
+        1,
+        &[
+            "9223372036854775808 exceeds 64 bits",
+            "combine such numbers in Python",
+        ],
+    );
     folder.write("job.py", source("combine(lambda numbers: sum(numbers))"));
     run(&mut frames(&folder, "wide", &once)).succeeded();
-    assert_eq!(parts(&folder.path("wide"))[0].1, b"a\t27670116110564327424\n");
-    folder.write("job.py", source("combine(max)").replace("sum(counts)", "max(counts)"));
+    assert_eq!(
+        parts(&folder.path("wide"))[0].1,
+        b"a\t27670116110564327424\n"
+    );
+    folder.write(
+        "job.py",
+        source("combine(max)").replace("sum(counts)", "max(counts)"),
+    );
     run(&mut frames(&folder, "most", &once)).succeeded();
-    assert_eq!(parts(&folder.path("most"))[0].1, b"a\t9223372036854775808\n");
+    assert_eq!(
+        parts(&folder.path("most"))[0].1,
+        b"a\t9223372036854775808\n"
+    );
 }
 
 #[test]
@@ -513,8 +701,12 @@ fn python_exception_fails_job_with_traceback() {
         ],
     );
     // Line numbers count from the start of the file even if a task begins in the middle of it.
-    run(&mut frames(&folder, "out", &["--conf", "attempts-max=1", "--split-size", "40000"]))
-        .failed(1, &["mapping in line 40001: Traceback"]);
+    run(&mut frames(
+        &folder,
+        "out",
+        &["--conf", "attempts-max=1", "--split-size", "40000"],
+    ))
+    .failed(1, &["mapping in line 40001: Traceback"]);
     assert!(!folder.has("out"));
 }
 
@@ -524,23 +716,38 @@ fn broken_python_program_is_refused_before_submission() {
         return;
     }
     let folder = with_program("from napreduce import Job\nJob.text().main()\n", "x\n");
-    run(&mut frames(&folder, "out", &[])).failed(2, &["the program `job.py` failed: ", "the job has no map"]);
+    run(&mut frames(&folder, "out", &[]))
+        .failed(2, &["the program `job.py` failed: ", "the job has no map"]);
     folder.write("job.py", "print('hello')\n");
     // Without a buffer, Python writes the line and its newline separately, and the newline may come too late
     // to be shown.
-    run(&mut frames(&folder, "out", &[]))
-        .failed(2, &[r#"the program `job.py` sent "hello"#, "where a frame should begin"]);
+    run(&mut frames(&folder, "out", &[])).failed(
+        2,
+        &[
+            r#"the program `job.py` sent "hello"#,
+            "where a frame should begin",
+        ],
+    );
     folder.write("job.py", "import no_such_module\n");
-    run(&mut frames(&folder, "out", &[]))
-        .failed(2, &["ended with exit status: 1", "No module named 'no_such_module'"]);
-    run(frames(&folder, "out", &[]).args(["--python", "no-such-python"])).failed(2, &["exit status: 127"]);
+    run(&mut frames(&folder, "out", &[])).failed(
+        2,
+        &[
+            "ended with exit status: 1",
+            "No module named 'no_such_module'",
+        ],
+    );
+    run(frames(&folder, "out", &[]).args(["--python", "no-such-python"]))
+        .failed(2, &["exit status: 127"]);
     run(frames(&folder, "out", &[]).args(["--parameter", "x"]))
         .failed(2, &["--parameter x: expected NAME=VALUE"]);
     let missing = ["frames", "--program", "none.py", "in", "--output", "out"];
     run(program("nap").current_dir(folder.root()).args(missing))
         .failed(2, &["--program none.py: no such file"]);
-    run(program("nap").args(["--dir", "d", "frames", "in"])).failed(2, &["options must follow `nap frames`"]);
-    let help = run(program("nap").args(["frames", "--help"])).succeeded().stdout;
+    run(program("nap").args(["--dir", "d", "frames", "in"]))
+        .failed(2, &["options must follow `nap frames`"]);
+    let help = run(program("nap").args(["frames", "--help"]))
+        .succeeded()
+        .stdout;
     assert!(
         help.contains("--parameter") && help.contains("--reduces") && help.contains("Examples:"),
         "{help}"
@@ -569,7 +776,12 @@ job.main()
     run(&mut frames(
         &folder,
         "out",
-        &["--files", "list#stop.txt,shout#shout.py", "--parameter", "before=a = "],
+        &[
+            "--files",
+            "list#stop.txt,shout#shout.py",
+            "--parameter",
+            "before=a = ",
+        ],
     ))
     .succeeded();
     let expected = "a = BE\tin\tjob_0001_m_0000.1\n";
@@ -586,7 +798,11 @@ fn zipped_modules_are_shipped() {
     let folder = with_program(source, "to\nbe\n");
     folder.write("texts/shout.py", "def loud(line): return line.upper()\n");
     let zip = ["-m", "zipfile", "-c", "texts.zip", "texts"];
-    assert!(run(Command::new("python3").args(zip).current_dir(folder.root())).status.success());
+    assert!(
+        run(Command::new("python3").args(zip).current_dir(folder.root()))
+            .status
+            .success()
+    );
     fs::remove_dir_all(folder.path("texts")).expect("the folder is there");
     run(&mut frames(&folder, "out", &["--py-files", "texts.zip"])).succeeded();
     assert_eq!(parts(&folder.path("out"))[0].1, b"TO\nBE\n");

@@ -47,26 +47,43 @@ impl OnCluster {
     fn start() -> OnCluster {
         let line = |index: u32| format!("{:08}{}\n", index * 7 % 3_000, "x".repeat(4_000));
         let folder = with_program(SLOW, (0..3_000).map(line).collect::<String>());
-        let variables =
-            [("PYTHONPATH", module().display().to_string()), ("PYTHONDONTWRITEBYTECODE", "1".to_owned())];
+        let variables = [
+            ("PYTHONPATH", module().display().to_string()),
+            ("PYTHONDONTWRITEBYTECODE", "1".to_owned()),
+        ];
         let cluster = OwnCluster::start_with(&folder, 1, "fifo", "", &variables);
         let mut command = slow(&folder, "out");
-        command.args(["--conf", "slowstart=1", "--detach", "--cluster"]).arg(cluster.directory());
+        command
+            .args(["--conf", "slowstart=1", "--detach", "--cluster"])
+            .arg(cluster.directory());
         let job = run(&mut command).succeeded().stdout.trim().to_owned();
-        OnCluster { cluster, folder, job }
+        OnCluster {
+            cluster,
+            folder,
+            job,
+        }
     }
 
     fn nap(&self, command: &str, who: &str) -> Ended {
-        run(self.cluster.nap().args(["task", command, &format!("{}_{who}_0000", self.job)]))
+        run(self
+            .cluster
+            .nap()
+            .args(["task", command, &format!("{}_{who}_0000", self.job)]))
     }
 
     fn until(&self, who: &str, state: &str) {
         let wanted = format!("{}_{who}_0000", self.job);
         wait_until(&format!("{who} is {state}"), || {
             let tasks = self.cluster.json(&["task", "list", &self.job]);
-            let found =
-                tasks.as_array().expect("an array").iter().find(|task| task["task"] == wanted.as_str());
-            let mut live = found.and_then(|task| task["live"].as_array()).into_iter().flatten();
+            let found = tasks
+                .as_array()
+                .expect("an array")
+                .iter()
+                .find(|task| task["task"] == wanted.as_str());
+            let mut live = found
+                .and_then(|task| task["live"].as_array())
+                .into_iter()
+                .flatten();
             live.any(|attempt| attempt["state"] == state)
         });
     }
@@ -74,7 +91,11 @@ impl OnCluster {
 
 fn slow(folder: &Folder, output: &str) -> Command {
     let parameter = format!("folder={}", folder.root().display());
-    frames(folder, output, &["--reduces", "1", "--parameter", &parameter])
+    frames(
+        folder,
+        output,
+        &["--reduces", "1", "--parameter", &parameter],
+    )
 }
 
 #[test]
@@ -96,12 +117,16 @@ fn preempted_python_tasks_write_same_output() {
     }
     on.cluster.wait(&[&on.job]).succeeded();
     run(&mut slow(&on.folder, "undisturbed")).succeeded();
-    let (out, undisturbed) = (on.folder.path("out"), on.folder.path("undisturbed"));
+    let out = on.folder.path("out");
+    let undisturbed = on.folder.path("undisturbed");
     assert!(parts(&out) == parts(&undisturbed), "another output");
     assert_eq!(counter(&out, "lines of Python"), 3_000);
-    for (name, times) in
-        [("CHECKPOINTS", 2), ("SUSPENDS", 2), ("NUM_FAILED_MAPS", 0), ("NUM_FAILED_REDUCES", 0)]
-    {
+    for (name, times) in [
+        ("CHECKPOINTS", 2),
+        ("SUSPENDS", 2),
+        ("NUM_FAILED_MAPS", 0),
+        ("NUM_FAILED_REDUCES", 0),
+    ] {
         assert_eq!(counter(&out, name), times, "{name}");
     }
     assert!(counter(&out, "CHECKPOINT_RESTORES") >= 2);

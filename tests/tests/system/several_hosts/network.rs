@@ -21,7 +21,9 @@ impl Network {
         if !rustix::process::geteuid().is_root() {
             return Err("needs root, to make network namespaces".to_owned());
         }
-        let network = Network { prefix: format!("nap{}", std::process::id()) };
+        let network = Network {
+            prefix: format!("nap{}", std::process::id()),
+        };
         network.build().map(|()| network)
     }
 
@@ -31,14 +33,26 @@ impl Network {
         ip(&["-n", &bridge, "link", "add", "bridge", "type", "bridge"])?;
         ip(&["-n", &bridge, "link", "set", "bridge", "up"])?;
         for host in 0..HOSTS {
-            let (name, port) = (self.namespace(&host.to_string()), format!("port{host}"));
+            let name = self.namespace(&host.to_string());
+            let port = format!("port{host}");
             ip(&["netns", "add", &name])?;
             ip(&["-n", &name, "link", "set", "lo", "up"])?;
             ip(&[
-                "-n", &bridge, "link", "add", &port, "type", "veth", "peer", "name", "eth", "netns", &name,
+                "-n", &bridge, "link", "add", &port, "type", "veth", "peer", "name", "eth",
+                "netns", &name,
             ])?;
-            ip(&["-n", &bridge, "link", "set", &port, "master", "bridge", "up"])?;
-            ip(&["-n", &name, "addr", "add", &format!("{}/24", self.host(host)), "dev", "eth"])?;
+            ip(&[
+                "-n", &bridge, "link", "set", &port, "master", "bridge", "up",
+            ])?;
+            ip(&[
+                "-n",
+                &name,
+                "addr",
+                "add",
+                &format!("{}/24", self.host(host)),
+                "dev",
+                "eth",
+            ])?;
             ip(&["-n", &name, "link", "set", "eth", "up"])?;
         }
         Ok(())
@@ -56,7 +70,9 @@ impl Network {
     /// Wraps a command so that it runs on a host.
     pub fn inside(&self, host: usize, command: Command) -> Command {
         let mut inside = Command::new("ip");
-        inside.args(["netns", "exec", &self.namespace(&host.to_string())]).arg(command.get_program());
+        inside
+            .args(["netns", "exec", &self.namespace(&host.to_string())])
+            .arg(command.get_program());
         inside.args(command.get_args()).stdin(Stdio::null());
         for (name, value) in command.get_envs() {
             match value {
@@ -78,14 +94,23 @@ impl Network {
     }
 
     fn set_port(&self, host: usize, state: &str) {
-        let set = ip(&["-n", &self.namespace("b"), "link", "set", &format!("port{host}"), state]);
+        let set = ip(&[
+            "-n",
+            &self.namespace("b"),
+            "link",
+            "set",
+            &format!("port{host}"),
+            state,
+        ]);
         set.expect("a port of this network");
     }
 }
 
 impl Drop for Network {
     fn drop(&mut self) {
-        let suffixes = (0..HOSTS).map(|host| host.to_string()).chain(["b".to_owned()]);
+        let suffixes = (0..HOSTS)
+            .map(|host| host.to_string())
+            .chain(["b".to_owned()]);
         for suffix in suffixes {
             // Fails if the namespace could not be created.
             let _ = ip(&["netns", "del", &self.namespace(&suffix)]);
@@ -95,11 +120,17 @@ impl Drop for Network {
 
 fn ip(arguments: &[&str]) -> Result<(), String> {
     let what = format!("ip {}", arguments.join(" "));
-    let ended = Command::new("ip").args(arguments).stdin(Stdio::null()).output();
+    let ended = Command::new("ip")
+        .args(arguments)
+        .stdin(Stdio::null())
+        .output();
     let ended = ended.map_err(|error| format!("{what}: {error}"))?;
     if ended.status.success() {
         Ok(())
     } else {
-        Err(format!("{what}: {}", String::from_utf8_lossy(&ended.stderr).trim()))
+        Err(format!(
+            "{what}: {}",
+            String::from_utf8_lossy(&ended.stderr).trim()
+        ))
     }
 }

@@ -27,10 +27,21 @@ impl Slurm {
         if !rustix::process::geteuid().is_root() {
             return Err("the daemons of Slurm want root".to_owned());
         }
-        for (program, package) in [("munged", "munge"), ("slurmctld", "slurm-wlm"), ("slurmd", "slurm-wlm")] {
-            let found =
-                Command::new(program).arg("--version").stdout(Stdio::null()).stderr(Stdio::null()).status();
-            let old = Command::new(program).arg("-V").stdout(Stdio::null()).stderr(Stdio::null()).status();
+        for (program, package) in [
+            ("munged", "munge"),
+            ("slurmctld", "slurm-wlm"),
+            ("slurmd", "slurm-wlm"),
+        ] {
+            let found = Command::new(program)
+                .arg("--version")
+                .stdout(Stdio::null())
+                .stderr(Stdio::null())
+                .status();
+            let old = Command::new(program)
+                .arg("-V")
+                .stdout(Stdio::null())
+                .stderr(Stdio::null())
+                .status();
             if found.is_err() && old.is_err() {
                 return Err(format!("no {program}; install {package}"));
             }
@@ -39,7 +50,10 @@ impl Slurm {
         for name in ["state", "spool", "munge"] {
             fs::create_dir_all(root.join(name)).expect("a directory");
         }
-        let mut slurm = Slurm { configuration: root.join("slurm.conf"), daemons: Vec::new() };
+        let mut slurm = Slurm {
+            configuration: root.join("slurm.conf"),
+            daemons: Vec::new(),
+        };
         slurm.start_munge(&root);
         let host = fs::read_to_string("/proc/sys/kernel/hostname").expect("a name");
         let host = host.trim().split('.').next().unwrap_or_default().to_owned();
@@ -59,26 +73,52 @@ impl Slurm {
         let key = root.join("munge/key");
         fs::write(&key, [7; 128]).expect("a key");
         fs::set_permissions(&key, fs::Permissions::from_mode(0o600)).expect("its mode");
-        fs::set_permissions(root.join("munge"), fs::Permissions::from_mode(0o700)).expect("its mode");
+        fs::set_permissions(root.join("munge"), fs::Permissions::from_mode(0o700))
+            .expect("its mode");
         let at = |name: &str| root.join("munge").join(name).display().to_string();
         // Forced, since the parent folders are private.
-        let flags = ["--force", "--foreground", "--key-file", &at("key"), "--socket", &at("socket")];
-        let more = ["--pid-file", &at("pid"), "--seed-file", &at("seed"), "--log-file", &at("log")];
+        let flags = [
+            "--force",
+            "--foreground",
+            "--key-file",
+            &at("key"),
+            "--socket",
+            &at("socket"),
+        ];
+        let more = [
+            "--pid-file",
+            &at("pid"),
+            "--seed-file",
+            &at("seed"),
+            "--log-file",
+            &at("log"),
+        ];
         self.daemon(root, "munged", &[flags, more].concat());
-        wait_until("the socket of munged", || root.join("munge/socket").exists());
+        wait_until("the socket of munged", || {
+            root.join("munge/socket").exists()
+        });
     }
 
     fn daemon(&mut self, root: &Path, program: &str, arguments: &[&str]) {
         let log = fs::File::create(root.join(format!("{program}.out"))).expect("a log");
         let mut command = self.command(program, arguments);
-        command.stdin(Stdio::null()).stdout(log.try_clone().expect("a descriptor")).stderr(log);
-        self.daemons.push(command.spawn().unwrap_or_else(|error| panic!("{program}: {error}")));
+        command
+            .stdin(Stdio::null())
+            .stdout(log.try_clone().expect("a descriptor"))
+            .stderr(log);
+        self.daemons.push(
+            command
+                .spawn()
+                .unwrap_or_else(|error| panic!("{program}: {error}")),
+        );
     }
 
     /// Returns a Slurm command for this cluster.
     pub fn command(&self, program: &str, arguments: &[&str]) -> Command {
         let mut command = Command::new(program);
-        command.env("SLURM_CONF", &self.configuration).args(arguments);
+        command
+            .env("SLURM_CONF", &self.configuration)
+            .args(arguments);
         command
     }
 
@@ -95,7 +135,9 @@ impl Slurm {
 
     /// Returns the states of all jobs that have not ended, such as `PD` and `R`.
     pub fn states(&self) -> Vec<String> {
-        let said = run(&mut self.command("squeue", &["--noheader", "--format=%t"])).succeeded().stdout;
+        let said = run(&mut self.command("squeue", &["--noheader", "--format=%t"]))
+            .succeeded()
+            .stdout;
         said.lines().map(|line| line.trim().to_owned()).collect()
     }
 }
@@ -103,8 +145,12 @@ impl Slurm {
 impl Drop for Slurm {
     fn drop(&mut self) {
         // Processes in an allocation are not children of this test.
-        let _ =
-            self.command("scancel", &["--full", "--signal=KILL", "--state=RUNNING", "--user=root"]).status();
+        let _ = self
+            .command(
+                "scancel",
+                &["--full", "--signal=KILL", "--state=RUNNING", "--user=root"],
+            )
+            .status();
         let _ = self.command("scancel", &["--user=root"]).status();
         let until = Instant::now() + Duration::from_secs(20);
         let ended = |slurm: &Slurm| {
@@ -128,7 +174,8 @@ fn free_port() -> u16 {
 
 fn configuration(root: &Path, host: &str) -> String {
     let at = root.display();
-    let (controller, node) = (free_port(), free_port());
+    let controller = free_port();
+    let node = free_port();
     format!(
         "ClusterName=nap
 SlurmctldHost={host}(127.0.0.1)

@@ -33,7 +33,10 @@ fn python() -> Option<String> {
     if ask.status().is_ok_and(|status| status.success()) {
         return Some(named);
     }
-    skipped("spark", &format!("{named} has no module pyspark; install it with: pip install pyspark"));
+    skipped(
+        "spark",
+        &format!("{named} has no module pyspark; install it with: pip install pyspark"),
+    );
     None
 }
 
@@ -43,7 +46,10 @@ fn on(master: &str) -> [&str; 4] {
 }
 
 fn with_spark(command: &mut Command, python: &str) {
-    command.env("PYSPARK_PYTHON", python).env("SPARK_LOCAL_IP", "127.0.0.1").env_remove("SPARK_HOME");
+    command
+        .env("PYSPARK_PYTHON", python)
+        .env("SPARK_LOCAL_IP", "127.0.0.1")
+        .env_remove("SPARK_HOME");
 }
 
 fn on_spark(name: &str, folder: &Folder, python: &str) -> Command {
@@ -56,7 +62,10 @@ fn on_spark(name: &str, folder: &Folder, python: &str) -> Command {
 fn wait_for_start(mut come: impl FnMut() -> bool) {
     let began = Instant::now();
     while !come() {
-        assert!(began.elapsed() < START_MAX, "no guest runs within {START_MAX:?}");
+        assert!(
+            began.elapsed() < START_MAX,
+            "no guest runs within {START_MAX:?}"
+        );
         std::thread::sleep(Duration::from_millis(50));
     }
 }
@@ -68,7 +77,9 @@ fn every_job_shape_equals_embedded_run() {
     let Some(python) = python() else { return };
     let folder = Folder::new();
     write_input(&folder, 3, 400);
-    assert_every_shape_is_as_embedded(&folder, &on(&master(&python)), |command| with_spark(command, &python));
+    assert_every_shape_is_as_embedded(&folder, &on(&master(&python)), |command| {
+        with_spark(command, &python)
+    });
     let killed = folder.path("other.killed-reduce");
     assert!(!killed.join("_temporary").exists());
     assert_eq!(counter(&killed, "NUM_FAILED_REDUCES"), 3);
@@ -80,17 +91,31 @@ fn terasort_by_pyspark_shuffle_is_totally_ordered() {
     let folder = Folder::new();
     let mut state = 1_u64;
     let mut row = |_| {
-        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        state = state
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
         format!("{:010}{:088}\r\n", state >> 31, state >> 7)
     };
     folder.write("rows", (0..30_000).map(&mut row).collect::<String>());
     let sort = |command: &mut Command, output: &str| {
-        command.args(["rows", "--output", output, "--reduces", "3", "--split-size", "700000", "--quiet"]);
+        command.args([
+            "rows",
+            "--output",
+            output,
+            "--reduces",
+            "3",
+            "--split-size",
+            "700000",
+            "--quiet",
+        ]);
         run(command).succeeded();
     };
     sort(&mut without_cluster("terasort", &folder), "own");
     let mut elsewhere = on_spark("terasort", &folder, &python);
-    sort(elsewhere.args(["--on-conf", "spark.napreduce.pickled=true"]), "other");
+    sort(
+        elsewhere.args(["--on-conf", "spark.napreduce.pickled=true"]),
+        "other",
+    );
     assert_same(&folder.path("own"), &folder.path("other"));
 }
 
@@ -101,8 +126,14 @@ fn fatal_error_fails_job_after_one_attempt() {
     let input = folder.write("in.txt", "good\nbad\n");
     let mut command = on_spark("testjobs", &folder, &python);
     command.args(["in.txt", "--job", "fatal-in-map", "--output", "out"]);
-    run(&mut command).failed(1, &["job_0001_m_0000: ", "in.txt line 2: this line is invalid"]);
-    assert_eq!(fs::read_to_string(input.with_extension("txt.attempts")).expect("one was made"), "one\n");
+    run(&mut command).failed(
+        1,
+        &["job_0001_m_0000: ", "in.txt line 2: this line is invalid"],
+    );
+    assert_eq!(
+        fs::read_to_string(input.with_extension("txt.attempts")).expect("one was made"),
+        "one\n"
+    );
     assert_nothing_is_left(&folder, "out");
 }
 
@@ -132,7 +163,9 @@ fn missing_spark_reports_what_to_install() {
 #[test]
 fn task_of_killed_guest_resumes_from_checkpoint() {
     let Some(python) = python() else { return };
-    let mut job = NotedJob::start("1s", &on(&master(&python)), |command, _| with_spark(command, &python));
+    let mut job = NotedJob::start("1s", &on(&master(&python)), |command, _| {
+        with_spark(command, &python)
+    });
     wait_for_start(|| !job.done("m_0000").is_empty());
     for (task, signal) in [("m_0000", Signal::TERM), ("r_0000", Signal::KILL)] {
         job.wait_for_some(task);
@@ -157,7 +190,9 @@ fn task_of_lost_executor_resumes_from_checkpoint() {
         );
         return;
     }
-    let mut job = NotedJob::start("1s", &on(&master), |command, _| with_spark(command, &python));
+    let mut job = NotedJob::start("1s", &on(&master), |command, _| {
+        with_spark(command, &python)
+    });
     wait_for_start(|| !job.done("m_0000").is_empty());
     for (task, signal) in [("m_0000", Signal::TERM), ("r_0000", Signal::KILL)] {
         job.wait_for_some(task);

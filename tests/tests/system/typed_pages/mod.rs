@@ -24,7 +24,14 @@ exec target/release/"$name" "$@"
 "#;
 
 /// The programs that the pages use.
-const PROGRAMS: [&str; 6] = ["datagen", "nap", "nap-lab", "slow-count", "terasort", "wordcount"];
+const PROGRAMS: [&str; 6] = [
+    "datagen",
+    "nap",
+    "nap-lab",
+    "slow-count",
+    "terasort",
+    "wordcount",
+];
 
 /// A shell function that starts a cluster with the given line and waits until it is ready.
 const UP: &str = r#"__up() {
@@ -64,17 +71,24 @@ struct Page<'p> {
 /// Returns the commands of each `sh` block of a page.
 fn blocks(page: &str) -> Vec<String> {
     let behind = page.split("\n```sh\n").skip(1);
-    behind.map(|block| block.split("\n```").next().unwrap_or_default().to_owned()).collect()
+    behind
+        .map(|block| block.split("\n```").next().unwrap_or_default().to_owned())
+        .collect()
 }
 
 /// Returns the folder of the programs that the tests run.
 fn programs() -> PathBuf {
     let nap = program("nap");
-    Path::new(nap.get_program()).parent().expect("a program lies in a folder").to_owned()
+    Path::new(nap.get_program())
+        .parent()
+        .expect("a program lies in a folder")
+        .to_owned()
 }
 
 fn top() -> &'static Path {
-    Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("a folder of the repository")
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .parent()
+        .expect("a folder of the repository")
 }
 
 /// Copies the tracked files, and puts the programs where a build would put them.
@@ -83,9 +97,16 @@ fn fresh_copy(folder: &Folder) -> PathBuf {
     fs::create_dir_all(copy.join("target/release")).expect("a folder");
     let packed = "git ls-files -z --cached --others --exclude-standard | tar -c --null --ignore-failed-read -T - 2> /dev/null";
     let mut copying = Command::new("sh");
-    copying.arg("-c").arg(format!("{packed} | tar -x -C \"$0\"")).arg(&copy).current_dir(top());
+    copying
+        .arg("-c")
+        .arg(format!("{packed} | tar -x -C \"$0\""))
+        .arg(&copy)
+        .current_dir(top());
     let copied = copying.status().expect("there is a shell");
-    assert!(copied.success() && copy.join("README.md").exists(), "no copy of the files");
+    assert!(
+        copied.success() && copy.join("README.md").exists(),
+        "no copy of the files"
+    );
     let built = programs();
     for name in PROGRAMS {
         symlink(built.join(name), copy.join("target/release").join(name)).expect("a link");
@@ -95,7 +116,11 @@ fn fresh_copy(folder: &Folder) -> PathBuf {
 
 /// Returns the line to run, or its replacement.
 fn typed(line: &str, page: &Page<'_>) -> String {
-    if page.left_out.iter().any(|(begin, _)| line.starts_with(begin)) {
+    if page
+        .left_out
+        .iter()
+        .any(|(begin, _)| line.starts_with(begin))
+    {
         return ":".to_owned();
     }
     let up = line.split(" # ").next().unwrap_or_default().trim_end();
@@ -114,7 +139,9 @@ fn type_page(page: &Page<'_>) {
     for (begin, why) in page.left_out {
         let lines = blocks(&text);
         assert!(
-            lines.iter().any(|block| block.lines().any(|line| line.starts_with(begin))),
+            lines
+                .iter()
+                .any(|block| block.lines().any(|line| line.starts_with(begin))),
             "{}: no line begins with {begin:?}, left out since {why}",
             page.path
         );
@@ -131,11 +158,17 @@ fn type_page(page: &Page<'_>) {
     }
     let log = folder.path("log");
     let mut shell = Command::new("bash");
-    shell.args(["-x", "-c", &script]).current_dir(&copy).stdin(Stdio::null());
+    shell
+        .args(["-x", "-c", &script])
+        .current_dir(&copy)
+        .stdin(Stdio::null());
     for name in ["CLUSTER", "DIR", "COORDINATOR", "HADOOP_ROOT"] {
         shell.env_remove(format!("NAPREDUCE_{name}"));
     }
-    shell.env_remove("PYTHONPATH").env_remove("XDG_STATE_HOME").env("HOME", &home);
+    shell
+        .env_remove("PYTHONPATH")
+        .env_remove("XDG_STATE_HOME")
+        .env("HOME", &home);
     let path = std::env::var("PATH").unwrap_or_default();
     shell.env("PATH", format!("{}:{path}", home.join("bin").display()));
     let said = fs::File::create(&log).expect("a log");
@@ -148,7 +181,11 @@ fn type_page(page: &Page<'_>) {
 
 /// Returns whether Python is available for the pages that need it; reports a skip otherwise.
 fn has_python() -> bool {
-    if Command::new("python3").arg("--version").output().is_ok_and(|ended| ended.status.success()) {
+    if Command::new("python3")
+        .arg("--version")
+        .output()
+        .is_ok_and(|ended| ended.status.success())
+    {
         return true;
     }
     skipped("python", "there is no python3");
@@ -160,7 +197,11 @@ fn readme_commands_run_as_typed() {
     if !has_python() {
         return;
     }
-    type_page(&Page { path: "README.md", left_out: &[], before: "" });
+    type_page(&Page {
+        path: "README.md",
+        left_out: &[],
+        before: "",
+    });
 }
 
 #[test]
@@ -168,10 +209,15 @@ fn streaming_page_commands_run_as_typed() {
     if !has_python() {
         return;
     }
-    let has_mrjob = Command::new("python3").args(["-c", "import mrjob"]).output();
+    let has_mrjob = Command::new("python3")
+        .args(["-c", "import mrjob"])
+        .output();
     let has_mrjob = has_mrjob.is_ok_and(|ended| ended.status.success());
     let left_out = [
-        ("trap 'save_something", "it is a pattern with a filter of the reader's own"),
+        (
+            "trap 'save_something",
+            "it is a pattern with a filter of the reader's own",
+        ),
         ("exec 3<&0; my-filter", "as above"),
         ("while kill -0", "as above"),
         ("python3 job.py", "there is no mrjob here"),
@@ -205,7 +251,10 @@ fn python_page_commands_run_as_typed() {
         return;
     }
     let readme = fs::read_to_string(top().join("python/README.md")).expect("the page is there");
-    let join = readme.split("\n```python\n").find(|block| block.starts_with("import csv\n")).expect("a join");
+    let join = readme
+        .split("\n```python\n")
+        .find(|block| block.starts_with("import csv\n"))
+        .expect("a join");
     let join = join.split("\n```").next().unwrap_or_default();
     let job = format!(
         "mkdir books && cp README.md books/a.txt && cp python/examples/wordcount.py .\n\
@@ -215,13 +264,19 @@ fn python_page_commands_run_as_typed() {
     );
     type_page(&Page {
         path: "python/README.md",
-        left_out: &[("python3 wordcount.py books --output again --cluster DIR", "DIR stands for a cluster")],
+        left_out: &[(
+            "python3 wordcount.py books --output again --cluster DIR",
+            "DIR stands for a cluster",
+        )],
         before: &job,
     });
     type_page(&Page {
         path: "docs/python.md",
         left_out: &[
-            ("nap frames --program ./wordcount ", "it is a program of the reader's own"),
+            (
+                "nap frames --program ./wordcount ",
+                "it is a program of the reader's own",
+            ),
             ("python3 -m venv", "a wheel is not built here"),
             ("cd python", "a wheel is not built here"),
             ("../build/bin/maturin", "a wheel is not built here"),

@@ -9,7 +9,10 @@ pub static DIALECT: Dialect = Dialect {
     name: "google",
     program: || "python3".to_owned(),
     install: "install Python 3",
-    arguments: &[concat!(env!("CARGO_MANIFEST_DIR"), "/tests/places/server/google.py"), "PORT"],
+    arguments: &[
+        concat!(env!("CARGO_MANIFEST_DIR"), "/tests/places/server/google.py"),
+        "PORT",
+    ],
     variables: &[],
     root: "",
     question: "",
@@ -27,7 +30,10 @@ pub static DIALECT: Dialect = Dialect {
     secret: SECRET,
     credentials: &["GOOGLE_BEARER_TOKEN"],
     unsigned: "GOOGLE_SKIP_SIGNATURE",
-    elsewhere: &[("GCE_METADATA_HOST", "127.0.0.1:1"), ("GCE_METADATA_IP", "127.0.0.1:1")],
+    elsewhere: &[
+        ("GCE_METADATA_HOST", "127.0.0.1:1"),
+        ("GCE_METADATA_IP", "127.0.0.1:1"),
+    ],
     remedy: "set GOOGLE_APPLICATION_CREDENTIALS to the file of a service account",
     environment: &[("GOOGLE_BEARER_TOKEN", SECRET)],
     endpoint: "GOOGLE_BASE_URL",

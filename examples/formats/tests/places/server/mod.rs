@@ -79,8 +79,16 @@ impl Server {
     /// Returns the environment with which programs find the store, including credentials.
     pub fn environment(self, address: &str) -> Vec<(&'static str, String)> {
         let dialect = self.dialect();
-        let mut variables = vec![(dialect.endpoint, format!("http://{address}{}", dialect.root))];
-        variables.extend(dialect.environment.iter().map(|(name, value)| (*name, (*value).to_owned())));
+        let mut variables = vec![(
+            dialect.endpoint,
+            format!("http://{address}{}", dialect.root),
+        )];
+        variables.extend(
+            dialect
+                .environment
+                .iter()
+                .map(|(name, value)| (*name, (*value).to_owned())),
+        );
         variables
     }
 
@@ -125,7 +133,11 @@ impl Bucket {
             Entry::Occupied(started) => started.into_mut(),
             Entry::Vacant(none) => none.insert(start(server)?),
         };
-        let bucket = Bucket { server, name, address: address.clone() };
+        let bucket = Bucket {
+            server,
+            name,
+            address: address.clone(),
+        };
         drop(servers);
         bucket.ask("PUT", "", server.dialect().create, b"");
         Some(bucket)
@@ -139,11 +151,18 @@ impl Bucket {
     pub fn put_all(&self, folder: &Path, below: &str) {
         for entry in std::fs::read_dir(folder).expect("a folder") {
             let path = entry.expect("an entry").path();
-            let name = path.file_name().expect("a name").to_string_lossy().into_owned();
+            let name = path
+                .file_name()
+                .expect("a name")
+                .to_string_lossy()
+                .into_owned();
             if path.is_dir() {
                 self.put_all(&path, &format!("{below}{name}/"));
             } else {
-                self.put(&format!("{below}{name}"), std::fs::read(&path).expect("a file"));
+                self.put(
+                    &format!("{below}{name}"),
+                    std::fs::read(&path).expect("a file"),
+                );
             }
         }
     }
@@ -165,14 +184,19 @@ impl Bucket {
     /// the store.
     pub fn program(&self, path: &str, address: &str) -> Command {
         let mut command = Command::new(path);
-        command.stdin(Stdio::null()).env_remove("NAPREDUCE_CLUSTER").env_remove("NAPREDUCE_DIR");
+        command
+            .stdin(Stdio::null())
+            .env_remove("NAPREDUCE_CLUSTER")
+            .env_remove("NAPREDUCE_DIR");
         command.envs(self.server.environment(address));
         command
     }
 
     /// Runs `stored-words` with these arguments.
     pub fn words(&self, arguments: &[&str]) -> Ended {
-        run(self.program(env!("CARGO_BIN_EXE_stored-words"), &self.address).args(arguments))
+        run(self
+            .program(env!("CARGO_BIN_EXE_stored-words"), &self.address)
+            .args(arguments))
     }
 
     /// Returns the content of an object.
@@ -196,7 +220,10 @@ impl Bucket {
     }
 
     fn listed(&self, question: &str) -> Vec<String> {
-        texts(&self.ask("GET", "", question, b""), self.server.dialect().element)
+        texts(
+            &self.ask("GET", "", question, b""),
+            self.server.dialect().element,
+        )
     }
 
     /// Begins an upload as another program.
@@ -207,7 +234,12 @@ impl Bucket {
 
     /// Sends a request; returns the body of the answer.
     fn ask(&self, method: &str, key: &str, question: &str, body: &[u8]) -> Vec<u8> {
-        let Dialect { root, question: always, head, .. } = self.server.dialect();
+        let Dialect {
+            root,
+            question: always,
+            head,
+            ..
+        } = self.server.dialect();
         let mut stream = TcpStream::connect(&self.address).expect("the server listens");
         // The older HTTP version makes the server send the answer in one piece.
         let head = format!(
@@ -218,12 +250,18 @@ impl Bucket {
             self.address,
             body.len()
         );
-        stream.write_all(head.as_bytes()).and_then(|()| stream.write_all(body)).expect("a request");
+        stream
+            .write_all(head.as_bytes())
+            .and_then(|()| stream.write_all(body))
+            .expect("a request");
         let mut answer = Vec::new();
         stream.read_to_end(&mut answer).expect("an answer");
         let line = String::from_utf8_lossy(&answer[..answer.len().min(12)]).into_owned();
         assert!(line.contains(" 20"), "{method} {key}: {line}");
-        let head = answer.windows(4).position(|end| end == b"\r\n\r\n").expect("a head");
+        let head = answer
+            .windows(4)
+            .position(|end| end == b"\r\n\r\n")
+            .expect("a head");
         answer.split_off(head + 4)
     }
 }
@@ -233,7 +271,10 @@ fn texts(body: &[u8], element: &str) -> Vec<String> {
     let begin = format!("<{element}>");
     let end = format!("</{element}>");
     let text = String::from_utf8_lossy(body);
-    let texts = text.split(&begin).skip(1).filter_map(|rest| rest.split_once(&end));
+    let texts = text
+        .split(&begin)
+        .skip(1)
+        .filter_map(|rest| rest.split_once(&end));
     texts.map(|(text, _)| text.to_owned()).collect()
 }
 
@@ -248,24 +289,51 @@ fn escaped(key: &str) -> String {
 }
 
 fn start(server: Server) -> Option<(Child, String)> {
-    let Dialect { name, program, install, arguments, variables, .. } = server.dialect();
+    let Dialect {
+        name,
+        program,
+        install,
+        arguments,
+        variables,
+        ..
+    } = server.dialect();
     let program = program();
-    let found = Command::new(&program).arg("--help").stdout(Stdio::null()).stderr(Stdio::null()).status();
+    let found = Command::new(&program)
+        .arg("--help")
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .status();
     if !found.is_ok_and(|status| status.success()) {
         let required = std::env::var("NAPREDUCE_REQUIRE").unwrap_or_default();
         let is_required = required.split(',').any(|one| one == *name);
-        assert!(!is_required, "{name} is required, and {program} does not run; {install}");
+        assert!(
+            !is_required,
+            "{name} is required, and {program} does not run; {install}"
+        );
         eprintln!("skipped: {program} does not run; {install}");
         return None;
     }
-    let port = TcpListener::bind("127.0.0.1:0").and_then(|free| free.local_addr()).expect("a port").port();
+    let port = TcpListener::bind("127.0.0.1:0")
+        .and_then(|free| free.local_addr())
+        .expect("a port")
+        .port();
     let address = format!("127.0.0.1:{port}");
     // Standard input closes when this process ends, and then the server ends.
     let mut shell = Command::new("sh");
-    shell.args(["-c", "\"$@\" & server=$!; read line; kill $server", "sh", &program]);
+    shell.args([
+        "-c",
+        "\"$@\" & server=$!; read line; kill $server",
+        "sh",
+        &program,
+    ]);
     let with_port = |argument: &&str| argument.replace("PORT", &port.to_string());
-    shell.args(arguments.iter().map(with_port)).envs(variables.iter().copied());
-    shell.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
+    shell
+        .args(arguments.iter().map(with_port))
+        .envs(variables.iter().copied());
+    shell
+        .stdin(Stdio::piped())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null());
     let running = shell.spawn().expect("there is a shell");
     wait_until(&program, || TcpStream::connect(&address).is_ok());
     Some((running, address))

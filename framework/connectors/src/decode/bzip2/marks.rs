@@ -51,7 +51,11 @@ pub(crate) struct Bits {
 impl Bits {
     pub(crate) fn new(file: StoredFile) -> Self {
         let base = file.position();
-        Bits { file, bytes: Vec::new(), base }
+        Bits {
+            file,
+            bytes: Vec::new(),
+            base,
+        }
     }
 
     /// Moves to `byte`, which lies in the file, and discards earlier bytes.
@@ -82,7 +86,8 @@ impl Bits {
         let filled = self.bytes.len();
         self.bytes.resize(filled + READ_BYTES, 0);
         let read = self.file.read(&mut self.bytes[filled..]);
-        self.bytes.truncate(filled + read.as_ref().map_or(0, |read| *read));
+        self.bytes
+            .truncate(filled + read.as_ref().map_or(0, |read| *read));
         Ok(read? > 0)
     }
 
@@ -100,15 +105,25 @@ impl Bits {
         if found.len() < bytes {
             return Ok(None);
         }
-        let all = found.iter().fold(0, |bits: u64, byte| bits << 8 | u64::from(*byte));
-        Ok(Some((all >> (bytes as u64 * 8 - bit % 8 - count)) & ((1 << count) - 1)))
+        let all = found
+            .iter()
+            .fold(0, |bits: u64, byte| bits << 8 | u64::from(*byte));
+        Ok(Some(
+            (all >> (bytes as u64 * 8 - bit % 8 - count)) & ((1 << count) - 1),
+        ))
     }
 
     /// Returns the mark at this bit, if there is one.
     pub(crate) fn mark_at(&mut self, bit: u64) -> Result<Option<Mark>, ReadError> {
         Ok(match self.bits(bit, MARK_BITS)? {
-            Some(BLOCK_MARK) => Some(Mark { bit, kind: Kind::Block }),
-            Some(END_MARK) => Some(Mark { bit, kind: Kind::End }),
+            Some(BLOCK_MARK) => Some(Mark {
+                bit,
+                kind: Kind::Block,
+            }),
+            Some(END_MARK) => Some(Mark {
+                bit,
+                kind: Kind::End,
+            }),
             _ => None,
         })
     }
@@ -120,7 +135,13 @@ impl Bits {
         loop {
             let base = self.base;
             let start = (at - self.base) as usize;
-            for (byte, index) in self.bytes.get(start..).unwrap_or_default().iter().zip(start as u64..) {
+            for (byte, index) in self
+                .bytes
+                .get(start..)
+                .unwrap_or_default()
+                .iter()
+                .zip(start as u64..)
+            {
                 window = window << 8 | u64::from(*byte);
                 let mut shifts = CANDIDATES[(window >> 16) as u8 as usize];
                 // The earliest mark has the largest shift.
@@ -132,7 +153,9 @@ impl Bits {
                         END_MARK => Kind::End,
                         _ => continue,
                     };
-                    let Some(bit) = ((base + index + 1) * 8 - shift).checked_sub(MARK_BITS) else { continue };
+                    let Some(bit) = ((base + index + 1) * 8 - shift).checked_sub(MARK_BITS) else {
+                        continue;
+                    };
                     if bit >= until {
                         return Ok(None);
                     }
@@ -160,12 +183,17 @@ impl Bits {
         let length = next - block;
         let whole = (length / 8) as usize;
         let aligned = |at: usize| {
-            let pair = u16::from(stored[at]) << 8 | u16::from(stored.get(at + 1).copied().unwrap_or(0));
+            let pair =
+                u16::from(stored[at]) << 8 | u16::from(stored.get(at + 1).copied().unwrap_or(0));
             (pair >> (8 - shift)) as u8
         };
         file.extend((0..whole).map(aligned));
         let rest = length % 8;
-        let mut tail = if rest > 0 { u128::from(aligned(whole) >> (8 - rest)) } else { 0 };
+        let mut tail = if rest > 0 {
+            u128::from(aligned(whole) >> (8 - rest))
+        } else {
+            0
+        };
         tail = (tail << MARK_BITS | u128::from(END_MARK)) << CRC_BITS | u128::from(crc);
         let bits = rest + MARK_BITS + CRC_BITS;
         let padding = (8 - bits % 8) % 8;

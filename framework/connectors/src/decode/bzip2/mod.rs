@@ -64,7 +64,8 @@ impl Bzip2Stream {
         let first = stream.first_block()?;
         let from = range.start * 8;
         let until = range.end.saturating_mul(8);
-        let starts_file = first.map_or(range.start == 0, |first| (from..until).contains(&first.bit));
+        let starts_file =
+            first.map_or(range.start == 0, |first| (from..until).contains(&first.bit));
         stream.blocks.starts_file = starts_file;
         if starts_file {
             stream.next = first;
@@ -84,14 +85,21 @@ impl Bzip2Stream {
     /// Finds the first block of the file, after any empty streams.
     fn first_block(&mut self) -> Result<Option<Mark>, ReadError> {
         match self.behind_head(0)? {
-            Behind::Mark(Mark { kind: Kind::End, bit }) => self.end_stream(bit)?,
+            Behind::Mark(Mark {
+                kind: Kind::End,
+                bit,
+            }) => self.end_stream(bit)?,
             Behind::Mark(block) => self.next = Some(block),
             Behind::Nothing => return Err(self.damaged(0, TOO_SHORT)),
             Behind::Garbage(_) => {
                 return Err(self.damaged(0, "is not valid (BZh and a digit expected)"));
             }
         }
-        while let Some(Mark { kind: Kind::End, bit }) = self.next {
+        while let Some(Mark {
+            kind: Kind::End,
+            bit,
+        }) = self.next
+        {
             self.end_stream(bit)?;
         }
         Ok(self.next.take())
@@ -154,8 +162,13 @@ impl Bzip2Stream {
 
     /// Checks the end of a stream and continues after it.
     fn end_stream(&mut self, mark: u64) -> Result<(), ReadError> {
-        let Some(crc) = self.bits.bits(mark + MARK_BITS, CRC_BITS)? else { return Err(self.cut_off()) };
-        if self.combined.is_some_and(|combined| u64::from(combined) != crc) {
+        let Some(crc) = self.bits.bits(mark + MARK_BITS, CRC_BITS)? else {
+            return Err(self.cut_off());
+        };
+        if self
+            .combined
+            .is_some_and(|combined| u64::from(combined) != crc)
+        {
             return Err(self.damaged(mark / 8, "does not match its checksum"));
         }
         let behind = (mark + MARK_BITS + CRC_BITS).div_ceil(8);
@@ -169,7 +182,10 @@ impl Bzip2Stream {
                 let length = self.bits.file_length();
                 self.check_garbage(offset, length)?;
                 self.position = length;
-                self.garbage = Some(Garbage { offset, bytes: length - offset });
+                self.garbage = Some(Garbage {
+                    offset,
+                    bytes: length - offset,
+                });
             }
         }
         Ok(())
@@ -182,7 +198,9 @@ impl Bzip2Stream {
             let mut bit = from * 8;
             while let Some(mark) = self.bits.find(bit, (from + SEARCHED_BYTES as u64) * 8)? {
                 if mark.kind == Kind::Block {
-                    return Err(self.damaged(offset, "is not valid (no stream there, but blocks follow)"));
+                    return Err(
+                        self.damaged(offset, "is not valid (no stream there, but blocks follow)")
+                    );
                 }
                 bit = mark.bit + 1;
             }
@@ -200,8 +218,14 @@ impl Bzip2Stream {
 
     fn start(&mut self, mark: u64, next: Mark) -> Result<(), ReadError> {
         let file = self.bits.stand_alone(mark, next.bit)?;
-        self.block =
-            Some(Block { mark, decoder: Decompress::new(false), file, taken: 0, given: false, whole: false });
+        self.block = Some(Block {
+            mark,
+            decoder: Decompress::new(false),
+            file,
+            taken: 0,
+            given: false,
+            whole: false,
+        });
         self.position = next.bit / 8;
         self.next = Some(next);
         Ok(())
@@ -219,7 +243,9 @@ impl Bzip2Stream {
     /// Treats the mark after an incomplete block as part of the block; returns false if there is no later
     /// mark.
     fn extend(&mut self) -> Result<bool, ReadError> {
-        let (Some(block), Some(next)) = (&self.block, self.next) else { return Ok(false) };
+        let (Some(block), Some(next)) = (&self.block, self.next) else {
+            return Ok(false);
+        };
         let mark = block.mark;
         match self.bits.find(next.bit + 1, mark + BLOCK_BYTES_MAX * 8)? {
             Some(later) => self.start(mark, later).map(|()| true),
@@ -228,11 +254,16 @@ impl Bzip2Stream {
     }
 
     fn decode(&mut self, into: &mut [u8]) -> Result<Decoded, ()> {
-        let Some(block) = &mut self.block else { return Ok(Decoded::Whole) };
+        let Some(block) = &mut self.block else {
+            return Ok(Decoded::Whole);
+        };
         while !block.whole {
             let taken = block.decoder.total_in();
             let given = block.decoder.total_out();
-            let status = block.decoder.decompress(&block.file[block.taken..], into).map_err(drop)?;
+            let status = block
+                .decoder
+                .decompress(&block.file[block.taken..], into)
+                .map_err(drop)?;
             let took = (block.decoder.total_in() - taken) as usize;
             let gave = (block.decoder.total_out() - given) as usize;
             block.taken += took;
@@ -243,7 +274,11 @@ impl Bzip2Stream {
             }
             if took == 0 && !block.whole {
                 let is_ready = block.taken < block.file.len();
-                return Ok(if is_ready { Decoded::Ready } else { Decoded::Wanting });
+                return Ok(if is_ready {
+                    Decoded::Ready
+                } else {
+                    Decoded::Wanting
+                });
             }
         }
         Ok(Decoded::Whole)
@@ -251,9 +286,16 @@ impl Bzip2Stream {
 
     /// Handles the end of a complete block with the right checksum.
     fn end_block(&mut self) -> Result<(), ReadError> {
-        let Some(block) = self.block.take() else { return Ok(()) };
-        let crc = self.bits.bits(block.mark + MARK_BITS, CRC_BITS)?.unwrap_or_default();
-        self.combined = self.combined.map(|combined| combined.rotate_left(1) ^ crc as u32);
+        let Some(block) = self.block.take() else {
+            return Ok(());
+        };
+        let crc = self
+            .bits
+            .bits(block.mark + MARK_BITS, CRC_BITS)?
+            .unwrap_or_default();
+        self.combined = self
+            .combined
+            .map(|combined| combined.rotate_left(1) ^ crc as u32);
         Ok(())
     }
 
@@ -264,7 +306,10 @@ impl Bzip2Stream {
 
     #[cold]
     fn damaged(&self, offset: u64, reason: &str) -> ReadError {
-        ReadError::Damaged { offset, reason: reason.to_owned() }
+        ReadError::Damaged {
+            offset,
+            reason: reason.to_owned(),
+        }
     }
 }
 
@@ -284,8 +329,14 @@ impl Decoder for Bzip2Stream {
             let Some(block) = &self.block else {
                 match self.next {
                     None => return Ok(0),
-                    Some(Mark { kind: Kind::End, bit }) => self.end_stream(bit)?,
-                    Some(Mark { kind: Kind::Block, bit }) => {
+                    Some(Mark {
+                        kind: Kind::End,
+                        bit,
+                    }) => self.end_stream(bit)?,
+                    Some(Mark {
+                        kind: Kind::Block,
+                        bit,
+                    }) => {
                         self.blocks.begin(bit / 8);
                         self.begin(bit)?;
                     }
@@ -303,7 +354,9 @@ impl Decoder for Bzip2Stream {
                 Ok(Decoded::Ready) => return Ok(0),
                 Ok(Decoded::Wanting) | Err(()) if !given && self.extend()? => {}
                 Ok(Decoded::Wanting) | Err(()) => {
-                    return Err(self.damaged(mark / 8, "is not valid, or does not match its checksum"));
+                    return Err(
+                        self.damaged(mark / 8, "is not valid, or does not match its checksum")
+                    );
                 }
             }
         }

@@ -47,9 +47,17 @@ pub(crate) fn connected(uri: &ObjectUri) -> Result<Arc<Hdfs>, StorageError> {
     }
     let url = format!("hdfs://{}", uri.bucket());
     // The client belongs to the threads that create it: those of requests.
-    let making = async { ClientBuilder::new().with_url(url).with_config([OWN_TRIES]).build() };
+    let making = async {
+        ClientBuilder::new()
+            .with_url(url)
+            .with_config([OWN_TRIES])
+            .build()
+    };
     let client = threads::wait(uri, making)?.map_err(|error| settings(uri, &error))?;
-    let hdfs = Arc::new(Hdfs { client, open: Mutex::default() });
+    let hdfs = Arc::new(Hdfs {
+        client,
+        open: Mutex::default(),
+    });
     known.insert(uri.bucket().to_owned(), Arc::clone(&hdfs));
     Ok(hdfs)
 }
@@ -57,11 +65,17 @@ pub(crate) fn connected(uri: &ObjectUri) -> Result<Arc<Hdfs>, StorageError> {
 fn settings(uri: &ObjectUri, error: &HdfsError) -> StorageError {
     let reason = match error {
         HdfsError::InvalidArgument(_) => {
-            format!("{} is neither HOST:PORT nor a nameservice of HADOOP_CONF_DIR", uri.bucket())
+            format!(
+                "{} is neither HOST:PORT nor a nameservice of HADOOP_CONF_DIR",
+                uri.bucket()
+            )
         }
         other => innermost(other),
     };
-    StorageError::Settings { uri: uri.to_string(), reason }
+    StorageError::Settings {
+        uri: uri.to_string(),
+        reason,
+    }
 }
 
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -74,17 +88,28 @@ pub(crate) fn version_of(status: &FileStatus) -> String {
 }
 
 /// Makes a call with a timeout.
-pub(crate) async fn ask<T>(call: impl Future<Output = hdfs_native::Result<T>>) -> Result<T, Failure> {
+pub(crate) async fn ask<T>(
+    call: impl Future<Output = hdfs_native::Result<T>>,
+) -> Result<T, Failure> {
     match tokio::time::timeout(SILENCE_MAX, call).await {
         Ok(answer) => answer.map_err(|error| failure(&error)),
-        Err(_) => Err(Failure::Broken(format!("no response for {} s", SILENCE_MAX.as_secs()))),
+        Err(_) => Err(Failure::Broken(format!(
+            "no response for {} s",
+            SILENCE_MAX.as_secs()
+        ))),
     }
 }
 
 /// The failure for a missing file.
-pub(crate) const MISSING: Failure = Failure::Answer { status: 404, code: None };
+pub(crate) const MISSING: Failure = Failure::Answer {
+    status: 404,
+    code: None,
+};
 /// The failure for an existing or changed file.
-pub(crate) const CHANGED: Failure = Failure::Answer { status: 412, code: None };
+pub(crate) const CHANGED: Failure = Failure::Answer {
+    status: 412,
+    code: None,
+};
 
 /// Classifies an error. Only the kind of a server's error is kept.
 pub(crate) fn failure(error: &HdfsError) -> Failure {
@@ -93,18 +118,27 @@ pub(crate) fn failure(error: &HdfsError) -> Failure {
         HdfsError::AlreadyExists(_) => CHANGED,
         HdfsError::RPCError(class, _) | HdfsError::FatalRPCError(class, _) => of_class(class),
         HdfsError::SASLError(_) | HdfsError::GSSAPIError(..) | HdfsError::NoSASLMechanism => {
-            Failure::Answer { status: 401, code: Some("SASL".to_owned()) }
+            Failure::Answer {
+                status: 401,
+                code: Some("SASL".to_owned()),
+            }
         }
         HdfsError::IOError(error) => Failure::Broken(innermost(error)),
         HdfsError::DataTransferError(_) => {
             Failure::Broken("a data transfer from a DataNode failed".to_owned())
         }
-        HdfsError::ChecksumError => Failure::Broken("received bytes do not match their checksum".to_owned()),
-        HdfsError::BlocksNotFound(_) => Failure::Broken("no DataNode has the blocks of the file".to_owned()),
+        HdfsError::ChecksumError => {
+            Failure::Broken("received bytes do not match their checksum".to_owned())
+        }
+        HdfsError::BlocksNotFound(_) => {
+            Failure::Broken("no DataNode has the blocks of the file".to_owned())
+        }
         HdfsError::OperationFailed(_) => {
             Failure::Broken("the NameNode did not complete the operation in time".to_owned())
         }
-        HdfsError::InvalidRPCResponse(_) => Failure::Broken("the response cannot be decoded".to_owned()),
+        HdfsError::InvalidRPCResponse(_) => {
+            Failure::Broken("the response cannot be decoded".to_owned())
+        }
         HdfsError::UnsupportedFeature(_) => {
             Failure::Odd("the file is encrypted or stored in an unsupported way".to_owned())
         }
@@ -118,16 +152,19 @@ fn of_class(class: &str) -> Failure {
     match name {
         "FileNotFoundException" => MISSING,
         "FileAlreadyExistsException" | "AlreadyBeingCreatedException" => CHANGED,
-        "AccessControlException" | "AuthorizationException" | "InvalidToken" => {
-            Failure::Answer { status: 403, code: Some(name.to_owned()) }
-        }
+        "AccessControlException" | "AuthorizationException" | "InvalidToken" => Failure::Answer {
+            status: 403,
+            code: Some(name.to_owned()),
+        },
         // Among the reasons: the NameNode starts or fails over, or has no DataNode.
         "SafeModeException"
         | "StandbyException"
         | "RetriableException"
         | "IOException"
         | "NotReplicatedYetException"
-        | "ObserverRetryOnActiveException" => Failure::Broken(format!("the NameNode returned {name}")),
+        | "ObserverRetryOnActiveException" => {
+            Failure::Broken(format!("the NameNode returned {name}"))
+        }
         _ => Failure::Odd(format!("the NameNode returned {name}")),
     }
 }
@@ -136,12 +173,20 @@ impl Hdfs {
     /// Returns the status of a file; a directory counts as missing.
     pub(crate) async fn status(&self, path: &str) -> Result<FileStatus, Failure> {
         let status = ask(self.client.get_file_info(path)).await?;
-        if status.isdir { Err(MISSING) } else { Ok(status) }
+        if status.isdir {
+            Err(MISSING)
+        } else {
+            Ok(status)
+        }
     }
 
     /// Opens a file, in the expected version if one is given. Reads return bytes of this version or fail,
     /// since another version has other blocks.
-    pub(crate) async fn open(&self, path: &str, wanted: Option<&str>) -> Result<Arc<OpenFile>, Failure> {
+    pub(crate) async fn open(
+        &self,
+        path: &str,
+        wanted: Option<&str>,
+    ) -> Result<Arc<OpenFile>, Failure> {
         if let Some(file) = wanted.and_then(|version| self.known(path, version)) {
             return Ok(file);
         }
@@ -153,13 +198,24 @@ impl Hdfs {
         // The version before and after reading the list of blocks is the same, so the blocks are of it.
         let status = self.status(path).await?;
         if version_of(&status) != expected {
-            let replaced = || Failure::Broken("the file was replaced while it was opened".to_owned());
-            return Err(if wanted.is_some() { CHANGED } else { replaced() });
+            let replaced =
+                || Failure::Broken("the file was replaced while it was opened".to_owned());
+            return Err(if wanted.is_some() {
+                CHANGED
+            } else {
+                replaced()
+            });
         }
         if reader.file_length() < status.length {
-            return Err(Failure::Broken("some blocks of the file are missing".to_owned()));
+            return Err(Failure::Broken(
+                "some blocks of the file are missing".to_owned(),
+            ));
         }
-        let file = Arc::new(OpenFile { path: path.to_owned(), status, reader });
+        let file = Arc::new(OpenFile {
+            path: path.to_owned(),
+            status,
+            reader,
+        });
         let mut open = locked(&self.open);
         if open.len() == OPEN_MAX {
             open.pop_front();
@@ -170,7 +226,9 @@ impl Hdfs {
 
     fn known(&self, path: &str, version: &str) -> Option<Arc<OpenFile>> {
         let mut open = locked(&self.open);
-        let at = open.iter().position(|file| file.path == path && version_of(&file.status) == version)?;
+        let at = open
+            .iter()
+            .position(|file| file.path == path && version_of(&file.status) == version)?;
         let file = open.remove(at)?;
         open.push_back(Arc::clone(&file));
         Some(file)
@@ -198,7 +256,10 @@ impl Hdfs {
     }
 
     /// Lists a directory; `None` if it does not exist.
-    pub(crate) async fn entries(&self, directory: &str) -> Result<Option<Vec<FileStatus>>, Failure> {
+    pub(crate) async fn entries(
+        &self,
+        directory: &str,
+    ) -> Result<Option<Vec<FileStatus>>, Failure> {
         let mut entries = Vec::new();
         let listing = self.client.list_status_iter(directory, false);
         loop {
@@ -220,21 +281,40 @@ mod tests {
 
     #[test]
     fn hadoop_exceptions_map_to_error_kinds() {
-        let of = |class: &str| failure(&HdfsError::RPCError(class.to_owned(), "a long message".to_owned()));
+        let of = |class: &str| {
+            failure(&HdfsError::RPCError(
+                class.to_owned(),
+                "a long message".to_owned(),
+            ))
+        };
         assert_eq!(of("java.io.FileNotFoundException"), MISSING);
-        assert_eq!(of("org.apache.hadoop.fs.FileAlreadyExistsException"), CHANGED);
+        assert_eq!(
+            of("org.apache.hadoop.fs.FileAlreadyExistsException"),
+            CHANGED
+        );
         let denied = of("org.apache.hadoop.security.AccessControlException");
         assert_eq!(denied.to_string(), "403 AccessControlException");
         let starting = of("org.apache.hadoop.hdfs.server.namenode.SafeModeException");
-        assert_eq!(starting, Failure::Broken("the NameNode returned SafeModeException".to_owned()));
+        assert_eq!(
+            starting,
+            Failure::Broken("the NameNode returned SafeModeException".to_owned())
+        );
         let odd = of("org.apache.hadoop.fs.InvalidPathException");
-        assert_eq!(odd, Failure::Odd("the NameNode returned InvalidPathException".to_owned()));
+        assert_eq!(
+            odd,
+            Failure::Odd("the NameNode returned InvalidPathException".to_owned())
+        );
     }
 
     #[test]
     fn name_without_port_is_nameservice() {
         let uri = ObjectUri::parse("hdfs://nobody-knows/k".as_ref()).expect("a name");
-        let error = connected(&uri).expect_err("there are no settings").to_string();
-        assert!(error.contains("neither HOST:PORT nor a nameservice of HADOOP_CONF_DIR"), "{error}");
+        let error = connected(&uri)
+            .expect_err("there are no settings")
+            .to_string();
+        assert!(
+            error.contains("neither HOST:PORT nor a nameservice of HADOOP_CONF_DIR"),
+            "{error}"
+        );
     }
 }

@@ -11,7 +11,8 @@ use object_store::multipart::{MultipartStore, PartId};
 use object_store::path::Path;
 use object_store::{
     CopyOptions, Error, GetOptions, GetRange, GetResult, GetResultPayload, ListResult, MultipartId,
-    MultipartUpload, ObjectMeta, ObjectStore, PutMultipartOptions, PutOptions, PutPayload, PutResult, Result,
+    MultipartUpload, ObjectMeta, ObjectStore, PutMultipartOptions, PutOptions, PutPayload,
+    PutResult, Result,
 };
 
 use super::client::{Hdfs, failure, version_of};
@@ -31,11 +32,17 @@ impl std::fmt::Display for HdfsObjects {
 fn failed(failure: Failure) -> Error {
     let source = failure.to_string().into();
     note(failure);
-    Error::Generic { store: "HDFS", source }
+    Error::Generic {
+        store: "HDFS",
+        source,
+    }
 }
 
 fn not_implemented(operation: &str) -> Error {
-    Error::NotImplemented { operation: operation.to_owned(), implementer: "HDFS".to_owned() }
+    Error::NotImplemented {
+        operation: operation.to_owned(),
+        implementer: "HDFS".to_owned(),
+    }
 }
 
 fn absolute(key: &Path) -> String {
@@ -67,7 +74,11 @@ impl ObjectStore for HdfsObjects {
             let meta = meta(&self.0.status(&path).await.map_err(failed)?)?;
             return Ok(result(meta, 0..0, stream::empty().boxed()));
         }
-        let file = self.0.open(&path, options.if_match.as_deref()).await.map_err(failed)?;
+        let file = self
+            .0
+            .open(&path, options.if_match.as_deref())
+            .await
+            .map_err(failed)?;
         let meta = meta(&file.status)?;
         let range = match options.range {
             Some(GetRange::Bounded(range)) => range.start..range.end.min(meta.size),
@@ -97,11 +108,18 @@ impl ObjectStore for HdfsObjects {
         Err(not_implemented("put_opts"))
     }
 
-    async fn put_multipart_opts(&self, _: &Path, _: PutMultipartOptions) -> Result<Box<dyn MultipartUpload>> {
+    async fn put_multipart_opts(
+        &self,
+        _: &Path,
+        _: PutMultipartOptions,
+    ) -> Result<Box<dyn MultipartUpload>> {
         Err(not_implemented("put_multipart_opts"))
     }
 
-    fn delete_stream(&self, _: BoxStream<'static, Result<Path>>) -> BoxStream<'static, Result<Path>> {
+    fn delete_stream(
+        &self,
+        _: BoxStream<'static, Result<Path>>,
+    ) -> BoxStream<'static, Result<Path>> {
         stream::once(async { Err(not_implemented("delete_stream")) }).boxed()
     }
 
@@ -124,7 +142,12 @@ impl MultipartStore for HdfsObjects {
         Err(not_implemented("put_part"))
     }
 
-    async fn complete_multipart(&self, _: &Path, _: &MultipartId, _: Vec<PartId>) -> Result<PutResult> {
+    async fn complete_multipart(
+        &self,
+        _: &Path,
+        _: &MultipartId,
+        _: Vec<PartId>,
+    ) -> Result<PutResult> {
         Err(not_implemented("complete_multipart"))
     }
 

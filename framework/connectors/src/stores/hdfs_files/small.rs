@@ -19,7 +19,9 @@ pub(super) fn draw() -> String {
 
 /// Options for a file that only this process writes, so an existing one is its own.
 pub(super) fn overwriting(with_directories: bool) -> WriteOptions {
-    WriteOptions::default().overwrite(true).create_parent(with_directories)
+    WriteOptions::default()
+        .overwrite(true)
+        .create_parent(with_directories)
 }
 
 /// Writes a file that no other process writes.
@@ -37,7 +39,12 @@ pub(super) async fn write_small(
 }
 
 /// Moves a file to its name, replacing an existing file. Returns its version.
-pub(super) async fn replace(hdfs: &Hdfs, writing: &str, path: &str, bytes: &[u8]) -> Result<String, Failure> {
+pub(super) async fn replace(
+    hdfs: &Hdfs,
+    writing: &str,
+    path: &str,
+    bytes: &[u8],
+) -> Result<String, Failure> {
     write_small(hdfs, writing, bytes, true).await?;
     let status = hdfs.status(writing).await?;
     match ask(hdfs.client.rename(writing, path, true)).await {
@@ -45,7 +52,9 @@ pub(super) async fn replace(hdfs: &Hdfs, writing: &str, path: &str, bytes: &[u8]
         Err(failure) if failure == MISSING => {
             Err(Failure::Broken("the file was removed meanwhile".to_owned()))
         }
-        Err(failure) if failure == CHANGED => Err(Failure::Odd("a directory has this name".to_owned())),
+        Err(failure) if failure == CHANGED => {
+            Err(Failure::Odd("a directory has this name".to_owned()))
+        }
         Err(failure) => Err(failure),
     }
 }

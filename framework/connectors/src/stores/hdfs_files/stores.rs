@@ -22,7 +22,9 @@ pub(crate) struct HdfsStores;
 
 /// Returns the current version of a file that may have versions.
 fn swapped(uri: &ObjectUri) -> Result<Option<Current>, StorageError> {
-    let Some(versions) = Places::of(uri)?.versions() else { return Ok(None) };
+    let Some(versions) = Places::of(uri)?.versions() else {
+        return Ok(None);
+    };
     let hdfs = connected(uri)?;
     read(uri, move || {
         let hdfs = Arc::clone(&hdfs);
@@ -47,7 +49,12 @@ fn of_listed(found: FoundObject) -> Option<ObjectEntry> {
         ListedKey::Swapped(key, version) => {
             let object = found.uri.with_key(&key).to_string();
             let version = version.to_owned();
-            Some(ObjectEntry { object, bytes: 0, version, modified: found.modified })
+            Some(ObjectEntry {
+                object,
+                bytes: 0,
+                version,
+                modified: found.modified,
+            })
         }
         ListedKey::Hidden => None,
     }
@@ -58,7 +65,11 @@ impl ObjectStores for HdfsStores {
         Ok(Box::new(HdfsUpload::begin(ObjectUri::of(object)?)?))
     }
 
-    fn complete_upload(&self, object: &str, upload: &PendingUpload) -> Result<Option<String>, StoreError> {
+    fn complete_upload(
+        &self,
+        object: &str,
+        upload: &PendingUpload,
+    ) -> Result<Option<String>, StoreError> {
         Ok(complete(&ObjectUri::of(object)?, upload)?)
     }
 
@@ -72,7 +83,13 @@ impl ObjectStores for HdfsStores {
 
     fn uploads(&self, under: &str) -> Result<Vec<StoredUpload>, StoreError> {
         let found = uploads(&ObjectUri::of(under)?)?;
-        Ok(found.into_iter().map(|(uri, id)| StoredUpload { object: uri.to_string(), id }).collect())
+        Ok(found
+            .into_iter()
+            .map(|(uri, id)| StoredUpload {
+                object: uri.to_string(),
+                id,
+            })
+            .collect())
     }
 
     fn get(&self, object: &str) -> Result<Option<(Vec<u8>, ObjectEntry)>, StoreError> {
@@ -103,7 +120,10 @@ impl ObjectStores for HdfsStores {
         }
         if condition != PutCondition::Always {
             let message = format!("{object}: conditional writes need a path in _temporary");
-            return Err(StoreError { message, is_passing: false });
+            return Err(StoreError {
+                message,
+                is_passing: false,
+            });
         }
         let writing = places.writing(&draw());
         let path = places.path;
@@ -160,7 +180,10 @@ impl ObjectStores for HdfsStores {
     }
 
     fn list(&self, under: &str) -> Result<Vec<ObjectEntry>, StoreError> {
-        Ok(list(&ObjectUri::of(under)?)?.into_iter().filter_map(of_listed).collect())
+        Ok(list(&ObjectUri::of(under)?)?
+            .into_iter()
+            .filter_map(of_listed)
+            .collect())
     }
 
     fn take_written(&self) -> WrittenFigures {

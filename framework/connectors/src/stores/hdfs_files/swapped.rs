@@ -35,25 +35,42 @@ pub(super) struct Current {
 /// Returns the current version; `None` if the file does not exist.
 pub(super) async fn current(hdfs: &Hdfs, versions: &str) -> Result<Option<Current>, Failure> {
     for _ in 0..LOOKS_MAX {
-        let Some(version) = mark(hdfs, versions).await? else { return Ok(None) };
+        let Some(version) = mark(hdfs, versions).await? else {
+            return Ok(None);
+        };
         match read_small(hdfs, &format!("{versions}/{version}")).await {
             Ok((bytes, status)) => {
                 let modified = (status.modification_time / 1000) as i64;
-                return Ok(Some(Current { version, bytes, modified }));
+                return Ok(Some(Current {
+                    version,
+                    bytes,
+                    modified,
+                }));
             }
             Err(failure) if failure == MISSING => {}
             Err(failure) => return Err(failure),
         }
     }
-    Err(Failure::Broken("other writers keep changing the file".to_owned()))
+    Err(Failure::Broken(
+        "other writers keep changing the file".to_owned(),
+    ))
 }
 
 /// Returns the current version number.
 async fn mark(hdfs: &Hdfs, versions: &str) -> Result<Option<String>, Failure> {
-    let Some(entries) = hdfs.entries(versions).await? else { return Ok(None) };
-    let names = entries.iter().filter_map(|entry| entry.path.rsplit('/').next());
-    let marked = names.filter_map(|name| name.strip_prefix(MARK)).next().map(str::to_owned);
-    marked.map(Some).ok_or_else(|| Failure::Odd("a directory without a marker".to_owned()))
+    let Some(entries) = hdfs.entries(versions).await? else {
+        return Ok(None);
+    };
+    let names = entries
+        .iter()
+        .filter_map(|entry| entry.path.rsplit('/').next());
+    let marked = names
+        .filter_map(|name| name.strip_prefix(MARK))
+        .next()
+        .map(str::to_owned);
+    marked
+        .map(Some)
+        .ok_or_else(|| Failure::Odd("a directory without a marker".to_owned()))
 }
 
 /// One change. It can be retried until its outcome is known, and is applied at most once.
@@ -78,7 +95,13 @@ impl Swap {
         };
         let versions = places.versions()?;
         let version = draw();
-        Some(Swap { versions, writing: places.writing(&version), version, expected, bytes: bytes.to_vec() })
+        Some(Swap {
+            versions,
+            writing: places.writing(&version),
+            version,
+            expected,
+            bytes: bytes.to_vec(),
+        })
     }
 
     /// Tries the change once. Returns the new version, or `None` if the condition is not met.

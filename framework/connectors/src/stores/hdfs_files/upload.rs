@@ -40,15 +40,24 @@ impl HdfsUpload {
                 async move { ask(hdfs.client.create(&path, overwriting(true))).await }
             })?
         };
-        Ok(HdfsUpload { uri, hdfs, id, path, writer: Some(begun) })
+        Ok(HdfsUpload {
+            uri,
+            hdfs,
+            id,
+            path,
+            writer: Some(begun),
+        })
     }
 
     /// A write cannot be retried: the attempt fails, and the next one writes a new file.
     fn failed(&self, failure: Failure) -> StorageError {
         match failure {
-            Failure::Broken(reason) => {
-                StorageError::Unreachable { uri: self.uri.to_string(), reason, tries: 1, seconds: 0 }
-            }
+            Failure::Broken(reason) => StorageError::Unreachable {
+                uri: self.uri.to_string(),
+                reason,
+                tries: 1,
+                seconds: 0,
+            },
             other => other.explain(&self.uri),
         }
     }
@@ -65,11 +74,15 @@ impl UploadWriter for HdfsUpload {
 
     /// Some bytes may not have reached DataNodes when this returns.
     fn send(&mut self, part: Vec<u8>) -> Result<(), StoreError> {
-        let Some(mut writer) = self.writer.take() else { return Err(self.broken().into()) };
+        let Some(mut writer) = self.writer.take() else {
+            return Err(self.broken().into());
+        };
         let bytes = part.len();
         let sent = threads::wait(&self.uri, async move {
             WRITTEN.count_request();
-            ask(writer.write_bytes(Bytes::from(part))).await.map(|_| writer)
+            ask(writer.write_bytes(Bytes::from(part)))
+                .await
+                .map(|_| writer)
         })?;
         self.writer = Some(sent.map_err(|failure| self.failed(failure))?);
         WRITTEN.count_bytes(bytes);
@@ -78,7 +91,9 @@ impl UploadWriter for HdfsUpload {
 
     /// Waits until all bytes are on DataNodes.
     fn finish(mut self: Box<Self>) -> Result<PendingUpload, StoreError> {
-        let Some(mut writer) = self.writer.take() else { return Err(self.broken().into()) };
+        let Some(mut writer) = self.writer.take() else {
+            return Err(self.broken().into());
+        };
         let hdfs = Arc::clone(&self.hdfs);
         let path = self.path.clone();
         let finished = threads::wait(&self.uri, async move {
@@ -87,12 +102,18 @@ impl UploadWriter for HdfsUpload {
         })?;
         let status = finished.map_err(|failure| self.failed(failure))?;
         // A rename keeps time and length.
-        Ok(PendingUpload { id: std::mem::take(&mut self.id), parts: vec![version_of(&status)] })
+        Ok(PendingUpload {
+            id: std::mem::take(&mut self.id),
+            parts: vec![version_of(&status)],
+        })
     }
 }
 
 /// Renames an upload to its object. Returns the version, or `None` if there is no such upload.
-pub(crate) fn complete(uri: &ObjectUri, upload: &PendingUpload) -> Result<Option<String>, StorageError> {
+pub(crate) fn complete(
+    uri: &ObjectUri,
+    upload: &PendingUpload,
+) -> Result<Option<String>, StorageError> {
     let hdfs = connected(uri)?;
     let places = Places::of(uri)?;
     let from = places.upload(&upload.id);
@@ -141,5 +162,9 @@ pub(crate) fn uploads(output: &ObjectUri) -> Result<Vec<(ObjectUri, String)>, St
         let (name, id) = upload_of(path.rsplit('/').next()?)?;
         Some((output.with_key(&format!("{base}/{name}")), id.to_owned()))
     };
-    Ok(found.unwrap_or_default().iter().filter_map(|entry| upload(&entry.path)).collect())
+    Ok(found
+        .unwrap_or_default()
+        .iter()
+        .filter_map(|entry| upload(&entry.path))
+        .collect())
 }

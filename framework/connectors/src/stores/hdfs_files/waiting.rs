@@ -14,7 +14,9 @@ where
     F: Future<Output = Result<T, Failure>> + Send + 'static,
 {
     let object = uri.clone();
-    threads::wait(uri, async move { insist(&object, RetryBudget::new(), request).await })?
+    threads::wait(uri, async move {
+        insist(&object, RetryBudget::new(), request).await
+    })?
 }
 
 /// Makes a call that is idempotent.
@@ -31,5 +33,7 @@ where
         WRITTEN.count_request();
         request()
     };
-    threads::wait(uri, async move { insist(&object, RetryBudget::writing(), counted).await })?
+    threads::wait(uri, async move {
+        insist(&object, RetryBudget::writing(), counted).await
+    })?
 }

@@ -38,8 +38,15 @@ struct FollowedLog {
 
 /// Prints the output of one attempt until it ends, or of all attempts of a job until the job ends.
 pub fn follow(job: JobId, selection: FollowedLogs, client: &mut ClusterClient) -> Result<()> {
-    let only = selection.only.map(|attempt| (attempt, FollowedLog::default()));
-    let mut follower = LogFollower { selection, logs: only.into_iter().collect(), last: None, missing: 0 };
+    let only = selection
+        .only
+        .map(|attempt| (attempt, FollowedLog::default()));
+    let mut follower = LogFollower {
+        selection,
+        logs: only.into_iter().collect(),
+        last: None,
+        missing: 0,
+    };
     match follower.run(job, client) {
         Ok(()) if follower.missing > 0 => Err(printed()),
         Ok(()) => Ok(()),
@@ -88,8 +95,12 @@ impl LogFollower {
                 }
                 ask_at = Instant::now() + ASK_INTERVAL;
             }
-            let open: Vec<AttemptId> =
-                self.logs.iter().filter(|(_, log)| !log.is_over).map(|(attempt, _)| *attempt).collect();
+            let open: Vec<AttemptId> = self
+                .logs
+                .iter()
+                .filter(|(_, log)| !log.is_over)
+                .map(|(attempt, _)| *attempt)
+                .collect();
             if open.is_empty() && job_is_over {
                 return Ok(());
             }
@@ -111,14 +122,22 @@ impl LogFollower {
     }
 
     /// Prints the new output of an attempt.
-    fn print_new(&mut self, attempt: AttemptId, client: &mut ClusterClient) -> Result<(), ClientError> {
-        let Some(log) = self.logs.get(&attempt) else { return Ok(()) };
+    fn print_new(
+        &mut self,
+        attempt: AttemptId,
+        client: &mut ClusterClient,
+    ) -> Result<(), ClientError> {
+        let Some(log) = self.logs.get(&attempt) else {
+            return Ok(());
+        };
         let offset = log.offset;
         let read = match self.selection.tail.filter(|_| offset == 0) {
             Some(lines) => tail::read(attempt, self.selection.stream, lines, client),
             None => {
                 let mut bytes = Vec::new();
-                client.log(attempt, self.selection.stream, offset, &mut bytes).map(|read| (bytes, read))
+                client
+                    .log(attempt, self.selection.stream, offset, &mut bytes)
+                    .map(|read| (bytes, read))
             }
         };
         let (bytes, read) = match read {
@@ -131,17 +150,26 @@ impl LogFollower {
             Err(error) => return Err(error),
         };
         let was_cut = read.length < offset;
-        let Some(log) = self.logs.get_mut(&attempt) else { return Ok(()) };
+        let Some(log) = self.logs.get_mut(&attempt) else {
+            return Ok(());
+        };
         log.offset = read.length.max(offset);
         log.rest.extend_from_slice(&bytes);
         log.is_over = read.has_ended || was_cut;
-        let whole = if self.selection.only.is_some() || log.is_over || log.rest.len() > LINE_BYTES_MAX {
-            log.rest.len()
-        } else {
-            log.rest.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1)
-        };
+        let whole =
+            if self.selection.only.is_some() || log.is_over || log.rest.len() > LINE_BYTES_MAX {
+                log.rest.len()
+            } else {
+                log.rest
+                    .iter()
+                    .rposition(|byte| *byte == b'\n')
+                    .map_or(0, |at| at + 1)
+            };
         let mut lines: Vec<u8> = log.rest.drain(..whole).collect();
-        if log.is_over && self.selection.only.is_none() && lines.last().is_some_and(|last| *last != b'\n') {
+        if log.is_over
+            && self.selection.only.is_none()
+            && lines.last().is_some_and(|last| *last != b'\n')
+        {
             lines.push(b'\n');
         }
         if was_cut {
@@ -154,7 +182,9 @@ impl LogFollower {
     }
 
     fn refused(&mut self, attempt: AttemptId, reason: &str) {
-        let Some(log) = self.logs.get_mut(&attempt) else { return };
+        let Some(log) = self.logs.get_mut(&attempt) else {
+            return;
+        };
         if log.has_ended || self.selection.only.is_some() {
             print_error(format_args!("nap: {}", several_lines(reason)));
             log.is_over = true;

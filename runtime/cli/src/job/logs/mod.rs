@@ -57,7 +57,9 @@ impl LogArguments {
     /// Fails for JSON without an end.
     pub fn check(&self) -> Result<()> {
         if self.follow && self.format.format == Format::Json {
-            return Err(usage(anyhow!("--follow: not possible with --format json; leave out one of them")));
+            return Err(usage(anyhow!(
+                "--follow: not possible with --format json; leave out one of them"
+            )));
         }
         Ok(())
     }
@@ -75,22 +77,48 @@ struct WantedLog {
 pub fn run(arguments: &LogArguments, client: &mut ClusterClient) -> Result<()> {
     let job = select_one(&arguments.job, "nap job logs", client)?;
     let detail = client.ask(GetJob { job })?;
-    let stream = if arguments.stderr { LogStream::Stderr } else { LogStream::Stdout };
+    let stream = if arguments.stderr {
+        LogStream::Stderr
+    } else {
+        LogStream::Stdout
+    };
     let logs = if arguments.failed {
         of_failed(&detail, arguments.stderr)
     } else {
-        let one = |attempt: AttemptId| WantedLog { attempt, stream, title: attempt.to_string() };
-        chosen(job, arguments.attempt.as_deref(), &detail)?.into_iter().map(one).collect()
+        let one = |attempt: AttemptId| WantedLog {
+            attempt,
+            stream,
+            title: attempt.to_string(),
+        };
+        chosen(job, arguments.attempt.as_deref(), &detail)?
+            .into_iter()
+            .map(one)
+            .collect()
     };
     match arguments.format.format {
         _ if arguments.follow => {
-            let only = arguments.attempt.as_ref().and(logs.first()).map(|log| log.attempt);
-            following::follow(job, FollowedLogs { only, stream, tail: arguments.tail }, client)
+            let only = arguments
+                .attempt
+                .as_ref()
+                .and(logs.first())
+                .map(|log| log.attempt);
+            following::follow(
+                job,
+                FollowedLogs {
+                    only,
+                    stream,
+                    tail: arguments.tail,
+                },
+                client,
+            )
         }
         Format::Table => print_all(&logs, arguments.tail, client),
         Format::Json => {
             let mut answers = Vec::new();
-            for WantedLog { attempt, stream, .. } in logs {
+            for WantedLog {
+                attempt, stream, ..
+            } in logs
+            {
                 let mut answer = match read(attempt, stream, arguments.tail, client) {
                     Ok(bytes) => json!({ "log": String::from_utf8_lossy(&bytes) }),
                     Err(ClientError::Refused { reason, .. }) => json!({ "error": reason }),
@@ -107,11 +135,17 @@ pub fn run(arguments: &LogArguments, client: &mut ClusterClient) -> Result<()> {
 
 /// Returns both logs, or standard error only, of every failed attempt, with its error as title.
 fn of_failed(detail: &JobDetail, only_stderr: bool) -> Vec<WantedLog> {
-    let mut failed: Vec<&AttemptSummary> =
-        detail.attempts.iter().filter(|attempt| attempt.has_failed()).collect();
+    let mut failed: Vec<&AttemptSummary> = detail
+        .attempts
+        .iter()
+        .filter(|attempt| attempt.has_failed())
+        .collect();
     failed.sort_by_key(|attempt| attempt.attempt);
-    let streams: &[LogStream] =
-        if only_stderr { &[LogStream::Stderr] } else { &[LogStream::Stdout, LogStream::Stderr] };
+    let streams: &[LogStream] = if only_stderr {
+        &[LogStream::Stderr]
+    } else {
+        &[LogStream::Stdout, LogStream::Stderr]
+    };
     let logs = failed.into_iter().flat_map(|failed| {
         let why = one_line(failed.end.as_deref().unwrap_or_default(), WHY_COLUMNS_MAX);
         streams.iter().map(move |stream| WantedLog {
@@ -134,9 +168,15 @@ fn chosen(job: JobId, named: Option<&str>, detail: &JobDetail) -> Result<Vec<Att
     let Some(named) = named else {
         // The worker of an attempt that is being launched has no log of it yet.
         let is_launching = |attempt: &AttemptSummary| {
-            attempt.end.is_none() && attempt.moments.is_some_and(|moments| moments.started.is_none())
+            attempt.end.is_none()
+                && attempt
+                    .moments
+                    .is_some_and(|moments| moments.started.is_none())
         };
-        let begun = detail.attempts.iter().filter(|attempt| !is_launching(attempt));
+        let begun = detail
+            .attempts
+            .iter()
+            .filter(|attempt| !is_launching(attempt));
         let mut all: Vec<AttemptId> = begun.map(|attempt| attempt.attempt).collect();
         all.sort();
         return Ok(all);
@@ -144,7 +184,9 @@ fn chosen(job: JobId, named: Option<&str>, detail: &JobDetail) -> Result<Vec<Att
     let selector = TaskSelector::of_job(job, named).map_err(|error| usage(anyhow!(error)))?;
     match selector.attempt_among(existing) {
         Some(attempt) => Ok(vec![attempt]),
-        None => Err(usage(anyhow!("{job} has no attempt {named}; see: nap job history {job}"))),
+        None => Err(usage(anyhow!(
+            "{job} has no attempt {named}; see: nap job history {job}"
+        ))),
     }
 }
 
@@ -168,9 +210,16 @@ fn read(
 /// Prints one log as it is, several with a heading each. Continues after a log that cannot be read.
 fn print_all(logs: &[WantedLog], tail: Option<usize>, client: &mut ClusterClient) -> Result<()> {
     let mut missing = None;
-    for WantedLog { attempt, stream, title } in logs {
+    for WantedLog {
+        attempt,
+        stream,
+        title,
+    } in logs
+    {
         let several = logs.len() > 1;
-        let mut out = HeadedOutput { heading: several.then(|| format!("==> {title} <==\n")) };
+        let mut out = HeadedOutput {
+            heading: several.then(|| format!("==> {title} <==\n")),
+        };
         let printed = match tail {
             Some(lines) => tail::read(*attempt, *stream, lines, client)
                 .and_then(|(bytes, _)| out.write_all(&bytes).map_err(ClientError::Output)),
@@ -178,7 +227,9 @@ fn print_all(logs: &[WantedLog], tail: Option<usize>, client: &mut ClusterClient
         };
         match printed {
             Ok(()) => {}
-            Err(ClientError::Output(error)) if error.kind() == io::ErrorKind::BrokenPipe => return Ok(()),
+            Err(ClientError::Output(error)) if error.kind() == io::ErrorKind::BrokenPipe => {
+                return Ok(());
+            }
             Err(error @ ClientError::Refused { .. }) if several => {
                 print_error(format_args!("nap: {}", several_lines(&error.to_string())));
                 missing = Some(error);
@@ -186,7 +237,11 @@ fn print_all(logs: &[WantedLog], tail: Option<usize>, client: &mut ClusterClient
             Err(error) => return Err(error.into()),
         }
     }
-    if missing.is_some() { Err(printed()) } else { Ok(()) }
+    if missing.is_some() {
+        Err(printed())
+    } else {
+        Ok(())
+    }
 }
 
 /// Standard output; the heading is printed before the first bytes, so that empty logs have none.

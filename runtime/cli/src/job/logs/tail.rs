@@ -16,7 +16,9 @@ pub fn read(
 ) -> Result<(Vec<u8>, LogRead), ClientError> {
     let mut size = PIECE_BYTES;
     // An offset past the end returns the length only.
-    let mut length = client.log(attempt, stream, u64::MAX, &mut Vec::new())?.length;
+    let mut length = client
+        .log(attempt, stream, u64::MAX, &mut Vec::new())?
+        .length;
     loop {
         let from = length.saturating_sub(size);
         let mut bytes = Vec::new();
@@ -36,7 +38,11 @@ fn begin_of_last(bytes: &[u8], lines: usize) -> Option<usize> {
     }
     // A newline at the end does not start a line.
     let before = bytes.strip_suffix(b"\n").unwrap_or(bytes);
-    let mut ends = before.iter().enumerate().rev().filter(|(_, byte)| **byte == b'\n');
+    let mut ends = before
+        .iter()
+        .enumerate()
+        .rev()
+        .filter(|(_, byte)| **byte == b'\n');
     ends.nth(lines - 1).map(|(at, _)| at + 1)
 }
 
@@ -56,7 +62,11 @@ mod tests {
             ("a long line", 1, None),
         ] {
             let begin = begin_of_last(text.as_bytes(), lines);
-            assert_eq!(begin.map(|begin| &text[begin..]), expected, "{text:?} {lines}");
+            assert_eq!(
+                begin.map(|begin| &text[begin..]),
+                expected,
+                "{text:?} {lines}"
+            );
         }
     }
 }

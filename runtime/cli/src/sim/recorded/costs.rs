@@ -37,8 +37,10 @@ impl MeasuredCosts {
             .filter_map(|one| Some(one.resumed_micros?.saturating_sub(one.ordered_micros)));
         self.resume.extend(resumed);
         let restored = detail.restores.iter().filter(|one| one.refused.is_none());
-        self.restore
-            .extend(restored.filter_map(|one| Some(one.restored_micros?.saturating_sub(one.ordered_micros))));
+        self.restore.extend(
+            restored
+                .filter_map(|one| Some(one.restored_micros?.saturating_sub(one.ordered_micros))),
+        );
     }
 
     /// Returns the medians; a primitive without measurements costs nothing.
@@ -68,15 +70,21 @@ impl MeasuredCosts {
             Some(format!("{name} {millis:.1} ms ({})", times.len()))
         });
         let measured: Vec<String> = measured.collect();
-        let free: Vec<&str> =
-            known.iter().filter(|(_, times)| times.is_empty()).map(|(name, _)| *name).collect();
+        let free: Vec<&str> = known
+            .iter()
+            .filter(|(_, times)| times.is_empty())
+            .map(|(name, _)| *name)
+            .collect();
         let mut lines = Vec::new();
         if !measured.is_empty() {
             lines.push(format!("measured medians (count): {}", measured.join(", ")));
         }
         if !free.is_empty() {
             let flags: Vec<String> = free.iter().map(|name| format!("--{name}")).collect();
-            lines.push(format!("not measured, simulated at no cost unless set: {}", flags.join(", ")));
+            lines.push(format!(
+                "not measured, simulated at no cost unless set: {}",
+                flags.join(", ")
+            ));
         }
         if self.by_operators > 0 {
             let requests = if self.by_operators == 1 {

@@ -53,11 +53,15 @@ impl Recorded {
         let place = RecordedPlace::parse(text)?;
         let folder = HistoryFolder::open(&place.directory)?;
         let (mut window, before) = submissions(&folder, &place)?;
-        let mut gathered = Reading { still_running: before, ..Reading::default() };
+        let mut gathered = Reading {
+            still_running: before,
+            ..Reading::default()
+        };
         if !chosen.is_empty() {
             gathered.not_chosen = choose(&mut window, chosen, folder.path())?;
         }
-        let (first, last) = (window[0].submitted, window[window.len() - 1].submitted);
+        let first = window[0].submitted;
+        let last = window[window.len() - 1].submitted;
         for submission in &window {
             if let Some(ended) = folder.read(submission.job)? {
                 gathered.add(&ended, first)?;
@@ -77,28 +81,45 @@ impl Recorded {
         for slots in &self.machines {
             *counts.entry((slots.map, slots.reduce)).or_default() += 1;
         }
-        let most = counts.iter().max_by_key(|(_, count)| **count).map_or((1, 1), |(slots, _)| *slots);
+        let most = counts
+            .iter()
+            .max_by_key(|(_, count)| **count)
+            .map_or((1, 1), |(slots, _)| *slots);
         ClusterShape::with_slots(self.machines.len() as u32, most.0, most.1)
     }
 
     /// Returns the slots of each worker, or nothing if all are alike.
     pub fn unlike_slots(&self) -> Vec<Slots> {
         let alike = self.machines.windows(2).all(|pair| pair[0] == pair[1]);
-        if alike { Vec::new() } else { self.machines.clone() }
+        if alike {
+            Vec::new()
+        } else {
+            self.machines.clone()
+        }
     }
 
     /// Returns a note for each variant without a file of its own that has other settings than the recording.
-    pub fn notes_on_other_settings(&self, variants: &[Variant], arguments: &Arguments) -> Vec<String> {
-        let (Some(policy), Some(own)) = (&self.policy, self.variant()) else { return Vec::new() };
+    pub fn notes_on_other_settings(
+        &self,
+        variants: &[Variant],
+        arguments: &Arguments,
+    ) -> Vec<String> {
+        let (Some(policy), Some(own)) = (&self.policy, self.variant()) else {
+            return Vec::new();
+        };
         let mut notes = Vec::new();
         for variant in variants {
-            let Some(configuration) = variant.subject.policy() else { continue };
+            let Some(configuration) = variant.subject.policy() else {
+                continue;
+            };
             if variant.label == own.label || variant.configuration.is_some() {
                 continue;
             }
             let mut differing = Vec::new();
-            let recorded =
-                SchedulerConfiguration { scheduler: configuration.scheduler, ..policy.configuration.clone() };
+            let recorded = SchedulerConfiguration {
+                scheduler: configuration.scheduler,
+                ..policy.configuration.clone()
+            };
             if !reads_equal_tables(configuration, &recorded) {
                 differing.push(format!("[scheduler.{}]", configuration.scheduler));
             }
@@ -161,7 +182,9 @@ fn reads_equal_tables(one: &SchedulerConfiguration, other: &SchedulerConfigurati
     }
     let name = one.scheduler.in_words();
     let table = |of: &SchedulerConfiguration| {
-        of.tables.changed().and_then(|mut all| all.get_mut(name).map(Value::take))
+        of.tables
+            .changed()
+            .and_then(|mut all| all.get_mut(name).map(Value::take))
     };
     table(one) == table(other)
 }
@@ -173,12 +196,18 @@ fn submissions(folder: &HistoryFolder, place: &RecordedPlace) -> Result<(Vec<Sub
     for &job in folder.jobs() {
         if let Some(summary) = folder.summary(job)? {
             let submitted = summary.submitted_millis;
-            all.push(Submission { submitted, job, ended: summary.ended_millis.unwrap_or(submitted) });
+            all.push(Submission {
+                submitted,
+                job,
+                ended: summary.ended_millis.unwrap_or(submitted),
+            });
         }
     }
     all.sort();
-    let at = |submission: Option<&Submission>| submission.map_or(0, |submission| submission.submitted);
-    let (first, last) = (at(all.first()), at(all.last()));
+    let at =
+        |submission: Option<&Submission>| submission.map_or(0, |submission| submission.submitted);
+    let first = at(all.first());
+    let last = at(all.last());
     let (from, until) = place.window(first)?;
     let known = all.clone();
     all.retain(|submission| (from..until).contains(&submission.submitted));
@@ -191,22 +220,38 @@ fn submissions(folder: &HistoryFolder, place: &RecordedPlace) -> Result<(Vec<Sub
         moment(last)
     );
     let begin = all[0].submitted;
-    let before = known.iter().filter(|submission| submission.submitted < from && submission.ended > begin);
+    let before = known
+        .iter()
+        .filter(|submission| submission.submitted < from && submission.ended > begin);
     let before = before.count();
     Ok((all, before))
 }
 
 /// Removes all but the chosen jobs from a window; returns how many others ran at the same time.
 fn choose(window: &mut Vec<Submission>, chosen: &[JobId], folder: &Path) -> Result<usize> {
-    if let Some(absent) = chosen.iter().find(|job| !window.iter().any(|submission| submission.job == **job)) {
-        bail!("{absent}: not among the jobs of this window in {}; see: nap history serve", folder.display());
+    if let Some(absent) = chosen
+        .iter()
+        .find(|job| !window.iter().any(|submission| submission.job == **job))
+    {
+        bail!(
+            "{absent}: not among the jobs of this window in {}; see: nap history serve",
+            folder.display()
+        );
     }
-    let (kept, others): (Vec<Submission>, Vec<Submission>) =
-        window.iter().partition(|submission| chosen.contains(&submission.job));
+    let (kept, others): (Vec<Submission>, Vec<Submission>) = window
+        .iter()
+        .partition(|submission| chosen.contains(&submission.job));
     *window = kept;
     let begin = window[0].submitted;
-    let end = window.iter().map(|submission| submission.ended).max().unwrap_or(begin);
-    Ok(others.iter().filter(|submission| submission.submitted < end && submission.ended > begin).count())
+    let end = window
+        .iter()
+        .map(|submission| submission.ended)
+        .max()
+        .unwrap_or(begin);
+    Ok(others
+        .iter()
+        .filter(|submission| submission.submitted < end && submission.ended > begin)
+        .count())
 }
 
 /// The jobs read so far.
@@ -231,7 +276,10 @@ struct Reading {
 impl Reading {
     fn add(&mut self, ended: &EndedJob, begin_millis: u64) -> Result<()> {
         let held = ended.detail.attempts.iter().map(|attempt| {
-            attempt.ended_millis.unwrap_or(attempt.launched_millis).saturating_sub(attempt.launched_millis)
+            attempt
+                .ended_millis
+                .unwrap_or(attempt.launched_millis)
+                .saturating_sub(attempt.launched_millis)
         });
         let held = held.fold(0, u64::saturating_add);
         self.held_millis = self.held_millis.saturating_add(held);
@@ -257,7 +305,10 @@ impl Reading {
             }
             Err(why) => {
                 self.lost_millis = self.lost_millis.saturating_add(held);
-                self.left_out.entry(why).or_default().push(ended.detail.summary.job);
+                self.left_out
+                    .entry(why)
+                    .or_default()
+                    .push(ended.detail.summary.job);
             }
         }
         Ok(())
@@ -289,21 +340,41 @@ impl Reading {
         }
         if self.lost_millis > 0 {
             let percent = self.lost_millis as f64 * 100.0 / self.held_millis.max(1) as f64;
-            remarks.push(format!("jobs left out held {percent:.1} % of all slot time"));
+            remarks.push(format!(
+                "jobs left out held {percent:.1} % of all slot time"
+            ));
         }
-        ensure!(!self.jobs.is_empty(), "{name}: nothing to simulate; {}", remarks.join("; "));
+        ensure!(
+            !self.jobs.is_empty(),
+            "{name}: nothing to simulate; {}",
+            remarks.join("; ")
+        );
         remarks.push(
-            "unfinished jobs are left out, submission times are kept, and no map prefers a worker".to_owned(),
+            "unfinished jobs are left out, submission times are kept, and no map prefers a worker"
+                .to_owned(),
         );
         remarks.extend(self.costs.in_words());
         let overheads = self.costs.overheads();
         let Reading { jobs, times, .. } = self;
-        Ok(Recorded { name: name.to_owned(), jobs, times, policy, machines, overheads, submitted, remarks })
+        Ok(Recorded {
+            name: name.to_owned(),
+            jobs,
+            times,
+            policy,
+            machines,
+            overheads,
+            submitted,
+            remarks,
+        })
     }
 }
 
 fn in_number(jobs: usize) -> String {
-    if jobs == 1 { "1 job is".to_owned() } else { format!("{jobs} jobs are") }
+    if jobs == 1 {
+        "1 job is".to_owned()
+    } else {
+        format!("{jobs} jobs are")
+    }
 }
 
 /// Formats the first few jobs.

@@ -54,19 +54,30 @@ impl Omission {
 }
 
 /// Returns the plan of a job in a window that starts at this time, in milliseconds since 1970.
-pub fn rebuild(ended: &EndedJob, begin_millis: u64) -> Result<std::result::Result<RebuiltJob, Omission>> {
+pub fn rebuild(
+    ended: &EndedJob,
+    begin_millis: u64,
+) -> Result<std::result::Result<RebuiltJob, Omission>> {
     let summary = &ended.detail.summary;
     if summary.phase != JobPhase::Succeeded {
         return Ok(Err(Omission::NotSucceeded));
     }
-    let Ok(lengths) = TaskLengths::of(&ended.detail) else { return Ok(Err(Omission::Incomplete)) };
+    let Ok(lengths) = TaskLengths::of(&ended.detail) else {
+        return Ok(Err(Omission::Incomplete));
+    };
     if lengths.maps.is_empty() && lengths.reduces.is_empty() {
         return Ok(Err(Omission::NoTasks));
     }
     let since = |millis: u64| Span(millis.saturating_sub(begin_millis).saturating_mul(1_000));
-    let (submitted, ended_at) =
-        (since(summary.submitted_millis), since(summary.ended_millis.unwrap_or(summary.submitted_millis)));
-    let longest = lengths.maps.iter().chain(&lengths.reduces).copied().max().unwrap_or_default();
+    let submitted = since(summary.submitted_millis);
+    let ended_at = since(summary.ended_millis.unwrap_or(summary.submitted_millis));
+    let longest = lengths
+        .maps
+        .iter()
+        .chain(&lengths.reduces)
+        .copied()
+        .max()
+        .unwrap_or_default();
     ensure!(
         longest.max(submitted).max(ended_at) <= SPAN_MAX,
         "{}: the job or a task takes more than a year, so its files are damaged; leave it out with @FROM..UNTIL",
@@ -78,31 +89,54 @@ pub fn rebuild(ended: &EndedJob, begin_millis: u64) -> Result<std::result::Resul
     plan.queue = summary.queue.as_str().into();
     plan.class = plan.queue.clone();
     plan.priority = summary.priority;
-    plan.slowstart_permille = settings
-        .map_or(JobPlan::SLOWSTART_PERMILLE_DEFAULT, |settings| settings.slowstart_permille.min(1000));
+    plan.slowstart_permille = settings.map_or(JobPlan::SLOWSTART_PERMILLE_DEFAULT, |settings| {
+        settings.slowstart_permille.min(1000)
+    });
     if let Some(settings) = settings {
-        plan.deadline = settings
-            .deadline
-            .map(|deadline| Span(u64::try_from(deadline.as_micros()).unwrap_or(u64::MAX)).min(SPAN_MAX));
+        plan.deadline = settings.deadline.map(|deadline| {
+            Span(u64::try_from(deadline.as_micros()).unwrap_or(u64::MAX)).min(SPAN_MAX)
+        });
         plan.attempts_max = settings.attempts_max.max(1);
         plan.memory = settings.task_memory;
-        let saved =
-            [(TaskKind::Map, settings.checkpoint_maps), (TaskKind::Reduce, settings.checkpoint_reduces)];
-        plan.unsaved = saved.into_iter().filter(|(_, saved)| !saved).map(|(kind, _)| kind).collect();
-        plan.unsaved.retain(|kind| *kind == TaskKind::Map || !lengths.reduces.is_empty());
+        let saved = [
+            (TaskKind::Map, settings.checkpoint_maps),
+            (TaskKind::Reduce, settings.checkpoint_reduces),
+        ];
+        plan.unsaved = saved
+            .into_iter()
+            .filter(|(_, saved)| !saved)
+            .map(|(kind, _)| kind)
+            .collect();
+        plan.unsaved
+            .retain(|kind| *kind == TaskKind::Map || !lengths.reduces.is_empty());
     }
     // The last attempt of a task counts.
-    let moved: BTreeMap<TaskId, AttemptFigures> =
-        ended.detail.attempts.iter().filter_map(|one| Some((one.attempt.task, one.figures?))).collect();
-    let of = |kind, index: usize| moved.get(&TaskId { job: summary.job, kind, index: index as u32 });
+    let moved: BTreeMap<TaskId, AttemptFigures> = ended
+        .detail
+        .attempts
+        .iter()
+        .filter_map(|one| Some((one.attempt.task, one.figures?)))
+        .collect();
+    let of = |kind, index: usize| {
+        moved.get(&TaskId {
+            job: summary.job,
+            kind,
+            index: index as u32,
+        })
+    };
     plan.maps = lengths
         .maps
         .iter()
         .enumerate()
         .map(|(index, &work)| {
-            let (bytes, output_bytes) =
-                of(TaskKind::Map, index).map_or((0, 0), |task| (task.input_bytes, task.output_bytes));
-            SimulatedMap { work, bytes, output_bytes, preferred: Vec::new() }
+            let (bytes, output_bytes) = of(TaskKind::Map, index)
+                .map_or((0, 0), |task| (task.input_bytes, task.output_bytes));
+            SimulatedMap {
+                work,
+                bytes,
+                output_bytes,
+                preferred: Vec::new(),
+            }
         })
         .collect();
     plan.reduces = lengths
@@ -111,7 +145,11 @@ pub fn rebuild(ended: &EndedJob, begin_millis: u64) -> Result<std::result::Resul
         .enumerate()
         .map(|(index, &reduce)| {
             let bytes = of(TaskKind::Reduce, index).map_or(0, |task| task.input_bytes);
-            SimulatedReduce { shuffle: Span(0), reduce, bytes }
+            SimulatedReduce {
+                shuffle: Span(0),
+                reduce,
+                bytes,
+            }
         })
         .collect();
     let times = RecordedTimes {

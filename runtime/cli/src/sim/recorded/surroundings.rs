@@ -47,7 +47,12 @@ impl Surroundings {
             }
             return;
         };
-        let RecordedCluster { scheduler, tables, preemption, workers } = cluster.clone();
+        let RecordedCluster {
+            scheduler,
+            tables,
+            preemption,
+            workers,
+        } = cluster.clone();
         count(&mut self.policies, (scheduler, tables, preemption));
         if !workers.is_empty() {
             count(&mut self.workers, workers);
@@ -73,7 +78,9 @@ impl Surroundings {
         match read_policy(scheduler, tables.as_ref(), preemption) {
             Ok(policy) => Some(policy),
             Err(why) => {
-                remarks.push(format!("the recorded policy {scheduler} cannot be simulated: {why}"));
+                remarks.push(format!(
+                    "the recorded policy {scheduler} cannot be simulated: {why}"
+                ));
                 None
             }
         }
@@ -81,18 +88,29 @@ impl Surroundings {
 
     /// Returns the slots of each worker, as most jobs recorded them. Adds remarks.
     pub fn machines(&self, remarks: &mut Vec<String>) -> Result<Vec<Slots>> {
-        let Some((groups, jobs)) = most(&self.workers) else { return Ok(self.guessed_machines(remarks)) };
+        let Some((groups, jobs)) = most(&self.workers) else {
+            return Ok(self.guessed_machines(remarks));
+        };
         let known: usize = self.workers.iter().map(|(_, jobs)| jobs).sum();
         if *jobs < known {
-            remarks.push(format!("{} of {known} jobs ended with other workers", known - jobs));
+            remarks.push(format!(
+                "{} of {known} jobs ended with other workers",
+                known - jobs
+            ));
         }
         let all: u64 = groups.iter().map(|group| u64::from(group.workers)).sum();
         ensure!(
             all <= WORKERS_MAX,
             "a recording has {all} workers (limit {WORKERS_MAX}), so it is damaged; leave its job out and give --nodes"
         );
-        let slots = |group: &WorkerGroup| Slots { map: group.map_slots, reduce: group.reduce_slots };
-        Ok(groups.iter().flat_map(|group| (0..group.workers).map(move |_| slots(group))).collect())
+        let slots = |group: &WorkerGroup| Slots {
+            map: group.map_slots,
+            reduce: group.reduce_slots,
+        };
+        Ok(groups
+            .iter()
+            .flat_map(|group| (0..group.workers).map(move |_| slots(group)))
+            .collect())
     }
 
     /// Returns the maximum slots in use on every worker that had an attempt.
@@ -127,7 +145,8 @@ fn most_at_once(times: &[(u64, i64)]) -> u32 {
     let mut times = times.to_vec();
     // Ends sort before starts of the same time.
     times.sort_unstable();
-    let (mut now, mut most) = (0, 0);
+    let mut now = 0;
+    let mut most = 0;
     for (_, change) in times {
         now += change;
         most = most.max(now);
@@ -135,14 +154,23 @@ fn most_at_once(times: &[(u64, i64)]) -> u32 {
     u32::try_from(most).unwrap_or(0)
 }
 
-fn read_policy(name: &str, tables: Option<&Value>, preemption: &Value) -> Result<RecordedPolicy, String> {
-    let scheduler =
-        name.parse().map_err(|error: napreduce_schedulers::UnknownScheduler| error.to_string())?;
+fn read_policy(
+    name: &str,
+    tables: Option<&Value>,
+    preemption: &Value,
+) -> Result<RecordedPolicy, String> {
+    let scheduler = name
+        .parse()
+        .map_err(|error: napreduce_schedulers::UnknownScheduler| error.to_string())?;
     let tables = tables.ok_or("its tables were too long to be recorded")?;
     let tables: SchedulerTables =
         serde_json::from_value(tables.clone()).map_err(|error| error.to_string())?;
-    let preemption = serde_json::from_value(preemption.clone()).map_err(|error| error.to_string())?;
+    let preemption =
+        serde_json::from_value(preemption.clone()).map_err(|error| error.to_string())?;
     let configuration = SchedulerConfiguration { scheduler, tables };
     configuration.build().map_err(|error| error.to_string())?;
-    Ok(RecordedPolicy { configuration, preemption })
+    Ok(RecordedPolicy {
+        configuration,
+        preemption,
+    })
 }

@@ -9,9 +9,9 @@ use napreduce_engine::{AttemptId, PreemptionSettings, Primitive, TaskId, WorkerI
 use napreduce_engine::{TaskKind, Time};
 use napreduce_history::{History, HistoryLimits, HistoryStore, RecordedCluster, WorkerGroup};
 use napreduce_protocol::{
-    AttemptFigures, AttemptSummary, CheckpointSupport, CounterValues, JobDetail, JobEnd, JobPhase, JobPlan,
-    JobProgress, JobReport, JobSettings, JobSummary, PreemptionEnd, PreemptionSummary, RestoreSummary,
-    ResumeSummary,
+    AttemptFigures, AttemptSummary, CheckpointSupport, CounterValues, JobDetail, JobEnd, JobPhase,
+    JobPlan, JobProgress, JobReport, JobSettings, JobSummary, PreemptionEnd, PreemptionSummary,
+    RestoreSummary, ResumeSummary,
 };
 use napreduce_sim::{SimulatedMap, SimulatedReduce};
 use proptest::collection::vec;
@@ -87,7 +87,8 @@ struct Diary {
 impl Diary {
     fn new(job: JobId, plan: &SimulatedJob) -> Diary {
         let mut progress = JobProgress::default();
-        (progress.map.tasks, progress.reduce.tasks) = (plan.maps.len() as u32, plan.reduces.len() as u32);
+        (progress.map.tasks, progress.reduce.tasks) =
+            (plan.maps.len() as u32, plan.reduces.len() as u32);
         let summary = JobSummary {
             job,
             name: plan.name.to_string(),
@@ -102,7 +103,10 @@ impl Diary {
             output: PathBuf::from("out"),
             unrecorded: None,
         };
-        Diary { job, detail: JobDetail::new(summary) }
+        Diary {
+            job,
+            detail: JobDetail::new(summary),
+        }
     }
 
     fn attempt(&mut self, attempt: AttemptId, launched_millis: u64, ended: u64, end: &str) {
@@ -119,9 +123,15 @@ impl Diary {
     }
 
     fn nap(&mut self, attempt: AttemptId, from: u64, until: u64) {
-        let wanted = PreemptionSummary::wanted(from * 1_000 - 9, attempt, WorkerId(1), Primitive::Suspend);
-        let (freed_micros, end) = (Some(from * 1_000), Some(PreemptionEnd::Suspended));
-        self.detail.preemptions.push(PreemptionSummary { freed_micros, end, ..wanted });
+        let wanted =
+            PreemptionSummary::wanted(from * 1_000 - 9, attempt, WorkerId(1), Primitive::Suspend);
+        let freed_micros = Some(from * 1_000);
+        let end = Some(PreemptionEnd::Suspended);
+        self.detail.preemptions.push(PreemptionSummary {
+            freed_micros,
+            end,
+            ..wanted
+        });
         self.detail.resumes.push(ResumeSummary {
             attempt,
             worker: WorkerId(1),
@@ -143,16 +153,35 @@ impl Diary {
         (from, early): (u64, u64),
         luck: &Luck,
     ) -> u64 {
-        let task = TaskId { job: self.job, kind, index: index as u32 };
-        let (mut number, mut now, mut left) = (1, from + luck.waits, work);
+        let task = TaskId {
+            job: self.job,
+            kind,
+            index: index as u32,
+        };
+        let mut number = 1;
+        let mut now = from + luck.waits;
+        let mut left = work;
         if let Some(after) = luck.fails_after {
-            self.attempt(AttemptId { task, number }, now, now + after, "failed: no luck");
+            self.attempt(
+                AttemptId { task, number },
+                now,
+                now + after,
+                "failed: no luck",
+            );
             (number, now) = (2, now + after);
         }
         // A reduce that starts early is idle until the maps are done.
-        let mut launched = if number == 1 && luck.waits == 0 { now.saturating_sub(early) } else { now };
+        let mut launched = if number == 1 && luck.waits == 0 {
+            now.saturating_sub(early)
+        } else {
+            now
+        };
         if let Some(percent) = luck.saved_at {
-            let (first, second) = (AttemptId { task, number }, AttemptId { task, number: number + 1 });
+            let first = AttemptId { task, number };
+            let second = AttemptId {
+                task,
+                number: number + 1,
+            };
             let saved = work * percent / 100;
             self.attempt(first, launched, now + saved, "checkpointed");
             let restore = RestoreSummary {
@@ -182,10 +211,22 @@ impl Diary {
     }
 
     fn moved(&mut self, kind: TaskKind, index: usize, input_bytes: u64, output_bytes: u64) {
-        let task = TaskId { job: self.job, kind, index: index as u32 };
-        let done =
-            self.detail.attempts.iter_mut().rfind(|one| one.attempt.task == task).expect("it was done");
-        done.figures = Some(AttemptFigures { input_bytes, output_bytes, ..AttemptFigures::default() });
+        let task = TaskId {
+            job: self.job,
+            kind,
+            index: index as u32,
+        };
+        let done = self
+            .detail
+            .attempts
+            .iter_mut()
+            .rfind(|one| one.attempt.task == task)
+            .expect("it was done");
+        done.figures = Some(AttemptFigures {
+            input_bytes,
+            output_bytes,
+            ..AttemptFigures::default()
+        });
     }
 
     /// Runs a job with these disturbances; returns it with its history.
@@ -195,8 +236,13 @@ impl Diary {
         let mut luck = luck.iter().cycle();
         let mut maps_end = begin;
         for (index, map) in plan.maps.iter().enumerate() {
-            let end =
-                diary.task(TaskKind::Map, index, map.work.0 / 1_000, (begin, 0), luck.next().expect("some"));
+            let end = diary.task(
+                TaskKind::Map,
+                index,
+                map.work.0 / 1_000,
+                (begin, 0),
+                luck.next().expect("some"),
+            );
             maps_end = maps_end.max(end);
             diary.moved(TaskKind::Map, index, map.bytes, map.output_bytes);
         }
@@ -204,7 +250,13 @@ impl Diary {
         for (index, reduce) in plan.reduces.iter().enumerate() {
             let lucky = luck.next().expect("some");
             let work = reduce.reduce.0 / 1_000;
-            end = end.max(diary.task(TaskKind::Reduce, index, work, (maps_end, lucky.early), lucky));
+            end = end.max(diary.task(
+                TaskKind::Reduce,
+                index,
+                work,
+                (maps_end, lucky.early),
+                lucky,
+            ));
             diary.moved(TaskKind::Reduce, index, reduce.bytes, 5);
         }
         diary.detail.summary.ended_millis = Some(end);
@@ -213,23 +265,54 @@ impl Diary {
 
     fn finish(self, plan: &SimulatedJob) -> EndedJob {
         let Diary { mut detail, .. } = self;
-        let JobSummary { job, ref name, ref output, .. } = detail.summary;
-        let (name, output) = (name.clone(), output.clone());
-        let (counters, wall, parts) = (CounterValues::default(), Duration::ZERO, Vec::new());
+        let JobSummary {
+            job,
+            ref name,
+            ref output,
+            ..
+        } = detail.summary;
+        let name = name.clone();
+        let output = output.clone();
+        let counters = CounterValues::default();
+        let wall = Duration::ZERO;
+        let parts = Vec::new();
         let mut settings = JobPlan::new("count", "out");
         settings.reduces = plan.reduces.len() as u32;
-        settings.deadline = plan.deadline.map(|deadline| Duration::from_micros(deadline.0));
-        (settings.slowstart_permille, settings.task_memory) = (plan.slowstart_permille, plan.memory);
+        settings.deadline = plan
+            .deadline
+            .map(|deadline| Duration::from_micros(deadline.0));
+        (settings.slowstart_permille, settings.task_memory) =
+            (plan.slowstart_permille, plan.memory);
         let saved = plan.unsaved.is_empty();
-        settings.checkpoint = CheckpointSupport { map: saved, reduce: saved };
-        let end = JobEnd::Succeeded(JobReport { job, name, counters, wall, parts, output });
+        settings.checkpoint = CheckpointSupport {
+            map: saved,
+            reduce: saved,
+        };
+        let end = JobEnd::Succeeded(JobReport {
+            job,
+            name,
+            counters,
+            wall,
+            parts,
+            output,
+        });
         detail.settings = Some(JobSettings::of(&settings));
-        EndedJob { token: u128::from(job.0), end, detail, cluster: Some(cluster()), logs: Vec::new() }
+        EndedJob {
+            token: u128::from(job.0),
+            end,
+            detail,
+            cluster: Some(cluster()),
+            logs: Vec::new(),
+        }
     }
 }
 
 fn cluster() -> RecordedCluster {
-    let group = |workers, map_slots| WorkerGroup { workers, map_slots, reduce_slots: 1 };
+    let group = |workers, map_slots| WorkerGroup {
+        workers,
+        map_slots,
+        reduce_slots: 1,
+    };
     RecordedCluster {
         scheduler: "hfsp".to_owned(),
         tables: Some(serde_json::json!({})),
@@ -240,7 +323,10 @@ fn cluster() -> RecordedCluster {
 
 fn history(jobs: &[EndedJob]) -> TempDir {
     let folder = tempfile::tempdir().expect("a folder");
-    let limits = HistoryLimits { jobs_max: usize::MAX, bytes_max: u64::MAX };
+    let limits = HistoryLimits {
+        jobs_max: usize::MAX,
+        bytes_max: u64::MAX,
+    };
     let (history, _) = History::open(folder.path(), limits).expect("a history");
     for job in jobs {
         history.add(job).expect("written");
@@ -271,14 +357,18 @@ proptest! {
 }
 
 fn plan() -> SimulatedJob {
-    SimulatedJob::new("count", Time(0)).with_maps(3, Span::from_secs(4)).with_reduces(
-        1,
-        Span(0),
-        Span::from_secs(2),
-    )
+    SimulatedJob::new("count", Time(0))
+        .with_maps(3, Span::from_secs(4))
+        .with_reduces(1, Span(0), Span::from_secs(2))
 }
 
-const NO_LUCK: Luck = Luck { waits: 0, fails_after: None, naps: None, saved_at: None, early: 0 };
+const NO_LUCK: Luck = Luck {
+    waits: 0,
+    fails_after: None,
+    naps: None,
+    saved_at: None,
+    early: 0,
+};
 
 #[test]
 fn policy_and_workers_are_those_of_most_jobs() {
@@ -290,13 +380,21 @@ fn policy_and_workers_are_those_of_most_jobs() {
     let variant = recorded.variant().expect("a policy");
     assert_eq!(variant.label, "hfsp as recorded");
     let slots = |map| Slots { map, reduce: 1 };
-    assert_eq!(variant.settings.unlike_slots, [slots(3), slots(3), slots(1)]);
+    assert_eq!(
+        variant.settings.unlike_slots,
+        [slots(3), slots(3), slots(1)]
+    );
     let remarks = recorded.remarks.join("\n");
     assert!(
-        remarks.contains("1 of 3 jobs ended under another policy or other parameters than the compared hfsp"),
+        remarks.contains(
+            "1 of 3 jobs ended under another policy or other parameters than the compared hfsp"
+        ),
         "{remarks}"
     );
-    assert!(remarks.contains("1 of 3 jobs ended with other workers"), "{remarks}");
+    assert!(
+        remarks.contains("1 of 3 jobs ended with other workers"),
+        "{remarks}"
+    );
 }
 
 #[test]
@@ -320,19 +418,35 @@ fn variant_with_other_settings_than_the_recording_is_noted() {
     };
     let notes = |variant: Variant| {
         let Flags { arguments } = Flags::parse_from(["sim"]);
-        recorded.notes_on_other_settings(&[variant], &arguments).join("; ")
+        recorded
+            .notes_on_other_settings(&[variant], &arguments)
+            .join("; ")
     };
     let same = own.settings.engine.preemption;
     let other = PreemptionSettings::default();
     assert_eq!(notes(variant("hfsp", same, None)), "");
-    assert_eq!(notes(variant("natjam", same, None)), "", "its recorded table is the default");
-    assert!(
-        notes(variant("fair", same, None)).contains("fair does not use [scheduler.fair] of the recording")
+    assert_eq!(
+        notes(variant("natjam", same, None)),
+        "",
+        "its recorded table is the default"
     );
-    assert!(notes(variant("hfsp", other, None)).contains("hfsp does not use [preemption] of the recording"));
+    assert!(
+        notes(variant("fair", same, None))
+            .contains("fair does not use [scheduler.fair] of the recording")
+    );
+    assert!(
+        notes(variant("hfsp", other, None))
+            .contains("hfsp does not use [preemption] of the recording")
+    );
     let both = notes(variant("fair", other, None));
-    assert!(both.contains("[scheduler.fair] and [preemption]") && both.contains("--configuration"), "{both}");
-    assert!(notes(variant("composed", same, None)).contains("[scheduler.composed]"), "it reads fair's table");
+    assert!(
+        both.contains("[scheduler.fair] and [preemption]") && both.contains("--configuration"),
+        "{both}"
+    );
+    assert!(
+        notes(variant("composed", same, None)).contains("[scheduler.composed]"),
+        "it reads fair's table"
+    );
     assert_eq!(notes(variant("fair", other, Some("own.toml"))), "");
 }
 
@@ -340,30 +454,50 @@ fn variant_with_other_settings_than_the_recording_is_noted() {
 fn recording_of_earlier_version_has_guessed_slots() {
     let mut early = Diary::run(JobId(1), &plan(), &[NO_LUCK]);
     (early.cluster, early.detail.settings) = (None, None);
-    early.detail.attempts.iter_mut().for_each(|attempt| attempt.figures = None);
+    early
+        .detail
+        .attempts
+        .iter_mut()
+        .for_each(|attempt| attempt.figures = None);
     let recorded = read(&history(&[early]));
     assert!(recorded.variant().is_none(), "no policy is known");
     assert_eq!(recorded.shape().slots(), Slots { map: 3, reduce: 1 });
     let remarks = recorded.remarks.join("\n");
-    assert!(remarks.contains("1 of 1 jobs were recorded by an earlier version, without policy"), "{remarks}");
+    assert!(
+        remarks.contains("1 of 1 jobs were recorded by an earlier version, without policy"),
+        "{remarks}"
+    );
     assert!(remarks.contains("assuming the maximum in use"), "{remarks}");
 }
 
 #[test]
 fn window_remarks_jobs_that_still_ran() {
-    let later = SimulatedJob { submit: Time(5_000_000), ..plan() };
-    let folder =
-        history(&[Diary::run(JobId(1), &plan(), &[NO_LUCK]), Diary::run(JobId(2), &later, &[NO_LUCK])]);
+    let later = SimulatedJob {
+        submit: Time(5_000_000),
+        ..plan()
+    };
+    let folder = history(&[
+        Diary::run(JobId(1), &plan(), &[NO_LUCK]),
+        Diary::run(JobId(2), &later, &[NO_LUCK]),
+    ]);
     let read = |window: &str| {
         Recorded::read(&format!("{}@{window}", folder.path().display()), &[]).expect("readable")
     };
     let remark = "1 job is missing, submitted before FROM but still running";
     let cut = read("1s..");
     assert_eq!((cut.jobs.len(), cut.jobs[0].submit), (1, Time(0)));
-    assert!(cut.remarks.iter().any(|one| one.starts_with(remark)), "{:?}", cut.remarks);
+    assert!(
+        cut.remarks.iter().any(|one| one.starts_with(remark)),
+        "{:?}",
+        cut.remarks
+    );
     let first = read("..1s");
     assert_eq!(first.jobs.len(), 1);
-    assert!(!first.remarks.iter().any(|one| one.starts_with(remark)), "{:?}", first.remarks);
+    assert!(
+        !first.remarks.iter().any(|one| one.starts_with(remark)),
+        "{:?}",
+        first.remarks
+    );
 }
 
 #[test]
@@ -374,9 +508,19 @@ fn chosen_jobs_are_read_and_others_are_remarked() {
     let two = read(&[JobId(3), JobId(1)]).expect("readable");
     assert_eq!(two.jobs.len(), 2);
     let remark = "1 job is missing, not chosen but running at the same time";
-    assert!(two.remarks.iter().any(|one| one.starts_with(remark)), "{:?}", two.remarks);
-    let error = read(&[JobId(2), JobId(9)]).err().expect("refused").to_string();
-    assert!(error.starts_with("job_0009: not among the jobs of this window in "), "{error}");
+    assert!(
+        two.remarks.iter().any(|one| one.starts_with(remark)),
+        "{:?}",
+        two.remarks
+    );
+    let error = read(&[JobId(2), JobId(9)])
+        .err()
+        .expect("refused")
+        .to_string();
+    assert!(
+        error.starts_with("job_0009: not among the jobs of this window in "),
+        "{error}"
+    );
 }
 
 #[test]
@@ -386,14 +530,25 @@ fn unknown_policy_is_remarked() {
     let recorded = read(&history(&[later]));
     assert!(recorded.variant().is_none());
     let remarks = recorded.remarks.join("\n");
-    assert!(remarks.contains("the recorded policy psychic cannot be simulated: "), "{remarks}");
+    assert!(
+        remarks.contains("the recorded policy psychic cannot be simulated: "),
+        "{remarks}"
+    );
 }
 
 #[test]
 fn measured_costs_are_medians() {
-    let naps = Luck { naps: Some((50, 700)), ..NO_LUCK };
+    let naps = Luck {
+        naps: Some((50, 700)),
+        ..NO_LUCK
+    };
     let mut job = Diary::run(JobId(1), &plan(), &[naps]);
-    for (one, took) in job.detail.preemptions.iter_mut().zip([4_000, 90_000, 5_000, 6_000]) {
+    for (one, took) in job
+        .detail
+        .preemptions
+        .iter_mut()
+        .zip([4_000, 90_000, 5_000, 6_000])
+    {
         one.ordered_micros = one.freed_micros.map(|freed| freed - took);
     }
     job.detail.preemptions[0].by = "operator".to_owned();
@@ -402,8 +557,14 @@ fn measured_costs_are_medians() {
     assert_eq!(recorded.overheads.resume.fixed, Span(5));
     let remarks = recorded.remarks.join("\n");
     assert!(remarks.contains("suspend 5.0 ms (4)"), "{remarks}");
-    assert!(remarks.contains("--checkpoint-write, --checkpoint-read, --kill-cleanup"), "{remarks}");
-    assert!(remarks.contains("1 request of an operator is not repeated"), "{remarks}");
+    assert!(
+        remarks.contains("--checkpoint-write, --checkpoint-read, --kill-cleanup"),
+        "{remarks}"
+    );
+    assert!(
+        remarks.contains("1 request of an operator is not repeated"),
+        "{remarks}"
+    );
 }
 
 #[test]
@@ -411,11 +572,23 @@ fn implausible_recordings_are_rejected() {
     let mut long = Diary::run(JobId(1), &plan(), &[NO_LUCK]);
     long.detail.attempts[0].ended_millis = Some(u64::MAX);
     let folder = history(&[long]);
-    let error = Recorded::read(folder.path().to_str().expect("text"), &[]).err().expect("refused");
-    assert!(error.to_string().contains("job_0001: the job or a task takes more than a year"), "{error}");
+    let error = Recorded::read(folder.path().to_str().expect("text"), &[])
+        .err()
+        .expect("refused");
+    assert!(
+        error
+            .to_string()
+            .contains("job_0001: the job or a task takes more than a year"),
+        "{error}"
+    );
     let mut many = Diary::run(JobId(1), &plan(), &[NO_LUCK]);
     many.cluster.as_mut().expect("a cluster").workers[0].workers = u32::MAX;
     let folder = history(&[many]);
-    let error = Recorded::read(folder.path().to_str().expect("text"), &[]).err().expect("refused");
-    assert!(error.to_string().contains("has 4294967296 workers"), "{error}");
+    let error = Recorded::read(folder.path().to_str().expect("text"), &[])
+        .err()
+        .expect("refused");
+    assert!(
+        error.to_string().contains("has 4294967296 workers"),
+        "{error}"
+    );
 }

@@ -68,7 +68,9 @@ fn dropped_chain_closes_its_connection() {
 fn refused_chain_fails_at_start() {
     let scene = Scene::new();
     let _coordinator = scene.coordinator(|request| {
-        let Request::Message(ToCoordinator::HoldChain(_), reply) = request else { panic!("{request:?}") };
+        let Request::Message(ToCoordinator::HoldChain(_), reply) = request else {
+            panic!("{request:?}")
+        };
         let _ = reply.send(Err(Refusal::wrong("not there")));
     });
     let refused = start(&scene).expect_err("it is refused");

@@ -12,20 +12,27 @@ use crate::coordinator::Request;
 use crate::transport::{Connection, Role, connect};
 
 fn on_runtime<T>(act: impl Future<Output = T>) -> T {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .expect("a runtime");
     runtime.block_on(act)
 }
 
 async fn visit(scene: &Scene, coordinator: &Coordinator) -> Connection {
     let secret = scene.directory().secret().expect("a secret");
     let address = coordinator.address.to_string();
-    connect(&address, Role::Client, &secret, DEADLINE).await.expect("a connection")
+    connect(&address, Role::Client, &secret, DEADLINE)
+        .await
+        .expect("a connection")
 }
 
 /// Waits until the connection is closed, ignoring answers.
 async fn is_closed(connection: &mut Connection) {
     let closed = async { while let Ok(Some(_)) = connection.receive::<FromCoordinator>().await {} };
-    tokio::time::timeout(DEADLINE, closed).await.expect("it is closed");
+    tokio::time::timeout(DEADLINE, closed)
+        .await
+        .expect("it is closed");
 }
 
 #[track_caller]
@@ -39,13 +46,25 @@ fn check_disconnected<M: Serialize>(messages: &[M], says: &str) {
         }
         is_closed(&mut connection).await;
     });
-    let line = coordinator.warnings.recv_timeout(DEADLINE).expect("a line about it");
-    assert!(line.starts_with("disconnected client 127.0.0.1:") && line.contains(says), "{line}");
+    let line = coordinator
+        .warnings
+        .recv_timeout(DEADLINE)
+        .expect("a line about it");
+    assert!(
+        line.starts_with("disconnected client 127.0.0.1:") && line.contains(says),
+        "{line}"
+    );
     scene.client();
 }
 
 fn offer(bytes: u64) -> ToCoordinator {
-    OfferBlob { blob: Blob { digest: Digest([1; 32]), bytes } }.into()
+    OfferBlob {
+        blob: Blob {
+            digest: Digest([1; 32]),
+            bytes,
+        },
+    }
+    .into()
 }
 
 fn chunk(length: usize) -> ToCoordinator {
@@ -59,20 +78,29 @@ fn undecodable_message_disconnects_client() {
 
 #[test]
 fn chunk_without_offer_disconnects_client() {
-    check_disconnected(&[chunk(1)], "protocol error: expected a request, got a piece of a blob");
+    check_disconnected(
+        &[chunk(1)],
+        "protocol error: expected a request, got a piece of a blob",
+    );
 }
 
 #[test]
 fn request_during_upload_disconnects_client() {
     let messages = [offer(10), chunk(5), ListWorkers.into()];
-    check_disconnected(&messages, "protocol error: expected a piece of a blob, got a request");
+    check_disconnected(
+        &messages,
+        "protocol error: expected a piece of a blob, got a request",
+    );
 }
 
 #[test]
 fn chunk_of_wrong_length_disconnects_client() {
     check_disconnected(&[offer(10), chunk(11)], "invalid blob piece of 11 bytes");
     check_disconnected(&[offer(10), chunk(0)], "invalid blob piece of 0 bytes");
-    check_disconnected(&[offer(1 << 20), chunk((1 << 20) + 1)], "invalid blob piece of 1048577 bytes");
+    check_disconnected(
+        &[offer(1 << 20), chunk((1 << 20) + 1)],
+        "invalid blob piece of 1048577 bytes",
+    );
 }
 
 #[test]
@@ -86,8 +114,14 @@ fn stalled_upload_is_disconnected_and_kept_for_next() {
         connection.send(&chunk(5)).await.expect("it is there");
         is_closed(&mut connection).await;
     });
-    let line = coordinator.warnings.recv_timeout(DEADLINE).expect("a line about it");
-    assert!(line.ends_with("the client sent nothing for 50ms during an upload"), "{line}");
+    let line = coordinator
+        .warnings
+        .recv_timeout(DEADLINE)
+        .expect("a line about it");
+    assert!(
+        line.ends_with("the client sent nothing for 50ms during an upload"),
+        "{line}"
+    );
     drop(coordinator);
     let mut blobs = std::fs::read_dir(scene.blobs()).expect("a directory");
     let unfinished = blobs.next().expect("a file").expect("an entry");
@@ -117,15 +151,29 @@ fn following_client_receives_heartbeats_and_may_not_send() {
     });
     on_runtime(async {
         let mut connection = visit(&scene, &coordinator).await;
-        connection.send(&ToCoordinator::Follow { job: JobId(1) }).await.expect("it is there");
+        connection
+            .send(&ToCoordinator::Follow { job: JobId(1) })
+            .await
+            .expect("it is there");
         for _ in 0..3 {
-            let received = tokio::time::timeout(DEADLINE, connection.receive()).await.expect("in time");
-            assert!(matches!(received, Ok(Some(FromCoordinator::Progress(_)))), "{received:?}");
+            let received = tokio::time::timeout(DEADLINE, connection.receive())
+                .await
+                .expect("in time");
+            assert!(
+                matches!(received, Ok(Some(FromCoordinator::Progress(_)))),
+                "{received:?}"
+            );
         }
-        connection.send(&ToCoordinator::from(ListWorkers)).await.expect("it is there");
+        connection
+            .send(&ToCoordinator::from(ListWorkers))
+            .await
+            .expect("it is there");
         is_closed(&mut connection).await;
     });
-    let line = coordinator.warnings.recv_timeout(DEADLINE).expect("a line about it");
+    let line = coordinator
+        .warnings
+        .recv_timeout(DEADLINE)
+        .expect("a line about it");
     assert!(
         line.ends_with("protocol error: expected nothing while following a job, got a request"),
         "{line}"

@@ -47,14 +47,19 @@ pub(super) struct Background {
 
 impl Background {
     /// Runs `start`; its first result and its tasks live as long as the returned value.
-    pub(super) fn start<K, T>(start: impl AsyncFnOnce() -> (K, T) + Send + 'static) -> (Background, T)
+    pub(super) fn start<K, T>(
+        start: impl AsyncFnOnce() -> (K, T) + Send + 'static,
+    ) -> (Background, T)
     where
         T: Send + 'static,
     {
         let (stop, stopped) = oneshot::channel();
         let (sender, started) = channel();
         let thread = std::thread::spawn(move || {
-            let runtime = Builder::new_current_thread().enable_all().build().expect("a runtime");
+            let runtime = Builder::new_current_thread()
+                .enable_all()
+                .build()
+                .expect("a runtime");
             runtime.block_on(async {
                 let (_kept, about) = start().await;
                 sender.send(about).expect("the test waits");
@@ -63,7 +68,13 @@ impl Background {
             });
         });
         let about = started.recv_timeout(DEADLINE).expect("it starts");
-        (Background { stop: Some(stop), thread: Some(thread) }, about)
+        (
+            Background {
+                stop: Some(stop),
+                thread: Some(thread),
+            },
+            about,
+        )
     }
 }
 
@@ -89,7 +100,8 @@ impl Scene {
     }
 
     pub(super) fn directory(&self) -> ClusterDirectory {
-        ClusterDirectory::resolve(Some(self.folder.path().join("cluster"))).expect("an absolute path")
+        ClusterDirectory::resolve(Some(self.folder.path().join("cluster")))
+            .expect("an absolute path")
     }
 
     pub(super) fn place(&self) -> ClusterPlace {
@@ -101,7 +113,10 @@ impl Scene {
     }
 
     /// Starts a coordinator whose loop is `script`.
-    pub(super) fn coordinator(&self, mut script: impl FnMut(Request) + Send + 'static) -> Coordinator {
+    pub(super) fn coordinator(
+        &self,
+        mut script: impl FnMut(Request) + Send + 'static,
+    ) -> Coordinator {
         let secret = self.directory().secret().expect("a secret");
         let blobs = BlobStore::open(self.blobs(), BLOB_BYTES).expect("a store");
         let limits = self.limits.clone();
@@ -127,8 +142,14 @@ impl Scene {
             });
             ((), address)
         });
-        self.directory().publish_coordinator(address).expect("a published address");
-        Coordinator { address, warnings, _running: running }
+        self.directory()
+            .publish_coordinator(address)
+            .expect("a published address");
+        Coordinator {
+            address,
+            warnings,
+            _running: running,
+        }
     }
 
     pub(super) fn client(&self) -> ClusterClient {
@@ -146,7 +167,10 @@ impl Scene {
     }
 
     pub(super) fn options(&self) -> SubmitOptions {
-        SubmitOptions { program: Some(self.program(b"test")), ..SubmitOptions::default() }
+        SubmitOptions {
+            program: Some(self.program(b"test")),
+            ..SubmitOptions::default()
+        }
     }
 }
 
@@ -178,12 +202,16 @@ pub(super) struct Job {
 
 impl Job {
     pub(super) fn new() -> Arc<Job> {
-        let (progress, end) = (watch::Sender::new(JobProgress::default()), watch::Sender::new(None));
+        let progress = watch::Sender::new(JobProgress::default());
+        let end = watch::Sender::new(None);
         Arc::new(Job { progress, end })
     }
 
     pub(super) fn following(&self) -> Following {
-        Following { progress: self.progress.subscribe(), end: self.end.subscribe() }
+        Following {
+            progress: self.progress.subscribe(),
+            end: self.end.subscribe(),
+        }
     }
 }
 

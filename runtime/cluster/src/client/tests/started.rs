@@ -15,7 +15,10 @@ use crate::client::{attach_job, start_job};
 use crate::coordinator::{Refusal, Request};
 
 fn killed(job: JobId, reason: &str) -> JobEnd {
-    JobEnd::Killed { job, reason: reason.to_owned() }
+    JobEnd::Killed {
+        job,
+        reason: reason.to_owned(),
+    }
 }
 
 fn of_job(job: JobId) -> JobReport {
@@ -33,17 +36,28 @@ fn scripted() -> impl FnMut(Request) + Send + 'static {
         }
         Request::Follow { job, reply } => match jobs.get(&job) {
             Some(known) => {
-                let map = PhaseProgress { tasks: 2, done: 1, ..PhaseProgress::default() };
-                known.progress.send_replace(JobProgress { map, ..JobProgress::default() });
+                let map = PhaseProgress {
+                    tasks: 2,
+                    done: 1,
+                    ..PhaseProgress::default()
+                };
+                known.progress.send_replace(JobProgress {
+                    map,
+                    ..JobProgress::default()
+                });
                 if job.0 % 2 == 0 {
                     known.end.send_replace(Some(JobEnd::Succeeded(of_job(job))));
                 }
                 let _ = reply.send(Ok(known.following()));
             }
-            None => drop(reply.send(Err(Refusal::wrong(format!("there is no {job}"))))),
+            None => {
+                let _ = reply.send(Err(Refusal::wrong(format!("there is no {job}"))));
+            }
         },
         Request::Message(ToCoordinator::KillJob(kill), reply) => {
-            jobs[&kill.job].end.send_replace(Some(killed(kill.job, &kill.reason)));
+            jobs[&kill.job]
+                .end
+                .send_replace(Some(killed(kill.job, &kill.reason)));
             let _ = reply.send(Ok(FromCoordinator::Done));
         }
         other => panic!("{other:?}"),
@@ -54,7 +68,8 @@ fn scripted() -> impl FnMut(Request) + Send + 'static {
 async fn jobs_of_one_process_are_followed_and_killed_apart() {
     let scene = Scene::new();
     let _coordinator = scene.coordinator(scripted());
-    let start = || start_job(&scene.place(), patience(), plan(), &scene.options()).expect("it is taken");
+    let start =
+        || start_job(&scene.place(), patience(), plan(), &scene.options()).expect("it is taken");
     let jobs: Vec<StartedJob> = (0..20).map(|_| start()).collect();
     for started in jobs {
         let job = started.job();
@@ -85,16 +100,24 @@ async fn dropped_job_runs_on_and_can_be_attached() {
         }
         script(request);
     });
-    let started = start_job(&scene.place(), patience(), plan(), &scene.options()).expect("it is taken");
-    let (job, mut watch) = (started.job(), started.watch());
+    let started =
+        start_job(&scene.place(), patience(), plan(), &scene.options()).expect("it is taken");
+    let job = started.job();
+    let mut watch = started.watch();
     watch.next().await.expect("it is followed");
     drop(started);
     while watch.next().await.is_some() {}
     let attached = attach_job(&scene.place(), patience(), job).expect("a thread");
     attached.cancel("found again");
-    let ended = tokio::task::spawn_blocking(|| attached.wait()).await.expect("no panic");
+    let ended = tokio::task::spawn_blocking(|| attached.wait())
+        .await
+        .expect("no panic");
     assert!(matches!(ended, Err(JobError::Killed { .. })), "{ended:?}");
-    assert_eq!(kills.recv_timeout(DEADLINE).as_deref(), Ok("found again"), "the first drop killed nothing");
+    assert_eq!(
+        kills.recv_timeout(DEADLINE).as_deref(),
+        Ok("found again"),
+        "the first drop killed nothing"
+    );
 }
 
 #[tokio::test]
@@ -103,8 +126,14 @@ async fn refusals_are_errors_of_the_caller_or_of_the_job() {
     let _coordinator = scene.coordinator(scripted());
     let mut relative = plan();
     relative.output = "out".into();
-    let refused = start_job(&scene.place(), patience(), relative, &scene.options()).expect_err("refused");
+    let refused =
+        start_job(&scene.place(), patience(), relative, &scene.options()).expect_err("refused");
     assert_eq!(refused.exit_status(), 2);
-    let unknown = attach_job(&scene.place(), patience(), JobId(9)).expect("a thread").await;
-    assert_eq!(unknown.expect_err("it is not known").to_string(), "there is no job_0009");
+    let unknown = attach_job(&scene.place(), patience(), JobId(9))
+        .expect("a thread")
+        .await;
+    assert_eq!(
+        unknown.expect_err("it is not known").to_string(),
+        "there is no job_0009"
+    );
 }

@@ -43,14 +43,21 @@ impl FaultyLink {
             sent: Arc::default(),
             connections: Arc::default(),
         };
-        let (sent, connections) = (Arc::clone(&link.sent), Arc::clone(&link.connections));
+        let sent = Arc::clone(&link.sent);
+        let connections = Arc::clone(&link.connections);
         std::thread::spawn(move || {
             // Held open until the end.
             let mut held = Vec::new();
             for client in listener.incoming().flatten() {
-                let Ok(server) = TcpStream::connect(coordinator) else { return };
+                let Ok(server) = TcpStream::connect(coordinator) else {
+                    return;
+                };
                 let is_first = connections.fetch_add(1, Ordering::Relaxed) == 0;
-                let limit = if is_first || matches!(fault, Fault::Cut) { LINK_BYTES } else { u64::MAX };
+                let limit = if is_first || matches!(fault, Fault::Cut) {
+                    LINK_BYTES
+                } else {
+                    u64::MAX
+                };
                 held.push((clone(&client), clone(&server)));
                 let answers = (clone(&server), clone(&client));
                 std::thread::spawn(move || std::io::copy(&mut { answers.0 }, &mut { answers.1 }));
@@ -79,7 +86,9 @@ fn relay(mut client: &TcpStream, mut server: &TcpStream, limit: u64, sent: &Atom
     let mut bytes = [0; 16 << 10];
     while left > 0 {
         let wanted = usize::try_from(left).unwrap_or(usize::MAX).min(bytes.len());
-        let Ok(count @ 1..) = client.read(&mut bytes[..wanted]) else { return };
+        let Ok(count @ 1..) = client.read(&mut bytes[..wanted]) else {
+            return;
+        };
         if server.write_all(&bytes[..count]).is_err() {
             return;
         }
@@ -102,17 +111,26 @@ fn submit_over(fault: Fault, patience: Patience) -> (u64, u64) {
     scene.limits.stalled = Duration::from_millis(200);
     let coordinator = accepting_coordinator(&scene);
     let link = FaultyLink::start(coordinator.address, fault);
-    scene.directory().publish_coordinator(link.address).expect("a published address");
+    scene
+        .directory()
+        .publish_coordinator(link.address)
+        .expect("a published address");
     let content: Vec<u8> = (0..PROGRAM_BYTES).map(|at| (at % 251) as u8).collect();
     let program = scene.program(&content);
-    let options = SubmitOptions { program: Some(program.clone()), ..SubmitOptions::default() };
+    let options = SubmitOptions {
+        program: Some(program.clone()),
+        ..SubmitOptions::default()
+    };
     let mut client = ClusterClient::connect(scene.place(), patience).expect("a connection");
     client.submit(plan(), &options).expect("it is taken");
     let mut blobs = std::fs::read_dir(scene.blobs()).expect("a directory");
     let blob = blobs.next().expect("a blob").expect("an entry").path();
     assert!(std::fs::read(blob).expect("a blob") == std::fs::read(program).expect("a program"));
     assert!(blobs.next().is_none(), "no unfinished file is left");
-    (link.connections.load(Ordering::Relaxed), link.sent.load(Ordering::Relaxed))
+    (
+        link.connections.load(Ordering::Relaxed),
+        link.sent.load(Ordering::Relaxed),
+    )
 }
 
 #[test]
@@ -120,13 +138,22 @@ fn upload_over_link_that_is_cut_again_and_again_completes() {
     // The limit for an outage is shorter than the upload; progress resets it.
     let (connections, sent) = submit_over(Fault::Cut, patience());
     assert!(connections >= 3, "{connections} connections");
-    assert!(sent < 2 * PROGRAM_BYTES as u64, "{sent} bytes were sent for a program of {PROGRAM_BYTES}");
+    assert!(
+        sent < 2 * PROGRAM_BYTES as u64,
+        "{sent} bytes were sent for a program of {PROGRAM_BYTES}"
+    );
 }
 
 #[test]
 fn upload_over_frozen_connection_continues_on_another() {
-    let patience = Patience { silence: Duration::from_millis(300), ..patience() };
+    let patience = Patience {
+        silence: Duration::from_millis(300),
+        ..patience()
+    };
     let (connections, sent) = submit_over(Fault::Freeze, patience);
     assert_eq!(connections, 2);
-    assert!(sent < PROGRAM_BYTES as u64 + LINK_BYTES, "{sent} bytes were sent");
+    assert!(
+        sent < PROGRAM_BYTES as u64 + LINK_BYTES,
+        "{sent} bytes were sent"
+    );
 }

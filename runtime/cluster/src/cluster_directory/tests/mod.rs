@@ -13,16 +13,23 @@ use super::*;
 
 #[track_caller]
 fn check_resolves(flag: Option<&str>, variables: &[(&str, &str)], expected: &str) {
-    let variables: BTreeMap<&str, OsString> =
-        variables.iter().map(|(name, value)| (*name, OsString::from(value))).collect();
-    let resolved =
-        ClusterDirectory::resolve_from(flag.map(PathBuf::from), |name| variables.get(name).cloned());
+    let variables: BTreeMap<&str, OsString> = variables
+        .iter()
+        .map(|(name, value)| (*name, OsString::from(value)))
+        .collect();
+    let resolved = ClusterDirectory::resolve_from(flag.map(PathBuf::from), |name| {
+        variables.get(name).cloned()
+    });
     assert_eq!(resolved.unwrap().path(), Path::new(expected));
 }
 
 #[test]
 fn flag_overrides_environment_and_default() {
-    let all = [("NAPREDUCE_DIR", "/named"), ("XDG_STATE_HOME", "/state"), ("HOME", "/home/me")];
+    let all = [
+        ("NAPREDUCE_DIR", "/named"),
+        ("XDG_STATE_HOME", "/state"),
+        ("HOME", "/home/me"),
+    ];
     check_resolves(Some("/flag"), &all, "/flag");
     check_resolves(None, &all, "/named");
     check_resolves(None, &all[1..], "/state/napreduce");
@@ -32,10 +39,23 @@ fn flag_overrides_environment_and_default() {
 #[test]
 fn empty_variable_counts_as_unset() {
     let home = ("HOME", "/home/me");
-    check_resolves(None, &[("NAPREDUCE_DIR", ""), ("XDG_STATE_HOME", "/state"), home], "/state/napreduce");
-    check_resolves(None, &[("XDG_STATE_HOME", "relative"), home], "/home/me/.local/state/napreduce");
-    let error = ClusterDirectory::resolve_from(None, |_| None).unwrap_err().to_string();
-    assert!(error.contains("pass --dir DIR or set NAPREDUCE_DIR"), "{error}");
+    check_resolves(
+        None,
+        &[("NAPREDUCE_DIR", ""), ("XDG_STATE_HOME", "/state"), home],
+        "/state/napreduce",
+    );
+    check_resolves(
+        None,
+        &[("XDG_STATE_HOME", "relative"), home],
+        "/home/me/.local/state/napreduce",
+    );
+    let error = ClusterDirectory::resolve_from(None, |_| None)
+        .unwrap_err()
+        .to_string();
+    assert!(
+        error.contains("pass --dir DIR or set NAPREDUCE_DIR"),
+        "{error}"
+    );
 }
 
 #[test]
@@ -55,7 +75,11 @@ fn mode(path: &Path) -> u32 {
 }
 
 #[track_caller]
-fn check_refused<T>(result: Result<T, ClusterDirectoryError>, directory: &ClusterDirectory, parts: &[&str]) {
+fn check_refused<T>(
+    result: Result<T, ClusterDirectoryError>,
+    directory: &ClusterDirectory,
+    parts: &[&str],
+) {
     let error = result.err().expect("it was not refused").to_string();
     for part in parts.iter().chain(&[directory.path().to_str().unwrap()]) {
         assert!(error.contains(part), "{error}");
@@ -88,8 +112,16 @@ fn directory_open_to_others_is_refused() {
     for mode in [0o750, 0o705, 0o777] {
         fs::set_permissions(directory.path(), Permissions::from_mode(mode)).unwrap();
         let command = format!("run: chmod 700 {}", directory.path().display());
-        check_refused(directory.create(), &directory, &["open to others", &command]);
-        check_refused(directory.secret(), &directory, &["open to others", &command]);
+        check_refused(
+            directory.create(),
+            &directory,
+            &["open to others", &command],
+        );
+        check_refused(
+            directory.secret(),
+            &directory,
+            &["open to others", &command],
+        );
     }
 }
 
@@ -104,7 +136,10 @@ fn private_directory_with_foreign_files_is_refused() {
     check_refused::<()>(
         Err(error),
         &directory,
-        &["is not a cluster directory", "choose an empty or new directory"],
+        &[
+            "is not a cluster directory",
+            "choose an empty or new directory",
+        ],
     );
     assert_eq!(fs::read(directory.coordinator_file()).unwrap(), b"mine");
     assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 2);
@@ -131,17 +166,29 @@ fn directory_of_another_user_is_refused() {
     let (_place, directory) = directory();
     directory.create().unwrap();
     std::os::unix::fs::chown(directory.path(), Some(12_345), None).unwrap();
-    check_refused(directory.secret(), &directory, &["belongs to user 12345", "--dir"]);
+    check_refused(
+        directory.secret(),
+        &directory,
+        &["belongs to user 12345", "--dir"],
+    );
 }
 
 #[test]
 fn path_to_file_is_refused() {
     let (_place, directory) = directory();
-    check_refused(directory.secret(), &directory, &["there is no cluster directory", "nap up --dir"]);
+    check_refused(
+        directory.secret(),
+        &directory,
+        &["there is no cluster directory", "nap up --dir"],
+    );
     fs::create_dir_all(directory.path().parent().unwrap()).unwrap();
     fs::write(directory.path(), "").unwrap();
     check_refused(directory.create(), &directory, &["cannot"]);
-    check_refused(directory.secret(), &directory, &["cannot use", "not a directory"]);
+    check_refused(
+        directory.secret(),
+        &directory,
+        &["cannot use", "not a directory"],
+    );
 }
 
 #[test]
@@ -158,14 +205,28 @@ fn secret_readable_by_others_is_refused() {
 fn coordinator_is_found_until_it_withdraws() {
     let (_place, directory) = directory();
     directory.create().unwrap();
-    let nobody = format!("start one with: nap up --dir {}", directory.path().display());
-    check_refused(directory.coordinator_address(), &directory, &["no coordinator is running for", &nobody]);
+    let nobody = format!(
+        "start one with: nap up --dir {}",
+        directory.path().display()
+    );
+    check_refused(
+        directory.coordinator_address(),
+        &directory,
+        &["no coordinator is running for", &nobody],
+    );
     let _lock = directory.lock_coordinator().unwrap();
-    directory.publish_coordinator("127.0.0.1:1".parse().unwrap()).unwrap();
-    directory.publish_coordinator("127.0.0.1:4711".parse().unwrap()).unwrap();
+    directory
+        .publish_coordinator("127.0.0.1:1".parse().unwrap())
+        .unwrap();
+    directory
+        .publish_coordinator("127.0.0.1:4711".parse().unwrap())
+        .unwrap();
     assert_eq!(directory.coordinator_address().unwrap(), "127.0.0.1:4711");
     let record = directory.coordinator().unwrap();
-    assert_eq!((record.pid, record.version.as_str()), (std::process::id(), env!("CARGO_PKG_VERSION")));
+    assert_eq!(
+        (record.pid, record.version.as_str()),
+        (std::process::id(), env!("CARGO_PKG_VERSION"))
+    );
     assert!(record.started > 1_700_000_000, "{record:?}");
     directory.withdraw_coordinator().unwrap();
     directory.withdraw_coordinator().unwrap();
@@ -176,10 +237,14 @@ fn coordinator_is_found_until_it_withdraws() {
 fn coordinator_on_wildcard_address_is_found_on_loopback() {
     let (_place, directory) = directory();
     directory.create().unwrap();
-    for (listens, found) in
-        [("0.0.0.0:4711", "127.0.0.1:4711"), ("[::]:4711", "[::1]:4711"), ("10.1.2.3:4711", "10.1.2.3:4711")]
-    {
-        directory.publish_coordinator(listens.parse().unwrap()).unwrap();
+    for (listens, found) in [
+        ("0.0.0.0:4711", "127.0.0.1:4711"),
+        ("[::]:4711", "[::1]:4711"),
+        ("10.1.2.3:4711", "10.1.2.3:4711"),
+    ] {
+        directory
+            .publish_coordinator(listens.parse().unwrap())
+            .unwrap();
         assert_eq!(directory.coordinator_address().unwrap(), found);
     }
 }
@@ -204,7 +269,10 @@ fn damaged_record_is_named() {
 fn wait_until_free(is_free: impl Fn() -> bool) {
     let began = Instant::now();
     while !is_free() {
-        assert!(began.elapsed() < Duration::from_secs(10), "the lock is still held");
+        assert!(
+            began.elapsed() < Duration::from_secs(10),
+            "the lock is still held"
+        );
         std::thread::sleep(Duration::from_millis(1));
     }
 }
@@ -217,11 +285,20 @@ fn second_coordinator_is_refused_while_first_runs() {
     check_refused(
         directory.lock_coordinator(),
         &directory,
-        &["a coordinator (process ", ", just starting or ending) is already running for"],
+        &[
+            "a coordinator (process ",
+            ", just starting or ending) is already running for",
+        ],
     );
-    directory.publish_coordinator("127.0.0.1:4711".parse().unwrap()).unwrap();
+    directory
+        .publish_coordinator("127.0.0.1:4711".parse().unwrap())
+        .unwrap();
     let running = format!("(process {} at 127.0.0.1:4711)", std::process::id());
-    check_refused(directory.lock_coordinator(), &directory, &[&running, "stop it first"]);
+    check_refused(
+        directory.lock_coordinator(),
+        &directory,
+        &[&running, "stop it first"],
+    );
     drop(lock);
     wait_until_free(|| directory.lock_coordinator().is_ok());
 }
@@ -238,7 +315,10 @@ fn second_nap_up_is_refused_while_first_runs() {
     assert!(!directory.is_held());
     let lock = directory.lock_up().unwrap();
     assert!(directory.is_held());
-    let running = format!("nap up (process {}) is already running for", std::process::id());
+    let running = format!(
+        "nap up (process {}) is already running for",
+        std::process::id()
+    );
     check_refused(directory.lock_up(), &directory, &[&running, "end it first"]);
     directory.lock_coordinator().unwrap();
     drop(lock);
@@ -273,7 +353,10 @@ fn running_up_is_the_process_that_holds_the_lock() {
     fs::write(&up_lock, std::process::id().to_string()).unwrap();
     nobody();
     let coordinator = directory.lock_coordinator().unwrap();
-    let without = format!("its coordinator (process {}) was started without it", std::process::id());
+    let without = format!(
+        "its coordinator (process {}) was started without it",
+        std::process::id()
+    );
     assert!(nobody().contains(&without));
     let up = directory.lock_up().unwrap();
     let running = directory.running_up().unwrap();
@@ -285,7 +368,10 @@ fn running_up_is_the_process_that_holds_the_lock() {
 
 #[test]
 fn running_process_ends_by_its_signal() {
-    let mut child = std::process::Command::new("sleep").arg("60").spawn().unwrap();
+    let mut child = std::process::Command::new("sleep")
+        .arg("60")
+        .spawn()
+        .unwrap();
     let process = RunningProcess::open(child.id()).unwrap().expect("it runs");
     process.signal(rustix::process::Signal::TERM).unwrap();
     assert!(process.wait(Duration::from_secs(10)).unwrap());
@@ -297,6 +383,12 @@ fn running_process_ends_by_its_signal() {
 #[test]
 fn each_worker_has_own_directory() {
     let (_place, directory) = directory();
-    assert_eq!(directory.worker_directory("w1"), directory.path().join("workers/w1"));
-    assert_eq!(directory.coordinator_directory(), directory.path().join("coordinator"));
+    assert_eq!(
+        directory.worker_directory("w1"),
+        directory.path().join("workers/w1")
+    );
+    assert_eq!(
+        directory.coordinator_directory(),
+        directory.path().join("coordinator")
+    );
 }

@@ -16,7 +16,9 @@ struct Held {
 impl Drop for Held {
     fn drop(&mut self) {
         // Fails after the loop has ended; the next one starts without connected chains.
-        let _ = self.requests.send(Request::ReleaseChain { chain: self.chain });
+        let _ = self
+            .requests
+            .send(Request::ReleaseChain { chain: self.chain });
     }
 }
 
@@ -25,7 +27,10 @@ impl Client {
     pub(super) async fn hold_chain(&mut self, asked: HoldChain) -> Result<(), Parting> {
         let chain = asked.chain;
         let answer = self.ask(asked.into()).await?;
-        let _held = Held { requests: self.desk.requests.clone(), chain };
+        let _held = Held {
+            requests: self.desk.requests.clone(),
+            chain,
+        };
         self.send(&answer).await?;
         // No idle limit: jobs may run long, and the kernel detects a dead host.
         match self.receiver.receive().await? {
@@ -34,7 +39,10 @@ impl Client {
                 let answer = self.ask(asked.into()).await?;
                 self.send(&answer).await
             }
-            Some(_) => Err(Parting::OutOfTurn { got: "another request", expected: "the end of a chain" }),
+            Some(_) => Err(Parting::OutOfTurn {
+                got: "another request",
+                expected: "the end of a chain",
+            }),
         }
     }
 }

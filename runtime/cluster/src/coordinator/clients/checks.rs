@@ -12,7 +12,10 @@ pub(super) const FILES_MAX: usize = 1000;
 const NAME_BYTES_MAX: usize = 255;
 
 /// Rejects submissions that workers could not run. Reads the program's header, which is in the page cache.
-pub(super) fn check(submission: &Submission, pins: &BTreeMap<Digest, PinnedBlob>) -> Result<(), Refusal> {
+pub(super) fn check(
+    submission: &Submission,
+    pins: &BTreeMap<Digest, PinnedBlob>,
+) -> Result<(), Refusal> {
     let plan = &submission.plan;
     plan.check().map_err(Refusal::wrong)?;
     napreduce_protocol::check_name("user", &submission.user, "USER").map_err(Refusal::wrong)?;
@@ -23,12 +26,27 @@ pub(super) fn check(submission: &Submission, pins: &BTreeMap<Digest, PinnedBlob>
         )));
     }
     if plan.splits.iter().any(|split| split.parts.is_empty()) {
-        return Err(Refusal::wrong("invalid plan: a split has no file".to_owned()));
+        return Err(Refusal::wrong(
+            "invalid plan: a split has no file".to_owned(),
+        ));
     }
-    if let Some(part) = plan.splits.iter().flat_map(|split| &split.parts).find(|part| !is_everywhere(part)) {
-        return Err(Refusal::wrong(format!("input {} is not an absolute path", part.path.display())));
+    if let Some(part) = plan
+        .splits
+        .iter()
+        .flat_map(|split| &split.parts)
+        .find(|part| !is_everywhere(part))
+    {
+        return Err(Refusal::wrong(format!(
+            "input {} is not an absolute path",
+            part.path.display()
+        )));
     }
-    if let Some(part) = plan.splits.iter().flat_map(|split| &split.parts).find(|part| !is_pinned(part)) {
+    if let Some(part) = plan
+        .splits
+        .iter()
+        .flat_map(|split| &split.parts)
+        .find(|part| !is_pinned(part))
+    {
         return Err(Refusal::wrong(format!(
             "input {} has no version; submit with the napreduce version of the cluster",
             part.path.display()
@@ -36,7 +54,9 @@ pub(super) fn check(submission: &Submission, pins: &BTreeMap<Digest, PinnedBlob>
     }
     if submission.files.len() > FILES_MAX {
         let count = submission.files.len();
-        return Err(Refusal::wrong(format!("too many side files: {count} (limit {FILES_MAX})")));
+        return Err(Refusal::wrong(format!(
+            "too many side files: {count} (limit {FILES_MAX})"
+        )));
     }
     let mut names = BTreeSet::new();
     for file in &submission.files {
@@ -85,9 +105,14 @@ pub(crate) fn check_name(name: &str) -> Result<(), String> {
     Ok(())
 }
 
-fn pinned<'p>(blob: &Blob, pins: &'p BTreeMap<Digest, PinnedBlob>) -> Result<&'p PinnedBlob, Refusal> {
+fn pinned<'p>(
+    blob: &Blob,
+    pins: &'p BTreeMap<Digest, PinnedBlob>,
+) -> Result<&'p PinnedBlob, Refusal> {
     let digest = blob.digest;
     pins.get(&digest).ok_or_else(|| {
-        Refusal::wrong(format!("protocol error: blob {digest} was not offered before the submission"))
+        Refusal::wrong(format!(
+            "protocol error: blob {digest} was not offered before the submission"
+        ))
     })
 }

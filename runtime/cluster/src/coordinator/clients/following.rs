@@ -22,7 +22,9 @@ enum Next {
 
 impl Client {
     pub(super) async fn follow(&mut self, job: JobId) -> Result<(), Parting> {
-        let mut following = self.question(|reply| Request::Follow { job, reply }).await?;
+        let mut following = self
+            .question(|reply| Request::Follow { job, reply })
+            .await?;
         let mut sent = *following.progress.borrow_and_update();
         self.send(&FromCoordinator::Progress(sent)).await?;
         loop {

@@ -15,7 +15,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use napreduce_protocol::requests::{
-    ChangeJob, CommandJob, CommandTask, DrainWorker, FetchBlob, KillJob, OfferBlob, RerunJob, UndrainWorker,
+    ChangeJob, CommandJob, CommandTask, DrainWorker, FetchBlob, KillJob, OfferBlob, RerunJob,
+    UndrainWorker,
 };
 use napreduce_protocol::{Digest, FromCoordinator, RerunOf, Secret, Submission, ToCoordinator};
 use thiserror::Error;
@@ -79,7 +80,14 @@ impl ClientDesk {
         warn: impl Fn(&str) + Send + Sync + 'static,
     ) -> ClientDesk {
         let uploads = Uploads::default();
-        ClientDesk { requests, blobs, uploads, secret, limits, warn: Arc::new(warn) }
+        ClientDesk {
+            requests,
+            blobs,
+            uploads,
+            secret,
+            limits,
+            warn: Arc::new(warn),
+        }
     }
 
     /// Serves a client until it disconnects, breaks the protocol or times out.
@@ -87,7 +95,12 @@ impl ClientDesk {
         let warn = Arc::clone(&self.warn);
         connection.limit_silence(self.limits.stalled);
         let (sender, receiver) = connection.split();
-        let mut client = Client { desk: self, sender, receiver, pins: BTreeMap::new() };
+        let mut client = Client {
+            desk: self,
+            sender,
+            receiver,
+            pins: BTreeMap::new(),
+        };
         match client.serve().await {
             // A client killed by its user disconnects without notice.
             Ok(()) | Err(Parting::Transport(TransportError::Io(_) | TransportError::CutShort)) => {}
@@ -103,7 +116,10 @@ enum Parting {
     #[error(transparent)]
     Transport(#[from] TransportError),
     #[error("protocol error: expected {expected}, got {got}")]
-    OutOfTurn { got: &'static str, expected: &'static str },
+    OutOfTurn {
+        got: &'static str,
+        expected: &'static str,
+    },
     #[error(
         "invalid blob piece of {length} bytes (limit {}); {left} bytes are left",
         napreduce_protocol::CHUNK_BYTES
@@ -137,11 +153,15 @@ impl Client {
             let message = timeout(self.desk.limits.idle, self.receiver.receive()).await;
             // Idle: the client reconnects when it needs to.
             let Ok(message) = message else { return Ok(()) };
-            let Some(message) = message? else { return Ok(()) };
+            let Some(message) = message? else {
+                return Ok(());
+            };
             match self.answer(message).await {
                 Err(Parting::Refused(refusal)) => {
-                    let (status, reason) = (refusal.status(), refusal.to_string());
-                    self.send(&FromCoordinator::Refused { status, reason }).await?;
+                    let status = refusal.status();
+                    let reason = refusal.to_string();
+                    self.send(&FromCoordinator::Refused { status, reason })
+                        .await?;
                 }
                 answered => answered?,
             }
@@ -151,15 +171,20 @@ impl Client {
     async fn answer(&mut self, message: ToCoordinator) -> Result<(), Parting> {
         match message {
             ToCoordinator::OfferBlob(OfferBlob { blob }) => self.pin_blob(blob).await,
-            ToCoordinator::Chunk(_) => {
-                Err(Parting::OutOfTurn { got: "a piece of a blob", expected: "a request" })
-            }
-            ToCoordinator::EndChain(_) => {
-                Err(Parting::OutOfTurn { got: "the end of a chain", expected: "a request" })
-            }
+            ToCoordinator::Chunk(_) => Err(Parting::OutOfTurn {
+                got: "a piece of a blob",
+                expected: "a request",
+            }),
+            ToCoordinator::EndChain(_) => Err(Parting::OutOfTurn {
+                got: "the end of a chain",
+                expected: "a request",
+            }),
             ToCoordinator::FetchBlob(FetchBlob { digest }) => self.hand_out(digest).await,
             ToCoordinator::Submission(submission) => self.submit(submission).await,
-            ToCoordinator::RerunJob(RerunJob { of: RerunOf { reason, .. }, .. })
+            ToCoordinator::RerunJob(RerunJob {
+                of: RerunOf { reason, .. },
+                ..
+            })
             | ToCoordinator::KillJob(KillJob { reason, .. })
             | ToCoordinator::CommandTask(CommandTask { reason, .. })
             | ToCoordinator::CommandJob(CommandJob { reason, .. })
@@ -168,7 +193,9 @@ impl Client {
             | ToCoordinator::UndrainWorker(UndrainWorker { reason, .. })
                 if reason.chars().count() > REASON_CHARS_MAX =>
             {
-                let why = format!("the reason is too long (limit {REASON_CHARS_MAX} characters); shorten it");
+                let why = format!(
+                    "the reason is too long (limit {REASON_CHARS_MAX} characters); shorten it"
+                );
                 Err(Refusal::wrong(why).into())
             }
             ToCoordinator::RerunJob(message) => self.rerun(message).await,
@@ -184,13 +211,17 @@ impl Client {
 
     /// Forwards a message to the loop, and the loop's answer to the client.
     async fn ask(&self, message: ToCoordinator) -> Result<FromCoordinator, Parting> {
-        self.question(|reply| Request::Message(message, reply)).await
+        self.question(|reply| Request::Message(message, reply))
+            .await
     }
 
     /// Sends a request to the loop, which answers as long as it runs.
     async fn question<T>(&self, request: impl FnOnce(Reply<T>) -> Request) -> Result<T, Parting> {
         let (reply, answer) = oneshot::channel();
-        self.desk.requests.send(request(reply)).map_err(|_| Parting::CoordinatorEnds)?;
+        self.desk
+            .requests
+            .send(request(reply))
+            .map_err(|_| Parting::CoordinatorEnds)?;
         Ok(answer.await.map_err(|_| Parting::CoordinatorEnds)??)
     }
 

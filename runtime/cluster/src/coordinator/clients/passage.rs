@@ -25,7 +25,9 @@ impl Client {
             return Err(Refusal::wrong(reason).into());
         }
         if self.pins.len() >= PINS_MAX && !self.pins.contains_key(&blob.digest) {
-            return Err(Refusal::wrong(format!("too many files for one job (limit {PINS_MAX})")).into());
+            return Err(
+                Refusal::wrong(format!("too many files for one job (limit {PINS_MAX})")).into(),
+            );
         }
         let _turn = self.desk.uploads.turn(blob.digest).await;
         if let Some(pinned) = self.pin(blob.digest).await? {
@@ -54,7 +56,10 @@ impl Client {
         let stalled = self.desk.limits.stalled;
         while intake.left() > 0 {
             let left = intake.left();
-            let received = self.receiver.receive_within(stalled, "the next piece of a blob").await;
+            let received = self
+                .receiver
+                .receive_within(stalled, "the next piece of a blob")
+                .await;
             let received = received.map_err(|error| match error {
                 TransportError::TimedOut { .. } => Parting::SendsNothing(stalled),
                 other => other.into(),
@@ -66,10 +71,14 @@ impl Client {
                     intake.push(bytes).await;
                 }
                 Some(ToCoordinator::Chunk(Payload(bytes))) => {
-                    return Err(Parting::ChunkLength { length: bytes.len(), left });
+                    return Err(Parting::ChunkLength {
+                        length: bytes.len(),
+                        left,
+                    });
                 }
                 Some(_) => {
-                    let (got, expected) = ("a request", "a piece of a blob");
+                    let got = "a request";
+                    let expected = "a piece of a blob";
                     return Err(Parting::OutOfTurn { got, expected });
                 }
                 None => return Err(TransportError::CutShort.into()),
@@ -81,14 +90,15 @@ impl Client {
     /// Sends a blob to a worker.
     pub(super) async fn hand_out(&mut self, digest: Digest) -> Result<(), Parting> {
         let pinned = self.pin(digest).await?;
-        let missing = || Refusal::wrong(format!("blob {digest} is not stored; submit its job again"));
+        let missing =
+            || Refusal::wrong(format!("blob {digest} is not stored; submit its job again"));
         let pinned = pinned.ok_or_else(missing)?;
         let (file, length) = pinned.open().map_err(Refusal::failed)?;
         self.send(&FromCoordinator::Blob(length)).await?;
         let mut chunks = chunks_of(file, length);
         while let Some(chunk) = chunks.recv().await {
-            let chunk =
-                chunk.map_err(|error| Parting::Source(format!("cannot read blob {digest}: {error}")))?;
+            let chunk = chunk
+                .map_err(|error| Parting::Source(format!("cannot read blob {digest}: {error}")))?;
             self.send(&FromCoordinator::Chunk(Payload(chunk))).await?;
         }
         Ok(())
@@ -97,6 +107,8 @@ impl Client {
     async fn pin(&self, digest: Digest) -> Result<Option<PinnedBlob>, Refusal> {
         let store = Arc::clone(&self.desk.blobs);
         let pinned = spawn_blocking(move || store.pin(digest)).await;
-        pinned.unwrap_or(Err(BlobError::Interrupted { digest })).map_err(Refusal::failed)
+        pinned
+            .unwrap_or(Err(BlobError::Interrupted { digest }))
+            .map_err(Refusal::failed)
     }
 }

@@ -31,16 +31,27 @@ impl Uploads {
             Arc::clone(gates.entry(digest).or_default())
         };
         let guard = timeout(PATIENCE, gate.lock_owned()).await.ok();
-        UploadTurn { uploads: self.clone(), digest, guard }
+        UploadTurn {
+            uploads: self.clone(),
+            digest,
+            guard,
+        }
     }
 }
 
 impl Drop for UploadTurn {
     fn drop(&mut self) {
         drop(self.guard.take());
-        let mut gates = self.uploads.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut gates = self
+            .uploads
+            .0
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
         // Waiting clients hold the gate, too; the last one removes it.
-        if gates.get(&self.digest).is_some_and(|gate| Arc::strong_count(gate) == 1) {
+        if gates
+            .get(&self.digest)
+            .is_some_and(|gate| Arc::strong_count(gate) == 1)
+        {
             gates.remove(&self.digest);
         }
     }

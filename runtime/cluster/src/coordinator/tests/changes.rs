@@ -90,23 +90,41 @@ fn drain_and_its_reason_survive_restart() {
 #[tokio::test]
 async fn journal_check_changes_nothing() {
     let mut stage = Stage::new();
-    stage.play("worker w 1 \n submit 1 maps 2 \n kill coordinator").await;
+    stage
+        .play("worker w 1 \n submit 1 maps 2 \n kill coordinator")
+        .await;
     let directory = stage.scene.configuration.directory.coordinator_directory();
     let check = check_journal(&directory, SchedulerConfiguration::read).expect("it is whole");
-    assert_eq!((check.workers, check.jobs.len(), check.remarks.len()), (1, 1, 0));
-    assert!(check.entries >= 2 && check.last_millis >= check.begun_millis, "{check:?}");
+    assert_eq!(
+        (check.workers, check.jobs.len(), check.remarks.len()),
+        (1, 1, 0)
+    );
+    assert!(
+        check.entries >= 2 && check.last_millis >= check.begun_millis,
+        "{check:?}"
+    );
     let file = directory.join("journal-00000001.log");
     let whole = fs::read(&file).expect("the journal");
     fs::write(&file, &whole[..whole.len() - 3]).expect("written");
-    let torn = check_journal(&directory, SchedulerConfiguration::read).expect("a torn end is no damage");
+    let torn =
+        check_journal(&directory, SchedulerConfiguration::read).expect("a torn end is no damage");
     assert_eq!(torn.entries, check.entries - 1);
-    assert!(torn.remarks[0].contains("ends inside an entry"), "{:?}", torn.remarks);
-    assert_eq!(fs::read(&file).expect("there").len(), whole.len() - 3, "nothing is changed");
+    assert!(
+        torn.remarks[0].contains("ends inside an entry"),
+        "{:?}",
+        torn.remarks
+    );
+    assert_eq!(
+        fs::read(&file).expect("there").len(),
+        whole.len() - 3,
+        "nothing is changed"
+    );
     let mut damaged = whole.clone();
     damaged[20] ^= 1;
     fs::write(&file, &damaged).expect("written");
-    let error =
-        check_journal(&directory, SchedulerConfiguration::read).expect_err("it is damaged").to_string();
+    let error = check_journal(&directory, SchedulerConfiguration::read)
+        .expect_err("it is damaged")
+        .to_string();
     assert!(error.contains("is damaged at byte 0"), "{error}");
     assert_eq!(fs::read(&file).expect("there"), damaged);
     let none = check_journal(&directory.join("nowhere"), SchedulerConfiguration::read)

@@ -38,8 +38,13 @@ impl Stage {
     async fn check_answers(&mut self, detail: &JobDetail) {
         self.play(ANSWERS).await;
         assert_eq!(self.detail().await, *detail);
-        let JobEnd::Succeeded(report) = self.running().end_of(JobId(1)).await else { panic!("no success") };
-        assert_eq!((&report.parts, &report.counters), (&detail.parts, &detail.counters));
+        let JobEnd::Succeeded(report) = self.running().end_of(JobId(1)).await else {
+            panic!("no success")
+        };
+        assert_eq!(
+            (&report.parts, &report.counters),
+            (&detail.parts, &detail.counters)
+        );
     }
 }
 
@@ -54,7 +59,8 @@ async fn ended_job_is_answered_equally_without_index() {
     stage.check_answers(&detail).await;
     stage.play("disconnect w \n restart").await;
     stage.check_answers(&detail).await;
-    let damaged = "ask job 2                       > refused: there is no job_0002; see: nap job list
+    let damaged =
+        "ask job 2                       > refused: there is no job_0002; see: nap job list
                    stop coordinator
                    write cluster/coordinator/history/index.jsonl: damaged
                    start";
@@ -87,11 +93,21 @@ async fn job_that_the_history_cannot_take_stays_in_lists_with_the_reason() {
         ";
         stage.play(&format!("{first}\n{full}")).await;
         for _ in 0..2 {
-            let jobs = stage.running().asked(ListJobs { limit: 99 }).await.expect("jobs");
-            let missing: Vec<(u32, bool)> =
-                jobs.iter().map(|job| (job.job.0, job.unrecorded.is_some())).collect();
+            let jobs = stage
+                .running()
+                .asked(ListJobs { limit: 99 })
+                .await
+                .expect("jobs");
+            let missing: Vec<(u32, bool)> = jobs
+                .iter()
+                .map(|job| (job.job.0, job.unrecorded.is_some()))
+                .collect();
             assert_eq!(missing, [(2, false), (1, true)]);
-            let newest = stage.running().asked(ListJobs { limit: 1 }).await.expect("jobs");
+            let newest = stage
+                .running()
+                .asked(ListJobs { limit: 1 })
+                .await
+                .expect("jobs");
             assert_eq!(newest.len(), 1);
             stage.play("restart").await;
         }
@@ -127,12 +143,20 @@ async fn stderr_of_failed_attempt_survives_worker() {
 #[tokio::test]
 async fn twenty_logs_of_failed_attempts_are_kept() {
     let printed = |number| format!("\n    printed m0.1: {number}");
-    let many = FAILED.replace("\n    printed m0.1: it panicked", &(0..21).map(printed).collect::<String>());
+    let many = FAILED.replace(
+        "\n    printed m0.1: it panicked",
+        &(0..21).map(printed).collect::<String>(),
+    );
     for (set, kept) in [("", 20), ("set no-failed-logs", 0)] {
         let mut stage = Stage::new();
         stage.play(&format!("{set}{many}")).await;
-        let folder = HistoryFolder::open(&stage.scene.configuration.directory.coordinator_directory());
-        let ended = folder.expect("a history").read(JobId(1)).expect("readable").expect("there");
+        let folder =
+            HistoryFolder::open(&stage.scene.configuration.directory.coordinator_directory());
+        let ended = folder
+            .expect("a history")
+            .read(JobId(1))
+            .expect("readable")
+            .expect("there");
         assert_eq!(ended.logs.len(), kept);
         stage.end().await;
     }
@@ -143,15 +167,33 @@ async fn ended_job_records_policy_and_workers() {
     let mut stage = Stage::new();
     stage.play(DONE).await;
     let folder = HistoryFolder::open(&stage.scene.configuration.directory.coordinator_directory());
-    let ended = folder.expect("a history").read(JobId(1)).expect("readable").expect("there");
+    let ended = folder
+        .expect("a history")
+        .read(JobId(1))
+        .expect("readable")
+        .expect("there");
     let cluster = ended.cluster.expect("recorded");
-    assert_eq!((cluster.scheduler.as_str(), cluster.tables), ("fifo", Some(serde_json::json!({}))));
-    let preemption = serde_json::to_value(stage.scene.configuration.preemption).expect("plain data");
+    assert_eq!(
+        (cluster.scheduler.as_str(), cluster.tables),
+        ("fifo", Some(serde_json::json!({})))
+    );
+    let preemption =
+        serde_json::to_value(stage.scene.configuration.preemption).expect("plain data");
     assert_eq!(cluster.preemption, preemption);
-    assert_eq!(cluster.workers, [WorkerGroup { workers: 1, map_slots: 1, reduce_slots: 1 }]);
+    assert_eq!(
+        cluster.workers,
+        [WorkerGroup {
+            workers: 1,
+            map_slots: 1,
+            reduce_slots: 1
+        }]
+    );
     let attempts = stage.detail().await.attempts;
     assert_eq!(ended.detail.attempts, attempts);
-    assert!(attempts.iter().all(|attempt| attempt.figures.is_some()), "{attempts:?}");
+    assert!(
+        attempts.iter().all(|attempt| attempt.figures.is_some()),
+        "{attempts:?}"
+    );
     stage.end().await;
 }
 
@@ -159,7 +201,8 @@ async fn ended_job_records_policy_and_workers() {
 async fn head_of_version_1_is_readable() {
     let mut stage = Stage::new();
     stage.play(DONE).await;
-    let (detail, end) = (stage.detail().await, stage.running().end_of(JobId(1)).await);
+    let detail = stage.detail().await;
+    let end = stage.running().end_of(JobId(1)).await;
     let head = serde_json::json!({ "version": 1, "token": 1, "end": end, "detail": detail });
     let rewritten = format!(
         "stop coordinator
@@ -179,12 +222,21 @@ async fn lost_recording_is_reported_in_events() {
     let mut stage = Stage::new();
     stage.play(DONE).await;
     let detail = stage.detail().await;
-    stage.play("remove cluster/coordinator/history/job_0001.jsonl.gz").await;
+    stage
+        .play("remove cluster/coordinator/history/job_0001.jsonl.gz")
+        .await;
     for _ in 0..2 {
         let read = stage.detail().await;
-        assert_eq!((&read.summary, &read.parts, read.attempts.len()), (&detail.summary, &detail.parts, 0));
+        assert_eq!(
+            (&read.summary, &read.parts, read.attempts.len()),
+            (&detail.summary, &detail.parts, 0)
+        );
         let said: Vec<_> = read.events.iter().map(|line| line.text.as_str()).collect();
-        assert!(said.iter().all(|line| line.starts_with("job_0001.jsonl.gz: ")), "{said:?}");
+        assert!(
+            said.iter()
+                .all(|line| line.starts_with("job_0001.jsonl.gz: ")),
+            "{said:?}"
+        );
         assert!(said.concat().contains("2 of 2 attempts"), "{said:?}");
     }
     stage.end().await;
@@ -204,14 +256,21 @@ async fn job_ended_only_in_history_is_recorded_once() {
                  ask jobs                        > 1 succeeded";
     stage.play(again).await;
     let after = stage.detail().await;
-    assert_eq!((after.attempts, after.parts), (before.attempts, before.parts));
+    assert_eq!(
+        (after.attempts, after.parts),
+        (before.attempts, before.parts)
+    );
     stage.end().await;
 }
 
 /// Truncates the journal before the entry that marks a job as settled.
 fn forget_settling(directory: &Path) {
-    let entries = fs::read_dir(directory).expect("listed").map(|entry| entry.expect("an entry").path());
-    let journal = entries.into_iter().find(|path| path.extension().is_some_and(|ending| ending == "log"));
+    let entries = fs::read_dir(directory)
+        .expect("listed")
+        .map(|entry| entry.expect("an entry").path());
+    let journal = entries
+        .into_iter()
+        .find(|path| path.extension().is_some_and(|ending| ending == "log"));
     let journal = journal.expect("a journal");
     let mut bytes = fs::read(&journal).expect("read");
     let mut at = 0;
@@ -232,12 +291,21 @@ fn forget_settling(directory: &Path) {
 #[tokio::test]
 async fn history_respects_byte_limit() {
     let mut stage = Stage::new();
-    stage.play("set history-bytes 10 \n worker w 1 \n submit 1 maps 1 > launch m0.1 on w").await;
+    stage
+        .play("set history-bytes 10 \n worker w 1 \n submit 1 maps 1 > launch m0.1 on w")
+        .await;
     let job = JobId(1);
-    let following = stage.running().ask(|reply| Request::Follow { job, reply }).await.expect("it runs");
+    let following = stage
+        .running()
+        .ask(|reply| Request::Follow { job, reply })
+        .await
+        .expect("it runs");
     stage.play("does m0.1").await;
     let mut end = following.end;
-    timeout(DEADLINE, end.wait_for(Option::is_some)).await.expect("in time").expect("an end");
+    timeout(DEADLINE, end.wait_for(Option::is_some))
+        .await
+        .expect("in time")
+        .expect("an end");
     let gone = "ask job 1                       > refused: there is no job_0001; see: nap job list
                 ask file cluster/coordinator/history/job_0001.json
                     > none

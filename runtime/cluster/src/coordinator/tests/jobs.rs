@@ -46,17 +46,30 @@ async fn wall_time_ignores_changes_of_system_clock() {
             let state = coordinator.local.state_mut();
             state.set_epoch_micros(set(state.epoch_micros(), DAY_MICROS));
         }));
-        stage.play("worker w 2 \n submit 1 maps 1 reduces 1 \n finish 1 on w").await;
-        let JobEnd::Succeeded(JobReport { wall, .. }) = stage.running().end_of(JobId(1)).await else {
+        stage
+            .play("worker w 2 \n submit 1 maps 1 reduces 1 \n finish 1 on w")
+            .await;
+        let JobEnd::Succeeded(JobReport { wall, .. }) = stage.running().end_of(JobId(1)).await
+        else {
             panic!("no success")
         };
-        assert!(wall > Duration::ZERO && wall < Duration::from_secs(3_600), "{wall:?}");
-        let JobDetail { summary, attempts, .. } = stage.running().job(JobId(1)).await.expect("in history");
-        let (began, ended) = (summary.submitted_millis, summary.ended_millis.expect("it has ended"));
+        assert!(
+            wall > Duration::ZERO && wall < Duration::from_secs(3_600),
+            "{wall:?}"
+        );
+        let JobDetail {
+            summary, attempts, ..
+        } = stage.running().job(JobId(1)).await.expect("in history");
+        let began = summary.submitted_millis;
+        let ended = summary.ended_millis.expect("it has ended");
         assert!(Duration::from_millis(ended - began).abs_diff(wall) <= Duration::from_millis(1));
         for one in attempts {
             let there = one.launched_millis..=one.ended_millis.expect("it has ended");
-            assert!(began <= *there.start() && there.start() <= there.end() && *there.end() <= ended + 1);
+            assert!(
+                began <= *there.start()
+                    && there.start() <= there.end()
+                    && *there.end() <= ended + 1
+            );
         }
         stage.end().await;
     }
@@ -189,7 +202,10 @@ async fn limit_on_running_jobs_is_explained_first() {
     let mut stage = Stage::new();
     let queue = QueueConfiguration::new("default", Ratio::whole(100));
     let mut scheduler = SchedulerConfiguration::named(SchedulerName::Capacity);
-    scheduler.tables.capacity.queue = vec![QueueConfiguration { max_running_jobs: Some(1), ..queue }];
+    scheduler.tables.capacity.queue = vec![QueueConfiguration {
+        max_running_jobs: Some(1),
+        ..queue
+    }];
     stage.scene.configuration.scheduler = Arc::new(scheduler);
     stage
         .play(
@@ -212,7 +228,11 @@ async fn limit_on_running_jobs_is_explained_first() {
 async fn simultaneous_ends_count_in_one_decision() {
     let mut stage = Stage::new();
     let recording = Recording::default();
-    stage.running = Some(stage.scene.start_recorded(Some(Recording::clone(&recording))));
+    stage.running = Some(
+        stage
+            .scene
+            .start_recorded(Some(Recording::clone(&recording))),
+    );
     stage
         .play(
             "worker w 2
@@ -227,10 +247,27 @@ async fn simultaneous_ends_count_in_one_decision() {
                  > MAP_INPUT_RECORDS 7",
         )
         .await;
-    let is_done = |event: &&Event| matches!(event, Event::Reported { report: Report::Done { .. }, .. });
+    let is_done = |event: &&Event| {
+        matches!(
+            event,
+            Event::Reported {
+                report: Report::Done { .. },
+                ..
+            }
+        )
+    };
     let ends = |batch: &ReplayedBatch| batch.events.iter().filter(is_done).count();
-    let most = recording.lock().expect("nobody panicked").iter().map(ends).max();
-    assert_eq!(most, Some(2), "what has arrived together is decided about together");
+    let most = recording
+        .lock()
+        .expect("nobody panicked")
+        .iter()
+        .map(ends)
+        .max();
+    assert_eq!(
+        most,
+        Some(2),
+        "what has arrived together is decided about together"
+    );
     stage.end().await;
 }
 

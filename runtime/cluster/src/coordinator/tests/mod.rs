@@ -67,8 +67,12 @@ struct Running {
 
 impl Scene {
     fn new() -> Scene {
-        let folder = tempfile::Builder::new().prefix("napreduce-coordinator-").tempdir().expect("a folder");
-        let directory = ClusterDirectory::resolve(Some(folder.path().join("cluster"))).expect("a place");
+        let folder = tempfile::Builder::new()
+            .prefix("napreduce-coordinator-")
+            .tempdir()
+            .expect("a folder");
+        let directory =
+            ClusterDirectory::resolve(Some(folder.path().join("cluster"))).expect("a place");
         directory.create().expect("a cluster directory");
         let mut configuration = CoordinatorConfiguration::new(
             directory,
@@ -76,7 +80,10 @@ impl Scene {
             SchedulerConfiguration::read,
         );
         configuration.liveness = Duration::from_secs(60);
-        Scene { folder, configuration }
+        Scene {
+            folder,
+            configuration,
+        }
     }
 
     fn path(&self, name: &str) -> PathBuf {
@@ -102,9 +109,11 @@ impl Scene {
     /// Returns the work directory of a job, whose name has a random suffix.
     fn work(&self, job: JobId) -> PathBuf {
         let temporary = self.path("out/_temporary");
-        let names =
-            fs::read_dir(&temporary).expect("a claim").map(|entry| entry.expect("an entry").file_name());
-        let of_job = |name: &std::ffi::OsString| name.to_string_lossy().starts_with(&format!("{job}-"));
+        let names = fs::read_dir(&temporary)
+            .expect("a claim")
+            .map(|entry| entry.expect("an entry").file_name());
+        let of_job =
+            |name: &std::ffi::OsString| name.to_string_lossy().starts_with(&format!("{job}-"));
         temporary.join(names.into_iter().find(of_job).expect("work of the job"))
     }
 
@@ -119,7 +128,11 @@ impl Scene {
     }
 
     fn blobs(&self) -> Arc<BlobStore> {
-        let place = self.configuration.directory.coordinator_directory().join("blobs");
+        let place = self
+            .configuration
+            .directory
+            .coordinator_directory()
+            .join("blobs");
         BlobStore::open(place, 1 << 20).expect("a store")
     }
 
@@ -145,33 +158,70 @@ impl Scene {
             }
         });
         let task = tokio::spawn(coordinator.run(requested, arriving));
-        Running { inputs, requests, task, helper }
+        Running {
+            inputs,
+            requests,
+            task,
+            helper,
+        }
     }
 
     /// A job of `maps` maps and `reduces` reduces that writes to `out`.
     fn submission(&self, token: u128, maps: u32, reduces: u32) -> Box<Submission> {
         let mut plan = JobPlan::new("count", self.path("out"));
-        let split = Split { path: self.path("in"), offset: 0, length: 10, file_length: 10, version: None };
+        let split = Split {
+            path: self.path("in"),
+            offset: 0,
+            length: 10,
+            file_length: 10,
+            version: None,
+        };
         plan.splits = vec![split.into(); maps as usize];
         plan.reduces = reduces;
         plan.slowstart_permille = 1000;
-        plan.checkpoint = CheckpointSupport { map: true, reduce: true };
-        let program = Blob { digest: Digest([7; 32]), bytes: 1 };
+        plan.checkpoint = CheckpointSupport {
+            map: true,
+            reduce: true,
+        };
+        let program = Blob {
+            digest: Digest([7; 32]),
+            bytes: 1,
+        };
         let architecture = std::env::consts::ARCH.to_owned();
-        let (user, files, rerun_of) = ("ada".to_owned(), Vec::new(), None);
-        Box::new(Submission { token, plan, user, program, architecture, files, rerun_of })
+        let user = "ada".to_owned();
+        let files = Vec::new();
+        let rerun_of = None;
+        Box::new(Submission {
+            token,
+            plan,
+            user,
+            program,
+            architecture,
+            files,
+            rerun_of,
+        })
     }
 }
 
 impl Running {
     async fn ask<T>(&self, request: impl FnOnce(Reply<T>) -> Request) -> Result<T, Refusal> {
         let (reply, answer) = oneshot::channel();
-        self.requests.send(request(reply)).expect("the coordinator runs");
-        timeout(DEADLINE, answer).await.expect("an answer in time").expect("an answer")
+        self.requests
+            .send(request(reply))
+            .expect("the coordinator runs");
+        timeout(DEADLINE, answer)
+            .await
+            .expect("an answer in time")
+            .expect("an answer")
     }
 
-    async fn asked<R: napreduce_protocol::Request>(&self, request: R) -> Result<R::Answer, Refusal> {
-        let answer = self.ask(|reply| Request::Message(request.into(), reply)).await?;
+    async fn asked<R: napreduce_protocol::Request>(
+        &self,
+        request: R,
+    ) -> Result<R::Answer, Refusal> {
+        let answer = self
+            .ask(|reply| Request::Message(request.into(), reply))
+            .await?;
         Ok(R::answer(answer).unwrap_or_else(|other| panic!("{other:?}")))
     }
 
@@ -188,11 +238,18 @@ impl Running {
     }
 
     async fn end_of(&self, job: JobId) -> JobEnd {
-        let following: Following =
-            self.ask(|reply| Request::Follow { job, reply }).await.expect("a known job");
+        let following: Following = self
+            .ask(|reply| Request::Follow { job, reply })
+            .await
+            .expect("a known job");
         let mut end = following.end;
-        let ended = timeout(DEADLINE, end.wait_for(Option::is_some)).await.expect("an end in time");
-        ended.expect("the coordinator runs").clone().expect("an end")
+        let ended = timeout(DEADLINE, end.wait_for(Option::is_some))
+            .await
+            .expect("an end in time");
+        ended
+            .expect("the coordinator runs")
+            .clone()
+            .expect("an end")
     }
 
     /// Aborts the loop without cleanup, like SIGKILL.
@@ -203,7 +260,9 @@ impl Running {
     }
 
     async fn stop(self) {
-        self.inputs.send(ClusterInput::Stop).expect("the coordinator runs");
+        self.inputs
+            .send(ClusterInput::Stop)
+            .expect("the coordinator runs");
         self.task.await.expect("no panic").expect("a good end");
         self.helper.await.expect("no panic");
     }
@@ -233,7 +292,10 @@ impl Worker {
             incarnation: 1,
             before: None,
             received: 0,
-            slots: Slots { map: slots, reduce: slots },
+            slots: Slots {
+                map: slots,
+                reduce: slots,
+            },
             host: "host".to_owned(),
             rack: "/default-rack".to_owned(),
             data_address: "127.0.0.1:1".to_owned(),
@@ -250,11 +312,22 @@ impl Worker {
         let connection = CONNECTIONS.fetch_add(1, Ordering::Relaxed);
         let (sender, messages) = unbounded_channel();
         let heard = LastHeard::now();
-        let (hello_box, stamp) = (Box::new(hello.clone()), heard.clone());
-        let input = ClusterInput::Connected { connection, hello: hello_box, messages: sender, heard: stamp };
-        coordinator.inputs.send(input).expect("the coordinator runs");
+        let hello_box = Box::new(hello.clone());
+        let stamp = heard.clone();
+        let input = ClusterInput::Connected {
+            connection,
+            hello: hello_box,
+            messages: sender,
+            heard: stamp,
+        };
+        coordinator
+            .inputs
+            .send(input)
+            .expect("the coordinator runs");
         let inputs = coordinator.inputs.clone();
-        let (kept, is_speaking, is_connected) = (VecDeque::new(), false, true);
+        let kept = VecDeque::new();
+        let is_speaking = false;
+        let is_connected = true;
         let mut worker = Worker {
             hello: hello.clone(),
             inputs,
@@ -267,7 +340,14 @@ impl Worker {
             is_speaking,
             is_connected,
         };
-        let ToWorker::Welcome { worker: id, journal, .. } = worker.next().await else { panic!("no welcome") };
+        let ToWorker::Welcome {
+            worker: id,
+            journal,
+            ..
+        } = worker.next().await
+        else {
+            panic!("no welcome")
+        };
         let before = Some((journal, id));
         if hello.before != before {
             // A new registration starts its message numbers at zero.
@@ -280,7 +360,9 @@ impl Worker {
     fn disconnect(&mut self) {
         (self.is_connected, self.is_speaking) = (false, false);
         // Fails if the coordinator has ended.
-        let _ = self.inputs.send(ClusterInput::Disconnected { connection: self.connection });
+        let _ = self.inputs.send(ClusterInput::Disconnected {
+            connection: self.connection,
+        });
     }
 
     async fn next(&mut self) -> ToWorker {
@@ -292,7 +374,9 @@ impl Worker {
     async fn next_or_end(&mut self) -> Option<ToWorker> {
         let message = match self.kept.pop_front() {
             Some(message) => message,
-            None => timeout(DEADLINE, self.messages.recv()).await.expect("a message in time")?,
+            None => timeout(DEADLINE, self.messages.recv())
+                .await
+                .expect("a message in time")?,
         };
         if let Some(number) = message.number() {
             assert_eq!(number, self.hello.received + 1, "{message:?}");
@@ -306,9 +390,15 @@ impl Worker {
         if !self.is_speaking || self.inputs.is_closed() {
             return;
         }
-        self.say(FromWorker::Heartbeat { progress: Vec::new(), memory: WorkerMemory::default() });
+        self.say(FromWorker::Heartbeat {
+            progress: Vec::new(),
+            memory: WorkerMemory::default(),
+        });
         self.is_speaking = false;
-        while let Some(message) = timeout(DEADLINE, self.messages.recv()).await.expect("an answer in time") {
+        while let Some(message) = timeout(DEADLINE, self.messages.recv())
+            .await
+            .expect("an answer in time")
+        {
             let all = matches!(message, ToWorker::Received { through } if through >= self.reported);
             self.kept.push_back(message);
             if all {
@@ -321,13 +411,21 @@ impl Worker {
         self.is_speaking = true;
         self.heard.stamp();
         let waiting = self.heard.free_room();
-        let said = ClusterInput::Message { connection: self.connection, message, waiting };
+        let said = ClusterInput::Message {
+            connection: self.connection,
+            message,
+            waiting,
+        };
         self.inputs.send(said).expect("the coordinator runs");
     }
 
     fn report(&mut self, report: WorkerReport) {
         self.reported += 1;
-        self.say(FromWorker::Reported { number: self.reported, age_micros: 0, report });
+        self.say(FromWorker::Reported {
+            number: self.reported,
+            age_micros: 0,
+            report,
+        });
     }
 
     fn happened(&mut self, attempt: AttemptId, report: Report) {
@@ -351,14 +449,25 @@ impl Worker {
         part: Option<PartOutput>,
         output_digest: Option<u64>,
     ) {
-        self.report(WorkerReport::Finished { attempt, counters, part, output_digest });
+        self.report(WorkerReport::Finished {
+            attempt,
+            counters,
+            part,
+            output_digest,
+        });
     }
 
     /// Writes the part where the commit of the job expects it.
     fn write_part(&self, scene: &Scene, attempt: AttemptId) {
-        let AttemptId { task: TaskId { job, kind, index }, number } = attempt;
+        let AttemptId {
+            task: TaskId { job, kind, index },
+            number,
+        } = attempt;
         let letter = if kind == TaskKind::Map { 'm' } else { 'r' };
-        let part = scene.work(job).join("committed").join(format!("part-{letter}-{index:05}.{number}"));
+        let part = scene
+            .work(job)
+            .join("committed")
+            .join(format!("part-{letter}-{index:05}.{number}"));
         fs::write(part, "done\n").expect("a promoted part");
     }
 }
@@ -366,9 +475,23 @@ impl Worker {
 /// Returns the worker's message about this report.
 fn report_of(attempt: AttemptId, report: Report) -> WorkerReport {
     match report {
-        Report::Failed { class, place, reason, lost_outputs, disk_need } => {
-            let error = TaskError { class, lost_inputs: lost_outputs, disk_need, ..TaskError::task(reason) };
-            WorkerReport::Failed { attempt, error: error.at(place) }
+        Report::Failed {
+            class,
+            place,
+            reason,
+            lost_outputs,
+            disk_need,
+        } => {
+            let error = TaskError {
+                class,
+                lost_inputs: lost_outputs,
+                disk_need,
+                ..TaskError::task(reason)
+            };
+            WorkerReport::Failed {
+                attempt,
+                error: error.at(place),
+            }
         }
         report => WorkerReport::Happened { attempt, report },
     }

@@ -122,11 +122,17 @@ fn unreachable_storage_holds_job_uncounted() {
 async fn hanging_storage_holds_only_its_job() {
     let mut stage = Stage::new();
     let (disk, script) = DiskScript::disk(&stage.scene.path("out"), None);
-    stage.running = Some(stage.scene.start_changed(|coordinator| coordinator.local.set_disk(disk)));
+    stage.running = Some(
+        stage
+            .scene
+            .start_changed(|coordinator| coordinator.local.set_disk(disk)),
+    );
     stage.play(MAP_AT_WORK).await;
     let stalled = script.stall();
     stage.play(OUT_OF_OUTPUT).await;
-    stage.play("until why 1 > ... > ...no response within 250 ms... > ...").await;
+    stage
+        .play("until why 1 > ... > ...no response within 250 ms... > ...")
+        .await;
     drop(stalled);
     stage.play("heard > suspend m0.1 > launch m0.2 on w").await;
     stage.end().await;
@@ -159,9 +165,13 @@ fn output_unreachable_from_one_host_is_retried() {
 #[tokio::test]
 async fn job_whose_output_was_taken_touches_nothing() {
     let mut stage = Stage::new();
-    stage.play("submit 1 maps 1 reduces 1 \n kill coordinator").await;
+    stage
+        .play("submit 1 maps 1 reduces 1 \n kill coordinator")
+        .await;
     let other = stage.scene.claim(70, 9, Owner::Program);
-    stage.play("start \n ask end 1 > killed: ...was taken by job_0070 of process ...").await;
+    stage
+        .play("start \n ask end 1 > killed: ...was taken by job_0070 of process ...")
+        .await;
     stage.end().await;
     other.discard().expect("it still has all that is its own");
 }

@@ -83,10 +83,15 @@ fn job_survives_kills_with_snapshot_at_every_step() {
 
 #[tokio::test]
 async fn worker_of_other_journal_gets_new_numbers() {
-    let (mut stage, mut other) = (Stage::new(), Stage::new());
-    stage.play("worker w 1 \n submit 1 maps 1 > launch m0.1 on w \n stop coordinator").await;
+    let mut stage = Stage::new();
+    let mut other = Stage::new();
+    stage
+        .play("worker w 1 \n submit 1 maps 1 > launch m0.1 on w \n stop coordinator")
+        .await;
     other.workers.append(&mut stage.workers);
-    other.play("start \n reconnect w \n submit 1 maps 1 > w: define 1").await;
+    other
+        .play("start \n reconnect w \n submit 1 maps 1 > w: define 1")
+        .await;
     other.end().await;
 }
 
@@ -158,27 +163,47 @@ async fn removed_journal_is_reported_and_numbers_continue() {
             fs::remove_file(path).expect("removed");
         }
     }
-    let log = stage.scene.recovered().expect("it begins anew").local.state_mut().take_notices();
-    let expected =
-        format!("the journal in {} is missing, but there is a history up to job_0001", directory.display());
+    let log = stage
+        .scene
+        .recovered()
+        .expect("it begins anew")
+        .local
+        .state_mut()
+        .take_notices();
+    let expected = format!(
+        "the journal in {} is missing, but there is a history up to job_0001",
+        directory.display()
+    );
     assert!(log.iter().any(|line| line.contains(&expected)), "{log:?}");
-    stage.play("start \n submit 2 maps 1 to other \n kill coordinator").await;
+    stage
+        .play("start \n submit 2 maps 1 to other \n kill coordinator")
+        .await;
 }
 
 #[tokio::test]
 async fn missing_snapshot_refuses_start() {
     let mut stage = Stage::new();
-    stage.play("set snapshots \n worker w 1 \n submit 1 maps 1 \n stop coordinator").await;
+    stage
+        .play("set snapshots \n worker w 1 \n submit 1 maps 1 \n stop coordinator")
+        .await;
     let directory = stage.scene.configuration.directory.coordinator_directory();
     let listed = || {
-        let names =
-            fs::read_dir(&directory).expect("listed").map(|entry| entry.expect("an entry").file_name());
+        let names = fs::read_dir(&directory)
+            .expect("listed")
+            .map(|entry| entry.expect("an entry").file_name());
         names.collect::<std::collections::BTreeSet<_>>()
     };
-    let snapshot = listed().into_iter().find(|name| name.to_string_lossy().starts_with("snapshot-"));
+    let snapshot = listed()
+        .into_iter()
+        .find(|name| name.to_string_lossy().starts_with("snapshot-"));
     fs::remove_file(directory.join(snapshot.expect("a snapshot"))).expect("removed");
     let before = listed();
-    let refused = stage.scene.recovered().err().expect("it is refused").to_string();
+    let refused = stage
+        .scene
+        .recovered()
+        .err()
+        .expect("it is refused")
+        .to_string();
     assert!(
         refused.contains("is missing, but ") && refused.contains("to start without its jobs"),
         "{refused}"
@@ -194,7 +219,11 @@ async fn unwritable_snapshot_is_skipped() {
     stage.play("set snapshots").await;
     let directory = stage.scene.configuration.directory.coordinator_directory();
     let obstacle = directory.join("snapshot-00000002.unfinished");
-    stage.running = Some(stage.scene.start_changed(|_| fs::create_dir(&obstacle).expect("an obstacle")));
+    stage.running = Some(
+        stage
+            .scene
+            .start_changed(|_| fs::create_dir(&obstacle).expect("an obstacle")),
+    );
     let begun = "worker w 1
                  submit 1 maps 1 reduces 1       > launch m0.1 on w
                  does m0.1                       > launch r0.1 on w
@@ -227,9 +256,13 @@ async fn snapshot_is_written_in_background() {
     assert!(!directory.join("snapshot-00000002.json").exists());
     // A pipe cannot be synced, so the snapshot fails, and the next one replaces it.
     let path = pipe.0.clone();
-    let read = spawn_blocking(move || fs::read(path).expect("the pipe")).await.expect("read");
+    let read = spawn_blocking(move || fs::read(path).expect("the pipe"))
+        .await
+        .expect("read");
     assert!(!read.is_empty());
-    stage.play("stop coordinator \n start \n ask end 1 > succeeded: part-r-00000").await;
+    stage
+        .play("stop coordinator \n start \n ask end 1 > succeeded: part-r-00000")
+        .await;
     stage.end().await;
 }
 

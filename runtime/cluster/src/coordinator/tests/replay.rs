@@ -38,7 +38,8 @@ impl Answering {
             Order::Launch { attempt, .. } => {
                 self.worker.started(*attempt);
                 if self.random.random_bool(0.1) {
-                    let (class, place) = (FailureClass::Task, FaultPlace::UserCode);
+                    let class = FailureClass::Task;
+                    let place = FaultPlace::UserCode;
                     let report = Report::Failed {
                         class,
                         place,
@@ -48,14 +49,21 @@ impl Answering {
                     };
                     self.worker.happened(*attempt, report);
                 } else if attempt.task.kind == TaskKind::Map {
-                    self.worker.finished(*attempt, CounterValues::default(), None);
+                    self.worker
+                        .finished(*attempt, CounterValues::default(), None);
                 } else {
                     self.worker.happened(*attempt, Report::CommitRequested);
                 }
             }
             Order::Commit { attempt } => {
-                let part = Some(PartOutput { records: 1, bytes: 5, digest: 1, ..PartOutput::default() });
-                self.worker.finished(*attempt, CounterValues::default(), part);
+                let part = Some(PartOutput {
+                    records: 1,
+                    bytes: 5,
+                    digest: 1,
+                    ..PartOutput::default()
+                });
+                self.worker
+                    .finished(*attempt, CounterValues::default(), part);
             }
             Order::Kill { attempt } => self.worker.happened(*attempt, Report::Killed),
             _ => {}
@@ -66,10 +74,14 @@ impl Answering {
 /// Submits six jobs of different kinds in succession, so that they compete for slots.
 async fn submit_jobs(scene: &Scene, coordinator: &Running, random: &mut Pcg32) {
     for number in 1..=6_u32 {
-        let mut submission =
-            scene.submission(u128::from(number), random.random_range(1..8), random.random_range(1..4));
+        let mut submission = scene.submission(
+            u128::from(number),
+            random.random_range(1..8),
+            random.random_range(1..4),
+        );
         submission.plan.output = scene.path(&format!("out{number}"));
-        submission.plan.queue = ["production", "research", "default"][random.random_range(0..3)].to_owned();
+        submission.plan.queue =
+            ["production", "research", "default"][random.random_range(0..3)].to_owned();
         submission.plan.priority = random.random_range(0..3);
         submission.plan.attempts_max = 20;
         submission.plan.deadline = Some(Duration::from_secs(random.random_range(1..100)));
@@ -88,7 +100,10 @@ async fn live_and_again(scheduler: SchedulerName, seed: u64) {
     let mut workers = Vec::new();
     for name in ["a", "b", "c"] {
         let worker = Worker::join(&coordinator, name, 2).await;
-        workers.push(Answering { worker, random: Pcg32::seed_from_u64(random.random()) });
+        workers.push(Answering {
+            worker,
+            random: Pcg32::seed_from_u64(random.random()),
+        });
     }
     submit_jobs(&scene, &coordinator, &mut random).await;
     let events = || recording.lock().expect("nobody panicked").len();
@@ -103,7 +118,8 @@ async fn live_and_again(scheduler: SchedulerName, seed: u64) {
     }
     let again = {
         coordinator.kill().await;
-        replay_journal(&scene.configuration.directory, SchedulerConfiguration::read).expect("a journal")
+        replay_journal(&scene.configuration.directory, SchedulerConfiguration::read)
+            .expect("a journal")
     };
     let live = recording.lock().expect("nobody panicked").clone();
     let launches = |batch: &ReplayedBatch| {
@@ -114,8 +130,14 @@ async fn live_and_again(scheduler: SchedulerName, seed: u64) {
             .count()
     };
     let launched: usize = live.iter().map(launches).sum();
-    assert!(launched >= 10, "{scheduler}, seed {seed}: only {launched} launches happened");
-    assert!(again.len() <= live.len(), "what was not journaled was not carried out either");
+    assert!(
+        launched >= 10,
+        "{scheduler}, seed {seed}: only {launched} launches happened"
+    );
+    assert!(
+        again.len() <= live.len(),
+        "what was not journaled was not carried out either"
+    );
     for (number, (again, live)) in again.iter().zip(&live).enumerate() {
         assert_eq!(again, live, "{scheduler}, seed {seed}: batch {number}");
     }

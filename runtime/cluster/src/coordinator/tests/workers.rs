@@ -63,12 +63,32 @@ async fn second_worker_of_same_name_is_refused() {
         (hello.incarnation, hello.before, hello.received) = (incarnation, None, 0);
         hello.directory = directory.into();
         let (messages, mut answers) = unbounded_channel();
-        let (connection, hello, heard) = (90 + incarnation, Box::new(hello), LastHeard::now());
-        let connected = ClusterInput::Connected { connection, hello, messages, heard };
-        stage.running().inputs.send(connected).expect("the coordinator runs");
-        match timeout(DEADLINE, answers.recv()).await.expect("an answer in time") {
-            Some(ToWorker::Refused { reason, name_taken: true }) => {
-                assert!(reason.contains("worker_0001") && reason.contains("--name"), "{reason}");
+        let connection = 90 + incarnation;
+        let hello = Box::new(hello);
+        let heard = LastHeard::now();
+        let connected = ClusterInput::Connected {
+            connection,
+            hello,
+            messages,
+            heard,
+        };
+        stage
+            .running()
+            .inputs
+            .send(connected)
+            .expect("the coordinator runs");
+        match timeout(DEADLINE, answers.recv())
+            .await
+            .expect("an answer in time")
+        {
+            Some(ToWorker::Refused {
+                reason,
+                name_taken: true,
+            }) => {
+                assert!(
+                    reason.contains("worker_0001") && reason.contains("--name"),
+                    "{reason}"
+                );
             }
             other => panic!("{other:?}"),
         }

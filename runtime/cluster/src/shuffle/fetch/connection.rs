@@ -97,7 +97,9 @@ impl<'a> FetchConnection<'a> {
         let broken = |error: std::io::Error| FetchError::Broken(error.to_string());
         let socket = connection.socket.try_clone().map_err(broken)?;
         let attached = shared.pause.attach(&socket).map_err(broken)?;
-        connection.send(&ToDataServer::Open { encrypt: network.encrypt })?;
+        connection.send(&ToDataServer::Open {
+            encrypt: network.encrypt,
+        })?;
         let mut silent = Duration::ZERO;
         let answer = loop {
             match connection.receive() {
@@ -109,7 +111,8 @@ impl<'a> FetchConnection<'a> {
             Some(FromDataServer::Opened { encrypted }) if encrypted || !network.encrypt => {
                 let connection = DataConnection::new(connection, encrypted)?;
                 let address = address.to_owned();
-                let (granted, silent) = (0, Duration::ZERO);
+                let granted = 0;
+                let silent = Duration::ZERO;
                 Ok(FetchConnection {
                     shared,
                     address,
@@ -120,27 +123,63 @@ impl<'a> FetchConnection<'a> {
                     _attached: attached,
                 })
             }
-            Some(FromDataServer::Opened { .. }) => {
-                Err(FetchError::Broken("the server does not encrypt the connection".to_owned()))
-            }
+            Some(FromDataServer::Opened { .. }) => Err(FetchError::Broken(
+                "the server does not encrypt the connection".to_owned(),
+            )),
             Some(FromDataServer::Busy { millis }) => Err(busy(millis)),
-            Some(FromDataServer::Refused { reason }) => Err(FetchError::Broken(format!("refused: {reason}"))),
-            Some(_) => Err(FetchError::Broken("protocol error: the server did not answer Open".to_owned())),
+            Some(FromDataServer::Refused { reason }) => {
+                Err(FetchError::Broken(format!("refused: {reason}")))
+            }
+            Some(_) => Err(FetchError::Broken(
+                "protocol error: the server did not answer Open".to_owned(),
+            )),
             None => Err(TransportError::CutShort.into()),
         }
     }
 
     /// Reuses a connection left open by an earlier batch.
-    pub(super) fn reuse(shared: &'a Shared, idle: IdleConnection) -> Result<FetchConnection<'a>, FetchError> {
-        let IdleConnection { address, connection, socket, granted, .. } = idle;
-        let attached = shared.pause.attach(&socket).map_err(|error| FetchError::Broken(error.to_string()))?;
+    pub(super) fn reuse(
+        shared: &'a Shared,
+        idle: IdleConnection,
+    ) -> Result<FetchConnection<'a>, FetchError> {
+        let IdleConnection {
+            address,
+            connection,
+            socket,
+            granted,
+            ..
+        } = idle;
+        let attached = shared
+            .pause
+            .attach(&socket)
+            .map_err(|error| FetchError::Broken(error.to_string()))?;
         let silent = Duration::ZERO;
-        Ok(FetchConnection { shared, address, connection, socket, granted, silent, _attached: attached })
+        Ok(FetchConnection {
+            shared,
+            address,
+            connection,
+            socket,
+            granted,
+            silent,
+            _attached: attached,
+        })
     }
 
     pub(super) fn into_idle(self) -> IdleConnection {
-        let FetchConnection { address, connection, socket, granted, .. } = self;
-        IdleConnection { address, since: Instant::now(), connection, socket, granted }
+        let FetchConnection {
+            address,
+            connection,
+            socket,
+            granted,
+            ..
+        } = self;
+        IdleConnection {
+            address,
+            since: Instant::now(),
+            connection,
+            socket,
+            granted,
+        }
     }
 
     pub(super) fn address(&self) -> &str {
@@ -154,7 +193,8 @@ impl<'a> FetchConnection<'a> {
 
     pub(super) fn request(&mut self, items: Vec<FetchItem>) -> Result<(), FetchError> {
         let partition = self.shared.settings.partition;
-        self.connection.send(&ToDataServer::Fetch { partition, items })?;
+        self.connection
+            .send(&ToDataServer::Fetch { partition, items })?;
         self.top_up()
     }
 
@@ -170,7 +210,11 @@ impl<'a> FetchConnection<'a> {
                     self.silent = Duration::ZERO;
                     return Ok(message);
                 }
-                Ok(None) => return Err(FetchError::Broken("the server closed the connection".to_owned())),
+                Ok(None) => {
+                    return Err(FetchError::Broken(
+                        "the server closed the connection".to_owned(),
+                    ));
+                }
                 Err(TransportError::TimedOut { .. }) => wait(self.shared, &mut self.silent)?,
                 Err(error) => return Err(error.into()),
             }
@@ -178,7 +222,10 @@ impl<'a> FetchConnection<'a> {
     }
 
     /// Receives blocks until the assembly is complete.
-    pub(super) fn receive_blocks(&mut self, assembly: &mut SegmentAssembly) -> Result<(), FetchError> {
+    pub(super) fn receive_blocks(
+        &mut self,
+        assembly: &mut SegmentAssembly,
+    ) -> Result<(), FetchError> {
         while assembly.missing() > 0 {
             match self.next()? {
                 FromDataServer::Blocks { length } => {
@@ -210,11 +257,17 @@ impl<'a> FetchConnection<'a> {
         Ok(())
     }
 
-    fn receive_raw(&mut self, length: usize, assembly: &mut SegmentAssembly) -> Result<(), FetchError> {
+    fn receive_raw(
+        &mut self,
+        length: usize,
+        assembly: &mut SegmentAssembly,
+    ) -> Result<(), FetchError> {
         let mut left = length;
         while left > 0 {
             let DataConnection::Plain(connection) = &mut self.connection else {
-                return Err(FetchError::Broken("unencrypted blocks on an encrypted connection".to_owned()));
+                return Err(FetchError::Broken(
+                    "unencrypted blocks on an encrypted connection".to_owned(),
+                ));
             };
             let mut accepted = Ok(());
             match connection.receive_raw(left, |bytes| accepted = assembly.accept(bytes)) {
@@ -230,7 +283,11 @@ impl<'a> FetchConnection<'a> {
         Ok(())
     }
 
-    fn accept_chunk(&mut self, bytes: &[u8], assembly: &mut SegmentAssembly) -> Result<(), FetchError> {
+    fn accept_chunk(
+        &mut self,
+        bytes: &[u8],
+        assembly: &mut SegmentAssembly,
+    ) -> Result<(), FetchError> {
         assembly.accept(bytes)?;
         self.consumed(bytes.len())
     }
@@ -272,7 +329,9 @@ fn wait(shared: &Shared, silent: &mut Duration) -> Result<(), FetchError> {
     shared.settings.context.progress().still_waiting();
     *silent += TICK;
     if *silent >= shared.settings.network.limits.silence_max {
-        return Err(FetchError::Broken(format!("the server sent nothing for {silent:?}")));
+        return Err(FetchError::Broken(format!(
+            "the server sent nothing for {silent:?}"
+        )));
     }
     Ok(())
 }

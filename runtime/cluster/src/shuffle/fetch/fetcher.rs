@@ -17,8 +17,18 @@ use super::{Shared, Turn};
 const DAMAGED_MAX: u32 = 3;
 
 pub(super) fn run(shared: &Arc<Shared>) {
-    while let Some(Turn { address, items, pauses }) = shared.wait_next() {
-        let mut batch = Batch { items: items.into(), progressed: false, spent: Duration::ZERO, pauses };
+    while let Some(Turn {
+        address,
+        items,
+        pauses,
+    }) = shared.wait_next()
+    {
+        let mut batch = Batch {
+            items: items.into(),
+            progressed: false,
+            spent: Duration::ZERO,
+            pauses,
+        };
         match batch.fetch(shared, &address) {
             Ok(connection) => {
                 // Before another thread can take the peer's next batch.
@@ -44,7 +54,11 @@ struct Batch {
 
 impl Batch {
     /// Fetches the whole batch; returns the connection for reuse.
-    fn fetch<'a>(&mut self, shared: &'a Shared, address: &str) -> Result<FetchConnection<'a>, FetchError> {
+    fn fetch<'a>(
+        &mut self,
+        shared: &'a Shared,
+        address: &str,
+    ) -> Result<FetchConnection<'a>, FetchError> {
         let mut connection = match shared.take_idle(address) {
             Some(idle) => FetchConnection::reuse(shared, idle)?,
             None => FetchConnection::open(shared, address, &mut self.spent)?,
@@ -100,8 +114,9 @@ impl Batch {
                 if damaged >= DAMAGED_MAX
                     && let Some(request) = self.items.pop_front()
                 {
-                    let reason =
-                        format!("fetching partition {partition} from {address}: {reason}, {damaged} times");
+                    let reason = format!(
+                        "fetching partition {partition} from {address}: {reason}, {damaged} times"
+                    );
                     shared.send(lost(vec![request.attempt], FaultPlace::Peer, reason));
                 }
                 reason
@@ -116,15 +131,24 @@ impl Batch {
             }
         };
         self.drop_open_blocks();
-        shared.settings.context.counters().add(Counter::ShuffleRetries, 1);
-        let failure = Failure { items: self.items.into(), progressed: self.progressed, spent: self.spent };
+        shared
+            .settings
+            .context
+            .counters()
+            .add(Counter::ShuffleRetries, 1);
+        let failure = Failure {
+            items: self.items.into(),
+            progressed: self.progressed,
+            spent: self.spent,
+        };
         let given_up = shared.queue().failed(address, failure, Instant::now());
         if let Some((requests, tries)) = given_up
             && !requests.is_empty()
         {
             let attempts = requests.iter().map(|request| request.attempt).collect();
-            let reason =
-                format!("fetching partition {partition} from {address}: {tries} tries, the last: {reason}");
+            let reason = format!(
+                "fetching partition {partition} from {address}: {tries} tries, the last: {reason}"
+            );
             shared.send(lost(attempts, FaultPlace::Path, reason));
         }
     }
@@ -149,17 +173,36 @@ fn receive(
 ) -> Result<InputEvent, FetchError> {
     let asked = (request.attempt, shared.settings.partition);
     match connection.next()? {
-        FromDataServer::Segment { attempt, partition, from_block, extent }
-            if (attempt, partition) == asked && from_block == request.next_block() =>
-        {
+        FromDataServer::Segment {
+            attempt,
+            partition,
+            from_block,
+            extent,
+        } if (attempt, partition) == asked && from_block == request.next_block() => {
             let extent = PartitionExtent::decode(&extent.0).map_err(FetchError::Broken)?;
             receive_segment(shared, connection, request, extent)
         }
-        FromDataServer::Unavailable { attempt, partition, gone, reason } if (attempt, partition) == asked => {
+        FromDataServer::Unavailable {
+            attempt,
+            partition,
+            gone,
+            reason,
+        } if (attempt, partition) == asked => {
             // An unreadable segment is lost only if other readers confirm it.
-            let place = if gone { FaultPlace::Peer } else { FaultPlace::Path };
-            let reason = format!("fetching partition {partition} from {}: {reason}", connection.address());
-            Ok(InputEvent::Lost { attempts: vec![attempt], place, reason })
+            let place = if gone {
+                FaultPlace::Peer
+            } else {
+                FaultPlace::Path
+            };
+            let reason = format!(
+                "fetching partition {partition} from {}: {reason}",
+                connection.address()
+            );
+            Ok(InputEvent::Lost {
+                attempts: vec![attempt],
+                place,
+                reason,
+            })
         }
         other => Err(FetchError::Broken(format!(
             "protocol error: expected an answer about {}, got {other:?}",
@@ -174,38 +217,62 @@ fn receive_segment(
     request: &mut SegmentRequest,
     extent: PartitionExtent,
 ) -> Result<InputEvent, FetchError> {
-    let (attempt, first_block) = (request.attempt, request.first_block);
+    let attempt = request.attempt;
+    let first_block = request.first_block;
     let described = (extent.label(), extent.partition(), extent.first_block());
     let name = attempt.to_string();
-    if described != (name.as_str(), shared.settings.partition, request.next_block()) {
+    if described
+        != (
+            name.as_str(),
+            shared.settings.partition,
+            request.next_block(),
+        )
+    {
         let (label, partition, block) = described;
         return Err(FetchError::Other(format!(
             "requested {name}, received partition {partition} of {label} from block {block} on"
         )));
     }
-    let fits = request.assembly.as_ref().is_none_or(|assembly| assembly.extent().continues_as(&extent));
+    let fits = request
+        .assembly
+        .as_ref()
+        .is_none_or(|assembly| assembly.extent().continues_as(&extent));
     if !fits {
         // Restart from the first block.
         request.assembly = None;
-        return Err(FetchError::Damaged(format!("the output of {name} was replaced during the fetch")));
+        return Err(FetchError::Damaged(format!(
+            "the output of {name} was replaced during the fetch"
+        )));
     }
-    let assembly = match &mut request.assembly {
-        Some(assembly) => assembly,
-        none => {
-            // A different name than that of the whole segment, which may be needed later.
-            let from = if first_block == 0 { String::new() } else { format!("-from-{first_block}") };
-            let path = shared.settings.scratch.join(format!("fetched-{name}{from}.segment"));
-            let created = SegmentAssembly::create(&path, extent);
-            none.insert(
-                created.map_err(|error| FetchError::from(napreduce_data::AssemblyError::Write(error)))?,
-            )
-        }
-    };
+    let assembly =
+        match &mut request.assembly {
+            Some(assembly) => assembly,
+            none => {
+                // A different name than that of the whole segment, which may be needed later.
+                let from = if first_block == 0 {
+                    String::new()
+                } else {
+                    format!("-from-{first_block}")
+                };
+                let path = shared
+                    .settings
+                    .scratch
+                    .join(format!("fetched-{name}{from}.segment"));
+                let created = SegmentAssembly::create(&path, extent);
+                none.insert(created.map_err(|error| {
+                    FetchError::from(napreduce_data::AssemblyError::Write(error))
+                })?)
+            }
+        };
     connection.receive_blocks(assembly)?;
     let complete = request.assembly.take();
     let sealed = complete.map(SegmentAssembly::seal).transpose()?;
     let path = sealed.map(|sealed| sealed.path).unwrap_or_default();
-    Ok(InputEvent::Fetched { attempt, first_block, path })
+    Ok(InputEvent::Fetched {
+        attempt,
+        first_block,
+        path,
+    })
 }
 
 /// Returns a random wait between `wait` and 1.5 times `wait`, so that clients rejected together do not return

@@ -71,16 +71,30 @@ impl Fetches {
         let fetchers = (share / (WINDOW_MIN + BUFFER_BYTES as u64)).clamp(1, FETCHERS_MAX);
         let window = (share / fetchers).clamp(WINDOW_MIN, WINDOW_MAX);
         let queue = Mutex::new(Queue::new(settings.network.limits));
-        let (changed, stopped) = (Condvar::new(), AtomicBool::new(false));
-        let (idle, pause) = (Mutex::default(), Pause::of(fetchers));
-        let shared = Shared { settings, window, queue, changed, idle, stopped, pause };
-        let fetches = Fetches { shared: Arc::new(shared) };
+        let changed = Condvar::new();
+        let stopped = AtomicBool::new(false);
+        let idle = Mutex::default();
+        let pause = Pause::of(fetchers);
+        let shared = Shared {
+            settings,
+            window,
+            queue,
+            changed,
+            idle,
+            stopped,
+            pause,
+        };
+        let fetches = Fetches {
+            shared: Arc::new(shared),
+        };
         for _ in 0..fetchers {
             let shared = Arc::clone(&fetches.shared);
             let thread = std::thread::Builder::new().name("fetch".into());
             thread
                 .spawn(move || fetcher::run(&shared))
-                .map_err(|error| TaskError::local(format!("cannot start a fetch thread: {error}"), &error))?;
+                .map_err(|error| {
+                    TaskError::local(format!("cannot start a fetch thread: {error}"), &error)
+                })?;
         }
         Ok(fetches)
     }
@@ -157,7 +171,9 @@ impl Shared {
 
     fn take_idle(&self, address: &str) -> Option<IdleConnection> {
         let mut idle = self.idle();
-        let at = idle.iter().position(|connection| connection.address == address)?;
+        let at = idle
+            .iter()
+            .position(|connection| connection.address == address)?;
         Some(idle.swap_remove(at))
     }
 
@@ -165,7 +181,9 @@ impl Shared {
     fn close_idle(&self, now: Instant) -> Option<Instant> {
         let mut idle = self.idle();
         idle.retain(|connection| now.saturating_duration_since(connection.since) < IDLE_MAX);
-        idle.iter().map(|connection| connection.since + IDLE_MAX).min()
+        idle.iter()
+            .map(|connection| connection.since + IDLE_MAX)
+            .min()
     }
 
     /// Waits for a batch from one peer; returns `None` at the end.
@@ -176,13 +194,22 @@ impl Shared {
             // Read before the pause flag: a later pause has a higher number.
             let pauses = self.pause.begun();
             if self.pause.is_on() {
-                queue = self.changed.wait(queue).unwrap_or_else(PoisonError::into_inner);
+                queue = self
+                    .changed
+                    .wait(queue)
+                    .unwrap_or_else(PoisonError::into_inner);
                 continue;
             }
             let now = Instant::now();
             let due = self.close_idle(now);
             let until = match queue.take(now) {
-                Next::Batch { address, items } => return Some(Turn { address, items, pauses }),
+                Next::Batch { address, items } => {
+                    return Some(Turn {
+                        address,
+                        items,
+                        pauses,
+                    });
+                }
                 Next::Nothing { until } => until.into_iter().chain(due).min(),
             };
             queue = match until {
@@ -191,7 +218,10 @@ impl Shared {
                     let waited = self.changed.wait_timeout(queue, wait);
                     waited.unwrap_or_else(PoisonError::into_inner).0
                 }
-                None => self.changed.wait(queue).unwrap_or_else(PoisonError::into_inner),
+                None => self
+                    .changed
+                    .wait(queue)
+                    .unwrap_or_else(PoisonError::into_inner),
             };
         }
         None
@@ -212,9 +242,19 @@ mod tests {
     #[test]
     fn write_failed_on_full_disk_is_retryable_and_names_file() {
         let full = std::io::Error::from(std::io::ErrorKind::StorageFull);
-        let error = WriteError { doing: "write", path: "scratch/x".into(), source: full };
+        let error = WriteError {
+            doing: "write",
+            path: "scratch/x".into(),
+            source: full,
+        };
         let failed = write_failed(&error);
-        assert_eq!((failed.class, failed.place), (FailureClass::Retryable, FaultPlace::LocalDisk));
-        assert!(failed.message.contains("scratch/x") && failed.message.contains("free space"), "{failed}");
+        assert_eq!(
+            (failed.class, failed.place),
+            (FailureClass::Retryable, FaultPlace::LocalDisk)
+        );
+        assert!(
+            failed.message.contains("scratch/x") && failed.message.contains("free space"),
+            "{failed}"
+        );
     }
 }

@@ -31,8 +31,15 @@ struct Threads {
 
 impl Pause {
     pub(super) fn of(threads: u64) -> Pause {
-        let (state, rested) = (Mutex::default(), Condvar::new());
-        Pause { threads, on: AtomicBool::new(false), begun: AtomicU64::new(0), state, rested }
+        let state = Mutex::default();
+        let rested = Condvar::new();
+        Pause {
+            threads,
+            on: AtomicBool::new(false),
+            begun: AtomicU64::new(0),
+            state,
+            rested,
+        }
     }
 
     pub(super) fn is_on(&self) -> bool {
@@ -67,7 +74,9 @@ impl Pause {
 
     pub(super) fn wait_until_resting(&self) {
         let all = self.threads;
-        let waited = self.rested.wait_timeout_while(self.threads(), PATIENCE, |now| now.resting < all);
+        let waited = self
+            .rested
+            .wait_timeout_while(self.threads(), PATIENCE, |now| now.resting < all);
         drop(waited.unwrap_or_else(PoisonError::into_inner));
     }
 
@@ -89,7 +98,10 @@ impl Pause {
         threads.last_number += 1;
         let number = threads.last_number;
         threads.sockets.push((number, socket));
-        Ok(SocketGuard { pause: self, number })
+        Ok(SocketGuard {
+            pause: self,
+            number,
+        })
     }
 }
 
@@ -112,6 +124,9 @@ pub(super) struct SocketGuard<'a> {
 
 impl Drop for SocketGuard<'_> {
     fn drop(&mut self) {
-        self.pause.threads().sockets.retain(|(number, _)| *number != self.number);
+        self.pause
+            .threads()
+            .sockets
+            .retain(|(number, _)| *number != self.number);
     }
 }

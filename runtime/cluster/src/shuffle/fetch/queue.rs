@@ -28,7 +28,9 @@ pub(super) struct SegmentRequest {
 impl SegmentRequest {
     /// Returns the first missing block.
     pub(super) fn next_block(&self) -> u64 {
-        self.assembly.as_ref().map_or(self.first_block, SegmentAssembly::next_block)
+        self.assembly
+            .as_ref()
+            .map_or(self.first_block, SegmentAssembly::next_block)
     }
 }
 
@@ -40,9 +42,7 @@ pub(super) enum Next {
         items: Vec<SegmentRequest>,
     },
     /// No work before this time or until a change.
-    Nothing {
-        until: Option<Instant>,
-    },
+    Nothing { until: Option<Instant> },
 }
 
 /// The rest of an incomplete batch.
@@ -79,18 +79,28 @@ pub(super) struct Queue {
 
 impl Queue {
     pub(super) fn new(limits: FetchLimits) -> Queue {
-        Queue { limits, peers: BTreeMap::new(), turns: 0 }
+        Queue {
+            limits,
+            peers: BTreeMap::new(),
+            turns: 0,
+        }
     }
 
     pub(super) fn add(&mut self, attempt: AttemptId, address: &str, first_block: u64) {
         let peer = self.peers.entry(address.to_owned()).or_default();
-        peer.waiting.push_back(SegmentRequest { attempt, first_block, assembly: None, damaged: 0 });
+        peer.waiting.push_back(SegmentRequest {
+            attempt,
+            first_block,
+            assembly: None,
+            damaged: 0,
+        });
     }
 
     /// Removes waiting segments of a map task.
     pub(super) fn cancel(&mut self, map: u32) {
         for peer in self.peers.values_mut() {
-            peer.waiting.retain(|request| request.attempt.task.index != map);
+            peer.waiting
+                .retain(|request| request.attempt.task.index != map);
         }
     }
 
@@ -104,16 +114,24 @@ impl Queue {
         for (address, peer) in ready_peers {
             if !due(peer) {
                 until = until.into_iter().chain(peer.not_before).min();
-            } else if chosen.as_ref().is_none_or(|(_, best)| peer.turn < best.turn) {
+            } else if chosen
+                .as_ref()
+                .is_none_or(|(_, best)| peer.turn < best.turn)
+            {
                 chosen = Some((address, peer));
             }
         }
-        let Some((address, peer)) = chosen else { return Next::Nothing { until } };
+        let Some((address, peer)) = chosen else {
+            return Next::Nothing { until };
+        };
         self.turns += 1;
         peer.turn = self.turns;
         peer.connected = true;
         let count = peer.waiting.len().min(BATCH_MAX);
-        Next::Batch { address: address.clone(), items: peer.waiting.drain(..count).collect() }
+        Next::Batch {
+            address: address.clone(),
+            items: peer.waiting.drain(..count).collect(),
+        }
     }
 
     /// Handles a completely answered batch.
@@ -160,14 +178,21 @@ impl Queue {
         }
         peer.failures += 1;
         peer.spent += failure.spent;
-        let FetchLimits { tries_max, spent_max, back_off, .. } = self.limits;
+        let FetchLimits {
+            tries_max,
+            spent_max,
+            back_off,
+            ..
+        } = self.limits;
         if peer.failures >= tries_max || (peer.failures >= TRIES_MIN && peer.spent >= spent_max) {
             let lost = peer.waiting.drain(..).collect();
             let tries = peer.failures;
             (peer.failures, peer.spent, peer.not_before) = (0, Duration::ZERO, None);
             return Some((lost, tries));
         }
-        let wait = back_off.saturating_mul(1 << (peer.failures - 1).min(16)).min(BACK_OFF_MAX);
+        let wait = back_off
+            .saturating_mul(1 << (peer.failures - 1).min(16))
+            .min(BACK_OFF_MAX);
         peer.spent += wait;
         peer.not_before = Some(now + wait);
         None

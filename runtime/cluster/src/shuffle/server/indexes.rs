@@ -22,8 +22,10 @@ pub(super) struct Indexes {
 impl Indexes {
     /// Returns the index of an open file.
     pub(super) fn of(&self, file: &File, path: &Path) -> Result<Arc<SegmentIndex>, SegmentError> {
-        let metadata =
-            file.metadata().map_err(|source| SegmentError::Open { path: path.to_owned(), source })?;
+        let metadata = file.metadata().map_err(|source| SegmentError::Open {
+            path: path.to_owned(),
+            source,
+        })?;
         let stamp = Stamp::of(&metadata);
         if let Some(index) = self.find(stamp) {
             return Ok(index);

@@ -101,7 +101,10 @@ impl DataServerSettings {
     pub(crate) fn within(self, descriptors: u64) -> DataServerSettings {
         let fit = descriptors.saturating_sub(DESCRIPTORS_KEPT) / DESCRIPTORS_EACH;
         let fit = usize::try_from(fit.max(8)).unwrap_or(usize::MAX);
-        DataServerSettings { connections_max: self.connections_max.min(fit), ..self }
+        DataServerSettings {
+            connections_max: self.connections_max.min(fit),
+            ..self
+        }
     }
 }
 
@@ -114,8 +117,15 @@ impl DataServer {
         log: impl Fn(&str) + Send + Sync + 'static,
     ) -> DataServer {
         let address = listener.address();
-        let (indexes, connections) = (Indexes::default(), Mutex::default());
-        let shared = Arc::new(Shared { files, settings, log: Box::new(log), indexes, connections });
+        let indexes = Indexes::default();
+        let connections = Mutex::default();
+        let shared = Arc::new(Shared {
+            files,
+            settings,
+            log: Box::new(log),
+            indexes,
+            connections,
+        });
         let admitting = Arc::clone(&shared);
         let accepting = tokio::spawn(async move {
             loop {
@@ -123,7 +133,11 @@ impl DataServer {
                 admitting.admit(arrival);
             }
         });
-        DataServer { address, shared, accepting }
+        DataServer {
+            address,
+            shared,
+            accepting,
+        }
     }
 
     /// The address that it listens on.
@@ -145,9 +159,18 @@ impl Drop for DataServer {
 }
 
 impl Shared {
-    fn admit(self: &Arc<Self>, Incoming { role, connection, peer }: Incoming) {
+    fn admit(
+        self: &Arc<Self>,
+        Incoming {
+            role,
+            connection,
+            peer,
+        }: Incoming,
+    ) {
         if !matches!(role, Role::Data | Role::Task(_)) {
-            return (self.log)(&format!("refused {peer}: this address serves data connections only"));
+            return (self.log)(&format!(
+                "refused {peer}: this address serves data connections only"
+            ));
         }
         if let Some(reason) = self.limit_reached(peer.ip()) {
             if self.connections().is_log_due() {
@@ -164,13 +187,24 @@ impl Shared {
     /// Returns the limit that another connection from `peer` would exceed, if any.
     fn limit_reached(&self, peer: IpAddr) -> Option<String> {
         let connections = self.connections();
-        let DataServerSettings { connections_max, connections_per_peer_max, .. } = self.settings;
+        let DataServerSettings {
+            connections_max,
+            connections_per_peer_max,
+            ..
+        } = self.settings;
         if connections.sockets.len() >= connections_max {
-            return Some(format!("limit of {connections_max} data connections reached"));
+            return Some(format!(
+                "limit of {connections_max} data connections reached"
+            ));
         }
-        let same = connections.sockets.values().filter(|(ip, _)| *ip == peer).count();
-        (same >= connections_per_peer_max)
-            .then(|| format!("limit of {connections_per_peer_max} data connections from {peer} reached"))
+        let same = connections
+            .sockets
+            .values()
+            .filter(|(ip, _)| *ip == peer)
+            .count();
+        (same >= connections_per_peer_max).then(|| {
+            format!("limit of {connections_per_peer_max} data connections from {peer} reached")
+        })
     }
 
     /// Starts the connection's thread.
@@ -183,7 +217,9 @@ impl Shared {
         let connection = connection.into_blocking(self.settings.idle_max)?;
         let socket = connection.socket.try_clone()?;
         let farewell = socket.try_clone()?;
-        let Some(number) = self.connections().register(peer.ip(), socket) else { return Ok(()) };
+        let Some(number) = self.connections().register(peer.ip(), socket) else {
+            return Ok(());
+        };
         let shared = Arc::clone(self);
         let thread = std::thread::Builder::new().name("data".into());
         let started = thread.spawn(move || {
@@ -200,14 +236,18 @@ impl Shared {
 
     /// Locks the connections. A panic while the lock was held leaves at worst one entry too many.
     fn connections(&self) -> MutexGuard<'_, OpenConnections> {
-        self.connections.lock().unwrap_or_else(PoisonError::into_inner)
+        self.connections
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl OpenConnections {
     /// Returns whether to log again that the server is full.
     fn is_log_due(&mut self) -> bool {
-        let due = self.busy_logged.is_none_or(|logged| logged.elapsed() > BUSY_LOG_INTERVAL);
+        let due = self
+            .busy_logged
+            .is_none_or(|logged| logged.elapsed() > BUSY_LOG_INTERVAL);
         if due {
             self.busy_logged = Some(Instant::now());
         }
@@ -229,7 +269,11 @@ impl OpenConnections {
 async fn answer_busy(mut connection: Connection) {
     let talk = async {
         connection.receive::<ToDataServer>().await?;
-        connection.send(&FromDataServer::Busy { millis: BUSY_MILLIS }).await
+        connection
+            .send(&FromDataServer::Busy {
+                millis: BUSY_MILLIS,
+            })
+            .await
     };
     // Close even if the peer does not listen.
     let _ = timeout(REFUSAL_MAX, talk).await;

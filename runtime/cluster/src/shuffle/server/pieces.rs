@@ -31,7 +31,9 @@ impl DataConnection {
                 while sent < length {
                     let mut bytes = vec![0; (length - sent).min(CHUNK_BYTES) as usize];
                     match file.read_exact_at(&mut bytes, offset + u64::from(sent)) {
-                        Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => return Ok(false),
+                        Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => {
+                            return Ok(false);
+                        }
                         read => read?,
                     }
                     sent += bytes.len() as u32;
@@ -49,11 +51,16 @@ impl PlainConnection {
         let silence_max = self.silence_max;
         let failed = |error| silent_or_broken(error, "room for a piece", silence_max);
         // In one packet with the first bytes of the file.
-        let sent = send(&self.socket, &announced, SendFlags::MORE | SendFlags::NOSIGNAL);
+        let sent = send(
+            &self.socket,
+            &announced,
+            SendFlags::MORE | SendFlags::NOSIGNAL,
+        );
         let sent = sent.map_err(|error| failed(error.into()))?;
         let written = self.socket.write_all(&announced[sent..]);
         written.map_err(failed)?;
-        let (mut at, end) = (offset, offset + u64::from(length));
+        let mut at = offset;
+        let end = offset + u64::from(length);
         while at < end {
             let left = (end - at) as usize;
             match sendfile(&self.socket, file, Some(&mut at), left) {

@@ -11,8 +11,8 @@ use std::time::Duration;
 use napreduce_data::{PartitionExtent, SegmentError};
 use napreduce_engine::{AttemptId, TaskKind};
 use napreduce_protocol::{
-    CREDIT_BYTES_MAX, FETCH_ITEMS_MAX, FetchItem, FromDataServer, LogStream, PIECE_BYTES_MAX, Payload,
-    ToDataServer, is_gone, is_limit,
+    CREDIT_BYTES_MAX, FETCH_ITEMS_MAX, FetchItem, FromDataServer, LogStream, PIECE_BYTES_MAX,
+    Payload, ToDataServer, is_gone, is_limit,
 };
 use thiserror::Error;
 
@@ -63,7 +63,10 @@ impl From<SegmentError> for Miss {
         let reason = error.to_string();
         match error {
             SegmentError::Open { source, .. } if is_limit(&source) => Miss::Busy,
-            SegmentError::Open { source, .. } => Miss::Unavailable { gone: is_gone(&source), reason },
+            SegmentError::Open { source, .. } => Miss::Unavailable {
+                gone: is_gone(&source),
+                reason,
+            },
             _ => Miss::Unavailable { gone: true, reason },
         }
     }
@@ -82,7 +85,14 @@ impl Session<'_> {
             Ok(None) => Ok(()),
             Ok(Some(encrypted)) => {
                 let connection = DataConnection::new(connection, encrypted)?;
-                Session { role, connection, shared, waiting: VecDeque::new(), credit: 0 }.run()
+                Session {
+                    role,
+                    connection,
+                    shared,
+                    waiting: VecDeque::new(),
+                    credit: 0,
+                }
+                .run()
             }
             Err(error) => Err(error),
         };
@@ -108,7 +118,9 @@ impl Session<'_> {
                 Ok(false) => return Ok(()),
                 Err(error) => {
                     if let SessionError::Refused(reason) = &error {
-                        self.connection.send(&FromDataServer::Refused { reason: reason.clone() })?;
+                        self.connection.send(&FromDataServer::Refused {
+                            reason: reason.clone(),
+                        })?;
                     }
                     return Err(error);
                 }
@@ -136,10 +148,14 @@ impl Session<'_> {
                         items.len()
                     )));
                 }
-                self.waiting.extend(items.into_iter().map(|item| (partition, item)));
+                self.waiting
+                    .extend(items.into_iter().map(|item| (partition, item)));
             }
             ToDataServer::Grant { bytes } => {
-                let credit = self.credit.checked_add(bytes).filter(|credit| *credit <= CREDIT_BYTES_MAX);
+                let credit = self
+                    .credit
+                    .checked_add(bytes)
+                    .filter(|credit| *credit <= CREDIT_BYTES_MAX);
                 self.credit = credit.ok_or_else(|| {
                     SessionError::Refused(format!(
                         "too much credit: {bytes} bytes in addition to {} (limit {CREDIT_BYTES_MAX})",
@@ -147,12 +163,19 @@ impl Session<'_> {
                     ))
                 })?;
             }
-            ToDataServer::ReadLog { attempt, stream, offset, length } => {
+            ToDataServer::ReadLog {
+                attempt,
+                stream,
+                offset,
+                length,
+            } => {
                 self.check_allowed(self.role == Role::Data)?;
                 self.read_log(attempt, stream, offset, length)?;
             }
             ToDataServer::Open { .. } => {
-                return Err(SessionError::Refused("the connection is already open".to_owned()));
+                return Err(SessionError::Refused(
+                    "the connection is already open".to_owned(),
+                ));
             }
         }
         Ok(())
@@ -176,32 +199,61 @@ impl Session<'_> {
 
     /// Sends a segment's partition or the reason for its absence; returns false to end the connection.
     fn answer(&mut self, partition: u32, item: FetchItem) -> Result<bool, SessionError> {
-        let FetchItem { attempt, from_block } = item;
+        let FetchItem {
+            attempt,
+            from_block,
+        } = item;
         match self.find(partition, item) {
             Ok((path, file, extent)) => {
                 let bytes = Payload(extent.encode());
-                let segment = FromDataServer::Segment { attempt, partition, from_block, extent: bytes };
+                let segment = FromDataServer::Segment {
+                    attempt,
+                    partition,
+                    from_block,
+                    extent: bytes,
+                };
                 self.connection.send(&segment)?;
                 self.send_blocks(&path, &file, &extent)
             }
             Err(Miss::Busy) => {
-                self.connection.send(&FromDataServer::Busy { millis: BUSY_MILLIS })?;
+                self.connection.send(&FromDataServer::Busy {
+                    millis: BUSY_MILLIS,
+                })?;
                 Ok(false)
             }
             Err(Miss::Unavailable { gone, reason }) => {
-                self.connection.send(&FromDataServer::Unavailable { attempt, partition, gone, reason })?;
+                self.connection.send(&FromDataServer::Unavailable {
+                    attempt,
+                    partition,
+                    gone,
+                    reason,
+                })?;
                 Ok(true)
             }
         }
     }
 
-    fn find(&self, partition: u32, item: FetchItem) -> Result<(PathBuf, File, PartitionExtent), Miss> {
-        let FetchItem { attempt, from_block } = item;
-        let known =
-            (attempt.task.kind == TaskKind::Map).then(|| self.shared.files.segment(attempt)).flatten();
-        let unknown = || Miss::Unavailable { gone: true, reason: format!("unknown map output {attempt}") };
+    fn find(
+        &self,
+        partition: u32,
+        item: FetchItem,
+    ) -> Result<(PathBuf, File, PartitionExtent), Miss> {
+        let FetchItem {
+            attempt,
+            from_block,
+        } = item;
+        let known = (attempt.task.kind == TaskKind::Map)
+            .then(|| self.shared.files.segment(attempt))
+            .flatten();
+        let unknown = || Miss::Unavailable {
+            gone: true,
+            reason: format!("unknown map output {attempt}"),
+        };
         let path = known.ok_or_else(unknown)?;
-        let file = File::open(&path).map_err(|source| SegmentError::Open { path: path.clone(), source })?;
+        let file = File::open(&path).map_err(|source| SegmentError::Open {
+            path: path.clone(),
+            source,
+        })?;
         let index = self.shared.indexes.of(&file, &path)?;
         let extent = index.extent(partition, from_block)?;
         Ok((path, file, extent))
@@ -240,17 +292,30 @@ impl Session<'_> {
         length: u32,
     ) -> Result<(), SessionError> {
         let most = u64::from(length).min(PIECE_BYTES_MAX);
-        Ok(self.connection.send(&match self.shared.files.read_log(attempt, stream, offset, most) {
-            Ok((length, bytes)) => {
-                FromDataServer::Log { attempt, stream, offset, length, bytes: Payload(bytes) }
-            }
-            Err(error) => FromDataServer::LogUnavailable { attempt, stream, reason: error.to_string() },
-        })?)
+        Ok(self.connection.send(
+            &match self.shared.files.read_log(attempt, stream, offset, most) {
+                Ok((length, bytes)) => FromDataServer::Log {
+                    attempt,
+                    stream,
+                    offset,
+                    length,
+                    bytes: Payload(bytes),
+                },
+                Err(error) => FromDataServer::LogUnavailable {
+                    attempt,
+                    stream,
+                    reason: error.to_string(),
+                },
+            },
+        )?)
     }
 }
 
 /// Negotiates encryption; returns `None` if the peer has disconnected.
-fn negotiate(connection: &mut BlockingConnection, shared: &Shared) -> Result<Option<bool>, SessionError> {
+fn negotiate(
+    connection: &mut BlockingConnection,
+    shared: &Shared,
+) -> Result<Option<bool>, SessionError> {
     match connection.receive()? {
         None => Ok(None),
         Some(ToDataServer::Open { encrypt }) => {
@@ -260,7 +325,9 @@ fn negotiate(connection: &mut BlockingConnection, shared: &Shared) -> Result<Opt
         }
         Some(_) => {
             let reason = "the first message must be Open".to_owned();
-            connection.send(&FromDataServer::Refused { reason: reason.clone() })?;
+            connection.send(&FromDataServer::Refused {
+                reason: reason.clone(),
+            })?;
             Err(SessionError::Refused(reason))
         }
     }
@@ -269,8 +336,9 @@ fn negotiate(connection: &mut BlockingConnection, shared: &Shared) -> Result<Opt
 /// Waits for a refused peer to disconnect: closing with unread bytes would discard the refusal. Errors are
 /// ignored, since the connection ends anyway.
 fn drain(mut socket: &TcpStream) {
-    let ready =
-        socket.shutdown(Shutdown::Write).and_then(|()| socket.set_read_timeout(Some(FAREWELL_SILENCE_MAX)));
+    let ready = socket
+        .shutdown(Shutdown::Write)
+        .and_then(|()| socket.set_read_timeout(Some(FAREWELL_SILENCE_MAX)));
     let mut unread = [0; 4096];
     for _ in 0..FAREWELL_READS_MAX {
         if ready.is_err() || !matches!(socket.read(&mut unread), Ok(1..)) {

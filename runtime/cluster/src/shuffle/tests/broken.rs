@@ -33,7 +33,10 @@ fn check_cut(served: &Served, encrypt: bool, at: usize, whole: usize) {
     let passed: usize = proxy.passed().iter().map(Vec::len).sum();
     // Encrypted data counts only in whole records.
     let record = if encrypt { 64 << 10 } else { 0 };
-    assert!(passed <= whole + BLOCK + record + OVERHEAD, "cut at {at} of {whole}: {passed} bytes were sent");
+    assert!(
+        passed <= whole + BLOCK + record + OVERHEAD,
+        "cut at {at} of {whole}: {passed} bytes were sent"
+    );
 }
 
 /// Returns where each block of partition 0 starts in the sent bytes, and where the last one ends.
@@ -47,7 +50,10 @@ fn block_starts(served: &Served, stream: &[u8]) -> Vec<usize> {
     for block in 0..count {
         let range = index.extent(0, block).unwrap().range();
         let head = &bytes[range.start as usize..][..64];
-        from += stream[from..].windows(64).position(|window| window == head).expect("the block was sent");
+        from += stream[from..]
+            .windows(64)
+            .position(|window| window == head)
+            .expect("the block was sent");
         starts.push(from);
         if block + 1 == count {
             starts.push(from + (range.end - range.start) as usize);
@@ -105,21 +111,37 @@ fn fetch_with_progress_resets_retry_limit() {
 
 #[test]
 fn outputs_of_dead_server_are_reported_once_and_replaced() {
-    let (mut dead, alive) = (Served::start().with_maps(3, 1_000), Served::start());
+    let mut dead = Served::start().with_maps(3, 1_000);
+    let alive = Served::start();
     dead.die();
     let again = |index| attempt(TaskKind::Map, index, 2);
-    (0..3).for_each(|index| alive.shelf.seal(again(index), 1_000, BlockCompression::None));
+    (0..3).for_each(|index| {
+        alive
+            .shelf
+            .seal(again(index), 1_000, BlockCompression::None)
+    });
     let mut reduce = Reduce::new(3);
     let gathered = reduce
         .gather_with(dead.inputs(3), |lost| {
-            lost.iter().map(|lost| remote(again(lost.task.index), &alive.address)).collect()
+            lost.iter()
+                .map(|lost| remote(again(lost.task.index), &alive.address))
+                .collect()
         })
         .unwrap();
     check_equal(&gathered, &alive.shelf, 0);
-    let lost: Vec<AttemptId> = reduce.lost.iter().flat_map(|(attempts, _)| attempts.clone()).collect();
+    let lost: Vec<AttemptId> = reduce
+        .lost
+        .iter()
+        .flat_map(|(attempts, _)| attempts.clone())
+        .collect();
     assert_eq!(lost.len(), 3, "{:?}", reduce.lost);
     let reason = &reduce.lost[0].1;
-    for part in ["partition 0", dead.address.as_str(), "4 tries", "cannot connect"] {
+    for part in [
+        "partition 0",
+        dead.address.as_str(),
+        "4 tries",
+        "cannot connect",
+    ] {
         assert!(reason.contains(part), "{part:?} is missing in {reason:?}");
     }
 }
@@ -130,17 +152,35 @@ fn server_death_loses_only_missing_outputs() {
     let again = attempt(TaskKind::Map, 1, 2);
     served.shelf.seal(again, 12_000, BlockCompression::None);
     // It is cut after a block, and does not answer from then on.
-    let cuts = [Fault::Cut(200_000), Fault::Cut(0), Fault::Cut(0), Fault::Cut(0)];
+    let cuts = [
+        Fault::Cut(200_000),
+        Fault::Cut(0),
+        Fault::Cut(0),
+        Fault::Cut(0),
+    ];
     let dying = Proxy::before(&served.address, &cuts);
     let mut reduce = Reduce::new(2);
-    let named = vec![remote(map(0), &served.address), remote(map(1), &dying.address)];
-    let gathered = reduce.gather_with(named, |_| vec![remote(again, &served.address)]).unwrap();
+    let named = vec![
+        remote(map(0), &served.address),
+        remote(map(1), &dying.address),
+    ];
+    let gathered = reduce
+        .gather_with(named, |_| vec![remote(again, &served.address)])
+        .unwrap();
     check_equal(&gathered, &served.shelf, 0);
     dying.check_fired();
-    let [(lost, reason)] = reduce.lost.as_slice() else { panic!("{:?}", reduce.lost) };
+    let [(lost, reason)] = reduce.lost.as_slice() else {
+        panic!("{:?}", reduce.lost)
+    };
     assert_eq!(lost, &[map(1)]);
     assert!(reason.contains("4 tries"), "{reason}");
-    let left: Vec<PathBuf> =
-        std::fs::read_dir(reduce.scratch.path()).unwrap().map(|e| e.unwrap().path()).collect();
-    assert_eq!(left.len(), 2, "files of the lost output are removed: {left:?}");
+    let left: Vec<PathBuf> = std::fs::read_dir(reduce.scratch.path())
+        .unwrap()
+        .map(|e| e.unwrap().path())
+        .collect();
+    assert_eq!(
+        left.len(),
+        2,
+        "files of the lost output are removed: {left:?}"
+    );
 }

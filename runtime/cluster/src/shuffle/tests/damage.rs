@@ -8,7 +8,12 @@ use super::*;
 #[test]
 fn bit_flip_in_transit_refetches_that_block() {
     let served = Served::start().with_maps(1, 12_000);
-    for (encrypt, at) in [(false, 90_000), (false, 200_000), (true, 90_000), (true, 200_000)] {
+    for (encrypt, at) in [
+        (false, 90_000),
+        (false, 200_000),
+        (true, 90_000),
+        (true, 200_000),
+    ] {
         let proxy = Proxy::before(&served.address, &[Fault::Flip(at)]);
         let mut reduce = Reduce::new(1).encrypted(encrypt);
         let gathered = reduce.gather(vec![remote(map(0), &proxy.address)]);
@@ -17,8 +22,16 @@ fn bit_flip_in_transit_refetches_that_block() {
         assert_eq!(reduce.count(Counter::ShuffleRetries), 1);
         // The first block ends before 200,000 and is not fetched twice.
         let again = proxy.passed()[1].len() as u64;
-        let whole = Segment::open(&gathered[0].1).unwrap().partition(0).unwrap().stored_len;
-        assert_eq!(again < whole, at == 200_000, "{again} of {whole} bytes at {at}");
+        let whole = Segment::open(&gathered[0].1)
+            .unwrap()
+            .partition(0)
+            .unwrap()
+            .stored_len;
+        assert_eq!(
+            again < whole,
+            at == 200_000,
+            "{again} of {whole} bytes at {at}"
+        );
     }
 }
 
@@ -33,7 +46,9 @@ fn bit_flip_anywhere_in_transit_is_detected() {
         // A flipped bit may turn a message into another one, such as `Unavailable`, or make both sides wait.
         let mut reduce = Reduce::new(1).silence_max(Duration::from_secs(1));
         let gathered = reduce
-            .gather_with(vec![remote(map(0), &proxy.address)], |_| vec![remote(map(0), &served.address)])
+            .gather_with(vec![remote(map(0), &proxy.address)], |_| {
+                vec![remote(map(0), &served.address)]
+            })
             .unwrap();
         check_equal(&gathered, &served.shelf, 0);
         proxy.check_fired();
@@ -56,8 +71,13 @@ fn check_lost(spoil: impl FnOnce(&Path), parts: &[&str]) {
         })
         .unwrap();
     check_equal(&gathered, &served.shelf, 2);
-    assert_eq!(gathered.iter().map(|(id, _)| id.number).collect::<Vec<_>>(), [1, 2, 1]);
-    let [(_, reason)] = reduce.lost.as_slice() else { panic!("{:?}", reduce.lost) };
+    assert_eq!(
+        gathered.iter().map(|(id, _)| id.number).collect::<Vec<_>>(),
+        [1, 2, 1]
+    );
+    let [(_, reason)] = reduce.lost.as_slice() else {
+        panic!("{:?}", reduce.lost)
+    };
     for part in [&["partition 2", served.address.as_str()], parts].concat() {
         assert!(reason.contains(part), "{part:?} is missing in {reason:?}");
     }
@@ -65,7 +85,10 @@ fn check_lost(spoil: impl FnOnce(&Path), parts: &[&str]) {
 
 #[test]
 fn missing_segment_is_reported_lost() {
-    check_lost(|path| fs::remove_file(path).unwrap(), &["job_0001_m_0001.1", "rerun the map task"]);
+    check_lost(
+        |path| fs::remove_file(path).unwrap(),
+        &["job_0001_m_0001.1", "rerun the map task"],
+    );
 }
 
 #[test]
@@ -74,13 +97,24 @@ fn bit_flip_on_server_disk_is_reported_with_block() {
         let entry = Segment::open(path).unwrap().partition(2).unwrap();
         change(path, (entry.offset + entry.stored_len - 10) as usize);
     };
-    check_lost(flip_a_late_block, &["checksum mismatch in block 2", "job_0001_m_0001.1", "3 times"]);
+    check_lost(
+        flip_a_late_block,
+        &[
+            "checksum mismatch in block 2",
+            "job_0001_m_0001.1",
+            "3 times",
+        ],
+    );
 }
 
 #[test]
 fn damaged_footer_on_server_disk_is_reported_lost() {
-    let flip_the_footer = |path: &Path| change(path, fs::metadata(path).unwrap().len() as usize - 100);
-    check_lost(flip_the_footer, &["damaged", "checksum mismatch in the block index"]);
+    let flip_the_footer =
+        |path: &Path| change(path, fs::metadata(path).unwrap().len() as usize - 100);
+    check_lost(
+        flip_the_footer,
+        &["damaged", "checksum mismatch in the block index"],
+    );
 }
 
 #[test]

@@ -15,7 +15,13 @@ fn check_fetch(encrypt: bool, compression: BlockCompression, maps: u32, records:
         check_equal(&gathered, &served.shelf, partition);
         let stored: u64 = gathered
             .iter()
-            .map(|(_, path)| Segment::open(path).unwrap().partition(partition).unwrap().stored_len)
+            .map(|(_, path)| {
+                Segment::open(path)
+                    .unwrap()
+                    .partition(partition)
+                    .unwrap()
+                    .stored_len
+            })
             .sum();
         assert_eq!(reduce.count(Counter::ShuffleNetworkBytes), stored);
         assert_eq!(reduce.count(Counter::ShuffleRetries), 0);
@@ -46,7 +52,10 @@ fn fetch_many_small_segments_equals_sealed_data() {
 
 #[test]
 fn server_setting_forces_encryption() {
-    let served = Served::start_with(DataServerSettings { encrypt: true, ..DataServerSettings::default() });
+    let served = Served::start_with(DataServerSettings {
+        encrypt: true,
+        ..DataServerSettings::default()
+    });
     served.shelf.seal(map(0), 5_000, BlockCompression::None);
     let mut reduce = Reduce::new(1);
     let gathered = reduce.gather(served.inputs(1));
@@ -57,7 +66,9 @@ fn server_setting_forces_encryption() {
 
 #[test]
 fn inputs_of_several_servers_and_local_files_merge() {
-    let (here, there, elsewhere) = (Shelf::new(), Served::start(), Served::start());
+    let here = Shelf::new();
+    let there = Served::start();
+    let elsewhere = Served::start();
     let maps = 9;
     let named: Vec<MapInput> = (0..maps)
         .map(|index| match index % 3 {
@@ -70,7 +81,9 @@ fn inputs_of_several_servers_and_local_files_merge() {
                 remote(map(index), &there.address)
             }
             _ => {
-                elsewhere.shelf.seal(map(index), 3_000, BlockCompression::None);
+                elsewhere
+                    .shelf
+                    .seal(map(index), 3_000, BlockCompression::None);
                 remote(map(index), &elsewhere.address)
             }
         })
@@ -80,7 +93,11 @@ fn inputs_of_several_servers_and_local_files_merge() {
     for (attempt, path) in &gathered {
         let shelf = [&here, &*there.shelf, &*elsewhere.shelf][attempt.task.index as usize % 3];
         assert_eq!(records(path, 1), records(&shelf.path(*attempt), 1));
-        assert_eq!(*path == shelf.path(*attempt), attempt.task.index % 3 == 0, "local files are not copied");
+        assert_eq!(
+            *path == shelf.path(*attempt),
+            attempt.task.index % 3 == 0,
+            "local files are not copied"
+        );
     }
     let segments = gathered.into_iter().map(|(_, path)| path).collect();
     let scratch = reduce.scratch.path().to_owned();

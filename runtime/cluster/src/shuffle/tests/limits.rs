@@ -5,10 +5,20 @@ use napreduce_protocol::FetchItem;
 use super::*;
 
 fn ask(line: &mut DataConnection, bytes: u64) {
-    let items = vec![FetchItem { attempt: map(0), from_block: 0 }];
-    line.send(&ToDataServer::Fetch { partition: 0, items }).unwrap();
+    let items = vec![FetchItem {
+        attempt: map(0),
+        from_block: 0,
+    }];
+    line.send(&ToDataServer::Fetch {
+        partition: 0,
+        items,
+    })
+    .unwrap();
     line.send(&ToDataServer::Grant { bytes }).unwrap();
-    assert!(matches!(line.receive().unwrap(), Some(FromDataServer::Segment { .. })));
+    assert!(matches!(
+        line.receive().unwrap(),
+        Some(FromDataServer::Segment { .. })
+    ));
 }
 
 /// Receives the next piece; returns its length.
@@ -16,7 +26,9 @@ fn piece(line: &mut DataConnection) -> Option<u64> {
     match line.receive().unwrap() {
         Some(FromDataServer::Chunk(bytes)) => Some(bytes.0.len() as u64),
         Some(FromDataServer::Blocks { length }) => {
-            let DataConnection::Plain(plain) = line else { panic!("raw bytes on an encrypted connection") };
+            let DataConnection::Plain(plain) = line else {
+                panic!("raw bytes on an encrypted connection")
+            };
             let mut left = length as usize;
             while left > 0 {
                 left -= plain.receive_raw(left, |_| {}).unwrap();
@@ -35,8 +47,12 @@ fn server_sends_no_more_than_credit() {
         ask(&mut line, 1_000);
         for more in [1, 70_000, 300_000] {
             // The next message after the credit is used up answers this request.
-            let log =
-                ToDataServer::ReadLog { attempt: map(9), stream: LogStream::Stdout, offset: 0, length: 1 };
+            let log = ToDataServer::ReadLog {
+                attempt: map(9),
+                stream: LogStream::Stdout,
+                offset: 0,
+                length: 1,
+            };
             let granted = if more == 1 { 1_000 } else { 0 };
             let mut sent = 0;
             while sent < granted {
@@ -72,9 +88,13 @@ fn slow_reader_does_not_delay_others() {
 
 #[test]
 fn connections_per_address_are_limited() {
-    let settings = DataServerSettings { connections_per_peer_max: 2, ..DataServerSettings::default() };
+    let settings = DataServerSettings {
+        connections_per_peer_max: 2,
+        ..DataServerSettings::default()
+    };
     let served = Served::start_with(settings).with_maps(1, 100);
-    let (mut first, second) = (served.client(false), served.client(true));
+    let mut first = served.client(false);
+    let second = served.client(true);
     let mut third = served.stranger();
     third.send(&ToDataServer::Open { encrypt: false }).unwrap();
     match third.receive().unwrap() {
@@ -91,25 +111,40 @@ fn connections_per_address_are_limited() {
 
 #[test]
 fn connections_in_total_are_limited() {
-    let settings = DataServerSettings { connections_max: 1, ..DataServerSettings::default() };
+    let settings = DataServerSettings {
+        connections_max: 1,
+        ..DataServerSettings::default()
+    };
     let served = Served::start_with(settings).with_maps(1, 100);
     let _first = served.client(false);
     let mut second = served.stranger();
     second.send(&ToDataServer::Open { encrypt: false }).unwrap();
     let answer = second.receive().unwrap();
-    assert!(matches!(answer, Some(FromDataServer::Busy { millis: 1.. })), "{answer:?}");
+    assert!(
+        matches!(answer, Some(FromDataServer::Busy { millis: 1.. })),
+        "{answer:?}"
+    );
 }
 
 #[test]
 fn fetch_from_busy_server_retries_without_loss() {
-    let settings = DataServerSettings { connections_max: 1, ..DataServerSettings::default() };
+    let settings = DataServerSettings {
+        connections_max: 1,
+        ..DataServerSettings::default()
+    };
     let served = Served::start_with(settings).with_maps(3, 500);
     let guest = served.client(false);
     let mut reduce = Reduce::new(3);
     let gathered = std::thread::scope(|scope| {
         scope.spawn(|| {
             // Until the reduce was asked to retry.
-            while !served.lines.lock().unwrap().iter().any(|line| line.contains("to retry")) {
+            while !served
+                .lines
+                .lock()
+                .unwrap()
+                .iter()
+                .any(|line| line.contains("to retry"))
+            {
                 std::thread::yield_now();
             }
             drop(guest);
@@ -122,20 +157,30 @@ fn fetch_from_busy_server_retries_without_loss() {
 
 #[test]
 fn idle_peer_is_disconnected_without_log() {
-    let settings =
-        DataServerSettings { idle_max: Duration::from_millis(20), ..DataServerSettings::default() };
+    let settings = DataServerSettings {
+        idle_max: Duration::from_millis(20),
+        ..DataServerSettings::default()
+    };
     let served = Served::start_with(settings).with_maps(1, 100);
     for encrypt in [false, true] {
         let mut line = served.client(encrypt);
-        assert_eq!(line.receive::<FromDataServer>().unwrap(), None, "it was not disconnected");
+        assert_eq!(
+            line.receive::<FromDataServer>().unwrap(),
+            None,
+            "it was not disconnected"
+        );
     }
-    assert!(served.lines.lock().unwrap().is_empty(), "silence is not an error");
+    assert!(
+        served.lines.lock().unwrap().is_empty(),
+        "silence is not an error"
+    );
 }
 
 #[test]
 fn stopped_server_closes_its_connections() {
     let mut served = Served::start().with_maps(1, 100);
-    let (mut idle, mut waiting) = (served.client(true), served.client(false));
+    let mut idle = served.client(true);
+    let mut waiting = served.client(false);
     ask(&mut waiting, 1);
     assert_eq!(piece(&mut waiting), Some(1));
     served.die();

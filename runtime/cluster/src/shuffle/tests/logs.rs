@@ -27,7 +27,10 @@ pub(crate) enum LogError {
     #[error("{address}: unexpected answer")]
     Unexpected { address: String },
     #[error("{address}: {source}")]
-    Transport { address: String, source: TransportError },
+    Transport {
+        address: String,
+        source: TransportError,
+    },
 }
 
 /// Requests at most `length` bytes from `offset` on; the server sends at most 1 MiB. Always encrypted.
@@ -42,12 +45,21 @@ pub(crate) async fn read_log(
     let address = address.to_owned();
     let asking = async {
         let mut connection = connect(&address, Role::Data, secret, deadline).await?;
-        connection.send(&ToDataServer::Open { encrypt: true }).await?;
+        connection
+            .send(&ToDataServer::Open { encrypt: true })
+            .await?;
         match connection.receive().await? {
             Some(FromDataServer::Opened { encrypted: true }) => {}
             other => return Ok(other),
         }
-        connection.send(&ToDataServer::ReadLog { attempt, stream, offset, length }).await?;
+        connection
+            .send(&ToDataServer::ReadLog {
+                attempt,
+                stream,
+                offset,
+                length,
+            })
+            .await?;
         connection.receive().await
     };
     match timeout(deadline, asking).await {
@@ -59,13 +71,18 @@ pub(crate) async fn read_log(
             offset: at,
             length: whole,
             bytes,
-        }))) if (about, of, at) == (attempt, stream, offset) && bytes.0.len() as u64 <= u64::from(length) => {
+        }))) if (about, of, at) == (attempt, stream, offset)
+            && bytes.0.len() as u64 <= u64::from(length) =>
+        {
             let Payload(bytes) = bytes;
-            Ok(LogPiece { bytes, length: whole })
+            Ok(LogPiece {
+                bytes,
+                length: whole,
+            })
         }
-        Ok(Ok(Some(FromDataServer::Refused { reason } | FromDataServer::LogUnavailable { reason, .. }))) => {
-            Err(LogError::Unavailable { address, reason })
-        }
+        Ok(Ok(Some(
+            FromDataServer::Refused { reason } | FromDataServer::LogUnavailable { reason, .. },
+        ))) => Err(LogError::Unavailable { address, reason }),
         Ok(Ok(_)) => Err(LogError::Unexpected { address }),
     }
 }

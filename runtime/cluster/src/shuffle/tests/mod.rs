@@ -25,8 +25,8 @@ use logs::{LogPiece, read_log};
 use napreduce_data::{BlockCompression, Collector, CollectorSettings, Partitioning, Segment};
 use napreduce_engine::{AttemptId, JobId, TaskId, TaskKind};
 use napreduce_protocol::{
-    Counter, DataNetwork, FetchLimits, FromDataServer, LogStream, MapInput, Place, ReduceTask, Secret,
-    TaskError, ToDataServer,
+    Counter, DataNetwork, FetchLimits, FromDataServer, LogStream, MapInput, Place, ReduceTask,
+    Secret, TaskError, ToDataServer,
 };
 use napreduce_task::{FetchInputs, FetchedInputs, InputEvent, TaskContext};
 use tempfile::TempDir;
@@ -34,7 +34,9 @@ use tokio::sync::oneshot;
 
 use super::*;
 use crate::shuffle::data_connection::DataConnection;
-use crate::transport::{Listener, Role, TransportError, blocking, blocking::BlockingConnection, job_token};
+use crate::transport::{
+    Listener, Role, TransportError, blocking, blocking::BlockingConnection, job_token,
+};
 
 /// Long enough that only a hang exceeds it.
 pub(super) const PATIENCE: Duration = Duration::from_secs(30);
@@ -49,7 +51,14 @@ pub(super) fn map(index: u32) -> AttemptId {
 }
 
 pub(super) fn attempt(kind: TaskKind, index: u32, number: u32) -> AttemptId {
-    AttemptId { task: TaskId { job: JobId(1), kind, index }, number }
+    AttemptId {
+        task: TaskId {
+            job: JobId(1),
+            kind,
+            index,
+        },
+        number,
+    }
 }
 
 /// Network settings with limits that fit a test.
@@ -60,7 +69,11 @@ pub(super) fn network(encrypt: bool) -> DataNetwork {
         silence_max: PATIENCE,
         back_off: Duration::from_millis(1),
     };
-    DataNetwork { token: job_token(&secret(), JobId(1)), encrypt, limits }
+    DataNetwork {
+        token: job_token(&secret(), JobId(1)),
+        encrypt,
+        limits,
+    }
 }
 
 /// The files of one worker.
@@ -70,7 +83,9 @@ pub(super) struct Shelf {
 
 impl Shelf {
     pub(super) fn new() -> Shelf {
-        Shelf { folder: tempfile::tempdir().unwrap() }
+        Shelf {
+            folder: tempfile::tempdir().unwrap(),
+        }
     }
 
     pub(super) fn path(&self, attempt: AttemptId) -> PathBuf {
@@ -82,14 +97,17 @@ impl Shelf {
         let path = self.path(attempt);
         let settings = CollectorSettings {
             compression,
-            partitioning: Partitioning::Hash { partitions: PARTITIONS, grouping: None },
+            partitioning: Partitioning::Hash {
+                partitions: PARTITIONS,
+                grouping: None,
+            },
             ..CollectorSettings::new(32 << 20, self.folder.path(), path, attempt.to_string())
         };
         let mut collector: Collector<()> = Collector::plain(settings).unwrap();
         for number in 0..records {
             // Incompressible numbers that differ from map to map.
-            let noise =
-                u64::from(number + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ u64::from(attempt.task.index);
+            let noise = u64::from(number + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15)
+                ^ u64::from(attempt.task.index);
             let value = format!("{noise:020}").repeat(4);
             collector.emit_bytes(&noise.to_be_bytes(), value.as_bytes());
         }
@@ -113,7 +131,12 @@ impl ServedFiles for Shelf {
         offset: u64,
         most: u64,
     ) -> io::Result<(u64, Vec<u8>)> {
-        LogExtent { path: self.log(attempt, stream), offset: 0, bytes: None }.read(offset, most)
+        LogExtent {
+            path: self.log(attempt, stream),
+            offset: 0,
+            bytes: None,
+        }
+        .read(offset, most)
     }
 }
 
@@ -128,18 +151,24 @@ pub(super) struct Served {
 
 impl Served {
     pub(super) fn start() -> Served {
-        Served::start_with(DataServerSettings { idle_max: PATIENCE, ..DataServerSettings::default() })
+        Served::start_with(DataServerSettings {
+            idle_max: PATIENCE,
+            ..DataServerSettings::default()
+        })
     }
 
     pub(super) fn start_with(settings: DataServerSettings) -> Served {
         let shelf = Arc::new(Shelf::new());
         let lines = Arc::new(Mutex::new(Vec::new()));
-        let (files, log) = (Arc::clone(&shelf), Arc::clone(&lines));
+        let files = Arc::clone(&shelf);
+        let log = Arc::clone(&lines);
         let (started, address) = channel();
         let (end, ended) = oneshot::channel();
         let thread = std::thread::spawn(move || {
             on_runtime(async move {
-                let listener = Listener::bind("127.0.0.1:0", secret(), |_| {}).await.unwrap();
+                let listener = Listener::bind("127.0.0.1:0", secret(), |_| {})
+                    .await
+                    .unwrap();
                 let server = DataServer::start(listener, files, settings, move |line| {
                     log.lock().unwrap().push(line.to_owned());
                 });
@@ -148,7 +177,13 @@ impl Served {
             });
         });
         let address = address.recv().unwrap();
-        Served { shelf, address, lines, end: Some(end), thread: Some(thread) }
+        Served {
+            shelf,
+            address,
+            lines,
+            end: Some(end),
+            thread: Some(thread),
+        }
     }
 
     /// Seals a segment for each of `maps` maps.
@@ -159,7 +194,9 @@ impl Served {
 
     /// All outputs of the server, as inputs of a reduce.
     pub(super) fn inputs(&self, maps: u32) -> Vec<MapInput> {
-        (0..maps).map(|index| remote(map(index), &self.address)).collect()
+        (0..maps)
+            .map(|index| remote(map(index), &self.address))
+            .collect()
     }
 
     /// Stops the server with all its connections.
@@ -193,15 +230,25 @@ impl Drop for Served {
 }
 
 pub(super) fn on_runtime<T>(work: impl Future<Output = T>) -> T {
-    tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(work)
+    tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .unwrap()
+        .block_on(work)
 }
 
 pub(super) fn remote(attempt: AttemptId, address: &str) -> MapInput {
-    MapInput { attempt, place: Place::Remote(address.to_owned()) }
+    MapInput {
+        attempt,
+        place: Place::Remote(address.to_owned()),
+    }
 }
 
 pub(super) fn local(attempt: AttemptId, path: PathBuf) -> MapInput {
-    MapInput { attempt, place: Place::Local(path) }
+    MapInput {
+        attempt,
+        place: Place::Local(path),
+    }
 }
 
 /// The inputs and directories of a reduce attempt.
@@ -244,8 +291,13 @@ impl Reduce {
     }
 
     pub(super) fn silence_max(mut self, silence_max: Duration) -> Reduce {
-        let limits = FetchLimits { silence_max, ..network(false).limits };
-        self.network = self.network.map(|network| DataNetwork { limits, ..network });
+        let limits = FetchLimits {
+            silence_max,
+            ..network(false).limits
+        };
+        self.network = self
+            .network
+            .map(|network| DataNetwork { limits, ..network });
         self
     }
 
@@ -260,7 +312,8 @@ impl Reduce {
         named: Vec<MapInput>,
         replace: impl FnMut(&[AttemptId]) -> Vec<MapInput>,
     ) -> Result<Vec<(AttemptId, PathBuf)>, TaskError> {
-        self.gather_task(named, replace).map(|gathered| complete(gathered).inputs)
+        self.gather_task(named, replace)
+            .map(|gathered| complete(gathered).inputs)
     }
 
     /// As `gather_with`, with the whole result.
@@ -278,7 +331,8 @@ impl Reduce {
             context: &self.context,
             arrivals: (&self.arrived, &self.arrivals),
         };
-        let (lost, arrived) = (&mut self.lost, &self.arrived);
+        let lost = &mut self.lost;
+        let arrived = &self.arrived;
         wanted.fetch(named, |attempts, _, reason| {
             arrived.send(InputEvent::Named(replace(&attempts))).unwrap();
             lost.push((attempts, reason));
@@ -287,7 +341,8 @@ impl Reduce {
     }
 
     pub(super) fn gather(&mut self, named: Vec<MapInput>) -> Vec<(AttemptId, PathBuf)> {
-        self.gather_with(named, |lost| panic!("{lost:?} should not be lost")).unwrap()
+        self.gather_with(named, |lost| panic!("{lost:?} should not be lost"))
+            .unwrap()
     }
 
     pub(super) fn task(&self) -> ReduceTask {
@@ -301,7 +356,9 @@ impl Reduce {
             output: folder.join("part"),
             scratch: folder.to_owned(),
             checkpoint: self.checkpoints.join(self.context.attempt().to_string()),
-            restore: self.restore.map(|attempt| self.checkpoints.join(attempt.to_string())),
+            restore: self
+                .restore
+                .map(|attempt| self.checkpoints.join(attempt.to_string())),
             durable: false,
         }
     }
@@ -330,11 +387,18 @@ pub(super) fn records(path: &Path, partition: u32) -> Vec<(Vec<u8>, Vec<u8>)> {
 
 /// Checks that the fetched inputs equal those of the shelf, in order.
 pub(super) fn check_equal(gathered: &[(AttemptId, PathBuf)], shelf: &Shelf, partition: u32) {
-    let order: BTreeMap<u32, AttemptId> = gathered.iter().map(|(id, _)| (id.task.index, *id)).collect();
-    assert!(order.into_values().eq(gathered.iter().map(|(id, _)| *id)), "not in the order of the map tasks");
+    let order: BTreeMap<u32, AttemptId> = gathered
+        .iter()
+        .map(|(id, _)| (id.task.index, *id))
+        .collect();
+    assert!(
+        order.into_values().eq(gathered.iter().map(|(id, _)| *id)),
+        "not in the order of the map tasks"
+    );
     let mut count = 0;
     for (attempt, path) in gathered {
-        let (fetched, sealed) = (records(path, partition), records(&shelf.path(*attempt), partition));
+        let fetched = records(path, partition);
+        let sealed = records(&shelf.path(*attempt), partition);
         assert!(fetched == sealed, "partition {partition} of {attempt}");
         count += sealed.len();
     }

@@ -18,7 +18,9 @@ struct Outbox(Sender<FromTask>);
 
 impl Supervisor for Outbox {
     fn tell(&self, message: &FromTask) -> Result<(), WireError> {
-        self.0.send(message.clone()).map_err(|_| WireError::CutShort)
+        self.0
+            .send(message.clone())
+            .map_err(|_| WireError::CutShort)
     }
 
     fn catch_up(&self) {}
@@ -30,7 +32,8 @@ fn suspend_while_gathering(encrypt: bool) -> u32 {
     let mut reduce = Reduce::new(40).encrypted(encrypt);
     let (outbox, messages) = channel();
     reduce.context.gate().attach(Box::new(Outbox(outbox)));
-    let (context, arrived) = (Arc::clone(&reduce.context), reduce.arrived.clone());
+    let context = Arc::clone(&reduce.context);
+    let arrived = reduce.arrived.clone();
     let over_now = Arc::new(AtomicBool::new(false));
     let over = Arc::clone(&over_now);
     let suspending = std::thread::spawn(move || {
@@ -40,13 +43,18 @@ fn suspend_while_gathering(encrypt: bool) -> u32 {
             arrived.send(InputEvent::GateRequest).unwrap();
             loop {
                 match messages.recv_timeout(Duration::from_millis(10)) {
-                    Ok(message) => break assert_eq!(message, FromTask::Ready { epoch, saves: true }),
+                    Ok(message) => {
+                        break assert_eq!(message, FromTask::Ready { epoch, saves: true });
+                    }
                     Err(_) if over.load(Ordering::SeqCst) => return epoch - 1,
                     Err(_) => {}
                 }
             }
             assert!(!context.gate().resume(epoch));
-            assert_eq!(messages.recv_timeout(PATIENCE), Ok(FromTask::Resumed { epoch }));
+            assert_eq!(
+                messages.recv_timeout(PATIENCE),
+                Ok(FromTask::Resumed { epoch })
+            );
         }
         SUSPENDS_MAX
     });
@@ -54,7 +62,11 @@ fn suspend_while_gathering(encrypt: bool) -> u32 {
     over_now.store(true, Ordering::SeqCst);
     let suspends = suspending.join().unwrap();
     check_equal(&gathered, &served.shelf, 0);
-    assert_eq!(reduce.count(Counter::ShuffleRetries), 0, "a pause is no failure of a peer");
+    assert_eq!(
+        reduce.count(Counter::ShuffleRetries),
+        0,
+        "a pause is no failure of a peer"
+    );
     suspends
 }
 
@@ -79,7 +91,11 @@ fn slow_link() -> (Served, Proxy) {
 fn crossed(gathered: &[(AttemptId, PathBuf)], proxy: &Proxy) -> (usize, usize, usize) {
     let bytes = |path: &PathBuf| std::fs::metadata(path).unwrap().len() as usize;
     let passed = proxy.passed();
-    (gathered.iter().map(|(_, path)| bytes(path)).sum(), passed.iter().map(Vec::len).sum(), passed.len())
+    (
+        gathered.iter().map(|(_, path)| bytes(path)).sum(),
+        passed.iter().map(Vec::len).sum(),
+        passed.len(),
+    )
 }
 
 /// Asks about progress as often as the control thread of a task, until the guard is dropped.
@@ -109,11 +125,18 @@ fn progress_questions_leave_fetch_connections_open() {
         let (served, proxy) = slow_link();
         let mut reduce = Reduce::new(3).encrypted(encrypt);
         let asking = ask_about_progress(&reduce.context);
-        let gathered = reduce.gather((0..3).map(|index| remote(map(index), &proxy.address)).collect());
+        let gathered = reduce.gather(
+            (0..3)
+                .map(|index| remote(map(index), &proxy.address))
+                .collect(),
+        );
         drop(asking);
         check_equal(&gathered, &served.shelf, 0);
         let (bytes, passed, connections) = crossed(&gathered, &proxy);
-        assert!(passed * 100 <= bytes * 105, "{passed} bytes crossed the link for {bytes}");
+        assert!(
+            passed * 100 <= bytes * 105,
+            "{passed} bytes crossed the link for {bytes}"
+        );
         assert_eq!(connections, 1, "encrypted: {encrypt}");
     }
 }
@@ -123,12 +146,19 @@ fn outputs_named_one_by_one_share_one_connection() {
     let served = Served::start().with_maps(4, 500);
     let proxy = Proxy::before(&served.address, &[]);
     let mut reduce = Reduce::new(4);
-    let mut named = (0..4).map(|index| remote(map(index), &proxy.address)).collect::<Vec<_>>().into_iter();
-    let (later, scratch) = (reduce.arrived.clone(), reduce.scratch.path().to_owned());
+    let mut named = (0..4)
+        .map(|index| remote(map(index), &proxy.address))
+        .collect::<Vec<_>>()
+        .into_iter();
+    let later = reduce.arrived.clone();
+    let scratch = reduce.scratch.path().to_owned();
     let first = named.next().unwrap();
     let naming = std::thread::spawn(move || {
         for (before, next) in named.enumerate() {
-            while !scratch.join(format!("fetched-job_0001_m_{before:04}.1.segment")).exists() {
+            while !scratch
+                .join(format!("fetched-job_0001_m_{before:04}.1.segment"))
+                .exists()
+            {
                 std::thread::yield_now();
             }
             later.send(InputEvent::Named(vec![next])).unwrap();
@@ -146,7 +176,8 @@ fn suspend_over_slow_link_loses_one_block_at_most() {
     let mut reduce = Reduce::new(3);
     let (outbox, messages) = channel();
     reduce.context.gate().attach(Box::new(Outbox(outbox)));
-    let (context, arrived) = (Arc::clone(&reduce.context), reduce.arrived.clone());
+    let context = Arc::clone(&reduce.context);
+    let arrived = reduce.arrived.clone();
     let asking = ask_about_progress(&reduce.context);
     let suspending = std::thread::spawn(move || {
         // In the middle of the second output.
@@ -155,15 +186,31 @@ fn suspend_over_slow_link_loses_one_block_at_most() {
         }
         context.gate().suspend(1, false);
         arrived.send(InputEvent::GateRequest).unwrap();
-        assert_eq!(messages.recv_timeout(PATIENCE), Ok(FromTask::Ready { epoch: 1, saves: true }));
+        assert_eq!(
+            messages.recv_timeout(PATIENCE),
+            Ok(FromTask::Ready {
+                epoch: 1,
+                saves: true
+            })
+        );
         assert!(!context.gate().resume(1));
-        assert_eq!(messages.recv_timeout(PATIENCE), Ok(FromTask::Resumed { epoch: 1 }));
+        assert_eq!(
+            messages.recv_timeout(PATIENCE),
+            Ok(FromTask::Resumed { epoch: 1 })
+        );
     });
-    let gathered = reduce.gather((0..3).map(|index| remote(map(index), &proxy.address)).collect());
+    let gathered = reduce.gather(
+        (0..3)
+            .map(|index| remote(map(index), &proxy.address))
+            .collect(),
+    );
     suspending.join().unwrap();
     drop(asking);
     check_equal(&gathered, &served.shelf, 0);
     let (bytes, passed, connections) = crossed(&gathered, &proxy);
-    assert!(passed * 100 <= bytes * 105 + BLOCK * 100, "{passed} bytes crossed the link for {bytes}");
+    assert!(
+        passed * 100 <= bytes * 105 + BLOCK * 100,
+        "{passed} bytes crossed the link for {bytes}"
+    );
     assert_eq!(connections, 2, "one before the suspend, one after it");
 }

@@ -40,11 +40,14 @@ impl Proxy {
         let server = server.to_owned();
         let faults = Arc::new(Mutex::new(VecDeque::from(faults.to_vec())));
         let passed = Arc::new(Mutex::new(Vec::new()));
-        let (shared, record) = (Arc::clone(&faults), Arc::clone(&passed));
+        let shared = Arc::clone(&faults);
+        let record = Arc::clone(&passed);
         // Ends with the process, since an accept cannot be cancelled; it holds only its port.
         std::thread::spawn(move || {
             for client in listener.incoming() {
-                let (Ok(client), Ok(server)) = (client, TcpStream::connect(&server)) else { return };
+                let (Ok(client), Ok(server)) = (client, TcpStream::connect(&server)) else {
+                    return;
+                };
                 // Without it, small messages would wait for each other.
                 client.set_nodelay(true).unwrap();
                 server.set_nodelay(true).unwrap();
@@ -54,8 +57,8 @@ impl Proxy {
                     record.push(Vec::new());
                     record.len() - 1
                 };
-                let (mut from_client, mut to_server) =
-                    (client.try_clone().unwrap(), server.try_clone().unwrap());
+                let mut from_client = client.try_clone().unwrap();
+                let mut to_server = server.try_clone().unwrap();
                 std::thread::spawn(move || {
                     let _ = std::io::copy(&mut from_client, &mut to_server);
                     let _ = to_server.shutdown(Shutdown::Write);
@@ -72,7 +75,11 @@ impl Proxy {
                 });
             }
         });
-        Proxy { address, faults, passed }
+        Proxy {
+            address,
+            faults,
+            passed,
+        }
     }
 
     /// Returns the bytes sent to the client so far, by connection.
@@ -82,18 +89,28 @@ impl Proxy {
 
     /// Checks that all injected faults happened.
     pub(super) fn check_fired(&self) {
-        assert!(self.faults.lock().unwrap().is_empty(), "a fault did not happen");
+        assert!(
+            self.faults.lock().unwrap().is_empty(),
+            "a fault did not happen"
+        );
     }
 }
 
-fn forward(mut server: TcpStream, mut client: TcpStream, fault: Option<Fault>, mut note: impl FnMut(&[u8])) {
+fn forward(
+    mut server: TcpStream,
+    mut client: TcpStream,
+    fault: Option<Fault>,
+    mut note: impl FnMut(&[u8]),
+) {
     let mut bytes = vec![0; 16 << 10];
     let mut passed = 0;
     while let Ok(mut count @ 1..) = server.read(&mut bytes) {
         let mut last = false;
         match fault {
             Some(Fault::Cut(at)) if at <= passed + count => (count, last) = (at - passed, true),
-            Some(Fault::Flip(at)) if (passed..passed + count).contains(&at) => bytes[at - passed] ^= 4,
+            Some(Fault::Flip(at)) if (passed..passed + count).contains(&at) => {
+                bytes[at - passed] ^= 4
+            }
             _ => {}
         }
         note(&bytes[..count]);

@@ -21,8 +21,11 @@ fn keys() -> (Keys, Keys) {
     let secret = Secret::generate().unwrap();
     let (initiator, opening) = Initiator::open(Role::Client, &secret).unwrap();
     let (greeting, proof) = opening.split_first_chunk().unwrap();
-    let (responder, reply) = Responder::reply(greeting, proof.try_into().unwrap(), &secret).unwrap();
-    let (client, confirmation) = initiator.finish(reply[ANSWER_BYTES..].try_into().unwrap()).unwrap();
+    let (responder, reply) =
+        Responder::reply(greeting, proof.try_into().unwrap(), &secret).unwrap();
+    let (client, confirmation) = initiator
+        .finish(reply[ANSWER_BYTES..].try_into().unwrap())
+        .unwrap();
     (client, responder.confirm(&confirmation).unwrap())
 }
 
@@ -74,9 +77,14 @@ impl RawFriend {
         socket.write_all(&opening).await.unwrap();
         let mut reply = [0; ANSWER_BYTES + NOISE_BYTES];
         socket.read_exact(&mut reply).await.unwrap();
-        let (keys, confirmation) = initiator.finish(reply[ANSWER_BYTES..].try_into().unwrap()).unwrap();
+        let (keys, confirmation) = initiator
+            .finish(reply[ANSWER_BYTES..].try_into().unwrap())
+            .unwrap();
         socket.write_all(&confirmation).await.unwrap();
-        RawFriend { socket, sealer: keys.sealer }
+        RawFriend {
+            socket,
+            sealer: keys.sealer,
+        }
     }
 
     /// Reads until the server disconnects.
@@ -100,20 +108,29 @@ fn check_dropped(plain: &[u8], line: &str) {
         friend.socket.shutdown().await.unwrap();
         friend.drain().await;
         let lines = server.refusals(1).await;
-        assert!(lines[0].starts_with("dropped 127.0.0.1:") && lines[0].contains(line), "{lines:?}");
+        assert!(
+            lines[0].starts_with("dropped 127.0.0.1:") && lines[0].contains(line),
+            "{lines:?}"
+        );
         server.check_serves(&secret).await;
     });
 }
 
 #[test]
 fn frame_length_of_four_gigabytes_is_refused() {
-    check_dropped(&[0xff; 4], "a message of 4294967295 bytes is longer than the 67108864 bytes");
+    check_dropped(
+        &[0xff; 4],
+        "a message of 4294967295 bytes is longer than the 67108864 bytes",
+    );
     check_dropped(&[0xff; 100], "a message of 4294967295 bytes");
 }
 
 #[test]
 fn frame_length_above_limit_is_refused() {
-    check_dropped(&(FRAME_BYTES_MAX + 1).to_le_bytes(), "a message of 67108865 bytes");
+    check_dropped(
+        &(FRAME_BYTES_MAX + 1).to_le_bytes(),
+        "a message of 67108865 bytes",
+    );
 }
 
 #[test]
@@ -121,7 +138,10 @@ fn malformed_message_is_refused() {
     // A string that ends early, one that is not UTF-8, one with trailing bytes.
     check_dropped(&[2, 0, 0, 0, 9, b'x'], "cannot decode a frame of 2 bytes");
     check_dropped(&[2, 0, 0, 0, 1, 0xff], "cannot decode a frame of 2 bytes");
-    check_dropped(&[3, 0, 0, 0, 1, b'x', b'y'], "a frame of 3 bytes holds a message of 2 bytes");
+    check_dropped(
+        &[3, 0, 0, 0, 1, b'x', b'y'],
+        "a frame of 3 bytes holds a message of 2 bytes",
+    );
 }
 
 #[test]
@@ -161,7 +181,10 @@ fn flipped_bit_in_record_is_detected() {
         record.resize(70_000, 0);
         let (messages, ended) = feed::<String>(&mut server.opener, &record, usize::MAX);
         assert_eq!(messages, [""; 0], "bit {bit}");
-        let expected = matches!(ended, Err(TransportError::Forged | TransportError::ShortRecord { .. }));
+        let expected = matches!(
+            ended,
+            Err(TransportError::Forged | TransportError::ShortRecord { .. })
+        );
         assert!(expected, "bit {bit}: {ended:?}");
     }
 }
@@ -172,12 +195,21 @@ fn repeated_omitted_and_reflected_records_are_detected() {
     let record = records(&mut client.sealer, &[1, 0, 0, 0, 7]);
     let next = records(&mut client.sealer, &[1, 0, 0, 0, 8]);
     assert_eq!(feed::<u8>(&mut server.opener, &record, 5).0, [7]);
-    assert!(matches!(feed::<u8>(&mut server.opener, &record, 5).1, Err(TransportError::Forged)));
+    assert!(matches!(
+        feed::<u8>(&mut server.opener, &record, 5).1,
+        Err(TransportError::Forged)
+    ));
     let (mut client, mut server) = keys();
     let _left_out = records(&mut client.sealer, &[1, 0, 0, 0, 7]);
     let late = records(&mut client.sealer, &[1, 0, 0, 0, 8]);
-    assert!(matches!(feed::<u8>(&mut server.opener, &late, 5).1, Err(TransportError::Forged)));
-    assert!(matches!(feed::<u8>(&mut client.opener, &next, 5).1, Err(TransportError::Forged)));
+    assert!(matches!(
+        feed::<u8>(&mut server.opener, &late, 5).1,
+        Err(TransportError::Forged)
+    ));
+    assert!(matches!(
+        feed::<u8>(&mut client.opener, &next, 5).1,
+        Err(TransportError::Forged)
+    ));
 }
 
 #[test]
@@ -187,12 +219,24 @@ fn claimed_length_allocates_no_memory() {
     let mut plain = FRAME_BYTES_MAX.to_le_bytes().to_vec();
     plain.extend_from_slice(&[1; 10]);
     let record = records(&mut client.sealer, &plain);
-    feed::<Vec<u8>>(&mut server.opener, &record, usize::MAX).1.unwrap();
-    assert!(server.opener.capacity() <= 8 << 10, "{} bytes", server.opener.capacity());
+    feed::<Vec<u8>>(&mut server.opener, &record, usize::MAX)
+        .1
+        .unwrap();
+    assert!(
+        server.opener.capacity() <= 8 << 10,
+        "{} bytes",
+        server.opener.capacity()
+    );
     // The longest record, of which only the length arrives.
-    feed::<Vec<u8>>(&mut server.opener, &[0xff, 0xff, 1], usize::MAX).1.unwrap();
+    feed::<Vec<u8>>(&mut server.opener, &[0xff, 0xff, 1], usize::MAX)
+        .1
+        .unwrap();
     assert!(server.opener.room().len() <= 4 << 10);
-    assert!(server.opener.capacity() <= 8 << 10, "{} bytes", server.opener.capacity());
+    assert!(
+        server.opener.capacity() <= 8 << 10,
+        "{} bytes",
+        server.opener.capacity()
+    );
 }
 
 #[test]
@@ -203,10 +247,15 @@ fn memory_follows_received_data_and_is_released() {
     let mut arrived = 0;
     for piece in plain.chunks(100_000) {
         let records = records(&mut client.sealer, piece);
-        feed::<Vec<u8>>(&mut server.opener, &records, 1000).1.unwrap();
+        feed::<Vec<u8>>(&mut server.opener, &records, 1000)
+            .1
+            .unwrap();
         arrived += piece.len();
         let taken = server.opener.capacity();
-        assert!(taken <= 2 * arrived + (128 << 10), "{taken} bytes for {arrived}");
+        assert!(
+            taken <= 2 * arrived + (128 << 10),
+            "{taken} bytes for {arrived}"
+        );
     }
     // A complete message leaves little memory allocated.
     let (mut client, mut server) = keys();
@@ -232,13 +281,22 @@ fn too_long_message_is_not_sent() {
         let secret = Secret::generate().unwrap();
         let server = EchoServer::start(&secret).await;
         let address = server.address.to_string();
-        let connection = connect(&address, Role::Client, &secret, PATIENCE).await.unwrap();
+        let connection = connect(&address, Role::Client, &secret, PATIENCE)
+            .await
+            .unwrap();
         let long = "x".repeat(FRAME_BYTES_MAX as usize);
         let (mut sender, mut receiver) = connection.split();
-        let error = sender.send_all(["first", &long]).await.unwrap_err().to_string();
+        let error = sender
+            .send_all(["first", &long])
+            .await
+            .unwrap_err()
+            .to_string();
         assert!(error.contains("longer than the 67108864 bytes"), "{error}");
         sender.send(&"second").await.unwrap();
-        assert_eq!(receiver.receive::<String>().await.unwrap().as_deref(), Some("second"));
+        assert_eq!(
+            receiver.receive::<String>().await.unwrap().as_deref(),
+            Some("second")
+        );
     });
 }
 
@@ -248,11 +306,18 @@ fn into_blocking_during_send_fails() {
         let secret = Secret::generate().unwrap();
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap().to_string();
-        let accepting = async { accept(listener.accept().await.unwrap().0, &secret, PATIENCE).await };
-        let (client, server) = tokio::join!(connect(&address, Role::Data, &secret, PATIENCE), accepting);
-        let (mut client, _unread) = (client.unwrap(), server.unwrap());
-        let unfinished = tokio::time::timeout(Duration::ZERO, client.send(&vec![3_u8; 30 << 20])).await;
-        assert!(unfinished.is_err(), "30 MiB were sent although the peer does not read");
+        let accepting =
+            async { accept(listener.accept().await.unwrap().0, &secret, PATIENCE).await };
+        let (client, server) =
+            tokio::join!(connect(&address, Role::Data, &secret, PATIENCE), accepting);
+        let mut client = client.unwrap();
+        let _unread = server.unwrap();
+        let unfinished =
+            tokio::time::timeout(Duration::ZERO, client.send(&vec![3_u8; 30 << 20])).await;
+        assert!(
+            unfinished.is_err(),
+            "30 MiB were sent although the peer does not read"
+        );
         let error = client.into_blocking(PATIENCE).map(drop).unwrap_err();
         assert!(matches!(error, TransportError::InsideMessage), "{error}");
     });
@@ -264,15 +329,24 @@ fn dropped_send_is_finished_by_next_send() {
         let secret = Secret::generate().unwrap();
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap().to_string();
-        let accepting = async { accept(listener.accept().await.unwrap().0, &secret, PATIENCE).await };
-        let (client, server) = tokio::join!(connect(&address, Role::Data, &secret, PATIENCE), accepting);
-        let (mut client, (_, mut server)) = (client.unwrap(), server.unwrap());
+        let accepting =
+            async { accept(listener.accept().await.unwrap().0, &secret, PATIENCE).await };
+        let (client, server) =
+            tokio::join!(connect(&address, Role::Data, &secret, PATIENCE), accepting);
+        let mut client = client.unwrap();
+        let (_, mut server) = server.unwrap();
         let long = vec![3_u8; 30 << 20];
         let unfinished = tokio::time::timeout(Duration::ZERO, client.send(&long)).await;
-        assert!(unfinished.is_err(), "30 MiB were sent although the peer does not read");
+        assert!(
+            unfinished.is_err(),
+            "30 MiB were sent although the peer does not read"
+        );
         let receiving = async {
             assert!(server.receive::<Vec<u8>>().await.unwrap().unwrap() == long);
-            assert_eq!(server.receive::<String>().await.unwrap().as_deref(), Some("next"));
+            assert_eq!(
+                server.receive::<String>().await.unwrap().as_deref(),
+                Some("next")
+            );
         };
         let (sent, ()) = tokio::join!(client.send(&"next"), receiving);
         sent.unwrap();

@@ -49,17 +49,34 @@ fn messages_of_any_size_pass() {
         let (client, server) = pair(Role::Data).await;
         let (mut sender, _held) = client.split();
         let (_also_held, mut receiver) = server.split();
-        let sizes = [0, 1, 65_514, 65_515, 65_516, 65_519, 65_520, 131_038, 1 << 20, 20 << 20];
+        let sizes = [
+            0,
+            1,
+            65_514,
+            65_515,
+            65_516,
+            65_519,
+            65_520,
+            131_038,
+            1 << 20,
+            20 << 20,
+        ];
         let message = |size: usize| (0..size).map(|at| (at % 251) as u8).collect::<Vec<u8>>();
         let sending = async {
             for size in sizes {
                 sender.send(&message(size)).await.unwrap();
             }
-            sender.send_all(sizes[..8].iter().map(|size| message(*size))).await.unwrap();
+            sender
+                .send_all(sizes[..8].iter().map(|size| message(*size)))
+                .await
+                .unwrap();
         };
         let receiving = async {
             for size in sizes.into_iter().chain(sizes[..8].iter().copied()) {
-                assert!(receiver.receive::<Vec<u8>>().await.unwrap().unwrap() == message(size), "{size}");
+                assert!(
+                    receiver.receive::<Vec<u8>>().await.unwrap().unwrap() == message(size),
+                    "{size}"
+                );
             }
         };
         tokio::join!(sending, receiving);
@@ -102,7 +119,10 @@ fn send_to_peer_that_takes_nothing_fails_after_silence() {
         client.limit_silence(Duration::from_millis(100));
         let [clock, _] = client.transfers();
         let error = client.send(&vec![7_u8; 32 << 20]).await.unwrap_err();
-        assert_eq!(error.to_string(), "timed out waiting for the peer to accept data (100ms)");
+        assert_eq!(
+            error.to_string(),
+            "timed out waiting for the peer to accept data (100ms)"
+        );
         assert!(clock.silence().unwrap() >= Duration::from_millis(100));
     });
 }
@@ -128,7 +148,10 @@ fn message_that_stops_arriving_fails_after_silence() {
             }
         };
         let ((), received) = tokio::join!(sending, server.receive::<Vec<u8>>());
-        assert_eq!(received.unwrap_err().to_string(), "timed out waiting for the rest of a message (100ms)");
+        assert_eq!(
+            received.unwrap_err().to_string(),
+            "timed out waiting for the rest of a message (100ms)"
+        );
     });
 }
 
@@ -156,11 +179,17 @@ fn into_plain_continues_after_last_message() {
     run(async {
         let (mut client, mut server) = pair(Role::Data).await;
         client.send(&"bytes, please").await.unwrap();
-        assert_eq!(server.receive::<String>().await.unwrap().as_deref(), Some("bytes, please"));
+        assert_eq!(
+            server.receive::<String>().await.unwrap().as_deref(),
+            Some("bytes, please")
+        );
         server.send(&"here they come").await.unwrap();
         plain(server).unwrap().write_all(b"plain bytes").unwrap();
         // By now the bytes are in the same socket buffer as the message.
-        assert_eq!(client.receive::<String>().await.unwrap().as_deref(), Some("here they come"));
+        assert_eq!(
+            client.receive::<String>().await.unwrap().as_deref(),
+            Some("here they come")
+        );
         let mut rest = Vec::new();
         plain(client).unwrap().read_to_end(&mut rest).unwrap();
         assert_eq!(rest, b"plain bytes");
@@ -173,7 +202,10 @@ fn into_plain_inside_message_fails() {
         let (mut client, server) = pair(Role::Data).await;
         let (mut sender, _held) = server.split();
         sender.send_all(["first", "second"]).await.unwrap();
-        assert_eq!(client.receive::<String>().await.unwrap().as_deref(), Some("first"));
+        assert_eq!(
+            client.receive::<String>().await.unwrap().as_deref(),
+            Some("first")
+        );
         assert!(matches!(plain(client), Err(TransportError::InsideMessage)));
     });
 }
@@ -186,9 +218,13 @@ fn blocking_client_exchanges_messages_with_server() {
         let address = listener.local_addr().unwrap().to_string();
         let key = secret.clone();
         let client = tokio::task::spawn_blocking(move || {
-            let mut connection = blocking::connect(&address, Role::Data, &key, PATIENCE, PATIENCE).unwrap();
+            let mut connection =
+                blocking::connect(&address, Role::Data, &key, PATIENCE, PATIENCE).unwrap();
             connection.send(&vec![9_u8; 1 << 20]).unwrap();
-            assert_eq!(connection.receive::<Vec<u8>>().unwrap().unwrap().len(), 2 << 20);
+            assert_eq!(
+                connection.receive::<Vec<u8>>().unwrap().unwrap().len(),
+                2 << 20
+            );
             let mut rest = String::new();
             let mut plain = connection.into_plain().unwrap();
             plain.read_to_string(&mut rest).unwrap();
@@ -197,7 +233,10 @@ fn blocking_client_exchanges_messages_with_server() {
         let (socket, _) = listener.accept().await.unwrap();
         let (role, mut server) = accept(socket, &secret, PATIENCE).await.unwrap();
         assert_eq!(role, Role::Data);
-        assert_eq!(server.receive::<Vec<u8>>().await.unwrap().unwrap().len(), 1 << 20);
+        assert_eq!(
+            server.receive::<Vec<u8>>().await.unwrap().unwrap().len(),
+            1 << 20
+        );
         server.send(&vec![1_u8; 2 << 20]).await.unwrap();
         plain(server).unwrap().write_all(b"the rest").unwrap();
         assert_eq!(client.await.unwrap(), "the rest");

@@ -25,8 +25,15 @@ pub(super) const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Runs a test on a runtime, with a deadline.
 pub(super) fn run<T>(test: impl Future<Output = T>) -> T {
-    let runtime: Runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-    runtime.block_on(async { tokio::time::timeout(PATIENCE, test).await.expect("the test hangs") })
+    let runtime: Runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .unwrap();
+    runtime.block_on(async {
+        tokio::time::timeout(PATIENCE, test)
+            .await
+            .expect("the test hangs")
+    })
 }
 
 /// The first bytes of a friend.
@@ -44,25 +51,35 @@ pub(super) struct EchoServer {
 
 impl EchoServer {
     pub(super) async fn start(secret: &Secret) -> EchoServer {
-        let limits =
-            Limits { pending_max: 256, deadline: HANDSHAKE_DEADLINE, crowded_deadline: HANDSHAKE_DEADLINE };
+        let limits = Limits {
+            pending_max: 256,
+            deadline: HANDSHAKE_DEADLINE,
+            crowded_deadline: HANDSHAKE_DEADLINE,
+        };
         EchoServer::start_with(secret, limits).await
     }
 
     pub(super) async fn start_with(secret: &Secret, limits: Limits) -> EchoServer {
         let refused = Arc::new(Mutex::new(Vec::new()));
         let changed = Arc::new(tokio::sync::Notify::new());
-        let (lines, wake) = (Arc::clone(&refused), Arc::clone(&changed));
+        let lines = Arc::clone(&refused);
+        let wake = Arc::clone(&changed);
         let say = move |line: &str| {
             lines.lock().unwrap().push(line.to_owned());
             wake.notify_one();
         };
         let drop_with = say.clone();
-        let mut listener = Listener::bind_with("127.0.0.1:0", secret.clone(), limits, say).await.unwrap();
+        let mut listener = Listener::bind_with("127.0.0.1:0", secret.clone(), limits, say)
+            .await
+            .unwrap();
         let address = listener.address();
         let accepting = tokio::spawn(async move {
             loop {
-                let Incoming { mut connection, peer, .. } = listener.accept().await;
+                let Incoming {
+                    mut connection,
+                    peer,
+                    ..
+                } = listener.accept().await;
                 let drop_with = drop_with.clone();
                 tokio::spawn(async move {
                     if let Err(error) = echo(&mut connection).await {
@@ -71,15 +88,24 @@ impl EchoServer {
                 });
             }
         });
-        EchoServer { address, refused, changed, accepting }
+        EchoServer {
+            address,
+            refused,
+            changed,
+            accepting,
+        }
     }
 
     /// Checks that a friend's message is echoed.
     pub(super) async fn check_serves(&self, secret: &Secret) {
-        let mut connection =
-            connect(&self.address.to_string(), Role::Client, secret, PATIENCE).await.unwrap();
+        let mut connection = connect(&self.address.to_string(), Role::Client, secret, PATIENCE)
+            .await
+            .unwrap();
         connection.send(&"hello").await.unwrap();
-        assert_eq!(connection.receive::<String>().await.unwrap().as_deref(), Some("hello"));
+        assert_eq!(
+            connection.receive::<String>().await.unwrap().as_deref(),
+            Some("hello")
+        );
     }
 
     /// Waits for this many log lines about refused or dropped peers.

@@ -31,18 +31,32 @@ fn secret_file_returns_written_secret() {
     let place = tempfile::tempdir().unwrap();
     let path = place.path().join("secret");
     let made = read_or_create_secret(&path).unwrap();
-    assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o7777, 0o600);
+    assert_eq!(
+        fs::metadata(&path).unwrap().permissions().mode() & 0o7777,
+        0o600
+    );
     assert_eq!(fs::read(&path).unwrap().len(), 65);
     assert_eq!(read_secret(&path).unwrap().bytes(), made.bytes());
     assert_eq!(read_or_create_secret(&path).unwrap().bytes(), made.bytes());
-    assert_eq!(fs::read_dir(place.path()).unwrap().count(), 1, "another file than the secret was left");
+    assert_eq!(
+        fs::read_dir(place.path()).unwrap().count(),
+        1,
+        "another file than the secret was left"
+    );
 }
 
 #[test]
 fn secret_file_in_either_case_with_or_without_newline_is_read() {
-    for text in ["0aFf".repeat(16), "0aFf".repeat(16) + "\n", "0aFf".repeat(16) + "\r\n"] {
+    for text in [
+        "0aFf".repeat(16),
+        "0aFf".repeat(16) + "\n",
+        "0aFf".repeat(16) + "\r\n",
+    ] {
         let (_place, path) = secret_file(&text, 0o400);
-        assert_eq!(read_secret(&path).unwrap().bytes(), [0x0a, 0xff].repeat(16).as_slice());
+        assert_eq!(
+            read_secret(&path).unwrap().bytes(),
+            [0x0a, 0xff].repeat(16).as_slice()
+        );
     }
 }
 
@@ -57,10 +71,20 @@ fn concurrent_creators_agree_on_one_secret() {
             *read_or_create_secret(&path).unwrap().bytes()
         };
         let makers: Vec<_> = (0..8).map(|_| scope.spawn(make)).collect();
-        makers.into_iter().map(|maker| maker.join().unwrap()).collect()
+        makers
+            .into_iter()
+            .map(|maker| maker.join().unwrap())
+            .collect()
     });
-    assert!(secrets.iter().all(|secret| *secret == secrets[0]), "two secrets were made");
-    assert_eq!(fs::read_dir(place.path()).unwrap().count(), 1, "another file than the secret was left");
+    assert!(
+        secrets.iter().all(|secret| *secret == secrets[0]),
+        "two secrets were made"
+    );
+    assert_eq!(
+        fs::read_dir(place.path()).unwrap().count(),
+        1,
+        "another file than the secret was left"
+    );
 }
 
 #[test]
@@ -68,7 +92,14 @@ fn secret_file_readable_by_others_is_refused() {
     for mode in [0o640, 0o604, 0o620, 0o602, 0o610, 0o601, 0o644, 0o777] {
         let (_place, path) = secret_file(&"ab".repeat(32), mode);
         let command = format!("run: chmod 600 {}", path.display());
-        check_refused(&path, &["is accessible to other users", &format!("mode {mode:04o}"), &command]);
+        check_refused(
+            &path,
+            &[
+                "is accessible to other users",
+                &format!("mode {mode:04o}"),
+                &command,
+            ],
+        );
     }
 }
 
@@ -104,7 +135,10 @@ fn malformed_secret_is_refused_without_being_printed() {
 #[test]
 fn secret_file_missing_or_irregular_is_refused() {
     let place = tempfile::tempdir().unwrap();
-    check_refused(&place.path().join("none"), &["missing secret file", "copy it"]);
+    check_refused(
+        &place.path().join("none"),
+        &["missing secret file", "copy it"],
+    );
     check_refused(place.path(), &["not a regular file"]);
     let pipe = place.path().join("pipe");
     let mode = rustix::fs::Mode::from_raw_mode(0o600);
@@ -117,7 +151,10 @@ fn secret_file_missing_or_irregular_is_refused() {
 fn secret_debug_output_is_hidden() {
     let (_place, path) = secret_file(&"5a".repeat(32), 0o600);
     let secret = read_secret(&path).unwrap();
-    assert_eq!(format!("{secret:?} {secret:#?}"), "Secret(hidden) Secret(hidden)");
+    assert_eq!(
+        format!("{secret:?} {secret:#?}"),
+        "Secret(hidden) Secret(hidden)"
+    );
 }
 
 #[test]
@@ -125,5 +162,8 @@ fn secret_file_creation_error_names_file() {
     let place = tempfile::tempdir().unwrap();
     let path = place.path().join("none/secret");
     let error = read_or_create_secret(&path).unwrap_err().to_string();
-    assert!(error.starts_with(&format!("cannot create secret file {}: ", path.display())), "{error}");
+    assert!(
+        error.starts_with(&format!("cannot create secret file {}: ", path.display())),
+        "{error}"
+    );
 }

@@ -15,7 +15,9 @@ fn with_server<T>(test: impl AsyncFnOnce(String, Secret) -> T) -> T {
     let key = secret.clone();
     let server = thread::spawn(move || {
         run(async {
-            let mut listener = Listener::bind("127.0.0.1:0", key, |line| panic!("{line}")).await.unwrap();
+            let mut listener = Listener::bind("127.0.0.1:0", key, |line| panic!("{line}"))
+                .await
+                .unwrap();
             tell.send(listener.address().to_string()).unwrap();
             let serve = async {
                 loop {
@@ -49,13 +51,19 @@ fn with_server<T>(test: impl AsyncFnOnce(String, Secret) -> T) -> T {
 fn measure_megabytes_per_second() {
     for size in [100, 1 << 20] {
         with_server(async |address, secret| {
-            let connection = connect(&address, Role::Data, &secret, PATIENCE).await.unwrap();
+            let connection = connect(&address, Role::Data, &secret, PATIENCE)
+                .await
+                .unwrap();
             let (mut sender, mut receiver) = connection.split();
             let piece = Payload(vec![7; size]);
-            let (batch, total) = (64.min((4 << 20) / size), 2_usize << 30 >> if size < 1000 { 5 } else { 0 });
+            let batch = 64.min((4 << 20) / size);
+            let total = 2_usize << 30 >> if size < 1000 { 5 } else { 0 };
             let began = Instant::now();
             for _ in 0..total / size / batch {
-                sender.send_all(std::iter::repeat_n(&piece, batch)).await.unwrap();
+                sender
+                    .send_all(std::iter::repeat_n(&piece, batch))
+                    .await
+                    .unwrap();
             }
             sender.send(&Payload(Vec::new())).await.unwrap();
             let count = receiver.receive::<u64>().await.unwrap().unwrap() - 1;
@@ -76,9 +84,14 @@ fn measure_handshakes_per_second() {
     with_server(async |address, secret| {
         let began = Instant::now();
         for _ in 0..3000 {
-            connect(&address, Role::Client, &secret, PATIENCE).await.unwrap();
+            connect(&address, Role::Client, &secret, PATIENCE)
+                .await
+                .unwrap();
         }
-        eprintln!("{:.0} handshakes a second, one after the other", 3000.0 / began.elapsed().as_secs_f64());
+        eprintln!(
+            "{:.0} handshakes a second, one after the other",
+            3000.0 / began.elapsed().as_secs_f64()
+        );
     });
 }
 
@@ -86,12 +99,17 @@ fn measure_handshakes_per_second() {
 #[ignore = "a measurement"]
 fn measure_round_trips_per_second() {
     with_server(async |address, secret| {
-        let mut connection = connect(&address, Role::Client, &secret, PATIENCE).await.unwrap();
+        let mut connection = connect(&address, Role::Client, &secret, PATIENCE)
+            .await
+            .unwrap();
         let began = Instant::now();
         for _ in 0..20_000 {
             connection.send(&Payload(Vec::new())).await.unwrap();
             connection.receive::<u64>().await.unwrap().unwrap();
         }
-        eprintln!("{:.0} round trips a second", 20_000.0 / began.elapsed().as_secs_f64());
+        eprintln!(
+            "{:.0} round trips a second",
+            20_000.0 / began.elapsed().as_secs_f64()
+        );
     });
 }

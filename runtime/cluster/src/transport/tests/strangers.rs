@@ -38,15 +38,26 @@ fn check_refused(bytes: &[u8], answered: &[u8], line: &str) {
         let server = EchoServer::start(&secret).await;
         assert_eq!(send_and_read(&server, bytes).await, answered);
         let lines = server.refusals(1).await;
-        assert!(lines[0].starts_with("refused 127.0.0.1:") && lines[0].contains(line), "{lines:?}");
+        assert!(
+            lines[0].starts_with("refused 127.0.0.1:") && lines[0].contains(line),
+            "{lines:?}"
+        );
         server.check_serves(&secret).await;
     });
 }
 
 #[test]
 fn peer_without_magic_is_refused() {
-    check_refused(b"GET / HTTP/1.1\r\n\r\n", b"", "its first bytes are `GET ` instead of `NAPR`");
-    check_refused(&[0xff; 1 << 20], b"", r"its first bytes are `\xff\xff\xff\xff`");
+    check_refused(
+        b"GET / HTTP/1.1\r\n\r\n",
+        b"",
+        "its first bytes are `GET ` instead of `NAPR`",
+    );
+    check_refused(
+        &[0xff; 1 << 20],
+        b"",
+        r"its first bytes are `\xff\xff\xff\xff`",
+    );
 }
 
 #[test]
@@ -63,15 +74,27 @@ fn peer_with_another_secret_is_refused_with_reason() {
         let other = Secret::generate().unwrap();
         let server = EchoServer::start(&secret).await;
         let address = server.address.to_string();
-        let refused = connect(&address, Role::Worker, &other, PATIENCE).await.unwrap_err();
-        assert!(matches!(refused, TransportError::SecretRefused), "{refused}");
+        let refused = connect(&address, Role::Worker, &other, PATIENCE)
+            .await
+            .unwrap_err();
+        assert!(
+            matches!(refused, TransportError::SecretRefused),
+            "{refused}"
+        );
         let theirs = other.clone();
-        let blocking =
-            move || blocking::connect(&address, Role::Data, &theirs, PATIENCE, PATIENCE).unwrap_err();
+        let blocking = move || {
+            blocking::connect(&address, Role::Data, &theirs, PATIENCE, PATIENCE).unwrap_err()
+        };
         let refused = tokio::task::spawn_blocking(blocking).await.unwrap();
-        assert!(matches!(refused, TransportError::SecretRefused), "{refused}");
+        assert!(
+            matches!(refused, TransportError::SecretRefused),
+            "{refused}"
+        );
         for line in server.refusals(2).await {
-            assert!(line.contains("give it a copy of the cluster's secret file"), "{line}");
+            assert!(
+                line.contains("give it a copy of the cluster's secret file"),
+                "{line}"
+            );
         }
         server.check_serves(&secret).await;
     });
@@ -89,9 +112,14 @@ fn server_with_another_secret_is_rejected() {
             socket.read_exact(&mut opening).await.unwrap();
             socket.write_all(&preamble::answer()).await.unwrap();
             socket.write_all(&[7; NOISE_BYTES]).await.unwrap();
-            assert_eq!(socket.read(&mut opening).await.unwrap_or(0), 0, "a client spoke to an impostor");
+            assert_eq!(
+                socket.read(&mut opening).await.unwrap_or(0),
+                0,
+                "a client spoke to an impostor"
+            );
         };
-        let (connected, ()) = tokio::join!(connect(&address, Role::Worker, &secret, PATIENCE), impostor);
+        let (connected, ()) =
+            tokio::join!(connect(&address, Role::Worker, &secret, PATIENCE), impostor);
         assert!(matches!(connected, Err(TransportError::OtherSecret)));
     });
 }
@@ -107,7 +135,10 @@ fn client_of_another_version_is_refused_with_both_versions() {
         assert_eq!(send_and_read(&server, &opening).await, preamble::answer());
         let lines = server.refusals(1).await;
         assert!(lines[0].contains("the peer has 513"), "{lines:?}");
-        assert!(lines[0].contains(&format!("this program has {NETWORK_VERSION}")), "{lines:?}");
+        assert!(
+            lines[0].contains(&format!("this program has {NETWORK_VERSION}")),
+            "{lines:?}"
+        );
         server.check_serves(&secret).await;
     });
 }
@@ -127,13 +158,24 @@ fn server_of_another_version_is_rejected_with_its_version() {
             }
         };
         let connecting = async {
-            let error = connect(&address, Role::Client, &secret, PATIENCE).await.unwrap_err().to_string();
-            assert!(error.contains("the peer has 9") && error.contains("run the same napreduce"), "{error}");
-            let (address, key) = (address.clone(), secret.clone());
-            let blocking =
-                move || blocking::connect(&address, Role::Data, &key, PATIENCE, PATIENCE).unwrap_err();
+            let error = connect(&address, Role::Client, &secret, PATIENCE)
+                .await
+                .unwrap_err()
+                .to_string();
+            assert!(
+                error.contains("the peer has 9") && error.contains("run the same napreduce"),
+                "{error}"
+            );
+            let address = address.clone();
+            let key = secret.clone();
+            let blocking = move || {
+                blocking::connect(&address, Role::Data, &key, PATIENCE, PATIENCE).unwrap_err()
+            };
             let error = tokio::task::spawn_blocking(blocking).await.unwrap();
-            assert!(matches!(error, TransportError::OtherVersion { theirs: 9 }), "{error}");
+            assert!(
+                matches!(error, TransportError::OtherVersion { theirs: 9 }),
+                "{error}"
+            );
         };
         tokio::join!(answering, connecting);
     });
@@ -150,9 +192,15 @@ fn server_of_another_protocol_is_rejected_with_its_bytes() {
             socket.write_all(b"SSH-2.0-OpenSSH_9.6\r\n").await.unwrap();
             socket
         };
-        let (connected, _held) = tokio::join!(connect(&address, Role::Client, &secret, PATIENCE), answering);
+        let (connected, _held) = tokio::join!(
+            connect(&address, Role::Client, &secret, PATIENCE),
+            answering
+        );
         let error = connected.unwrap_err().to_string();
-        assert!(error.contains("first bytes are `SSH-` instead of `NAPR`"), "{error}");
+        assert!(
+            error.contains("first bytes are `SSH-` instead of `NAPR`"),
+            "{error}"
+        );
     });
 }
 
@@ -184,7 +232,9 @@ async fn record_session(server: &EchoServer, secret: &Secret) -> Vec<u8> {
     let between = async {
         let (mut client, _) = listener.accept().await.unwrap();
         let mut onward = TcpStream::connect(server.address).await.unwrap();
-        let (mut recorded, mut forward, mut back) = (Vec::new(), [0; 4096], [0; 4096]);
+        let mut recorded = Vec::new();
+        let mut forward = [0; 4096];
+        let mut back = [0; 4096];
         loop {
             tokio::select! {
                 count = client.read(&mut forward) => match count.unwrap() {
@@ -199,9 +249,14 @@ async fn record_session(server: &EchoServer, secret: &Secret) -> Vec<u8> {
         }
     };
     let session = async {
-        let mut connection = connect(&address, Role::Client, secret, PATIENCE).await.unwrap();
+        let mut connection = connect(&address, Role::Client, secret, PATIENCE)
+            .await
+            .unwrap();
         connection.send(&"kill everything").await.unwrap();
-        assert_eq!(connection.receive::<String>().await.unwrap().as_deref(), Some("kill everything"));
+        assert_eq!(
+            connection.receive::<String>().await.unwrap().as_deref(),
+            Some("kill everything")
+        );
     };
     tokio::join!(between, session).0
 }
@@ -212,10 +267,17 @@ fn replayed_session_is_refused_before_first_message() {
         let secret = Secret::generate().unwrap();
         let server = EchoServer::start(&secret).await;
         let session = record_session(&server, &secret).await;
-        assert!(session.len() > OPENING_BYTES + 18, "the record is too short");
+        assert!(
+            session.len() > OPENING_BYTES + 18,
+            "the record is too short"
+        );
         // The first message still fits, so the server answers; then it notices.
         let answer = send_and_read(&server, &session).await;
-        assert_eq!(answer.len(), ANSWER_BYTES + NOISE_BYTES, "the replay was echoed");
+        assert_eq!(
+            answer.len(),
+            ANSWER_BYTES + NOISE_BYTES,
+            "the replay was echoed"
+        );
         let lines = server.refusals(1).await;
         assert!(lines[0].contains("a replay of an earlier one"), "{lines:?}");
         server.check_serves(&secret).await;
@@ -237,7 +299,10 @@ fn random_bytes_are_refused() {
             let bytes = [&right[..start], &noise].concat();
             send_and_read(&server, &bytes).await;
             let lines = server.refusals(count).await;
-            assert!(lines[count - 1].starts_with("refused 127.0.0.1:"), "{bytes:?}: {lines:?}");
+            assert!(
+                lines[count - 1].starts_with("refused 127.0.0.1:"),
+                "{bytes:?}: {lines:?}"
+            );
         }
         server.check_serves(&secret).await;
     });
@@ -254,7 +319,11 @@ fn truncated_handshake_is_refused() {
             socket.write_all(&opening[..length]).await.unwrap();
             socket.shutdown().await.unwrap();
             let lines = server.refusals(length + 1).await;
-            assert!(lines[length].contains("closed the connection before sending its"), "{}", lines[length]);
+            assert!(
+                lines[length].contains("closed the connection before sending its"),
+                "{}",
+                lines[length]
+            );
         }
         server.check_serves(&secret).await;
     });

@@ -16,7 +16,11 @@ pub(super) struct BoundedLog {
 impl BoundedLog {
     /// Creates a log; `file` must be empty and open for appending.
     pub(super) fn new(file: File, bytes_max: u64) -> BoundedLog {
-        BoundedLog { file, bytes_max, was_cut: false }
+        BoundedLog {
+            file,
+            bytes_max,
+            was_cut: false,
+        }
     }
 
     pub(super) fn set_empty(&self) -> io::Result<()> {
@@ -43,7 +47,11 @@ impl BoundedLog {
             "\n[napreduce: only the first {} bytes of this stream are kept; the rest was dropped]\n",
             self.bytes_max
         );
-        let farewell_bytes = if self.was_cut { farewell.len() as u64 } else { 0 };
+        let farewell_bytes = if self.was_cut {
+            farewell.len() as u64
+        } else {
+            0
+        };
         if self.bytes()? <= self.bytes_max.saturating_add(farewell_bytes) {
             return Ok(());
         }

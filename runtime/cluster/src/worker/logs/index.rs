@@ -29,7 +29,12 @@ pub(super) struct IndexEntry {
 /// Prepares the file for appending entries.
 pub(super) fn begin(mut file: &File) -> io::Result<()> {
     if file.metadata()?.len() == 0 {
-        return append_line(file, &Heading { version: INDEX_VERSION });
+        return append_line(
+            file,
+            &Heading {
+                version: INDEX_VERSION,
+            },
+        );
     }
     // Ends an incomplete line.
     file.write_all(b"\n")
@@ -46,12 +51,23 @@ fn append_line(mut file: &File, line: &impl Serialize) -> io::Result<()> {
 }
 
 /// Returns the last entry of an attempt's stream; `None` if it printed nothing.
-pub(super) fn find(path: &Path, attempt: &str, stream: LogStream) -> io::Result<Option<IndexEntry>> {
-    let Some(bytes) = read_regular(path, BYTES_MAX).if_there()? else { return Ok(None) };
+pub(super) fn find(
+    path: &Path,
+    attempt: &str,
+    stream: LogStream,
+) -> io::Result<Option<IndexEntry>> {
+    let Some(bytes) = read_regular(path, BYTES_MAX).if_there()? else {
+        return Ok(None);
+    };
     let text = String::from_utf8_lossy(&bytes);
-    let heading = text.lines().next().and_then(|line| serde_json::from_str::<Heading>(line).ok());
+    let heading = text
+        .lines()
+        .next()
+        .and_then(|line| serde_json::from_str::<Heading>(line).ok());
     match heading {
-        Some(Heading { version: INDEX_VERSION }) => {}
+        Some(Heading {
+            version: INDEX_VERSION,
+        }) => {}
         Some(Heading { version }) => {
             return Err(io::Error::other(format!(
                 "unsupported version {version} (expected {INDEX_VERSION})"

@@ -57,7 +57,10 @@ struct Slot {
 
 impl JobLogs {
     pub(super) fn new(directory: PathBuf) -> JobLogs {
-        JobLogs { directory, state: Mutex::default() }
+        JobLogs {
+            directory,
+            state: Mutex::default(),
+        }
     }
 
     /// Opens the files of an attempt; the second result is for its process.
@@ -75,21 +78,34 @@ impl JobLogs {
                 slot
             }
         };
-        let output = TaskOutput { stdout: slot.stdout.try_clone()?, stderr: slot.stderr.try_clone()? };
+        let output = TaskOutput {
+            stdout: slot.stdout.try_clone()?,
+            stderr: slot.stderr.try_clone()?,
+        };
         let mut name = attempt.to_string().into_bytes();
         name.resize(NAME_BYTES, b' ');
         name[NAME_BYTES - 1] = b'\n';
         slot.name.write_all_at(&name, 0)?;
         state.running.insert(attempt, slot.number);
-        let [stdout, stderr] = [slot.stdout, slot.stderr].map(|file| BoundedLog::new(file, bytes_max));
-        let logs =
-            LogFiles { job: Arc::clone(self), attempt, number: slot.number, name: slot.name, stdout, stderr };
+        let [stdout, stderr] =
+            [slot.stdout, slot.stderr].map(|file| BoundedLog::new(file, bytes_max));
+        let logs = LogFiles {
+            job: Arc::clone(self),
+            attempt,
+            number: slot.number,
+            name: slot.name,
+            stdout,
+            stderr,
+        };
         Ok((logs, output))
     }
 
     fn make(&self, number: u32) -> io::Result<Slot> {
         let running = running_in(&self.directory);
-        DirBuilder::new().recursive(true).mode(0o700).create(&running)?;
+        DirBuilder::new()
+            .recursive(true)
+            .mode(0o700)
+            .create(&running)?;
         let stream = |stream| {
             let mut options = OpenOptions::new();
             options
@@ -99,10 +115,21 @@ impl JobLogs {
                 .mode(0o600)
                 .open(stream_path(&running, number, stream))
         };
-        let (stdout, stderr) = (stream(LogStream::Stdout)?, stream(LogStream::Stderr)?);
+        let stdout = stream(LogStream::Stdout)?;
+        let stderr = stream(LogStream::Stderr)?;
         let name = running.join(format!("{number}.attempt"));
-        let name = OpenOptions::new().write(true).create(true).truncate(false).mode(0o600).open(name)?;
-        Ok(Slot { number, name, stdout, stderr })
+        let name = OpenOptions::new()
+            .write(true)
+            .create(true)
+            .truncate(false)
+            .mode(0o600)
+            .open(name)?;
+        Ok(Slot {
+            number,
+            name,
+            stdout,
+            stderr,
+        })
     }
 
     /// Passes an attempt's output so far to `read`; the files are not moved meanwhile.
@@ -116,7 +143,11 @@ impl JobLogs {
         let extent = match state.running.get(&attempt) {
             Some(number) => {
                 let path = stream_path(&running_in(&self.directory), *number, stream);
-                LogExtent { path, offset: 0, bytes: None }
+                LogExtent {
+                    path,
+                    offset: 0,
+                    bytes: None,
+                }
             }
             None => find_kept(&self.directory, attempt, stream)?,
         };
@@ -168,11 +199,17 @@ impl AttemptLogs for LogFiles {
     /// text is truncated, its first line gives the omitted length.
     fn end_of_stderr(&self) -> Option<String> {
         // Unreadable output is still on this worker.
-        let (last, before) = self.stderr.last(TOLD_BYTES_MAX).ok().filter(|(last, _)| !last.is_empty())?;
+        let (last, before) = self
+            .stderr
+            .last(TOLD_BYTES_MAX)
+            .ok()
+            .filter(|(last, _)| !last.is_empty())?;
         let last = String::from_utf8_lossy(&last);
         Some(match before {
             0 => last.into_owned(),
-            before => format!("[napreduce: the first {before} bytes of this stream are omitted]\n{last}"),
+            before => {
+                format!("[napreduce: the first {before} bytes of this stream are omitted]\n{last}")
+            }
         })
     }
 
@@ -185,8 +222,9 @@ impl LogFiles {
     /// Closes the files of an ended attempt and appends its output to the job's log.
     pub(super) async fn close(mut self) {
         self.keep_bound();
-        let silent =
-            [&self.stdout, &self.stderr].into_iter().all(|log| log.bytes().is_ok_and(|bytes| bytes == 0));
+        let silent = [&self.stdout, &self.stderr]
+            .into_iter()
+            .all(|log| log.bytes().is_ok_and(|bytes| bytes == 0));
         if silent {
             return self.make_room(Ok(()));
         }
@@ -207,7 +245,11 @@ impl LogFiles {
             none => none.insert(Kept::open(&self.job.directory)?),
         };
         for stream in [LogStream::Stdout, LogStream::Stderr] {
-            kept.keep(&self.attempt.to_string(), stream, &stream_path(&running, self.number, stream))?;
+            kept.keep(
+                &self.attempt.to_string(),
+                stream,
+                &stream_path(&running, self.number, stream),
+            )?;
         }
         for log in [&self.stdout, &self.stderr] {
             log.set_empty()?;
@@ -217,7 +259,14 @@ impl LogFiles {
 
     /// Releases the files for the next attempt, or leaves them untouched if their content could not be kept.
     fn make_room(self, kept: io::Result<()>) {
-        let LogFiles { job, attempt, number, name, stdout, stderr } = self;
+        let LogFiles {
+            job,
+            attempt,
+            number,
+            name,
+            stdout,
+            stderr,
+        } = self;
         if let Err(error) = kept {
             let directory = job.directory.display();
             tracing::warn!(target: "worker", %attempt, "its output stays in {directory}/running/{number}.*: {error}");
@@ -226,7 +275,12 @@ impl LogFiles {
         let mut state = job.state();
         state.running.remove(&attempt);
         let [stdout, stderr] = [stdout, stderr].map(|log| log.file);
-        state.idle.push(Slot { number, name, stdout, stderr });
+        state.idle.push(Slot {
+            number,
+            name,
+            stdout,
+            stderr,
+        });
         job.tidy_up(&mut state);
     }
 }
@@ -241,8 +295,15 @@ struct Kept {
 
 impl Kept {
     fn open(directory: &Path) -> io::Result<Kept> {
-        let open = |path| OpenOptions::new().append(true).create(true).mode(0o600).open(path);
-        let (log, index) = (open(log_path(directory))?, open(index_path(directory))?);
+        let open = |path| {
+            OpenOptions::new()
+                .append(true)
+                .create(true)
+                .mode(0o600)
+                .open(path)
+        };
+        let log = open(log_path(directory))?;
+        let index = open(index_path(directory))?;
         index::begin(&index)?;
         let end = log.metadata()?.len();
         Ok(Kept { log, index, end })
@@ -257,8 +318,9 @@ impl Kept {
         }
         let heading = format!("==> {attempt} {stream} <==\n");
         let offset = self.end + heading.len() as u64;
-        let copied =
-            (&self.log).write_all(heading.as_bytes()).and_then(|()| io::copy(&mut from, &mut &self.log));
+        let copied = (&self.log)
+            .write_all(heading.as_bytes())
+            .and_then(|()| io::copy(&mut from, &mut &self.log));
         let bytes = match copied {
             Ok(bytes) => bytes,
             Err(error) => {
@@ -269,37 +331,67 @@ impl Kept {
         };
         (&self.log).write_all(b"\n")?;
         self.end = self.log.seek(SeekFrom::End(0))?;
-        index::append(&self.index, &IndexEntry { attempt: attempt.to_owned(), stream, offset, bytes })
+        index::append(
+            &self.index,
+            &IndexEntry {
+                attempt: attempt.to_owned(),
+                stream,
+                offset,
+                bytes,
+            },
+        )
     }
 }
 
 /// Finds an ended attempt's output; empty if it printed nothing or never ran here.
-pub(super) fn find_kept(directory: &Path, attempt: AttemptId, stream: LogStream) -> io::Result<LogExtent> {
+pub(super) fn find_kept(
+    directory: &Path,
+    attempt: AttemptId,
+    stream: LogStream,
+) -> io::Result<LogExtent> {
     // Without the job's directory this worker cannot claim that nothing was printed.
-    fs::metadata(directory)
-        .map_err(|error| io::Error::new(error.kind(), format!("this worker has no log of {attempt}")))?;
+    fs::metadata(directory).map_err(|error| {
+        io::Error::new(error.kind(), format!("this worker has no log of {attempt}"))
+    })?;
     let path = index_path(directory);
-    let entry = index::find(&path, &attempt.to_string(), stream)
-        .map_err(|error| io::Error::new(error.kind(), format!("cannot read {}: {error}", path.display())))?;
+    let entry = index::find(&path, &attempt.to_string(), stream).map_err(|error| {
+        io::Error::new(
+            error.kind(),
+            format!("cannot read {}: {error}", path.display()),
+        )
+    })?;
     let (offset, bytes) = entry.map_or((0, 0), |entry| (entry.offset, entry.bytes));
-    Ok(LogExtent { path: log_path(directory), offset, bytes: Some(bytes) })
+    Ok(LogExtent {
+        path: log_path(directory),
+        offset,
+        bytes: Some(bytes),
+    })
 }
 
 /// Appends output that an earlier daemon left in slot files. Blocking.
 pub(super) fn keep_left(directory: &Path) -> io::Result<()> {
     let running = running_in(directory);
-    let Some(entries) = fs::read_dir(&running).if_there()? else { return Ok(()) };
+    let Some(entries) = fs::read_dir(&running).if_there()? else {
+        return Ok(());
+    };
     let mut kept = Kept::open(directory)?;
     for entry in entries {
         let path = entry?.path();
-        let number = path.file_stem().and_then(|stem| stem.to_str()?.parse::<u32>().ok());
-        let (Some(number), Some("attempt")) = (number, path.extension().and_then(|it| it.to_str())) else {
+        let number = path
+            .file_stem()
+            .and_then(|stem| stem.to_str()?.parse::<u32>().ok());
+        let (Some(number), Some("attempt")) = (number, path.extension().and_then(|it| it.to_str()))
+        else {
             continue;
         };
         let attempt = read_regular(&path, NAME_FILE_BYTES_MAX)?;
         let attempt = String::from_utf8_lossy(&attempt);
         for stream in [LogStream::Stdout, LogStream::Stderr] {
-            kept.keep(attempt.trim_end(), stream, &stream_path(&running, number, stream))?;
+            kept.keep(
+                attempt.trim_end(),
+                stream,
+                &stream_path(&running, number, stream),
+            )?;
         }
     }
     fs::remove_dir_all(&running)

@@ -57,7 +57,11 @@ impl LogShelf {
         let open = self.jobs().get(&attempt.task.job).cloned();
         match open {
             Some(logs) => logs.read(attempt, stream, read),
-            None => read(&find_kept(&paths.job_logs(attempt.task.job), attempt, stream)?),
+            None => read(&find_kept(
+                &paths.job_logs(attempt.task.job),
+                attempt,
+                stream,
+            )?),
         }
     }
 
@@ -71,7 +75,10 @@ impl LogShelf {
         for entry in fs::read_dir(paths.logs())? {
             let entry = entry?;
             if let Ok(name) = entry.file_name().into_string() {
-                let modified = entry.metadata()?.modified().unwrap_or(SystemTime::UNIX_EPOCH);
+                let modified = entry
+                    .metadata()?
+                    .modified()
+                    .unwrap_or(SystemTime::UNIX_EPOCH);
                 // Output that cannot be appended stays in its file.
                 if let Err(error) = keep_left(&entry.path()) {
                     tracing::warn!(target: "worker", "logs in {}: {error}", entry.path().display());
@@ -80,8 +87,15 @@ impl LogShelf {
             }
         }
         found.sort();
-        let kept = found.into_iter().map(|(_, name, bytes)| (name, bytes)).collect();
-        let shelf = LogShelf { bounds, open: Mutex::default(), kept: Mutex::new(kept) };
+        let kept = found
+            .into_iter()
+            .map(|(_, name, bytes)| (name, bytes))
+            .collect();
+        let shelf = LogShelf {
+            bounds,
+            open: Mutex::default(),
+            kept: Mutex::new(kept),
+        };
         shelf.keep_bounds(paths, &mut shelf.kept());
         Ok(shelf)
     }
@@ -108,7 +122,9 @@ impl LogShelf {
     fn keep_bounds(&self, paths: &WorkerPaths, kept: &mut VecDeque<(String, u64)>) {
         let mut bytes: u64 = kept.iter().map(|(_, bytes)| bytes).sum();
         while kept.len() > self.bounds.jobs_max || bytes > self.bounds.bytes_max {
-            let Some((name, length)) = kept.pop_front() else { break };
+            let Some((name, length)) = kept.pop_front() else {
+                break;
+            };
             bytes -= length;
             // Leftovers are found by the next daemon.
             let _ = fs::remove_dir_all(paths.logs().join(name));
@@ -123,7 +139,9 @@ impl LogShelf {
 
 /// Returns the bytes of all visible files below a directory.
 fn size(directory: &Path) -> u64 {
-    let Ok(entries) = fs::read_dir(directory) else { return 0 };
+    let Ok(entries) = fs::read_dir(directory) else {
+        return 0;
+    };
     let sizes = entries.flatten().map(|entry| match entry.metadata() {
         Ok(metadata) if metadata.is_dir() => size(&entry.path()),
         Ok(metadata) => metadata.len(),

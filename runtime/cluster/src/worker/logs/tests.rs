@@ -14,7 +14,10 @@ use super::job::LogFiles;
 use super::{LogBounds, LogShelf};
 use crate::worker::paths::WorkerPaths;
 
-const PLENTY: LogBounds = LogBounds { jobs_max: 100, bytes_max: 1 << 20 };
+const PLENTY: LogBounds = LogBounds {
+    jobs_max: 100,
+    bytes_max: 1 << 20,
+};
 
 /// The directory of a worker, and its logs.
 struct Scene {
@@ -24,7 +27,14 @@ struct Scene {
 }
 
 fn attempt(job: u32, number: u32) -> AttemptId {
-    AttemptId { task: TaskId { job: JobId(job), kind: TaskKind::Map, index: 0 }, number }
+    AttemptId {
+        task: TaskId {
+            job: JobId(job),
+            kind: TaskKind::Map,
+            index: 0,
+        },
+        number,
+    }
 }
 
 impl Scene {
@@ -33,7 +43,11 @@ impl Scene {
         let paths = WorkerPaths::new(place.path());
         fs::create_dir(paths.logs()).expect("made");
         let shelf = LogShelf::scan(&paths, PLENTY).expect("a shelf");
-        Scene { _place: place, paths, shelf }
+        Scene {
+            _place: place,
+            paths,
+            shelf,
+        }
     }
 
     /// Reopens the logs, as the next daemon does.
@@ -42,7 +56,9 @@ impl Scene {
     }
 
     fn open(&self, attempt: AttemptId, bytes_max: u64) -> (LogFiles, TaskOutput) {
-        self.shelf.open(&self.paths, attempt, bytes_max).expect("files")
+        self.shelf
+            .open(&self.paths, attempt, bytes_max)
+            .expect("files")
     }
 
     /// Runs an attempt that prints something and ends.
@@ -58,7 +74,9 @@ impl Scene {
         let mut text = Vec::new();
         loop {
             let from = text.len() as u64;
-            let read = self.shelf.read(&self.paths, attempt, stream, |extent| extent.read(from, 3));
+            let read = self
+                .shelf
+                .read(&self.paths, attempt, stream, |extent| extent.read(from, 3));
             let (length, piece) = read.expect("read");
             text.extend(piece);
             if text.len() as u64 >= length {
@@ -77,7 +95,13 @@ async fn log_is_readable_during_and_after_attempt() {
     let mut scene = Scene::new();
     scene.prints(attempt(1, 1), b"one\n", b"").await;
     scene.prints(attempt(1, 2), b"", b"").await;
-    scene.prints(attempt(1, 3), b"three, without an end", b"==> job_0001_m_0000.1 stdout <==\nno\n").await;
+    scene
+        .prints(
+            attempt(1, 3),
+            b"three, without an end",
+            b"==> job_0001_m_0000.1 stdout <==\nno\n",
+        )
+        .await;
     scene.prints(attempt(1, 33), b"\xff\n\n", b"err").await;
     let (_logs, mut output) = scene.open(attempt(1, 4), 1_000);
     output.stderr.write_all(b"so far").expect("written");
@@ -86,12 +110,23 @@ async fn log_is_readable_during_and_after_attempt() {
         for (number, stdout, stderr) in [
             (1, &b"one\n"[..], &b""[..]),
             (2, b"", b""),
-            (3, b"three, without an end", b"==> job_0001_m_0000.1 stdout <==\nno\n"),
+            (
+                3,
+                b"three, without an end",
+                b"==> job_0001_m_0000.1 stdout <==\nno\n",
+            ),
             (33, b"\xff\n\n", b"err"),
             (4, b"", b"so far"),
         ] {
-            let read = (scene.text(attempt(1, number), Stdout), scene.text(attempt(1, number), Stderr));
-            assert_eq!(read, (stdout.to_vec(), stderr.to_vec()), "of {number}, {again}");
+            let read = (
+                scene.text(attempt(1, number), Stdout),
+                scene.text(attempt(1, number), Stderr),
+            );
+            assert_eq!(
+                read,
+                (stdout.to_vec(), stderr.to_vec()),
+                "of {number}, {again}"
+            );
         }
         // The worker was killed before this attempt ended.
         scene.next_daemon();
@@ -105,7 +140,13 @@ async fn silent_attempts_share_log_files() {
     for number in 1..50 {
         scene.prints(attempt(1, number), b"", b"").await;
     }
-    assert_eq!((scene.files_in("job_0001"), scene.files_in("job_0001/running")), (1, 3));
+    assert_eq!(
+        (
+            scene.files_in("job_0001"),
+            scene.files_in("job_0001/running")
+        ),
+        (1, 3)
+    );
     let (logs, _) = scene.open(attempt(1, 50), 10);
     scene.shelf.add(&scene.paths, JobId(1));
     assert_eq!(scene.files_in("job_0001/running"), 3, "one prints still");
@@ -120,10 +161,16 @@ async fn end_of_stderr_names_omitted_bytes() {
     assert_eq!(logs.end_of_stderr(), None);
     output.stderr.write_all(b"short \xff").expect("written");
     assert_eq!(logs.end_of_stderr().as_deref(), Some("short \u{fffd}"));
-    output.stderr.write_all(&b"a line\n".repeat(10_000)).expect("written");
+    output
+        .stderr
+        .write_all(&b"a line\n".repeat(10_000))
+        .expect("written");
     let tail = logs.end_of_stderr().expect("some");
     let (first, last) = tail.split_once('\n').expect("several lines");
-    assert_eq!(first, "[napreduce: the first 4471 bytes of this stream are omitted]");
+    assert_eq!(
+        first,
+        "[napreduce: the first 4471 bytes of this stream are omitted]"
+    );
     assert!(last.len() == 64 << 10 && last.ends_with("a line\na line\n"));
     logs.close().await;
 }
@@ -135,7 +182,8 @@ async fn oversized_stream_keeps_its_beginning() {
     output.stdout.write_all(b"0123456789").expect("written");
     logs.keep_bound();
     assert_eq!(scene.text(attempt(1, 1), Stdout), b"0123456789");
-    let rest = "\n[napreduce: only the first 10 bytes of this stream are kept; the rest was dropped]\n";
+    let rest =
+        "\n[napreduce: only the first 10 bytes of this stream are kept; the rest was dropped]\n";
     let cut = format!("0123456789{rest}").into_bytes();
     for _ in 0..3 {
         output.stdout.write_all(b"more").expect("written");
@@ -145,7 +193,9 @@ async fn oversized_stream_keeps_its_beginning() {
     output.stdout.write_all(b"and more").expect("written");
     logs.close().await;
     assert_eq!(scene.text(attempt(1, 1), Stdout), cut);
-    scene.prints(attempt(1, 2), b"the next begins anew", b"").await;
+    scene
+        .prints(attempt(1, 2), b"the next begins anew", b"")
+        .await;
     assert_eq!(scene.text(attempt(1, 2), Stdout), b"the next begins anew");
 }
 
@@ -155,7 +205,9 @@ async fn oversized_stream_keeps_its_beginning() {
 async fn truncated_index_lists_complete_entries() {
     let mut scene = Scene::new();
     for number in 1..3 {
-        scene.prints(attempt(1, number), format!("of {number}").as_bytes(), b"").await;
+        scene
+            .prints(attempt(1, number), format!("of {number}").as_bytes(), b"")
+            .await;
     }
     let index = scene.paths.job_logs(JobId(1)).join("attempts.index");
     let whole = fs::read(&index).expect("an index");
@@ -166,16 +218,29 @@ async fn truncated_index_lists_complete_entries() {
         scene.prints(attempt(1, 9), b"later", b"").await;
         for number in 1..3 {
             let text = scene.text(attempt(1, number), Stdout);
-            assert!(text.is_empty() || text == format!("of {number}").into_bytes(), "cut at {cut}: {text:?}");
+            assert!(
+                text.is_empty() || text == format!("of {number}").into_bytes(),
+                "cut at {cut}: {text:?}"
+            );
         }
         assert_eq!(scene.text(attempt(1, 9), Stdout), b"later", "cut at {cut}");
     }
-    for (text, expected) in [("{\"version\":7}\n", "version 7"), ("what?\n", "has no version")] {
+    for (text, expected) in [
+        ("{\"version\":7}\n", "version 7"),
+        ("what?\n", "has no version"),
+    ] {
         fs::write(&index, text).expect("written");
         scene.next_daemon();
-        let read = scene.shelf.read(&scene.paths, attempt(1, 1), Stdout, |extent| extent.read(0, 1));
+        let read = scene
+            .shelf
+            .read(&scene.paths, attempt(1, 1), Stdout, |extent| {
+                extent.read(0, 1)
+            });
         let error = read.expect_err("it cannot be understood").to_string();
-        assert!(error.contains(expected) && error.contains("attempts.index"), "{error}");
+        assert!(
+            error.contains(expected) && error.contains("attempts.index"),
+            "{error}"
+        );
     }
 }
 
@@ -200,19 +265,43 @@ async fn logs_of_oldest_jobs_are_removed() {
     let mut scene = Scene::new();
     let names = |scene: &Scene| {
         let entries = fs::read_dir(scene.paths.logs()).expect("a directory");
-        let mut names: Vec<_> = entries.map(|entry| entry.expect("an entry").file_name()).collect();
+        let mut names: Vec<_> = entries
+            .map(|entry| entry.expect("an entry").file_name())
+            .collect();
         names.sort();
         names
     };
-    scene.shelf = LogShelf::scan(&scene.paths, LogBounds { jobs_max: 3, bytes_max: 500 }).expect("a shelf");
+    scene.shelf = LogShelf::scan(
+        &scene.paths,
+        LogBounds {
+            jobs_max: 3,
+            bytes_max: 500,
+        },
+    )
+    .expect("a shelf");
     for (job, bytes) in [(1, 1), (2, 1), (3, 1), (4, 200), (5, 300)] {
         scene.prints(attempt(job, 1), b"", &vec![b'x'; bytes]).await;
         scene.shelf.add(&scene.paths, JobId(job));
     }
     assert_eq!(names(&scene), ["job_0005"]);
-    let read = scene.shelf.read(&scene.paths, attempt(4, 1), Stderr, |extent| extent.read(0, 1));
-    assert!(read.expect_err("it was removed").to_string().contains("no log of job_0004_m_0000.1"));
+    let read = scene
+        .shelf
+        .read(&scene.paths, attempt(4, 1), Stderr, |extent| {
+            extent.read(0, 1)
+        });
+    assert!(
+        read.expect_err("it was removed")
+            .to_string()
+            .contains("no log of job_0004_m_0000.1")
+    );
     scene.prints(attempt(6, 1), b"x", b"").await;
-    LogShelf::scan(&scene.paths, LogBounds { jobs_max: 1, bytes_max: 500 }).expect("a shelf");
+    LogShelf::scan(
+        &scene.paths,
+        LogBounds {
+            jobs_max: 1,
+            bytes_max: 500,
+        },
+    )
+    .expect("a shelf");
     assert_eq!(names(&scene), ["job_0006"]);
 }

@@ -47,11 +47,17 @@ impl Shape {
     }
 
     pub fn fixed(self, key: u32, value: u32) -> Shape {
-        Shape { encoding: RecordEncoding::Fixed { key, value }, ..self }
+        Shape {
+            encoding: RecordEncoding::Fixed { key, value },
+            ..self
+        }
     }
 
     pub fn lz4(self) -> Shape {
-        Shape { compression: BlockCompression::Lz4, ..self }
+        Shape {
+            compression: BlockCompression::Lz4,
+            ..self
+        }
     }
 
     pub fn partitions(self, partitions: u32) -> Shape {
@@ -70,7 +76,9 @@ pub struct Place {
 
 impl Place {
     pub fn new() -> Place {
-        Place { folder: tempfile::tempdir().unwrap() }
+        Place {
+            folder: tempfile::tempdir().unwrap(),
+        }
     }
 
     pub fn path(&self, name: &str) -> PathBuf {
@@ -83,8 +91,9 @@ impl Place {
 
     pub fn names_in(&self, folder: &str) -> Vec<String> {
         let entries = std::fs::read_dir(self.path(folder)).unwrap();
-        let mut names: Vec<String> =
-            entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+        let mut names: Vec<String> = entries
+            .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+            .collect();
         names.sort();
         names
     }
@@ -93,18 +102,33 @@ impl Place {
     pub fn save_place(&self, folder: &str) -> SavePlace {
         let base = self.path("checkpoints");
         std::fs::create_dir_all(base.join(folder)).unwrap();
-        SavePlace { base, folder: folder.into(), durable: false }
+        SavePlace {
+            base,
+            folder: folder.into(),
+            durable: false,
+        }
     }
 
     /// Lists the files two levels below a folder.
     pub fn files_below(&self, name: &str) -> Vec<String> {
         let children = |path: &Path| -> Vec<PathBuf> {
-            std::fs::read_dir(path).map_or(Vec::new(), |all| all.map(|entry| entry.unwrap().path()).collect())
+            std::fs::read_dir(path).map_or(Vec::new(), |all| {
+                all.map(|entry| entry.unwrap().path()).collect()
+            })
         };
         let top = self.path(name);
-        let files = children(&top).into_iter().flat_map(|folder| children(&folder));
-        let mut files: Vec<String> =
-            files.map(|path| path.strip_prefix(&top).unwrap().to_str().unwrap().to_owned()).collect();
+        let files = children(&top)
+            .into_iter()
+            .flat_map(|folder| children(&folder));
+        let mut files: Vec<String> = files
+            .map(|path| {
+                path.strip_prefix(&top)
+                    .unwrap()
+                    .to_str()
+                    .unwrap()
+                    .to_owned()
+            })
+            .collect();
         files.sort();
         files
     }
@@ -117,7 +141,10 @@ impl Place {
         CollectorSettings {
             encoding: shape.encoding,
             compression: shape.compression,
-            partitioning: Partitioning::Hash { partitions: shape.partitions, grouping: None },
+            partitioning: Partitioning::Hash {
+                partitions: shape.partitions,
+                grouping: None,
+            },
             fan_in: shape.fan_in,
             ..CollectorSettings::new(
                 shape.memory,
@@ -197,7 +224,9 @@ pub fn excerpt(segment: &Path, to: &Path, partition: u32, from_block: u64) {
     let extent = index.extent(partition, from_block).unwrap();
     let blocks = extent.range();
     let mut assembly = SegmentAssembly::create(to, extent).unwrap();
-    assembly.accept(&std::fs::read(segment).unwrap()[blocks.start as usize..blocks.end as usize]).unwrap();
+    assembly
+        .accept(&std::fs::read(segment).unwrap()[blocks.start as usize..blocks.end as usize])
+        .unwrap();
     assembly.seal().unwrap();
 }
 
@@ -248,7 +277,9 @@ impl Combiner for Sum {
     }
 
     fn decode(&self, bytes: &[u8]) -> Result<u64, String> {
-        let bytes: [u8; 8] = bytes.try_into().map_err(|_| format!("{} bytes; expected 8", bytes.len()))?;
+        let bytes: [u8; 8] = bytes
+            .try_into()
+            .map_err(|_| format!("{} bytes; expected 8", bytes.len()))?;
         Ok(u64::from_be_bytes(bytes))
     }
 }
@@ -272,5 +303,8 @@ pub fn bytes(random: &mut Pcg64, len: usize) -> Vec<u8> {
 
 /// Pairs each key with its position, so that a lost, duplicated or reordered record shows.
 pub fn numbered(keys: Vec<Vec<u8>>) -> Vec<Pair> {
-    keys.into_iter().enumerate().map(|(number, key)| (key, (number as u64).to_be_bytes().to_vec())).collect()
+    keys.into_iter()
+        .enumerate()
+        .map(|(number, key)| (key, (number as u64).to_be_bytes().to_vec()))
+        .collect()
 }

@@ -54,10 +54,20 @@ impl ClusterView<'_> {
         let mut reasons = ending(job);
         reasons.extend(match known.state {
             TaskState::Pending => waits(cluster, job, task, order),
-            TaskState::Active => job.attempts_of(task).map(|id| attempt_state(cluster, job, id)).collect(),
-            TaskState::Done => known.done_by.map(|by| done(task, known, by)).into_iter().collect(),
+            TaskState::Active => job
+                .attempts_of(task)
+                .map(|id| attempt_state(cluster, job, id))
+                .collect(),
+            TaskState::Done => known
+                .done_by
+                .map(|by| done(task, known, by))
+                .into_iter()
+                .collect(),
         });
-        let superseded = job.live.iter().filter(|id| id.task == task && cluster.attempts[id].superseded);
+        let superseded = job
+            .live
+            .iter()
+            .filter(|id| id.task == task && cluster.attempts[id].superseded);
         reasons.extend(superseded.map(|id| attempt_state(cluster, job, *id)));
         reasons.extend(failures(job, known));
         let state = match known.state {
@@ -82,11 +92,16 @@ impl ClusterView<'_> {
             Err(explanation) => return explanation,
         };
         let mut reasons = ending(job);
-        for kind in TaskKind::ALL.into_iter().filter(|kind| job.tasks_total(*kind) > 0) {
-            let (total, done) = (job.tasks_total(kind), job.tasks_done(kind));
-            let stopped = |id: &AttemptId| self.cluster().attempts[id].state == AttemptState::Suspended;
-            let (running, suspended) =
-                (job.holding(kind), job.attempts_of_kind(kind).filter(stopped).count());
+        for kind in TaskKind::ALL
+            .into_iter()
+            .filter(|kind| job.tasks_total(*kind) > 0)
+        {
+            let total = job.tasks_total(kind);
+            let done = job.tasks_done(kind);
+            let stopped =
+                |id: &AttemptId| self.cluster().attempts[id].state == AttemptState::Suspended;
+            let running = job.holding(kind);
+            let suspended = job.attempts_of_kind(kind).filter(stopped).count();
             let waiting = job.phases[kind].pending.len();
             let text = format!(
                 "{done} of {total} {kind} tasks are done; {running} running, {suspended} suspended, {waiting} waiting"
@@ -97,7 +112,11 @@ impl ClusterView<'_> {
             }
             reasons.extend(held_without_attempts(job, kind));
             if let Some(index) = job.phases[kind].pending.iter().next() {
-                let task = TaskId { job: job.id, kind, index };
+                let task = TaskId {
+                    job: job.id,
+                    kind,
+                    index,
+                };
                 reasons.extend(waits(self.cluster(), job, task, order));
             }
         }
@@ -110,7 +129,10 @@ impl ClusterView<'_> {
                 let text = format!("{id} has ended; see its history");
                 explanation("ended", vec![Reason::new(ReasonCode::State, text)])
             } else {
-                explanation("unknown", vec![Reason::new(ReasonCode::State, format!("there is no {id}"))])
+                explanation(
+                    "unknown",
+                    vec![Reason::new(ReasonCode::State, format!("there is no {id}"))],
+                )
             }
         };
         self.cluster().jobs.get(&id).ok_or_else(over)
@@ -119,11 +141,15 @@ impl ClusterView<'_> {
 
 /// Returns whether every live attempt at a task is suspended.
 fn is_suspended(cluster: &Cluster, job: &Job, task: TaskId) -> bool {
-    job.attempts_of(task).all(|id| cluster.attempts[&id].state == AttemptState::Suspended)
+    job.attempts_of(task)
+        .all(|id| cluster.attempts[&id].state == AttemptState::Suspended)
 }
 
 fn explanation(state: &str, reasons: Vec<Reason>) -> Explanation {
-    Explanation { state: state.to_owned(), reasons }
+    Explanation {
+        state: state.to_owned(),
+        reasons,
+    }
 }
 
 /// Returns a reason if the job is paused or ending.
@@ -143,7 +169,10 @@ fn ending(job: &Job) -> Vec<Reason> {
         Some(JobOutcome::Killed { reason }) => format!("it is killed: {reason}"),
         None => return Vec::new(),
     };
-    let text = format!("{} is ending, since {why}; {live} attempts are being killed", job.id);
+    let text = format!(
+        "{} is ending, since {why}; {live} attempts are being killed",
+        job.id
+    );
     vec![Reason::new(ReasonCode::Ending, text)]
 }
 
@@ -178,21 +207,27 @@ fn waits(cluster: &Cluster, job: &Job, task: TaskId, order: Order<'_>) -> Vec<Re
             None => "from the beginning".to_owned(),
         };
         let why = format!("it is suspended by an operator: {reason}");
-        let gone = format!("its attempt has ended; it continues {from} when an operator resumes it");
+        let gone =
+            format!("its attempt has ended; it continues {from} when an operator resumes it");
         return vec![
             Reason::new(ReasonCode::HeldByOperator, why),
             Reason::new(ReasonCode::HeldByOperator, gone),
         ];
     }
     if task.kind == TaskKind::Reduce && job.outputs.lost() > 0 {
-        let text =
-            format!("it waits for {} lost map outputs, which are being recomputed", job.outputs.lost());
+        let text = format!(
+            "it waits for {} lost map outputs, which are being recomputed",
+            job.outputs.lost()
+        );
         return vec![Reason::new(ReasonCode::OutputsLost, text)];
     }
     if !job.is_open(task.kind) {
-        let needed = (u64::from(job.spec.slowstart_permille) * u64::from(phase.total())).div_ceil(1000);
-        let (total, done) = (phase.total(), phase.done);
-        let text = format!("it waits for maps: {needed} of {total} must be done (slow-start), {done} are");
+        let needed =
+            (u64::from(job.spec.slowstart_permille) * u64::from(phase.total())).div_ceil(1000);
+        let total = phase.total();
+        let done = phase.done;
+        let text =
+            format!("it waits for maps: {needed} of {total} must be done (slow-start), {done} are");
         return vec![Reason::new(ReasonCode::SlowStart, text)];
     }
     slots::obstacles(cluster, job, task, order)
@@ -202,11 +237,15 @@ fn waits(cluster: &Cluster, job: &Job, task: TaskId, order: Order<'_>) -> Vec<Re
 fn attempt_state(cluster: &Cluster, job: &Job, id: AttemptId) -> Reason {
     let attempt = &cluster.attempts[&id];
     let since = seconds(cluster.now.since(attempt.launched));
-    let committing = job.task(id.task).is_some_and(|task| task.committer == Some(id.number));
+    let committing = job
+        .task(id.task)
+        .is_some_and(|task| task.committer == Some(id.number));
     let is = match attempt.state {
         AttemptState::Launching => "is starting",
         AttemptState::Running | AttemptState::Checkpointing if committing => "commits its output",
-        AttemptState::Running if attempt.wants_commit => "is ready and waits while another attempt commits",
+        AttemptState::Running if attempt.wants_commit => {
+            "is ready and waits while another attempt commits"
+        }
         AttemptState::Running => "runs",
         AttemptState::Suspending => "is being suspended",
         AttemptState::Suspended if attempt.saving.is_some() => {
@@ -214,7 +253,9 @@ fn attempt_state(cluster: &Cluster, job: &Job, id: AttemptId) -> Reason {
         }
         AttemptState::Suspended if attempt.is_held() => "is suspended by an operator",
         AttemptState::Suspended if job.pause.is_some() => "is suspended with its job",
-        AttemptState::Suspended if attempt.is_recalled() => "is suspended and gets the next free slot",
+        AttemptState::Suspended if attempt.is_recalled() => {
+            "is suspended and gets the next free slot"
+        }
         AttemptState::Suspended => "is suspended and waits for a slot",
         AttemptState::Checkpointing if attempt.is_converting() => {
             "was resumed to save its work and continue elsewhere,"
@@ -237,13 +278,17 @@ fn attempt_state(cluster: &Cluster, job: &Job, id: AttemptId) -> Reason {
         text += &format!("; it waits for the outputs of {missing} maps");
     }
     if attempt.is_converting() {
-        let because = attempt.suspension().map_or("", |suspension| &suspension.reason);
+        let because = attempt
+            .suspension()
+            .map_or("", |suspension| &suspension.reason);
         text += &format!(": {because}");
     } else if let Some(why) = suspended::why(cluster, job, attempt) {
         text += &format!("; {why}");
     }
     let code = match attempt.state {
-        AttemptState::Suspended if attempt.is_held() || job.pause.is_some() => ReasonCode::HeldByOperator,
+        AttemptState::Suspended if attempt.is_held() || job.pause.is_some() => {
+            ReasonCode::HeldByOperator
+        }
         AttemptState::Suspended => ReasonCode::Suspended,
         _ => ReasonCode::Attempt,
     };
@@ -255,39 +300,72 @@ fn interruption(cluster: &Cluster, attempt: &Attempt) -> String {
     if let Some(reason) = &attempt.kill_reason {
         return format!("; {reason}");
     }
-    let Some(request) = cluster.requests.get(&attempt.id) else { return protection(cluster, attempt) };
-    let whom = request.beneficiary.map_or_else(String::new, |job| format!(" for {job}"));
+    let Some(request) = cluster.requests.get(&attempt.id) else {
+        return protection(cluster, attempt);
+    };
+    let whom = request
+        .beneficiary
+        .map_or_else(String::new, |job| format!(" for {job}"));
     let left = left(cluster, attempt).filter(|_| request.primitive == Primitive::Wait);
     let left = left.map_or_else(String::new, |left| format!(", {left}"));
-    format!("; it is being preempted{whom} ({}{left}): {}", request.primitive, request.reason)
+    format!(
+        "; it is being preempted{whom} ({}{left}): {}",
+        request.primitive, request.reason
+    )
 }
 
 /// Returns the remaining time of an attempt, if known.
 fn left(cluster: &Cluster, attempt: &Attempt) -> Option<String> {
-    attempt.remaining(cluster.now).map(|left| format!("about {} left", left.rounded()))
+    attempt
+        .remaining(cluster.now)
+        .map(|left| format!("about {} left", left.rounded()))
 }
 
 /// Returns why an attempt is protected from preemption, if it is.
 fn protection(cluster: &Cluster, attempt: &Attempt) -> String {
     let task = cluster.job(attempt.id.task.job).task(attempt.id.task);
     let spared = attempt.is_spared(cluster.now) && !attempt.is_master;
-    let Some(task) = task.filter(|_| spared) else { return String::new() };
-    let (times, least) = (task.fruitless, attempt.spared_for.rounded());
-    format!("; it was preempted {times} times without progress and is exempt until it has run for {least}")
+    let Some(task) = task.filter(|_| spared) else {
+        return String::new();
+    };
+    let times = task.fruitless;
+    let least = attempt.spared_for.rounded();
+    format!(
+        "; it was preempted {times} times without progress and is exempt until it has run for {least}"
+    )
 }
 
 fn done(task: TaskId, known: &Task, (number, worker): (u32, crate::ids::WorkerId)) -> Reason {
     let by = AttemptId { task, number };
-    let output = if known.output.is_some() { "; its output is available" } else { "" };
-    Reason::new(ReasonCode::Done, format!("completed by {by} on {worker} in {}{output}", seconds(known.took)))
+    let output = if known.output.is_some() {
+        "; its output is available"
+    } else {
+        ""
+    };
+    Reason::new(
+        ReasonCode::Done,
+        format!(
+            "completed by {by} on {worker} in {}{output}",
+            seconds(known.took)
+        ),
+    )
 }
 
 /// Returns how often a task has failed, if it has.
 fn failures(job: &Job, task: &Task) -> Option<Reason> {
     let last = task.faults.failures.last()?;
-    let (count, most) = (task.faults.failures.len(), job.spec.attempts_max);
-    let places: Vec<String> = task.faults.failed_on.iter().map(ToString::to_string).collect();
-    let text = format!("it failed {count} of at most {most} times, on {}; last: {last}", places.join(", "));
+    let count = task.faults.failures.len();
+    let most = job.spec.attempts_max;
+    let places: Vec<String> = task
+        .faults
+        .failed_on
+        .iter()
+        .map(ToString::to_string)
+        .collect();
+    let text = format!(
+        "it failed {count} of at most {most} times, on {}; last: {last}",
+        places.join(", ")
+    );
     Some(Reason::new(ReasonCode::FailedBefore, text))
 }
 

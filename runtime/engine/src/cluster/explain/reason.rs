@@ -13,7 +13,10 @@ pub struct Reason {
 impl Reason {
     /// Creates a reason.
     pub fn new(code: ReasonCode, text: impl Into<String>) -> Reason {
-        Reason { code, text: text.into() }
+        Reason {
+            code,
+            text: text.into(),
+        }
     }
 }
 
@@ -84,7 +87,10 @@ impl ReasonCode {
     /// Returns whether the reason explains a wait, rather than a state.
     pub fn is_why(self) -> bool {
         use ReasonCode::{Attempt, Done, FailedBefore, Preempted, Progress, Remedy, State};
-        !matches!(self, State | Progress | Attempt | Done | FailedBefore | Preempted | Remedy)
+        !matches!(
+            self,
+            State | Progress | Attempt | Done | FailedBefore | Preempted | Remedy
+        )
     }
 }
 
@@ -102,11 +108,22 @@ mod tests {
 
     #[test]
     fn states_do_not_count_as_reasons() {
-        let where_it_is: Vec<_> =
-            ReasonCode::ALL.iter().filter(|code| !code.is_why()).map(|code| code.in_words()).collect();
+        let where_it_is: Vec<_> = ReasonCode::ALL
+            .iter()
+            .filter(|code| !code.is_why())
+            .map(|code| code.in_words())
+            .collect();
         assert_eq!(
             where_it_is,
-            ["state", "progress", "attempt", "done", "failed-before", "preempted", "remedy"]
+            [
+                "state",
+                "progress",
+                "attempt",
+                "done",
+                "failed-before",
+                "preempted",
+                "remedy"
+            ]
         );
     }
 }

@@ -13,11 +13,22 @@ use crate::states::WorkerState;
 const NAMED: usize = 5;
 
 /// Returns every reason why a launchable task has no slot.
-pub(super) fn obstacles(cluster: &Cluster, job: &Job, task: TaskId, order: Order<'_>) -> Vec<Reason> {
-    let present: Vec<(WorkerId, &Worker)> =
-        cluster.workers.iter().filter(|(_, worker)| worker.state() != WorkerState::Lost).collect();
+pub(super) fn obstacles(
+    cluster: &Cluster,
+    job: &Job,
+    task: TaskId,
+    order: Order<'_>,
+) -> Vec<Reason> {
+    let present: Vec<(WorkerId, &Worker)> = cluster
+        .workers
+        .iter()
+        .filter(|(_, worker)| worker.state() != WorkerState::Lost)
+        .collect();
     if present.is_empty() {
-        return vec![Reason::new(ReasonCode::NoWorker, "no worker is up; start one")];
+        return vec![Reason::new(
+            ReasonCode::NoWorker,
+            "no worker is up; start one",
+        )];
     }
     let kind = task.kind;
     // A slot that is being freed by waiting is a sufficient explanation.
@@ -26,12 +37,25 @@ pub(super) fn obstacles(cluster: &Cluster, job: &Job, task: TaskId, order: Order
     if job.isolates(task) {
         reasons.push(alone(cluster, job, task));
     }
-    reasons.extend(present.iter().filter_map(|(id, worker)| out_of_use(cluster, *id, worker)));
-    let usable: Vec<_> = present.iter().filter(|(_, worker)| worker.takes_attempts()).collect();
+    reasons.extend(
+        present
+            .iter()
+            .filter_map(|(id, worker)| out_of_use(cluster, *id, worker)),
+    );
+    let usable: Vec<_> = present
+        .iter()
+        .filter(|(_, worker)| worker.takes_attempts())
+        .collect();
     if usable.is_empty() {
-        reasons.push(Reason::new(ReasonCode::NoWorker, "no worker takes new attempts"));
+        reasons.push(Reason::new(
+            ReasonCode::NoWorker,
+            "no worker takes new attempts",
+        ));
     } else if usable.iter().all(|(_, worker)| worker.slots(kind) == 0) {
-        reasons.push(Reason::new(ReasonCode::NoSlotsOfKind, format!("no worker has {kind} slots")));
+        reasons.push(Reason::new(
+            ReasonCode::NoSlotsOfKind,
+            format!("no worker has {kind} slots"),
+        ));
     } else if cluster.slots.free(kind).is_empty() {
         reasons.push(all_taken(cluster, kind));
     }
@@ -39,7 +63,11 @@ pub(super) fn obstacles(cluster: &Cluster, job: &Job, task: TaskId, order: Order
         reasons.extend(not_here(cluster, job, task, id));
     }
     reasons.extend(jobs_before(job, kind, order));
-    let before = job.phases[kind].pending.iter().take_while(|index| *index < task.index).count();
+    let before = job.phases[kind]
+        .pending
+        .iter()
+        .take_while(|index| *index < task.index)
+        .count();
     if before > 0 {
         let text = format!("{before} {kind} tasks of {} come first", job.id);
         reasons.push(Reason::new(ReasonCode::TasksBefore, text));
@@ -50,13 +78,16 @@ pub(super) fn obstacles(cluster: &Cluster, job: &Job, task: TaskId, order: Order
 
 /// Returns that a task must run alone, and why.
 fn alone(cluster: &Cluster, job: &Job, task: TaskId) -> Reason {
-    let deaths = job.task(task).map_or(0, |known| known.faults.lost_with.len());
+    let deaths = job
+        .task(task)
+        .map_or(0, |known| known.faults.lost_with.len());
     let place = match cluster.quarantine.cleared() {
         Some(worker) => format!("{worker}, which is reserved for such tasks, is free"),
         None => "a worker can be reserved for it".to_owned(),
     };
-    let text =
-        format!("it must run alone because {deaths} workers died while it ran; it starts when {place}");
+    let text = format!(
+        "it must run alone because {deaths} workers died while it ran; it starts when {place}"
+    );
     Reason::new(ReasonCode::Alone, text)
 }
 
@@ -65,9 +96,14 @@ fn unread(cluster: &Cluster, job: &Job, task: TaskId) -> Vec<Reason> {
     if task.kind != TaskKind::Reduce {
         return Vec::new();
     }
-    let unread = cluster.unread.iter().filter(|(holder, _)| job.outputs_on(*holder).next().is_some());
+    let unread = cluster
+        .unread
+        .iter()
+        .filter(|(holder, _)| job.outputs_on(*holder).next().is_some());
     let text = |holder, reader| format!("{reader} could not read map outputs from {holder}");
-    unread.map(|(holder, reader)| Reason::new(ReasonCode::OutputsUnread, text(holder, reader))).collect()
+    unread
+        .map(|(holder, reader)| Reason::new(ReasonCode::OutputsUnread, text(holder, reader)))
+        .collect()
 }
 
 fn out_of_use(cluster: &Cluster, id: WorkerId, worker: &Worker) -> Option<Reason> {
@@ -80,45 +116,70 @@ fn out_of_use(cluster: &Cluster, id: WorkerId, worker: &Worker) -> Option<Reason
         return because(ReasonCode::WorkerShort, text);
     }
     if worker.is_cleared() {
-        let text =
-            format!("{id} is reserved for a task that must run alone because workers died while it ran");
+        let text = format!(
+            "{id} is reserved for a task that must run alone because workers died while it ran"
+        );
         return because(ReasonCode::WorkerKept, text);
     }
     let exclusion = worker.exclusion()?;
     let left = seconds(exclusion.until.since(cluster.now));
-    let text = format!("{id} is excluded for another {left}: {}", exclusion.blame.in_words());
+    let text = format!(
+        "{id} is excluded for another {left}: {}",
+        exclusion.blame.in_words()
+    );
     because(ReasonCode::Excluded, text)
 }
 
 /// Returns that every slot is held, and by which jobs.
 fn all_taken(cluster: &Cluster, kind: TaskKind) -> Reason {
     let mut holders: BTreeMap<JobId, u32> = BTreeMap::new();
-    for attempt in cluster.attempts.values().filter(|one| one.holds_slot && one.id.task.kind == kind) {
+    for attempt in cluster
+        .attempts
+        .values()
+        .filter(|one| one.holds_slot && one.id.task.kind == kind)
+    {
         *holders.entry(attempt.id.task.job).or_default() += 1;
     }
     let total: u32 = holders.values().sum();
     let mut holders: Vec<(JobId, u32)> = holders.into_iter().collect();
     holders.sort_by_key(|(job, count)| (std::cmp::Reverse(*count), *job));
-    let named: Vec<String> =
-        holders.iter().take(NAMED).map(|(job, count)| format!("{count} by {job}")).collect();
+    let named: Vec<String> = holders
+        .iter()
+        .take(NAMED)
+        .map(|(job, count)| format!("{count} by {job}"))
+        .collect();
     let others = holders.len().saturating_sub(NAMED);
-    let rest = if others > 0 { format!(" and the rest by {others} more jobs") } else { String::new() };
-    let text = format!("no {kind} slot is free: {total} are held, {}{rest}", named.join(", "));
+    let rest = if others > 0 {
+        format!(" and the rest by {others} more jobs")
+    } else {
+        String::new()
+    };
+    let text = format!(
+        "no {kind} slot is free: {total} are held, {}{rest}",
+        named.join(", ")
+    );
     Reason::new(ReasonCode::AllSlotsTaken, text)
 }
 
 /// Returns why a worker with a free slot does not run a task.
 fn not_here(cluster: &Cluster, job: &Job, task: TaskId, id: WorkerId) -> Vec<Reason> {
-    let (worker, kind) = (&cluster.workers[&id], task.kind);
+    let worker = &cluster.workers[&id];
+    let kind = task.kind;
     let mut reasons = Vec::new();
     if job.avoids(task, id) {
         let text = why_avoided(cluster, job, task, id);
         reasons.push(Reason::new(ReasonCode::FailedThere, text));
     } else if !worker.has_slot_for(job.id, kind) {
-        let kept = worker.reservations().iter().filter(|kept| kept.kind == kind);
+        let kept = worker
+            .reservations()
+            .iter()
+            .filter(|kept| kept.kind == kind);
         reasons.extend(kept.map(|kept| {
             let left = seconds(kept.until.since(cluster.now));
-            let text = format!("a free {kind} slot of {id} is kept for {} for another {left}", kept.job);
+            let text = format!(
+                "a free {kind} slot of {id} is kept for {} for another {left}",
+                kept.job
+            );
             Reason::new(ReasonCode::KeptFor, text)
         }));
     } else if let Some(reason) = worker.declined(kind) {
@@ -132,10 +193,15 @@ fn not_here(cluster: &Cluster, job: &Job, task: TaskId, id: WorkerId) -> Vec<Rea
 fn why_avoided(cluster: &Cluster, job: &Job, task: TaskId, id: WorkerId) -> String {
     let kind = task.kind;
     let phase = &job.phases[kind];
-    let pause = job.task(task).and_then(|known| known.faults.pauses.get(&id));
+    let pause = job
+        .task(task)
+        .and_then(|known| known.faults.pauses.get(&id));
     if let Some(pause) = pause {
         let left = seconds(pause.until.since(cluster.now));
-        return format!("the task is not retried on {id} for another {left}: {}", pause.reason);
+        return format!(
+            "the task is not retried on {id} for another {left}: {}",
+            pause.reason
+        );
     }
     if let Some(streak) = phase.streaks.get(&id)
         && let Some(until) = streak.avoided_until
@@ -158,8 +224,15 @@ fn jobs_before(job: &Job, kind: TaskKind, order: Order<'_>) -> Option<Reason> {
     before.truncate(place);
     let named: Vec<String> = before.iter().take(NAMED).map(ToString::to_string).collect();
     let rest = before.len().saturating_sub(NAMED);
-    let rest = if rest > 0 { format!(" and {rest} more") } else { String::new() };
-    let text = format!("jobs that want {kind} slots and come first: {}{rest}", named.join(", "));
+    let rest = if rest > 0 {
+        format!(" and {rest} more")
+    } else {
+        String::new()
+    };
+    let text = format!(
+        "jobs that want {kind} slots and come first: {}{rest}",
+        named.join(", ")
+    );
     (!before.is_empty()).then(|| Reason::new(ReasonCode::JobsBefore, text))
 }
 
@@ -173,7 +246,8 @@ fn freed_for(cluster: &Cluster, job: JobId, kind: TaskKind, finish: bool) -> Vec
     });
     mine.map(|request| {
         let since = seconds(cluster.now.since(request.created));
-        let (attempt, primitive) = (request.attempt, request.primitive);
+        let attempt = request.attempt;
+        let primitive = request.primitive;
         if primitive == Primitive::Wait {
             let instead = match request.asked {
                 Primitive::Wait => "",
@@ -187,7 +261,8 @@ fn freed_for(cluster: &Cluster, job: JobId, kind: TaskKind, finish: bool) -> Vec
             let text = format!("{job} waits for {attempt} to finish{left}{instead}: {reason}");
             return Reason::new(ReasonCode::BeingFreed, text);
         }
-        let text = format!("{attempt} is being preempted for {job} ({primitive}, requested {since} ago)");
+        let text =
+            format!("{attempt} is being preempted for {job} ({primitive}, requested {since} ago)");
         Reason::new(ReasonCode::BeingFreed, text)
     })
     .collect()

@@ -19,15 +19,24 @@ pub(super) fn why(cluster: &Cluster, job: &Job, attempt: &Attempt) -> Option<Str
         Requester::Operator => "an operator",
         Requester::Engine => "the engine",
     };
-    let whom = suspension.beneficiary.map_or_else(String::new, |job| format!(" for {job}"));
-    Some(format!("suspended {since} ago by {by}{whom}: {}; {}", suspension.reason, what_next(job, attempt)))
+    let whom = suspension
+        .beneficiary
+        .map_or_else(String::new, |job| format!(" for {job}"));
+    Some(format!(
+        "suspended {since} ago by {by}{whom}: {}; {}",
+        suspension.reason,
+        what_next(job, attempt)
+    ))
 }
 
 /// Returns what must happen before a suspended attempt continues.
 fn what_next(job: &Job, attempt: &Attempt) -> String {
-    let (kind, worker) = (attempt.id.task.kind, attempt.worker);
+    let kind = attempt.id.task.kind;
+    let worker = attempt.worker;
     if attempt.saving.is_some() {
-        format!("it finishes its record or group in the next free {kind} slot of {worker} and is saved then")
+        format!(
+            "it finishes its record or group in the next free {kind} slot of {worker} and is saved then"
+        )
     } else if attempt.is_held() {
         "it continues when an operator resumes it".to_owned()
     } else if job.pause.is_some() {
@@ -35,7 +44,10 @@ fn what_next(job: &Job, attempt: &Attempt) -> String {
     } else if attempt.is_recalled() {
         format!("it continues in the next free {kind} slot of {worker}")
     } else {
-        format!("it continues in the next {kind} slot of {worker} that the scheduler gives {}", job.id)
+        format!(
+            "it continues in the next {kind} slot of {worker} that the scheduler gives {}",
+            job.id
+        )
     }
 }
 
@@ -45,8 +57,16 @@ pub(super) fn of_job(cluster: &Cluster, job: &Job, kind: TaskKind) -> Vec<Reason
     let all: Vec<AttemptId> = job.attempts_of_kind(kind).filter(stopped).collect();
     let named = all.iter().take(NAMED).filter_map(|id| {
         let attempt = &cluster.attempts[id];
-        let text = format!("{id} on {} is suspended: {}", attempt.worker, why(cluster, job, attempt)?);
-        let code = if attempt.is_held() { ReasonCode::HeldByOperator } else { ReasonCode::Suspended };
+        let text = format!(
+            "{id} on {} is suspended: {}",
+            attempt.worker,
+            why(cluster, job, attempt)?
+        );
+        let code = if attempt.is_held() {
+            ReasonCode::HeldByOperator
+        } else {
+            ReasonCode::Suspended
+        };
         Some(Reason::new(code, text))
     });
     let mut sentences: Vec<Reason> = named.collect();

@@ -16,26 +16,53 @@ pub struct Keeping {
 
 impl Keeping {
     pub fn new(most: SuspendedMax) -> Keeping {
-        Keeping { most, stopped: BTreeMap::new(), full: BTreeSet::new() }
+        Keeping {
+            most,
+            stopped: BTreeMap::new(),
+            full: BTreeSet::new(),
+        }
     }
 
     /// Processes an event and its orders; `is_live` returns whether an attempt has not ended.
-    pub fn follow(&mut self, event: &Event, effects: &[Effect], is_live: impl Fn(AttemptId) -> bool) {
+    pub fn follow(
+        &mut self,
+        event: &Event,
+        effects: &[Effect],
+        is_live: impl Fn(AttemptId) -> bool,
+    ) {
         let refused = match event {
-            Event::Reported { attempt, report: Report::SuspendRefused { .. }, .. } => Some(*attempt),
+            Event::Reported {
+                attempt,
+                report: Report::SuspendRefused { .. },
+                ..
+            } => Some(*attempt),
             _ => None,
         };
         let stopped = self.stopped.values().flatten().copied();
-        let over: Vec<AttemptId> = stopped.filter(|id| Some(*id) == refused || !is_live(*id)).collect();
+        let over: Vec<AttemptId> = stopped
+            .filter(|id| Some(*id) == refused || !is_live(*id))
+            .collect();
         for id in over {
             self.releases(id);
         }
         for effect in effects {
             match effect {
-                Effect::Send { worker, order: Order::Suspend { attempt } } => self.stops(*worker, *attempt),
-                Effect::Send { order: Order::Resume { attempt }, .. }
-                | Effect::Send { order: Order::Checkpoint { attempt }, .. }
-                | Effect::Send { order: Order::Kill { attempt }, .. } => self.releases(*attempt),
+                Effect::Send {
+                    worker,
+                    order: Order::Suspend { attempt },
+                } => self.stops(*worker, *attempt),
+                Effect::Send {
+                    order: Order::Resume { attempt },
+                    ..
+                }
+                | Effect::Send {
+                    order: Order::Checkpoint { attempt },
+                    ..
+                }
+                | Effect::Send {
+                    order: Order::Kill { attempt },
+                    ..
+                } => self.releases(*attempt),
                 _ => {}
             }
         }
@@ -47,21 +74,28 @@ impl Keeping {
     }
 
     fn stops(&mut self, worker: WorkerId, attempt: AttemptId) {
-        let SuspendedMax::AtMost(most) = self.most else { return };
+        let SuspendedMax::AtMost(most) = self.most else {
+            return;
+        };
         let stopped = self.stopped.entry(worker).or_default();
         assert!(
             !self.full.contains(&worker),
             "{attempt} is suspended on {worker}, which is full: {stopped:?}"
         );
         stopped.insert(attempt);
-        assert!(stopped.len() <= most as usize, "{worker} keeps {stopped:?}, and may keep {most}");
+        assert!(
+            stopped.len() <= most as usize,
+            "{worker} keeps {stopped:?}, and may keep {most}"
+        );
         if stopped.len() == most as usize {
             self.full.insert(worker);
         }
     }
 
     fn releases(&mut self, attempt: AttemptId) {
-        let SuspendedMax::AtMost(most) = self.most else { return };
+        let SuspendedMax::AtMost(most) = self.most else {
+            return;
+        };
         for (worker, stopped) in &mut self.stopped {
             if stopped.remove(&attempt) && stopped.len() <= (most / 2) as usize {
                 self.full.remove(worker);

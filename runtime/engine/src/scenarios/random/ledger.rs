@@ -4,8 +4,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::{
-    AttemptId, Effect, Event, JobId, JobOutcome, JobSpec, MapOutput, Order, Record, Report, TaskId, TaskKind,
-    WorkerId,
+    AttemptId, Effect, Event, JobId, JobOutcome, JobSpec, MapOutput, Order, Record, Report, TaskId,
+    TaskKind, WorkerId,
 };
 use rand::Rng;
 use rand_pcg::Pcg32;
@@ -40,19 +40,34 @@ impl Ledger {
 
     /// Returns whether an attempt at this task writes a part of the output, and how many maps it reads.
     pub fn duties(&self, task: TaskId) -> (bool, usize) {
-        let reads = if task.kind == TaskKind::Reduce { self.specs[&task.job].maps.len() } else { 0 };
+        let reads = if task.kind == TaskKind::Reduce {
+            self.specs[&task.job].maps.len()
+        } else {
+            0
+        };
         (self.commits(task), reads)
     }
 
     /// Returns some attempt that has ended.
     pub fn over(&self, rng: &mut Pcg32) -> Option<AttemptId> {
-        if self.over.is_empty() { None } else { Some(self.over[rng.random_range(0..self.over.len())]) }
+        if self.over.is_empty() {
+            None
+        } else {
+            Some(self.over[rng.random_range(0..self.over.len())])
+        }
     }
 
     /// Takes the digests from the reports about maps.
     pub fn note(&mut self, event: &Event) {
-        if let Event::Reported { attempt, report: Report::Done { output_digest: Some(digest), .. }, .. } =
-            event
+        if let Event::Reported {
+            attempt,
+            report:
+                Report::Done {
+                    output_digest: Some(digest),
+                    ..
+                },
+            ..
+        } = event
             && !self.over.contains(attempt)
         {
             self.digests.insert(*attempt, *digest);
@@ -66,7 +81,11 @@ impl Ledger {
             Effect::JobEnded { job, outcome } => {
                 assert!(self.recorded.contains(job), "{job} ended without a record");
                 assert!(self.ended.insert(*job), "{job} ended twice");
-                assert_eq!(self.decided.get(job), Some(outcome), "{job} ended otherwise than decided");
+                assert_eq!(
+                    self.decided.get(job),
+                    Some(outcome),
+                    "{job} ended otherwise than decided"
+                );
             }
             Effect::WakeAt(_)
             | Effect::WorkerMayLeave { .. }
@@ -77,8 +96,14 @@ impl Ledger {
 
     fn order(&mut self, worker: WorkerId, order: &Order) {
         match order {
-            Order::Launch { attempt, inputs, .. } => {
-                assert_eq!(self.launched.get(attempt), Some(&worker), "{attempt}: launched without a record");
+            Order::Launch {
+                attempt, inputs, ..
+            } => {
+                assert_eq!(
+                    self.launched.get(attempt),
+                    Some(&worker),
+                    "{attempt}: launched without a record"
+                );
                 self.name_outputs(*attempt, inputs);
             }
             Order::MoreInputs { attempt, inputs } => self.name_outputs(*attempt, inputs),
@@ -120,7 +145,9 @@ impl Ledger {
             | Record::JobHeld { .. }
             | Record::JobChanged { .. }
             | Record::JobReleased { .. } => {}
-            Record::AttemptLaunched { attempt, worker, .. } => {
+            Record::AttemptLaunched {
+                attempt, worker, ..
+            } => {
                 assert!(
                     !self.decided.contains_key(&attempt.task.job),
                     "{attempt}: launched for a job that is over"
@@ -129,16 +156,28 @@ impl Ledger {
                     !self.done.contains_key(&attempt.task),
                     "{attempt}: launched for a task that is done"
                 );
-                assert!(self.launched.insert(*attempt, *worker).is_none(), "{attempt}: launched twice");
+                assert!(
+                    self.launched.insert(*attempt, *worker).is_none(),
+                    "{attempt}: launched twice"
+                );
             }
             Record::CommitGranted(attempt) => {
                 let before = self.granted.insert(attempt.task, *attempt);
-                assert_eq!(before, None, "{attempt}: granted while another has the right");
+                assert_eq!(
+                    before, None,
+                    "{attempt}: granted while another has the right"
+                );
             }
             Record::TaskDone(attempt) => self.task_done(*attempt),
             Record::OutputLost(task) => {
-                assert!(!self.commits(*task), "{task}: what was committed is not lost");
-                assert!(self.done.remove(task).is_some(), "{task}: lost, but not done");
+                assert!(
+                    !self.commits(*task),
+                    "{task}: what was committed is not lost"
+                );
+                assert!(
+                    self.done.remove(task).is_some(),
+                    "{task}: lost, but not done"
+                );
             }
             Record::OutputMoved(attempt) => {
                 assert_eq!(
@@ -154,7 +193,10 @@ impl Ledger {
                 }
             }
             Record::JobDecided(job, outcome) => {
-                assert!(self.decided.insert(*job, outcome.clone()).is_none(), "{job}: decided twice");
+                assert!(
+                    self.decided.insert(*job, outcome.clone()).is_none(),
+                    "{job}: decided twice"
+                );
             }
             Record::JobEnded(job, outcome) => {
                 assert!(self.recorded.insert(*job), "{job}: ended twice");
@@ -170,13 +212,30 @@ impl Ledger {
         self.over.push(attempt);
         self.done_once.insert(task);
         if task.kind == TaskKind::Reduce {
-            let maps = self.done_once.range(TaskId { kind: TaskKind::Map, index: 0, ..task }..task);
+            let maps = self.done_once.range(
+                TaskId {
+                    kind: TaskKind::Map,
+                    index: 0,
+                    ..task
+                }..task,
+            );
             let maps = maps.filter(|task| task.kind == TaskKind::Map).count();
-            assert_eq!(maps, self.specs[&task.job].maps.len(), "{attempt}: done before its maps");
+            assert_eq!(
+                maps,
+                self.specs[&task.job].maps.len(),
+                "{attempt}: done before its maps"
+            );
         }
         let right = self.granted.get(&task).copied();
-        assert_eq!(right, self.commits(task).then_some(attempt), "{attempt}: no right");
-        assert!(self.done.insert(task, attempt).is_none(), "{attempt}: done twice");
+        assert_eq!(
+            right,
+            self.commits(task).then_some(attempt),
+            "{attempt}: no right"
+        );
+        assert!(
+            self.done.insert(task, attempt).is_none(),
+            "{attempt}: done twice"
+        );
     }
 
     fn check_complete(&self, job: JobId) {
@@ -187,7 +246,10 @@ impl Ledger {
         };
         for index in 0..count {
             let task = TaskId { job, kind, index };
-            assert!(self.done.contains_key(&task), "{job} succeeded without {task}");
+            assert!(
+                self.done.contains_key(&task),
+                "{job} succeeded without {task}"
+            );
         }
         self.check_same_records(job);
     }
@@ -214,7 +276,11 @@ impl Ledger {
 
     /// Checks that every accepted job and every launched attempt has ended.
     pub fn close(&self) {
-        let missing: Vec<_> = self.specs.keys().filter(|job| !self.ended.contains(job)).collect();
+        let missing: Vec<_> = self
+            .specs
+            .keys()
+            .filter(|job| !self.ended.contains(job))
+            .collect();
         assert!(missing.is_empty(), "{missing:?} never ended");
         let over: BTreeSet<_> = self.over.iter().collect();
         assert_eq!(over.len(), self.over.len(), "an attempt ended twice");

@@ -13,8 +13,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::{
-    AttemptId, Effect, Engine, EngineSettings, EngineSnapshot, Event, FailureClass, FaultPlace, JobId,
-    MapSpec, Order, Report, Scheduler, Slots, Span, Tally, TaskId, TaskKind, Time, WorkerId,
+    AttemptId, Effect, Engine, EngineSettings, EngineSnapshot, Event, FailureClass, FaultPlace,
+    JobId, MapSpec, Order, Report, Scheduler, Slots, Span, Tally, TaskId, TaskKind, Time, WorkerId,
 };
 use rand::{Rng, SeedableRng};
 use rand_pcg::Pcg32;
@@ -112,11 +112,19 @@ impl RandomRun {
     fn handle(&mut self, event: Event) {
         self.events.push((self.now, event.clone()));
         self.ledger.note(&event);
-        let by_twin = self.twin.as_mut().map(|twin| twin.handle(self.now, event.clone()));
+        let by_twin = self
+            .twin
+            .as_mut()
+            .map(|twin| twin.handle(self.now, event.clone()));
         let effects = self.engine.handle(self.now, event.clone());
         let engine = &self.engine;
-        self.keeping.follow(&event, &effects, |id| engine.view().attempt(id).is_some());
-        assert_eq!(by_twin.as_ref().unwrap_or(&effects), &effects, "the restored engine does something else");
+        self.keeping
+            .follow(&event, &effects, |id| engine.view().attempt(id).is_some());
+        assert_eq!(
+            by_twin.as_ref().unwrap_or(&effects),
+            &effects,
+            "the restored engine does something else"
+        );
         if self.events.len() % 16 == (self.seed % 16) as usize {
             self.part_with_twin();
         }
@@ -131,10 +139,15 @@ impl RandomRun {
                         Order::Launch { attempt, .. } => self.ledger.duties(attempt.task),
                         _ => (false, 0),
                     };
-                    let daemon = self.daemons.get_mut(worker).expect("orders go to workers that are up");
+                    let daemon = self
+                        .daemons
+                        .get_mut(worker)
+                        .expect("orders go to workers that are up");
                     daemon.receive(order.clone(), commits, maps);
                 }
-                Effect::WakeAt(time) => self.wake = Some(self.wake.map_or(*time, |before| before.min(*time))),
+                Effect::WakeAt(time) => {
+                    self.wake = Some(self.wake.map_or(*time, |before| before.min(*time)))
+                }
                 Effect::Warn { message } => {
                     let about_workers = message.contains("is excluded")
                         || message.contains("cannot be suspended and continues");
@@ -146,7 +159,10 @@ impl RandomRun {
                 }
                 Effect::WorkerMayLeave { worker } => {
                     let daemon = self.daemons.remove(worker).expect("a worker leaves once");
-                    assert!(self.hostile || daemon.is_empty(), "{worker} leaves while it runs something");
+                    assert!(
+                        self.hostile || daemon.is_empty(),
+                        "{worker} leaves while it runs something"
+                    );
                 }
                 Effect::Record(_) | Effect::SubmitWanted { .. } | Effect::JobEnded { .. } => {}
             }
@@ -157,7 +173,12 @@ impl RandomRun {
     /// Checks that the restored engine has the same state, and restores another one.
     fn part_with_twin(&mut self) {
         let snapshot = self.engine.snapshot();
-        assert_eq!(self.twin.as_ref().map_or(snapshot.clone(), Engine::snapshot), snapshot);
+        assert_eq!(
+            self.twin
+                .as_ref()
+                .map_or(snapshot.clone(), Engine::snapshot),
+            snapshot
+        );
         let text = serde_json::to_string(&snapshot).expect("a snapshot is plain data");
         let read = serde_json::from_str(&text).expect("JSON keeps it");
         let policy = (self.policy)(Arc::clone(&self.calm));
@@ -206,11 +227,22 @@ impl RandomRun {
     fn join(&mut self) {
         self.workers += 1;
         let worker = WorkerId(self.workers);
-        let slots = Slots { map: self.rng.random_range(0..4), reduce: self.rng.random_range(0..3) };
-        self.daemons.insert(worker, Daemon::new(slots, self.engine.view().shares_slots(), !self.hostile));
+        let slots = Slots {
+            map: self.rng.random_range(0..4),
+            reduce: self.rng.random_range(0..3),
+        };
+        self.daemons.insert(
+            worker,
+            Daemon::new(slots, self.engine.view().shares_slots(), !self.hostile),
+        );
         let host = ["", "ada", "bob"][self.rng.random_range(0..3)].to_owned();
         let rack = ["", "/a", "/b"][self.workers as usize % 3].to_owned();
-        self.handle(Event::WorkerJoined { worker, slots, host, rack });
+        self.handle(Event::WorkerJoined {
+            worker,
+            slots,
+            host,
+            rack,
+        });
     }
 
     fn lose(&mut self) {
@@ -224,16 +256,31 @@ impl RandomRun {
     fn drain(&mut self) {
         if let Some(worker) = self.any_worker() {
             let hand_back = self.rng.random_bool(0.5);
-            let grace = self.rng.random_bool(0.5).then(|| Span::from_millis(self.rng.random_range(0..100)));
-            self.handle(Event::WorkerDrainRequested { worker, hand_back, grace });
+            let grace = self
+                .rng
+                .random_bool(0.5)
+                .then(|| Span::from_millis(self.rng.random_range(0..100)));
+            self.handle(Event::WorkerDrainRequested {
+                worker,
+                hand_back,
+                grace,
+            });
         }
     }
 
     fn kill_an_attempt(&mut self) {
-        let live: Vec<AttemptId> = self.engine.view().attempts().map(|attempt| attempt.id()).collect();
+        let live: Vec<AttemptId> = self
+            .engine
+            .view()
+            .attempts()
+            .map(|attempt| attempt.id())
+            .collect();
         if !live.is_empty() {
             let attempt = live[self.rng.random_range(0..live.len())];
-            self.handle(Event::AttemptKillRequested { attempt, reason: "it looks slow".to_owned() });
+            self.handle(Event::AttemptKillRequested {
+                attempt,
+                reason: "it looks slow".to_owned(),
+            });
         }
     }
 
@@ -246,8 +293,13 @@ impl RandomRun {
         spec.attempts_max = rng.random_range(1..5);
         spec.slowstart_permille = [0, 300, 500, 1000, 1000][rng.random_range(0..5)];
         let held = WorkerId(rng.random_range(1..4));
-        spec.maps =
-            vec![MapSpec { bytes: 7, preferred: vec![held; rng.random_range(0..2)] }; spec.maps.len()];
+        spec.maps = vec![
+            MapSpec {
+                bytes: 7,
+                preferred: vec![held; rng.random_range(0..2)]
+            };
+            spec.maps.len()
+        ];
         let job = JobId(self.jobs);
         spec.queue = ["research", "production", "research.ada"][self.jobs as usize % 3].to_owned();
         spec.deadline =
@@ -258,7 +310,10 @@ impl RandomRun {
 
     fn stop_a_job(&mut self) {
         let job = JobId(self.rng.random_range(1..=self.jobs));
-        self.handle(Event::JobKillRequested { job, reason: "enough".to_owned() });
+        self.handle(Event::JobKillRequested {
+            job,
+            reason: "enough".to_owned(),
+        });
     }
 
     fn pass_time(&mut self) {
@@ -271,34 +326,64 @@ impl RandomRun {
 
     /// Repeats a report about an attempt that has ended.
     fn repeat_old_news(&mut self) {
-        let Some(attempt) = self.ledger.over(&mut self.rng) else { return };
-        let (Some(worker), report) = (self.any_worker(), any_report(&mut self.rng)) else { return };
-        self.handle(Event::Reported { worker, attempt, report });
+        let Some(attempt) = self.ledger.over(&mut self.rng) else {
+            return;
+        };
+        let (Some(worker), report) = (self.any_worker(), any_report(&mut self.rng)) else {
+            return;
+        };
+        self.handle(Event::Reported {
+            worker,
+            attempt,
+            report,
+        });
     }
 
     /// Reports an event that did not happen, or one about an unknown attempt.
     fn lie(&mut self) {
-        let live: Vec<(WorkerId, AttemptId)> =
-            self.engine.view().attempts().map(|attempt| (attempt.worker(), attempt.id())).collect();
+        let live: Vec<(WorkerId, AttemptId)> = self
+            .engine
+            .view()
+            .attempts()
+            .map(|attempt| (attempt.worker(), attempt.id()))
+            .collect();
         let report = any_report(&mut self.rng);
         let invented = AttemptId {
-            task: TaskId { job: JobId(1), kind: TaskKind::Map, index: self.rng.random_range(0..9) },
+            task: TaskId {
+                job: JobId(1),
+                kind: TaskKind::Map,
+                index: self.rng.random_range(0..9),
+            },
             number: 1,
         };
-        let choice = if live.is_empty() { None } else { live.get(self.rng.random_range(0..live.len())) };
+        let choice = if live.is_empty() {
+            None
+        } else {
+            live.get(self.rng.random_range(0..live.len()))
+        };
         let &(worker, attempt) = choice.unwrap_or(&(WorkerId(1), invented));
-        self.handle(Event::Reported { worker, attempt, report });
+        self.handle(Event::Reported {
+            worker,
+            attempt,
+            report,
+        });
     }
 
     fn move_a_worker(&mut self) {
-        let Some(worker) = self.any_worker() else { return self.join() };
+        let Some(worker) = self.any_worker() else {
+            return self.join();
+        };
         let daemon = self.daemons.get_mut(&worker).expect("just chosen");
         match self.rng.random_range(0..3) {
             0 => daemon.obey(),
             1 => daemon.step(&mut self.rng, true),
             _ => {
                 if let Some((attempt, report)) = daemon.next_report() {
-                    self.handle(Event::Reported { worker, attempt, report });
+                    self.handle(Event::Reported {
+                        worker,
+                        attempt,
+                        report,
+                    });
                 }
             }
         }
@@ -306,7 +391,14 @@ impl RandomRun {
 
     fn any_worker(&mut self) -> Option<WorkerId> {
         let all = self.daemons.len();
-        if all == 0 { None } else { self.daemons.keys().nth(self.rng.random_range(0..all)).copied() }
+        if all == 0 {
+            None
+        } else {
+            self.daemons
+                .keys()
+                .nth(self.rng.random_range(0..all))
+                .copied()
+        }
     }
 
     /// Makes workers behave from now on; every job must end.
@@ -319,19 +411,35 @@ impl RandomRun {
             self.lose();
         }
         self.workers += 1;
-        let (worker, slots) = (WorkerId(self.workers), Slots { map: 2, reduce: 2 });
-        self.daemons.insert(worker, Daemon::new(slots, self.engine.view().shares_slots(), !self.hostile));
-        let (host, rack) = (String::new(), "/a".to_owned());
-        self.handle(Event::WorkerJoined { worker, slots, host, rack });
+        let worker = WorkerId(self.workers);
+        let slots = Slots { map: 2, reduce: 2 };
+        self.daemons.insert(
+            worker,
+            Daemon::new(slots, self.engine.view().shares_slots(), !self.hostile),
+        );
+        let host = String::new();
+        let rack = "/a".to_owned();
+        self.handle(Event::WorkerJoined {
+            worker,
+            slots,
+            host,
+            rack,
+        });
         for _ in 0..10_000 {
             let ids: Vec<WorkerId> = self.daemons.keys().copied().collect();
             for worker in ids {
                 // A drained worker may have left.
-                let Some(daemon) = self.daemons.get_mut(&worker) else { continue };
+                let Some(daemon) = self.daemons.get_mut(&worker) else {
+                    continue;
+                };
                 daemon.obey();
                 daemon.step(&mut self.rng, false);
                 if let Some((attempt, report)) = daemon.next_report() {
-                    self.handle(Event::Reported { worker, attempt, report });
+                    self.handle(Event::Reported {
+                        worker,
+                        attempt,
+                        report,
+                    });
                 }
             }
             self.now = self.now + Span::from_millis(1);
@@ -353,24 +461,50 @@ impl RandomRun {
 fn any_report(rng: &mut Pcg32) -> Report {
     match rng.random_range(0..13) {
         0 => Report::Started,
-        1 => Report::Progressed { bytes_done: 1, bytes_total: 1 },
+        1 => Report::Progressed {
+            bytes_done: 1,
+            bytes_total: 1,
+        },
         2 => Report::CommitRequested,
-        3 => Report::Done { output_bytes: 0, output_digest: Some(rng.random_range(0..2)) },
+        3 => Report::Done {
+            output_bytes: 0,
+            output_digest: Some(rng.random_range(0..2)),
+        },
         4 => {
             let place = FaultPlace::ALL[rng.random_range(0..FaultPlace::ALL.len())];
-            let (class, reason) = (FailureClass::Task, "no".to_owned());
-            Report::Failed { class, place, reason, lost_outputs: Vec::new(), disk_need: None }
+            let class = FailureClass::Task;
+            let reason = "no".to_owned();
+            Report::Failed {
+                class,
+                place,
+                reason,
+                lost_outputs: Vec::new(),
+                disk_need: None,
+            }
         }
         5 => Report::Killed,
         6 => Report::Suspended,
         7 => Report::Resumed,
         10 => Report::OutputMoved,
         11 => Report::SuspendedAtWork,
-        9 => Report::SuspendRefused { reason: "no".to_owned() },
+        9 => Report::SuspendRefused {
+            reason: "no".to_owned(),
+        },
         8 => {
-            let task = TaskId { job: JobId(1), kind: TaskKind::Map, index: rng.random_range(0..4) };
-            let outputs = vec![AttemptId { task, number: rng.random_range(1..3) }];
-            Report::InputsLost { outputs, place: FaultPlace::Path, reason: "no".to_owned() }
+            let task = TaskId {
+                job: JobId(1),
+                kind: TaskKind::Map,
+                index: rng.random_range(0..4),
+            };
+            let outputs = vec![AttemptId {
+                task,
+                number: rng.random_range(1..3),
+            }];
+            Report::InputsLost {
+                outputs,
+                place: FaultPlace::Path,
+                reason: "no".to_owned(),
+            }
         }
         _ => Report::Checkpointed,
     }

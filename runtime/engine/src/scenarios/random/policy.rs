@@ -6,8 +6,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::{
-    Action, Actions, AttemptState, ClusterView, Event, Job, JobId, JobState, Offer, Preempt, Primitive,
-    Scheduler, Span, Start, TaskId, TaskKind, Time, WorkerId,
+    Action, Actions, AttemptState, ClusterView, Event, Job, JobId, JobState, Offer, Preempt,
+    Primitive, Scheduler, Span, Start, TaskId, TaskKind, Time, WorkerId,
 };
 use rand::{Rng, SeedableRng};
 use rand_pcg::Pcg32;
@@ -22,7 +22,13 @@ pub struct RandomPolicy {
 
 impl RandomPolicy {
     pub fn new(seed: u64, hostile: bool, calm: Arc<AtomicBool>) -> RandomPolicy {
-        RandomPolicy { seed, calls: 0, rng: Pcg32::seed_from_u64(0), hostile, calm }
+        RandomPolicy {
+            seed,
+            calls: 0,
+            rng: Pcg32::seed_from_u64(0),
+            hostile,
+            calm,
+        }
     }
 
     fn is_calm(&self) -> bool {
@@ -30,15 +36,22 @@ impl RandomPolicy {
     }
 
     fn one<T: Copy>(&mut self, of: &[T]) -> Option<T> {
-        if of.is_empty() { None } else { Some(of[self.rng.random_range(0..of.len())]) }
+        if of.is_empty() {
+            None
+        } else {
+            Some(of[self.rng.random_range(0..of.len())])
+        }
     }
 
     fn fill(&mut self, offer: Offer, view: &ClusterView<'_>, actions: &mut Actions) {
         let useful = |job: &&Job| {
-            job.wants_on(offer.kind, offer.worker) && offer.reserved_for.is_none_or(|only| only == job.id())
+            job.wants_on(offer.kind, offer.worker)
+                && offer.reserved_for.is_none_or(|only| only == job.id())
         };
         let jobs: Vec<&Job> = view.wanting(offer.kind).filter(useful).collect();
-        let Some(job) = self.one(&jobs) else { return actions.decline("no job can use it") };
+        let Some(job) = self.one(&jobs) else {
+            return actions.decline("no job can use it");
+        };
         let stopped = job.suspended_on(offer.kind, offer.worker);
         let pending: Vec<TaskId> = job.eligible_on(offer.kind, offer.worker).collect();
         match (stopped, self.one(&pending)) {
@@ -46,7 +59,11 @@ impl RandomPolicy {
             (Some(attempt), None) => actions.resume(attempt),
             (_, Some(task)) => {
                 let fresh = !self.is_calm() && self.rng.random_bool(0.2);
-                let from = if fresh { Start::Fresh } else { job.start_of(task) };
+                let from = if fresh {
+                    Start::Fresh
+                } else {
+                    job.start_of(task)
+                };
                 actions.launch(task, offer.worker, from);
             }
             (None, None) => actions.decline("no job can use it"),
@@ -54,36 +71,84 @@ impl RandomPolicy {
     }
 
     fn preempt(&mut self, view: &ClusterView<'_>) -> Option<Action> {
-        let live = view.attempts().filter(|one| one.state() != AttemptState::Killing);
-        let live: Vec<_> = live.map(|one| (one.id(), one.state(), one.holds_slot())).collect();
+        let live = view
+            .attempts()
+            .filter(|one| one.state() != AttemptState::Killing);
+        let live: Vec<_> = live
+            .map(|one| (one.id(), one.state(), one.holds_slot()))
+            .collect();
         let (attempt, state, holds_slot) = self.one(&live)?;
-        let primitives = [Primitive::Wait, Primitive::Kill, Primitive::Suspend, Primitive::Checkpoint];
+        let primitives = [
+            Primitive::Wait,
+            Primitive::Kill,
+            Primitive::Suspend,
+            Primitive::Checkpoint,
+        ];
         let primitive = match state {
             AttemptState::Suspended if self.rng.random_bool(0.3) => Primitive::Checkpoint,
             _ if !holds_slot => Primitive::Kill,
             _ => self.one(&primitives)?,
         };
-        let jobs: Vec<JobId> =
-            view.jobs().filter(|job| job.state() == JobState::Active).map(Job::id).collect();
-        let beneficiary = if self.rng.random_bool(0.7) { self.one(&jobs) } else { None };
+        let jobs: Vec<JobId> = view
+            .jobs()
+            .filter(|job| job.state() == JobState::Active)
+            .map(Job::id)
+            .collect();
+        let beneficiary = if self.rng.random_bool(0.7) {
+            self.one(&jobs)
+        } else {
+            None
+        };
         let beneficiary = beneficiary.filter(|job| *job != attempt.task.job);
-        let graces = [None, Some(Span(0)), Some(Span::from_millis(2)), Some(Span::from_millis(9))];
+        let graces = [
+            None,
+            Some(Span(0)),
+            Some(Span::from_millis(2)),
+            Some(Span::from_millis(9)),
+        ];
         let grace = self.one(&graces)?;
-        Some(Action::Preempt(Preempt { attempt, primitive, grace, reason: "a whim".to_owned(), beneficiary }))
+        Some(Action::Preempt(Preempt {
+            attempt,
+            primitive,
+            grace,
+            reason: "a whim".to_owned(),
+            beneficiary,
+        }))
     }
 
     fn nonsense(&mut self) -> Action {
-        let kind = if self.rng.random_bool(0.5) { TaskKind::Map } else { TaskKind::Reduce };
+        let kind = if self.rng.random_bool(0.5) {
+            TaskKind::Map
+        } else {
+            TaskKind::Reduce
+        };
         let job = JobId(self.rng.random_range(1..4));
-        let task = TaskId { job, kind, index: self.rng.random_range(0..4) };
-        let attempt = crate::AttemptId { task, number: self.rng.random_range(1..4) };
+        let task = TaskId {
+            job,
+            kind,
+            index: self.rng.random_range(0..4),
+        };
+        let attempt = crate::AttemptId {
+            task,
+            number: self.rng.random_range(1..4),
+        };
         let worker = WorkerId(self.rng.random_range(1..4));
         match self.rng.random_range(0..6) {
-            0 => Action::Launch { task, worker, from: Start::Fresh },
-            1 => Action::Launch { task, worker, from: Start::Checkpoint(attempt) },
+            0 => Action::Launch {
+                task,
+                worker,
+                from: Start::Fresh,
+            },
+            1 => Action::Launch {
+                task,
+                worker,
+                from: Start::Checkpoint(attempt),
+            },
             2 => Action::Resume { attempt },
             3 => Action::Cancel { attempt },
-            4 => Action::Decline { reason: "a whim".into() },
+            4 => Action::Decline {
+                reason: "a whim".into(),
+            },
             _ => Action::Preempt(Preempt {
                 attempt,
                 primitive: Primitive::Suspend,
@@ -136,7 +201,9 @@ impl Scheduler for RandomPolicy {
 
     fn restore(&mut self, saved: Option<&str>) -> Result<(), String> {
         let saved = saved.ok_or("no saved number of calls")?;
-        self.calls = saved.parse().map_err(|error| format!("invalid number of calls '{saved}': {error}"))?;
+        self.calls = saved
+            .parse()
+            .map_err(|error| format!("invalid number of calls '{saved}': {error}"))?;
         Ok(())
     }
 

@@ -89,10 +89,14 @@ impl Daemon {
 
     /// Processes one queued order.
     pub fn obey(&mut self) {
-        let Some((order, commits, maps)) = self.orders.pop_front() else { return };
+        let Some((order, commits, maps)) = self.orders.pop_front() else {
+            return;
+        };
         let trusted = self.trusted;
         match order {
-            Order::Launch { attempt, inputs, .. } => {
+            Order::Launch {
+                attempt, inputs, ..
+            } => {
                 let process = Process {
                     doing: Doing::Starting,
                     commits,
@@ -104,22 +108,33 @@ impl Daemon {
                     maps,
                     varies: varies(attempt.task.job),
                 };
-                assert!(self.processes.insert(attempt, process).is_none(), "{attempt} was launched twice");
+                assert!(
+                    self.processes.insert(attempt, process).is_none(),
+                    "{attempt} was launched twice"
+                );
                 self.check_slots(attempt);
             }
-            Order::MoreInputs { attempt, inputs } => {
-                self.tell(attempt, |process| process.inputs.extend(inputs.iter().map(|input| input.attempt)))
-            }
+            Order::MoreInputs { attempt, inputs } => self.tell(attempt, |process| {
+                process
+                    .inputs
+                    .extend(inputs.iter().map(|input| input.attempt))
+            }),
             Order::Kill { attempt } => self.tell(attempt, |process| process.doing = Doing::Dying),
             Order::Commit { attempt } => self.tell(attempt, |process| process.granted = true),
             Order::Suspend { attempt } => self.tell(attempt, |process| {
-                assert!(!trusted || !process.granted, "{attempt} is stopped while it commits");
+                assert!(
+                    !trusted || !process.granted,
+                    "{attempt} is stopped while it commits"
+                );
                 process.doing = Doing::Stopping;
             }),
             Order::Resume { attempt } => {
                 self.tell(attempt, |process| {
                     let stopped = process.doing == Doing::Stopped;
-                    assert!(!trusted || stopped, "{attempt} is resumed before it was stopped");
+                    assert!(
+                        !trusted || stopped,
+                        "{attempt} is resumed before it was stopped"
+                    );
                     process.doing = Doing::Continuing;
                     process.runs = true;
                 });
@@ -149,7 +164,9 @@ impl Daemon {
         let kind = newest.task.kind;
         let all = self.processes.iter();
         let same = |attempt: &AttemptId| self.shared || attempt.task.kind == kind;
-        let count = all.filter(|(attempt, process)| same(attempt) && process.runs).count();
+        let count = all
+            .filter(|(attempt, process)| same(attempt) && process.runs)
+            .count();
         let slots = match kind {
             _ if self.shared => self.slots.map.max(self.slots.reduce),
             TaskKind::Map => self.slots.map,
@@ -167,7 +184,9 @@ impl Daemon {
             return;
         }
         let chosen = rng.random_range(0..self.processes.len());
-        let Some((&attempt, process)) = self.processes.iter_mut().nth(chosen) else { return };
+        let Some((&attempt, process)) = self.processes.iter_mut().nth(chosen) else {
+            return;
+        };
         let (next, report) = process.step(rng, may_fail);
         process.asked |= report == Some(Report::CommitRequested);
         process.runs &= next != Some(Doing::Stopped);
@@ -175,7 +194,9 @@ impl Daemon {
         process.is_at_work &= report != Some(Report::Suspended);
         match next {
             Some(next) => process.doing = next,
-            None => drop(self.processes.remove(&attempt)),
+            None => {
+                self.processes.remove(&attempt);
+            }
         }
         self.reports.extend(report.map(|report| (attempt, report)));
     }
@@ -199,16 +220,28 @@ impl Process {
         match self.doing {
             Doing::Working if may_fail && reads && rng.random_bool(0.1) => {
                 let outputs = vec![self.inputs[rng.random_range(0..self.inputs.len())]];
-                let place = if rng.random_bool(0.5) { FaultPlace::Path } else { FaultPlace::Peer };
+                let place = if rng.random_bool(0.5) {
+                    FaultPlace::Path
+                } else {
+                    FaultPlace::Peer
+                };
                 (
                     Some(Doing::Working),
-                    Some(Report::InputsLost { outputs, place, reason: "no route".to_owned() }),
+                    Some(Report::InputsLost {
+                        outputs,
+                        place,
+                        reason: "no route".to_owned(),
+                    }),
                 )
             }
             Doing::Starting => (Some(Doing::Working), Some(Report::Started)),
-            Doing::Working if rng.random_bool(0.5) || !self.has_read_everything() => {
-                (Some(Doing::Working), Some(Report::Progressed { bytes_done: 1, bytes_total: 2 }))
-            }
+            Doing::Working if rng.random_bool(0.5) || !self.has_read_everything() => (
+                Some(Doing::Working),
+                Some(Report::Progressed {
+                    bytes_done: 1,
+                    bytes_total: 2,
+                }),
+            ),
             Doing::Working => self.finish(rng),
             Doing::Asking if self.granted => (None, Some(self.done(rng))),
             Doing::Asking | Doing::Stopped => stays,
@@ -216,14 +249,27 @@ impl Process {
                 (None, Some(self.done(rng)))
             }
             Doing::Saving if self.granted => (None, Some(self.done(rng))),
-            Doing::Stopping | Doing::Saving if races && !self.asked && self.has_read_everything() => {
+            Doing::Stopping | Doing::Saving
+                if races && !self.asked && self.has_read_everything() =>
+            {
                 (Some(self.doing), Some(Report::CommitRequested))
             }
             Doing::Stopping if may_fail && rng.random_bool(0.4) => {
-                let going_on = if self.asked { Doing::Asking } else { Doing::Working };
-                (Some(going_on), Some(Report::SuspendRefused { reason: "no memory".to_owned() }))
+                let going_on = if self.asked {
+                    Doing::Asking
+                } else {
+                    Doing::Working
+                };
+                (
+                    Some(going_on),
+                    Some(Report::SuspendRefused {
+                        reason: "no memory".to_owned(),
+                    }),
+                )
             }
-            Doing::Stopping if rng.random_bool(0.3) => (Some(Doing::Stopped), Some(Report::SuspendedAtWork)),
+            Doing::Stopping if rng.random_bool(0.3) => {
+                (Some(Doing::Stopped), Some(Report::SuspendedAtWork))
+            }
             Doing::Stopping => (Some(Doing::Stopped), Some(Report::Suspended)),
             Doing::Continuing if self.asked => (Some(Doing::Asking), Some(Report::Resumed)),
             Doing::Continuing => (Some(Doing::Working), Some(Report::Resumed)),
@@ -253,7 +299,10 @@ impl Process {
         } else {
             Some(0)
         };
-        Report::Done { output_bytes: 0, output_digest }
+        Report::Done {
+            output_bytes: 0,
+            output_digest,
+        }
     }
 
     fn failure(&self, rng: &mut Pcg32) -> Report {
@@ -263,7 +312,18 @@ impl Process {
             _ => FailureClass::Retryable,
         };
         let place = FaultPlace::ALL[rng.random_range(0..FaultPlace::ALL.len())];
-        let lost_outputs = self.inputs.iter().copied().filter(|_| rng.random_bool(0.2)).collect();
-        Report::Failed { class, place, reason: "it happened".to_owned(), lost_outputs, disk_need: None }
+        let lost_outputs = self
+            .inputs
+            .iter()
+            .copied()
+            .filter(|_| rng.random_bool(0.2))
+            .collect();
+        Report::Failed {
+            class,
+            place,
+            reason: "it happened".to_owned(),
+            lost_outputs,
+            disk_need: None,
+        }
     }
 }

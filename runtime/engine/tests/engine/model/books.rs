@@ -3,7 +3,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use napreduce_engine::{AttemptId, Effect, JobId, JobOutcome, JobSpec, Record, TaskId, TaskKind, WorkerId};
+use napreduce_engine::{
+    AttemptId, Effect, JobId, JobOutcome, JobSpec, Record, TaskId, TaskKind, WorkerId,
+};
 
 use crate::model::network::ToWorker;
 
@@ -34,7 +36,10 @@ impl Books {
     /// whether the event is new.
     pub fn enter(&mut self, number: usize, effects: &[Effect]) -> bool {
         if let Some(before) = self.said.get(number) {
-            assert_eq!(effects, before, "after a recovery event {number} has other effects");
+            assert_eq!(
+                effects, before,
+                "after a recovery event {number} has other effects"
+            );
             return false;
         }
         assert_eq!(number, self.said.len(), "an event is missing");
@@ -43,7 +48,10 @@ impl Books {
             match effect {
                 Effect::Record(record) => self.record(record),
                 Effect::Send { worker, order } => {
-                    self.told.entry(*worker).or_default().push(ToWorker::Obey(order.clone()));
+                    self.told
+                        .entry(*worker)
+                        .or_default()
+                        .push(ToWorker::Obey(order.clone()));
                 }
                 Effect::WorkerMayLeave { worker } => {
                     self.told.entry(*worker).or_default().push(ToWorker::Leave);
@@ -51,7 +59,8 @@ impl Books {
                 Effect::JobEnded { job, outcome } => self.job_ended(*job, outcome),
                 Effect::WakeAt(_) | Effect::SubmitWanted { .. } => {}
                 Effect::Warn { message } => {
-                    let expected = message.contains("is excluded") || message.contains("cannot be killed");
+                    let expected =
+                        message.contains("is excluded") || message.contains("cannot be killed");
                     assert!(expected, "{message}");
                 }
             }
@@ -66,23 +75,37 @@ impl Books {
                     !self.done.contains_key(&attempt.task),
                     "{attempt} is launched for a task that is done"
                 );
-                assert!(self.launched.insert(*attempt), "{attempt} is launched twice");
+                assert!(
+                    self.launched.insert(*attempt),
+                    "{attempt} is launched twice"
+                );
             }
             Record::CommitGranted(attempt) => {
                 let before = self.granted.insert(attempt.task, *attempt);
                 assert_eq!(before, None, "{attempt} may commit while another one may");
             }
-            Record::AttemptEnded(attempt, _) if self.granted.get(&attempt.task) == Some(attempt) => {
+            Record::AttemptEnded(attempt, _)
+                if self.granted.get(&attempt.task) == Some(attempt) =>
+            {
                 self.granted.remove(&attempt.task);
             }
             Record::TaskDone(attempt) => {
-                assert!(self.done.insert(attempt.task, *attempt).is_none(), "{attempt}: counted twice");
+                assert!(
+                    self.done.insert(attempt.task, *attempt).is_none(),
+                    "{attempt}: counted twice"
+                );
                 let missing = self.commits(attempt.task) && !self.parts.contains(attempt);
                 assert!(!missing, "{attempt} counts, but its part is not there");
             }
             Record::OutputLost(task) => {
-                assert!(!self.commits(*task), "{task}: what was committed is not lost");
-                assert!(self.done.remove(task).is_some(), "{task}: lost, but not done");
+                assert!(
+                    !self.commits(*task),
+                    "{task}: what was committed is not lost"
+                );
+                assert!(
+                    self.done.remove(task).is_some(),
+                    "{task}: lost, but not done"
+                );
             }
             Record::OutputMoved(attempt) => {
                 assert_eq!(
@@ -90,14 +113,20 @@ impl Books {
                     Some(attempt),
                     "{attempt}: moved, but does not count"
                 );
-                assert!(self.moved.contains(attempt), "{attempt}: moved, but nobody has done so");
+                assert!(
+                    self.moved.contains(attempt),
+                    "{attempt}: moved, but nobody has done so"
+                );
             }
             _ => {}
         }
     }
 
     fn job_ended(&mut self, job: JobId, outcome: &JobOutcome) {
-        assert!(self.ended.insert(job, outcome.clone()).is_none(), "{job} ended twice");
+        assert!(
+            self.ended.insert(job, outcome.clone()).is_none(),
+            "{job} ended twice"
+        );
         if *outcome != JobOutcome::Succeeded {
             return;
         }
@@ -108,7 +137,10 @@ impl Books {
         };
         for index in 0..count {
             let task = TaskId { job, kind, index };
-            let by = self.done.get(&task).unwrap_or_else(|| panic!("{task} is missing"));
+            let by = self
+                .done
+                .get(&task)
+                .unwrap_or_else(|| panic!("{task} is missing"));
             assert!(self.parts.contains(by), "{by}: its part is missing");
         }
     }
@@ -117,7 +149,10 @@ impl Books {
     /// duplicates.
     pub fn check_obeyed(&self, worker: WorkerId, obeyed: &[ToWorker]) {
         let told = self.told.get(&worker).map_or(&[][..], Vec::as_slice);
-        assert!(told.starts_with(obeyed), "{worker} obeyed {obeyed:?}, but was told {told:?}");
+        assert!(
+            told.starts_with(obeyed),
+            "{worker} obeyed {obeyed:?}, but was told {told:?}"
+        );
     }
 
     /// Returns the number of parts whose tasks another attempt completed.
@@ -129,6 +164,8 @@ impl Books {
     /// Returns a hash of all effects.
     pub fn digest(&self) -> u64 {
         let text = format!("{:?}", self.said);
-        text.bytes().fold(7, |sum: u64, byte| sum.wrapping_mul(31).wrapping_add(u64::from(byte)))
+        text.bytes().fold(7, |sum: u64, byte| {
+            sum.wrapping_mul(31).wrapping_add(u64::from(byte))
+        })
     }
 }

@@ -56,7 +56,11 @@ pub struct Coordinator {
 pub fn settings() -> EngineSettings {
     EngineSettings {
         strict: true,
-        exclusion: Some(ExclusionSettings { failures: 1, tasks: 1, span: Span::from_millis(20) }),
+        exclusion: Some(ExclusionSettings {
+            failures: 1,
+            tasks: 1,
+            span: Span::from_millis(20),
+        }),
         shortage_span: Span::from_millis(2),
         speculation: Some(SpeculationSettings {
             minimum: Span::from_millis(5),
@@ -71,8 +75,15 @@ pub fn settings() -> EngineSettings {
 impl Coordinator {
     pub fn new() -> Coordinator {
         let engine = Engine::new(Box::new(InOrder), settings());
-        let (sessions, journal) = (BTreeMap::new(), Journal::default());
-        Coordinator { engine, sessions, wake: None, handled: 0, journal }
+        let sessions = BTreeMap::new();
+        let journal = Journal::default();
+        Coordinator {
+            engine,
+            sessions,
+            wake: None,
+            handled: 0,
+            journal,
+        }
     }
 
     /// Classifies a numbered report: new, repeated or out of order. A new one counts only after its journal
@@ -85,7 +96,9 @@ impl Coordinator {
     /// Journals an event before it has effects.
     pub fn journal(&mut self, at: Time, event: Event, number: Option<u64>) -> Entry {
         let entry = Entry { at, number, event };
-        self.journal.entries.push(serde_json::to_string(&entry).expect("an event is plain data"));
+        self.journal
+            .entries
+            .push(serde_json::to_string(&entry).expect("an event is plain data"));
         entry
     }
 
@@ -93,8 +106,15 @@ impl Coordinator {
     pub fn handle(&mut self, entry: Entry) -> Vec<Effect> {
         self.handled += 1;
         if let (Some(number), Event::Reported { worker, .. }) = (entry.number, &entry.event) {
-            let session = self.sessions.get_mut(worker).expect("a worker that reports has joined");
-            assert_eq!(session.inbox.accept(number), Receipt::Fresh, "the journal holds what is no news");
+            let session = self
+                .sessions
+                .get_mut(worker)
+                .expect("a worker that reports has joined");
+            assert_eq!(
+                session.inbox.accept(number),
+                Receipt::Fresh,
+                "the journal holds what is no news"
+            );
         }
         if let Event::WorkerJoined { worker, .. } = entry.event {
             self.sessions.insert(worker, Session::default());
@@ -107,7 +127,9 @@ impl Coordinator {
             match effect {
                 Effect::Send { worker, order } => self.tell(*worker, ToWorker::Obey(order.clone())),
                 Effect::WorkerMayLeave { worker } => self.tell(*worker, ToWorker::Leave),
-                Effect::WakeAt(time) => self.wake = Some(self.wake.map_or(*time, |before| before.min(*time))),
+                Effect::WakeAt(time) => {
+                    self.wake = Some(self.wake.map_or(*time, |before| before.min(*time)))
+                }
                 Effect::Record(_)
                 | Effect::JobEnded { .. }
                 | Effect::SubmitWanted { .. }
@@ -118,21 +140,39 @@ impl Coordinator {
     }
 
     fn tell(&mut self, worker: WorkerId, message: ToWorker) {
-        self.sessions.get_mut(&worker).expect("orders go to workers that joined").outbox.push(message);
+        self.sessions
+            .get_mut(&worker)
+            .expect("orders go to workers that joined")
+            .outbox
+            .push(message);
     }
 
     /// Returns whether a worker is a member of the cluster.
     pub fn knows(&self, worker: WorkerId) -> bool {
-        self.engine.view().worker(worker).is_some_and(|known| known.state() != WorkerState::Lost)
+        self.engine
+            .view()
+            .worker(worker)
+            .is_some_and(|known| known.state() != WorkerState::Lost)
     }
 
     /// Writes a snapshot and begins a new journal.
     pub fn snapshot(&mut self) {
         let engine = self.engine.snapshot();
-        let sessions = self.sessions.iter().map(|(id, session)| (*id, session.clone())).collect();
-        let snapshot = Snapshot { engine, sessions, handled: self.handled };
+        let sessions = self
+            .sessions
+            .iter()
+            .map(|(id, session)| (*id, session.clone()))
+            .collect();
+        let snapshot = Snapshot {
+            engine,
+            sessions,
+            handled: self.handled,
+        };
         let text = serde_json::to_string(&snapshot).expect("a snapshot is plain data");
-        self.journal = Journal { snapshot: Some(text), entries: Vec::new() };
+        self.journal = Journal {
+            snapshot: Some(text),
+            entries: Vec::new(),
+        };
     }
 
     pub fn has_snapshot(&self) -> bool {
@@ -149,25 +189,44 @@ impl Coordinator {
                 let snapshot: Snapshot = serde_json::from_str(text).expect("what was written");
                 let engine = Engine::restore(snapshot.engine, Box::new(InOrder), settings())
                     .expect("a snapshot that is whole");
-                let (sessions, handled) = (snapshot.sessions.into_iter().collect(), snapshot.handled);
+                let sessions = snapshot.sessions.into_iter().collect();
+                let handled = snapshot.handled;
                 let wake = engine.next_wake();
-                Coordinator { engine, sessions, wake, handled, journal: Journal::default() }
+                Coordinator {
+                    engine,
+                    sessions,
+                    wake,
+                    handled,
+                    journal: Journal::default(),
+                }
             }
         };
         let first = recovered.handled;
         let entries = journal.entries.iter();
         let entries = entries.map(|line| serde_json::from_str(line).expect("what was written"));
         let effects = entries.map(|entry| recovered.handle(entry)).collect();
-        let (known, asked) = (recovered.wake, recovered.engine.next_wake());
-        assert!(known.is_some() == asked.is_some() && known <= asked, "to be woken {known:?}, not {asked:?}");
+        let known = recovered.wake;
+        let asked = recovered.engine.next_wake();
+        assert!(
+            known.is_some() == asked.is_some() && known <= asked,
+            "to be woken {known:?}, not {asked:?}"
+        );
         recovered.journal = journal;
         *self = recovered;
         (first, effects)
     }
 
     /// Converts a report to an event.
-    pub fn reported(worker: WorkerId, attempt: napreduce_engine::AttemptId, report: Report) -> Event {
-        Event::Reported { worker, attempt, report }
+    pub fn reported(
+        worker: WorkerId,
+        attempt: napreduce_engine::AttemptId,
+        report: Report,
+    ) -> Event {
+        Event::Reported {
+            worker,
+            attempt,
+            report,
+        }
     }
 }
 

@@ -39,7 +39,10 @@ impl World {
 
     pub(crate) fn silent(&self) -> Vec<WorkerId> {
         let view = self.coordinator.engine.view();
-        view.present_workers().map(|(id, _)| id).filter(|id| !self.connected.contains(id)).collect()
+        view.present_workers()
+            .map(|(id, _)| id)
+            .filter(|id| !self.connected.contains(id))
+            .collect()
     }
 
     /// Kills and restarts the coordinator. Its connections end; journaled events survive.
@@ -51,7 +54,11 @@ impl World {
         self.network.lose_some(&mut self.rng);
         self.connected.clear();
         let (first, effects) = self.coordinator.recover();
-        assert_eq!(first + effects.len(), self.events, "the journal lost something");
+        assert_eq!(
+            first + effects.len(),
+            self.events,
+            "the journal lost something"
+        );
         for (number, effects) in (first..).zip(effects) {
             self.enter(number, &effects);
         }
@@ -65,22 +72,50 @@ impl World {
     pub(crate) fn drain(&mut self) {
         if let Some(worker) = self.any_worker().filter(|id| self.coordinator.knows(*id)) {
             let hand_back = self.rng.random_bool(0.5);
-            let grace = self.rng.random_bool(0.5).then(|| Span::from_millis(self.rng.random_range(0..100)));
-            self.handle(Event::WorkerDrainRequested { worker, hand_back, grace }, None);
+            let grace = self
+                .rng
+                .random_bool(0.5)
+                .then(|| Span::from_millis(self.rng.random_range(0..100)));
+            self.handle(
+                Event::WorkerDrainRequested {
+                    worker,
+                    hand_back,
+                    grace,
+                },
+                None,
+            );
         }
     }
 
     pub(crate) fn kill_an_attempt(&mut self) {
-        let live: Vec<AttemptId> = self.coordinator.engine.view().attempts().map(|one| one.id()).collect();
+        let live: Vec<AttemptId> = self
+            .coordinator
+            .engine
+            .view()
+            .attempts()
+            .map(|one| one.id())
+            .collect();
         if !live.is_empty() {
             self.network.note("attempt killed by an operator");
             let attempt = live[self.rng.random_range(0..live.len())];
-            self.handle(Event::AttemptKillRequested { attempt, reason: "why not".to_owned() }, None);
+            self.handle(
+                Event::AttemptKillRequested {
+                    attempt,
+                    reason: "why not".to_owned(),
+                },
+                None,
+            );
         }
     }
 
     pub(crate) fn kill_a_job(&mut self) {
         let job = JobId(self.rng.random_range(1..=self.jobs));
-        self.handle(Event::JobKillRequested { job, reason: "enough".to_owned() }, None);
+        self.handle(
+            Event::JobKillRequested {
+                job,
+                reason: "enough".to_owned(),
+            },
+            None,
+        );
     }
 }

@@ -18,7 +18,10 @@ impl World {
                 *added.entry(*worker).or_default() += 1;
             }
         }
-        for (worker, count) in added.into_iter().filter(|(worker, _)| self.connected.contains(worker)) {
+        for (worker, count) in added
+            .into_iter()
+            .filter(|(worker, _)| self.connected.contains(worker))
+        {
             let outbox = &self.coordinator.sessions[&worker].outbox;
             for (number, message) in outbox.unacknowledged_from(outbox.next_number() - count) {
                 let message = Message::ToWorker(number, message.clone());
@@ -29,7 +32,9 @@ impl World {
 
     /// Delivers the next message.
     pub(crate) fn arrive(&mut self) {
-        let Some((id, message)) = self.network.arrive(&mut self.rng) else { return };
+        let Some((id, message)) = self.network.arrive(&mut self.rng) else {
+            return;
+        };
         match message {
             Message::ToWorker(number, message) => self.arrive_at_worker(id, number, message),
             Message::FromWorker(number, attempt, report) => {
@@ -47,19 +52,27 @@ impl World {
             }
             Message::WorkerReceived(through) => {
                 if let Some(session) = self.coordinator.sessions.get_mut(&id) {
-                    session.outbox.acknowledge(through).expect("a worker received what was sent");
+                    session
+                        .outbox
+                        .acknowledge(through)
+                        .expect("a worker received what was sent");
                 }
             }
             Message::CoordinatorReceived(through) => {
                 if let Some(worker) = self.workers.get_mut(&id) {
-                    worker.outbox.acknowledge(through).expect("the coordinator journaled what was sent");
+                    worker
+                        .outbox
+                        .acknowledge(through)
+                        .expect("the coordinator journaled what was sent");
                 }
             }
         }
     }
 
     pub(crate) fn arrive_at_worker(&mut self, id: WorkerId, number: u64, message: ToWorker) {
-        let Some(worker) = self.workers.get_mut(&id) else { return };
+        let Some(worker) = self.workers.get_mut(&id) else {
+            return;
+        };
         let spec = match &message {
             ToWorker::Obey(order) => self.books.specs[&job_of(order)].clone(),
             ToWorker::Leave => spec(0, 0),
@@ -92,15 +105,21 @@ impl World {
 
     /// Sends the acknowledgements of both sides.
     pub(crate) fn acknowledge(&mut self) {
-        let Some(id) = self.any_worker().filter(|id| self.connected.contains(id)) else { return };
+        let Some(id) = self.any_worker().filter(|id| self.connected.contains(id)) else {
+            return;
+        };
         let through = self.workers[&id].inbox.received();
-        self.network.send(&mut self.rng, id, Message::WorkerReceived(through));
+        self.network
+            .send(&mut self.rng, id, Message::WorkerReceived(through));
     }
 
     pub(crate) fn coordinator_reports_what_it_holds(&mut self) {
-        let Some(id) = self.any_worker().filter(|id| self.connected.contains(id)) else { return };
+        let Some(id) = self.any_worker().filter(|id| self.connected.contains(id)) else {
+            return;
+        };
         let through = self.coordinator.sessions[&id].inbox.received();
-        self.network.send(&mut self.rng, id, Message::CoordinatorReceived(through));
+        self.network
+            .send(&mut self.rng, id, Message::CoordinatorReceived(through));
     }
 
     pub(crate) fn connect_somebody(&mut self) {
@@ -122,14 +141,27 @@ impl World {
             return self.join();
         }
         self.connected.insert(id);
-        let worker = self.workers.get_mut(&id).expect("the caller chose one that runs");
+        let worker = self
+            .workers
+            .get_mut(&id)
+            .expect("the caller chose one that runs");
         let session = self.coordinator.sessions.get_mut(&id).expect("it joined");
-        session.outbox.acknowledge(worker.inbox.received()).expect("a worker received what was sent");
-        worker.outbox.acknowledge(session.inbox.received()).expect("the coordinator journaled what was sent");
-        let again: Vec<_> =
-            session.outbox.unacknowledged().map(|(number, one)| (number, one.clone())).collect();
+        session
+            .outbox
+            .acknowledge(worker.inbox.received())
+            .expect("a worker received what was sent");
+        worker
+            .outbox
+            .acknowledge(session.inbox.received())
+            .expect("the coordinator journaled what was sent");
+        let again: Vec<_> = session
+            .outbox
+            .unacknowledged()
+            .map(|(number, one)| (number, one.clone()))
+            .collect();
         for (number, message) in again {
-            self.network.send(&mut self.rng, id, Message::ToWorker(number, message));
+            self.network
+                .send(&mut self.rng, id, Message::ToWorker(number, message));
         }
         self.send_reports_from(id, 0);
     }

@@ -35,7 +35,9 @@ fn play(seed: u64) -> World {
 
 fn seeds() -> u64 {
     let asked = std::env::var("NAPREDUCE_SEEDS").ok();
-    asked.map_or(2_000, |count| count.parse().expect("NAPREDUCE_SEEDS is a number"))
+    asked.map_or(2_000, |count| {
+        count.parse().expect("NAPREDUCE_SEEDS is a number")
+    })
 }
 
 #[test]
@@ -79,7 +81,11 @@ fn every_job_ends_over_unreliable_network() {
     ];
     for what in expected {
         let count = happened.remove(what).unwrap_or_default();
-        assert!(count * 50 > seeds(), "{what}: only {count} times in {} seeds", seeds());
+        assert!(
+            count * 50 > seeds(),
+            "{what}: only {count} times in {} seeds",
+            seeds()
+        );
     }
     assert!(happened.is_empty(), "not expected: {happened:?}");
 }
@@ -87,6 +93,10 @@ fn every_job_ends_over_unreliable_network() {
 #[test]
 fn seed_determines_run() {
     for seed in 0..20 {
-        assert_eq!(play(seed).journal_digest(), play(seed).journal_digest(), "seed {seed}");
+        assert_eq!(
+            play(seed).journal_digest(),
+            play(seed).journal_digest(),
+            "seed {seed}"
+        );
     }
 }

@@ -59,7 +59,11 @@ impl Network {
             return None;
         }
         let overtakes = !self.calm && self.flying.len() > 1 && rng.random_bool(0.15);
-        let chosen = if overtakes { rng.random_range(1..self.flying.len()) } else { 0 };
+        let chosen = if overtakes {
+            rng.random_range(1..self.flying.len())
+        } else {
+            0
+        };
         if overtakes {
             self.note("message overtaken");
         }

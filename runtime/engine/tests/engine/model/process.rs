@@ -3,7 +3,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use napreduce_engine::{AttemptId, FailureClass, FaultPlace, MapOutput, Report, TaskKind, WorkerId};
+use napreduce_engine::{
+    AttemptId, FailureClass, FaultPlace, MapOutput, Report, TaskKind, WorkerId,
+};
 use rand::Rng;
 use rand_pcg::Pcg32;
 
@@ -48,9 +50,21 @@ pub struct Process {
 }
 
 impl Process {
-    pub fn new(attempt: AttemptId, inputs: &[MapOutput], commits: bool, maps: u32, steps: u32) -> Process {
-        let maps = if attempt.task.kind == TaskKind::Reduce { maps } else { 0 };
-        let (doing, granted, promoted) = (Doing::Starting, false, false);
+    pub fn new(
+        attempt: AttemptId,
+        inputs: &[MapOutput],
+        commits: bool,
+        maps: u32,
+        steps: u32,
+    ) -> Process {
+        let maps = if attempt.task.kind == TaskKind::Reduce {
+            maps
+        } else {
+            0
+        };
+        let doing = Doing::Starting;
+        let granted = false;
+        let promoted = false;
         let mut process = Process {
             attempt,
             doing,
@@ -95,12 +109,20 @@ impl Process {
 
     /// Returns a progress report.
     pub fn progress(&self) -> Report {
-        let (left, total) = (u64::from(self.steps_left), u64::from(self.steps));
-        Report::Progressed { bytes_done: total - left, bytes_total: total }
+        let left = u64::from(self.steps_left);
+        let total = u64::from(self.steps);
+        Report::Progressed {
+            bytes_done: total - left,
+            bytes_total: total,
+        }
     }
 
     /// Advances the process by one step; returns whether it still exists, and its report.
-    pub fn step(&mut self, rng: &mut Pcg32, world: &mut dyn Surroundings) -> (bool, Option<Report>) {
+    pub fn step(
+        &mut self,
+        rng: &mut Pcg32,
+        world: &mut dyn Surroundings,
+    ) -> (bool, Option<Report>) {
         if !world.is_calm() && rng.random_bool(0.02) {
             world.note("attempt failed");
             return (false, Some(self.failure(rng)));
@@ -119,10 +141,20 @@ impl Process {
                 self.doing = Doing::Asking;
                 (true, Some(Report::CommitRequested))
             }
-            Doing::Working => (false, Some(Report::Done { output_bytes: 0, output_digest: None })),
-            Doing::Asking if self.promoted => {
-                (false, Some(Report::Done { output_bytes: 0, output_digest: None }))
-            }
+            Doing::Working => (
+                false,
+                Some(Report::Done {
+                    output_bytes: 0,
+                    output_digest: None,
+                }),
+            ),
+            Doing::Asking if self.promoted => (
+                false,
+                Some(Report::Done {
+                    output_bytes: 0,
+                    output_digest: None,
+                }),
+            ),
             Doing::Asking if self.granted => {
                 self.promoted = true;
                 world.promote(self.attempt);
@@ -134,16 +166,21 @@ impl Process {
                 (false, Some(Report::Checkpointed))
             }
             // The commit may have completed before the kill.
-            Doing::Dying if self.promoted && rng.random_bool(0.5) => {
-                (false, Some(Report::Done { output_bytes: 0, output_digest: None }))
-            }
+            Doing::Dying if self.promoted && rng.random_bool(0.5) => (
+                false,
+                Some(Report::Done {
+                    output_bytes: 0,
+                    output_digest: None,
+                }),
+            ),
             Doing::Dying => (false, Some(Report::Killed)),
         }
     }
 
     /// Reads one more map output, or reports that it cannot.
     fn fetch(&mut self, rng: &mut Pcg32, world: &mut dyn Surroundings) -> (bool, Option<Report>) {
-        let Some((&map, &output)) = self.inputs.iter().find(|(map, _)| !self.read.contains(map)) else {
+        let Some((&map, &output)) = self.inputs.iter().find(|(map, _)| !self.read.contains(map))
+        else {
             return (true, None);
         };
         if world.can_read(output) {
@@ -154,17 +191,31 @@ impl Process {
             return (true, None);
         }
         world.note("input missed");
-        let (lost, reason) = (vec![output.attempt], "no route".to_owned());
+        let lost = vec![output.attempt];
+        let reason = "no route".to_owned();
         if rng.random_bool(0.2) {
             let class = FailureClass::Retryable;
             let place = FaultPlace::Path;
             return (
                 false,
-                Some(Report::Failed { class, place, reason, lost_outputs: lost, disk_need: None }),
+                Some(Report::Failed {
+                    class,
+                    place,
+                    reason,
+                    lost_outputs: lost,
+                    disk_need: None,
+                }),
             );
         }
         self.inputs.remove(&map);
-        (true, Some(Report::InputsLost { outputs: lost, place: FaultPlace::Path, reason }))
+        (
+            true,
+            Some(Report::InputsLost {
+                outputs: lost,
+                place: FaultPlace::Path,
+                reason,
+            }),
+        )
     }
 
     fn failure(&self, rng: &mut Pcg32) -> Report {

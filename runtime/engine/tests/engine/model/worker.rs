@@ -46,14 +46,24 @@ impl Worker {
     }
 
     /// Receives a message of the coordinator.
-    pub fn receive(&mut self, rng: &mut Pcg32, number: u64, message: ToWorker, spec: &JobSpec) -> Receipt {
+    pub fn receive(
+        &mut self,
+        rng: &mut Pcg32,
+        number: u64,
+        message: ToWorker,
+        spec: &JobSpec,
+    ) -> Receipt {
         let arrival = self.inbox.accept(number);
         if arrival == Receipt::Fresh {
             self.obeyed.push(message.clone());
             match message {
                 ToWorker::Obey(order) => self.obey(rng, order, spec),
                 ToWorker::Leave => {
-                    assert!(self.processes.is_empty(), "{} may leave, but runs something", self.id);
+                    assert!(
+                        self.processes.is_empty(),
+                        "{} may leave, but runs something",
+                        self.id
+                    );
                     self.left = true;
                 }
             }
@@ -63,25 +73,44 @@ impl Worker {
 
     fn obey(&mut self, rng: &mut Pcg32, order: Order, spec: &JobSpec) {
         match order {
-            Order::Launch { attempt, inputs, .. } => {
+            Order::Launch {
+                attempt, inputs, ..
+            } => {
                 let commits = attempt.task.kind == TaskKind::Reduce || spec.reduces == 0;
                 // Some attempts take much longer than others and receive duplicates.
-                let steps = if rng.random_bool(0.15) { 60 } else { rng.random_range(0..5) };
-                let process = Process::new(attempt, &inputs, commits, spec.maps.len() as u32, steps);
+                let steps = if rng.random_bool(0.15) {
+                    60
+                } else {
+                    rng.random_range(0..5)
+                };
+                let process =
+                    Process::new(attempt, &inputs, commits, spec.maps.len() as u32, steps);
                 let twice = self.processes.insert(attempt, process).is_some();
                 assert!(!twice, "{attempt} is launched twice");
                 let kind = attempt.task.kind;
                 let count = self.attempts().filter(|one| one.task.kind == kind).count();
-                let slots = if kind == TaskKind::Map { self.slots.map } else { self.slots.reduce };
-                assert!(count <= slots as usize, "{attempt} is process {count} in {slots} {kind} slots");
+                let slots = if kind == TaskKind::Map {
+                    self.slots.map
+                } else {
+                    self.slots.reduce
+                };
+                assert!(
+                    count <= slots as usize,
+                    "{attempt} is process {count} in {slots} {kind} slots"
+                );
             }
-            Order::MoreInputs { attempt, inputs } => self.tell(attempt, |process| process.feed(&inputs)),
+            Order::MoreInputs { attempt, inputs } => {
+                self.tell(attempt, |process| process.feed(&inputs))
+            }
             Order::Kill { attempt } => self.tell(attempt, Process::kill),
             Order::Commit { attempt } => self.tell(attempt, Process::grant),
             // A worker that is about to end may save its attempts.
             Order::Checkpoint { attempt } => self.tell(attempt, Process::save),
             Order::MoveOutput { attempt } => self.moving.push_back(attempt),
-            other => panic!("FIFO preempts nobody, and so has no reason to {}", other.verb()),
+            other => panic!(
+                "FIFO preempts nobody, and so has no reason to {}",
+                other.verb()
+            ),
         }
     }
 

@@ -5,8 +5,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use napreduce_engine::{
-    AttemptId, Effect, Event, JobId, JobOutcome, JobSpec, MapOutput, MapSpec, Record, Slots, Span, Time,
-    WorkerId,
+    AttemptId, Effect, Event, JobId, JobOutcome, JobSpec, MapOutput, MapSpec, Record, Slots, Span,
+    Time, WorkerId,
 };
 use rand::{Rng, SeedableRng};
 use rand_pcg::Pcg32;
@@ -102,7 +102,10 @@ impl World {
     /// Returns how often each kind of event occurred.
     pub fn happened(&self) -> BTreeMap<&'static str, u64> {
         let mut happened = self.network.happened.clone();
-        happened.insert("part that does not count", self.books.parts_that_do_not_count());
+        happened.insert(
+            "part that does not count",
+            self.books.parts_that_do_not_count(),
+        );
         for outcome in self.books.ended.values() {
             let what = match outcome {
                 JobOutcome::Succeeded => "job succeeded",
@@ -158,13 +161,20 @@ impl World {
         }
         for effect in effects.iter().filter(|_| new) {
             match effect {
-                Effect::Record(Record::AttemptLaunched { duplicate_of: Some(_), .. }) => {
+                Effect::Record(Record::AttemptLaunched {
+                    duplicate_of: Some(_),
+                    ..
+                }) => {
                     self.network.note("attempt duplicated");
                 }
-                Effect::Record(Record::AttemptEnded(_, why)) if why.contains("did the task first") => {
+                Effect::Record(Record::AttemptEnded(_, why))
+                    if why.contains("did the task first") =>
+                {
                     self.network.note("attempt superseded");
                 }
-                Effect::Record(Record::WorkerExcluded { .. }) => self.network.note("worker excluded"),
+                Effect::Record(Record::WorkerExcluded { .. }) => {
+                    self.network.note("worker excluded")
+                }
                 Effect::WorkerMayLeave { .. } => self.network.note("worker left"),
                 Effect::Record(Record::OutputMoved(_)) => self.network.note("output moved"),
                 Effect::JobEnded { job, .. } => self.check_nothing_runs(*job),
@@ -176,7 +186,11 @@ impl World {
 
     /// Checks that an ended job has no processes, except on workers that were declared lost.
     fn check_nothing_runs(&self, job: JobId) {
-        for worker in self.workers.values().filter(|worker| self.coordinator.knows(worker.id)) {
+        for worker in self
+            .workers
+            .values()
+            .filter(|worker| self.coordinator.knows(worker.id))
+        {
             let left = worker.attempts().find(|attempt| attempt.task.job == job);
             assert_eq!(left, None, "{job} is over, but runs on {}", worker.id);
         }
@@ -189,17 +203,33 @@ impl World {
     }
 
     fn step(&mut self, id: WorkerId) {
-        let on_workers = self
-            .workers
-            .values()
-            .flat_map(|worker| worker.held.iter().map(|&attempt| MapOutput { attempt, worker: worker.id }));
+        let on_workers = self.workers.values().flat_map(|worker| {
+            worker.held.iter().map(|&attempt| MapOutput {
+                attempt,
+                worker: worker.id,
+            })
+        });
         let moved = self.books.moved.iter();
-        let moved = moved.map(|&attempt| MapOutput { attempt, worker: WorkerId::STORAGE });
+        let moved = moved.map(|&attempt| MapOutput {
+            attempt,
+            worker: WorkerId::STORAGE,
+        });
         let held: BTreeSet<MapOutput> = on_workers.chain(moved).collect();
         let Books { parts, moved, .. } = &mut self.books;
-        let mut reach = Reach { own: id, held: &held, network: &mut self.network, parts, moved };
-        let worker = self.workers.get_mut(&id).expect("the caller chose one that runs");
-        let Some(number) = worker.step(&mut self.rng, &mut reach) else { return };
+        let mut reach = Reach {
+            own: id,
+            held: &held,
+            network: &mut self.network,
+            parts,
+            moved,
+        };
+        let worker = self
+            .workers
+            .get_mut(&id)
+            .expect("the caller chose one that runs");
+        let Some(number) = worker.step(&mut self.rng, &mut reach) else {
+            return;
+        };
         if self.connected.contains(&id) {
             self.send_reports_from(id, number);
         }
@@ -209,7 +239,10 @@ impl World {
     pub(crate) fn join(&mut self) {
         self.joined += 1;
         let worker = WorkerId(self.joined);
-        let slots = Slots { map: self.rng.random_range(1..4), reduce: self.rng.random_range(0..3) };
+        let slots = Slots {
+            map: self.rng.random_range(1..4),
+            reduce: self.rng.random_range(0..3),
+        };
         if self.network.calm || !self.rng.random_bool(0.1) {
             self.workers.insert(worker, Worker::new(worker, slots));
             self.connected.insert(worker);
@@ -218,7 +251,15 @@ impl World {
         }
         let host = ["", "ada", "bob"][self.rng.random_range(0..3)].to_owned();
         let rack = ["", "/a", "/b"][self.joined as usize % 3].to_owned();
-        self.handle(Event::WorkerJoined { worker, slots, host, rack }, None);
+        self.handle(
+            Event::WorkerJoined {
+                worker,
+                slots,
+                host,
+                rack,
+            },
+            None,
+        );
     }
 
     fn submit(&mut self) {
@@ -246,7 +287,14 @@ impl World {
 
     pub(crate) fn any_worker(&mut self) -> Option<WorkerId> {
         let all = self.workers.len();
-        if all == 0 { None } else { self.workers.keys().nth(self.rng.random_range(0..all)).copied() }
+        if all == 0 {
+            None
+        } else {
+            self.workers
+                .keys()
+                .nth(self.rng.random_range(0..all))
+                .copied()
+        }
     }
 
     /// Ends all faults: every submitted job must end, and nothing may remain.
@@ -266,10 +314,21 @@ impl World {
             self.calm_round();
         }
         let view = self.coordinator.engine.view();
-        let stuck: Vec<_> = view.jobs().map(|job| (job.id(), view.explain_job(job.id()))).collect();
+        let stuck: Vec<_> = view
+            .jobs()
+            .map(|job| (job.id(), view.explain_job(job.id())))
+            .collect();
         assert!(stuck.is_empty(), "{stuck:#?}");
-        assert_eq!(self.books.ended.len(), self.jobs as usize, "not every job ended");
-        assert_eq!(self.coordinator.engine.view().attempts().count(), 0, "attempts are left over");
+        assert_eq!(
+            self.books.ended.len(),
+            self.jobs as usize,
+            "not every job ended"
+        );
+        assert_eq!(
+            self.coordinator.engine.view().attempts().count(),
+            0,
+            "attempts are left over"
+        );
     }
 
     fn calm_round(&mut self) {
@@ -284,7 +343,15 @@ impl World {
             }
         }
         let gone: Vec<WorkerId> = self.silent();
-        gone.into_iter().for_each(|worker| self.handle(Event::WorkerLost { worker, crashed: true }, None));
+        gone.into_iter().for_each(|worker| {
+            self.handle(
+                Event::WorkerLost {
+                    worker,
+                    crashed: true,
+                },
+                None,
+            )
+        });
         if !self
             .coordinator
             .engine
@@ -312,7 +379,13 @@ pub fn spec(maps: u32, reduces: u32) -> JobSpec {
         queue: "default".to_owned(),
         priority: 0,
         deadline: None,
-        maps: vec![MapSpec { bytes: 7, preferred: Vec::new() }; maps as usize],
+        maps: vec![
+            MapSpec {
+                bytes: 7,
+                preferred: Vec::new()
+            };
+            maps as usize
+        ],
         reduces,
         attempts_max: 4,
         slowstart_permille: 1000,

@@ -27,11 +27,17 @@ struct Quantiles {
 impl Durations {
     pub(super) fn new(attempts: &[AttemptSummary]) -> Durations {
         let quantiles = |kind: TaskKind| {
-            let done = attempts.iter().filter(|one| one.attempt.task.kind == kind && one.has_succeeded());
-            let took = |one: &AttemptSummary| Some(one.ended_millis?.saturating_sub(one.launched_millis));
+            let done = attempts
+                .iter()
+                .filter(|one| one.attempt.task.kind == kind && one.has_succeeded());
+            let took =
+                |one: &AttemptSummary| Some(one.ended_millis?.saturating_sub(one.launched_millis));
             Quantiles::new(done.filter_map(took).collect())
         };
-        Durations { map: quantiles(TaskKind::Map), reduce: quantiles(TaskKind::Reduce) }
+        Durations {
+            map: quantiles(TaskKind::Map),
+            reduce: quantiles(TaskKind::Reduce),
+        }
     }
 }
 
@@ -39,7 +45,15 @@ impl Quantiles {
     fn new(millis: Vec<u64>) -> Option<Quantiles> {
         let count = millis.len() as u64;
         let [min, p25, p50, p75, p95, max] = quantiles(millis);
-        (count > 0).then_some(Quantiles { count, min, p25, p50, p75, p95, max })
+        (count > 0).then_some(Quantiles {
+            count,
+            min,
+            p25,
+            p50,
+            p75,
+            p95,
+            max,
+        })
     }
 }
 
@@ -71,9 +85,9 @@ pub fn quantile(sorted: &[u64], percent: u32) -> Option<u64> {
 /// Returns the median of ascending values without one of them: what is usual among the others.
 pub(in crate::files) fn median_without(sorted: &[u64], value: u64) -> Option<u64> {
     match sorted.binary_search(&value) {
-        Ok(left_out) => {
-            interpolate(sorted.len() - 1, 50, |at| sorted[if at < left_out { at } else { at + 1 }])
-        }
+        Ok(left_out) => interpolate(sorted.len() - 1, 50, |at| {
+            sorted[if at < left_out { at } else { at + 1 }]
+        }),
         Err(_) => quantile(sorted, 50),
     }
 }
@@ -110,9 +124,16 @@ pub struct LedgerTotals {
 
 impl LedgerTotals {
     pub(super) fn new(detail: &JobDetail) -> LedgerTotals {
-        let JobDetail { preemptions: requests, resumes, restores, .. } = detail;
+        let JobDetail {
+            preemptions: requests,
+            resumes,
+            restores,
+            ..
+        } = detail;
         let ended = |end| requests.iter().filter(|one| one.end == Some(end)).count() as u64;
-        let sum = |of: fn(&PreemptionSummary) -> u64| requests.iter().map(of).fold(0, u64::saturating_add);
+        let sum = |of: fn(&PreemptionSummary) -> u64| {
+            requests.iter().map(of).fold(0, u64::saturating_add)
+        };
         LedgerTotals {
             requests: requests.len() as u64,
             suspended: ended(PreemptionEnd::Suspended),
@@ -149,10 +170,16 @@ mod tests {
     fn quantiles_interpolate_between_values() {
         assert_eq!(quantiles(Vec::new()), [0; 6]);
         assert_eq!(quantiles(vec![7]), [7; 6]);
-        assert_eq!(quantiles((0..=100).rev().collect()), [0, 25, 50, 75, 95, 100]);
+        assert_eq!(
+            quantiles((0..=100).rev().collect()),
+            [0, 25, 50, 75, 95, 100]
+        );
         // As numpy.quantile and R's quantile(type = 7).
         assert_eq!(quantiles(vec![200, 100]), [100, 125, 150, 175, 195, 200]);
-        assert_eq!(quantiles(vec![10, 20, 30, 1_000]), [10, 18, 25, 273, 855, 1_000]);
+        assert_eq!(
+            quantiles(vec![10, 20, 30, 1_000]),
+            [10, 18, 25, 273, 855, 1_000]
+        );
         assert_eq!(
             quantiles(vec![0, u64::MAX]),
             [

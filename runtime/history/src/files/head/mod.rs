@@ -8,8 +8,8 @@ use std::fmt::Display;
 use std::time::Duration;
 
 use napreduce_protocol::{
-    CounterValues, HistoryLine, JobDetail, JobEnd, JobPhase, JobReport, JobSettings, JobSummary, PartReport,
-    Submitted, TaskFailure,
+    CounterValues, HistoryLine, JobDetail, JobEnd, JobPhase, JobReport, JobSettings, JobSummary,
+    PartReport, Submitted, TaskFailure,
 };
 use serde::{Deserialize, Serialize};
 
@@ -105,9 +105,20 @@ pub(crate) fn split(job: &EndedJob) -> Result<JobFiles<'_>, String> {
     let detail = &job.detail;
     let mut head = Head::new(job);
     let logs = job.logs.as_slice();
-    let mut files =
-        JobFiles { head: Vec::new(), detail, logs, parts: &[], counters: Vec::new(), reason: None };
-    if let Some(reason) = head.summary.reason.as_mut().filter(|reason| reason.len() > REASON_BYTES_MAX) {
+    let mut files = JobFiles {
+        head: Vec::new(),
+        detail,
+        logs,
+        parts: &[],
+        counters: Vec::new(),
+        reason: None,
+    };
+    if let Some(reason) = head
+        .summary
+        .reason
+        .as_mut()
+        .filter(|reason| reason.len() > REASON_BYTES_MAX)
+    {
         files.reason = Some(reason.clone());
         reason.truncate(reason.floor_char_boundary(REASON_BYTES_MAX));
         reason.push('…');
@@ -121,7 +132,10 @@ pub(crate) fn split(job: &EndedJob) -> Result<JobFiles<'_>, String> {
         files.head = head.to_bytes()?;
     }
     if files.head.len() > HEAD_BYTES_MAX {
-        let row = |(name, value): (Cow<'_, str>, u64)| CounterRow { name: name.into_owned(), value };
+        let row = |(name, value): (Cow<'_, str>, u64)| CounterRow {
+            name: name.into_owned(),
+            value,
+        };
         files.counters = detail.counters.entries().map(row).collect();
         head.counters = CounterValues::default();
         head.rows.counters = files.counters.len() as u64;
@@ -156,19 +170,28 @@ impl StoredHead {
         struct Versioned {
             version: u32,
         }
-        let Versioned { version } = serde_json::from_slice(bytes).map_err(|error| error.to_string())?;
+        let Versioned { version } =
+            serde_json::from_slice(bytes).map_err(|error| error.to_string())?;
         match version {
             1 => {
                 let Version1 { token, end, detail } =
                     serde_json::from_slice(bytes).map_err(|error| error.to_string())?;
-                let job = EndedJob { token, end, detail, cluster: None, logs: Vec::new() };
+                let job = EndedJob {
+                    token,
+                    end,
+                    detail,
+                    cluster: None,
+                    logs: Vec::new(),
+                };
                 Ok(StoredHead::Version1(Box::new(job)))
             }
             HISTORY_VERSION => {
                 let head = serde_json::from_slice(bytes).map_err(|error| error.to_string())?;
                 Ok(StoredHead::Version2(Box::new(head)))
             }
-            other => Err(format!("version {other}; this program reads up to {HISTORY_VERSION}")),
+            other => Err(format!(
+                "version {other}; this program reads up to {HISTORY_VERSION}"
+            )),
         }
     }
 
@@ -184,13 +207,21 @@ impl StoredHead {
     pub(crate) fn into_overview(self) -> JobOverview {
         match self {
             StoredHead::Version1(job) => {
-                let EndedJob { detail, cluster, .. } = *job;
+                let EndedJob {
+                    detail, cluster, ..
+                } = *job;
                 let ledger = LedgerTotals::new(&detail);
-                JobOverview { summary: detail.summary, ledger, cluster }
+                JobOverview {
+                    summary: detail.summary,
+                    ledger,
+                    cluster,
+                }
             }
-            StoredHead::Version2(head) => {
-                JobOverview { summary: head.summary, ledger: head.preemptions, cluster: head.cluster }
-            }
+            StoredHead::Version2(head) => JobOverview {
+                summary: head.summary,
+                ledger: head.preemptions,
+                cluster: head.cluster,
+            },
         }
     }
 
@@ -237,7 +268,11 @@ impl Head {
     }
 
     /// Rebuilds the job; missing rows are reported in its events, under the name `recording`.
-    pub(crate) fn with_rows(self, rows: RecordedRows, recording: &dyn Display) -> Result<EndedJob, String> {
+    pub(crate) fn with_rows(
+        self,
+        rows: RecordedRows,
+        recording: &dyn Display,
+    ) -> Result<EndedJob, String> {
         let missing = self.rows.missing(&rows);
         let Head {
             token,
@@ -258,10 +293,16 @@ impl Head {
         parts.extend(rows.parts);
         let at_millis = summary.ended_millis.unwrap_or(summary.submitted_millis);
         let mut events = rows.events;
-        let remark = |what| HistoryLine { at_millis, text: format!("{recording}: {what}") };
+        let remark = |what| HistoryLine {
+            at_millis,
+            text: format!("{recording}: {what}"),
+        };
         events.extend(rows.remarks.into_iter().chain(missing).map(remark));
         let mut end = end_of(&summary, wall, &counters, &parts)?;
-        if let JobEnd::Failed { failure: unknown, .. } = &mut end {
+        if let JobEnd::Failed {
+            failure: unknown, ..
+        } = &mut end
+        {
             *unknown = failure;
         }
         let detail = JobDetail {
@@ -277,7 +318,13 @@ impl Head {
             submitted: submitted.map(|submitted| *submitted),
             scheduler: cluster.as_ref().map(RecordedCluster::in_force),
         };
-        Ok(EndedJob { token, end, detail, cluster, logs: rows.logs })
+        Ok(EndedJob {
+            token,
+            end,
+            detail,
+            cluster,
+            logs: rows.logs,
+        })
     }
 }
 
@@ -309,9 +356,13 @@ impl RowCounts {
             ("counters", self.counters, rows.counters.len()),
             ("reasons", self.reasons, rows.reasons.len()),
         ];
-        let lacking = kinds.into_iter().filter(|(_, expected, found)| (*found as u64) < *expected);
+        let lacking = kinds
+            .into_iter()
+            .filter(|(_, expected, found)| (*found as u64) < *expected);
         let words: Vec<String> = lacking
-            .map(|(name, expected, found)| format!("{} of {expected} {name}", expected - found as u64))
+            .map(|(name, expected, found)| {
+                format!("{} of {expected} {name}", expected - found as u64)
+            })
             .collect();
         (!words.is_empty()).then(|| format!("{} cannot be shown", words.join(", ")))
     }
@@ -324,7 +375,8 @@ fn end_of(
     counters: &CounterValues,
     parts: &[PartReport],
 ) -> Result<JobEnd, String> {
-    let (job, reason) = (summary.job, summary.reason.clone().unwrap_or_default());
+    let job = summary.job;
+    let reason = summary.reason.clone().unwrap_or_default();
     match summary.phase {
         JobPhase::Succeeded => Ok(JobEnd::Succeeded(JobReport {
             job,
@@ -334,9 +386,16 @@ fn end_of(
             parts: parts.to_vec(),
             output: summary.output.clone(),
         })),
-        JobPhase::Failed => Ok(JobEnd::Failed { job, reason, failure: None }),
+        JobPhase::Failed => Ok(JobEnd::Failed {
+            job,
+            reason,
+            failure: None,
+        }),
         JobPhase::Killed => Ok(JobEnd::Killed { job, reason }),
-        phase => Err(format!("the job is {}; expected an ended job", phase.in_words())),
+        phase => Err(format!(
+            "the job is {}; expected an ended job",
+            phase.in_words()
+        )),
     }
 }
 
@@ -349,7 +408,9 @@ pub(crate) mod in_hexadecimal {
         serializer.collect_str(&format_args!("{token:032x}"))
     }
 
-    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u128, D::Error> {
+    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(
+        deserializer: D,
+    ) -> Result<u128, D::Error> {
         let text = String::deserialize(deserializer)?;
         u128::from_str_radix(&text, 16)
             .map_err(|error| D::Error::custom(format!("invalid token {text}: {error}")))

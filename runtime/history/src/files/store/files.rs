@@ -14,7 +14,9 @@ use napreduce_engine::JobId;
 use crate::files::former::FORMER_RECORDING;
 use crate::files::head::JobFiles;
 use crate::files::index::Stamp;
-use crate::files::recording::{HistoryError, RECORDING, RecordedRows, RecordingError, RecordingWriter};
+use crate::files::recording::{
+    HistoryError, RECORDING, RecordedRows, RecordingError, RecordingWriter,
+};
 
 /// The suffix of an incomplete file.
 const UNFINISHED: &str = ".unfinished";
@@ -31,14 +33,16 @@ pub(crate) fn recording_name(job: JobId) -> String {
 /// Lists the jobs that have heads, with the stamps of their files, and removes incomplete files.
 pub(super) fn list(directory: &Path) -> io::Result<BTreeMap<JobId, Stamp>> {
     fs::create_dir_all(directory)?;
-    let (mut heads, mut recordings) = (BTreeMap::new(), BTreeMap::new());
+    let mut heads = BTreeMap::new();
+    let mut recordings = BTreeMap::new();
     for entry in fs::read_dir(directory)? {
         let entry = entry?;
         let name = entry.file_name();
         let Some(name) = name.to_str() else { continue };
         if let Some(job) = job_of(name, HEAD) {
             heads.insert(job, stamp_of(&entry.metadata()?)?);
-        } else if let Some(job) = job_of(name, RECORDING).or_else(|| job_of(name, FORMER_RECORDING)) {
+        } else if let Some(job) = job_of(name, RECORDING).or_else(|| job_of(name, FORMER_RECORDING))
+        {
             *recordings.entry(job).or_insert(0) += entry.metadata()?.len();
         } else if job_of(name, &[HEAD, UNFINISHED].concat()).is_some()
             || job_of(name, &[RECORDING, UNFINISHED].concat()).is_some()
@@ -67,7 +71,11 @@ fn job_of(name: &str, ending: &str) -> Option<JobId> {
 }
 
 /// Writes both files of a job and waits until they are on disk.
-pub(super) fn write(directory: &Path, job: JobId, contents: &JobFiles<'_>) -> Result<Stamp, HistoryError> {
+pub(super) fn write(
+    directory: &Path,
+    job: JobId,
+    contents: &JobFiles<'_>,
+) -> Result<Stamp, HistoryError> {
     let [recording, head] = unfinished(directory, job, contents)?;
     // Sync both at once, so that the client waits for the disk once.
     let (head_synced, recording_synced) = thread::scope(|scope| {
@@ -81,7 +89,10 @@ pub(super) fn write(directory: &Path, job: JobId, contents: &JobFiles<'_>) -> Re
     let synced = File::open(directory).and_then(|directory| directory.sync_all());
     synced.map_err(|error| HistoryError::new(directory, error.into()))?;
     let stamp = stamp_of(&stamp).map_err(|error| HistoryError::new(directory, error.into()))?;
-    Ok(Stamp { recording_bytes, ..stamp })
+    Ok(Stamp {
+        recording_bytes,
+        ..stamp
+    })
 }
 
 /// Writes both files of a simulated job without syncing: the job can be simulated again.
@@ -102,16 +113,27 @@ fn unfinished(
     job: JobId,
     contents: &JobFiles<'_>,
 ) -> Result<[Unfinished; 2], HistoryError> {
-    let recording = Unfinished::write(directory.join(recording_name(job)), |out| write_rows(out, contents))?;
-    let head = Unfinished::write(directory.join(head_name(job)), |out| Ok(out.write_all(&contents.head)?))?;
+    let recording = Unfinished::write(directory.join(recording_name(job)), |out| {
+        write_rows(out, contents)
+    })?;
+    let head = Unfinished::write(directory.join(head_name(job)), |out| {
+        Ok(out.write_all(&contents.head)?)
+    })?;
     Ok([recording, head])
 }
 
 /// Returns the stamp of a job without a recording.
 fn stamp_of(head: &Metadata) -> io::Result<Stamp> {
-    let modified = head.modified()?.duration_since(UNIX_EPOCH).unwrap_or_default();
+    let modified = head
+        .modified()?
+        .duration_since(UNIX_EPOCH)
+        .unwrap_or_default();
     let head_modified_nanos = u64::try_from(modified.as_nanos()).unwrap_or(u64::MAX);
-    Ok(Stamp { head_bytes: head.len(), head_modified_nanos, recording_bytes: 0 })
+    Ok(Stamp {
+        head_bytes: head.len(),
+        head_modified_nanos,
+        recording_bytes: 0,
+    })
 }
 
 /// A file under a temporary name; dropping it removes the file unless it was finished.
@@ -135,7 +157,11 @@ impl Unfinished {
             Ok(out.into_inner().map_err(io::IntoInnerError::into_error)?)
         };
         match written() {
-            Ok(file) => Ok(Unfinished { path, unfinished, file }),
+            Ok(file) => Ok(Unfinished {
+                path,
+                unfinished,
+                file,
+            }),
             Err(source) => {
                 // On a full disk the leftover would take space from other files.
                 let _ = fs::remove_file(&unfinished);
@@ -145,7 +171,9 @@ impl Unfinished {
     }
 
     fn sync(&self) -> Result<(), HistoryError> {
-        self.file.sync_data().map_err(|error| HistoryError::new(&self.path, error.into()))
+        self.file
+            .sync_data()
+            .map_err(|error| HistoryError::new(&self.path, error.into()))
     }
 
     /// Renames the file to its final name and returns its metadata.
@@ -183,18 +211,30 @@ pub(crate) fn read_rows(path: &Path) -> RecordedRows {
         Ok(rows) => return rows,
         Err(error) => error,
     };
-    let name = path.file_name().and_then(OsStr::to_str).and_then(|name| name.strip_suffix(RECORDING));
+    let name = path
+        .file_name()
+        .and_then(OsStr::to_str)
+        .and_then(|name| name.strip_suffix(RECORDING));
     let former = name.map(|name| format!("{name}{FORMER_RECORDING}"));
     let remark = match former.filter(|former| path.with_file_name(former).is_file()) {
-        Some(former) => format!("{former} was written by an earlier version; run: nap history convert DIR"),
+        Some(former) => {
+            format!("{former} was written by an earlier version; run: nap history convert DIR")
+        }
         None => error.to_string(),
     };
-    RecordedRows { remarks: vec![remark], ..RecordedRows::default() }
+    RecordedRows {
+        remarks: vec![remark],
+        ..RecordedRows::default()
+    }
 }
 
 /// Removes the files of a job; missing files are not an error.
 pub(super) fn remove(directory: &Path, job: JobId) -> Result<(), HistoryError> {
-    for name in [format!("{job}{FORMER_RECORDING}"), recording_name(job), head_name(job)] {
+    for name in [
+        format!("{job}{FORMER_RECORDING}"),
+        recording_name(job),
+        head_name(job),
+    ] {
         let path = directory.join(name);
         match fs::remove_file(&path) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => {

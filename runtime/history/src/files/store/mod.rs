@@ -59,7 +59,8 @@ impl History {
         // A leftover file does no harm.
         let _ = std::fs::remove_file(directory.join(FORMER_INDEX));
         let (index, mut rows, mut remarks) = Index::open(&directory.join(INDEX));
-        let (mut kept, mut unknown) = (Kept::default(), Vec::new());
+        let mut kept = Kept::default();
+        let mut unknown = Vec::new();
         for (job, stamp) in stamps {
             let row = match rows.remove(&job).filter(|row| row.stamp == stamp) {
                 Some(row) => row,
@@ -82,8 +83,13 @@ impl History {
             remarks.extend(index.change(&unknown, &gone).err());
         }
         let days = Mutex::new(ClusterDays::beneath(directory));
-        let history =
-            History { directory: directory.to_owned(), limits, index, kept: Mutex::new(kept), days };
+        let history = History {
+            directory: directory.to_owned(),
+            limits,
+            index,
+            kept: Mutex::new(kept),
+            days,
+        };
         remarks.extend(history.remove_oldest());
         Ok((history, remarks))
     }
@@ -111,8 +117,9 @@ impl History {
             return Vec::new();
         }
         let removed = gone.iter().map(|job| files::remove(&self.directory, *job));
-        let mut remarks: Vec<String> =
-            removed.filter_map(|removed| removed.err().map(|error| error.to_string())).collect();
+        let mut remarks: Vec<String> = removed
+            .filter_map(|removed| removed.err().map(|error| error.to_string()))
+            .collect();
         remarks.extend(self.index.change(&[], &gone).err());
         remarks
     }
@@ -150,7 +157,10 @@ impl HistoryStore for History {
     fn summaries(&self, count: usize, leave_out: &dyn Fn(JobId) -> bool) -> Vec<JobSummary> {
         let kept = self.lock();
         let wanted = kept.jobs.iter().rev().filter(|(job, _)| !leave_out(**job));
-        wanted.take(count).map(|(_, job)| job.summary.clone()).collect()
+        wanted
+            .take(count)
+            .map(|(_, job)| job.summary.clone())
+            .collect()
     }
 
     fn read(&self, job: JobId) -> Option<Result<EndedJob, String>> {
@@ -160,13 +170,18 @@ impl HistoryStore for History {
     fn add(&self, job: &EndedJob) -> Result<Vec<String>, Box<dyn Error + Send + Sync>> {
         let id = job.detail.summary.job;
         let path = self.directory.join(head_name(id));
-        let contents = split(job).map_err(|what| HistoryError::new(&path, RecordingError::TooLarge(what)))?;
+        let contents =
+            split(job).map_err(|what| HistoryError::new(&path, RecordingError::TooLarge(what)))?;
         let stamp = files::write(&self.directory, id, &contents)?;
         // Built from the written head, in which a long reason is cut.
         let row = row_of(&contents.head, id, stamp)
             .map_err(|what| HistoryError::new(&path, io::Error::other(what).into()))?;
-        let mut remarks: Vec<String> =
-            self.index.change(&[(id, row.clone())], &[]).err().into_iter().collect();
+        let mut remarks: Vec<String> = self
+            .index
+            .change(&[(id, row.clone())], &[])
+            .err()
+            .into_iter()
+            .collect();
         self.lock().enter(id, row);
         remarks.extend(self.remove_oldest());
         Ok(remarks)
@@ -188,21 +203,39 @@ impl HistoryStore for History {
 /// Fails if a file cannot be written, or the job is too large.
 pub fn write_simulated(directory: &Path, job: &EndedJob) -> Result<(), HistoryError> {
     let id = job.detail.summary.job;
-    let too_large = |what| HistoryError::new(&directory.join(head_name(id)), RecordingError::TooLarge(what));
+    let too_large = |what| {
+        HistoryError::new(
+            &directory.join(head_name(id)),
+            RecordingError::TooLarge(what),
+        )
+    };
     files::write_unsynced(directory, id, &split(job).map_err(too_large)?)
 }
 
 impl Kept {
     fn enter(&mut self, job: JobId, row: IndexRow) {
         self.leave(job);
-        let IndexRow { summary, token, stamp } = row;
+        let IndexRow {
+            summary,
+            token,
+            stamp,
+        } = row;
         self.tokens.insert(token, job);
         self.bytes = self.bytes.saturating_add(stamp.bytes());
-        self.jobs.insert(job, KeptJob { summary, token, bytes: stamp.bytes() });
+        self.jobs.insert(
+            job,
+            KeptJob {
+                summary,
+                token,
+                bytes: stamp.bytes(),
+            },
+        );
     }
 
     fn leave(&mut self, job: JobId) {
-        let Some(KeptJob { token, bytes, .. }) = self.jobs.remove(&job) else { return };
+        let Some(KeptJob { token, bytes, .. }) = self.jobs.remove(&job) else {
+            return;
+        };
         if self.tokens.get(&token) == Some(&job) {
             self.tokens.remove(&token);
         }
@@ -213,7 +246,9 @@ impl Kept {
     fn take_oldest(&mut self, limits: HistoryLimits) -> Vec<JobId> {
         let mut gone = Vec::new();
         while self.jobs.len() > limits.jobs_max || self.bytes > limits.bytes_max {
-            let Some((&job, _)) = self.jobs.first_key_value() else { break };
+            let Some((&job, _)) = self.jobs.first_key_value() else {
+                break;
+            };
             self.leave(job);
             gone.push(job);
         }
@@ -226,7 +261,11 @@ fn read_head(path: &Path) -> Result<StoredHead, String> {
 }
 
 fn read_row(path: &Path, job: JobId, stamp: Stamp) -> Result<IndexRow, String> {
-    row_of(&read_regular(path, HEAD_BYTES_READ_MAX).map_err(|error| error.to_string())?, job, stamp)
+    row_of(
+        &read_regular(path, HEAD_BYTES_READ_MAX).map_err(|error| error.to_string())?,
+        job,
+        stamp,
+    )
 }
 
 fn row_of(head: &[u8], job: JobId, stamp: Stamp) -> Result<IndexRow, String> {
@@ -234,5 +273,9 @@ fn row_of(head: &[u8], job: JobId, stamp: Stamp) -> Result<IndexRow, String> {
     if summary.job != job {
         return Err(format!("it belongs to {}", summary.job));
     }
-    Ok(IndexRow { summary, token, stamp })
+    Ok(IndexRow {
+        summary,
+        token,
+        stamp,
+    })
 }

@@ -25,14 +25,24 @@ pub fn assign_lanes<'job>(mut stints: Vec<Stint<'job>>) -> Vec<(Lane, Stint<'job
         let is_reduce = stint.attempt.task.kind == TaskKind::Reduce;
         let lanes = free_at.entry((stint.worker, is_reduce)).or_default();
         let by = stint.from_micros + (MILLI_MICROS - 1);
-        let number = lanes.iter().position(|free| *free <= by).unwrap_or_else(|| {
-            lanes.push(0);
-            lanes.len() - 1
-        });
+        let number = lanes
+            .iter()
+            .position(|free| *free <= by)
+            .unwrap_or_else(|| {
+                lanes.push(0);
+                lanes.len() - 1
+            });
         stint.from_micros = stint.from_micros.max(lanes[number]);
         stint.until_micros = stint.until_micros.max(stint.from_micros);
         lanes[number] = stint.until_micros;
-        (Lane { worker: stint.worker, is_reduce, number: number as u32 }, stint)
+        (
+            Lane {
+                worker: stint.worker,
+                is_reduce,
+                number: number as u32,
+            },
+            stint,
+        )
     };
     stints.into_iter().map(place).collect()
 }
@@ -46,10 +56,25 @@ mod tests {
     use super::*;
 
     fn stint(index: u32, worker: u32, from_micros: u64, until_micros: u64) -> Stint<'static> {
-        let kind = if index.is_multiple_of(2) { TaskKind::Map } else { TaskKind::Reduce };
-        let attempt = AttemptId { task: TaskId { job: JobId(1), kind, index }, number: 1 };
-        let (end, worker) = (StintEnd::Ended, WorkerId(worker));
-        let (started_micros, preemption, end_text, restore) = (None, None, None, None);
+        let kind = if index.is_multiple_of(2) {
+            TaskKind::Map
+        } else {
+            TaskKind::Reduce
+        };
+        let attempt = AttemptId {
+            task: TaskId {
+                job: JobId(1),
+                kind,
+                index,
+            },
+            number: 1,
+        };
+        let end = StintEnd::Ended;
+        let worker = WorkerId(worker);
+        let started_micros = None;
+        let preemption = None;
+        let end_text = None;
+        let restore = None;
         Stint {
             attempt,
             worker,
@@ -66,10 +91,16 @@ mod tests {
     #[test]
     fn stint_starts_on_a_lane_freed_within_its_millisecond() {
         let both = assign_lanes(vec![stint(0, 1, 0, 5_400), stint(2, 1, 5_000, 9_000)]);
-        let lanes: Vec<_> = both.iter().map(|(lane, stint)| (lane.number, stint.from_micros)).collect();
+        let lanes: Vec<_> = both
+            .iter()
+            .map(|(lane, stint)| (lane.number, stint.from_micros))
+            .collect();
         assert_eq!(lanes, [(0, 0), (0, 5_400)]);
         let both = assign_lanes(vec![stint(0, 1, 0, 6_400), stint(2, 1, 5_000, 9_000)]);
-        assert_eq!(both.iter().map(|(lane, _)| lane.number).collect::<Vec<_>>(), [0, 1]);
+        assert_eq!(
+            both.iter().map(|(lane, _)| lane.number).collect::<Vec<_>>(),
+            [0, 1]
+        );
     }
 
     proptest! {

@@ -86,17 +86,29 @@ impl<'job> Timeline<'job> {
     pub fn new(detail: &'job JobDetail, now_micros: u64) -> Timeline<'job> {
         let mut preemptions: HashMap<AttemptId, Vec<&PreemptionSummary>> = HashMap::new();
         for preemption in &detail.preemptions {
-            preemptions.entry(preemption.attempt).or_default().push(preemption);
+            preemptions
+                .entry(preemption.attempt)
+                .or_default()
+                .push(preemption);
         }
         let mut resumes: HashMap<AttemptId, Vec<&ResumeSummary>> = HashMap::new();
         for resume in &detail.resumes {
             resumes.entry(resume.attempt).or_default().push(resume);
         }
-        let restores: HashMap<AttemptId, &RestoreSummary> =
-            detail.restores.iter().map(|restore| (restore.attempt, restore)).collect();
-        let continued: HashMap<AttemptId, u64> =
-            detail.restores.iter().map(|restore| (restore.from, restore.ordered_micros)).collect();
-        let job_ended = detail.summary.ended_millis.map_or(now_micros, |ended| ended * MILLI_MICROS);
+        let restores: HashMap<AttemptId, &RestoreSummary> = detail
+            .restores
+            .iter()
+            .map(|restore| (restore.attempt, restore))
+            .collect();
+        let continued: HashMap<AttemptId, u64> = detail
+            .restores
+            .iter()
+            .map(|restore| (restore.from, restore.ordered_micros))
+            .collect();
+        let job_ended = detail
+            .summary
+            .ended_millis
+            .map_or(now_micros, |ended| ended * MILLI_MICROS);
         let mut timeline = Timeline::default();
         for attempt in &detail.attempts {
             let track = AttemptTrack {
@@ -104,7 +116,10 @@ impl<'job> Timeline<'job> {
                 restore: restores.get(&attempt.attempt).copied(),
                 preemptions: preemptions.remove(&attempt.attempt).unwrap_or_default(),
                 resumes: resumes.remove(&attempt.attempt).unwrap_or_default(),
-                continued: continued.get(&attempt.attempt).copied().unwrap_or(job_ended),
+                continued: continued
+                    .get(&attempt.attempt)
+                    .copied()
+                    .unwrap_or(job_ended),
                 now_micros,
             };
             track.draw(&mut timeline);
@@ -134,8 +149,10 @@ impl<'job> AttemptTrack<'job> {
         let ended = self.attempt.ended_micros();
         // Suspended work may be checkpointed or killed before it gets a slot again.
         let mut holds_slot = true;
-        let mut stopped =
-            self.preemptions.iter().filter_map(|preemption| Some((*preemption, stopped(preemption)?)));
+        let mut stopped = self
+            .preemptions
+            .iter()
+            .filter_map(|preemption| Some((*preemption, stopped(preemption)?)));
         let mut next = stopped.next();
         while let Some((preemption, (freed, end))) = next {
             next = stopped.next();
@@ -145,7 +162,11 @@ impl<'job> AttemptTrack<'job> {
                 timeline.stints.push(self.stint(
                     from,
                     freed,
-                    Ending { end, preemption: Some(preemption), is_last },
+                    Ending {
+                        end,
+                        preemption: Some(preemption),
+                        is_last,
+                    },
                 ));
             }
             let (until, resumed) = match end {
@@ -153,14 +174,29 @@ impl<'job> AttemptTrack<'job> {
                     let resumed = self.resumes.iter().map(|resume| resume.ordered_micros);
                     let resumed = resumed.filter(|ordered| *ordered >= freed).min();
                     let changed = next.map(|(_, (freed, _))| freed);
-                    (resumed.into_iter().chain(changed).min().or(ended).unwrap_or(self.now_micros), resumed)
+                    (
+                        resumed
+                            .into_iter()
+                            .chain(changed)
+                            .min()
+                            .or(ended)
+                            .unwrap_or(self.now_micros),
+                        resumed,
+                    )
                 }
                 _ => (self.continued, None),
             };
             if end != StintEnd::Killed {
-                let (attempt, worker) = (self.attempt.attempt, preemption.worker);
+                let attempt = self.attempt.attempt;
+                let worker = preemption.worker;
                 let until_micros = until.max(freed);
-                timeline.naps.push(Nap { attempt, worker, from_micros: freed, until_micros, preemption });
+                timeline.naps.push(Nap {
+                    attempt,
+                    worker,
+                    from_micros: freed,
+                    until_micros,
+                    preemption,
+                });
             }
             holds_slot = resumed.is_some_and(|resumed| resumed <= until);
             from = until.max(freed);
@@ -172,8 +208,14 @@ impl<'job> AttemptTrack<'job> {
             Some(ended) => (ended, StintEnd::Ended),
             None => (self.now_micros, StintEnd::Open),
         };
-        let ending = Ending { end, preemption: None, is_last: true };
-        timeline.stints.push(self.stint(from, until.max(from), ending));
+        let ending = Ending {
+            end,
+            preemption: None,
+            is_last: true,
+        };
+        timeline
+            .stints
+            .push(self.stint(from, until.max(from), ending));
     }
 
     fn stint(&self, from_micros: u64, until_micros: u64, ending: Ending<'job>) -> Stint<'job> {

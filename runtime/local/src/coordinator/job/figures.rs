@@ -4,7 +4,11 @@ use napreduce_engine::{AttemptId, TaskKind};
 use napreduce_protocol::{AttemptFigures, Counter, CounterValues, JobPlan};
 
 /// Returns the figures of an attempt from its counters.
-pub(super) fn figures(plan: &JobPlan, attempt: AttemptId, counters: &CounterValues) -> AttemptFigures {
+pub(super) fn figures(
+    plan: &JobPlan,
+    attempt: AttemptId,
+    counters: &CounterValues,
+) -> AttemptFigures {
     let of = |counter| counters.of(counter);
     let figures = AttemptFigures {
         shuffle_millis: of(Counter::ShuffleFetchMillis),
@@ -16,8 +20,11 @@ pub(super) fn figures(plan: &JobPlan, attempt: AttemptId, counters: &CounterValu
     match attempt.task.kind {
         TaskKind::Map => {
             let split = plan.splits.get(attempt.task.index as usize);
-            let output =
-                if plan.reduces == 0 { Counter::OutputBytes } else { Counter::MapOutputMaterializedBytes };
+            let output = if plan.reduces == 0 {
+                Counter::OutputBytes
+            } else {
+                Counter::MapOutputMaterializedBytes
+            };
             AttemptFigures {
                 input_bytes: split.map_or(0, |split| split.length()),
                 output_bytes: of(output),

@@ -13,8 +13,8 @@ use napreduce_engine::{
 };
 use napreduce_history::{JobHistory, KeptLog, PreemptionBook};
 use napreduce_protocol::{
-    AttemptSummary, Counter, CounterValues, FailedRecord, HistoryLine, JobDescription, JobEnd, JobPhase,
-    JobSummary, LaunchWork, PartOutput, TaskFailure,
+    AttemptSummary, Counter, CounterValues, FailedRecord, HistoryLine, JobDescription, JobEnd,
+    JobPhase, JobSummary, LaunchWork, PartOutput, TaskFailure,
 };
 use serde::{Deserialize, Serialize};
 
@@ -153,7 +153,9 @@ impl LiveJob {
         let splits = &self.accepted.plan.splits;
         match attempt.task.kind {
             TaskKind::Map => {
-                let split = splits.get(usize::try_from(attempt.task.index).ok()?)?.clone();
+                let split = splits
+                    .get(usize::try_from(attempt.task.index).ok()?)?
+                    .clone();
                 Some(LaunchWork::Map { split })
             }
             TaskKind::Reduce => {
@@ -173,7 +175,10 @@ impl LiveJob {
             Report::Failed { place, reason, .. } => {
                 self.count(attempt, Counter::FailedMaps, Counter::FailedReduces);
                 let record = self.records.remove(&attempt);
-                self.failing.insert(attempt.task, TaskFailure::new(attempt, *place, reason, record));
+                self.failing.insert(
+                    attempt.task,
+                    TaskFailure::new(attempt, *place, reason, record),
+                );
             }
             Report::Killed => {
                 self.killed.insert(attempt);
@@ -234,7 +239,14 @@ impl LiveJob {
         counters: CounterValues,
         part: Option<PartOutput>,
     ) {
-        self.brought.insert(attempt, TaskResult { attempt, counters, part });
+        self.brought.insert(
+            attempt,
+            TaskResult {
+                attempt,
+                counters,
+                part,
+            },
+        );
     }
 
     /// Drops a result that was stored already or is superfluous, since another attempt was faster.
@@ -250,7 +262,10 @@ impl LiveJob {
     /// Keeps the printed output of an attempt.
     pub(super) fn on_printed(&mut self, attempt: AttemptId, stderr: String) {
         if self.has_room_for_logs() {
-            self.logs.push(KeptLog { attempt, stderr: stderr.into() });
+            self.logs.push(KeptLog {
+                attempt,
+                stderr: stderr.into(),
+            });
         }
     }
 
@@ -295,8 +310,21 @@ impl LiveJob {
 
     /// Returns the job's history over time.
     pub(super) fn history(&mut self) -> JobHistory<'_> {
-        let LiveJob { attempts, events, book, killed, ends, .. } = self;
-        JobHistory { attempts, events, book, killed, ends }
+        let LiveJob {
+            attempts,
+            events,
+            book,
+            killed,
+            ends,
+            ..
+        } = self;
+        JobHistory {
+            attempts,
+            events,
+            book,
+            killed,
+            ends,
+        }
     }
 
     /// Returns the counters of the attempts whose result counts, and of the job as a whole.
@@ -311,7 +339,9 @@ impl LiveJob {
 
     /// Returns the attempts that wrote a part, in task order.
     pub(super) fn parts(&self) -> impl Iterator<Item = (AttemptId, &PartOutput)> {
-        self.results.values().filter_map(|result| Some((result.attempt, result.part.as_ref()?)))
+        self.results
+            .values()
+            .filter_map(|result| Some((result.attempt, result.part.as_ref()?)))
     }
 
     /// Returns the job's line in a listing.
@@ -319,7 +349,9 @@ impl LiveJob {
         let view = engine.view();
         let plan = &self.accepted.plan;
         let known = view.job(self.id());
-        let outcome = known.and_then(|job| job.outcome()).or(self.outcome.as_ref());
+        let outcome = known
+            .and_then(|job| job.outcome())
+            .or(self.outcome.as_ref());
         let phase = known.map_or(JobPhase::Stopping, |job| view.standing(job).into());
         JobSummary {
             job: self.id(),
@@ -358,6 +390,8 @@ mod pairs {
     pub(super) fn deserialize<'de, D: Deserializer<'de>>(
         deserializer: D,
     ) -> Result<BTreeMap<TaskId, Arc<TaskResult>>, D::Error> {
-        Ok(Vec::<(TaskId, Arc<TaskResult>)>::deserialize(deserializer)?.into_iter().collect())
+        Ok(Vec::<(TaskId, Arc<TaskResult>)>::deserialize(deserializer)?
+            .into_iter()
+            .collect())
     }
 }

@@ -28,9 +28,16 @@ impl LiveJob {
         if let Some(sums) = self.sums.get() {
             return sums;
         }
-        let mut sums = Sums { input_bytes: self.input_bytes(), ..Sums::default() };
+        let mut sums = Sums {
+            input_bytes: self.input_bytes(),
+            ..Sums::default()
+        };
         for kind in TaskKind::ALL {
-            let tasks = (0..job.tasks_total(kind)).map(|index| TaskId { job: self.id(), kind, index });
+            let tasks = (0..job.tasks_total(kind)).map(|index| TaskId {
+                job: self.id(),
+                kind,
+                index,
+            });
             for task in tasks.filter(|task| job.task_state(*task) == Some(TaskState::Done)) {
                 sums.done[kind].tasks += 1;
                 sums.done[kind].bytes += self.task_bytes(task);
@@ -42,16 +49,25 @@ impl LiveJob {
 
     /// Updates the sums when a task is completed or lost.
     pub(super) fn count_done(&mut self, task: TaskId, change: i64) {
-        let Some(mut sums) = self.sums.get() else { return };
+        let Some(mut sums) = self.sums.get() else {
+            return;
+        };
         let done = &mut sums.done[task.kind];
         done.tasks = done.tasks.saturating_add_signed(change);
         let bytes = i64::try_from(self.task_bytes(task)).unwrap_or(i64::MAX);
-        done.bytes = done.bytes.saturating_add_signed(bytes.saturating_mul(change));
+        done.bytes = done
+            .bytes
+            .saturating_add_signed(bytes.saturating_mul(change));
         self.sums.set(Some(sums));
     }
 
     fn input_bytes(&self) -> u64 {
-        self.accepted.plan.splits.iter().map(InputSplit::length).sum()
+        self.accepted
+            .plan
+            .splits
+            .iter()
+            .map(InputSplit::length)
+            .sum()
     }
 
     /// Returns the job's progress.
@@ -65,12 +81,18 @@ impl LiveJob {
     }
 
     fn phase(&self, view: &ClusterView<'_>, kind: TaskKind) -> PhaseProgress {
-        let Some(job) = view.job(self.id()) else { return self.phase_at_end(kind) };
-        let (mut bytes_done, mut known_bytes, mut known_tasks) = (0_u64, 0_u64, 0_u64);
+        let Some(job) = view.job(self.id()) else {
+            return self.phase_at_end(kind);
+        };
+        let mut bytes_done = 0_u64;
+        let mut known_bytes = 0_u64;
+        let mut known_tasks = 0_u64;
         // Includes attempts held by an operator.
         let mut stopped = 0;
         for attempt in job.attempts().filter(|attempt| attempt.task.kind == kind) {
-            let Some(attempt) = view.attempt(attempt) else { continue };
+            let Some(attempt) = view.attempt(attempt) else {
+                continue;
+            };
             stopped += u32::from(attempt.state() == AttemptState::Suspended);
             bytes_done += attempt.bytes_done();
             known_bytes += attempt.bytes_total();
@@ -93,7 +115,8 @@ impl LiveJob {
             running: job.holding(kind),
             suspended: stopped + u32::try_from(job.held_tasks(kind).count()).unwrap_or(u32::MAX),
             checkpointed: if self.book.has_checkpoints() {
-                u32::try_from(job.eligible(kind).filter(from_checkpoint).count()).unwrap_or(u32::MAX)
+                u32::try_from(job.eligible(kind).filter(from_checkpoint).count())
+                    .unwrap_or(u32::MAX)
             } else {
                 0
             },
@@ -106,14 +129,27 @@ impl LiveJob {
     /// Returns the progress of a job that the engine has forgotten.
     fn phase_at_end(&self, kind: TaskKind) -> PhaseProgress {
         let tasks = self.tasks_total(kind);
-        let done: Vec<TaskId> = self.results.keys().filter(|task| task.kind == kind).copied().collect();
+        let done: Vec<TaskId> = self
+            .results
+            .keys()
+            .filter(|task| task.kind == kind)
+            .copied()
+            .collect();
         let bytes_done = done.iter().map(|task| self.task_bytes(*task)).sum::<u64>();
         let finished = u32::try_from(done.len()).unwrap_or(u32::MAX);
         let bytes_total = match kind {
             TaskKind::Map => self.input_bytes(),
-            TaskKind::Reduce => bytes_done.saturating_mul(u64::from(tasks)) / u64::from(finished.max(1)),
+            TaskKind::Reduce => {
+                bytes_done.saturating_mul(u64::from(tasks)) / u64::from(finished.max(1))
+            }
         };
-        PhaseProgress { tasks, done: finished, bytes_done, bytes_total, ..PhaseProgress::default() }
+        PhaseProgress {
+            tasks,
+            done: finished,
+            bytes_done,
+            bytes_total,
+            ..PhaseProgress::default()
+        }
     }
 
     fn tasks_total(&self, kind: TaskKind) -> u32 {
@@ -127,8 +163,9 @@ impl LiveJob {
     fn task_bytes(&self, task: TaskId) -> u64 {
         match task.kind {
             TaskKind::Map => {
-                let split =
-                    usize::try_from(task.index).ok().and_then(|index| self.accepted.plan.splits.get(index));
+                let split = usize::try_from(task.index)
+                    .ok()
+                    .and_then(|index| self.accepted.plan.splits.get(index));
                 split.map_or(0, InputSplit::length)
             }
             TaskKind::Reduce => {

@@ -10,8 +10,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::PoisonError;
 
 use napreduce_engine::{
-    AttemptId, ClusterView, Effect, Engine, Event, FailureClass, FaultPlace, JobId, MapOutput, Order, Record,
-    Report, TaskKind, Time, WorkerId,
+    AttemptId, ClusterView, Effect, Engine, Event, FailureClass, FaultPlace, JobId, MapOutput,
+    Order, Record, Report, TaskKind, Time, WorkerId,
 };
 use napreduce_protocol::{JobSummary, ToWorker};
 use serde::{Deserialize, Serialize};
@@ -98,8 +98,16 @@ impl CoordinatorState {
     pub fn kept(&self) -> Kept {
         Kept {
             jobs: self.jobs.values().cloned().collect(),
-            links: self.links.iter().map(|(worker, link)| (*worker, link.kept().clone())).collect(),
-            chains: self.chains.iter().map(|(chain, known)| (*chain, known.clone())).collect(),
+            links: self
+                .links
+                .iter()
+                .map(|(worker, link)| (*worker, link.kept().clone()))
+                .collect(),
+            chains: self
+                .chains
+                .iter()
+                .map(|(chain, known)| (*chain, known.clone()))
+                .collect(),
             unrecorded: self.unrecorded.values().cloned().collect(),
             gone: self.gone.clone(),
             last: self.last,
@@ -109,14 +117,38 @@ impl CoordinatorState {
     }
 
     /// Restores a state from an engine and the data of a snapshot.
-    pub fn restore(engine: Engine, policy: String, epoch_micros: u64, kept: Kept) -> CoordinatorState {
-        let Kept { jobs, links, chains, unrecorded, gone, last, last_job, last_worker } = kept;
+    pub fn restore(
+        engine: Engine,
+        policy: String,
+        epoch_micros: u64,
+        kept: Kept,
+    ) -> CoordinatorState {
+        let Kept {
+            jobs,
+            links,
+            chains,
+            unrecorded,
+            gone,
+            last,
+            last_job,
+            last_worker,
+        } = kept;
         CoordinatorState {
-            ended: jobs.iter().filter(|job| job.outcome.is_some()).map(LiveJob::id).collect(),
+            ended: jobs
+                .iter()
+                .filter(|job| job.outcome.is_some())
+                .map(LiveJob::id)
+                .collect(),
             jobs: jobs.into_iter().map(|job| (job.id(), job)).collect(),
-            links: links.into_iter().map(|(worker, kept)| (worker, Link::restored(kept))).collect(),
+            links: links
+                .into_iter()
+                .map(|(worker, kept)| (worker, Link::restored(kept)))
+                .collect(),
             chains: chains.into_iter().collect(),
-            unrecorded: unrecorded.into_iter().map(|summary| (summary.job, summary)).collect(),
+            unrecorded: unrecorded
+                .into_iter()
+                .map(|summary| (summary.job, summary))
+                .collect(),
             gone,
             wake_at: engine.next_wake(),
             last,
@@ -174,7 +206,12 @@ impl CoordinatorState {
 
     /// Lists the jobs again whose output was being committed or removed when the last coordinator ended.
     pub fn list_ended(&mut self) {
-        self.ended = self.jobs.values().filter(|job| job.outcome.is_some()).map(LiveJob::id).collect();
+        self.ended = self
+            .jobs
+            .values()
+            .filter(|job| job.outcome.is_some())
+            .map(LiveJob::id)
+            .collect();
     }
 
     /// Returns when the engine must be woken.
@@ -264,7 +301,9 @@ impl CoordinatorState {
             Extra::Accepted(accepted) => self.enter(*accepted),
             Extra::Joined { worker, identity } => {
                 self.last_worker = self.last_worker.max(worker.0);
-                self.links.entry(worker).or_insert_with(|| Link::new(identity));
+                self.links
+                    .entry(worker)
+                    .or_insert_with(|| Link::new(identity));
             }
             // The link stays until the engine has processed the loss, since the history needs the worker's
             // name.
@@ -293,7 +332,11 @@ impl CoordinatorState {
                     job.on_ended_at(attempt, at_micros);
                 }
             }
-            Extra::Finished { attempt, counters, part } => {
+            Extra::Finished {
+                attempt,
+                counters,
+                part,
+            } => {
                 if let Some(job) = self.jobs.get_mut(&attempt.task.job) {
                     job.on_finished(attempt, counters, part);
                 }
@@ -303,7 +346,11 @@ impl CoordinatorState {
                     job.on_failed_record(attempt, *record);
                 }
             }
-            Extra::Preempted { worker, attempt, account } => {
+            Extra::Preempted {
+                worker,
+                attempt,
+                account,
+            } => {
                 if self.is_current(worker, attempt) {
                     self.note_account(attempt, &account);
                 }
@@ -324,7 +371,9 @@ impl CoordinatorState {
                     self.unrecorded.pop_first();
                 }
             }
-            Extra::Settled { job, .. } => drop(self.jobs.remove(&job)),
+            Extra::Settled { job, .. } => {
+                self.jobs.remove(&job);
+            }
             Extra::ChainBegun { .. } | Extra::ChainOver { .. } | Extra::ChainSettled { .. } => {
                 self.note_chain(&extra);
             }
@@ -341,14 +390,23 @@ impl CoordinatorState {
         while !events.is_empty() {
             let effects = self.engine.handle_batch(self.last, &events);
             if let Some(recorded) = &mut self.recorded {
-                let batch = ReplayedBatch { at: self.last, events, effects: effects.clone() };
-                recorded.lock().unwrap_or_else(PoisonError::into_inner).push(batch);
+                let batch = ReplayedBatch {
+                    at: self.last,
+                    events,
+                    effects: effects.clone(),
+                };
+                recorded
+                    .lock()
+                    .unwrap_or_else(PoisonError::into_inner)
+                    .push(batch);
             }
             events = self.carry_out_all(effects);
         }
         for extra in entry.extra {
             match extra {
-                Extra::Lost { worker, .. } => drop(self.links.remove(&worker)),
+                Extra::Lost { worker, .. } => {
+                    self.links.remove(&worker);
+                }
                 Extra::StartedAt { attempt, .. } | Extra::EndedAt { attempt, .. } => {
                     if let Some(job) = self.jobs.get_mut(&attempt.task.job) {
                         job.forget_moments(attempt);
@@ -373,7 +431,11 @@ impl CoordinatorState {
     fn note_event(&mut self, event: &Event) {
         let at_micros = self.unix_micros();
         match event {
-            Event::Reported { worker, attempt, report } => {
+            Event::Reported {
+                worker,
+                attempt,
+                report,
+            } => {
                 // Do not count reports that the engine drops as stale.
                 if self.is_current(*worker, *attempt)
                     && let Some(job) = self.jobs.get_mut(&attempt.task.job)
@@ -390,18 +452,22 @@ impl CoordinatorState {
     fn enter(&mut self, accepted: Accepted) {
         let micros = self.unix_micros();
         self.last_job = self.last_job.max(accepted.job.0);
-        self.jobs.insert(accepted.job, LiveJob::new(accepted, micros));
+        self.jobs
+            .insert(accepted.job, LiveJob::new(accepted, micros));
     }
 
     fn remember_gone(&mut self, worker: WorkerId, how: Parting, reason: &str) {
         let at_millis = self.unix_micros() / 1_000;
         if let Some(link) = self.links.get(&worker) {
-            self.gone.remember(worker, link.identity(), how, at_millis, reason);
+            self.gone
+                .remember(worker, link.identity(), how, at_millis, reason);
         }
     }
 
     fn is_current(&self, worker: WorkerId, attempt: AttemptId) -> bool {
-        self.view().attempt(attempt).is_some_and(|known| known.worker() == worker)
+        self.view()
+            .attempt(attempt)
+            .is_some_and(|known| known.worker() == worker)
     }
 
     /// Carries out effects; returns an event for each order that cannot be sent.
@@ -409,13 +475,19 @@ impl CoordinatorState {
         let mut events = Vec::new();
         let mut effects = effects.into_iter().peekable();
         while let Some(effect) = effects.next() {
-            let Effect::Send { worker, order: Order::MoreInputs { attempt, inputs } } = effect else {
+            let Effect::Send {
+                worker,
+                order: Order::MoreInputs { attempt, inputs },
+            } = effect
+            else {
                 events.extend(self.carry_out(effect));
                 continue;
             };
             // An output is announced to the waiting reduces one by one.
             let mut readers = BTreeMap::from([(worker, vec![attempt])]);
-            while let Some((worker, attempt)) = effects.peek().and_then(|next| reader_of(next, &inputs)) {
+            while let Some((worker, attempt)) =
+                effects.peek().and_then(|next| reader_of(next, &inputs))
+            {
                 readers.entry(worker).or_default().push(attempt);
                 effects.next();
             }
@@ -430,11 +502,16 @@ impl CoordinatorState {
             Effect::Warn { message } => self.notices.push(format!("warning: {message}")),
             Effect::SubmitWanted { name } => {
                 let why = "a job program submits its jobs itself";
-                self.notices
-                    .push(format!("warning: ignored submission of job {name} by the scheduler: {why}"));
+                self.notices.push(format!(
+                    "warning: ignored submission of job {name} by the scheduler: {why}"
+                ));
             }
-            Effect::WakeAt(at) => self.wake_at = Some(self.wake_at.map_or(at, |earlier| earlier.min(at))),
-            Effect::WorkerMayLeave { worker } => self.tell(worker, |number| ToWorker::Leave { number }),
+            Effect::WakeAt(at) => {
+                self.wake_at = Some(self.wake_at.map_or(at, |earlier| earlier.min(at)))
+            }
+            Effect::WorkerMayLeave { worker } => {
+                self.tell(worker, |number| ToWorker::Leave { number })
+            }
             Effect::JobEnded { job, outcome } => {
                 let informed: Vec<WorkerId> = self
                     .links
@@ -460,11 +537,15 @@ impl CoordinatorState {
 
     fn keep(&mut self, record: &Record) {
         let micros = self.unix_micros();
-        let Some(job) = record.job() else { return self.keep_of_worker(record) };
+        let Some(job) = record.job() else {
+            return self.keep_of_worker(record);
+        };
         let name = match record {
-            Record::AttemptLaunched { worker, .. } => {
-                self.links.get(worker).map(|link| link.identity().name.as_str()).unwrap_or_default()
-            }
+            Record::AttemptLaunched { worker, .. } => self
+                .links
+                .get(worker)
+                .map(|link| link.identity().name.as_str())
+                .unwrap_or_default(),
             _ => "",
         };
         tracing::debug!(target: "coordinator", %job, "{record:?}");
@@ -491,10 +572,16 @@ impl CoordinatorState {
                     "{worker} is excluded for {seconds} s: many attempts failed there that succeeded elsewhere"
                 )
             }
-            Record::WorkerShort { worker, lacks: None } => {
+            Record::WorkerShort {
+                worker,
+                lacks: None,
+            } => {
                 format!("{worker} receives tasks again: its shortage is over")
             }
-            Record::WorkerShort { worker, lacks: Some(lacks) } => {
+            Record::WorkerShort {
+                worker,
+                lacks: Some(lacks),
+            } => {
                 format!("{worker} receives no tasks until its shortage is over: {lacks}")
             }
             _ => return,
@@ -502,7 +589,11 @@ impl CoordinatorState {
         self.notices.push(notice);
     }
 
-    pub(in crate::coordinator) fn tell(&mut self, worker: WorkerId, message: impl FnOnce(u64) -> ToWorker) {
+    pub(in crate::coordinator) fn tell(
+        &mut self,
+        worker: WorkerId,
+        message: impl FnOnce(u64) -> ToWorker,
+    ) {
         if let Some(link) = self.links.get_mut(&worker) {
             link.tell(message);
             self.touched.insert(worker);
@@ -513,18 +604,25 @@ impl CoordinatorState {
     fn order(&mut self, worker: WorkerId, mut order: Order) -> Option<Event> {
         tracing::trace!(target: "coordinator", to = %worker, "{order:?}");
         let work = match &mut order {
-            Order::Launch { attempt, inputs, .. } => {
+            Order::Launch {
+                attempt, inputs, ..
+            } => {
                 let Some(job) = self.jobs.get_mut(&attempt.task.job) else {
                     return Some(unknown_task(worker, *attempt));
                 };
-                let Some(work) = job.launch(*attempt) else { return Some(unknown_task(worker, *attempt)) };
+                let Some(work) = job.launch(*attempt) else {
+                    return Some(unknown_task(worker, *attempt));
+                };
                 let id = job.id();
                 if attempt.task.kind == TaskKind::Reduce {
                     job.outputs.have(&std::mem::take(inputs));
                 }
                 if self.links.get(&worker).is_some_and(|link| !link.knows(id)) {
                     let description = Box::new(job.description());
-                    self.tell(worker, |number| ToWorker::Define { number, description });
+                    self.tell(worker, |number| ToWorker::Define {
+                        number,
+                        description,
+                    });
                 }
                 if attempt.task.kind == TaskKind::Reduce {
                     self.tell_outputs(worker, id);
@@ -533,7 +631,11 @@ impl CoordinatorState {
             }
             _ => None,
         };
-        self.tell(worker, |number| ToWorker::Ordered { number, order, work });
+        self.tell(worker, |number| ToWorker::Ordered {
+            number,
+            order,
+            work,
+        });
         None
     }
 
@@ -555,9 +657,10 @@ impl CoordinatorState {
 /// Returns the reader to which an effect announces these inputs.
 fn reader_of(effect: &Effect, named: &[MapOutput]) -> Option<(WorkerId, AttemptId)> {
     match effect {
-        Effect::Send { worker, order: Order::MoreInputs { attempt, inputs } } if inputs == named => {
-            Some((*worker, *attempt))
-        }
+        Effect::Send {
+            worker,
+            order: Order::MoreInputs { attempt, inputs },
+        } if inputs == named => Some((*worker, *attempt)),
         _ => None,
     }
 }
@@ -565,10 +668,17 @@ fn reader_of(effect: &Effect, named: &[MapOutput]) -> Option<(WorkerId, AttemptI
 /// Returns the event for a launch that cannot be sent.
 fn unknown_task(worker: WorkerId, attempt: AttemptId) -> Event {
     let reason = "cannot launch an attempt of an unknown task".to_owned();
-    let (class, place) = (FailureClass::Fatal, FaultPlace::Host);
+    let class = FailureClass::Fatal;
+    let place = FaultPlace::Host;
     Event::Reported {
         worker,
         attempt,
-        report: Report::Failed { class, place, reason, lost_outputs: Vec::new(), disk_need: None },
+        report: Report::Failed {
+            class,
+            place,
+            reason,
+            lost_outputs: Vec::new(),
+            disk_need: None,
+        },
     }
 }

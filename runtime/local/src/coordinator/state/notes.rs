@@ -10,7 +10,9 @@ use crate::coordinator::entry::Extra;
 impl CoordinatorState {
     /// Logs the reason of a drain, which listings show until the worker has left.
     pub(super) fn note_drain(&mut self, worker: WorkerId, what: &str, reason: Option<String>) {
-        let why = reason.as_ref().map_or_else(String::new, |reason| format!(": {reason}"));
+        let why = reason
+            .as_ref()
+            .map_or_else(String::new, |reason| format!(": {reason}"));
         self.notices.push(format!("{worker} {what}{why}"));
         if let Some(link) = self.links.get_mut(&worker) {
             link.set_drain_reason(reason);
@@ -19,23 +21,34 @@ impl CoordinatorState {
 
     /// Records an operator's kill, which the engine does not record before it is done.
     pub(super) fn note_kill(&mut self, attempt: AttemptId, reason: &str) {
-        let Some(known) = self.view().attempt(attempt) else { return };
+        let Some(known) = self.view().attempt(attempt) else {
+            return;
+        };
         if known.state() == AttemptState::Killing {
             return;
         }
-        let wanted = PreemptionSummary::wanted(self.unix_micros(), attempt, known.worker(), Primitive::Kill);
+        let wanted =
+            PreemptionSummary::wanted(self.unix_micros(), attempt, known.worker(), Primitive::Kill);
         if let Some(job) = self.jobs.get_mut(&attempt.task.job) {
-            let (by, reason) = (OPERATOR.to_owned(), reason.to_owned());
-            job.book.requested(PreemptionSummary { by, reason, ..wanted });
+            let by = OPERATOR.to_owned();
+            let reason = reason.to_owned();
+            job.book.requested(PreemptionSummary {
+                by,
+                reason,
+                ..wanted
+            });
         }
     }
 
     /// Records a preemption request or a conversion that the engine recorded.
     pub(super) fn note_request(&mut self, record: &Record) {
-        let (Record::PreemptRequested { attempt, .. } | Record::Converted { attempt, .. }) = record else {
+        let (Record::PreemptRequested { attempt, .. } | Record::Converted { attempt, .. }) = record
+        else {
             return;
         };
-        let Some(worker) = self.view().attempt(*attempt).map(Attempt::worker) else { return };
+        let Some(worker) = self.view().attempt(*attempt).map(Attempt::worker) else {
+            return;
+        };
         let at = self.unix_micros();
         if let Some(job) = self.jobs.get_mut(&attempt.task.job) {
             job.history().on_request(at, record, worker, &self.policy);
@@ -69,7 +82,9 @@ impl CoordinatorState {
                     known.over = true;
                 }
             }
-            Extra::ChainSettled { chain } => drop(self.chains.remove(chain)),
+            Extra::ChainSettled { chain } => {
+                self.chains.remove(chain);
+            }
             _ => {}
         }
     }

@@ -14,27 +14,50 @@ const ENTRIES_MAX: usize = 10_000;
 
 impl CoordinatorState {
     /// Announces outputs to waiting reduces, with one message per worker.
-    pub(super) fn name_inputs(&mut self, readers: BTreeMap<WorkerId, Vec<AttemptId>>, inputs: &[MapOutput]) {
-        let Some(job) = inputs.first().and_then(|input| self.jobs.get_mut(&input.attempt.task.job)) else {
+    pub(super) fn name_inputs(
+        &mut self,
+        readers: BTreeMap<WorkerId, Vec<AttemptId>>,
+        inputs: &[MapOutput],
+    ) {
+        let Some(job) = inputs
+            .first()
+            .and_then(|input| self.jobs.get_mut(&input.attempt.task.job))
+        else {
             return;
         };
         let id = job.id();
         inputs.iter().for_each(|input| job.outputs.add(*input));
-        let maps: Vec<u32> = inputs.iter().map(|input| input.attempt.task.index).collect();
+        let maps: Vec<u32> = inputs
+            .iter()
+            .map(|input| input.attempt.task.index)
+            .collect();
         for (worker, attempts) in readers {
             self.tell_outputs(worker, id);
             let maps = maps.clone();
-            self.tell(worker, |number| ToWorker::Named { number, attempts, maps });
+            self.tell(worker, |number| ToWorker::Named {
+                number,
+                attempts,
+                maps,
+            });
         }
     }
 
     /// Sends a worker the entries of a job's log that it has not received.
     pub(super) fn tell_outputs(&mut self, worker: WorkerId, job: JobId) {
-        let (Some(link), Some(known)) = (self.links.get(&worker), self.jobs.get(&job)) else { return };
+        let (Some(link), Some(known)) = (self.links.get(&worker), self.jobs.get(&job)) else {
+            return;
+        };
         let unread = known.outputs.after(link.read_of(job)).chunks(ENTRIES_MAX);
-        let messages: Vec<_> = unread.map(|entries| (entries.to_vec(), self.holders(entries))).collect();
+        let messages: Vec<_> = unread
+            .map(|entries| (entries.to_vec(), self.holders(entries)))
+            .collect();
         for (entries, peers) in messages {
-            self.tell(worker, |number| ToWorker::Outputs { number, job, entries, peers });
+            self.tell(worker, |number| ToWorker::Outputs {
+                number,
+                job,
+                entries,
+                peers,
+            });
         }
     }
 
@@ -48,7 +71,12 @@ impl CoordinatorState {
             })
             .collect();
         let peers = holders.into_iter().filter_map(|worker| {
-            let Identity { data_address, directory, incarnation, .. } = self.links.get(&worker)?.identity();
+            let Identity {
+                data_address,
+                directory,
+                incarnation,
+                ..
+            } = self.links.get(&worker)?.identity();
             (!data_address.is_empty()).then(|| Peer {
                 worker,
                 address: data_address.clone(),

@@ -52,7 +52,10 @@ impl Drop for LocalWork {
 
 impl BucketClaim {
     /// Claims an output; fails if existing content forbids it.
-    pub(super) fn take(bucket: Bucket, request: &ClaimRequest<'_>) -> Result<Box<BucketClaim>, JobError> {
+    pub(super) fn take(
+        bucket: Bucket,
+        request: &ClaimRequest<'_>,
+    ) -> Result<Box<BucketClaim>, JobError> {
         let claim = BucketClaim::put(bucket, request).map_err(|error| error.of(request.output))?;
         let claim = Box::new(claim);
         match claim.settle_in(request) {
@@ -66,8 +69,16 @@ impl BucketClaim {
     }
 
     fn put(bucket: Bucket, request: &ClaimRequest<'_>) -> Result<BucketClaim, ClaimError> {
-        let (token, holder) = (ClaimToken::draw()?, ProcessIdentity::this()?);
-        let record = ClaimRecord::new(token, request.submission, request.job, request.owner, holder, 0);
+        let token = ClaimToken::draw()?;
+        let holder = ProcessIdentity::this()?;
+        let record = ClaimRecord::new(
+            token,
+            request.submission,
+            request.job,
+            request.owner,
+            holder,
+            0,
+        );
         let holding = Holding::new(token);
         make_way(&bucket, request, &record)?;
         Ok(BucketClaim::hold(bucket, request, record, holding))
@@ -81,12 +92,19 @@ impl BucketClaim {
     ) -> BucketClaim {
         let paths = JobPaths::new(request.output, request.job, record.token, request.extension);
         let work = LocalWork((request.owner == Owner::Program).then(|| paths.local_work()));
-        BucketClaim { bucket, paths, record, _holding: holding, _work: work }
+        BucketClaim {
+            bucket,
+            paths,
+            record,
+            _holding: holding,
+            _work: work,
+        }
     }
 
     /// Prepares a claimed output.
     fn settle_in(&self, request: &ClaimRequest<'_>) -> Result<(), JobError> {
-        self.look_again(request).map_err(|error| error.of(request.output))?;
+        self.look_again(request)
+            .map_err(|error| error.of(request.output))?;
         if request.owner == Owner::Program {
             let work = self.paths.local_work();
             let made = DirBuilder::new()
@@ -120,7 +138,8 @@ impl BucketClaim {
             Whose::Gone => return Ok(Resumed::Gone),
         };
         let mut claim = BucketClaim::hold(bucket, request, record, Holding::new(token));
-        let holder = ProcessIdentity::this().map_err(|error| Trouble::io("identify this process", &error))?;
+        let holder = ProcessIdentity::this()
+            .map_err(|error| Trouble::io("identify this process", &error))?;
         claim.change(|record| record.holder = holder.clone())?;
         Ok(Resumed::Claimed(Box::new(claim)))
     }
@@ -139,7 +158,9 @@ impl BucketClaim {
     fn sweep(&self) -> Result<(), Trouble> {
         self.bucket.abort_uploads()?;
         let names = self.bucket.objects()?.into_iter().map(|(name, _)| name);
-        names.filter(|name| is_remains(name) && name != CLAIM).try_for_each(|name| self.bucket.remove(&name))
+        names
+            .filter(|name| is_remains(name) && name != CLAIM)
+            .try_for_each(|name| self.bucket.remove(&name))
     }
 }
 
@@ -206,7 +227,8 @@ impl OutputClaim for BucketClaim {
     }
 
     fn renewal(&self) -> Renewal {
-        let (bucket, token) = (self.bucket.clone(), self.record.token);
+        let bucket = self.bucket.clone();
+        let token = self.record.token;
         Box::new(move || rewrite(&bucket, token, |_| {}).map(drop))
     }
 }
@@ -229,17 +251,31 @@ fn rewrite(
     change: impl Fn(&mut ClaimRecord),
 ) -> Result<ClaimRecord, Trouble> {
     for _ in 0..TRIES_MAX {
-        let Some((text, found)) = bucket.get(CLAIM)? else { break };
+        let Some((text, found)) = bucket.get(CLAIM)? else {
+            break;
+        };
         let mut record = parse(bucket, &text)?;
         if record.token != token {
-            return Err(Trouble::Taken { by: record.to_string() });
+            return Err(Trouble::Taken {
+                by: record.to_string(),
+            });
         }
         change(&mut record);
-        if bucket.put(CLAIM, &record.text()?, PutCondition::Version(&found.version))?.is_some() {
+        if bucket
+            .put(
+                CLAIM,
+                &record.text()?,
+                PutCondition::Version(&found.version),
+            )?
+            .is_some()
+        {
             return Ok(record);
         }
     }
     verify(bucket, token)?;
-    let what = format!("cannot write {}: another process keeps changing it", bucket.shown(CLAIM));
+    let what = format!(
+        "cannot write {}: another process keeps changing it",
+        bucket.shown(CLAIM)
+    );
     Err(Trouble::Passing { what, away: false })
 }

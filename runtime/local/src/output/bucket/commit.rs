@@ -41,16 +41,25 @@ struct Intent {
 }
 
 /// Writes the intent below `_temporary`.
-pub(super) fn write_intent(bucket: &Bucket, token: ClaimToken, manifest: &Manifest) -> Result<(), Trouble> {
+pub(super) fn write_intent(
+    bucket: &Bucket,
+    token: ClaimToken,
+    manifest: &Manifest,
+) -> Result<(), Trouble> {
     for part in &manifest.parts {
         upload_of(bucket, part)?;
     }
-    let names: BTreeSet<&str> = manifest.parts.iter().map(|part| part.report.name.as_str()).collect();
+    let names: BTreeSet<&str> = manifest
+        .parts
+        .iter()
+        .map(|part| part.report.name.as_str())
+        .collect();
     let listed: BTreeSet<String> = match bucket.get(SUCCESS)? {
         Some((text, _)) => Written::parse(&text).files().collect(),
         None => BTreeSet::new(),
     };
-    let (mut replaced, mut removed) = (BTreeMap::new(), Vec::new());
+    let mut replaced = BTreeMap::new();
+    let mut removed = Vec::new();
     for (name, entry) in bucket.objects()? {
         if names.contains(name.as_str()) {
             replaced.insert(name, entry.version);
@@ -58,8 +67,13 @@ pub(super) fn write_intent(bucket: &Bucket, token: ClaimToken, manifest: &Manife
             removed.push(name);
         }
     }
-    let intent =
-        Intent { version: INTENT_VERSION, claim: token, manifest: manifest.clone(), replaced, removed };
+    let intent = Intent {
+        version: INTENT_VERSION,
+        claim: token,
+        manifest: manifest.clone(),
+        replaced,
+        removed,
+    };
     let intent = serde_json::to_vec(&intent)
         .map_err(|error| Trouble::Final(format!("cannot encode the commit intent: {error}")))?;
     bucket.put(INTENT, &intent, PutCondition::Always).map(drop)
@@ -68,7 +82,10 @@ pub(super) fn write_intent(bucket: &Bucket, token: ClaimToken, manifest: &Manife
 /// Carries out the remaining steps of a claim's recorded intent.
 pub(super) fn roll_forward(bucket: &Bucket, token: ClaimToken) -> Result<(), Trouble> {
     let written = bucket.get(SUCCESS)?.map(|(text, _)| Written::parse(&text));
-    if written.as_ref().is_some_and(|written| written.claim == Some(token)) {
+    if written
+        .as_ref()
+        .is_some_and(|written| written.claim == Some(token))
+    {
         // `_SUCCESS` is written last.
         return Ok(());
     }
@@ -79,10 +96,15 @@ pub(super) fn roll_forward(bucket: &Bucket, token: ClaimToken) -> Result<(), Tro
     }
     all_of(&intent.removed, |name| bucket.remove(name))?;
     let versions = all_of(&intent.manifest.parts, |part| {
-        Ok((part.report.name.clone(), complete(bucket, part, &intent.replaced)?))
+        Ok((
+            part.report.name.clone(),
+            complete(bucket, part, &intent.replaced)?,
+        ))
     })?;
     verify(bucket, token)?;
-    let text = intent.manifest.text(token, &versions.into_iter().collect())?;
+    let text = intent
+        .manifest
+        .text(token, &versions.into_iter().collect())?;
     bucket.put(SUCCESS, &text, PutCondition::Always).map(drop)
 }
 
@@ -92,8 +114,15 @@ fn all_of<T: Sync, R: Send>(
     act: impl Fn(&T) -> Result<R, Trouble> + Sync,
 ) -> Result<Vec<R>, Trouble> {
     let share = list.len().div_ceil(AT_ONCE).max(1);
-    let done = in_shares(list, share, |part| part.iter().map(&act).collect::<Result<Vec<R>, Trouble>>());
-    Ok(done.into_iter().collect::<Result<Vec<_>, _>>()?.into_iter().flatten().collect())
+    let done = in_shares(list, share, |part| {
+        part.iter().map(&act).collect::<Result<Vec<R>, Trouble>>()
+    });
+    Ok(done
+        .into_iter()
+        .collect::<Result<Vec<_>, _>>()?
+        .into_iter()
+        .flatten()
+        .collect())
 }
 
 /// Completes the upload of a part and returns its version. Succeeds if it was completed before.
@@ -102,7 +131,8 @@ fn complete(
     part: &CommittedPart,
     replaced: &BTreeMap<String, String>,
 ) -> Result<String, Trouble> {
-    let (name, upload) = (&part.report.name, upload_of(bucket, part)?);
+    let name = &part.report.name;
+    let upload = upload_of(bucket, part)?;
     if let Some(version) = bucket.complete(name, upload)? {
         return Ok(version);
     }
@@ -125,21 +155,31 @@ fn complete(
 fn upload_of<'a>(bucket: &Bucket, part: &'a CommittedPart) -> Result<&'a PendingUpload, Trouble> {
     part.upload.as_ref().ok_or_else(|| {
         let name = bucket.shown(&part.report.name);
-        Trouble::Final(format!("cannot complete {name}: {} did not report its upload", part.attempt))
+        Trouble::Final(format!(
+            "cannot complete {name}: {} did not report its upload",
+            part.attempt
+        ))
     })
 }
 
 fn read_intent(bucket: &Bucket, token: ClaimToken) -> Result<Intent, Trouble> {
     let unusable = |what: String| {
-        Trouble::Final(format!("cannot continue the commit in {}: {what}", bucket.shown(INTENT)))
+        Trouble::Final(format!(
+            "cannot continue the commit in {}: {what}",
+            bucket.shown(INTENT)
+        ))
     };
     let Some((text, _)) = bucket.get(INTENT)? else {
         verify(bucket, token)?;
         return Err(unusable("the file is missing".to_owned()));
     };
-    let intent: Intent = serde_json::from_slice(&text).map_err(|error| unusable(error.to_string()))?;
+    let intent: Intent =
+        serde_json::from_slice(&text).map_err(|error| unusable(error.to_string()))?;
     if intent.version != INTENT_VERSION {
-        let what = format!("it has version {}, but this program reads {INTENT_VERSION}", intent.version);
+        let what = format!(
+            "it has version {}, but this program reads {INTENT_VERSION}",
+            intent.version
+        );
         return Err(unusable(what));
     }
     if intent.claim != token {

@@ -20,7 +20,10 @@ const TRIES_MAX: usize = 8;
 
 /// Returns whether the output contains objects that are not temporary.
 pub(super) fn is_occupied(bucket: &Bucket) -> Result<bool, Trouble> {
-    Ok(bucket.objects()?.iter().any(|(name, _)| !is_temporary(name)))
+    Ok(bucket
+        .objects()?
+        .iter()
+        .any(|(name, _)| !is_temporary(name)))
 }
 
 /// Rejects an output that is not empty, unless it may be overwritten, or that a run of this host writes to.
@@ -28,12 +31,17 @@ pub(super) fn is_occupied(bucket: &Bucket) -> Result<bool, Trouble> {
 pub(crate) fn look(bucket: &Bucket, overwrite: bool) -> Result<(), ClaimError> {
     let record = bucket.get(CLAIM)?.and_then(|(text, _)| parse(&text));
     // A holder on another host is checked only when the output is claimed.
-    let lives =
-        |record: ClaimRecord| life_of(&record.holder, record.token).is_ok_and(|life| life == Life::Alive);
+    let lives = |record: ClaimRecord| {
+        life_of(&record.holder, record.token).is_ok_and(|life| life == Life::Alive)
+    };
     if record.is_some_and(lives) {
         return Err(ClaimError::InUse);
     }
-    if !overwrite && is_occupied(bucket)? { Err(ClaimError::Exists) } else { Ok(()) }
+    if !overwrite && is_occupied(bucket)? {
+        Err(ClaimError::Exists)
+    } else {
+        Ok(())
+    }
 }
 
 /// Writes a claim, or returns the reason why it cannot.
@@ -64,7 +72,11 @@ pub(super) fn make_way(
                 }
                 if !may_go(older.as_ref(), request) {
                     let exists = is_occupied(bucket)? && !request.overwrite;
-                    return Err(if exists { ClaimError::Exists } else { ClaimError::Unfinished });
+                    return Err(if exists {
+                        ClaimError::Exists
+                    } else {
+                        ClaimError::Unfinished
+                    });
                 }
                 if let Some(known) = &older {
                     finish(bucket, request, known)?;
@@ -91,11 +103,13 @@ fn is_in_use(
     renewed: i64,
 ) -> Result<bool, Trouble> {
     let life = life_of(&older.holder, older.token);
-    Ok(match life.map_err(|error| Trouble::io("look up the process of an older claim", &error))? {
-        Life::Alive => true,
-        Life::Dead => false,
-        Life::Unknown => now(bucket, request)? - renewed < LEASE_SECONDS,
-    })
+    Ok(
+        match life.map_err(|error| Trouble::io("look up the process of an older claim", &error))? {
+            Life::Alive => true,
+            Life::Dead => false,
+            Life::Unknown => now(bucket, request)? - renewed < LEASE_SECONDS,
+        },
+    )
 }
 
 /// Returns the time of the store's clock. The clocks of two hosts may differ.

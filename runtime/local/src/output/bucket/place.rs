@@ -2,7 +2,9 @@
 
 use std::path::Path;
 
-use napreduce_protocol::{ObjectEntry, ObjectStores, PendingUpload, PutCondition, StoreError, StoredUpload};
+use napreduce_protocol::{
+    ObjectEntry, ObjectStores, PendingUpload, PutCondition, StoreError, StoredUpload,
+};
 use napreduce_task::object_stores;
 
 use super::super::layout::{STORED_CHECKPOINT, TEMPORARY, is_written_by_tasks};
@@ -24,12 +26,17 @@ pub(crate) struct Bucket {
 impl Bucket {
     /// Returns the output of this name, if the program supports its store; the error is a hint for the user.
     pub(crate) fn of(output: &Path) -> Result<Bucket, String> {
-        let text = output.to_str().ok_or_else(|| format!("{} is not UTF-8", output.display()))?;
+        let text = output
+            .to_str()
+            .ok_or_else(|| format!("{} is not UTF-8", output.display()))?;
         Ok(Bucket::in_stores(object_stores(output)?, text))
     }
 
     pub(super) fn in_stores(stores: &'static dyn ObjectStores, output: &str) -> Bucket {
-        Bucket { stores, base: output.trim_end_matches('/').to_owned() }
+        Bucket {
+            stores,
+            base: output.trim_end_matches('/').to_owned(),
+        }
     }
 
     /// Returns the path of an object for messages.
@@ -42,7 +49,9 @@ impl Bucket {
     }
 
     pub(super) fn get(&self, name: &str) -> Result<Option<(Vec<u8>, ObjectEntry)>, Trouble> {
-        self.stores.get(&self.shown(name)).map_err(|error| trouble("read", &self.shown(name), error))
+        self.stores
+            .get(&self.shown(name))
+            .map_err(|error| trouble("read", &self.shown(name), error))
     }
 
     pub(super) fn put(
@@ -56,22 +65,33 @@ impl Bucket {
     }
 
     pub(super) fn find(&self, name: &str) -> Result<Option<ObjectEntry>, Trouble> {
-        self.stores.find(&self.shown(name)).map_err(|error| trouble("find", &self.shown(name), error))
+        self.stores
+            .find(&self.shown(name))
+            .map_err(|error| trouble("find", &self.shown(name), error))
     }
 
     pub(super) fn remove(&self, name: &str) -> Result<(), Trouble> {
-        self.stores.remove(&self.shown(name)).map_err(|error| trouble("remove", &self.shown(name), error))
+        self.stores
+            .remove(&self.shown(name))
+            .map_err(|error| trouble("remove", &self.shown(name), error))
     }
 
     /// Lists all objects, at any depth, by name.
     pub(super) fn objects(&self) -> Result<Vec<(String, ObjectEntry)>, Trouble> {
-        let listed = self.stores.list(&self.base).map_err(|error| trouble("list", &self.base, error))?;
+        let listed = self
+            .stores
+            .list(&self.base)
+            .map_err(|error| trouble("list", &self.base, error))?;
         let named = |entry: ObjectEntry| Some((self.below(&entry.object)?.to_owned(), entry));
         Ok(listed.into_iter().filter_map(named).collect())
     }
 
     /// Completes an upload and returns its version; `None` if there is no such upload.
-    pub(super) fn complete(&self, name: &str, upload: &PendingUpload) -> Result<Option<String>, Trouble> {
+    pub(super) fn complete(
+        &self,
+        name: &str,
+        upload: &PendingUpload,
+    ) -> Result<Option<String>, Trouble> {
         let completed = self.stores.complete_upload(&self.shown(name), upload);
         completed.map_err(|error| trouble("complete", &self.shown(name), error))
     }
@@ -86,7 +106,8 @@ impl Bucket {
     pub(super) fn abort_uploads(&self) -> Result<(), Trouble> {
         let listed = self.stores.uploads(&self.base);
         let listed = listed.map_err(|error| trouble("list the uploads of", &self.base, error))?;
-        let is_ours = |upload: &&StoredUpload| self.below(&upload.object).is_some_and(is_written_by_tasks);
+        let is_ours =
+            |upload: &&StoredUpload| self.below(&upload.object).is_some_and(is_written_by_tasks);
         listed.iter().filter(is_ours).try_for_each(|upload| {
             let aborted = self.stores.abort_upload(upload);
             aborted.map_err(|error| trouble("abort an upload of", &upload.object, error))
@@ -96,7 +117,8 @@ impl Bucket {
 
 /// Returns whether an object is not part of any output.
 pub(super) fn is_temporary(name: &str) -> bool {
-    name.strip_prefix(TEMPORARY).is_some_and(|rest| rest.starts_with('/'))
+    name.strip_prefix(TEMPORARY)
+        .is_some_and(|rest| rest.starts_with('/'))
 }
 
 /// Returns whether an object was made by a claim, commit or checkpoint; other temporary objects belong to
@@ -106,10 +128,17 @@ pub(super) fn is_remains(name: &str) -> bool {
 }
 
 fn trouble(doing: &str, object: &str, error: StoreError) -> Trouble {
-    let StoreError { message, is_passing } = error;
+    let StoreError {
+        message,
+        is_passing,
+    } = error;
     let what = match message.contains(object) {
         true => format!("cannot {doing} output: {message}"),
         false => format!("cannot {doing} {object}: {message}"),
     };
-    if is_passing { Trouble::Passing { what, away: true } } else { Trouble::Final(what) }
+    if is_passing {
+        Trouble::Passing { what, away: true }
+    } else {
+        Trouble::Final(what)
+    }
 }

@@ -17,13 +17,17 @@ pub(super) fn whose(bucket: &Bucket, token: ClaimToken) -> Result<Whose, Trouble
         let record = parse(bucket, &text)?;
         return match record.token == token {
             true => Ok(Whose::Own(record)),
-            false => Err(Trouble::Taken { by: record.to_string() }),
+            false => Err(Trouble::Taken {
+                by: record.to_string(),
+            }),
         };
     }
     match bucket.get(SUCCESS)?.map(|(text, _)| Written::parse(&text)) {
         None => Ok(Whose::Gone),
         Some(written) if written.claim == Some(token) => Ok(Whose::Settled),
-        Some(written) => Err(Trouble::Taken { by: written.writer() }),
+        Some(written) => Err(Trouble::Taken {
+            by: written.writer(),
+        }),
     }
 }
 
@@ -36,8 +40,9 @@ pub(super) fn parse(bucket: &Bucket, text: &[u8]) -> Result<ClaimRecord, Trouble
 pub(super) fn verify(bucket: &Bucket, token: ClaimToken) -> Result<(), Trouble> {
     match whose(bucket, token)? {
         Whose::Own(_) => Ok(()),
-        Whose::Settled | Whose::Gone => {
-            Err(Trouble::Final(format!("{} was removed while the job ran", bucket.shown(CLAIM))))
-        }
+        Whose::Settled | Whose::Gone => Err(Trouble::Final(format!(
+            "{} was removed while the job ran",
+            bucket.shown(CLAIM)
+        ))),
     }
 }

@@ -16,7 +16,13 @@ pub(super) fn open_beneath(
     mode: Mode,
 ) -> io::Result<OwnedFd> {
     let flags = flags | OFlags::CLOEXEC;
-    match openat2(root, path, flags, mode, ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS) {
+    match openat2(
+        root,
+        path,
+        flags,
+        mode,
+        ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS,
+    ) {
         // The kernel is older than Linux 5.6, or a system call filter rejects `openat2`.
         Err(Errno::NOSYS | Errno::PERM) => open_by_steps(root, path, flags, mode),
         opened => Ok(opened?),
@@ -24,7 +30,12 @@ pub(super) fn open_beneath(
 }
 
 /// Emulates `openat2`: opens one component at a time; a symbolic link or `..` is an error.
-fn open_by_steps(root: BorrowedFd<'_>, path: &Path, flags: OFlags, mode: Mode) -> io::Result<OwnedFd> {
+fn open_by_steps(
+    root: BorrowedFd<'_>,
+    path: &Path,
+    flags: OFlags,
+    mode: Mode,
+) -> io::Result<OwnedFd> {
     let mut names = Vec::new();
     for component in path.components() {
         match component {
@@ -70,7 +81,14 @@ mod tests {
                 open(root.as_fd(), Path::new(path), flags, Mode::empty()).is_ok()
             };
             assert!(opens("deep/file") && opens("deep") && opens("."));
-            for path in ["up/victim", "link", "short/file", "../victim", "/etc/hostname", "none"] {
+            for path in [
+                "up/victim",
+                "link",
+                "short/file",
+                "../victim",
+                "/etc/hostname",
+                "none",
+            ] {
                 assert!(!opens(path), "{path}");
             }
         }

@@ -14,7 +14,11 @@ pub(in crate::output) struct StorageError {
 }
 
 impl StorageError {
-    pub(in crate::output) fn new(verb: &'static str, path: String, source: io::Error) -> StorageError {
+    pub(in crate::output) fn new(
+        verb: &'static str,
+        path: String,
+        source: io::Error,
+    ) -> StorageError {
         StorageError { verb, path, source }
     }
 

@@ -21,8 +21,8 @@ pub(super) use error::StorageError;
 pub(super) use locks::Locked;
 use napreduce_protocol::IoResult;
 use rustix::fs::{
-    AtFlags, Dir, FileType, Mode, OFlags, Timespec, Timestamps, UTIME_NOW, fsync, mkdirat, open, renameat,
-    statat, unlinkat, utimensat,
+    AtFlags, Dir, FileType, Mode, OFlags, Timespec, Timestamps, UTIME_NOW, fsync, mkdirat, open,
+    renameat, statat, unlinkat, utimensat,
 };
 
 /// The file systems of this machine; in tests, with injected faults.
@@ -129,7 +129,11 @@ impl Disk {
 
     /// Syncs a directory above an output directory.
     pub(super) fn sync_root(&self, path: &Path) -> io::Result<()> {
-        let path = if path.as_os_str().is_empty() { Path::new(".") } else { path };
+        let path = if path.as_os_str().is_empty() {
+            Path::new(".")
+        } else {
+            path
+        };
         self.sync(Call::SyncRoot(path), || File::open(path)?.sync_all())
     }
 
@@ -140,7 +144,12 @@ impl Disk {
         let opened = self.call(Call::Look, || Ok(open(path, flags, Mode::empty())?));
         let failed = |error| StorageError::new("open", path.display().to_string(), error);
         let root = opened.map_err(failed)?;
-        Ok(Storage { disk: self.clone(), root, path: path.to_owned(), durable })
+        Ok(Storage {
+            disk: self.clone(),
+            root,
+            path: path.to_owned(),
+            durable,
+        })
     }
 }
 
@@ -157,17 +166,30 @@ impl Storage {
 
     /// Returns the path of a file in it for messages.
     pub(super) fn shown(&self, path: &Path) -> String {
-        let whole = if path.as_os_str().is_empty() { self.path.clone() } else { self.path.join(path) };
+        let whole = if path.as_os_str().is_empty() {
+            self.path.clone()
+        } else {
+            self.path.join(path)
+        };
         whole.display().to_string()
     }
 
     /// Returns the error of an operation on a file in it.
-    pub(super) fn failure(&self, verb: &'static str, path: &Path, error: io::Error) -> StorageError {
+    pub(super) fn failure(
+        &self,
+        verb: &'static str,
+        path: &Path,
+        error: io::Error,
+    ) -> StorageError {
         StorageError::new(verb, self.shown(path), error)
     }
 
     fn moving(&self, from: &Path, to: &Path, error: io::Error) -> StorageError {
-        StorageError::new("move", format!("{} to {}", self.shown(from), self.shown(to)), error)
+        StorageError::new(
+            "move",
+            format!("{} to {}", self.shown(from), self.shown(to)),
+            error,
+        )
     }
 
     /// Makes one call; an error has the operation and the path.
@@ -178,12 +200,16 @@ impl Storage {
         call: Call<'_>,
         real: impl FnOnce() -> io::Result<T>,
     ) -> Result<T, StorageError> {
-        self.disk.call(call, real).map_err(|error| self.failure(verb, path, error))
+        self.disk
+            .call(call, real)
+            .map_err(|error| self.failure(verb, path, error))
     }
 
     /// Returns the directory's inode.
     pub(super) fn identity(&self) -> Result<u64, StorageError> {
-        self.call("open", Path::new(""), Call::Look, || Ok(rustix::fs::fstat(&self.root)?.st_ino))
+        self.call("open", Path::new(""), Call::Look, || {
+            Ok(rustix::fs::fstat(&self.root)?.st_ino)
+        })
     }
 
     /// Returns whether the path still leads to this directory.
@@ -193,7 +219,9 @@ impl Storage {
 
     /// Returns whether the directory was removed. An unmounted directory is not removed: it is still linked.
     pub(super) fn is_removed(&self) -> bool {
-        let links = self.disk.call(Call::Look, || Ok(rustix::fs::fstat(&self.root)?.st_nlink));
+        let links = self
+            .disk
+            .call(Call::Look, || Ok(rustix::fs::fstat(&self.root)?.st_nlink));
         links.is_ok_and(|links| links == 0)
     }
 
@@ -214,7 +242,9 @@ impl Storage {
     /// Returns the entry at a path, which may be a symbolic link; `None` if there is none.
     pub(super) fn find(&self, path: &Path) -> Result<Option<Found>, StorageError> {
         let look = || {
-            let stat = self.within(path, |parent, name| statat(parent, name, AtFlags::SYMLINK_NOFOLLOW))?;
+            let stat = self.within(path, |parent, name| {
+                statat(parent, name, AtFlags::SYMLINK_NOFOLLOW)
+            })?;
             let kind = FileType::from_raw_mode(stat.st_mode);
             Ok(Found {
                 is_file: kind == FileType::RegularFile,
@@ -233,8 +263,12 @@ impl Storage {
     pub(super) fn read(&self, path: &Path) -> Result<Option<Vec<u8>>, StorageError> {
         let read = || {
             let mut bytes = Vec::new();
-            let file =
-                open_beneath(self.root.as_fd(), path, OFlags::RDONLY | OFlags::NONBLOCK, Mode::empty())?;
+            let file = open_beneath(
+                self.root.as_fd(),
+                path,
+                OFlags::RDONLY | OFlags::NONBLOCK,
+                Mode::empty(),
+            )?;
             File::from(file).read_to_end(&mut bytes)?;
             Ok(bytes)
         };
@@ -247,9 +281,16 @@ impl Storage {
         let file = self.call("write", path, Call::Create(path), || {
             let flags = OFlags::CREATE | OFlags::EXCL | OFlags::WRONLY;
             let mode = Mode::RUSR | Mode::WUSR | Mode::RGRP | Mode::ROTH;
-            Ok(File::from(open_beneath(self.root.as_fd(), path, flags, mode)?))
+            Ok(File::from(open_beneath(
+                self.root.as_fd(),
+                path,
+                flags,
+                mode,
+            )?))
         })?;
-        self.call("write", path, Call::Write(path, bytes), || (&file).write_all(bytes))?;
+        self.call("write", path, Call::Write(path, bytes), || {
+            (&file).write_all(bytes)
+        })?;
         self.sync(path, Call::SyncFile(path), || file.sync_all())
     }
 
@@ -274,10 +315,21 @@ impl Storage {
 
     /// Renames a known entry. "Not found" may be the answer to a request that the network repeated after it
     /// was carried out; then the target is the known entry.
-    pub(super) fn rename_known(&self, from: &Path, to: &Path, known: Found) -> Result<(), StorageError> {
+    pub(super) fn rename_known(
+        &self,
+        from: &Path,
+        to: &Path,
+        known: Found,
+    ) -> Result<(), StorageError> {
         let renamed = self.disk.call(Call::Rename(from, to), || {
-            let (source, target) = (self.parent(from)?, self.parent(to)?);
-            Ok(renameat(source.as_fd(), name_of(from)?, target.as_fd(), name_of(to)?)?)
+            let source = self.parent(from)?;
+            let target = self.parent(to)?;
+            Ok(renameat(
+                source.as_fd(),
+                name_of(from)?,
+                target.as_fd(),
+                name_of(to)?,
+            )?)
         });
         match renamed {
             Err(error) if error.kind() == io::ErrorKind::NotFound => match self.find(to)? {
@@ -298,10 +350,17 @@ impl Storage {
     /// Removes a file. Succeeds if there is none; a directory stays.
     pub(super) fn remove_file(&self, path: &Path) -> Result<(), StorageError> {
         let removed = self.disk.call(Call::RemoveFile(path), || {
-            self.within(path, |parent, name| unlinkat(parent, name, AtFlags::empty()))
+            self.within(path, |parent, name| {
+                unlinkat(parent, name, AtFlags::empty())
+            })
         });
         match removed {
-            Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::IsADirectory) => {
+            Err(error)
+                if matches!(
+                    error.kind(),
+                    io::ErrorKind::NotFound | io::ErrorKind::IsADirectory
+                ) =>
+            {
                 Ok(())
             }
             removed => removed.map_err(|error| self.failure("remove", path, error)),
@@ -311,20 +370,29 @@ impl Storage {
     /// Removes an empty directory.
     pub(super) fn remove_directory(&self, path: &Path) -> Result<(), StorageError> {
         self.call("remove", path, Call::RemoveDirectory(path), || {
-            self.within(path, |parent, name| unlinkat(parent, name, AtFlags::REMOVEDIR))
+            self.within(path, |parent, name| {
+                unlinkat(parent, name, AtFlags::REMOVEDIR)
+            })
         })
     }
 
     /// Removes an entry of the output directory recursively. Succeeds if there is none. Links are not
     /// followed.
     pub(super) fn remove_tree(&self, name: &Path) -> Result<(), StorageError> {
-        let removed = self.disk.call(Call::RemoveTree(name), || fs::remove_dir_all(self.path.join(name)));
-        removed.if_there().map(drop).map_err(|error| self.failure("remove", name, error))
+        let removed = self.disk.call(Call::RemoveTree(name), || {
+            fs::remove_dir_all(self.path.join(name))
+        });
+        removed
+            .if_there()
+            .map(drop)
+            .map_err(|error| self.failure("remove", name, error))
     }
 
     /// Syncs the entries of a directory, if syncing is enabled.
     pub(super) fn sync_directory(&self, path: &Path) -> Result<(), StorageError> {
-        self.sync(path, Call::SyncDirectory(path), || Ok(fsync(self.directory(path)?)?))
+        self.sync(path, Call::SyncDirectory(path), || {
+            Ok(fsync(self.directory(path)?)?)
+        })
     }
 
     fn sync(
@@ -336,26 +404,47 @@ impl Storage {
         if !self.durable {
             return Ok(());
         }
-        self.disk.sync(call, real).map_err(|error| self.failure("sync", path, error))
+        self.disk
+            .sync(call, real)
+            .map_err(|error| self.failure("sync", path, error))
     }
 
     /// Sets a file's access and modification times to the current time of the storage.
     pub(super) fn touch(&self, path: &Path) -> Result<(), StorageError> {
-        let now = Timespec { tv_sec: 0, tv_nsec: UTIME_NOW };
-        let times = Timestamps { last_access: now, last_modification: now };
+        let now = Timespec {
+            tv_sec: 0,
+            tv_nsec: UTIME_NOW,
+        };
+        let times = Timestamps {
+            last_access: now,
+            last_modification: now,
+        };
         self.call("touch", path, Call::Touch, || {
-            self.within(path, |parent, name| utimensat(parent, name, &times, AtFlags::SYMLINK_NOFOLLOW))
+            self.within(path, |parent, name| {
+                utimensat(parent, name, &times, AtFlags::SYMLINK_NOFOLLOW)
+            })
         })
     }
 
     /// Locks a directory, unless another process holds the lock.
     pub(super) fn lock(&self, directory: &Path) -> Result<Locked, StorageError> {
-        self.call("lock", directory, Call::Lock, || locks::lock(File::from(self.directory(directory)?)))
+        self.call("lock", directory, Call::Lock, || {
+            locks::lock(File::from(self.directory(directory)?))
+        })
     }
 
     fn directory(&self, path: &Path) -> io::Result<OwnedFd> {
-        let path = if path.as_os_str().is_empty() { Path::new(".") } else { path };
-        open_beneath(self.root.as_fd(), path, OFlags::RDONLY | OFlags::DIRECTORY, Mode::empty())
+        let path = if path.as_os_str().is_empty() {
+            Path::new(".")
+        } else {
+            path
+        };
+        open_beneath(
+            self.root.as_fd(),
+            path,
+            OFlags::RDONLY | OFlags::DIRECTORY,
+            Mode::empty(),
+        )
     }
 
     /// Opens the directory that contains an entry.
@@ -374,7 +463,8 @@ impl Storage {
 }
 
 fn name_of(path: &Path) -> io::Result<&OsStr> {
-    path.file_name().ok_or_else(|| io::ErrorKind::InvalidInput.into())
+    path.file_name()
+        .ok_or_else(|| io::ErrorKind::InvalidInput.into())
 }
 
 /// Looks up twice before reporting absence, since absence can end or begin a job.

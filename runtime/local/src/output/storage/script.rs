@@ -56,37 +56,67 @@ impl DiskScript {
     /// Returns a disk on which the call of that number, counted from 0, fails; `root` is the output
     /// directory.
     pub fn disk(root: &Path, fault: Option<(usize, Fault)>) -> (Disk, Arc<DiskScript>) {
-        let state = Mutex::new(ScriptState { fault, ..ScriptState::default() });
-        let script = Arc::new(DiskScript { root: root.to_owned(), state });
-        (Disk { script: Some(Arc::clone(&script)) }, script)
+        let state = Mutex::new(ScriptState {
+            fault,
+            ..ScriptState::default()
+        });
+        let script = Arc::new(DiskScript {
+            root: root.to_owned(),
+            state,
+        });
+        (
+            Disk {
+                script: Some(Arc::clone(&script)),
+            },
+            script,
+        )
     }
 
     /// Blocks calls until the result is dropped.
     pub fn stall(&self) -> Stall<'_> {
-        Stall { _answers: self.state.lock().unwrap_or_else(PoisonError::into_inner) }
+        Stall {
+            _answers: self.state.lock().unwrap_or_else(PoisonError::into_inner),
+        }
     }
 
     /// Returns the number of calls.
     pub fn calls(&self) -> usize {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner).calls
+        self.state
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .calls
     }
 
     /// Returns whether the process was killed.
     pub fn is_dead(&self) -> bool {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner).dead
+        self.state
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .dead
     }
 
     /// Returns all recorded operations.
     pub fn done(&self) -> Vec<Done> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner).done.clone()
+        self.state
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .done
+            .clone()
     }
 
-    pub(super) fn run<T>(&self, call: Call<'_>, real: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
+    pub(super) fn run<T>(
+        &self,
+        call: Call<'_>,
+        real: impl FnOnce() -> io::Result<T>,
+    ) -> io::Result<T> {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         if state.dead {
             return Err(io::Error::other("the process was killed"));
         }
-        let fault = state.fault.filter(|(index, _)| *index == state.calls).map(|(_, fault)| fault);
+        let fault = state
+            .fault
+            .filter(|(index, _)| *index == state.calls)
+            .map(|(_, fault)| fault);
         state.calls += 1;
         if let Some(Fault::Refused(code)) = fault {
             return Err(io::Error::from_raw_os_error(code));

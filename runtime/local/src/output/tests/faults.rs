@@ -29,12 +29,30 @@ pub(super) struct Case {
 }
 
 pub(super) const CASES: [Case; 6] = [
-    Case { filled: false, end: End::Commit },
-    Case { filled: true, end: End::Commit },
-    Case { filled: false, end: End::Discard },
-    Case { filled: true, end: End::Discard },
-    Case { filled: false, end: End::CommitAgain },
-    Case { filled: true, end: End::CommitAgain },
+    Case {
+        filled: false,
+        end: End::Commit,
+    },
+    Case {
+        filled: true,
+        end: End::Commit,
+    },
+    Case {
+        filled: false,
+        end: End::Discard,
+    },
+    Case {
+        filled: true,
+        end: End::Discard,
+    },
+    Case {
+        filled: false,
+        end: End::CommitAgain,
+    },
+    Case {
+        filled: true,
+        end: End::CommitAgain,
+    },
 ];
 
 /// The outcome of a job; `None` if its process was killed.
@@ -72,13 +90,18 @@ impl Case {
         written: impl FnOnce(),
     ) -> (Ended, Option<ClaimMark>) {
         let real = place.disk();
-        let claiming = if self.end == End::CommitAgain { &real } else { disk };
+        let claiming = if self.end == End::CommitAgain {
+            &real
+        } else {
+            disk
+        };
         let claim = match place.take(claiming, self.asking()) {
             Ok(claim) => claim,
             Err(_) if script.is_dead() => return (Ended::Killed, None),
             Err(error) => return (Ended::Refused(error.to_string()), None),
         };
-        let (mark, manifest) = (claim.mark(), write_parts(&claim));
+        let mark = claim.mark();
+        let manifest = write_parts(&claim);
         written();
         let mut claim = Some(claim).filter(|_| self.end != End::CommitAgain);
         let mut last = String::new();
@@ -103,7 +126,11 @@ impl Case {
         (Ended::Failed(format!("held for ever: {last}")), Some(mark))
     }
 
-    fn settle(self, resumed: Resumed<DirectoryClaim>, manifest: &Manifest) -> Result<Ended, Trouble> {
+    fn settle(
+        self,
+        resumed: Resumed<DirectoryClaim>,
+        manifest: &Manifest,
+    ) -> Result<Ended, Trouble> {
         match (self.end, resumed) {
             (End::Discard, Resumed::Claimed(claim)) => claim.discard().map(|()| Ended::Discarded),
             (End::Discard, Resumed::Gone) => Ok(Ended::Discarded),
@@ -130,7 +157,11 @@ pub(super) fn visible(place: &Place) -> BTreeMap<String, String> {
 pub(super) fn assert_whole_or_absent(place: &Place, before: &BTreeMap<String, String>, case: &str) {
     let now = visible(place);
     for name in ["notes.txt", "part-time-staff.csv"] {
-        assert_eq!(now.get(name), before.get(name), "{case}: {name} is nobody's business");
+        assert_eq!(
+            now.get(name),
+            before.get(name),
+            "{case}: {name} is nobody's business"
+        );
     }
     match now.get("_SUCCESS") {
         None => {}
@@ -146,8 +177,10 @@ pub(super) fn assert_whole_or_absent(place: &Place, before: &BTreeMap<String, St
 
 /// Checks that the directory contains exactly the new output and the foreign files.
 pub(super) fn assert_new(place: &Place, before: &BTreeMap<String, String>, case: &str) {
-    let mut expected: BTreeMap<String, String> =
-        PARTS.iter().map(|(name, text)| ((*name).to_owned(), (*text).to_owned())).collect();
+    let mut expected: BTreeMap<String, String> = PARTS
+        .iter()
+        .map(|(name, text)| ((*name).to_owned(), (*text).to_owned()))
+        .collect();
     for name in ["notes.txt", "part-time-staff.csv"] {
         expected.extend(before.get(name).map(|text| (name.to_owned(), text.clone())));
     }
@@ -167,13 +200,18 @@ pub(super) fn assert_recovers(
     let disk = place.disk();
     let Some(mark) = mark else {
         // The client submits the job again.
-        let claim = place.take(&disk, run.asking()).unwrap_or_else(|error| panic!("{case}: {error}"));
+        let claim = place
+            .take(&disk, run.asking())
+            .unwrap_or_else(|error| panic!("{case}: {error}"));
         let manifest = write_parts(&claim);
         committed(claim, &manifest);
         return assert_new(place, before, case);
     };
     if run.end == End::Discard && !place.out().exists() {
-        return assert!(before.is_empty(), "{case}: the output directory was there before");
+        return assert!(
+            before.is_empty(),
+            "{case}: the output directory was there before"
+        );
     }
     let resumed = match place.resume(&disk, mark) {
         // The work is already set aside; the old output is in place.
@@ -185,11 +223,16 @@ pub(super) fn assert_recovers(
     let manifest = match &resumed {
         // The journal contains the parts.
         Resumed::Claimed(claim) => known_parts(claim),
-        _ => {
-            Manifest { job: JOB, name: String::new(), counters: CounterValues::default(), parts: Vec::new() }
-        }
+        _ => Manifest {
+            job: JOB,
+            name: String::new(),
+            counters: CounterValues::default(),
+            parts: Vec::new(),
+        },
     };
-    let ended = run.settle(resumed, &manifest).unwrap_or_else(|trouble| panic!("{case}: {trouble:?}"));
+    let ended = run
+        .settle(resumed, &manifest)
+        .unwrap_or_else(|trouble| panic!("{case}: {trouble:?}"));
     match ended {
         Ended::Committed => assert_new(place, before, case),
         Ended::Discarded => assert_eq!(&visible(place), before, "{case}"),
@@ -199,27 +242,52 @@ pub(super) fn assert_recovers(
 
 /// Returns the manifest as read from a journal.
 fn known_parts(claim: &DirectoryClaim) -> Manifest {
-    let parts = [(attempt(0, 2), PARTS[0].1), (attempt(1, 1), PARTS[1].1)].map(|(attempt, text)| {
-        let name = claim.paths().part_name(attempt.task);
-        let report = PartReport { name, records: 1, bytes: text.len() as u64, digest: 1 };
-        CommittedPart { attempt, output: None, report, upload: None }
-    });
-    let (name, counters) = ("a test".to_owned(), CounterValues::default());
-    Manifest { job: JOB, name, counters, parts: parts.to_vec() }
+    let parts =
+        [(attempt(0, 2), PARTS[0].1), (attempt(1, 1), PARTS[1].1)].map(|(attempt, text)| {
+            let name = claim.paths().part_name(attempt.task);
+            let report = PartReport {
+                name,
+                records: 1,
+                bytes: text.len() as u64,
+                digest: 1,
+            };
+            CommittedPart {
+                attempt,
+                output: None,
+                report,
+                upload: None,
+            }
+        });
+    let name = "a test".to_owned();
+    let counters = CounterValues::default();
+    Manifest {
+        job: JOB,
+        name,
+        counters,
+        parts: parts.to_vec(),
+    }
 }
 
 /// Checks that another job can write a new output over the remains, and that only its output is left, at the
 /// latest after retrying for a second. Locked remains are left to the process that removes them, and a
 /// process that another test is starting holds a copy of every lock until it calls `exec`.
 pub(super) fn assert_rerun(place: &Place, before: &BTreeMap<String, String>, case: &str) {
-    let asking = Asking { submission: 99, ..AGAIN };
+    let asking = Asking {
+        submission: 99,
+        ..AGAIN
+    };
     let rerun = || {
-        let claim =
-            place.take(&place.disk(), asking).unwrap_or_else(|error| panic!("{case}: rerun: {error}"));
+        let claim = place
+            .take(&place.disk(), asking)
+            .unwrap_or_else(|error| panic!("{case}: rerun: {error}"));
         let manifest = write_parts(&claim);
         committed(claim, &manifest);
         assert_new(place, before, case);
-        let left: Vec<_> = place.names().into_iter().filter(|name| name.starts_with("_temporary")).collect();
+        let left: Vec<_> = place
+            .names()
+            .into_iter()
+            .filter(|name| name.starts_with("_temporary"))
+            .collect();
         if left.is_empty() { Ok(()) } else { Err(left) }
     };
     let is_of_the_dead = |left: &Vec<String>| left.iter().all(|name| name.ends_with(".old"));
@@ -235,7 +303,9 @@ fn check(run: Case, fault: (usize, Fault), recover: bool) {
     assert_whole_or_absent(&place, &before, &case);
     match &ended {
         Ended::Committed => assert_new(&place, &before, &case),
-        Ended::Discarded | Ended::Refused(_) => assert_eq!(visible(&place), before, "{case}: {ended:?}"),
+        Ended::Discarded | Ended::Refused(_) => {
+            assert_eq!(visible(&place), before, "{case}: {ended:?}")
+        }
         Ended::Failed(why) => panic!("{case}: one fault that passes fails no job: {why}"),
         Ended::Killed if recover => assert_recovers(&place, run, mark, &before, &case),
         Ended::Killed => {}
@@ -250,7 +320,10 @@ fn fault_at_any_call_leaves_old_new_or_no_output() {
             let place = run.place();
             let (disk, script) = DiskScript::disk(&place.out(), None);
             let (ended, _) = run.run(&place, &disk, &script, || {});
-            assert!(matches!(ended, Ended::Committed | Ended::Discarded), "{ended:?}");
+            assert!(
+                matches!(ended, Ended::Committed | Ended::Discarded),
+                "{ended:?}"
+            );
             (disk, script)
         };
         drop(disk);

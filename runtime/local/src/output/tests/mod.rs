@@ -23,7 +23,14 @@ const JOB: JobId = JobId(7);
 const PARTS: [(&str, &str); 2] = [("part-r-00000", "first"), ("part-r-00001", "second")];
 
 fn attempt(index: u32, number: u32) -> AttemptId {
-    AttemptId { task: TaskId { job: JOB, kind: TaskKind::Reduce, index }, number }
+    AttemptId {
+        task: TaskId {
+            job: JOB,
+            kind: TaskKind::Reduce,
+            index,
+        },
+        number,
+    }
 }
 
 /// A directory that may contain an output directory.
@@ -41,14 +48,24 @@ struct Asking {
     owner: Owner,
 }
 
-const FIRST: Asking = Asking { overwrite: false, submission: 1, owner: Owner::Cluster };
-const AGAIN: Asking = Asking { overwrite: true, ..FIRST };
+const FIRST: Asking = Asking {
+    overwrite: false,
+    submission: 1,
+    owner: Owner::Cluster,
+};
+const AGAIN: Asking = Asking {
+    overwrite: true,
+    ..FIRST
+};
 
 impl Place {
     fn new() -> Place {
         // Sync is free in memory, and these tests sync tens of thousands of times.
         let folder = tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir());
-        Place { folder: folder.expect("a directory"), splits: Vec::new() }
+        Place {
+            folder: folder.expect("a directory"),
+            splits: Vec::new(),
+        }
     }
 
     /// Adds this file to the job's input.
@@ -71,7 +88,11 @@ impl Place {
     }
 
     fn request<'a>(&'a self, output: &'a Path, asking: Asking) -> ClaimRequest<'a> {
-        let Asking { overwrite, submission, owner } = asking;
+        let Asking {
+            overwrite,
+            submission,
+            owner,
+        } = asking;
         ClaimRequest {
             output,
             job: JOB,
@@ -118,7 +139,10 @@ impl Place {
             ("own.bin", "listed"),
             ("part-time-staff.csv", "foreign"),
             ("notes.txt", "foreign"),
-            ("_SUCCESS", r#"{"version": 1, "parts": [{"name": "part-r-00000"}, {"name": "own.bin"}]}"#),
+            (
+                "_SUCCESS",
+                r#"{"version": 1, "parts": [{"name": "part-r-00000"}, {"name": "own.bin"}]}"#,
+            ),
         ];
         for (name, text) in old {
             fs::write(self.file(name), text).expect("written");
@@ -130,20 +154,25 @@ impl Place {
         let entries = fs::read_dir(self.out()).ok()?;
         let entry = |entry: std::io::Result<fs::DirEntry>| {
             let entry = entry.expect("an entry");
-            let text = fs::read_to_string(entry.path()).unwrap_or_else(|_| "a directory".to_owned());
+            let text =
+                fs::read_to_string(entry.path()).unwrap_or_else(|_| "a directory".to_owned());
             (entry.file_name().into_string().expect("a name"), text)
         };
         Some(entries.map(entry).collect())
     }
 
     fn names(&self) -> Vec<String> {
-        self.files().map(|files| files.into_keys().collect()).unwrap_or_default()
+        self.files()
+            .map(|files| files.into_keys().collect())
+            .unwrap_or_default()
     }
 
     fn assert_committed(&self) {
         let files = self.files().expect("an output directory");
         assert_eq!(self.names(), ["_SUCCESS", "part-r-00000", "part-r-00001"]);
-        PARTS.iter().for_each(|(name, text)| assert_eq!(files[*name], *text));
+        PARTS
+            .iter()
+            .for_each(|(name, text)| assert_eq!(files[*name], *text));
         assert!(files["_SUCCESS"].contains("\"job\": \"job_0007\""));
     }
 }
@@ -151,15 +180,32 @@ impl Place {
 /// Writes the parts of the job; the second attempt wrote the first part, after the first attempt had stopped
 /// responding.
 fn write_parts(claim: &DirectoryClaim) -> Manifest {
-    let parts = [(attempt(0, 2), PARTS[0].1), (attempt(1, 1), PARTS[1].1)].map(|(attempt, text)| {
-        fs::write(claim.paths().promoted(attempt), text).expect("a part");
-        let name = claim.paths().part_name(attempt.task);
-        let report = PartReport { name, records: 1, bytes: text.len() as u64, digest: 1 };
-        CommittedPart { attempt, output: None, report, upload: None }
-    });
+    let parts =
+        [(attempt(0, 2), PARTS[0].1), (attempt(1, 1), PARTS[1].1)].map(|(attempt, text)| {
+            fs::write(claim.paths().promoted(attempt), text).expect("a part");
+            let name = claim.paths().part_name(attempt.task);
+            let report = PartReport {
+                name,
+                records: 1,
+                bytes: text.len() as u64,
+                digest: 1,
+            };
+            CommittedPart {
+                attempt,
+                output: None,
+                report,
+                upload: None,
+            }
+        });
     fs::write(claim.paths().promoted(attempt(0, 1)), "late and unheard").expect("a part");
-    let (name, counters) = ("a test".to_owned(), CounterValues::default());
-    Manifest { job: JOB, name, counters, parts: parts.to_vec() }
+    let name = "a test".to_owned();
+    let counters = CounterValues::default();
+    Manifest {
+        job: JOB,
+        name,
+        counters,
+        parts: parts.to_vec(),
+    }
 }
 
 /// Commits completely.
@@ -173,7 +219,9 @@ fn patiently<T, E>(act: impl Fn() -> Result<T, E>, is_locked: impl Fn(&E) -> boo
     let began = std::time::Instant::now();
     loop {
         match act() {
-            Err(error) if is_locked(&error) && began.elapsed() < std::time::Duration::from_secs(1) => {
+            Err(error)
+                if is_locked(&error) && began.elapsed() < std::time::Duration::from_secs(1) =>
+            {
                 std::thread::yield_now();
             }
             result => return result,

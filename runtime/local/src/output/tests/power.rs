@@ -62,7 +62,10 @@ impl Model {
             }
             Done::SyncDirectory(path) => {
                 let synced = |change: &&mut Change| change.within.contains(path);
-                self.changes.iter_mut().filter(synced).for_each(|change| change.durable = true);
+                self.changes
+                    .iter_mut()
+                    .filter(synced)
+                    .for_each(|change| change.durable = true);
                 return;
             }
             Done::Create(path) => {
@@ -80,21 +83,30 @@ impl Model {
             | Done::RemoveDirectory(path)
             | Done::RemoveTree(path) => vec![parent(path)],
         };
-        self.changes.push(Change { done: done.clone(), file, within, durable: false });
+        self.changes.push(Change {
+            done: done.clone(),
+            file,
+            within,
+            durable: false,
+        });
     }
 
     /// Moves entries. A directory that is synced under its new name keeps changes made under the old one.
     fn move_paths(&mut self, from: &Path, to: &Path) {
         let moved = |path: &Path| {
-            path.strip_prefix(from).ok().map(|rest| match rest.as_os_str().is_empty() {
-                true => to.to_owned(),
-                false => to.join(rest),
-            })
+            path.strip_prefix(from)
+                .ok()
+                .map(|rest| match rest.as_os_str().is_empty() {
+                    true => to.to_owned(),
+                    false => to.join(rest),
+                })
         };
         let entries = std::mem::take(&mut self.entries);
         // The old entry at the new name is replaced.
         let kept = entries.into_iter().filter(|(path, _)| path != to);
-        self.entries = kept.map(|(path, file)| (moved(&path).unwrap_or(path), file)).collect();
+        self.entries = kept
+            .map(|(path, file)| (moved(&path).unwrap_or(path), file))
+            .collect();
         for change in &mut self.changes {
             for path in &mut change.within {
                 *path = moved(path).unwrap_or_else(|| path.clone());
@@ -117,10 +129,15 @@ impl Model {
 fn apply(tree: &mut Tree, change: &Change) {
     let has_parent = |tree: &Tree, path: &Path| tree.get(&parent(path)) == Some(&None);
     let below = |tree: &Tree, path: &Path| -> Vec<PathBuf> {
-        tree.keys().filter(|one| one.starts_with(path)).cloned().collect()
+        tree.keys()
+            .filter(|one| one.starts_with(path))
+            .cloned()
+            .collect()
     };
     match &change.done {
-        Done::MakeDirectory(path) if has_parent(tree, path) => drop(tree.entry(path.clone()).or_insert(None)),
+        Done::MakeDirectory(path) if has_parent(tree, path) => {
+            tree.entry(path.clone()).or_insert(None);
+        }
         Done::Create(path) if has_parent(tree, path) => {
             tree.insert(path.clone(), change.file.map(File::Written));
         }
@@ -135,9 +152,15 @@ fn apply(tree: &mut Tree, change: &Change) {
                 tree.insert(target, entry);
             }
         }
-        Done::RemoveFile(path) => drop(tree.remove(path)),
-        Done::RemoveDirectory(path) if below(tree, path).len() == 1 => drop(tree.remove(path)),
-        Done::RemoveTree(path) => below(tree, path).iter().for_each(|path| drop(tree.remove(path))),
+        Done::RemoveFile(path) => {
+            tree.remove(path);
+        }
+        Done::RemoveDirectory(path) if below(tree, path).len() == 1 => {
+            tree.remove(path);
+        }
+        Done::RemoveTree(path) => below(tree, path)
+            .iter()
+            .for_each(|path| drop(tree.remove(path))),
         _ => {}
     }
 }
@@ -188,7 +211,11 @@ fn put_back(top: &Path, tree: &Tree, model: &Model, mut share: impl FnMut() -> u
             Some(File::Known(link)) => fs::hard_link(link, path).expect("a link"),
             Some(File::Written(index)) => {
                 let (bytes, synced) = &model.written[*index];
-                let length = if *synced { bytes.len() } else { bytes.len() * share() / 2 };
+                let length = if *synced {
+                    bytes.len()
+                } else {
+                    bytes.len() * share() / 2
+                };
                 fs::write(path, &bytes[..length]).expect("written");
             }
         }
@@ -200,7 +227,8 @@ fn check(run: Case, last: Option<usize>, random: &mut Pcg64, chance: u32) {
     let case = format!("{run:?}, power lost after call {last:?}, {chance} of 2 kept");
     let place = run.place();
     let before = visible(&place);
-    let keep = tempfile::tempdir_in(place.folder.path().parent().expect("a parent")).expect("a directory");
+    let keep =
+        tempfile::tempdir_in(place.folder.path().parent().expect("a parent")).expect("a directory");
     let top = place.folder.path().to_owned();
     let tree = known_tree(&top, keep.path());
     let (disk, script) = DiskScript::disk(&place.out(), last.map(|last| (last, Fault::Last)));
@@ -218,8 +246,15 @@ fn check(run: Case, last: Option<usize>, random: &mut Pcg64, chance: u32) {
         claimed.survivors(tree, || keeps(random))
     } else {
         // A completed claim is synced and must survive.
-        let lost: Vec<&Change> = claimed.changes.iter().filter(|change| !change.durable).collect();
-        assert!(lost.is_empty(), "{case}: not synced when the tasks begin: {lost:?}");
+        let lost: Vec<&Change> = claimed
+            .changes
+            .iter()
+            .filter(|change| !change.durable)
+            .collect();
+        assert!(
+            lost.is_empty(),
+            "{case}: not synced when the tasks begin: {lost:?}"
+        );
         let mut rest = Model::of(&done);
         rest.changes.drain(..claimed.changes.len());
         rest.survivors(given, || keeps(random))
@@ -236,7 +271,10 @@ fn check(run: Case, last: Option<usize>, random: &mut Pcg64, chance: u32) {
 
 #[test]
 fn power_loss_leaves_old_new_or_no_output() {
-    let seed = std::env::var("NAPREDUCE_SEED").ok().and_then(|seed| seed.parse().ok()).unwrap_or(20_261_122);
+    let seed = std::env::var("NAPREDUCE_SEED")
+        .ok()
+        .and_then(|seed| seed.parse().ok())
+        .unwrap_or(20_261_122);
     println!("seed {seed} (set NAPREDUCE_SEED to choose)");
     let mut random = Pcg64::seed_from_u64(seed);
     for run in CASES {

@@ -38,23 +38,33 @@ impl Hierarchy {
                 let own = group_of(membership, controller).map(|path| top.join(path));
                 own.filter(|path| path.is_dir()).unwrap_or(top)
             };
-            let (memory, pids) = (parent("memory"), parent("pids"));
+            let memory = parent("memory");
+            let pids = parent("pids");
             for parent in [&memory, &pids] {
                 remove_stale(parent);
                 make(&parent.join(&name)).map_err(|error| error.to_string())?;
             }
-            return Ok(Hierarchy::First { memory: memory.join(&name), pids: pids.join(&name) });
+            return Ok(Hierarchy::First {
+                memory: memory.join(&name),
+                pids: pids.join(&name),
+            });
         }
         let own = mounted.join(group_of(membership, "").unwrap_or_default());
         let controllers = fs::read_to_string(own.join("cgroup.controllers")).unwrap_or_default();
-        if ["memory", "pids"].iter().any(|wanted| !controllers.split_whitespace().any(|one| one == *wanted)) {
+        if ["memory", "pids"]
+            .iter()
+            .any(|wanted| !controllers.split_whitespace().any(|one| one == *wanted))
+        {
             return Err(format!(
                 "the control groups in {} lack the memory or pids controller",
                 own.display()
             ));
         }
-        let parent = delegated(&own)
-            .or_else(|why| switched_on(mounted).map(|()| mounted.to_owned()).map_err(|_| why))?;
+        let parent = delegated(&own).or_else(|why| {
+            switched_on(mounted)
+                .map(|()| mounted.to_owned())
+                .map_err(|_| why)
+        })?;
         remove_stale(&parent);
         let folder = parent.join(&name);
         make(&folder).map_err(|error| error.to_string())?;
@@ -80,7 +90,9 @@ impl Hierarchy {
     }
 
     pub(super) fn make(&self, number: u32) -> io::Result<()> {
-        self.folders(number).iter().try_for_each(|folder| make(folder))
+        self.folders(number)
+            .iter()
+            .try_for_each(|folder| make(folder))
     }
 
     /// Removes the folders. One still in use stays and is removed by a later worker on this host.
@@ -132,9 +144,12 @@ fn switched_on(group: &Path) -> Result<(), String> {
 fn remove_stale(parent: &Path) {
     for entry in fs::read_dir(parent).into_iter().flatten().flatten() {
         let name = entry.file_name();
-        let process =
-            name.to_str().and_then(|name| name.strip_prefix(PREFIX)?.split('-').next()?.parse().ok());
-        let Some(process) = process.and_then(Pid::from_raw) else { continue };
+        let process = name
+            .to_str()
+            .and_then(|name| name.strip_prefix(PREFIX)?.split('-').next()?.parse().ok());
+        let Some(process) = process.and_then(Pid::from_raw) else {
+            continue;
+        };
         // A process of another user is alive as well.
         if test_kill_process(process) != Err(Errno::SRCH) {
             continue;
@@ -155,19 +170,27 @@ pub(super) fn own_membership() -> String {
 pub(in crate::process) fn group_of<'a>(membership: &'a str, controller: &str) -> Option<&'a str> {
     membership.lines().find_map(|line| {
         let mut fields = line.splitn(3, ':').skip(1);
-        let (controllers, path) = (fields.next()?, fields.next()?);
-        controllers.split(',').any(|name| name == controller).then(|| path.trim_start_matches('/'))
+        let controllers = fields.next()?;
+        let path = fields.next()?;
+        controllers
+            .split(',')
+            .any(|name| name == controller)
+            .then(|| path.trim_start_matches('/'))
     })
 }
 
 fn make(folder: &Path) -> io::Result<()> {
-    fs::create_dir(folder).unless_there().map_err(|error| named(folder, &error))
+    fs::create_dir(folder)
+        .unless_there()
+        .map_err(|error| named(folder, &error))
 }
 
 pub(super) fn write(folder: &Path, name: &str, value: &str) -> io::Result<()> {
     let path = folder.join(name);
-    let written =
-        OpenOptions::new().write(true).open(&path).and_then(|mut file| file.write_all(value.as_bytes()));
+    let written = OpenOptions::new()
+        .write(true)
+        .open(&path)
+        .and_then(|mut file| file.write_all(value.as_bytes()));
     written.map_err(|error| named(&path, &error))
 }
 

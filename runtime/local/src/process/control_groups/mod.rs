@@ -84,8 +84,16 @@ impl ControlGroups {
         let hierarchy = Hierarchy::find(mounted, &membership)?;
         // This process may have moved into a subgroup.
         let membership = own_membership();
-        let inside = Mutex::new(Inside { membership, hierarchy, made: 0, free: BTreeSet::new() });
-        let groups = Arc::new(ControlGroups { mounted: mounted.to_owned(), inside });
+        let inside = Mutex::new(Inside {
+            membership,
+            hierarchy,
+            made: 0,
+            free: BTreeSet::new(),
+        });
+        let groups = Arc::new(ControlGroups {
+            mounted: mounted.to_owned(),
+            inside,
+        });
         // Create and limit a group now, so that a missing permission is detected early.
         drop(groups.take(1 << 30).map_err(|error| error.to_string())?);
         Ok(groups)
@@ -114,7 +122,8 @@ impl ControlGroups {
         if membership != inside.membership {
             // Groups below the former cgroup of this process would not be bounded by the new one.
             inside.hierarchy.remove(inside.made);
-            inside.hierarchy = Hierarchy::find(&self.mounted, &membership).map_err(io::Error::other)?;
+            inside.hierarchy =
+                Hierarchy::find(&self.mounted, &membership).map_err(io::Error::other)?;
             (inside.membership, inside.made) = (own_membership(), 0);
             inside.free.clear();
         }
@@ -130,7 +139,13 @@ impl ControlGroups {
         drop(inside);
         let groups = Arc::clone(self);
         let counts_before = OutOfMemoryCounts::default();
-        let mut group = ControlGroup { groups, hierarchy, number, memory_max, counts_before };
+        let mut group = ControlGroup {
+            groups,
+            hierarchy,
+            number,
+            memory_max,
+            counts_before,
+        };
         group.limit_to(memory_max)?;
         Ok(group)
     }
@@ -149,9 +164,18 @@ impl ControlGroups {
     /// Returns groups in a directory where no limit can be set, and the first of them.
     #[cfg(test)]
     pub(crate) fn without_limits(folder: &Path) -> (Arc<ControlGroups>, ControlGroup) {
-        let (membership, hierarchy) = (own_membership(), Hierarchy::Second(folder.to_owned()));
-        let inside = Inside { membership, hierarchy: hierarchy.clone(), made: 1, free: BTreeSet::new() };
-        let groups = Arc::new(ControlGroups { mounted: folder.to_owned(), inside: Mutex::new(inside) });
+        let membership = own_membership();
+        let hierarchy = Hierarchy::Second(folder.to_owned());
+        let inside = Inside {
+            membership,
+            hierarchy: hierarchy.clone(),
+            made: 1,
+            free: BTreeSet::new(),
+        };
+        let groups = Arc::new(ControlGroups {
+            mounted: folder.to_owned(),
+            inside: Mutex::new(inside),
+        });
         let counts_before = OutOfMemoryCounts::default();
         let group = ControlGroup {
             groups: Arc::clone(&groups),
@@ -183,7 +207,10 @@ impl ControlGroup {
     /// Reports the file that could not be written, most often because the process has ended.
     pub fn admit(&self, process: Pid) -> io::Result<()> {
         let number = process.as_raw_nonzero().to_string();
-        self.hierarchy.folders(self.number).iter().try_for_each(|one| write(one, "cgroup.procs", &number))
+        self.hierarchy
+            .folders(self.number)
+            .iter()
+            .try_for_each(|one| write(one, "cgroup.procs", &number))
     }
 
     /// Sets the memory limit and resets the counters.
@@ -205,8 +232,13 @@ impl ControlGroup {
 
     /// Returns which limit led to an OOM kill in the group, if there was one.
     pub fn ran_out(&self) -> Option<OutOfMemory> {
-        let (before, now) = (self.counts_before, self.counts());
-        let place = if now.limits > before.limits { OutOfMemory::Group } else { OutOfMemory::Elsewhere };
+        let before = self.counts_before;
+        let now = self.counts();
+        let place = if now.limits > before.limits {
+            OutOfMemory::Group
+        } else {
+            OutOfMemory::Elsewhere
+        };
         (now.kills > before.kills).then_some(place)
     }
 
@@ -216,7 +248,8 @@ impl ControlGroup {
     }
 
     fn limit(&self) -> io::Result<()> {
-        let (memory, processes) = (self.memory_max.to_string(), PROCESSES_MAX.to_string());
+        let memory = self.memory_max.to_string();
+        let processes = PROCESSES_MAX.to_string();
         match &*self.hierarchy.folders(self.number) {
             [first, second] => {
                 write(first, "memory.limit_in_bytes", &memory)?;
@@ -234,24 +267,40 @@ impl ControlGroup {
 
     fn counts(&self) -> OutOfMemoryCounts {
         let folders = self.hierarchy.folders(self.number);
-        let read = |name: &str| folders.first().and_then(|memory| fs::read_to_string(memory.join(name)).ok());
+        let read = |name: &str| {
+            folders
+                .first()
+                .and_then(|memory| fs::read_to_string(memory.join(name)).ok())
+        };
         let count = |name: &str, line: &str| {
             let text = read(name)?;
-            text.lines().find_map(|text| text.strip_prefix(line)?.trim().parse().ok())
+            text.lines()
+                .find_map(|text| text.strip_prefix(line)?.trim().parse().ok())
         };
         // In version 2, `oom_kill` also counts kills for limits of outer groups, and `oom` those for this
         // limit.
         let (kills, limits) = match folders.len() {
-            2 => (count("memory.oom_control", "oom_kill "), count("memory.failcnt", "")),
-            _ => (count("memory.events", "oom_kill "), count("memory.events", "oom ")),
+            2 => (
+                count("memory.oom_control", "oom_kill "),
+                count("memory.failcnt", ""),
+            ),
+            _ => (
+                count("memory.events", "oom_kill "),
+                count("memory.events", "oom "),
+            ),
         };
-        OutOfMemoryCounts { kills: kills.unwrap_or(0), limits: limits.unwrap_or(0) }
+        OutOfMemoryCounts {
+            kills: kills.unwrap_or(0),
+            limits: limits.unwrap_or(0),
+        }
     }
 
     /// Kills a member and waits for its end. The descriptor is opened before the membership is checked, so
     /// that a reused process id cannot be killed. An error means that it has ended.
     fn end(&self, member: Pid, patience: Duration) {
-        let Ok(pidfd) = pidfd_open(member, PidfdFlags::empty()) else { return };
+        let Ok(pidfd) = pidfd_open(member, PidfdFlags::empty()) else {
+            return;
+        };
         if self.members().contains(&member) && pidfd_send_signal(&pidfd, Signal::KILL).is_ok() {
             let limit = Timespec::try_from(patience).ok();
             let _ = poll(&mut [PollFd::new(&pidfd, PollFlags::IN)], limit.as_ref());
@@ -262,7 +311,10 @@ impl ControlGroup {
     fn members(&self) -> Vec<Pid> {
         let members = self.hierarchy.folders(self.number).into_iter().next();
         let text = members.and_then(|memory| fs::read_to_string(memory.join("cgroup.procs")).ok());
-        text.unwrap_or_default().lines().filter_map(|line| Pid::from_raw(line.trim().parse().ok()?)).collect()
+        text.unwrap_or_default()
+            .lines()
+            .filter_map(|line| Pid::from_raw(line.trim().parse().ok()?))
+            .collect()
     }
 }
 

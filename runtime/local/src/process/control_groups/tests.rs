@@ -34,23 +34,36 @@ fn process_over_group_limit_is_killed_and_group_reused() {
     let small = groups.take(32 << 20).expect("a group");
     let other = groups.take(256 << 20).expect("another group");
     assert_ne!(small.number, other.number);
-    let status = hungry(&small, "x=$(head -c 200000000 /dev/zero | tr '\\0' x); echo ${#x}");
+    let status = hungry(
+        &small,
+        "x=$(head -c 200000000 /dev/zero | tr '\\0' x); echo ${#x}",
+    );
     assert!(!status.success(), "it held 200 MB");
-    assert_eq!((small.ran_out(), other.ran_out()), (Some(OutOfMemory::Group), None));
+    assert_eq!(
+        (small.ran_out(), other.ran_out()),
+        (Some(OutOfMemory::Group), None)
+    );
     assert!(hungry(&other, "true").success());
     let number = small.number;
     drop(small);
     let again = groups.take(64 << 20).expect("a group");
     assert_eq!(again.number, number);
-    assert_eq!(again.ran_out(), None, "what happened to an earlier attempt does not count");
+    assert_eq!(
+        again.ran_out(),
+        None,
+        "what happened to an earlier attempt does not count"
+    );
 }
 
 #[test]
 fn group_limit_is_set_after_process_entered() {
     let Some(groups) = groups() else { return };
     let script = "read go; x=$(head -c 200000000 /dev/zero | tr '\\0' x); echo ${#x}";
-    let mut child =
-        Command::new("sh").args(["-c", script]).stdin(std::process::Stdio::piped()).spawn().expect("a shell");
+    let mut child = Command::new("sh")
+        .args(["-c", script])
+        .stdin(std::process::Stdio::piped())
+        .spawn()
+        .expect("a shell");
     let mut group = groups.take_ahead(Pid::from_child(&child)).expect("a group");
     assert_eq!(group.members(), [Pid::from_child(&child)]);
     assert!(group.is_current());
@@ -66,9 +79,16 @@ fn kill_for_outer_limit_is_not_the_groups_own() {
     let group = groups.take(512 << 20).expect("a group");
     let folder = &group.hierarchy.folders(group.number)[0];
     let outer = folder.parent().expect("the folder of the worker");
-    let limit = if groups.version() == 1 { "memory.limit_in_bytes" } else { "memory.max" };
+    let limit = if groups.version() == 1 {
+        "memory.limit_in_bytes"
+    } else {
+        "memory.max"
+    };
     write(outer, limit, "33554432").expect("limited");
-    let status = hungry(&group, "x=$(head -c 200000000 /dev/zero | tr '\\0' x); echo ${#x}");
+    let status = hungry(
+        &group,
+        "x=$(head -c 200000000 /dev/zero | tr '\\0' x); echo ${#x}",
+    );
     assert!(!status.success(), "it held 200 MB");
     assert_eq!(group.ran_out(), Some(OutOfMemory::Elsewhere));
 }
@@ -99,7 +119,10 @@ fn machine_without_groups_is_reported() {
 fn group_of_process_is_found_in_either_version() {
     let text = "5:cpu,memory:/jobs/one\n2:pids:/x\n0::/user\n";
     assert_eq!(group_of(text, "memory"), Some("jobs/one"));
-    assert_eq!((group_of(text, "pids"), group_of(text, "")), (Some("x"), Some("user")));
+    assert_eq!(
+        (group_of(text, "pids"), group_of(text, "")),
+        (Some("x"), Some("user"))
+    );
     assert_eq!(group_of(text, "io"), None);
 }
 
@@ -112,6 +135,9 @@ fn memory_of_groups_is_their_sum() {
     assert_eq!(groups.memory_bytes(), Some(16 << 20));
     drop(group);
     if let Some(groups) = self::groups() {
-        assert!(groups.memory_bytes().is_some(), "a kernel with groups counts their memory");
+        assert!(
+            groups.memory_bytes().is_some(),
+            "a kernel with groups counts their memory"
+        );
     }
 }

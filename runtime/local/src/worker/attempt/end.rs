@@ -9,7 +9,11 @@ use crate::process::describe_exit;
 
 /// Returns the error of a process that ended by itself. SIGKILL comes from outside: from a user, or from the
 /// kernel when memory is short, which prefers suspended processes. Every other end is the task's own fault.
-pub(super) fn end_without_outcome(status: ExitStatus, stopped: bool, short_of_memory: bool) -> TaskError {
+pub(super) fn end_without_outcome(
+    status: ExitStatus,
+    stopped: bool,
+    short_of_memory: bool,
+) -> TaskError {
     use std::os::unix::process::ExitStatusExt;
     let message = describe_exit(status);
     if status.signal() != Some(libc::SIGKILL) {
@@ -29,6 +33,11 @@ pub(super) fn end_without_outcome(status: ExitStatus, stopped: bool, short_of_me
 
 /// Adds the OOM kill of a child process, such as a command, to the error that it probably caused.
 pub(super) fn with_bounds(error: TaskError, exceeded: Option<TaskError>) -> TaskError {
-    let Some(exceeded) = exceeded else { return error };
-    TaskError { message: format!("{} ({})", exceeded.message, error.message), ..exceeded }
+    let Some(exceeded) = exceeded else {
+        return error;
+    };
+    TaskError {
+        message: format!("{} ({})", exceeded.message, error.message),
+        ..exceeded
+    }
 }

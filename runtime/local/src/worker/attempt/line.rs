@@ -31,7 +31,11 @@ pub(super) struct Received {
 impl ControlLine {
     /// Creates a line with a queued first message.
     pub(super) fn begin(first: &ToTask) -> Result<ControlLine, WireError> {
-        let mut line = ControlLine { outbox: Vec::new(), inbox: FrameBuffer::default(), is_open: true };
+        let mut line = ControlLine {
+            outbox: Vec::new(),
+            inbox: FrameBuffer::default(),
+            is_open: true,
+        };
         line.put(first)?;
         Ok(line)
     }
@@ -61,7 +65,9 @@ impl ControlLine {
     pub(super) fn send_waiting(&mut self, socket: &UnixStream) -> io::Result<()> {
         while !self.outbox.is_empty() {
             match socket.try_write(&self.outbox) {
-                Ok(count) => drop(self.outbox.drain(..count)),
+                Ok(count) => {
+                    self.outbox.drain(..count);
+                }
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
                 // The process ended without reading; its exit status has the reason.
                 Err(error) if error.kind() == io::ErrorKind::BrokenPipe => self.outbox.clear(),
@@ -81,7 +87,8 @@ impl ControlLine {
         match socket.try_read(&mut bytes) {
             Ok(0) => {
                 self.is_open = false;
-                received.broken = (!self.inbox.is_between_frames()).then(|| WireError::CutShort.to_string());
+                received.broken =
+                    (!self.inbox.is_between_frames()).then(|| WireError::CutShort.to_string());
             }
             Ok(count) => {
                 self.inbox.push(&bytes[..count]);

@@ -22,8 +22,8 @@ use std::{fs, io};
 
 use napreduce_engine::{AttemptId, FailureClass, FaultPlace, Order, Report};
 use napreduce_protocol::{
-    CounterValues, MapInput, PartOutput, PreemptionAccount, ReduceWork, StorageScheme, TaskDescription,
-    TaskError, ToTask, Work,
+    CounterValues, MapInput, PartOutput, PreemptionAccount, ReduceWork, StorageScheme,
+    TaskDescription, TaskError, ToTask, Work,
 };
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender};
 use tokio::time::Instant;
@@ -141,24 +141,32 @@ impl Supervision {
             logs.close().await;
         }
         let end = self.blame(end).await;
-        let idle_scratch = self.remove_files(matches!(end, AttemptEnd::Done { .. })).await;
+        let idle_scratch = self
+            .remove_files(matches!(end, AttemptEnd::Done { .. }))
+            .await;
         let input_bytes = match &self.description.work {
             Work::Map(task) => task.split.length(),
             Work::Reduce(_) => 0,
         };
-        let left = Leftovers { idle_scratch, input_bytes, memory: self.memory.take(), stderr };
+        let left = Leftovers {
+            idle_scratch,
+            input_bytes,
+            memory: self.memory.take(),
+            stderr,
+        };
         self.send(AttemptEvent::Ended { end, at, left });
     }
 
     async fn start(&mut self) -> Result<Supervised, TaskError> {
         self.allocate().await;
         let start = ToTask::Start(Box::new(self.description.clone()));
-        let line = ControlLine::begin(&start).map_err(|error| TaskError::fatal(error.to_string()))?;
+        let line =
+            ControlLine::begin(&start).map_err(|error| TaskError::fatal(error.to_string()))?;
         let launch = std::mem::take(&mut self.launch);
         let program = launch.program.clone();
         let process = self.processes.start(launch).await;
-        let mut process =
-            process.map_err(|error| explain_start(&error, program.as_ref(), self.host.as_deref()))?;
+        let mut process = process
+            .map_err(|error| explain_start(&error, program.as_ref(), self.host.as_deref()))?;
         if let Some(bounds) = self.bounds.take() {
             let ahead = process.take_group();
             self.bounds = Some(bounds.around(process.id(), ahead).await);
@@ -173,8 +181,11 @@ impl Supervision {
         if self.bounds.is_none() {
             return;
         }
-        let Some(memory) = self.memory.take() else { return };
-        let allocated = tokio::task::spawn_blocking(move || memory.allocate().map(|()| memory)).await;
+        let Some(memory) = self.memory.take() else {
+            return;
+        };
+        let allocated =
+            tokio::task::spawn_blocking(move || memory.allocate().map(|()| memory)).await;
         match allocated.unwrap_or_else(|error| Err(io::Error::other(error))) {
             Ok(memory) => self.memory = Some(memory),
             Err(error) => {
@@ -189,14 +200,18 @@ impl Supervision {
     /// Changes the error if an input cannot be opened on this host: it is not the task's fault, and another
     /// worker may be able to open it.
     async fn blame(&self, end: AttemptEnd) -> AttemptEnd {
-        let (Some(host), Work::Map(task)) = (&self.host, &self.description.work) else { return end };
+        let (Some(host), Work::Map(task)) = (&self.host, &self.description.work) else {
+            return end;
+        };
         match end {
             AttemptEnd::Failed(error) if is_blamed_on_input(&error) => {
                 let mut parts = task.split.parts.clone();
                 // The task has already reported errors of objects.
                 parts.retain(|part| StorageScheme::of(&part.path).is_none());
                 let opening = move || {
-                    parts.into_iter().find_map(|part| Some((fs::File::open(&part.path).err()?, part.path)))
+                    parts
+                        .into_iter()
+                        .find_map(|part| Some((fs::File::open(&part.path).err()?, part.path)))
                 };
                 let unreadable = tokio::task::spawn_blocking(opening).await;
                 AttemptEnd::Failed(match unreadable {
@@ -224,7 +239,10 @@ impl Supervision {
         if !done && apart {
             // Missing unless the attempt wrote it. Runs outside the loop: a part is on shared storage, which
             // may be slow.
-            let own = output.parent().filter(|_| self.description.promote_to.is_some()).map(Path::to_owned);
+            let own = output
+                .parent()
+                .filter(|_| self.description.promote_to.is_some())
+                .map(Path::to_owned);
             let output = output.clone();
             let _ = tokio::task::spawn_blocking(move || match own {
                 Some(directory) => fs::remove_dir_all(directory),

@@ -10,7 +10,8 @@ use std::time::Duration;
 
 use napreduce_engine::{Order, Report};
 use napreduce_protocol::{
-    FromTask, MapInput, PROTOCOL_VERSION, PartOutput, Preempted, PreemptionAccount, TaskError, ToTask,
+    FromTask, MapInput, PROTOCOL_VERSION, PartOutput, Preempted, PreemptionAccount, TaskError,
+    ToTask,
 };
 use tokio::io::Interest;
 use tokio::time::Instant;
@@ -110,7 +111,9 @@ impl Supervised {
 
     /// Kills a hanging process, bounds its logs, and stops what runs of a suspended one.
     fn look(&mut self, supervision: &mut Supervision) {
-        if matches!(self.preemption.stage(), Stage::Suspended { .. }) && !self.process.stands_still() {
+        if matches!(self.preemption.stage(), Stage::Suspended { .. })
+            && !self.process.stands_still()
+        {
             self.step(Input::Continued, supervision);
         }
         if let Some(logs) = &mut supervision.logs {
@@ -146,7 +149,9 @@ impl Supervised {
                 self.send(&ToTask::CommitGranted);
                 self.step(Input::Granted, supervision);
             }
-            Order::MoreInputs { .. } if self.preemption.is_stopped() => self.deferred.extend(inputs),
+            Order::MoreInputs { .. } if self.preemption.is_stopped() => {
+                self.deferred.extend(inputs)
+            }
             Order::MoreInputs { .. } => self.send(&ToTask::MoreInputs(inputs)),
             Order::Suspend { .. } | Order::Resume { .. } | Order::Checkpoint { .. } => {
                 self.preempt(order, supervision);
@@ -162,7 +167,9 @@ impl Supervised {
             && self.preemption.stage() == Stage::Running
             && let Err(refusal) = self.suspension.admit(self.process.id())
         {
-            return supervision.report(Report::SuspendRefused { reason: refusal.to_string() });
+            return supervision.report(Report::SuspendRefused {
+                reason: refusal.to_string(),
+            });
         }
         self.suspension.on_order();
         self.step(Input::Ordered(order), supervision);
@@ -180,9 +187,9 @@ impl Supervised {
             // The end of the process is detected separately.
             Occurrence::Changed(ChildEvent::Ended) | Occurrence::PagedOut => {}
             Occurrence::Prefetched => self.resume(),
-            Occurrence::Unwatchable(error) => {
-                self.give_up(&format!("cannot see whether the task process stopped: {error}"))
-            }
+            Occurrence::Unwatchable(error) => self.give_up(&format!(
+                "cannot see whether the task process stopped: {error}"
+            )),
         }
     }
 
@@ -190,8 +197,13 @@ impl Supervised {
     fn step(&mut self, input: Input, supervision: &Supervision) {
         let before = self.preemption.stage();
         let process = &*self.process;
-        match self.preemption.on(input, &|| self.suspension.wants_self_paging(process)) {
-            Ok(steps) => steps.into_iter().for_each(|step| self.take(step, supervision)),
+        match self
+            .preemption
+            .on(input, &|| self.suspension.wants_self_paging(process))
+        {
+            Ok(steps) => steps
+                .into_iter()
+                .for_each(|step| self.take(step, supervision)),
             Err(illegal) => {
                 self.suspension.forget_order();
                 tracing::warn!(target: "worker", "{illegal}");
@@ -226,7 +238,11 @@ impl Supervised {
                 // moved.
                 self.suspension.begin_paging_out(process);
                 self.account(Preempted::Suspended, supervision);
-                supervision.report(if saves { Report::Suspended } else { Report::SuspendedAtWork });
+                supervision.report(if saves {
+                    Report::Suspended
+                } else {
+                    Report::SuspendedAtWork
+                });
             }
             Step::Continue { .. } => {
                 if !self.suspension.begin_prefetch(process) {
@@ -251,7 +267,10 @@ impl Supervised {
         let stopped = self.suspension.on_continue(&*self.process);
         let suspended_nanos = u64::try_from(stopped.as_nanos()).unwrap_or(u64::MAX);
         let epoch = self.preemption.epoch;
-        self.send(&ToTask::Resume { epoch, suspended_nanos });
+        self.send(&ToTask::Resume {
+            epoch,
+            suspended_nanos,
+        });
         if !self.deferred.is_empty() {
             let inputs = std::mem::take(&mut self.deferred);
             self.send(&ToTask::MoreInputs(inputs));
@@ -300,7 +319,9 @@ impl Supervised {
     fn on_message(&mut self, message: FromTask, supervision: &Supervision) {
         self.watch.on_message();
         match message {
-            FromTask::Hello { version: PROTOCOL_VERSION } => {
+            FromTask::Hello {
+                version: PROTOCOL_VERSION,
+            } => {
                 supervision.report(Report::Started);
                 self.step(Input::Hello, supervision);
             }
@@ -308,30 +329,56 @@ impl Supervised {
                 "the task process uses protocol version {version}, its worker {PROTOCOL_VERSION}; \
                  was the program replaced while it ran?"
             )),
-            FromTask::Progress { bytes_done, bytes_total, signs } => {
+            FromTask::Progress {
+                bytes_done,
+                bytes_total,
+                signs,
+            } => {
                 self.watch.on_progress(bytes_done, bytes_total, signs);
-                supervision.send(AttemptEvent::Progressed { bytes_done, bytes_total });
+                supervision.send(AttemptEvent::Progressed {
+                    bytes_done,
+                    bytes_total,
+                });
             }
             FromTask::CommitRequest { part } if !part.has_sound_names() => {
-                self.fail(TaskError::fatal("the task wrote outputs with invalid names"));
+                self.fail(TaskError::fatal(
+                    "the task wrote outputs with invalid names",
+                ));
             }
             FromTask::CommitRequest { part } => {
                 self.part = Some(part);
                 self.watch.set_waits(true);
                 supervision.report(Report::CommitRequested);
             }
-            FromTask::Done { counters, output_digest } => {
-                self.outcome = Some(AttemptEnd::Done { counters, part: self.part.take(), output_digest });
+            FromTask::Done {
+                counters,
+                output_digest,
+            } => {
+                self.outcome = Some(AttemptEnd::Done {
+                    counters,
+                    part: self.part.take(),
+                    output_digest,
+                });
             }
-            FromTask::InputsLost { attempts, place, reason } => {
-                supervision.report(Report::InputsLost { outputs: attempts, place, reason });
+            FromTask::InputsLost {
+                attempts,
+                place,
+                reason,
+            } => {
+                supervision.report(Report::InputsLost {
+                    outputs: attempts,
+                    place,
+                    reason,
+                });
             }
             FromTask::Failed(error) => self.outcome = Some(AttemptEnd::Failed(error)),
             FromTask::Checkpointed { bytes } => {
                 self.saved_bytes = bytes;
                 self.outcome = Some(AttemptEnd::Checkpointed);
             }
-            FromTask::Ready { epoch, saves } => self.step(Input::Ready { epoch, saves }, supervision),
+            FromTask::Ready { epoch, saves } => {
+                self.step(Input::Ready { epoch, saves }, supervision)
+            }
             FromTask::Resumed { epoch } => self.step(Input::Resumed { epoch }, supervision),
             FromTask::Restored => self.account(Preempted::Restored, supervision),
             FromTask::RestoreRefused { reason } => {
@@ -363,7 +410,10 @@ impl Supervised {
         // A killed process needs a moment to end; after an error the reaping waits for it.
         let _ = self.process.ended().await;
         while self.receive(supervision) {}
-        let moved = self.suspension.take_last_account(self.process.id()).filter(|_| self.killed.is_none());
+        let moved = self
+            .suspension
+            .take_last_account(self.process.id())
+            .filter(|_| self.killed.is_none());
         if let Some(account) = moved {
             supervision.send(AttemptEvent::Accounted(account));
         }
@@ -384,16 +434,18 @@ impl Supervised {
                 supervision.send(AttemptEvent::Accounted(account));
                 AttemptEnd::Killed
             }
-            (Some(AttemptEnd::Failed(error)), ..) => AttemptEnd::Failed(with_bounds(error, exceeded)),
+            (Some(AttemptEnd::Failed(error)), ..) => {
+                AttemptEnd::Failed(with_bounds(error, exceeded))
+            }
             (Some(outcome), ..) => outcome,
             (None, None, Ok(status)) => {
                 let short = supervision.processes.oom_kills() > self.oom_kills;
                 let error = end_without_outcome(status, stopped, short);
                 AttemptEnd::Failed(exceeded.unwrap_or(error))
             }
-            (None, None, Err(error)) => {
-                AttemptEnd::Failed(TaskError::retryable(format!("cannot reap the task process: {error}")))
-            }
+            (None, None, Err(error)) => AttemptEnd::Failed(TaskError::retryable(format!(
+                "cannot reap the task process: {error}"
+            ))),
         }
     }
 }

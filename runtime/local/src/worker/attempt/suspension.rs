@@ -194,7 +194,9 @@ impl Suspension {
         match Moving::begin(process, Paging::Out) {
             Ok(moving) => self.moving = Some(moving),
             Err(error) => {
-                self.note(format!("paged out by the task itself, since its worker may not: {error}"));
+                self.note(format!(
+                    "paged out by the task itself, since its worker may not: {error}"
+                ));
             }
         }
     }
@@ -238,13 +240,22 @@ impl Suspension {
     }
 
     /// Returns the account since the oldest order not yet carried out.
-    pub(super) fn take_account(&mut self, what: Preempted, process: Option<Pid>) -> PreemptionAccount {
-        let memory = process.map(|process| self.sample_memory(process)).unwrap_or_default();
+    pub(super) fn take_account(
+        &mut self,
+        what: Preempted,
+        process: Option<Pid>,
+    ) -> PreemptionAccount {
+        let memory = process
+            .map(|process| self.sample_memory(process))
+            .unwrap_or_default();
         let since = match &what {
             Preempted::Restored | Preempted::RestoreRefused(_) | Preempted::Ended => self.launched,
             _ => self.ordered.pop_front().unwrap_or_else(now),
         };
-        let stopped = self.stopped + self.stopped_since.map_or(Duration::ZERO, |since| since.elapsed());
+        let stopped = self.stopped
+            + self
+                .stopped_since
+                .map_or(Duration::ZERO, |since| since.elapsed());
         let millis = |duration: Duration| u64::try_from(duration.as_millis()).unwrap_or(u64::MAX);
         let (swapped_out_bytes, swapped_in_bytes) = self.swap.take();
         PreemptionAccount {
@@ -271,7 +282,9 @@ impl Suspension {
     /// Returns the paging since the resume, if any, for a process that has ended but is not reaped.
     pub(super) fn take_last_account(&mut self, process: Pid) -> Option<PreemptionAccount> {
         self.follow_swap(process);
-        self.swap.has_moved().then(|| self.take_account(Preempted::Ended, None))
+        self.swap
+            .has_moved()
+            .then(|| self.take_account(Preempted::Ended, None))
     }
 
     /// Samples the swap usage repeatedly: pages come back when the process touches them.
@@ -291,7 +304,9 @@ impl Suspension {
 
     fn sample_memory(&mut self, process: Pid) -> ProcessMemory {
         // An ending process holds no memory.
-        let Ok(memory) = self.admission.processes.memory_of(process) else { return ProcessMemory::default() };
+        let Ok(memory) = self.admission.processes.memory_of(process) else {
+            return ProcessMemory::default();
+        };
         self.swap.look(memory);
         memory
     }
@@ -304,7 +319,12 @@ impl Suspension {
 
     /// Waits for the next occurrence, if one is pending. Cancel-safe.
     pub(super) async fn next(&mut self) -> Occurrence {
-        let Suspension { timer, change, moving, .. } = self;
+        let Suspension {
+            timer,
+            change,
+            moving,
+            ..
+        } = self;
         let occurrence = tokio::select! {
             biased;
             result = awaiting(change.as_mut().map(|(_, waiting)| waiting)) => self.on_changed(result),
@@ -320,10 +340,19 @@ impl Suspension {
         occurrence
     }
 
-    fn on_changed(&mut self, result: Result<io::Result<Change>, tokio::task::JoinError>) -> Occurrence {
+    fn on_changed(
+        &mut self,
+        result: Result<io::Result<Change>, tokio::task::JoinError>,
+    ) -> Occurrence {
         match result {
-            Ok(Ok(Change { running: Some(what), .. })) => Occurrence::StillRuns(what),
-            Ok(Ok(Change { event, running: None })) => Occurrence::Changed(event),
+            Ok(Ok(Change {
+                running: Some(what),
+                ..
+            })) => Occurrence::StillRuns(what),
+            Ok(Ok(Change {
+                event,
+                running: None,
+            })) => Occurrence::Changed(event),
             Ok(Err(error)) => Occurrence::Unwatchable(error),
             Err(error) => Occurrence::Unwatchable(io::Error::other(error)),
         }
@@ -354,7 +383,11 @@ impl Moving {
     fn begin(process: &dyn TaskProcess, paging: Paging) -> io::Result<Moving> {
         let cancelled = Arc::new(AtomicBool::new(false));
         let done = process.page(paging, Arc::clone(&cancelled))?;
-        Ok(Moving { cancelled, paging, done })
+        Ok(Moving {
+            cancelled,
+            paging,
+            done,
+        })
     }
 }
 

@@ -35,8 +35,14 @@ impl SwapAccount {
         let left = before.swapped.saturating_sub(now.swapped);
         let touched = left.min(self.read_ahead);
         self.read_ahead -= touched;
-        let faulted = now.faults.saturating_sub(before.faults).saturating_mul(PAGE_BYTES);
-        self.come_back((left - touched).min(faulted.saturating_sub(touched)), before.machine_read);
+        let faulted = now
+            .faults
+            .saturating_sub(before.faults)
+            .saturating_mul(PAGE_BYTES);
+        self.come_back(
+            (left - touched).min(faulted.saturating_sub(touched)),
+            before.machine_read,
+        );
     }
 
     /// Counts bytes read back, at most the machine's uncounted reads since `before`.
@@ -57,7 +63,10 @@ impl SwapAccount {
 
     /// Returns the bytes moved out and back since the last call.
     pub(super) fn take(&mut self) -> (u64, u64) {
-        (std::mem::take(&mut self.out), std::mem::take(&mut self.back))
+        (
+            std::mem::take(&mut self.out),
+            std::mem::take(&mut self.back),
+        )
     }
 
     /// Returns whether any bytes moved since then.
@@ -77,12 +86,27 @@ mod tests {
     fn check(steps: &str, out: u64, back: u64) {
         let mut account = SwapAccount::default();
         for step in steps.split(", ") {
-            let (looks, step) = step.split_once(' ').map_or((true, step), |(_, step)| (false, step));
-            let numbers: Vec<u64> =
-                step.split('/').map(|text| text.parse::<u64>().expect("a number") * MEBI).collect();
-            let [swapped, faulted, machine_read] = numbers[..] else { panic!("three numbers: {step}") };
-            let now = ProcessMemory { resident: 0, swapped, faults: faulted / PAGE_BYTES, machine_read };
-            if looks { account.look(now) } else { account.read_back(now) }
+            let (looks, step) = step
+                .split_once(' ')
+                .map_or((true, step), |(_, step)| (false, step));
+            let numbers: Vec<u64> = step
+                .split('/')
+                .map(|text| text.parse::<u64>().expect("a number") * MEBI)
+                .collect();
+            let [swapped, faulted, machine_read] = numbers[..] else {
+                panic!("three numbers: {step}")
+            };
+            let now = ProcessMemory {
+                resident: 0,
+                swapped,
+                faults: faulted / PAGE_BYTES,
+                machine_read,
+            };
+            if looks {
+                account.look(now)
+            } else {
+                account.read_back(now)
+            }
         }
         assert_eq!(account.take(), (out * MEBI, back * MEBI), "{steps}");
         assert!(!account.has_moved());
@@ -110,7 +134,11 @@ mod tests {
     fn prefetched_pages_are_counted_once() {
         check("200/10/0, read 200/10/200", 200, 200);
         check("200/10/0, read 200/10/200, 150/60/200, 0/210/200", 200, 200);
-        check("200/10/0, read 200/10/200, 150/60/200, 180/60/200, read 180/60/230", 230, 230);
+        check(
+            "200/10/0, read 200/10/200, 150/60/200, 180/60/200, read 180/60/230",
+            230,
+            230,
+        );
     }
 
     #[test]

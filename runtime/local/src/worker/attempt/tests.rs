@@ -12,8 +12,14 @@ use super::super::scripted::{Request, ScriptedMachine, ScriptedTask};
 use super::*;
 use crate::process::{Change, ChildEvent, SpareMemory};
 
-const ATTEMPT: AttemptId =
-    AttemptId { task: TaskId { job: JobId(1), kind: TaskKind::Map, index: 0 }, number: 1 };
+const ATTEMPT: AttemptId = AttemptId {
+    task: TaskId {
+        job: JobId(1),
+        kind: TaskKind::Map,
+        index: 0,
+    },
+    number: 1,
+};
 
 /// An attempt whose task process has just been started.
 struct RunningAttempt {
@@ -27,15 +33,23 @@ impl RunningAttempt {
         let (orders, inbox) = unbounded_channel();
         let (sender, events) = unbounded_channel();
         tokio::spawn(supervision(machine, inbox, sender).run());
-        let mut attempt = RunningAttempt { task, orders, events };
+        let mut attempt = RunningAttempt {
+            task,
+            orders,
+            events,
+        };
         assert!(matches!(attempt.task.receive().await, ToTask::Start(_)));
-        attempt.task.send(&FromTask::Hello { version: PROTOCOL_VERSION });
+        attempt.task.send(&FromTask::Hello {
+            version: PROTOCOL_VERSION,
+        });
         assert_eq!(attempt.report().await, Report::Started);
         attempt
     }
 
     fn order(&self, order: Order) {
-        self.orders.send((order, Vec::new())).expect("the attempt runs");
+        self.orders
+            .send((order, Vec::new()))
+            .expect("the attempt runs");
     }
 
     async fn event(&mut self) -> AttemptEvent {
@@ -70,12 +84,18 @@ fn supervision(
     Supervision {
         description: description(),
         launch: Launch::default(),
-        limits: Limits { silence: Duration::from_secs(3_600), standstill: None },
+        limits: Limits {
+            silence: Duration::from_secs(3_600),
+            standstill: None,
+        },
         bounds: None,
         memory: None,
         logs: None,
         host: None,
-        admission: Arc::new(Admission::new(SuspendRules::default(), Arc::clone(&processes))),
+        admission: Arc::new(Admission::new(
+            SuspendRules::default(),
+            Arc::clone(&processes),
+        )),
         processes,
         marks: Vec::new(),
         orders,
@@ -86,7 +106,13 @@ fn supervision(
 /// A map without files.
 fn description() -> TaskDescription {
     let missing = PathBuf::from("/nonexistent/napreduce");
-    let split = Split { path: missing.clone(), offset: 0, length: 1, file_length: 1, version: None };
+    let split = Split {
+        path: missing.clone(),
+        offset: 0,
+        length: 1,
+        file_length: 1,
+        version: None,
+    };
     let map = MapTask {
         split: split.into(),
         partitions: 1,
@@ -116,20 +142,38 @@ async fn suspend_is_reported_after_confirmed_stop() {
     let (machine, task) = ScriptedMachine::new();
     let mut attempt = RunningAttempt::start(machine, task).await;
     attempt.order(Order::Suspend { attempt: ATTEMPT });
-    assert_eq!(attempt.task.receive().await, ToTask::Suspend { epoch: 1, page_out: false });
-    attempt.task.send(&FromTask::Ready { epoch: 1, saves: true });
+    assert_eq!(
+        attempt.task.receive().await,
+        ToTask::Suspend {
+            epoch: 1,
+            page_out: false
+        }
+    );
+    attempt.task.send(&FromTask::Ready {
+        epoch: 1,
+        saves: true,
+    });
     assert_eq!(attempt.request().await, Request::Suspend);
-    assert!(attempt.events.try_recv().is_err(), "the stop is not confirmed");
+    assert!(
+        attempt.events.try_recv().is_err(),
+        "the stop is not confirmed"
+    );
     attempt
         .task
         .changes
-        .send(Change { event: ChildEvent::Stopped, running: None })
+        .send(Change {
+            event: ChildEvent::Stopped,
+            running: None,
+        })
         .expect("the worker waits");
     assert_eq!(attempt.account().await, Preempted::Suspended);
     assert_eq!(attempt.report().await, Report::Suspended);
     attempt.order(Order::Resume { attempt: ATTEMPT });
     assert_eq!(attempt.request().await, Request::Resume);
-    assert!(matches!(attempt.task.receive().await, ToTask::Resume { epoch: 1, .. }));
+    assert!(matches!(
+        attempt.task.receive().await,
+        ToTask::Resume { epoch: 1, .. }
+    ));
     attempt.task.send(&FromTask::Resumed { epoch: 1 });
     assert_eq!(attempt.account().await, Preempted::Resumed);
     assert_eq!(attempt.report().await, Report::Resumed);
@@ -140,19 +184,44 @@ async fn attempt_with_a_running_descendant_continues_and_refuses_the_suspend() {
     let (machine, task) = ScriptedMachine::new();
     let mut attempt = RunningAttempt::start(machine, task).await;
     attempt.order(Order::Suspend { attempt: ATTEMPT });
-    assert_eq!(attempt.task.receive().await, ToTask::Suspend { epoch: 1, page_out: false });
-    attempt.task.send(&FromTask::Ready { epoch: 1, saves: true });
+    assert_eq!(
+        attempt.task.receive().await,
+        ToTask::Suspend {
+            epoch: 1,
+            page_out: false
+        }
+    );
+    attempt.task.send(&FromTask::Ready {
+        epoch: 1,
+        saves: true,
+    });
     assert_eq!(attempt.request().await, Request::Suspend);
     let reason = "process 7 (sleep) in state D did not stop within 2s".to_owned();
-    let incomplete = Change { event: ChildEvent::Stopped, running: Some(reason.clone()) };
-    attempt.task.changes.send(incomplete).expect("the worker waits");
+    let incomplete = Change {
+        event: ChildEvent::Stopped,
+        running: Some(reason.clone()),
+    };
+    attempt
+        .task
+        .changes
+        .send(incomplete)
+        .expect("the worker waits");
     assert_eq!(attempt.request().await, Request::Resume);
-    assert!(matches!(attempt.task.receive().await, ToTask::Resume { epoch: 1, .. }));
+    assert!(matches!(
+        attempt.task.receive().await,
+        ToTask::Resume { epoch: 1, .. }
+    ));
     assert!(attempt.events.try_recv().is_err(), "it does not run yet");
     attempt.task.send(&FromTask::Resumed { epoch: 1 });
     assert_eq!(attempt.report().await, Report::SuspendRefused { reason });
     attempt.order(Order::Suspend { attempt: ATTEMPT });
-    assert_eq!(attempt.task.receive().await, ToTask::Suspend { epoch: 2, page_out: false });
+    assert_eq!(
+        attempt.task.receive().await,
+        ToTask::Suspend {
+            epoch: 2,
+            page_out: false
+        }
+    );
 }
 
 #[tokio::test]
@@ -161,10 +230,20 @@ async fn suspended_attempt_with_a_running_descendant_is_stopped_again() {
     let mut attempt = RunningAttempt::start(machine, task).await;
     attempt.order(Order::Suspend { attempt: ATTEMPT });
     attempt.task.receive().await;
-    attempt.task.send(&FromTask::Ready { epoch: 1, saves: true });
+    attempt.task.send(&FromTask::Ready {
+        epoch: 1,
+        saves: true,
+    });
     assert_eq!(attempt.request().await, Request::Suspend);
-    let stopped = || Change { event: ChildEvent::Stopped, running: None };
-    attempt.task.changes.send(stopped()).expect("the worker waits");
+    let stopped = || Change {
+        event: ChildEvent::Stopped,
+        running: None,
+    };
+    attempt
+        .task
+        .changes
+        .send(stopped())
+        .expect("the worker waits");
     assert_eq!(attempt.account().await, Preempted::Suspended);
     assert_eq!(attempt.report().await, Report::Suspended);
     attempt.task.stands_still.store(false, Ordering::Relaxed);
@@ -172,7 +251,11 @@ async fn suspended_attempt_with_a_running_descendant_is_stopped_again() {
     attempt.task.stands_still.store(true, Ordering::Relaxed);
     // The first one reaches the abandoned wait for a continuation.
     for _ in 0..2 {
-        attempt.task.changes.send(stopped()).expect("the worker waits");
+        attempt
+            .task
+            .changes
+            .send(stopped())
+            .expect("the worker waits");
     }
     attempt.order(Order::Resume { attempt: ATTEMPT });
     assert_eq!(attempt.request().await, Request::Resume);
@@ -182,7 +265,10 @@ async fn suspended_attempt_with_a_running_descendant_is_stopped_again() {
 async fn suspend_beyond_memory_is_refused_without_signal() {
     let (mut machine, task) = ScriptedMachine::new();
     machine.memory.resident = 600 << 20;
-    machine.spare = SpareMemory { available: 500 << 20, swap_free: 0 };
+    machine.spare = SpareMemory {
+        available: 500 << 20,
+        swap_free: 0,
+    };
     let mut attempt = RunningAttempt::start(machine, task).await;
     attempt.order(Order::Suspend { attempt: ATTEMPT });
     let reason = "suspended attempts would hold 600 MiB (limit 500 MiB)".to_owned();
@@ -198,7 +284,16 @@ async fn killed_attempt_is_reaped_and_swept_before_its_end() {
     attempt.order(Order::Kill { attempt: ATTEMPT });
     assert_eq!(attempt.account().await, Preempted::Killed);
     let event = attempt.event().await;
-    assert!(matches!(event, AttemptEvent::Ended { end: AttemptEnd::Killed, .. }), "{event:?}");
+    assert!(
+        matches!(
+            event,
+            AttemptEvent::Ended {
+                end: AttemptEnd::Killed,
+                ..
+            }
+        ),
+        "{event:?}"
+    );
     let requests = [(); 3].map(|()| attempt.task.requests.try_recv().expect("before the end"));
     assert_eq!(requests, [Request::Kill, Request::Reap, Request::Sweep]);
 }
@@ -206,14 +301,28 @@ async fn killed_attempt_is_reaped_and_swept_before_its_end() {
 #[tokio::test]
 async fn attempt_without_process_fails_with_start_error() {
     let (machine, _task) = ScriptedMachine::new();
-    drop(machine.start(Launch::default()).await.expect("the only process"));
+    drop(
+        machine
+            .start(Launch::default())
+            .await
+            .expect("the only process"),
+    );
     let (_orders, inbox) = unbounded_channel();
     let (sender, mut events) = unbounded_channel();
     let supervision = supervision(machine, inbox, sender);
     supervision.run().await;
     match events.recv().await {
-        Some((_, AttemptEvent::Ended { end: AttemptEnd::Failed(error), .. })) => {
-            assert_eq!(error.message, "cannot start a task process: no process in the script");
+        Some((
+            _,
+            AttemptEvent::Ended {
+                end: AttemptEnd::Failed(error),
+                ..
+            },
+        )) => {
+            assert_eq!(
+                error.message,
+                "cannot start a task process: no process in the script"
+            );
         }
         event => panic!("{event:?}"),
     }

@@ -12,7 +12,9 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::process::{Pid, PidfdFlags, Signal, WaitId, WaitIdOptions, kill_process, pidfd_open, waitid};
+use rustix::process::{
+    Pid, PidfdFlags, Signal, WaitId, WaitIdOptions, kill_process, pidfd_open, waitid,
+};
 use tempfile::TempDir;
 
 /// Far longer than any step takes, even on a busy machine.
@@ -33,7 +35,13 @@ impl Scenario {
         let directory = tempfile::tempdir().unwrap();
         let moments = UnixListener::bind(directory.path().join("moments")).unwrap();
         let output = directory.path().join("out");
-        let scenario = Scenario { directory, moments, output, options: Vec::new(), rules: Vec::new() };
+        let scenario = Scenario {
+            directory,
+            moments,
+            output,
+            options: Vec::new(),
+            rules: Vec::new(),
+        };
         fs::create_dir(scenario.path("in")).unwrap();
         for (number, text) in inputs.iter().enumerate() {
             fs::write(scenario.path(&format!("in/{number}.txt")), text).unwrap();
@@ -52,7 +60,9 @@ impl Scenario {
     /// Returns the work directory of a running job, whose name has a random suffix.
     pub fn work(&self) -> PathBuf {
         let temporary = self.output.join("_temporary");
-        let work = names(&temporary).into_iter().find(|name| name.starts_with("job_0001-"));
+        let work = names(&temporary)
+            .into_iter()
+            .find(|name| name.starts_with("job_0001-"));
         temporary.join(work.expect("a claim"))
     }
 
@@ -87,7 +97,10 @@ impl Scenario {
     /// Starts the job; its standard error can be read line by line.
     pub fn start_heard(&self) -> (Running<'_>, Heard) {
         let (ours, theirs) = UnixStream::pair().unwrap();
-        (self.start_as("first", Some(theirs)), Heard(BufReader::new(ours)))
+        (
+            self.start_as("first", Some(theirs)),
+            Heard(BufReader::new(ours)),
+        )
     }
 
     fn start_as(&self, name: &'static str, stderr: Option<UnixStream>) -> Running<'_> {
@@ -106,17 +119,28 @@ impl Scenario {
         self.spawn(command, "first", None).end()
     }
 
-    fn spawn(&self, mut command: Command, name: &'static str, stderr: Option<UnixStream>) -> Running<'_> {
+    fn spawn(
+        &self,
+        mut command: Command,
+        name: &'static str,
+        stderr: Option<UnixStream>,
+    ) -> Running<'_> {
         let file = |what: &str| fs::File::create(self.path(&format!("{name}.{what}"))).unwrap();
         let child = command
             // Printing a backtrace takes longer than the rest of a test.
             .env_remove("RUST_BACKTRACE")
             .stdin(Stdio::null())
             .stdout(file("stdout"))
-            .stderr(stderr.map_or(Stdio::from(file("stderr")), |stream| Stdio::from(OwnedFd::from(stream))))
+            .stderr(stderr.map_or(Stdio::from(file("stderr")), |stream| {
+                Stdio::from(OwnedFd::from(stream))
+            }))
             .spawn()
             .unwrap();
-        Running { scenario: self, name, child: Some(child) }
+        Running {
+            scenario: self,
+            name,
+            child: Some(child),
+        }
     }
 
     /// Runs the job a second time while the first run is active.
@@ -142,9 +166,12 @@ impl Scenario {
 
 /// Returns the names in a directory, sorted.
 pub fn names(directory: &Path) -> Vec<String> {
-    let Ok(entries) = fs::read_dir(directory) else { return Vec::new() };
-    let mut names: Vec<String> =
-        entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+    let Ok(entries) = fs::read_dir(directory) else {
+        return Vec::new();
+    };
+    let mut names: Vec<String> = entries
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .collect();
     names.sort();
     names
 }
@@ -184,7 +211,11 @@ impl Running<'_> {
         let (_attempt, process) = line.trim().split_once(' ').unwrap();
         let process = Pid::from_raw(process.parse().unwrap()).unwrap();
         let watched = pidfd_open(process, PidfdFlags::empty()).unwrap();
-        Moment { process, watched, stream }
+        Moment {
+            process,
+            watched,
+            stream,
+        }
     }
 
     /// Sends a signal to the job program.
@@ -195,8 +226,14 @@ impl Running<'_> {
     /// Waits until the job program has stopped itself.
     pub fn wait_until_stopped(&self) {
         let child = WaitId::Pid(Pid::from_child(self.child()));
-        let stopped = waitid(child, WaitIdOptions::STOPPED | WaitIdOptions::EXITED | WaitIdOptions::NOWAIT);
-        assert!(stopped.unwrap().unwrap().stopped(), "the job program ended before it stopped");
+        let stopped = waitid(
+            child,
+            WaitIdOptions::STOPPED | WaitIdOptions::EXITED | WaitIdOptions::NOWAIT,
+        );
+        assert!(
+            stopped.unwrap().unwrap().stopped(),
+            "the job program ended before it stopped"
+        );
     }
 
     /// Waits until the job program ends.
@@ -204,9 +241,14 @@ impl Running<'_> {
         let watched = pidfd_open(Pid::from_child(self.child()), PidfdFlags::empty()).unwrap();
         wait_readable(&watched, "the job did not end");
         let status = self.child.take().unwrap().wait().unwrap();
-        let read =
-            |what: &str| fs::read_to_string(self.scenario.path(&format!("{}.{what}", self.name))).unwrap();
-        Ended { status, stdout: read("stdout"), stderr: read("stderr") }
+        let read = |what: &str| {
+            fs::read_to_string(self.scenario.path(&format!("{}.{what}", self.name))).unwrap()
+        };
+        Ended {
+            status,
+            stdout: read("stdout"),
+            stderr: read("stderr"),
+        }
     }
 }
 
@@ -274,7 +316,13 @@ impl Ended {
 
     /// Asserts the exit status and that the error contains each text.
     pub fn assert_failure(&self, status: i32, texts: &[&str]) -> &Ended {
-        assert_eq!(self.status.code(), Some(status), "{}: {}", self.status, self.stderr);
+        assert_eq!(
+            self.status.code(),
+            Some(status),
+            "{}: {}",
+            self.status,
+            self.stderr
+        );
         for text in texts {
             assert!(self.stderr.contains(text), "no {text:?} in {}", self.stderr);
         }
@@ -286,7 +334,13 @@ impl Ended {
     }
 
     pub fn assert_killed_by(&self, signal: Signal) {
-        assert_eq!(self.status.signal(), Some(signal.as_raw()), "{}: {}", self.status, self.stderr);
+        assert_eq!(
+            self.status.signal(),
+            Some(signal.as_raw()),
+            "{}: {}",
+            self.status,
+            self.stderr
+        );
     }
 
     /// Returns the fixture's report about its job, the last one if it ran several.
@@ -300,7 +354,14 @@ impl Ended {
 }
 
 fn wait_readable(what: impl AsFd, otherwise: &str) {
-    let deadline = Timespec { tv_sec: DEADLINE.as_secs().try_into().unwrap(), tv_nsec: 0 };
+    let deadline = Timespec {
+        tv_sec: DEADLINE.as_secs().try_into().unwrap(),
+        tv_nsec: 0,
+    };
     let mut watched = [PollFd::from_borrowed_fd(what.as_fd(), PollFlags::IN)];
-    assert_eq!(poll(&mut watched, Some(&deadline)).unwrap(), 1, "{otherwise}");
+    assert_eq!(
+        poll(&mut watched, Some(&deadline)).unwrap(),
+        1,
+        "{otherwise}"
+    );
 }

@@ -12,7 +12,8 @@ use super::*;
 /// Returns a valid frame of every message between processes of a cluster, with the name of its fuzz target.
 fn genuine() -> Vec<(&'static str, Vec<u8>)> {
     let frame = |line: &'static str| {
-        let (message, hex) = (line.split(' ').next().unwrap(), line.rsplit(' ').next().unwrap());
+        let message = line.split(' ').next().unwrap();
+        let hex = line.rsplit(' ').next().unwrap();
         let target = match message {
             "FromWorker" => "from_worker",
             "ToWorker" => "to_worker",
@@ -25,7 +26,11 @@ fn genuine() -> Vec<(&'static str, Vec<u8>)> {
         let byte = |at| u8::from_str_radix(&hex[at..at + 2], 16).unwrap();
         (target, (0..hex.len()).step_by(2).map(byte).collect())
     };
-    include_str!("../../messages/tests/golden.txt").lines().skip(1).map(frame).collect()
+    include_str!("../../messages/tests/golden.txt")
+        .lines()
+        .skip(1)
+        .map(frame)
+        .collect()
 }
 
 #[test]
@@ -40,13 +45,25 @@ fn genuine_messages_pass_their_targets() {
 #[test]
 fn fuzz_targets_match_files() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("fuzz/fuzz_targets");
-    let files =
-        std::fs::read_dir(folder).unwrap().map(|file| file.unwrap().file_name().into_string().unwrap());
+    let files = std::fs::read_dir(folder)
+        .unwrap()
+        .map(|file| file.unwrap().file_name().into_string().unwrap());
     let files: BTreeSet<String> = files.collect();
     // Targets of other crates: segments (napreduce-data), handshakes and journals (napreduce-cluster),
     // recordings (napreduce-history), frames (napreduce), frames of guests (napreduce-guests).
-    let others = ["segment", "handshake", "journal", "recording", "frames", "guest_frames"];
-    let ours = TARGETS.iter().map(|(name, _)| *name).chain(others).map(|name| format!("{name}.rs"));
+    let others = [
+        "segment",
+        "handshake",
+        "journal",
+        "recording",
+        "frames",
+        "guest_frames",
+    ];
+    let ours = TARGETS
+        .iter()
+        .map(|(name, _)| *name)
+        .chain(others)
+        .map(|name| format!("{name}.rs"));
     assert_eq!(files, ours.collect());
 }
 

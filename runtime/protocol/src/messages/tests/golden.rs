@@ -61,7 +61,8 @@ fn message_bytes_match_golden_file() {
     if GOLDEN == text {
         return;
     }
-    let (written, now) = (by_name(GOLDEN.lines().skip(1)), by_name(lines.iter().map(String::as_str)));
+    let written = by_name(GOLDEN.lines().skip(1));
+    let now = by_name(lines.iter().map(String::as_str));
     let changed = |name: &&&str| written.get(**name) != now.get(**name);
     let mut names: Vec<&&str> = written.keys().chain(now.keys()).filter(changed).collect();
     names.sort();
@@ -86,9 +87,13 @@ fn samples_cover_variants_with_distinct_bytes() {
         "FromCoordinator Refused",
         "FromDataServer Blocks",
     ] {
-        let begins =
-            |line: &&String| line.starts_with(&format!("{path} ")) || line.starts_with(&format!("{path}."));
-        assert!(lines.iter().any(|line| begins(&line)), "no sample of {path}");
+        let begins = |line: &&String| {
+            line.starts_with(&format!("{path} ")) || line.starts_with(&format!("{path}."))
+        };
+        assert!(
+            lines.iter().any(|line| begins(&line)),
+            "no sample of {path}"
+        );
     }
     let mut unique = lines.clone();
     unique.sort();

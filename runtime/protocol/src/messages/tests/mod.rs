@@ -13,8 +13,8 @@ use super::*;
 use crate::counters::CounterValues;
 use crate::data_network::{DataNetwork, FetchLimits};
 use crate::description::{
-    MapInput, MapTask, MemoryFile, NamedPart, PartOutput, Place, ReduceTask, ReduceWork, TaskDescription,
-    Work,
+    MapInput, MapTask, MemoryFile, NamedPart, PartOutput, Place, ReduceTask, ReduceWork,
+    TaskDescription, Work,
 };
 use crate::object_stores::PendingUpload;
 use crate::secret::Secret;
@@ -23,7 +23,14 @@ use crate::task_error::TaskError;
 use crate::wire::*;
 
 fn attempt(kind: TaskKind, index: u32, number: u32) -> AttemptId {
-    AttemptId { task: TaskId { job: JobId(1), kind, index }, number }
+    AttemptId {
+        task: TaskId {
+            job: JobId(1),
+            kind,
+            index,
+        },
+        number,
+    }
 }
 
 /// One of each message from a task.
@@ -33,8 +40,14 @@ fn messages_from_task() -> Vec<FromTask> {
     counters.add("MAP_INPUT_RECORDS", 1 << 40);
     let lost = TaskError::lost_inputs("cannot read", vec![attempt(TaskKind::Map, 3, 1)]);
     vec![
-        FromTask::Hello { version: PROTOCOL_VERSION },
-        FromTask::Progress { bytes_done: 1000, bytes_total: 70_000, signs: 3 },
+        FromTask::Hello {
+            version: PROTOCOL_VERSION,
+        },
+        FromTask::Progress {
+            bytes_done: 1000,
+            bytes_total: 70_000,
+            signs: 3,
+        },
         FromTask::CommitRequest {
             part: PartOutput {
                 records: 1,
@@ -47,22 +60,36 @@ fn messages_from_task() -> Vec<FromTask> {
                     digest: 5,
                     upload: None,
                 }],
-                upload: Some(PendingUpload { id: "u1".to_owned(), parts: vec!["\"e1\"".to_owned()] }),
+                upload: Some(PendingUpload {
+                    id: "u1".to_owned(),
+                    parts: vec!["\"e1\"".to_owned()],
+                }),
             },
         },
-        FromTask::Done { counters: counters.clone(), output_digest: None },
-        FromTask::Done { counters, output_digest: Some(u64::MAX) },
+        FromTask::Done {
+            counters: counters.clone(),
+            output_digest: None,
+        },
+        FromTask::Done {
+            counters,
+            output_digest: Some(u64::MAX),
+        },
         FromTask::Failed(lost),
         FromTask::InputsLost {
             attempts: vec![attempt(TaskKind::Map, 3, 1)],
             place: FaultPlace::Path,
             reason: "gone".into(),
         },
-        FromTask::Ready { epoch: 1, saves: true },
+        FromTask::Ready {
+            epoch: 1,
+            saves: true,
+        },
         FromTask::Resumed { epoch: 300 },
         FromTask::Checkpointed { bytes: 1 << 33 },
         FromTask::Restored,
-        FromTask::RestoreRefused { reason: "damaged".into() },
+        FromTask::RestoreRefused {
+            reason: "damaged".into(),
+        },
         FromTask::StopSignalled,
     ]
 }
@@ -73,7 +100,10 @@ fn outfit() -> Outfit {
         value: value.map(<[u8]>::to_vec),
     };
     let variables = vec![variable("A", Some(&[0xff, b'b'])), variable("C", None)];
-    Outfit { variables, directory: Some(PathBuf::from("/scratch")) }
+    Outfit {
+        variables,
+        directory: Some(PathBuf::from("/scratch")),
+    }
 }
 
 /// One of each message to a task, with paths that are not UTF-8.
@@ -81,7 +111,8 @@ fn messages_to_task() -> Vec<ToTask> {
     use std::os::unix::ffi::OsStringExt;
     let odd = PathBuf::from(std::ffi::OsString::from_vec(vec![b'/', 0xff, b'x']));
     let description = |work, promote_to| {
-        let (definition, parameters) = ("count".to_owned(), vec![0, 255]);
+        let definition = "count".to_owned();
+        let parameters = vec![0, 255];
         let attempt = attempt(TaskKind::Reduce, 7, 2);
         ToTask::Start(Box::new(TaskDescription {
             attempt,
@@ -94,14 +125,23 @@ fn messages_to_task() -> Vec<ToTask> {
             sync_part: true,
         }))
     };
-    let split = Split { path: odd.clone(), offset: 5, length: 6, file_length: 11, version: None };
+    let split = Split {
+        path: odd.clone(),
+        offset: 5,
+        length: 6,
+        file_length: 11,
+        version: None,
+    };
     let map = MapTask {
         split: split.into(),
         partitions: 2,
         cuts: vec![vec![], vec![1, 2]],
         compress: true,
         output: odd.clone(),
-        memory_file: Some(MemoryFile { path: "/proc/7/fd/9".into(), bytes: 1 << 20 }),
+        memory_file: Some(MemoryFile {
+            path: "/proc/7/fd/9".into(),
+            bytes: 1 << 20,
+        }),
         scratch: odd.clone(),
         checkpoint: odd.clone(),
         restore: None,
@@ -119,11 +159,20 @@ fn messages_to_task() -> Vec<ToTask> {
         restore: Some(odd.clone()),
         durable: false,
     };
-    let network =
-        DataNetwork { token: Secret::from_bytes([9; 32]), encrypt: true, limits: FetchLimits::default() };
+    let network = DataNetwork {
+        token: Secret::from_bytes([9; 32]),
+        encrypt: true,
+        limits: FetchLimits::default(),
+    };
     let inputs = vec![
-        MapInput { attempt: attempt(TaskKind::Map, 1, 2), place: Place::Local(odd.clone()) },
-        MapInput { attempt: attempt(TaskKind::Map, 2, 1), place: Place::Remote("there:7070".into()) },
+        MapInput {
+            attempt: attempt(TaskKind::Map, 1, 2),
+            place: Place::Local(odd.clone()),
+        },
+        MapInput {
+            attempt: attempt(TaskKind::Map, 2, 1),
+            place: Place::Remote("there:7070".into()),
+        },
     ];
     vec![
         description(Work::Map(map), None),
@@ -138,26 +187,46 @@ fn messages_to_task() -> Vec<ToTask> {
         ),
         ToTask::CommitGranted,
         ToTask::MoreInputs(inputs),
-        ToTask::Suspend { epoch: 1, page_out: true },
-        ToTask::Resume { epoch: 1, suspended_nanos: u64::MAX },
+        ToTask::Suspend {
+            epoch: 1,
+            page_out: true,
+        },
+        ToTask::Resume {
+            epoch: 1,
+            suspended_nanos: u64::MAX,
+        },
         ToTask::Checkpoint,
         ToTask::Outfit(outfit()),
     ]
 }
 
 fn frames<T: serde::Serialize>(messages: &[T]) -> Vec<u8> {
-    messages.iter().flat_map(|message| encode(message).unwrap()).collect()
+    messages
+        .iter()
+        .flat_map(|message| encode(message).unwrap())
+        .collect()
 }
 
 #[test]
 fn message_bytes_are_fixed() {
     let hello = encode(&FromTask::Hello { version: 1 }).unwrap();
     assert_eq!(hello, [2, 0, 0, 0, 0, 1]);
-    let progress = encode(&FromTask::Progress { bytes_done: 1000, bytes_total: 70_000, signs: 3 }).unwrap();
-    assert_eq!(progress, [10, 0, 0, 0, 1, 251, 0xe8, 3, 252, 0x70, 0x11, 1, 0, 3]);
+    let progress = encode(&FromTask::Progress {
+        bytes_done: 1000,
+        bytes_total: 70_000,
+        signs: 3,
+    })
+    .unwrap();
+    assert_eq!(
+        progress,
+        [10, 0, 0, 0, 1, 251, 0xe8, 3, 252, 0x70, 0x11, 1, 0, 3]
+    );
     assert_eq!(encode(&ToTask::CommitGranted).unwrap(), [1, 0, 0, 0, 1]);
     let failed = TaskError::fatal("no");
-    assert_eq!(encode(&FromTask::Failed(failed)).unwrap(), [9, 0, 0, 0, 4, 2, 0, 2, b'n', b'o', 0, 0, 0]);
+    assert_eq!(
+        encode(&FromTask::Failed(failed)).unwrap(),
+        [9, 0, 0, 0, 4, 2, 0, 2, b'n', b'o', 0, 0, 0]
+    );
 }
 
 #[test]
@@ -178,10 +247,18 @@ fn messages_survive_encoding() {
 
 #[test]
 fn stream_cut_in_frame_is_an_error() {
-    let bytes = encode(&FromTask::Progress { bytes_done: 1, bytes_total: 2, signs: 0 }).unwrap();
+    let bytes = encode(&FromTask::Progress {
+        bytes_done: 1,
+        bytes_total: 2,
+        signs: 0,
+    })
+    .unwrap();
     for length in 1..bytes.len() {
         let read = read_message::<FromTask>(&bytes[..length]);
-        assert!(matches!(read, Err(WireError::CutShort)), "{length}: {read:?}");
+        assert!(
+            matches!(read, Err(WireError::CutShort)),
+            "{length}: {read:?}"
+        );
         let mut buffer = FrameBuffer::default();
         buffer.push(&bytes[..length]);
         assert_eq!(buffer.next_message::<FromTask>().unwrap(), None);
@@ -193,10 +270,18 @@ fn stream_cut_in_frame_is_an_error() {
 fn frame_above_limit_is_refused_before_reading() {
     let bytes = [1, 0, 0, 4, 0];
     let refused = "a message of 67108865 bytes is longer than the 67108864 bytes a frame may have";
-    assert_eq!(read_message::<FromTask>(bytes.as_slice()).unwrap_err().to_string(), refused);
+    assert_eq!(
+        read_message::<FromTask>(bytes.as_slice())
+            .unwrap_err()
+            .to_string(),
+        refused
+    );
     let mut buffer = FrameBuffer::default();
     buffer.push(&bytes);
-    assert_eq!(buffer.next_message::<FromTask>().unwrap_err().to_string(), refused);
+    assert_eq!(
+        buffer.next_message::<FromTask>().unwrap_err().to_string(),
+        refused
+    );
     let parameters = vec![0_u8; (64 << 20) + 1];
     assert!(encode(&parameters).is_err());
 }
@@ -205,25 +290,37 @@ fn frame_above_limit_is_refused_before_reading() {
 fn message_shorter_than_frame_is_an_error() {
     let bytes = [3, 0, 0, 0, 0, 1, 9];
     let error = read_message::<FromTask>(bytes.as_slice()).unwrap_err();
-    assert_eq!(error.to_string(), "a frame of 3 bytes holds a message of 2 bytes");
+    assert_eq!(
+        error.to_string(),
+        "a frame of 3 bytes holds a message of 2 bytes"
+    );
 }
 
 #[test]
 fn length_inside_message_is_not_trusted() {
     // Failed, Task, user code, and a text of 2^63 bytes.
     let bytes = [12, 0, 0, 0, 4, 1, 0, 253, 0, 0, 0, 0, 0, 0, 0, 0x80];
-    assert!(matches!(read_message::<FromTask>(bytes.as_slice()), Err(WireError::Undecodable { .. })));
+    assert!(matches!(
+        read_message::<FromTask>(bytes.as_slice()),
+        Err(WireError::Undecodable { .. })
+    ));
 }
 
 #[test]
 fn text_above_limit_of_its_frame_is_refused() {
-    for (frame, claim) in [(20, 512 << 10), (64 << 10, 512 << 10), ((64 << 10) + 1, 512 << 20)] {
+    for (frame, claim) in [
+        (20, 512 << 10),
+        (64 << 10, 512 << 10),
+        ((64 << 10) + 1, 512 << 20),
+    ] {
         // Failed, Task, user code, and a text.
         let mut bytes = vec![4, 1, 0, 252];
         bytes.extend_from_slice(&(claim as u32).to_le_bytes());
         bytes.resize(frame, b'x');
         bytes.splice(..0, (frame as u32).to_le_bytes());
-        let error = read_message::<FromTask>(bytes.as_slice()).unwrap_err().to_string();
+        let error = read_message::<FromTask>(bytes.as_slice())
+            .unwrap_err()
+            .to_string();
         assert!(error.contains("LimitExceeded"), "{frame}: {error}");
     }
 }

@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::de::value::{Error, U32Deserializer};
 use serde::de::{
-    DeserializeOwned, DeserializeSeed, Deserializer, EnumAccess, Error as _, IntoDeserializer, MapAccess,
-    SeqAccess, VariantAccess, Visitor,
+    DeserializeOwned, DeserializeSeed, Deserializer, EnumAccess, Error as _, IntoDeserializer,
+    MapAccess, SeqAccess, VariantAccess, Visitor,
 };
 use serde::forward_to_deserialize_any;
 
@@ -55,7 +55,8 @@ impl Sampler {
         if self.met == self.choices.len() {
             // An enum without fields whose variants have all occurred need not be enumerated again.
             let known = seen.len() == variants.len() && !self.deep.contains(name);
-            self.choices.push((0, if known { 1 } else { variants.len() }));
+            self.choices
+                .push((0, if known { 1 } else { variants.len() }));
         }
         let (chosen, _) = self.choices[self.met];
         seen.insert(chosen);
@@ -151,11 +152,21 @@ impl<'de> Deserializer<'de> for &mut Sampler {
     }
 
     fn deserialize_seq<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
-        visitor.visit_seq(Elements { sampler: self, left: 1 })
+        visitor.visit_seq(Elements {
+            sampler: self,
+            left: 1,
+        })
     }
 
-    fn deserialize_tuple<V: Visitor<'de>>(self, length: usize, visitor: V) -> Result<V::Value, Error> {
-        visitor.visit_seq(Elements { sampler: self, left: length })
+    fn deserialize_tuple<V: Visitor<'de>>(
+        self,
+        length: usize,
+        visitor: V,
+    ) -> Result<V::Value, Error> {
+        visitor.visit_seq(Elements {
+            sampler: self,
+            left: length,
+        })
     }
 
     fn deserialize_tuple_struct<V: Visitor<'de>>(
@@ -168,7 +179,10 @@ impl<'de> Deserializer<'de> for &mut Sampler {
     }
 
     fn deserialize_map<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
-        visitor.visit_map(Elements { sampler: self, left: 1 })
+        visitor.visit_map(Elements {
+            sampler: self,
+            left: 1,
+        })
     }
 
     fn deserialize_struct<V: Visitor<'de>>(
@@ -187,7 +201,11 @@ impl<'de> Deserializer<'de> for &mut Sampler {
         visitor: V,
     ) -> Result<V::Value, Error> {
         let chosen = self.choose(name, variants);
-        visitor.visit_enum(Chosen { sampler: self, name, chosen })
+        visitor.visit_enum(Chosen {
+            sampler: self,
+            name,
+            chosen,
+        })
     }
 
     forward_to_deserialize_any! { identifier ignored_any }
@@ -202,7 +220,10 @@ struct Elements<'a> {
 impl<'de> SeqAccess<'de> for Elements<'_> {
     type Error = Error;
 
-    fn next_element_seed<S: DeserializeSeed<'de>>(&mut self, seed: S) -> Result<Option<S::Value>, Error> {
+    fn next_element_seed<S: DeserializeSeed<'de>>(
+        &mut self,
+        seed: S,
+    ) -> Result<Option<S::Value>, Error> {
         if self.left == 0 {
             return Ok(None);
         }
@@ -214,7 +235,10 @@ impl<'de> SeqAccess<'de> for Elements<'_> {
 impl<'de> MapAccess<'de> for Elements<'_> {
     type Error = Error;
 
-    fn next_key_seed<S: DeserializeSeed<'de>>(&mut self, seed: S) -> Result<Option<S::Value>, Error> {
+    fn next_key_seed<S: DeserializeSeed<'de>>(
+        &mut self,
+        seed: S,
+    ) -> Result<Option<S::Value>, Error> {
         self.next_element_seed(seed)
     }
 

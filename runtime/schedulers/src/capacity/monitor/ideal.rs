@@ -34,14 +34,22 @@ impl Distribution {
         let mut wanting = Vec::new();
         let surpluses = tree.surpluses();
         for parent in (0..tree.len()).filter(|&number| !tree.is_leaf(number)) {
-            let mut group =
-                Group { tree, sharing, left: ideal[parent], ideal: &mut ideal, visited: Vec::new() };
+            let mut group = Group {
+                tree,
+                sharing,
+                left: ideal[parent],
+                ideal: &mut ideal,
+                visited: Vec::new(),
+            };
             let guaranteed = |&child: &usize| tree.queue(child).guaranteed > Ratio::ZERO;
             let (first, last): (Vec<usize>, Vec<usize>) =
                 tree.children(parent).iter().copied().partition(guaranteed);
             group.distribute(&first, &surpluses);
             group.distribute(&last, &surpluses);
-            let visited = group.visited.into_iter().filter(|&child| tree.is_leaf(child));
+            let visited = group
+                .visited
+                .into_iter()
+                .filter(|&child| tree.is_leaf(child));
             for leaf in visited {
                 if !wanting.contains(&leaf) {
                     wanting.push(leaf);
@@ -91,17 +99,28 @@ impl Group<'_> {
 
     /// Offers the remainder to the neediest children. Returns the children that still need more.
     fn offer_to_neediest(&mut self, mut need: Vec<usize>) -> Vec<usize> {
-        let total = need.iter().fold(Ratio::ZERO, |sum, &child| sum + self.tree.queue(child).guaranteed);
+        let total = need.iter().fold(Ratio::ZERO, |sum, &child| {
+            sum + self.tree.queue(child).guaranteed
+        });
         let count = Ratio::whole(need.len() as u64);
         let weight = |child: usize| {
-            if total > Ratio::ZERO { self.tree.queue(child).guaranteed / total } else { Ratio::ONE / count }
+            if total > Ratio::ZERO {
+                self.tree.queue(child).guaranteed / total
+            } else {
+                Ratio::ONE / count
+            }
         };
         // Siblings of equal need stay in tree order.
         need.sort_by_key(|&child| (self.need(child), child));
-        let neediest = need.iter().take_while(|&&child| self.need(child) == self.need(need[0])).count();
+        let neediest = need
+            .iter()
+            .take_while(|&&child| self.need(child) == self.need(need[0]))
+            .count();
         let mut still = need.split_off(neediest);
-        let offers: Vec<(usize, Ratio)> =
-            need.iter().map(|&child| (child, rounded_half_up(self.left * weight(child)))).collect();
+        let offers: Vec<(usize, Ratio)> = need
+            .iter()
+            .map(|&child| (child, rounded_half_up(self.left * weight(child))))
+            .collect();
         self.visited.extend(&need);
         for (child, offer) in offers {
             if self.left <= Ratio::ZERO {
@@ -125,11 +144,17 @@ impl Group<'_> {
 
     /// Returns the part of an offer that a queue can use.
     fn accepted(&self, child: usize, offer: Ratio) -> Ratio {
-        let (queue, ideal) = (self.tree.queue(child), self.ideal[child]);
-        let wanted =
-            if self.sharing.count_reserved { queue.pending } else { self.tree.unreserved_pending(child) };
+        let queue = self.tree.queue(child);
+        let ideal = self.ideal[child];
+        let wanted = if self.sharing.count_reserved {
+            queue.pending
+        } else {
+            self.tree.unreserved_pending(child)
+        };
         let below_maximum = (queue.maximum - ideal).max(Ratio::ZERO);
-        let mut accepted = offer.min(below_maximum).min(Ratio::whole(queue.used + wanted) - ideal);
+        let mut accepted = offer
+            .min(below_maximum)
+            .min(Ratio::whole(queue.used + wanted) - ideal);
         if self.tree.is_leaf(child) && !self.sharing.beyond_guaranteed {
             // Satisfied leaves must not take from one another. A parent is exempt, since it may have a leaf
             // in need.

@@ -37,15 +37,23 @@ pub(super) fn select(round: &mut Round<'_>, settings: &IntraQueue, leaf: usize) 
         intra_queue: settings,
     };
     let mut shares = Shares::new(&applications, snapshot, &round.selection);
-    let earlier: Vec<u64> = round.selection.of_queue(leaf).map(|victim| victim.size).collect();
+    let earlier: Vec<u64> = round
+        .selection
+        .of_queue(leaf)
+        .map(|victim| victim.size)
+        .collect();
     for size in earlier {
         shares.deduct(size);
     }
-    let claims = shares.applications.iter().filter(|share| share.gets > 0).map(|share| Claim {
-        queue: leaf,
-        application: share.application.id,
-        amount: u64::try_from(share.gets).unwrap_or(u64::MAX),
-    });
+    let claims = shares
+        .applications
+        .iter()
+        .filter(|share| share.gets > 0)
+        .map(|share| Claim {
+            queue: leaf,
+            application: share.application.id,
+            amount: u64::try_from(share.gets).unwrap_or(u64::MAX),
+        });
     let claims: Vec<Claim> = claims.collect();
     round.begin_within(&claims);
     take(round, settings, leaf, &mut shares);
@@ -55,14 +63,24 @@ pub(super) fn select(round: &mut Round<'_>, settings: &IntraQueue, leaf: usize) 
 /// Takes containers, lowest precedence first, until the total to give is reached.
 fn take(round: &mut Round<'_>, settings: &IntraQueue, leaf: usize, shares: &mut Shares<'_>) {
     let mut missing: i128 = shares.applications.iter().map(|share| share.gives).sum();
-    for share in shares.applications.iter().rev().filter(|share| share.gives > 0) {
+    for share in shares
+        .applications
+        .iter()
+        .rev()
+        .filter(|share| share.gives > 0)
+    {
         let application = share.application;
-        let Some(user) = shares.users.get_mut(application.user.as_str()) else { continue };
+        let Some(user) = shares.users.get_mut(application.user.as_str()) else {
+            continue;
+        };
         for container in application.in_preemption_order() {
             if missing <= 0 {
                 return;
             }
-            if container.is_master || container.is_killable || round.selection.contains(container.id) {
+            if container.is_master
+                || container.is_killable
+                || round.selection.contains(container.id)
+            {
                 continue;
             }
             let rest = user.used - i128::from(container.size);

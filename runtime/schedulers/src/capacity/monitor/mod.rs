@@ -124,13 +124,22 @@ pub struct Node {
 /// Returns the ideal amount of each queue in whole slots; with `beyond_guaranteed`, growth beyond guarantees at
 /// the expense of other queues is included.
 pub(super) fn ideal(tree: &QueueTree, beyond_guaranteed: bool) -> Vec<Ratio> {
-    slots::distribute(tree, Sharing { beyond_guaranteed, count_reserved: false }).ideal
+    slots::distribute(
+        tree,
+        Sharing {
+            beyond_guaranteed,
+            count_reserved: false,
+        },
+    )
+    .ideal
 }
 
 impl RoundSettings {
     /// Returns the budget of one round.
     pub fn allowed(&self) -> u64 {
-        self.total_per_round.of(self.cluster).max(self.least.min(self.cluster))
+        self.total_per_round
+            .of(self.cluster)
+            .max(self.least.min(self.cluster))
     }
 
     fn of(&self, queue: usize) -> QueueSettings {

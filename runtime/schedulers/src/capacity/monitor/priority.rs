@@ -43,25 +43,40 @@ fn is_below_guarantee(round: &Round<'_>, queue: usize, marked: u64) -> bool {
 /// Whether a queue can give another container. In whole slots, no queue falls below its guarantee.
 fn can_give(round: &Round<'_>, queue: usize, given: u64) -> bool {
     let state = round.tree.queue(queue);
-    let chosen: u64 = round.selection.of_queue(queue).map(|victim| victim.size).sum();
+    let chosen: u64 = round
+        .selection
+        .of_queue(queue)
+        .map(|victim| victim.size)
+        .sum();
     match round.settings.arithmetic {
         _ if state.preemption_disabled => false,
         Arithmetic::Published => true,
-        Arithmetic::WholeSlots => state.used.saturating_sub(chosen + given) > state.guaranteed.of(1),
+        Arithmetic::WholeSlots => {
+            state.used.saturating_sub(chosen + given) > state.guaranteed.of(1)
+        }
     }
 }
 
 /// Returns the containers to take so that a reservation fits; empty if it fits already or cannot.
 fn room_for(round: &Round<'_>, occupants: &Occupants, waiting: &OnNode) -> Vec<Victim> {
-    let Some(node) = waiting.container.node else { return Vec::new() };
-    let (mut room, mut budget) = (occupants.room_on(round, node), round.selection.budget);
+    let Some(node) = waiting.container.node else {
+        return Vec::new();
+    };
+    let mut room = occupants.room_on(round, node);
+    let mut budget = round.selection.budget;
     let mut victims = Vec::new();
-    for one in occupants.candidates_on(node).filter(|one| !round.selection.contains(one.container.id)) {
+    for one in occupants
+        .candidates_on(node)
+        .filter(|one| !round.selection.contains(one.container.id))
+    {
         if room >= waiting.container.size {
             break;
         }
-        let given: u64 =
-            victims.iter().filter(|victim: &&Victim| victim.queue == one.queue).map(|one| one.size).sum();
+        let given: u64 = victims
+            .iter()
+            .filter(|victim: &&Victim| victim.queue == one.queue)
+            .map(|one| one.size)
+            .sum();
         let gives = can_give(round, one.queue, given);
         if one.container.size <= budget && gives && precedes(round.tree, waiting.queue, one.queue) {
             budget -= one.container.size;
@@ -69,12 +84,20 @@ fn room_for(round: &Round<'_>, occupants: &Occupants, waiting: &OnNode) -> Vec<V
             victims.push(one.victim(Pass::Priority, waiting));
         }
     }
-    if room >= waiting.container.size { victims } else { Vec::new() }
+    if room >= waiting.container.size {
+        victims
+    } else {
+        Vec::new()
+    }
 }
 
 /// Whether a queue is more important than another: compares their ancestors below the lowest common one.
 fn precedes(tree: &QueueTree, queue: usize, other: usize) -> bool {
-    let (path, other) = (tree.path(queue), tree.path(other));
-    let parted = path.iter().zip(&other).find(|(mine, theirs)| mine != theirs);
+    let path = tree.path(queue);
+    let other = tree.path(other);
+    let parted = path
+        .iter()
+        .zip(&other)
+        .find(|(mine, theirs)| mine != theirs);
     parted.is_some_and(|(&mine, &theirs)| tree.queue(mine).priority > tree.queue(theirs).priority)
 }

@@ -31,9 +31,14 @@ impl Occupants {
         let leaves: Vec<usize> = round.tree.leaves().collect();
         for queue in leaves {
             for application in round.applications(queue) {
-                let on_node =
-                    |&container: &Container| OnNode { container, application: application.id, queue };
-                occupants.waiting.extend(application.reserved.iter().map(on_node));
+                let on_node = |&container: &Container| OnNode {
+                    container,
+                    application: application.id,
+                    queue,
+                };
+                occupants
+                    .waiting
+                    .extend(application.reserved.iter().map(on_node));
                 for one in application.live.iter().map(on_node) {
                     if let Some(node) = one.container.node {
                         occupants.running.entry(node).or_default().push(one);
@@ -55,10 +60,15 @@ impl Occupants {
 
     /// Returns the capacity of a node that is free or becomes free on demand.
     pub fn room_on(&self, round: &Round<'_>, node: u32) -> u64 {
-        let free = round.settings.nodes.iter().find(|one| one.id == node).map_or(0, |one| one.free);
+        let free = round
+            .settings
+            .nodes
+            .iter()
+            .find(|one| one.id == node)
+            .map_or(0, |one| one.free);
         let running = self.running.get(&node).into_iter().flatten();
-        let leaving =
-            running.filter(|one| one.container.is_killable || round.selection.contains(one.container.id));
+        let leaving = running
+            .filter(|one| one.container.is_killable || round.selection.contains(one.container.id));
         free + leaving.map(|one| one.container.size).sum::<u64>()
     }
 }
@@ -82,7 +92,9 @@ pub(super) fn select(round: &mut Round<'_>, mut obtain: Vec<u64>) {
     let occupants = Occupants::new(round);
     let mut by_cost: Vec<(Ratio, u32, u64, OnNode)> = Vec::new();
     for waiting in &occupants.waiting {
-        let Some(node) = waiting.container.node else { continue };
+        let Some(node) = waiting.container.node else {
+            continue;
+        };
         if let Some(victims) = room_for(round, &occupants, waiting, &obtain) {
             let taken: u64 = victims.iter().map(|victim| victim.size).sum();
             let cost = Ratio::whole(taken) / Ratio::whole(waiting.container.size.max(1));
@@ -108,12 +120,17 @@ fn room_for(
     obtain: &[u64],
 ) -> Option<Vec<Victim>> {
     let node = waiting.container.node?;
-    let (mut room, mut budget) = (occupants.room_on(round, node), round.selection.budget);
-    let (mut left, mut victims) = (obtain.to_vec(), Vec::new());
+    let mut room = occupants.room_on(round, node);
+    let mut budget = round.selection.budget;
+    let mut left = obtain.to_vec();
+    let mut victims = Vec::new();
     if room >= waiting.container.size {
         return None;
     }
-    for one in occupants.candidates_on(node).filter(|one| !round.selection.contains(one.container.id)) {
+    for one in occupants
+        .candidates_on(node)
+        .filter(|one| !round.selection.contains(one.container.id))
+    {
         let size = one.container.size;
         if size > left[one.queue] || size > budget {
             continue;

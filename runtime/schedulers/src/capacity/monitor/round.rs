@@ -97,8 +97,21 @@ impl<'a> Round<'a> {
     }
 
     fn into_outcome(self) -> RoundChoice {
-        let Round { selection, ideal, obtain, claims, untaken, .. } = self;
-        RoundChoice { victims: selection.victims, ideal, obtain, claims, untaken }
+        let Round {
+            selection,
+            ideal,
+            obtain,
+            claims,
+            untaken,
+            ..
+        } = self;
+        RoundChoice {
+            victims: selection.victims,
+            ideal,
+            obtain,
+            claims,
+            untaken,
+        }
     }
 
     pub(super) fn applications(&mut self, leaf: usize) -> &[Application] {
@@ -132,7 +145,10 @@ impl<'a> Round<'a> {
 
     /// Computes ideal shares, and the amount to take from each leaf.
     fn distribute(&mut self, beyond_guaranteed: bool, natural_termination: bool) -> Vec<u64> {
-        let sharing = Sharing { beyond_guaranteed, count_reserved: self.settings.reserved_aware };
+        let sharing = Sharing {
+            beyond_guaranteed,
+            count_reserved: self.settings.reserved_aware,
+        };
         let tree = self.tree;
         let settings = self.settings;
         let distribution;
@@ -186,8 +202,10 @@ impl<'a> Round<'a> {
                     pass,
                     reserved: self.settings.reserved_hold_room,
                 };
-                let applications = self.leaves[queue].get_or_insert_with(|| self.source.applications(queue));
-                missing[queue] = take_from_leaf(applications, demand, &mut self.selection, self.source);
+                let applications =
+                    self.leaves[queue].get_or_insert_with(|| self.source.applications(queue));
+                missing[queue] =
+                    take_from_leaf(applications, demand, &mut self.selection, self.source);
             }
         }
         missing.iter().sum::<u64>().min(self.selection.budget)

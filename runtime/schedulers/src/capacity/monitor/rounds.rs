@@ -29,13 +29,20 @@ struct Request {
 impl<K: Ord + Copy> Rounds<K> {
     /// With `observe_only`, no request is ever made.
     pub fn new(observe_only: bool) -> Rounds<K> {
-        Rounds { observe_only, requests: BTreeMap::new() }
+        Rounds {
+            observe_only,
+            requests: BTreeMap::new(),
+        }
     }
 
     /// Returns the actions for the containers that a round chose, each with its grace period. A container
     /// with a pending request is killed when it is chosen again after its grace period. A request that is not
     /// confirmed for twice its grace period is dropped.
-    pub fn act(&mut self, now: Time, chosen: impl IntoIterator<Item = (K, Span)>) -> Vec<RoundOutcome<K>> {
+    pub fn act(
+        &mut self,
+        now: Time,
+        chosen: impl IntoIterator<Item = (K, Span)>,
+    ) -> Vec<RoundOutcome<K>> {
         let mut orders = Vec::new();
         if self.observe_only {
             return orders;
@@ -43,7 +50,8 @@ impl<K: Ord + Copy> Rounds<K> {
         for (container, wait) in chosen {
             match self.requests.get(&container) {
                 None => {
-                    self.requests.insert(container, Request { since: now, wait });
+                    self.requests
+                        .insert(container, Request { since: now, wait });
                     orders.push(RoundOutcome::Request(container));
                 }
                 Some(request) if request.since + wait <= now => {
@@ -53,13 +61,16 @@ impl<K: Ord + Copy> Rounds<K> {
                 Some(_) => {}
             }
         }
-        self.requests.retain(|_, request| request.since + Span(request.wait.0.saturating_mul(2)) >= now);
+        self.requests
+            .retain(|_, request| request.since + Span(request.wait.0.saturating_mul(2)) >= now);
         orders
     }
 
     /// Returns the pending requests with their time and grace period.
     pub fn requested(&self) -> impl Iterator<Item = (K, Time, Span)> + '_ {
-        self.requests.iter().map(|(&container, request)| (container, request.since, request.wait))
+        self.requests
+            .iter()
+            .map(|(&container, request)| (container, request.since, request.wait))
     }
 
     /// Restores a pending request.
@@ -89,7 +100,11 @@ mod tests {
         assert_eq!(rounds.act(at(0), [(7, WAIT)]), [RoundOutcome::Request(7)]);
         assert_eq!(rounds.act(at(9), [(7, WAIT)]), []);
         assert_eq!(rounds.act(at(10), [(7, WAIT)]), [RoundOutcome::Kill(7)]);
-        assert_eq!(rounds.act(at(11), [(7, WAIT)]), [RoundOutcome::Request(7)], "a kill drops the request");
+        assert_eq!(
+            rounds.act(at(11), [(7, WAIT)]),
+            [RoundOutcome::Request(7)],
+            "a kill drops the request"
+        );
     }
 
     #[test]

@@ -71,7 +71,11 @@ impl Share<'_> {
 
 impl<'a> Shares<'a> {
     /// Computes the amounts to give and receive, within the queue's limit and the round's budget.
-    pub fn new(applications: &'a [Application], leaf: Leaf<'a>, selection: &Selection) -> Shares<'a> {
+    pub fn new(
+        applications: &'a [Application],
+        leaf: Leaf<'a>,
+        selection: &Selection,
+    ) -> Shares<'a> {
         let mut users: BTreeMap<&str, User> = BTreeMap::new();
         for application in applications {
             let user = users.entry(&application.user).or_default();
@@ -81,11 +85,28 @@ impl<'a> Shares<'a> {
         }
         let share = |application: &'a Application| {
             let chosen = i128::from(selection.of_application(application.id));
-            Share { application, chosen, ideal: 0, lacks: 0, gets: 0, takeable: 0, gives: 0 }
+            Share {
+                application,
+                chosen,
+                ideal: 0,
+                lacks: 0,
+                gets: 0,
+                takeable: 0,
+                gives: 0,
+            }
         };
         let user_limit = leaf.user_limit(users.len());
-        let applications = leaf.sorted(applications, &users).into_iter().map(share).collect();
-        let mut shares = Shares { leaf, applications, users, user_limit };
+        let applications = leaf
+            .sorted(applications, &users)
+            .into_iter()
+            .map(share)
+            .collect();
+        let mut shares = Shares {
+            leaf,
+            applications,
+            users,
+            user_limit,
+        };
         shares.set_ideal_shares();
         shares.set_preemptable(i128::from(selection.budget));
         shares.transfer();
@@ -98,7 +119,9 @@ impl<'a> Shares<'a> {
         let masters: i128 = self.users.values().map(|user| user.masters).sum();
         let mut left = i128::from(self.leaf.used) - i128::from(self.leaf.obtain) - masters;
         for share in &mut self.applications {
-            let Some(user) = self.users.get_mut(share.application.user.as_str()) else { continue };
+            let Some(user) = self.users.get_mut(share.application.user.as_str()) else {
+                continue;
+            };
             let limit = self.user_limit - user.masters;
             if left <= 0 {
                 break;
@@ -118,7 +141,9 @@ impl<'a> Shares<'a> {
     /// Computes the maximum that each application can give, lowest precedence first, within the budget.
     fn set_preemptable(&mut self, budget: i128) {
         let limit = (self.leaf.guaranteed * self.leaf.intra_queue.max_allowable_limit).of(1);
-        let mut room = (i128::from(limit) - i128::from(self.leaf.obtain)).max(0).min(budget);
+        let mut room = (i128::from(limit) - i128::from(self.leaf.obtain))
+            .max(0)
+            .min(budget);
         let kept = match self.leaf.intra_queue.order {
             IntraQueueOrder::UserLimitFirst => i128::from(self.leaf.intra_queue.minimum_allocation),
             IntraQueueOrder::PriorityFirst => 0,
@@ -147,23 +172,32 @@ impl<'a> Shares<'a> {
 
     /// Returns the amount that one application can take from another now.
     fn givable(&mut self, claimant: usize, victim: usize) -> i128 {
-        let (to, from) = (&self.applications[claimant], &self.applications[victim]);
+        let to = &self.applications[claimant];
+        let from = &self.applications[victim];
         let left = from.takeable - from.gives;
-        let (claimer, giver) = (to.application, from.application);
+        let claimer = to.application;
+        let giver = from.application;
         let same_user = claimer.user == giver.user;
-        let Some(user) = self.users.get_mut(giver.user.as_str()) else { return 0 };
+        let Some(user) = self.users.get_mut(giver.user.as_str()) else {
+            return 0;
+        };
         if left <= 0 || (same_user && giver.priority >= claimer.priority) {
             return 0;
         }
         let excess = user.used - user.masters - (self.user_limit - user.masters);
         let is_over = excess > 0;
-        if !same_user && !is_over && self.leaf.intra_queue.order == IntraQueueOrder::UserLimitFirst {
+        if !same_user && !is_over && self.leaf.intra_queue.order == IntraQueueOrder::UserLimitFirst
+        {
             return 0;
         }
         if same_user || giver.priority != claimer.priority || !is_over {
             return left;
         }
-        let bound = if user.excess_given { 0 } else { (excess - user.chosen).max(0) };
+        let bound = if user.excess_given {
+            0
+        } else {
+            (excess - user.chosen).max(0)
+        };
         if bound < left {
             user.excess_given = true;
         }
@@ -198,12 +232,20 @@ impl Leaf<'_> {
     ) -> Vec<&'a Application> {
         let by_use = self.settings.order == ApplicationOrder::Fair
             && self.intra_queue.order == IntraQueueOrder::UserLimitFirst;
-        let use_of =
-            |application: &Application| users.get(application.user.as_str()).map_or(0, |user| user.used);
+        let use_of = |application: &Application| {
+            users
+                .get(application.user.as_str())
+                .map_or(0, |user| user.used)
+        };
         let mut sorted: Vec<&Application> = applications.iter().collect();
         sorted.sort_by_key(|application| {
             if by_use {
-                (Reverse(0), use_of(application), application.used(), application.age)
+                (
+                    Reverse(0),
+                    use_of(application),
+                    application.used(),
+                    application.age,
+                )
             } else {
                 (Reverse(application.priority), 0, 0, application.age)
             }

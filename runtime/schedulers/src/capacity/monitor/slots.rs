@@ -40,7 +40,10 @@ pub(super) fn distribute(tree: &QueueTree, sharing: Sharing) -> Distribution {
     let is_wanting = |leaf: &usize| tree.queue(*leaf).pending > 0;
     let mut wanting: Vec<usize> = tree.leaves().filter(is_wanting).collect();
     wanting.sort_by_key(|&leaf| (need(tree, leaf, ideal[leaf]), leaf));
-    Distribution { ideal: ideal.into_iter().map(Ratio::whole).collect(), wanting }
+    Distribution {
+        ideal: ideal.into_iter().map(Ratio::whole).collect(),
+        wanting,
+    }
 }
 
 fn bounds(tree: &QueueTree, sharing: Sharing) -> Vec<Bounds> {
@@ -57,31 +60,52 @@ fn bounds(tree: &QueueTree, sharing: Sharing) -> Vec<Bounds> {
                 kept = queue.used;
             }
             wanted = queue.used + queue.pending;
-            most = if sharing.beyond_guaranteed { wanted } else { wanted.min(queue.used.max(guaranteed)) };
+            most = if sharing.beyond_guaranteed {
+                wanted
+            } else {
+                wanted.min(queue.used.max(guaranteed))
+            };
         } else {
             let children = || tree.children(number).iter().map(|&child| bounds[child]);
             kept = kept.max(children().map(|child| child.kept).sum());
-            wanted = children().map(|child| child.wanted).sum::<u64>().max(wanted);
+            wanted = children()
+                .map(|child| child.wanted)
+                .sum::<u64>()
+                .max(wanted);
             most = children().map(|child| child.most).sum::<u64>().max(most);
         }
         wanted = wanted.min(maximum);
         let least = wanted.min(guaranteed).max(kept);
         most = most.min(maximum).max(least);
-        bounds[number] = Bounds { least, kept, most, wanted };
+        bounds[number] = Bounds {
+            least,
+            kept,
+            most,
+            wanted,
+        };
     }
     bounds
 }
 
 /// Gives every child its least amount, and the remaining slots one by one to the neediest child. Children
 /// without a guarantee come last.
-fn distribute_to_children(tree: &QueueTree, parent: usize, slots: u64, bounds: &[Bounds], ideal: &mut [u64]) {
+fn distribute_to_children(
+    tree: &QueueTree,
+    parent: usize,
+    slots: u64,
+    bounds: &[Bounds],
+    ideal: &mut [u64],
+) {
     let children = tree.children(parent);
     let mut left = slots;
     for &child in children {
         ideal[child] = bounds[child].least;
         left = left.saturating_sub(bounds[child].least);
     }
-    let extra: u64 = children.iter().map(|&child| bounds[child].most - bounds[child].least).sum();
+    let extra: u64 = children
+        .iter()
+        .map(|&child| bounds[child].most - bounds[child].least)
+        .sum();
     if extra <= left {
         for &child in children {
             ideal[child] = bounds[child].most;
@@ -92,7 +116,13 @@ fn distribute_to_children(tree: &QueueTree, parent: usize, slots: u64, bounds: &
         let queue = tree.queue(child);
         let has_no_guarantee = queue.guaranteed <= Ratio::ZERO;
         let is_held = amount < queue.used;
-        Reverse((has_no_guarantee, need(tree, child, amount), !is_held, amount, child))
+        Reverse((
+            has_no_guarantee,
+            need(tree, child, amount),
+            !is_held,
+            amount,
+            child,
+        ))
     };
     let mut neediest = BinaryHeap::new();
     for &child in children {
@@ -101,7 +131,9 @@ fn distribute_to_children(tree: &QueueTree, parent: usize, slots: u64, bounds: &
         }
     }
     while left > 0 {
-        let Some(Reverse((.., child))) = neediest.pop() else { return };
+        let Some(Reverse((.., child))) = neediest.pop() else {
+            return;
+        };
         ideal[child] += 1;
         left -= 1;
         if ideal[child] < bounds[child].most {
@@ -127,7 +159,10 @@ pub(super) fn obtained(
 ) -> Vec<u64> {
     let excess = excess(tree, distribution, settings);
     let available: u64 = excess.iter().sum();
-    let lacking: u64 = tree.leaves().map(|leaf| lack(tree, distribution, leaf)).sum();
+    let lacking: u64 = tree
+        .leaves()
+        .map(|leaf| lack(tree, distribution, leaf))
+        .sum();
     let mut total = available.min(lacking).min(settings.allowed());
     if natural_termination {
         let least = total.min(settings.least);
@@ -159,7 +194,11 @@ fn excess(tree: &QueueTree, distribution: &Distribution, settings: &RoundSetting
     }
     let tolerated = |leaf: usize| whole(tree.queue(leaf).guaranteed * settings.dead_zone);
     let far_below = |leaf: usize| lack(tree, distribution, leaf).saturating_sub(tolerated(leaf));
-    let mut needed = tree.leaves().map(far_below).sum::<u64>().saturating_sub(beyond_dead_zone);
+    let mut needed = tree
+        .leaves()
+        .map(far_below)
+        .sum::<u64>()
+        .saturating_sub(beyond_dead_zone);
     for leaf in in_dead_zone {
         excess[leaf] = excess[leaf].min(needed);
         needed -= excess[leaf];

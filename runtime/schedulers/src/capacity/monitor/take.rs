@@ -17,7 +17,11 @@ pub(super) fn obtained(
     let mut obtain = vec![0; tree.len()];
     for parent in (0..tree.len()).filter(|&number| !tree.is_leaf(number)) {
         let scale = scale_of(tree, distribution, parent, settings.allowed());
-        let leaves = tree.children(parent).iter().copied().filter(|&child| tree.is_leaf(child));
+        let leaves = tree
+            .children(parent)
+            .iter()
+            .copied()
+            .filter(|&child| tree.is_leaf(child));
         for leaf in leaves.filter(|&leaf| is_beyond_dead_zone(tree, leaf, settings)) {
             let take = scaled_excess(tree, distribution, leaf, scale, settings.least);
             obtain[leaf] = if natural_termination {
@@ -38,11 +42,20 @@ pub fn after_natural_termination(take: u64, factor: Ratio) -> u64 {
 
 /// Returns the scaling factor for siblings whose total excess is above the budget.
 fn scale_of(tree: &QueueTree, distribution: &Distribution, parent: usize, allowed: u64) -> Ratio {
-    let too_much =
-        |&child: &usize| (Ratio::whole(tree.queue(child).used) - distribution.ideal[child]).max(Ratio::ZERO);
-    let needed = tree.children(parent).iter().map(too_much).fold(Ratio::ZERO, |sum, share| sum + share);
+    let too_much = |&child: &usize| {
+        (Ratio::whole(tree.queue(child).used) - distribution.ideal[child]).max(Ratio::ZERO)
+    };
+    let needed = tree
+        .children(parent)
+        .iter()
+        .map(too_much)
+        .fold(Ratio::ZERO, |sum, share| sum + share);
     let allowed = Ratio::whole(allowed);
-    if needed <= allowed { Ratio::ONE } else { allowed / needed }
+    if needed <= allowed {
+        Ratio::ONE
+    } else {
+        allowed / needed
+    }
 }
 
 /// Returns the scaled excess of a leaf; at least `least` if the excess is that large.

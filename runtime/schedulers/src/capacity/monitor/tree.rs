@@ -56,12 +56,29 @@ impl QueueTree {
             }
         }
         let mut unreserved: Vec<u64> = Vec::with_capacity(queues.len());
-        unreserved.extend(queues.iter().map(|queue| queue.pending.saturating_sub(queue.reserved)));
-        for number in (0..queues.len()).rev().filter(|&number| !children[number].is_empty()) {
-            queues[number].pending = children[number].iter().map(|&child| queues[child].pending).sum();
-            unreserved[number] = children[number].iter().map(|&child| unreserved[child]).sum();
+        unreserved.extend(
+            queues
+                .iter()
+                .map(|queue| queue.pending.saturating_sub(queue.reserved)),
+        );
+        for number in (0..queues.len())
+            .rev()
+            .filter(|&number| !children[number].is_empty())
+        {
+            queues[number].pending = children[number]
+                .iter()
+                .map(|&child| queues[child].pending)
+                .sum();
+            unreserved[number] = children[number]
+                .iter()
+                .map(|&child| unreserved[child])
+                .sum();
         }
-        QueueTree { queues, children, unreserved }
+        QueueTree {
+            queues,
+            children,
+            unreserved,
+        }
     }
 
     pub fn len(&self) -> usize {
@@ -105,19 +122,30 @@ impl QueueTree {
     /// Returns the surplus of each queue, from the leaves up. The preemptable surplus of a parent is limited
     /// to that of its children.
     pub(super) fn surpluses(&self) -> Vec<Surplus> {
-        let zero = Surplus { untouchable: Ratio::ZERO, preemptable: Ratio::ZERO };
+        let zero = Surplus {
+            untouchable: Ratio::ZERO,
+            preemptable: Ratio::ZERO,
+        };
         let mut surpluses = vec![zero; self.len()];
         for number in (0..self.len()).rev() {
             let queue = &self.queues[number];
             let extra = (Ratio::whole(queue.used) - queue.guaranteed).max(Ratio::ZERO);
             let givable = if self.is_leaf(number) {
-                if queue.preemption_disabled { Ratio::ZERO } else { extra }
+                if queue.preemption_disabled {
+                    Ratio::ZERO
+                } else {
+                    extra
+                }
             } else {
-                let below = self.children[number].iter().map(|&child| surpluses[child].preemptable);
+                let below = self.children[number]
+                    .iter()
+                    .map(|&child| surpluses[child].preemptable);
                 below.fold(Ratio::ZERO, |sum, share| sum + share)
             };
-            surpluses[number] =
-                Surplus { untouchable: (extra - givable).max(Ratio::ZERO), preemptable: givable.min(extra) };
+            surpluses[number] = Surplus {
+                untouchable: (extra - givable).max(Ratio::ZERO),
+                preemptable: givable.min(extra),
+            };
         }
         surpluses
     }

@@ -77,13 +77,19 @@ impl Application {
 
     /// Returns the size of its masters.
     pub(super) fn masters(&self) -> u64 {
-        self.live.iter().filter(|container| container.is_master).map(|container| container.size).sum()
+        self.live
+            .iter()
+            .filter(|container| container.is_master)
+            .map(|container| container.size)
+            .sum()
     }
 
     /// Returns its containers in preemption order: least important first, then youngest.
     pub(super) fn in_preemption_order(&self) -> Vec<Container> {
         let mut live = self.live.clone();
-        live.sort_by_key(|container| Reverse((container.importance, container.since, container.id)));
+        live.sort_by_key(|container| {
+            Reverse((container.importance, container.since, container.id))
+        });
         live
     }
 }
@@ -108,7 +114,10 @@ pub(super) struct Selection {
 
 impl Selection {
     pub fn with_budget(budget: u64) -> Selection {
-        Selection { budget, ..Selection::default() }
+        Selection {
+            budget,
+            ..Selection::default()
+        }
     }
 
     pub fn contains(&self, container: u64) -> bool {
@@ -117,7 +126,8 @@ impl Selection {
 
     /// Adds a victim if the budget allows and the source accepts it; returns whether it did.
     pub fn add(&mut self, victim: Victim, source: &mut dyn Source) -> bool {
-        if victim.size > self.budget || self.contains(victim.container) || !source.accepts(&victim) {
+        if victim.size > self.budget || self.contains(victim.container) || !source.accepts(&victim)
+        {
             return false;
         }
         self.budget -= victim.size;
@@ -129,12 +139,17 @@ impl Selection {
 
     /// Returns the victims of a leaf so far.
     pub fn of_queue(&self, queue: usize) -> impl Iterator<Item = &Victim> + '_ {
-        self.victims.iter().filter(move |victim| victim.queue == queue)
+        self.victims
+            .iter()
+            .filter(move |victim| victim.queue == queue)
     }
 
     /// Returns the amount chosen of an application so far.
     pub fn of_application(&self, application: u64) -> u64 {
-        self.by_application.get(&application).copied().unwrap_or_default()
+        self.by_application
+            .get(&application)
+            .copied()
+            .unwrap_or_default()
     }
 }
 
@@ -165,10 +180,21 @@ pub(super) fn take_from_leaf(
     let mut masters = Vec::new();
     for application in sorted.into_iter().rev() {
         let free = |container: &Container| !selection.contains(container.id);
-        let reserved = application.reserved.iter().copied().filter(|_| demand.reserved).filter(free);
-        let live = application.in_preemption_order().into_iter().filter(free).filter(|one| !one.is_killable);
-        let candidates: Vec<(Container, bool)> =
-            reserved.map(|one| (one, false)).chain(live.map(|one| (one, one.is_master))).collect();
+        let reserved = application
+            .reserved
+            .iter()
+            .copied()
+            .filter(|_| demand.reserved)
+            .filter(free);
+        let live = application
+            .in_preemption_order()
+            .into_iter()
+            .filter(free)
+            .filter(|one| !one.is_killable);
+        let candidates: Vec<(Container, bool)> = reserved
+            .map(|one| (one, false))
+            .chain(live.map(|one| (one, one.is_master)))
+            .collect();
         for (container, is_master) in candidates {
             if missing == 0 {
                 return 0;

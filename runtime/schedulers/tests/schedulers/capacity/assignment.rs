@@ -55,14 +55,20 @@ struct Walk<'a> {
 impl Walk<'_> {
     fn is_in(&self, mut queue: usize, above: usize) -> bool {
         while queue != above {
-            let Some(parent) = self.queues.queue(queue).parent else { return false };
+            let Some(parent) = self.queues.queue(queue).parent else {
+                return false;
+            };
             queue = parent;
         }
         true
     }
 
     fn used(&self, queue: usize) -> u32 {
-        self.jobs.iter().filter(|seen| self.is_in(seen.leaf, queue)).map(|seen| seen.used).sum()
+        self.jobs
+            .iter()
+            .filter(|seen| self.is_in(seen.leaf, queue))
+            .map(|seen| seen.used)
+            .sum()
     }
 
     fn first(&self, queue: usize) -> Option<JobId> {
@@ -71,7 +77,10 @@ impl Walk<'_> {
         }
         let known = self.queues.queue(queue);
         if known.children.is_empty() {
-            let wanting = self.jobs.iter().filter(|seen| seen.leaf == queue && seen.pending > 0);
+            let wanting = self
+                .jobs
+                .iter()
+                .filter(|seen| seen.leaf == queue && seen.pending > 0);
             let key = |seen: &&Seen| match known.order {
                 ApplicationOrder::Fifo => (-i64::from(seen.priority), seen.job),
                 ApplicationOrder::Fair => (i64::from(seen.used), seen.job),
@@ -102,11 +111,17 @@ fn assignment_matches_reference_scan() {
             if random.random_bool(0.3) {
                 let leaf = random.random_range(0..LEAVES.len());
                 let priority = random.random_range(0..2);
-                let ask = Ask { priority, ..maps(LEAVES[leaf], random.random_range(1..15)) };
+                let ask = Ask {
+                    priority,
+                    ..maps(LEAVES[leaf], random.random_range(1..15))
+                };
                 jobs.push((cluster.submit(ask), leaf, priority));
             }
-            let running: Vec<JobId> =
-                jobs.iter().map(|job| job.0).filter(|job| cluster.running(*job) > 0).collect();
+            let running: Vec<JobId> = jobs
+                .iter()
+                .map(|job| job.0)
+                .filter(|job| cluster.running(*job) > 0)
+                .collect();
             if running.is_empty() {
                 continue;
             }
@@ -117,7 +132,10 @@ fn assignment_matches_reference_scan() {
             }
         }
     }
-    assert!(given.iter().all(|&count| count > 10), "every queue got slots: {given:?}");
+    assert!(
+        given.iter().all(|&count| count > 10),
+        "every queue got slots: {given:?}"
+    );
 }
 
 /// Ends one task of a job and checks that the reference assigns its slot to the same job.
@@ -129,18 +147,36 @@ fn check_one_end(
     seed: u64,
 ) -> Option<JobId> {
     let seen = |&(job, leaf, priority): &(JobId, usize, i32)| {
-        let pending = cluster.engine.view().job(job).map_or(0, |job| job.demand(TaskKind::Map));
+        let pending = cluster
+            .engine
+            .view()
+            .job(job)
+            .map_or(0, |job| job.demand(TaskKind::Map));
         let held = cluster.holds(job);
         let leaf = queues.leaf_of(LEAVES[leaf]);
-        Seen { job, leaf, priority, used: held - u32::from(job == ending), pending: pending - held }
+        Seen {
+            job,
+            leaf,
+            priority,
+            used: held - u32::from(job == ending),
+            pending: pending - held,
+        }
     };
-    let walk = Walk { queues, jobs: jobs.iter().map(seen).collect() };
+    let walk = Walk {
+        queues,
+        jobs: jobs.iter().map(seen).collect(),
+    };
     let before: u32 = walk.jobs.iter().map(|seen| seen.used).sum();
     let expected = if before < SLOTS { walk.first(0) } else { None };
     cluster.finish(ending, 1);
     for seen in &walk.jobs {
         let held = seen.used + u32::from(Some(seen.job) == expected);
-        assert_eq!(cluster.holds(seen.job), held, "seed {seed}: {} after a task of {ending}", seen.job);
+        assert_eq!(
+            cluster.holds(seen.job),
+            held,
+            "seed {seed}: {} after a task of {ending}",
+            seen.job
+        );
     }
     expected
 }

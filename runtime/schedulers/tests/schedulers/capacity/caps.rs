@@ -29,7 +29,10 @@ fn hard_cap_leaves_slots_free() {
     let job = cluster.submit(maps("small", 20));
     cluster.pass(100);
     assert_eq!(cluster.holds(job), 3);
-    assert_eq!(cluster.declined(), "every queue or user with demand is at its maximum");
+    assert_eq!(
+        cluster.declined(),
+        "every queue or user with demand is at its maximum"
+    );
     let other = cluster.submit(maps("large", 20));
     assert_eq!((cluster.holds(job), cluster.holds(other)), (3, 7));
 }
@@ -41,13 +44,21 @@ fn soft_cap_grows_into_idle_capacity_and_shrinks() {
     assert_eq!(cluster.holds(first), 10);
     let second = cluster.submit(maps("large", 20));
     cluster.pass(1000);
-    assert_eq!((cluster.holds(second), cluster.asked.len()), (0, 0), "no preemption");
+    assert_eq!(
+        (cluster.holds(second), cluster.asked.len()),
+        (0, 0),
+        "no preemption"
+    );
     for ended in 1..=7 {
         cluster.finish(first, 1);
         assert_eq!(cluster.holds(second), ended);
     }
     cluster.finish(first, 1);
-    assert_eq!((cluster.holds(first), cluster.holds(second)), (3, 7), "the guarantee is kept");
+    assert_eq!(
+        (cluster.holds(first), cluster.holds(second)),
+        (3, 7),
+        "the guarantee is kept"
+    );
 }
 
 #[test]
@@ -92,7 +103,10 @@ fn shares_follow_cluster_size() {
 #[test]
 fn map_and_reduce_slots_are_counted_separately() {
     let mut cluster = cluster(&two_queues("hard-cap", ""), 10);
-    let ask = Ask { reduces: 20, ..maps("small", 20) };
+    let ask = Ask {
+        reduces: 20,
+        ..maps("small", 20)
+    };
     let job = cluster.submit(ask);
     let held = TaskKind::ALL.map(|kind| cluster.holds_of(kind, job));
     assert_eq!(held, [3, 3]);
@@ -105,7 +119,10 @@ fn unknown_and_parent_queues_map_to_default() {
     let known = cluster.submit(maps("small", 2));
     let unknown = cluster.submit(maps("nowhere", 20));
     let parent = cluster.submit(maps("root", 20));
-    assert_eq!([known, unknown, parent].map(|job| cluster.holds(job)), [2, 1, 0]);
+    assert_eq!(
+        [known, unknown, parent].map(|job| cluster.holds(job)),
+        [2, 1, 0]
+    );
 }
 
 #[test]
@@ -116,7 +133,12 @@ fn queue_order_is_fifo_or_fair() {
     for (order, expected) in [("fifo", [4, 0, 0]), ("fair", [2, 1, 1])] {
         let mut cluster = cluster(&one(order), 4);
         let block = cluster.submit(maps("only", 4));
-        let jobs = [0, 0, -1].map(|priority| cluster.submit(Ask { priority, ..maps("only", 9) }));
+        let jobs = [0, 0, -1].map(|priority| {
+            cluster.submit(Ask {
+                priority,
+                ..maps("only", 9)
+            })
+        });
         cluster.finish(block, 4);
         assert_eq!(jobs.map(|job| cluster.holds(job)), expected, "{order}");
     }

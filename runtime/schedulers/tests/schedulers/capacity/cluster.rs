@@ -5,8 +5,8 @@ use std::collections::VecDeque;
 
 use napreduce_engine::{
     AttemptId, AttemptState, Effect, Engine, EngineSettings, Event, JobId, JobSpec, MapSpec, Order,
-    PreemptionSettings, Primitive, Record, Report, Scheduler, Slots, Span, SuspendedMax, TaskKind, Time,
-    WorkerId,
+    PreemptionSettings, Primitive, Record, Report, Scheduler, Slots, Span, SuspendedMax, TaskKind,
+    Time, WorkerId,
 };
 use napreduce_schedulers::capacity::CapacityConfiguration;
 
@@ -35,7 +35,13 @@ pub struct Ask<'a> {
 
 /// A job of maps in a queue.
 pub fn maps(queue: &str, maps: u32) -> Ask<'_> {
-    Ask { queue, user: "ada", priority: 0, maps, reduces: 0 }
+    Ask {
+        queue,
+        user: "ada",
+        priority: 0,
+        maps,
+        reduces: 0,
+    }
 }
 
 /// Parses a configuration.
@@ -45,9 +51,16 @@ pub fn configuration(text: &str) -> CapacityConfiguration {
 
 /// Unlimited suspended attempts: one worker with many slots stands for a cluster.
 pub fn settings() -> EngineSettings {
-    let preemption =
-        PreemptionSettings { suspended_max: SuspendedMax::Unlimited, ..PreemptionSettings::default() };
-    EngineSettings { strict: true, exclusion: None, preemption, ..EngineSettings::default() }
+    let preemption = PreemptionSettings {
+        suspended_max: SuspendedMax::Unlimited,
+        ..PreemptionSettings::default()
+    };
+    EngineSettings {
+        strict: true,
+        exclusion: None,
+        preemption,
+        ..EngineSettings::default()
+    }
 }
 
 impl Cluster {
@@ -89,7 +102,13 @@ impl Cluster {
             queue: ask.queue.to_owned(),
             priority: ask.priority,
             deadline: None,
-            maps: vec![MapSpec { bytes: 1, preferred: Vec::new() }; ask.maps as usize],
+            maps: vec![
+                MapSpec {
+                    bytes: 1,
+                    preferred: Vec::new()
+                };
+                ask.maps as usize
+            ],
             reduces: ask.reduces,
             attempts_max: 4,
             slowstart_permille: 0,
@@ -103,7 +122,10 @@ impl Cluster {
 
     /// Kills a job.
     pub fn stop(&mut self, job: JobId) {
-        self.handle(Event::JobKillRequested { job, reason: "no longer wanted".to_owned() });
+        self.handle(Event::JobKillRequested {
+            job,
+            reason: "no longer wanted".to_owned(),
+        });
     }
 
     /// Ends `count` running tasks of a job successfully, those launched first.
@@ -111,13 +133,25 @@ impl Cluster {
         let ended: Vec<AttemptId> = self.running_attempts(job).take(count).collect();
         assert_eq!(ended.len(), count, "{job} runs fewer than {count} tasks");
         for attempt in ended {
-            let worker = self.engine.view().attempt(attempt).expect("the attempt runs").worker();
-            let commits = Event::Reported { worker, attempt, report: Report::CommitRequested };
+            let worker = self
+                .engine
+                .view()
+                .attempt(attempt)
+                .expect("the attempt runs")
+                .worker();
+            let commits = Event::Reported {
+                worker,
+                attempt,
+                report: Report::CommitRequested,
+            };
             self.handle(commits);
             self.handle(Event::Reported {
                 worker,
                 attempt,
-                report: Report::Done { output_bytes: 0, output_digest: None },
+                report: Report::Done {
+                    output_bytes: 0,
+                    output_digest: None,
+                },
             });
         }
     }
@@ -130,13 +164,20 @@ impl Cluster {
     fn running_attempts(&self, job: JobId) -> impl Iterator<Item = AttemptId> + '_ {
         let view = self.engine.view();
         let attempts = view.job(job).into_iter().flat_map(|job| job.attempts());
-        attempts.filter(move |id| view.attempt(*id).is_some_and(|one| one.state() == AttemptState::Running))
+        attempts.filter(move |id| {
+            view.attempt(*id)
+                .is_some_and(|one| one.state() == AttemptState::Running)
+        })
     }
 
     /// Advances time, waking the engine whenever it asks.
     pub fn pass(&mut self, seconds: u64) {
         let until = self.now + Span::from_secs(seconds);
-        while let Some(at) = self.engine.next_wake().filter(|&at| at > self.now && at <= until) {
+        while let Some(at) = self
+            .engine
+            .next_wake()
+            .filter(|&at| at > self.now && at <= until)
+        {
             self.now = at;
             self.handle(Event::Woken);
         }
@@ -149,17 +190,30 @@ impl Cluster {
     }
 
     pub fn holds_of(&self, kind: TaskKind, job: JobId) -> u32 {
-        self.engine.view().job(job).map_or(0, |job| job.holding(kind))
+        self.engine
+            .view()
+            .job(job)
+            .map_or(0, |job| job.holding(kind))
     }
 
     pub fn suspended(&self, job: JobId) -> u32 {
-        self.engine.view().job(job).map_or(0, |job| job.suspended(TaskKind::Map))
+        self.engine
+            .view()
+            .job(job)
+            .map_or(0, |job| job.suspended(TaskKind::Map))
     }
 
     /// Returns why the map slots of the first worker are empty.
     pub fn declined(&self) -> String {
-        let worker = self.engine.view().worker(WorkerId(1)).expect("worker 1 joined");
-        worker.declined(TaskKind::Map).unwrap_or_default().to_owned()
+        let worker = self
+            .engine
+            .view()
+            .worker(WorkerId(1))
+            .expect("worker 1 joined");
+        worker
+            .declined(TaskKind::Map)
+            .unwrap_or_default()
+            .to_owned()
     }
 
     /// Handles an event and all reports that follow from it.
@@ -199,6 +253,10 @@ impl Cluster {
             }
             _ => return None,
         };
-        Some(Event::Reported { worker, attempt, report })
+        Some(Event::Reported {
+            worker,
+            attempt,
+            report,
+        })
     }
 }

@@ -13,9 +13,18 @@ struct Shape {
 }
 
 const SHAPES: &[Shape] = &[
-    Shape { queues: &[("a", "root", 80), ("b", "root", 20)], leaves: &[("a", 80), ("b", 20)] },
-    Shape { queues: &[("a", "root", 70), ("b", "root", 30)], leaves: &[("a", 70), ("b", 30)] },
-    Shape { queues: &[("a", "root", 50), ("b", "root", 50)], leaves: &[("a", 50), ("b", 50)] },
+    Shape {
+        queues: &[("a", "root", 80), ("b", "root", 20)],
+        leaves: &[("a", 80), ("b", 20)],
+    },
+    Shape {
+        queues: &[("a", "root", 70), ("b", "root", 30)],
+        leaves: &[("a", 70), ("b", 30)],
+    },
+    Shape {
+        queues: &[("a", "root", 50), ("b", "root", 50)],
+        leaves: &[("a", 50), ("b", 50)],
+    },
     Shape {
         queues: &[("a", "root", 34), ("b", "root", 33), ("c", "root", 33)],
         leaves: &[("a", 34), ("b", 33), ("c", 33)],
@@ -25,11 +34,21 @@ const SHAPES: &[Shape] = &[
         leaves: &[("a", 60), ("b", 25), ("c", 15)],
     },
     Shape {
-        queues: &[("a", "root", 50), ("group", "root", 50), ("b", "group", 60), ("c", "group", 40)],
+        queues: &[
+            ("a", "root", 50),
+            ("group", "root", 50),
+            ("b", "group", 60),
+            ("c", "group", 40),
+        ],
         leaves: &[("a", 50), ("b", 30), ("c", 20)],
     },
     Shape {
-        queues: &[("a", "root", 20), ("group", "root", 80), ("b", "group", 50), ("c", "group", 50)],
+        queues: &[
+            ("a", "root", 20),
+            ("group", "root", 80),
+            ("b", "group", 50),
+            ("c", "group", 50),
+        ],
         leaves: &[("a", 20), ("b", 40), ("c", 40)],
     },
 ];
@@ -47,7 +66,10 @@ impl Shape {
 
     /// Returns the whole slots that each leaf is guaranteed.
     fn guaranteed(&self, slots: u32) -> Vec<u32> {
-        self.leaves.iter().map(|(_, percent)| percent * slots / 100).collect()
+        self.leaves
+            .iter()
+            .map(|(_, percent)| percent * slots / 100)
+            .collect()
     }
 }
 
@@ -56,9 +78,9 @@ impl Shape {
 fn fewest_victims(slots: u32, held: &[u32], wanted: &[u32], guaranteed: &[u32]) -> Option<u32> {
     let mut allocations: Vec<Vec<u32>> = vec![Vec::new()];
     for most in wanted {
-        let longer = allocations
-            .iter()
-            .flat_map(|first| (0..=*most.min(&slots)).map(move |next| [first.as_slice(), &[next]].concat()));
+        let longer = allocations.iter().flat_map(|first| {
+            (0..=*most.min(&slots)).map(move |next| [first.as_slice(), &[next]].concat())
+        });
         allocations = longer.collect();
     }
     let is_due = |allocation: &&Vec<u32>| {
@@ -66,7 +88,11 @@ fn fewest_victims(slots: u32, held: &[u32], wanted: &[u32], guaranteed: &[u32]) 
         allocation.iter().sum::<u32>() <= slots && (0..wanted.len()).all(due)
     };
     let victims = |allocation: &Vec<u32>| {
-        allocation.iter().zip(held).map(|(after, before)| before.saturating_sub(*after)).sum::<u32>()
+        allocation
+            .iter()
+            .zip(held)
+            .map(|(after, before)| before.saturating_sub(*after))
+            .sum::<u32>()
     };
     allocations.iter().filter(is_due).map(victims).min()
 }
@@ -85,7 +111,10 @@ struct Trial<'a> {
 impl Trial<'_> {
     fn run(&self) {
         let slots = self.workers * self.slots_each;
-        let text = self.shape.text(&format!("primitive = \"{}\"\ndead-zone = 0", self.primitive));
+        let text = self.shape.text(&format!(
+            "primitive = \"{}\"\ndead-zone = 0",
+            self.primitive
+        ));
         let policy = Capacity::new(&configuration(&text)).expect("the configuration is valid");
         let mut cluster = Cluster::new(Box::new(policy), self.slots_each, 0);
         for _ in 1..self.workers {
@@ -102,13 +131,19 @@ impl Trial<'_> {
             }
         }
         let held = |cluster: &Cluster| -> Vec<u32> {
-            jobs.iter().map(|job| job.map_or(0, |job| cluster.holds(job))).collect()
+            jobs.iter()
+                .map(|job| job.map_or(0, |job| cluster.holds(job)))
+                .collect()
         };
         let before = held(&cluster);
         let fewest = fewest_victims(slots, &before, &wanted, &guaranteed).expect("guarantees fit");
         let rounds = u64::from(fewest) + 1;
         // A round lasts 3 s; a victim that is killed runs for 15 s until the round after that.
-        cluster.pass(if self.primitive == Primitive::Kill { rounds * 21 } else { rounds * 3 });
+        cluster.pass(if self.primitive == Primitive::Kill {
+            rounds * 21
+        } else {
+            rounds * 3
+        });
         let name = || {
             let names: Vec<&str> = self.shape.leaves.iter().map(|leaf| leaf.0).collect();
             format!(
@@ -119,11 +154,20 @@ impl Trial<'_> {
         let after = held(&cluster);
         for queue in 0..after.len() {
             let due = guaranteed[queue].min(wanted[queue]);
-            assert!(after[queue] >= due, "queue {queue} holds {after:?}: {}", name());
+            assert!(
+                after[queue] >= due,
+                "queue {queue} holds {after:?}: {}",
+                name()
+            );
         }
         assert_eq!(cluster.asked.len() as u32, fewest, "victims: {}", name());
         cluster.pass(200);
-        assert_eq!(cluster.asked.len() as u32, fewest, "later victims: {}", name());
+        assert_eq!(
+            cluster.asked.len() as u32,
+            fewest,
+            "later victims: {}",
+            name()
+        );
         assert_eq!(cluster.engine.view().tally().slots_unused, 0, "{}", name());
     }
 }
@@ -136,7 +180,14 @@ fn guarantees_hold_on_every_small_cluster() {
                 for primitive in [Primitive::Suspend, Primitive::Kill, Primitive::Checkpoint] {
                     for demand in [1, 20] {
                         for (workers, slots_each) in [(1, slots), (slots, 1)] {
-                            let trial = Trial { shape, primitive, workers, slots_each, first, demand };
+                            let trial = Trial {
+                                shape,
+                                primitive,
+                                workers,
+                                slots_each,
+                                first,
+                                demand,
+                            };
                             trial.run();
                         }
                     }
@@ -148,8 +199,13 @@ fn guarantees_hold_on_every_small_cluster() {
 
 #[test]
 fn guarantee_is_whole_on_large_cluster() {
-    for (percents, slots) in [([90, 10], 100), ([80, 20], 10), ([70, 30], 10), ([99, 1], 100), ([87, 13], 97)]
-    {
+    for (percents, slots) in [
+        ([90, 10], 100),
+        ([80, 20], 10),
+        ([70, 30], 10),
+        ([99, 1], 100),
+        ([87, 13], 97),
+    ] {
         let text = format!(
             "mode = \"preemptive\"
              [[queue]]\nname = \"a\"\nguaranteed-percent = {}
@@ -164,7 +220,11 @@ fn guarantee_is_whole_on_large_cluster() {
         let guaranteed = percents[1] * slots / 100;
         cluster.pass(u64::from(guaranteed + 1) * 3);
         let held = (cluster.holds(first), cluster.holds(second));
-        assert_eq!(held, (slots - guaranteed, guaranteed), "{percents:?} of {slots}");
+        assert_eq!(
+            held,
+            (slots - guaranteed, guaranteed),
+            "{percents:?} of {slots}"
+        );
     }
 }
 
@@ -179,5 +239,9 @@ fn dead_zone_costs_at_most_its_part_of_guarantee() {
     cluster.submit(maps("a", 200));
     let second = cluster.submit(maps("b", 200));
     cluster.pass(100);
-    assert_eq!(cluster.holds(second), 9, "a tenth of ten slots may be missing");
+    assert_eq!(
+        cluster.holds(second),
+        9,
+        "a tenth of ten slots may be missing"
+    );
 }

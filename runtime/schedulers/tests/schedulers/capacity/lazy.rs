@@ -6,7 +6,10 @@ use crate::capacity::caps::{cluster, two_queues};
 use crate::capacity::cluster::{Cluster, maps};
 
 fn lazy(rest: &str) -> String {
-    format!("{}\n[monitor]\nlazy = true\n{rest}", two_queues("preemptive", ""))
+    format!(
+        "{}\n[monitor]\nlazy = true\n{rest}",
+        two_queues("preemptive", "")
+    )
 }
 
 #[test]
@@ -17,13 +20,21 @@ fn marked_victim_is_preempted_only_on_demand() {
     cluster.pass(17);
     assert_eq!((cluster.asked.len(), cluster.holds(first)), (0, 10));
     cluster.pass(1);
-    assert_eq!((cluster.asked[0].1, cluster.asked[0].2), (Primitive::Kill, Some(second)));
-    let reason =
-        "queue small has 10 map slots of 3.0 guaranteed, queue large has 0 map slots of 7.0 guaranteed";
+    assert_eq!(
+        (cluster.asked[0].1, cluster.asked[0].2),
+        (Primitive::Kill, Some(second))
+    );
+    let reason = "queue small has 10 map slots of 3.0 guaranteed, queue large has 0 map slots of 7.0 guaranteed";
     assert_eq!(cluster.reasons, [reason]);
-    assert_eq!((cluster.killed, cluster.holds(first), cluster.holds(second)), (1, 9, 1));
+    assert_eq!(
+        (cluster.killed, cluster.holds(first), cluster.holds(second)),
+        (1, 9, 1)
+    );
     cluster.pass(300);
-    assert_eq!((cluster.holds(first), cluster.holds(second), cluster.killed), (3, 7, 7));
+    assert_eq!(
+        (cluster.holds(first), cluster.holds(second), cluster.killed),
+        (3, 7, 7)
+    );
 }
 
 /// The large queue wants one slot, and gets it from a task that ends during the victim's grace period.
@@ -52,5 +63,8 @@ fn work_preserving_victim_is_marked_immediately() {
     cluster.pass(3);
     assert_eq!((cluster.suspended(first), cluster.holds(second)), (1, 1));
     cluster.pass(60);
-    assert_eq!((cluster.holds(first), cluster.holds(second), cluster.killed), (3, 7, 0));
+    assert_eq!(
+        (cluster.holds(first), cluster.holds(second), cluster.killed),
+        (3, 7, 0)
+    );
 }

@@ -26,11 +26,21 @@ struct Case {
 }
 
 fn leaf() -> impl Strategy<Value = Leaf> {
-    let application = (0..12_u64, prop_oneof![Just(0), 0..20_u64], 0..3, any::<bool>());
+    let application = (
+        0..12_u64,
+        prop_oneof![Just(0), 0..20_u64],
+        0..3,
+        any::<bool>(),
+    );
     let applications = prop::collection::vec(application, 0..4);
     let weight = prop_oneof![1 => Just(0), 5 => 1..9_u64];
     (weight, applications, 0..2, prop::bool::weighted(0.15)).prop_map(
-        |(weight, applications, priority, protected)| Leaf { weight, applications, priority, protected },
+        |(weight, applications, priority, protected)| Leaf {
+            weight,
+            applications,
+            priority,
+            protected,
+        },
     )
 }
 
@@ -38,29 +48,49 @@ fn settings() -> impl Strategy<Value = RoundSettings> {
     let tenths = |most: i128| (0..=most).prop_map(|tenths| Ratio::new(tenths, 10));
     let intra = (any::<bool>(), any::<bool>()).prop_map(|(enabled, users)| {
         enabled.then_some(IntraQueue {
-            order: if users { IntraQueueOrder::UserLimitFirst } else { IntraQueueOrder::PriorityFirst },
+            order: if users {
+                IntraQueueOrder::UserLimitFirst
+            } else {
+                IntraQueueOrder::PriorityFirst
+            },
             minimum_threshold: Ratio::new(1, 2),
             max_allowable_limit: Ratio::new(1, 2),
             minimum_allocation: 1,
         })
     });
-    (tenths(10), tenths(3), tenths(10), 0..2_u64, any::<bool>(), intra).prop_map(
-        |(total, dead_zone, factor, least, balance, intra_queue)| RoundSettings {
-            total_per_round: total,
-            dead_zone,
-            natural_termination_factor: factor,
-            least,
-            balance_beyond_guaranteed: balance,
-            intra_queue,
-            ..RoundSettings::default()
-        },
+    (
+        tenths(10),
+        tenths(3),
+        tenths(10),
+        0..2_u64,
+        any::<bool>(),
+        intra,
     )
+        .prop_map(
+            |(total, dead_zone, factor, least, balance, intra_queue)| RoundSettings {
+                total_per_round: total,
+                dead_zone,
+                natural_termination_factor: factor,
+                least,
+                balance_beyond_guaranteed: balance,
+                intra_queue,
+                ..RoundSettings::default()
+            },
+        )
 }
 
 fn case() -> impl Strategy<Value = Case> {
     let group = prop::collection::vec(leaf(), 1..4);
-    (prop::collection::vec(group, 1..4), prop_oneof![Just(0), 0..10_u64], settings())
-        .prop_map(|(groups, idle, settings)| Case { groups, idle, settings })
+    (
+        prop::collection::vec(group, 1..4),
+        prop_oneof![Just(0), 0..10_u64],
+        settings(),
+    )
+        .prop_map(|(groups, idle, settings)| Case {
+            groups,
+            idle,
+            settings,
+        })
 }
 
 /// Builds the tree of a case. Guarantees are proportional to the weights of the queues.
@@ -88,36 +118,61 @@ fn build(case: &Case) -> Built {
         preemption_disabled: protected,
     };
     let mut queues = vec![state(None, cluster - case.idle, weights, 0, false)];
-    let (mut applications, mut containers) = (vec![Vec::new()], 0);
+    let mut applications = vec![Vec::new()];
+    let mut containers = 0;
     for group in &case.groups {
         let parent = queues.len();
         let weight = group.iter().map(|leaf| leaf.weight).sum();
-        queues.push(state(Some(0), group.iter().map(used).sum(), weight, 0, false));
+        queues.push(state(
+            Some(0),
+            group.iter().map(used).sum(),
+            weight,
+            0,
+            false,
+        ));
         applications.push(Vec::new());
         for leaf in group {
             let pending = leaf.applications.iter().map(|one| one.1).sum();
-            let own = state(Some(parent), used(leaf), leaf.weight, leaf.priority, leaf.protected);
+            let own = state(
+                Some(parent),
+                used(leaf),
+                leaf.weight,
+                leaf.priority,
+                leaf.protected,
+            );
             queues.push(QueueState { pending, ..own });
-            let application = |(age, &(live, pending, priority, first)): (u64, &(u64, u64, i32, bool))| {
-                let start = containers;
-                containers += live;
-                Application {
-                    id: start * 100 + age,
-                    user: if first { "ada" } else { "bob" }.to_owned(),
-                    priority,
-                    age,
-                    pending,
-                    reserved: Vec::new(),
-                    live: (start..containers).map(container).collect(),
-                }
-            };
+            let application =
+                |(age, &(live, pending, priority, first)): (u64, &(u64, u64, i32, bool))| {
+                    let start = containers;
+                    containers += live;
+                    Application {
+                        id: start * 100 + age,
+                        user: if first { "ada" } else { "bob" }.to_owned(),
+                        priority,
+                        age,
+                        pending,
+                        reserved: Vec::new(),
+                        live: (start..containers).map(container).collect(),
+                    }
+                };
             applications.push((0..).zip(&leaf.applications).map(application).collect());
         }
     }
     let order = ApplicationOrder::Fifo;
-    let queue = QueueSettings { order, minimum_user_limit_percent: None };
-    let settings = RoundSettings { cluster, queues: vec![queue; queues.len()], ..case.settings.clone() };
-    Built { tree: QueueTree::new(queues), applications, settings }
+    let queue = QueueSettings {
+        order,
+        minimum_user_limit_percent: None,
+    };
+    let settings = RoundSettings {
+        cluster,
+        queues: vec![queue; queues.len()],
+        ..case.settings.clone()
+    };
+    Built {
+        tree: QueueTree::new(queues),
+        applications,
+        settings,
+    }
 }
 
 fn container(id: u64) -> Container {
@@ -133,7 +188,9 @@ fn container(id: u64) -> Container {
 }
 
 fn run(built: &Built) -> RoundChoice {
-    Round::run(&built.tree, &built.settings, &mut |leaf| built.applications[leaf].clone())
+    Round::run(&built.tree, &built.settings, &mut |leaf| {
+        built.applications[leaf].clone()
+    })
 }
 
 proptest! {
@@ -223,11 +280,24 @@ fn higher_priority_is_offered_remainder_beyond_guarantee() {
         priority,
         protected: false,
     };
-    let group = |priority| vec![leaf(0, 14, 0, 0), leaf(5, 17, 6, priority), leaf(7, 10, 14, 0)];
+    let group = |priority| {
+        vec![
+            leaf(0, 14, 0, 0),
+            leaf(5, 17, 6, priority),
+            leaf(7, 10, 14, 0),
+        ]
+    };
     let ideal = |priority| {
-        let case = Case { groups: vec![group(priority)], idle: 0, settings: RoundSettings::default() };
+        let case = Case {
+            groups: vec![group(priority)],
+            idle: 0,
+            settings: RoundSettings::default(),
+        };
         run(&build(&Case {
-            settings: RoundSettings { balance_beyond_guaranteed: true, ..case.settings },
+            settings: RoundSettings {
+                balance_beyond_guaranteed: true,
+                ..case.settings
+            },
             ..case
         }))
         .ideal
@@ -236,6 +306,14 @@ fn higher_priority_is_offered_remainder_beyond_guarantee() {
     // 41 slots, guarantees of 0, 17 1/12 and 23 11/12. 14 remain once each queue has its usage within the
     // guarantee.
     let whole = |slots: [u64; 3]| slots.map(Ratio::whole).to_vec();
-    assert_eq!(ideal(1), whole([0, 23, 18]), "5/12 of 14 are 6 for the first");
-    assert_eq!(ideal(0), whole([0, 17, 24]), "7/12 of 14 are 8 for the neediest, then 4, 1 and 1");
+    assert_eq!(
+        ideal(1),
+        whole([0, 23, 18]),
+        "5/12 of 14 are 6 for the first"
+    );
+    assert_eq!(
+        ideal(0),
+        whole([0, 17, 24]),
+        "7/12 of 14 are 8 for the neediest, then 4, 1 and 1"
+    );
 }

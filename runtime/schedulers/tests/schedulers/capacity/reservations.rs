@@ -28,7 +28,10 @@ fn tied(text: &str) -> (Cluster, WorkerId, JobId, JobId) {
         cluster.pass(3);
     }
     let job = cluster.engine.view().job(quiet).expect("the job is active");
-    let places: Vec<WorkerId> = job.suspended_attempts(TaskKind::Map).map(|(worker, _)| worker).collect();
+    let places: Vec<WorkerId> = job
+        .suspended_attempts(TaskKind::Map)
+        .map(|(worker, _)| worker)
+        .collect();
     assert_eq!(places[0], places[1], "the youngest are on the last worker");
     cluster.finish(quiet, 2);
     assert_eq!((cluster.holds(quiet), cluster.holds(loud)), (0, 4));
@@ -38,7 +41,12 @@ fn tied(text: &str) -> (Cluster, WorkerId, JobId, JobId) {
 }
 
 fn first_victim(cluster: &Cluster) -> WorkerId {
-    cluster.engine.view().attempt(cluster.asked[0].0).expect("the attempt is active").worker()
+    cluster
+        .engine
+        .view()
+        .attempt(cluster.asked[0].0)
+        .expect("the attempt is active")
+        .worker()
 }
 
 #[test]
@@ -47,7 +55,11 @@ fn without_selector_victims_are_where_suspended_work_waits() {
     cluster.pass(3);
     assert_eq!(first_victim(&cluster), tied_to);
     cluster.pass(300);
-    assert_eq!((cluster.asked.len(), cluster.holds(quiet)), (2, 2), "no victim in vain");
+    assert_eq!(
+        (cluster.asked.len(), cluster.holds(quiet)),
+        (2, 2),
+        "no victim in vain"
+    );
 }
 
 #[test]
@@ -55,7 +67,14 @@ fn reserved_selector_makes_room_at_suspended_work() {
     let (mut cluster, tied_to, quiet, loud) = tied(&queues(50, "reserved-aware = true"));
     cluster.pass(6);
     assert_eq!(first_victim(&cluster), tied_to);
-    assert_eq!(cluster.asked.iter().map(|asked| asked.2).collect::<Vec<_>>(), [Some(quiet), Some(quiet)]);
+    assert_eq!(
+        cluster
+            .asked
+            .iter()
+            .map(|asked| asked.2)
+            .collect::<Vec<_>>(),
+        [Some(quiet), Some(quiet)]
+    );
     assert_eq!(
         cluster.reasons[0],
         "queue loud has 4 map slots of 2.0 guaranteed, queue quiet has 0 map slots of 2.0 guaranteed, \
@@ -71,7 +90,11 @@ const WITHIN_THE_DEAD_ZONE: &str = "dead-zone = 1\npriority-aware = true\npriori
 fn priority_selector_makes_room_after_delay() {
     let (mut cluster, tied_to, quiet, _) = tied(&queues(25, WITHIN_THE_DEAD_ZONE));
     cluster.pass(20);
-    assert_eq!((cluster.asked.len(), cluster.holds(quiet)), (0, 0), "not yet");
+    assert_eq!(
+        (cluster.asked.len(), cluster.holds(quiet)),
+        (0, 0),
+        "not yet"
+    );
     cluster.pass(20);
     assert_eq!(first_victim(&cluster), tied_to);
     assert_eq!(cluster.holds(quiet), 1, "its guarantee");

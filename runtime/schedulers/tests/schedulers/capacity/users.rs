@@ -4,17 +4,31 @@ use crate::capacity::caps::cluster;
 use crate::capacity::cluster::{Ask, maps};
 
 fn limited(percent: u32) -> String {
-    format!("[[queue]]\nname = \"only\"\nguaranteed-percent = 100\nuser-limit-percent = {percent}\n")
+    format!(
+        "[[queue]]\nname = \"only\"\nguaranteed-percent = 100\nuser-limit-percent = {percent}\n"
+    )
 }
 
 #[test]
 fn users_share_queue_down_to_limit() {
     let mut cluster = cluster(&limited(25), 12);
-    let block = cluster.submit(Ask { user: "root", ..maps("only", 12) });
+    let block = cluster.submit(Ask {
+        user: "root",
+        ..maps("only", 12)
+    });
     let users = ["ada", "bob", "eve"];
-    let jobs = users.map(|user| cluster.submit(Ask { user, ..maps("only", 20) }));
+    let jobs = users.map(|user| {
+        cluster.submit(Ask {
+            user,
+            ..maps("only", 20)
+        })
+    });
     cluster.finish(block, 12);
-    assert_eq!(jobs.map(|job| cluster.holds(job)), [4, 4, 4], "a third each, above the limit of a quarter");
+    assert_eq!(
+        jobs.map(|job| cluster.holds(job)),
+        [4, 4, 4],
+        "a third each, above the limit of a quarter"
+    );
 }
 
 #[test]
@@ -27,8 +41,16 @@ fn single_user_may_fill_queue() {
 #[test]
 fn without_limit_first_user_fills_queue() {
     let mut cluster = cluster(&limited(100), 12);
-    let block = cluster.submit(Ask { user: "root", ..maps("only", 12) });
-    let jobs = ["ada", "bob"].map(|user| cluster.submit(Ask { user, ..maps("only", 20) }));
+    let block = cluster.submit(Ask {
+        user: "root",
+        ..maps("only", 12)
+    });
+    let jobs = ["ada", "bob"].map(|user| {
+        cluster.submit(Ask {
+            user,
+            ..maps("only", 20)
+        })
+    });
     cluster.finish(block, 12);
     assert_eq!(jobs.map(|job| cluster.holds(job)), [12, 0]);
 }
@@ -41,7 +63,10 @@ fn contest(percent: u32) -> (u32, usize) {
     );
     let mut cluster = cluster(&text, 20);
     cluster.submit(maps("only", 99));
-    let bob = cluster.submit(Ask { user: "bob", ..maps("only", 99) });
+    let bob = cluster.submit(Ask {
+        user: "bob",
+        ..maps("only", 99)
+    });
     cluster.pass(100);
     let settled = cluster.asked.len();
     let has = cluster.holds(bob);
@@ -49,7 +74,11 @@ fn contest(percent: u32) -> (u32, usize) {
         cluster.finish(bob, 1);
         cluster.pass(5);
     }
-    assert_eq!(cluster.asked.len(), settled, "Bob keeps the preempted slots");
+    assert_eq!(
+        cluster.asked.len(),
+        settled,
+        "Bob keeps the preempted slots"
+    );
     (has, settled)
 }
 

@@ -10,7 +10,9 @@ fn read(text: &str) -> FairConfiguration {
 }
 
 fn check(text: &str, expected: &str) {
-    let error = Fair::new(read(text)).err().expect("the configuration is invalid");
+    let error = Fair::new(read(text))
+        .err()
+        .expect("the configuration is invalid");
     assert_eq!(error.to_string(), expected);
 }
 
@@ -47,15 +49,22 @@ fn running_job_limits_must_be_positive() {
 fn access_lists_are_rejected_with_reason() {
     for key in ["aclSubmitApps", "acl-submit-apps", "acl-administer-jobs"] {
         let text = format!("[root.pools.a]\n{key} = \"ada,bob\"");
-        let error =
-            toml::from_str::<FairConfiguration>(&text).expect_err("access lists are rejected").to_string();
-        assert!(error.contains("a cluster has no users") && error.contains(key), "{key}: {error}");
+        let error = toml::from_str::<FairConfiguration>(&text)
+            .expect_err("access lists are rejected")
+            .to_string();
+        assert!(
+            error.contains("a cluster has no users") && error.contains(key),
+            "{key}: {error}"
+        );
     }
 }
 
 #[test]
 fn values_out_of_range_are_rejected() {
-    check("[root.pools.a]\nweight = -0.5", "pool root.a: weight -1/2 is negative; give 0 or more");
+    check(
+        "[root.pools.a]\nweight = -0.5",
+        "pool root.a: weight -1/2 is negative; give 0 or more",
+    );
     check(
         "[root.pools.a.pools.b]\nmin-maps = 5\nmax-maps = 4",
         "pool root.a.b: min-maps 5 exceeds max-maps 4; lower the minimum",
@@ -64,12 +73,18 @@ fn values_out_of_range_are_rejected() {
         "[root.pools.a]\nmin-reduces = 1\nmax-reduces = 0",
         "pool root.a: min-reduces 1 exceeds max-reduces 0; lower the minimum",
     );
-    check("[root]\nfair-share-threshold = 1.5", "pool root: invalid fair-share-threshold 3/2; give 0 to 1");
+    check(
+        "[root]\nfair-share-threshold = 1.5",
+        "pool root: invalid fair-share-threshold 3/2; give 0 to 1",
+    );
     check(
         "utilization-gate = -1",
         "utilization-gate -1 is negative; give 0 or more (1 or more disables preemption)",
     );
-    check("update-interval = \"0s\"", "update-interval must be positive; give a span such as 500ms");
+    check(
+        "update-interval = \"0s\"",
+        "update-interval must be positive; give a span such as 500ms",
+    );
 }
 
 #[test]
@@ -78,11 +93,21 @@ fn invalid_trees_are_rejected() {
         "[root]\nweight = 2",
         "pool root: weight, minimum and maximum do not apply to the whole cluster; set them on child pools",
     );
-    let fifo = "order fifo requires a pool of jobs, but it holds pools; set fifo on its child pools";
+    let fifo =
+        "order fifo requires a pool of jobs, but it holds pools; set fifo on its child pools";
     check("[root]\norder = \"fifo\"", &format!("pool root: {fifo}"));
-    check("[root.pools.a]\norder = \"fifo\"\n[root.pools.a.pools.b]", &format!("pool root.a: {fifo}"));
-    check("[root.pools.\"a.b\"]", "invalid pool name \"a.b\": it must not be empty, contain dots or be root");
-    check("[root.pools.root]", "invalid pool name \"root\": it must not be empty, contain dots or be root");
+    check(
+        "[root.pools.a]\norder = \"fifo\"\n[root.pools.a.pools.b]",
+        &format!("pool root.a: {fifo}"),
+    );
+    check(
+        "[root.pools.\"a.b\"]",
+        "invalid pool name \"a.b\": it must not be empty, contain dots or be root",
+    );
+    check(
+        "[root.pools.root]",
+        "invalid pool name \"root\": it must not be empty, contain dots or be root",
+    );
 }
 
 #[test]
@@ -122,14 +147,23 @@ fn unknown_pool_can_be_rejected() {
 fn page_documents_every_parameter_with_default() {
     let values = serde_json::to_value(FairConfiguration::default()).expect("plain data serializes");
     let pool = &values["root"];
-    for key in [&values, pool].into_iter().flat_map(|table| table.as_object().expect("a table").keys()) {
+    for key in [&values, pool]
+        .into_iter()
+        .flat_map(|table| table.as_object().expect("a table").keys())
+    {
         assert!(PAGE.contains(&format!("`{key}`")), "{key}");
     }
-    for (key, default) in
-        [("kill-wait", "15s"), ("recheck-delay", "10s"), ("update-interval", "500ms"), ("heartbeat", "200ms")]
-    {
+    for (key, default) in [
+        ("kill-wait", "15s"),
+        ("recheck-delay", "10s"),
+        ("update-interval", "500ms"),
+        ("heartbeat", "200ms"),
+    ] {
         assert_eq!(values[key], default);
-        assert!(PAGE.contains(&format!("| `{key}` | `\"{default}\"` |")), "{key}");
+        assert!(
+            PAGE.contains(&format!("| `{key}` | `\"{default}\"` |")),
+            "{key}"
+        );
     }
     assert_eq!(values["primitive"], "kill");
 }

@@ -30,11 +30,19 @@ fn reference_order((left, left_weight): &Child, (right, right_weight): &Child) -
     let need = |child: &ChildStanding| {
         let bound = child.min.min(child.demand);
         // At or above the minimum: after all children below theirs.
-        if child.usage < bound { Ratio::whole(child.usage) / Ratio::whole(bound) } else { Ratio::ONE }
+        if child.usage < bound {
+            Ratio::whole(child.usage) / Ratio::whole(bound)
+        } else {
+            Ratio::ONE
+        }
     };
     let load = |child: &ChildStanding, weight: Ratio| {
         let usage = Ratio::whole(child.usage);
-        if weight > Ratio::ZERO { (false, usage / weight) } else { (true, usage) }
+        if weight > Ratio::ZERO {
+            (false, usage / weight)
+        } else {
+            (true, usage)
+        }
     };
     (left.demand == 0)
         .cmp(&(right.demand == 0))

@@ -16,12 +16,18 @@ fn pool(of: impl FnOnce(&mut PoolConfiguration)) -> PoolConfiguration {
 
 fn with_pools<const N: usize>(pools: [(&str, PoolConfiguration); N]) -> FairConfiguration {
     let mut configuration = FairConfiguration::default();
-    configuration.root.pools = pools.into_iter().map(|(name, pool)| (name.to_owned(), pool)).collect();
+    configuration.root.pools = pools
+        .into_iter()
+        .map(|(name, pool)| (name.to_owned(), pool))
+        .collect();
     configuration
 }
 
 fn check(configuration: FairConfiguration, script: &str) {
-    check_with(Fair::new(configuration).expect("a valid configuration"), script);
+    check_with(
+        Fair::new(configuration).expect("a valid configuration"),
+        script,
+    );
 }
 
 /// Preempts immediately for jobs below their share.
@@ -152,7 +158,10 @@ fn pools_share_before_jobs() {
 #[test]
 fn unknown_pools_can_map_to_default() {
     check(
-        FairConfiguration { unknown_pools: UnknownPools::Default, ..FairConfiguration::default() },
+        FairConfiguration {
+            unknown_pools: UnknownPools::Default,
+            ..FairConfiguration::default()
+        },
         "job 1 maps 4 reduces 1 queue crowd
          job 2 maps 4 reduces 1 queue crowd
          job 3 maps 4 reduces 1 queue lonely
@@ -368,7 +377,10 @@ fn min_share_timeout_starts_with_pool_demand() {
         pool.min_maps = 1;
         pool.min_share_timeout = Some(Timeout(Some(Span::from_secs(5))));
     };
-    let mut configuration = FairConfiguration { kill_wait: Span(0), ..preempting(Primitive::Kill) };
+    let mut configuration = FairConfiguration {
+        kill_wait: Span(0),
+        ..preempting(Primitive::Kill)
+    };
     configuration.root = with_pools([("needy", pool(patient))]).root;
     check(
         configuration,
@@ -390,7 +402,10 @@ fn min_share_timeout_starts_with_pool_demand() {
 
 #[test]
 fn fair_share_timeout_starts_with_job_demand() {
-    let mut configuration = FairConfiguration { kill_wait: Span(0), ..preempting(Primitive::Kill) };
+    let mut configuration = FairConfiguration {
+        kill_wait: Span(0),
+        ..preempting(Primitive::Kill)
+    };
     configuration.root.fair_share_timeout = Some(Timeout(Some(Span::from_secs(5))));
     check(
         configuration,

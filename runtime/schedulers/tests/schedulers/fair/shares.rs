@@ -6,14 +6,25 @@ use proptest::prelude::*;
 
 fn claims() -> impl Strategy<Value = Vec<Claim>> {
     let weight = (0_i128..8, 1_i128..5).prop_map(|(above, below)| Ratio::new(above, below));
-    let bounds = (prop_oneof![Just(0_u64), 0_u64..60], prop_oneof![Just(UNBOUNDED), 0_u64..120]);
-    let claim = (bounds, weight).prop_map(|((min, max), weight)| Claim { min: min.min(max), max, weight });
+    let bounds = (
+        prop_oneof![Just(0_u64), 0_u64..60],
+        prop_oneof![Just(UNBOUNDED), 0_u64..120],
+    );
+    let claim = (bounds, weight).prop_map(|((min, max), weight)| Claim {
+        min: min.min(max),
+        max,
+        weight,
+    });
     prop::collection::vec(claim, 0..9)
 }
 
 /// Returns the share of a claim at a level, scaled by the denominators of level and weight.
 fn at_level(claim: &Claim, level: Ratio) -> Ratio {
-    let clamp = |share: Ratio| share.max(Ratio::whole(claim.min)).min(Ratio::whole(claim.max));
+    let clamp = |share: Ratio| {
+        share
+            .max(Ratio::whole(claim.min))
+            .min(Ratio::whole(claim.max))
+    };
     clamp(claim.weight * level)
 }
 
@@ -26,10 +37,15 @@ fn level(total: u64, open: &[Claim], steps: i128) -> i128 {
             .fold(Ratio::ZERO, |sum, share| sum + share);
         sum <= Ratio::whole(total)
     };
-    let (mut low, mut high) = (0, 100_000 * steps);
+    let mut low = 0;
+    let mut high = 100_000 * steps;
     while high - low > 1 {
         let middle = (low + high) / 2;
-        if fits(middle) { low = middle } else { high = middle }
+        if fits(middle) {
+            low = middle
+        } else {
+            high = middle
+        }
     }
     low
 }
@@ -65,7 +81,9 @@ proptest! {
         let open: Vec<(&Claim, u64)> =
             claims.iter().zip(got.iter().copied()).filter(|(claim, _)| is_open(claim)).collect();
         let left = u128::from(total.saturating_sub(fixed));
-        let (mut sum, mut least, mut most) = (0_u128, 0_u128, 0_u128);
+        let mut sum = 0_u128;
+        let mut least = 0_u128;
+        let mut most = 0_u128;
         for (claim, share) in &open {
             prop_assert!((claim.min..=claim.max).contains(share));
             sum += u128::from(*share);
@@ -78,7 +96,8 @@ proptest! {
 
     #[test]
     fn larger_total_lowers_no_share(total in 0_u64..300, more in 0_u64..50, claims in claims()) {
-        let (before, after) = (shares(total, &claims), shares(total + more, &claims));
+        let before = shares(total, &claims);
+        let after = shares(total + more, &claims);
         prop_assert!(before.iter().zip(&after).all(|(before, after)| before <= after));
     }
 
@@ -94,10 +113,25 @@ proptest! {
 
 #[test]
 fn inexact_weights_still_share_everything() {
-    let claim = |above, below| Claim { min: 0, max: UNBOUNDED, weight: Ratio::new(above, below) };
+    let claim = |above, below| Claim {
+        min: 0,
+        max: UNBOUNDED,
+        weight: Ratio::new(above, below),
+    };
     let long = 999_999_999_999_999_989_i128;
-    let got = shares(1000, &[claim(1, long), claim(1, long - 2), claim(1, long - 8), claim(3, 1)]);
+    let got = shares(
+        1000,
+        &[
+            claim(1, long),
+            claim(1, long - 2),
+            claim(1, long - 8),
+            claim(3, 1),
+        ],
+    );
     assert_eq!(got[3], 999, "{got:?}");
-    let even = shares(900, &[claim(long, 7), claim(long - 1, 7), claim(long - 2, 7)]);
+    let even = shares(
+        900,
+        &[claim(long, 7), claim(long - 1, 7), claim(long - 2, 7)],
+    );
     assert_eq!(even, [300, 300, 299], "{even:?}");
 }

@@ -34,7 +34,11 @@ fn cluster() -> impl Strategy<Value = (Vec<Host>, Vec<Holder>)> {
     let hosts = prop::collection::vec((0_u64..3, containers), 1..5);
     let holders = prop::collection::vec((0_u64..8, prop::bool::weighted(0.8)), 4);
     (hosts, holders).prop_map(|(hosts, holders)| {
-        let container = |(holder, size, master)| Container { holder, size, master };
+        let container = |(holder, size, master)| Container {
+            holder,
+            size,
+            master,
+        };
         let host = |(free, containers): (u64, Vec<_>)| Host {
             free,
             containers: containers.into_iter().map(container).collect(),
@@ -42,9 +46,15 @@ fn cluster() -> impl Strategy<Value = (Vec<Host>, Vec<Holder>)> {
         let hosts: Vec<Host> = hosts.into_iter().map(host).collect();
         let usage = |of: usize| -> u64 {
             let all = hosts.iter().flat_map(|host| &host.containers);
-            all.filter(|container| container.holder == of).map(|container| container.size).sum()
+            all.filter(|container| container.holder == of)
+                .map(|container| container.size)
+                .sum()
         };
-        let holder = |(of, (share, preemptable))| Holder { usage: usage(of), share, preemptable };
+        let holder = |(of, (share, preemptable))| Holder {
+            usage: usage(of),
+            share,
+            preemptable,
+        };
         let holders = holders.into_iter().enumerate().map(holder).collect();
         (hosts, holders)
     })
@@ -126,16 +136,39 @@ proptest! {
 #[test]
 fn job_without_slot_starves_at_share_of_one() {
     // Share, usage, and the slots missing to half of the share.
-    for (share, usage, lacks) in [(0, 0, 0), (1, 0, 1), (1, 1, 0), (2, 0, 1), (2, 1, 0), (5, 2, 1), (5, 3, 0)]
-    {
+    for (share, usage, lacks) in [
+        (0, 0, 0),
+        (1, 0, 1),
+        (1, 1, 0),
+        (2, 0, 1),
+        (2, 1, 0),
+        (5, 2, 1),
+        (5, 3, 0),
+    ] {
         let fair_share_timeout = Some(Span(0));
         let patience = StarvationPatience {
             min_share_timeout: None,
             fair_share_timeout,
             fair_share_threshold: Ratio::new(1, 2),
         };
-        let mut pool = PoolNeed { usage, min: 0, demand: 9, patience, last_at_min: Time(0) };
-        let job = JobNeed { usage, share, demand: 9, last_at_share: Time(0), next_check: Time(0) };
-        assert_eq!(starvation(NOW, &mut pool, &mut [job]), [lacks], "{usage} of {share}");
+        let mut pool = PoolNeed {
+            usage,
+            min: 0,
+            demand: 9,
+            patience,
+            last_at_min: Time(0),
+        };
+        let job = JobNeed {
+            usage,
+            share,
+            demand: 9,
+            last_at_share: Time(0),
+            next_check: Time(0),
+        };
+        assert_eq!(
+            starvation(NOW, &mut pool, &mut [job]),
+            [lacks],
+            "{usage} of {share}"
+        );
     }
 }

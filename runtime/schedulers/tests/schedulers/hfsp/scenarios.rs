@@ -10,11 +10,18 @@ use napreduce_engine::scenarios::check_with;
 
 /// HFSP with known map times by job name.
 fn knowing(change: impl FnOnce(&mut HfspConfiguration)) -> Hfsp {
-    let times = |seconds: u64| KnownTimes { map: vec![KnownTime(Span::from_secs(seconds))], reduce: vec![] };
+    let times = |seconds: u64| KnownTimes {
+        map: vec![KnownTime(Span::from_secs(seconds))],
+        reduce: vec![],
+    };
     let known = [("long", 100), ("short", 10), ("tiny", 1)];
-    let known_times = known.into_iter().map(|(name, seconds)| (name.to_owned(), times(seconds)));
-    let mut configuration =
-        HfspConfiguration { known_times: known_times.collect(), ..HfspConfiguration::default() };
+    let known_times = known
+        .into_iter()
+        .map(|(name, seconds)| (name.to_owned(), times(seconds)));
+    let mut configuration = HfspConfiguration {
+        known_times: known_times.collect(),
+        ..HfspConfiguration::default()
+    };
     change(&mut configuration);
     Hfsp::new(configuration).expect("a valid configuration")
 }
@@ -53,9 +60,15 @@ fn victim_near_input_precedes_younger_one() {
          started m1.1
          at 1000ms
          job 2 maps 1 name short local 1";
-    check_with(knowing(|_| ()), &format!("{jobs}\n             > suspend m0.1"));
+    check_with(
+        knowing(|_| ()),
+        &format!("{jobs}\n             > suspend m0.1"),
+    );
     // With kill, the lost work counts more than locality.
-    check_with(knowing(|it| it.primitive = Primitive::Kill), &format!("{jobs}\n             > kill m1.1"));
+    check_with(
+        knowing(|it| it.primitive = Primitive::Kill),
+        &format!("{jobs}\n             > kill m1.1"),
+    );
 }
 
 #[test]
@@ -137,7 +150,10 @@ fn suspension_limit_has_hysteresis() {
 
 #[test]
 fn samples_start_first_and_are_not_preempted() {
-    let policy = Hfsp::new(HfspConfiguration { sample_maps: 2, ..HfspConfiguration::default() });
+    let policy = Hfsp::new(HfspConfiguration {
+        sample_maps: 2,
+        ..HfspConfiguration::default()
+    });
     check_with(
         policy.expect("a valid configuration"),
         "worker 1 2+0
@@ -201,7 +217,10 @@ fn reduce_time_is_estimated_from_progress() {
         sample_reduces: 1,
         known_times: BTreeMap::from([(
             "short".to_owned(),
-            KnownTimes { map: vec![], reduce: vec![KnownTime(Span::from_secs(150))] },
+            KnownTimes {
+                map: vec![],
+                reduce: vec![KnownTime(Span::from_secs(150))],
+            },
         )]),
         ..HfspConfiguration::default()
     };
@@ -273,7 +292,10 @@ fn late_jobs_run_in_sequence_or_share() {
         )
     };
     check_with(knowing(|_| ()), &script("launch m4.1 on 1"));
-    check_with(knowing(|it| it.late = LateOrder::Share), &script("launch 2:m0.1 on 1"));
+    check_with(
+        knowing(|it| it.late = LateOrder::Share),
+        &script("launch 2:m0.1 on 1"),
+    );
 }
 
 #[test]
@@ -281,6 +303,9 @@ fn page_documents_every_parameter() {
     let page = include_str!("../../../../../docs/schedulers/hfsp.md");
     let values = serde_json::to_value(HfspConfiguration::default()).expect("plain data serializes");
     for key in values.as_object().expect("a table").keys() {
-        assert!(page.contains(&format!("`{key}`")) || page.contains(&format!("`{key}.")), "{key}");
+        assert!(
+            page.contains(&format!("`{key}`")) || page.contains(&format!("`{key}.")),
+            "{key}"
+        );
     }
 }

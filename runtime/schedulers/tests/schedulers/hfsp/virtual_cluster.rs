@@ -30,7 +30,10 @@ impl Model {
     fn allotted(&self) -> BTreeMap<JobId, u32> {
         let mut given: BTreeMap<JobId, u32> = self.jobs.keys().map(|job| (*job, 0)).collect();
         for _ in 0..self.slots {
-            let open = self.jobs.iter().filter(|(job, slow)| (given[job] as usize) < slow.left.len());
+            let open = self
+                .jobs
+                .iter()
+                .filter(|(job, slow)| (given[job] as usize) < slow.left.len());
             let next = open.min_by(|(one, a), (other, b)| {
                 let turns = u64::from(given[one]) * u64::from(b.weight);
                 let others = u64::from(given[other]) * u64::from(a.weight);
@@ -46,9 +49,15 @@ impl Model {
     fn tick(&mut self) {
         self.drop_ended();
         for (job, slots) in self.allotted() {
-            let left = &mut self.jobs.get_mut(&job).expect("the job is in the model").left;
+            let left = &mut self
+                .jobs
+                .get_mut(&job)
+                .expect("the job is in the model")
+                .left;
             left.sort_unstable();
-            left.iter_mut().take(slots as usize).for_each(|left| *left -= 1);
+            left.iter_mut()
+                .take(slots as usize)
+                .for_each(|left| *left -= 1);
         }
         self.now += 1;
         self.drop_ended();
@@ -112,17 +121,30 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
 
 fn play(steps: &[Step], slots: u32) -> Result<(), TestCaseError> {
     let mut fast = VirtualCluster::new(slots);
-    let mut slow = Model { slots, ..Model::default() };
-    let (mut entered, mut finished) = (0_u32, Vec::new());
+    let mut slow = Model {
+        slots,
+        ..Model::default()
+    };
+    let mut entered = 0_u32;
+    let mut finished = Vec::new();
     for step in steps {
         match step {
             Step::Pass(span) => (0..*span).for_each(|_| slow.tick()),
             Step::Enter { weight, tasks } => {
                 entered += 1;
-                let (job, submitted) = (JobId(entered), Time(slow.now));
-                let groups: Vec<(Span, u32)> = tasks.iter().map(|&length| (Span(length), 1)).collect();
+                let job = JobId(entered);
+                let submitted = Time(slow.now);
+                let groups: Vec<(Span, u32)> =
+                    tasks.iter().map(|&length| (Span(length), 1)).collect();
                 fast.enter(job, submitted, *weight, &groups);
-                slow.jobs.insert(job, Slow { submitted, weight: *weight, left: tasks.clone() });
+                slow.jobs.insert(
+                    job,
+                    Slow {
+                        submitted,
+                        weight: *weight,
+                        left: tasks.clone(),
+                    },
+                );
                 slow.drop_ended();
             }
             Step::Leave(which) => {
@@ -158,7 +180,10 @@ fn play(steps: &[Step], slots: u32) -> Result<(), TestCaseError> {
         while !slow.jobs.is_empty() {
             slow.tick();
         }
-        let rest: BTreeMap<JobId, Time> = slow.finished[known..].iter().map(|&(at, job)| (job, at)).collect();
+        let rest: BTreeMap<JobId, Time> = slow.finished[known..]
+            .iter()
+            .map(|&(at, job)| (job, at))
+            .collect();
         prop_assert_eq!(projected.finishes, rest);
     }
     Ok(())
@@ -178,7 +203,10 @@ fn many_tasks_form_few_groups() {
     let mut cluster = VirtualCluster::new(2000);
     cluster.enter(JobId(1), Time(0), 1, &[(Span::from_secs(10), 170_000)]);
     let projection = cluster.project(usize::MAX);
-    assert_eq!(projection.finishes[&JobId(1)], Time(0) + Span::from_secs(850));
+    assert_eq!(
+        projection.finishes[&JobId(1)],
+        Time(0) + Span::from_secs(850)
+    );
     assert_eq!(projection.steps, 85);
 }
 
@@ -188,10 +216,17 @@ fn endless_job_takes_share_and_never_ends() {
     cluster.enter(JobId(1), Time(0), 1, &[(ENDLESS, 4)]);
     cluster.enter(JobId(2), Time(0), 1, &[(Span(10), 2)]);
     let finishes = cluster.project(usize::MAX).finishes;
-    assert_eq!(finishes, BTreeMap::from([(JobId(1), Time(u64::MAX)), (JobId(2), Time(20))]));
+    assert_eq!(
+        finishes,
+        BTreeMap::from([(JobId(1), Time(u64::MAX)), (JobId(2), Time(20))])
+    );
     cluster.age(Time(5));
     cluster.resize(JobId(1), Span(30));
-    assert_eq!(cluster.remaining(JobId(1)), Span(120), "work on an endless task counts for nothing");
+    assert_eq!(
+        cluster.remaining(JobId(1)),
+        Span(120),
+        "work on an endless task counts for nothing"
+    );
     cluster.age(Time(15));
     assert_eq!(cluster.remaining(JobId(1)), Span(110));
 }
@@ -204,7 +239,11 @@ fn resized_task_keeps_completed_fraction() {
     cluster.resize(JobId(1), Span(120));
     assert_eq!(cluster.remaining(JobId(1)), Span(90 + 90 + 120));
     cluster.age(Time(15 + 90));
-    assert_eq!(cluster.remaining(JobId(1)), Span(120), "two tasks ended, the third starts");
+    assert_eq!(
+        cluster.remaining(JobId(1)),
+        Span(120),
+        "two tasks ended, the third starts"
+    );
 }
 
 #[test]
@@ -214,8 +253,14 @@ fn truncated_projection_estimates_rest() {
     cluster.enter(JobId(2), Time(0), 1, &[(Span(5), 2)]);
     let exact = cluster.project(usize::MAX).finishes;
     let rough = cluster.project(0).finishes;
-    assert_eq!(exact, BTreeMap::from([(JobId(1), Time(510)), (JobId(2), Time(10))]));
-    assert_eq!(rough, BTreeMap::from([(JobId(1), Time(1000)), (JobId(2), Time(10))]));
+    assert_eq!(
+        exact,
+        BTreeMap::from([(JobId(1), Time(510)), (JobId(2), Time(10))])
+    );
+    assert_eq!(
+        rough,
+        BTreeMap::from([(JobId(1), Time(1000)), (JobId(2), Time(10))])
+    );
 }
 
 #[test]

@@ -10,12 +10,16 @@ use napreduce_engine::{
 };
 use napreduce_schedulers::SchedulerName;
 use napreduce_sim::fuzz::Case;
-use napreduce_sim::{Failures, Run, SimulatedJob, Simulation, SimulationError, SimulationSettings, Workload};
+use napreduce_sim::{
+    Failures, Run, SimulatedJob, Simulation, SimulationError, SimulationSettings, Workload,
+};
 
 /// `NAPREDUCE_SEEDS=N` runs N cases instead; `nap lab fuzz-policies` runs 5,000.
 fn cases() -> u64 {
     let asked = std::env::var("NAPREDUCE_SEEDS").ok();
-    asked.map_or(300, |count| count.parse().expect("NAPREDUCE_SEEDS is a number"))
+    asked.map_or(300, |count| {
+        count.parse().expect("NAPREDUCE_SEEDS is a number")
+    })
 }
 
 #[test]
@@ -36,14 +40,19 @@ const COMPOSED_IN_CONTAINERS: [u64; 10] = [357, 688, 714, 870, 876, 1314, 1375, 
 fn compositions_end_in_containers() {
     for seed in COMPOSED_IN_CONTAINERS {
         let scheduler = Case::draw_containers(seed).scheduler;
-        assert!(matches!(scheduler, SchedulerName::Composed | SchedulerName::Fcs), "seed {seed}");
+        assert!(
+            matches!(scheduler, SchedulerName::Composed | SchedulerName::Fcs),
+            "seed {seed}"
+        );
         ends_in_containers(seed);
     }
 }
 
 /// Runs a container case.
 fn ends_in_containers(seed: u64) {
-    Case::draw_containers(seed).run().unwrap_or_else(|why| panic!("seed {seed}: {why}"));
+    Case::draw_containers(seed)
+        .run()
+        .unwrap_or_else(|why| panic!("seed {seed}: {why}"));
 }
 
 #[test]
@@ -67,7 +76,10 @@ fn all_end(cases: u64, draw: fn(u64) -> Case) {
             }
             let case = draw(seed);
             if let Err(why) = case.run() {
-                failed.lock().unwrap().push(format!("{}: {why}", case.flags()));
+                failed
+                    .lock()
+                    .unwrap()
+                    .push(format!("{}: {why}", case.flags()));
             }
         }
     };
@@ -78,14 +90,27 @@ fn all_end(cases: u64, draw: fn(u64) -> Case) {
     });
     let mut failed = failed.into_inner().unwrap();
     failed.sort();
-    assert!(failed.is_empty(), "{} of {cases} cases:\n{}", failed.len(), failed.join("\n"));
+    assert!(
+        failed.is_empty(),
+        "{} of {cases} cases:\n{}",
+        failed.len(),
+        failed.join("\n")
+    );
 }
 
 /// Runs a case from literal files.
 fn ends(scheduler: SchedulerName, configuration: &str, workload: &str) -> Run {
-    let (configuration, workload) = (configuration.to_owned(), workload.to_owned());
-    let case = Case { seed: 0, scheduler, configuration, workload, failures: Failures::default() };
-    case.run().unwrap_or_else(|why| panic!("{scheduler}: {why}"))
+    let configuration = configuration.to_owned();
+    let workload = workload.to_owned();
+    let case = Case {
+        seed: 0,
+        scheduler,
+        configuration,
+        workload,
+        failures: Failures::default(),
+    };
+    case.run()
+        .unwrap_or_else(|why| panic!("{scheduler}: {why}"))
 }
 
 fn preempted(run: &Run) -> u64 {
@@ -126,10 +151,21 @@ fn fair_at_once(pools: &str) -> String {
 #[test]
 fn fair_ignores_minimum_above_cluster_size() {
     let pools = "[scheduler.fair.root.pools.research]\nmin-maps = 8\n";
-    let configuration = format!("[preemption]\nprimitive = \"kill\"\n{}", fair_at_once(pools));
-    let alone = ends(SchedulerName::Fair, &configuration, &format!("{FOUR_SLOTS}{}", crowd(10, "research")));
+    let configuration = format!(
+        "[preemption]\nprimitive = \"kill\"\n{}",
+        fair_at_once(pools)
+    );
+    let alone = ends(
+        SchedulerName::Fair,
+        &configuration,
+        &format!("{FOUR_SLOTS}{}", crowd(10, "research")),
+    );
     assert_eq!(preempted(&alone), 0, "no other pool holds a slot");
-    let workload = format!("{FOUR_SLOTS}{}{}", crowd(10, "research"), crowd(10, "production"));
+    let workload = format!(
+        "{FOUR_SLOTS}{}{}",
+        crowd(10, "research"),
+        crowd(10, "production")
+    );
     assert!(preempted(&ends(SchedulerName::Fair, &configuration, &workload)) <= 4);
 }
 
@@ -137,7 +173,11 @@ fn fair_ignores_minimum_above_cluster_size() {
 fn pools_below_minimum_do_not_swap_slots() {
     let pool = |name: &str| format!("[scheduler.fair.root.pools.{name}]\nmin-maps = 3\n");
     let configuration = fair_at_once(&(pool("research") + &pool("production")));
-    let workload = format!("{FOUR_SLOTS}{}{}", crowd(10, "research"), crowd(10, "production"));
+    let workload = format!(
+        "{FOUR_SLOTS}{}{}",
+        crowd(10, "research"),
+        crowd(10, "production")
+    );
     assert!(preempted(&ends(SchedulerName::Fair, &configuration, &workload)) <= 4);
 }
 
@@ -151,7 +191,10 @@ fn natjam_by_laxity_with_kill_ends() {
         eviction = "MLF"
     "#;
     let run = ends(SchedulerName::NatjamDeadline, configuration, deadlines);
-    assert!(preempted(&run) > 10, "jobs of equal laxity swap until the limit");
+    assert!(
+        preempted(&run) > 10,
+        "jobs of equal laxity swap until the limit"
+    );
 }
 
 #[test]
@@ -169,7 +212,8 @@ fn composition_wakes_for_own_slots_only() {
         )
     };
     let workload: String = (0..8).map(job).collect();
-    let workload = format!("cluster = {{ machines = 4, map-slots = 2, reduce-slots = 1 }}\n{workload}");
+    let workload =
+        format!("cluster = {{ machines = 4, map-slots = 2, reduce-slots = 1 }}\n{workload}");
     let run = ends(SchedulerName::Composed, configuration, &workload);
     assert!(run.events < 10_000, "{} events", run.events);
 }
@@ -191,8 +235,15 @@ impl Scheduler for Unruly {
         if self.kills && now >= self.next {
             self.next = now + Span::from_secs(1);
             for attempt in view.attempts().map(|attempt| attempt.id()) {
-                let (primitive, reason) = (Primitive::Kill, "it likes to".to_owned());
-                actions.preempt(Preempt { attempt, primitive, grace: None, reason, beneficiary: None });
+                let primitive = Primitive::Kill;
+                let reason = "it likes to".to_owned();
+                actions.preempt(Preempt {
+                    attempt,
+                    primitive,
+                    grace: None,
+                    reason,
+                    beneficiary: None,
+                });
             }
         }
     }
@@ -208,7 +259,11 @@ fn unruly(kills: bool, preemptions_without_progress_max: u32) -> Result<Run, Sim
     settings.engine.preemption.preemptions_without_progress_max = preemptions_without_progress_max;
     let job = SimulatedJob::new("job", Time(0)).with_maps(6, Span::from_secs(10));
     assert_eq!(job.tasks(TaskKind::Map), 6);
-    let policy = Unruly { giving: Fifo::default(), kills, next: Time(0) };
+    let policy = Unruly {
+        giving: Fifo::default(),
+        kills,
+        next: Time(0),
+    };
     Simulation::new(Box::new(policy), settings, Workload::of(vec![job])).run()
 }
 
@@ -221,14 +276,25 @@ fn engine_limits_policy_that_kills_constantly() {
 
 #[test]
 fn endless_run_reports_time_and_advice() {
-    let error = unruly(true, u32::MAX).expect_err("the run makes no progress").to_string();
-    for part in ["no progress at ", "1 jobs have not ended (the first is job_0001)", "--until"] {
+    let error = unruly(true, u32::MAX)
+        .expect_err("the run makes no progress")
+        .to_string();
+    for part in [
+        "no progress at ",
+        "1 jobs have not ended (the first is job_0001)",
+        "--until",
+    ] {
         assert!(error.contains(part), "{part}: {error}");
     }
 }
 
 #[test]
 fn wakeup_in_the_past_is_an_error() {
-    let error = unruly(false, 10).expect_err("the wakeup is rejected").to_string();
-    assert!(error.contains("requested a wake-up at 0.000000s, which is not in the future"), "{error}");
+    let error = unruly(false, 10)
+        .expect_err("the wakeup is rejected")
+        .to_string();
+    assert!(
+        error.contains("requested a wake-up at 0.000000s, which is not in the future"),
+        "{error}"
+    );
 }

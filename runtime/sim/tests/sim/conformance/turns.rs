@@ -21,8 +21,17 @@ struct Seen {
 
 impl Seen {
     fn look(&mut self, now: Time, usage_and_demand: BTreeMap<String, (u32, u32)>) {
-        self.active = self.active.max(usage_and_demand.values().filter(|(_, demand)| *demand > 0).count());
-        let waits = |name: &String| usage_and_demand.get(name).is_some_and(|one| one.0 == 0 && one.1 > 0);
+        self.active = self.active.max(
+            usage_and_demand
+                .values()
+                .filter(|(_, demand)| *demand > 0)
+                .count(),
+        );
+        let waits = |name: &String| {
+            usage_and_demand
+                .get(name)
+                .is_some_and(|one| one.0 == 0 && one.1 > 0)
+        };
         for (name, since) in &self.waiting {
             let waited = self.longest.entry(name.clone()).or_default();
             *waited = (*waited).max(now.since(*since));
@@ -48,13 +57,22 @@ fn policy(configuration: &str) -> SchedulerConfiguration {
 }
 
 fn watch(configuration: &str, kind: TaskKind, slots: u32, jobs: Vec<SimulatedJob>) -> Watch {
-    let settings = SimulationSettings::new(1, Slots { map: slots, reduce: slots });
+    let settings = SimulationSettings::new(
+        1,
+        Slots {
+            map: slots,
+            reduce: slots,
+        },
+    );
     let policy = policy(configuration).build().unwrap();
     let mut simulation = Simulation::new(policy, settings, Workload::of(jobs));
-    let (mut jobs, mut queues, mut hold) = (Seen::default(), Seen::default(), Span(0));
+    let mut jobs = Seen::default();
+    let mut queues = Seen::default();
+    let mut hold = Span(0);
     let mut held: BTreeMap<AttemptId, Time> = BTreeMap::new();
     while simulation.step().unwrap() {
-        let (now, view) = (simulation.now(), simulation.view());
+        let now = simulation.now();
+        let view = simulation.view();
         let by = |name: fn(&Job) -> String| {
             let mut all: BTreeMap<String, (u32, u32)> = BTreeMap::new();
             for job in view.jobs() {
@@ -65,24 +83,38 @@ fn watch(configuration: &str, kind: TaskKind, slots: u32, jobs: Vec<SimulatedJob
         };
         jobs.look(now, by(|job| job.spec().name.clone()));
         queues.look(now, by(|job| job.spec().queue.clone()));
-        let holds = |id: &AttemptId| view.attempt(*id).is_some_and(|attempt| attempt.holds_slot());
+        let holds = |id: &AttemptId| {
+            view.attempt(*id)
+                .is_some_and(|attempt| attempt.holds_slot())
+        };
         for (_, since) in held.iter().filter(|(id, _)| !holds(id)) {
             hold = hold.max(now.since(*since));
         }
         held.retain(|id, _| holds(id));
-        for attempt in view.attempts().filter(|one| one.holds_slot() && one.id().task.kind == kind) {
+        for attempt in view
+            .attempts()
+            .filter(|one| one.holds_slot() && one.id().task.kind == kind)
+        {
             held.entry(attempt.id()).or_insert(now);
         }
     }
     let run = simulation.run().unwrap();
     let counts = run.jobs.iter().map(|job| job.preemptions);
-    let preempted = counts.map(|counts| counts.suspend + counts.checkpoint + counts.kill).sum();
-    Watch { jobs, queues, hold, preempted }
+    let preempted = counts
+        .map(|counts| counts.suspend + counts.checkpoint + counts.kill)
+        .sum();
+    Watch {
+        jobs,
+        queues,
+        hold,
+        preempted,
+    }
 }
 
 /// The bound: longest hold, total weight, own weight, number of children, slots.
 fn bound(hold: Span, weights: u64, weight: u64, count: usize, slots: f64) -> Span {
-    let (hold, count) = (hold.0 as f64, count as f64);
+    let hold = hold.0 as f64;
+    let count = count as f64;
     let others = weights as f64 / weight as f64 + 2.0 * (count - 1.0);
     Span((hold * others / slots + hold).ceil() as u64)
 }
@@ -92,10 +124,19 @@ fn crowd(seed: u64, queues: &[&str], slots: u32) -> Vec<SimulatedJob> {
     let mut random = Pcg64::seed_from_u64(seed);
     let count = slots * 2 + random.random_range(3..8);
     let job = |number: u32| {
-        let (first, many) = (number < slots, random.random_bool(0.4));
-        let submit = if first { 0 } else { random.random_range(0..60_000_000) };
+        let first = number < slots;
+        let many = random.random_bool(0.4);
+        let submit = if first {
+            0
+        } else {
+            random.random_range(0..60_000_000)
+        };
         let longest = random.random_range(1_000_000..10_000_000);
-        let tasks = if first || many { random.random_range(40..120) } else { random.random_range(1..4) };
+        let tasks = if first || many {
+            random.random_range(40..120)
+        } else {
+            random.random_range(1..4)
+        };
         let mut job = SimulatedJob::new(format!("job{number}"), Time(submit));
         job.queue = queues[random.random_range(0..queues.len())].into();
         job.priority = random.random_range(1..=3);
@@ -114,7 +155,12 @@ const SEEDS: u64 = 10;
 fn fair_job_on_one_slot_waits_for_one_task() {
     let long = SimulatedJob::new("long", Time(0)).with_maps(100, Span::from_secs(10));
     let short = SimulatedJob::new("short", Time(5_000_000)).with_maps(1, Span::from_secs(10));
-    let seen = watch(r#"{"scheduler": "fair"}"#, TaskKind::Map, 1, vec![long, short]);
+    let seen = watch(
+        r#"{"scheduler": "fair"}"#,
+        TaskKind::Map,
+        1,
+        vec![long, short],
+    );
     assert_eq!(seen.jobs.longest["short"], Span::from_secs(5));
 }
 
@@ -128,7 +174,10 @@ fn fair_job_waits_stay_within_bound() {
             let count = seen.jobs.active;
             let most = bound(seen.hold, count as u64, 1, count, slots.into());
             for (job, waited) in &seen.jobs.longest {
-                assert!(*waited <= most, "{job} with seed {seed} waits {waited} for {kind}s, at most {most}");
+                assert!(
+                    *waited <= most,
+                    "{job} with seed {seed} waits {waited} for {kind}s, at most {most}"
+                );
             }
         }
     }
@@ -140,13 +189,18 @@ fn weighted_fair_job_waits_stay_within_bound() {
     for seed in 0..SEEDS {
         let slots = 1 + seed as u32 % 4;
         let jobs = crowd(seed, &["default"], slots);
-        let weights: BTreeMap<String, u64> =
-            jobs.iter().map(|job| (job.name.to_string(), u64::from(job.priority.unsigned_abs()))).collect();
+        let weights: BTreeMap<String, u64> = jobs
+            .iter()
+            .map(|job| (job.name.to_string(), u64::from(job.priority.unsigned_abs())))
+            .collect();
         let all: u64 = weights.values().sum();
         let seen = watch(configuration, TaskKind::Map, slots, jobs);
         for (job, waited) in &seen.jobs.longest {
             let most = bound(seen.hold, all, weights[job], seen.jobs.active, slots.into());
-            assert!(*waited <= most, "{job} with seed {seed} waits {waited}, at most {most}");
+            assert!(
+                *waited <= most,
+                "{job} with seed {seed} waits {waited}, at most {most}"
+            );
         }
     }
 }
@@ -158,8 +212,10 @@ fn fair_pool_waits_stay_within_bound() {
     for seed in 0..SEEDS {
         let slots = 1 + seed as u32 % 2;
         let jobs = crowd(seed, &["a", "b", "c"], slots);
-        let queue: BTreeMap<String, String> =
-            jobs.iter().map(|job| (job.name.to_string(), job.queue.to_string())).collect();
+        let queue: BTreeMap<String, String> = jobs
+            .iter()
+            .map(|job| (job.name.to_string(), job.queue.to_string()))
+            .collect();
         let seen = watch(configuration, TaskKind::Map, slots, jobs);
         let weight = |pool: &str| match pool {
             "a" => 3,
@@ -169,14 +225,21 @@ fn fair_pool_waits_stay_within_bound() {
         let of_pool = |pool: &str| bound(seen.hold, 6, weight(pool), 3, slots.into());
         for (pool, waited) in &seen.queues.longest {
             let most = of_pool(pool);
-            assert!(*waited <= most, "{pool} with seed {seed} waits {waited}, at most {most}");
+            assert!(
+                *waited <= most,
+                "{pool} with seed {seed} waits {waited}, at most {most}"
+            );
         }
         for (job, waited) in &seen.jobs.longest {
             let share = f64::from(slots) * weight(&queue[job]) as f64 / 6.0;
             let count = queue.values().filter(|other| **other == queue[job]).count();
-            let most =
-                Span(bound(seen.hold, count as u64, 1, count, share.min(1.0)).0 + of_pool(&queue[job]).0);
-            assert!(*waited <= most, "{job} with seed {seed} waits {waited}, at most {most}");
+            let most = Span(
+                bound(seen.hold, count as u64, 1, count, share.min(1.0)).0 + of_pool(&queue[job]).0,
+            );
+            assert!(
+                *waited <= most,
+                "{job} with seed {seed} waits {waited}, at most {most}"
+            );
         }
     }
 }
@@ -187,10 +250,18 @@ fn fair_pools_share_slots_beyond_a_minimum() {
         "a": {"min-maps": 1}}}}}}"#;
     for seed in 0..SEEDS {
         let slots = 2 + seed as u32 % 2;
-        let seen = watch(configuration, TaskKind::Map, slots, crowd(seed, &["a", "b", "c", "d"], slots));
+        let seen = watch(
+            configuration,
+            TaskKind::Map,
+            slots,
+            crowd(seed, &["a", "b", "c", "d"], slots),
+        );
         let most = bound(seen.hold, 4, 1, 4, f64::from(slots - 1));
         for (pool, waited) in &seen.queues.longest {
-            assert!(*waited <= most, "{pool} with seed {seed} waits {waited}, at most {most}");
+            assert!(
+                *waited <= most,
+                "{pool} with seed {seed} waits {waited}, at most {most}"
+            );
         }
     }
 }
@@ -218,9 +289,15 @@ fn capacity_queues_below_one_slot_take_turns() {
         };
         let jobs = vec![job("alpha", 100), job("beta", 1), job("gamma", 1)];
         let seen = watch(&configuration, TaskKind::Map, 1, jobs);
-        assert_eq!(seen.preempted, 0, "{mode}: slots of a turn are not preempted");
+        assert_eq!(
+            seen.preempted, 0,
+            "{mode}: slots of a turn are not preempted"
+        );
         for queue in ["beta", "gamma"] {
-            assert!(seen.queues.longest[queue] <= Span::from_secs(60), "{mode}: {queue} waits for long");
+            assert!(
+                seen.queues.longest[queue] <= Span::from_secs(60),
+                "{mode}: {queue} waits for long"
+            );
         }
     }
 }
@@ -233,23 +310,38 @@ fn capacity_queue_waits_stay_within_bound() {
             let slots = 1 + seed as u32 % 2;
             let mut jobs = crowd(seed, &["alpha", "beta", "default"], slots);
             jobs.iter_mut().for_each(|job| job.priority = 0);
-            let queue: BTreeMap<String, String> =
-                jobs.iter().map(|job| (job.name.to_string(), job.queue.to_string())).collect();
-            let tasks: usize = jobs.iter().map(|job| job.maps.len() + job.reduces.len()).sum();
+            let queue: BTreeMap<String, String> = jobs
+                .iter()
+                .map(|job| (job.name.to_string(), job.queue.to_string()))
+                .collect();
+            let tasks: usize = jobs
+                .iter()
+                .map(|job| job.maps.len() + job.reduces.len())
+                .sum();
             let seen = watch(&capacity(mode, &guarantees), TaskKind::Map, slots, jobs);
             let guaranteed = |queue: &str| guarantees.iter().find(|one| one.0 == queue).unwrap().1;
             let of_queue = |queue: &str| bound(seen.hold, 100, guaranteed(queue), 3, slots.into());
-            assert!(seen.preempted < tasks as u64 / 4, "{} of {tasks} tasks preempted", seen.preempted);
+            assert!(
+                seen.preempted < tasks as u64 / 4,
+                "{} of {tasks} tasks preempted",
+                seen.preempted
+            );
             for (queue, waited) in &seen.queues.longest {
                 let most = of_queue(queue);
-                assert!(*waited <= most, "{mode}: {queue} with seed {seed} waits {waited}, at most {most}");
+                assert!(
+                    *waited <= most,
+                    "{mode}: {queue} with seed {seed} waits {waited}, at most {most}"
+                );
             }
             for (job, waited) in &seen.jobs.longest {
                 let share = f64::from(slots) * guaranteed(&queue[job]) as f64 / 100.0;
                 let count = queue.values().filter(|other| **other == queue[job]).count();
                 let of_jobs = bound(seen.hold, count as u64, 1, count, share.min(1.0));
                 let most = Span(of_jobs.0 + of_queue(&queue[job]).0);
-                assert!(*waited <= most, "{mode}: {job} with seed {seed} waits {waited}, at most {most}");
+                assert!(
+                    *waited <= most,
+                    "{mode}: {job} with seed {seed} waits {waited}, at most {most}"
+                );
             }
         }
     }

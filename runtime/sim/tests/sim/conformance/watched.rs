@@ -31,19 +31,35 @@ impl Watched {
     /// Checks open requests, including new ones.
     fn look(&mut self, view: &ClusterView<'_>) {
         let mut open = BTreeMap::new();
-        for request in view.requests().filter(|request| request.by == Requester::Policy) {
+        for request in view
+            .requests()
+            .filter(|request| request.by == Requester::Policy)
+        {
             let victim = request.attempt.task;
             let kept = (request.primitive, request.created);
-            assert_ne!(request.beneficiary, Some(victim.job), "{}: {victim} gives to its own job", self.name);
+            assert_ne!(
+                request.beneficiary,
+                Some(victim.job),
+                "{}: {victim} gives to its own job",
+                self.name
+            );
             match self.requests.get(&request.attempt) {
                 Some(before) if before.1 == request.created => {
-                    assert_eq!(*before, kept, "{}: a request for {victim} became another one", self.name);
+                    assert_eq!(
+                        *before, kept,
+                        "{}: a request for {victim} became another one",
+                        self.name
+                    );
                 }
                 _ => {
                     let wanting = &self.wanting[(victim.kind == TaskKind::Reduce) as usize];
                     let others = wanting.iter().any(|job| *job != victim.job);
                     let reason = &request.reason;
-                    assert!(others, "{}: {victim} is preempted for no job: {reason}", self.name);
+                    assert!(
+                        others,
+                        "{}: {victim} is preempted for no job: {reason}",
+                        self.name
+                    );
                 }
             }
             open.insert(request.attempt, kept);
@@ -55,8 +71,12 @@ impl Watched {
         for kind in TaskKind::ALL {
             // With shared slots a map can use the slot of a reduce.
             let used_by = |other: &TaskKind| view.shares_slots() || *other == kind;
-            let wanting = TaskKind::ALL.into_iter().filter(used_by).flat_map(|kind| view.wanting(kind));
-            self.wanting[(kind == TaskKind::Reduce) as usize] = wanting.map(|job| job.id()).collect();
+            let wanting = TaskKind::ALL
+                .into_iter()
+                .filter(used_by)
+                .flat_map(|kind| view.wanting(kind));
+            self.wanting[(kind == TaskKind::Reduce) as usize] =
+                wanting.map(|job| job.id()).collect();
         }
     }
 }
@@ -78,7 +98,12 @@ impl Scheduler for Watched {
         self.calls += 1;
         let slots: u32 = TaskKind::ALL.into_iter().map(|kind| view.slots(kind)).sum();
         let most = 2 * slots + 1 + view.workers().count() as u32;
-        assert!(self.calls <= most, "{}: asked {} times for one event", self.name, self.calls);
+        assert!(
+            self.calls <= most,
+            "{}: asked {} times for one event",
+            self.name,
+            self.calls
+        );
         self.policy.schedule(now, view, actions);
     }
 

@@ -20,7 +20,11 @@ fn oracle_assignment_order() {
         };
         let expected = case["expect_order"].as_array().ok_or("no expected order")?;
         let expected: Vec<&str> = expected.iter().filter_map(Value::as_str).collect();
-        if got == expected { Ok(()) } else { Err(format!("{got:?} instead of {expected:?}")) }
+        if got == expected {
+            Ok(())
+        } else {
+            Err(format!("{got:?} instead of {expected:?}"))
+        }
     });
 }
 
@@ -47,11 +51,22 @@ fn fair(children: &[Value]) -> Vec<String> {
 
 /// Returns one number per child in a unit in which all are whole; start times have their own unit.
 fn whole(children: &[Value], what: &str) -> Vec<u64> {
-    let amounts: &[&str] = if what == "start" { &["start"] } else { &["usage", "min", "demand"] };
-    let all = children.iter().flat_map(|child| amounts.iter().map(|amount| exact(&child[*amount])));
+    let amounts: &[&str] = if what == "start" {
+        &["start"]
+    } else {
+        &["usage", "min", "demand"]
+    };
+    let all = children
+        .iter()
+        .flat_map(|child| amounts.iter().map(|amount| exact(&child[*amount])));
     let unit: i128 = all.map(|amount| amount.denominator()).product();
-    let scaled = |child: &Value| exact(&child[what]).numerator() * (unit / exact(&child[what]).denominator());
-    children.iter().map(|child| u64::try_from(scaled(child)).unwrap()).collect()
+    let scaled = |child: &Value| {
+        exact(&child[what]).numerator() * (unit / exact(&child[what]).denominator())
+    };
+    children
+        .iter()
+        .map(|child| u64::try_from(scaled(child)).unwrap())
+        .collect()
 }
 
 /// Returns the names of the children in the order of Capacity.
@@ -60,18 +75,28 @@ fn capacity(children: &[Value]) -> Vec<String> {
     let standing = |child: &'_ Value| {
         let name = child["name"].as_str().unwrap().to_owned();
         let priority = i32::try_from(child["priority"].as_i64().unwrap_or_default()).unwrap();
-        (name, number(child, "used"), number(child, "guaranteed"), priority)
+        (
+            name,
+            number(child, "used"),
+            number(child, "guaranteed"),
+            priority,
+        )
     };
     let children: Vec<(String, Ratio, Ratio, i32)> = children.iter().map(standing).collect();
     let mut standings: Vec<capacity::QueueStanding<'_>> = children
         .iter()
-        .map(|&(ref name, used, guaranteed, priority)| capacity::QueueStanding {
-            name,
-            used,
-            guaranteed,
-            priority,
-        })
+        .map(
+            |&(ref name, used, guaranteed, priority)| capacity::QueueStanding {
+                name,
+                used,
+                guaranteed,
+                priority,
+            },
+        )
         .collect();
     standings.sort_by(capacity::QueueStanding::compare);
-    standings.into_iter().map(|standing| standing.name.to_owned()).collect()
+    standings
+        .into_iter()
+        .map(|standing| standing.name.to_owned())
+        .collect()
 }

@@ -27,22 +27,32 @@ fn ends(jobs: &Jobs, baseline: Baseline) -> Vec<f64> {
         SimulatedJob::new(place.to_string(), Time(*at)).with_maps(1, Span(*length))
     };
     let workload = Workload::of(jobs.iter().enumerate().map(plan).collect());
-    let run = run_baseline(workload, &SimulationSettings::new(1, Slots { map: 1, reduce: 1 }), baseline);
-    let by_name: BTreeMap<usize, f64> =
-        run.jobs.iter().map(|job| (job.name.parse().unwrap(), job.ended.0 as f64 / 1e6)).collect();
+    let run = run_baseline(
+        workload,
+        &SimulationSettings::new(1, Slots { map: 1, reduce: 1 }),
+        baseline,
+    );
+    let by_name: BTreeMap<usize, f64> = run
+        .jobs
+        .iter()
+        .map(|job| (job.name.parse().unwrap(), job.ended.0 as f64 / 1e6))
+        .collect();
     by_name.into_values().collect()
 }
 
 fn fluid(jobs: &Jobs, policy: FluidPolicy) -> Vec<f64> {
     let seconds = |micros: u64| micros as f64 / 1e6;
-    let jobs: Vec<FluidJob<f64>> =
-        jobs.iter().map(|(at, length)| FluidJob::new(seconds(*at), seconds(*length))).collect();
+    let jobs: Vec<FluidJob<f64>> = jobs
+        .iter()
+        .map(|(at, length)| FluidJob::new(seconds(*at), seconds(*length)))
+        .collect();
     completions(&jobs, policy)
 }
 
 /// Serves the smallest waiting job, non-preemptively.
 fn naive_sjf(jobs: &Jobs) -> Vec<f64> {
-    let (mut ends, mut now) = (vec![0; jobs.len()], 0);
+    let mut ends = vec![0; jobs.len()];
+    let mut now = 0;
     let mut left: Vec<usize> = (0..jobs.len()).collect();
     while !left.is_empty() {
         now = now.max(left.iter().map(|place| jobs[*place].0).min().unwrap());
@@ -58,7 +68,12 @@ fn naive_sjf(jobs: &Jobs) -> Vec<f64> {
 fn near(found: &[f64], expected: &[f64]) -> Result<(), TestCaseError> {
     prop_assert_eq!(found.len(), expected.len());
     for (one, other) in found.iter().zip(expected) {
-        prop_assert!((one - other).abs() < 1e-4, "{:?} is not {:?}", found, expected);
+        prop_assert!(
+            (one - other).abs() < 1e-4,
+            "{:?} is not {:?}",
+            found,
+            expected
+        );
     }
     Ok(())
 }
@@ -72,7 +87,8 @@ proptest! {
         near(&ends(&jobs, Baseline::Sjf), &naive_sjf(&jobs))?;
         // Ties in remaining work may be served in either order; the sum of both ends is equal.
         let mean = |ends: Vec<f64>| ends.iter().sum::<f64>() / ends.len() as f64;
-        let (found, expected) = (mean(ends(&jobs, Baseline::Srpt)), mean(fluid(&jobs, FluidPolicy::Srpt)));
+        let found = mean(ends(&jobs, Baseline::Srpt));
+        let expected = mean(fluid(&jobs, FluidPolicy::Srpt));
         prop_assert!((found - expected).abs() < 1e-4, "{} is not {}", found, expected);
         for other in [Baseline::Ps, Baseline::Sjf] {
             prop_assert!(found <= mean(ends(&jobs, other)) + 1e-4, "SRPT is the best, also of {}", other);

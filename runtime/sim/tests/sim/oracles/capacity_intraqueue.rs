@@ -26,8 +26,18 @@ fn case_holds(case: &Value) -> Result<(), String> {
     };
     let minimum = &config["minimum_user_limit_percent"];
     let minimum_user_limit_percent = (!minimum.is_null()).then(|| exact(minimum));
-    let queues = vec![QueueSettings { order, minimum_user_limit_percent }; snapshot.tree.len()];
-    let settings = RoundSettings { intra_queue, queues, ..settings(config)? };
+    let queues = vec![
+        QueueSettings {
+            order,
+            minimum_user_limit_percent
+        };
+        snapshot.tree.len()
+    ];
+    let settings = RoundSettings {
+        intra_queue,
+        queues,
+        ..settings(config)?
+    };
     compare(&snapshot, &snapshot.round(&settings), case, true)
 }
 
@@ -35,7 +45,12 @@ fn intra_queue(config: &Value) -> Result<IntraQueue, String> {
     let order = match field(config, "intra_queue_order")?.as_str() {
         Some("userlimit_first") => IntraQueueOrder::UserLimitFirst,
         Some("priority_first") => IntraQueueOrder::PriorityFirst,
-        _ => return Err(format!("intra_queue_order is {}", config["intra_queue_order"])),
+        _ => {
+            return Err(format!(
+                "intra_queue_order is {}",
+                config["intra_queue_order"]
+            ));
+        }
     };
     Ok(IntraQueue {
         order,

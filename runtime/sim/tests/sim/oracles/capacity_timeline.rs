@@ -14,23 +14,31 @@ use crate::oracles::cases::{self, exact};
 
 #[test]
 fn oracle_capacity_monitor_timeline() {
-    cases::check("capacity-monitor-timeline", |case| match case["kind"].as_str() {
-        Some("geometric") => geometric(case),
-        Some("timeline") => timeline(case),
-        Some("events") => events(case),
-        Some("config") => config(case),
-        kind => Err(format!("unknown kind {kind:?}")),
+    cases::check("capacity-monitor-timeline", |case| {
+        match case["kind"].as_str() {
+            Some("geometric") => geometric(case),
+            Some("timeline") => timeline(case),
+            Some("events") => events(case),
+            Some("config") => config(case),
+            kind => Err(format!("unknown kind {kind:?}")),
+        }
     });
 }
 
 fn expect(case: &Value, name: &str, came: Value) -> Result<(), String> {
     let expected = field(&case["expect"], name)?;
-    if *expected == came { Ok(()) } else { Err(format!("{name} is {came}, not {expected}")) }
+    if *expected == came {
+        Ok(())
+    } else {
+        Err(format!("{name} is {came}, not {expected}"))
+    }
 }
 
 fn geometric(case: &Value) -> Result<(), String> {
     let factor = exact(field(case, "factor")?);
-    let (mut left, mut ideal, mut taken) = (amount(case, "target")?, Ratio::ONE, Vec::new());
+    let mut left = amount(case, "target")?;
+    let mut ideal = Ratio::ONE;
+    let mut taken = Vec::new();
     for _ in 0..amount(case, "rounds")? {
         taken.push(after_natural_termination(left, factor));
         left -= taken[taken.len() - 1];
@@ -39,22 +47,38 @@ fn geometric(case: &Value) -> Result<(), String> {
     expect(case, "taken", json!(taken))?;
     expect(case, "left", json!(left))?;
     let expected = exact(field(&case["expect"], "ideal_left_fraction")?);
-    if ideal == expected { Ok(()) } else { Err(format!("{ideal} is left ideally, not {expected}")) }
+    if ideal == expected {
+        Ok(())
+    } else {
+        Err(format!("{ideal} is left ideally, not {expected}"))
+    }
 }
 
 fn config(case: &Value) -> Result<(), String> {
     let defaults = MonitorConfiguration::default();
-    expect(case, "default_wait_ms", json!(defaults.max_wait_before_kill.0 / 1000))?;
-    expect(case, "balance_wait_ms", json!(defaults.balance_max_wait_before_kill.0 / 1000))
+    expect(
+        case,
+        "default_wait_ms",
+        json!(defaults.max_wait_before_kill.0 / 1000),
+    )?;
+    expect(
+        case,
+        "balance_wait_ms",
+        json!(defaults.balance_max_wait_before_kill.0 / 1000),
+    )
 }
 
 fn events(case: &Value) -> Result<(), String> {
     let mut stage = Stage::of(case)?;
-    let (mut asked, mut killed) = (Vec::new(), Vec::new());
+    let mut asked = Vec::new();
+    let mut killed = Vec::new();
     for run in field(case, "runs_ms")?.as_array().into_iter().flatten() {
         let at = run.as_u64().ok_or_else(|| format!("{run} is no time"))?;
         let orders = stage.round(Time(at * 1000));
-        let kills = orders.iter().filter(|order| matches!(order, RoundOutcome::Kill(_))).count();
+        let kills = orders
+            .iter()
+            .filter(|order| matches!(order, RoundOutcome::Kill(_)))
+            .count();
         asked.push(orders.len() - kills);
         killed.push(kills);
         stage.reassign(&orders);
@@ -68,7 +92,8 @@ fn timeline(case: &Value) -> Result<(), String> {
     let interval = span(field(&case["config"], "interval_s")?)?;
     let quiet_at_most = 2 * stage.wait.0 / interval.0 + 2;
     let mut steps = vec![(Time(0), stage.used(0), stage.used(1))];
-    let (mut now, mut quiet) = (Time(0), 0);
+    let mut now = Time(0);
+    let mut quiet = 0;
     // A case ends when no container has changed hands for longer than any grace period.
     while quiet <= quiet_at_most {
         let orders = stage.round(now);
@@ -86,18 +111,32 @@ fn timeline(case: &Value) -> Result<(), String> {
     expect(case, "last_batch_at", seconds(last.0))?;
     expect(case, "final_a", json!(last.1))?;
     expect(case, "final_b", json!(last.2))?;
-    let first = field(&case["expect"], "first_steps")?.as_array().map_or(0, Vec::len);
-    expect(case, "first_steps", json!(steps.iter().take(first).map(step).collect::<Vec<_>>()))
+    let first = field(&case["expect"], "first_steps")?
+        .as_array()
+        .map_or(0, Vec::len);
+    expect(
+        case,
+        "first_steps",
+        json!(steps.iter().take(first).map(step).collect::<Vec<_>>()),
+    )
 }
 
 fn seconds(time: Time) -> Value {
-    if time.0.is_multiple_of(1_000_000) { json!(time.0 / 1_000_000) } else { json!(time.0 as f64 / 1e6) }
+    if time.0.is_multiple_of(1_000_000) {
+        json!(time.0 / 1_000_000)
+    } else {
+        json!(time.0 as f64 / 1e6)
+    }
 }
 
 fn span(seconds: &Value) -> Result<Span, String> {
     let micros = exact(seconds) * Ratio::whole(1_000_000);
     let whole = micros.denominator() == 1;
-    u64::try_from(micros.numerator()).ok().filter(|_| whole).map(Span).ok_or(format!("{seconds} is no time"))
+    u64::try_from(micros.numerator())
+        .ok()
+        .filter(|_| whole)
+        .map(Span)
+        .ok_or(format!("{seconds} is no time"))
 }
 
 /// The queues of a case, and the containers of their single application, oldest first.
@@ -116,7 +155,8 @@ struct Stage {
 
 impl Stage {
     fn of(case: &Value) -> Result<Stage, String> {
-        let (config, size) = (field(case, "config")?, amount(case, "container_size")?);
+        let config = field(case, "config")?;
+        let size = amount(case, "container_size")?;
         let wait = span(field(config, "wait_before_kill_s")?)?;
         let releases = match field(case, "application")?.as_str() {
             Some("releases") => true,
@@ -177,10 +217,21 @@ impl Stage {
         let all = self.containers.iter().map(Vec::len).sum();
         let root = state("root".to_owned(), None, self.settings.cluster, all, 0);
         let child = |queue: usize| {
-            let (guaranteed, pending) = (self.guaranteed[queue], self.pending[queue]);
-            state(queue.to_string(), Some(0), guaranteed, self.used(queue), pending)
+            let guaranteed = self.guaranteed[queue];
+            let pending = self.pending[queue];
+            state(
+                queue.to_string(),
+                Some(0),
+                guaranteed,
+                self.used(queue),
+                pending,
+            )
         };
-        QueueTree::new(std::iter::once(root).chain((0..self.guaranteed.len()).map(child)).collect())
+        QueueTree::new(
+            std::iter::once(root)
+                .chain((0..self.guaranteed.len()).map(child))
+                .collect(),
+        )
     }
 
     fn round(&mut self, now: Time) -> Vec<RoundOutcome<u64>> {
@@ -208,7 +259,10 @@ impl Stage {
             }]
         };
         let outcome = Round::run(&tree, &self.settings, &mut source);
-        let chosen = outcome.victims.iter().map(|victim| (victim.container, self.wait));
+        let chosen = outcome
+            .victims
+            .iter()
+            .map(|victim| (victim.container, self.wait));
         self.rounds.act(now, chosen)
     }
 
@@ -226,7 +280,8 @@ impl Stage {
         for container in &given {
             self.rounds.forget(*container);
             let has = |queue: &usize| {
-                Ratio::whole(self.used(*queue) as u64) / Ratio::whole(self.guaranteed[*queue].max(1))
+                Ratio::whole(self.used(*queue) as u64)
+                    / Ratio::whole(self.guaranteed[*queue].max(1))
             };
             let wants = (0..self.pending.len()).filter(|&queue| self.pending[queue] > 0);
             if let Some(queue) = wants.min_by_key(has) {

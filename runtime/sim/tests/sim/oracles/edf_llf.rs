@@ -3,7 +3,8 @@
 use std::cmp::Ordering;
 
 use crate::oracles::fluid::{
-    FluidJob, FluidPolicy, MachinePolicy, Periodic, completions, quantum_switches, switches, whole_tasks,
+    FluidJob, FluidPolicy, MachinePolicy, Periodic, completions, quantum_switches, switches,
+    whole_tasks,
 };
 use napreduce_engine::Ratio;
 use serde_json::Value;
@@ -23,10 +24,16 @@ fn oracle_edf_llf() {
         }),
         Some("whole-tasks") => {
             let machines = case["machines"].as_u64().ok_or("no machines")? as usize;
-            expect_each(case, |jobs, name| Ok(whole_tasks(jobs, machines, on_machines(name)?)))
+            expect_each(case, |jobs, name| {
+                Ok(whole_tasks(jobs, machines, on_machines(name)?))
+            })
         }
         Some("switch-count") => switch_count(case),
-        Some("periodic") => case["periodic"].as_array().ok_or("no sets")?.iter().try_for_each(periodic),
+        Some("periodic") => case["periodic"]
+            .as_array()
+            .ok_or("no sets")?
+            .iter()
+            .try_for_each(periodic),
         kind => Err(format!("unknown kind {kind:?}")),
     });
 }
@@ -43,11 +50,19 @@ fn on_machines(name: &str) -> Result<MachinePolicy, String> {
 fn jobs(case: &Value) -> (Vec<String>, Vec<FluidJob<Ratio>>) {
     let job = |value: &Value| {
         let job = FluidJob::new(exact(&value["release"]), exact(&value["size"]));
-        (value["id"].as_str().unwrap().to_owned(), FluidJob { deadline: exact(&value["deadline"]), ..job })
+        (
+            value["id"].as_str().unwrap().to_owned(),
+            FluidJob {
+                deadline: exact(&value["deadline"]),
+                ..job
+            },
+        )
     };
     let mut all: Vec<_> = case["jobs"].as_array().unwrap().iter().map(job).collect();
     all.sort_by(|(one_id, one), (other_id, other)| {
-        one.arrival.cmp(&other.arrival).then_with(|| by_id(one_id, other_id))
+        one.arrival
+            .cmp(&other.arrival)
+            .then_with(|| by_id(one_id, other_id))
     });
     all.into_iter().unzip()
 }
@@ -56,7 +71,10 @@ fn jobs(case: &Value) -> (Vec<String>, Vec<FluidJob<Ratio>>) {
 fn by_id(one: &str, other: &str) -> Ordering {
     let parts = |id: &str| {
         let text = id.trim_end_matches(|character: char| character.is_ascii_digit());
-        (text.to_owned(), id[text.len()..].parse::<u64>().unwrap_or(0))
+        (
+            text.to_owned(),
+            id[text.len()..].parse::<u64>().unwrap_or(0),
+        )
     };
     parts(one).cmp(&parts(other))
 }
@@ -70,19 +88,29 @@ fn expect_each(
         let ends = ends(&jobs, policy)?;
         let lateness = jobs.iter().zip(&ends).map(|(job, end)| *end - job.deadline);
         let max_lateness = lateness.clone().max().ok_or("no jobs")?;
-        let mut missed: Vec<&str> =
-            names.iter().zip(lateness).filter(|(_, late)| *late > Ratio::ZERO).map(|(id, _)| &**id).collect();
+        let mut missed: Vec<&str> = names
+            .iter()
+            .zip(lateness)
+            .filter(|(_, late)| *late > Ratio::ZERO)
+            .map(|(id, _)| &**id)
+            .collect();
         missed.sort_unstable();
         for (id, end) in names.iter().zip(&ends) {
             if *end != exact(&expected["completion"][id]) {
                 return Err(format!("{policy}: {id} ends at {end}"));
             }
         }
-        let mut given: Vec<&str> =
-            expected["missed"].as_array().ok_or("no missed")?.iter().filter_map(Value::as_str).collect();
+        let mut given: Vec<&str> = expected["missed"]
+            .as_array()
+            .ok_or("no missed")?
+            .iter()
+            .filter_map(Value::as_str)
+            .collect();
         given.sort_unstable();
         if missed != given || max_lateness != exact(&expected["max_lateness"]) {
-            return Err(format!("{policy}: misses {missed:?}, largest lateness {max_lateness}"));
+            return Err(format!(
+                "{policy}: misses {missed:?}, largest lateness {max_lateness}"
+            ));
         }
     }
     Ok(())
@@ -105,12 +133,20 @@ fn switch_count(case: &Value) -> Result<(), String> {
 
 fn periodic(set: &Value) -> Result<(), String> {
     let task = |task: &Value| (exact(&task[0]), exact(&task[1]));
-    let tasks: Vec<(Ratio, Ratio)> = set["set"].as_array().ok_or("no set")?.iter().map(task).collect();
-    let utilisation = tasks.iter().fold(Ratio::ZERO, |sum, (size, period)| sum + *size / *period);
+    let tasks: Vec<(Ratio, Ratio)> = set["set"]
+        .as_array()
+        .ok_or("no set")?
+        .iter()
+        .map(task)
+        .collect();
+    let utilisation = tasks
+        .iter()
+        .fold(Ratio::ZERO, |sum, (size, period)| sum + *size / *period);
     if utilisation != exact(&set["utilisation"]) {
         return Err(format!("the utilisation is {utilisation}"));
     }
-    let (periodic, until) = (Periodic { tasks }, exact(&set["hyperperiod"]));
+    let periodic = Periodic { tasks };
+    let until = exact(&set["hyperperiod"]);
     for (what, expected) in set["expect"].as_object().ok_or("no expect")? {
         let met = match what.as_str() {
             "edf_feasible" => periodic.earliest_deadline_meets_all(until),

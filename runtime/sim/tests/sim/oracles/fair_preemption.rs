@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use napreduce_engine::{JobId, Ratio, Span, Time};
 use napreduce_schedulers::fair::{
-    Claim, Container, Holder, Host, JobNeed, JobSnapshot, PoolSnapshot, Search, StarvationPatience, Starved,
-    UNBOUNDED, is_utilised, recheck_after, set_shares, starved,
+    Claim, Container, Holder, Host, JobNeed, JobSnapshot, PoolSnapshot, Search, StarvationPatience,
+    Starved, UNBOUNDED, is_utilised, recheck_after, set_shares, starved,
 };
 use serde_json::Value;
 
@@ -22,9 +22,9 @@ fn oracle_fair_preemption() {
     check("fair-preemption", |case| match case["kind"].as_str() {
         Some("preempt") => {
             let modes = case["modes"].as_array().ok_or("no modes")?;
-            modes
-                .iter()
-                .try_for_each(|mode| preempt(case, text(mode)?).map_err(|why| format!("mode {mode}: {why}")))
+            modes.iter().try_for_each(|mode| {
+                preempt(case, text(mode)?).map_err(|why| format!("mode {mode}: {why}"))
+            })
         }
         Some("starvation") => starvation(case),
         other => Err(format!("unknown kind {other:?}")),
@@ -42,9 +42,16 @@ struct Queue {
 impl Default for Queue {
     fn default() -> Queue {
         let fair_share_threshold = Ratio::new(1, 2);
-        let patience =
-            StarvationPatience { min_share_timeout: None, fair_share_timeout: None, fair_share_threshold };
-        Queue { min: 0, patience, preemptable: true }
+        let patience = StarvationPatience {
+            min_share_timeout: None,
+            fair_share_timeout: None,
+            fair_share_threshold,
+        };
+        Queue {
+            min: 0,
+            patience,
+            preemptable: true,
+        }
     }
 }
 
@@ -77,25 +84,49 @@ struct World {
 
 impl World {
     fn new(case: &Value, queues: BTreeMap<String, Queue>) -> World {
-        let gate =
-            if case["utilization_gate"].is_null() { Ratio::ZERO } else { exact(&case["utilization_gate"]) };
+        let gate = if case["utilization_gate"].is_null() {
+            Ratio::ZERO
+        } else {
+            exact(&case["utilization_gate"])
+        };
         let last_at_min = BTreeMap::new();
         let nodes = [Vec::new(), Vec::new()];
-        World { now: Time(0), gate, queues, last_at_min, apps: Vec::new(), nodes, masters_lost: 0 }
+        World {
+            now: Time(0),
+            gate,
+            queues,
+            last_at_min,
+            apps: Vec::new(),
+            nodes,
+            masters_lost: 0,
+        }
     }
 
     fn submit(&mut self, queue: &str, container: u64, wanted: u64) -> usize {
         self.queues.entry(queue.to_owned()).or_default();
-        let (submitted, queue) = (self.now, queue.to_owned());
-        let (last_at_share, next_check) = (self.now, Time(0));
-        self.apps.push(App { queue, submitted, container, wanted, last_at_share, next_check });
+        let submitted = self.now;
+        let queue = queue.to_owned();
+        let last_at_share = self.now;
+        let next_check = Time(0);
+        self.apps.push(App {
+            queue,
+            submitted,
+            container,
+            wanted,
+            last_at_share,
+            next_check,
+        });
         self.apps.len() - 1
     }
 
     /// The first app fills the cluster with containers of 1 GB.
     fn fill(&mut self, queue: &str, masters: u64) {
         let app = self.submit(queue, GB, 0);
-        let running = |place| Running { app, size: GB, master: place < masters };
+        let running = |place| Running {
+            app,
+            size: GB,
+            master: place < masters,
+        };
         self.nodes = [(); NODES].map(|()| (0..NODE / GB).map(running).collect());
     }
 
@@ -108,11 +139,17 @@ impl World {
     }
 
     fn usage(&self, app: usize) -> u64 {
-        self.running().filter(|running| running.app == app).map(|running| running.size).sum()
+        self.running()
+            .filter(|running| running.app == app)
+            .map(|running| running.size)
+            .sum()
     }
 
     fn free(&self, node: usize) -> u64 {
-        NODE - self.nodes[node].iter().map(|running| running.size).sum::<u64>()
+        NODE - self.nodes[node]
+            .iter()
+            .map(|running| running.size)
+            .sum::<u64>()
     }
 
     /// Returns the pools of all queues and their ancestors, parents first.
@@ -123,18 +160,29 @@ impl World {
             names.extend(queue.match_indices('.').map(|(end, _)| &queue[..end]));
         }
         let names: Vec<&str> = names.into_iter().collect();
-        let mut pools: Vec<PoolSnapshot> = names.iter().map(|name| self.pool(name, &names)).collect();
+        let mut pools: Vec<PoolSnapshot> =
+            names.iter().map(|name| self.pool(name, &names)).collect();
         set_shares(NODES as u64 * NODE, false, &mut pools);
         (names.into_iter().map(str::to_owned).collect(), pools)
     }
 
     fn pool(&self, name: &str, names: &[&str]) -> PoolSnapshot {
         let queue = self.queues.get(name).cloned().unwrap_or_default();
-        let parent = name.rsplit_once('.').and_then(|(parent, _)| names.binary_search(&parent).ok());
-        let jobs = self.apps.iter().enumerate().filter(|(_, app)| app.queue == name);
+        let parent = name
+            .rsplit_once('.')
+            .and_then(|(parent, _)| names.binary_search(&parent).ok());
+        let jobs = self
+            .apps
+            .iter()
+            .enumerate()
+            .filter(|(_, app)| app.queue == name);
         PoolSnapshot {
             parent,
-            claim: Claim { min: queue.min, max: UNBOUNDED, weight: Ratio::ONE },
+            claim: Claim {
+                min: queue.min,
+                max: UNBOUNDED,
+                weight: Ratio::ONE,
+            },
             fifo: false,
             preemptable: queue.preemptable,
             patience: queue.patience,
@@ -187,16 +235,35 @@ impl World {
     /// Runs one update and makes room for starved jobs. Returns the number of victims.
     fn preempt(&mut self) -> usize {
         let (pools, found) = self.update();
-        let mut holders = vec![Holder { usage: 0, share: 0, preemptable: false }; self.apps.len()];
-        for (pool, job) in pools.iter().flat_map(|pool| pool.jobs.iter().map(move |job| (pool, job))) {
-            let (usage, share) = (job.need.usage, job.need.share);
-            holders[job.job.0 as usize] = Holder { usage, share, preemptable: pool.preemptable };
+        let mut holders = vec![
+            Holder {
+                usage: 0,
+                share: 0,
+                preemptable: false
+            };
+            self.apps.len()
+        ];
+        for (pool, job) in pools
+            .iter()
+            .flat_map(|pool| pool.jobs.iter().map(move |job| (pool, job)))
+        {
+            let usage = job.need.usage;
+            let share = job.need.share;
+            holders[job.job.0 as usize] = Holder {
+                usage,
+                share,
+                preemptable: pool.preemptable,
+            };
         }
         let host = |node: usize| Host {
             free: self.free(node),
             containers: self.nodes[node]
                 .iter()
-                .map(|running| Container { holder: running.app, size: running.size, master: running.master })
+                .map(|running| Container {
+                    holder: running.app,
+                    size: running.size,
+                    master: running.master,
+                })
                 .collect(),
         };
         let mut search = Search::new((0..NODES).map(host).collect(), holders);
@@ -206,20 +273,29 @@ impl World {
             let app = pools[one.pool].jobs[one.place].job.0 as usize;
             let size = self.apps[app].container;
             for _ in 0..(one.amount / size).min(self.apps[app].wanted) {
-                let Some(room) = search.make_room(size) else { break };
+                let Some(room) = search.make_room(size) else {
+                    break;
+                };
                 gone[room.host].extend(room.taken);
                 started.push((room.host, app));
             }
         }
         let count = gone.iter().map(BTreeSet::len).sum();
         for (node, gone) in gone.iter().enumerate() {
-            self.masters_lost += gone.iter().filter(|place| self.nodes[node][**place].master).count() as u64;
+            self.masters_lost += gone
+                .iter()
+                .filter(|place| self.nodes[node][**place].master)
+                .count() as u64;
             let mut place = 0..;
             self.nodes[node].retain(|_| place.next().is_some_and(|place| !gone.contains(&place)));
         }
         for (node, app) in started {
             self.apps[app].wanted -= 1;
-            self.nodes[node].push(Running { app, size: self.apps[app].container, master: false });
+            self.nodes[node].push(Running {
+                app,
+                size: self.apps[app].container,
+                master: false,
+            });
         }
         count
     }
@@ -227,11 +303,24 @@ impl World {
 
 fn preempt(case: &Value, mode: &str) -> Result<(), String> {
     let mut world = World::new(case, queues(mode)?);
-    world.fill(text(&case["greedy_queue"])?, number(&case["am_containers_per_node"])?);
-    for (place, step) in case["steps"].as_array().ok_or("no steps")?.iter().enumerate() {
-        let (request, expect) = (&step["request"], &step["expect"]);
+    world.fill(
+        text(&case["greedy_queue"])?,
+        number(&case["am_containers_per_node"])?,
+    );
+    for (place, step) in case["steps"]
+        .as_array()
+        .ok_or("no steps")?
+        .iter()
+        .enumerate()
+    {
+        let request = &step["request"];
+        let expect = &step["expect"];
         let size = exact(&request["container_gb"]).of(GB);
-        let app = world.submit(text(&step["starving_queue"])?, size, number(&request["count"])?);
+        let app = world.submit(
+            text(&step["starving_queue"])?,
+            size,
+            number(&request["count"])?,
+        );
         world.now = world.now + Span::from_secs(1);
         while world.preempt() > 0 {
             world.now = world.now + recheck_after(Span(0), NODE_HEARTBEAT, RECHECK_DELAY);
@@ -242,13 +331,16 @@ fn preempt(case: &Value, mode: &str) -> Result<(), String> {
                 "starved_containers" => world.count(app),
                 "am_containers_lost" => world.masters_lost,
                 "distinct_nodes_of_new_containers" => {
-                    let holds = |node: &&Vec<Running>| node.iter().any(|running| running.app == app);
+                    let holds =
+                        |node: &&Vec<Running>| node.iter().any(|running| running.app == app);
                     world.nodes.iter().filter(holds).count() as u64
                 }
                 other => return Err(format!("unknown expectation {other}")),
             };
             if got != number(expected)? {
-                return Err(format!("step {place}: {what} is {got} instead of {expected}"));
+                return Err(format!(
+                    "step {place}: {what} is {got} instead of {expected}"
+                ));
             }
         }
     }
@@ -266,7 +358,10 @@ fn queues(mode: &str) -> Result<BTreeMap<String, Queue>, String> {
         "nonpreemptable.child-2",
     ];
     for name in names {
-        let mut queue = Queue { preemptable: !name.starts_with("nonpreemptable"), ..Queue::default() };
+        let mut queue = Queue {
+            preemptable: !name.starts_with("nonpreemptable"),
+            ..Queue::default()
+        };
         match mode {
             "fairshare" => {
                 queue.patience.fair_share_threshold = Ratio::ONE;
@@ -298,33 +393,56 @@ fn starvation(case: &Value) -> Result<(), String> {
     let expect = &case["expect"];
     let expected_reports = expect["reports"].as_array().ok_or("no reports")?;
     // The first update, one within the delay, and one after it.
-    let times = [world.now, world.now + Span(delay.0 - 1), world.now + delay + Span(1)];
+    let times = [
+        world.now,
+        world.now + Span(delay.0 - 1),
+        world.now + delay + Span(1),
+    ];
     let mut reports = 0;
     for (place, (time, expected)) in times.into_iter().zip(expected_reports).enumerate() {
         world.now = time;
         let (pools, found) = world.update();
         reports += found.len() as u64;
         if reports != number(expected)? {
-            return Err(format!("{reports} reports instead of {expected} after update {place}"));
+            return Err(format!(
+                "{reports} reports instead of {expected} after update {place}"
+            ));
         }
         if place > 0 {
             continue;
         }
-        let starving: BTreeSet<usize> =
-            found.iter().map(|one| pools[one.pool].jobs[one.place].job.0 as usize).collect();
+        let starving: BTreeSet<usize> = found
+            .iter()
+            .map(|one| pools[one.pool].jobs[one.place].job.0 as usize)
+            .collect();
         if starving.len() as u64 != number(&expect["starved_apps"])? {
-            return Err(format!("{} apps starve instead of {}", starving.len(), expect["starved_apps"]));
+            return Err(format!(
+                "{} apps starve instead of {}",
+                starving.len(),
+                expect["starved_apps"]
+            ));
         }
-        let not: BTreeSet<&str> =
-            queue_of.iter().filter(|(app, _)| !starving.contains(app)).map(|(_, name)| *name).collect();
-        let said: BTreeSet<&str> =
-            expect["not_starved"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
+        let not: BTreeSet<&str> = queue_of
+            .iter()
+            .filter(|(app, _)| !starving.contains(app))
+            .map(|(_, name)| *name)
+            .collect();
+        let said: BTreeSet<&str> = expect["not_starved"]
+            .as_array()
+            .into_iter()
+            .flatten()
+            .filter_map(Value::as_str)
+            .collect();
         if !expect["not_starved"].is_null() && not != said {
             return Err(format!("{not:?} do not starve instead of {said:?}"));
         }
     }
     if expected_reports.len() > times.len() {
-        return Err(format!("{} reports are expected of {} updates", expected_reports.len(), times.len()));
+        return Err(format!(
+            "{} reports are expected of {} updates",
+            expected_reports.len(),
+            times.len()
+        ));
     }
     Ok(())
 }
@@ -332,13 +450,21 @@ fn starvation(case: &Value) -> Result<(), String> {
 /// Returns a queue of kind `starvation`.
 fn queue(asked: &Value) -> Result<Queue, String> {
     let mut queue = Queue::default();
-    let timeout = |value: &Value| if value.is_null() { None } else { Some(Span(exact(value).of(1_000_000))) };
+    let timeout = |value: &Value| {
+        if value.is_null() {
+            None
+        } else {
+            Some(Span(exact(value).of(1_000_000)))
+        }
+    };
     for (key, value) in asked.as_object().ok_or("a queue is no object")? {
         match key.as_str() {
             "name" => {}
             "fair_share_threshold" => queue.patience.fair_share_threshold = exact(value),
             "fair_share_timeout_s" => queue.patience.fair_share_timeout = timeout(value),
-            "min_share_timeout_s" | "minimum_timeout_s" => queue.patience.min_share_timeout = timeout(value),
+            "min_share_timeout_s" | "minimum_timeout_s" => {
+                queue.patience.min_share_timeout = timeout(value)
+            }
             "minimum_gb" | "min_gb" | "min_share_gb" | "minimum" | "min_share" | "min" => {
                 queue.min = exact(value).of(GB);
             }
@@ -353,5 +479,7 @@ fn text(value: &Value) -> Result<&str, String> {
 }
 
 fn number(value: &Value) -> Result<u64, String> {
-    value.as_u64().ok_or_else(|| format!("{value} is no number"))
+    value
+        .as_u64()
+        .ok_or_else(|| format!("{value} is no number"))
 }

@@ -25,14 +25,19 @@ pub struct Jobs {
 
 /// Returns the jobs of a case, which may be listed in any order.
 pub fn jobs(list: &Value) -> Jobs {
-    let mut all: Vec<(String, FluidJob<Ratio>)> = list.as_array().unwrap().iter().map(job).collect();
+    let mut all: Vec<(String, FluidJob<Ratio>)> =
+        list.as_array().unwrap().iter().map(job).collect();
     all.sort_by_key(|(_, job)| job.arrival);
     let (names, jobs) = all.into_iter().unzip();
     Jobs { names, jobs }
 }
 
 fn job(value: &Value) -> (String, FluidJob<Ratio>) {
-    let arrival = if value["arrival"].is_null() { &value["release"] } else { &value["arrival"] };
+    let arrival = if value["arrival"].is_null() {
+        &value["release"]
+    } else {
+        &value["arrival"]
+    };
     let mut job = FluidJob::new(exact(arrival), exact(&value["size"]));
     if !value["estimate"].is_null() {
         job.estimate = exact(&value["estimate"]);
@@ -65,10 +70,16 @@ fn expect_ends(jobs: &Jobs, policy: FluidPolicy, name: &str, ends: &Value) -> Re
             return Err(format!("{name}: no end is given for {job}"));
         }
         if found[position] != exact(expected) {
-            return Err(format!("{name}: {job} ends at {}, not at {expected}", found[position]));
+            return Err(format!(
+                "{name}: {job} ends at {}, not at {expected}",
+                found[position]
+            ));
         }
         if (fast[position] - found[position].to_f64()).abs() > 1e-9 {
-            return Err(format!("{name}: {job} ends at {} in floats", fast[position]));
+            return Err(format!(
+                "{name}: {job} ends at {} in floats",
+                fast[position]
+            ));
         }
     }
     Ok(())

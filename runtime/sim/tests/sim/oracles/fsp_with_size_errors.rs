@@ -26,7 +26,9 @@ fn oracle_fsp_with_size_errors() {
                 let end = found[position].to_f64();
                 if (end - expected).abs() > tolerance || (in_floats[position] - end).abs() > 1e-9 {
                     let fast = in_floats[position];
-                    return Err(format!("{name}: {job} ends at {end} ({fast} in floats), not {expected}"));
+                    return Err(format!(
+                        "{name}: {job} ends at {end} ({fast} in floats), not {expected}"
+                    ));
                 }
             }
         }

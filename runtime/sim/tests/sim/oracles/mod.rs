@@ -45,6 +45,11 @@ const FAMILIES: [&str; 16] = [
 #[test]
 fn oracle_files_have_known_families() {
     for file in cases::files() {
-        assert!(FAMILIES.contains(&file.family.as_str()), "{}: unknown family {}", file.path, file.family);
+        assert!(
+            FAMILIES.contains(&file.family.as_str()),
+            "{}: unknown family {}",
+            file.path,
+            file.family
+        );
     }
 }

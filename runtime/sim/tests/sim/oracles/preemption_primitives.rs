@@ -7,25 +7,35 @@ use std::rc::Rc;
 
 use napreduce_engine::{Ratio, Slots, Span, TaskKind, Time};
 use napreduce_schedulers::trigger::{Trigger, TriggerSettings};
-use napreduce_sim::{Cost, ProgressMark, Run, SimulatedJob, Simulation, SimulationSettings, Workload};
+use napreduce_sim::{
+    Cost, ProgressMark, Run, SimulatedJob, Simulation, SimulationSettings, Workload,
+};
 use serde_json::Value;
 
 use crate::oracles::cases::{check, exact};
 
 #[test]
 fn oracle_preemption_primitives() {
-    check("preemption-primitives", |case| match case["kind"].as_str() {
-        Some("two-task") => each_primitive(case, Span(0), Span(0)),
-        Some("two-task-overheads") => each_primitive(case, span(&case["suspend_s"]), span(&case["resume_s"])),
-        Some("heartbeat") => heartbeat(case),
-        kind => Err(format!("unknown kind {kind:?}")),
+    check("preemption-primitives", |case| {
+        match case["kind"].as_str() {
+            Some("two-task") => each_primitive(case, Span(0), Span(0)),
+            Some("two-task-overheads") => {
+                each_primitive(case, span(&case["suspend_s"]), span(&case["resume_s"]))
+            }
+            Some("heartbeat") => heartbeat(case),
+            kind => Err(format!("unknown kind {kind:?}")),
+        }
     });
 }
 
 /// Parses seconds.
 fn span(value: &Value) -> Span {
     let micros = exact(value) * Ratio::whole(1_000_000);
-    assert_eq!(micros.denominator(), 1, "{value} is not a whole number of microseconds");
+    assert_eq!(
+        micros.denominator(),
+        1,
+        "{value} is not a whole number of microseconds"
+    );
     Span(u64::try_from(micros.numerator()).unwrap())
 }
 
@@ -49,8 +59,12 @@ fn actions(primitive: &str) -> Result<Option<(&'static str, &'static str)>, Stri
 }
 
 fn trigger(rules: &str) -> Result<Box<Trigger>, String> {
-    let settings = TriggerSettings { rules: rules.to_owned() };
-    Ok(Box::new(Trigger::new(&settings).map_err(|error| error.to_string())?))
+    let settings = TriggerSettings {
+        rules: rules.to_owned(),
+    };
+    Ok(Box::new(
+        Trigger::new(&settings).map_err(|error| error.to_string())?,
+    ))
 }
 
 fn each_primitive(case: &Value, suspend: Span, resume: Span) -> Result<(), String> {
@@ -65,7 +79,10 @@ fn each_primitive(case: &Value, suspend: Span, resume: Span) -> Result<(), Strin
         ];
         for (what, found) in found {
             if found != exact(&expected[what]) {
-                return Err(format!("{primitive}: {what} is {found}, not {}", expected[what]));
+                return Err(format!(
+                    "{primitive}: {what} is {found}, not {}",
+                    expected[what]
+                ));
             }
         }
     }
@@ -77,18 +94,27 @@ fn two_tasks(case: &Value, primitive: &str, suspend: Span, resume: Span) -> Resu
     let rules = match actions(primitive)? {
         None => format!("when progress(low) >= {share} do submit(high)"),
         Some((away, back)) => {
-            format!("when progress(low) >= {share} do submit(high), {away}\nwhen finished(high) do {back}")
+            format!(
+                "when progress(low) >= {share} do submit(high), {away}\nwhen finished(high) do {back}"
+            )
         }
     };
     let mut settings = one_slot();
     settings.overheads.suspend = Cost::fixed(suspend);
     settings.overheads.resume = Cost::fixed(resume);
     settings.overheads.checkpoint_loss = Span::from_secs(1);
-    settings.marks = vec![ProgressMark { job: "low".into(), kind: TaskKind::Map, index: 0, share }];
+    settings.marks = vec![ProgressMark {
+        job: "low".into(),
+        kind: TaskKind::Map,
+        index: 0,
+        share,
+    }];
     let low = SimulatedJob::new("low", Time(0)).with_maps(1, span(&case["low_seconds"]));
     let high = SimulatedJob::new("high", Time(0)).with_maps(1, span(&case["high_seconds"]));
     let workload = Workload::of(vec![low]).with_triggered(high);
-    Simulation::new(trigger(&rules)?, settings, workload).run().map_err(|error| error.to_string())
+    Simulation::new(trigger(&rules)?, settings, workload)
+        .run()
+        .map_err(|error| error.to_string())
 }
 
 fn heartbeat(case: &Value) -> Result<(), String> {
@@ -111,9 +137,17 @@ fn heartbeat(case: &Value) -> Result<(), String> {
         let high = SimulatedJob::new("high", arrival).with_maps(1, span(&case["high_seconds"]));
         let log = Shared::default();
         let simulation = Simulation::new(trigger(&rules)?, settings, Workload::of(vec![low, high]));
-        let run = simulation.with_log(Box::new(log.clone())).run().map_err(|error| error.to_string())?;
-        let worked = |name: &str| run.job(name).and_then(|job| job.worked).ok_or("it never worked");
-        let ((high_start, high_end), (_, low_end)) = (worked("high")?, worked("low")?);
+        let run = simulation
+            .with_log(Box::new(log.clone()))
+            .run()
+            .map_err(|error| error.to_string())?;
+        let worked = |name: &str| {
+            run.job(name)
+                .and_then(|job| job.worked)
+                .ok_or("it never worked")
+        };
+        let (high_start, high_end) = worked("high")?;
+        let (_, low_end) = worked("low")?;
         for (what, expected) in expected.as_object().ok_or("no expect of the mode")? {
             let found = match what.as_str() {
                 "high_start" => seconds(high_start.0),
@@ -151,7 +185,8 @@ impl Shared {
     /// reply to a heartbeat acts immediately.
     fn time_of_last(&self, orders: &[&str]) -> Ratio {
         let text = String::from_utf8(self.0.borrow().clone()).unwrap();
-        let (mut now, mut last) = (Ratio::ZERO, Ratio::ZERO);
+        let mut now = Ratio::ZERO;
+        let mut last = Ratio::ZERO;
         for line in text.lines() {
             if !line.starts_with(' ') {
                 now = line.split_once("s ").unwrap().0.parse().unwrap();

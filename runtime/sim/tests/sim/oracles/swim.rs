@@ -22,7 +22,10 @@ fn oracle_swim_trace_facts() {
             );
             return Ok(());
         };
-        let digest: String = Sha256::digest(&bytes).iter().map(|byte| format!("{byte:02x}")).collect();
+        let digest: String = Sha256::digest(&bytes)
+            .iter()
+            .map(|byte| format!("{byte:02x}"))
+            .collect();
         if case["sha256"] != json!(digest) {
             return Err(format!("the digest is {digest}"));
         }
@@ -49,7 +52,10 @@ fn fact(jobs: &[SwimJob], what: &str) -> Result<Value, String> {
     let zeros = |of: fn(&SwimJob) -> u64| json!(jobs.iter().filter(|job| of(job) == 0).count());
     let most = |of: fn(&SwimJob) -> u64| json!(jobs.iter().map(of).max().unwrap_or(0));
     let maps = |block: u64| {
-        let model = SizeModel { block, ..SizeModel::default() };
+        let model = SizeModel {
+            block,
+            ..SizeModel::default()
+        };
         json!(jobs.iter().map(|job| model.maps(job)).sum::<u64>())
     };
     Ok(match what {

@@ -18,12 +18,20 @@ fn run(jobs: Vec<SimulatedJob>, admission: DeadlineAdmission) -> Run {
     let mut settings = machines(1);
     settings.engine.preemption.suspended_max = SuspendedMax::Unlimited;
     settings.engine.preemption.preemptions_without_progress_max = u32::MAX;
-    let (primitive, interval) = (Primitive::Suspend, Span::from_millis(10));
+    let primitive = Primitive::Suspend;
+    let interval = Span::from_millis(10);
     let by_default = NatjamRConfiguration::default();
-    let configuration =
-        NatjamRConfiguration { admission, primitive, preempt_maps: true, interval, ..by_default };
+    let configuration = NatjamRConfiguration {
+        admission,
+        primitive,
+        preempt_maps: true,
+        interval,
+        ..by_default
+    };
     let policy = NatjamR::new(configuration).unwrap();
-    Simulation::new(Box::new(policy), settings, Workload::of(jobs)).run().unwrap()
+    Simulation::new(Box::new(policy), settings, Workload::of(jobs))
+        .run()
+        .unwrap()
 }
 
 /// Jobs that teach the task lengths; they have no deadline and end first.
@@ -67,7 +75,8 @@ fn feasible(jobs: &[(u64, u64, u64)]) -> Vec<bool> {
 
 #[test]
 fn admission_matches_feasibility() {
-    let (mut admitted, mut refused) = (0, 0);
+    let mut admitted = 0;
+    let mut refused = 0;
     for seed in 0..60 {
         let mut random = Pcg64::seed_from_u64(seed);
         let mut asked = Vec::new();
@@ -75,7 +84,8 @@ fn admission_matches_feasibility() {
         let mut submit = KNOWN_FROM;
         for _ in 0..30 {
             submit += random.random_range(0..8);
-            let (length, maps) = (random.random_range(1..=5), random.random_range(1..=3));
+            let length = random.random_range(1..=5);
+            let maps = random.random_range(1..=3);
             let work = length * u64::from(maps);
             let deadline = submit + work + random.random_range(0..30);
             asked.push((submit, work, deadline));
@@ -84,17 +94,32 @@ fn admission_matches_feasibility() {
             jobs.push(job);
         }
         let run = run(jobs, DeadlineAdmission::Refuse);
-        let mut results: Vec<_> = run.jobs.iter().filter(|job| job.submitted >= at(KNOWN_FROM)).collect();
+        let mut results: Vec<_> = run
+            .jobs
+            .iter()
+            .filter(|job| job.submitted >= at(KNOWN_FROM))
+            .collect();
         results.sort_by_key(|job| job.job);
         let expected = feasible(&asked);
         for ((job, asked), feasible) in results.iter().zip(&asked).zip(expected) {
-            assert_eq!(job.ending == Ending::Succeeded, feasible, "seed {seed}: {asked:?}");
-            assert!(!feasible || !job.missed(), "seed {seed}: {asked:?} ended at {}", job.ended);
+            assert_eq!(
+                job.ending == Ending::Succeeded,
+                feasible,
+                "seed {seed}: {asked:?}"
+            );
+            assert!(
+                !feasible || !job.missed(),
+                "seed {seed}: {asked:?} ended at {}",
+                job.ended
+            );
             admitted += u32::from(feasible);
             refused += u32::from(!feasible);
         }
     }
-    assert!(admitted > 300 && refused > 300, "{admitted} admitted, {refused} refused");
+    assert!(
+        admitted > 300 && refused > 300,
+        "{admitted} admitted, {refused} refused"
+    );
 }
 
 #[test]
@@ -107,7 +132,13 @@ fn admission_rejects_only_when_configured() {
         assert_eq!(run.jobs.iter().filter(|job| job.missed()).count(), 1);
     }
     let run = run([lengths(), vec![late]].concat(), DeadlineAdmission::Refuse);
-    assert_eq!(run.jobs.iter().filter(|job| job.ending == Ending::Failed).count(), 1);
+    assert_eq!(
+        run.jobs
+            .iter()
+            .filter(|job| job.ending == Ending::Failed)
+            .count(),
+        1
+    );
 }
 
 #[test]

@@ -21,8 +21,12 @@ fn end_of_research(saved_after: u64, more: &str) -> f64 {
     let file = WorkloadFile::read("two", &text).unwrap();
     let mut settings = machines(1);
     settings.overheads = file.overheads;
-    let policy = SchedulerConfiguration::named(SchedulerName::Natjam).build().unwrap();
-    let run = Simulation::new(policy, settings, file.workload(1)).run().unwrap();
+    let policy = SchedulerConfiguration::named(SchedulerName::Natjam)
+        .build()
+        .unwrap();
+    let run = Simulation::new(policy, settings, file.workload(1))
+        .run()
+        .unwrap();
     assert_eq!(run.job("research").unwrap().preemptions.checkpoint, 1);
     end(&run, "research")
 }
@@ -38,7 +42,10 @@ fn checkpoint_in_shuffle_holds_memory() {
 #[test]
 fn checkpoint_in_reduce_holds_output_and_skips_keys() {
     // Half of its input is processed: 250 bytes of output, and 500 bytes to skip at 50 per second.
-    assert_eq!(end_of_research(20, BY_PHASE), 20.0 + 2.5 + 5.0 + 2.5 + 10.0 + 10.0);
+    assert_eq!(
+        end_of_research(20, BY_PHASE),
+        20.0 + 2.5 + 5.0 + 2.5 + 10.0 + 10.0
+    );
     let at_once = "checkpoint-by-phase = { output-permille = 500 }";
     assert_eq!(end_of_research(20, at_once), 20.0 + 2.5 + 5.0 + 2.5 + 10.0);
 }
@@ -46,6 +53,10 @@ fn checkpoint_in_reduce_holds_output_and_skips_keys() {
 #[test]
 fn checkpoint_without_phases_holds_task_memory() {
     for saved_after in [4, 20] {
-        assert_eq!(end_of_research(saved_after, ""), 30.0 + 6.0 + 5.0 + 6.0, "after {saved_after} s");
+        assert_eq!(
+            end_of_research(saved_after, ""),
+            30.0 + 6.0 + 5.0 + 6.0,
+            "after {saved_after} s"
+        );
     }
 }

@@ -20,8 +20,11 @@ fn natjam(
     settings: SimulationSettings,
     jobs: Vec<SimulatedJob>,
 ) -> Result<Run, SimulationError> {
-    let mut simulation =
-        Simulation::new(Box::new(Natjam::new(configuration).unwrap()), settings, Workload::of(jobs));
+    let mut simulation = Simulation::new(
+        Box::new(Natjam::new(configuration).unwrap()),
+        settings,
+        Workload::of(jobs),
+    );
     while simulation.step()? {
         simulation.check().unwrap();
     }
@@ -41,20 +44,31 @@ fn production_and_research() -> Vec<SimulatedJob> {
 
 #[test]
 fn master_holds_container_for_whole_job() {
-    let job =
-        SimulatedJob::new("job", at(0)).with_maps(2, seconds(10)).with_reduces(2, seconds(0), seconds(5));
+    let job = SimulatedJob::new("job", at(0))
+        .with_maps(2, seconds(10))
+        .with_reduces(2, seconds(0), seconds(5));
     let run = fifo(containers(1, 3), vec![job]);
-    assert_eq!((end(&run, "job"), run.jobs.len(), run.jobs[0].alone), (17.0, 1, seconds(17)));
-    assert_eq!((run.slot_time.launch, run.slot_time.masters), (2_000_000, 15_000_000));
+    assert_eq!(
+        (end(&run, "job"), run.jobs.len(), run.jobs[0].alone),
+        (17.0, 1, seconds(17))
+    );
+    assert_eq!(
+        (run.slot_time.launch, run.slot_time.masters),
+        (2_000_000, 15_000_000)
+    );
     assert_eq!(run.slot_time.capacity.iter().sum::<u64>(), 3 * 17_000_000);
-    assert_eq!(run.slot_time.busy.iter().sum::<u64>(), run.slot_time.useful + 17_000_000);
+    assert_eq!(
+        run.slot_time.busy.iter().sum::<u64>(),
+        run.slot_time.useful + 17_000_000
+    );
 }
 
 #[test]
 fn maps_and_reduces_share_containers() {
     // The master leaves two containers, so at most two tasks run at once.
-    let mut job =
-        SimulatedJob::new("job", at(0)).with_maps(4, seconds(10)).with_reduces(2, seconds(0), seconds(4));
+    let mut job = SimulatedJob::new("job", at(0))
+        .with_maps(4, seconds(10))
+        .with_reduces(2, seconds(0), seconds(4));
     job.slowstart_permille = 0;
     let mut settings = containers(1, 3);
     settings.overheads.master = seconds(0);
@@ -63,7 +77,14 @@ fn maps_and_reduces_share_containers() {
     // Two waves of maps, one wave of reduces.
     assert_eq!(end(&run, "job"), 24.0);
     let id = run.job("job").unwrap().job;
-    let most = |kind| run.allocation.levels(id, kind).into_iter().map(|(_, level)| level).max().unwrap_or(0);
+    let most = |kind| {
+        run.allocation
+            .levels(id, kind)
+            .into_iter()
+            .map(|(_, level)| level)
+            .max()
+            .unwrap_or(0)
+    };
     assert_eq!((most(TaskKind::Map), most(TaskKind::Reduce)), (2, 2));
 }
 
@@ -87,7 +108,9 @@ fn queue_limit_delays_next_master() {
     let run = fifo(settings, vec![job("first"), job("later"), urgent, other]);
     // The more important job overtakes. The other queue has its own master, which starts after that of the
     // first job.
-    let ends: Vec<f64> = ["first", "urgent", "later", "other"].map(|name| end(&run, name)).to_vec();
+    let ends: Vec<f64> = ["first", "urgent", "later", "other"]
+        .map(|name| end(&run, name))
+        .to_vec();
     assert_eq!(ends, [12.0, 24.0, 36.0, 14.0]);
 }
 
@@ -95,18 +118,32 @@ fn queue_limit_delays_next_master() {
 fn production_evicts_reduces_for_master_and_tasks() {
     let mut settings = containers(1, 4);
     settings.overheads.master = seconds(0);
-    let run = natjam(NatjamConfiguration::default(), settings, production_and_research()).unwrap();
+    let run = natjam(
+        NatjamConfiguration::default(),
+        settings,
+        production_and_research(),
+    )
+    .unwrap();
     // At 10 s for the master, at the next run of the preemptor for the map; the reduce reuses the map's
     // container.
     assert_eq!(end(&run, "production"), 21.0);
     let research: &JobResult = run.job("research").unwrap();
-    assert_eq!((research.preemptions.checkpoint, research.preemptions.kill), (2, 0));
-    assert_eq!((run.slot_time.wasted, run.slot_time.useful), (0, 310_000_000));
+    assert_eq!(
+        (research.preemptions.checkpoint, research.preemptions.kill),
+        (2, 0)
+    );
+    assert_eq!(
+        (run.slot_time.wasted, run.slot_time.useful),
+        (0, 310_000_000)
+    );
 }
 
 #[test]
 fn natjam_preempting_maps_spares_masters() {
-    let configuration = NatjamConfiguration { preempt_maps: true, ..NatjamConfiguration::default() };
+    let configuration = NatjamConfiguration {
+        preempt_maps: true,
+        ..NatjamConfiguration::default()
+    };
     let run = natjam(configuration, containers(1, 4), production_and_research()).unwrap();
     // As without `preempt-maps`: the master is the only map of research.
     assert_eq!(end(&run, "production"), 22.0);
@@ -121,7 +158,12 @@ fn under(
     jobs: Vec<SimulatedJob>,
 ) -> Result<Run, SimulationError> {
     let tables = toml::from_str(tables).unwrap();
-    let policy = SchedulerConfiguration { scheduler: name.parse().unwrap(), tables }.build().unwrap();
+    let policy = SchedulerConfiguration {
+        scheduler: name.parse().unwrap(),
+        tables,
+    }
+    .build()
+    .unwrap();
     let mut simulation = Simulation::new(policy, settings, Workload::of(jobs));
     while simulation.step()? {
         simulation.check().unwrap();
@@ -151,7 +193,8 @@ fn monitor_spares_masters() {
     let mut jobs = production_and_research();
     // Research has more masters than its guarantee.
     for number in 0..3 {
-        let mut more = SimulatedJob::new(format!("more-{number}"), at(0)).with_maps(1, seconds(100));
+        let mut more =
+            SimulatedJob::new(format!("more-{number}"), at(0)).with_maps(1, seconds(100));
         more.queue = "research".into();
         jobs.push(more);
     }
@@ -161,7 +204,10 @@ fn monitor_spares_masters() {
     });
     let run = under("capacity", TWO_QUEUES, containers(2, 4), jobs).unwrap();
     assert_eq!((run.jobs.len(), run.unfinished), (6, 0));
-    assert!(run.jobs.iter().any(|job| job.preemptions.kill > 0), "the monitor preempts tasks");
+    assert!(
+        run.jobs.iter().any(|job| job.preemptions.kill > 0),
+        "the monitor preempts tasks"
+    );
 }
 
 #[test]
@@ -173,8 +219,16 @@ fn admission_checks_jobs_not_masters() {
     let tables = "[natjam-deadline]\nadmission = \"refuse\"\n";
     let jobs = vec![job("one", 0, 60), job("one", 30, 60), job("one", 60, 1)];
     let run = under("natjam-deadline", tables, containers(1, 3), jobs).unwrap();
-    let endings: Vec<bool> = run.jobs.iter().map(|job| job.ending == Ending::Succeeded).collect();
-    assert_eq!(endings, [true, true, false], "the deadline of the third is infeasible");
+    let endings: Vec<bool> = run
+        .jobs
+        .iter()
+        .map(|job| job.ending == Ending::Succeeded)
+        .collect();
+    assert_eq!(
+        endings,
+        [true, true, false],
+        "the deadline of the third is infeasible"
+    );
     assert_eq!(run.unfinished, 0);
 }
 
@@ -188,7 +242,9 @@ fn masters_start_in_deadline_order() {
     settings.masters_max = Some(1);
     let jobs = vec![job("first", 50), job("late", 900), job("soon", 100)];
     let run = under("natjam-deadline", "", settings, jobs).unwrap();
-    let ends: Vec<f64> = ["first", "soon", "late"].map(|name| end(&run, name)).to_vec();
+    let ends: Vec<f64> = ["first", "soon", "late"]
+        .map(|name| end(&run, name))
+        .to_vec();
     assert_eq!(ends, [12.0, 24.0, 36.0]);
 }
 
@@ -205,10 +261,17 @@ fn masters_leave_container_for_tasks() {
 #[test]
 fn job_and_master_count_once_in_limits() {
     let job = |name| SimulatedJob::new(name, at(0)).with_maps(1, seconds(10));
-    for (name, tables) in
-        [("fair", "[fair]\nuser-max-running-jobs = 1"), ("capacity", "[capacity]\nuser-max-running-jobs = 1")]
-    {
-        let run = under(name, tables, containers(2, 2), vec![job("first"), job("second")]).unwrap();
+    for (name, tables) in [
+        ("fair", "[fair]\nuser-max-running-jobs = 1"),
+        ("capacity", "[capacity]\nuser-max-running-jobs = 1"),
+    ] {
+        let run = under(
+            name,
+            tables,
+            containers(2, 2),
+            vec![job("first"), job("second")],
+        )
+        .unwrap();
         let ends: Vec<f64> = ["first", "second"].map(|name| end(&run, name)).to_vec();
         assert_eq!(ends, [12.0, 24.0], "{name}");
     }
@@ -216,8 +279,7 @@ fn job_and_master_count_once_in_limits() {
 
 #[test]
 fn queue_of_one_container_is_rejected() {
-    let tables =
-        "[capacity]\nmode = \"hard-cap\"\n[[capacity.queue]]\nname = \"default\"\nguaranteed-percent = 20\n";
+    let tables = "[capacity]\nmode = \"hard-cap\"\n[[capacity.queue]]\nname = \"default\"\nguaranteed-percent = 20\n";
     let job = SimulatedJob::new("job", at(0)).with_maps(1, seconds(10));
     let refused = under("capacity", tables, containers(1, 5), vec![job]).unwrap_err();
     assert!(refused.is_input_error());
@@ -230,10 +292,15 @@ fn queue_of_one_container_is_rejected() {
 
 #[test]
 fn masters_leave_container_below_queue_maximum() {
-    let tables =
-        "[capacity]\nmode = \"hard-cap\"\n[[capacity.queue]]\nname = \"default\"\nguaranteed-percent = 40\n";
+    let tables = "[capacity]\nmode = \"hard-cap\"\n[[capacity.queue]]\nname = \"default\"\nguaranteed-percent = 40\n";
     let job = |name: &str| SimulatedJob::new(name, at(0)).with_maps(3, seconds(10));
-    let run = under("capacity", tables, containers(1, 8), vec![job("a"), job("b"), job("c")]).unwrap();
+    let run = under(
+        "capacity",
+        tables,
+        containers(1, 8),
+        vec![job("a"), job("b"), job("c")],
+    )
+    .unwrap();
     assert_eq!((run.jobs.len(), run.unfinished), (3, 0));
 }
 
@@ -247,19 +314,33 @@ fn capacity_for(kind: &str, percent: u32) -> String {
 
 #[test]
 fn maps_do_not_count_for_reduce_part() {
-    let job =
-        SimulatedJob::new("job", at(0)).with_maps(1, seconds(10)).with_reduces(2, seconds(0), seconds(5));
-    let run = under("composed", &capacity_for("reduce", 20), containers(1, 5), vec![job]).unwrap();
+    let job = SimulatedJob::new("job", at(0))
+        .with_maps(1, seconds(10))
+        .with_reduces(2, seconds(0), seconds(5));
+    let run = under(
+        "composed",
+        &capacity_for("reduce", 20),
+        containers(1, 5),
+        vec![job],
+    )
+    .unwrap();
     // Reduces run in sequence: the queue's maximum is one container for them.
     assert_eq!(end(&run, "job"), 22.0);
 }
 
 #[test]
 fn reduces_do_not_count_for_map_part() {
-    let mut job =
-        SimulatedJob::new("job", at(0)).with_maps(2, seconds(10)).with_reduces(3, seconds(0), seconds(5));
+    let mut job = SimulatedJob::new("job", at(0))
+        .with_maps(2, seconds(10))
+        .with_reduces(3, seconds(0), seconds(5));
     job.slowstart_permille = 0;
-    let run = under("composed", &capacity_for("map", 40), containers(1, 5), vec![job]).unwrap();
+    let run = under(
+        "composed",
+        &capacity_for("map", 40),
+        containers(1, 5),
+        vec![job],
+    )
+    .unwrap();
     // Maps run in sequence, next to the master and the reduces, which wait for them.
     assert_eq!(end(&run, "job"), 27.0);
 }
@@ -270,7 +351,10 @@ fn map_part_does_not_preempt_for_reduce() {
         deadline: Some(seconds(deadline)),
         ..SimulatedJob::new(name, at(second))
     };
-    let soon = job("soon", 0, 100).with_maps(1, seconds(10)).with_reduces(2, seconds(0), seconds(10));
+    let soon =
+        job("soon", 0, 100)
+            .with_maps(1, seconds(10))
+            .with_reduces(2, seconds(0), seconds(10));
     let late = job("late", 1, 1000).with_maps(4, seconds(30));
     let mut settings = containers(1, 4);
     settings.overheads.master = seconds(0);
@@ -310,7 +394,10 @@ impl Scheduler for MapsOnly {
 
     fn schedule(&mut self, now: Time, view: &ClusterView<'_>, actions: &mut Actions) {
         match actions.offer() {
-            Some(Offer { kind: TaskKind::Reduce, .. }) => actions.decline("maps only"),
+            Some(Offer {
+                kind: TaskKind::Reduce,
+                ..
+            }) => actions.decline("maps only"),
             _ => self.0.schedule(now, view, actions),
         }
     }
@@ -324,9 +411,14 @@ impl Scheduler for MapsOnly {
 fn stalled_run_reports_slot_holders() {
     let mut settings = SimulationSettings::new(1, Slots { map: 1, reduce: 1 });
     settings.overheads.master = seconds(0);
-    let job =
-        SimulatedJob::new("job", at(0)).with_maps(1, seconds(1)).with_reduces(2, seconds(0), seconds(1));
-    let simulation = Simulation::new(Box::new(MapsOnly(Fifo::default())), settings, Workload::of(vec![job]));
+    let job = SimulatedJob::new("job", at(0))
+        .with_maps(1, seconds(1))
+        .with_reduces(2, seconds(0), seconds(1));
+    let simulation = Simulation::new(
+        Box::new(MapsOnly(Fifo::default())),
+        settings,
+        Workload::of(vec![job]),
+    );
     let error = simulation.run().unwrap_err().to_string();
     assert!(
         error.contains(
@@ -339,11 +431,9 @@ fn stalled_run_reports_slot_holders() {
 #[test]
 fn lost_master_restarts_and_job_continues() {
     let jobs = (0..6).map(|number| {
-        SimulatedJob::new(format!("job-{number}"), at(number)).with_maps(9, seconds(20)).with_reduces(
-            2,
-            seconds(0),
-            seconds(9),
-        )
+        SimulatedJob::new(format!("job-{number}"), at(number))
+            .with_maps(9, seconds(20))
+            .with_reduces(2, seconds(0), seconds(9))
     });
     let mut settings = containers(4, 4);
     settings.failures.machine_mean = Some(seconds(60));
@@ -360,5 +450,8 @@ fn cut_off_run_counts_jobs_waiting_for_master() {
     settings.until = Some(at(5));
     let job = |name| SimulatedJob::new(name, at(0)).with_maps(1, seconds(10));
     let run = fifo(settings, vec![job("runs"), job("waits")]);
-    assert_eq!((run.unfinished, run.jobs.len(), run.slot_time.masters), (2, 0, 3_000_000));
+    assert_eq!(
+        (run.unfinished, run.jobs.len(), run.slot_time.masters),
+        (2, 0, 3_000_000)
+    );
 }

@@ -3,7 +3,9 @@
 
 use napreduce_engine::{Conversion, Converted, Ratio, Slots, TaskKind};
 use napreduce_schedulers::trigger::{Trigger, TriggerSettings};
-use napreduce_sim::{Cost, ProgressMark, Run, SimulatedJob, Simulation, SimulationSettings, Workload};
+use napreduce_sim::{
+    Cost, ProgressMark, Run, SimulatedJob, Simulation, SimulationSettings, Workload,
+};
 
 use crate::simulation::{at, end, seconds};
 
@@ -11,20 +13,33 @@ use crate::simulation::{at, end, seconds};
 /// worker until 12 s.
 fn settings(convert: Option<Converted>) -> SimulationSettings {
     let mut settings = SimulationSettings::new(2, Slots { map: 1, reduce: 1 });
-    settings.engine.preemption.convert = convert.map(|to| Conversion { after: seconds(4), to });
+    settings.engine.preemption.convert = convert.map(|to| Conversion {
+        after: seconds(4),
+        to,
+    });
     let share = Ratio::new(1, 4);
-    settings.marks = vec![ProgressMark { job: "low".into(), kind: TaskKind::Map, index: 0, share }];
+    settings.marks = vec![ProgressMark {
+        job: "low".into(),
+        kind: TaskKind::Map,
+        index: 0,
+        share,
+    }];
     settings
 }
 
 fn run(settings: SimulationSettings) -> Run {
     let rules = "when progress(low) >= 1/4 do submit(high), suspend(low)\nwhen started(high) do release(low)";
-    let policy = Trigger::new(&TriggerSettings { rules: rules.to_owned() }).unwrap();
+    let policy = Trigger::new(&TriggerSettings {
+        rules: rules.to_owned(),
+    })
+    .unwrap();
     let low = SimulatedJob::new("low", at(0)).with_maps(1, seconds(20));
     let other = SimulatedJob::new("other", at(0)).with_maps(1, seconds(12));
     let high = SimulatedJob::new("high", at(0)).with_maps(1, seconds(30));
     let workload = Workload::of(vec![low, other]).with_triggered(high);
-    Simulation::new(Box::new(policy), settings, workload).run().unwrap()
+    Simulation::new(Box::new(policy), settings, workload)
+        .run()
+        .unwrap()
 }
 
 #[test]
@@ -40,7 +55,14 @@ fn converted_task_continues_on_free_worker() {
     assert_eq!((end(&run, "high"), end(&run, "low")), (35.0, 27.0));
     assert_eq!((run.slot_time.wasted, run.slot_time.overhead()), (0, 0));
     let preemptions = &run.job("low").unwrap().preemptions;
-    assert_eq!((preemptions.suspend, preemptions.checkpoint, preemptions.kill), (1, 1, 0));
+    assert_eq!(
+        (
+            preemptions.suspend,
+            preemptions.checkpoint,
+            preemptions.kill
+        ),
+        (1, 1, 0)
+    );
 }
 
 #[test]
@@ -59,5 +81,8 @@ fn conversion_takes_time_but_no_slot() {
     let run = run(settings);
     // Woken at 12 s, saved at 15 s, running at 22 s.
     assert_eq!((end(&run, "high"), end(&run, "low")), (35.0, 37.0));
-    assert_eq!((run.slot_time.checkpoint, run.slot_time.launch), (0, 7_000_000));
+    assert_eq!(
+        (run.slot_time.checkpoint, run.slot_time.launch),
+        (0, 7_000_000)
+    );
 }

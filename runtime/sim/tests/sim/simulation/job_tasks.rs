@@ -11,7 +11,10 @@ fn job_tasks_start_and_report_with_heartbeats() {
     let run = fifo(settings, vec![job]);
     // Setup runs from the heartbeat at 3 s and is reported at 6 s. The map then works until 13.63 s, reported
     // at 15 s. Cleanup runs until 17.63 s, reported at 18 s.
-    assert_eq!((end(&run, "job"), run.jobs[0].sojourn()), (18.0, seconds(17)));
+    assert_eq!(
+        (end(&run, "job"), run.jobs[0].sojourn()),
+        (18.0, seconds(17))
+    );
     assert_eq!(run.slot_time.useful, 5_000_000);
 }
 
@@ -28,6 +31,9 @@ fn cut_off_run_counts_jobs_in_setup() {
     let mut settings = machines(1);
     settings.overheads = OverheadPreset::Hadoop1.overheads();
     settings.until = Some(at(4));
-    let run = fifo(settings, vec![SimulatedJob::new("job", at(1)).with_maps(1, seconds(5))]);
+    let run = fifo(
+        settings,
+        vec![SimulatedJob::new("job", at(1)).with_maps(1, seconds(5))],
+    );
     assert_eq!((run.unfinished, run.jobs.len()), (1, 0));
 }

@@ -31,7 +31,10 @@ fn log_of(settings: SimulationSettings, jobs: Vec<SimulatedJob>) -> String {
 
 #[test]
 fn log_contains_events_and_effects() {
-    let log = log_of(machines(1), vec![SimulatedJob::new("sort", at(2)).with_maps(1, seconds(3))]);
+    let log = log_of(
+        machines(1),
+        vec![SimulatedJob::new("sort", at(2)).with_maps(1, seconds(3))],
+    );
     let expected = "\
 0.000000s worker_0001 joined with 1 map and 1 reduce slots
 2.000000s job_0001 sort submitted by user to default with 1 maps and 0 reduces
@@ -52,10 +55,14 @@ fn log_depends_on_seed() {
         let mut settings = machines(3);
         settings.seed = seed;
         settings.progress_period = Some(Span::from_millis(1500));
-        settings.failures = Failures { attempt: 0.2, ..Failures::default() };
+        settings.failures = Failures {
+            attempt: 0.2,
+            ..Failures::default()
+        };
         let job = |number: u64| {
             let job = SimulatedJob::new(format!("job{number}"), at(number));
-            job.with_maps(4, seconds(3)).with_reduces(1, seconds(1), seconds(1))
+            job.with_maps(4, seconds(3))
+                .with_reduces(1, seconds(1), seconds(1))
         };
         log_of(settings, (0..20).map(job).collect())
     };

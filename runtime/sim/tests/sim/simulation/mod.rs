@@ -34,7 +34,9 @@ fn machines(count: u32) -> SimulationSettings {
 }
 
 fn fifo(settings: SimulationSettings, jobs: Vec<SimulatedJob>) -> Run {
-    Simulation::new(Box::new(Fifo::default()), settings, Workload::of(jobs)).run().unwrap()
+    Simulation::new(Box::new(Fifo::default()), settings, Workload::of(jobs))
+        .run()
+        .unwrap()
 }
 
 /// Returns the end of a job in seconds.
@@ -48,8 +50,14 @@ fn ended_job_frees_slot_for_simultaneous_arrival() {
     let second = SimulatedJob::new("second", at(10)).with_maps(1, seconds(5));
     let run = fifo(machines(1), vec![first, second]);
     assert_eq!((end(&run, "first"), end(&run, "second")), (10.0, 15.0));
-    assert_eq!((run.slot_time.busy, run.slot_time.useful), ([15_000_000, 0], 15_000_000));
-    assert_eq!(run.slot_time.overhead() + run.slot_time.wasted + run.slot_time.waiting, 0);
+    assert_eq!(
+        (run.slot_time.busy, run.slot_time.useful),
+        ([15_000_000, 0], 15_000_000)
+    );
+    assert_eq!(
+        run.slot_time.overhead() + run.slot_time.wasted + run.slot_time.waiting,
+        0
+    );
 }
 
 #[test]
@@ -68,8 +76,9 @@ fn job_without_tasks_ends_on_arrival() {
 #[test]
 fn zero_length_tasks_end_at_start() {
     let job = SimulatedJob::new("quick", at(3)).with_maps(5, seconds(0));
-    let both =
-        SimulatedJob::new("both", at(3)).with_maps(2, seconds(0)).with_reduces(2, seconds(0), seconds(0));
+    let both = SimulatedJob::new("both", at(3))
+        .with_maps(2, seconds(0))
+        .with_reduces(2, seconds(0), seconds(0));
     let run = fifo(machines(1), vec![job, both]);
     assert_eq!((end(&run, "quick"), end(&run, "both")), (3.0, 3.0));
 }
@@ -80,15 +89,24 @@ fn unsorted_stream_is_rejected() {
     let workload = Workload::stream(jobs.into_iter());
     let refused = Simulation::new(Box::new(Fifo::default()), machines(1), workload).run();
     let text = refused.expect_err("the workload is unsorted").to_string();
-    assert_eq!(text, "a job at 3.000000s follows one at 9.000000s; sort the workload by submit time");
+    assert_eq!(
+        text,
+        "a job at 3.000000s follows one at 9.000000s; sort the workload by submit time"
+    );
 }
 
 #[test]
 fn cut_off_run_accounts_for_unfinished_work() {
     let mut settings = machines(1);
     settings.until = Some(at(4));
-    let run = fifo(settings, vec![SimulatedJob::new("long", at(1)).with_maps(1, seconds(10))]);
-    assert_eq!((run.unfinished, run.ended, run.slot_time.unfinished), (1, at(4), 3_000_000));
+    let run = fifo(
+        settings,
+        vec![SimulatedJob::new("long", at(1)).with_maps(1, seconds(10))],
+    );
+    assert_eq!(
+        (run.unfinished, run.ended, run.slot_time.unfinished),
+        (1, at(4), 3_000_000)
+    );
 }
 
 #[test]
@@ -105,16 +123,28 @@ fn allocation_is_recorded_as_steps() {
 
 #[test]
 fn cluster_without_slots_of_a_needed_kind_is_named() {
-    let job =
-        || SimulatedJob::new("a", at(0)).with_maps(1, seconds(10)).with_reduces(1, seconds(0), seconds(5));
-    for (slots, kind) in [(Slots { map: 1, reduce: 0 }, "reduce"), (Slots { map: 0, reduce: 1 }, "map")] {
+    let job = || {
+        SimulatedJob::new("a", at(0))
+            .with_maps(1, seconds(10))
+            .with_reduces(1, seconds(0), seconds(5))
+    };
+    for (slots, kind) in [
+        (Slots { map: 1, reduce: 0 }, "reduce"),
+        (Slots { map: 0, reduce: 1 }, "map"),
+    ] {
         let settings = SimulationSettings::new(2, slots);
-        let run = Simulation::new(Box::new(Fifo::default()), settings, Workload::of(vec![job()])).run();
+        let run = Simulation::new(
+            Box::new(Fifo::default()),
+            settings,
+            Workload::of(vec![job()]),
+        )
+        .run();
         let error = run.expect_err("it cannot end").to_string();
         let expected = format!("job_0001 has {kind}s to run at");
         assert!(error.starts_with(&expected), "{error}");
         assert!(
-            error.contains(&format!("no {kind} slots")) && error.contains(&format!("--{kind}-slots")),
+            error.contains(&format!("no {kind} slots"))
+                && error.contains(&format!("--{kind}-slots")),
             "{error}"
         );
     }

@@ -18,7 +18,10 @@ fn launch_and_order_latency_delay_tasks() {
     settings.overheads.order_latency = seconds(1);
     let run = fifo(settings, two());
     assert_eq!((end(&run, "a"), end(&run, "b")), (13.0, 21.0));
-    assert_eq!((run.slot_time.launch, run.slot_time.orders), (4_000_000, 2_000_000));
+    assert_eq!(
+        (run.slot_time.launch, run.slot_time.orders),
+        (4_000_000, 2_000_000)
+    );
 }
 
 #[test]
@@ -46,7 +49,10 @@ fn end_at_heartbeat_is_reported_by_it() {
 fn order_leaves_with_next_heartbeat() {
     let mut settings = machines(1);
     settings.overheads.heartbeat = seconds(4);
-    let run = fifo(settings, vec![SimulatedJob::new("a", at(1)).with_maps(1, seconds(4))]);
+    let run = fifo(
+        settings,
+        vec![SimulatedJob::new("a", at(1)).with_maps(1, seconds(4))],
+    );
     // Ordered at 1, leaves at 4, ends at 8 and is reported immediately.
     assert_eq!((end(&run, "a"), run.slot_time.orders), (8.0, 3_000_000));
 }
@@ -73,8 +79,11 @@ fn suspended_task_is_paged_out_for_new_one() {
                 "[[job]]\nname = \"{name}\"\nsubmit = \"{submit}s\"\nmemory = 6\nmaps = {{ count = 1, seconds = 10 }}\n"
             )
         };
-        WorkloadFile::read("two", &format!("{memory}{}{}", job("low", 0), job("high", 4)))
-            .expect("the workload is valid")
+        WorkloadFile::read(
+            "two",
+            &format!("{memory}{}{}", job("low", 0), job("high", 4)),
+        )
+        .expect("the workload is valid")
     };
     for (ram, high, low, moved) in [(12, 10.0, 20.0, 0), (10, 12.0, 24.0, 2), (6, 16.0, 32.0, 6)] {
         let file = file(ram);
@@ -83,9 +92,15 @@ fn suspended_task_is_paged_out_for_new_one() {
         let rules = "when submitted(high) do suspend(low)\nwhen finished(high) do resume(low)";
         let mut trigger = SchedulerConfiguration::named(SchedulerName::Trigger);
         trigger.tables.trigger.rules = rules.to_owned();
-        let run = Simulation::new(trigger.build().unwrap(), settings, file.workload(1)).run().unwrap();
+        let run = Simulation::new(trigger.build().unwrap(), settings, file.workload(1))
+            .run()
+            .unwrap();
         let sojourn = run.job("high").unwrap().sojourn().0 as f64 / 1e6;
-        assert_eq!((sojourn, end(&run, "low"), run.paged_out), (high, low, moved), "{ram} bytes");
+        assert_eq!(
+            (sojourn, end(&run, "low"), run.paged_out),
+            (high, low, moved),
+            "{ram} bytes"
+        );
     }
 }
 
@@ -100,13 +115,21 @@ fn reduce_restored_elsewhere_repeats_shuffle() {
                  reduces = {{ count = 1, shuffle-seconds = 3, seconds = {seconds} }}\n"
             )
         };
-        let (older, younger) = (job("older", 0, "research", 20), job("younger", 1, "research", 40));
-        let text = format!("{overheads}{older}{younger}{}", job("urgent", 10, "production", 30));
+        let older = job("older", 0, "research", 20);
+        let younger = job("younger", 1, "research", 40);
+        let text = format!(
+            "{overheads}{older}{younger}{}",
+            job("urgent", 10, "production", 30)
+        );
         let file = WorkloadFile::read("three", &text).expect("the workload is valid");
         let mut settings = machines(2);
         settings.overheads = file.overheads;
-        let policy = SchedulerConfiguration::named(SchedulerName::Natjam).build().unwrap();
-        let run = Simulation::new(policy, settings, file.workload(1)).run().unwrap();
+        let policy = SchedulerConfiguration::named(SchedulerName::Natjam)
+            .build()
+            .unwrap();
+        let run = Simulation::new(policy, settings, file.workload(1))
+            .run()
+            .unwrap();
         assert_eq!(run.job("younger").unwrap().preemptions.checkpoint, 1);
         end(&run, "younger")
     };

@@ -26,7 +26,12 @@ fn job(name: &str, inputs: &[u32]) -> SimulatedJob {
 }
 
 fn maps(run: &Run) -> (u64, u64, u64) {
-    let RunSummary { placed_maps, local_maps, rack_maps, .. } = RunSummary::of(run);
+    let RunSummary {
+        placed_maps,
+        local_maps,
+        rack_maps,
+        ..
+    } = RunSummary::of(run);
     (placed_maps, local_maps, rack_maps)
 }
 
@@ -44,7 +49,10 @@ fn map_cost_depends_on_input_distance() {
 
 #[test]
 fn single_rack_has_one_remote_cost() {
-    let settings = SimulationSettings { racks: 1, ..two_racks(3) };
+    let settings = SimulationSettings {
+        racks: 1,
+        ..two_racks(3)
+    };
     let run = fifo(settings, vec![job("job", &[0, 0, 0])]);
     assert_eq!((end(&run, "job"), maps(&run)), (15.0, (3, 1, 0)));
 }
@@ -52,13 +60,32 @@ fn single_rack_has_one_remote_cost() {
 #[test]
 fn job_declining_other_racks_waits() {
     let run = |declines, rack_declines| {
-        let delay = DelaySettings { declines, rack_declines, heartbeat: seconds(1) };
-        let fair = Fair::new(FairConfiguration { delay, ..FairConfiguration::default() }).unwrap();
+        let delay = DelaySettings {
+            declines,
+            rack_declines,
+            heartbeat: seconds(1),
+        };
+        let fair = Fair::new(FairConfiguration {
+            delay,
+            ..FairConfiguration::default()
+        })
+        .unwrap();
         let jobs = Workload::of(vec![job("job", &[0, 0])]);
-        Simulation::new(Box::new(fair), two_racks(2), jobs).run().unwrap()
+        Simulation::new(Box::new(fair), two_racks(2), jobs)
+            .run()
+            .unwrap()
     };
     // The other map goes to machine 1 immediately, after three opportunities, or never.
-    assert_eq!((end(&run(0, 0), "job"), maps(&run(0, 0))), (15.0, (2, 1, 0)));
-    assert_eq!((end(&run(0, 3), "job"), maps(&run(0, 3))), (18.0, (2, 1, 0)));
-    assert_eq!((end(&run(1, 100), "job"), maps(&run(1, 100))), (20.0, (2, 2, 0)));
+    assert_eq!(
+        (end(&run(0, 0), "job"), maps(&run(0, 0))),
+        (15.0, (2, 1, 0))
+    );
+    assert_eq!(
+        (end(&run(0, 3), "job"), maps(&run(0, 3))),
+        (18.0, (2, 1, 0))
+    );
+    assert_eq!(
+        (end(&run(1, 100), "job"), maps(&run(1, 100))),
+        (20.0, (2, 2, 0))
+    );
 }

@@ -25,7 +25,17 @@ const FLOATS: [&str; 14] = [
     "nan",
     "inf",
 ];
-const WHOLE: [&str; 9] = ["0", "1", "2", "3", "10", "100000", "4294967295", "9223372036854775807", "-1"];
+const WHOLE: [&str; 9] = [
+    "0",
+    "1",
+    "2",
+    "3",
+    "10",
+    "100000",
+    "4294967295",
+    "9223372036854775807",
+    "-1",
+];
 const SPANS: [&str; 7] = ["0s", "1us", "3s", "10m", "100000h", "5124095576h", "-1s"];
 
 struct Draw(Pcg64);
@@ -33,7 +43,11 @@ struct Draw(Pcg64);
 impl Draw {
     /// Returns one of these values, usually one of the first.
     fn of<'a>(&mut self, all: &[&'a str]) -> &'a str {
-        let last = if self.0.random_range(0..4) > 0 { all.len().min(5) } else { all.len() };
+        let last = if self.0.random_range(0..4) > 0 {
+            all.len().min(5)
+        } else {
+            all.len()
+        };
         all[self.0.random_range(0..last)]
     }
 
@@ -51,47 +65,76 @@ impl Draw {
             0 => format!("{{ uniform = [{one}, {}] }}", self.of(&FLOATS)),
             1 => format!("{{ log-uniform = [{one}, {}] }}", self.of(&FLOATS)),
             2 => format!("{{ exponential = {one} }}"),
-            3 => format!("{{ log-normal = {{ median = {one}, sigma = {} }} }}", self.of(&FLOATS)),
-            4 => format!("{{ pareto = {{ minimum = {one}, shape = {} }} }}", self.of(&FLOATS)),
+            3 => format!(
+                "{{ log-normal = {{ median = {one}, sigma = {} }} }}",
+                self.of(&FLOATS)
+            ),
+            4 => format!(
+                "{{ pareto = {{ minimum = {one}, shape = {} }} }}",
+                self.of(&FLOATS)
+            ),
             _ => one.to_owned(),
         }
     }
 
     /// Returns a count, excluding valid ones that take seconds to simulate.
     fn count(&mut self) -> String {
-        let (few, many) = (["0", "1", "2", "5"], ["-1", "2e6", "1e300", "9223372036854775807", "nan", "inf"]);
-        if self.0.random_range(0..10) > 0 { self.of(&few) } else { self.of(&many) }.to_owned()
+        let few = ["0", "1", "2", "5"];
+        let many = ["-1", "2e6", "1e300", "9223372036854775807", "nan", "inf"];
+        if self.0.random_range(0..10) > 0 {
+            self.of(&few)
+        } else {
+            self.of(&many)
+        }
+        .to_owned()
     }
 
     fn file(&mut self) -> String {
-        let mut text = format!("cluster = {{ machines = {}", self.of(&["1", "2", "4", "0", "4294967295"]));
+        let mut text = format!(
+            "cluster = {{ machines = {}",
+            self.of(&["1", "2", "4", "0", "4294967295"])
+        );
         text += &match self.0.random_range(0..3) {
             0 => format!(", containers = {}", self.of(&WHOLE)),
-            _ => format!(", map-slots = {}, reduce-slots = {}", self.of(&WHOLE), self.of(&WHOLE)),
+            _ => format!(
+                ", map-slots = {}, reduce-slots = {}",
+                self.of(&WHOLE),
+                self.of(&WHOLE)
+            ),
         };
         text += " }\n";
         text += &self.line("replicas", &WHOLE, false);
         text += "[overheads]\n";
-        for key in
-            ["heartbeat", "order-latency", "launch", "master", "remote-input", "checkpoint-loss", "kill"]
-        {
+        for key in [
+            "heartbeat",
+            "order-latency",
+            "launch",
+            "master",
+            "remote-input",
+            "checkpoint-loss",
+            "kill",
+        ] {
             text += &self.line(key, &SPANS, true);
         }
         text += &self.line("spare-memory", &WHOLE, false);
         for key in ["suspend", "resume", "checkpoint-write", "checkpoint-read"] {
             if self.0.random_range(0..4) == 0 {
-                let (fixed, bandwidth) = (self.of(&SPANS), self.of(&WHOLE));
+                let fixed = self.of(&SPANS);
+                let bandwidth = self.of(&WHOLE);
                 text += &format!("{key} = {{ fixed = \"{fixed}\", bandwidth = {bandwidth} }}\n");
             }
         }
         if self.0.random_range(0..4) == 0 {
-            let (ram, bandwidth, excess) = (self.of(&WHOLE), self.of(&WHOLE), self.of(&WHOLE));
+            let ram = self.of(&WHOLE);
+            let bandwidth = self.of(&WHOLE);
+            let excess = self.of(&WHOLE);
             text += &format!(
                 "machine-memory = {{ ram = {ram}, bandwidth = {bandwidth}, excess-permille = {excess} }}\n"
             );
         }
         if self.0.random_range(0..4) == 0 {
-            let (disk, network) = (self.of(&WHOLE), self.of(&WHOLE));
+            let disk = self.of(&WHOLE);
+            let network = self.of(&WHOLE);
             text += &format!("machine-bandwidth = {{ disk = {disk}, network = {network} }}\n");
         }
         for number in 0..self.0.random_range(1..4) {
@@ -103,12 +146,17 @@ impl Draw {
             text += &self.line("slowstart", &["0", "1", "0.5", "-1", "1e30"], false);
             text += &self.line("attempts-max", &WHOLE, false);
             text += &self.line("memory", &WHOLE, false);
-            let (count, seconds, bytes, output) = (self.count(), self.number(), self.number(), self.number());
+            let count = self.count();
+            let seconds = self.number();
+            let bytes = self.number();
+            let output = self.number();
             text += &format!(
                 "maps = {{ count = {count}, seconds = {seconds}, bytes = {bytes}, output-bytes = {output} }}\n"
             );
             if self.0.random_range(0..2) == 0 {
-                let (count, shuffle, seconds) = (self.count(), self.number(), self.number());
+                let count = self.count();
+                let shuffle = self.number();
+                let seconds = self.number();
                 text += &format!(
                     "reduces = {{ count = {count}, shuffle-seconds = {shuffle}, seconds = {seconds} }}\n"
                 );
@@ -120,19 +168,31 @@ impl Draw {
 
 /// Whether a file is accepted and its run ends; rejected files must explain why.
 fn run(draw: &mut Draw, text: &str, seed: u64) -> bool {
-    let Ok(file) = WorkloadFile::read("numbers", text) else { return false };
+    let Ok(file) = WorkloadFile::read("numbers", text) else {
+        return false;
+    };
     let shape = file.cluster.expect("every file has a cluster");
-    let names = [SchedulerName::Fifo, SchedulerName::Fair, SchedulerName::Hfsp, SchedulerName::Natjam];
+    let names = [
+        SchedulerName::Fifo,
+        SchedulerName::Fair,
+        SchedulerName::Hfsp,
+        SchedulerName::Natjam,
+    ];
     let scheduler = names[draw.0.random_range(0..names.len())];
-    let policy = SchedulerConfiguration { scheduler, tables: SchedulerTables::default() }
-        .build()
-        .expect("published values are valid");
+    let policy = SchedulerConfiguration {
+        scheduler,
+        tables: SchedulerTables::default(),
+    }
+    .build()
+    .expect("published values are valid");
     let mut settings = shape.settings(shape.machines);
     (settings.overheads, settings.seed) = (file.overheads, seed);
     settings.failures = Failures {
         attempt: [0.0, 0.0, 0.3, 0.999_999][draw.0.random_range(0..4)],
         machine_mean: [None, None, Some(Span(1)), Some(Span(u64::MAX))][draw.0.random_range(0..4)],
-        machine_return: Some([Span(0), Span::from_secs(1), Span(u64::MAX)][draw.0.random_range(0..3)]),
+        machine_return: Some(
+            [Span(0), Span::from_secs(1), Span(u64::MAX)][draw.0.random_range(0..3)],
+        ),
     };
     if draw.0.random_range(0..4) == 0 {
         settings.until = Some(Time([0, 1, u64::MAX][draw.0.random_range(0..3)]));
@@ -157,7 +217,8 @@ fn extreme_numbers_end_or_are_rejected() {
     for seed in 0..1_500 {
         let mut draw = Draw(Pcg64::seed_from_u64(seed));
         let text = draw.file();
-        let done = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| run(&mut draw, &text, seed)));
+        let done =
+            std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| run(&mut draw, &text, seed)));
         ended += u32::from(done.unwrap_or_else(|_| panic!("seed {seed}:\n{text}")));
     }
     assert!(ended > 20, "only {ended} files were simulated to their end");
@@ -165,12 +226,17 @@ fn extreme_numbers_end_or_are_rejected() {
 
 #[test]
 fn oversized_traces_are_rejected() {
-    let trace = |line: &str| SwimTrace::read("day.tsv", line.as_bytes()).expect("the trace is valid");
+    let trace =
+        |line: &str| SwimTrace::read("day.tsv", line.as_bytes()).expect("the trace is valid");
     let model = SizeModel::default();
     let check = |line: &str| model.check(&trace(line)).map_err(|error| error.to_string());
     assert_eq!(check("a\t1\t1\t3000\t1\t0\n"), Ok(()));
-    let refused = check("a\t1\t1\t18446744073709551615\t0\t0\n").expect_err("the trace has 2^37 maps");
-    assert!(refused.starts_with("job \"a\": too many map tasks: 137438953472 (limit 1000000)"), "{refused}");
+    let refused =
+        check("a\t1\t1\t18446744073709551615\t0\t0\n").expect_err("the trace has 2^37 maps");
+    assert!(
+        refused.starts_with("job \"a\": too many map tasks: 137438953472 (limit 1000000)"),
+        "{refused}"
+    );
     let refused = check("a\t1\t1\t1\t18446744073709551615\t18446744073709551615\n")
         .expect_err("the trace has too many reduces");
     assert!(refused.contains("reduce tasks"), "{refused}");
@@ -181,17 +247,39 @@ fn oversized_traces_are_rejected() {
     let error = Simulation::new(policy, settings, late.workload(model))
         .run()
         .expect_err("the submit time is too late");
-    assert!(error.is_input_error() && error.to_string().contains("beyond the maximum time"), "{error}");
+    assert!(
+        error.is_input_error() && error.to_string().contains("beyond the maximum time"),
+        "{error}"
+    );
 }
 
 #[test]
 fn oversized_clusters_are_rejected() {
     let check = |machines, slots: u32| {
-        let slots = napreduce_engine::Slots { map: slots, reduce: slots };
-        SimulationSettings::new(machines, slots).check().map_err(|error| error.to_string())
+        let slots = napreduce_engine::Slots {
+            map: slots,
+            reduce: slots,
+        };
+        SimulationSettings::new(machines, slots)
+            .check()
+            .map_err(|error| error.to_string())
     };
     assert_eq!(check(100_000, 50), Ok(()));
-    assert_eq!(check(u32::MAX, 1), Err("too many machines: 4294967295 (limit 100000)".to_owned()));
-    assert!(check(2, u32::MAX).expect_err("too many slots").contains("(limit 10000000)"));
-    assert_eq!(Cost { fixed: Span(u64::MAX), bandwidth: Some(0) }.of(u64::MAX), Span(u64::MAX));
+    assert_eq!(
+        check(u32::MAX, 1),
+        Err("too many machines: 4294967295 (limit 100000)".to_owned())
+    );
+    assert!(
+        check(2, u32::MAX)
+            .expect_err("too many slots")
+            .contains("(limit 10000000)")
+    );
+    assert_eq!(
+        Cost {
+            fixed: Span(u64::MAX),
+            bandwidth: Some(0)
+        }
+        .of(u64::MAX),
+        Span(u64::MAX)
+    );
 }

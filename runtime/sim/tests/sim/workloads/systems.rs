@@ -3,8 +3,7 @@
 use super::*;
 use napreduce_sim::OverheadPreset;
 
-const JOB: &str =
-    "[[job]]\nname = \"a\"\nmaps = { count = 2, seconds = 10 }\nreduces = { count = 1, seconds = 5 }\n";
+const JOB: &str = "[[job]]\nname = \"a\"\nmaps = { count = 2, seconds = 10 }\nreduces = { count = 1, seconds = 5 }\n";
 
 fn with(head: &str) -> String {
     format!("{head}\n{JOB}")
@@ -12,11 +11,15 @@ fn with(head: &str) -> String {
 
 #[test]
 fn cluster_can_have_containers() {
-    let file =
-        read(&with("cluster = { machines = 2, containers = 3, masters-max = 1 }\noverheads = \"yarn-0.23\""));
+    let file = read(&with(
+        "cluster = { machines = 2, containers = 3, masters-max = 1 }\noverheads = \"yarn-0.23\"",
+    ));
     let cluster = file.cluster.expect("the file has a cluster");
     let settings = cluster.settings(cluster.machines);
-    assert_eq!((settings.masters_max, settings.slots), (Some(1), Slots { map: 3, reduce: 3 }));
+    assert_eq!(
+        (settings.masters_max, settings.slots),
+        (Some(1), Slots { map: 3, reduce: 3 })
+    );
     // A master, a map and a reduce take 2.63 s each to start.
     let run = run(&file, 1);
     assert_eq!(
@@ -34,7 +37,8 @@ fn invalid_containers_are_rejected() {
         "{both}"
     );
     assert!(
-        refused("machines = 1, containers = 1").contains("too few containers: a master and a task need 2")
+        refused("machines = 1, containers = 1")
+            .contains("too few containers: a master and a task need 2")
     );
     assert!(refused("machines = 2").contains("cluster.map-slots: no slots"));
     assert!(
@@ -55,11 +59,22 @@ fn named_overheads_can_be_overridden() {
     }
     let changed = read(&with("[overheads]\npreset = \"hadoop-1\"\nlaunch = \"1s\""));
     let launch = Span::from_secs(1);
-    assert_eq!(changed.overheads, napreduce_sim::Overheads { launch, ..OverheadPreset::Hadoop1.overheads() });
+    assert_eq!(
+        changed.overheads,
+        napreduce_sim::Overheads {
+            launch,
+            ..OverheadPreset::Hadoop1.overheads()
+        }
+    );
     let unknown = refused(&with("overheads = \"hadoop-9\""));
-    assert!(unknown.contains("unknown overheads \"hadoop-9\"; give hadoop-1 or yarn-0.23"), "{unknown}");
+    assert!(
+        unknown.contains("unknown overheads \"hadoop-9\"; give hadoop-1 or yarn-0.23"),
+        "{unknown}"
+    );
     assert!(refused(&with("[overheads]\npreset = 7")).contains("preset must be a string"));
-    assert!(refused(&with("[overheads]\npreset = \"hadoop-1\"\nluanch = \"1s\"")).contains("luanch"));
+    assert!(
+        refused(&with("[overheads]\npreset = \"hadoop-1\"\nluanch = \"1s\"")).contains("luanch")
+    );
 }
 
 #[test]
@@ -72,7 +87,9 @@ fn laxity_sets_deadline_relative_to_time_alone() {
     };
     let deadlines = |laxity: &str| -> Vec<f64> {
         let jobs = read(&text(laxity, "")).workload(3).into_jobs();
-        jobs.iter().map(|job| job.deadline.expect("every job has a deadline").0 as f64 / 1e6).collect()
+        jobs.iter()
+            .map(|job| job.deadline.expect("every job has a deadline").0 as f64 / 1e6)
+            .collect()
     };
     assert!(deadlines("0.5").iter().all(|deadline| *deadline == 30.0));
     let drawn = deadlines("{ uniform = [0, 2] }");
@@ -85,7 +102,8 @@ fn laxity_sets_deadline_relative_to_time_alone() {
     assert!(refused(&text("1", "deadline = \"9s\"\n")).contains("set either deadline or laxity"));
     assert!(refused(&text("-1", "")).contains("laxity: invalid number -1"));
     assert!(
-        refused(&text("1", "").replace(cluster, "")).contains("laxity: laxity is relative to the run time")
+        refused(&text("1", "").replace(cluster, ""))
+            .contains("laxity: laxity is relative to the run time")
     );
 }
 
@@ -98,15 +116,22 @@ fn skewed_partitions_scale_work_with_bytes() {
         )
     };
     let equal = read(&text("")).workload(1).into_jobs().remove(0);
-    let mut zipf = read(&text(", skew = { zipf = 1 }")).workload(1).into_jobs().remove(0);
+    let mut zipf = read(&text(", skew = { zipf = 1 }"))
+        .workload(1)
+        .into_jobs()
+        .remove(0);
     assert_eq!(zipf.maps, equal.maps);
-    zipf.reduces.sort_by_key(|reduce| std::cmp::Reverse(reduce.bytes));
+    zipf.reduces
+        .sort_by_key(|reduce| std::cmp::Reverse(reduce.bytes));
     // Sizes 1, 1/2 and 1/3 relative to the largest: 6, 3 and 2 elevenths of the total.
     let bytes: Vec<u64> = zipf.reduces.iter().map(|reduce| reduce.bytes).collect();
     assert_eq!(bytes, [6545, 3273, 2182]);
     for reduce in &zipf.reduces {
         let expected = 18e6 * reduce.bytes as f64 / 4000.0;
-        assert!((reduce.work().0 as f64 - expected).abs() < 4000.0, "{reduce:?}");
+        assert!(
+            (reduce.work().0 as f64 - expected).abs() < 4000.0,
+            "{reduce:?}"
+        );
     }
     let work = |job: &SimulatedJob| job.work(TaskKind::Reduce).0;
     assert!(work(&zipf).abs_diff(work(&equal)) < 5);
@@ -114,16 +139,29 @@ fn skewed_partitions_scale_work_with_bytes() {
         refused(&text(", skew = { zipf = -1 }"))
             .contains("reduces.skew: invalid zipf exponent -1; give 0 to 10")
     );
-    assert!(refused(&text(", skew = { pareto = 0 }")).contains("invalid pareto shape 0; give 0.1 to 100"));
+    assert!(
+        refused(&text(", skew = { pareto = 0 }"))
+            .contains("invalid pareto shape 0; give 0.1 to 100")
+    );
 }
 
 #[test]
 fn invalid_bandwidth_and_progress_are_rejected() {
     let none = refused(&with("[overheads]\nmachine-bandwidth = { disk = 0 }"));
-    assert!(none.contains("overheads.machine-bandwidth: must be positive"), "{none}");
     assert!(
-        refused(&with("progress = { exponent = 0 }")).contains("progress: invalid exponent 0; give 0.01")
+        none.contains("overheads.machine-bandwidth: must be positive"),
+        "{none}"
     );
-    assert!(refused(&with("progress = { error = 2 }")).contains("progress: invalid error 2; give 0 to 1"));
-    assert_eq!(read(&with("progress = { error = 0.5 }")).progress.error, 0.5);
+    assert!(
+        refused(&with("progress = { exponent = 0 }"))
+            .contains("progress: invalid exponent 0; give 0.01")
+    );
+    assert!(
+        refused(&with("progress = { error = 2 }"))
+            .contains("progress: invalid error 2; give 0 to 1")
+    );
+    assert_eq!(
+        read(&with("progress = { error = 0.5 }")).progress.error,
+        0.5
+    );
 }

@@ -71,8 +71,13 @@ impl CheckpointObjects {
     /// Returns a hint for the user if the program does not support this store.
     pub fn of(prefix: &Path) -> Result<CheckpointObjects, String> {
         let stores = crate::object_stores(prefix)?;
-        let text = prefix.to_str().ok_or_else(|| format!("{} is not UTF-8", prefix.display()))?;
-        Ok(CheckpointObjects { stores, prefix: text.to_owned() })
+        let text = prefix
+            .to_str()
+            .ok_or_else(|| format!("{} is not UTF-8", prefix.display()))?;
+        Ok(CheckpointObjects {
+            stores,
+            prefix: text.to_owned(),
+        })
     }
 
     /// Saves the checkpoint of `attempt` in `directory`; `before` is the checkpoint it started from. Returns
@@ -88,17 +93,25 @@ impl CheckpointObjects {
     ) -> Result<Vec<StoredFile>, ObjectsError> {
         let own = name_of(directory);
         let checkpoint = Checkpoint::read(directory, attempt.task)?;
-        let mut sending = Sending { objects: self, attempt: &own, sent: 0 };
+        let mut sending = Sending {
+            objects: self,
+            attempt: &own,
+            sent: 0,
+        };
         let mut files = Vec::new();
         // Names are repeated if several parts of a checkpoint are in one file.
         for name in checkpoint.files().collect::<BTreeSet<String>>() {
             let earlier = before.iter().find(|stored| stored.file == name);
             files.push(match name.split_once('/') {
-                Some((folder, file)) if folder == own => sending.send(&directory.join(file), name.clone())?,
+                Some((folder, file)) if folder == own => {
+                    sending.send(&directory.join(file), name.clone())?
+                }
                 _ => earlier.cloned().ok_or_else(|| {
                     self.damaged(
                         &own,
-                        format!("it refers to {name}, but its attempt did not start from that file"),
+                        format!(
+                            "it refers to {name}, but its attempt did not start from that file"
+                        ),
                     )
                 })?,
             });
@@ -106,8 +119,13 @@ impl CheckpointObjects {
         let description = Checkpoint::path_in(directory);
         files.push(sending.send(&description, format!("{own}/{}", name_of(&description)))?);
         let reached = (checkpoint.records(), checkpoint.active_millis);
-        let index = Index { version: VERSION, files, reached };
-        let text = serde_json::to_vec(&index).map_err(|error| self.damaged(&own, error.to_string()))?;
+        let index = Index {
+            version: VERSION,
+            files,
+            reached,
+        };
+        let text =
+            serde_json::to_vec(&index).map_err(|error| self.damaged(&own, error.to_string()))?;
         self.put(&own, &text)?;
         Ok(index.files)
     }
@@ -122,11 +140,19 @@ impl CheckpointObjects {
         let listed = self.stores.list(folder)?;
         let mut found = Vec::new();
         for entry in listed {
-            let name = entry.object.strip_prefix(&self.prefix).and_then(|rest| rest.strip_prefix('-'));
-            let Some(name) = name.filter(|name| !is_part(name)) else { continue };
-            let Some(index) = self.get(name)? else { continue };
+            let name = entry
+                .object
+                .strip_prefix(&self.prefix)
+                .and_then(|rest| rest.strip_prefix('-'));
+            let Some(name) = name.filter(|name| !is_part(name)) else {
+                continue;
+            };
+            let Some(index) = self.get(name)? else {
+                continue;
+            };
             // An unreadable index is rejected with the reason when it is fetched.
-            let reached = serde_json::from_slice(&index).map_or((0, 0), |index: Index| index.reached);
+            let reached =
+                serde_json::from_slice(&index).map_or((0, 0), |index: Index| index.reached);
             found.push((reached, name.to_owned()));
         }
         found.sort_by(|one, other| other.cmp(one));
@@ -140,11 +166,16 @@ impl CheckpointObjects {
     /// Fails if the store cannot be read, the checkpoint is incomplete, or a file cannot be written.
     pub fn fetch(&self, directory: &Path) -> Result<Vec<StoredFile>, ObjectsError> {
         let own = name_of(directory);
-        let Some(index) = self.get(&own)? else { return Ok(Vec::new()) };
-        let index: Index =
-            serde_json::from_slice(&index).map_err(|error| self.damaged(&own, error.to_string()))?;
+        let Some(index) = self.get(&own)? else {
+            return Ok(Vec::new());
+        };
+        let index: Index = serde_json::from_slice(&index)
+            .map_err(|error| self.damaged(&own, error.to_string()))?;
         if index.version != VERSION {
-            let what = format!("it has version {}, but this program reads version {VERSION}", index.version);
+            let what = format!(
+                "it has version {}, but this program reads version {VERSION}",
+                index.version
+            );
             return Err(self.damaged(&own, what));
         }
         let base = directory.parent().unwrap_or(Path::new(""));
@@ -168,13 +199,16 @@ impl CheckpointObjects {
 
     fn fetch_file(&self, stored: &StoredFile, path: &Path) -> Result<(), ObjectsError> {
         let directory = path.parent().unwrap_or(Path::new(""));
-        fs::create_dir(directory).unless_there().at("create", directory)?;
+        fs::create_dir(directory)
+            .unless_there()
+            .at("create", directory)?;
         let partial = path.with_extension(PARTIAL);
         let mut file = File::create(&partial).at("create", &partial)?;
         let mut bytes = 0;
         for object in &stored.objects {
-            let part =
-                self.get(object)?.ok_or_else(|| self.damaged(object, "the object is missing".to_owned()))?;
+            let part = self
+                .get(object)?
+                .ok_or_else(|| self.damaged(object, "the object is missing".to_owned()))?;
             file.write_all(&part).at("write", &partial)?;
             bytes += part.len() as u64;
             progress();
@@ -197,12 +231,16 @@ impl CheckpointObjects {
     }
 
     fn put(&self, name: &str, bytes: &[u8]) -> Result<(), ObjectsError> {
-        self.stores.put(&self.object(name), bytes, PutCondition::Always)?;
+        self.stores
+            .put(&self.object(name), bytes, PutCondition::Always)?;
         Ok(())
     }
 
     fn damaged(&self, name: &str, what: String) -> ObjectsError {
-        ObjectsError::Damaged { object: self.object(name), what }
+        ObjectsError::Damaged {
+            object: self.object(name),
+            what,
+        }
     }
 }
 
@@ -216,10 +254,17 @@ struct Sending<'a> {
 impl Sending<'_> {
     fn send(&mut self, path: &Path, name: String) -> Result<StoredFile, ObjectsError> {
         let mut file = File::open(path).at("read", path)?;
-        let mut stored = StoredFile { file: name, bytes: 0, objects: Vec::new() };
+        let mut stored = StoredFile {
+            file: name,
+            bytes: 0,
+            objects: Vec::new(),
+        };
         loop {
             let mut part = Vec::new();
-            let read = (&mut file).take(OBJECT_BYTES).read_to_end(&mut part).at("read", path)?;
+            let read = (&mut file)
+                .take(OBJECT_BYTES)
+                .read_to_end(&mut part)
+                .at("read", path)?;
             if read == 0 {
                 return Ok(stored);
             }
@@ -235,11 +280,15 @@ impl Sending<'_> {
 
 /// Returns whether an object is a part of a file.
 fn is_part(name: &str) -> bool {
-    name.rsplit_once('-').is_some_and(|(_, number)| number.bytes().all(|digit| digit.is_ascii_digit()))
+    name.rsplit_once('-')
+        .is_some_and(|(_, number)| number.bytes().all(|digit| digit.is_ascii_digit()))
 }
 
 fn name_of(path: &Path) -> String {
-    path.file_name().unwrap_or_default().to_string_lossy().into_owned()
+    path.file_name()
+        .unwrap_or_default()
+        .to_string_lossy()
+        .into_owned()
 }
 
 #[cfg(test)]

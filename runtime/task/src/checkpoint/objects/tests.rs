@@ -18,7 +18,12 @@ struct Memory(Mutex<BTreeMap<String, Vec<u8>>>);
 
 impl Memory {
     fn names(&self) -> Vec<String> {
-        self.0.lock().expect("not poisoned").keys().cloned().collect()
+        self.0
+            .lock()
+            .expect("not poisoned")
+            .keys()
+            .cloned()
+            .collect()
     }
 }
 
@@ -46,14 +51,28 @@ impl ObjectStores for Memory {
     fn get(&self, object: &str) -> Result<Option<(Vec<u8>, ObjectEntry)>, StoreError> {
         let found = self.0.lock().expect("not poisoned").get(object).cloned();
         Ok(found.map(|bytes| {
-            let (object, version) = (object.to_owned(), "1".to_owned());
-            let entry = ObjectEntry { object, bytes: bytes.len() as u64, version, modified: 0 };
+            let object = object.to_owned();
+            let version = "1".to_owned();
+            let entry = ObjectEntry {
+                object,
+                bytes: bytes.len() as u64,
+                version,
+                modified: 0,
+            };
             (bytes, entry)
         }))
     }
 
-    fn put(&self, object: &str, bytes: &[u8], _: PutCondition<'_>) -> Result<Option<String>, StoreError> {
-        self.0.lock().expect("not poisoned").insert(object.to_owned(), bytes.to_vec());
+    fn put(
+        &self,
+        object: &str,
+        bytes: &[u8],
+        _: PutCondition<'_>,
+    ) -> Result<Option<String>, StoreError> {
+        self.0
+            .lock()
+            .expect("not poisoned")
+            .insert(object.to_owned(), bytes.to_vec());
         Ok(Some("1".to_owned()))
     }
 
@@ -67,9 +86,22 @@ impl ObjectStores for Memory {
     }
 
     fn list(&self, under: &str) -> Result<Vec<ObjectEntry>, StoreError> {
-        let is_below = |name: &String| name.strip_prefix(under).is_some_and(|rest| rest.starts_with('/'));
-        let entry = |object| ObjectEntry { object, bytes: 1, version: "1".to_owned(), modified: 0 };
-        Ok(self.names().into_iter().filter(is_below).map(entry).collect())
+        let is_below = |name: &String| {
+            name.strip_prefix(under)
+                .is_some_and(|rest| rest.starts_with('/'))
+        };
+        let entry = |object| ObjectEntry {
+            object,
+            bytes: 1,
+            version: "1".to_owned(),
+            modified: 0,
+        };
+        Ok(self
+            .names()
+            .into_iter()
+            .filter(is_below)
+            .map(entry)
+            .collect())
     }
 
     fn take_written(&self) -> WrittenFigures {
@@ -85,7 +117,14 @@ struct Scene {
 }
 
 fn attempt(number: u32) -> AttemptId {
-    AttemptId { task: TaskId { job: JobId(1), kind: TaskKind::Reduce, index: 3 }, number }
+    AttemptId {
+        task: TaskId {
+            job: JobId(1),
+            kind: TaskKind::Reduce,
+            index: 3,
+        },
+        number,
+    }
 }
 
 impl Scene {
@@ -95,8 +134,15 @@ impl Scene {
 
     /// Creates another worker with the same store.
     fn of(memory: &'static Memory) -> Scene {
-        let objects = CheckpointObjects { stores: memory, prefix: "s3://b/out/checkpoint-7".to_owned() };
-        Scene { memory, objects, folder: tempfile::tempdir().expect("a folder") }
+        let objects = CheckpointObjects {
+            stores: memory,
+            prefix: "s3://b/out/checkpoint-7".to_owned(),
+        };
+        Scene {
+            memory,
+            objects,
+            folder: tempfile::tempdir().expect("a folder"),
+        }
     }
 
     fn directory(&self, number: u32) -> PathBuf {
@@ -113,7 +159,11 @@ impl Scene {
                 fs::write(directory.join(name), bytes).expect("a file");
             }
             let (attempt, file) = (attempt(1), format!("{}/{name}", attempt(*of)));
-            fetched.push(FetchedInput { attempt, file, bytes: bytes.len() as u64 });
+            fetched.push(FetchedInput {
+                attempt,
+                file,
+                bytes: bytes.len() as u64,
+            });
         }
         let checkpoint = Checkpoint {
             attempt: attempt(number),
@@ -125,7 +175,10 @@ impl Scene {
             format_state: Vec::new(),
         };
         checkpoint.write(&directory, false).expect("written");
-        let named = self.objects.save(&directory, attempt(number), before).expect("the store accepts it");
+        let named = self
+            .objects
+            .save(&directory, attempt(number), before)
+            .expect("the store accepts it");
         assert_eq!(named.len(), files.len() + 1, "the files and their index");
     }
 
@@ -148,15 +201,28 @@ fn fetch_returns_files_of_earlier_attempts_too() {
     let here = Scene::new();
     here.save(1, &first, &[]);
     let there = Scene::of(here.memory);
-    let known = there.objects.fetch(&there.directory(1)).expect("all of it is there");
+    let known = there
+        .objects
+        .fetch(&there.directory(1))
+        .expect("all of it is there");
     there.check(1, &first);
     let written = here.memory.names().len();
     there.save(2, &second, &known);
-    assert_eq!(here.memory.names().len(), written + 3, "c, checkpoint and index");
+    assert_eq!(
+        here.memory.names().len(),
+        written + 3,
+        "c, checkpoint and index"
+    );
     let third = Scene::of(here.memory);
-    third.objects.fetch(&third.directory(2)).expect("all of it is there");
+    third
+        .objects
+        .fetch(&third.directory(2))
+        .expect("all of it is there");
     third.check(2, &second);
-    assert!(!third.directory(1).join("b").exists(), "it is no longer needed");
+    assert!(
+        !third.directory(1).join("b").exists(),
+        "it is no longer needed"
+    );
     assert!(!third.directory(1).join("checkpoint").exists());
 }
 
@@ -166,7 +232,9 @@ fn incomplete_and_disabled_checkpoints_are_not_fetched() {
     assert_eq!(here.objects.fetch(&here.directory(1)).expect("none"), []);
     here.save(1, &[(1, "a", b"a")], &[]);
     here.objects.set_aside(&here.directory(1)).expect("removed");
-    here.objects.set_aside(&here.directory(1)).expect("repeating it is allowed");
+    here.objects
+        .set_aside(&here.directory(1))
+        .expect("repeating it is allowed");
     let there = Scene::of(here.memory);
     assert_eq!(there.objects.fetch(&there.directory(1)).expect("none"), []);
     assert!(!there.directory(1).exists());
@@ -175,7 +243,10 @@ fn incomplete_and_disabled_checkpoints_are_not_fetched() {
 #[test]
 fn checkpoints_are_listed_furthest_first() {
     let here = Scene::new();
-    assert_eq!(here.objects.furthest_first().expect("none"), Vec::<String>::new());
+    assert_eq!(
+        here.objects.furthest_first().expect("none"),
+        Vec::<String>::new()
+    );
     here.save(1, &[(1, "a", b"a")], &[]);
     here.save(2, &[(2, "a", b"a")], &[]);
     let index = |number: u32| format!("s3://b/out/checkpoint-7-{}", attempt(number));
@@ -186,8 +257,11 @@ fn checkpoints_are_listed_furthest_first() {
     // A checkpoint of an earlier version lacks the field.
     let earlier = further.replace(",\"reached\":[0,0]", "").into_bytes();
     objects.insert(index(3), earlier);
-    for other in ["s3://b/out/part-r-00000", "s3://b/out/checkpoint-77-x.1", "s3://b/outer/checkpoint-7-x.1"]
-    {
+    for other in [
+        "s3://b/out/part-r-00000",
+        "s3://b/out/checkpoint-77-x.1",
+        "s3://b/outer/checkpoint-7-x.1",
+    ] {
         objects.insert(other.to_owned(), Vec::new());
     }
     drop(objects);
@@ -215,8 +289,16 @@ fn incomplete_checkpoint_error_names_object() {
             other("\"version\":1", "\"version\":9"),
             "it has version 9, but this program reads version 1",
         ),
-        (&index, other("/a\"", "/../a\""), "invalid checkpoint file name"),
-        (&index, other("\"job_0001", "\"/job_0001"), "invalid checkpoint file name"),
+        (
+            &index,
+            other("/a\"", "/../a\""),
+            "invalid checkpoint file name",
+        ),
+        (
+            &index,
+            other("\"job_0001", "\"/job_0001"),
+            "invalid checkpoint file name",
+        ),
     ];
     for (object, bytes, part_of_error) in cases {
         let mut objects = saved.clone();
@@ -226,8 +308,18 @@ fn incomplete_checkpoint_error_names_object() {
         };
         *here.memory.0.lock().expect("not poisoned") = objects;
         let there = Scene::of(here.memory);
-        let error = there.objects.fetch(&there.directory(1)).expect_err(part_of_error).to_string();
-        assert!(error.contains(part_of_error) && error.contains("s3://b/out/checkpoint-7-"), "{error}");
-        assert!(!there.directory(1).join("checkpoint").exists(), "an incomplete checkpoint is not used");
+        let error = there
+            .objects
+            .fetch(&there.directory(1))
+            .expect_err(part_of_error)
+            .to_string();
+        assert!(
+            error.contains(part_of_error) && error.contains("s3://b/out/checkpoint-7-"),
+            "{error}"
+        );
+        assert!(
+            !there.directory(1).join("checkpoint").exists(),
+            "an incomplete checkpoint is not used"
+        );
     }
 }

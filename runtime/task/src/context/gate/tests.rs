@@ -12,7 +12,9 @@ struct Messages(Sender<FromTask>);
 
 impl Supervisor for Messages {
     fn tell(&self, message: &FromTask) -> Result<(), WireError> {
-        self.0.send(message.clone()).map_err(|_| WireError::CutShort)
+        self.0
+            .send(message.clone())
+            .map_err(|_| WireError::CutShort)
     }
 
     fn catch_up(&self) {}
@@ -61,10 +63,22 @@ fn suspended_work_waits_at_gate_until_resumed() {
             (passed, calls.0)
         })
     };
-    assert_eq!(messages.recv_timeout(DEADLINE), Ok(FromTask::Ready { epoch: 1, saves: true }));
+    assert_eq!(
+        messages.recv_timeout(DEADLINE),
+        Ok(FromTask::Ready {
+            epoch: 1,
+            saves: true
+        })
+    );
     assert!(!gate.resume(1), "the waiting thread acknowledges");
-    assert_eq!(messages.recv_timeout(DEADLINE), Ok(FromTask::Resumed { epoch: 1 }));
-    assert_eq!(passing.join().expect("no panic"), (Ok(Boundary::GoOn), vec!["suspend", "resume"]));
+    assert_eq!(
+        messages.recv_timeout(DEADLINE),
+        Ok(FromTask::Resumed { epoch: 1 })
+    );
+    assert_eq!(
+        passing.join().expect("no panic"),
+        (Ok(Boundary::GoOn), vec!["suspend", "resume"])
+    );
     assert!(!gate.is_asked());
 }
 
@@ -115,8 +129,14 @@ fn work_that_reaches_the_gate_too_late_calls_no_hooks() {
         std::thread::yield_now();
     }
     assert!(!gate.resume(1), "the waiting thread acknowledges");
-    assert_eq!(passing.join().expect("no panic"), (Ok(Boundary::GoOn), vec![]));
-    assert_eq!(messages.recv_timeout(DEADLINE), Ok(FromTask::Resumed { epoch: 1 }));
+    assert_eq!(
+        passing.join().expect("no panic"),
+        (Ok(Boundary::GoOn), vec![])
+    );
+    assert_eq!(
+        messages.recv_timeout(DEADLINE),
+        Ok(FromTask::Resumed { epoch: 1 })
+    );
 }
 
 #[test]
@@ -127,7 +147,13 @@ fn work_at_its_gate_is_not_stopped_anywhere() {
         let gate = Arc::clone(&gate);
         std::thread::spawn(move || gate.pass(&mut (), true))
     };
-    assert_eq!(messages.recv_timeout(DEADLINE), Ok(FromTask::Ready { epoch: 1, saves: true }));
+    assert_eq!(
+        messages.recv_timeout(DEADLINE),
+        Ok(FromTask::Ready {
+            epoch: 1,
+            saves: true
+        })
+    );
     assert_eq!(gate.allow_stop_anywhere(), None);
     gate.resume(1);
     assert_eq!(passing.join().expect("no panic"), Ok(Boundary::GoOn));
@@ -159,11 +185,20 @@ fn resume_for_checkpoint_returns_checkpoint() {
         let gate = Arc::clone(&gate);
         std::thread::spawn(move || gate.pass(&mut (), true))
     };
-    assert_eq!(messages.recv_timeout(DEADLINE), Ok(FromTask::Ready { epoch: 3, saves: true }));
+    assert_eq!(
+        messages.recv_timeout(DEADLINE),
+        Ok(FromTask::Ready {
+            epoch: 3,
+            saves: true
+        })
+    );
     gate.checkpoint();
     gate.resume(3);
     assert_eq!(passing.join().expect("no panic"), Ok(Boundary::Checkpoint));
-    assert_eq!(messages.recv_timeout(DEADLINE), Ok(FromTask::Resumed { epoch: 3 }));
+    assert_eq!(
+        messages.recv_timeout(DEADLINE),
+        Ok(FromTask::Resumed { epoch: 3 })
+    );
 }
 
 #[test]
@@ -179,7 +214,10 @@ fn failing_hook_fails_its_task() {
     }
     let (gate, messages) = attached();
     gate.suspend(1, false);
-    assert_eq!(gate.pass(&mut Failing, true), Err(TaskError::task("cannot let go")));
+    assert_eq!(
+        gate.pass(&mut Failing, true),
+        Err(TaskError::task("cannot let go"))
+    );
     assert!(messages.try_recv().is_err(), "it is not ready");
 }
 
@@ -194,11 +232,17 @@ fn lost_worker_fails_the_task() {
 
 #[test]
 fn script_is_followed_boundary_by_boundary() {
-    let script = Script::new([(4, Ask::Checkpoint), (2, Ask::Suspend), (4, Ask::Suspend), (2, Ask::Suspend)]);
+    let script = Script::new([
+        (4, Ask::Checkpoint),
+        (2, Ask::Suspend),
+        (4, Ask::Suspend),
+        (2, Ask::Suspend),
+    ]);
     let gate = Gate::scripted(script);
     let mut calls = Calls::default();
-    let passed: Vec<Boundary> =
-        (0..3).map(|_| gate.pass(&mut calls, true).expect("hooks do not fail")).collect();
+    let passed: Vec<Boundary> = (0..3)
+        .map(|_| gate.pass(&mut calls, true).expect("hooks do not fail"))
+        .collect();
     assert_eq!(passed, [Boundary::GoOn; 3]);
     assert_eq!(calls.0, ["suspend", "resume", "suspend", "resume"]);
     assert_eq!(gate.pass(&mut calls, true), Ok(Boundary::Checkpoint));
@@ -212,6 +256,8 @@ fn restore_is_reported_once() {
     gate.tell_restored();
     gate.tell_restore_refused("damaged");
     assert_eq!(messages.recv_timeout(DEADLINE), Ok(FromTask::Restored));
-    let refused = FromTask::RestoreRefused { reason: "damaged".to_owned() };
+    let refused = FromTask::RestoreRefused {
+        reason: "damaged".to_owned(),
+    };
     assert_eq!(messages.recv_timeout(DEADLINE), Ok(refused));
 }

@@ -17,15 +17,24 @@ pub fn select_fields<T: JsonSchema + Serialize>(
 ) -> Result<Vec<Map<String, Value>>, Problem> {
     let known = names_of::<T>();
     let wanted: Vec<&str> = wanted.split(',').collect();
-    if let Some(unknown) = wanted.iter().find(|name| !known.iter().any(|known| known == *name)) {
-        return Err(Problem::invalid(format!("unknown field {unknown:?}; expected {}", known.join(", "))));
+    if let Some(unknown) = wanted
+        .iter()
+        .find(|name| !known.iter().any(|known| known == *name))
+    {
+        return Err(Problem::invalid(format!(
+            "unknown field {unknown:?}; expected {}",
+            known.join(", ")
+        )));
     }
     items.iter().map(|item| select(item, &wanted)).collect()
 }
 
 fn select(item: &impl Serialize, wanted: &[&str]) -> Result<Map<String, Value>, Problem> {
     let whole = object_of(item)?;
-    Ok(whole.into_iter().filter(|(name, _)| wanted.contains(&name.as_str())).collect())
+    Ok(whole
+        .into_iter()
+        .filter(|(name, _)| wanted.contains(&name.as_str()))
+        .collect())
 }
 
 #[cfg(test)]
@@ -40,10 +49,17 @@ mod tests {
     fn fields_selects_the_named_fields_only() {
         let job = JobAnswer::from(&summary());
         let thin = select_fields(std::slice::from_ref(&job), "state,job").expect("known fields");
-        assert_eq!(Value::from(thin), json!([{ "job": "job_0007", "state": "failed" }]));
-        let detail = select_fields(&[job], "job,stat").expect_err("unknown field").detail;
+        assert_eq!(
+            Value::from(thin),
+            json!([{ "job": "job_0007", "state": "failed" }])
+        );
+        let detail = select_fields(&[job], "job,stat")
+            .expect_err("unknown field")
+            .detail;
         assert!(
-            detail.starts_with("unknown field \"stat\"; expected ended_millis, job, left, map, name, output"),
+            detail.starts_with(
+                "unknown field \"stat\"; expected ended_millis, job, left, map, name, output"
+            ),
             "{detail}"
         );
     }

@@ -13,8 +13,9 @@ use sort::SortField;
 use super::call::{Call, Reply, names_of};
 use super::route::{Form, QueryField, Route, number, one_of};
 use crate::answers::{
-    AttemptAnswer, EventAnswer, FailureAnswer, FlowAnswer, GroupAnswer, JobAnswer, PerformanceAnswer,
-    PreemptionAnswer, TaskRow, TaskRowAnswer, TaskTotals, WorkerAnswer, WorkerChangeAnswer,
+    AttemptAnswer, EventAnswer, FailureAnswer, FlowAnswer, GroupAnswer, JobAnswer,
+    PerformanceAnswer, PreemptionAnswer, TaskRow, TaskRowAnswer, TaskTotals, WorkerAnswer,
+    WorkerChangeAnswer,
 };
 use crate::clock::now_millis;
 use crate::problem::Problem;
@@ -198,7 +199,12 @@ pub fn page_of<'all, T: Listed + 'all>(
     all: impl Iterator<Item = &'all T>,
 ) -> Result<Reply, Problem> {
     // The duration of an open item ends with the job at the latest.
-    page_until(call, all, call.shown.source.remarks(), open_until(call, job))
+    page_until(
+        call,
+        all,
+        call.shown.source.remarks(),
+        open_until(call, job),
+    )
 }
 
 /// The moment at which open items of a job end; `None` in a history if the job has no end.
@@ -207,9 +213,22 @@ pub fn open_until(call: &Call<'_>, job: &JobSummary) -> Option<u64> {
 }
 
 /// Answers with the requested page of the tasks of a job; by default running tasks come first, then failed ones.
-pub fn page_of_tasks(call: &Call<'_>, tasks: Vec<&TaskRow>, totals: &TaskTotals) -> Result<Reply, Problem> {
-    let sort = call.query_value("sort")?.unwrap_or_else(|| "rank,-took".to_owned());
-    pages(call, tasks, call.shown.source.remarks(), Some(sort), None, totals)
+pub fn page_of_tasks(
+    call: &Call<'_>,
+    tasks: Vec<&TaskRow>,
+    totals: &TaskTotals,
+) -> Result<Reply, Problem> {
+    let sort = call
+        .query_value("sort")?
+        .unwrap_or_else(|| "rank,-took".to_owned());
+    pages(
+        call,
+        tasks,
+        call.shown.source.remarks(),
+        Some(sort),
+        None,
+        totals,
+    )
 }
 
 /// The moment at which open items end for sorting; `None` in a history, where nothing runs.
@@ -232,7 +251,14 @@ fn page_until<'all, T: Listed + 'all>(
     remarks: Vec<String>,
     until_millis: Option<u64>,
 ) -> Result<Reply, Problem> {
-    pages(call, all.collect(), remarks, call.query_value("sort")?, until_millis, &NoTotals {})
+    pages(
+        call,
+        all.collect(),
+        remarks,
+        call.query_value("sort")?,
+        until_millis,
+        &NoTotals {},
+    )
 }
 
 fn pages<T: Listed>(
@@ -245,14 +271,27 @@ fn pages<T: Listed>(
 ) -> Result<Reply, Problem> {
     let limit = call.query_value::<usize>("limit")?.unwrap_or(LIMIT);
     if !(1..=LIMIT_MAX).contains(&limit) {
-        return Err(Problem::invalid(format!("limit is {limit}; expected 1 to {LIMIT_MAX}")));
+        return Err(Problem::invalid(format!(
+            "limit is {limit}; expected 1 to {LIMIT_MAX}"
+        )));
     }
     let after = call.query_value::<usize>("after")?.unwrap_or(0);
     let total = all.len();
     if let Some(wanted) = sort {
-        all = sort::first(&all, T::SORTS, &wanted, after.saturating_add(limit), until_millis)?;
+        all = sort::first(
+            &all,
+            T::SORTS,
+            &wanted,
+            after.saturating_add(limit),
+            until_millis,
+        )?;
     }
-    let items: Vec<T::Item> = all.iter().skip(after).take(limit).map(|item| item.item()).collect();
+    let items: Vec<T::Item> = all
+        .iter()
+        .skip(after)
+        .take(limit)
+        .map(|item| item.item())
+        .collect();
     let shown = after.saturating_add(items.len());
     let head = Page {
         next: (shown < total).then_some(shown),
@@ -268,16 +307,36 @@ fn pages<T: Listed>(
             None => Reply::csv(name, T::FIRST, &items),
             Some(wanted) => {
                 let names: Vec<String> = wanted.split(',').map(str::to_owned).collect();
-                Reply::csv_of_objects(name, T::FIRST, &names, &fields::select_fields(&items, &wanted)?)
+                Reply::csv_of_objects(
+                    name,
+                    T::FIRST,
+                    &names,
+                    &fields::select_fields(&items, &wanted)?,
+                )
             }
         };
     }
     match fields {
-        None => Reply::json(&PageWith { page: Page { items, ..head }, totals }),
+        None => Reply::json(&PageWith {
+            page: Page { items, ..head },
+            totals,
+        }),
         Some(wanted) => {
-            let Page { total, next, as_of_millis, remarks, .. } = head;
+            let Page {
+                total,
+                next,
+                as_of_millis,
+                remarks,
+                ..
+            } = head;
             let items = fields::select_fields(&items, &wanted)?;
-            let page = ThinPage { items, total, next, as_of_millis, remarks };
+            let page = ThinPage {
+                items,
+                total,
+                next,
+                as_of_millis,
+                remarks,
+            };
             Reply::json(&PageWith { page, totals })
         }
     }
@@ -288,13 +347,17 @@ pub fn is_csv(call: &Call<'_>) -> Result<bool, Problem> {
     match call.query_value::<String>(FORMAT.name)?.as_deref() {
         None | Some("json") => Ok(false),
         Some("csv") => Ok(true),
-        Some(other) => Err(Problem::invalid(format!("format={other}: expected json or csv"))),
+        Some(other) => Err(Problem::invalid(format!(
+            "format={other}: expected json or csv"
+        ))),
     }
 }
 
 /// The last fixed part of a route's path, such as `jobs`.
 fn last_part(path: &str) -> &str {
-    path.rsplit('/').find(|part| !part.starts_with('{')).unwrap_or_default()
+    path.rsplit('/')
+        .find(|part| !part.starts_with('{'))
+        .unwrap_or_default()
 }
 
 /// The format of a table.
@@ -318,7 +381,12 @@ pub const fn page_fields<T: Listed>() -> [QueryField; 5] {
             about: "return only these fields of each item, separated by commas",
             form: Form::Fields(names_of::<T::Item>),
         },
-        number("limit", "number of items, 1 to 10000; default: 100", 1, 10_000),
+        number(
+            "limit",
+            "number of items, 1 to 10000; default: 100",
+            1,
+            10_000,
+        ),
         number(
             "after",
             "the `next` of the previous page: the number of items before it in the list of this moment",
@@ -334,12 +402,20 @@ pub const fn page_fields<T: Listed>() -> [QueryField; 5] {
 /// # Errors
 /// `400` if a parameter is unknown: ignoring a misspelled filter would return the wrong items.
 pub fn parse_query(query: &str, route: &Route) -> Result<Vec<(String, String)>, Problem> {
-    let fields: Vec<(String, String)> = form_urlencoded::parse(query.as_bytes()).into_owned().collect();
+    let fields: Vec<(String, String)> = form_urlencoded::parse(query.as_bytes())
+        .into_owned()
+        .collect();
     for (name, _) in &fields {
         if !route.queries().any(|known| known.name == name) {
             let known: Vec<&str> = route.queries().map(|field| field.name).collect();
-            let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
-            return Err(Problem::invalid(format!("unknown query parameter {name:?}; expected {known}")));
+            let known = if known.is_empty() {
+                "none".to_owned()
+            } else {
+                known.join(", ")
+            };
+            return Err(Problem::invalid(format!(
+                "unknown query parameter {name:?}; expected {known}"
+            )));
         }
     }
     Ok(fields)
@@ -351,17 +427,24 @@ mod tests {
     use super::*;
 
     fn jobs() -> &'static Route {
-        all_routes().find(|route| route.path == "/api/nap/v1/jobs").expect("route exists")
+        all_routes()
+            .find(|route| route.path == "/api/nap/v1/jobs")
+            .expect("route exists")
     }
 
     #[test]
     fn parse_query_decodes_and_rejects_unknown_parameters() {
-        let read = parse_query("name=a%20b+c&state=failed,killed&&text=", jobs()).expect("known parameters");
+        let read = parse_query("name=a%20b+c&state=failed,killed&&text=", jobs())
+            .expect("known parameters");
         let expected = [("name", "a b c"), ("state", "failed,killed"), ("text", "")];
-        assert_eq!(read, expected.map(|(name, value)| (name.to_owned(), value.to_owned())));
+        assert_eq!(
+            read,
+            expected.map(|(name, value)| (name.to_owned(), value.to_owned()))
+        );
         let refused = |query| parse_query(query, jobs()).expect_err(query).detail;
         assert!(
-            refused("staet=failed").starts_with("unknown query parameter \"staet\"; expected state, queue")
+            refused("staet=failed")
+                .starts_with("unknown query parameter \"staet\"; expected state, queue")
         );
     }
 }

@@ -4,11 +4,13 @@ use std::cmp::Ordering;
 
 use napreduce_engine::{AttemptId, TaskId, TaskKind};
 use napreduce_protocol::{
-    AttemptFigures, AttemptSummary, HistoryLine, JobSummary, PhaseProgress, TaskSummary, WorkerSample,
-    WorkerSummary,
+    AttemptFigures, AttemptSummary, HistoryLine, JobSummary, PhaseProgress, TaskSummary,
+    WorkerSample, WorkerSummary,
 };
 
-use crate::answers::{FailureAnswer, FlowAnswer, GroupAnswer, PerformanceAnswer, PreemptionAnswer, TaskRow};
+use crate::answers::{
+    FailureAnswer, FlowAnswer, GroupAnswer, PerformanceAnswer, PreemptionAnswer, TaskRow,
+};
 use crate::problem::Problem;
 
 /// The value that items are compared by. All keys of a field have the same variant.
@@ -39,11 +41,17 @@ enum End {
 }
 
 const fn by<T>(name: &'static str, key: fn(&T) -> Option<SortKey<'_>>) -> SortField<T> {
-    SortField { name, key: KeyOf::Item(key) }
+    SortField {
+        name,
+        key: KeyOf::Item(key),
+    }
 }
 
 const fn by_length<T>(name: &'static str, key: fn(&T) -> Option<(u64, End)>) -> SortField<T> {
-    SortField { name, key: KeyOf::Length(key) }
+    SortField {
+        name,
+        key: KeyOf::Length(key),
+    }
 }
 
 impl<T> KeyOf<T> {
@@ -78,7 +86,9 @@ pub fn first<'all, T>(
 ) -> Result<Vec<&'all T>, Problem> {
     let mut chosen = Vec::new();
     for word in wanted.split(',') {
-        let (is_downwards, name) = word.strip_prefix('-').map_or((false, word), |name| (true, name));
+        let (is_downwards, name) = word
+            .strip_prefix('-')
+            .map_or((false, word), |name| (true, name));
         let Some(field) = fields.iter().find(|field| field.name == name) else {
             let known: Vec<&str> = fields.iter().map(|field| field.name).collect();
             return Err(Problem::invalid(format!(
@@ -90,7 +100,11 @@ pub fn first<'all, T>(
     }
     // `split` always yields at least one part.
     let (by, is_downwards) = chosen[0];
-    let mut keyed: Vec<_> = all.iter().enumerate().map(|(at, item)| (by.of(item, now_millis), at)).collect();
+    let mut keyed: Vec<_> = all
+        .iter()
+        .enumerate()
+        .map(|(at, item)| (by.of(item, now_millis), at))
+        .collect();
     let order = |(one, at): &(Option<SortKey<'_>>, usize), (other, other_at): &(_, usize)| {
         let later = chosen[1..].iter().map(|(key, is_downwards)| {
             let key = |at: usize| key.of(all[at], now_millis);
@@ -131,7 +145,9 @@ fn task(id: TaskId) -> Option<SortKey<'static>> {
 }
 
 fn attempt(id: AttemptId) -> Option<SortKey<'static>> {
-    let Some(SortKey::Number(task)) = task(id.task) else { return None };
+    let Some(SortKey::Number(task)) = task(id.task) else {
+        return None;
+    };
     number((task << 32) | i128::from(id.number))
 }
 
@@ -157,7 +173,10 @@ fn suspended(one: &PreemptionAnswer) -> Option<(u64, End)> {
         return Some((0, End::At(millis)));
     }
     let is_suspended = one.end == Some("suspended") && one.given_back == Some("waiting");
-    Some((one.freed_micros.filter(|_| is_suspended)? / 1_000, End::Open { units: 1 }))
+    Some((
+        one.freed_micros.filter(|_| is_suspended)? / 1_000,
+        End::Open { units: 1 },
+    ))
 }
 
 fn figure(attempt: &AttemptSummary, value: fn(&AttemptFigures) -> u64) -> Option<SortKey<'static>> {
@@ -169,13 +188,20 @@ fn task_figure(task: &TaskRow, value: fn(&AttemptFigures) -> u64) -> Option<Sort
 }
 
 fn done(phase: &PhaseProgress) -> Option<SortKey<'static>> {
-    if phase.tasks == 0 { None } else { number(phase.percent()) }
+    if phase.tasks == 0 {
+        None
+    } else {
+        number(phase.percent())
+    }
 }
 
 /// Progress of the running attempts in permille.
 fn progress(task: &TaskSummary) -> Option<SortKey<'static>> {
     let known = task.live.iter().filter(|live| live.bytes_total > 0);
-    known.map(|live| live.bytes_done.saturating_mul(1_000) / live.bytes_total).max().and_then(number)
+    known
+        .map(|live| live.bytes_done.saturating_mul(1_000) / live.bytes_total)
+        .max()
+        .and_then(number)
 }
 
 pub const JOBS: &[SortField<JobSummary>] = &[
@@ -190,7 +216,11 @@ pub const JOBS: &[SortField<JobSummary>] = &[
     by("submitted", |job| number(job.submitted_millis)),
     by("ended", |job| job.ended_millis.and_then(number)),
     by_length("took", |job| took(job.submitted_millis, job.ended_millis)),
-    by("left", |job| job.progress.left.and_then(|left| number(left.likely.as_micros()))),
+    by("left", |job| {
+        job.progress
+            .left
+            .and_then(|left| number(left.likely.as_micros()))
+    }),
 ];
 
 pub const TASKS: &[SortField<TaskRow>] = &[
@@ -199,15 +229,31 @@ pub const TASKS: &[SortField<TaskRow>] = &[
     by("state", |one| number(one.summary().state as u8)),
     by("attempts", |one| number(one.summary().attempts)),
     by("progress", |one| progress(one.summary())),
-    by("worker", |one| one.main().and_then(|main| number(main.worker.0))),
-    by("launched", |one| one.main().and_then(|main| number(main.launched_millis))),
+    by("worker", |one| {
+        one.main().and_then(|main| number(main.worker.0))
+    }),
+    by("launched", |one| {
+        one.main().and_then(|main| number(main.launched_millis))
+    }),
     by("took", |one| one.took_millis.and_then(number)),
-    by("read", |one| task_figure(one, |figures| figures.input_bytes)),
-    by("wrote", |one| task_figure(one, |figures| figures.output_bytes)),
-    by("records", |one| task_figure(one, |figures| figures.input_records)),
-    by("shuffle", |one| task_figure(one, |figures| figures.shuffle_millis)),
-    by("processor", |one| task_figure(one, |figures| figures.processor_millis)),
-    by("memory", |one| task_figure(one, |figures| figures.peak_memory_bytes)),
+    by("read", |one| {
+        task_figure(one, |figures| figures.input_bytes)
+    }),
+    by("wrote", |one| {
+        task_figure(one, |figures| figures.output_bytes)
+    }),
+    by("records", |one| {
+        task_figure(one, |figures| figures.input_records)
+    }),
+    by("shuffle", |one| {
+        task_figure(one, |figures| figures.shuffle_millis)
+    }),
+    by("processor", |one| {
+        task_figure(one, |figures| figures.processor_millis)
+    }),
+    by("memory", |one| {
+        task_figure(one, |figures| figures.peak_memory_bytes)
+    }),
     by("naps", |one| number(one.naps)),
     by("failures", |one| number(one.failures)),
 ];
@@ -221,9 +267,15 @@ pub const ATTEMPTS: &[SortField<AttemptSummary>] = &[
     by("end", |one| one.end.as_deref().and_then(text)),
     by("read", |one| figure(one, |figures| figures.input_bytes)),
     by("wrote", |one| figure(one, |figures| figures.output_bytes)),
-    by("records", |one| figure(one, |figures| figures.input_records)),
-    by("shuffle", |one| figure(one, |figures| figures.shuffle_millis)),
-    by("processor", |one| figure(one, |figures| figures.processor_millis)),
+    by("records", |one| {
+        figure(one, |figures| figures.input_records)
+    }),
+    by("shuffle", |one| {
+        figure(one, |figures| figures.shuffle_millis)
+    }),
+    by("processor", |one| {
+        figure(one, |figures| figures.processor_millis)
+    }),
 ];
 
 pub const WORKERS: &[SortField<WorkerSummary>] = &[
@@ -249,7 +301,9 @@ pub const PERFORMANCE: &[SortField<PerformanceAnswer>] = &[
     by("worker", |one| text(&one.worker)),
     by("succeeded", |one| number(one.succeeded)),
     by("failed", |one| number(one.failed)),
-    by("speed", |one| one.speed.and_then(|speed| number((speed * 1e3) as i64))),
+    by("speed", |one| {
+        one.speed.and_then(|speed| number((speed * 1e3) as i64))
+    }),
 ];
 
 pub const FAILURES: &[SortField<FailureAnswer>] = &[
@@ -264,7 +318,9 @@ pub const PREEMPTIONS: &[SortField<PreemptionAnswer>] = &[
     by("worker", |one| text(&one.worker)),
     by("primitive", |one| text(&one.primitive)),
     by("by", |one| text(&one.by)),
-    by("beneficiary", |one| one.beneficiary.as_deref().and_then(text)),
+    by("beneficiary", |one| {
+        one.beneficiary.as_deref().and_then(text)
+    }),
     by("end", |one| one.end.and_then(text)),
     by_length("took", freed),
     by_length("suspended", suspended),
@@ -278,7 +334,9 @@ pub const GROUPS: &[SortField<GroupAnswer>] = &[
     by("requested", |one| number(one.requested_micros)),
     by("count", |one| number(one.count)),
     by("victim", |one| text(&one.victim)),
-    by("beneficiary", |one| one.beneficiary.as_deref().and_then(text)),
+    by("beneficiary", |one| {
+        one.beneficiary.as_deref().and_then(text)
+    }),
     by("primitive", |one| text(&one.primitive)),
     by("free", |one| one.free_micros.and_then(number)),
     by("slot", |one| number(one.slot_millis)),
@@ -320,7 +378,11 @@ mod tests {
         };
         let whole = numbers(usize::MAX);
         for count in 0..=4 {
-            assert_eq!(numbers(count), whole[..count], "the first {count} by {wanted}");
+            assert_eq!(
+                numbers(count),
+                whole[..count],
+                "the first {count} by {wanted}"
+            );
         }
         whole
     }
@@ -346,7 +408,9 @@ mod tests {
 
     #[test]
     fn unknown_sort_field_is_refused() {
-        let detail = first(&[], ATTEMPTS, "took,-speed", 1, None).expect_err("unknown field").detail;
+        let detail = first(&[], ATTEMPTS, "took,-speed", 1, None)
+            .expect_err("unknown field")
+            .detail;
         assert_eq!(
             detail,
             "cannot sort by \"speed\"; expected attempt, worker, launched, ended, took, end, read, wrote, records, \

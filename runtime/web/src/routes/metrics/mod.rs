@@ -32,7 +32,8 @@ type Gauges = Family<Labels, Gauge<i64>>;
 pub fn text(web: &Web) -> Result<String, Problem> {
     let source = &*web.shown.source;
     web.tally.count(source)?;
-    let (workers, jobs) = (source.workers()?, source.jobs()?);
+    let workers = source.workers()?;
+    let jobs = source.jobs()?;
     let mut status = StatusAnswer::of(&workers, &jobs, |_| Ok::<_, SourceError>(Vec::new()))?;
     status.warnings.extend(disk_warning(source));
     let mut registry = Registry::with_prefix("napreduce");
@@ -55,7 +56,9 @@ pub fn text(web: &Web) -> Result<String, Problem> {
     web.tally.register(&mut registry);
     let requests: Family<Labels, Counter<u64, AtomicU64>> = Family::default();
     for (route, count) in all_routes().zip(web.calls.iter()) {
-        requests.get_or_create(&vec![("route", route.path.to_owned())]).inc_by(count);
+        requests
+            .get_or_create(&vec![("route", route.path.to_owned())])
+            .inc_by(count);
     }
     registry.register("http_requests", "Accepted requests by route", requests);
     let mut text = String::new();
@@ -87,55 +90,101 @@ fn sort_series(text: &str) -> String {
 
 /// Returns the labels of a series without `le`.
 fn labels_without_bucket(line: &str) -> String {
-    let Some((_, labels)) = line.split_once('{') else { return String::new() };
-    let Some((labels, _)) = labels.rsplit_once('}') else { return String::new() };
-    let others = labels.split(',').filter(|label| !label.starts_with("le=\""));
+    let Some((_, labels)) = line.split_once('{') else {
+        return String::new();
+    };
+    let Some((labels, _)) = labels.rsplit_once('}') else {
+        return String::new();
+    };
+    let others = labels
+        .split(',')
+        .filter(|label| !label.starts_with("le=\""));
     others.collect::<Vec<_>>().join(",")
 }
 
 /// Only while the cluster runs: nothing is written to a finished history.
 pub fn disk_warning(source: &dyn PageSource) -> Option<WarningAnswer> {
-    source.history().filter(|_| source.is_live()).and_then(WarningAnswer::of_disk)
+    source
+        .history()
+        .filter(|_| source.is_live())
+        .and_then(WarningAnswer::of_disk)
 }
 
 fn cluster(registry: &mut Registry, status: &StatusAnswer) {
     let mut of_kinds = |name: &str, help: &str, of: fn(&SlotsInUse) -> u64| {
-        let (map, reduce) = (&[("kind", "map")][..], &[("kind", "reduce")][..]);
-        gauges(registry, name, help, &[(map, of(&status.map)), (reduce, of(&status.reduce))]);
+        let map = &[("kind", "map")][..];
+        let reduce = &[("kind", "reduce")][..];
+        gauges(
+            registry,
+            name,
+            help,
+            &[(map, of(&status.map)), (reduce, of(&status.reduce))],
+        );
     };
     of_kinds("slots", "Slots of present workers", |slots| slots.slots);
     of_kinds("slots_used", "Slots in use", |slots| slots.used);
-    of_kinds("suspended_attempts", "Attempts that released their slot but keep their memory", |slots| {
-        slots.suspended
-    });
+    of_kinds(
+        "suspended_attempts",
+        "Attempts that released their slot but keep their memory",
+        |slots| slots.suspended,
+    );
     let checkpointed = [(&[][..], status.checkpointed)];
-    gauges(registry, "checkpointed_tasks", "Tasks that wait with a checkpoint", &checkpointed);
+    gauges(
+        registry,
+        "checkpointed_tasks",
+        "Tasks that wait with a checkpoint",
+        &checkpointed,
+    );
 }
 
 fn states(registry: &mut Registry, jobs: &[JobSummary], workers: &[WorkerSummary]) {
     use WorkerPhase::{Draining, Excluded, Leaving, Lost, Up};
     let count = |phase| jobs.iter().filter(|job| job.phase == phase).count() as u64;
     let by_state = JobPhase::ALL.map(|phase| ([("state", phase.in_words())], count(phase)));
-    let by_state = by_state.each_ref().map(|(labels, value)| (&labels[..], *value));
-    gauges(registry, "jobs", "Jobs by state; ended jobs as far as the history reaches", &by_state);
+    let by_state = by_state
+        .each_ref()
+        .map(|(labels, value)| (&labels[..], *value));
+    gauges(
+        registry,
+        "jobs",
+        "Jobs by state; ended jobs as far as the history reaches",
+        &by_state,
+    );
     let there = [Up, Excluded, Draining, Leaving, Lost];
-    let count = |state| workers.iter().filter(|worker| worker.state == state).count() as u64;
+    let count = |state| {
+        workers
+            .iter()
+            .filter(|worker| worker.state == state)
+            .count() as u64
+    };
     let by_state = there.map(|state| ([("state", state.in_words())], count(state)));
-    let by_state = by_state.each_ref().map(|(labels, value)| (&labels[..], *value));
+    let by_state = by_state
+        .each_ref()
+        .map(|(labels, value)| (&labels[..], *value));
     gauges(registry, "workers", "Workers by state", &by_state);
 }
 
 fn warnings(registry: &mut Registry, warnings: &[WarningAnswer]) {
-    let count = |code| warnings.iter().filter(|warning| warning.code == code).count() as u64;
+    let count = |code| {
+        warnings
+            .iter()
+            .filter(|warning| warning.code == code)
+            .count() as u64
+    };
     let by_code = WarningAnswer::CODES.map(|code| ([("code", code)], count(code)));
-    let by_code = by_code.each_ref().map(|(labels, value)| (&labels[..], *value));
+    let by_code = by_code
+        .each_ref()
+        .map(|(labels, value)| (&labels[..], *value));
     gauges(registry, "warnings", "Warnings by kind", &by_code);
 }
 
 /// Counts the tasks of jobs that have not ended.
 fn tasks(registry: &mut Registry, jobs: &[JobSummary]) {
     let family = Gauges::default();
-    let open: Vec<&JobSummary> = jobs.iter().filter(|job| job.ended_millis.is_none()).collect();
+    let open: Vec<&JobSummary> = jobs
+        .iter()
+        .filter(|job| job.ended_millis.is_none())
+        .collect();
     for kind in TaskKind::ALL {
         let of_kind = |job: &&JobSummary| match kind {
             TaskKind::Map => job.progress.map,
@@ -151,20 +200,35 @@ fn tasks(registry: &mut Registry, jobs: &[JobSummary]) {
             ("checkpointed", sum(|phase| phase.checkpointed)),
         ];
         // Two attempts of a task may run at once.
-        let waiting = (sum(|phase| phase.tasks) - begun.iter().map(|(_, count)| count).sum::<i64>()).max(0);
+        let waiting =
+            (sum(|phase| phase.tasks) - begun.iter().map(|(_, count)| count).sum::<i64>()).max(0);
         for (state, count) in begun.into_iter().chain([("waiting", waiting)]) {
             let labels = vec![("kind", kind.to_string()), ("state", state.to_owned())];
             family.get_or_create(&labels).set(count);
         }
     }
-    registry.register("tasks", "Tasks of jobs that have not ended, by state", family);
+    registry.register(
+        "tasks",
+        "Tasks of jobs that have not ended, by state",
+        family,
+    );
 }
 
-fn gauges(registry: &mut Registry, name: &str, help: &str, values: &[(&[(&'static str, &str)], u64)]) {
+fn gauges(
+    registry: &mut Registry,
+    name: &str,
+    help: &str,
+    values: &[(&[(&'static str, &str)], u64)],
+) {
     let family = Gauges::default();
     for (labels, value) in values {
-        let labels = labels.iter().map(|(name, value)| (*name, (*value).to_owned())).collect();
-        family.get_or_create(&labels).set(i64::try_from(*value).unwrap_or(i64::MAX));
+        let labels = labels
+            .iter()
+            .map(|(name, value)| (*name, (*value).to_owned()))
+            .collect();
+        family
+            .get_or_create(&labels)
+            .set(i64::try_from(*value).unwrap_or(i64::MAX));
     }
     registry.register(name, help, family);
 }

@@ -11,14 +11,26 @@ pub fn is_wanted(accepts: &str) -> bool {
 
 /// Converts from OpenMetrics, which describes a counter without its suffix `_total` and ends with `# EOF`.
 pub fn of(open: &str) -> String {
-    let counter = |line: &'_ str| Some(line.strip_prefix("# TYPE ")?.strip_suffix(" counter")?.to_owned());
+    let counter = |line: &'_ str| {
+        Some(
+            line.strip_prefix("# TYPE ")?
+                .strip_suffix(" counter")?
+                .to_owned(),
+        )
+    };
     let counters: HashSet<String> = open.lines().filter_map(counter).collect();
     let mut plain = String::with_capacity(open.len());
-    for line in open.lines().filter(|line| *line != "# EOF" && !line.starts_with("# UNIT ")) {
+    for line in open
+        .lines()
+        .filter(|line| *line != "# EOF" && !line.starts_with("# UNIT "))
+    {
         let mut words = line.splitn(4, ' ');
         match (words.next(), words.next(), words.next(), words.next()) {
             (Some("#"), Some(what), Some(name), rest) if counters.contains(name) => {
-                plain.push_str(&format!("# {what} {name}_total {}\n", rest.unwrap_or_default()));
+                plain.push_str(&format!(
+                    "# {what} {name}_total {}\n",
+                    rest.unwrap_or_default()
+                ));
             }
             _ => plain.extend([line, "\n"]),
         }
@@ -42,7 +54,9 @@ mod tests {
     #[test]
     fn openmetrics_is_preferred() {
         assert!(is_wanted("text/plain") && is_wanted("text/plain;version=0.0.4;q=0.5"));
-        assert!(!is_wanted("application/openmetrics-text;version=1.0.0,text/plain;version=0.0.4;q=0.5"));
+        assert!(!is_wanted(
+            "application/openmetrics-text;version=1.0.0,text/plain;version=0.0.4;q=0.5"
+        ));
         assert!(!is_wanted("*/*") && !is_wanted(""));
     }
 }

@@ -19,38 +19,67 @@ type Slots = Family<Labels, Gauge<f64, AtomicU64>>;
 /// scheduler has no queues.
 pub fn register(registry: &mut Registry, listing: &QueueListing) {
     let wanted = Slots::default();
-    for (kind, slots) in [("map", listing.wanted.map), ("reduce", listing.wanted.reduce)] {
-        wanted.get_or_create(&vec![("kind", kind.to_owned())]).set(slots as f64);
+    for (kind, slots) in [
+        ("map", listing.wanted.map),
+        ("reduce", listing.wanted.reduce),
+    ] {
+        wanted
+            .get_or_create(&vec![("kind", kind.to_owned())])
+            .set(slots as f64);
     }
-    let help = "Slots that jobs could use in addition to those that they hold; demand for more workers";
+    let help =
+        "Slots that jobs could use in addition to those that they hold; demand for more workers";
     registry.register("slots_wanted", help, wanted);
     let scheduler = Slots::default();
-    scheduler.get_or_create(&vec![("scheduler", listing.scheduler.clone())]).set(1.0);
+    scheduler
+        .get_or_create(&vec![("scheduler", listing.scheduler.clone())])
+        .set(1.0);
     registry.register("scheduler_info", "Name of the scheduler", scheduler);
     let queues = listing.queues.as_deref().unwrap_or_default();
     let held = family(queues, |slots| Some(slots.used as f64));
     registry.register("queue_held", "Slots held by a queue", held);
-    let guaranteed = family(queues, |slots| slots.guaranteed_permille.map(|permille| permille as f64 / 1e3));
-    registry.register("queue_guarantee", "Guaranteed slots of a queue, if it has a guarantee", guaranteed);
+    let guaranteed = family(queues, |slots| {
+        slots
+            .guaranteed_permille
+            .map(|permille| permille as f64 / 1e3)
+    });
+    registry.register(
+        "queue_guarantee",
+        "Guaranteed slots of a queue, if it has a guarantee",
+        guaranteed,
+    );
     let wanted = family(queues, |slots| Some(slots.wanted as f64));
-    registry.register("queue_wanted", "Slots that the jobs of a queue could use in addition", wanted);
+    registry.register(
+        "queue_wanted",
+        "Slots that the jobs of a queue could use in addition",
+        wanted,
+    );
 }
 
 fn family(queues: &[QueueSummary], of: fn(&QueueSlots) -> Option<f64>) -> Slots {
     let slots = Slots::default();
     let (shown, others) = queues.split_at(queues.len().min(QUEUES_MAX));
     // The slots of a queue are counted in its parents, too.
-    let parents: HashSet<&str> = queues.iter().filter_map(|queue| queue.parent.as_deref()).collect();
-    for (kind, slots_of) in
-        [("map", (|queue| &queue.map) as fn(&QueueSummary) -> &QueueSlots), ("reduce", |queue| &queue.reduce)]
-    {
+    let parents: HashSet<&str> = queues
+        .iter()
+        .filter_map(|queue| queue.parent.as_deref())
+        .collect();
+    for (kind, slots_of) in [
+        (
+            "map",
+            (|queue| &queue.map) as fn(&QueueSummary) -> &QueueSlots,
+        ),
+        ("reduce", |queue| &queue.reduce),
+    ] {
         let labels = |queue: &str| vec![("queue", queue.to_owned()), ("kind", kind.to_owned())];
         for queue in shown {
             if let Some(value) = of(slots_of(queue)) {
                 slots.get_or_create(&labels(&queue.name)).set(value);
             }
         }
-        let leaves = others.iter().filter(|queue| !parents.contains(queue.name.as_str()));
+        let leaves = others
+            .iter()
+            .filter(|queue| !parents.contains(queue.name.as_str()));
         for value in leaves.filter_map(|queue| of(slots_of(queue))) {
             slots.get_or_create(&labels(OTHERS)).inc_by(value);
         }
@@ -66,7 +95,11 @@ mod tests {
     use super::*;
 
     fn queue(name: &str, parent: Option<&str>, used: u64) -> QueueSummary {
-        let map = QueueSlots { guaranteed_permille: Some(1_500), used, ..QueueSlots::default() };
+        let map = QueueSlots {
+            guaranteed_permille: Some(1_500),
+            used,
+            ..QueueSlots::default()
+        };
         QueueSummary {
             name: name.to_owned(),
             parent: parent.map(str::to_owned),
@@ -80,9 +113,18 @@ mod tests {
     }
 
     fn printed(queues: Vec<QueueSummary>) -> String {
-        let (mut registry, mut text) = (Registry::default(), String::new());
-        let (scheduler, wanted) = ("capacity".to_owned(), SlotsWanted { map: 7, reduce: 2 });
-        register(&mut registry, &QueueListing { scheduler, queues: Some(queues), wanted });
+        let mut registry = Registry::default();
+        let mut text = String::new();
+        let scheduler = "capacity".to_owned();
+        let wanted = SlotsWanted { map: 7, reduce: 2 };
+        register(
+            &mut registry,
+            &QueueListing {
+                scheduler,
+                queues: Some(queues),
+                wanted,
+            },
+        );
         encode(&mut text, &registry).expect("text");
         text
     }
@@ -98,17 +140,33 @@ mod tests {
             "slots_wanted{kind=\"map\"} 7.0",
             "slots_wanted{kind=\"reduce\"} 2.0",
         ] {
-            assert!(text.lines().any(|known| known == line), "{line} is missing in\n{text}");
+            assert!(
+                text.lines().any(|known| known == line),
+                "{line} is missing in\n{text}"
+            );
         }
-        assert!(!text.contains("queue_guarantee{queue=\"research\",kind=\"reduce\"}"), "{text}");
+        assert!(
+            !text.contains("queue_guarantee{queue=\"research\",kind=\"reduce\"}"),
+            "{text}"
+        );
     }
 
     #[test]
     fn surplus_queues_are_summed_without_parents() {
         let own = (0..QUEUES_MAX).map(|number| queue(&number.to_string(), None, 1));
-        let more = [queue("all", None, 5), queue("left", Some("all"), 2), queue("right", Some("all"), 3)];
+        let more = [
+            queue("all", None, 5),
+            queue("left", Some("all"), 2),
+            queue("right", Some("all"), 3),
+        ];
         let text = printed(own.chain(more).collect());
-        assert!(text.contains("queue_held{queue=\"other\",kind=\"map\"} 5.0\n"), "{text}");
-        assert!(!text.contains("queue=\"left\"") && text.contains("queue=\"199\""), "{text}");
+        assert!(
+            text.contains("queue_held{queue=\"other\",kind=\"map\"} 5.0\n"),
+            "{text}"
+        );
+        assert!(
+            !text.contains("queue=\"left\"") && text.contains("queue=\"199\""),
+            "{text}"
+        );
     }
 }

@@ -16,16 +16,27 @@ type OfWorkers = Family<Labels, Gauge<f64, AtomicU64>>;
 
 /// Registers three families for the present workers.
 pub fn register(registry: &mut Registry, workers: &[WorkerSummary]) {
-    let present: Vec<&WorkerSummary> = workers.iter().filter(|worker| worker.gone_millis.is_none()).collect();
+    let present: Vec<&WorkerSummary> = workers
+        .iter()
+        .filter(|worker| worker.gone_millis.is_none())
+        .collect();
     let sum = |values: &[f64]| values.iter().sum();
-    let resident = family(&present, |worker| held(worker, |held| held.resident_bytes), sum);
+    let resident = family(
+        &present,
+        |worker| held(worker, |held| held.resident_bytes),
+        sum,
+    );
     registry.register_with_unit(
         "suspended_resident",
         "Resident memory of suspended attempts",
         Unit::Bytes,
         resident,
     );
-    let swapped = family(&present, |worker| held(worker, |held| held.swapped_bytes), sum);
+    let swapped = family(
+        &present,
+        |worker| held(worker, |held| held.swapped_bytes),
+        sum,
+    );
     registry.register_with_unit(
         "suspended_swapped",
         "Swapped memory of suspended attempts",
@@ -54,14 +65,19 @@ fn family(
 ) -> OfWorkers {
     let family = OfWorkers::default();
     let put = |worker: &str, value| {
-        family.get_or_create(&vec![("worker", worker.to_owned())]).set(value);
+        family
+            .get_or_create(&vec![("worker", worker.to_owned())])
+            .set(value);
     };
     let (named, others) = workers.split_at(workers.len().min(WORKERS_MAX));
     for worker in named {
         put(&worker.name, of(worker));
     }
     if !others.is_empty() {
-        put(OTHERS, of_others(&others.iter().map(|worker| of(worker)).collect::<Vec<_>>()));
+        put(
+            OTHERS,
+            of_others(&others.iter().map(|worker| of(worker)).collect::<Vec<_>>()),
+        );
     }
     family
 }
@@ -77,9 +93,15 @@ mod tests {
 
     #[test]
     fn surplus_workers_share_one_series() {
-        let mut workers: Vec<_> = (1..=203).map(|number| worker(number, WorkerPhase::Up, 0)).collect();
+        let mut workers: Vec<_> = (1..=203)
+            .map(|number| worker(number, WorkerPhase::Up, 0))
+            .collect();
         for (at, silent_millis) in [(0, 2_500), (200, 7_000), (201, 1_000)] {
-            let task = TaskId { job: JobId(1), kind: TaskKind::Map, index: at as u32 };
+            let task = TaskId {
+                job: JobId(1),
+                kind: TaskKind::Map,
+                index: at as u32,
+            };
             workers[at].silent_millis = silent_millis;
             workers[at].memory.suspended = vec![SuspendedMemory {
                 attempt: AttemptId { task, number: 1 },
@@ -99,7 +121,10 @@ mod tests {
             "suspended_resident_bytes{worker=\"w1\"} 5000.0",
             "suspended_resident_bytes{worker=\"other\"} 16000.0",
         ] {
-            assert!(text.lines().any(|known| known == line), "{line} is missing in\n{text}");
+            assert!(
+                text.lines().any(|known| known == line),
+                "{line} is missing in\n{text}"
+            );
         }
         assert_eq!(text.matches("worker_silence_seconds{").count(), 201);
     }

@@ -9,14 +9,17 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use napreduce_engine::{AttemptId, JobId, Primitive, Reason, ReasonCode, TaskId, TaskKind, WorkerId};
+use napreduce_engine::{
+    AttemptId, JobId, Primitive, Reason, ReasonCode, TaskId, TaskKind, WorkerId,
+};
 use napreduce_protocol::{
-    AttemptSummary, CounterValues, HistoryLine, JobDetail, JobPhase, JobProgress, JobSummary, LogStream,
-    PhaseProgress, PreemptionEnd, PreemptionSummary, QueueListing, QueueSlots, QueueSummary, Secret,
-    SlotsWanted, TaskSummary, WorkerMemory, WorkerPhase, WorkerSummary,
+    AttemptSummary, CounterValues, HistoryLine, JobDetail, JobPhase, JobProgress, JobSummary,
+    LogStream, PhaseProgress, PreemptionEnd, PreemptionSummary, QueueListing, QueueSlots,
+    QueueSummary, Secret, SlotsWanted, TaskSummary, WorkerMemory, WorkerPhase, WorkerSummary,
 };
 use napreduce_web::{
-    OperatorCommand, PageSource, SourceError, WebRole, WebServer, WebSettings, WhatIfSettings, token,
+    OperatorCommand, PageSource, SourceError, WebRole, WebServer, WebSettings, WhatIfSettings,
+    token,
 };
 use tempfile::TempDir;
 
@@ -54,7 +57,10 @@ pub fn summary(number: u32, phase: JobPhase) -> JobSummary {
         reason: None,
         submitted_millis: BASE,
         ended_millis: is_over.then_some(BASE + 2_000),
-        progress: JobProgress { map, ..JobProgress::default() },
+        progress: JobProgress {
+            map,
+            ..JobProgress::default()
+        },
         output: "/data/out".into(),
         unrecorded: None,
     }
@@ -83,9 +89,13 @@ impl PageSource for Jobs {
 
     fn job(&self, job: JobId) -> Result<Arc<JobDetail>, SourceError> {
         let summary = self.all().into_iter().find(|known| known.job == job);
-        let summary =
-            summary.ok_or_else(|| SourceError::Absent(format!("there is no {job}; see: nap job list")))?;
-        let task = TaskId { job, kind: TaskKind::Map, index: 0 };
+        let summary = summary
+            .ok_or_else(|| SourceError::Absent(format!("there is no {job}; see: nap job list")))?;
+        let task = TaskId {
+            job,
+            kind: TaskKind::Map,
+            index: 0,
+        };
         let ended_millis = summary.ended_millis.map(|ended| ended - 100);
         let attempt = AttemptSummary {
             attempt: AttemptId { task, number: 1 },
@@ -102,8 +112,15 @@ impl PageSource for Jobs {
         Ok(Arc::new(JobDetail {
             counters,
             attempts: vec![attempt],
-            events: vec![HistoryLine { at_millis: BASE, text: "submitted".to_owned() }],
-            preemptions: if job == JobId(1) { self.preemptions.clone() } else { Vec::new() },
+            events: vec![HistoryLine {
+                at_millis: BASE,
+                text: "submitted".to_owned(),
+            }],
+            preemptions: if job == JobId(1) {
+                self.preemptions.clone()
+            } else {
+                Vec::new()
+            },
             ..JobDetail::new(summary)
         }))
     }
@@ -128,7 +145,12 @@ impl PageSource for Jobs {
     }
 
     fn queues(&self) -> Result<Arc<QueueListing>, SourceError> {
-        let map = QueueSlots { guaranteed_permille: Some(1_500), maximum: Some(2), used: 1, wanted: 0 };
+        let map = QueueSlots {
+            guaranteed_permille: Some(1_500),
+            maximum: Some(2),
+            used: 1,
+            wanted: 0,
+        };
         let queue = QueueSummary {
             name: "default".to_owned(),
             parent: None,
@@ -151,13 +173,25 @@ impl PageSource for Jobs {
     }
 
     fn explain(&self, job: JobId, _: Option<TaskId>) -> Result<Vec<Reason>, SourceError> {
-        self.job(job).map(|_| vec![Reason::new(ReasonCode::State, format!("{job} is running"))])
+        self.job(job)
+            .map(|_| vec![Reason::new(ReasonCode::State, format!("{job} is running"))])
     }
 
-    fn log(&self, attempt: AttemptId, _: LogStream, offset: u64, max: u64) -> Result<Vec<u8>, SourceError> {
+    fn log(
+        &self,
+        attempt: AttemptId,
+        _: LogStream,
+        offset: u64,
+        max: u64,
+    ) -> Result<Vec<u8>, SourceError> {
         self.job(attempt.task.job)?;
         let log = b"<b>log</b>\n";
-        Ok(log.iter().skip(offset as usize).take(max as usize).copied().collect())
+        Ok(log
+            .iter()
+            .skip(offset as usize)
+            .take(max as usize)
+            .copied()
+            .collect())
     }
 
     fn order(&self, order: &OperatorCommand, reason: &str) -> Result<Vec<AttemptId>, SourceError> {
@@ -167,9 +201,11 @@ impl PageSource for Jobs {
             OperatorCommand::KillJob(job)
             | OperatorCommand::ChangeJob(job, _)
             | OperatorCommand::Job(job, _)
-            | OperatorCommand::Task { task: TaskId { job, .. }, attempt: None, .. }
-                if self.job(job).is_err() =>
-            {
+            | OperatorCommand::Task {
+                task: TaskId { job, .. },
+                attempt: None,
+                ..
+            } if self.job(job).is_err() => {
                 return refused(format!("there is no {job}; see: nap job list"));
             }
             OperatorCommand::Task { task, attempt, .. }
@@ -187,13 +223,20 @@ impl PageSource for Jobs {
             OperatorCommand::KillJob(JobId(1)) => return refused("job_0001 has ended".to_owned()),
             _ => {}
         }
-        self.orders.lock().expect("no test panicked").push(format!("{order:?}: {reason}"));
+        self.orders
+            .lock()
+            .expect("no test panicked")
+            .push(format!("{order:?}: {reason}"));
         Ok(Vec::new())
     }
 
     fn rerun(&self, job: JobId, output: Option<&Path>, reason: &str) -> Result<JobId, SourceError> {
-        self.job(job).map_err(|error| SourceError::Refused(error.to_string()))?;
-        self.orders.lock().expect("no test panicked").push(format!("rerun {job} {output:?}: {reason}"));
+        self.job(job)
+            .map_err(|error| SourceError::Refused(error.to_string()))?;
+        self.orders
+            .lock()
+            .expect("no test panicked")
+            .push(format!("rerun {job} {output:?}: {reason}"));
         Ok(JobId(9))
     }
 
@@ -217,7 +260,10 @@ impl Sample {
     }
 
     pub fn with_requests_max(requests_max: u32) -> Sample {
-        Sample::with(|settings| WebSettings { requests_max, ..settings })
+        Sample::with(|settings| WebSettings {
+            requests_max,
+            ..settings
+        })
     }
 
     pub fn with(change: impl FnOnce(WebSettings) -> WebSettings) -> Sample {
@@ -226,17 +272,31 @@ impl Sample {
 
     /// Job 1 was suspended for job 2 after 0.5 s, and killed without a beneficiary after 1 s.
     pub fn preempted() -> Sample {
-        Sample::over(Jobs { preemptions: Sample::preemptions(), ..Jobs::default() }, |settings| settings)
+        Sample::over(
+            Jobs {
+                preemptions: Sample::preemptions(),
+                ..Jobs::default()
+            },
+            |settings| settings,
+        )
     }
 
     /// The same jobs in a history: their metrics count ended jobs.
     pub fn stopped() -> Sample {
-        let jobs = Jobs { preemptions: Sample::preemptions(), is_stopped: true, ..Jobs::default() };
+        let jobs = Jobs {
+            preemptions: Sample::preemptions(),
+            is_stopped: true,
+            ..Jobs::default()
+        };
         Sample::over(jobs, |settings| settings)
     }
 
     fn preemptions() -> Vec<PreemptionSummary> {
-        let task = TaskId { job: JobId(1), kind: TaskKind::Map, index: 0 };
+        let task = TaskId {
+            job: JobId(1),
+            kind: TaskKind::Map,
+            index: 0,
+        };
         let asked = |after, primitive, end| {
             let requested = (BASE + after) * 1_000;
             let attempt = AttemptId { task, number: 1 };
@@ -250,41 +310,79 @@ impl Sample {
         let suspended = asked(500, Primitive::Suspend, PreemptionEnd::Suspended);
         let killed = asked(1_000, Primitive::Kill, PreemptionEnd::Killed);
         vec![
-            PreemptionSummary { beneficiary: Some(JobId(2)), work_saved_millis: 400, ..suspended },
-            PreemptionSummary { by: "operator".to_owned(), work_lost_millis: 900, ..killed },
+            PreemptionSummary {
+                beneficiary: Some(JobId(2)),
+                work_saved_millis: 400,
+                ..suspended
+            },
+            PreemptionSummary {
+                by: "operator".to_owned(),
+                work_lost_millis: 900,
+                ..killed
+            },
         ]
     }
 
     /// A server of two histories, `left` and `right`, with the same jobs.
     pub fn recordings() -> Sample {
-        let (jobs, secret) = (Arc::new(Jobs::default()), Secret::from_bytes([3; 32]));
+        let jobs = Arc::new(Jobs::default());
+        let secret = Secret::from_bytes([3; 32]);
         let folder = tempfile::tempdir().expect("a folder");
         let address = "127.0.0.1:0".parse().expect("an address");
-        let settings = WebSettings { address, ..WebSettings::new(secret.clone()) };
-        let recordings = ["left", "right"].map(|name| (name.to_owned(), jobs.clone() as Arc<dyn PageSource>));
+        let settings = WebSettings {
+            address,
+            ..WebSettings::new(secret.clone())
+        };
+        let recordings =
+            ["left", "right"].map(|name| (name.to_owned(), jobs.clone() as Arc<dyn PageSource>));
         let server = WebServer::start_recordings(&settings, recordings.to_vec()).expect("a server");
-        Sample { jobs, server, secret, folder }
+        Sample {
+            jobs,
+            server,
+            secret,
+            folder,
+        }
     }
 
     /// A server whose what-ifs run this shell script.
-    pub fn simulating(script: &str, change: impl FnOnce(WhatIfSettings) -> WhatIfSettings) -> Sample {
+    pub fn simulating(
+        script: &str,
+        change: impl FnOnce(WhatIfSettings) -> WhatIfSettings,
+    ) -> Sample {
         Sample::with(|settings| {
             let what_if = settings.what_if.map(change).expect("what-ifs");
             std::fs::write(&what_if.begin[0], script).expect("a script");
-            WebSettings { what_if: Some(what_if), ..settings }
+            WebSettings {
+                what_if: Some(what_if),
+                ..settings
+            }
         })
     }
 
     fn over(jobs: Jobs, change: impl FnOnce(WebSettings) -> WebSettings) -> Sample {
         let folder = simulated::folder();
-        let jobs = Jobs { history: Some(folder.path().to_owned()), ..jobs };
-        let (jobs, secret) = (Arc::new(jobs), Secret::from_bytes([3; 32]));
+        let jobs = Jobs {
+            history: Some(folder.path().to_owned()),
+            ..jobs
+        };
+        let jobs = Arc::new(jobs);
+        let secret = Secret::from_bytes([3; 32]);
         let address = "127.0.0.1:0".parse().expect("an address");
         let requests_max = 10_000;
         let what_if = Some(simulated::settings(folder.path()));
-        let usual = WebSettings { address, requests_max, what_if, ..WebSettings::new(secret.clone()) };
+        let usual = WebSettings {
+            address,
+            requests_max,
+            what_if,
+            ..WebSettings::new(secret.clone())
+        };
         let server = WebServer::start(&change(usual), jobs.clone()).expect("a server");
-        Sample { jobs, server, secret, folder }
+        Sample {
+            jobs,
+            server,
+            secret,
+            folder,
+        }
     }
 
     pub fn address(&self) -> SocketAddr {
@@ -315,8 +413,11 @@ impl Sample {
 
     /// Sends a request without credentials except those in `headers`.
     pub fn ask(&self, what: &str, headers: &[(&str, &str)], body: &str) -> Answer {
-        let mut request =
-            format!("{what} HTTP/1.1\r\nHost: {}\r\nContent-Length: {}\r\n", self.address(), body.len());
+        let mut request = format!(
+            "{what} HTTP/1.1\r\nHost: {}\r\nContent-Length: {}\r\n",
+            self.address(),
+            body.len()
+        );
         for (name, value) in headers {
             request.push_str(&format!("{name}: {value}\r\n"));
         }
@@ -328,7 +429,10 @@ impl Sample {
     /// Sends a POST with the role `operate`.
     pub fn post(&self, path: &str, body: &str) -> Answer {
         let token = format!("Bearer {}", self.token(WebRole::Operate));
-        let headers = [("Authorization", token.as_str()), ("Content-Type", "application/json")];
+        let headers = [
+            ("Authorization", token.as_str()),
+            ("Content-Type", "application/json"),
+        ];
         self.ask(&format!("POST {path}"), &headers, body)
     }
 
@@ -348,11 +452,18 @@ pub struct Browser {
 impl Browser {
     pub fn sign_in(sample: &Sample, role: WebRole) -> Browser {
         let body = format!("{{\"code\":\"{}\"}}", sample.code(role));
-        let answer = sample.ask("POST /api/nap/v1/sign-in", &[("Content-Type", "application/json")], &body);
+        let answer = sample.ask(
+            "POST /api/nap/v1/sign-in",
+            &[("Content-Type", "application/json")],
+            &body,
+        );
         assert_eq!(answer.status, 200, "{}", answer.body);
         let cookie = answer.header("set-cookie").expect("a cookie");
         let cookie = cookie.split(';').next().expect("a pair").to_owned();
-        Browser { cookie, token: answer.json()["token"].as_str().map(str::to_owned) }
+        Browser {
+            cookie,
+            token: answer.json()["token"].as_str().map(str::to_owned),
+        }
     }
 }
 
@@ -367,7 +478,10 @@ pub struct Answer {
 
 impl Answer {
     pub fn header(&self, name: &str) -> Option<&str> {
-        self.headers.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
+        self.headers
+            .iter()
+            .find(|(known, _)| known == name)
+            .map(|(_, value)| value.as_str())
     }
 
     pub fn json(&self) -> serde_json::Value {
@@ -394,7 +508,8 @@ pub fn asking(address: SocketAddr, request: &[u8]) -> Answer {
             return answer;
         }
     }
-    parse(&bytes).unwrap_or_else(|| panic!("truncated response: {}", String::from_utf8_lossy(&bytes)))
+    parse(&bytes)
+        .unwrap_or_else(|| panic!("truncated response: {}", String::from_utf8_lossy(&bytes)))
 }
 
 /// Parses a response; `None` if it is incomplete.
@@ -407,23 +522,36 @@ fn parse(bytes: &[u8]) -> Option<Answer> {
         .filter_map(|line| line.split_once(": "))
         .map(|(name, value)| (name.to_ascii_lowercase(), value.to_owned()))
         .collect();
-    let length = headers.iter().find(|(name, _)| name == "content-length").map_or("0", |(_, value)| value);
+    let length = headers
+        .iter()
+        .find(|(name, _)| name == "content-length")
+        .map_or("0", |(_, value)| value);
     let body = bytes.get(end + 4..end + 4 + length.parse::<usize>().ok()?)?;
-    Some(Answer { status, headers, body: String::from_utf8_lossy(body).into_owned(), bytes: body.to_vec() })
+    Some(Answer {
+        status,
+        headers,
+        body: String::from_utf8_lossy(body).into_owned(),
+        bytes: body.to_vec(),
+    })
 }
 
 /// Sends a head byte by byte; returns the time until the server closes the connection.
 pub fn dribbled(address: SocketAddr) -> Duration {
     let begin = Instant::now();
     let mut stream = TcpStream::connect(address).expect("a connection");
-    stream.set_read_timeout(Some(Duration::from_millis(200))).expect("a deadline");
-    let mut head = b"GET / HTTP/1.1\r\nX-Slow: ".iter().chain(std::iter::repeat(&b'x'));
+    stream
+        .set_read_timeout(Some(Duration::from_millis(200)))
+        .expect("a deadline");
+    let mut head = b"GET / HTTP/1.1\r\nX-Slow: "
+        .iter()
+        .chain(std::iter::repeat(&b'x'));
     let mut piece = [0; 64];
     while begin.elapsed() < PATIENCE {
         let sent = stream.write_all(&[*head.next().expect("endless")]);
         match stream.read(&mut piece) {
             Err(error)
-                if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) && sent.is_ok() => {}
+                if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut)
+                    && sent.is_ok() => {}
             _ => break,
         }
     }

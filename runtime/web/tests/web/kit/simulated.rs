@@ -31,10 +31,14 @@ pub fn said(ratio: f64, doubtful: &[&str]) -> String {
 /// Creates a directory with the script and its files.
 pub fn folder() -> TempDir {
     let folder = tempfile::tempdir().expect("a folder");
-    let write = |name: &str, text: &str| std::fs::write(folder.path().join(name), text).expect("written");
+    let write =
+        |name: &str, text: &str| std::fs::write(folder.path().join(name), text).expect("written");
     write("simulate", SIMULATES);
     write("said", &said(1.02, &[]));
-    for (name, scheduler, took) in [("fifo-as-recorded.0", "fifo", 2_000), ("fair.0", "fair", 1_500)] {
+    for (name, scheduler, took) in [
+        ("fifo-as-recorded.0", "fifo", 2_000),
+        ("fair.0", "fair", 1_500),
+    ] {
         let run = folder.path().join("made").join(name);
         std::fs::create_dir_all(&run).expect("a folder");
         write_simulated(&run, &ended(scheduler, took)).expect("a history");
@@ -54,7 +58,19 @@ fn ended(scheduler: &str, took: u64) -> EndedJob {
     let mut summary = super::summary(1, JobPhase::Succeeded);
     (summary.submitted_millis, summary.ended_millis) = (0, Some(took));
     let detail = JobDetail::new(summary);
-    let cluster = RecordedCluster { scheduler: scheduler.to_owned(), ..RecordedCluster::default() };
-    let end = JobEnd::Killed { job: JobId(1), reason: String::new() };
-    EndedJob { token: 1, end, detail, cluster: Some(cluster), logs: Vec::new() }
+    let cluster = RecordedCluster {
+        scheduler: scheduler.to_owned(),
+        ..RecordedCluster::default()
+    };
+    let end = JobEnd::Killed {
+        job: JobId(1),
+        reason: String::new(),
+    };
+    EndedJob {
+        token: 1,
+        end,
+        detail,
+        cluster: Some(cluster),
+        logs: Vec::new(),
+    }
 }

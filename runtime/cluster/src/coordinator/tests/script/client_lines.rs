@@ -41,43 +41,87 @@ use crate::coordinator::requests::{Refusal, Request};
 
 impl Stage {
     /// Sends a command; returns the lines of its answer, none if it only succeeded.
-    pub(super) async fn order(&mut self, words: &[&str], text: &str) -> Result<Vec<String>, Refusal> {
+    pub(super) async fn order(
+        &mut self,
+        words: &[&str],
+        text: &str,
+    ) -> Result<Vec<String>, Refusal> {
         let reason = text.to_owned();
         let job = |of: &str| JobId(number(of));
         match *words {
             ["submit", token, ref asks @ ..] => return self.submit(token, asks).await,
             ["root", chain] => self.make_root(number(chain).into()),
             ["release", "chain", chain] => {
-                let released = Request::ReleaseChain { chain: number(chain).into() };
-                self.running().requests.send(released).expect("the coordinator runs");
+                let released = Request::ReleaseChain {
+                    chain: number(chain).into(),
+                };
+                self.running()
+                    .requests
+                    .send(released)
+                    .expect("the coordinator runs");
             }
             ["hold", "chain", of, ref at @ ..] => {
                 let chain = number(of).into();
-                let root = value(at, "at").map_or_else(|| self.root(chain), |place| self.scene.path(place));
+                let root = value(at, "at")
+                    .map_or_else(|| self.root(chain), |place| self.scene.path(place));
                 self.running().asked(HoldChain { chain, root }).await?;
             }
-            ["end", "chain", chain] => self.running().asked(EndChain { chain: number(chain).into() }).await?,
+            ["end", "chain", chain] => {
+                self.running()
+                    .asked(EndChain {
+                        chain: number(chain).into(),
+                    })
+                    .await?
+            }
             ["change", of, ref to @ ..] => {
                 let change = JobChange {
                     priority: value(to, "priority").map(signed),
                     queue: value(to, "queue").map(str::to_owned),
                 };
-                self.running().asked(ChangeJob { job: job(of), change, reason }).await?;
+                self.running()
+                    .asked(ChangeJob {
+                        job: job(of),
+                        change,
+                        reason,
+                    })
+                    .await?;
             }
             ["drain", of, ref now @ ..] => {
                 let hand_back = *now == ["now"];
                 let worker = self.worker(of).id;
-                self.running().asked(DrainWorker { worker, hand_back, reason }).await?;
+                self.running()
+                    .asked(DrainWorker {
+                        worker,
+                        hand_back,
+                        reason,
+                    })
+                    .await?;
             }
             ["undrain", of] => {
                 let worker = self.worker(of).id;
-                self.running().asked(UndrainWorker { worker, reason }).await?;
+                self.running()
+                    .asked(UndrainWorker { worker, reason })
+                    .await?;
             }
             [what, of] if of.contains(['m', 'r']) => return self.command(what, of, reason).await,
-            ["kill", of] => self.running().asked(KillJob { job: job(of), reason }).await?,
+            ["kill", of] => {
+                self.running()
+                    .asked(KillJob {
+                        job: job(of),
+                        reason,
+                    })
+                    .await?
+            }
             [what, of] => {
-                let command = JobCommand::of_word(what).unwrap_or_else(|| panic!("what is '{what}'?"));
-                self.running().asked(CommandJob { job: job(of), command, reason }).await?;
+                let command =
+                    JobCommand::of_word(what).unwrap_or_else(|| panic!("what is '{what}'?"));
+                self.running()
+                    .asked(CommandJob {
+                        job: job(of),
+                        command,
+                        reason,
+                    })
+                    .await?;
             }
             _ => panic!("what is '{}'?", words.join(" ")),
         }
@@ -90,7 +134,15 @@ impl Stage {
             Some((of, tried)) => (task(of), Some(number(tried))),
             None => (task(of), None),
         };
-        let attempts = self.running().asked(CommandTask { task, attempt, command, reason }).await?;
+        let attempts = self
+            .running()
+            .asked(CommandTask {
+                task,
+                attempt,
+                command,
+                reason,
+            })
+            .await?;
         let named: Vec<String> = attempts.into_iter().map(name).collect();
         Ok(if named == [of] { Vec::new() } else { named })
     }
@@ -119,7 +171,9 @@ impl Stage {
     async fn submit(&mut self, token: &str, asks: &[&str]) -> Result<Vec<String>, Refusal> {
         let token: u128 = token.parse().expect("a token");
         let asked = |of: &str| value(asks, of).map_or(0, number);
-        let mut submission = self.scene.submission(token, asked("maps"), asked("reduces"));
+        let mut submission = self
+            .scene
+            .submission(token, asked("maps"), asked("reduces"));
         let plan = &mut submission.plan;
         for pair in asks.chunks(2) {
             match *pair {
@@ -128,7 +182,12 @@ impl Stage {
                 ["attempts", most] => plan.attempts_max = number(most),
                 ["slowstart", permille] => plan.slowstart_permille = number(permille),
                 ["chain", chain] => plan.chain = Some(number(chain).into()),
-                ["keeping", "state"] => plan.checkpoint = CheckpointSupport { map: false, reduce: false },
+                ["keeping", "state"] => {
+                    plan.checkpoint = CheckpointSupport {
+                        map: false,
+                        reduce: false,
+                    }
+                }
                 _ => panic!("what is '{}'?", pair.join(" ")),
             }
         }
@@ -137,15 +196,23 @@ impl Stage {
         if map_only {
             self.map_only.insert(job);
         }
-        Ok(if u128::from(job.0) == token { Vec::new() } else { vec![format!("is job {}", job.0)] })
+        Ok(if u128::from(job.0) == token {
+            Vec::new()
+        } else {
+            vec![format!("is job {}", job.0)]
+        })
     }
 }
 
 /// Returns the word that follows `of` in a list of pairs.
 fn value<'a>(pairs: &[&'a str], of: &str) -> Option<&'a str> {
-    pairs.chunks(2).find(|pair| pair[0] == of).map(|pair| pair[1])
+    pairs
+        .chunks(2)
+        .find(|pair| pair[0] == of)
+        .map(|pair| pair[1])
 }
 
 fn signed(text: &str) -> i32 {
-    text.parse().unwrap_or_else(|_| panic!("'{text}' is not a number"))
+    text.parse()
+        .unwrap_or_else(|_| panic!("'{text}' is not a number"))
 }

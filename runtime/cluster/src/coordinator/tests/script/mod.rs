@@ -76,11 +76,22 @@ use tokio::time::{Instant, sleep};
 use super::{DEADLINE, Duration, Running, Scene, Worker};
 
 /// First words of expected orders.
-const ORDERS: [&str; 8] = ["launch", "commit", "suspend", "resume", "checkpoint", "kill", "move", "tell"];
+const ORDERS: [&str; 8] = [
+    "launch",
+    "commit",
+    "suspend",
+    "resume",
+    "checkpoint",
+    "kill",
+    "move",
+    "tell",
+];
 
 /// Runs a script in a temporary directory.
 pub(super) fn check(script: &str) {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build();
     runtime.expect("a runtime").block_on(async {
         let mut stage = Stage::new();
         stage.play(script).await;
@@ -119,7 +130,9 @@ impl Drop for At<'_> {
     fn drop(&mut self) {
         if thread::panicking() {
             eprintln!("line {} of the script: {}", self.number, self.line);
-            self.expected.iter().for_each(|expected| eprintln!("    > {expected}"));
+            self.expected
+                .iter()
+                .for_each(|expected| eprintln!("    > {expected}"));
         }
     }
 }
@@ -138,16 +151,28 @@ impl Stage {
     }
 
     pub(super) async fn play(&mut self, script: &str) {
-        let lines = script.lines().map(str::trim).enumerate().filter(|(_, line)| !line.is_empty());
+        let lines = script
+            .lines()
+            .map(str::trim)
+            .enumerate()
+            .filter(|(_, line)| !line.is_empty());
         let mut lines = lines.peekable();
         while let Some((number, line)) = lines.next() {
             let mut parts = line.split(" > ").map(str::trim);
             let line = parts.next().unwrap_or_default();
             let beneath = iter::from_fn(|| lines.next_if(|(_, line)| line.starts_with('>')));
-            let beneath = beneath.flat_map(|(_, line)| line[1..].split(" > ")).map(str::trim);
-            let at = At { number: number + 1, line, expected: parts.chain(beneath).collect() };
-            let (told, answer): (Vec<&str>, Vec<&str>) =
-                at.expected.iter().partition(|expected| self.is_told(expected));
+            let beneath = beneath
+                .flat_map(|(_, line)| line[1..].split(" > "))
+                .map(str::trim);
+            let at = At {
+                number: number + 1,
+                line,
+                expected: parts.chain(beneath).collect(),
+            };
+            let (told, answer): (Vec<&str>, Vec<&str>) = at
+                .expected
+                .iter()
+                .partition(|expected| self.is_told(expected));
             match at.line.strip_prefix("until ") {
                 Some(question) => self.wait_for(question, &answer).await,
                 None => check_answer(&self.step(at.line).await, &answer),
@@ -170,7 +195,9 @@ impl Stage {
     }
 
     pub(super) fn worker(&mut self, name: &str) -> &mut Worker {
-        self.workers.get_mut(name).unwrap_or_else(|| panic!("there is no worker {name}"))
+        self.workers
+            .get_mut(name)
+            .unwrap_or_else(|| panic!("there is no worker {name}"))
     }
 
     /// Runs one line; returns the answer.
@@ -250,7 +277,10 @@ impl Stage {
     async fn restart(&mut self) -> Vec<String> {
         self.running.take().expect("it runs").kill().await;
         self.start();
-        let there = self.workers.iter().filter(|(_, worker)| worker.is_connected);
+        let there = self
+            .workers
+            .iter()
+            .filter(|(_, worker)| worker.is_connected);
         let there: Vec<String> = there.map(|(name, _)| name.clone()).collect();
         let mut answers = Vec::new();
         for name in there {
@@ -286,7 +316,9 @@ impl Stage {
     /// Returns whether an expected result is a message to a worker, as opposed to an answer.
     fn is_told(&self, expected: &str) -> bool {
         let word = expected.split(' ').next().unwrap_or_default();
-        let is_worker = word.strip_suffix(':').is_some_and(|name| self.workers.contains_key(name));
+        let is_worker = word
+            .strip_suffix(':')
+            .is_some_and(|name| self.workers.contains_key(name));
         is_worker || ORDERS.contains(&word)
     }
 
@@ -298,8 +330,13 @@ impl Stage {
             [name, ..] => name.trim_end_matches(':').to_owned(),
             [] => unreachable!("it is told"),
         };
-        let told = self.told(&name, words.get(1).copied().unwrap_or_default()).await;
-        assert!(fits(expected, &told), "{expected}\n   was expected, and this came:\n{told}");
+        let told = self
+            .told(&name, words.get(1).copied().unwrap_or_default())
+            .await;
+        assert!(
+            fits(expected, &told),
+            "{expected}\n   was expected, and this came:\n{told}"
+        );
         if let ["launch", of, ..] = words[..] {
             self.places.insert(attempt(of), name);
         }
@@ -311,7 +348,9 @@ impl Stage {
         let shows_outputs = self.shows_outputs;
         let worker = self.worker(name);
         loop {
-            let Some(message) = worker.next_or_end().await else { return format!("{name}: closed") };
+            let Some(message) = worker.next_or_end().await else {
+                return format!("{name}: closed");
+            };
             let passed_over = match message {
                 ToWorker::Define { .. } => expected != "define",
                 ToWorker::Outputs { .. } => expected != "outputs" && !shows_outputs,
@@ -326,12 +365,18 @@ impl Stage {
 
     fn place(&self, attempt: AttemptId) -> String {
         let place = self.places.get(&attempt);
-        place.unwrap_or_else(|| panic!("{attempt} was not launched in this script")).clone()
+        place
+            .unwrap_or_else(|| panic!("{attempt} was not launched in this script"))
+            .clone()
     }
 }
 
 fn or_none(lines: Vec<String>) -> Vec<String> {
-    if lines.is_empty() { vec!["none".to_owned()] } else { lines }
+    if lines.is_empty() {
+        vec!["none".to_owned()]
+    } else {
+        lines
+    }
 }
 
 fn duration(text: &str) -> Duration {
@@ -352,15 +397,22 @@ fn fits_lines(expected: &[&str], lines: &[String]) -> bool {
     match expected {
         [] => lines.is_empty(),
         ["...", rest @ ..] => (0..=lines.len()).any(|from| fits_lines(rest, &lines[from..])),
-        [first, rest @ ..] => {
-            lines.split_first().is_some_and(|(line, more)| fits(first, line) && fits_lines(rest, more))
-        }
+        [first, rest @ ..] => lines
+            .split_first()
+            .is_some_and(|(line, more)| fits(first, line) && fits_lines(rest, more)),
     }
 }
 
 /// Returns whether the text matches; `...` matches any part of it.
 fn fits(expected: &str, text: &str) -> bool {
-    let Some((before, after)) = expected.split_once("...") else { return expected == text };
-    let Some(rest) = text.strip_prefix(before) else { return false };
-    rest.char_indices().map(|(at, _)| at).chain([rest.len()]).any(|at| fits(after, &rest[at..]))
+    let Some((before, after)) = expected.split_once("...") else {
+        return expected == text;
+    };
+    let Some(rest) = text.strip_prefix(before) else {
+        return false;
+    };
+    rest.char_indices()
+        .map(|(at, _)| at)
+        .chain([rest.len()])
+        .any(|at| fits(after, &rest[at..]))
 }

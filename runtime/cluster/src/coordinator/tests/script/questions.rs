@@ -39,7 +39,9 @@ use std::fs;
 
 use napreduce_engine::scenarios::names::{attempt, name, name_task, number, task};
 use napreduce_engine::{AttemptId, JobId, WorkerId};
-use napreduce_protocol::requests::{Explain, GetOutcomes, ListJobs, ListQueues, ListTasks, ListWorkers};
+use napreduce_protocol::requests::{
+    Explain, GetOutcomes, ListJobs, ListQueues, ListTasks, ListWorkers,
+};
 use napreduce_protocol::{
     CommandOutcome, JobDetail, JobEnd, JobSummary, PreemptionEnd, PreemptionSummary, QueueListing,
     QueueSummary, TaskCommand, TaskPhase, TaskSummary, WorkerPhase, WorkerSummary,
@@ -59,10 +61,19 @@ impl Stage {
             ["failure", of] => failure(&self.running().end_of(job(of)).await),
             ["log", of] => {
                 let attempt = attempt(of);
-                let holder = self.running().ask(|reply| Request::LogHolder { attempt, reply }).await?;
-                let grows = if holder.has_ended { "grows no more" } else { "grows" };
+                let holder = self
+                    .running()
+                    .ask(|reply| Request::LogHolder { attempt, reply })
+                    .await?;
+                let grows = if holder.has_ended {
+                    "grows no more"
+                } else {
+                    "grows"
+                };
                 let address = holder.address.map_err(Refusal::failed);
-                let kept = holder.stderr.map(|stderr| format!("kept: {}", stderr.trim_end()));
+                let kept = holder
+                    .stderr
+                    .map(|stderr| format!("kept: {}", stderr.trim_end()));
                 let held = address.map(|address| format!("{address} has it, and it {grows}"));
                 match (held, kept) {
                     (held, None) => vec![held?],
@@ -71,19 +82,45 @@ impl Stage {
             }
             ["why", of] => {
                 let asked = match of.contains(['m', 'r']) {
-                    true => Explain { job: task(of).job, task: Some(task(of)) },
-                    false => Explain { job: job(of), task: None },
+                    true => Explain {
+                        job: task(of).job,
+                        task: Some(task(of)),
+                    },
+                    false => Explain {
+                        job: job(of),
+                        task: None,
+                    },
                 };
-                self.running().asked(asked).await?.into_iter().map(|reason| reason.text).collect()
+                self.running()
+                    .asked(asked)
+                    .await?
+                    .into_iter()
+                    .map(|reason| reason.text)
+                    .collect()
             }
-            ["jobs"] => {
-                self.running().asked(ListJobs { limit: 99 }).await?.iter().map(job_in_words).collect()
-            }
+            ["jobs"] => self
+                .running()
+                .asked(ListJobs { limit: 99 })
+                .await?
+                .iter()
+                .map(job_in_words)
+                .collect(),
             ["tasks", ref of @ ..] => {
                 let job = of.first().map(|of| job(of));
-                self.running().asked(ListTasks { job }).await?.iter().map(task_in_words).collect()
+                self.running()
+                    .asked(ListTasks { job })
+                    .await?
+                    .iter()
+                    .map(task_in_words)
+                    .collect()
             }
-            ["workers"] => self.running().asked(ListWorkers).await?.iter().map(worker_in_words).collect(),
+            ["workers"] => self
+                .running()
+                .asked(ListWorkers)
+                .await?
+                .iter()
+                .map(worker_in_words)
+                .collect(),
             ["queues"] => queues_in_words(&self.running().asked(ListQueues).await?),
             ["outcomes", what, of] => {
                 let command = TaskCommand::of_word(what).expect("a command");
@@ -91,8 +128,17 @@ impl Stage {
                     true => (attempt(of).task.job, vec![attempt(of)]),
                     false => (job(of), Vec::new()),
                 };
-                let asked = GetOutcomes { job, attempts, command };
-                self.running().asked(asked).await?.iter().map(outcome_in_words).collect()
+                let asked = GetOutcomes {
+                    job,
+                    attempts,
+                    command,
+                };
+                self.running()
+                    .asked(asked)
+                    .await?
+                    .iter()
+                    .map(outcome_in_words)
+                    .collect()
             }
             [what, of, ref more @ ..] => of_job(what, &self.running().job(job(of)).await?, more),
             _ => panic!("what is '{}'?", question.join(" ")),
@@ -101,15 +147,28 @@ impl Stage {
 
     fn file(&self, path: &str) -> Vec<String> {
         let text = fs::read_to_string(self.scene.path(path));
-        text.map(|text| text.lines().map(str::to_owned).collect()).unwrap_or_default()
+        text.map(|text| text.lines().map(str::to_owned).collect())
+            .unwrap_or_default()
     }
 
     fn files(&self, path: &str) -> Vec<String> {
-        let Ok(entries) = fs::read_dir(self.scene.path(path)) else { return Vec::new() };
-        let names = entries.map(|entry| entry.expect("an entry").file_name().to_string_lossy().into_owned());
+        let Ok(entries) = fs::read_dir(self.scene.path(path)) else {
+            return Vec::new();
+        };
+        let names = entries.map(|entry| {
+            entry
+                .expect("an entry")
+                .file_name()
+                .to_string_lossy()
+                .into_owned()
+        });
         let mut names: Vec<String> = names.collect();
         names.sort_unstable();
-        if names.is_empty() { vec!["nothing".to_owned()] } else { names }
+        if names.is_empty() {
+            vec!["nothing".to_owned()]
+        } else {
+            names
+        }
     }
 }
 
@@ -118,34 +177,59 @@ fn of_job(what: &str, detail: &JobDetail, more: &[&str]) -> Vec<String> {
     let summary = &detail.summary;
     match what {
         "job" => {
-            let (phase, priority, queue) = (summary.phase, summary.priority, &summary.queue);
-            vec![format!("{phase}, priority {priority}, queue {queue}{}", because(&summary.reason))]
+            let phase = summary.phase;
+            let priority = summary.priority;
+            let queue = &summary.queue;
+            vec![format!(
+                "{phase}, priority {priority}, queue {queue}{}",
+                because(&summary.reason)
+            )]
         }
         "progress" => {
             let map = summary.progress.map;
-            let (done, tasks) = (map.done, map.tasks);
+            let done = map.done;
+            let tasks = map.tasks;
             let suspended = said(", ", map.suspended, " suspended");
-            vec![format!("{done}/{tasks}, {}/{} bytes{suspended}", map.bytes_done, map.bytes_total)]
+            vec![format!(
+                "{done}/{tasks}, {}/{} bytes{suspended}",
+                map.bytes_done, map.bytes_total
+            )]
         }
         "attempts" => {
             let end = |end: &Option<String>| end.clone().unwrap_or_else(|| "is live".to_owned());
-            detail.attempts.iter().map(|one| format!("{} {}", name(one.attempt), end(&one.end))).collect()
+            detail
+                .attempts
+                .iter()
+                .map(|one| format!("{} {}", name(one.attempt), end(&one.end)))
+                .collect()
         }
-        "events" => detail.events.iter().map(|event| event.text.clone()).collect(),
+        "events" => detail
+            .events
+            .iter()
+            .map(|event| event.text.clone())
+            .collect(),
         "preemptions" => detail.preemptions.iter().map(preemption_in_words).collect(),
         "resumes" => resumes(detail),
         "restores" => {
             let restores = detail.restores.iter().map(|restore| {
                 let there = restore.restored_micros.map_or("", |_| ", is there");
-                let refused =
-                    restore.refused.as_ref().map_or_else(String::new, |why| format!(", unusable: {why}"));
+                let refused = restore
+                    .refused
+                    .as_ref()
+                    .map_or_else(String::new, |why| format!(", unusable: {why}"));
                 let saved = said(", saved ", restore.work_saved_millis, "ms");
-                format!("{} from {}{saved}{there}{refused}", name(restore.attempt), name(restore.from))
+                format!(
+                    "{} from {}{saved}{there}{refused}",
+                    name(restore.attempt),
+                    name(restore.from)
+                )
             });
             restores.collect()
         }
         "counters" => {
-            let counted = more.iter().map(|name| format!("{name} {}", detail.counters.get(name)));
+            let counted = more
+                .iter()
+                .map(|name| format!("{name} {}", detail.counters.get(name)));
             vec![counted.collect::<Vec<_>>().join(", ")]
         }
         other => panic!("what is '{other}'?"),
@@ -153,13 +237,19 @@ fn of_job(what: &str, detail: &JobDetail, more: &[&str]) -> Vec<String> {
 }
 
 fn because(reason: &Option<String>) -> String {
-    reason.as_ref().map_or_else(String::new, |reason| format!(": {reason}"))
+    reason
+        .as_ref()
+        .map_or_else(String::new, |reason| format!(": {reason}"))
 }
 
 /// Formats a count between two texts; empty if the count is zero.
 fn said(before: &str, count: impl Into<u64>, behind: &str) -> String {
     let count = count.into();
-    if count == 0 { String::new() } else { format!("{before}{count}{behind}") }
+    if count == 0 {
+        String::new()
+    } else {
+        format!("{before}{count}{behind}")
+    }
 }
 
 fn end(end: &JobEnd) -> String {
@@ -174,8 +264,19 @@ fn end(end: &JobEnd) -> String {
 }
 
 fn failure(end: &JobEnd) -> Vec<String> {
-    let JobEnd::Failed { failure: Some(failure), .. } = end else { return Vec::new() };
-    vec![format!("{} {}: {}", name(failure.attempt), failure.place, failure.message)]
+    let JobEnd::Failed {
+        failure: Some(failure),
+        ..
+    } = end
+    else {
+        return Vec::new();
+    };
+    vec![format!(
+        "{} {}: {}",
+        name(failure.attempt),
+        failure.place,
+        failure.message
+    )]
 }
 
 fn job_in_words(of: &JobSummary) -> String {
@@ -183,29 +284,72 @@ fn job_in_words(of: &JobSummary) -> String {
 }
 
 fn task_in_words(of: &TaskSummary) -> String {
-    let live = of.live.iter().map(|live| format!(", {} {}", name(live.attempt), live.state));
-    let several = if of.attempts > 1 { format!(", {} attempts", of.attempts) } else { String::new() };
-    assert!(of.attempts > 0 || matches!(of.state, TaskPhase::Waiting | TaskPhase::Killed), "{of:?}");
+    let live = of
+        .live
+        .iter()
+        .map(|live| format!(", {} {}", name(live.attempt), live.state));
+    let several = if of.attempts > 1 {
+        format!(", {} attempts", of.attempts)
+    } else {
+        String::new()
+    };
+    assert!(
+        of.attempts > 0 || matches!(of.state, TaskPhase::Waiting | TaskPhase::Killed),
+        "{of:?}"
+    );
     let live: String = live.collect();
-    format!("{} {}{several}{live}{}", name_task(of.task), of.state, because(&of.reason))
+    format!(
+        "{} {}{several}{live}{}",
+        name_task(of.task),
+        of.state,
+        because(&of.reason)
+    )
 }
 
 fn worker_in_words(of: &WorkerSummary) -> String {
-    let WorkerSummary { worker: WorkerId(id), name, host, state, gone_millis, .. } = of;
+    let WorkerSummary {
+        worker: WorkerId(id),
+        name,
+        host,
+        state,
+        gone_millis,
+        ..
+    } = of;
     let is_gone = matches!(state, WorkerPhase::Left | WorkerPhase::Lost);
-    assert_eq!(gone_millis.is_some_and(|at| at > 1_600_000_000_000), is_gone, "{of:?}");
+    assert_eq!(
+        gone_millis.is_some_and(|at| at > 1_600_000_000_000),
+        is_gone,
+        "{of:?}"
+    );
     assert_eq!(host, "host", "{of:?}");
     format!("{id} {name} {state}{}", because(&of.reason))
 }
 
 fn queues_in_words(of: &QueueListing) -> Vec<String> {
-    let first = format!("{} wants {}+{}", of.scheduler, of.wanted.map, of.wanted.reduce);
-    let Some(queues) = &of.queues else { return vec![first, "no queues".to_owned()] };
-    let queue = |queue: &QueueSummary| {
-        let QueueSummary { name, map, reduce, waiting, .. } = queue;
-        format!("{name} wants {}+{}, {waiting} waiting", map.wanted, reduce.wanted)
+    let first = format!(
+        "{} wants {}+{}",
+        of.scheduler, of.wanted.map, of.wanted.reduce
+    );
+    let Some(queues) = &of.queues else {
+        return vec![first, "no queues".to_owned()];
     };
-    [first].into_iter().chain(queues.iter().map(queue)).collect()
+    let queue = |queue: &QueueSummary| {
+        let QueueSummary {
+            name,
+            map,
+            reduce,
+            waiting,
+            ..
+        } = queue;
+        format!(
+            "{name} wants {}+{}, {waiting} waiting",
+            map.wanted, reduce.wanted
+        )
+    };
+    [first]
+        .into_iter()
+        .chain(queues.iter().map(queue))
+        .collect()
 }
 
 fn outcome_in_words((of, outcome): &(AttemptId, CommandOutcome)) -> String {
@@ -220,19 +364,30 @@ fn outcome_in_words((of, outcome): &(AttemptId, CommandOutcome)) -> String {
 }
 
 fn preemption_in_words(of: &PreemptionSummary) -> String {
-    if let Some(PreemptionEnd::Suspended | PreemptionEnd::Checkpointed | PreemptionEnd::Killed) = of.end {
+    if let Some(PreemptionEnd::Suspended | PreemptionEnd::Checkpointed | PreemptionEnd::Killed) =
+        of.end
+    {
         let ordered = of.ordered_micros.expect("it was ordered");
         let freed = of.freed_micros.expect("it freed a slot");
         assert!(of.requested_micros <= ordered && ordered < freed, "{of:?}");
     }
-    let asked = if of.asked == of.primitive { String::new() } else { format!(" instead of {}", of.asked) };
+    let asked = if of.asked == of.primitive {
+        String::new()
+    } else {
+        format!(" instead of {}", of.asked)
+    };
     let end = of.end.map_or_else(String::new, |end| format!("; {end}"));
     let saved = said(", saved ", of.work_saved_millis, "ms");
     let lost = said(", lost ", of.work_lost_millis, "ms");
     let stopped = said(", stopped ", of.suspended_millis.unwrap_or_default(), "ms");
     let took = said(", took ", of.worker_micros.unwrap_or_default(), "us");
-    let (who, by, why) = (name(of.attempt), &of.by, &of.reason);
-    format!("{who} {}{asked} by {by}: {why}{end}{saved}{lost}{stopped}{took}", of.primitive)
+    let who = name(of.attempt);
+    let by = &of.by;
+    let why = &of.reason;
+    format!(
+        "{who} {}{asked} by {by}: {why}{end}{saved}{lost}{stopped}{took}",
+        of.primitive
+    )
 }
 
 /// Formats the resumes of a job. Checks that each comes after the suspend that it ends.
@@ -240,10 +395,19 @@ fn resumes(detail: &JobDetail) -> Vec<String> {
     let resumes = detail.resumes.iter().map(|resume| {
         let was_freed = |stop: &PreemptionSummary| {
             stop.attempt == resume.attempt
-                && stop.freed_micros.is_some_and(|freed| Some(freed) < resume.resumed_micros)
+                && stop
+                    .freed_micros
+                    .is_some_and(|freed| Some(freed) < resume.resumed_micros)
         };
-        assert!(resume.resumed_micros.is_none() || detail.preemptions.iter().any(was_freed), "{detail:?}");
-        format!("{}{}", name(resume.attempt), said(" stopped ", resume.suspended_millis, "ms"))
+        assert!(
+            resume.resumed_micros.is_none() || detail.preemptions.iter().any(was_freed),
+            "{detail:?}"
+        );
+        format!(
+            "{}{}",
+            name(resume.attempt),
+            said(" stopped ", resume.suspended_millis, "ms")
+        )
     });
     resumes.collect()
 }

@@ -42,8 +42,8 @@ use napreduce_engine::scenarios::names::{attempt, millis, name, number};
 use napreduce_engine::scenarios::report;
 use napreduce_engine::{AttemptId, JobId, MapOutput, Order, Start, TaskKind};
 use napreduce_protocol::{
-    CounterValues, FromWorker, JobEnd, OutputEntry, PartOutput, Preempted, PreemptionAccount, TaskCommand,
-    ToWorker, WorkerMemory, WorkerReport,
+    CounterValues, FromWorker, JobEnd, OutputEntry, PartOutput, Preempted, PreemptionAccount,
+    TaskCommand, ToWorker, WorkerMemory, WorkerReport,
 };
 
 use super::Stage;
@@ -62,11 +62,14 @@ impl Stage {
             ["received", of, through] => self.worker(of).hello.received = number(through).into(),
             ["repeats", of] => self.worker(of).reported = 0,
             ["finish", job, "on", of] => self.finish(job, of).await,
-            ["heartbeat", of] => self
-                .worker(of)
-                .say(FromWorker::Heartbeat { progress: Vec::new(), memory: WorkerMemory::default() }),
+            ["heartbeat", of] => self.worker(of).say(FromWorker::Heartbeat {
+                progress: Vec::new(),
+                memory: WorkerMemory::default(),
+            }),
             ["acknowledges", of, through] => {
-                self.worker(of).say(FromWorker::Received { through: number(through).into() });
+                self.worker(of).say(FromWorker::Received {
+                    through: number(through).into(),
+                });
             }
             _ => return None,
         }
@@ -87,7 +90,8 @@ impl Stage {
     pub(super) async fn reconnect(&mut self, of: &str) -> Vec<String> {
         let before = self.worker(of);
         before.disconnect();
-        let (hello, reported) = (before.hello.clone(), before.reported);
+        let hello = before.hello.clone();
+        let reported = before.reported;
         let worker = Worker::connect(self.running(), hello, reported).await;
         self.replace(of, worker)
     }
@@ -96,7 +100,11 @@ impl Stage {
         let id = worker.id;
         let before = self.workers.insert(of.to_owned(), worker);
         let other = before.is_some_and(|before| before.id != id);
-        if other { vec![format!("{of} is worker {} now", id.0)] } else { Vec::new() }
+        if other {
+            vec![format!("{of} is worker {} now", id.0)]
+        } else {
+            Vec::new()
+        }
     }
 
     async fn finish(&mut self, job: &str, of: &str) {
@@ -120,7 +128,9 @@ impl Stage {
     pub(super) async fn attempt_line(&mut self, words: &[&str], text: &str) -> bool {
         match *words {
             ["does", of] => self.does(of).await,
-            [what, of, ref rest @ ..] if of.contains('.') && TaskCommand::of_word(what).is_none() => {
+            [what, of, ref rest @ ..]
+                if of.contains('.') && TaskCommand::of_word(what).is_none() =>
+            {
                 self.report(what, of, rest, text);
             }
             _ => return false,
@@ -145,11 +155,20 @@ impl Stage {
 
     fn report(&mut self, what: &str, of: &str, rest: &[&str], text: &str) {
         let attempt = attempt(of);
-        let part = PartOutput { records: 1, bytes: 5, digest: 1, ..PartOutput::default() };
+        let part = PartOutput {
+            records: 1,
+            bytes: 5,
+            digest: 1,
+            ..PartOutput::default()
+        };
         let part = self.writes(attempt).then_some(part);
         let place = self.place(attempt);
         let worker = self.workers.get_mut(&place).expect("it runs there");
-        let behind = |word: &str| rest.iter().position(|other| *other == word).map(|at| &rest[at + 1..]);
+        let behind = |word: &str| {
+            rest.iter()
+                .position(|other| *other == word)
+                .map(|at| &rest[at + 1..])
+        };
         let account = match behind("after") {
             Some([time, ..]) => Some(account(what, text, millis(time).0 / 1000)),
             _ if ["restored", "unusable"].contains(&what) => Some(account(what, text, 0)),
@@ -161,7 +180,10 @@ impl Stage {
         match what {
             "restored" | "unusable" => {}
             "stopped" => worker.report(WorkerReport::SuspendWanted { attempt }),
-            "printed" => worker.report(WorkerReport::Printed { attempt, stderr: text.to_owned() }),
+            "printed" => worker.report(WorkerReport::Printed {
+                attempt,
+                stderr: text.to_owned(),
+            }),
             "writes" => worker.write_part(&self.scene, attempt),
             "done" => {
                 let mut counters = CounterValues::default();
@@ -169,7 +191,12 @@ impl Stage {
                     counters.add(counter, number(count).into());
                 }
                 let digest = behind("wrote").and_then(|after| after.first());
-                worker.wrote(attempt, counters, part, digest.map(|digest| number(digest).into()));
+                worker.wrote(
+                    attempt,
+                    counters,
+                    part,
+                    digest.map(|digest| number(digest).into()),
+                );
             }
             _ => {
                 let report = report_of(attempt, report(what, rest, text));
@@ -233,7 +260,10 @@ pub(super) fn in_words(of: &str, message: &ToWorker) -> String {
         }
         ToWorker::Named { attempts, maps, .. } => {
             let maps: String = maps.iter().map(|map| format!(" m{map}")).collect();
-            let reduces: String = attempts.iter().map(|attempt| format!(" {}", name(*attempt))).collect();
+            let reduces: String = attempts
+                .iter()
+                .map(|attempt| format!(" {}", name(*attempt)))
+                .collect();
             format!("{of}: named{maps} to{reduces}")
         }
         ToWorker::Forget { job, .. } => format!("{of}: forget {}", job.0),
@@ -246,7 +276,11 @@ pub(super) fn in_words(of: &str, message: &ToWorker) -> String {
 
 fn order_in_words(of: &str, order: &Order) -> String {
     match order {
-        Order::Launch { attempt, from, inputs } => {
+        Order::Launch {
+            attempt,
+            from,
+            inputs,
+        } => {
             assert_eq!(*inputs, [], "what a launch reads is in the log of outputs");
             let from = match from {
                 Start::Fresh => String::new(),

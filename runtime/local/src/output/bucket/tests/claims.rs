@@ -10,7 +10,8 @@ use super::*;
 /// A claim by another host.
 fn claim_of_elsewhere(stores: &MemoryStores, owner: Owner) {
     let claim = take(stores.process(None), Asking { owner, ..FIRST }).expect("it is free");
-    let mut text: serde_json::Value = serde_json::from_str(&stores.files()[CLAIM]).expect("a claim is JSON");
+    let mut text: serde_json::Value =
+        serde_json::from_str(&stores.files()[CLAIM]).expect("a claim is JSON");
     std::mem::forget(claim);
     text["holder"]["host"] = "elsewhere".into();
     text["holder"]["boot"] = "another".into();
@@ -29,8 +30,18 @@ fn refused(stores: &MemoryStores, asking: Asking) -> JobError {
 fn second_claim_is_refused_and_released_claim_leaves_nothing() {
     let stores = MemoryStores::default();
     let claim = take(stores.process(None), FIRST).expect("it is free");
-    for asking in [FIRST, AGAIN, Asking { submission: 2, ..AGAIN }] {
-        assert!(matches!(refused(&stores, asking), JobError::OutputInUse { .. }));
+    for asking in [
+        FIRST,
+        AGAIN,
+        Asking {
+            submission: 2,
+            ..AGAIN
+        },
+    ] {
+        assert!(matches!(
+            refused(&stores, asking),
+            JobError::OutputInUse { .. }
+        ));
     }
     let looked = look(&bucket(stores.process(None)), true);
     assert!(matches!(looked, Err(ClaimError::InUse)), "{looked:?}");
@@ -44,7 +55,10 @@ fn existing_output_is_refused_without_a_write() {
     let stores = MemoryStores::default();
     fill(&stores);
     let before = stores.files();
-    assert!(matches!(refused(&stores, FIRST), JobError::OutputExists { .. }));
+    assert!(matches!(
+        refused(&stores, FIRST),
+        JobError::OutputExists { .. }
+    ));
     let looked = look(&bucket(stores.process(None)), false);
     assert!(matches!(looked, Err(ClaimError::Exists)), "{looked:?}");
     look(&bucket(stores.process(None)), true).expect("it may be overwritten");
@@ -60,11 +74,17 @@ fn work_of_another_program_is_kept() {
     stores.set("_temporary/0/task/part-r-00000", "of another program");
     let upload = stores.upload_of("s3://b/out/photo.raw", "somebody else's");
     stores.upload_of("s3://b/out-of-others/part-r-00000", "somebody else's");
-    assert!(matches!(refused(&stores, FIRST), JobError::OutputUnfinished { .. }));
+    assert!(matches!(
+        refused(&stores, FIRST),
+        JobError::OutputUnfinished { .. }
+    ));
     let claim = take(stores.process(None), AGAIN).expect("it may be overwritten");
     let manifest = send_parts(&stores);
     committed(claim, &manifest).expect("a commit");
-    assert_eq!(stores.files()["_temporary/0/task/part-r-00000"], "of another program");
+    assert_eq!(
+        stores.files()["_temporary/0/task/part-r-00000"],
+        "of another program"
+    );
     assert_eq!(stores.uploads_left().len(), 2, "{upload:?}");
 }
 
@@ -74,12 +94,24 @@ fn claim_of_other_host_expires_with_its_lease() {
         let stores = MemoryStores::default();
         claim_of_elsewhere(&stores, owner);
         stores.upload("part-r-00000", "of the dead");
-        let other = Asking { submission: 2, ..AGAIN };
-        assert!(matches!(refused(&stores, other), JobError::OutputInUse { .. }));
+        let other = Asking {
+            submission: 2,
+            ..AGAIN
+        };
+        assert!(matches!(
+            refused(&stores, other),
+            JobError::OutputInUse { .. }
+        ));
         stores.pass(61);
         if owner == Owner::Cluster {
-            let careful = Asking { submission: 2, ..FIRST };
-            assert!(matches!(refused(&stores, careful), JobError::OutputUnfinished { .. }));
+            let careful = Asking {
+                submission: 2,
+                ..FIRST
+            };
+            assert!(matches!(
+                refused(&stores, careful),
+                JobError::OutputUnfinished { .. }
+            ));
         }
         let claim = take(stores.process(None), other).expect("nobody renews it");
         assert_eq!(stores.uploads_left(), Vec::<String>::new());
@@ -99,7 +131,14 @@ fn only_the_holder_renews_its_lease() {
     assert_ne!(stores.version(CLAIM), before.0);
     claim.discard().expect("it is ours");
     renew().expect_err("it was given back");
-    let other = take(stores.process(None), Asking { submission: 2, ..FIRST }).expect("it is free");
+    let other = take(
+        stores.process(None),
+        Asking {
+            submission: 2,
+            ..FIRST
+        },
+    )
+    .expect("it is free");
     let before = stores.version(CLAIM);
     assert!(matches!(renew(), Err(Trouble::Taken { .. })));
     assert_eq!(stores.version(CLAIM), before);
@@ -109,7 +148,10 @@ fn only_the_holder_renews_its_lease() {
 #[test]
 fn embedded_job_has_local_work_until_claim_ends() {
     let stores = MemoryStores::default();
-    let embedded = Asking { owner: Owner::Program, ..FIRST };
+    let embedded = Asking {
+        owner: Owner::Program,
+        ..FIRST
+    };
     let claim = take(stores.process(None), embedded).expect("it is free");
     let work = claim.paths().local_work();
     assert!(work.join("shuffle").is_dir());

@@ -31,7 +31,10 @@ fn failed_job_keeps_old_output_and_aborts_uploads() {
     let claim = take(stores.process(None), AGAIN).expect("it may be overwritten");
     send_parts(&stores);
     claim.discard().expect("it is ours");
-    assert_eq!((stores.files(), stores.uploads_left()), (before, Vec::new()));
+    assert_eq!(
+        (stores.files(), stores.uploads_left()),
+        (before, Vec::new())
+    );
 }
 
 /// Returns the number of calls that a commit makes, counted from the claim.
@@ -54,10 +57,13 @@ fn commit_survives_coordinator_crash_at_any_call() {
         fill(&stores);
         let process = stores.process(Some((call, memory::Fault::Last)));
         let claim = take(process, AGAIN).expect("it may be overwritten");
-        let (mark, manifest) = (claim.mark(), send_parts(&stores));
+        let mark = claim.mark();
+        let manifest = send_parts(&stores);
         committed(claim, &manifest).expect_err("it died");
         assert!(process.is_dead());
-        match resume(stores.process(None), mark).unwrap_or_else(|trouble| panic!("{call}: {trouble:?}")) {
+        match resume(stores.process(None), mark)
+            .unwrap_or_else(|trouble| panic!("{call}: {trouble:?}"))
+        {
             Resumed::Claimed(claim) => committed(claim, &manifest).expect("a commit"),
             Resumed::Settled => {}
             Resumed::Gone => panic!("{call}: its output is gone"),
@@ -74,9 +80,13 @@ fn commit_survives_an_unreachable_store_at_any_call() {
         fill(&stores);
         let process = stores.process(Some((call, memory::Fault::Away)));
         let mut claim = take(process, AGAIN).expect("it may be overwritten");
-        let (mark, manifest) = (claim.mark(), send_parts(&stores));
+        let mark = claim.mark();
+        let manifest = send_parts(&stores);
         if let Err(trouble) = claim.commit(&manifest) {
-            assert!(matches!(trouble, Trouble::Passing { .. }), "{call}: {trouble:?}");
+            assert!(
+                matches!(trouble, Trouble::Passing { .. }),
+                "{call}: {trouble:?}"
+            );
             drop(claim);
             let Resumed::Claimed(again) = resume(process, mark).expect("it is back") else {
                 panic!("{call}")
@@ -86,8 +96,14 @@ fn commit_survives_an_unreachable_store_at_any_call() {
         }
         // The next run removes the remains.
         if claim.clean_up().is_err() {
-            let taken =
-                take(stores.process(None), Asking { submission: 2, ..AGAIN }).expect("nobody holds it");
+            let taken = take(
+                stores.process(None),
+                Asking {
+                    submission: 2,
+                    ..AGAIN
+                },
+            )
+            .expect("nobody holds it");
             taken.discard().expect("it is ours");
         }
         assert_committed(&stores, &FOREIGN);
@@ -97,7 +113,10 @@ fn commit_survives_an_unreachable_store_at_any_call() {
 #[test]
 fn next_run_settles_output_of_killed_program() {
     let (_, all) = calls_of_a_commit();
-    let embedded = Asking { owner: Owner::Program, ..AGAIN };
+    let embedded = Asking {
+        owner: Owner::Program,
+        ..AGAIN
+    };
     for call in 0..all {
         let stores = MemoryStores::default();
         fill(&stores);
@@ -109,11 +128,19 @@ fn next_run_settles_output_of_killed_program() {
         }
         assert!(process.is_dead());
         // The next claim may belong to another program, which releases it.
-        let next = Asking { submission: 2, ..embedded };
-        let claim = take(stores.process(None), next).unwrap_or_else(|error| panic!("{call}: {error}"));
+        let next = Asking {
+            submission: 2,
+            ..embedded
+        };
+        let claim =
+            take(stores.process(None), next).unwrap_or_else(|error| panic!("{call}: {error}"));
         claim.discard().expect("it is ours");
         match stores.completed() {
-            0 => assert_eq!((stores.files(), stores.uploads_left()), (before, Vec::new()), "{call}"),
+            0 => assert_eq!(
+                (stores.files(), stores.uploads_left()),
+                (before, Vec::new()),
+                "{call}"
+            ),
             _ => assert_committed(&stores, &FOREIGN),
         }
     }
@@ -127,7 +154,10 @@ fn aborted_upload_of_part_fails_job() {
     stores.drop_upload(manifest.parts[1].upload.as_ref().expect("it was sent"));
     let trouble = claim.commit(&manifest).expect_err("a part is gone");
     let said = trouble.in_words(Path::new(OUT));
-    assert!(said.contains("s3://b/out/part-r-00001") && said.contains("lifecycle rule"), "{said}");
+    assert!(
+        said.contains("s3://b/out/part-r-00001") && said.contains("lifecycle rule"),
+        "{said}"
+    );
     assert!(!stores.files().contains_key("_SUCCESS"));
 }
 
@@ -138,7 +168,9 @@ fn old_object_does_not_replace_aborted_upload() {
     let mut claim = take(stores.process(None), AGAIN).expect("it may be overwritten");
     let manifest = send_parts(&stores);
     stores.drop_upload(manifest.parts[1].upload.as_ref().expect("it was sent"));
-    claim.commit(&manifest).expect_err("what is there is as long, and another one");
+    claim
+        .commit(&manifest)
+        .expect_err("what is there is as long, and another one");
 }
 
 #[test]
@@ -147,9 +179,19 @@ fn output_claimed_by_another_run_is_untouched() {
     let mut claim = take(stores.process(None), FIRST).expect("it is free");
     let manifest = send_parts(&stores);
     stores.unset(CLAIM);
-    let other = take(stores.process(None), Asking { submission: 2, ..FIRST }).expect("it is free");
+    let other = take(
+        stores.process(None),
+        Asking {
+            submission: 2,
+            ..FIRST
+        },
+    )
+    .expect("it is free");
     let before = stores.files();
-    assert!(matches!(claim.commit(&manifest), Err(Trouble::Taken { .. })));
+    assert!(matches!(
+        claim.commit(&manifest),
+        Err(Trouble::Taken { .. })
+    ));
     assert!(matches!(claim.discard(), Err(Trouble::Taken { .. })));
     assert_eq!(stores.files(), before);
     other.discard().expect("it is its own");

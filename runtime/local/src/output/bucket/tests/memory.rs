@@ -50,7 +50,11 @@ impl MemoryStores {
 
     /// Returns a process that lives as long as the test.
     pub(super) fn process(&self, fault: Option<(usize, Fault)>) -> &'static Process {
-        Box::leak(Box::new(Process { stores: self.clone(), fault, state: Mutex::default() }))
+        Box::leak(Box::new(Process {
+            stores: self.clone(),
+            fault,
+            state: Mutex::default(),
+        }))
     }
 
     /// Uploads a part without completing it.
@@ -62,8 +66,13 @@ impl MemoryStores {
         let mut contents = self.lock();
         contents.written += 1;
         let id = format!("upload-{}", contents.written);
-        contents.uploads.insert(id.clone(), (object.to_owned(), text.to_owned()));
-        PendingUpload { id, parts: vec![text.len().to_string()] }
+        contents
+            .uploads
+            .insert(id.clone(), (object.to_owned(), text.to_owned()));
+        PendingUpload {
+            id,
+            parts: vec![text.len().to_string()],
+        }
     }
 
     /// Aborts an upload.
@@ -88,7 +97,10 @@ impl MemoryStores {
     /// Returns the objects of the output, by name.
     pub(super) fn files(&self) -> BTreeMap<String, String> {
         let of = |(object, (text, ..)): (&String, &(String, u64, i64))| {
-            Some((object.strip_prefix(OUT)?.strip_prefix('/')?.to_owned(), text.clone()))
+            Some((
+                object.strip_prefix(OUT)?.strip_prefix('/')?.to_owned(),
+                text.clone(),
+            ))
         };
         self.lock().objects.iter().filter_map(of).collect()
     }
@@ -99,7 +111,11 @@ impl MemoryStores {
 
     /// Returns the uploads that were not completed.
     pub(super) fn uploads_left(&self) -> Vec<String> {
-        self.lock().uploads.values().map(|(object, _)| object.clone()).collect()
+        self.lock()
+            .uploads
+            .values()
+            .map(|(object, _)| object.clone())
+            .collect()
     }
 
     pub(super) fn completed(&self) -> usize {
@@ -110,14 +126,21 @@ impl MemoryStores {
 impl Contents {
     fn set(&mut self, object: &str, text: &str) -> String {
         self.written += 1;
-        self.objects.insert(object.to_owned(), (text.to_owned(), self.written, self.now));
+        self.objects
+            .insert(object.to_owned(), (text.to_owned(), self.written, self.now));
         self.written.to_string()
     }
 
     fn entry(&self, object: &str) -> Option<ObjectEntry> {
         let (text, version, modified) = self.objects.get(object)?;
-        let (bytes, version) = (text.len() as u64, version.to_string());
-        Some(ObjectEntry { object: object.to_owned(), bytes, version, modified: *modified })
+        let bytes = text.len() as u64;
+        let version = version.to_string();
+        Some(ObjectEntry {
+            object: object.to_owned(),
+            bytes,
+            version,
+            modified: *modified,
+        })
     }
 }
 
@@ -132,12 +155,18 @@ impl Process {
     }
 
     fn call<T>(&self, act: impl FnOnce(&mut Contents) -> T) -> Result<T, StoreError> {
-        let away = || StoreError { message: "the store is away".to_owned(), is_passing: true };
+        let away = || StoreError {
+            message: "the store is away".to_owned(),
+            is_passing: true,
+        };
         let mut state = self.state.lock().expect("no test panics in here");
         if state.1 {
             return Err(away());
         }
-        let fault = self.fault.filter(|(call, _)| *call == state.0).map(|(_, fault)| fault);
+        let fault = self
+            .fault
+            .filter(|(call, _)| *call == state.0)
+            .map(|(_, fault)| fault);
         state.0 += 1;
         if fault == Some(Fault::Away) {
             return Err(away());
@@ -158,7 +187,11 @@ impl ObjectStores for Process {
         panic!("no part of {object} is written here")
     }
 
-    fn complete_upload(&self, object: &str, upload: &PendingUpload) -> Result<Option<String>, StoreError> {
+    fn complete_upload(
+        &self,
+        object: &str,
+        upload: &PendingUpload,
+    ) -> Result<Option<String>, StoreError> {
         self.call(|contents| {
             let (of, text) = contents.uploads.remove(&upload.id)?;
             assert_eq!(of, object);
@@ -178,14 +211,24 @@ impl ObjectStores for Process {
     fn uploads(&self, under: &str) -> Result<Vec<StoredUpload>, StoreError> {
         let prefix = format!("{under}/");
         self.call(|contents| {
-            let all = contents.uploads.iter().filter(|(_, (object, _))| object.starts_with(&prefix));
-            all.map(|(id, (object, _))| StoredUpload { object: object.clone(), id: id.clone() }).collect()
+            let all = contents
+                .uploads
+                .iter()
+                .filter(|(_, (object, _))| object.starts_with(&prefix));
+            all.map(|(id, (object, _))| StoredUpload {
+                object: object.clone(),
+                id: id.clone(),
+            })
+            .collect()
         })
     }
 
     fn get(&self, object: &str) -> Result<Option<(Vec<u8>, ObjectEntry)>, StoreError> {
         self.call(|contents| {
-            Some((contents.objects.get(object)?.0.clone().into_bytes(), contents.entry(object)?))
+            Some((
+                contents.objects.get(object)?.0.clone().into_bytes(),
+                contents.entry(object)?,
+            ))
         })
     }
 
@@ -217,7 +260,10 @@ impl ObjectStores for Process {
     fn list(&self, under: &str) -> Result<Vec<ObjectEntry>, StoreError> {
         let prefix = format!("{under}/");
         self.call(|contents| {
-            let names = contents.objects.keys().filter(|object| object.starts_with(&prefix));
+            let names = contents
+                .objects
+                .keys()
+                .filter(|object| object.starts_with(&prefix));
             names.filter_map(|object| contents.entry(object)).collect()
         })
     }

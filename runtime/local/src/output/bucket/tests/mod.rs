@@ -33,11 +33,22 @@ struct Asking {
     owner: Owner,
 }
 
-const FIRST: Asking = Asking { overwrite: false, submission: 1, owner: Owner::Cluster };
-const AGAIN: Asking = Asking { overwrite: true, ..FIRST };
+const FIRST: Asking = Asking {
+    overwrite: false,
+    submission: 1,
+    owner: Owner::Cluster,
+};
+const AGAIN: Asking = Asking {
+    overwrite: true,
+    ..FIRST
+};
 
 fn request(asking: Asking) -> ClaimRequest<'static> {
-    let Asking { overwrite, submission, owner } = asking;
+    let Asking {
+        overwrite,
+        submission,
+        owner,
+    } = asking;
     ClaimRequest {
         output: Path::new(OUT),
         job: JOB,
@@ -66,15 +77,34 @@ fn resume(process: &'static Process, mark: ClaimMark) -> Result<Resumed<BucketCl
 fn send_parts(stores: &MemoryStores) -> Manifest {
     let mut parts = Vec::new();
     for (index, (name, text)) in (0..).zip(PARTS) {
-        let task = TaskId { job: JOB, kind: TaskKind::Reduce, index };
+        let task = TaskId {
+            job: JOB,
+            kind: TaskKind::Reduce,
+            index,
+        };
         let upload = Some(stores.upload(name, text));
-        let report = PartReport { name: name.to_owned(), records: 1, bytes: text.len() as u64, digest: 1 };
+        let report = PartReport {
+            name: name.to_owned(),
+            records: 1,
+            bytes: text.len() as u64,
+            digest: 1,
+        };
         let attempt = AttemptId { task, number: 2 };
-        parts.push(CommittedPart { attempt, output: None, report, upload });
+        parts.push(CommittedPart {
+            attempt,
+            output: None,
+            report,
+            upload,
+        });
     }
     stores.upload("part-r-00001", "late and not granted");
     stores.upload("errors-r-00000", "not granted");
-    Manifest { job: JOB, name: "a test".to_owned(), counters: CounterValues::default(), parts }
+    Manifest {
+        job: JOB,
+        name: "a test".to_owned(),
+        counters: CounterValues::default(),
+        parts,
+    }
 }
 
 /// Commits completely.
@@ -91,25 +121,41 @@ fn fill(stores: &MemoryStores) {
         ("own.bin", "listed"),
         ("part-time-staff.csv", "foreign"),
         ("deep/notes.txt", "foreign"),
-        ("_SUCCESS", r#"{"version": 1, "parts": [{"name": "part-r-00000"}, {"name": "own.bin"}]}"#),
+        (
+            "_SUCCESS",
+            r#"{"version": 1, "parts": [{"name": "part-r-00000"}, {"name": "own.bin"}]}"#,
+        ),
     ];
     old.iter().for_each(|(name, text)| stores.set(name, text));
 }
 
 /// Files that every job must leave unchanged.
-const FOREIGN: [(&str, &str); 2] = [("deep/notes.txt", "foreign"), ("part-time-staff.csv", "foreign")];
+const FOREIGN: [(&str, &str); 2] = [
+    ("deep/notes.txt", "foreign"),
+    ("part-time-staff.csv", "foreign"),
+];
 
 #[track_caller]
 fn assert_committed(stores: &MemoryStores, foreign: &[(&str, &str)]) {
     let mut files = stores.files();
     let success = files.remove("_SUCCESS").expect("it is complete");
-    let expected: BTreeMap<String, String> =
-        PARTS.iter().chain(foreign).map(|(name, text)| ((*name).to_owned(), (*text).to_owned())).collect();
+    let expected: BTreeMap<String, String> = PARTS
+        .iter()
+        .chain(foreign)
+        .map(|(name, text)| ((*name).to_owned(), (*text).to_owned()))
+        .collect();
     assert_eq!(files, expected);
     assert_eq!(stores.uploads_left(), Vec::<String>::new());
     for (name, _) in PARTS {
         let etag = stores.version(name);
-        assert!(success.contains(&format!("\"etag\": \"{}\"", etag.trim_matches('"'))), "{success}");
+        assert!(
+            success.contains(&format!("\"etag\": \"{}\"", etag.trim_matches('"'))),
+            "{success}"
+        );
     }
-    assert_eq!(stores.completed(), PARTS.len(), "no part is completed twice");
+    assert_eq!(
+        stores.completed(),
+        PARTS.len(),
+        "no part is completed twice"
+    );
 }

@@ -160,7 +160,11 @@ impl Preemption {
     /// # Errors
     ///
     /// Fails if an order is illegal in the present stage. Late answers are ignored, not errors.
-    pub(super) fn on(&mut self, input: Input, page_out: &dyn Fn() -> bool) -> Result<Vec<Step>, Illegal> {
+    pub(super) fn on(
+        &mut self,
+        input: Input,
+        page_out: &dyn Fn() -> bool,
+    ) -> Result<Vec<Step>, Illegal> {
         let mut steps = Vec::new();
         match input {
             Input::Granted => self.granted = true,
@@ -178,7 +182,10 @@ impl Preemption {
 
     /// Returns whether an order is being carried out.
     fn is_busy(&self) -> bool {
-        !matches!(self.stage, Stage::Running | Stage::Suspended { .. } | Stage::Checkpointing)
+        !matches!(
+            self.stage,
+            Stage::Running | Stage::Suspended { .. } | Stage::Checkpointing
+        )
     }
 
     fn follow(
@@ -193,7 +200,10 @@ impl Preemption {
                 let epoch = self.epoch;
                 self.stage = Stage::Suspending { epoch };
                 if !self.granted {
-                    steps.push(Step::Send(ToTask::Suspend { epoch, page_out: page_out() }));
+                    steps.push(Step::Send(ToTask::Suspend {
+                        epoch,
+                        page_out: page_out(),
+                    }));
                 }
             }
             (Stage::Running, Order::Checkpoint { .. }) => {
@@ -217,7 +227,13 @@ impl Preemption {
     fn advance(&mut self, input: Input, steps: &mut Vec<Step>) {
         match (self.stage, input) {
             (Stage::Starting, Input::Hello) => self.stage = Stage::Running,
-            (Stage::Suspending { epoch }, Input::Ready { epoch: ready, saves }) if epoch == ready => {
+            (
+                Stage::Suspending { epoch },
+                Input::Ready {
+                    epoch: ready,
+                    saves,
+                },
+            ) if epoch == ready => {
                 self.saves = saves;
                 self.stop(epoch, steps);
             }
@@ -226,7 +242,13 @@ impl Preemption {
                 self.stop(epoch, steps);
             }
             // A signal cannot be lost, but another process may have sent SIGCONT before the stop was seen.
-            (Stage::Stopping { epoch, again: false }, Input::GraceOver) if self.stops >= STOPS_MAX => {
+            (
+                Stage::Stopping {
+                    epoch,
+                    again: false,
+                },
+                Input::GraceOver,
+            ) if self.stops >= STOPS_MAX => {
                 self.stage = Stage::Undoing { epoch };
                 steps.push(Step::Continue { epoch });
             }
@@ -234,7 +256,13 @@ impl Preemption {
                 self.stops += 1;
                 steps.push(Step::Stop);
             }
-            (Stage::Stopping { epoch, again: false }, Input::StillRuns) => {
+            (
+                Stage::Stopping {
+                    epoch,
+                    again: false,
+                },
+                Input::StillRuns,
+            ) => {
                 self.stage = Stage::Undoing { epoch };
                 steps.push(Step::Continue { epoch });
             }
@@ -264,7 +292,10 @@ impl Preemption {
     }
 
     fn stop(&mut self, epoch: u32, steps: &mut Vec<Step>) {
-        self.stage = Stage::Stopping { epoch, again: false };
+        self.stage = Stage::Stopping {
+            epoch,
+            again: false,
+        };
         self.stops = 1;
         steps.push(Step::Stop);
     }

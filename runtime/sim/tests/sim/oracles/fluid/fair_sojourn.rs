@@ -24,7 +24,8 @@ pub(super) fn late_jobs_share<N: Number>(jobs: &[FluidJob<N>]) -> Vec<N> {
         is_late: vec![false; jobs.len()],
         shown: zero,
     };
-    let (mut next, mut next_late) = (0, 0);
+    let mut next = 0;
+    let mut next_late = 0;
     loop {
         let arrival = jobs.get(next).map(|job| job.arrival);
         let lateness = becomes_late.get(next_late).map(|&index| fair[index]);
@@ -46,7 +47,11 @@ pub(super) fn late_jobs_share<N: Number>(jobs: &[FluidJob<N>]) -> Vec<N> {
             (Some(_), None) => unreachable!("without changes the first job ends next"),
         }
     }
-    server.ends.into_iter().map(|end| end.unwrap_or(zero)).collect()
+    server
+        .ends
+        .into_iter()
+        .map(|end| end.unwrap_or(zero))
+        .collect()
 }
 
 struct Server<N> {
@@ -77,7 +82,8 @@ impl<N: Number> Server<N> {
         if let Some(Reverse((Key(tag), _))) = self.late.peek() {
             return Some(self.now + (*tag - self.shown) * N::whole(self.late.len() as u64));
         }
-        self.first_on_time().map(|index| self.now + self.left[index])
+        self.first_on_time()
+            .map(|index| self.now + self.left[index])
     }
 
     fn end_first(&mut self, end: N) {
@@ -108,6 +114,7 @@ impl<N: Number> Server<N> {
             self.shown = N::whole(0);
         }
         self.is_late[index] = true;
-        self.late.push(Reverse((Key(self.shown + self.left[index]), index)));
+        self.late
+            .push(Reverse((Key(self.shown + self.left[index]), index)));
     }
 }

@@ -15,7 +15,10 @@ use super::number::{Key, Number};
 type Group<N> = BinaryHeap<Reverse<(Key<N>, usize)>>;
 
 /// `span` returns the first and last level of a job.
-pub(super) fn levels<N: Number>(jobs: &[FluidJob<N>], span: impl Fn(&FluidJob<N>) -> (N, N)) -> Vec<N> {
+pub(super) fn levels<N: Number>(
+    jobs: &[FluidJob<N>],
+    span: impl Fn(&FluidJob<N>) -> (N, N),
+) -> Vec<N> {
     let mut ends = vec![N::whole(0); jobs.len()];
     let mut groups: BTreeMap<Key<N>, Group<N>> = BTreeMap::new();
     let mut now = N::whole(0);
@@ -32,7 +35,11 @@ pub(super) fn levels<N: Number>(jobs: &[FluidJob<N>], span: impl Fn(&FluidJob<N>
         let share = N::whole(group.len() as u64);
         let ending = group.peek().map(|Reverse((end, _))| end.0);
         let above = groups.first_key_value().map(|(level, _)| level.0);
-        let target = [ending, above].into_iter().flatten().reduce(N::least).unwrap_or(level);
+        let target = [ending, above]
+            .into_iter()
+            .flatten()
+            .reduce(N::least)
+            .unwrap_or(level);
         let reached_at = now + (target - level) * share;
         if let Some(at) = arrival.filter(|at| at.below(reached_at)) {
             let risen = level + (at - now) / share;

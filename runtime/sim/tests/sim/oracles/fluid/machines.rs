@@ -18,7 +18,11 @@ pub enum MachinePolicy {
 type Stretch = Vec<usize>;
 
 /// Returns the end of each job on `machines` machines.
-pub fn whole_tasks<N: Number>(jobs: &[FluidJob<N>], machines: usize, policy: MachinePolicy) -> Vec<N> {
+pub fn whole_tasks<N: Number>(
+    jobs: &[FluidJob<N>],
+    machines: usize,
+    policy: MachinePolicy,
+) -> Vec<N> {
     let mut ends = vec![N::whole(0); jobs.len()];
     run(jobs, machines, policy, None, |job, now| ends[job] = now);
     ends
@@ -35,7 +39,10 @@ pub fn quantum_switches<N: Number>(jobs: &[FluidJob<N>], quantum: N) -> u64 {
 }
 
 fn count_switches(stretches: &[Stretch]) -> u64 {
-    let runners: Vec<usize> = stretches.iter().filter_map(|one| one.first().copied()).collect();
+    let runners: Vec<usize> = stretches
+        .iter()
+        .filter_map(|one| one.first().copied())
+        .collect();
     runners.windows(2).filter(|pair| pair[0] != pair[1]).count() as u64
 }
 
@@ -50,7 +57,8 @@ fn run<N: Number>(
     let mut left: Vec<N> = jobs.iter().map(|job| job.size).collect();
     let mut open: Vec<usize> = Vec::new();
     let mut stretches: Vec<Stretch> = Vec::new();
-    let (mut now, mut next) = (N::whole(0), 0);
+    let mut now = N::whole(0);
+    let mut next = 0;
     loop {
         while jobs.get(next).is_some_and(|job| !now.below(job.arrival)) {
             open.push(next);
@@ -65,9 +73,16 @@ fn run<N: Number>(
         let release = jobs.get(next).map(|job| job.arrival);
         let release = release.filter(|_| quantum.is_none() || running.is_empty());
         let end = running.iter().map(|&job| now + left[job]).reduce(N::least);
-        let quantum_ends = quantum.filter(|_| !running.is_empty()).map(|quantum| now + quantum);
-        let change = [release, end, quantum_ends].into_iter().flatten().reduce(N::least);
-        let Some(until) = change else { return stretches };
+        let quantum_ends = quantum
+            .filter(|_| !running.is_empty())
+            .map(|quantum| now + quantum);
+        let change = [release, end, quantum_ends]
+            .into_iter()
+            .flatten()
+            .reduce(N::least);
+        let Some(until) = change else {
+            return stretches;
+        };
         for &job in &running {
             left[job] = left[job] - (until - now);
         }
@@ -107,15 +122,25 @@ impl<N: Number> Periodic<N> {
             let mut arrival = N::whole(0);
             while arrival.below(until) {
                 let deadline = arrival + period;
-                jobs.push(FluidJob { estimate: period, deadline, ..FluidJob::new(arrival, size) });
+                jobs.push(FluidJob {
+                    estimate: period,
+                    deadline,
+                    ..FluidJob::new(arrival, size)
+                });
                 arrival = deadline;
             }
         }
-        jobs.sort_by(|one, other| one.arrival.order(other.arrival).then(rank(one).order(rank(other))));
+        jobs.sort_by(|one, other| {
+            one.arrival
+                .order(other.arrival)
+                .then(rank(one).order(rank(other)))
+        });
         jobs
     }
 }
 
 fn all_met<N: Number>(jobs: &[FluidJob<N>], ends: &[N]) -> bool {
-    jobs.iter().zip(ends).all(|(job, end)| !job.deadline.below(*end))
+    jobs.iter()
+        .zip(ends)
+        .all(|(job, end)| !job.deadline.below(*end))
 }

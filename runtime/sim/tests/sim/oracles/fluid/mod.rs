@@ -30,7 +30,13 @@ pub struct FluidJob<N> {
 impl<N: Number> FluidJob<N> {
     /// Creates a job with known size and weight 1, whose deadline is its arrival.
     pub fn new(arrival: N, size: N) -> FluidJob<N> {
-        FluidJob { arrival, size, estimate: size, weight: N::whole(1), deadline: arrival }
+        FluidJob {
+            arrival,
+            size,
+            estimate: size,
+            weight: N::whole(1),
+            deadline: arrival,
+        }
     }
 }
 
@@ -72,7 +78,9 @@ pub enum FluidPolicy {
 /// # Panics
 /// Panics if the jobs are not in order of arrival.
 pub fn completions<N: Number>(jobs: &[FluidJob<N>], policy: FluidPolicy) -> Vec<N> {
-    let ordered = jobs.windows(2).all(|pair| !pair[1].arrival.below(pair[0].arrival));
+    let ordered = jobs
+        .windows(2)
+        .all(|pair| !pair[1].arrival.below(pair[0].arrival));
     assert!(ordered, "jobs must be in order of arrival");
     match policy {
         FluidPolicy::Fifo => ordered::first_come(jobs),
@@ -134,8 +142,14 @@ mod tests {
     fn shortest_job_first_ignores_progress() {
         // At 9 the first job has 1 left, but its size is larger.
         let list = jobs(&[(0, 10, 1), (9, 5, 1)]);
-        assert_eq!(completions(&list, FluidPolicy::Psjf), [Ratio::whole(15), Ratio::whole(14)]);
-        assert_eq!(completions(&list, FluidPolicy::Srpt), [Ratio::whole(10), Ratio::whole(15)]);
+        assert_eq!(
+            completions(&list, FluidPolicy::Psjf),
+            [Ratio::whole(15), Ratio::whole(14)]
+        );
+        assert_eq!(
+            completions(&list, FluidPolicy::Srpt),
+            [Ratio::whole(10), Ratio::whole(15)]
+        );
     }
 
     #[test]

@@ -17,7 +17,11 @@ pub trait Number:
     /// Returns the smaller number.
     #[must_use]
     fn least(self, other: Self) -> Self {
-        if other.order(self) == Ordering::Less { other } else { self }
+        if other.order(self) == Ordering::Less {
+            other
+        } else {
+            self
+        }
     }
 
     /// Whether it is smaller.

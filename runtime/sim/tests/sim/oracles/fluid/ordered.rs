@@ -10,7 +10,11 @@ use super::number::{Key, Number};
 pub(super) fn first_come<N: Number>(jobs: &[FluidJob<N>]) -> Vec<N> {
     let mut free_at = N::whole(0);
     let end = |job: &FluidJob<N>| {
-        let begins = if free_at.below(job.arrival) { job.arrival } else { free_at };
+        let begins = if free_at.below(job.arrival) {
+            job.arrival
+        } else {
+            free_at
+        };
         free_at = begins + job.size;
         free_at
     };
@@ -24,11 +28,19 @@ pub(super) fn by_key<N: Number>(jobs: &[FluidJob<N>], key: impl Fn(usize) -> N) 
 
 /// Smallest remaining estimate first.
 pub(super) fn by_remaining<N: Number>(jobs: &[FluidJob<N>]) -> Vec<N> {
-    serve(jobs, |index| jobs[index].estimate, |key, served| key - served)
+    serve(
+        jobs,
+        |index| jobs[index].estimate,
+        |key, served| key - served,
+    )
 }
 
 /// Serves the smallest key; `after` updates the key of the served job.
-fn serve<N: Number>(jobs: &[FluidJob<N>], key: impl Fn(usize) -> N, after: impl Fn(N, N) -> N) -> Vec<N> {
+fn serve<N: Number>(
+    jobs: &[FluidJob<N>],
+    key: impl Fn(usize) -> N,
+    after: impl Fn(N, N) -> N,
+) -> Vec<N> {
     let mut left: Vec<N> = jobs.iter().map(|job| job.size).collect();
     let mut ends = vec![N::whole(0); jobs.len()];
     let mut waiting: BinaryHeap<Reverse<(Key<N>, usize)>> = BinaryHeap::new();
@@ -38,7 +50,9 @@ fn serve<N: Number>(jobs: &[FluidJob<N>], key: impl Fn(usize) -> N, after: impl 
         let arrival = jobs.get(next).map(|job| job.arrival);
         match (waiting.pop(), arrival) {
             (None, None) => return ends,
-            (Some(Reverse((_, index))), arrival) if arrival.is_none_or(|at| !at.below(now + left[index])) => {
+            (Some(Reverse((_, index))), arrival)
+                if arrival.is_none_or(|at| !at.below(now + left[index])) =>
+            {
                 now = now + left[index];
                 ends[index] = now;
             }

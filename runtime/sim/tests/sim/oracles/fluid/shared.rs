@@ -16,7 +16,9 @@ pub(super) fn shared<N: Number>(
     let zero = N::whole(0);
     let mut ends = vec![zero; jobs.len()];
     let mut here: BinaryHeap<Reverse<(Key<N>, usize)>> = BinaryHeap::new();
-    let (mut now, mut shown, mut total) = (zero, zero, zero);
+    let mut now = zero;
+    let mut shown = zero;
+    let mut total = zero;
     let mut next = 0;
     loop {
         let arrival = jobs.get(next).map(|job| job.arrival);

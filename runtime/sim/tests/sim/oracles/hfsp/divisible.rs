@@ -31,7 +31,10 @@ pub struct Course {
 /// Schedules equal shares, capped at each job's maximum.
 pub fn fair_shares(capacity: Ratio, jobs: &[DivisibleJob]) -> Course {
     let mut system = System::new(jobs);
-    let mut course = Course { completions: vec![None; jobs.len()], rates: Vec::new() };
+    let mut course = Course {
+        completions: vec![None; jobs.len()],
+        rates: Vec::new(),
+    };
     while let Some(now) = system.next_start() {
         let rates = system.fair_rates(capacity);
         course.rates.push((now, rates.clone()));
@@ -46,9 +49,13 @@ pub fn fair_shares(capacity: Ratio, jobs: &[DivisibleJob]) -> Course {
 /// Schedules jobs at their maximum rate in the order of their ends under fair shares without further
 /// arrivals.
 pub fn fair_sojourn(capacity: Ratio, jobs: &[DivisibleJob]) -> Course {
-    let (mut real, mut fair) = (System::new(jobs), System::new(jobs));
+    let mut real = System::new(jobs);
+    let mut fair = System::new(jobs);
     let mut fair_completions = vec![None; jobs.len()];
-    let mut course = Course { completions: vec![None; jobs.len()], rates: Vec::new() };
+    let mut course = Course {
+        completions: vec![None; jobs.len()],
+        rates: Vec::new(),
+    };
     while let Some(now) = real.next_start() {
         fair.run_to(now, capacity, &mut fair_completions);
         let order = fair.projected_order(capacity, &fair_completions);
@@ -75,10 +82,20 @@ struct System {
 
 impl System {
     fn new(jobs: &[DivisibleJob]) -> System {
-        let coming: BTreeSet<_> = jobs.iter().enumerate().map(|(index, job)| (job.arrival, index)).collect();
+        let coming: BTreeSet<_> = jobs
+            .iter()
+            .enumerate()
+            .map(|(index, job)| (job.arrival, index))
+            .collect();
         let now = coming.first().map_or(Ratio::ZERO, |first| first.0);
         let left = jobs.iter().map(|job| job.work).collect();
-        let mut system = System { now, jobs: jobs.to_vec(), left, coming, present: BTreeSet::new() };
+        let mut system = System {
+            now,
+            jobs: jobs.to_vec(),
+            left,
+            coming,
+            present: BTreeSet::new(),
+        };
         system.admit();
         system
     }
@@ -105,9 +122,12 @@ impl System {
         let mut rates = vec![Ratio::ZERO; self.jobs.len()];
         let mut smallest_first: Vec<usize> = self.present.iter().copied().collect();
         smallest_first.sort_by_key(|&job| self.jobs[job].rate_max);
-        let (mut rest, mut sharing) = (capacity, smallest_first.len());
+        let mut rest = capacity;
+        let mut sharing = smallest_first.len();
         for job in smallest_first {
-            rates[job] = self.jobs[job].rate_max.min(rest / Ratio::whole(sharing as u64));
+            rates[job] = self.jobs[job]
+                .rate_max
+                .min(rest / Ratio::whole(sharing as u64));
             rest = rest - rates[job];
             sharing -= 1;
         }
@@ -126,14 +146,18 @@ impl System {
 
     /// Advances at these rates to the next completion or arrival. Returns false if there is none.
     fn run(&mut self, rates: &[Ratio]) -> bool {
-        let served =
-            self.present.iter().filter(|&&job| rates[job] > Ratio::ZERO || self.left[job] <= Ratio::ZERO);
+        let served = self
+            .present
+            .iter()
+            .filter(|&&job| rates[job] > Ratio::ZERO || self.left[job] <= Ratio::ZERO);
         let next_end = served.map(|&job| match self.left[job] <= Ratio::ZERO {
             true => Ratio::ZERO,
             false => self.left[job] / rates[job],
         });
         let next_arrival = self.coming.first().map(|&(arrival, _)| arrival - self.now);
-        let Some(span) = next_end.chain(next_arrival).min() else { return false };
+        let Some(span) = next_end.chain(next_arrival).min() else {
+            return false;
+        };
         self.advance(span, rates);
         true
     }
@@ -148,8 +172,12 @@ impl System {
 
     /// Removes completed jobs. A simultaneous arrival makes no difference.
     fn note_completions(&mut self, completions: &mut [Option<Ratio>]) {
-        let done: Vec<usize> =
-            self.present.iter().copied().filter(|&job| self.left[job] <= Ratio::ZERO).collect();
+        let done: Vec<usize> = self
+            .present
+            .iter()
+            .copied()
+            .filter(|&job| self.left[job] <= Ratio::ZERO)
+            .collect();
         for job in done {
             // A job without work completes at the next call.
             completions[job] = Some(self.now);
@@ -187,7 +215,14 @@ impl System {
         }
         let mut order: Vec<usize> = (0..self.jobs.len()).collect();
         // `None` (never) would sort before every time.
-        order.sort_by_key(|&job| (finishes[job].is_none(), finishes[job], self.jobs[job].arrival, job));
+        order.sort_by_key(|&job| {
+            (
+                finishes[job].is_none(),
+                finishes[job],
+                self.jobs[job].arrival,
+                job,
+            )
+        });
         order
     }
 }

@@ -35,11 +35,15 @@ fn oracle_hfsp() {
 }
 
 fn text(value: &Value) -> &str {
-    value.as_str().unwrap_or_else(|| panic!("{value} is not a string"))
+    value
+        .as_str()
+        .unwrap_or_else(|| panic!("{value} is not a string"))
 }
 
 fn list(value: &Value) -> &Vec<Value> {
-    value.as_array().unwrap_or_else(|| panic!("{value} is not an array"))
+    value
+        .as_array()
+        .unwrap_or_else(|| panic!("{value} is not an array"))
 }
 
 fn whole(value: &Value) -> u32 {
@@ -50,16 +54,27 @@ fn whole(value: &Value) -> u32 {
 }
 
 fn ids(jobs: &Value) -> Vec<String> {
-    list(jobs).iter().map(|job| text(&job["id"]).to_owned()).collect()
+    list(jobs)
+        .iter()
+        .map(|job| text(&job["id"]).to_owned())
+        .collect()
 }
 
 fn equal<T: PartialEq + std::fmt::Debug>(what: &str, found: T, expected: T) -> Result<(), String> {
-    if found == expected { Ok(()) } else { Err(format!("{what} is {found:?}, not {expected:?}")) }
+    if found == expected {
+        Ok(())
+    } else {
+        Err(format!("{what} is {found:?}, not {expected:?}"))
+    }
 }
 
 fn span(value: &Value) -> Span {
     let micros = exact(value) * Ratio::whole(1_000_000);
-    assert_eq!(micros.denominator(), 1, "{value} s is not a whole number of microseconds");
+    assert_eq!(
+        micros.denominator(),
+        1,
+        "{value} s is not a whole number of microseconds"
+    );
     Span(u64::try_from(micros.numerator()).unwrap())
 }
 
@@ -93,7 +108,11 @@ fn same_course(names: &[String], course: &Course, expected: &Value) -> Result<()
     let mut completions = Vec::new();
     for (name, completion) in names.iter().zip(&course.completions) {
         let completion = completion.ok_or_else(|| format!("{name} never completes"))?;
-        equal(&format!("the completion of {name}"), completion, exact(&expected["completion"][name]))?;
+        equal(
+            &format!("the completion of {name}"),
+            completion,
+            exact(&expected["completion"][name]),
+        )?;
         completions.push(completion);
     }
     let entries: Vec<(Ratio, Vec<Ratio>)> = list(&expected["allocation"])
@@ -111,10 +130,15 @@ fn same_course(names: &[String], course: &Course, expected: &Value) -> Result<()
             entry.map_or(Ratio::ZERO, |(_, rates)| rates[job])
         }
     };
-    let times = entries.iter().chain(&course.rates).map(|(from, _)| *from).chain(completions.iter().copied());
+    let times = entries
+        .iter()
+        .chain(&course.rates)
+        .map(|(from, _)| *from)
+        .chain(completions.iter().copied());
     for time in times {
         for (job, name) in names.iter().enumerate() {
-            let (found, wanted) = (rate_at(&course.rates, time, job), rate_at(&entries, time, job));
+            let found = rate_at(&course.rates, time, job);
+            let wanted = rate_at(&entries, time, job);
             equal(&format!("the rate of {name} at {time}"), found, wanted)?;
         }
     }
@@ -126,7 +150,12 @@ fn virtual_allocation(case: &Value) -> Result<(), String> {
     let jobs = list(&case["remaining_tasks"]);
     for (position, job) in jobs.iter().enumerate() {
         let weight = job.get("weight").map_or(1, whole);
-        shares.enter(job_id(position), Time(position as u64), weight, whole(&job["tasks"]));
+        shares.enter(
+            job_id(position),
+            Time(position as u64),
+            weight,
+            whole(&job["tasks"]),
+        );
     }
     shares.settle();
     for (position, name) in ids(&case["remaining_tasks"]).iter().enumerate() {
@@ -147,7 +176,9 @@ fn aging(case: &Value) -> Result<(), String> {
     }
     let mut moments: Vec<(Span, &Value)> = Vec::new();
     for (key, expected) in case["expect"].as_object().unwrap() {
-        let time = key.strip_prefix("at_").ok_or_else(|| format!("{key} is no time"))?;
+        let time = key
+            .strip_prefix("at_")
+            .ok_or_else(|| format!("{key} is no time"))?;
         moments.push((span(&Value::from(time)), expected));
     }
     moments.sort_by_key(|(time, _)| *time);
@@ -155,7 +186,11 @@ fn aging(case: &Value) -> Result<(), String> {
         cluster.age(Time(0) + time);
         for (position, name) in ids(&case["jobs"]).iter().enumerate() {
             let left = cluster.remaining(job_id(position));
-            equal(&format!("what is left of {name} at {time}"), left, span(&expected[name]))?;
+            equal(
+                &format!("what is left of {name} at {time}"),
+                left,
+                span(&expected[name]),
+            )?;
         }
     }
     Ok(())
@@ -163,11 +198,26 @@ fn aging(case: &Value) -> Result<(), String> {
 
 fn map_estimate(case: &Value) -> Result<(), String> {
     let sample: Sample = list(&case["sample_s"]).iter().map(exact).collect();
-    let (tasks, expected) = (whole(&case["tasks"]), &case["expect"]);
-    equal("the mean", sample.mean(), Some(exact(&expected["task_mean"])))?;
-    equal("the total", sample.size_of(tasks, Ratio::ZERO), Some(exact(&expected["phase_total"])))?;
-    let left = tasks.checked_sub(sample.count()).ok_or("the sample is larger than the job")?;
-    equal("the rest", sample.size_of(left, Ratio::ZERO), Some(exact(&expected["remaining"])))
+    let tasks = whole(&case["tasks"]);
+    let expected = &case["expect"];
+    equal(
+        "the mean",
+        sample.mean(),
+        Some(exact(&expected["task_mean"])),
+    )?;
+    equal(
+        "the total",
+        sample.size_of(tasks, Ratio::ZERO),
+        Some(exact(&expected["phase_total"])),
+    )?;
+    let left = tasks
+        .checked_sub(sample.count())
+        .ok_or("the sample is larger than the job")?;
+    equal(
+        "the rest",
+        sample.size_of(left, Ratio::ZERO),
+        Some(exact(&expected["remaining"])),
+    )
 }
 
 fn reduce_estimate(case: &Value) -> Result<(), String> {
@@ -175,7 +225,11 @@ fn reduce_estimate(case: &Value) -> Result<(), String> {
     for one in list(&case["samples"]) {
         let progress = exact(&one["progress"]);
         let found = size::reduce_time(delta, progress);
-        equal(&format!("the time with progress {progress}"), found, Some(exact(&one["expect"])))?;
+        equal(
+            &format!("the time with progress {progress}"),
+            found,
+            Some(exact(&one["expect"])),
+        )?;
     }
     Ok(())
 }
@@ -183,7 +237,9 @@ fn reduce_estimate(case: &Value) -> Result<(), String> {
 fn initial_estimate(case: &Value) -> Result<(), String> {
     let assumed = Ratio::whole(60);
     for one in list(&case["cases"]) {
-        let recent = Some(&one["recent_mean_s"]).filter(|mean| !mean.is_null()).map(exact);
+        let recent = Some(&one["recent_mean_s"])
+            .filter(|mean| !mean.is_null())
+            .map(exact);
         let confidence: Confidence =
             serde_json::from_value(one["confidence"].clone()).map_err(|error| error.to_string())?;
         let expected = match one["expect"].as_str() {
@@ -197,14 +253,19 @@ fn initial_estimate(case: &Value) -> Result<(), String> {
 }
 
 fn hysteresis(case: &Value) -> Result<(), String> {
-    let (high, low) = (whole(&case["high"]), whole(&case["low"]));
+    let high = whole(&case["high"]);
+    let low = whole(&case["low"]);
     let mut hysteresis = Hysteresis::default();
     let mode = |count: &Value| match hysteresis.decide(whole(count), high, low) {
         Mode::Eager => "eager",
         Mode::Wait => "wait",
     };
     let found: Vec<&str> = list(&case["suspended_counts"]).iter().map(mode).collect();
-    equal("the modes", found, list(&case["expect"]).iter().map(text).collect())
+    equal(
+        "the modes",
+        found,
+        list(&case["expect"]).iter().map(text).collect(),
+    )
 }
 
 fn victims(case: &Value) -> Result<(), String> {
@@ -214,14 +275,27 @@ fn victims(case: &Value) -> Result<(), String> {
         remaining: exact(&job["remaining"]),
         tasks: whole(&job["tasks"]),
     };
-    let mut holders: Vec<_> = list(&case["running"]).iter().enumerate().map(holder).collect();
+    let mut holders: Vec<_> = list(&case["running"])
+        .iter()
+        .enumerate()
+        .map(holder)
+        .collect();
     holders.sort_by_key(|holder| Reverse((holder.remaining, holder.id)));
     for claim in list(&case["claims"]) {
-        let taken = select(&exact(&claim["remaining"]), whole(&claim["tasks"]), holders.clone());
-        let found: BTreeMap<&str, u32> =
-            taken.into_iter().map(|(id, tasks)| (names[id].as_str(), tasks)).collect();
+        let taken = select(
+            &exact(&claim["remaining"]),
+            whole(&claim["tasks"]),
+            holders.clone(),
+        );
+        let found: BTreeMap<&str, u32> = taken
+            .into_iter()
+            .map(|(id, tasks)| (names[id].as_str(), tasks))
+            .collect();
         let expected = claim["expect"].as_object().unwrap();
-        let expected = expected.iter().map(|(name, tasks)| (name.as_str(), whole(tasks))).collect();
+        let expected = expected
+            .iter()
+            .map(|(name, tasks)| (name.as_str(), whole(tasks)))
+            .collect();
         equal(&format!("what {claim} takes"), found, expected)?;
     }
     Ok(())

@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
 
 use napreduce_engine::{
-    Actions, ClusterView, Event, JobId, Primitive, Ratio, Scheduler, Slots, Span, SuspendedMax, TaskKind,
-    Time,
+    Actions, ClusterView, Event, JobId, Primitive, Ratio, Scheduler, Slots, Span, SuspendedMax,
+    TaskKind, Time,
 };
 use napreduce_schedulers::hfsp::ranking::RankingOrder;
 use napreduce_schedulers::hfsp::size::{self, Confidence, Size};
@@ -60,7 +60,9 @@ fn known_times(jobs: &[SimulatedJob]) -> BTreeMap<String, KnownTimes> {
         map: job.maps.iter().map(|map| KnownTime(map.work)).collect(),
         reduce: Vec::new(),
     };
-    jobs.iter().map(|job| (job.name.to_string(), times(job))).collect()
+    jobs.iter()
+        .map(|job| (job.name.to_string(), times(job)))
+        .collect()
 }
 
 /// HFSP's own thresholds are the only limit on suspended tasks.
@@ -77,11 +79,18 @@ fn seconds(time: Time) -> Ratio {
 /// Returns an outcome of a run by its name in the cases.
 fn outcome(run: &Run, word: &str) -> Result<Vec<Ratio>, String> {
     let ends = |wanted: &dyn Fn(&str) -> bool| -> Vec<Ratio> {
-        run.jobs.iter().filter(|job| wanted(&job.name)).map(|job| seconds(job.ended)).collect()
+        run.jobs
+            .iter()
+            .filter(|job| wanted(&job.name))
+            .map(|job| seconds(job.ended))
+            .collect()
     };
     let sojourn: u64 = run.jobs.iter().map(|job| job.sojourn().0).sum();
     let (suspended, killed) = run.jobs.iter().fold((0, 0), |(suspended, killed), job| {
-        (suspended + job.preemptions.suspend, killed + job.preemptions.kill)
+        (
+            suspended + job.preemptions.suspend,
+            killed + job.preemptions.kill,
+        )
     });
     Ok(match word {
         "j1" => ends(&|name| name == "j1"),
@@ -106,9 +115,18 @@ pub fn slots(case: &Value) -> Result<(), String> {
             other => return Err(format!("{other} is no primitive of this kind")),
         };
         let known_times = known_times(&jobs);
-        let configuration = HfspConfiguration { primitive, known_times, ..HfspConfiguration::default() };
-        let settings =
-            machines(whole(&case["nodes"]), Slots { map: whole(&case["slots_per_node"]), reduce: 0 });
+        let configuration = HfspConfiguration {
+            primitive,
+            known_times,
+            ..HfspConfiguration::default()
+        };
+        let settings = machines(
+            whole(&case["nodes"]),
+            Slots {
+                map: whole(&case["slots_per_node"]),
+                reduce: 0,
+            },
+        );
         let policy = Box::new(Hfsp::new(configuration).unwrap());
         let run = Simulation::new(policy, settings, Workload::of(jobs.clone())).run();
         let run = run.map_err(|error| error.to_string())?;
@@ -131,18 +149,44 @@ pub fn ordering(case: &Value) -> Result<(), String> {
             other => return Err(format!("{other} is no order of this kind")),
         };
         let known_times = known_times(&jobs);
-        let policy =
-            Watched::new(HfspConfiguration { order: by, known_times, ..HfspConfiguration::default() });
-        let settings = machines(1, Slots { map: whole(&case["slots"]), reduce: 0 });
-        let mut simulation = Simulation::new(Box::new(policy.clone()), settings, Workload::of(jobs.clone()));
+        let policy = Watched::new(HfspConfiguration {
+            order: by,
+            known_times,
+            ..HfspConfiguration::default()
+        });
+        let settings = machines(
+            1,
+            Slots {
+                map: whole(&case["slots"]),
+                reduce: 0,
+            },
+        );
+        let mut simulation = Simulation::new(
+            Box::new(policy.clone()),
+            settings,
+            Workload::of(jobs.clone()),
+        );
         simulation.step().map_err(|error| error.to_string())?;
-        let found = policy.order(TaskKind::Map).into_iter().map(|id| names[id.0 as usize - 1].as_str());
-        let wanted = list(&expected["order"]).iter().map(|name| name.as_str().unwrap());
-        equal(&format!("{order} at 0"), found.collect::<Vec<_>>(), wanted.collect())?;
+        let found = policy
+            .order(TaskKind::Map)
+            .into_iter()
+            .map(|id| names[id.0 as usize - 1].as_str());
+        let wanted = list(&expected["order"])
+            .iter()
+            .map(|name| name.as_str().unwrap());
+        equal(
+            &format!("{order} at 0"),
+            found.collect::<Vec<_>>(),
+            wanted.collect(),
+        )?;
         let run = simulation.run().map_err(|error| error.to_string())?;
         for (name, end) in expected["completion"].as_object().unwrap() {
             let found = run.job(name).map(|job| seconds(job.ended));
-            equal(&format!("the completion of {name} by {order}"), found, Some(exact(end)))?;
+            equal(
+                &format!("the completion of {name} by {order}"),
+                found,
+                Some(exact(end)),
+            )?;
         }
     }
     Ok(())
@@ -151,7 +195,15 @@ pub fn ordering(case: &Value) -> Result<(), String> {
 pub fn initial_order(case: &Value) -> Result<(), String> {
     let names = ids(&case["jobs"]);
     let assumed = span(&case["default_task_seconds"]);
-    let tasks = |job: &Value, kind| whole(&job[if kind == TaskKind::Map { "maps" } else { "reduces" }]);
+    let tasks = |job: &Value, kind| {
+        whole(
+            &job[if kind == TaskKind::Map {
+                "maps"
+            } else {
+                "reduces"
+            }],
+        )
+    };
     let jobs: Vec<SimulatedJob> = list(&case["jobs"])
         .iter()
         .map(|job| {
@@ -159,20 +211,39 @@ pub fn initial_order(case: &Value) -> Result<(), String> {
             let plan = plan.with_maps(tasks(job, TaskKind::Map), assumed);
             let plan = plan.with_reduces(tasks(job, TaskKind::Reduce), Span(0), assumed);
             let share = exact(&case["slowstart"]) * Ratio::whole(1000);
-            SimulatedJob { slowstart_permille: u32::try_from(share.numerator()).unwrap(), ..plan }
+            SimulatedJob {
+                slowstart_permille: u32::try_from(share.numerator()).unwrap(),
+                ..plan
+            }
         })
         .collect();
-    let configuration = HfspConfiguration { assumed_task_time: assumed, ..HfspConfiguration::default() };
+    let configuration = HfspConfiguration {
+        assumed_task_time: assumed,
+        ..HfspConfiguration::default()
+    };
     let policy = Watched::new(configuration);
-    let slots = Slots { map: whole(&case["map_slots"]), reduce: whole(&case["reduce_slots"]) };
-    let mut simulation = Simulation::new(Box::new(policy.clone()), machines(1, slots), Workload::of(jobs));
+    let slots = Slots {
+        map: whole(&case["map_slots"]),
+        reduce: whole(&case["reduce_slots"]),
+    };
+    let mut simulation = Simulation::new(
+        Box::new(policy.clone()),
+        machines(1, slots),
+        Workload::of(jobs),
+    );
     simulation.step().map_err(|error| error.to_string())?;
     let expected = &case["expect"];
-    for (kind, order, started) in
-        [(TaskKind::Map, "map_order", "maps"), (TaskKind::Reduce, "reduce_order", "reduces")]
-    {
-        let found = policy.order(kind).into_iter().map(|id| names[id.0 as usize - 1].as_str());
-        let wanted = list(&expected[order]).iter().map(|name| name.as_str().unwrap());
+    for (kind, order, started) in [
+        (TaskKind::Map, "map_order", "maps"),
+        (TaskKind::Reduce, "reduce_order", "reduces"),
+    ] {
+        let found = policy
+            .order(kind)
+            .into_iter()
+            .map(|id| names[id.0 as usize - 1].as_str());
+        let wanted = list(&expected[order])
+            .iter()
+            .map(|name| name.as_str().unwrap());
         equal(order, found.collect::<Vec<_>>(), wanted.collect())?;
         let sizes: BTreeSet<Ratio> = list(&case["jobs"])
             .iter()
@@ -188,12 +259,28 @@ pub fn initial_order(case: &Value) -> Result<(), String> {
                 }
             })
             .collect();
-        let ratio = sizes.last().zip(sizes.first()).map(|(large, small)| *large / *small);
-        equal(&format!("the ratio of sizes of {started}"), ratio, Some(exact(&expected["size_ratio"])))?;
+        let ratio = sizes
+            .last()
+            .zip(sizes.first())
+            .map(|(large, small)| *large / *small);
+        equal(
+            &format!("the ratio of sizes of {started}"),
+            ratio,
+            Some(exact(&expected["size_ratio"])),
+        )?;
         for (position, name) in names.iter().enumerate() {
-            let held = simulation.view().job(job_id(position)).map_or(0, |job| job.holding(kind));
-            let wanted = expected["first_heartbeat"][started].get(name).map_or(0, whole);
-            equal(&format!("{started} of {name} started at once"), held, wanted)?;
+            let held = simulation
+                .view()
+                .job(job_id(position))
+                .map_or(0, |job| job.holding(kind));
+            let wanted = expected["first_heartbeat"][started]
+                .get(name)
+                .map_or(0, whole);
+            equal(
+                &format!("{started} of {name} started at once"),
+                held,
+                wanted,
+            )?;
         }
     }
     Ok(())

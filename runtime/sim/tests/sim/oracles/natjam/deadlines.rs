@@ -12,13 +12,16 @@ use crate::oracles::cases::exact;
 /// Returns a unit in which every time of a case is whole.
 fn units(values: &[&Value]) -> i128 {
     let known = values.iter().filter(|value| !value.is_null());
-    known.map(|value| exact(value).denominator()).fold(1, |units, denominator| {
-        let (mut left, mut right) = (units, denominator);
-        while right != 0 {
-            (left, right) = (right, left % right);
-        }
-        units / left * denominator
-    })
+    known
+        .map(|value| exact(value).denominator())
+        .fold(1, |units, denominator| {
+            let mut left = units;
+            let mut right = denominator;
+            while right != 0 {
+                (left, right) = (right, left % right);
+            }
+            units / left * denominator
+        })
 }
 
 fn whole(value: &Value, units: i128) -> Result<u64, String> {
@@ -33,16 +36,33 @@ fn queue(
     units: i128,
     urgency: impl Fn(Option<Time>, Time, Span) -> Urgency,
 ) -> Result<Vec<Contender>, String> {
-    let time = |value: &Value| if value.is_null() { Ok(0) } else { whole(value, units) };
+    let time = |value: &Value| {
+        if value.is_null() {
+            Ok(0)
+        } else {
+            whole(value, units)
+        }
+    };
     let now = Time(time(&state["now"])?);
     let mut queue = Vec::new();
     for asked in state["jobs"].as_array().ok_or("no jobs")? {
         let job = names.id(asked["id"].as_str().ok_or("a job without id")?)?;
         let deadline = &asked["deadline"];
-        let deadline = if deadline.is_null() { None } else { Some(Time(whole(deadline, units)?)) };
+        let deadline = if deadline.is_null() {
+            None
+        } else {
+            Some(Time(whole(deadline, units)?))
+        };
         let remaining = Span(time(&asked["remaining"])?);
-        let part = |what: &str| if asked[what].is_null() { Ok(0) } else { count(&asked[what]) };
-        let (allocated, pending) = (part("allocated")?, part("pending")?);
+        let part = |what: &str| {
+            if asked[what].is_null() {
+                Ok(0)
+            } else {
+                count(&asked[what])
+            }
+        };
+        let allocated = part("allocated")?;
+        let pending = part("pending")?;
         let submitted = Time(u64::from(job.0));
         queue.push(Contender {
             job,
@@ -73,7 +93,12 @@ fn units_of(state: &Value) -> i128 {
 }
 
 /// Checks claimant and victim of a queue; `prefix` selects the expectations of one of two policies.
-fn check_pair(queue: &[Contender], names: &Names, expect: &Value, prefix: &str) -> Result<(), String> {
+fn check_pair(
+    queue: &[Contender],
+    names: &Names,
+    expect: &Value,
+    prefix: &str,
+) -> Result<(), String> {
     let name = |place: Option<usize>| place.map(|place| names.name(queue[place].job));
     let claims = claimant(queue);
     let gives = claims.and_then(|claims| victim(queue, claims, Span(0)));
@@ -98,19 +123,34 @@ pub fn deadline_victim(case: &Value) -> Result<(), String> {
 
 pub fn laxity_victim(case: &Value) -> Result<(), String> {
     for state in case["states"].as_array().ok_or("no states")? {
-        let (names, units, expect) = (names(state), units_of(state), &state["expect"]);
+        let names = names(state);
+        let units = units_of(state);
+        let expect = &state["expect"];
         let by_laxity = queue(state, &names, units, Urgency::of_laxity)?;
         for job in &by_laxity {
             let name = names.name(job.job);
             let laxity = job.urgency.micros().map(|laxity| Ratio::new(laxity, units));
             let said = &expect["laxity"][name];
-            let said = if said.is_null() { None } else { Some(exact(said)) };
+            let said = if said.is_null() {
+                None
+            } else {
+                Some(exact(said))
+            };
             same(&format!("laxity of {name}"), laxity, said)?;
         }
-        for (prefix, queue) in [("mlf_", by_laxity), ("mdf_", queue(state, &names, units, by_deadline)?)] {
+        for (prefix, queue) in [
+            ("mlf_", by_laxity),
+            ("mdf_", queue(state, &names, units, by_deadline)?),
+        ] {
             let order: Vec<&str> = queue.iter().map(|job| names.name(job.job)).collect();
-            let said = expect[format!("{prefix}order")].as_array().ok_or("no order is expected")?;
-            same(&format!("{prefix}order"), order, said.iter().filter_map(Value::as_str).collect())?;
+            let said = expect[format!("{prefix}order")]
+                .as_array()
+                .ok_or("no order is expected")?;
+            same(
+                &format!("{prefix}order"),
+                order,
+                said.iter().filter_map(Value::as_str).collect(),
+            )?;
             check_pair(&queue, &names, expect, prefix)?;
         }
     }
@@ -119,7 +159,9 @@ pub fn laxity_victim(case: &Value) -> Result<(), String> {
 
 pub fn consistency(case: &Value) -> Result<(), String> {
     let names = names(case);
-    let holder = case["initial_holder"].as_str().ok_or("nobody holds the slot")?;
+    let holder = case["initial_holder"]
+        .as_str()
+        .ok_or("nobody holds the slot")?;
     for (pair, expected) in case["expect"].as_object().ok_or("no expectation")? {
         let (eviction, selection) = pair.split_once('_').ok_or("a pair is written mdf_edf")?;
         let eviction = match eviction {
@@ -133,23 +175,41 @@ pub fn consistency(case: &Value) -> Result<(), String> {
             other => return Err(format!("unknown selection {other}")),
         };
         let key = eviction.paired_with(selection);
-        same(&format!("{pair} rejected"), Some(key.is_err()), expected["rejected"].as_bool())?;
+        same(
+            &format!("{pair} rejected"),
+            Some(key.is_err()),
+            expected["rejected"].as_bool(),
+        )?;
         let Ok(key) = key else { continue };
         let (runs, swaps) = settle(case, &names, holder, key)?;
-        same(&format!("{pair} runs"), Some(runs.as_str()), expected["runs"].as_str())?;
-        same(&format!("{pair} swaps"), swaps, count(&expected["swaps_at_same_instant"])?)?;
+        same(
+            &format!("{pair} runs"),
+            Some(runs.as_str()),
+            expected["runs"].as_str(),
+        )?;
+        same(
+            &format!("{pair} swaps"),
+            swaps,
+            count(&expected["swaps_at_same_instant"])?,
+        )?;
     }
     Ok(())
 }
 
 /// Swaps at one instant until no job loses its slot. Returns the final holder and the number of swaps.
-fn settle(case: &Value, names: &Names, holder: &str, key: UrgencyKey) -> Result<(String, u32), String> {
+fn settle(
+    case: &Value,
+    names: &Names,
+    holder: &str,
+    key: UrgencyKey,
+) -> Result<(String, u32), String> {
     const SWAPS_MAX: u32 = 100;
     let urgency = match key {
         UrgencyKey::Deadline => by_deadline,
         UrgencyKey::Laxity => Urgency::of_laxity,
     };
-    let (mut holds, mut swaps) = (names.id(holder)?, 0);
+    let mut holds = names.id(holder)?;
+    let mut swaps = 0;
     loop {
         let mut queue = queue(case, names, units_of(case), urgency)?;
         for job in &mut queue {
@@ -158,7 +218,9 @@ fn settle(case: &Value, names: &Names, holder: &str, key: UrgencyKey) -> Result<
         }
         let claims = claimant(&queue);
         let gives = claims.filter(|&claims| victim(&queue, claims, Span(0)).is_some());
-        let Some(claims) = gives else { return Ok((names.name(holds).to_owned(), swaps)) };
+        let Some(claims) = gives else {
+            return Ok((names.name(holds).to_owned(), swaps));
+        };
         if swaps == SWAPS_MAX {
             return Err(format!("{swaps} swaps and no end under {key:?}"));
         }

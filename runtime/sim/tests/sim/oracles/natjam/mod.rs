@@ -38,12 +38,20 @@ struct Names(Vec<String>);
 
 impl Names {
     fn new(names: impl IntoIterator<Item = String>) -> Names {
-        Names(names.into_iter().collect::<BTreeSet<_>>().into_iter().collect())
+        Names(
+            names
+                .into_iter()
+                .collect::<BTreeSet<_>>()
+                .into_iter()
+                .collect(),
+        )
     }
 
     fn id(&self, name: &str) -> Result<JobId, String> {
         let place = self.0.iter().position(|known| known == name);
-        place.map(|place| JobId(place as u32)).ok_or_else(|| format!("there is no job {name}"))
+        place
+            .map(|place| JobId(place as u32))
+            .ok_or_else(|| format!("there is no job {name}"))
     }
 
     fn name(&self, job: JobId) -> &str {
@@ -57,7 +65,11 @@ fn count(value: &Value) -> Result<u32, String> {
 }
 
 fn same<T: PartialEq + std::fmt::Debug>(what: &str, got: T, expected: T) -> Result<(), String> {
-    if got == expected { Ok(()) } else { Err(format!("{what}: {got:?} instead of {expected:?}")) }
+    if got == expected {
+        Ok(())
+    } else {
+        Err(format!("{what}: {got:?} instead of {expected:?}"))
+    }
 }
 
 fn job_eviction(case: &Value) -> Result<(), String> {
@@ -66,13 +78,29 @@ fn job_eviction(case: &Value) -> Result<(), String> {
     let mut holdings = Vec::new();
     for (name, held) in usage {
         let job = names.id(name)?;
-        holdings.push(Holding { job, submitted: Time(u64::from(job.0)), usage: count(held)? });
+        holdings.push(Holding {
+            job,
+            submitted: Time(u64::from(job.0)),
+            usage: count(held)?,
+        });
     }
     let needed = count(&case["containers_needed"])?;
     for (policy, expected) in case["expect"].as_object().ok_or("no expectation")? {
         match policy.as_str() {
-            "MR" => taken(JobEviction::MostResources, &holdings, needed, &names, expected)?,
-            "LR" => taken(JobEviction::LeastResources, &holdings, needed, &names, expected)?,
+            "MR" => taken(
+                JobEviction::MostResources,
+                &holdings,
+                needed,
+                &names,
+                expected,
+            )?,
+            "LR" => taken(
+                JobEviction::LeastResources,
+                &holdings,
+                needed,
+                &names,
+                expected,
+            )?,
             "PR" => probable(&holdings, needed, &names, expected)?,
             other => return Err(format!("unknown policy {other}")),
         }
@@ -81,11 +109,19 @@ fn job_eviction(case: &Value) -> Result<(), String> {
 }
 
 /// Returns how many containers each job loses.
-fn lost(choice: JobEviction, holdings: &[Holding], needed: u32, rng: &mut Pcg64) -> BTreeMap<JobId, u32> {
+fn lost(
+    choice: JobEviction,
+    holdings: &[Holding],
+    needed: u32,
+    rng: &mut Pcg64,
+) -> BTreeMap<JobId, u32> {
     let mut evictions = Evictions::new(choice, holdings.iter().copied());
     let mut lost = BTreeMap::new();
     for _ in 0..needed {
-        evictions.choose(rng).into_iter().for_each(|job| *lost.entry(job).or_default() += 1);
+        evictions
+            .choose(rng)
+            .into_iter()
+            .for_each(|job| *lost.entry(job).or_default() += 1);
     }
     lost
 }
@@ -98,7 +134,10 @@ fn taken(
     expected: &Value,
 ) -> Result<(), String> {
     let lost = lost(choice, holdings, needed, &mut Pcg64::seed_from_u64(0));
-    let got: BTreeMap<&str, u32> = lost.iter().map(|(job, count)| (names.name(*job), *count)).collect();
+    let got: BTreeMap<&str, u32> = lost
+        .iter()
+        .map(|(job, count)| (names.name(*job), *count))
+        .collect();
     let mut said = BTreeMap::new();
     for (name, lost) in expected.as_object().ok_or("no counts")? {
         said.insert(name.as_str(), count(lost)?);
@@ -107,7 +146,12 @@ fn taken(
 }
 
 /// Checks the probabilistic choice: exact moments over all outcomes, and actual draws.
-fn probable(holdings: &[Holding], needed: u32, names: &Names, expected: &Value) -> Result<(), String> {
+fn probable(
+    holdings: &[Holding],
+    needed: u32,
+    names: &Names,
+    expected: &Value,
+) -> Result<(), String> {
     const RUNS: u32 = 20_000;
     let first = Evictions::new(JobEviction::Probabilistic, holdings.iter().copied()).odds();
     let first: BTreeMap<JobId, Ratio> = first.into_iter().collect();
@@ -125,18 +169,36 @@ fn probable(holdings: &[Holding], needed: u32, names: &Names, expected: &Value) 
             let term = |(left, odds): (&Vec<u32>, &Ratio)| {
                 Ratio::whole(u64::from(holding.usage - left[place]).pow(power)) * *odds
             };
-            outcomes.iter().map(term).fold(Ratio::ZERO, |sum, term| sum + term)
+            outcomes
+                .iter()
+                .map(term)
+                .fold(Ratio::ZERO, |sum, term| sum + term)
         };
-        let (mean, square) = (moment(1), moment(2));
+        let mean = moment(1);
+        let square = moment(2);
         let variance = square - mean * mean;
-        same(&format!("expected number of {name}"), mean, exact(&expected["expected"][name]))?;
-        same(&format!("variance of {name}"), variance, exact(&expected["variance"][name]))?;
+        same(
+            &format!("expected number of {name}"),
+            mean,
+            exact(&expected["expected"][name]),
+        )?;
+        same(
+            &format!("variance of {name}"),
+            variance,
+            exact(&expected["variance"][name]),
+        )?;
         let odds = first.get(&holding.job).copied().unwrap_or(Ratio::ZERO);
-        same(&format!("first pick of {name}"), odds, exact(&expected["first_pick_probability"][name]))?;
+        same(
+            &format!("first pick of {name}"),
+            odds,
+            exact(&expected["first_pick_probability"][name]),
+        )?;
         let average = drawn.get(&holding.job).copied().unwrap_or_default() / f64::from(RUNS);
         let tolerance = 5.0 * (variance.to_f64() / f64::from(RUNS)).sqrt() + 1e-9;
         if (average - mean.to_f64()).abs() > tolerance {
-            return Err(format!("{name} lost {average} on average of {RUNS} runs of seed 7, not {mean}"));
+            return Err(format!(
+                "{name} lost {average} on average of {RUNS} runs of seed 7, not {mean}"
+            ));
         }
     }
     Ok(())
@@ -149,11 +211,16 @@ fn outcomes(holdings: &[Holding], needed: u32) -> BTreeMap<Vec<u32>, Ratio> {
     for _ in 0..needed {
         let mut next: BTreeMap<Vec<u32>, Ratio> = BTreeMap::new();
         for (left, odds) in now {
-            let held =
-                holdings.iter().zip(&left).map(|(holding, usage)| Holding { usage: *usage, ..*holding });
+            let held = holdings.iter().zip(&left).map(|(holding, usage)| Holding {
+                usage: *usage,
+                ..*holding
+            });
             for (job, chance) in Evictions::new(JobEviction::Probabilistic, held).odds() {
                 let mut after = left.clone();
-                let place = holdings.iter().position(|holding| holding.job == job).unwrap();
+                let place = holdings
+                    .iter()
+                    .position(|holding| holding.job == job)
+                    .unwrap();
                 after[place] -= 1;
                 let sum = next.entry(after).or_insert(Ratio::ZERO);
                 *sum = *sum + odds * chance;
@@ -166,9 +233,15 @@ fn outcomes(holdings: &[Holding], needed: u32) -> BTreeMap<Vec<u32>, Ratio> {
 
 fn reclaim(case: &Value) -> Result<(), String> {
     for run in case["runs"].as_array().ok_or("no runs")? {
-        let full = run["full"].as_bool().ok_or("full is neither true nor false")?;
+        let full = run["full"]
+            .as_bool()
+            .ok_or("full is neither true nor false")?;
         let got = new_requests(full, count(&run["pending"])?, count(&run["listed"])?);
-        same(&format!("t = {}", run["t"]), got, count(&run["expect_new"])?)?;
+        same(
+            &format!("t = {}", run["t"]),
+            got,
+            count(&run["expect_new"])?,
+        )?;
     }
     Ok(())
 }
@@ -176,13 +249,19 @@ fn reclaim(case: &Value) -> Result<(), String> {
 fn kill_timeout(case: &Value) -> Result<(), String> {
     const SECOND: u64 = 1_000_000;
     let span = |what: &str| Span(exact(&case[what]).of(SECOND));
-    let (kill_timeout, expired_time) = (span("kill_timeout_s"), span("expired_time_s"));
+    let kill_timeout = span("kill_timeout_s");
+    let expired_time = span("expired_time_s");
     let interval = span("run_interval_s");
-    let limits = ReclaimLimits { kill_timeout, expired_time, interval };
+    let limits = ReclaimLimits {
+        kill_timeout,
+        expired_time,
+        interval,
+    };
     let requested = Time(0) + span("requested_at");
     let expected = |what: &str| Time(0) + Span(exact(&case["expect"][what]).of(SECOND));
     let mut list = ReclaimList::default();
-    let (mut killed, mut dropped) = (None, None);
+    let mut killed = None;
+    let mut dropped = None;
     let mut now = Time(0);
     while dropped.is_none() && now < Time(1_000_000 * SECOND) {
         if now >= requested && killed.is_none() && list.is_empty() {
@@ -194,11 +273,19 @@ fn kill_timeout(case: &Value) -> Result<(), String> {
         now = now + interval;
     }
     same("kill_at", killed, Some(expected("kill_at")))?;
-    same("leaves_expired_at", dropped, Some(expected("leaves_expired_at")))?;
+    same(
+        "leaves_expired_at",
+        dropped,
+        Some(expected("leaves_expired_at")),
+    )?;
     // The engine kills when the grace period of the request ends.
     let offset = Span(requested.0 % interval.0.max(1));
     if offset == Span(0) {
-        same("end of the grace", requested + limits.grace(), expected("kill_at"))?;
+        same(
+            "end of the grace",
+            requested + limits.grace(),
+            expected("kill_at"),
+        )?;
     }
     Ok(())
 }

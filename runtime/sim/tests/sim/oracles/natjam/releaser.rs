@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
 
 use napreduce_engine::{
-    Actions, AttemptState, ClusterView, Event, JobId, Primitive, Ratio, Release, Scheduler, Slots, Span,
-    SuspendedMax, TaskEviction, TaskId, TaskKind, Time, serve,
+    Actions, AttemptState, ClusterView, Event, JobId, Primitive, Ratio, Release, Scheduler, Slots,
+    Span, SuspendedMax, TaskEviction, TaskId, TaskKind, Time, serve,
 };
 use napreduce_sim::{SimulatedJob, SimulatedMap, Simulation, SimulationSettings, Workload};
 use serde_json::Value;
@@ -74,24 +74,39 @@ pub fn theorem(case: &Value) -> Result<(), String> {
     let evicted = count(&case["evict"])?;
     let resume_after = exact(&case["resume_after"]);
     let choices = choices(&remaining, evicted as usize, resume_after);
-    let best = choices.values().copied().min().ok_or("nothing can be chosen")?;
+    let best = choices
+        .values()
+        .copied()
+        .min()
+        .ok_or("nothing can be chosen")?;
     for (what, expected) in case["expect"].as_object().ok_or("no expectation")? {
         let eviction = match what.as_str() {
             "SRT" => TaskEviction::ShortestRemaining,
             "LRT" => TaskEviction::LongestRemaining,
             "all_choices" => {
                 let said = expected.as_object().ok_or("no choices")?;
-                let said = said.iter().map(|(set, end)| (set.clone(), exact(end))).collect();
+                let said = said
+                    .iter()
+                    .map(|(set, end)| (set.clone(), exact(end)))
+                    .collect();
                 same(what, choices.clone(), said)?;
                 continue;
             }
             other => return Err(format!("unknown expectation {other}")),
         };
         let (names, completion) = run(&remaining, evicted, resume_after, eviction)?;
-        let said: BTreeSet<&str> =
-            expected["evicted"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
+        let said: BTreeSet<&str> = expected["evicted"]
+            .as_array()
+            .into_iter()
+            .flatten()
+            .filter_map(Value::as_str)
+            .collect();
         same(&format!("evicted by {what}"), names, said)?;
-        same(&format!("completion by {what}"), completion, exact(&expected["completion"]))?;
+        same(
+            &format!("completion by {what}"),
+            completion,
+            exact(&expected["completion"]),
+        )?;
         if eviction == TaskEviction::ShortestRemaining {
             same("the best completion", completion, best)?;
         }
@@ -100,16 +115,35 @@ pub fn theorem(case: &Value) -> Result<(), String> {
 }
 
 /// Returns every set of tasks that can be suspended, and the end of the job with it.
-fn choices(remaining: &[(&str, Ratio)], evicted: usize, resume_after: Ratio) -> BTreeMap<String, Ratio> {
+fn choices(
+    remaining: &[(&str, Ratio)],
+    evicted: usize,
+    resume_after: Ratio,
+) -> BTreeMap<String, Ratio> {
     let sets = (0_u32..1 << remaining.len()).filter(|set| set.count_ones() as usize == evicted);
     let choice = |set: u32| {
         let stopped = |place: usize| set & (1 << place) != 0;
         let end = |(place, (_, left)): (usize, &(&str, Ratio))| {
-            if stopped(place) { *left + resume_after } else { *left }
+            if stopped(place) {
+                *left + resume_after
+            } else {
+                *left
+            }
         };
-        let names = remaining.iter().enumerate().filter(|(place, _)| stopped(*place));
+        let names = remaining
+            .iter()
+            .enumerate()
+            .filter(|(place, _)| stopped(*place));
         let names: Vec<&str> = names.map(|(_, (name, _))| *name).collect();
-        (names.join("+"), remaining.iter().enumerate().map(end).max().unwrap_or(Ratio::ZERO))
+        (
+            names.join("+"),
+            remaining
+                .iter()
+                .enumerate()
+                .map(end)
+                .max()
+                .unwrap_or(Ratio::ZERO),
+        )
     };
     sets.map(choice).collect()
 }
@@ -124,18 +158,38 @@ fn run<'a>(
     let stop = Time(0) + BEFORE;
     let stopped = Arc::new(Mutex::new(BTreeSet::new()));
     let go_on = stop + Span(resume_after.of(SECOND));
-    let policy = StopSome { eviction, evicted, stop, go_on, asked: false, stopped: Arc::clone(&stopped) };
+    let policy = StopSome {
+        eviction,
+        evicted,
+        stop,
+        go_on,
+        asked: false,
+        stopped: Arc::clone(&stopped),
+    };
     let mut plan = SimulatedJob::new("research", Time(0));
-    let task =
-        |left: &Ratio| SimulatedMap { work: BEFORE + Span(left.of(SECOND)), ..SimulatedMap::default() };
+    let task = |left: &Ratio| SimulatedMap {
+        work: BEFORE + Span(left.of(SECOND)),
+        ..SimulatedMap::default()
+    };
     plan.maps = remaining.iter().map(|(_, left)| task(left)).collect();
-    let slots = Slots { map: remaining.len() as u32, reduce: 0 };
+    let slots = Slots {
+        map: remaining.len() as u32,
+        reduce: 0,
+    };
     let mut settings = SimulationSettings::new(1, slots);
     settings.engine.preemption.suspended_max = SuspendedMax::Unlimited;
     settings.progress_period = Some(Span::from_secs(1));
     let run = Simulation::new(Box::new(policy), settings, Workload::of(vec![plan])).run();
     let run = run.map_err(|error| error.to_string())?;
     let ended = run.job("research").ok_or("the job did not end")?.ended;
-    let names = stopped.lock().unwrap().iter().map(|task| remaining[task.index as usize].0).collect();
-    Ok((names, Ratio::new(i128::from(ended.since(stop).0), i128::from(SECOND))))
+    let names = stopped
+        .lock()
+        .unwrap()
+        .iter()
+        .map(|task| remaining[task.index as usize].0)
+        .collect();
+    Ok((
+        names,
+        Ratio::new(i128::from(ended.since(stop).0), i128::from(SECOND)),
+    ))
 }

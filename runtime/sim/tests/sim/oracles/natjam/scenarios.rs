@@ -13,11 +13,15 @@ const SECOND: u64 = 1_000_000;
 
 pub fn scenario(case: &Value) -> Result<(), String> {
     let slots = count(&case["slots"])?;
-    let (research, production) = (plan(case, "research")?, plan(case, "production")?);
+    let research = plan(case, "research")?;
+    let production = plan(case, "production")?;
     let both = vec![research.clone(), production.clone()];
     let expected = case["expect"].as_object().ok_or("no expectation")?;
     // The guarantees of the soft cap are those of the hard cap, if given.
-    let caps = expected.keys().find_map(|set_up| caps(set_up)).unwrap_or((1, 1));
+    let caps = expected
+        .keys()
+        .find_map(|set_up| caps(set_up))
+        .unwrap_or((1, 1));
     let one = || machines(1, slots);
     for (set_up, expected) in expected {
         let run = match set_up.as_str() {
@@ -31,9 +35,11 @@ pub fn scenario(case: &Value) -> Result<(), String> {
             "soft_cap" => run(capacity(Mode::SoftCap, caps)?, one(), both.clone())?,
             "suspend" => run(natjam(Primitive::Suspend)?, one(), both.clone())?,
             "checkpoint" => run(natjam(Primitive::Checkpoint)?, one(), both.clone())?,
-            "suspend_pinned_one_slot_per_node" => {
-                run(natjam(Primitive::Suspend)?, machines(slots, 1), both.clone())?
-            }
+            "suspend_pinned_one_slot_per_node" => run(
+                natjam(Primitive::Suspend)?,
+                machines(slots, 1),
+                both.clone(),
+            )?,
             "kill" => run(natjam(Primitive::Kill)?, one(), both.clone())?,
             other => match self::caps(other) {
                 Some(caps) => run(capacity(Mode::HardCap, caps)?, one(), both.clone())?,
@@ -49,12 +55,21 @@ fn plan(case: &Value, class: &str) -> Result<SimulatedJob, String> {
     let span = |what: &str| Span(exact(&case[class][what]).of(SECOND));
     let plan = SimulatedJob::new(class, Time(0) + span("submit"));
     let plan = plan.with_maps(count(&case[class]["tasks"])?, span("seconds"));
-    Ok(SimulatedJob { queue: class.into(), ..plan })
+    Ok(SimulatedJob {
+        queue: class.into(),
+        ..plan
+    })
 }
 
 /// Every task of a machine may be suspended, as in the source.
 fn machines(machines: u32, slots: u32) -> SimulationSettings {
-    let mut settings = SimulationSettings::new(machines, Slots { map: slots, reduce: 0 });
+    let mut settings = SimulationSettings::new(
+        machines,
+        Slots {
+            map: slots,
+            reduce: 0,
+        },
+    );
     settings.engine.preemption.suspended_max = SuspendedMax::Unlimited;
     settings
 }
@@ -69,13 +84,23 @@ fn capacity(mode: Mode, (research, production): (u64, u64)) -> Result<Box<dyn Sc
     let percent = |slots| Ratio::whole(100 * slots) / Ratio::whole(research + production);
     let queue = |name, slots| QueueConfiguration::new(name, percent(slots));
     let queue = vec![queue("research", research), queue("production", production)];
-    let policy = Capacity::new(&CapacityConfiguration { mode, queue, ..Default::default() });
+    let policy = Capacity::new(&CapacityConfiguration {
+        mode,
+        queue,
+        ..Default::default()
+    });
     Ok(Box::new(policy.map_err(|error| error.to_string())?))
 }
 
 fn natjam(primitive: Primitive) -> Result<Box<dyn Scheduler>, String> {
-    let configuration = NatjamConfiguration { primitive, preempt_maps: true, ..Default::default() };
-    Ok(Box::new(Natjam::new(configuration).map_err(|error| error.to_string())?))
+    let configuration = NatjamConfiguration {
+        primitive,
+        preempt_maps: true,
+        ..Default::default()
+    };
+    Ok(Box::new(
+        Natjam::new(configuration).map_err(|error| error.to_string())?,
+    ))
 }
 
 fn run(
@@ -83,7 +108,9 @@ fn run(
     settings: SimulationSettings,
     jobs: Vec<SimulatedJob>,
 ) -> Result<Run, String> {
-    Simulation::new(policy, settings, Workload::of(jobs)).run().map_err(|error| error.to_string())
+    Simulation::new(policy, settings, Workload::of(jobs))
+        .run()
+        .map_err(|error| error.to_string())
 }
 
 /// Checks the sojourns of the jobs and the counts; absent counts are 0.
@@ -91,7 +118,11 @@ fn check(set_up: &str, run: &Run, expected: &Value) -> Result<(), String> {
     let seconds = |micros: u64| Ratio::new(i128::from(micros), i128::from(SECOND));
     for job in &run.jobs {
         let what = format!("{set_up}: sojourn of {}", job.name);
-        same(&what, seconds(job.sojourn().0), exact(&expected[&*job.name]))?;
+        same(
+            &what,
+            seconds(job.sojourn().0),
+            exact(&expected[&*job.name]),
+        )?;
     }
     let sum = |of: fn(&napreduce_sim::Preemptions) -> u64| {
         Ratio::whole(run.jobs.iter().map(|job| of(&job.preemptions)).sum())
@@ -100,11 +131,18 @@ fn check(set_up: &str, run: &Run, expected: &Value) -> Result<(), String> {
         ("suspended", sum(|preemptions| preemptions.suspend)),
         ("checkpointed", sum(|preemptions| preemptions.checkpoint)),
         ("killed", sum(|preemptions| preemptions.kill)),
-        ("wasted_slot_seconds", Ratio::new(i128::from(run.slot_time.wasted), i128::from(SECOND))),
+        (
+            "wasted_slot_seconds",
+            Ratio::new(i128::from(run.slot_time.wasted), i128::from(SECOND)),
+        ),
     ];
     for (what, got) in counts {
         let said = &expected[what];
-        let said = if said.is_null() { Ratio::ZERO } else { exact(said) };
+        let said = if said.is_null() {
+            Ratio::ZERO
+        } else {
+            exact(said)
+        };
         same(&format!("{set_up}: {what}"), got, said)?;
     }
     Ok(())

@@ -49,20 +49,24 @@ fn service(params: &Value) -> Result<Distribution, String> {
         Some("exponential") => Distribution::Exponential(mean),
         Some("deterministic") => Distribution::Fixed(mean),
         Some("uniform") => Distribution::Uniform([0.0, 2.0 * mean]),
-        Some("hyperexponential") => {
-            Distribution::Hyperexponential { means: vec![mean / 2.0, mean * 1.5], shares: vec![1.0, 1.0] }
-        }
+        Some("hyperexponential") => Distribution::Hyperexponential {
+            means: vec![mean / 2.0, mean * 1.5],
+            shares: vec![1.0, 1.0],
+        },
         service => return Err(format!("unknown service {service:?}")),
     })
 }
 
 /// Checks a mean against the tolerance of a case.
 fn near(case: &Value, what: &str, found: f64, expected: &Value) -> Result<(), String> {
-    let (expected, tolerance) = (number(expected), number(&case["relative_tolerance"]));
+    let expected = number(expected);
+    let tolerance = number(&case["relative_tolerance"]);
     if (found - expected).abs() <= tolerance * expected {
         Ok(())
     } else {
-        Err(format!("{what} is {found}, not {expected} within {tolerance}"))
+        Err(format!(
+            "{what} is {found}, not {expected} within {tolerance}"
+        ))
     }
 }
 

@@ -5,7 +5,8 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
 use napreduce_engine::{
-    Actions, AttemptState, ClusterView, Event, JobId, Preempt, Primitive, Scheduler, TaskKind, Time, serve,
+    Actions, AttemptState, ClusterView, Event, JobId, Preempt, Primitive, Scheduler, TaskKind,
+    Time, serve,
 };
 
 /// Victim order: lowest priority, then youngest.
@@ -19,7 +20,11 @@ pub struct PriorityFirst {
 
 impl PriorityFirst {
     pub fn new(primitive: Primitive) -> PriorityFirst {
-        PriorityFirst { primitive, holders: BTreeSet::new(), known: BTreeMap::new() }
+        PriorityFirst {
+            primitive,
+            holders: BTreeSet::new(),
+            known: BTreeMap::new(),
+        }
     }
 }
 
@@ -45,20 +50,31 @@ impl Scheduler for PriorityFirst {
         if let Some(offer) = actions.offer() {
             let served = match offer.reserved_for {
                 Some(job) => view.job(job).is_some_and(|job| serve(job, offer, actions)),
-                None => view.wanting(offer.kind).any(|job| serve(job, offer, actions)),
+                None => view
+                    .wanting(offer.kind)
+                    .any(|job| serve(job, offer, actions)),
             };
             if !served {
                 actions.decline("nobody has a use for it");
             }
             return;
         }
-        let Some(claimant) = view.wanting(TaskKind::Map).next() else { return };
-        let Some(&(priority, _, Reverse(victim))) = self.holders.first() else { return };
+        let Some(claimant) = view.wanting(TaskKind::Map).next() else {
+            return;
+        };
+        let Some(&(priority, _, Reverse(victim))) = self.holders.first() else {
+            return;
+        };
         if priority >= claimant.spec().priority || view.freeing(TaskKind::Map) > 0 {
             return;
         }
-        let running = |id| view.attempt(id).is_some_and(|one| one.state() == AttemptState::Running);
-        let attempt = view.job(victim).and_then(|job| job.attempts().find(|&id| running(id)));
+        let running = |id| {
+            view.attempt(id)
+                .is_some_and(|one| one.state() == AttemptState::Running)
+        };
+        let attempt = view
+            .job(victim)
+            .and_then(|job| job.attempts().find(|&id| running(id)));
         if let Some(attempt) = attempt {
             actions.preempt(Preempt {
                 attempt,

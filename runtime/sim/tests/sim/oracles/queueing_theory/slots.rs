@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
 use napreduce_engine::{
-    ClusterView, Event, Fifo, JobId, Primitive, Report, Scheduler, Slots, Span, SuspendedMax, TaskId, Time,
+    ClusterView, Event, Fifo, JobId, Primitive, Report, Scheduler, Slots, Span, SuspendedMax,
+    TaskId, Time,
 };
 use napreduce_sim::{Distribution, Run, SimulatedJob, Simulation, SimulationSettings, Workload};
 use rand_pcg::Pcg64;
@@ -20,13 +21,25 @@ fn time(seconds: f64) -> u64 {
 
 /// The theory has no limit on suspended jobs.
 fn one_machine(slots: u32) -> SimulationSettings {
-    let mut settings = SimulationSettings::new(1, Slots { map: slots, reduce: 1 });
+    let mut settings = SimulationSettings::new(
+        1,
+        Slots {
+            map: slots,
+            reduce: 1,
+        },
+    );
     settings.engine.preemption.suspended_max = SuspendedMax::Unlimited;
     settings
 }
 
-fn run(policy: Box<dyn Scheduler>, slots: u32, jobs: impl Iterator<Item = SimulatedJob> + 'static) -> Run {
-    Simulation::new(policy, one_machine(slots), Workload::stream(jobs)).run().unwrap()
+fn run(
+    policy: Box<dyn Scheduler>,
+    slots: u32,
+    jobs: impl Iterator<Item = SimulatedJob> + 'static,
+) -> Run {
+    Simulation::new(policy, one_machine(slots), Workload::stream(jobs))
+        .run()
+        .unwrap()
 }
 
 /// A stream of one-task jobs.
@@ -48,7 +61,8 @@ fn stream(
 }
 
 pub fn several_slots(case: &Value) -> Result<(), String> {
-    let (params, mut random) = (&case["params"], random());
+    let params = &case["params"];
+    let mut random = random();
     let mut next = stream("job", 0, number(&params["lam"]), service(params)?);
     let jobs = (0..count(case)?).map(move |_| next(&mut random));
     let slots = params["servers"].as_u64().ok_or("no servers")? as u32;
@@ -58,7 +72,10 @@ pub fn several_slots(case: &Value) -> Result<(), String> {
     for (what, expected) in case["expect"].as_object().ok_or("no expect")? {
         let found = match what.as_str() {
             "mean_response" => {
-                let sojourns: Vec<f64> = by_arrival.iter().map(|job| job.sojourn().0 as f64 / 1e6).collect();
+                let sojourns: Vec<f64> = by_arrival
+                    .iter()
+                    .map(|job| job.sojourn().0 as f64 / 1e6)
+                    .collect();
                 after_warmup(&sojourns)
             }
             "probability_of_waiting" => {
@@ -83,8 +100,11 @@ fn two_streams(case: &Value) -> Result<impl Iterator<Item = SimulatedJob> + use<
         let sizes = Distribution::Exponential(number(&params["mean"]));
         stream(name, priority, number(&params["lam"]), sizes)
     };
-    let (mut random, mut high, mut low) = (random(), class("high", 1), class("low", 0));
-    let (mut next_high, mut next_low) = (high(&mut random), low(&mut random));
+    let mut random = random();
+    let mut high = class("high", 1);
+    let mut low = class("low", 0);
+    let mut next_high = high(&mut random);
+    let mut next_low = low(&mut random);
     Ok((0..count(case)?).map(move |_| {
         if next_high.submit <= next_low.submit {
             std::mem::replace(&mut next_high, high(&mut random))
@@ -99,8 +119,14 @@ fn responses(run: &Run) -> [f64; 3] {
     let mut by_arrival: Vec<_> = run.jobs.iter().collect();
     by_arrival.sort_unstable_by_key(|job| job.job);
     let of = |name: Option<&str>| {
-        let jobs = by_arrival.iter().filter(|job| name.is_none_or(|name| &*job.name == name));
-        after_warmup(&jobs.map(|job| job.sojourn().0 as f64 / 1e6).collect::<Vec<f64>>())
+        let jobs = by_arrival
+            .iter()
+            .filter(|job| name.is_none_or(|name| &*job.name == name));
+        after_warmup(
+            &jobs
+                .map(|job| job.sojourn().0 as f64 / 1e6)
+                .collect::<Vec<f64>>(),
+        )
     };
     [of(Some("high")), of(Some("low")), of(None)]
 }
@@ -118,7 +144,10 @@ pub fn two_classes(case: &Value) -> Result<(), String> {
 }
 
 fn policies() -> [(&'static str, Box<dyn Scheduler>); 2] {
-    [("suspend", Box::new(PriorityFirst::new(Primitive::Suspend))), ("wait", Box::new(Fifo::default()))]
+    [
+        ("suspend", Box::new(PriorityFirst::new(Primitive::Suspend))),
+        ("wait", Box::new(Fifo::default())),
+    ]
 }
 
 pub fn two_classes_on_several_slots(case: &Value) -> Result<(), String> {
@@ -155,7 +184,9 @@ struct Watching {
 
 impl Scheduler for Watching {
     fn on_event(&mut self, now: Time, event: &Event, view: &ClusterView<'_>) {
-        if let Event::Reported { attempt, report, .. } = event
+        if let Event::Reported {
+            attempt, report, ..
+        } = event
             && attempt.task.job == JobId(1)
         {
             let mut seen = self.seen.lock().unwrap();
@@ -166,7 +197,10 @@ impl Scheduler for Watching {
                 }
                 Report::Suspended => seen.interruptions += 1,
                 Report::Done { .. } => {
-                    let first = seen.first.remove(&attempt.task).expect("the task has started");
+                    let first = seen
+                        .first
+                        .remove(&attempt.task)
+                        .expect("the task has started");
                     seen.completion += now.since(first).0 as f64 / 1e6;
                     seen.done += 1;
                 }
@@ -180,7 +214,12 @@ impl Scheduler for Watching {
         self.policy.job_changed(now, job, view);
     }
 
-    fn schedule(&mut self, now: Time, view: &ClusterView<'_>, actions: &mut napreduce_engine::Actions) {
+    fn schedule(
+        &mut self,
+        now: Time,
+        view: &ClusterView<'_>,
+        actions: &mut napreduce_engine::Actions,
+    ) {
         self.policy.schedule(now, view, actions);
     }
 
@@ -191,14 +230,21 @@ impl Scheduler for Watching {
 
 pub fn repeat(case: &Value) -> Result<(), String> {
     for primitive in [Primitive::Kill, Primitive::Suspend] {
-        let name = if primitive == Primitive::Kill { "kill" } else { "suspend" };
+        let name = if primitive == Primitive::Kill {
+            "kill"
+        } else {
+            "suspend"
+        };
         let (seen, wasted) = low_tasks(case, primitive)?;
         let tasks = seen.done as f64;
         let found = BTreeMap::from([
             (format!("{name}_completion"), seen.completion / tasks),
             (format!("{name}_mean_starts"), seen.starts as f64 / tasks),
             (format!("{name}_mean_wasted"), wasted / tasks),
-            (format!("{name}_mean_interruptions"), seen.interruptions as f64 / tasks),
+            (
+                format!("{name}_mean_interruptions"),
+                seen.interruptions as f64 / tasks,
+            ),
         ]);
         for (what, expected) in case["expect"].as_object().ok_or("no expect")? {
             match found.get(what) {
@@ -213,13 +259,19 @@ pub fn repeat(case: &Value) -> Result<(), String> {
 
 /// A low job of many tasks in sequence, and an endless stream of high jobs.
 fn low_tasks(case: &Value, primitive: Primitive) -> Result<(Watched, f64), String> {
-    let (params, mut random, tasks) = (&case["params"], random(), count(case)?);
-    let low = SimulatedJob::new("low", Time(0)).with_maps(tasks as u32, Span(time(number(&params["s"]))));
+    let params = &case["params"];
+    let mut random = random();
+    let tasks = count(case)?;
+    let low =
+        SimulatedJob::new("low", Time(0)).with_maps(tasks as u32, Span(time(number(&params["s"]))));
     let sizes = Distribution::Exponential(number(&params["mean_high"]));
     let mut next = stream("high", 1, number(&params["lam_high"]), sizes);
     let jobs = std::iter::once(low).chain(std::iter::from_fn(move || Some(next(&mut random))));
     let seen = Arc::new(Mutex::new(Watched::default()));
-    let policy = Watching { policy: PriorityFirst::new(primitive), seen: seen.clone() };
+    let policy = Watching {
+        policy: PriorityFirst::new(primitive),
+        seen: seen.clone(),
+    };
     let mut simulation = Simulation::new(Box::new(policy), one_machine(1), Workload::stream(jobs));
     while seen.lock().unwrap().done < tasks as u64 {
         if !simulation.step().map_err(|error| error.to_string())? {
