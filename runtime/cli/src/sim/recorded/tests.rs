@@ -553,10 +553,10 @@ fn measured_costs_are_medians() {
     }
     job.detail.preemptions[0].by = "operator".to_owned();
     let recorded = read(&history(&[job]));
-    assert_eq!(recorded.overheads.suspend.fixed, Span(5_000));
+    assert_eq!(recorded.overheads.suspend.fixed, Span(5_500));
     assert_eq!(recorded.overheads.resume.fixed, Span(5));
     let remarks = recorded.remarks.join("\n");
-    assert!(remarks.contains("suspend 5.0 ms (4)"), "{remarks}");
+    assert!(remarks.contains("suspend 5.5 ms (4)"), "{remarks}");
     assert!(
         remarks.contains("--checkpoint-write, --checkpoint-read, --kill-cleanup"),
         "{remarks}"
