@@ -260,7 +260,7 @@ fn twelve_questions_are_answered_within_three_clicks() {
     walk.search(&busy.preempted);
     walk.click("Submitted");
     walk.click("Compare");
-    browser.until_says("--name \"nightly index\"");
+    browser.until_says("--name 'nightly index'");
 
     // How are memory and disk? Swap has a column where there is swap.
     walk.begin();
