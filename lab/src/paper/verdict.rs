@@ -60,7 +60,7 @@ pub enum FindingKind {
 pub enum Ruling {
     Holds,
     NotResolved,
-    /// No effect above [`EFFECT_MIN`], where one was expected.
+    /// No effect above `EFFECT_MIN`, where one was expected.
     NoEffect,
     DoesNotHold,
 }
