@@ -1,6 +1,6 @@
 //! Running a job program on an external engine, such as Spark or Hadoop, with its tasks as guests. This crate
 //! is the feature `guests` of `napreduce`. It starts the engine, submits jobs, runs guest tasks, and defines
-//! the messages between them (docs/guests.md).
+//! the messages between them (docs/spark.md).
 
 mod choice;
 mod forms;

@@ -1,6 +1,6 @@
 """Runs the jobs of a napreduce program on Spark: maps and reduces as guests, blocks through Spark's shuffle.
 
-The submitting program commits the output. docs/guests.md describes the files and events.
+The submitting program commits the output. docs/spark.md describes the files and events.
 
 Executors run nested functions that use no names of this module, because PySpark would pickle those by value.
 """

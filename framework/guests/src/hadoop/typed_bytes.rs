@@ -13,7 +13,7 @@ pub(super) const PLACE_BYTES: usize = 12;
 pub(super) const HEADER_BYTES: usize = PLACE_BYTES + 4;
 /// Partition number of reports.
 pub(super) const REPORT: u32 = u32::MAX;
-/// Maximum length of a payload (docs/guests.md).
+/// Maximum length of a payload (docs/spark.md).
 const PAYLOAD_MAX: u32 = 64 << 20;
 
 const SALT_BYTES: usize = 3;

@@ -1,6 +1,6 @@
 //! Submission of jobs to an external engine, whose tasks are guests. The submitter claims the output, writes
 //! plans, receives events, commits each part once and discards everything else. The engine is a separate
-//! process with messages in files and lines (docs/guests.md).
+//! process with messages in files and lines (docs/spark.md).
 //!
 //! ```text
 //! DIR/engine.json                       the submitting process, and settings of the engine

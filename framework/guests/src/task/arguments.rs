@@ -12,7 +12,7 @@ use crate::forms::{GUEST_CHUNK_BYTES, GUEST_FRAME_BYTES_MAX};
 #[command(
     no_binary_name = true,
     disable_help_flag = true,
-    override_usage = "see docs/guests.md for the arguments of guests"
+    override_usage = "see docs/spark.md for the arguments of guests"
 )]
 pub(super) struct GuestArguments {
     kind: GuestKind,

@@ -1,7 +1,7 @@
 //! Guests: task processes that another engine starts, such as Spark. They have no worker and no control
 //! channel. Their input is the arguments and a plan file, their result a report and an exit status.
 //!
-//! For authors of engines, see docs/guests.md.
+//! For authors of engines, see docs/spark.md.
 
 mod arguments;
 mod map;

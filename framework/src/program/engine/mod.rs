@@ -21,7 +21,7 @@ use without_guests as engines;
 #[cfg_attr(feature = "cli", derive(clap::Args))]
 pub(crate) struct EngineArguments {
     /// Engine to run on: a Spark master, such as local[4], spark://HOST:7077, yarn or k8s://URL; hadoop, for
-    /// Hadoop Streaming; or exec:PROGRAM, for an engine of docs/guests.md
+    /// Hadoop Streaming; or exec:PROGRAM, for an engine of docs/spark.md
     #[cfg_attr(feature = "cli", arg(long, hide = !cfg!(feature = "guests"), value_name = "ENGINE"))]
     on: Option<String>,
 

@@ -13,7 +13,7 @@ use super::EngineArguments;
 
 /// The first arguments of processes started by an engine or on its behalf.
 const MARKERS: [&str; 2] = ["--napreduce-guest", "--napreduce-hadoop"];
-/// The exit status that tells an engine not to retry (docs/guests.md).
+/// The exit status that tells an engine not to retry (docs/spark.md).
 const FATAL: u8 = 65;
 
 /// Uninhabited.

@@ -1,4 +1,4 @@
-//! Reads and writes the frames of docs/guests.md: four words and a byte string.
+//! Reads and writes the frames of docs/spark.md: four words and a byte string.
 
 /// A frame with its content.
 #[derive(Debug, Clone)]

@@ -1,4 +1,4 @@
-//! A minimal engine for guests. It runs them one after another as docs/guests.md describes, and interleaves
+//! A minimal engine for guests. It runs them one after another as docs/spark.md describes, and interleaves
 //! their frames at random. Tests use it as `--on exec:guest_runner`.
 //!
 //! It shares no code with the protocol, so the tests check the documentation. Settings: `seed`, `chunk`
