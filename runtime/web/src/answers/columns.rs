@@ -1,4 +1,4 @@
-//! The binary encoding of a timeline, whose columns a page maps to typed arrays. docs/rest.md describes it.
+//! The binary encoding of a timeline, whose columns a page maps to typed arrays. docs/rest-api.md describes it.
 
 use std::io;
 

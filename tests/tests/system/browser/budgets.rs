@@ -1,4 +1,4 @@
-//! Speed of the page with a job of 100,000 attempts, as in docs/web.md. Measurements are printed next to
+//! Speed of the page with a job of 100,000 attempts, as in docs/dashboard.md. Measurements are printed next to
 //! their budgets and not asserted, since the machine may be busy.
 //!
 //! ```text

@@ -1,4 +1,4 @@
-// Reads a timeline in columns: typed arrays over the response buffer. docs/rest.md describes the format.
+// Reads a timeline in columns: typed arrays over the response buffer. docs/rest-api.md describes the format.
 
 import { get } from "../net.js";
 
