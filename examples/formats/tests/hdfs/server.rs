@@ -217,7 +217,7 @@ fn jars() -> Option<String> {
             "HDFS is required, and NAPREDUCE_HADOOP_JARS is not the folder of its jars"
         );
         eprintln!(
-            "skipped: there is no HDFS; install pyspark 2.4.8 and set NAPREDUCE_HADOOP_JARS to its folder jars, as docs/places.md says"
+            "skipped: there is no HDFS; install pyspark 2.4.8 and set NAPREDUCE_HADOOP_JARS to its folder jars, as docs/object-stores.md says"
         );
     }
     jars
