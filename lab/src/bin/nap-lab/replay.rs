@@ -28,7 +28,7 @@ Examples:
   nap lab replay my.toml --time-scale 10 --scheduler hfsp --primitive suspend --repetitions 6
   nap lab replay --trace FB-2010_samples_24_times_1hr_0.tsv --jobs 50 --time-scale 20 --task-scale 5 --scheduler fifo,hfsp
 
-See docs/replay.md for scaled values and the limits of a comparison.")]
+See docs/experiments.md for scaled values and the limits of a comparison.")]
 pub struct ReplayArguments {
     /// A workload file, or the name of a published one
     #[arg(
