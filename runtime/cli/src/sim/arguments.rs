@@ -34,7 +34,7 @@ Examples:
 
 Published workloads: natjam-xl-s, natjam-xl-l, natjam-m-m-s, natjam-l-s-s,
 natjam-deadlines, fcs-map-heavy, fcs-reduce-heavy, hfsp-fb-dataset.
-See docs/workloads.md and docs/schedulers.")]
+See docs/simulator.md and docs/schedulers.")]
 pub struct Arguments {
     /// Trace in the format of SWIM: one job per line, fields separated by tabs; may be compressed with gzip
     #[arg(long, value_name = "FILE", conflicts_with_all = ["workload", "recorded"])]

@@ -1,4 +1,4 @@
-//! Workload files in TOML (see `docs/workloads.md`): format, validation, and the random draws.
+//! Workload files in TOML (see `docs/simulator.md`): format, validation, and the random draws.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
