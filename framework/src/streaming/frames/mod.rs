@@ -13,7 +13,7 @@
 //! | `E` the end of input | `F` the end of output |
 //!
 //! Unlike a command that reads lines, such a program can save its state between two records or groups, so its
-//! tasks can be checkpointed. `docs/python.md` describes the payloads.
+//! tasks can be checkpointed. `docs/other-languages.md` describes the payloads.
 //!
 //! ```
 //! use napreduce::streaming::frames::{Frame, FrameDecoder, FrameKind};

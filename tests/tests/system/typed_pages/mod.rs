@@ -205,7 +205,7 @@ fn readme_commands_run_as_typed() {
 }
 
 #[test]
-fn streaming_page_commands_run_as_typed() {
+fn other_languages_page_commands_run_as_typed() {
     if !has_python() {
         return;
     }
@@ -213,20 +213,36 @@ fn streaming_page_commands_run_as_typed() {
         .args(["-c", "import mrjob"])
         .output();
     let has_mrjob = has_mrjob.is_ok_and(|ended| ended.status.success());
-    let left_out = [
+    let mut left_out = vec![
         (
             "trap 'save_something",
             "it is a pattern with a filter of the reader's own",
         ),
         ("exec 3<&0; my-filter", "as above"),
         ("while kill -0", "as above"),
-        ("python3 job.py", "there is no mrjob here"),
+        (
+            "nap frames --program ./wordcount ",
+            "it is a program of the reader's own",
+        ),
+        ("python3 -m venv", "a wheel is not built here"),
+        ("cd python", "a wheel is not built here"),
+        ("../build/bin/maturin", "a wheel is not built here"),
+        ("rustup target add", "a wheel is not built here"),
+        ("env -i", "a wheel is not built here"),
     ];
-    let job = "from mrjob.job import MRJob\nclass Words(MRJob):\n    def mapper(self, _, line):\n        yield line, 1\nWords.run()\n";
+    if !has_mrjob {
+        left_out.push((
+            "nap streaming --input books --output words ",
+            "there is no mrjob here",
+        ));
+    }
+    let job = "from mrjob.job import MRJob\nclass Words(MRJob):\n    def mapper(self, _, line):\n        yield line, 1\n    def reducer(self, line, counts):\n        yield line, sum(counts)\nWords.run()\n";
     type_page(&Page {
-        path: "docs/streaming.md",
-        left_out: if has_mrjob { &left_out[..3] } else { &left_out },
-        before: &format!("export PATH=$PWD/target/release:$PATH\ncat > job.py <<'END'\n{job}END\n"),
+        path: "docs/other-languages.md",
+        left_out: &left_out,
+        before: &format!(
+            "export PATH=$PWD/target/release:$PATH PYTHONPATH=$PWD/python\ncat > job.py <<'END'\n{job}END\n"
+        ),
     });
 }
 
@@ -268,21 +284,6 @@ fn python_page_commands_run_as_typed() {
             "python3 wordcount.py books --output again --cluster DIR",
             "DIR stands for a cluster",
         )],
-        before: &job,
-    });
-    type_page(&Page {
-        path: "docs/python.md",
-        left_out: &[
-            (
-                "nap frames --program ./wordcount ",
-                "it is a program of the reader's own",
-            ),
-            ("python3 -m venv", "a wheel is not built here"),
-            ("cd python", "a wheel is not built here"),
-            ("../build/bin/maturin", "a wheel is not built here"),
-            ("rustup target add", "a wheel is not built here"),
-            ("env -i", "a wheel is not built here"),
-        ],
         before: &job,
     });
 }
