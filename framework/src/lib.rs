@@ -356,8 +356,8 @@ mod limits;
 #[doc = include_str!("../../docs/cookbook.md")]
 mod cookbook {}
 #[cfg(doctest)]
-#[doc = include_str!("../../docs/library.md")]
-mod library {}
+#[doc = include_str!("../../docs/embedding.md")]
+mod embedding {}
 #[cfg(doctest)]
 mod must_use;
 mod numbers;

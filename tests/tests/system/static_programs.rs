@@ -1,4 +1,4 @@
-//! `nap` and `wordcount` built statically in both ways of docs/building.md, run in a root directory without
+//! `nap` and `wordcount` built statically in both ways of docs/writing-jobs.md, run in a root directory without
 //! libc. The builds take minutes, so this runs only if `NAPREDUCE_REQUIRE` lists `static`. Needs root and
 //! the target of musl.
 
