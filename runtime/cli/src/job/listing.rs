@@ -91,6 +91,7 @@ pub fn list(arguments: &JobListArguments, client: &mut ClusterClient) -> Result<
     let filter = arguments.filter().map_err(usage)?;
     let mut jobs = client.ask(ListJobs { limit: JOBS_MAX })?;
     jobs.retain(|job| filter.matches(job));
+    put_running_first(&mut jobs);
     let total = arguments.listing.select(&mut jobs);
     let answers = || jobs.iter().map(JobAnswer::from).collect::<Vec<_>>();
     arguments
@@ -98,6 +99,16 @@ pub fn list(arguments: &JobListArguments, client: &mut ClusterClient) -> Result<
         .print(|screen| text(&jobs, command_millis(), screen), answers)?;
     print_total::<JobSummary>(jobs.len(), total);
     Ok(())
+}
+
+/// Puts jobs that run before those that wait, and those before jobs that have ended, so that many waiting jobs do
+/// not push a running one out of the rows that are shown. Within these groups the order stays.
+fn put_running_first(jobs: &mut [JobSummary]) {
+    jobs.sort_by_key(|job| match job.phase {
+        JobPhase::Running | JobPhase::Stopping => 0,
+        phase if phase.has_ended() => 2,
+        _ => 1,
+    });
 }
 
 impl JobListArguments {
@@ -262,6 +273,25 @@ pub mod tests {
 
     /// A minute and five seconds after the submission.
     const NOW: u64 = 1_790_000_065_000;
+
+    #[test]
+    fn running_jobs_are_listed_before_waiting_and_ended_ones() {
+        let job = |number, phase| JobSummary {
+            job: JobId(number),
+            phase,
+            ..summary()
+        };
+        let mut jobs = vec![
+            job(5, JobPhase::Waiting),
+            job(4, JobPhase::Succeeded),
+            job(3, JobPhase::Held),
+            job(2, JobPhase::Running),
+            job(1, JobPhase::Stopping),
+        ];
+        put_running_first(&mut jobs);
+        let order: Vec<u32> = jobs.iter().map(|job| job.job.0).collect();
+        assert_eq!(order, [2, 1, 5, 3, 4]);
+    }
 
     #[test]
     fn jobs_that_run_are_sorted_by_their_time_so_far() {

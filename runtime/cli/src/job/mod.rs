@@ -86,7 +86,7 @@ struct CommandArguments {
 
 #[derive(Debug, Clone, Subcommand)]
 enum Command {
-    /// List running jobs, then ended ones, newest first
+    /// List running jobs, then waiting, then ended ones, newest first
     List(listing::JobListArguments),
     /// Print state and progress of jobs
     Status(Selected),

@@ -349,7 +349,7 @@ fn wait_is_decided_again_ever_more_rarely_while_nothing_is_cheaper() {
          whyjob 2
              > waiting; 0 of 1 map tasks are done; 0 running, 0 suspended, 1 waiting
              > job_0002 waits for job_0001_m_0000.1 to finish (about 1.1s left) instead of suspending it: the script says so (cheapest of wait 1s, kill 1m 39s); waited for 4.1s, and 2.8s were expected (cheapest of wait 4.1s, kill 1m 48s)
-             > no map slot is free: 1 are held, 1 by job_0001",
+             > no map slot is free: job_0001 holds 1",
     );
 }
 
@@ -363,7 +363,7 @@ fn chosen_wait_is_explained() {
          whyjob 2
              > waiting; 0 of 1 map tasks are done; 0 running, 0 suspended, 1 waiting
              > job_0002 waits for job_0001_m_0000.1 to finish (about 1ms left) instead of killing it: the script says so (cheapest of wait 1ms, suspend 5ms, checkpoint 30ms, kill 40ms)
-             > no map slot is free: 1 are held, 1 by job_0001";
+             > no map slot is free: job_0001 holds 1";
     check(auto(), &(victim("progress m0.1 40/41") + explained));
 }
 

@@ -26,7 +26,7 @@ fn jobs_and_tasks_before_are_explained() {
              > launch m0.1 on 1; launch m1.1 on 1
          job 2 maps 2
          why 2:m1
-             > waiting; no map slot is free: 2 are held, 2 by job_0001
+             > waiting; no map slot is free: job_0001 holds 2
              > jobs that want map slots and come first: job_0001; 1 map tasks of job_0002 come first",
     );
 }
@@ -84,7 +84,7 @@ fn reserved_and_declined_slots_are_explained() {
          why m0
              > running; job_0001_m_0000.1 is saving its work on worker_0001, launched 0.0 s ago; it is being preempted for job_0002 (checkpoint): the script says so
          why 2:m0
-             > waiting; no map slot is free: 1 are held, 1 by job_0001
+             > waiting; no map slot is free: job_0001 holds 1
              > jobs that want map slots and come first: job_0001
              > job_0001_m_0000.1 is being preempted for job_0002 (checkpoint, requested 0.0 s ago)
          checkpointed m0.1
@@ -162,7 +162,7 @@ fn job_progress_is_explained() {
              > launch m0.1 on 1
          whyjob 1
              > running; 0 of 2 map tasks are done; 1 running, 0 suspended, 1 waiting
-             > no map slot is free: 1 are held, 1 by job_0001
+             > no map slot is free: job_0001 holds 1
              > 0 of 1 reduce tasks are done; 0 running, 0 suspended, 1 waiting
              > it waits for maps: 2 of 2 must be done (slow-start), 0 are
          stop 1: enough

@@ -140,24 +140,24 @@ fn all_taken(cluster: &Cluster, kind: TaskKind) -> Reason {
     {
         *holders.entry(attempt.id.task.job).or_default() += 1;
     }
-    let total: u32 = holders.values().sum();
     let mut holders: Vec<(JobId, u32)> = holders.into_iter().collect();
     holders.sort_by_key(|(job, count)| (std::cmp::Reverse(*count), *job));
-    let named: Vec<String> = holders
+    let mut named: Vec<String> = holders
         .iter()
         .take(NAMED)
-        .map(|(job, count)| format!("{count} by {job}"))
+        .map(|(job, count)| format!("{job} holds {count}"))
         .collect();
-    let others = holders.len().saturating_sub(NAMED);
-    let rest = if others > 0 {
-        format!(" and the rest by {others} more jobs")
-    } else {
-        String::new()
-    };
-    let text = format!(
-        "no {kind} slot is free: {total} are held, {}{rest}",
-        named.join(", ")
-    );
+    let rest = holders
+        .iter()
+        .skip(NAMED)
+        .map(|(_, count)| count)
+        .sum::<u32>();
+    match holders.len().saturating_sub(NAMED) {
+        0 => {}
+        1 => named.push(format!("another job {rest}")),
+        others => named.push(format!("{others} other jobs {rest}")),
+    }
+    let text = format!("no {kind} slot is free: {}", named.join(", "));
     Reason::new(ReasonCode::AllSlotsTaken, text)
 }
 

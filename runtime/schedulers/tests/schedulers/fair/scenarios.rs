@@ -335,10 +335,10 @@ fn explanation_names_jobs_in_fair_order() {
          job 2 maps 4
          job 3 maps 4 priority 5
          why 3:m0
-             > waiting; no map slot is free: 2 are held, 2 by job_0001
+             > waiting; no map slot is free: job_0001 holds 2
              > jobs that want map slots and come first: job_0002
          why m2
-             > waiting; no map slot is free: 2 are held, 2 by job_0001
+             > waiting; no map slot is free: job_0001 holds 2
              > jobs that want map slots and come first: job_0002, job_0003",
     );
 }
