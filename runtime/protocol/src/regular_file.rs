@@ -46,6 +46,20 @@ pub fn open_regular_with(options: &OpenOptions, path: &Path) -> io::Result<File>
     }
 }
 
+/// Syncs the directory that a file is in. A file that was created or renamed, and whose content was synced, is still
+/// missing after a power loss if its directory was not synced.
+///
+/// # Errors
+///
+/// System errors.
+pub fn sync_parent(path: &Path) -> io::Result<()> {
+    let parent = match path.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => parent,
+        _ => Path::new("."),
+    };
+    File::open(parent)?.sync_all()
+}
+
 /// Reads the whole of a regular file of at most `bytes_max` bytes.
 ///
 /// # Errors

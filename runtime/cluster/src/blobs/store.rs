@@ -8,7 +8,7 @@ use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use napreduce_protocol::{Blob, Digest, IoResult, open_regular};
+use napreduce_protocol::{Blob, Digest, IoResult, open_regular, sync_parent};
 
 use super::stamp::Stamp;
 use super::writer::{BlobWriter, MODE, UNFINISHED};
@@ -161,6 +161,8 @@ impl BlobStore {
         let mut index = self.index();
         let path = self.path(blob.digest);
         fs::rename(unfinished, &path)?;
+        // The journal may say from now on that the blob is here.
+        sync_parent(&path)?;
         let verified = Some(Stamp::at(&path)?);
         index.uses += 1;
         let used = index.uses;

@@ -8,7 +8,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use napreduce_protocol::{IoResult, read_regular};
+use napreduce_protocol::{IoResult, read_regular, sync_parent};
 use serde::{Deserialize, Serialize};
 
 use super::error::ClusterDirectoryError;
@@ -97,5 +97,6 @@ fn replace(path: &Path, record: &CoordinatorRecord) -> io::Result<()> {
         .open(&unfinished)?;
     file.write_all(&text)?;
     file.sync_all()?;
-    fs::rename(&unfinished, path)
+    fs::rename(&unfinished, path)?;
+    sync_parent(path)
 }

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use napreduce_protocol::sync_parent;
 use serde::Serialize;
 
 use super::file::JournalFile;
@@ -55,6 +56,7 @@ impl Journal {
         fsync: FsyncPolicy,
     ) -> Result<(Journal, Recovered), JournalError> {
         fs::create_dir_all(directory)
+            .and_then(|()| sync_parent(directory))
             .map_err(|error| JournalError::io("create", directory, error))?;
         loop {
             let generations = list(directory)?;

@@ -6,7 +6,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use napreduce_local::clock::now;
-use napreduce_protocol::{open_regular, open_regular_with};
+use napreduce_protocol::{open_regular, open_regular_with, sync_parent};
 use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
 use tokio::time::Instant;
@@ -109,7 +109,7 @@ impl Content {
 }
 
 impl JournalFile {
-    /// Creates a file; on return it is locked and its header is synced.
+    /// Creates a file; on return it is locked, and it survives a power loss with its header.
     pub(super) fn create(
         path: &Path,
         header: Header,
@@ -128,6 +128,7 @@ impl JournalFile {
             .map_err(|error| failed("encode the header of")(error.into()))?;
         journal.append(&[text])?;
         journal.file.sync_data().map_err(failed("sync"))?;
+        sync_parent(path).map_err(failed("sync the directory of"))?;
         Ok(journal)
     }
 

@@ -5,7 +5,7 @@ use std::fs::File;
 use std::io::{self, BufReader, BufWriter, Read, Write};
 use std::path::{Path, PathBuf};
 
-use napreduce_protocol::open_regular;
+use napreduce_protocol::{open_regular, sync_parent};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
@@ -48,10 +48,7 @@ pub(super) fn write(
             .map_err(|error| error.into_error())?;
         file.sync_data()?;
         std::fs::rename(&unfinished, path)?;
-        match path.parent() {
-            Some(directory) => File::open(directory)?.sync_all(),
-            None => Ok(()),
-        }
+        sync_parent(path)
     };
     write().map_err(|error| JournalError::io("write", path, error))
 }

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use blake2::Blake2sMac256;
 use blake2::digest::{FixedOutput, Mac};
 use napreduce_engine::JobId;
-use napreduce_protocol::{IoResult, SECRET_BYTES, Secret};
+use napreduce_protocol::{IoResult, SECRET_BYTES, Secret, sync_parent};
 use thiserror::Error;
 use zeroize::Zeroizing;
 
@@ -129,7 +129,7 @@ fn write_new(secret: &Secret, path: &Path) -> io::Result<()> {
         .and_then(|()| file.sync_all());
     let linked = written.and_then(|()| fs::hard_link(&unfinished, path));
     let removed = fs::remove_file(&unfinished);
-    linked.and(removed)
+    linked.and(removed).and_then(|()| sync_parent(path))
 }
 
 /// Returns the token that proves that a task belongs to a job. It reveals neither the secret nor other

@@ -6,7 +6,7 @@ use std::fs;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-use napreduce_protocol::read_regular;
+use napreduce_protocol::{read_regular, sync_parent};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
@@ -108,7 +108,8 @@ pub(super) fn replace_file(path: &Path, text: &str) -> io::Result<()> {
             file.write_all(text.as_bytes())
                 .and_then(|()| file.sync_all())
         })
-        .and_then(|()| fs::rename(&partial, path));
+        .and_then(|()| fs::rename(&partial, path))
+        .and_then(|()| sync_parent(path));
     if written.is_err() {
         // The first error is the one to report.
         let _ = fs::remove_file(&partial);
