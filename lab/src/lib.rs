@@ -28,6 +28,7 @@ pub mod memory;
 pub mod outputs;
 pub mod paper;
 pub mod peers;
+pub mod pictures;
 pub mod preempt;
 pub mod process;
 pub mod program;

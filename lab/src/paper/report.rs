@@ -18,7 +18,7 @@ use std::path::Path;
 use anyhow::{Context, Result, bail};
 use napreduce_sim::metrics::ecdf;
 use napreduce_sim::plot::{
-    Curve, Estimate as Mark, PlotError, Series as Steps, bars, curves, differences, pictures,
+    Curve, Estimate as Mark, PlotError, Series as Steps, bars, curves, differences,
 };
 use serde::{Deserialize, Serialize};
 
@@ -34,6 +34,7 @@ use crate::paper::registry::{Figure, Label, Paper, Plot, PlotKind, Point, Series
 use crate::paper::rows::{Executor, MeasuredRun, Runs};
 use crate::paper::tally::Tally;
 use crate::paper::verdict::{Finding, FindingKind, Judgement, Ruling, Verdict};
+use crate::pictures::pictures;
 use crate::replay::{Agreement, BAND};
 use crate::report::{dash, table};
 use crate::statistics;

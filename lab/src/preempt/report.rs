@@ -4,12 +4,13 @@
 use std::path::Path;
 
 use anyhow::Result;
-use napreduce_sim::plot::{Curve, Estimate, curves, pictures};
+use napreduce_sim::plot::{Curve, Estimate, curves};
 use serde::Serialize;
 
 use super::{JobWeight, PreemptSettings, Strategy, TaskForm};
 use crate::confinement::{MemoryLimit, Tier};
 use crate::machine::Machine;
+use crate::pictures::pictures;
 use crate::report::{Report, counted, dash, table};
 use crate::statistics::{Interval, SAMPLES_MIN, Summary, median, median_interval, ratio_text};
 

@@ -1,15 +1,17 @@
-//! PNG and PDF versions of figures. The font is embedded, so that figures are equal on all machines.
+//! PNG and PDF versions of the simulator's figures. The font is embedded, so that figures are equal on all machines.
+
+mod pdf;
 
 use std::fs;
 use std::path::Path;
 use std::sync::Arc;
 
+use napreduce_sim::plot::PlotError;
 use resvg::tiny_skia::{Pixmap, Transform};
 use resvg::usvg::fontdb::Database;
 use resvg::usvg::{Options, Tree};
 
-use super::frame::PlotError;
-use super::pdf::pdf;
+use pdf::pdf;
 
 /// The Latin part of DejaVu Sans, with the symbols that figures use (`fonts/README.md`).
 const FONT: &[u8] = include_bytes!("../../fonts/DejaVuSans.ttf");
@@ -64,7 +66,8 @@ fn text(error: impl ToString) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Series, distributions};
+    use napreduce_sim::plot::{Series, distributions};
+
     use super::*;
 
     #[test]
