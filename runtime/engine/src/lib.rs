@@ -26,6 +26,7 @@ mod refusal;
 pub mod scenarios;
 mod scheduler;
 mod settings;
+mod sorted;
 mod states;
 mod suspended_max;
 pub mod time;
@@ -58,6 +59,7 @@ pub use settings::{
     Conversion, Converted, CostRule, EngineSettings, Escalation, ExclusionSettings, Instead,
     KindPreemption, PreemptionLimits, PreemptionSettings, SpeculationSettings,
 };
+pub use sorted::{SortedMap, SortedSet, sort_by, sort_by_key};
 pub use states::{
     AttemptInput, AttemptOutcome, AttemptState, IllegalTransition, JobInput, JobState, Standing,
     TaskInput, TaskState, WorkerInput, WorkerState,

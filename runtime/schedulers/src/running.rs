@@ -1,9 +1,7 @@
 //! Limits on running jobs, per queue (with its subtree) and per user. Jobs above a limit wait in order of
 //! submission.
 
-use std::collections::{BTreeMap, BTreeSet};
-
-use napreduce_engine::{JobId, Time};
+use napreduce_engine::{JobId, SortedMap, SortedSet, Time};
 
 /// The subject of a limit.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -19,13 +17,13 @@ pub(crate) type Limit = (Group, u32);
 /// The jobs subject to a limit.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct RunningJobs {
-    running: BTreeMap<JobId, Vec<Limit>>,
-    waiting: BTreeMap<JobId, Waiting>,
-    counts: BTreeMap<Group, u32>,
+    running: SortedMap<JobId, Vec<Limit>>,
+    waiting: SortedMap<JobId, Waiting>,
+    counts: SortedMap<Group, u32>,
     /// Waiting jobs, each in the line of one limit that is reached.
-    lines: BTreeMap<Group, BTreeSet<(Time, JobId)>>,
+    lines: SortedMap<Group, SortedSet<(Time, JobId)>>,
     /// Jobs that ran before a restart and have not been reported yet.
-    remembered: BTreeSet<JobId>,
+    remembered: SortedSet<JobId>,
 }
 
 #[derive(Debug, Clone)]
@@ -184,15 +182,14 @@ impl RunningJobs {
 
     fn run(&mut self, job: JobId, limits: Vec<Limit>) {
         for (group, _) in &limits {
-            *self.counts.entry(group.clone()).or_default() += 1;
+            *self.counts.get_or_default(group.clone()) += 1;
         }
         self.running.insert(job, limits);
     }
 
     fn wait(&mut self, job: JobId, waiting: Waiting) {
         self.lines
-            .entry(waiting.line.clone())
-            .or_default()
+            .get_or_default(waiting.line.clone())
             .insert((waiting.submitted, job));
         self.waiting.insert(job, waiting);
     }
@@ -210,6 +207,8 @@ impl RunningJobs {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::collections::BTreeMap;
+
     use proptest::prelude::*;
 
     fn limits(queue: usize, user: u8) -> Vec<Limit> {

@@ -1,10 +1,10 @@
 //! Delay scheduling (Zaharia et al., EuroSys 2010): a job waits for a slot near its data or its saved work.
 
-use std::collections::BTreeMap;
-
 use serde::{Deserialize, Serialize};
 
-use napreduce_engine::{Actions, Job, JobId, Offer, Span, TaskKind, Time, WorkerId, serve};
+use napreduce_engine::{
+    Actions, Job, JobId, Offer, SortedMap, Span, TaskKind, Time, WorkerId, serve,
+};
 
 /// Launches a task without saved work, if there is one.
 fn serve_fresh(job: &Job, offer: Offer, actions: &mut Actions) -> bool {
@@ -66,7 +66,7 @@ pub enum Accepts {
 pub struct Delay {
     settings: DelaySettings,
     #[serde(with = "pairs")]
-    declined: BTreeMap<(JobId, TaskKind), Declined>,
+    declined: SortedMap<(JobId, TaskKind), Declined>,
     /// When a declined slot counts again.
     retry: Option<Time>,
 }
@@ -75,14 +75,14 @@ pub struct Delay {
 struct Declined {
     count: u32,
     /// When an opportunity was last counted, by worker.
-    last: BTreeMap<WorkerId, Time>,
+    last: SortedMap<WorkerId, Time>,
 }
 
 impl Delay {
     pub fn new(settings: DelaySettings) -> Delay {
         Delay {
             settings,
-            declined: BTreeMap::new(),
+            declined: SortedMap::new(),
             retry: None,
         }
     }
@@ -157,7 +157,7 @@ impl Delay {
         if !is_far(job, offer) {
             return Accepts::Anything;
         }
-        let declined = self.declined.entry((job.id(), kind)).or_default();
+        let declined = self.declined.get_or_default((job.id(), kind));
         if heartbeat > Span(0) && declined.last.get(&worker) == Some(&now) {
             // A repeated offer of the slot that it just declined.
             return Accepts::Nothing;
@@ -200,13 +200,13 @@ impl Delay {
 
 /// Serializes the map as a list of pairs: JSON object keys cannot be tuples.
 mod pairs {
-    use super::{BTreeMap, Declined, JobId, TaskKind};
+    use super::{Declined, JobId, SortedMap, TaskKind};
     use serde::{Deserialize, Deserializer, Serializer};
 
-    type Map = BTreeMap<(JobId, TaskKind), Declined>;
+    type Map = SortedMap<(JobId, TaskKind), Declined>;
 
     pub fn serialize<S: Serializer>(map: &Map, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_seq(map)
+        serializer.collect_seq(map.iter())
     }
 
     pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Map, D::Error> {
@@ -225,7 +225,7 @@ mod tests {
             declines: 3,
             ..DelaySettings::default()
         });
-        let last = BTreeMap::from([(WorkerId(4), Time(5))]);
+        let last = SortedMap::from_iter([(WorkerId(4), Time(5))]);
         delay
             .declined
             .insert((JobId(1), TaskKind::Map), Declined { count: 2, last });

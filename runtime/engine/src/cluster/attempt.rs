@@ -1,14 +1,13 @@
 //! A live attempt: its state, its slot, and its work time, which excludes suspensions. Ended attempts are not
 //! kept.
 
-use std::collections::BTreeSet;
-
 use serde::{Deserialize, Serialize};
 
 use crate::effect::Start;
 use crate::ids::{AttemptId, JobId, WorkerId};
 use crate::pause::Hold;
 use crate::preemption::Requester;
+use crate::sorted::SortedSet;
 use crate::states::AttemptState;
 use crate::time::{Span, Time};
 
@@ -73,7 +72,7 @@ pub struct Attempt {
     pub(crate) kept: Span,
     /// Workers from which it failed to read and was asked to retry.
     #[serde(default)]
-    pub(crate) missed: BTreeSet<WorkerId>,
+    pub(crate) missed: SortedSet<WorkerId>,
     /// How long it must run without a suspension before a policy may take its slot.
     #[serde(default)]
     pub(crate) spared_for: Span,
@@ -121,7 +120,7 @@ impl Attempt {
             saving: None,
             waits_since: None,
             kept: Span::default(),
-            missed: BTreeSet::new(),
+            missed: SortedSet::new(),
             spared_for: Span::default(),
             is_master: false,
             active_before: Span::default(),

@@ -1,18 +1,17 @@
 //! Whether a job will use a slot that is freed for it on a worker. Policies choose victims by this rule, and
 //! the engine ignores requests that violate it, so that no task loses its slot in vain.
 
-use std::collections::BTreeMap;
-
 use crate::cluster::{Cluster, ClusterView, Job, Worker};
 use crate::ids::{AttemptId, JobId, TaskKind, WorkerId};
+use crate::sorted::SortedMap;
 use crate::states::JobState;
 use crate::time::Time;
 
 /// Slots that were decided to be freed for jobs, but not requested yet.
 #[derive(Debug, Default)]
 pub(crate) struct Planned {
-    on: BTreeMap<(JobId, WorkerId), u32>,
-    of: BTreeMap<JobId, u32>,
+    on: SortedMap<(JobId, WorkerId), u32>,
+    of: SortedMap<JobId, u32>,
 }
 
 impl Planned {
@@ -25,8 +24,8 @@ impl Planned {
     }
 
     fn add(&mut self, job: JobId, worker: WorkerId) {
-        *self.on.entry((job, worker)).or_default() += 1;
-        *self.of.entry(job).or_default() += 1;
+        *self.on.get_or_default((job, worker)) += 1;
+        *self.of.get_or_default(job) += 1;
     }
 }
 
@@ -185,10 +184,10 @@ impl Cluster {
 
     /// Returns how many of the slots that are promised to a job serve its suspended attempts.
     fn promised_to_suspended(&self, job: &Job, kinds: &[TaskKind], planned: &Planned) -> u32 {
-        let mut suspended: BTreeMap<WorkerId, u32> = BTreeMap::new();
+        let mut suspended: SortedMap<WorkerId, u32> = SortedMap::new();
         for kind in kinds {
             for (worker, _) in &job.suspended[*kind] {
-                *suspended.entry(*worker).or_default() += 1;
+                *suspended.get_or_default(*worker) += 1;
             }
         }
         let mut served = 0;

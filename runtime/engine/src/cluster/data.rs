@@ -1,7 +1,6 @@
 //! The cluster state, composed of parts. The submodules `held_slots`, `preempted`, `rack_index`, `exclusion`
 //! and `gone` change several parts together; `view` and `explain` contain the queries.
 
-use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use crate::by_kind::ByKind;
@@ -26,6 +25,7 @@ use crate::cluster::worker::Worker;
 use crate::ids::{AttemptId, JobId, TaskId, TaskKind, WorkerId};
 use crate::job::JobPart;
 use crate::numbers::Numbers;
+use crate::sorted::{SortedMap, SortedSet};
 use crate::states::{AttemptState, TaskInput};
 use crate::time::Time;
 
@@ -56,7 +56,7 @@ pub(crate) struct Cluster {
     pub lengths: KnownLengths,
     pub suspended: Suspended,
     /// The roles of jobs that are about to be submitted, if jobs have masters.
-    pub parts: BTreeMap<JobId, JobPart>,
+    pub parts: SortedMap<JobId, JobPart>,
     /// Slots that were freed in vain and are not recorded yet.
     pub unused: Vec<UnusedSlot>,
     pub tally: Tally,
@@ -214,7 +214,7 @@ impl Cluster {
 
     /// Returns the workers that could run a task of a kind; slots held by masters stay unavailable until
     /// their jobs end.
-    pub fn usable(&self, kind: TaskKind) -> BTreeSet<WorkerId> {
+    pub fn usable(&self, kind: TaskKind) -> SortedSet<WorkerId> {
         let usable = |(_, worker): &(WorkerId, &Worker)| {
             worker.takes_attempts() && worker.slots(kind) > worker.masters()
         };

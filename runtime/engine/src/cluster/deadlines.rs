@@ -1,8 +1,7 @@
 //! The deadlines of requests, reservations and workers, in the order of their times.
 
-use std::collections::BTreeSet;
-
 use crate::ids::{AttemptId, JobId, WorkerId};
+use crate::sorted::SortedSet;
 use crate::time::Time;
 
 /// An event that is due at a time.
@@ -27,7 +26,7 @@ pub(crate) enum Deadline {
 /// The pending deadlines.
 #[derive(Debug, Default)]
 pub(crate) struct Deadlines {
-    pending: BTreeSet<(Time, Deadline)>,
+    pending: SortedSet<(Time, Deadline)>,
 }
 
 impl Deadlines {

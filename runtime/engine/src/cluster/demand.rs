@@ -1,10 +1,9 @@
 //! The jobs that want slots, that may have stragglers, that wait for themselves, and that changed.
 
-use std::collections::BTreeSet;
-
 use crate::by_kind::ByKind;
 use crate::cluster::job::{DefaultOrder, Job};
 use crate::ids::{JobId, TaskKind};
+use crate::sorted::SortedSet;
 
 /// The lists that contain a job, for its tasks of one kind.
 #[derive(Debug, Clone, Copy, Default)]
@@ -17,11 +16,11 @@ pub(crate) struct Listed {
 /// Lists of jobs; every job keeps in `listed` which of them contain it.
 #[derive(Debug, Default)]
 pub(crate) struct Demand {
-    wanting: ByKind<BTreeSet<DefaultOrder>>,
+    wanting: ByKind<SortedSet<DefaultOrder>>,
     launchable: ByKind<u32>,
-    speculable: ByKind<BTreeSet<JobId>>,
+    speculable: ByKind<SortedSet<JobId>>,
     /// With shared slots: jobs whose reduces wait for maps, none of which has a slot.
-    deadlocked: BTreeSet<JobId>,
+    deadlocked: SortedSet<JobId>,
     /// Jobs that the policy must be notified of.
     changed: Vec<JobId>,
 }
@@ -80,7 +79,7 @@ impl Demand {
     }
 
     /// Returns the jobs that may have stragglers of a kind.
-    pub fn speculable(&self, kind: TaskKind) -> &BTreeSet<JobId> {
+    pub fn speculable(&self, kind: TaskKind) -> &SortedSet<JobId> {
         &self.speculable[kind]
     }
 
@@ -94,7 +93,7 @@ impl Demand {
     }
 
     /// Returns the jobs whose reduces wait for maps, none of which has a slot.
-    pub fn deadlocked(&self) -> &BTreeSet<JobId> {
+    pub fn deadlocked(&self) -> &SortedSet<JobId> {
         &self.deadlocked
     }
 

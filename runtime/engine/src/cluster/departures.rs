@@ -1,16 +1,15 @@
 //! Workers that leave or are lost, and their ids, which are never reused.
 
-use std::collections::BTreeSet;
-
 use crate::ids::WorkerId;
 use crate::numbers::Numbers;
+use crate::sorted::SortedSet;
 
 /// The draining, lost and forgotten workers.
 #[derive(Debug, Default)]
 pub(crate) struct Departures {
-    draining: BTreeSet<WorkerId>,
+    draining: SortedSet<WorkerId>,
     /// Lost workers that jobs still refer to.
-    lost: BTreeSet<WorkerId>,
+    lost: SortedSet<WorkerId>,
     forgotten: Numbers,
     /// The forgotten workers that left after a drain.
     left: Numbers,
@@ -34,7 +33,7 @@ impl Departures {
         self.draining.remove(&worker);
     }
 
-    pub fn draining(&self) -> &BTreeSet<WorkerId> {
+    pub fn draining(&self) -> &SortedSet<WorkerId> {
         &self.draining
     }
 
@@ -43,7 +42,7 @@ impl Departures {
     }
 
     /// Returns the lost workers that are not forgotten.
-    pub fn lost(&self) -> &BTreeSet<WorkerId> {
+    pub fn lost(&self) -> &SortedSet<WorkerId> {
         &self.lost
     }
 

@@ -1,6 +1,5 @@
 //! The fault history of a task. It takes no space for a task without faults, i.e. for nearly all tasks.
 
-use std::collections::{BTreeMap, BTreeSet};
 use std::ops::{Deref, DerefMut};
 
 use serde::{Deserialize, Serialize};
@@ -8,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use crate::cluster::pairs;
 use crate::fault::DiskNeed;
 use crate::ids::WorkerId;
+use crate::sorted::{SortedMap, SortedSet};
 use crate::time::Time;
 
 /// A worker on which a task is not retried for a while.
@@ -22,7 +22,7 @@ pub(crate) struct RetryPause {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct FailureStreak {
     pub failures: u32,
-    pub tasks: BTreeSet<u32>,
+    pub tasks: SortedSet<u32>,
     /// None of the tasks starts there until then.
     pub avoided_until: Option<Time>,
     /// Whether they wait even if every other worker is avoided: the worker lacked a resource.
@@ -35,10 +35,10 @@ pub(crate) struct TaskFaults {
     /// The reasons of its counted failures.
     pub failures: Vec<String>,
     /// The workers where it failed, or that held an output of it that could not be read.
-    pub failed_on: BTreeSet<WorkerId>,
+    pub failed_on: SortedSet<WorkerId>,
     /// Hosts that lacked a resource that it needs.
     #[serde(default)]
-    pub short_on: BTreeSet<String>,
+    pub short_on: SortedSet<String>,
     /// How many of its attempts failed for lack of such a resource.
     #[serde(default)]
     pub shortages: u32,
@@ -47,10 +47,10 @@ pub(crate) struct TaskFaults {
     pub disk_need: Option<DiskNeed>,
     /// The workers that lacked the resource, and for how long it is not retried there.
     #[serde(default, with = "pairs")]
-    pub pauses: BTreeMap<WorkerId, RetryPause>,
+    pub pauses: SortedMap<WorkerId, RetryPause>,
     /// Hosts that could not run its program.
     #[serde(default)]
-    pub program_failed_on: BTreeSet<String>,
+    pub program_failed_on: SortedSet<String>,
     /// The hosts of the first workers that crashed while it ran there, one entry per crash.
     #[serde(default)]
     pub lost_with: Vec<String>,
@@ -61,12 +61,12 @@ pub(crate) struct TaskFaults {
 
 static NONE: TaskFaults = TaskFaults {
     failures: Vec::new(),
-    failed_on: BTreeSet::new(),
-    short_on: BTreeSet::new(),
+    failed_on: SortedSet::new(),
+    short_on: SortedSet::new(),
     shortages: 0,
     disk_need: None,
-    pauses: BTreeMap::new(),
-    program_failed_on: BTreeSet::new(),
+    pauses: SortedMap::new(),
+    program_failed_on: SortedSet::new(),
     lost_with: Vec::new(),
     lost_alone: 0,
 };

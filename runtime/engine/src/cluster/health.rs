@@ -3,12 +3,11 @@
 //! A failure is first a suspicion: the task or the job may be the cause. It counts against the worker when the
 //! task then succeeds on another worker. A success on the worker clears both, but does not end an exclusion.
 
-use std::collections::{BTreeMap, BTreeSet};
-
 use serde::{Deserialize, Serialize};
 
 use crate::cluster::pairs;
 use crate::ids::{AttemptId, TaskId};
+use crate::sorted::{SortedMap, SortedSet};
 use crate::time::Time;
 
 /// Why a worker that is up receives no attempts.
@@ -21,13 +20,13 @@ pub(crate) struct Health {
     exclusion: Option<Exclusion>,
     /// Failures of tasks that have not succeeded anywhere.
     #[serde(default, with = "pairs")]
-    suspected: BTreeMap<TaskId, Suspicion>,
+    suspected: SortedMap<TaskId, Suspicion>,
     /// Failures of tasks that then succeeded on other workers.
     #[serde(default)]
     blame: Option<Blame>,
     /// The tasks of these failures.
     #[serde(default)]
-    blamed_by: BTreeSet<TaskId>,
+    blamed_by: SortedSet<TaskId>,
 }
 
 /// Failures of one task on one worker.
@@ -123,8 +122,7 @@ impl Health {
     pub fn suspect(&mut self, failed: AttemptId, reason: &str) {
         let suspicion = self
             .suspected
-            .entry(failed.task)
-            .or_insert_with(|| Suspicion {
+            .get_or_insert_with(failed.task, || Suspicion {
                 failures: 0,
                 last: failed,
                 reason: String::new(),

@@ -2,11 +2,11 @@
 //! workers and attempts many times. Hashing only determines where an entry is stored, so the iteration order
 //! does not depend on history.
 
-use std::collections::BTreeSet;
 use std::fmt;
 use std::ops::Index;
 
 use crate::ids::{AttemptId, JobId, TaskKind, WorkerId};
+use crate::sorted::SortedSet;
 
 /// A key of the map.
 pub(crate) trait Id: Copy + Ord {
@@ -46,7 +46,7 @@ pub(crate) struct IdMap<K, V, const WALKED: bool> {
     near: Vec<u32>,
     entries: Vec<Option<(K, V)>>,
     vacant: Vec<u32>,
-    ordered: BTreeSet<K>,
+    ordered: SortedSet<K>,
 }
 
 /// A slot of the table: the place of an entry, and part of its key to skip most others without comparing
@@ -69,7 +69,7 @@ impl<K: Id, V, const WALKED: bool> Default for IdMap<K, V, WALKED> {
             near: Vec::new(),
             entries: Vec::new(),
             vacant: Vec::new(),
-            ordered: BTreeSet::new(),
+            ordered: SortedSet::new(),
         }
     }
 }

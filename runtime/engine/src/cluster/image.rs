@@ -18,6 +18,7 @@ use crate::ids::{AttemptId, TaskId, TaskKind, WorkerId};
 use crate::numbers::Numbers;
 use crate::preemption::{PreemptRequest, Primitive};
 use crate::primitive_choice::Judged;
+use crate::sorted::SortedMap;
 use crate::states::WorkerState;
 use crate::time::Time;
 
@@ -257,8 +258,8 @@ impl Cluster {
 fn keyed<K: Ord + Copy + std::fmt::Display, V>(
     all: impl Iterator<Item = Result<V, String>>,
     key: impl Fn(&V) -> K,
-) -> Result<BTreeMap<K, V>, String> {
-    let mut map = BTreeMap::new();
+) -> Result<SortedMap<K, V>, String> {
+    let mut map = SortedMap::new();
     for one in all {
         let one = one?;
         let id = key(&one);

@@ -2,7 +2,6 @@
 //! determines which of its tasks may be launched; policies decide which are.
 
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
@@ -20,6 +19,7 @@ use crate::effect::MapOutput;
 use crate::ids::{AttemptId, JobId, TaskId, TaskKind, WorkerId};
 use crate::job::{JobOutcome, JobPart, JobSpec};
 use crate::pause::Pause;
+use crate::sorted::{SortedMap, SortedSet};
 use crate::states::{JobState, TaskState};
 use crate::time::{Span, Time};
 
@@ -40,14 +40,14 @@ pub struct Job {
     pub(crate) pause: Option<Pause>,
     /// Shared with the cluster.
     pub(crate) racks: Arc<Racks>,
-    pub(crate) live: BTreeSet<AttemptId>,
-    pub(crate) suspended: ByKind<BTreeSet<(WorkerId, AttemptId)>>,
+    pub(crate) live: SortedSet<AttemptId>,
+    pub(crate) suspended: ByKind<SortedSet<(WorkerId, AttemptId)>>,
     pub(crate) slots: JobSlots,
     /// Live reduces that were launched before every map output was ready, or that cannot read some.
-    pub(crate) awaiting_inputs: BTreeSet<AttemptId>,
+    pub(crate) awaiting_inputs: SortedSet<AttemptId>,
     pub(crate) outputs: MapOutputs,
     /// Workers that freed a slot for it which it did not use; it has started nothing there since.
-    pub(crate) unused_on: ByKind<BTreeSet<WorkerId>>,
+    pub(crate) unused_on: ByKind<SortedSet<WorkerId>>,
     pub(crate) listed: ByKind<Listed>,
     /// The policy has not yet been notified of a change.
     pub(crate) changed: bool,
@@ -68,9 +68,9 @@ impl Job {
             outcome: None,
             pause: None,
             racks: Arc::default(),
-            live: BTreeSet::new(),
+            live: SortedSet::new(),
             suspended: ByKind::default(),
-            awaiting_inputs: BTreeSet::new(),
+            awaiting_inputs: SortedSet::new(),
             slots: JobSlots::default(),
             outputs: MapOutputs::default(),
             unused_on: ByKind::default(),
@@ -91,11 +91,11 @@ pub(crate) struct JobImage {
     #[serde(default)]
     pause: Option<Pause>,
     tasks: ByKind<Vec<Task>>,
-    awaiting_inputs: BTreeSet<AttemptId>,
+    awaiting_inputs: SortedSet<AttemptId>,
     #[serde(default)]
-    unused_on: ByKind<BTreeSet<WorkerId>>,
+    unused_on: ByKind<SortedSet<WorkerId>>,
     #[serde(default)]
-    streaks: ByKind<BTreeMap<WorkerId, FailureStreak>>,
+    streaks: ByKind<SortedMap<WorkerId, FailureStreak>>,
 }
 
 impl JobImage {

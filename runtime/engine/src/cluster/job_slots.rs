@@ -1,9 +1,8 @@
 //! The slots of a job: held by its attempts, to be given up, and promised to it.
 
-use std::collections::BTreeSet;
-
 use crate::by_kind::ByKind;
 use crate::ids::{TaskKind, WorkerId};
+use crate::sorted::SortedSet;
 
 /// Counts of slots, and the workers that keep some for the job.
 #[derive(Debug, Default)]
@@ -13,7 +12,7 @@ pub(crate) struct JobSlots {
     requested: ByKind<u32>,
     /// Slots that are being freed or kept for it.
     promised: ByKind<u32>,
-    reserved_on: BTreeSet<WorkerId>,
+    reserved_on: SortedSet<WorkerId>,
 }
 
 impl JobSlots {
@@ -69,7 +68,7 @@ impl JobSlots {
     }
 
     /// Returns the workers that keep slots for the job.
-    pub fn reserved_on(&self) -> &BTreeSet<WorkerId> {
+    pub fn reserved_on(&self) -> &SortedSet<WorkerId> {
         &self.reserved_on
     }
 }

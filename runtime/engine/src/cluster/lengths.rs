@@ -1,12 +1,11 @@
 //! Task durations of successful jobs, by job name.
 
-use std::collections::BTreeMap;
-
 use serde::{Deserialize, Serialize};
 
 use crate::by_kind::ByKind;
 use crate::cluster::job::Job;
 use crate::ids::TaskKind;
+use crate::sorted::SortedMap;
 use crate::time::{Span, Time};
 
 /// How many names are kept; beyond that, the name whose last job ended earliest is dropped.
@@ -46,7 +45,7 @@ impl Lengths {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct KnownLengths {
     /// The last job of each name, and when it ended.
-    by_name: BTreeMap<String, (Time, ByKind<Lengths>)>,
+    by_name: SortedMap<String, (Time, ByKind<Lengths>)>,
     /// All jobs.
     all: ByKind<Lengths>,
 }

@@ -1,13 +1,12 @@
 //! The outputs of a job's maps for its reduces: where they are, how many are lost, and their bytes.
 
-use std::collections::BTreeSet;
-
 use crate::ids::WorkerId;
+use crate::sorted::SortedSet;
 
 /// The available outputs by worker, and the sums over all maps.
 #[derive(Debug, Default)]
 pub(crate) struct MapOutputs {
-    held: BTreeSet<(WorkerId, u32)>,
+    held: SortedSet<(WorkerId, u32)>,
     /// Maps whose output was lost and has not been produced again.
     lost: u32,
     /// Bytes that finished maps wrote for reduces.
@@ -50,7 +49,7 @@ impl MapOutputs {
     }
 
     /// Returns the available outputs, by worker.
-    pub fn held(&self) -> &BTreeSet<(WorkerId, u32)> {
+    pub fn held(&self) -> &SortedSet<(WorkerId, u32)> {
         &self.held
     }
 

@@ -1,17 +1,16 @@
 //! Workers that get no attempts because many failed there, and tasks that run alone because workers died
 //! while they ran.
 
-use std::collections::BTreeSet;
-
 use crate::ids::{TaskId, WorkerId};
+use crate::sorted::SortedSet;
 use crate::time::Time;
 
 /// The excluded workers, and the tasks that run alone with the worker that is kept for them.
 #[derive(Debug, Default)]
 pub(crate) struct Quarantine {
     /// By the end of the exclusion.
-    excluded: BTreeSet<(Time, WorkerId)>,
-    isolated: BTreeSet<TaskId>,
+    excluded: SortedSet<(Time, WorkerId)>,
+    isolated: SortedSet<TaskId>,
     cleared: Option<WorkerId>,
 }
 
@@ -25,7 +24,7 @@ impl Quarantine {
     }
 
     /// Returns the excluded workers with the ends of their exclusions, earliest first.
-    pub fn excluded(&self) -> &BTreeSet<(Time, WorkerId)> {
+    pub fn excluded(&self) -> &SortedSet<(Time, WorkerId)> {
         &self.excluded
     }
 
@@ -44,7 +43,7 @@ impl Quarantine {
     }
 
     /// Returns the tasks that run alone.
-    pub fn isolated(&self) -> &BTreeSet<TaskId> {
+    pub fn isolated(&self) -> &SortedSet<TaskId> {
         &self.isolated
     }
 

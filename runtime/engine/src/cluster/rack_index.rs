@@ -1,13 +1,13 @@
 //! An index of pending tasks by the racks that hold their input or checkpoint. It is empty while all workers
 //! are on one rack, because it would contain every task that prefers any worker.
 
-use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use crate::cluster::racks::{RackNumber, Racks};
 use crate::cluster::task::Phase;
 use crate::cluster::{Cluster, Job};
 use crate::ids::{TaskId, TaskKind, WorkerId};
+use crate::sorted::{SortedMap, SortedSet};
 use crate::states::WorkerState;
 
 impl Phase {
@@ -15,7 +15,7 @@ impl Phase {
     pub fn add_on_racks(&mut self, index: u32, holders: &[WorkerId], racks: &Racks) {
         if racks.are_several() {
             for rack in holders.iter().filter_map(|worker| racks.of(*worker)) {
-                self.on_rack.entry(rack).or_default().insert(index);
+                self.on_rack.get_or_default(rack).insert(index);
             }
         }
     }
@@ -38,11 +38,11 @@ impl Phase {
     }
 
     /// Builds the index by rack from the index by worker.
-    fn on_racks(&self, racks: &Racks) -> BTreeMap<RackNumber, BTreeSet<u32>> {
-        let mut on_rack = BTreeMap::<RackNumber, BTreeSet<u32>>::new();
+    fn on_racks(&self, racks: &Racks) -> SortedMap<RackNumber, SortedSet<u32>> {
+        let mut on_rack = SortedMap::<RackNumber, SortedSet<u32>>::new();
         for (worker, tasks) in self.local.iter().filter(|_| racks.are_several()) {
             if let Some(rack) = racks.of(*worker) {
-                on_rack.entry(rack).or_default().extend(tasks);
+                on_rack.get_or_default(rack).extend(tasks);
             }
         }
         on_rack
@@ -75,7 +75,7 @@ impl Job {
         for kind in TaskKind::ALL {
             let Phase { local, on_rack, .. } = &mut self.phases[kind];
             if let Some(tasks) = local.get(&worker) {
-                on_rack.entry(rack).or_default().extend(tasks);
+                on_rack.get_or_default(rack).extend(tasks);
             }
         }
     }

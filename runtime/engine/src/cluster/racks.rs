@@ -1,8 +1,7 @@
 //! The racks and their workers.
 
-use std::collections::BTreeMap;
-
 use crate::ids::WorkerId;
+use crate::sorted::SortedMap;
 
 /// Replaces the name of a rack while it has workers.
 pub(crate) type RackNumber = u32;
@@ -10,16 +9,16 @@ pub(crate) type RackNumber = u32;
 /// The racks of the workers that are not lost.
 #[derive(Debug, Default, Clone)]
 pub(crate) struct Racks {
-    of: BTreeMap<WorkerId, RackNumber>,
+    of: SortedMap<WorkerId, RackNumber>,
     /// The number and the worker count of each rack, by name.
-    names: BTreeMap<String, (RackNumber, u32)>,
+    names: SortedMap<String, (RackNumber, u32)>,
     last: RackNumber,
 }
 
 impl Racks {
     pub fn enter(&mut self, worker: WorkerId, name: &str) {
         let next = self.last + 1;
-        let (number, workers) = self.names.entry(name.to_owned()).or_insert((next, 0));
+        let (number, workers) = self.names.get_or_insert_with(name.to_owned(), || (next, 0));
         *workers += 1;
         self.last = self.last.max(*number);
         self.of.insert(worker, *number);

@@ -1,15 +1,14 @@
 //! The open requests to preempt, and how many there are of each kind.
 
-use std::collections::BTreeMap;
-
 use crate::by_kind::ByKind;
 use crate::ids::{AttemptId, JobId, TaskKind};
 use crate::preemption::{Lapsed, PreemptRequest, RequestState};
+use crate::sorted::SortedMap;
 
 /// The open requests, by victim; an attempt has at most one.
 #[derive(Debug, Default)]
 pub(crate) struct Requests {
-    open: BTreeMap<AttemptId, PreemptRequest>,
+    open: SortedMap<AttemptId, PreemptRequest>,
     count: ByKind<u32>,
 }
 

@@ -1,21 +1,20 @@
 //! Suspended attempts that wait for a slot of their worker.
 
-use std::collections::{BTreeMap, BTreeSet};
-
 use crate::by_kind::ByKind;
 use crate::ids::{AttemptId, TaskKind, WorkerId};
+use crate::sorted::{SortedMap, SortedSet};
 
 /// The workers with waiting attempts of active jobs, and the attempts that an operator resumed.
 #[derive(Debug, Default)]
 pub(crate) struct Suspended {
-    waiting: ByKind<BTreeMap<WorkerId, u32>>,
-    recalled: BTreeSet<AttemptId>,
+    waiting: ByKind<SortedMap<WorkerId, u32>>,
+    recalled: SortedSet<AttemptId>,
 }
 
 impl Suspended {
     /// Counts one more attempt that waits on a worker.
     pub fn add(&mut self, kind: TaskKind, worker: WorkerId) {
-        *self.waiting[kind].entry(worker).or_default() += 1;
+        *self.waiting[kind].get_or_default(worker) += 1;
     }
 
     /// Counts one attempt less.
@@ -39,7 +38,7 @@ impl Suspended {
     }
 
     /// Returns the waiting attempts that an operator resumed.
-    pub fn recalled(&self) -> &BTreeSet<AttemptId> {
+    pub fn recalled(&self) -> &SortedSet<AttemptId> {
         &self.recalled
     }
 
@@ -59,7 +58,7 @@ impl Suspended {
     }
 
     /// Returns how many attempts of a kind wait on each worker.
-    pub fn counts(&self, kind: TaskKind) -> &BTreeMap<WorkerId, u32> {
+    pub fn counts(&self, kind: TaskKind) -> &SortedMap<WorkerId, u32> {
         &self.waiting[kind]
     }
 }

@@ -1,8 +1,6 @@
 //! A task of a job, with the data that outlives its attempts, and the tasks of one kind with the indices that
 //! find the next one to launch.
 
-use std::collections::{BTreeMap, BTreeSet};
-
 use serde::{Deserialize, Serialize};
 
 use crate::cluster::attempt::SavedProgress;
@@ -13,6 +11,7 @@ use crate::cluster::task_set::TaskSet;
 use crate::ids::WorkerId;
 use crate::job::MapSpec;
 use crate::settings::PROGRESS;
+use crate::sorted::{SortedMap, SortedSet};
 use crate::states::TaskState;
 use crate::time::{Span, Time};
 
@@ -92,21 +91,21 @@ pub(crate) struct Phase {
     pub tasks: Vec<Task>,
     pub pending: TaskSet,
     /// Tasks that would be pending if an operator did not hold them.
-    pub held: BTreeSet<u32>,
+    pub held: SortedSet<u32>,
     /// Pending tasks by the workers that hold their input.
-    pub local: BTreeMap<WorkerId, BTreeSet<u32>>,
+    pub local: SortedMap<WorkerId, SortedSet<u32>>,
     /// Pending tasks by the racks of those workers that are not lost, while there are several racks.
-    pub on_rack: BTreeMap<RackNumber, BTreeSet<u32>>,
+    pub on_rack: SortedMap<RackNumber, SortedSet<u32>>,
     /// Pending tasks with a checkpoint, by its time.
-    pub checkpointed: BTreeSet<(Time, u32)>,
+    pub checkpointed: SortedSet<(Time, u32)>,
     /// Tasks that failed on some worker; `avoided` lists by worker those that another worker can run.
-    pub failed: BTreeSet<u32>,
-    pub avoided: BTreeMap<WorkerId, BTreeSet<u32>>,
+    pub failed: SortedSet<u32>,
+    pub avoided: SortedMap<WorkerId, SortedSet<u32>>,
     /// Failures by worker; `shunned` lists the workers that all tasks avoid.
-    pub streaks: BTreeMap<WorkerId, FailureStreak>,
-    pub shunned: BTreeSet<WorkerId>,
+    pub streaks: SortedMap<WorkerId, FailureStreak>,
+    pub shunned: SortedSet<WorkerId>,
     /// Tasks that run alone on a worker that the engine chooses; policies do not launch them.
-    pub isolated: BTreeSet<u32>,
+    pub isolated: SortedSet<u32>,
     pub done: u32,
     pub sums: SumsOfWork,
 }
@@ -272,14 +271,14 @@ impl Phase {
     }
 
     /// Records that a task failed on a worker; `usable` are the workers that could run it.
-    pub fn failed_on(&mut self, index: u32, worker: WorkerId, usable: &BTreeSet<WorkerId>) {
+    pub fn failed_on(&mut self, index: u32, worker: WorkerId, usable: &SortedSet<WorkerId>) {
         self.tasks[index as usize].faults.failed_on.insert(worker);
         self.failed.insert(index);
         self.find_avoided_of(index, usable);
     }
 
     /// Recomputes which tasks avoid which workers.
-    pub fn find_avoided(&mut self, usable: &BTreeSet<WorkerId>) {
+    pub fn find_avoided(&mut self, usable: &SortedSet<WorkerId>) {
         self.avoided.clear();
         for index in self.failed.clone() {
             self.find_avoided_of(index, usable);
@@ -289,14 +288,14 @@ impl Phase {
 
     /// Returns the workers that all tasks avoid. If these are all usable ones, only those that lack a resource
     /// remain.
-    pub fn shunned_among(&self, usable: &BTreeSet<WorkerId>) -> BTreeSet<WorkerId> {
+    pub fn shunned_among(&self, usable: &SortedSet<WorkerId>) -> SortedSet<WorkerId> {
         let is_avoided = |worker: &WorkerId| {
             self.streaks
                 .get(worker)
                 .is_some_and(|streak| streak.avoided_until.is_some())
         };
         let elsewhere = usable.iter().any(|worker| !is_avoided(worker));
-        let mut shunned = BTreeSet::new();
+        let mut shunned = SortedSet::new();
         for (worker, streak) in &self.streaks {
             if streak.avoided_until.is_some() && (streak.waits || elsewhere) {
                 shunned.insert(*worker);
@@ -361,21 +360,21 @@ impl Phase {
     pub fn workers_avoided_by(
         &self,
         index: u32,
-        usable: &BTreeSet<WorkerId>,
-    ) -> BTreeSet<WorkerId> {
+        usable: &SortedSet<WorkerId>,
+    ) -> SortedSet<WorkerId> {
         let faults = &self.tasks[index as usize].faults;
-        let mut avoided: BTreeSet<WorkerId> = faults.pauses.keys().copied().collect();
-        if usable.difference(&faults.failed_on).next().is_some() {
+        let mut avoided: SortedSet<WorkerId> = faults.pauses.keys().copied().collect();
+        if !usable.is_subset(&faults.failed_on) {
             avoided.extend(&faults.failed_on);
         }
         avoided
     }
 
-    fn find_avoided_of(&mut self, index: u32, usable: &BTreeSet<WorkerId>) {
+    fn find_avoided_of(&mut self, index: u32, usable: &SortedSet<WorkerId>) {
         let avoided_now = self.workers_avoided_by(index, usable);
         for worker in &self.tasks[index as usize].faults.failed_on {
             if avoided_now.contains(worker) {
-                self.avoided.entry(*worker).or_default().insert(index);
+                self.avoided.get_or_default(*worker).insert(index);
             } else if let Some(avoided) = self.avoided.get_mut(worker) {
                 avoided.remove(&index);
                 if avoided.is_empty() {
@@ -465,7 +464,7 @@ impl Phase {
 
     fn add_local(&mut self, index: u32, preferred: &[WorkerId]) {
         for worker in preferred {
-            self.local.entry(*worker).or_default().insert(index);
+            self.local.get_or_default(*worker).insert(index);
         }
     }
 }

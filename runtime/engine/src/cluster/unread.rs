@@ -1,16 +1,15 @@
 //! Failed reads of map outputs, until an attempt on the reading host has read all its inputs.
 
-use std::collections::BTreeSet;
-
 use serde::{Deserialize, Serialize};
 
 use crate::ids::WorkerId;
+use crate::sorted::SortedSet;
 
 /// Workers that could not be read from, with the hosts that report it.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub(crate) struct Unread {
-    pairs: BTreeSet<(WorkerId, String)>,
+    pairs: SortedSet<(WorkerId, String)>,
 }
 
 impl Unread {
@@ -30,7 +29,7 @@ impl Unread {
 
     /// Returns the hosts that could not read from a worker.
     pub fn readers(&self, holder: WorkerId) -> impl Iterator<Item = &str> {
-        let first = self.pairs.range((holder, String::new())..);
+        let first = self.pairs.range_from(&(holder, String::new()));
         first
             .take_while(move |(worker, _)| *worker == holder)
             .map(|(_, reader)| reader.as_str())

@@ -8,7 +8,6 @@
 //! move costs (the ski rental rule: the total is at most twice the optimum).
 
 use std::cmp::Reverse;
-use std::collections::BTreeMap;
 
 use crate::cluster::{Attempt, Worker};
 use crate::engine::Engine;
@@ -16,6 +15,7 @@ use crate::ids::{AttemptId, JobId, TaskKind, WorkerId};
 use crate::preemption::{CostEstimate, Primitive, Requester};
 use crate::primitive_choice::PrimitiveChoice;
 use crate::settings::{Conversion, Converted};
+use crate::sorted::SortedMap;
 use crate::states::AttemptState;
 use crate::time::Span;
 
@@ -251,7 +251,7 @@ impl Engine {
         let stopped = TaskKind::ALL
             .into_iter()
             .flat_map(|kind| self.cluster.suspended.workers(kind));
-        let crowded: BTreeMap<WorkerId, u64> = stopped.filter_map(crowded).collect();
+        let crowded: SortedMap<WorkerId, u64> = stopped.filter_map(crowded).collect();
         for (worker, mut over) in crowded {
             let mut suspended: Vec<_> = self.suspended_on(worker);
             suspended.sort_unstable();

@@ -7,6 +7,7 @@ use crate::cluster::{Cluster, Deadline, Job, Worker};
 use crate::engine::Engine;
 use crate::ids::{AttemptId, TaskId, TaskKind, WorkerId};
 use crate::preemption::PreemptRequest;
+use crate::sorted::{SortedMap, SortedSet};
 use crate::states::{AttemptState, JobState, TaskState, WorkerState};
 
 /// Fails with a message if the condition does not hold.
@@ -389,7 +390,7 @@ fn check_phase(cluster: &Cluster, job: &Job, kind: TaskKind) -> Result<(), Strin
     let marked = (0..).zip(&phase.tasks);
     let marked = marked.filter(|(_, task)| task.state == TaskState::Pending && task.held.is_none());
     let marked = marked.filter_map(|(index, task)| Some((task.checkpoint_made?.1, index)));
-    let marked: std::collections::BTreeSet<_> = marked.collect();
+    let marked: SortedSet<_> = marked.collect();
     ensure!(
         phase.checkpointed == marked,
         "{}: wrong index of {kind} tasks with a checkpoint",
@@ -631,9 +632,9 @@ fn check_totals(cluster: &Cluster, kind: TaskKind) -> Result<(), String> {
         cluster.demand.launchable(kind) as usize == launchable,
         "wrong count of jobs with {kind}s to launch (expected {launchable})"
     );
-    let mut suspended = std::collections::BTreeMap::new();
+    let mut suspended = SortedMap::new();
     for (worker, _) in cluster.jobs.values().flat_map(|job| &job.suspended[kind]) {
-        *suspended.entry(*worker).or_insert(0) += 1;
+        *suspended.get_or_default(*worker) += 1;
     }
     ensure!(
         *cluster.suspended.counts(kind) == suspended,

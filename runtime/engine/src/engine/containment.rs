@@ -52,14 +52,14 @@ impl Engine {
     ) {
         let rule = self.settings.exclusion.unwrap_or_default();
         let phase = &mut self.cluster.job_mut(task.job).phases[task.kind];
-        let streak = phase.streaks.entry(worker).or_default();
+        let streak = phase.streaks.get_or_default(worker);
         streak.failures += 1;
         streak.tasks.insert(task.index);
         if streak.failures < rule.failures || streak.tasks.len() < rule.tasks as usize {
             return;
         }
         self.change_avoidance(task.job, |job| {
-            let streak = job.phases[task.kind].streaks.entry(worker).or_default();
+            let streak = job.phases[task.kind].streaks.get_or_default(worker);
             streak.avoided_until = streak.avoided_until.max(Some(until));
             streak.waits |= waits;
         });

@@ -6,13 +6,12 @@
 //! host reports each worker once, and each lost output counts as a failure of its map. An output that was
 //! copied to storage (`moves`) is lost when a reduce fails to read it from there.
 
-use std::collections::BTreeSet;
-
 use crate::cluster::Attempt;
 use crate::effect::{MapOutput, Order, Record};
 use crate::engine::Engine;
 use crate::fault::FaultPlace;
 use crate::ids::{AttemptId, TaskId, TaskKind, WorkerId};
+use crate::sorted::SortedSet;
 use crate::states::{AttemptInput, AttemptState, JobState, TaskInput};
 
 impl Engine {
@@ -100,9 +99,9 @@ impl Engine {
         reduce: &Attempt,
         outputs: &[AttemptId],
         place: FaultPlace,
-    ) -> (Vec<AttemptId>, BTreeSet<WorkerId>) {
+    ) -> (Vec<AttemptId>, SortedSet<WorkerId>) {
         let mut lost = Vec::new();
-        let mut doubted = BTreeSet::new();
+        let mut doubted = SortedSet::new();
         let reader = self.cluster.host_of(reduce.worker);
         for output in outputs {
             if output.task.job != reduce.id.task.job || !self.may_have_read(reduce.id, *output) {

@@ -32,8 +32,6 @@ pub use estimate::TimeLeft;
 pub use snapshot::{EngineSnapshot, SnapshotError};
 use timers::Timers;
 
-use std::collections::BTreeSet;
-
 use rand::SeedableRng;
 use rand_pcg::Pcg32;
 
@@ -44,6 +42,7 @@ use crate::ids::{AttemptId, JobId, TaskKind, WorkerId};
 use crate::job::{JobPart, JobSpec};
 use crate::scheduler::{Action, Scheduler};
 use crate::settings::EngineSettings;
+use crate::sorted::SortedSet;
 use crate::states::{AttemptInput, AttemptState};
 use crate::time::Time;
 
@@ -82,7 +81,7 @@ pub struct Engine {
     /// The policy declined all further slots of the kind being offered.
     declined_kind: bool,
     /// Changed jobs for which slots are being freed or kept.
-    promised: BTreeSet<JobId>,
+    promised: SortedSet<JobId>,
     /// For random choices.
     random: Pcg32,
 }
@@ -101,7 +100,7 @@ impl Engine {
             room: Vec::new(),
             timers: Timers::default(),
             declined_kind: false,
-            promised: BTreeSet::new(),
+            promised: SortedSet::new(),
             random: Pcg32::seed_from_u64(settings.seed),
         }
     }

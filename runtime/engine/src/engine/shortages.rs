@@ -6,13 +6,12 @@
 //! That ends with the job, or when the worker reports the end of a shortage. If the shortage follows the task to
 //! every host, the task fails.
 
-use std::collections::BTreeSet;
-
 use crate::cluster::RetryPause;
 use crate::effect::Record;
 use crate::engine::Engine;
 use crate::fault::DiskNeed;
 use crate::ids::{AttemptId, WorkerId};
+use crate::sorted::SortedSet;
 use crate::states::WorkerState;
 use crate::time::Span;
 
@@ -108,7 +107,7 @@ impl Engine {
 }
 
 /// Names the hosts on which a task failed for lack of a resource.
-fn on_hosts(failures: u32, hosts: &BTreeSet<String>) -> String {
+fn on_hosts(failures: u32, hosts: &SortedSet<String>) -> String {
     let named: Vec<&str> = hosts.iter().map(String::as_str).take(HOSTS_NAMED).collect();
     let more = hosts.len() - named.len();
     let more = if more > 0 {

@@ -1,9 +1,8 @@
 //! The wake-ups that the engine needs: when, and which one the driver knows of.
 
-use std::collections::BTreeSet;
-
 use serde::{Deserialize, Serialize};
 
+use crate::sorted::SortedSet;
 use crate::time::{Span, Time};
 
 /// Ineffective wake-ups at shorter intervals than this are counted.
@@ -22,7 +21,7 @@ pub(super) enum PutOff {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub(super) struct Timers {
     /// The wake-ups that the policy requested by an action.
-    wakes: BTreeSet<Time>,
+    wakes: SortedSet<Time>,
     /// The wake-up that the driver has been sent.
     armed: Option<Time>,
     /// The next check for stragglers.

@@ -2,9 +2,8 @@
 //! and there to the first job that can use it. Respects maximum capacities and user limits.
 
 use std::cmp::{Ordering, Reverse};
-use std::collections::BTreeMap;
 
-use napreduce_engine::{JobId, TaskKind, is_other_first};
+use napreduce_engine::{JobId, SortedMap, TaskKind, is_other_first, sort_by};
 
 use super::usage::Usage;
 
@@ -88,7 +87,7 @@ impl Assignment<'_> {
             .copied()
             .filter(|&child| self.may_grow(child))
             .collect();
-        children.sort_by(|&one, &other| self.compare(one, other));
+        sort_by(&mut children, |&one, &other| self.compare(one, other));
         for child in children {
             self.add_in_order(child, jobs);
         }
@@ -148,15 +147,20 @@ impl Assignment<'_> {
             Some(_) => {}
             None => return false,
         }
-        let mut heads = BTreeMap::new();
-        for mut jobs in within().map(|user| user.wanting.iter()) {
-            heads.extend(jobs.next().map(|place| (place, jobs)));
+        let mut heads = SortedMap::new();
+        for user in within() {
+            let mut jobs = user.wanting.iter();
+            if let Some(place) = jobs.next() {
+                heads.insert(place, jobs);
+            }
         }
         while let Some((place, mut jobs)) = heads.pop_first() {
             if Some(place) != first && accepts(place.3) {
                 return true;
             }
-            heads.extend(jobs.next().map(|place| (place, jobs)));
+            if let Some(next) = jobs.next() {
+                heads.insert(next, jobs);
+            }
         }
         false
     }

@@ -1,9 +1,9 @@
 //! Selects the job that receives a preempted slot: the first job that will use it, in the neediest queue below
 //! its ideal share. A victim without a beneficiary is not preempted.
 
-use std::collections::BTreeMap;
-
-use napreduce_engine::{Claims, ClusterView, Job, JobId, Offer, Ratio, TaskKind, WorkerId};
+use napreduce_engine::{
+    Claims, ClusterView, Job, JobId, Offer, Ratio, SortedMap, TaskKind, WorkerId, sort_by_key,
+};
 
 use super::configuration::ApplicationOrder;
 use super::monitor::{Claim, Pass, QueueTree, Victim};
@@ -22,10 +22,10 @@ pub(super) struct Beneficiaries<'a> {
     /// Slots of each leaf: held, promised, and assigned here.
     pub(super) allocated: Vec<u64>,
     /// Slots assigned here, by job and by user.
-    assigned: BTreeMap<JobId, u32>,
-    assigned_to_users: BTreeMap<(usize, &'a str), u32>,
+    assigned: SortedMap<JobId, u32>,
+    assigned_to_users: SortedMap<(usize, &'a str), u32>,
     /// Slots taken here.
-    taken: BTreeMap<JobId, u32>,
+    taken: SortedMap<JobId, u32>,
     pub(super) claims: Claims<'a>,
     /// Delay scheduling of the policy, if it has any.
     delay: Option<&'a mut Delay>,
@@ -53,9 +53,9 @@ impl<'a> Beneficiaries<'a> {
             ideal: vec![Ratio::ZERO; tree.len()],
             within: Vec::new(),
             allocated: (0..tree.len()).map(allocated).collect(),
-            assigned: BTreeMap::new(),
-            assigned_to_users: BTreeMap::new(),
-            taken: BTreeMap::new(),
+            assigned: SortedMap::new(),
+            assigned_to_users: SortedMap::new(),
+            taken: SortedMap::new(),
             claims: Claims::new(view, std::slice::from_ref(kind)),
             delay,
             counts_declines: false,
@@ -82,7 +82,7 @@ impl<'a> Beneficiaries<'a> {
             _ => self.neediest(victim.queue, worker)?,
         };
         self.assign(job, queue, worker);
-        *self.taken.entry(of).or_default() += 1;
+        *self.taken.get_or_default(of) += 1;
         Some((job, queue))
     }
 
@@ -108,12 +108,11 @@ impl<'a> Beneficiaries<'a> {
     }
 
     pub(super) fn assign(&mut self, job: JobId, queue: usize, worker: WorkerId) {
-        *self.assigned.entry(job).or_default() += 1;
+        *self.assigned.get_or_default(job) += 1;
         if let Some(known) = self.view.job(job) {
             *self
                 .assigned_to_users
-                .entry((queue, &known.spec().user))
-                .or_default() += 1;
+                .get_or_default((queue, &known.spec().user)) += 1;
         }
         self.allocated[queue] += 1;
         self.claims.add(job, worker);
@@ -127,7 +126,7 @@ impl<'a> Beneficiaries<'a> {
     fn neediest(&mut self, giver: usize, worker: WorkerId) -> Option<(JobId, usize)> {
         let needs_more = |&leaf: &usize| self.is_below_ideal(leaf) && leaf != giver;
         let mut leaves: Vec<usize> = self.tree.leaves().filter(needs_more).collect();
-        leaves.sort_by_key(|&leaf| {
+        sort_by_key(&mut leaves, |&leaf| {
             let state = self.tree.queue(leaf);
             (
                 Need::of(

@@ -1,9 +1,7 @@
 //! Lazy preemption: victims are marked, and preempted only when a job with a claim on their slot needs one.
 
-use std::collections::BTreeSet;
-
 use napreduce_engine::{
-    Actions, Attempt, AttemptId, ClusterView, Preempt, Primitive, Ratio, Span, TaskKind,
+    Actions, Attempt, AttemptId, ClusterView, Preempt, Primitive, Ratio, SortedSet, Span, TaskKind,
 };
 use serde::{Deserialize, Serialize};
 
@@ -16,10 +14,10 @@ use super::watch::reason;
 use crate::serving::Delay;
 
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Marks(BTreeSet<AttemptId>);
+pub(super) struct Marks(SortedSet<AttemptId>);
 
 impl Marks {
-    pub fn attempts(&self) -> &BTreeSet<AttemptId> {
+    pub fn attempts(&self) -> &SortedSet<AttemptId> {
         &self.0
     }
 

@@ -2,7 +2,7 @@
 
 use std::cmp::{Ordering, Reverse};
 
-use napreduce_engine::Ratio;
+use napreduce_engine::{Ratio, sort_by};
 
 /// The sort key of a queue among its siblings.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -86,7 +86,7 @@ mod tests {
                 priority,
             })
             .collect();
-        standings.sort_by(QueueStanding::compare);
+        sort_by(&mut standings, QueueStanding::compare);
         standings
             .into_iter()
             .map(|standing| standing.name)

@@ -1,9 +1,7 @@
 //! The tree of queues and their guaranteed and maximum capacities. Map and reduce slots are counted
 //! separately; each share applies to both.
 
-use std::collections::BTreeMap;
-
-use napreduce_engine::Ratio;
+use napreduce_engine::{Ratio, SortedMap, SortedSet};
 
 use super::configuration::{ApplicationOrder, CapacityConfiguration, Mode, QueueConfiguration};
 use super::error::CapacityError;
@@ -39,7 +37,7 @@ pub struct Queue {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Queues {
     all: Vec<Queue>,
-    leaves: BTreeMap<String, usize>,
+    leaves: SortedMap<String, usize>,
     default: usize,
     /// All shares are multiples of 1/`unit`.
     unit: i128,
@@ -68,7 +66,7 @@ impl Queues {
         }
         let mut tree = Queues {
             all: vec![root()],
-            leaves: BTreeMap::new(),
+            leaves: SortedMap::new(),
             default: 0,
             unit: 1,
             weights: Vec::new(),
@@ -254,7 +252,8 @@ fn root() -> Queue {
 
 /// Checks that queue names are unique and parents exist.
 fn check_names(queues: &[QueueConfiguration]) -> Result<(), CapacityError> {
-    let mut known = std::collections::BTreeSet::from([ROOT]);
+    let mut known = SortedSet::new();
+    known.insert(ROOT);
     for queue in queues {
         if queue.name.is_empty() || queue.name == ROOT {
             return Err(CapacityError::Name(queue.name.clone()));

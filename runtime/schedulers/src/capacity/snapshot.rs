@@ -1,9 +1,9 @@
 //! Translates the cluster view for the monitor: queues hold slots of one kind, jobs become applications, and
 //! attempts that hold a slot become containers of size one.
 
-use std::collections::BTreeSet;
-
-use napreduce_engine::{AttemptId, AttemptState, ClusterView, Job, Ratio, TaskKind, Time};
+use napreduce_engine::{
+    AttemptId, AttemptState, ClusterView, Job, Ratio, SortedSet, TaskKind, Time, sort_by_key,
+};
 
 use super::configuration::MonitorConfiguration;
 use super::monitor::{
@@ -111,7 +111,7 @@ pub(super) struct Containers<'a> {
     pub view: &'a ClusterView<'a>,
     pub kind: TaskKind,
     /// Marked attempts.
-    pub marked: &'a BTreeSet<AttemptId>,
+    pub marked: &'a SortedSet<AttemptId>,
     /// Whether suspended attempts are included, as reservations on their nodes.
     pub reservations: bool,
     /// By container number.
@@ -129,7 +129,7 @@ pub(super) fn applications(containers: &mut Containers<'_>, leaf: usize) -> Vec<
         .iter()
         .filter_map(|&job| view.job(job))
         .collect();
-    jobs.sort_by_key(|job| (job.submitted(), job.id()));
+    sort_by_key(&mut jobs, |job| (job.submitted(), job.id()));
     // Reservations count only below the queue's guarantee; beyond it, suspended work waits for slots that
     // become free.
     let sums = usage.of(kind, leaf);

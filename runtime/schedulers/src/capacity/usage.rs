@@ -1,12 +1,11 @@
 //! Usage and demand of every queue and user, updated incrementally: a change costs the logarithm of the jobs
 //! in the queue plus the depth of the tree.
 
-use std::collections::{BTreeMap, BTreeSet};
-
 use serde::{Deserialize, Serialize};
 
 use napreduce_engine::{
-    ByKind, ClusterView, Job, JobId, QueueLimits, QueueShare, Ratio, TaskKind, Time,
+    ByKind, ClusterView, Job, JobId, QueueLimits, QueueShare, Ratio, SortedMap, SortedSet,
+    TaskKind, Time,
 };
 
 use super::configuration::ApplicationOrder;
@@ -26,7 +25,7 @@ pub(super) struct Sums {
     /// Slots being freed or reserved for it.
     pub promised: u32,
     /// Jobs with unmet demand in order of service; for leaves and users only.
-    pub wanting: BTreeSet<RankKey>,
+    pub wanting: SortedSet<RankKey>,
     /// Number of jobs with unmet demand in this queue and below.
     pub wanting_below: u32,
 }
@@ -35,11 +34,11 @@ pub(super) struct Sums {
 #[derive(Debug, Clone, Default)]
 pub(super) struct Leaf {
     /// By user number; users without usage and demand are absent.
-    pub users: BTreeMap<u32, Sums>,
+    pub users: SortedMap<u32, Sums>,
     /// Users with unmet demand.
     pub active_users: u32,
     /// Jobs with usage or demand.
-    pub jobs: BTreeSet<JobId>,
+    pub jobs: SortedSet<JobId>,
 }
 
 /// The usage and demand of all queues.
@@ -52,15 +51,15 @@ pub(super) struct Usage {
     turn: ByKind<Vec<Turn>>,
     /// The virtual time of each queue's children.
     turns: ByKind<Vec<Turns>>,
-    entries: BTreeMap<JobId, Entry>,
-    users: BTreeMap<String, u32>,
+    entries: SortedMap<JobId, Entry>,
+    users: SortedMap<String, u32>,
     /// The limit per user if limits on running jobs are enforced.
     limits: Option<UserLimit>,
     /// Whether another policy assigns slots to the other kind of task.
     of_one_kind: bool,
     running: RunningJobs,
     /// Saved turns of jobs that have not been reported since the restore.
-    remembered: BTreeMap<JobId, ByKind<Turn>>,
+    remembered: SortedMap<JobId, ByKind<Turn>>,
 }
 
 /// The saved turns.
@@ -110,10 +109,10 @@ impl Usage {
             map: vec![Turns::default(); count],
             reduce: vec![Turns::default(); count],
         };
-        let entries = BTreeMap::new();
-        let users = BTreeMap::new();
+        let entries = SortedMap::new();
+        let users = SortedMap::new();
         let running = RunningJobs::default();
-        let remembered = BTreeMap::new();
+        let remembered = SortedMap::new();
         let limits = None;
         let of_one_kind = false;
         Usage {
@@ -233,9 +232,9 @@ impl Usage {
     /// Lists the queues below the root with their guarantees at the current cluster size.
     pub fn listed(&self, view: &ClusterView<'_>) -> Vec<QueueShare> {
         let named = |number: usize| self.queues.queue(number).name.clone();
-        let mut jobs: BTreeMap<usize, Vec<JobId>> = BTreeMap::new();
-        for (job, entry) in &self.entries {
-            jobs.entry(entry.leaf).or_default().push(*job);
+        let mut jobs: SortedMap<usize, Vec<JobId>> = SortedMap::new();
+        for (job, entry) in self.entries.iter() {
+            jobs.get_or_default(entry.leaf).push(*job);
         }
         let mut share = |(number, queue): (usize, &Queue)| {
             let limits = |kind| {
@@ -344,7 +343,9 @@ impl Usage {
 
     fn add(&mut self, job: &Job, view: &ClusterView<'_>) -> Entry {
         let next = self.users.len() as u32;
-        let user = *self.users.entry(job.spec().user.clone()).or_insert(next);
+        let user = *self
+            .users
+            .get_or_insert_with(job.spec().user.clone(), || next);
         let leaf = self.queues.leaf_of(&job.spec().queue);
         let turns = self.remembered.remove(&job.id()).unwrap_or_default();
         let entry = Entry {
@@ -393,7 +394,7 @@ impl Usage {
         }
         self.sums[kind][entry.leaf].reorder(old, new);
         let leaf = &mut self.leaves[kind][entry.leaf];
-        let user = leaf.users.entry(entry.user).or_default();
+        let user = leaf.users.get_or_default(entry.user);
         let was_active = !user.wanting.is_empty();
         user.replace(old, new);
         user.reorder(old, new);

@@ -1,11 +1,9 @@
 //! Runs the preemption monitor periodically while demand exceeds free slots, requests preemptions, and
 //! cancels requests that a later round does not confirm.
 
-use std::collections::{BTreeMap, BTreeSet};
-
 use napreduce_engine::{
-    Actions, AttemptId, ClusterView, JobId, Preempt, Primitive, Ratio, Span, TaskId, TaskKind,
-    Time, WorkerId,
+    Actions, AttemptId, ClusterView, JobId, Preempt, Primitive, Ratio, SortedMap, SortedSet, Span,
+    TaskId, TaskKind, Time, WorkerId,
 };
 use serde::{Deserialize, Serialize};
 
@@ -35,9 +33,9 @@ pub(super) struct Watch {
 #[derive(Debug, Clone, Default)]
 struct Recent {
     /// When a job last lost a slot to another queue.
-    lost: BTreeMap<(JobId, TaskKind), Time>,
+    lost: SortedMap<(JobId, TaskKind), Time>,
     /// When a job last received a slot of another job of its queue.
-    received: BTreeMap<(JobId, TaskKind), Time>,
+    received: SortedMap<(JobId, TaskKind), Time>,
 }
 
 /// The saved state.
@@ -72,7 +70,7 @@ struct Matching<'a> {
     /// Counts from 0; see [`Source::sweeps`].
     sweep: usize,
     /// Queues and workers for which this pass found no beneficiary: there will be none later.
-    refused: BTreeSet<(usize, WorkerId)>,
+    refused: SortedSet<(usize, WorkerId)>,
     chosen: Vec<Candidate>,
 }
 
@@ -288,7 +286,7 @@ impl Watch {
     }
 
     pub fn save(&self) -> SavedWatch {
-        let listed = |jobs: &BTreeMap<(JobId, TaskKind), Time>| {
+        let listed = |jobs: &SortedMap<(JobId, TaskKind), Time>| {
             jobs.iter()
                 .map(|((job, kind), at)| (*job, *kind, *at))
                 .collect()
@@ -350,7 +348,7 @@ impl Watch {
             containers,
             beneficiaries: Beneficiaries::new(usage, *view, &kind, &tree, delay),
             sweep: 0,
-            refused: BTreeSet::new(),
+            refused: SortedSet::new(),
             chosen: Vec::new(),
         };
         let choice = Round::run_on(&tree, &settings, &mut matching);
@@ -437,7 +435,7 @@ impl Watch {
         for (attempt, ..) in gone.collect::<Vec<_>>() {
             self.rounds.forget(attempt);
         }
-        let again: BTreeSet<AttemptId> = chosen.iter().map(|one| one.attempt).collect();
+        let again: SortedSet<AttemptId> = chosen.iter().map(|one| one.attempt).collect();
         let horizon = now + self.configuration.interval;
         let kinds = actions.kinds();
         let unwanted = self.rounds.requested().filter(|&(attempt, since, wait)| {
@@ -451,7 +449,7 @@ impl Watch {
         let orders = self
             .rounds
             .act(now, chosen.iter().map(|one| (one.attempt, one.wait)));
-        let requested: BTreeSet<AttemptId> = orders
+        let requested: SortedSet<AttemptId> = orders
             .into_iter()
             .filter_map(|order| match order {
                 RoundOutcome::Request(attempt) => Some(attempt),

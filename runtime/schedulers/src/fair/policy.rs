@@ -1,12 +1,10 @@
 //! The policy: walks down the tree of pools to assign a free slot, and runs the periodic preemption update.
 
-use std::collections::{BTreeMap, BTreeSet};
-
 use serde::{Deserialize, Serialize};
 
 use napreduce_engine::{
     Actions, ByKind, ClusterView, Event, Job, JobChange, JobId, JobSpec, Offer, PolicyRefusal,
-    QueueShare, Scheduler, TaskKind, Time, serve,
+    QueueShare, Scheduler, SortedMap, SortedSet, TaskKind, Time, serve,
 };
 
 use crate::fair::configuration::{FairConfiguration, FairConfigurationError, Placement, PoolOrder};
@@ -17,7 +15,7 @@ use crate::tables::{Built, ConfiguredPrimitive, JobAttributes, PolicyTable, Poli
 use crate::turns::{Turn, Turns};
 
 /// Children whose only use of the offered worker is to resume a suspended task, by pool.
-type Resumable = BTreeMap<PoolId, BTreeSet<Key>>;
+type Resumable = SortedMap<PoolId, SortedSet<Key>>;
 
 /// Weighted shares of all slots for pools and the jobs in them; see `docs/schedulers/fair.md`.
 pub struct Fair {
@@ -29,7 +27,7 @@ pub struct Fair {
     /// When demand first exceeded the free slots: before that, every job had what it wanted.
     pub(super) waiting_since: Time,
     /// Saved jobs that have not been reported since the restore: pool, starvation times, turns.
-    remembered: BTreeMap<JobId, (String, ByKind<StarvationTimes>, ByKind<Turn>)>,
+    remembered: SortedMap<JobId, (String, ByKind<StarvationTimes>, ByKind<Turn>)>,
 }
 
 /// The state that cannot be derived from the cluster view.
@@ -65,7 +63,7 @@ impl Fair {
             delay: Delay::new(configuration.delay),
             next_update: None,
             waiting_since: Time(0),
-            remembered: BTreeMap::new(),
+            remembered: SortedMap::new(),
             configuration,
         })
     }
@@ -83,7 +81,7 @@ impl Fair {
             .worker(offer.worker)
             .into_iter()
             .flat_map(|worker| worker.attempts());
-        let jobs: BTreeSet<JobId> = attempts.map(|attempt| attempt.task.job).collect();
+        let jobs: SortedSet<JobId> = attempts.map(|attempt| attempt.task.job).collect();
         for job in jobs {
             let Some(entry) = self.tree.jobs.get(&job) else {
                 continue;
@@ -96,12 +94,12 @@ impl Fair {
                 continue;
             }
             let key = self.tree.job_key(job, entry, offer.kind);
-            resumable.entry(entry.pool).or_default().insert(key);
+            resumable.get_or_default(entry.pool).insert(key);
             let mut pool = entry.pool;
             while let Some(parent) = self.tree.pools[pool].parent {
                 if !self.tree.pools[pool].is_open(offer.kind) {
                     let key = self.tree.pools[pool].key(pool, offer.kind);
-                    resumable.entry(parent).or_default().insert(key);
+                    resumable.get_or_default(parent).insert(key);
                 }
                 pool = parent;
             }
@@ -163,7 +161,12 @@ impl Walk<'_, '_> {
         let mut launching = self.tree.pools[pool].lines[self.offer.kind]
             .iter()
             .peekable();
-        let mut resuming = self.resumable.get(&pool).into_iter().flatten().peekable();
+        let mut resuming = self
+            .resumable
+            .get(&pool)
+            .into_iter()
+            .flat_map(SortedSet::iter)
+            .peekable();
         loop {
             let first = match (launching.peek(), resuming.peek()) {
                 (Some(launch), Some(resume)) if resume < launch => resuming.next(),
@@ -190,7 +193,7 @@ impl Walk<'_, '_> {
 impl Fair {
     /// Adds the jobs of a pool that want slots, in serving order.
     fn add_in_order(&self, pool: PoolId, kind: TaskKind, jobs: &mut Vec<JobId>) {
-        for Key { name, .. } in &self.tree.pools[pool].lines[kind] {
+        for Key { name, .. } in self.tree.pools[pool].lines[kind].iter() {
             if self.tree.pools[pool].holds_pools {
                 self.add_in_order(*name as PoolId, kind, jobs);
             } else {

@@ -1,10 +1,9 @@
 //! One pool of the tree: configuration, inherited values, usage and demand, and the ordered sets of children
 //! that can use a slot.
 
-use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use napreduce_engine::{ByKind, JobId, Ratio, TaskKind, Time};
+use napreduce_engine::{ByKind, JobId, Ratio, SortedSet, TaskKind, Time};
 
 use crate::fair::configuration::{FairConfiguration, PoolConfiguration, PoolOrder};
 use crate::fair::order::{ChildStanding, Weight};
@@ -21,7 +20,7 @@ pub(super) type PoolId = usize;
 pub(super) type Key = ChildStanding<u32, u32, (i128, Time)>;
 
 /// Children in serving order.
-pub(super) type Children = BTreeSet<Key>;
+pub(super) type Children = SortedSet<Key>;
 
 /// Usage and demand of one slot kind; the demand includes the usage.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -49,7 +48,7 @@ pub(super) struct Pool {
     /// Jobs go to the pools below it.
     pub holds_pools: bool,
     /// All its jobs, with or without demand.
-    pub jobs: BTreeSet<JobId>,
+    pub jobs: SortedSet<JobId>,
     pub held: ByKind<Amount>,
     /// Children that can launch a task.
     pub lines: ByKind<Children>,
@@ -101,7 +100,7 @@ impl Pool {
             },
             max_running_jobs: configuration.max_running_jobs,
             holds_pools: false,
-            jobs: BTreeSet::new(),
+            jobs: SortedSet::new(),
             held: ByKind::default(),
             lines: ByKind::default(),
             placed: ByKind::default(),

@@ -6,11 +6,10 @@
 
 use std::cell::RefCell;
 use std::cmp::Reverse;
-use std::collections::BTreeMap;
 
 use napreduce_engine::{
     Actions, Attempt, AttemptId, AttemptState, Claims, ClusterView, Job, JobId, JobState, Offer,
-    Preempt, TaskKind, Time, WorkerId,
+    Preempt, SortedMap, TaskKind, Time, WorkerId, sort_by_key,
 };
 
 use crate::fair::configuration::PoolOrder;
@@ -211,7 +210,7 @@ impl<'a> Candidates<'a> {
         pools: &[PoolSnapshot],
     ) -> Candidates<'a> {
         let kind = *kinds;
-        let mut holder_of: BTreeMap<JobId, usize> = BTreeMap::new();
+        let mut holder_of: SortedMap<JobId, usize> = SortedMap::new();
         let mut holders = Vec::new();
         let mut holder_jobs = Vec::new();
         let mut levels: Vec<PoolLevel> = pools.iter().map(PoolLevel::of).collect();
@@ -252,7 +251,9 @@ impl<'a> Candidates<'a> {
                 .filter(|attempt| holder_of.contains_key(&attempt.id().task.job))
                 .collect();
             // Youngest first: they lose the least work.
-            here.sort_by_key(|attempt| Reverse((attempt.launched(), attempt.id())));
+            sort_by_key(&mut here, |attempt| {
+                Reverse((attempt.launched(), attempt.id()))
+            });
             let container = |attempt: &&Attempt| Container {
                 holder: holder_of[&attempt.id().task.job],
                 size: 1,

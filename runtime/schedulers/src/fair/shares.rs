@@ -3,7 +3,7 @@
 //! Finds the level R at which the sum of `min(max(weight * R, min), max)` equals the amount, and truncates
 //! each share to an integer.
 
-use napreduce_engine::Ratio;
+use napreduce_engine::{Ratio, sort_by};
 
 /// The largest amount: the maximum of an unlimited claim. Sums saturate here.
 pub const UNBOUNDED: u64 = i64::MAX as u64;
@@ -113,7 +113,7 @@ fn pour(target: u128, least: u128, bounds: &[(u64, u64)], weights: &[u128]) -> V
         steps.push(step(claim, *min, true));
         steps.push(step(claim, *max, false));
     }
-    steps.sort_by(Step::cmp);
+    sort_by(&mut steps, Step::cmp);
     let mut stages = vec![ClaimLevel::AtMin; bounds.len()];
     // The total of claims that do not grow, and the weight of those that do.
     let mut still = least;

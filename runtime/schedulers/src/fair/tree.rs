@@ -1,13 +1,12 @@
 //! The tree of pools and their jobs. Every change of a job updates the sums and the ordered children of the
 //! pools above it.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
 use napreduce_engine::{
-    ByKind, Job, JobId, JobSpec, QueueLimits, QueueShare, Ratio, TaskKind, Time,
+    ByKind, Job, JobId, JobSpec, QueueLimits, QueueShare, Ratio, SortedMap, TaskKind, Time,
 };
 
 use crate::fair::configuration::{
@@ -70,8 +69,8 @@ pub(super) struct Part {
 #[derive(Debug)]
 pub(super) struct Tree {
     pub pools: Vec<Pool>,
-    by_name: BTreeMap<Arc<str>, PoolId>,
-    pub jobs: BTreeMap<JobId, Entry>,
+    by_name: SortedMap<Arc<str>, PoolId>,
+    pub jobs: SortedMap<JobId, Entry>,
     /// Number of jobs with suspended attempts and nothing to launch.
     pub only_suspended: ByKind<u32>,
     placement: Placement,
@@ -87,8 +86,8 @@ impl Tree {
     pub(super) fn new(configuration: &FairConfiguration) -> Tree {
         let mut tree = Tree {
             pools: vec![Pool::root(configuration)],
-            by_name: BTreeMap::new(),
-            jobs: BTreeMap::new(),
+            by_name: SortedMap::new(),
+            jobs: SortedMap::new(),
             only_suspended: ByKind::default(),
             placement: configuration.placement,
             unknown: configuration.unknown_pools,

@@ -2,7 +2,7 @@
 
 use std::cmp::Reverse;
 
-use napreduce_engine::{JobId, Ratio, Span, Time};
+use napreduce_engine::{JobId, Ratio, Span, Time, sort_by_key};
 
 use crate::fair::order::{ChildStanding, Name, Weight};
 use crate::fair::shares::{Claim, UNBOUNDED, shares};
@@ -115,8 +115,9 @@ fn active(claim: Claim, demand: u64, cap_by_demand: bool) -> Claim {
 fn set_job_shares(pool: &mut PoolSnapshot, cap_by_demand: bool) {
     if pool.fifo {
         // In FIFO order, each job gets its demand as far as the share reaches.
-        pool.jobs
-            .sort_by_key(|job| (Reverse(job.priority), job.submitted, job.job));
+        sort_by_key(&mut pool.jobs, |job| {
+            (Reverse(job.priority), job.submitted, job.job)
+        });
         let mut left = pool.share;
         for job in &mut pool.jobs {
             job.need.share = left.min(job.need.demand);
@@ -124,7 +125,7 @@ fn set_job_shares(pool: &mut PoolSnapshot, cap_by_demand: bool) {
         }
         return;
     }
-    pool.jobs.sort_by_cached_key(standing);
+    sort_by_key(&mut pool.jobs, standing);
     let claim = |job: &JobSnapshot| Claim {
         min: 0,
         max: UNBOUNDED,
@@ -214,7 +215,9 @@ fn add_starved_below_parents(now: Time, pools: &mut [PoolSnapshot], found: &mut 
             .map(|one| one.amount)
             .sum();
         let mut left = missing.saturating_sub(explained);
-        below.sort_by_key(|&pool| Reverse(pools[pool].share.saturating_sub(pools[pool].usage)));
+        sort_by_key(&mut below, |&pool| {
+            Reverse(pools[pool].share.saturating_sub(pools[pool].usage))
+        });
         for pool in below {
             for (job, known) in pools[pool].jobs.iter().enumerate() {
                 let earlier = found

@@ -1,11 +1,10 @@
 //! Algorithm 1 of FCS: preempts reduces of larger jobs for jobs that lack reduce slots.
 
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, BTreeSet};
 
 use napreduce_engine::{
     Actions, Attempt, AttemptId, AttemptState, Claims, ClusterView, JobId, Preempt, Ratio,
-    TaskKind, Time, WorkerId,
+    SortedMap, SortedSet, TaskKind, Time, WorkerId, sort_by_key,
 };
 
 use crate::fcs::estimates::{RunningReduce, is_preemptable};
@@ -20,8 +19,8 @@ struct Round<'a, 'b> {
     now: Time,
     view: &'a ClusterView<'b>,
     /// Preemptable attempts of each examined job; the last is preempted first.
-    candidates: BTreeMap<JobId, Vec<AttemptId>>,
-    chosen: BTreeSet<AttemptId>,
+    candidates: SortedMap<JobId, Vec<AttemptId>>,
+    chosen: SortedSet<AttemptId>,
     /// The slots that claimants will use.
     claims: Claims<'a>,
 }
@@ -61,8 +60,8 @@ impl Fcs {
         let mut round = Round {
             now,
             view,
-            candidates: BTreeMap::new(),
-            chosen: BTreeSet::new(),
+            candidates: SortedMap::new(),
+            chosen: SortedSet::new(),
             claims: Claims::new(*view, &[TaskKind::Reduce]),
         };
         for rank in claimants {
@@ -183,7 +182,7 @@ impl Fcs {
     fn candidates(&self, job: JobId, round: &mut Round<'_, '_>) {
         let now = round.now;
         let view = round.view;
-        round.candidates.entry(job).or_insert_with(|| {
+        round.candidates.get_or_insert_with(job, || {
             let attempts = view
                 .job(job)
                 .into_iter()
@@ -192,7 +191,7 @@ impl Fcs {
             let mut candidates: Vec<&Attempt> = attempts
                 .filter(|one| self.is_candidate(now, view, one))
                 .collect();
-            candidates.sort_by_key(|one| {
+            sort_by_key(&mut candidates, |one| {
                 (
                     Reverse(one.progress_millionths().unwrap_or_default()),
                     one.launched(),

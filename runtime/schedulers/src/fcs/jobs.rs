@@ -1,11 +1,9 @@
 //! The jobs with unfinished reduces: their demand, their estimated remaining work, and the order that
 //! follows.
 
-use std::collections::{BTreeMap, BTreeSet};
-
 use serde::{Deserialize, Serialize};
 
-use napreduce_engine::{Job, JobId, Ratio, TaskKind, Time, WorkerId};
+use napreduce_engine::{Job, JobId, Ratio, SortedMap, SortedSet, TaskKind, Time, WorkerId};
 
 use crate::fcs::estimates::{RemainingWork, ShuffleTime};
 use crate::fcs::launch::PreemptedTasks;
@@ -25,7 +23,7 @@ pub(super) struct Member {
     /// Preempted reduces by index, with their workers.
     pub preempted: PreemptedTasks<u32, WorkerId>,
     /// Progress of unfinished reduces, in millionths.
-    progress: BTreeMap<u32, u32>,
+    progress: SortedMap<u32, u32>,
     progress_total: u64,
     /// State at the last update.
     pub now: Option<JobDemand>,
@@ -51,21 +49,21 @@ pub(super) struct JobDemand {
 /// All jobs with unfinished reduces.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub(super) struct Jobs {
-    pub members: BTreeMap<JobId, Member>,
+    pub members: SortedMap<JobId, Member>,
     /// Jobs with unmet demand.
     #[serde(skip)]
-    pub waiting: BTreeSet<RankKey>,
+    pub waiting: SortedSet<RankKey>,
     /// Jobs with preemptable slots.
     #[serde(skip)]
-    pub running: BTreeSet<RankKey>,
+    pub running: SortedSet<RankKey>,
     /// Jobs in either set, least recently updated first.
     #[serde(skip)]
-    stale: BTreeSet<(Time, JobId)>,
+    stale: SortedSet<(Time, JobId)>,
     /// Total slots promised to jobs.
     #[serde(skip)]
     pub promised: u32,
     /// Jobs whose demand grew since the last preemption.
-    pub asking: BTreeSet<JobId>,
+    pub asking: SortedSet<JobId>,
 }
 
 impl Jobs {
@@ -89,7 +87,7 @@ impl Jobs {
             self.asking.remove(&id);
             return;
         };
-        let member = self.members.entry(id).or_default();
+        let member = self.members.get_or_default(id);
         member.submitted = job.submitted();
         let kind = TaskKind::Reduce;
         if job.holding(TaskKind::Map) + job.tasks_done(TaskKind::Map) > 0 {

@@ -1,8 +1,7 @@
 //! Algorithm 2 of FCS: which reduce of a job gets a free slot. Preempted reduces wait for their worker until
 //! their patience is exhausted.
 
-use std::collections::{BTreeMap, BTreeSet};
-
+use napreduce_engine::{SortedMap, SortedSet};
 use serde::{Deserialize, Serialize};
 
 /// The use of an offered slot.
@@ -32,9 +31,9 @@ struct Waiting<T, W> {
 #[serde(bound(deserialize = "T: Deserialize<'de> + Ord, W: Deserialize<'de> + Ord"))]
 pub struct PreemptedTasks<T, W> {
     /// By age: numbers grow, so the oldest comes first.
-    waiting: BTreeMap<u64, Waiting<T, W>>,
-    numbers: BTreeMap<T, u64>,
-    here: BTreeSet<(W, u64)>,
+    waiting: SortedMap<u64, Waiting<T, W>>,
+    numbers: SortedMap<T, u64>,
+    here: SortedSet<(W, u64)>,
     next_number: u64,
     declined: u64,
 }
@@ -42,9 +41,9 @@ pub struct PreemptedTasks<T, W> {
 impl<T, W> Default for PreemptedTasks<T, W> {
     fn default() -> PreemptedTasks<T, W> {
         PreemptedTasks {
-            waiting: BTreeMap::new(),
-            numbers: BTreeMap::new(),
-            here: BTreeSet::new(),
+            waiting: SortedMap::new(),
+            numbers: SortedMap::new(),
+            here: SortedSet::new(),
             next_number: 0,
             declined: 0,
         }
@@ -100,7 +99,7 @@ impl<T: Copy + Ord, W: Copy + Ord> PreemptedTasks<T, W> {
     /// Whether the oldest task has declined more than `patience` opportunities.
     pub fn is_patience_exhausted(&self, patience: u64) -> bool {
         self.waiting
-            .first_key_value()
+            .first()
             .is_some_and(|(_, oldest)| self.declined - oldest.since > patience)
     }
 
@@ -114,7 +113,7 @@ impl<T: Copy + Ord, W: Copy + Ord> PreemptedTasks<T, W> {
         patience: u64,
         counts: bool,
     ) -> Option<LaunchChoice<T>> {
-        if let Some((at, number)) = self.here.range((worker, 0)..).next()
+        if let Some((at, number)) = self.here.range_from(&(worker, 0)).next()
             && *at == worker
         {
             return self
@@ -125,7 +124,7 @@ impl<T: Copy + Ord, W: Copy + Ord> PreemptedTasks<T, W> {
         if fresh {
             return Some(LaunchChoice::Fresh);
         }
-        let (_, oldest) = self.waiting.first_key_value()?;
+        let (_, oldest) = self.waiting.first()?;
         if self.is_patience_exhausted(patience) {
             return Some(LaunchChoice::Migrate(oldest.task));
         }

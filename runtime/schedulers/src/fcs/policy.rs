@@ -1,11 +1,10 @@
 //! FCS as a scheduler of reduce slots: passes events and offers to the two algorithms.
 
-use std::collections::BTreeMap;
-
 use serde::{Deserialize, Serialize};
 
 use napreduce_engine::{
-    Actions, AttemptId, ClusterView, Event, Job, JobId, Report, Scheduler, TaskKind, Time, WorkerId,
+    Actions, AttemptId, ClusterView, Event, Job, JobId, Report, Scheduler, SortedMap, TaskKind,
+    Time, WorkerId,
 };
 
 use crate::composed::Composed;
@@ -33,7 +32,7 @@ pub(super) struct FcsState {
     pub jobs: Jobs,
     pub workers: u32,
     /// When a free slot of each worker last counted as an opportunity.
-    pub last_counted: BTreeMap<WorkerId, Time>,
+    pub last_counted: SortedMap<WorkerId, Time>,
     /// Time of the last periodic round.
     pub last_round: Time,
     /// Whether a preempted task declined the current offer.

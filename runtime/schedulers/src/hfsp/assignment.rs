@@ -1,9 +1,9 @@
 //! Assignment of a free slot: to a job that is still sampling its task times, within the training limit, or
 //! else to the first job in order.
 
-use std::collections::BTreeSet;
-
-use napreduce_engine::{Actions, AttemptState, ClusterView, Job, JobId, Offer, Time, serve};
+use napreduce_engine::{
+    Actions, AttemptState, ClusterView, Job, JobId, Offer, SortedSet, Time, serve,
+};
 
 use crate::hfsp::configuration::HfspConfiguration;
 use crate::hfsp::lane::Lane;
@@ -119,7 +119,7 @@ impl Lane {
     }
 
     /// Returns the jobs with suspended tasks on the offered worker, in order.
-    fn resumable(&self, view: &ClusterView<'_>, offer: Offer) -> BTreeSet<Rank> {
+    fn resumable(&self, view: &ClusterView<'_>, offer: Offer) -> SortedSet<Rank> {
         let here = if view.has_suspended(offer.kind, offer.worker) {
             view.worker(offer.worker)
         } else {
@@ -132,7 +132,7 @@ impl Lane {
                     .attempt(*id)
                     .is_some_and(|attempt| attempt.state() == AttemptState::Suspended)
         });
-        let jobs: BTreeSet<JobId> = stopped.map(|id| id.task.job).collect();
+        let jobs: SortedSet<JobId> = stopped.map(|id| id.task.job).collect();
         jobs.into_iter()
             .filter_map(|id| self.members.get(&id)?.demand.turn)
             .collect()

@@ -1,8 +1,6 @@
 //! The index entries of a job, derived from its demand.
 
-use std::collections::BTreeSet;
-
-use napreduce_engine::{ClusterView, JobId, Time};
+use napreduce_engine::{ClusterView, JobId, SortedSet, Time};
 
 use crate::hfsp::configuration::{HfspConfiguration, LateOrder};
 use crate::hfsp::lane::{Lane, Member};
@@ -108,7 +106,7 @@ fn count(all: &mut u32, slots: u32, present: bool) {
     *all = if present { *all + slots } else { *all - slots };
 }
 
-fn set_entry<T: Ord>(list: &mut BTreeSet<T>, key: T, present: bool) {
+fn set_entry<T: Ord>(list: &mut SortedSet<T>, key: T, present: bool) {
     if present {
         list.insert(key)
     } else {

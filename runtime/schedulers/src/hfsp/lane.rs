@@ -1,11 +1,9 @@
 //! The jobs with unfinished tasks of one kind: sizes, demand, and the indices that find the next job to
 //! serve.
 
-use std::collections::{BTreeMap, BTreeSet};
-
 use serde::{Deserialize, Serialize};
 
-use napreduce_engine::{Job, JobId, Ratio, Span, TaskKind, Time, WorkerId};
+use napreduce_engine::{Job, JobId, Ratio, SortedMap, SortedSet, Span, TaskKind, Time, WorkerId};
 
 use crate::hfsp::configuration::HfspConfiguration;
 use crate::hfsp::hysteresis::Hysteresis;
@@ -55,29 +53,29 @@ pub(super) struct JobDemand {
 pub(super) struct Lane {
     pub kind: TaskKind,
     pub ranking: Ranking,
-    pub members: BTreeMap<JobId, Member>,
+    pub members: SortedMap<JobId, Member>,
     recent: Recent,
     /// Suspension limits per worker and for the cluster.
-    pub hysteresis: BTreeMap<WorkerId, Hysteresis>,
+    pub hysteresis: SortedMap<WorkerId, Hysteresis>,
     pub cluster_hysteresis: Hysteresis,
     /// Jobs that arrived, were measured or increased their demand since the last preemption.
-    pub asking: BTreeSet<JobId>,
+    pub asking: SortedSet<JobId>,
     /// Time of the last periodic preemption round.
     pub last_round: Time,
     /// Jobs with launchable tasks and a finite size.
     #[serde(skip)]
-    pub launchable: BTreeSet<Rank>,
+    pub launchable: SortedSet<Rank>,
     /// Jobs with launchable or suspended tasks.
     #[serde(skip)]
-    pub waiting: BTreeSet<Rank>,
+    pub waiting: SortedSet<Rank>,
     /// Jobs with an incomplete sample; fewest tasks left first.
     #[serde(skip)]
-    pub untried: BTreeSet<(u32, Time, JobId)>,
+    pub untried: SortedSet<(u32, Time, JobId)>,
     /// Measured jobs with preemptable slots, by rank and by size.
     #[serde(skip)]
-    pub holders: BTreeSet<Rank>,
+    pub holders: SortedSet<Rank>,
     #[serde(skip)]
-    pub by_size: BTreeSet<(Span, Time, JobId)>,
+    pub by_size: SortedSet<(Span, Time, JobId)>,
     /// Slots held by samples.
     #[serde(skip)]
     pub training_slots: u32,
@@ -93,17 +91,17 @@ impl Lane {
         Lane {
             kind,
             ranking: Ranking::new(configuration.order, 0),
-            members: BTreeMap::new(),
+            members: SortedMap::new(),
             recent: Recent::default(),
-            hysteresis: BTreeMap::new(),
+            hysteresis: SortedMap::new(),
             cluster_hysteresis: Hysteresis::default(),
-            asking: BTreeSet::new(),
+            asking: SortedSet::new(),
             last_round: Time::default(),
-            launchable: BTreeSet::new(),
-            waiting: BTreeSet::new(),
-            untried: BTreeSet::new(),
-            holders: BTreeSet::new(),
-            by_size: BTreeSet::new(),
+            launchable: SortedSet::new(),
+            waiting: SortedSet::new(),
+            untried: SortedSet::new(),
+            holders: SortedSet::new(),
+            by_size: SortedSet::new(),
             training_slots: 0,
             promised: 0,
             suspended: 0,

@@ -1,12 +1,10 @@
 //! HFSP as a scheduler: one lane each for maps and reduces, with separate virtual clusters.
 
-use std::collections::{BTreeMap, BTreeSet};
-
 use serde::{Deserialize, Serialize};
 
 use napreduce_engine::{
     Actions, AttemptId, ByKind, ClusterView, Event, Job, JobChange, JobId, JobSpec, PolicyRefusal,
-    Primitive, QueueShare, Ratio, Report, Scheduler, TaskKind, Time,
+    Primitive, QueueShare, Ratio, Report, Scheduler, SortedMap, SortedSet, TaskKind, Time,
 };
 
 use crate::hfsp::assignment::Opportunity;
@@ -33,7 +31,7 @@ struct HfspState {
     lanes: ByKind<Lane>,
     delay: Delay,
     /// When sampled reduces are measured next.
-    due: BTreeSet<(Time, AttemptId)>,
+    due: SortedSet<(Time, AttemptId)>,
 }
 
 impl Hfsp {
@@ -51,7 +49,7 @@ impl Hfsp {
         let state = HfspState {
             lanes,
             delay: Delay::new(configuration.delay),
-            due: BTreeSet::new(),
+            due: SortedSet::new(),
         };
         Ok(Hfsp {
             configuration,
@@ -193,19 +191,18 @@ impl Scheduler for Hfsp {
             weight: Some(of(name)),
             ..QueueShare::default()
         };
-        let mut queues: BTreeMap<&str, QueueShare> = weights
+        let mut queues: SortedMap<&str, QueueShare> = weights
             .keys()
             .map(|name| (name.as_str(), share(name)))
             .collect();
         for job in view.jobs() {
             let queue = job.spec().queue.as_str();
             queues
-                .entry(queue)
-                .or_insert_with(|| share(queue))
+                .get_or_insert_with(queue, || share(queue))
                 .jobs
                 .push(job.id());
         }
-        (!weights.is_empty()).then(|| queues.into_values().collect())
+        (!weights.is_empty()).then(|| queues.into_iter().map(|(_, share)| share).collect())
     }
 
     fn save(&self) -> Option<String> {

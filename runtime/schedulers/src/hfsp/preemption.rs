@@ -1,11 +1,10 @@
 //! Preemption: takes slots from larger jobs for jobs that lack them, within the limits on suspended tasks.
 
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, BTreeSet};
 
 use napreduce_engine::{
     Actions, Attempt, AttemptId, AttemptState, Claims, ClusterView, Job, JobId, Preempt, Primitive,
-    Span, TaskKind, Time, Worker, WorkerId,
+    SortedMap, SortedSet, Span, TaskKind, Time, Worker, WorkerId, sort_by_key,
 };
 
 use crate::hfsp::configuration::HfspConfiguration;
@@ -32,9 +31,9 @@ pub(super) struct Round<'a, 'b> {
     /// The slots that claimants will use.
     claims: Claims<'a>,
     /// Victims of this round; the view does not show them yet.
-    victims: BTreeSet<AttemptId>,
-    victims_of: BTreeMap<JobId, u32>,
-    victims_on: BTreeMap<WorkerId, u32>,
+    victims: SortedSet<AttemptId>,
+    victims_of: SortedMap<JobId, u32>,
+    victims_on: SortedMap<WorkerId, u32>,
 }
 
 /// A job that lacks slots.
@@ -59,9 +58,9 @@ impl<'a, 'b> Round<'a, 'b> {
             configuration,
             actions,
             claims: Claims::new(*view, std::slice::from_ref(kind)),
-            victims: BTreeSet::new(),
-            victims_of: BTreeMap::new(),
-            victims_on: BTreeMap::new(),
+            victims: SortedSet::new(),
+            victims_of: SortedMap::new(),
+            victims_on: SortedMap::new(),
         }
     }
 
@@ -69,8 +68,8 @@ impl<'a, 'b> Round<'a, 'b> {
     fn preempt(&mut self, victim: &Attempt, claimant: &Claimant<'_>) {
         let id = victim.id();
         self.victims.insert(id);
-        *self.victims_of.entry(id.task.job).or_default() += 1;
-        *self.victims_on.entry(victim.worker()).or_default() += 1;
+        *self.victims_of.get_or_default(id.task.job) += 1;
+        *self.victims_on.get_or_default(victim.worker()) += 1;
         let job = claimant.job.id();
         let larger = id.task.job;
         self.claims.add(job, victim.worker());
@@ -211,7 +210,7 @@ impl Lane {
                         .attempt(*id)
                         .is_some_and(|attempt| round.can_give(attempt))
             };
-            let owners: BTreeSet<JobId> = self
+            let owners: SortedSet<JobId> = self
                 .attempts_on(worker)
                 .filter(gives)
                 .map(|id| id.task.job)
@@ -269,7 +268,7 @@ impl Lane {
                 .is_some()
         };
         let keeps_work = round.configuration.primitive != Primitive::Kill;
-        candidates.sort_by_cached_key(|attempt| {
+        sort_by_key(&mut candidates, |attempt| {
             let far = !is_near(attempt);
             let age = Reverse(attempt.launched());
             (far && keeps_work, age, far, Reverse(attempt.id()))
@@ -318,8 +317,7 @@ impl Lane {
             .min(high.saturating_sub(1));
         let here = self
             .hysteresis
-            .entry(place)
-            .or_default()
+            .get_or_default(place)
             .decide(suspended, high, low);
         let Some(high) = configuration.cluster_suspended_high else {
             return here == Mode::Eager;

@@ -1,11 +1,9 @@
 //! The order of the jobs of one task kind, from the virtual cluster. The cost of re-ranking is bounded by the
 //! number of events, however many jobs there are.
 
-use std::collections::{BTreeMap, BTreeSet};
-
 use serde::{Deserialize, Serialize};
 
-use napreduce_engine::{JobId, Span, Time};
+use napreduce_engine::{JobId, SortedMap, SortedSet, Span, Time};
 
 use crate::hfsp::virtual_cluster::VirtualCluster;
 
@@ -46,11 +44,11 @@ const FREE_WORK: usize = 64;
 pub struct Ranking {
     order: RankingOrder,
     cluster: VirtualCluster,
-    ranks: BTreeMap<JobId, Rank>,
+    ranks: SortedMap<JobId, Rank>,
     /// Whether the ranks differ from a projection.
     stale: bool,
     /// Jobs without a rank for their current size.
-    unranked: BTreeSet<JobId>,
+    unranked: SortedSet<JobId>,
     credit: usize,
     calls: u32,
     last_steps: usize,
@@ -63,9 +61,9 @@ impl Ranking {
         Ranking {
             order,
             cluster: VirtualCluster::new(slots),
-            ranks: BTreeMap::new(),
+            ranks: SortedMap::new(),
             stale: false,
-            unranked: BTreeSet::new(),
+            unranked: SortedSet::new(),
             credit: CREDIT_MAX,
             calls: 0,
             last_steps: 0,

@@ -1,11 +1,9 @@
 //! Max-min sharing of whole slots between jobs: one slot at a time, round after round, to the jobs with the
 //! fewest tasks left first. Updates are incremental.
 
-use std::collections::{BTreeMap, BTreeSet};
-
 use serde::{Deserialize, Serialize};
 
-use napreduce_engine::{JobId, Time};
+use napreduce_engine::{JobId, SortedMap, SortedSet, Time};
 
 /// The largest weight: turns then compare exactly.
 pub const WEIGHT_MAX: u32 = 1 << 16;
@@ -29,11 +27,11 @@ struct Share {
 pub struct Shares {
     slots: u32,
     given: u32,
-    jobs: BTreeMap<JobId, Share>,
+    jobs: SortedMap<JobId, Share>,
     /// The next turn of each job that can use another slot.
-    next: BTreeSet<ShareKey>,
+    next: SortedSet<ShareKey>,
     /// The last allotted turn of each job that has a slot.
-    last: BTreeSet<ShareKey>,
+    last: SortedSet<ShareKey>,
     changed: Vec<JobId>,
 }
 

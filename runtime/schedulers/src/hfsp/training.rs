@@ -1,11 +1,11 @@
 //! The training of a job's size: measures sampled tasks, and keeps recent task times for the initial estimate
 //! of other jobs.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 
 use serde::{Deserialize, Serialize};
 
-use napreduce_engine::{Attempt, Ratio, Span, Time};
+use napreduce_engine::{Attempt, Ratio, SortedMap, Span, Time};
 
 use crate::hfsp::size::{self, Sample};
 
@@ -25,7 +25,7 @@ struct Measure {
 pub struct Training {
     /// Number of sampled tasks; 0 if none is needed.
     pub target: u32,
-    measures: BTreeMap<u32, Measure>,
+    measures: SortedMap<u32, Measure>,
 }
 
 impl Training {
@@ -33,7 +33,7 @@ impl Training {
     pub fn of(target: u32) -> Training {
         Training {
             target,
-            measures: BTreeMap::new(),
+            measures: SortedMap::new(),
         }
     }
 

@@ -1,10 +1,8 @@
 //! The virtual cluster: the progress of all jobs under fair sharing, in virtual time.
 
-use std::collections::{BTreeMap, BTreeSet};
-
 use serde::{Deserialize, Serialize};
 
-use napreduce_engine::{JobId, Span, Time};
+use napreduce_engine::{JobId, SortedMap, SortedSet, Span, Time};
 
 use crate::hfsp::shares::Shares;
 use crate::hfsp::virtual_job::{VirtualJob, is_never, saturated};
@@ -15,9 +13,9 @@ use crate::hfsp::virtual_job::{VirtualJob, is_never, saturated};
 pub struct VirtualCluster {
     now: Time,
     shares: Shares,
-    jobs: BTreeMap<JobId, VirtualJob>,
+    jobs: SortedMap<JobId, VirtualJob>,
     /// The next task end of each running job.
-    ends: BTreeSet<(Time, JobId)>,
+    ends: SortedSet<(Time, JobId)>,
     finished: Vec<(Time, JobId)>,
 }
 
@@ -25,7 +23,7 @@ pub struct VirtualCluster {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Projection {
     /// By job; `Time(u64::MAX)` for endless jobs.
-    pub finishes: BTreeMap<JobId, Time>,
+    pub finishes: SortedMap<JobId, Time>,
     /// Number of virtual task ends that were simulated.
     pub steps: usize,
 }
@@ -135,17 +133,14 @@ impl VirtualCluster {
         while steps < steps_max && ahead.ends.first().is_some_and(|&(end, _)| !is_never(end)) {
             steps += ahead.end_next();
         }
-        let mut finishes: BTreeMap<JobId, Time> = ahead
+        let mut finishes: SortedMap<JobId, Time> = ahead
             .finished
             .iter()
             .map(|&(finish, job)| (job, finish))
             .collect();
-        finishes.extend(
-            ahead
-                .jobs
-                .keys()
-                .map(|&job| (job, ahead.estimated_finish(job))),
-        );
+        for job in ahead.jobs.keys() {
+            finishes.insert(*job, ahead.estimated_finish(*job));
+        }
         Projection { finishes, steps }
     }
 
@@ -220,7 +215,7 @@ impl VirtualCluster {
 }
 
 fn reindex(
-    ends: &mut BTreeSet<(Time, JobId)>,
+    ends: &mut SortedSet<(Time, JobId)>,
     job: JobId,
     before: Option<Time>,
     after: Option<Time>,

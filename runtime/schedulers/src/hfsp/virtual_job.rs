@@ -156,8 +156,7 @@ fn add<T: Ord + Copy>(groups: &mut Groups<T>, time: T, count: u32) {
 
 /// Serializes groups as a map.
 mod as_map {
-    use std::collections::BTreeMap;
-
+    use napreduce_engine::SortedMap;
     use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
     use super::Groups;
@@ -172,7 +171,7 @@ mod as_map {
     pub fn deserialize<'de, T: Deserialize<'de> + Ord, D: Deserializer<'de>>(
         deserializer: D,
     ) -> Result<Groups<T>, D::Error> {
-        Ok(BTreeMap::deserialize(deserializer)?.into_iter().collect())
+        Ok(SortedMap::deserialize(deserializer)?.into_iter().collect())
     }
 }
 

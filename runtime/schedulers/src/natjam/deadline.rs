@@ -1,12 +1,10 @@
 //! Natjam-R: one queue in order of urgency. The least urgent jobs lose slots to the most urgent ones.
 
-use std::collections::{BTreeMap, BTreeSet};
-
 use serde::{Deserialize, Serialize};
 
 use napreduce_engine::{
     Actions, Claims, ClusterView, Event, Job, JobId, JobSpec, Offer, PolicyRefusal, Release,
-    Scheduler, Span, TaskKind, Time,
+    Scheduler, SortedMap, SortedSet, Span, TaskKind, Time,
 };
 
 use crate::natjam::admission::{DeadlineAdmission, Lateness};
@@ -28,9 +26,9 @@ pub struct NatjamR {
     by: UrgencyKey,
     queue: JobIndex<Key>,
     /// Time for which each job has held slots; used with laxity only.
-    worked: BTreeMap<JobId, Worked>,
+    worked: SortedMap<JobId, Worked>,
     /// Saved keys of jobs that have not been reported since the restore.
-    remembered: BTreeMap<JobId, Urgency>,
+    remembered: SortedMap<JobId, Urgency>,
     runs: Runs,
     delay: Delay,
 }
@@ -78,8 +76,8 @@ impl NatjamR {
         Ok(NatjamR {
             by,
             queue: JobIndex::new(),
-            worked: BTreeMap::new(),
-            remembered: BTreeMap::new(),
+            worked: SortedMap::new(),
+            remembered: SortedMap::new(),
             runs: Runs::new(configuration.interval),
             delay: Delay::new(configuration.delay),
             configuration,
@@ -146,7 +144,8 @@ impl NatjamR {
         let mut claims = Claims::new(*view, &usable_for);
         let mut places = Places::new(*view, kind);
         let mut left = self.configuration.per_run;
-        let open: BTreeSet<(Key, JobId)> = kinds().flat_map(|kind| self.queue.open(kind)).collect();
+        let open: SortedSet<(Key, JobId)> =
+            kinds().flat_map(|kind| self.queue.open(kind)).collect();
         for (key, job) in open {
             if left == 0 {
                 return;
@@ -226,7 +225,7 @@ impl Scheduler for NatjamR {
             let holds = TaskKind::ALL
                 .into_iter()
                 .any(|kind| known.holding(kind) > 0);
-            self.worked.entry(job).or_default().update(now, holds);
+            self.worked.get_or_default(job).update(now, holds);
         }
         // Laxities change in runs only, so jobs do not overtake each other in between.
         let remembered = self

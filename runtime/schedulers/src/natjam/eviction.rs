@@ -1,11 +1,9 @@
 //! Job eviction: selects the research job that loses the next container.
 
-use std::collections::{BTreeMap, BTreeSet};
-
 use rand::Rng;
 use serde::{Deserialize, Serialize};
 
-use napreduce_engine::{JobId, Ratio, Time};
+use napreduce_engine::{JobId, Ratio, SortedMap, SortedSet, Time};
 
 /// The choice of the research job that loses a container.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -39,15 +37,15 @@ type Age = (Time, JobId);
 #[derive(Debug, Clone)]
 pub struct Evictions {
     choice: JobEviction,
-    by_usage: BTreeSet<(u32, Age)>,
-    by_age: BTreeMap<Age, u32>,
+    by_usage: SortedSet<(u32, Age)>,
+    by_age: SortedMap<Age, u32>,
     total: u64,
 }
 
 impl Evictions {
     pub fn new(choice: JobEviction, holdings: impl IntoIterator<Item = Holding>) -> Evictions {
         let held = holdings.into_iter().filter(|holding| holding.usage > 0);
-        let by_age: BTreeMap<Age, u32> = held
+        let by_age: SortedMap<Age, u32> = held
             .map(|holding| ((holding.submitted, holding.job), holding.usage))
             .collect();
         let by_usage = by_age.iter().map(|(&age, &usage)| (usage, age)).collect();
@@ -96,10 +94,7 @@ impl Evictions {
     fn least(&self) -> Option<Age> {
         let (usage, _) = *self.by_usage.first()?;
         let youngest = (usage, (Time(u64::MAX), JobId(u32::MAX)));
-        self.by_usage
-            .range(..=youngest)
-            .next_back()
-            .map(|(_, age)| *age)
+        self.by_usage.last_up_to(&youngest).map(|(_, age)| *age)
     }
 
     fn drawn(&self, rng: &mut impl Rng) -> Option<Age> {

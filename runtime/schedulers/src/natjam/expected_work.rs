@@ -3,6 +3,7 @@
 
 use napreduce_engine::{
     ByKind, ClusterView, Job, JobId, JobSpec, JobState, Lengths, Primitive, Span, TaskKind, Time,
+    sort_by_key,
 };
 
 use crate::natjam::admission::{DueJob, DueSlots, DueWork, Lateness, admit};
@@ -121,7 +122,9 @@ fn dues(
             }
         }
     }
-    dues.sort_by_key(|(submitted, due)| (due.deadline, *submitted, due.job));
+    sort_by_key(&mut dues, |(submitted, due)| {
+        (due.deadline, *submitted, due.job)
+    });
     (dues.into_iter().map(|(_, due)| due).collect(), slots)
 }
 

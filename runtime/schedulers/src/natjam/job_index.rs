@@ -1,10 +1,9 @@
 //! The jobs of one class in policy order, indexed by what they can do with a slot: launch, restore a
 //! checkpoint, or give one up.
 
-use std::collections::{BTreeMap, BTreeSet};
-
 use napreduce_engine::{
-    Actions, ByKind, ClusterView, Job, JobId, Offer, Start, TaskKind, is_other_first,
+    Actions, ByKind, ClusterView, Job, JobId, Offer, SortedMap, SortedSet, Start, TaskKind,
+    is_other_first,
 };
 
 use crate::serving::{Accepts, Delay};
@@ -18,13 +17,13 @@ type RankKey<K> = (K, JobId);
 /// The jobs of one class.
 #[derive(Debug)]
 pub(super) struct JobIndex<K> {
-    entries: BTreeMap<JobId, (K, ByKind<Flags>)>,
+    entries: SortedMap<JobId, (K, ByKind<Flags>)>,
     /// Jobs with launchable tasks.
-    open: ByKind<BTreeSet<RankKey<K>>>,
+    open: ByKind<SortedSet<RankKey<K>>>,
     /// Jobs with checkpoints to restore.
-    saved: ByKind<BTreeSet<RankKey<K>>>,
+    saved: ByKind<SortedSet<RankKey<K>>>,
     /// Jobs that hold a slot.
-    holders: ByKind<BTreeSet<RankKey<K>>>,
+    holders: ByKind<SortedSet<RankKey<K>>>,
     /// Number of jobs with suspended attempts and nothing to launch.
     only_suspended: ByKind<u32>,
 }
@@ -52,18 +51,18 @@ impl Flags {
 impl<K: Ord + Copy> JobIndex<K> {
     pub(super) fn new() -> JobIndex<K> {
         JobIndex {
-            entries: BTreeMap::new(),
+            entries: SortedMap::new(),
             open: ByKind {
-                map: BTreeSet::new(),
-                reduce: BTreeSet::new(),
+                map: SortedSet::new(),
+                reduce: SortedSet::new(),
             },
             saved: ByKind {
-                map: BTreeSet::new(),
-                reduce: BTreeSet::new(),
+                map: SortedSet::new(),
+                reduce: SortedSet::new(),
             },
             holders: ByKind {
-                map: BTreeSet::new(),
-                reduce: BTreeSet::new(),
+                map: SortedSet::new(),
+                reduce: SortedSet::new(),
             },
             only_suspended: ByKind::default(),
         }
@@ -156,9 +155,9 @@ impl<K: Ord + Copy> JobIndex<K> {
         &self,
         view: &ClusterView<'_>,
         offer: Offer,
-    ) -> BTreeSet<RankKey<K>> {
+    ) -> SortedSet<RankKey<K>> {
         if !view.has_suspended(offer.kind, offer.worker) {
-            return BTreeSet::new();
+            return SortedSet::new();
         }
         let attempts = view
             .worker(offer.worker)

@@ -1,15 +1,13 @@
 //! The workers on which jobs can give up slots.
 
-use std::collections::BTreeMap;
-
-use napreduce_engine::{AttemptState, Claims, ClusterView, JobId, TaskKind, WorkerId};
+use napreduce_engine::{AttemptState, Claims, ClusterView, JobId, SortedMap, TaskKind, WorkerId};
 
 /// The workers of the preemptable attempts of each job that was asked for one.
 pub(super) struct Places<'a> {
     view: ClusterView<'a>,
     kind: TaskKind,
-    workers: BTreeMap<JobId, Vec<WorkerId>>,
-    taken: BTreeMap<JobId, u32>,
+    workers: SortedMap<JobId, Vec<WorkerId>>,
+    taken: SortedMap<JobId, u32>,
 }
 
 impl<'a> Places<'a> {
@@ -17,8 +15,8 @@ impl<'a> Places<'a> {
         Places {
             view,
             kind,
-            workers: BTreeMap::new(),
-            taken: BTreeMap::new(),
+            workers: SortedMap::new(),
+            taken: SortedMap::new(),
         }
     }
 
@@ -41,9 +39,7 @@ impl<'a> Places<'a> {
             workers,
             taken,
         } = self;
-        let workers = workers
-            .entry(from)
-            .or_insert_with(|| preemptable(view, *kind, from));
+        let workers = workers.get_or_insert_with(from, || preemptable(view, *kind, from));
         let Some(place) = workers
             .iter()
             .position(|worker| claims.wants_on(beneficiary, *worker))
@@ -51,7 +47,7 @@ impl<'a> Places<'a> {
             return false;
         };
         claims.add(beneficiary, workers.remove(place));
-        *taken.entry(from).or_default() += 1;
+        *taken.get_or_default(from) += 1;
         true
     }
 }

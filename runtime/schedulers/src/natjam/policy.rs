@@ -1,14 +1,12 @@
 //! Natjam: production jobs are served first, and preempt research jobs when no slot is free.
 
-use std::collections::{BTreeMap, BTreeSet};
-
 use rand::SeedableRng;
 use rand_pcg::Pcg64;
 use serde::{Deserialize, Serialize};
 
 use napreduce_engine::{
     Actions, Claims, ClusterView, DefaultOrder, Event, Job, JobChange, JobId, JobSpec, Offer,
-    PolicyRefusal, QueueShare, Release, Scheduler, TaskKind, Time,
+    PolicyRefusal, QueueShare, Release, Scheduler, SortedMap, SortedSet, TaskKind, Time,
 };
 
 use crate::natjam::configuration::{NatjamConfiguration, NatjamConfigurationError};
@@ -25,7 +23,7 @@ pub struct Natjam {
     production: JobIndex<DefaultOrder>,
     research: JobIndex<DefaultOrder>,
     /// Outstanding requests per production job; no empty lists.
-    lists: BTreeMap<(TaskKind, DefaultOrder), ReclaimList>,
+    lists: SortedMap<(TaskKind, DefaultOrder), ReclaimList>,
     runs: Runs,
     delay: Delay,
     random: Pcg64,
@@ -50,7 +48,7 @@ impl Natjam {
         Ok(Natjam {
             production: JobIndex::new(),
             research: JobIndex::new(),
-            lists: BTreeMap::new(),
+            lists: SortedMap::new(),
             runs: Runs::new(configuration.preemptor_interval),
             delay: Delay::new(configuration.delay),
             random: Pcg64::seed_from_u64(configuration.seed),
@@ -140,18 +138,20 @@ impl Natjam {
         actions: &mut Actions,
     ) {
         let limits = self.configuration.limits();
-        for (_, list) in self.lists.iter_mut().filter(|((of, _), _)| *of == kind) {
-            // The engine kills expired victims: the grace period of their request ends with this run.
-            list.age(now, &limits);
-        }
-        self.lists.retain(|_, list| !list.is_empty());
+        self.lists.retain(|(of, _), list| {
+            if *of == kind {
+                // The engine kills expired victims: the grace period of their request ends with this run.
+                list.age(now, &limits);
+            }
+            !list.is_empty()
+        });
         if view.free_slots(kind) > 0 {
             return;
         }
         // The task kinds that can use the victims' slots; their requests count together.
         let both = actions.has_both_kinds(view);
         let kinds = || TaskKind::ALL.into_iter().filter(|one| both || *one == kind);
-        let claimants: BTreeSet<(DefaultOrder, JobId)> = kinds()
+        let claimants: SortedSet<(DefaultOrder, JobId)> = kinds()
             .flat_map(|kind| self.production.open(kind))
             .collect();
         let usable_for: Vec<TaskKind> = kinds().collect();
@@ -167,7 +167,7 @@ impl Natjam {
                 })
                 .sum();
             let pending = kinds().map(|kind| job.eligible_count(kind)).sum();
-            let mut requests: BTreeMap<JobId, u32> = BTreeMap::new();
+            let mut requests: SortedMap<JobId, u32> = SortedMap::new();
             let mut left = new_requests(true, pending, outstanding);
             if left == 0 {
                 continue;
@@ -190,8 +190,8 @@ impl Natjam {
                     continue;
                 }
                 left -= 1;
-                self.lists.entry((kind, key)).or_default().append(now, from);
-                *requests.entry(from).or_default() += 1;
+                self.lists.get_or_default((kind, key)).append(now, from);
+                *requests.get_or_default(from) += 1;
             }
             for (from, count) in requests {
                 actions.release(self.release(from, kind, count, id, pending));

@@ -141,7 +141,7 @@ impl Trigger {
     /// Assigns the slot to the first job that may use it; targets of `launch` and `resume` rules come first.
     fn assign(&mut self, view: &ClusterView<'_>, offer: Offer, actions: &mut Actions) -> bool {
         let called = self.state.called.clone();
-        for Placement { target, worker } in &called {
+        for Placement { target, worker } in called.iter() {
             if worker.is_some_and(|worker| worker != offer.worker) {
                 continue;
             }

@@ -1,10 +1,8 @@
 //! The state of the trigger scheduler: known job names, holds, placements and pending actions.
 
-use std::collections::{BTreeMap, BTreeSet};
-
 use napreduce_engine::{
-    Attempt, AttemptId, AttemptState, ClusterView, Job, JobId, Ratio, TaskId, TaskKind, TaskState,
-    Time, WorkerId,
+    Attempt, AttemptId, AttemptState, ClusterView, Job, JobId, Ratio, SortedMap, SortedSet, TaskId,
+    TaskKind, TaskState, Time, WorkerId,
 };
 use serde::{Deserialize, Serialize};
 
@@ -22,15 +20,15 @@ pub struct Placement {
 #[derive(Debug, Clone, Default)]
 pub struct TriggerState {
     /// The last job of each name.
-    jobs: BTreeMap<String, JobId>,
+    jobs: SortedMap<String, JobId>,
     /// Names whose last job has ended.
-    over: BTreeSet<String>,
+    over: SortedSet<String>,
     /// Rules that hold, or fired and do not repeat.
-    pub held_rules: BTreeSet<usize>,
+    pub held_rules: SortedSet<usize>,
     /// Targets not to be launched or resumed.
-    held: BTreeSet<Target>,
+    held: SortedSet<Target>,
     /// Targets of `launch` and `resume`; they are served first.
-    pub called: BTreeSet<Placement>,
+    pub called: SortedSet<Placement>,
     /// Actions that are not possible yet, and whether a warning was issued.
     pub pending: Vec<(RuleAction, bool)>,
 }
@@ -38,9 +36,9 @@ pub struct TriggerState {
 /// The saved state; targets and actions in rule syntax.
 #[derive(Serialize, Deserialize)]
 pub struct Saved {
-    jobs: BTreeMap<String, JobId>,
-    over: BTreeSet<String>,
-    held_rules: BTreeSet<usize>,
+    jobs: SortedMap<String, JobId>,
+    over: SortedSet<String>,
+    held_rules: SortedSet<usize>,
     held: Vec<String>,
     called: Vec<String>,
     pending: Vec<(String, bool)>,

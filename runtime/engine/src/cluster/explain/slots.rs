@@ -1,12 +1,11 @@
 //! Why a launchable task has no slot: reasons that depend on workers, slots and other jobs. All applicable
 //! ones are listed.
 
-use std::collections::BTreeMap;
-
 use super::{Order, Reason, ReasonCode, left, seconds};
 use crate::cluster::{Cluster, Job, Worker};
 use crate::ids::{JobId, TaskId, TaskKind, WorkerId};
 use crate::preemption::Primitive;
+use crate::sorted::SortedMap;
 use crate::states::WorkerState;
 
 /// How many jobs are named; the rest are counted.
@@ -132,13 +131,13 @@ fn out_of_use(cluster: &Cluster, id: WorkerId, worker: &Worker) -> Option<Reason
 
 /// Returns that every slot is held, and by which jobs.
 fn all_taken(cluster: &Cluster, kind: TaskKind) -> Reason {
-    let mut holders: BTreeMap<JobId, u32> = BTreeMap::new();
+    let mut holders: SortedMap<JobId, u32> = SortedMap::new();
     for attempt in cluster
         .attempts
         .values()
         .filter(|one| one.holds_slot && one.id.task.kind == kind)
     {
-        *holders.entry(attempt.id.task.job).or_default() += 1;
+        *holders.get_or_default(attempt.id.task.job) += 1;
     }
     let mut holders: Vec<(JobId, u32)> = holders.into_iter().collect();
     holders.sort_by_key(|(job, count)| (std::cmp::Reverse(*count), *job));

@@ -1,7 +1,7 @@
 //! The ideal share of each queue: what it uses up to its guarantee, plus a share of the remaining capacity,
 //! neediest first. Distributed from the root down, as in YARN's `AbstractPreemptableResourceCalculator`.
 
-use napreduce_engine::Ratio;
+use napreduce_engine::{Ratio, sort_by_key};
 
 use super::tree::{QueueTree, Surplus};
 use crate::capacity::order::Need;
@@ -93,7 +93,7 @@ impl Group<'_> {
             need = self.offer_to_neediest(need);
         }
         // Nothing is left for these, but they still count as wanting.
-        need.sort_by_key(|&child| (self.need(child), child));
+        sort_by_key(&mut need, |&child| (self.need(child), child));
         self.visited.extend(need);
     }
 
@@ -111,7 +111,7 @@ impl Group<'_> {
             }
         };
         // Siblings of equal need stay in tree order.
-        need.sort_by_key(|&child| (self.need(child), child));
+        sort_by_key(&mut need, |&child| (self.need(child), child));
         let neediest = need
             .iter()
             .take_while(|&&child| self.need(child) == self.need(need[0]))

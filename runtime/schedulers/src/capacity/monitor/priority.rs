@@ -1,7 +1,7 @@
 //! Makes room for reservations of important queues that have waited for long (YARN's
 //! `QueuePriorityContainerCandidateSelector`).
 
-use napreduce_engine::{Ratio, Span};
+use napreduce_engine::{Ratio, Span, sort_by_key};
 
 use super::Arithmetic;
 use super::reserved::{Occupants, OnNode};
@@ -16,7 +16,7 @@ pub(super) fn select(round: &mut Round<'_>, delay: Span) {
     let mut marked = vec![0_u64; round.tree.len()];
     let mut waiting = occupants.waiting.clone();
     waiting.retain(|one| round.settings.now.since(one.container.since) > delay);
-    waiting.sort_by_key(|one| (one.container.since, one.container.id));
+    sort_by_key(&mut waiting, |one| (one.container.since, one.container.id));
     for one in waiting {
         if !is_below_guarantee(round, one.queue, marked[one.queue]) {
             continue;

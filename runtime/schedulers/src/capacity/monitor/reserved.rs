@@ -2,9 +2,8 @@
 //! `ReservedContainerCandidatesSelector`).
 
 use std::cmp::Reverse;
-use std::collections::BTreeMap;
 
-use napreduce_engine::Ratio;
+use napreduce_engine::{Ratio, SortedMap, sort_by_key};
 
 use super::round::Round;
 use super::victims::{Container, Pass, Victim};
@@ -20,7 +19,7 @@ pub(super) struct OnNode {
 /// Containers and reservations by node.
 #[derive(Debug, Default)]
 pub(super) struct Occupants {
-    pub running: BTreeMap<u32, Vec<OnNode>>,
+    pub running: SortedMap<u32, Vec<OnNode>>,
     /// In the order of leaves and applications.
     pub waiting: Vec<OnNode>,
 }
@@ -41,13 +40,15 @@ impl Occupants {
                     .extend(application.reserved.iter().map(on_node));
                 for one in application.live.iter().map(on_node) {
                     if let Some(node) = one.container.node {
-                        occupants.running.entry(node).or_default().push(one);
+                        occupants.running.get_or_default(node).push(one);
                     }
                 }
             }
         }
         for running in occupants.running.values_mut() {
-            running.sort_by_key(|one| Reverse((one.container.since, one.container.id)));
+            sort_by_key(running, |one| {
+                Reverse((one.container.since, one.container.id))
+            });
         }
         occupants
     }
@@ -101,7 +102,7 @@ pub(super) fn select(round: &mut Round<'_>, mut obtain: Vec<u64>) {
             by_cost.push((cost, node, waiting.container.id, *waiting));
         }
     }
-    by_cost.sort_by_key(|&(cost, node, id, _)| (cost, node, id));
+    sort_by_key(&mut by_cost, |&(cost, node, id, _)| (cost, node, id));
     for (_, _, _, waiting) in by_cost {
         // Recomputed: earlier reservations have used up candidates and budget.
         for victim in room_for(round, &occupants, &waiting, &obtain).unwrap_or_default() {

@@ -1,8 +1,6 @@
 //! State across rounds: containers with a pending preemption request, and when it was made.
 
-use std::collections::BTreeMap;
-
-use napreduce_engine::{Span, Time};
+use napreduce_engine::{SortedMap, Span, Time};
 
 /// The action for a container that a round chose.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -17,7 +15,7 @@ pub enum RoundOutcome<K> {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Rounds<K> {
     observe_only: bool,
-    requests: BTreeMap<K, Request>,
+    requests: SortedMap<K, Request>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -31,7 +29,7 @@ impl<K: Ord + Copy> Rounds<K> {
     pub fn new(observe_only: bool) -> Rounds<K> {
         Rounds {
             observe_only,
-            requests: BTreeMap::new(),
+            requests: SortedMap::new(),
         }
     }
 

@@ -2,9 +2,8 @@
 //! applications give and receive.
 
 use std::cmp::Reverse;
-use std::collections::BTreeMap;
 
-use napreduce_engine::Ratio;
+use napreduce_engine::{Ratio, SortedMap, sort_by_key};
 
 use super::victims::{Application, Selection};
 use super::{IntraQueue, QueueSettings};
@@ -54,7 +53,7 @@ pub(super) struct User {
 pub(super) struct Shares<'a> {
     leaf: Leaf<'a>,
     pub applications: Vec<Share<'a>>,
-    pub users: BTreeMap<&'a str, User>,
+    pub users: SortedMap<&'a str, User>,
     /// Maximum per user.
     pub user_limit: i128,
 }
@@ -76,9 +75,9 @@ impl<'a> Shares<'a> {
         leaf: Leaf<'a>,
         selection: &Selection,
     ) -> Shares<'a> {
-        let mut users: BTreeMap<&str, User> = BTreeMap::new();
+        let mut users: SortedMap<&str, User> = SortedMap::new();
         for application in applications {
-            let user = users.entry(&application.user).or_default();
+            let user = users.get_or_default(&application.user);
             user.used += i128::from(application.used());
             user.masters += i128::from(application.masters());
             user.chosen += i128::from(selection.of_application(application.id));
@@ -228,7 +227,7 @@ impl Leaf<'_> {
     fn sorted<'a>(
         &self,
         applications: &'a [Application],
-        users: &BTreeMap<&'a str, User>,
+        users: &SortedMap<&'a str, User>,
     ) -> Vec<&'a Application> {
         let by_use = self.settings.order == ApplicationOrder::Fair
             && self.intra_queue.order == IntraQueueOrder::UserLimitFirst;
@@ -238,7 +237,7 @@ impl Leaf<'_> {
                 .map_or(0, |user| user.used)
         };
         let mut sorted: Vec<&Application> = applications.iter().collect();
-        sorted.sort_by_key(|application| {
+        sort_by_key(&mut sorted, |application| {
             if by_use {
                 (
                     Reverse(0),

@@ -6,7 +6,7 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use napreduce_engine::Ratio;
+use napreduce_engine::{Ratio, sort_by_key};
 
 use super::RoundSettings;
 use super::ideal::{Distribution, Sharing, rounded_half_up};
@@ -39,7 +39,7 @@ pub(super) fn distribute(tree: &QueueTree, sharing: Sharing) -> Distribution {
     }
     let is_wanting = |leaf: &usize| tree.queue(*leaf).pending > 0;
     let mut wanting: Vec<usize> = tree.leaves().filter(is_wanting).collect();
-    wanting.sort_by_key(|&leaf| (need(tree, leaf, ideal[leaf]), leaf));
+    sort_by_key(&mut wanting, |&leaf| (need(tree, leaf, ideal[leaf]), leaf));
     Distribution {
         ideal: ideal.into_iter().map(Ratio::whole).collect(),
         wanting,

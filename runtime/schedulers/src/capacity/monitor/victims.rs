@@ -2,9 +2,8 @@
 //! first, masters last. Also holds the selection of a round.
 
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, BTreeSet};
 
-use napreduce_engine::{Ratio, Time};
+use napreduce_engine::{Ratio, SortedMap, SortedSet, Time, sort_by_key};
 
 use super::source::Source;
 use crate::capacity::configuration::ApplicationOrder;
@@ -87,7 +86,7 @@ impl Application {
     /// Returns its containers in preemption order: least important first, then youngest.
     pub(super) fn in_preemption_order(&self) -> Vec<Container> {
         let mut live = self.live.clone();
-        live.sort_by_key(|container| {
+        sort_by_key(&mut live, |container| {
             Reverse((container.importance, container.since, container.id))
         });
         live
@@ -96,7 +95,7 @@ impl Application {
 
 /// Sorts applications in service order; containers are taken in reverse.
 pub(super) fn sort_in_service_order(applications: &mut [&Application], order: ApplicationOrder) {
-    applications.sort_by_key(|application| match order {
+    sort_by_key(applications, |application| match order {
         ApplicationOrder::Fifo => (Reverse(application.priority), 0, application.age),
         ApplicationOrder::Fair => (Reverse(0), application.used(), application.age),
     });
@@ -108,8 +107,8 @@ pub(super) struct Selection {
     pub budget: u64,
     /// In the order chosen.
     pub victims: Vec<Victim>,
-    containers: BTreeSet<u64>,
-    by_application: BTreeMap<u64, u64>,
+    containers: SortedSet<u64>,
+    by_application: SortedMap<u64, u64>,
 }
 
 impl Selection {
@@ -132,7 +131,7 @@ impl Selection {
         }
         self.budget -= victim.size;
         self.containers.insert(victim.container);
-        *self.by_application.entry(victim.application).or_default() += victim.size;
+        *self.by_application.get_or_default(victim.application) += victim.size;
         self.victims.push(victim);
         true
     }

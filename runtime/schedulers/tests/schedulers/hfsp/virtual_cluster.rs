@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use napreduce_engine::{JobId, Span, Time};
+use napreduce_engine::{JobId, SortedMap, Span, Time};
 use napreduce_schedulers::hfsp::shares::Shares;
 use napreduce_schedulers::hfsp::{ENDLESS, VirtualCluster};
 use proptest::prelude::*;
@@ -180,7 +180,7 @@ fn play(steps: &[Step], slots: u32) -> Result<(), TestCaseError> {
         while !slow.jobs.is_empty() {
             slow.tick();
         }
-        let rest: BTreeMap<JobId, Time> = slow.finished[known..]
+        let rest: SortedMap<JobId, Time> = slow.finished[known..]
             .iter()
             .map(|&(at, job)| (job, at))
             .collect();
@@ -218,7 +218,7 @@ fn endless_job_takes_share_and_never_ends() {
     let finishes = cluster.project(usize::MAX).finishes;
     assert_eq!(
         finishes,
-        BTreeMap::from([(JobId(1), Time(u64::MAX)), (JobId(2), Time(20))])
+        SortedMap::from_iter([(JobId(1), Time(u64::MAX)), (JobId(2), Time(20))])
     );
     cluster.age(Time(5));
     cluster.resize(JobId(1), Span(30));
@@ -255,11 +255,11 @@ fn truncated_projection_estimates_rest() {
     let rough = cluster.project(0).finishes;
     assert_eq!(
         exact,
-        BTreeMap::from([(JobId(1), Time(510)), (JobId(2), Time(10))])
+        SortedMap::from_iter([(JobId(1), Time(510)), (JobId(2), Time(10))])
     );
     assert_eq!(
         rough,
-        BTreeMap::from([(JobId(1), Time(1000)), (JobId(2), Time(10))])
+        SortedMap::from_iter([(JobId(1), Time(1000)), (JobId(2), Time(10))])
     );
 }
 
