@@ -20,7 +20,7 @@ use serde_json::Value;
 use self::costs::MeasuredCosts;
 use self::place::RecordedPlace;
 pub use self::plan::RecordedTimes;
-use self::plan::{Omission, rebuild};
+use self::plan::{Omission, Rebuilt, rebuild};
 use self::surroundings::{RecordedPolicy, Surroundings};
 use super::arguments::Arguments;
 use super::variants::{Subject, Variant};
@@ -286,7 +286,7 @@ impl Reading {
         self.surroundings.add(ended);
         self.costs.add(ended);
         match rebuild(ended, begin_millis)? {
-            Ok(rebuilt) => {
+            Rebuilt::Job(rebuilt) => {
                 let plan = rebuilt.plan;
                 self.tasks += plan.maps.len() + plan.reduces.len();
                 let lengths = plan
@@ -303,7 +303,7 @@ impl Reading {
                 self.jobs.push(plan);
                 self.times.push(rebuilt.times);
             }
-            Err(why) => {
+            Rebuilt::Omitted(why) => {
                 self.lost_millis = self.lost_millis.saturating_add(held);
                 self.left_out
                     .entry(why)

@@ -53,20 +53,23 @@ impl Omission {
     }
 }
 
+/// What becomes of an ended job.
+pub enum Rebuilt {
+    Job(RebuiltJob),
+    Omitted(Omission),
+}
+
 /// Returns the plan of a job in a window that starts at this time, in milliseconds since 1970.
-pub fn rebuild(
-    ended: &EndedJob,
-    begin_millis: u64,
-) -> Result<std::result::Result<RebuiltJob, Omission>> {
+pub fn rebuild(ended: &EndedJob, begin_millis: u64) -> Result<Rebuilt> {
     let summary = &ended.detail.summary;
     if summary.phase != JobPhase::Succeeded {
-        return Ok(Err(Omission::NotSucceeded));
+        return Ok(Rebuilt::Omitted(Omission::NotSucceeded));
     }
     let Ok(lengths) = TaskLengths::of(&ended.detail) else {
-        return Ok(Err(Omission::Incomplete));
+        return Ok(Rebuilt::Omitted(Omission::Incomplete));
     };
     if lengths.maps.is_empty() && lengths.reduces.is_empty() {
-        return Ok(Err(Omission::NoTasks));
+        return Ok(Rebuilt::Omitted(Omission::NoTasks));
     }
     let since = |millis: u64| Span(millis.saturating_sub(begin_millis).saturating_mul(1_000));
     let submitted = since(summary.submitted_millis);
@@ -158,5 +161,5 @@ pub fn rebuild(
         submitted: Time(submitted.0),
         ended: Time(ended_at.0.max(submitted.0)),
     };
-    Ok(Ok(RebuiltJob { plan, times }))
+    Ok(Rebuilt::Job(RebuiltJob { plan, times }))
 }
