@@ -2,7 +2,7 @@
 
 use std::cmp::{Ordering, Reverse};
 
-use napreduce_engine::{Ratio, sort_by};
+use napreduce_engine::Ratio;
 
 /// The sort key of a queue among its siblings.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -28,7 +28,7 @@ pub struct Need {
 impl Need {
     /// Returns the need of a queue that holds `amount` of `guaranteed`. A queue without a guarantee comes
     /// after all satisfied ones.
-    pub fn of(amount: Ratio, guaranteed: Ratio, priority: i32) -> Need {
+    pub fn new(amount: Ratio, guaranteed: Ratio, priority: i32) -> Need {
         let priority = Reverse(priority);
         if guaranteed <= Ratio::ZERO {
             return Need {
@@ -64,7 +64,7 @@ impl QueueStanding<'_> {
             return (Reverse(self.priority), self.used).cmp(&(Reverse(other.priority), other.used));
         }
         let need = |standing: &QueueStanding<'_>| {
-            Need::of(standing.used, standing.guaranteed, standing.priority)
+            Need::new(standing.used, standing.guaranteed, standing.priority)
         };
         need(self)
             .cmp(&need(other))
@@ -86,7 +86,7 @@ mod tests {
                 priority,
             })
             .collect();
-        sort_by(&mut standings, QueueStanding::compare);
+        standings.sort_by(QueueStanding::compare);
         standings
             .into_iter()
             .map(|standing| standing.name)

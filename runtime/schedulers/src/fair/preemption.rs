@@ -53,6 +53,15 @@ struct Claimant<'a> {
     for_minimum_of: Option<usize>,
 }
 
+/// A preemption round for slots of one kind.
+struct Round<'a> {
+    now: Time,
+    kind: TaskKind,
+    view: &'a ClusterView<'a>,
+    pools: &'a [PoolSnapshot],
+    starved: &'a [Starved],
+}
+
 impl Fair {
     /// Updates all shares and preempts tasks for starved jobs.
     pub(super) fn preempt(&mut self, now: Time, view: &ClusterView<'_>, actions: &mut Actions) {
@@ -71,7 +80,14 @@ impl Fair {
             let found = starved(now, &mut pools);
             self.store_times(kind, &pools);
             if utilised && !found.is_empty() {
-                self.make_room(now, kind, view, &pools, &found, actions);
+                let round = Round {
+                    now,
+                    kind,
+                    view,
+                    pools: &pools,
+                    starved: &found,
+                };
+                self.make_room(&round, actions);
             }
         }
     }
@@ -139,15 +155,8 @@ impl Fair {
     }
 
     /// Requests as many slots as the starved jobs lack, as far as there are victims.
-    fn make_room(
-        &mut self,
-        now: Time,
-        kind: TaskKind,
-        view: &ClusterView<'_>,
-        pools: &[PoolSnapshot],
-        found: &[Starved],
-        actions: &mut Actions,
-    ) {
+    fn make_room(&mut self, round: &Round<'_>, actions: &mut Actions) {
+        let kind = round.kind;
         let configuration = &self.configuration;
         let delay = recheck_after(
             configuration.kill_wait,
@@ -156,13 +165,14 @@ impl Fair {
         );
         let primitive = configuration.primitive;
         let grace = Some(configuration.kill_wait);
-        let mut candidates = Candidates::collect(&kind, view, pools);
-        for starved in found {
-            let snapshot = &pools[starved.pool].jobs[starved.place];
+        let mut candidates = Candidates::collect(&round.kind, round.view, round.pools);
+        for starved in round.starved {
+            let snapshot = &round.pools[starved.pool].jobs[starved.place];
             if let Some(entry) = self.tree.jobs.get_mut(&snapshot.job) {
-                entry.starvation[kind].next_check = now + delay;
+                entry.starvation[kind].next_check = round.now + delay;
             }
-            let claimant = view
+            let claimant = round
+                .view
                 .job(snapshot.job)
                 .filter(|job| job.state() == JobState::Active);
             let Some(claimant) = claimant else { continue };
