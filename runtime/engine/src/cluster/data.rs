@@ -10,7 +10,7 @@ use crate::cluster::deadlines::Deadlines;
 use crate::cluster::demand::Demand;
 use crate::cluster::departures::Departures;
 use crate::cluster::held_slots::UnusedSlot;
-use crate::cluster::id_map::IdMap;
+use crate::cluster::id_map::{IdMap, OrderedIdMap};
 use crate::cluster::job::Job;
 use crate::cluster::lengths::KnownLengths;
 use crate::cluster::quarantine::Quarantine;
@@ -37,16 +37,16 @@ pub(crate) struct Cluster {
     pub shares_slots: bool,
     /// The number of handled events, including the current one.
     pub events: u64,
-    pub jobs: IdMap<JobId, Job, true>,
+    pub jobs: OrderedIdMap<JobId, Job>,
     /// The ids of ended jobs, which are not reused.
     pub ended: Numbers,
-    pub workers: IdMap<WorkerId, Worker, true>,
+    pub workers: OrderedIdMap<WorkerId, Worker>,
     pub departures: Departures,
     /// The racks of the workers that are not lost; shared with every job.
     pub racks: Arc<Racks>,
     pub quarantine: Quarantine,
     pub unread: Unread,
-    pub attempts: IdMap<AttemptId, Attempt, false>,
+    pub attempts: IdMap<AttemptId, Attempt>,
     pub requests: Requests,
     pub deadlines: Deadlines,
     pub slots: Slots,

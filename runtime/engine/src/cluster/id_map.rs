@@ -35,13 +35,16 @@ impl Id for AttemptId {
     }
 }
 
-/// A map by id. If `WALKED`, it keeps its ids sorted for frequent iteration; otherwise iteration sorts them.
-pub(crate) struct IdMap<K, V, const WALKED: bool> {
+/// A map by id that is often iterated. Its ids are numbered consecutively.
+pub(crate) type OrderedIdMap<K, V> = IdMap<K, V, true>;
+
+/// A map by id. If `ORDERED`, it keeps its ids sorted; otherwise iteration sorts them.
+pub(crate) struct IdMap<K, V, const ORDERED: bool = false> {
     /// The length is a power of two and at least twice the number of entries.
     table: Vec<Slot>,
     /// The right shift that maps a product to a slot number.
     shift: u32,
-    /// If walked: the places plus one of ids with small numbers, which are not in the table. Jobs and workers
+    /// If ordered: the places plus one of ids with small numbers, which are not in the table. Jobs and workers
     /// are numbered consecutively.
     near: Vec<u32>,
     entries: Vec<Option<(K, V)>>,
@@ -61,7 +64,7 @@ struct Slot {
 /// Numbers below this are near.
 const NEAR: u64 = 1 << 20;
 
-impl<K: Id, V, const WALKED: bool> Default for IdMap<K, V, WALKED> {
+impl<K: Id, V, const ORDERED: bool> Default for IdMap<K, V, ORDERED> {
     fn default() -> Self {
         IdMap {
             table: vec![Slot::default(); 16],
@@ -74,7 +77,7 @@ impl<K: Id, V, const WALKED: bool> Default for IdMap<K, V, WALKED> {
     }
 }
 
-impl<K: Id, V, const WALKED: bool> IdMap<K, V, WALKED> {
+impl<K: Id, V, const ORDERED: bool> IdMap<K, V, ORDERED> {
     pub fn len(&self) -> usize {
         self.entries.len() - self.vacant.len()
     }
@@ -115,7 +118,7 @@ impl<K: Id, V, const WALKED: bool> IdMap<K, V, WALKED> {
         }
         self.entries[place] = Some((key, value));
         self.enter(key, place);
-        if WALKED {
+        if ORDERED {
             self.ordered.insert(key);
         }
         None
@@ -130,7 +133,7 @@ impl<K: Id, V, const WALKED: bool> IdMap<K, V, WALKED> {
             self.close(slot);
         }
         self.vacant.push(place as u32);
-        if WALKED {
+        if ORDERED {
             self.ordered.remove(key);
         }
         self.entries[place].take().map(|(_, value)| value)
@@ -138,7 +141,7 @@ impl<K: Id, V, const WALKED: bool> IdMap<K, V, WALKED> {
 
     /// Returns the ids in order.
     pub fn keys(&self) -> std::vec::IntoIter<K> {
-        if WALKED {
+        if ORDERED {
             return self.ordered.iter().copied().collect::<Vec<K>>().into_iter();
         }
         let mut keys: Vec<K> = self.entries.iter().flatten().map(|(key, _)| *key).collect();
@@ -164,7 +167,7 @@ impl<K: Id, V, const WALKED: bool> IdMap<K, V, WALKED> {
     }
 
     fn is_near(key: K) -> bool {
-        WALKED && key.number() < NEAR
+        ORDERED && key.number() < NEAR
     }
 
     /// Returns the place of a key.
@@ -242,20 +245,20 @@ impl<K: Id, V, const WALKED: bool> IdMap<K, V, WALKED> {
     }
 }
 
-impl<K: Id, V, const WALKED: bool> Index<&K> for IdMap<K, V, WALKED> {
+impl<K: Id, V, const ORDERED: bool> Index<&K> for IdMap<K, V, ORDERED> {
     type Output = V;
     fn index(&self, key: &K) -> &V {
         self.get(key).expect("a known id")
     }
 }
 
-impl<K: Id + fmt::Debug, V: fmt::Debug, const WALKED: bool> fmt::Debug for IdMap<K, V, WALKED> {
+impl<K: Id + fmt::Debug, V: fmt::Debug, const ORDERED: bool> fmt::Debug for IdMap<K, V, ORDERED> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_map().entries(self.iter()).finish()
     }
 }
 
-impl<K: Id, V, const WALKED: bool> FromIterator<(K, V)> for IdMap<K, V, WALKED> {
+impl<K: Id, V, const ORDERED: bool> FromIterator<(K, V)> for IdMap<K, V, ORDERED> {
     fn from_iter<I: IntoIterator<Item = (K, V)>>(entries: I) -> Self {
         let mut map = Self::default();
         for (key, value) in entries {
@@ -272,9 +275,9 @@ mod tests {
     use rand_pcg::Pcg64;
     use std::collections::BTreeMap;
 
-    fn agrees_with_a_tree<const WALKED: bool>(seed: u64) {
+    fn agrees_with_a_tree<const ORDERED: bool>(seed: u64) {
         let mut random = Pcg64::seed_from_u64(seed);
-        let mut map: IdMap<JobId, u64, WALKED> = IdMap::default();
+        let mut map: IdMap<JobId, u64, ORDERED> = IdMap::default();
         let mut tree = BTreeMap::new();
         for step in 0..5_000_u64 {
             let key = JobId(
@@ -316,7 +319,7 @@ mod tests {
 
     #[test]
     fn distinct_attempts_have_distinct_numbers() {
-        let mut map: IdMap<AttemptId, u32, false> = IdMap::default();
+        let mut map: IdMap<AttemptId, u32> = IdMap::default();
         let mut ids = Vec::new();
         for job in 1..=20 {
             for index in 0..20 {
