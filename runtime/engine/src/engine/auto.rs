@@ -9,8 +9,8 @@
 
 use std::cmp::Reverse;
 
-use crate::cluster::{Attempt, Worker};
-use crate::engine::Engine;
+use crate::cluster::{Attempt, Cluster, Worker};
+use crate::engine::Rules;
 use crate::ids::{AttemptId, JobId, TaskKind, WorkerId};
 use crate::preemption::{CostEstimate, Primitive, Requester};
 use crate::primitive_choice::PrimitiveChoice;
@@ -19,7 +19,7 @@ use crate::sorted::SortedMap;
 use crate::states::AttemptState;
 use crate::time::Span;
 
-impl Engine {
+impl Rules {
     /// Returns whether the settings choose the primitive by cost.
     pub(super) fn chooses(&self) -> bool {
         self.settings.preemption.primitive == Some(PrimitiveChoice::Auto)
@@ -49,14 +49,14 @@ impl Engine {
             && self.why_full(attempt.worker).is_none()
             && !self.is_suspended_enough(attempt)
         {
-            let paging = auto.paging(self.bytes_that_would_not_fit(attempt, beneficiary));
+            let paging = auto.paging(self.cluster.bytes_that_would_not_fit(attempt, beneficiary));
             all.push(CostEstimate {
                 primitive: Primitive::Suspend,
                 free: known.suspend.unwrap_or(auto.suspend) + paging,
                 victim: known.resume.unwrap_or(auto.resume) + paging,
             });
         }
-        if let Some(left) = self.left_to_do(attempt) {
+        if let Some(left) = self.cluster.left_to_do(attempt) {
             let free = left.max(least);
             all.push(CostEstimate {
                 primitive: Primitive::Wait,
@@ -71,7 +71,7 @@ impl Engine {
             free,
             victim: lost,
         });
-        let late = self.latest_for(attempt.id.task.kind, beneficiary);
+        let late = self.cluster.latest_for(attempt.id.task.kind, beneficiary);
         all.sort_by_key(|one| (late.is_some_and(|late| one.free > late), one.cost()));
         if all
             .iter()
@@ -97,57 +97,6 @@ impl Engine {
             .is_some_and(|most| times >= most)
     }
 
-    /// Estimates the remaining work time of an attempt, from its own progress or else from the durations of
-    /// such tasks of its job; `None` without either.
-    fn left_to_do(&self, attempt: &Attempt) -> Option<Span> {
-        let now = self.cluster.now;
-        let usual = || {
-            let took = self.usual(attempt.id.task.job, attempt.id.task.kind)?;
-            Some(Span(took.0.saturating_sub(attempt.work_time(now).0)))
-        };
-        attempt.remaining(now).or_else(usual)
-    }
-
-    /// Returns the mean work time of the completed tasks of a job.
-    fn usual(&self, job: JobId, kind: TaskKind) -> Option<Span> {
-        let (done, worked) = self.cluster.jobs.get(&job)?.worked(kind);
-        Some(Span(worked.0.checked_div(u64::from(done))?))
-    }
-
-    /// Returns the latest time for a job with a deadline to get a slot and still complete one of its tasks by
-    /// then.
-    fn latest_for(&self, kind: TaskKind, beneficiary: Option<JobId>) -> Option<Span> {
-        let job = self.cluster.jobs.get(&beneficiary?)?;
-        let rest = job.spec.deadline?.since(self.cluster.now);
-        Some(Span(rest.0.saturating_sub(
-            self.usual(job.id, kind).unwrap_or_default().0,
-        )))
-    }
-
-    /// Returns by how many bytes the memory of a worker is exceeded if an attempt stays suspended there while
-    /// the beneficiary uses its slot, as far as the jobs and the worker report their memory.
-    fn bytes_that_would_not_fit(&self, attempt: &Attempt, beneficiary: Option<JobId>) -> u64 {
-        let worker = &self.cluster.workers[&attempt.worker];
-        let Some(memory) = worker.memory() else {
-            return 0;
-        };
-        let newcomer = beneficiary
-            .and_then(|job| self.cluster.jobs.get(&job))
-            .map_or(0, |job| job.spec.memory);
-        let used = self.memory_used(worker);
-        (used + newcomer).saturating_sub(memory) - used.saturating_sub(memory)
-    }
-
-    /// Returns the memory needs of a worker's attempts, including suspended ones, without those that are
-    /// being saved to move.
-    fn memory_used(&self, worker: &Worker) -> u64 {
-        let stay = worker
-            .attempts()
-            .filter(|id| !self.cluster.attempts[id].is_converting());
-        stay.map(|id| self.cluster.job(id.task.job).spec.memory)
-            .sum()
-    }
-
     /// Returns the choice for a victim and the compared estimates, for people.
     pub(super) fn cheapest(
         &self,
@@ -163,7 +112,7 @@ impl Engine {
         );
         let untried = estimates
             .iter()
-            .find(|one| keeps && self.is_untried(kind, one.primitive));
+            .find(|one| keeps && self.cluster.is_untried(kind, one.primitive));
         if let Some(untried) = untried {
             let why = format!(
                 "no {kind} was {}ed yet; this one measures the cost",
@@ -194,17 +143,6 @@ impl Engine {
         };
         all.into_iter()
             .find(|one| one.primitive != Primitive::Suspend)
-    }
-
-    /// Returns whether this way to keep work was never chosen for a task of a kind. Untried primitives are
-    /// tried once, because they would otherwise never be measured.
-    fn is_untried(&self, kind: TaskKind, primitive: Primitive) -> bool {
-        let tried = self.cluster.costs.measured()[kind].tried;
-        match primitive {
-            Primitive::Suspend => !tried.suspend,
-            Primitive::Checkpoint => !tried.checkpoint,
-            Primitive::Wait | Primitive::Kill => false,
-        }
     }
 
     /// Returns when suspended work is given up for a slot on another worker: by the settings or, if costs
@@ -245,7 +183,10 @@ impl Engine {
     pub(super) fn convert_for_memory(&mut self) {
         let crowded = |id: WorkerId| {
             let worker = &self.cluster.workers[&id];
-            let over = self.memory_used(worker).saturating_sub(worker.memory()?);
+            let over = self
+                .cluster
+                .memory_used(worker)
+                .saturating_sub(worker.memory()?);
             (over > 0).then_some((id, over))
         };
         let stopped = TaskKind::ALL
@@ -292,22 +233,85 @@ impl Engine {
         };
         waits.filter_map(listed).collect()
     }
+}
+
+impl Cluster {
+    /// Estimates the remaining work time of an attempt, from its own progress or else from the durations of
+    /// such tasks of its job; `None` without either.
+    fn left_to_do(&self, attempt: &Attempt) -> Option<Span> {
+        let now = self.now;
+        let usual = || {
+            let took = self.usual(attempt.id.task.job, attempt.id.task.kind)?;
+            Some(Span(took.0.saturating_sub(attempt.work_time(now).0)))
+        };
+        attempt.remaining(now).or_else(usual)
+    }
+
+    /// Returns the mean work time of the completed tasks of a job.
+    fn usual(&self, job: JobId, kind: TaskKind) -> Option<Span> {
+        let (done, worked) = self.jobs.get(&job)?.worked(kind);
+        Some(Span(worked.0.checked_div(u64::from(done))?))
+    }
+
+    /// Returns the latest time for a job with a deadline to get a slot and still complete one of its tasks by
+    /// then.
+    fn latest_for(&self, kind: TaskKind, beneficiary: Option<JobId>) -> Option<Span> {
+        let job = self.jobs.get(&beneficiary?)?;
+        let rest = job.spec.deadline?.since(self.now);
+        Some(Span(rest.0.saturating_sub(
+            self.usual(job.id, kind).unwrap_or_default().0,
+        )))
+    }
+
+    /// Returns by how many bytes the memory of a worker is exceeded if an attempt stays suspended there while
+    /// the beneficiary uses its slot, as far as the jobs and the worker report their memory.
+    fn bytes_that_would_not_fit(&self, attempt: &Attempt, beneficiary: Option<JobId>) -> u64 {
+        let worker = &self.workers[&attempt.worker];
+        let Some(memory) = worker.memory() else {
+            return 0;
+        };
+        let newcomer = beneficiary
+            .and_then(|job| self.jobs.get(&job))
+            .map_or(0, |job| job.spec.memory);
+        let used = self.memory_used(worker);
+        (used + newcomer).saturating_sub(memory) - used.saturating_sub(memory)
+    }
+
+    /// Returns the memory needs of a worker's attempts, including suspended ones, without those that are
+    /// being saved to move.
+    fn memory_used(&self, worker: &Worker) -> u64 {
+        let stay = worker
+            .attempts()
+            .filter(|id| !self.attempts[id].is_converting());
+        stay.map(|id| self.job(id.task.job).spec.memory).sum()
+    }
+
+    /// Returns whether this way to keep work was never chosen for a task of a kind. Untried primitives are
+    /// tried once, because they would otherwise never be measured.
+    fn is_untried(&self, kind: TaskKind, primitive: Primitive) -> bool {
+        let tried = self.costs.measured()[kind].tried;
+        match primitive {
+            Primitive::Suspend => !tried.suspend,
+            Primitive::Checkpoint => !tried.checkpoint,
+            Primitive::Wait | Primitive::Kill => false,
+        }
+    }
 
     /// Records the estimated and the actual cost of a chosen primitive, when the slot of an attempt is free
     /// or it ended after this work time.
     pub(super) fn judge_free(&mut self, id: AttemptId, worked: Span) {
-        let Some(request) = self.cluster.requests.get(&id) else {
+        let Some(request) = self.requests.get(&id) else {
             return;
         };
         let Some(estimate) = request.estimate else {
             return;
         };
-        let took = self.cluster.now.since(request.begins());
+        let took = self.now.since(request.begins());
         let lost = if estimate.primitive == Primitive::Kill {
             worked
         } else {
             Span(0)
         };
-        self.cluster.costs.judge(estimate, took, lost);
+        self.costs.judge(estimate, took, lost);
     }
 }

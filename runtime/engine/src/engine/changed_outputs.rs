@@ -10,8 +10,8 @@
 //! Both are decided when the new output arrives. Later reduces are given only that one, so it is enough to keep the
 //! last digest of each map.
 
-use crate::cluster::WrittenOutput;
-use crate::engine::Engine;
+use crate::cluster::{Cluster, WrittenOutput};
+use crate::engine::Rules;
 use crate::ids::{AttemptId, JobId, TaskId, TaskKind};
 use crate::job::JobOutcome;
 use crate::states::{JobInput, TaskInput, TaskState};
@@ -21,7 +21,7 @@ const REQUIREMENT: &str = "a map must emit the same records in the same order wh
                            without the order of a HashMap, the time, random numbers or a hash with a random seed, \
                            and its input must not change while the job runs";
 
-impl Engine {
+impl Rules {
     /// Handles a map output whose records differ from those of an earlier attempt.
     pub(super) fn map_output_changed(
         &mut self,
@@ -37,7 +37,7 @@ impl Engine {
             task: map,
             number: second.number,
         };
-        if let Some(reduce) = self.committing_reduce(map.job) {
+        if let Some(reduce) = self.cluster.committing_reduce(map.job) {
             let reason = format!(
                 "{map} is not deterministic: {second} wrote other records than {first}, whose output {reduce} has \
                  used; {REQUIREMENT}"
@@ -51,20 +51,6 @@ impl Engine {
                  again; {REQUIREMENT}"
             ));
         }
-    }
-
-    /// Returns a reduce that has finished, or an attempt of which may commit.
-    fn committing_reduce(&self, job: JobId) -> Option<TaskId> {
-        for (index, task) in (0..).zip(&self.cluster.job(job).phases.reduce.tasks) {
-            if task.state == TaskState::Done || task.committer.is_some() {
-                return Some(TaskId {
-                    job,
-                    kind: TaskKind::Reduce,
-                    index,
-                });
-            }
-        }
-        None
     }
 
     /// Kills all attempts at the reduces of a job, and drops their checkpoints. Returns whether there were any.
@@ -102,5 +88,21 @@ impl Engine {
             self.cluster.step_task(reduce, TaskInput::AttemptEnded);
         }
         had_checkpoint || !live.is_empty()
+    }
+}
+
+impl Cluster {
+    /// Returns a reduce that has finished, or an attempt of which may commit.
+    fn committing_reduce(&self, job: JobId) -> Option<TaskId> {
+        for (index, task) in (0..).zip(&self.job(job).phases.reduce.tasks) {
+            if task.state == TaskState::Done || task.committer.is_some() {
+                return Some(TaskId {
+                    job,
+                    kind: TaskKind::Reduce,
+                    index,
+                });
+            }
+        }
+        None
     }
 }

@@ -3,7 +3,7 @@
 
 use crate::cluster::ClusterView;
 use crate::effect::Record;
-use crate::engine::Engine;
+use crate::engine::{Engine, Rules};
 use crate::ids::JobId;
 use crate::job::JobChange;
 use crate::pause::{Pause, PauseKind};
@@ -19,10 +19,11 @@ impl Engine {
     /// Returns the reason why not.
     pub fn can_change_job(&self, id: JobId, change: &JobChange) -> Result<(), OperatorRefusal> {
         let job = self
+            .rules
             .cluster
             .jobs
             .get(&id)
-            .ok_or_else(|| self.no_such_job(id))?;
+            .ok_or_else(|| self.rules.cluster.no_such_job(id))?;
         if job.state != JobState::Active {
             return Err(OperatorRefusal::JobEnding);
         }
@@ -40,9 +41,39 @@ impl Engine {
         self.scheduler.queues(&self.view())
     }
 
+    /// Removes the job from every index ordered by its specification, and inserts it again with the new
+    /// values.
+    pub(super) fn job_change_requested(&mut self, id: JobId, change: &JobChange, reason: &str) {
+        if let Err(why) = self.can_change_job(id, change) {
+            return self
+                .rules
+                .refuse(format!("{id} cannot have {}: {why}", change.in_words()));
+        }
+        // Notify the policy first of pending changes, which would otherwise refer to a job that is absent.
+        self.notify_policy();
+        let Some(mut job) = self.rules.cluster.take_out(id) else {
+            return;
+        };
+        self.scheduler.job_changed(
+            self.rules.cluster.now,
+            id,
+            &ClusterView::new(&self.rules.cluster),
+        );
+        change.apply_to(&mut job.spec);
+        self.rules.cluster.jobs.insert(id, job);
+        self.rules.record(Record::JobChanged {
+            job: id,
+            change: change.clone(),
+            reason: reason.to_owned(),
+        });
+        self.rules.cluster.refresh(id);
+    }
+}
+
+impl Rules {
     /// Pauses a job; its running attempts may finish or are suspended.
     pub(super) fn job_pause_requested(&mut self, id: JobId, pause: &Pause) {
-        if let Err(why) = self.can_pause_job(id, pause.kind) {
+        if let Err(why) = self.cluster.can_pause_job(id, pause.kind) {
             let how = if pause.kind == PauseKind::Hold {
                 "held"
             } else {
@@ -77,29 +108,6 @@ impl Engine {
                 _ => {}
             }
         }
-        self.cluster.refresh(id);
-    }
-
-    /// Removes the job from every index ordered by its specification, and inserts it again with the new
-    /// values.
-    pub(super) fn job_change_requested(&mut self, id: JobId, change: &JobChange, reason: &str) {
-        if let Err(why) = self.can_change_job(id, change) {
-            return self.refuse(format!("{id} cannot have {}: {why}", change.in_words()));
-        }
-        // Notify the policy first of pending changes, which would otherwise refer to a job that is absent.
-        self.notify_policy();
-        let Some(mut job) = self.cluster.take_out(id) else {
-            return;
-        };
-        self.scheduler
-            .job_changed(self.cluster.now, id, &ClusterView::new(&self.cluster));
-        change.apply_to(&mut job.spec);
-        self.cluster.jobs.insert(id, job);
-        self.record(Record::JobChanged {
-            job: id,
-            change: change.clone(),
-            reason: reason.to_owned(),
-        });
         self.cluster.refresh(id);
     }
 }

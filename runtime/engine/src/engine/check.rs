@@ -4,7 +4,7 @@
 use std::cmp::Reverse;
 
 use crate::cluster::{Cluster, Deadline, Job, Worker};
-use crate::engine::Engine;
+use crate::engine::{Engine, Rules};
 use crate::ids::{AttemptId, TaskId, TaskKind, WorkerId};
 use crate::preemption::PreemptRequest;
 use crate::sorted::{SortedMap, SortedSet};
@@ -25,8 +25,11 @@ impl Engine {
     /// # Errors
     /// Reports the violated invariant and where it is violated. That is always a bug in this crate.
     pub fn check(&self) -> Result<(), String> {
-        let cluster = &self.cluster;
-        ensure!(self.effects.is_empty(), "unsent effects of the last event");
+        let cluster = &self.rules.cluster;
+        ensure!(
+            self.rules.effects.is_empty(),
+            "unsent effects of the last event"
+        );
         cluster
             .workers
             .keys()
@@ -40,9 +43,58 @@ impl Engine {
             .values()
             .try_for_each(|job| check_job(cluster, job))?;
         cluster.check_racks()?;
-        self.check_limits()?;
-        self.check_requests()?;
+        self.rules.check_limits()?;
+        self.rules.check_requests()?;
         check_indices(cluster)
+    }
+}
+
+impl Rules {
+    fn check_limits(&self) -> Result<(), String> {
+        let most = self.settings.preemption.suspended_max;
+        for (id, worker) in self.cluster.workers.iter() {
+            let full = most.is_full(worker.is_full(), worker.stopped());
+            ensure!(
+                worker.is_full() == full,
+                "{id}: {} suspended attempts (limit {most}), marked full: {}",
+                worker.stopped(),
+                worker.is_full()
+            );
+        }
+        Ok(())
+    }
+
+    fn check_requests(&self) -> Result<(), String> {
+        let cluster = &self.cluster;
+        for request in cluster.requests.iter() {
+            let id = request.attempt;
+            ensure!(
+                cluster.attempts.contains_key(&id),
+                "{id}: preemption request for an attempt that does not exist"
+            );
+            let useful = request.beneficiary.is_none_or(|job| {
+                cluster
+                    .jobs
+                    .get(&job)
+                    .is_some_and(|job| job.state == JobState::Active)
+            });
+            ensure!(useful, "{id}: preempted for a job that has ended");
+            let surplus = request
+                .beneficiary
+                .and_then(|job| self.cluster.surplus_request(job));
+            ensure!(
+                surplus.is_none(),
+                "{id}: preempted for a job that needs no more slots: {surplus:?}"
+            );
+            for (due, deadline) in self
+                .deadlines_of(request)
+                .filter(|(due, _)| *due > cluster.now)
+            {
+                let timed = cluster.deadlines.contains(due, deadline);
+                ensure!(timed, "{id}: {deadline:?} at {due} is not set");
+            }
+        }
+        Ok(())
     }
 }
 
@@ -534,55 +586,6 @@ fn check_phase(cluster: &Cluster, job: &Job, kind: TaskKind) -> Result<(), Strin
         );
     }
     Ok(())
-}
-
-impl Engine {
-    fn check_limits(&self) -> Result<(), String> {
-        let most = self.settings.preemption.suspended_max;
-        for (id, worker) in self.cluster.workers.iter() {
-            let full = most.is_full(worker.is_full(), worker.stopped());
-            ensure!(
-                worker.is_full() == full,
-                "{id}: {} suspended attempts (limit {most}), marked full: {}",
-                worker.stopped(),
-                worker.is_full()
-            );
-        }
-        Ok(())
-    }
-
-    fn check_requests(&self) -> Result<(), String> {
-        let cluster = &self.cluster;
-        for request in cluster.requests.iter() {
-            let id = request.attempt;
-            ensure!(
-                cluster.attempts.contains_key(&id),
-                "{id}: preemption request for an attempt that does not exist"
-            );
-            let useful = request.beneficiary.is_none_or(|job| {
-                cluster
-                    .jobs
-                    .get(&job)
-                    .is_some_and(|job| job.state == JobState::Active)
-            });
-            ensure!(useful, "{id}: preempted for a job that has ended");
-            let surplus = request
-                .beneficiary
-                .and_then(|job| self.surplus_request(job));
-            ensure!(
-                surplus.is_none(),
-                "{id}: preempted for a job that needs no more slots: {surplus:?}"
-            );
-            for (due, deadline) in self
-                .deadlines_of(request)
-                .filter(|(due, _)| *due > cluster.now)
-            {
-                let timed = cluster.deadlines.contains(due, deadline);
-                ensure!(timed, "{id}: {deadline:?} at {due} is not set");
-            }
-        }
-        Ok(())
-    }
 }
 
 /// Recomputes the maintained sums and compares them.

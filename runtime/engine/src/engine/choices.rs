@@ -5,8 +5,8 @@ use std::cmp::Reverse;
 
 use rand::seq::SliceRandom;
 
-use crate::cluster::{Attempt, Job};
-use crate::engine::Engine;
+use crate::cluster::{Attempt, Cluster, Job};
+use crate::engine::Rules;
 use crate::ids::{AttemptId, TaskKind, WorkerId};
 use crate::preemption::{CostEstimate, Primitive, TaskEviction};
 use crate::primitive_choice::PrimitiveChoice;
@@ -62,7 +62,7 @@ impl Choice {
     }
 }
 
-impl Engine {
+impl Rules {
     /// Returns how an attempt can be preempted, by the settings and by what its job's code can save.
     pub(super) fn can_do(&self, id: AttemptId) -> KindPreemption {
         let job = self.cluster.job(id.task.job);
@@ -145,7 +145,7 @@ impl Engine {
         let Some(rule) = self.settings.preemption.cost else {
             return Choice::as_requested(asked);
         };
-        let (free, go_on) = self.cost_of(rule, attempt.id.task.kind, asked);
+        let (free, go_on) = self.cluster.cost_of(rule, attempt.id.task.kind, asked);
         let now = self.cluster.now;
         if rule.let_finish
             && let Some(rest) = attempt
@@ -180,19 +180,6 @@ impl Engine {
             return Choice::instead(Primitive::Kill, why, Fallback::Costs);
         }
         Choice::as_requested(asked)
-    }
-
-    /// Returns how long a primitive takes to free a slot and then to continue the work.
-    fn cost_of(&self, rule: CostRule, kind: TaskKind, primitive: Primitive) -> (Span, Span) {
-        let measured = if rule.measured {
-            self.cluster.costs.measured()[kind].of(primitive)
-        } else {
-            (None, None)
-        };
-        (
-            measured.0.unwrap_or(rule.suspend),
-            measured.1.unwrap_or(rule.resume),
-        )
     }
 
     /// Returns the earliest time to preempt an attempt and the reason, if not now: its task was preempted
@@ -277,11 +264,11 @@ impl Engine {
             .jobs
             .get(&wish.job)
             .ok_or(ActionRefusal::NoSuchJob(wish.job))?;
-        let mut able = self.releasable(job, wish.kind);
+        let mut able = self.cluster.releasable(job, wish.kind);
         if wish.eviction == TaskEviction::Random {
             able.shuffle(&mut self.random);
         } else {
-            let unknown = self.mean_remaining(&able);
+            let unknown = self.cluster.mean_remaining(&able);
             let now = self.cluster.now;
             let claimant = wish.beneficiary.and_then(|id| self.cluster.jobs.get(&id));
             let is_near =
@@ -305,7 +292,7 @@ impl Engine {
             }
             let claimant = beneficiary.and_then(|id| self.cluster.jobs.get(&id));
             let is_active = claimant.is_some_and(|job| job.state == JobState::Active);
-            if is_active && !self.is_of_use(attempt, beneficiary) {
+            if is_active && !self.cluster.is_of_use(attempt, beneficiary) {
                 continue;
             }
             self.preempt(&Preempt {
@@ -320,26 +307,41 @@ impl Engine {
         }
         Ok(())
     }
+}
+
+impl Cluster {
+    /// Returns how long a primitive takes to free a slot and then to continue the work.
+    fn cost_of(&self, rule: CostRule, kind: TaskKind, primitive: Primitive) -> (Span, Span) {
+        let measured = if rule.measured {
+            self.costs.measured()[kind].of(primitive)
+        } else {
+            (None, None)
+        };
+        (
+            measured.0.unwrap_or(rule.suspend),
+            measured.1.unwrap_or(rule.resume),
+        )
+    }
 
     /// Returns the attempts of a job that hold a slot and have no open request.
     fn releasable(&self, job: &Job, kind: TaskKind) -> Vec<AttemptId> {
         let (first, last) = AttemptId::range_of(job.id, kind);
         let able = |id: &AttemptId| {
-            let attempt = &self.cluster.attempts[id];
+            let attempt = &self.attempts[id];
             attempt.holds_slot
                 && attempt.state != AttemptState::Killing
-                && !attempt.is_spared(self.cluster.now)
-                && !self.cluster.requests.contains(id)
+                && !attempt.is_spared(self.now)
+                && !self.requests.contains(id)
         };
         job.live.range(first..=last).copied().filter(able).collect()
     }
 
     /// Returns the mean remaining time of the attempts that report progress, as the estimate for the others.
     fn mean_remaining(&self, of: &[AttemptId]) -> Span {
-        let now = self.cluster.now;
+        let now = self.now;
         let known: Vec<Span> = of
             .iter()
-            .filter_map(|id| self.cluster.attempts[id].smoothed_remaining(now))
+            .filter_map(|id| self.attempts[id].smoothed_remaining(now))
             .collect();
         let sum: u128 = known.iter().map(|span| u128::from(span.0)).sum();
         let mean = sum.checked_div(known.len() as u128).unwrap_or_default();

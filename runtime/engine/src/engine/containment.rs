@@ -8,27 +8,19 @@
 //! A job that fails everywhere thus affects no other job. If no other worker is left, a task runs where it
 //! failed before, and half of the workers are never excluded, so no work waits forever.
 
-use crate::cluster::{Deadline, Job};
+use crate::cluster::{Cluster, Deadline, Job};
 use crate::effect::Record;
-use crate::engine::Engine;
+use crate::engine::Rules;
 use crate::ids::{AttemptId, JobId, TaskId, TaskKind, WorkerId};
 use crate::states::WorkerState;
 use crate::time::Time;
 
-impl Engine {
-    /// Makes a task avoid the worker on which it had a counted failure.
-    pub(super) fn avoid(&mut self, task: TaskId, worker: WorkerId) {
-        let usable = self.cluster.usable(task.kind);
-        let job = self.cluster.job_mut(task.job);
-        job.phases[task.kind].failed_on(task.index, worker, &usable);
-        self.cluster.refresh(task.job);
-    }
-
+impl Rules {
     /// Records a failure of which the task or the worker may be the cause: it counts against the worker when
     /// the task succeeds on another one. After many failures the tasks of this kind of the job avoid the worker
     /// for a while.
     pub(super) fn hold_against(&mut self, worker: WorkerId, failed: AttemptId, reason: &str) {
-        if self.active_job(failed.task.job).is_none() {
+        if self.cluster.active_job(failed.task.job).is_none() {
             return;
         }
         self.cluster
@@ -58,93 +50,11 @@ impl Engine {
         if streak.failures < rule.failures || streak.tasks.len() < rule.tasks as usize {
             return;
         }
-        self.change_avoidance(task.job, |job| {
+        self.cluster.change_avoidance(task.job, |job| {
             let streak = job.phases[task.kind].streaks.get_or_default(worker);
             streak.avoided_until = streak.avoided_until.max(Some(until));
             streak.waits |= waits;
         });
-    }
-
-    /// Ends the avoidance of workers by tasks of a job that is due.
-    pub(super) fn avoidance_over(&mut self, id: JobId) {
-        let now = self.cluster.now;
-        self.change_avoidance(id, |job| {
-            for kind in TaskKind::ALL {
-                job.phases[kind].end_avoidance(now);
-            }
-        });
-    }
-
-    /// Ends the avoidance of a worker because it lacked a resource.
-    pub(super) fn forget_shortage_failures(&mut self, worker: WorkerId) {
-        let ids: Vec<JobId> = self.cluster.jobs.keys().collect();
-        for id in ids {
-            let job = self.cluster.job(id);
-            if TaskKind::ALL
-                .iter()
-                .any(|kind| job.phases[*kind].avoidance_ends().next().is_some())
-            {
-                self.change_avoidance(id, |job| {
-                    for kind in TaskKind::ALL {
-                        job.phases[kind].end_shortage_of(worker);
-                    }
-                });
-            }
-        }
-    }
-
-    /// Forgets the failures of a job that is over.
-    pub(super) fn forget_failures_of(&mut self, id: JobId) {
-        let mut failed = Vec::new();
-        let job = self.cluster.job(id);
-        for kind in TaskKind::ALL {
-            let phase = &job.phases[kind];
-            for &index in &phase.failed {
-                let task = TaskId {
-                    job: id,
-                    kind,
-                    index,
-                };
-                failed.extend(
-                    phase.tasks[index as usize]
-                        .faults
-                        .failed_on
-                        .iter()
-                        .map(|on| (*on, task)),
-                );
-            }
-        }
-        if failed.is_empty() {
-            return;
-        }
-        for (worker, task) in failed {
-            if let Some(worker) = self.cluster.workers.get_mut(&worker) {
-                worker.health_mut().acquit(task);
-            }
-        }
-        self.change_avoidance(id, |job| {
-            for kind in TaskKind::ALL {
-                job.phases[kind].end_avoidance(Time(u64::MAX));
-                job.phases[kind].streaks.clear();
-            }
-        });
-    }
-
-    /// Changes which workers the tasks of a job avoid, and for how long.
-    pub(super) fn change_avoidance(&mut self, id: JobId, change: impl FnOnce(&mut Job)) {
-        let Some(job) = self.cluster.jobs.get_mut(&id) else {
-            return;
-        };
-        for end in job.avoidance_ends() {
-            self.cluster
-                .deadlines
-                .cancel(end, Deadline::AvoidanceOver(id));
-        }
-        change(job);
-        for end in job.avoidance_ends() {
-            self.cluster.deadlines.set(end, Deadline::AvoidanceOver(id));
-        }
-        self.cluster.find_avoided_by(id);
     }
 
     /// Counts the failures of a task that succeeded on a worker against the other workers where it failed.
@@ -164,7 +74,7 @@ impl Engine {
             }
         }
         if had_streak {
-            self.change_avoidance(task.job, |job| {
+            self.cluster.change_avoidance(task.job, |job| {
                 job.phases[task.kind].streaks.remove(&succeeded_on);
             });
         }
@@ -194,34 +104,124 @@ impl Engine {
         self.cluster.deadlines.set(until, Deadline::Excluded(id));
         self.cluster.list_worker(id);
         self.promise_no_slots_of(id);
-        self.workers_changed();
+        self.cluster.workers_changed();
         self.record(Record::WorkerExcluded { worker: id, until });
         self.warn(message);
+    }
+}
+
+impl Cluster {
+    /// Makes a task avoid the worker on which it had a counted failure.
+    pub(super) fn avoid(&mut self, task: TaskId, worker: WorkerId) {
+        let usable = self.usable(task.kind);
+        let job = self.job_mut(task.job);
+        job.phases[task.kind].failed_on(task.index, worker, &usable);
+        self.refresh(task.job);
+    }
+
+    /// Ends the avoidance of workers by tasks of a job that is due.
+    pub(super) fn avoidance_over(&mut self, id: JobId) {
+        let now = self.now;
+        self.change_avoidance(id, |job| {
+            for kind in TaskKind::ALL {
+                job.phases[kind].end_avoidance(now);
+            }
+        });
+    }
+
+    /// Ends the avoidance of a worker because it lacked a resource.
+    pub(super) fn forget_shortage_failures(&mut self, worker: WorkerId) {
+        let ids: Vec<JobId> = self.jobs.keys().collect();
+        for id in ids {
+            let job = self.job(id);
+            if TaskKind::ALL
+                .iter()
+                .any(|kind| job.phases[*kind].avoidance_ends().next().is_some())
+            {
+                self.change_avoidance(id, |job| {
+                    for kind in TaskKind::ALL {
+                        job.phases[kind].end_shortage_of(worker);
+                    }
+                });
+            }
+        }
+    }
+
+    /// Forgets the failures of a job that is over.
+    pub(super) fn forget_failures_of(&mut self, id: JobId) {
+        let mut failed = Vec::new();
+        let job = self.job(id);
+        for kind in TaskKind::ALL {
+            let phase = &job.phases[kind];
+            for &index in &phase.failed {
+                let task = TaskId {
+                    job: id,
+                    kind,
+                    index,
+                };
+                failed.extend(
+                    phase.tasks[index as usize]
+                        .faults
+                        .failed_on
+                        .iter()
+                        .map(|on| (*on, task)),
+                );
+            }
+        }
+        if failed.is_empty() {
+            return;
+        }
+        for (worker, task) in failed {
+            if let Some(worker) = self.workers.get_mut(&worker) {
+                worker.health_mut().acquit(task);
+            }
+        }
+        self.change_avoidance(id, |job| {
+            for kind in TaskKind::ALL {
+                job.phases[kind].end_avoidance(Time(u64::MAX));
+                job.phases[kind].streaks.clear();
+            }
+        });
+    }
+
+    /// Changes which workers the tasks of a job avoid, and for how long.
+    pub(super) fn change_avoidance(&mut self, id: JobId, change: impl FnOnce(&mut Job)) {
+        let Some(job) = self.jobs.get_mut(&id) else {
+            return;
+        };
+        for end in job.avoidance_ends() {
+            self.deadlines.cancel(end, Deadline::AvoidanceOver(id));
+        }
+        change(job);
+        for end in job.avoidance_ends() {
+            self.deadlines.set(end, Deadline::AvoidanceOver(id));
+        }
+        self.find_avoided_by(id);
     }
 
     /// Clears a worker's failures after an attempt succeeded there.
     pub(super) fn trust_again(&mut self, id: WorkerId) {
-        self.cluster.worker_mut(id).health_mut().clear_failures();
+        self.worker_mut(id).health_mut().clear_failures();
     }
 
     /// Ends the exclusion of a worker and clears its failures.
     pub(super) fn exclusion_over(&mut self, id: WorkerId) {
-        let Some(until) = self.cluster.worker_mut(id).health_mut().end_exclusion() else {
+        let Some(until) = self.worker_mut(id).health_mut().end_exclusion() else {
             return;
         };
         self.trust_again(id);
-        self.cluster.quarantine.end_exclusion(id, until);
-        self.cluster.deadlines.cancel(until, Deadline::Excluded(id));
-        self.cluster.list_worker(id);
+        self.quarantine.end_exclusion(id, until);
+        self.deadlines.cancel(until, Deadline::Excluded(id));
+        self.list_worker(id);
         self.workers_changed();
     }
 
     /// Updates avoided and excluded workers after the set of usable workers changed: tasks may need them, and
     /// half of the workers stay in use.
     pub(super) fn workers_changed(&mut self) {
-        while let Some(one) = self.cluster.one_too_many_excluded() {
+        while let Some(one) = self.one_too_many_excluded() {
             self.exclusion_over(one);
         }
-        self.cluster.find_avoided();
+        self.find_avoided();
     }
 }

@@ -2,49 +2,44 @@
 //! a map failed, was preempted, or lost its output. As in Hadoop, a reduce is then preempted for a map of its own
 //! job. If nothing runs, attempts that are suspended behind masters restart on other workers.
 
-use crate::cluster::Attempt;
+use crate::cluster::{Attempt, Cluster};
 use crate::engine::Engine;
 use crate::ids::{AttemptId, JobId, TaskKind, WorkerId};
 use crate::preemption::{PreemptRequest, Primitive, Requester};
 use crate::states::{AttemptState, JobState};
 
 impl Engine {
-    /// Lists a changed job if its reduces wait for maps, none of which has a slot.
-    pub(super) fn note_deadlock(&mut self, id: JobId) {
-        if !self.cluster.shares_slots {
-            return;
-        }
-        let deadlocked = self
-            .cluster
-            .jobs
-            .get(&id)
-            .is_some_and(|job| job.waits_for_itself());
-        self.cluster.demand.set_deadlocked(id, deadlocked);
-    }
-
     /// Frees slots for jobs that would wait forever for each other or for themselves.
     pub(super) fn resolve_deadlocks(&mut self) {
-        if !self.cluster.shares_slots {
+        if !self.rules.cluster.shares_slots {
             return;
         }
         self.notify_policy();
-        let jobs: Vec<JobId> = self.cluster.demand.deadlocked().iter().copied().collect();
+        let jobs: Vec<JobId> = self
+            .rules
+            .cluster
+            .demand
+            .deadlocked()
+            .iter()
+            .copied()
+            .collect();
         for job in jobs {
-            if let Some(attempt) = self.reduce_in_the_way(job) {
-                self.remove_request(attempt);
+            if let Some(attempt) = self.rules.cluster.reduce_in_the_way(job) {
+                self.rules.remove_request(attempt);
                 let reason = format!("the maps of {job} that it waits for have no slot");
                 let kill = Primitive::Kill;
                 let engine = Requester::Engine;
-                let request = PreemptRequest::new(attempt, kill, engine, reason, self.cluster.now);
-                self.open_request(PreemptRequest {
+                let request =
+                    PreemptRequest::new(attempt, kill, engine, reason, self.rules.cluster.now);
+                self.rules.open_request(PreemptRequest {
                     beneficiary: Some(job),
                     ..request
                 });
             }
         }
-        if let Some(attempt) = self.suspended_forever() {
+        if let Some(attempt) = self.rules.cluster.suspended_forever() {
             let reason = "masters hold every slot of its worker, and nothing else runs";
-            self.give_up(
+            self.rules.give_up(
                 attempt,
                 Primitive::Kill,
                 Requester::Engine,
@@ -52,11 +47,22 @@ impl Engine {
             );
         }
     }
+}
+
+impl Cluster {
+    /// Lists a changed job if its reduces wait for maps, none of which has a slot.
+    pub(super) fn note_deadlock(&mut self, id: JobId) {
+        if !self.shares_slots {
+            return;
+        }
+        let deadlocked = self.jobs.get(&id).is_some_and(|job| job.waits_for_itself());
+        self.demand.set_deadlocked(id, deadlocked);
+    }
 
     /// Returns the youngest reduce of a job whose slot a map of the job could use; `None` if one is being
     /// preempted or another slot is available.
     fn reduce_in_the_way(&self, id: JobId) -> Option<AttemptId> {
-        let cluster = &self.cluster;
+        let cluster = self;
         let job = cluster.jobs.get(&id)?;
         let is_useful = |worker: WorkerId| job.wants_on(TaskKind::Map, worker);
         let has_slot = |worker: WorkerId| cluster.workers[&worker].has_slot_for(id, TaskKind::Map);
@@ -93,7 +99,7 @@ impl Engine {
 
     /// Returns a suspended attempt without a slot on its worker, if no running attempt could free one.
     fn suspended_forever(&self) -> Option<AttemptId> {
-        let cluster = &self.cluster;
+        let cluster = self;
         let nothing_suspended = TaskKind::ALL
             .iter()
             .all(|kind| cluster.suspended.is_empty(*kind));
@@ -126,7 +132,7 @@ impl Engine {
         match one.state {
             AttemptState::Suspended => false,
             AttemptState::Running => {
-                let maps_done = || self.cluster.job(one.id.task.job).phases.map.is_done();
+                let maps_done = || self.job(one.id.task.job).phases.map.is_done();
                 !one.is_master && (one.id.task.kind == TaskKind::Map || maps_done())
             }
             _ => true,

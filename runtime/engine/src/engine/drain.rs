@@ -8,7 +8,7 @@
 
 use crate::cluster::{Cluster, Deadline};
 use crate::effect::{Effect, Record};
-use crate::engine::Engine;
+use crate::engine::{Engine, Rules};
 use crate::ids::{AttemptId, WorkerId};
 use crate::preemption::{Primitive, Requester};
 use crate::refusal::OperatorRefusal;
@@ -16,6 +16,30 @@ use crate::states::{AttemptState, JobState, WorkerInput, WorkerState};
 use crate::time::Span;
 
 impl Engine {
+    /// Checks whether a draining worker can be kept.
+    ///
+    /// # Errors
+    /// Returns the reason why not.
+    pub fn can_undrain(&self, id: WorkerId) -> Result<(), OperatorRefusal> {
+        match self
+            .rules
+            .cluster
+            .workers
+            .get(&id)
+            .map(|worker| (worker.state(), worker.has_left()))
+        {
+            Some((WorkerState::Draining, _)) if self.rules.cluster.is_ended_from_outside(id) => {
+                Err(OperatorRefusal::WorkerEndedFromOutside)
+            }
+            Some((WorkerState::Draining, _)) => Ok(()),
+            Some((_, true)) => Err(OperatorRefusal::WorkerLeft),
+            Some((WorkerState::Up, _)) => Err(OperatorRefusal::NotDraining),
+            _ => Err(OperatorRefusal::NoSuchWorker),
+        }
+    }
+}
+
+impl Rules {
     /// Removes a worker from the offers. Suspended attempts move to other workers. If work is handed back,
     /// running attempts are killed, or checkpointed if there is a grace; committing ones are left alone,
     /// because a commit is one short rename.
@@ -28,13 +52,13 @@ impl Engine {
             self.cluster.list_worker(id);
             self.promise_no_slots_of(id);
             self.cluster.departures.drain(id);
-            self.exclusion_over(id);
-            self.workers_changed();
+            self.cluster.exclusion_over(id);
+            self.cluster.workers_changed();
             self.record(Record::WorkerDraining(id));
         }
         let grace = grace.filter(|_| hand_back);
         if let Some(grace) = grace {
-            self.save_within(id, grace);
+            self.cluster.save_within(id, grace);
         }
         let attempts: Vec<AttemptId> = self.cluster.workers[&id].attempts().collect();
         for attempt in attempts {
@@ -42,7 +66,7 @@ impl Engine {
                 self.move_away(attempt, id);
             } else if grace.is_some() {
                 self.save_in_time(attempt, id);
-            } else if hand_back && !self.is_committing(attempt) {
+            } else if hand_back && !self.cluster.is_committing(attempt) {
                 self.kill(attempt, format!("{id} is draining"));
             }
         }
@@ -53,27 +77,6 @@ impl Engine {
         }
     }
 
-    /// Checks whether a draining worker can be kept.
-    ///
-    /// # Errors
-    /// Returns the reason why not.
-    pub fn can_undrain(&self, id: WorkerId) -> Result<(), OperatorRefusal> {
-        match self
-            .cluster
-            .workers
-            .get(&id)
-            .map(|worker| (worker.state(), worker.has_left()))
-        {
-            Some((WorkerState::Draining, _)) if self.is_ended_from_outside(id) => {
-                Err(OperatorRefusal::WorkerEndedFromOutside)
-            }
-            Some((WorkerState::Draining, _)) => Ok(()),
-            Some((_, true)) => Err(OperatorRefusal::WorkerLeft),
-            Some((WorkerState::Up, _)) => Err(OperatorRefusal::NotDraining),
-            _ => Err(OperatorRefusal::NoSuchWorker),
-        }
-    }
-
     /// Offers the slots of a draining worker again. Work that was handed back already runs on other workers.
     pub(super) fn undrain_requested(&mut self, id: WorkerId) {
         if self.step_worker(id, WorkerInput::UndrainRequested) {
@@ -81,28 +84,9 @@ impl Engine {
             self.cluster.drop_saving(id);
             self.find_full(id);
             self.cluster.list_worker(id);
-            self.workers_changed();
+            self.cluster.workers_changed();
             self.record(Record::WorkerUndrained(id));
         }
-    }
-
-    /// Sets the time to save work to half of the grace; an earlier end set before stays in force.
-    fn save_within(&mut self, id: WorkerId, grace: Span) {
-        let half = self.cluster.now + Span(grace.0 / 2);
-        let until = self.cluster.workers[&id]
-            .saves_until()
-            .map_or(half, |before| before.min(half));
-        self.cluster.drop_saving(id);
-        self.cluster.worker_mut(id).set_saves_until(Some(until));
-        self.cluster.deadlines.set(until, Deadline::Drained(id));
-    }
-
-    /// Returns whether a worker reported that it will be terminated externally.
-    pub(super) fn is_ended_from_outside(&self, id: WorkerId) -> bool {
-        self.cluster
-            .workers
-            .get(&id)
-            .is_some_and(|worker| worker.saves_until().is_some())
     }
 
     /// Checkpoints an attempt, if possible, on a worker with a grace. An attempt that has not begun has
@@ -113,7 +97,9 @@ impl Engine {
             .workers
             .get(&worker)
             .and_then(|worker| worker.saves_until());
-        if saves_until.is_none_or(|until| until < self.cluster.now) || self.is_committing(id) {
+        if saves_until.is_none_or(|until| until < self.cluster.now)
+            || self.cluster.is_committing(id)
+        {
             return;
         }
         let reason = format!("{worker} is draining");
@@ -132,7 +118,7 @@ impl Engine {
     pub(super) fn saving_over(&mut self, id: WorkerId) {
         let attempts: Vec<AttemptId> = self.cluster.workers[&id].attempts().collect();
         for attempt in attempts {
-            if !self.is_committing(attempt) {
+            if !self.cluster.is_committing(attempt) {
                 self.kill(
                     attempt,
                     format!("{id} is draining, and its time to save work is over"),
@@ -186,7 +172,7 @@ impl Engine {
             .draining()
             .iter()
             .copied()
-            .filter(|id| !self.is_needed(*id))
+            .filter(|id| !self.cluster.is_needed(*id))
             .collect();
         for id in leaving {
             if self.step_worker(id, WorkerInput::Left) {
@@ -198,14 +184,33 @@ impl Engine {
             }
         }
     }
+}
+
+impl Cluster {
+    /// Sets the time to save work to half of the grace; an earlier end set before stays in force.
+    fn save_within(&mut self, id: WorkerId, grace: Span) {
+        let half = self.now + Span(grace.0 / 2);
+        let until = self.workers[&id]
+            .saves_until()
+            .map_or(half, |before| before.min(half));
+        self.drop_saving(id);
+        self.worker_mut(id).set_saves_until(Some(until));
+        self.deadlines.set(until, Deadline::Drained(id));
+    }
+
+    /// Returns whether a worker reported that it will be terminated externally.
+    pub(super) fn is_ended_from_outside(&self, id: WorkerId) -> bool {
+        self.workers
+            .get(&id)
+            .is_some_and(|worker| worker.saves_until().is_some())
+    }
 
     fn is_needed(&self, id: WorkerId) -> bool {
         let mut active = self
-            .cluster
             .jobs
             .values()
             .filter(|job| job.state == JobState::Active);
-        self.cluster.workers[&id].attempts().next().is_some()
+        self.workers[&id].attempts().next().is_some()
             || active.any(|job| job.outputs_on(id).next().is_some())
     }
 }

@@ -12,9 +12,9 @@
 //! - a fatal failure ends the job immediately; one caused by a program file does so when two hosts, or all
 //!   hosts, report it.
 
-use crate::cluster::{Attempt, WrittenOutput};
+use crate::cluster::{Attempt, Cluster, WrittenOutput};
 use crate::effect::{Record, Start};
-use crate::engine::Engine;
+use crate::engine::Rules;
 use crate::event::FailureClass;
 use crate::fault::{DiskNeed, FaultPlace};
 use crate::ids::{AttemptId, JobId, TaskId, TaskKind, WorkerId};
@@ -31,7 +31,7 @@ pub(super) struct Failure {
     pub disk_need: Option<DiskNeed>,
 }
 
-impl Engine {
+impl Rules {
     /// Handles the exit of an attempt's process or the loss of its worker. `failure` is recorded if the table
     /// classifies the exit as a failure.
     pub(super) fn attempt_exits(
@@ -52,15 +52,16 @@ impl Engine {
         if (before, outcome) == (AttemptState::Checkpointing, AttemptOutcome::Checkpointed)
             && held_slot
         {
-            self.measure_checkpoint(&attempt);
+            self.cluster.measure_checkpoint(&attempt);
         }
         if (before, outcome) == (AttemptState::Killing, AttemptOutcome::Killed) && held_slot {
-            self.measure_kill(&attempt);
+            self.cluster.measure_kill(&attempt);
         }
-        self.judge_free(id, attempt.active_time(self.cluster.now));
+        self.cluster
+            .judge_free(id, attempt.active_time(self.cluster.now));
         let job = id.task.job;
         if attempt.superseded {
-            let why = self.why_killed(&attempt);
+            let why = self.cluster.why_killed(&attempt);
             self.record(Record::AttemptEnded(id, why));
             self.end_if_drained(job);
         } else if self.cluster.job(job).state != JobState::Active {
@@ -73,12 +74,12 @@ impl Engine {
                 (AttemptOutcome::Checkpointed, _) => self.checkpointed(&attempt),
                 (AttemptOutcome::Lost, _) => self.retry(id, format!("{} was lost", attempt.worker)),
                 (AttemptOutcome::Failed, None) | (AttemptOutcome::Killed, _) => {
-                    let why = self.why_killed(&attempt);
+                    let why = self.cluster.why_killed(&attempt);
                     self.retry(id, why);
                 }
             }
         }
-        self.keep_hold(&attempt);
+        self.cluster.keep_hold(&attempt);
         self.pass_on_commit(id.task);
         self.close_request(
             id,
@@ -92,22 +93,13 @@ impl Engine {
         self.cluster.refresh(job);
     }
 
-    fn why_killed(&self, attempt: &Attempt) -> String {
-        let request = self.cluster.requests.get(&attempt.id);
-        match (&attempt.kill_reason, request) {
-            (Some(reason), _) => format!("killed: {reason}"),
-            (None, Some(request)) => format!("preempted: {}", request.reason),
-            (None, None) => "killed".to_owned(),
-        }
-    }
-
     fn task_done(&mut self, attempt: &Attempt) {
         let id = attempt.id;
         self.cluster.step_task(id.task, TaskInput::AttemptDone);
-        self.trust_again(attempt.worker);
-        self.clear_suspicion(id.task);
+        self.cluster.trust_again(attempt.worker);
+        self.cluster.clear_suspicion(id.task);
         if id.task.kind == TaskKind::Reduce {
-            self.forget_unread_by(attempt.worker);
+            self.cluster.forget_unread_by(attempt.worker);
         }
         let feeds_reduces = !self.cluster.job(id.task.job).commits(id.task.kind);
         let took = attempt.active_time(self.cluster.now);
@@ -150,34 +142,19 @@ impl Engine {
             && first.digest != second.digest
         {
             self.map_output_changed(id.task, first, second);
-            if self.active_job(id.task.job).is_none() {
+            if self.cluster.active_job(id.task.job).is_none() {
                 return;
             }
         }
         if feeds_reduces {
             if !was_lost && self.cluster.job(id.task.job).phases.map.is_done() {
-                self.end_wait_for_maps(id.task.job);
+                self.cluster.end_wait_for_maps(id.task.job);
             }
             self.feed_waiting_reduces(id.task);
             self.move_output_in_time(id, attempt.worker);
         }
         if self.cluster.job(id.task.job).is_complete() {
             self.decide(id.task.job, JobInput::Succeeded, JobOutcome::Succeeded);
-        }
-    }
-
-    /// Records how long the reduces of a job have waited for its maps.
-    fn end_wait_for_maps(&mut self, job: JobId) {
-        let now = self.cluster.now;
-        let reduces: Vec<AttemptId> = self
-            .cluster
-            .job(job)
-            .attempts_of_kind(TaskKind::Reduce)
-            .collect();
-        for id in reduces {
-            let attempt = self.cluster.attempt_mut(id);
-            attempt.waited = attempt.active_time(now);
-            attempt.consumed_while_waiting = attempt.bytes_done;
         }
     }
 
@@ -190,7 +167,7 @@ impl Engine {
     /// Grants the commit to the other attempt at a task if it asked for it, when the holder of the grant
     /// ended without using it.
     fn pass_on_commit(&mut self, task: TaskId) {
-        let Some(job) = self.active_job(task.job) else {
+        let Some(job) = self.cluster.active_job(task.job) else {
             return;
         };
         let live: Vec<AttemptId> = job.attempts_of(task).collect();
@@ -235,10 +212,14 @@ impl Engine {
         self.retry(id, why_failed.clone());
         // The attempt may have been ended together with the worker: batch systems send signals to every
         // process of a job.
-        if failure.class == FailureClass::Excused || self.is_ended_from_outside(attempt.worker) {
+        if failure.class == FailureClass::Excused
+            || self.cluster.is_ended_from_outside(attempt.worker)
+        {
             return;
         }
-        let (lost, doubted) = self.weigh(attempt, &failure.lost_outputs, failure.place);
+        let (lost, doubted) = self
+            .cluster
+            .weigh(attempt, &failure.lost_outputs, failure.place);
         let excused = self.blame_maps(attempt, &lost, &failure.reason) || !doubted.is_empty();
         if self.is_fatal(id.task, attempt.worker, &failure) {
             let reason = format!("{} is not retried: {why_failed}", id.task);
@@ -263,7 +244,7 @@ impl Engine {
             self.count_failure(id.task, attempt.worker, why_failed.clone());
             self.hold_against(attempt.worker, id, &why_failed);
         } else if !doubted.is_empty() {
-            self.avoid(id.task, attempt.worker);
+            self.cluster.avoid(id.task, attempt.worker);
         }
     }
 
@@ -285,7 +266,7 @@ impl Engine {
 
     /// Counts a failure of a task on a worker, and makes the task avoid the worker.
     pub(super) fn count_failure(&mut self, id: TaskId, worker: WorkerId, reason: String) {
-        let Some(job) = self.active_job(id.job) else {
+        let Some(job) = self.cluster.active_job(id.job) else {
             return;
         };
         let attempts_max = job.spec.attempts_max as usize;
@@ -295,13 +276,34 @@ impl Engine {
             let reason = failed_too_often(id, &task.faults.failures);
             self.decide(id.job, JobInput::Failed, JobOutcome::Failed { reason });
         } else if worker != WorkerId::STORAGE {
-            self.avoid(id, worker);
+            self.cluster.avoid(id, worker);
+        }
+    }
+}
+
+impl Cluster {
+    fn why_killed(&self, attempt: &Attempt) -> String {
+        let request = self.requests.get(&attempt.id);
+        match (&attempt.kill_reason, request) {
+            (Some(reason), _) => format!("killed: {reason}"),
+            (None, Some(request)) => format!("preempted: {}", request.reason),
+            (None, None) => "killed".to_owned(),
+        }
+    }
+
+    /// Records how long the reduces of a job have waited for its maps.
+    fn end_wait_for_maps(&mut self, job: JobId) {
+        let now = self.now;
+        let reduces: Vec<AttemptId> = self.job(job).attempts_of_kind(TaskKind::Reduce).collect();
+        for id in reduces {
+            let attempt = self.attempt_mut(id);
+            attempt.waited = attempt.active_time(now);
+            attempt.consumed_while_waiting = attempt.bytes_done;
         }
     }
 
     pub(super) fn active_job(&self, id: JobId) -> Option<&crate::cluster::Job> {
-        self.cluster
-            .jobs
+        self.jobs
             .get(&id)
             .filter(|job| job.state == JobState::Active)
     }

@@ -4,9 +4,9 @@
 //! crashes runs alone from then on, on another host if there is one, on a worker that is kept free for it.
 //! Only crashes while it runs alone count against it.
 
-use crate::cluster::Worker;
+use crate::cluster::{Cluster, Worker};
 use crate::effect::Record;
-use crate::engine::Engine;
+use crate::engine::Rules;
 use crate::ids::{AttemptId, TaskId, TaskKind, WorkerId};
 use crate::job::JobOutcome;
 use crate::states::{AttemptState, JobInput, JobState, TaskState, WorkerState};
@@ -14,14 +14,14 @@ use crate::states::{AttemptState, JobInput, JobState, TaskState, WorkerState};
 /// Maximum number of remembered crashes per task.
 const REMEMBERED_MAX: usize = 16;
 
-impl Engine {
+impl Rules {
     /// Records the crash of a worker. Returns the tasks that ran there; none of them has ended yet.
     pub(super) fn note_crash(&mut self, id: WorkerId) -> Vec<TaskId> {
         if self.settings.crashes_max == 0 {
             return Vec::new();
         }
         let host = self.cluster.host_of(id);
-        let at_work: Vec<_> = self.at_work(id).collect();
+        let at_work: Vec<_> = self.cluster.at_work(id).collect();
         let alone = at_work.len() == 1;
         let mut tasks = Vec::new();
         for attempt in at_work {
@@ -56,7 +56,7 @@ impl Engine {
         }
         let deaths = task.faults.lost_with.len();
         let alone = task.faults.lost_alone;
-        if alone >= self.settings.crashes_max && self.is_convicted(id) {
+        if alone >= self.settings.crashes_max && self.cluster.is_convicted(id) {
             let reason = format!(
                 "each of {alone} workers died while it ran there alone, and {} before: the task is assumed \
                  to be the cause",
@@ -73,29 +73,6 @@ impl Engine {
         }
         self.cluster.quarantine.isolate(id);
         self.cluster.refresh(id.job);
-    }
-
-    /// Returns whether crashes prove a task guilty. One host is not evidence while another one could run the
-    /// task.
-    fn is_convicted(&mut self, id: TaskId) -> bool {
-        let hosts = self.cluster.task_mut(id).faults.lost_with.clone();
-        let elsewhere = |(worker, known): (WorkerId, &Worker)| {
-            known.is_well()
-                && known.slots(id.kind) > 0
-                && !hosts.contains(&self.cluster.host_of(worker))
-        };
-        hosts.iter().any(|host| *host != hosts[0]) || !self.cluster.workers.iter().any(elsewhere)
-    }
-
-    /// Clears a completed task of suspicion.
-    pub(super) fn clear_suspicion(&mut self, id: TaskId) {
-        let task = self.cluster.task_mut(id);
-        task.faults.lost_with.clear();
-        task.faults.lost_alone = 0;
-        self.cluster.job_mut(id.job).phases[id.kind]
-            .isolated
-            .remove(&id.index);
-        self.cluster.quarantine.release(id);
     }
 
     /// Ends the job of a task that must not be retried.
@@ -122,12 +99,13 @@ impl Engine {
             .quarantine
             .cleared()
             .filter(|id| self.cluster.workers[id].is_well());
-        let alone =
-            |one| self.cluster.quarantine.isolated().contains(&one) && !self.waits_for_inputs(one);
-        if kept.is_some_and(|id| self.at_work(id).any(|one| alone(one.task))) {
+        let alone = |one| {
+            self.cluster.quarantine.isolated().contains(&one) && !self.cluster.waits_for_inputs(one)
+        };
+        if kept.is_some_and(|id| self.cluster.at_work(id).any(|one| alone(one.task))) {
             return;
         }
-        let next = self.next_isolated(kept);
+        let next = self.cluster.next_isolated(kept);
         let worker = next.map(|(_, worker)| worker);
         if self.cluster.quarantine.cleared() != worker {
             let before = self.cluster.quarantine.clear(worker);
@@ -139,8 +117,9 @@ impl Engine {
         let Some((task, worker)) = next else { return };
         // Attempts that wait for maps, which cannot run meanwhile, would wait forever.
         let waiting: Vec<_> = self
+            .cluster
             .at_work(worker)
-            .filter(|one| self.waits_for_inputs(one.task))
+            .filter(|one| self.cluster.waits_for_inputs(one.task))
             .collect();
         for attempt in waiting {
             self.kill(
@@ -148,7 +127,7 @@ impl Engine {
                 format!("{worker} is kept for {task}, which runs alone"),
             );
         }
-        if self.at_work(worker).next().is_none() {
+        if self.cluster.at_work(worker).next().is_none() {
             let job = self.cluster.job(task.job);
             let from = job.start_of(task);
             let number = job.task(task).map_or(0, |task| task.launched) + 1;
@@ -159,11 +138,34 @@ impl Engine {
                 .duplicated = true;
         }
     }
+}
+
+impl Cluster {
+    /// Returns whether crashes prove a task guilty. One host is not evidence while another one could run the
+    /// task.
+    fn is_convicted(&mut self, id: TaskId) -> bool {
+        let hosts = self.task_mut(id).faults.lost_with.clone();
+        let elsewhere = |(worker, known): (WorkerId, &Worker)| {
+            known.is_well() && known.slots(id.kind) > 0 && !hosts.contains(&self.host_of(worker))
+        };
+        hosts.iter().any(|host| *host != hosts[0]) || !self.workers.iter().any(elsewhere)
+    }
+
+    /// Clears a completed task of suspicion.
+    pub(super) fn clear_suspicion(&mut self, id: TaskId) {
+        let task = self.task_mut(id);
+        task.faults.lost_with.clear();
+        task.faults.lost_alone = 0;
+        self.job_mut(id.job).phases[id.kind]
+            .isolated
+            .remove(&id.index);
+        self.quarantine.release(id);
+    }
 
     /// Returns the first task that waits to run alone, and its worker: the one that is kept, or else the one
     /// that will be free soonest, preferably on a host without a crash.
     fn next_isolated(&self, kept: Option<WorkerId>) -> Option<(TaskId, WorkerId)> {
-        let cluster = &self.cluster;
+        let cluster = self;
         for id in cluster.quarantine.isolated() {
             let job = cluster.job(id.job);
             let Some(task) = job
@@ -199,18 +201,17 @@ impl Engine {
 
     /// Returns whether a task is a reduce with missing inputs.
     fn waits_for_inputs(&self, id: TaskId) -> bool {
-        let job = self.cluster.jobs.get(&id.job);
+        let job = self.jobs.get(&id.job);
         id.kind == TaskKind::Reduce && job.is_some_and(|job| !job.phases.map.is_done())
     }
 
     /// Returns the attempts that hold slots on a worker.
     fn at_work(&self, id: WorkerId) -> impl Iterator<Item = AttemptId> + '_ {
         let worker = self
-            .cluster
             .workers
             .get(&id)
             .filter(|worker| worker.state() != WorkerState::Unknown);
         let attempts = worker.into_iter().flat_map(Worker::attempts);
-        attempts.filter(|attempt| self.cluster.attempts[attempt].holds_slot)
+        attempts.filter(|attempt| self.attempts[attempt].holds_slot)
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::cluster::{Explanation, Job};
 use crate::effect::{Effect, Record};
-use crate::engine::Engine;
+use crate::engine::{Engine, Rules};
 use crate::ids::{AttemptId, JobId, TaskId};
 use crate::job::{JobOutcome, JobPart, JobSpec};
 use crate::refusal::{PolicyRefusal, SubmissionRefusal};
@@ -11,17 +11,17 @@ use crate::time::Time;
 
 impl Engine {
     pub(super) fn job_submitted(&mut self, id: JobId, spec: &JobSpec) {
-        if self.cluster.jobs.contains_key(&id) || self.cluster.ended.contains(id.0) {
-            self.cluster.tally.illegal_events += 1;
-            self.warn(format!(
+        if self.rules.cluster.jobs.contains_key(&id) || self.rules.cluster.ended.contains(id.0) {
+            self.rules.cluster.tally.illegal_events += 1;
+            self.rules.warn(format!(
                 "{id} was already submitted; use a new job number; ignored"
             ));
             return;
         }
-        self.record(Record::JobAccepted(id));
-        let part = self.cluster.parts.remove(&id).unwrap_or_default();
+        self.rules.record(Record::JobAccepted(id));
+        let part = self.rules.cluster.parts.remove(&id).unwrap_or_default();
         if let Err(why) = self.check_submission(spec, part) {
-            self.job_over(
+            self.rules.job_over(
                 id,
                 JobOutcome::Failed {
                     reason: format!("{id} cannot run: {why}"),
@@ -29,14 +29,15 @@ impl Engine {
             );
             return;
         }
-        let mut job = Job::new(id, spec.clone(), self.cluster.now);
+        let mut job = Job::new(id, spec.clone(), self.rules.cluster.now);
         job.part = part;
-        job.learn_racks(&self.cluster.racks);
+        job.learn_racks(&self.rules.cluster.racks);
         let nothing_to_do = job.is_complete();
-        self.cluster.jobs.insert(id, job);
-        self.cluster.refresh(id);
+        self.rules.cluster.jobs.insert(id, job);
+        self.rules.cluster.refresh(id);
         if nothing_to_do {
-            self.decide(id, JobInput::Succeeded, JobOutcome::Succeeded);
+            self.rules
+                .decide(id, JobInput::Succeeded, JobOutcome::Succeeded);
         }
     }
 
@@ -45,7 +46,7 @@ impl Engine {
         // A master is admitted without a check; the check applies to its job when that is submitted.
         if part != JobPart::Master {
             self.scheduler.admits(spec)?;
-            self.can_meet(self.cluster.now, spec)?;
+            self.can_meet(self.rules.cluster.now, spec)?;
         }
         Ok(())
     }
@@ -82,7 +83,9 @@ impl Engine {
         view.job(job)
             .map_or_else(Vec::new, |job| self.scheduler.remarks(now, job, &view))
     }
+}
 
+impl Rules {
     pub(super) fn job_kill_requested(&mut self, id: JobId, reason: &str) {
         if self.cluster.jobs.contains_key(&id) {
             self.decide(
@@ -112,7 +115,7 @@ impl Engine {
         let live: Vec<AttemptId> = job.live.iter().copied().collect();
         self.record(Record::JobDecided(id, outcome));
         self.withdraw_requests_for(id, &format!("{id} is over"));
-        self.forget_failures_of(id);
+        self.cluster.forget_failures_of(id);
         for attempt in live {
             self.order_kill(attempt);
         }

@@ -6,15 +6,15 @@
 //! host reports each worker once, and each lost output counts as a failure of its map. An output that was
 //! copied to storage (`moves`) is lost when a reduce fails to read it from there.
 
-use crate::cluster::Attempt;
+use crate::cluster::{Attempt, Cluster};
 use crate::effect::{MapOutput, Order, Record};
-use crate::engine::Engine;
+use crate::engine::Rules;
 use crate::fault::FaultPlace;
 use crate::ids::{AttemptId, TaskId, TaskKind, WorkerId};
 use crate::sorted::SortedSet;
 use crate::states::{AttemptInput, AttemptState, JobState, TaskInput};
 
-impl Engine {
+impl Rules {
     /// Handles a reduce's report that it cannot read some inputs. The reduce continues and receives the
     /// replacements: existing ones now, the others when they are ready.
     pub(super) fn inputs_lost(
@@ -34,7 +34,7 @@ impl Engine {
         let attempt = self.cluster.attempt_mut(id).clone();
         let mut maps: Vec<TaskId> = outputs
             .iter()
-            .filter(|one| self.may_have_read(id, **one))
+            .filter(|one| self.cluster.may_have_read(id, **one))
             .map(|one| one.task)
             .collect();
         if maps.is_empty() {
@@ -47,13 +47,14 @@ impl Engine {
         self.cluster.job_mut(job).awaiting_inputs.insert(id);
         // On the first failure it may have used the previous location.
         let looks_again = |output: &&AttemptId| {
-            !attempt.missed.contains(&WorkerId::STORAGE) && self.has_outlived_its_worker(**output)
+            !attempt.missed.contains(&WorkerId::STORAGE)
+                && self.cluster.has_outlived_its_worker(**output)
         };
         let (moved, others): (Vec<&AttemptId>, Vec<&AttemptId>) =
             outputs.iter().partition(looks_again);
         let others: Vec<AttemptId> = others.into_iter().copied().collect();
         let moved = (!moved.is_empty()).then_some(WorkerId::STORAGE);
-        let (lost, mut doubted) = self.weigh(&attempt, &others, place);
+        let (lost, mut doubted) = self.cluster.weigh(&attempt, &others, place);
         doubted.extend(moved);
         self.blame_maps(&attempt, &lost, reason);
         self.cluster.refresh(job);
@@ -92,82 +93,6 @@ impl Engine {
         }
     }
 
-    /// Splits the outputs that a reduce cannot read into those that are known to be lost, and workers that
-    /// need a second report.
-    pub(super) fn weigh(
-        &mut self,
-        reduce: &Attempt,
-        outputs: &[AttemptId],
-        place: FaultPlace,
-    ) -> (Vec<AttemptId>, SortedSet<WorkerId>) {
-        let mut lost = Vec::new();
-        let mut doubted = SortedSet::new();
-        let reader = self.cluster.host_of(reduce.worker);
-        for output in outputs {
-            if output.task.job != reduce.id.task.job || !self.may_have_read(reduce.id, *output) {
-                continue;
-            }
-            let held = self
-                .cluster
-                .job(output.task.job)
-                .map_output(output.task.index);
-            let Some(holder) = held
-                .filter(|held| held.attempt == *output)
-                .map(|held| held.worker)
-            else {
-                lost.push(*output);
-                continue;
-            };
-            if holder == WorkerId::STORAGE {
-                lost.push(*output);
-                continue;
-            }
-            if place == FaultPlace::Path && holder != reduce.worker {
-                self.cluster.unread.insert(holder, reader.clone());
-            }
-            let believed =
-                place != FaultPlace::Path || holder == reduce.worker || self.is_cut_off(holder);
-            if believed {
-                lost.push(*output);
-            } else {
-                doubted.insert(holder);
-            }
-        }
-        (lost, doubted)
-    }
-
-    fn has_outlived_its_worker(&self, output: AttemptId) -> bool {
-        let held = self
-            .cluster
-            .jobs
-            .get(&output.task.job)
-            .and_then(|job| job.map_output(output.task.index));
-        held == Some(MapOutput {
-            attempt: output,
-            worker: WorkerId::STORAGE,
-        })
-    }
-
-    /// Returns whether a worker's outputs cannot be reached: two hosts report it, or no other host is left
-    /// that could try.
-    fn is_cut_off(&self, holder: WorkerId) -> bool {
-        if self.cluster.unread.readers(holder).count() >= 2 {
-            return true;
-        }
-        let could_try = |worker: WorkerId| {
-            let host = self.cluster.host_of(worker);
-            self.cluster
-                .unread
-                .readers(holder)
-                .all(|reader| reader != host)
-        };
-        !self
-            .cluster
-            .usable(TaskKind::Reduce)
-            .into_iter()
-            .any(could_try)
-    }
-
     /// Moves a reduce that alone cannot read from a worker to another worker, without counting a failure.
     fn send_elsewhere(&mut self, reduce: &Attempt, holder: WorkerId, reason: &str) {
         let reader = reduce.worker;
@@ -175,38 +100,8 @@ impl Engine {
             reduce.id,
             format!("{reader} cannot read from {holder}, but other workers can: {reason}"),
         );
-        self.avoid(reduce.id.task, reader);
+        self.cluster.avoid(reduce.id.task, reader);
         self.hold_against(reader, reduce.id, reason);
-    }
-
-    /// Drops the read failures reported by the host of a worker or about that worker.
-    pub(super) fn forget_unread(&mut self, worker: WorkerId) {
-        if !self.cluster.unread.is_empty() {
-            let host = self.cluster.host_of(worker);
-            self.cluster.unread.remove_holder(worker);
-            self.cluster.unread.remove_reader(&host);
-        }
-    }
-
-    /// Drops the read failures of a host whose attempt has read all its inputs.
-    pub(super) fn forget_unread_by(&mut self, worker: WorkerId) {
-        if !self.cluster.unread.is_empty() {
-            let host = self.cluster.host_of(worker);
-            self.cluster.unread.remove_reader(&host);
-        }
-    }
-
-    /// Returns whether an output may have been given to this reduce.
-    fn may_have_read(&self, reduce: AttemptId, output: AttemptId) -> bool {
-        let of_this_job = reduce.task.kind == TaskKind::Reduce
-            && output.task.kind == TaskKind::Map
-            && output.task.job == reduce.task.job;
-        let map = self
-            .cluster
-            .job(reduce.task.job)
-            .task(output.task)
-            .filter(|_| of_this_job);
-        map.is_some_and(|map| (1..=map.launched).contains(&output.number))
     }
 
     /// Reruns the maps whose output a reduce could not read. Returns whether it had been given a lost one.
@@ -221,7 +116,7 @@ impl Engine {
             let Some(job) = self.cluster.jobs.get(&output.task.job) else {
                 continue;
             };
-            if attempt.id.task.job != job.id || !self.may_have_read(attempt.id, *output) {
+            if attempt.id.task.job != job.id || !self.cluster.may_have_read(attempt.id, *output) {
                 continue;
             }
             let Some(map) = job.task(output.task) else {
@@ -278,5 +173,101 @@ impl Engine {
                 );
             }
         }
+    }
+}
+
+impl Cluster {
+    /// Splits the outputs that a reduce cannot read into those that are known to be lost, and workers that
+    /// need a second report.
+    pub(super) fn weigh(
+        &mut self,
+        reduce: &Attempt,
+        outputs: &[AttemptId],
+        place: FaultPlace,
+    ) -> (Vec<AttemptId>, SortedSet<WorkerId>) {
+        let mut lost = Vec::new();
+        let mut doubted = SortedSet::new();
+        let reader = self.host_of(reduce.worker);
+        for output in outputs {
+            if output.task.job != reduce.id.task.job || !self.may_have_read(reduce.id, *output) {
+                continue;
+            }
+            let held = self.job(output.task.job).map_output(output.task.index);
+            let Some(holder) = held
+                .filter(|held| held.attempt == *output)
+                .map(|held| held.worker)
+            else {
+                lost.push(*output);
+                continue;
+            };
+            if holder == WorkerId::STORAGE {
+                lost.push(*output);
+                continue;
+            }
+            if place == FaultPlace::Path && holder != reduce.worker {
+                self.unread.insert(holder, reader.clone());
+            }
+            let believed =
+                place != FaultPlace::Path || holder == reduce.worker || self.is_cut_off(holder);
+            if believed {
+                lost.push(*output);
+            } else {
+                doubted.insert(holder);
+            }
+        }
+        (lost, doubted)
+    }
+
+    fn has_outlived_its_worker(&self, output: AttemptId) -> bool {
+        let held = self
+            .jobs
+            .get(&output.task.job)
+            .and_then(|job| job.map_output(output.task.index));
+        held == Some(MapOutput {
+            attempt: output,
+            worker: WorkerId::STORAGE,
+        })
+    }
+
+    /// Returns whether a worker's outputs cannot be reached: two hosts report it, or no other host is left
+    /// that could try.
+    fn is_cut_off(&self, holder: WorkerId) -> bool {
+        if self.unread.readers(holder).count() >= 2 {
+            return true;
+        }
+        let could_try = |worker: WorkerId| {
+            let host = self.host_of(worker);
+            self.unread.readers(holder).all(|reader| reader != host)
+        };
+        !self.usable(TaskKind::Reduce).into_iter().any(could_try)
+    }
+
+    /// Drops the read failures reported by the host of a worker or about that worker.
+    pub(super) fn forget_unread(&mut self, worker: WorkerId) {
+        if !self.unread.is_empty() {
+            let host = self.host_of(worker);
+            self.unread.remove_holder(worker);
+            self.unread.remove_reader(&host);
+        }
+    }
+
+    /// Drops the read failures of a host whose attempt has read all its inputs.
+    pub(super) fn forget_unread_by(&mut self, worker: WorkerId) {
+        if !self.unread.is_empty() {
+            let host = self.host_of(worker);
+            self.unread.remove_reader(&host);
+        }
+    }
+
+    /// Returns whether an output may have been given to this reduce.
+    fn may_have_read(&self, reduce: AttemptId, output: AttemptId) -> bool {
+        let of_this_job = reduce.task.kind == TaskKind::Reduce
+            && output.task.kind == TaskKind::Map
+            && output.task.job == reduce.task.job;
+        let map = self
+            .job(reduce.task.job)
+            .task(output.task)
+            .filter(|_| of_this_job);
+        map.is_some_and(|map| (1..=map.launched).contains(&output.number))
     }
 }

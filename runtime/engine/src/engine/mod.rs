@@ -70,18 +70,23 @@ use crate::time::Time;
 /// assert_eq!(launched.as_deref(), Some("job_0007_m_0000.1"));
 /// ```
 pub struct Engine {
-    cluster: Cluster,
+    rules: Rules,
     scheduler: Box<dyn Scheduler>,
-    settings: EngineSettings,
-    /// The effects of the event being handled.
-    effects: Vec<Effect>,
     /// Reused buffer for scheduler actions.
-    room: Vec<Action>,
-    timers: Timers,
+    actions: Vec<Action>,
     /// The policy declined all further slots of the kind being offered.
     declined_kind: bool,
     /// Changed jobs for which slots are being freed or kept.
     promised: SortedSet<JobId>,
+}
+
+/// The rules by which events and the policy's actions change the cluster. They do not call the policy.
+struct Rules {
+    cluster: Cluster,
+    settings: EngineSettings,
+    /// The effects of the event being handled.
+    effects: Vec<Effect>,
+    timers: Timers,
     /// For random choices.
     random: Pcg32,
 }
@@ -89,19 +94,27 @@ pub struct Engine {
 impl Engine {
     /// Creates an engine without workers and jobs.
     pub fn new(scheduler: Box<dyn Scheduler>, settings: EngineSettings) -> Engine {
-        Engine {
-            cluster: Cluster {
-                shares_slots: settings.shared_slots,
-                ..Cluster::default()
-            },
-            scheduler,
+        let cluster = Cluster {
+            shares_slots: settings.shared_slots,
+            ..Cluster::default()
+        };
+        let rules = Rules {
+            cluster,
             settings,
             effects: Vec::new(),
-            room: Vec::new(),
             timers: Timers::default(),
+            random: Pcg32::seed_from_u64(settings.seed),
+        };
+        Engine::with_rules(rules, scheduler)
+    }
+
+    fn with_rules(rules: Rules, scheduler: Box<dyn Scheduler>) -> Engine {
+        Engine {
+            rules,
+            scheduler,
+            actions: Vec::new(),
             declined_kind: false,
             promised: SortedSet::new(),
-            random: Pcg32::seed_from_u64(settings.seed),
         }
     }
 
@@ -119,42 +132,45 @@ impl Engine {
     /// # Panics
     /// See [`Engine::handle`].
     pub fn handle_batch(&mut self, now: Time, events: &[Event]) -> Vec<Effect> {
-        self.cluster.now = self.cluster.now.max(now);
+        self.rules.cluster.now = self.rules.cluster.now.max(now);
         for event in events {
-            self.cluster.events += 1;
+            self.rules.cluster.events += 1;
             self.apply(event);
-            self.expire();
-            self.release_drained_workers();
+            self.rules.expire_deadlines();
+            self.rules.release_drained_workers();
             self.notify_policy();
-            self.scheduler
-                .on_event(self.cluster.now, event, &ClusterView::new(&self.cluster));
+            self.scheduler.on_event(
+                self.rules.cluster.now,
+                event,
+                &ClusterView::new(&self.rules.cluster),
+            );
         }
-        self.resume_recalled();
-        self.run_isolated();
+        self.rules.resume_recalled();
+        self.rules.run_isolated();
         self.schedule();
         self.resolve_deadlocks();
-        self.convert();
-        self.speculate();
+        self.rules.convert_long_suspensions();
+        self.rules.speculate();
         self.withdraw_surplus();
-        self.record_unused();
+        self.rules.record_unused();
         // Policies that account slot time must observe every slot when it is taken.
         self.notify_policy();
-        self.note_vain(events);
-        self.arm();
-        std::mem::take(&mut self.effects)
+        self.rules.count_idle_wakeup(events);
+        self.schedule_wakeup();
+        std::mem::take(&mut self.rules.effects)
     }
 
     /// Takes back the effect list after the driver has carried it out, to reuse its buffer.
     pub fn reuse(&mut self, mut effects: Vec<Effect>) {
-        if self.effects.is_empty() && effects.capacity() > self.effects.capacity() {
+        if self.rules.effects.is_empty() && effects.capacity() > self.rules.effects.capacity() {
             effects.clear();
-            self.effects = effects;
+            self.rules.effects = effects;
         }
     }
 
     /// Announces the role of a job that is about to be submitted, if jobs have masters.
     pub fn announce(&mut self, job: JobId, part: JobPart) {
-        self.cluster.parts.insert(job, part);
+        self.rules.cluster.parts.insert(job, part);
     }
 
     /// Returns the position of a job among those that wait for their masters; smaller first.
@@ -169,12 +185,12 @@ impl Engine {
 
     /// Passes the changed jobs to the policy.
     fn notify_policy(&mut self) {
-        let mut changed = self.cluster.demand.take_changed();
+        let mut changed = self.rules.cluster.demand.take_changed();
         if changed.is_empty() {
-            return self.cluster.demand.reuse(changed);
+            return self.rules.cluster.demand.reuse(changed);
         }
         for id in &changed {
-            if let Some(job) = self.cluster.jobs.get_mut(id) {
+            if let Some(job) = self.rules.cluster.jobs.get_mut(id) {
                 job.changed = false;
                 if TaskKind::ALL
                     .iter()
@@ -185,22 +201,25 @@ impl Engine {
             }
         }
         for id in changed.drain(..) {
-            self.note_deadlock(id);
-            self.scheduler
-                .job_changed(self.cluster.now, id, &ClusterView::new(&self.cluster));
+            self.rules.cluster.note_deadlock(id);
+            self.scheduler.job_changed(
+                self.rules.cluster.now,
+                id,
+                &ClusterView::new(&self.rules.cluster),
+            );
         }
-        self.cluster.demand.reuse(changed);
+        self.rules.cluster.demand.reuse(changed);
     }
 
     /// Returns when `Event::Woken` must be passed in: the last `Effect::WakeAt` in force. For a restarted
     /// driver.
     pub fn next_wake(&self) -> Option<Time> {
-        self.timers.armed()
+        self.rules.timers.armed()
     }
 
     /// Returns a read-only view of the cluster.
     pub fn view(&self) -> ClusterView<'_> {
-        ClusterView::new(&self.cluster)
+        ClusterView::new(&self.rules.cluster)
     }
 
     fn apply(&mut self, event: &Event) {
@@ -211,35 +230,42 @@ impl Engine {
                 host,
                 rack,
             } => {
-                self.worker_joined(*worker, *slots, host, rack);
+                self.rules.worker_joined(*worker, *slots, host, rack);
             }
-            Event::WorkerLost { worker, crashed } => self.worker_lost(*worker, *crashed),
-            Event::WorkerMemory { worker, bytes } => self.worker_has_memory(*worker, *bytes),
-            Event::WorkerShort { worker, lacks } => self.worker_short(*worker, lacks.as_deref()),
+            Event::WorkerLost { worker, crashed } => self.rules.worker_lost(*worker, *crashed),
+            Event::WorkerMemory { worker, bytes } => {
+                self.rules.cluster.worker_has_memory(*worker, *bytes)
+            }
+            Event::WorkerShort { worker, lacks } => {
+                self.rules.worker_short(*worker, lacks.as_deref())
+            }
             Event::JobSubmitted { job, spec } => self.job_submitted(*job, spec),
             Event::WorkerDrainRequested {
                 worker,
                 hand_back,
                 grace,
             } => {
-                self.drain_requested(*worker, *hand_back, *grace);
+                self.rules.drain_requested(*worker, *hand_back, *grace);
             }
-            Event::WorkerUndrainRequested { worker } => self.undrain_requested(*worker),
+            Event::WorkerUndrainRequested { worker } => self.rules.undrain_requested(*worker),
             Event::AttemptKillRequested { attempt, reason } => {
-                self.attempt_kill_requested(*attempt, reason)
+                self.rules.attempt_kill_requested(*attempt, reason)
             }
             Event::AttemptPreemptRequested {
                 attempt,
                 primitive,
                 reason,
             } => {
-                self.attempt_preempt_requested(*attempt, *primitive, reason);
+                self.rules
+                    .attempt_preempt_requested(*attempt, *primitive, reason);
             }
             Event::AttemptResumeRequested { attempt, reason } => {
-                self.attempt_resume_requested(*attempt, reason);
+                self.rules.attempt_resume_requested(*attempt, reason);
             }
-            Event::JobPauseRequested { job, pause } => self.job_pause_requested(*job, pause),
-            Event::JobResumeRequested { job, reason } => self.job_resume_requested(*job, reason),
+            Event::JobPauseRequested { job, pause } => self.rules.job_pause_requested(*job, pause),
+            Event::JobResumeRequested { job, reason } => {
+                self.rules.job_resume_requested(*job, reason)
+            }
             Event::JobChangeRequested {
                 job,
                 change,
@@ -247,16 +273,18 @@ impl Engine {
             } => {
                 self.job_change_requested(*job, change, reason);
             }
-            Event::JobKillRequested { job, reason } => self.job_kill_requested(*job, reason),
+            Event::JobKillRequested { job, reason } => self.rules.job_kill_requested(*job, reason),
             Event::Reported {
                 worker,
                 attempt,
                 report,
-            } => self.reported(*worker, *attempt, report),
-            Event::Woken => self.timers.disarm(),
+            } => self.rules.reported(*worker, *attempt, report),
+            Event::Woken => self.rules.timers.disarm(),
         }
     }
+}
 
+impl Rules {
     /// Applies an input to an attempt. Returns `None` if the table has no row; then the input is counted and
     /// logged.
     fn step(&mut self, id: AttemptId, input: AttemptInput) -> Option<(AttemptState, AttemptState)> {

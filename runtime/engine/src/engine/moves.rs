@@ -3,11 +3,11 @@
 //! lost with the worker and produced again.
 
 use crate::effect::{Order, Record};
-use crate::engine::Engine;
+use crate::engine::Rules;
 use crate::ids::{AttemptId, JobId, TaskId, TaskKind, WorkerId};
 use crate::states::JobState;
 
-impl Engine {
+impl Rules {
     /// Orders a worker to copy the outputs that reduces still need, first those of the jobs with the fewest
     /// remaining reduces. Outputs that cannot be copied are given up.
     pub(super) fn move_outputs_of(&mut self, worker: WorkerId) {

@@ -5,9 +5,9 @@
 //! reason; a driver can check first with `can_preempt` and similar functions. A hold outlives its attempt: if
 //! that is drained, lost or fails, its task is held, with the work that could be saved.
 
-use crate::cluster::Attempt;
+use crate::cluster::{Attempt, Cluster};
 use crate::effect::Record;
-use crate::engine::Engine;
+use crate::engine::{Engine, Rules};
 use crate::ids::{AttemptId, JobId, TaskId, TaskKind};
 use crate::pause::{Hold, Pause, PauseKind};
 use crate::preemption::{PreemptRequest, Primitive, RequestState, Requester};
@@ -20,6 +20,65 @@ impl Engine {
     /// # Errors
     /// Returns the reason why not.
     pub fn can_preempt(&self, id: AttemptId, primitive: Primitive) -> Result<(), OperatorRefusal> {
+        self.rules.can_preempt(id, primitive)
+    }
+
+    /// Checks whether an operator can resume an attempt.
+    ///
+    /// # Errors
+    /// Returns the reason why not.
+    pub fn can_resume(&self, id: AttemptId) -> Result<(), OperatorRefusal> {
+        self.rules.cluster.can_resume(id)
+    }
+
+    /// Checks whether a job can be paused; a hold can become a suspend, but not the reverse.
+    ///
+    /// # Errors
+    /// Returns the reason why not.
+    pub fn can_pause_job(&self, id: JobId, kind: PauseKind) -> Result<(), OperatorRefusal> {
+        self.rules.cluster.can_pause_job(id, kind)
+    }
+
+    /// Checks whether an operator can resume a job: the job or some of its tasks are suspended.
+    ///
+    /// # Errors
+    /// Returns the reason why not.
+    pub fn can_resume_job(&self, id: JobId) -> Result<(), OperatorRefusal> {
+        self.rules.cluster.can_resume_job(id)
+    }
+
+    /// Checks whether a job is held, so that it can be released.
+    ///
+    /// # Errors
+    /// Returns the reason why not.
+    pub fn can_release_job(&self, id: JobId) -> Result<(), OperatorRefusal> {
+        self.rules
+            .cluster
+            .can_resume_job(id)
+            .map_err(|why| match why {
+                OperatorRefusal::NotSuspended => OperatorRefusal::NotHeld,
+                other => other,
+            })?;
+        match &self.rules.cluster.job(id).pause {
+            Some(Pause {
+                kind: PauseKind::Hold,
+                ..
+            }) => Ok(()),
+            _ => Err(OperatorRefusal::JobNotHeldButSuspended(id)),
+        }
+    }
+}
+
+impl Rules {
+    /// Checks whether an operator can preempt an attempt with this primitive.
+    ///
+    /// # Errors
+    /// Returns the reason why not.
+    pub(super) fn can_preempt(
+        &self,
+        id: AttemptId,
+        primitive: Primitive,
+    ) -> Result<(), OperatorRefusal> {
         let attempt = self
             .cluster
             .attempts
@@ -56,106 +115,8 @@ impl Engine {
             (Primitive::Suspend, _) if full.is_some() => {
                 Err(OperatorRefusal::WorkerFull(full.unwrap_or_default()))
             }
-            _ if !stopped && self.commits(id) => Err(OperatorRefusal::Committing),
+            _ if !stopped && self.cluster.commits(id) => Err(OperatorRefusal::Committing),
             _ => Ok(()),
-        }
-    }
-
-    /// Checks whether an operator can resume an attempt.
-    ///
-    /// # Errors
-    /// Returns the reason why not.
-    pub fn can_resume(&self, id: AttemptId) -> Result<(), OperatorRefusal> {
-        let job = id.task.job;
-        let attempt = self.cluster.attempts.get(&id);
-        if attempt.is_none() && !self.held_without_attempt(id.task) {
-            return Err(OperatorRefusal::NotRunning);
-        }
-        if self.cluster.job(job).pause.is_some() {
-            return Err(OperatorRefusal::ResumeItsJob(job));
-        }
-        let Some(attempt) = attempt else {
-            return Ok(());
-        };
-        match attempt.state {
-            AttemptState::Suspended | AttemptState::Suspending if attempt.is_recalled() => {
-                Err(OperatorRefusal::BeingResumed)
-            }
-            AttemptState::Suspended | AttemptState::Suspending => Ok(()),
-            _ if attempt.is_held() => Ok(()),
-            AttemptState::Killing => Err(OperatorRefusal::BeingKilled),
-            AttemptState::Checkpointing => Err(OperatorRefusal::ExitsAfterCheckpoint),
-            _ => Err(OperatorRefusal::NotSuspended),
-        }
-    }
-
-    /// Checks whether a job can be paused; a hold can become a suspend, but not the reverse.
-    ///
-    /// # Errors
-    /// Returns the reason why not.
-    pub fn can_pause_job(&self, id: JobId, kind: PauseKind) -> Result<(), OperatorRefusal> {
-        let job = self
-            .cluster
-            .jobs
-            .get(&id)
-            .ok_or_else(|| self.no_such_job(id))?;
-        if job.state != JobState::Active {
-            return Err(OperatorRefusal::JobEnding);
-        }
-        let Some(before) = &job.pause else {
-            return Ok(());
-        };
-        match (before.kind, kind) {
-            (PauseKind::Hold, PauseKind::Hold) => Err(OperatorRefusal::JobHeld),
-            (PauseKind::Hold, _) => Ok(()),
-            (_, PauseKind::Hold) => Err(OperatorRefusal::JobSuspendedInsteadOfHeld),
-            (_, PauseKind::Suspend | PauseKind::OutputUnreachable) => {
-                Err(OperatorRefusal::JobSuspended)
-            }
-        }
-    }
-
-    /// Checks whether a job is held, so that it can be released.
-    ///
-    /// # Errors
-    /// Returns the reason why not.
-    pub fn can_release_job(&self, id: JobId) -> Result<(), OperatorRefusal> {
-        self.can_resume_job(id).map_err(|why| match why {
-            OperatorRefusal::NotSuspended => OperatorRefusal::NotHeld,
-            other => other,
-        })?;
-        match &self.cluster.job(id).pause {
-            Some(Pause {
-                kind: PauseKind::Hold,
-                ..
-            }) => Ok(()),
-            _ => Err(OperatorRefusal::JobNotHeldButSuspended(id)),
-        }
-    }
-
-    /// Checks whether an operator can resume a job: the job or some of its tasks are suspended.
-    ///
-    /// # Errors
-    /// Returns the reason why not.
-    pub fn can_resume_job(&self, id: JobId) -> Result<(), OperatorRefusal> {
-        let job = self
-            .cluster
-            .jobs
-            .get(&id)
-            .ok_or_else(|| self.no_such_job(id))?;
-        match (job.state, &job.pause) {
-            (JobState::Active, Some(_)) => Ok(()),
-            (JobState::Active, None) if !self.held_tasks(id).is_empty() => Ok(()),
-            (JobState::Active, None) => Err(OperatorRefusal::NotSuspended),
-            _ => Err(OperatorRefusal::JobEnding),
-        }
-    }
-
-    pub(super) fn no_such_job(&self, id: JobId) -> OperatorRefusal {
-        if self.cluster.ended.contains(id.0) {
-            OperatorRefusal::JobEnded
-        } else {
-            OperatorRefusal::NoSuchJob
         }
     }
 
@@ -175,7 +136,7 @@ impl Engine {
                 self.give_up(id, primitive, Requester::Operator, reason.to_owned());
             }
             Primitive::Checkpoint => {
-                self.release_hold(id);
+                self.cluster.release_hold(id);
                 self.replace_request(id, primitive, Requester::Operator, reason.to_owned());
             }
             Primitive::Kill | Primitive::Wait => self.attempt_kill_requested(id, reason),
@@ -187,7 +148,7 @@ impl Engine {
     pub(super) fn attempt_kill_requested(&mut self, id: AttemptId, reason: &str) {
         match self.can_preempt(id, Primitive::Kill) {
             Ok(()) => {
-                self.release_hold(id);
+                self.cluster.release_hold(id);
                 self.kill(id, reason.to_owned());
             }
             Err(why) => self.refuse(format!("{id} cannot be killed: {why}")),
@@ -228,48 +189,6 @@ impl Engine {
         }
     }
 
-    /// Releases an attempt.
-    pub(super) fn release_hold(&mut self, id: AttemptId) {
-        let attempt = self.cluster.attempt_mut(id);
-        if attempt.is_held() {
-            attempt.hold = None;
-            self.cluster.job_mut(id.task.job).release(id.task);
-        }
-    }
-
-    /// Holds the task of an ended attempt that an operator held, unless the task is done or has another live
-    /// attempt.
-    pub(super) fn keep_hold(&mut self, gone: &Attempt) {
-        let task = gone.id.task;
-        if let Some(job) = self.cluster.jobs.get_mut(&task.job)
-            && gone.is_held()
-            && !job.phases[task.kind].held.contains(&task.index)
-        {
-            job.release(task);
-        }
-    }
-
-    /// Returns the last attempts of a job's tasks that operators suspended.
-    fn held_tasks(&self, id: JobId) -> Vec<AttemptId> {
-        let job = self.cluster.job(id);
-        let live = job
-            .live
-            .iter()
-            .copied()
-            .filter(|attempt| self.cluster.attempts[attempt].is_held());
-        let gone = TaskKind::ALL
-            .into_iter()
-            .flat_map(|kind| job.held_tasks(kind));
-        live.chain(gone.filter_map(|task| job.held_attempt(task)))
-            .collect()
-    }
-
-    /// Returns whether a task is held and its suspended attempt has ended.
-    fn held_without_attempt(&self, task: TaskId) -> bool {
-        let job = self.cluster.jobs.get(&task.job);
-        job.is_some_and(|job| job.phases[task.kind].held.contains(&task.index))
-    }
-
     /// Opens a request that does not come from the policy. It replaces an open request and keeps its promise.
     pub(super) fn replace_request(
         &mut self,
@@ -289,10 +208,10 @@ impl Engine {
     }
 
     pub(super) fn attempt_resume_requested(&mut self, id: AttemptId, reason: &str) {
-        if let Err(why) = self.can_resume(id) {
+        if let Err(why) = self.cluster.can_resume(id) {
             return self.refuse(format!("{id} cannot be resumed: {why}"));
         }
-        if self.held_without_attempt(id.task) {
+        if self.cluster.held_without_attempt(id.task) {
             self.cluster.job_mut(id.task.job).release(id.task);
             self.record(Record::AttemptReleased {
                 attempt: id,
@@ -300,7 +219,7 @@ impl Engine {
             });
             return self.cluster.refresh(id.task.job);
         }
-        self.release_hold(id);
+        self.cluster.release_hold(id);
         let attempt = self.cluster.attempt_mut(id);
         let stops = matches!(
             attempt.state,
@@ -333,11 +252,11 @@ impl Engine {
     }
 
     pub(super) fn job_resume_requested(&mut self, id: JobId, reason: &str) {
-        if let Err(why) = self.can_resume_job(id) {
+        if let Err(why) = self.cluster.can_resume_job(id) {
             return self.refuse(format!("{id} cannot be resumed: {why}"));
         }
         if self.cluster.job(id).pause.is_none() {
-            for attempt in self.held_tasks(id) {
+            for attempt in self.cluster.held_tasks(id) {
                 self.attempt_resume_requested(attempt, reason);
             }
             return;
@@ -367,20 +286,136 @@ impl Engine {
         let recalled: Vec<AttemptId> = self.cluster.suspended.recalled().iter().copied().collect();
         for id in recalled {
             // Without a slot the attempt stays suspended and is checked again after the next event.
-            if self.has_next_slot(id) {
+            if self.cluster.has_next_slot(id) {
                 self.resume_in_slot(id);
             }
         }
-    }
-
-    fn commits(&self, id: AttemptId) -> bool {
-        let task = self.cluster.job(id.task.job).task(id.task);
-        task.is_some_and(|task| task.committer == Some(id.number))
     }
 
     /// Rejects a request that is not possible now.
     pub(super) fn refuse(&mut self, why: String) {
         self.cluster.tally.illegal_events += 1;
         self.warn(format!("{why}; ignored"));
+    }
+}
+
+impl Cluster {
+    /// Checks whether an operator can resume an attempt.
+    ///
+    /// # Errors
+    /// Returns the reason why not.
+    pub(super) fn can_resume(&self, id: AttemptId) -> Result<(), OperatorRefusal> {
+        let job = id.task.job;
+        let attempt = self.attempts.get(&id);
+        if attempt.is_none() && !self.held_without_attempt(id.task) {
+            return Err(OperatorRefusal::NotRunning);
+        }
+        if self.job(job).pause.is_some() {
+            return Err(OperatorRefusal::ResumeItsJob(job));
+        }
+        let Some(attempt) = attempt else {
+            return Ok(());
+        };
+        match attempt.state {
+            AttemptState::Suspended | AttemptState::Suspending if attempt.is_recalled() => {
+                Err(OperatorRefusal::BeingResumed)
+            }
+            AttemptState::Suspended | AttemptState::Suspending => Ok(()),
+            _ if attempt.is_held() => Ok(()),
+            AttemptState::Killing => Err(OperatorRefusal::BeingKilled),
+            AttemptState::Checkpointing => Err(OperatorRefusal::ExitsAfterCheckpoint),
+            _ => Err(OperatorRefusal::NotSuspended),
+        }
+    }
+
+    /// Checks whether a job can be paused; a hold can become a suspend, but not the reverse.
+    ///
+    /// # Errors
+    /// Returns the reason why not.
+    pub(super) fn can_pause_job(&self, id: JobId, kind: PauseKind) -> Result<(), OperatorRefusal> {
+        let job = self.jobs.get(&id).ok_or_else(|| self.no_such_job(id))?;
+        if job.state != JobState::Active {
+            return Err(OperatorRefusal::JobEnding);
+        }
+        let Some(before) = &job.pause else {
+            return Ok(());
+        };
+        match (before.kind, kind) {
+            (PauseKind::Hold, PauseKind::Hold) => Err(OperatorRefusal::JobHeld),
+            (PauseKind::Hold, _) => Ok(()),
+            (_, PauseKind::Hold) => Err(OperatorRefusal::JobSuspendedInsteadOfHeld),
+            (_, PauseKind::Suspend | PauseKind::OutputUnreachable) => {
+                Err(OperatorRefusal::JobSuspended)
+            }
+        }
+    }
+
+    /// Checks whether an operator can resume a job: the job or some of its tasks are suspended.
+    ///
+    /// # Errors
+    /// Returns the reason why not.
+    pub(super) fn can_resume_job(&self, id: JobId) -> Result<(), OperatorRefusal> {
+        let job = self.jobs.get(&id).ok_or_else(|| self.no_such_job(id))?;
+        match (job.state, &job.pause) {
+            (JobState::Active, Some(_)) => Ok(()),
+            (JobState::Active, None) if !self.held_tasks(id).is_empty() => Ok(()),
+            (JobState::Active, None) => Err(OperatorRefusal::NotSuspended),
+            _ => Err(OperatorRefusal::JobEnding),
+        }
+    }
+
+    pub(super) fn no_such_job(&self, id: JobId) -> OperatorRefusal {
+        if self.ended.contains(id.0) {
+            OperatorRefusal::JobEnded
+        } else {
+            OperatorRefusal::NoSuchJob
+        }
+    }
+
+    /// Releases an attempt.
+    pub(super) fn release_hold(&mut self, id: AttemptId) {
+        let attempt = self.attempt_mut(id);
+        if attempt.is_held() {
+            attempt.hold = None;
+            self.job_mut(id.task.job).release(id.task);
+        }
+    }
+
+    /// Holds the task of an ended attempt that an operator held, unless the task is done or has another live
+    /// attempt.
+    pub(super) fn keep_hold(&mut self, gone: &Attempt) {
+        let task = gone.id.task;
+        if let Some(job) = self.jobs.get_mut(&task.job)
+            && gone.is_held()
+            && !job.phases[task.kind].held.contains(&task.index)
+        {
+            job.release(task);
+        }
+    }
+
+    /// Returns the last attempts of a job's tasks that operators suspended.
+    fn held_tasks(&self, id: JobId) -> Vec<AttemptId> {
+        let job = self.job(id);
+        let live = job
+            .live
+            .iter()
+            .copied()
+            .filter(|attempt| self.attempts[attempt].is_held());
+        let gone = TaskKind::ALL
+            .into_iter()
+            .flat_map(|kind| job.held_tasks(kind));
+        live.chain(gone.filter_map(|task| job.held_attempt(task)))
+            .collect()
+    }
+
+    /// Returns whether a task is held and its suspended attempt has ended.
+    fn held_without_attempt(&self, task: TaskId) -> bool {
+        let job = self.jobs.get(&task.job);
+        job.is_some_and(|job| job.phases[task.kind].held.contains(&task.index))
+    }
+
+    fn commits(&self, id: AttemptId) -> bool {
+        let task = self.job(id.task.job).task(id.task);
+        task.is_some_and(|task| task.committer == Some(id.number))
     }
 }

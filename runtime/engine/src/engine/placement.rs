@@ -1,14 +1,14 @@
 //! Launches and resumes attempts where the scheduler requests it, if that is legal.
 
-use crate::cluster::{Attempt, Reservation, Worker};
+use crate::cluster::{Attempt, Cluster, Reservation, Worker};
 use crate::effect::{Order, Record, Start};
-use crate::engine::Engine;
+use crate::engine::Rules;
 use crate::ids::{AttemptId, JobId, TaskId, TaskKind, WorkerId};
 use crate::refusal::ActionRefusal;
 use crate::states::{AttemptInput, AttemptState, JobState, TaskInput, TaskState};
 use crate::time::Time;
 
-impl Engine {
+impl Rules {
     /// Starts an attempt; fails if that is not possible.
     pub(super) fn launch(
         &mut self,
@@ -45,7 +45,7 @@ impl Engine {
         if job.avoids(id, worker) {
             return Err(ActionRefusal::FailedThere { task: id, worker });
         }
-        self.slot_for(worker, id.kind, id.job)?;
+        self.cluster.slot_for(worker, id.kind, id.job)?;
         self.start(id, worker, from, None);
         Ok(())
     }
@@ -144,15 +144,9 @@ impl Engine {
         if attempt.is_held() || job.pause.is_some() {
             return Err(ActionRefusal::AttemptHeld(id));
         }
-        self.slot_for(worker, id.task.kind, id.task.job)?;
+        self.cluster.slot_for(worker, id.task.kind, id.task.job)?;
         self.resume_in_slot(id);
         Ok(())
-    }
-
-    /// Returns whether a suspended attempt has a slot in which it can continue.
-    pub(super) fn has_slot_to_resume(&self, id: AttemptId) -> bool {
-        let worker = self.cluster.attempts[&id].worker;
-        self.slot_for(worker, id.task.kind, id.task.job).is_ok()
     }
 
     /// Continues a suspended attempt in a slot that is available to it.
@@ -183,6 +177,14 @@ impl Engine {
             self.record(Record::SlotTaken { freed, by });
         }
     }
+}
+
+impl Cluster {
+    /// Returns whether a suspended attempt has a slot in which it can continue.
+    pub(super) fn has_slot_to_resume(&self, id: AttemptId) -> bool {
+        let worker = self.attempts[&id].worker;
+        self.slot_for(worker, id.task.kind, id.task.job).is_ok()
+    }
 
     /// Reserves a free slot for a job; fails if that is not possible.
     pub(super) fn keep_slot(
@@ -193,7 +195,6 @@ impl Engine {
         until: Time,
     ) -> Result<(), ActionRefusal> {
         let wants = self
-            .cluster
             .jobs
             .get(&job)
             .is_some_and(|job| job.wants_on(kind, id));
@@ -201,7 +202,7 @@ impl Engine {
         if worker.reservation_of(job, kind).is_some() {
             return Ok(());
         }
-        if !wants || worker.free(kind) <= worker.reserved(kind) || until <= self.cluster.now {
+        if !wants || worker.free(kind) <= worker.reserved(kind) || until <= self.now {
             return Err(ActionRefusal::NothingToReserve {
                 worker: id,
                 kind,
@@ -209,7 +210,7 @@ impl Engine {
                 until,
             });
         }
-        self.cluster.reserve(
+        self.reserve(
             id,
             Reservation {
                 job,
@@ -223,7 +224,6 @@ impl Engine {
 
     fn usable_worker(&self, id: WorkerId) -> Result<&Worker, ActionRefusal> {
         let worker = self
-            .cluster
             .workers
             .get(&id)
             .ok_or(ActionRefusal::NoSuchWorker(id))?;

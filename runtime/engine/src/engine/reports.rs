@@ -1,14 +1,14 @@
 //! Reports of workers about attempts: their effect in each state, and commit grants.
 
 use crate::effect::{Order, Record};
-use crate::engine::Engine;
+use crate::engine::Rules;
 use crate::engine::endings::Failure;
 use crate::event::{FailureClass, Report};
 use crate::fault::FaultPlace;
 use crate::ids::{AttemptId, TaskKind, WorkerId};
 use crate::states::{AttemptInput, AttemptState};
 
-impl Engine {
+impl Rules {
     pub(super) fn reported(&mut self, worker: WorkerId, id: AttemptId, report: &Report) {
         if *report == Report::OutputMoved {
             // The attempt has already ended.
@@ -82,7 +82,7 @@ impl Engine {
         };
         let now = self.cluster.now;
         self.cluster.attempt_mut(id).start_clock(now);
-        self.measure_start(id, input);
+        self.cluster.measure_start(id, input);
         if input == AttemptInput::Resumed {
             self.record(Record::Resumed(id));
         }

@@ -1,10 +1,10 @@
 //! Requests to preempt, from the policy's request to the free slot: their life cycle (see `preemption`),
 //! their orders, their grace, and the reservation of the freed slot.
 
-use crate::cluster::{Deadline, Job, Planned, Reservation, UnusedSlot};
+use crate::cluster::{Cluster, Deadline, Job, Planned, Reservation, UnusedSlot};
 use crate::effect::{Order, Record};
-use crate::engine::Engine;
 use crate::engine::choices::{Choice, Fallback};
+use crate::engine::{Engine, Rules};
 use crate::ids::{AttemptId, JobId, TaskKind, WorkerId};
 use crate::preemption::{CostEstimate, Lapsed, PreemptRequest, Primitive, RequestState, Requester};
 use crate::primitive_choice::PrimitiveChoice;
@@ -14,6 +14,20 @@ use crate::states::{AttemptInput, AttemptState, JobState, TaskState, WorkerState
 use crate::time::{Span, Time};
 
 impl Engine {
+    /// Withdraws requests for jobs that got other slots meanwhile and need fewer than they are promised, the
+    /// latest first. Orders that were sent stand.
+    pub(super) fn withdraw_surplus(&mut self) {
+        self.notify_policy();
+        for job in std::mem::take(&mut self.promised) {
+            while let Some(id) = self.rules.cluster.surplus_request(job) {
+                self.rules
+                    .close_unordered(id, &format!("{job} needs no more slots"));
+            }
+        }
+    }
+}
+
+impl Rules {
     /// Opens a request of the policy; fails if it is not possible. A repeated request has no effect while the
     /// first is open.
     pub(super) fn preempt(&mut self, wish: &Preempt) -> Result<(), ActionRefusal> {
@@ -59,7 +73,7 @@ impl Engine {
         {
             return Err(ActionRefusal::BeneficiaryEnded { attempt: id, job });
         }
-        if !self.is_of_use(id, beneficiary) {
+        if !self.cluster.is_of_use(id, beneficiary) {
             self.cluster.tally.requests_useless += 1;
             return Ok(());
         }
@@ -72,25 +86,6 @@ impl Engine {
             ..request
         });
         Ok(())
-    }
-
-    /// Returns whether the beneficiary of a request, if there is one, will use the slot of an attempt.
-    pub(super) fn is_of_use(&self, id: AttemptId, beneficiary: Option<JobId>) -> bool {
-        let attempt = &self.cluster.attempts[&id];
-        let Some(job) = beneficiary.filter(|_| attempt.holds_slot) else {
-            return true;
-        };
-        let kinds = if self.cluster.shares_slots {
-            &TaskKind::ALL[..]
-        } else {
-            &[id.task.kind][..]
-        };
-        self.cluster.will_use(
-            self.cluster.job(job),
-            kinds,
-            attempt.worker,
-            &Planned::default(),
-        )
     }
 
     /// Opens a request of the policy with the primitive that the settings choose. A victim that was already
@@ -187,7 +182,7 @@ impl Engine {
         };
         let waited = now.since(before.begins());
         let expected = before.estimate.map_or(Span(0), |one| one.free);
-        if !wanted || self.is_committing(id) {
+        if !wanted || self.cluster.is_committing(id) {
             let estimate = before.estimate.map(|one| CostEstimate {
                 free: waited,
                 ..one
@@ -275,7 +270,7 @@ impl Engine {
         if request.by == Requester::Policy && request.state == RequestState::Created {
             self.close_unordered(id, reason);
         } else {
-            self.drop_beneficiary(id, reason);
+            self.cluster.drop_beneficiary(id, reason);
         }
     }
 
@@ -300,7 +295,8 @@ impl Engine {
         let begins = request.begins();
         let grace = request.grace;
         let now = self.cluster.now;
-        if request.state != RequestState::Created || now < begins || self.is_committing(id) {
+        if request.state != RequestState::Created || now < begins || self.cluster.is_committing(id)
+        {
             return;
         }
         if self.put_off_spared(id) {
@@ -369,7 +365,7 @@ impl Engine {
         };
         if request.primitive == Primitive::Kill {
             self.advance_request(id);
-        } else if !self.is_committing(id) && self.order_kill(id) {
+        } else if !self.cluster.is_committing(id) && self.order_kill(id) {
             self.cluster.requests.advance(&id, RequestState::Forced);
         }
     }
@@ -524,31 +520,9 @@ impl Engine {
             if !self.cluster.jobs.contains_key(&freed.task.job) {
                 continue;
             }
-            let reason = reason.unwrap_or_else(|| self.why_unused(job, kind, worker));
+            let reason = reason.unwrap_or_else(|| self.cluster.why_unused(job, kind, worker));
             self.cluster.tally.slots_unused += 1;
             self.record(Record::SlotUnused { freed, job, reason });
-        }
-    }
-
-    /// Returns why a job did not use a slot that was freed for it.
-    fn why_unused(&self, job: JobId, kind: TaskKind, worker: WorkerId) -> String {
-        let wants = self
-            .cluster
-            .jobs
-            .get(&job)
-            .is_some_and(|job| job.wants(kind));
-        if !wants {
-            return format!("{job} wanted no more {kind} slots");
-        }
-        let Some(known) = self.cluster.workers.get(&worker) else {
-            return format!("{worker} was lost");
-        };
-        if !known.takes_attempts() {
-            return format!("{worker} takes no attempts any more");
-        }
-        match known.declined(kind) {
-            Some(declined) => declined.to_owned(),
-            None => format!("{job} could start nothing on {worker}"),
         }
     }
 
@@ -571,48 +545,6 @@ impl Engine {
         }
     }
 
-    /// Withdraws requests for jobs that got other slots meanwhile and need fewer than they are promised, the
-    /// latest first. Orders that were sent stand.
-    pub(super) fn withdraw_surplus(&mut self) {
-        self.notify_policy();
-        for job in std::mem::take(&mut self.promised) {
-            while let Some(id) = self.surplus_request(job) {
-                self.close_unordered(id, &format!("{job} needs no more slots"));
-            }
-        }
-    }
-
-    /// Returns the latest request for a job whose slot the job cannot use any more.
-    pub(super) fn surplus_request(&self, job: JobId) -> Option<AttemptId> {
-        let known = self.cluster.jobs.get(&job)?;
-        let kinds = TaskKind::ALL.iter().map(std::slice::from_ref);
-        let mut sets: Vec<&[TaskKind]> = kinds.collect();
-        if self.cluster.shares_slots {
-            sets = vec![&TaskKind::ALL];
-        }
-        for kinds in sets {
-            if self.cluster.surplus(known, kinds) == 0 {
-                continue;
-            }
-            let is_surplus = |request: &&PreemptRequest| {
-                let victim = &self.cluster.attempts[&request.attempt];
-                request.beneficiary == Some(job)
-                    && request.by == Requester::Policy
-                    && request.state == RequestState::Created
-                    && kinds.contains(&request.attempt.task.kind)
-                    && victim.holds_slot
-                    && victim.state != AttemptState::Killing
-                    && !self.cluster.serves_suspended(known, kinds, victim.worker)
-            };
-            let surplus = self.cluster.requests.iter().filter(is_surplus);
-            let latest = surplus.max_by_key(|request| (request.created, request.attempt));
-            if let Some(latest) = latest {
-                return Some(latest.attempt);
-            }
-        }
-        None
-    }
-
     /// Drops the reservations on a worker that gets no more attempts, and withdraws the requests of the policy
     /// there: nobody could use the slots.
     pub(super) fn promise_no_slots_of(&mut self, worker: WorkerId) {
@@ -625,17 +557,6 @@ impl Engine {
             if request.by == Requester::Policy {
                 self.withdraw(id, &format!("{worker} takes no attempts any more"));
             }
-        }
-    }
-
-    /// Removes the beneficiary from a request whose order stands.
-    fn drop_beneficiary(&mut self, id: AttemptId, reason: &str) {
-        let Some(job) = self.cluster.requests.drop_beneficiary(&id, reason) else {
-            return;
-        };
-        if let Some(known) = self.cluster.jobs.get_mut(&job) {
-            known.slots.remove_promised(id.task.kind);
-            self.cluster.touch(job);
         }
     }
 
@@ -674,9 +595,85 @@ impl Engine {
             .map(|due| (due, Deadline::Overdue(attempt)));
         [grace, earliest, overdue].into_iter().flatten()
     }
+}
+
+impl Cluster {
+    /// Returns whether the beneficiary of a request, if there is one, will use the slot of an attempt.
+    pub(super) fn is_of_use(&self, id: AttemptId, beneficiary: Option<JobId>) -> bool {
+        let attempt = &self.attempts[&id];
+        let Some(job) = beneficiary.filter(|_| attempt.holds_slot) else {
+            return true;
+        };
+        let kinds = if self.shares_slots {
+            &TaskKind::ALL[..]
+        } else {
+            &[id.task.kind][..]
+        };
+        self.will_use(self.job(job), kinds, attempt.worker, &Planned::default())
+    }
+
+    /// Returns why a job did not use a slot that was freed for it.
+    fn why_unused(&self, job: JobId, kind: TaskKind, worker: WorkerId) -> String {
+        let wants = self.jobs.get(&job).is_some_and(|job| job.wants(kind));
+        if !wants {
+            return format!("{job} wanted no more {kind} slots");
+        }
+        let Some(known) = self.workers.get(&worker) else {
+            return format!("{worker} was lost");
+        };
+        if !known.takes_attempts() {
+            return format!("{worker} takes no attempts any more");
+        }
+        match known.declined(kind) {
+            Some(declined) => declined.to_owned(),
+            None => format!("{job} could start nothing on {worker}"),
+        }
+    }
+
+    /// Returns the latest request for a job whose slot the job cannot use any more.
+    pub(super) fn surplus_request(&self, job: JobId) -> Option<AttemptId> {
+        let known = self.jobs.get(&job)?;
+        let kinds = TaskKind::ALL.iter().map(std::slice::from_ref);
+        let mut sets: Vec<&[TaskKind]> = kinds.collect();
+        if self.shares_slots {
+            sets = vec![&TaskKind::ALL];
+        }
+        for kinds in sets {
+            if self.surplus(known, kinds) == 0 {
+                continue;
+            }
+            let is_surplus = |request: &&PreemptRequest| {
+                let victim = &self.attempts[&request.attempt];
+                request.beneficiary == Some(job)
+                    && request.by == Requester::Policy
+                    && request.state == RequestState::Created
+                    && kinds.contains(&request.attempt.task.kind)
+                    && victim.holds_slot
+                    && victim.state != AttemptState::Killing
+                    && !self.serves_suspended(known, kinds, victim.worker)
+            };
+            let surplus = self.requests.iter().filter(is_surplus);
+            let latest = surplus.max_by_key(|request| (request.created, request.attempt));
+            if let Some(latest) = latest {
+                return Some(latest.attempt);
+            }
+        }
+        None
+    }
+
+    /// Removes the beneficiary from a request whose order stands.
+    fn drop_beneficiary(&mut self, id: AttemptId, reason: &str) {
+        let Some(job) = self.requests.drop_beneficiary(&id, reason) else {
+            return;
+        };
+        if let Some(known) = self.jobs.get_mut(&job) {
+            known.slots.remove_promised(id.task.kind);
+            self.touch(job);
+        }
+    }
 
     pub(super) fn is_committing(&mut self, id: AttemptId) -> bool {
-        self.cluster.task_mut(id.task).committer == Some(id.number)
+        self.task_mut(id.task).committer == Some(id.number)
     }
 }
 

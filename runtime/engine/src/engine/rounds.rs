@@ -4,10 +4,10 @@
 use std::borrow::Cow;
 use std::cmp::Reverse;
 
-use crate::cluster::{ClusterView, Deadline, OfferOrder};
+use crate::cluster::{Cluster, ClusterView, Deadline, OfferOrder};
 use crate::effect::Effect;
-use crate::engine::Engine;
 use crate::engine::timers::PutOff;
+use crate::engine::{Engine, Rules};
 use crate::event::Event;
 use crate::ids::{TaskKind, WorkerId};
 use crate::refusal::ActionRefusal;
@@ -22,12 +22,12 @@ impl Engine {
     /// Offers every free slot that some job wants, then calls the policy once without an offer.
     pub(super) fn schedule(&mut self) {
         loop {
-            let held = self.cluster.slots.held();
+            let held = self.rules.cluster.slots.held();
             for kind in TaskKind::ALL {
                 self.offer_slots(kind);
             }
             // A shared slot that was withheld from a map in favor of a reduce may still go to a map.
-            if !self.cluster.shares_slots || self.cluster.slots.held() == held {
+            if !self.rules.cluster.shares_slots || self.rules.cluster.slots.held() == held {
                 break;
             }
         }
@@ -41,8 +41,8 @@ impl Engine {
     fn offer_slots(&mut self, kind: TaskKind) {
         let mut offered: Option<OfferOrder> = None;
         self.declined_kind = false;
-        while self.cluster.demand.launchable(kind) > 0 && !self.declined_kind {
-            let Some(next) = self.cluster.slots.free(kind).next(offered) else {
+        while self.rules.cluster.demand.launchable(kind) > 0 && !self.declined_kind {
+            let Some(next) = self.rules.cluster.slots.free(kind).next(offered) else {
                 return;
             };
             offered = Some(next);
@@ -54,19 +54,23 @@ impl Engine {
     /// Offers slots on workers with suspended attempts, for use when nothing can be launched. Skips workers
     /// up to `offered` in the order, which were offered already.
     fn offer_where_suspended(&mut self, kind: TaskKind, offered: Option<OfferOrder>) {
-        if self.declined_kind || self.cluster.suspended.is_empty(kind) {
+        if self.declined_kind || self.rules.cluster.suspended.is_empty(kind) {
             return;
         }
-        let workers = self.cluster.suspended.workers(kind);
+        let workers = self.rules.cluster.suspended.workers(kind);
         let mut there: Vec<OfferOrder> = workers
-            .map(|id| (Reverse(self.cluster.workers[&id].free(kind)), id))
+            .map(|id| (Reverse(self.rules.cluster.workers[&id].free(kind)), id))
             .collect();
         there.sort_unstable();
         for (free, worker) in there {
             let new = offered.is_none_or(|last| (free, worker) > last);
             let mut left = if new { free.0 } else { 0 };
-            while left > 0 && self.cluster.suspended.is_on(kind, worker) && !self.declined_kind {
+            while left > 0
+                && self.rules.cluster.suspended.is_on(kind, worker)
+                && !self.declined_kind
+            {
                 let listed = self
+                    .rules
                     .cluster
                     .slots
                     .free(kind)
@@ -75,7 +79,7 @@ impl Engine {
                     break;
                 }
                 self.offer_worker(kind, worker);
-                let after = self.cluster.workers[&worker].free(kind);
+                let after = self.rules.cluster.workers[&worker].free(kind);
                 left = if after < left { after } else { 0 };
             }
         }
@@ -83,7 +87,7 @@ impl Engine {
 
     /// Offers a worker's free slots: each reserved one to its job, and one unreserved one to all jobs.
     fn offer_worker(&mut self, kind: TaskKind, worker: WorkerId) {
-        let known = &self.cluster.workers[&worker];
+        let known = &self.rules.cluster.workers[&worker];
         if known.reservations().is_empty() {
             return self.ask(Some(Offer {
                 worker,
@@ -99,7 +103,7 @@ impl Engine {
             .collect();
         for reservation in kept {
             let job = reservation.job;
-            if self.cluster.workers[&worker]
+            if self.rules.cluster.workers[&worker]
                 .reservation_of(job, kind)
                 .is_some()
             {
@@ -110,7 +114,7 @@ impl Engine {
                 }));
             }
         }
-        let known = &self.cluster.workers[&worker];
+        let known = &self.rules.cluster.workers[&worker];
         if known.free(kind) > known.reserved(kind) {
             self.ask(Some(Offer {
                 worker,
@@ -122,88 +126,96 @@ impl Engine {
 
     fn ask(&mut self, offer: Option<Offer>) {
         if let Some(offer) = offer {
-            self.cluster
+            self.rules
+                .cluster
                 .worker_mut(offer.worker)
                 .set_declined(offer.kind, None);
         }
         self.notify_policy();
-        let mut actions = Actions::new(offer, std::mem::take(&mut self.room));
+        let mut actions = Actions::new(offer, std::mem::take(&mut self.actions));
         self.scheduler.schedule(
-            self.cluster.now,
-            &ClusterView::new(&self.cluster),
+            self.rules.cluster.now,
+            &ClusterView::new(&self.rules.cluster),
             &mut actions,
         );
         let mut taken = actions.into_taken();
         for action in taken.drain(..) {
             if let Err(why) = self.carry_out(&action, offer) {
-                assert!(!self.settings.strict, "illegal action {action:?}: {why}");
-                self.cluster.tally.illegal_actions += 1;
-                self.warn(format!("ignored {action:?} of the scheduler: {why}"));
+                assert!(
+                    !self.rules.settings.strict,
+                    "illegal action {action:?}: {why}"
+                );
+                self.rules.cluster.tally.illegal_actions += 1;
+                self.rules
+                    .warn(format!("ignored {action:?} of the scheduler: {why}"));
             }
         }
-        self.room = taken;
+        self.actions = taken;
     }
 
     /// Carries out one action; fails if it is not possible.
     fn carry_out(&mut self, action: &Action, offer: Option<Offer>) -> Result<(), ActionRefusal> {
         match *action {
-            Action::Launch { task, worker, from } => self.launch(task, worker, from),
-            Action::Resume { attempt } => self.resume(attempt),
-            Action::Preempt(ref wish) => self.preempt(wish),
-            Action::Release(ref wish) => self.release(wish),
+            Action::Launch { task, worker, from } => self.rules.launch(task, worker, from),
+            Action::Resume { attempt } => self.rules.resume(attempt),
+            Action::Preempt(ref wish) => self.rules.preempt(wish),
+            Action::Release(ref wish) => self.rules.release(wish),
             Action::Reserve {
                 worker,
                 kind,
                 job,
                 until,
-            } => self.keep_slot(worker, kind, job, until),
+            } => self.rules.cluster.keep_slot(worker, kind, job, until),
             Action::Warn { ref message } => {
-                self.warn(message.clone());
+                self.rules.warn(message.clone());
                 Ok(())
             }
             Action::Submit { ref name } => {
-                self.effects
+                self.rules
+                    .effects
                     .push(Effect::SubmitWanted { name: name.clone() });
                 Ok(())
             }
-            Action::Cancel { attempt } => self.cancel(attempt),
+            Action::Cancel { attempt } => self.rules.cancel(attempt),
             Action::WakeAt(time) => {
-                if let Some(time) = self.timely(Some(time)) {
-                    self.timers.add_wake(time);
+                if let Some(time) = self.rules.timely(Some(time)) {
+                    self.rules.timers.add_wake(time);
                 }
                 Ok(())
             }
-            Action::Decline { ref reason } => self.note_declined(offer, reason.clone()),
+            Action::Decline { ref reason } => {
+                self.rules.cluster.note_declined(offer, reason.clone())
+            }
             Action::DeclineKind { ref reason } => {
                 self.declined_kind = true;
-                self.note_declined(offer, reason.clone())
+                self.rules.cluster.note_declined(offer, reason.clone())
             }
         }
     }
 
-    fn note_declined(
-        &mut self,
-        offer: Option<Offer>,
-        reason: Cow<'static, str>,
-    ) -> Result<(), ActionRefusal> {
-        let offer = offer.ok_or(ActionRefusal::NoOffer)?;
-        self.cluster
-            .worker_mut(offer.worker)
-            .set_declined(offer.kind, Some(reason));
-        self.cluster.tally.slots_declined += 1;
-        Ok(())
+    /// Requests the next wake-up from the driver, unless it is set already.
+    pub(super) fn schedule_wakeup(&mut self) {
+        let now = self.rules.cluster.now;
+        let policy = self.scheduler.next_wakeup(now);
+        let policy = self.rules.timely(policy);
+        let due = self.rules.cluster.deadlines.next();
+        if let Some(next) = self.rules.timers.arm(now, [policy, due]) {
+            self.rules.effects.push(Effect::WakeAt(next));
+        }
     }
+}
 
+impl Rules {
     /// Handles due deadlines: expired graces and reservations, and workers that get work again.
-    pub(super) fn expire(&mut self) {
+    pub(super) fn expire_deadlines(&mut self) {
         let now = self.cluster.now;
         while let Some(deadline) = self.cluster.deadlines.take_due(now) {
             match deadline {
                 Deadline::Grace(attempt) => self.grace_over(attempt),
                 Deadline::Earliest(attempt) => self.advance_request(attempt),
                 Deadline::Overdue(attempt) => self.wait_overran(attempt),
-                Deadline::Excluded(worker) => self.exclusion_over(worker),
-                Deadline::AvoidanceOver(job) => self.avoidance_over(job),
+                Deadline::Excluded(worker) => self.cluster.exclusion_over(worker),
+                Deadline::AvoidanceOver(job) => self.cluster.avoidance_over(job),
                 Deadline::Drained(worker) => self.saving_over(worker),
                 Deadline::Reservation(worker) => {
                     self.cluster
@@ -215,9 +227,9 @@ impl Engine {
     }
 
     /// Counts consecutive wake-ups that had no effect and came without other events.
-    pub(super) fn note_vain(&mut self, events: &[Event]) {
-        let vain = self.effects.is_empty() && events.iter().all(|event| *event == Event::Woken);
-        self.timers.count_vain(vain);
+    pub(super) fn count_idle_wakeup(&mut self, events: &[Event]) {
+        let idle = self.effects.is_empty() && events.iter().all(|event| *event == Event::Woken);
+        self.timers.count_idle(idle);
     }
 
     /// Returns the wake-up time that a policy requests. It is delayed, with a warning, if it has passed or if
@@ -241,15 +253,18 @@ impl Engine {
         self.cluster.tally.wakes_put_off += 1;
         Some(now + PUT_OFF)
     }
+}
 
-    /// Requests the next wake-up from the driver, unless it is set already.
-    pub(super) fn arm(&mut self) {
-        let now = self.cluster.now;
-        let policy = self.scheduler.next_wakeup(now);
-        let policy = self.timely(policy);
-        let due = self.cluster.deadlines.next();
-        if let Some(next) = self.timers.arm(now, [policy, due]) {
-            self.effects.push(Effect::WakeAt(next));
-        }
+impl Cluster {
+    fn note_declined(
+        &mut self,
+        offer: Option<Offer>,
+        reason: Cow<'static, str>,
+    ) -> Result<(), ActionRefusal> {
+        let offer = offer.ok_or(ActionRefusal::NoOffer)?;
+        self.worker_mut(offer.worker)
+            .set_declined(offer.kind, Some(reason));
+        self.tally.slots_declined += 1;
+        Ok(())
     }
 }

@@ -8,7 +8,7 @@
 
 use crate::cluster::RetryPause;
 use crate::effect::Record;
-use crate::engine::Engine;
+use crate::engine::Rules;
 use crate::fault::DiskNeed;
 use crate::ids::{AttemptId, WorkerId};
 use crate::sorted::SortedSet;
@@ -20,7 +20,7 @@ const DOUBLED_MAX: u32 = 2;
 /// How many hosts a message names.
 const HOSTS_NAMED: usize = 5;
 
-impl Engine {
+impl Rules {
     /// Handles a worker's report that a shortage began or ended.
     pub(super) fn worker_short(&mut self, id: WorkerId, lacks: Option<&str>) {
         let known = self.cluster.workers.get_mut(&id);
@@ -40,7 +40,7 @@ impl Engine {
         });
         self.use_changed(id);
         if lacks.is_none() {
-            self.forget_shortage_failures(id);
+            self.cluster.forget_shortage_failures(id);
         }
     }
 
@@ -55,7 +55,7 @@ impl Engine {
         need: Option<DiskNeed>,
     ) {
         let task = failed.task;
-        let Some(job) = self.active_job(task.job) else {
+        let Some(job) = self.cluster.active_job(task.job) else {
             return;
         };
         let failures_max = job.spec.attempts_max.max(2);
@@ -81,8 +81,8 @@ impl Engine {
         }
         let doubled = shortages.saturating_sub(1).min(DOUBLED_MAX);
         let until = self.cluster.now + Span(self.settings.shortage_span.0.max(1) << doubled);
-        self.avoid(task, worker);
-        self.change_avoidance(task.job, |job| {
+        self.cluster.avoid(task, worker);
+        self.cluster.change_avoidance(task.job, |job| {
             let pause = RetryPause {
                 until,
                 reason: reason.to_owned(),
@@ -102,7 +102,7 @@ impl Engine {
         if !self.cluster.workers[&id].takes_attempts() {
             self.promise_no_slots_of(id);
         }
-        self.workers_changed();
+        self.cluster.workers_changed();
     }
 }
 

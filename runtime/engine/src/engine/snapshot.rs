@@ -5,8 +5,8 @@ use rand_pcg::Pcg32;
 use serde::{Deserialize, Serialize};
 
 use crate::cluster::{Cluster, ClusterImage};
-use crate::engine::Engine;
 use crate::engine::timers::Timers;
+use crate::engine::{Engine, Rules};
 use crate::ids::WorkerId;
 use crate::scheduler::Scheduler;
 use crate::settings::EngineSettings;
@@ -32,11 +32,11 @@ impl EngineSnapshot {
     fn of(engine: &Engine) -> EngineSnapshot {
         EngineSnapshot {
             version: VERSION,
-            cluster: ClusterImage::of(&engine.cluster),
-            timers: engine.timers.clone(),
+            cluster: ClusterImage::of(&engine.rules.cluster),
+            timers: engine.rules.timers.clone(),
             scheduler: engine.scheduler.save(),
             another_policy: false,
-            random: engine.random.clone(),
+            random: engine.rules.random.clone(),
         }
     }
 }
@@ -108,17 +108,19 @@ impl Engine {
                 .map_err(|why| SnapshotError::Policy { why })?;
         }
         let EngineSnapshot { timers, random, .. } = snapshot;
-        let mut engine = Engine {
+        let mut rules = Rules {
             cluster,
+            settings,
+            effects: Vec::new(),
             timers,
             random,
-            ..Engine::new(scheduler, settings)
         };
         // The snapshot may have been made under other limits.
-        let workers: Vec<WorkerId> = engine.cluster.workers.keys().collect();
+        let workers: Vec<WorkerId> = rules.cluster.workers.keys().collect();
         for worker in workers {
-            engine.find_full(worker);
+            rules.find_full(worker);
         }
+        let mut engine = Engine::with_rules(rules, scheduler);
         engine.check().map_err(damaged)?;
         // Queries to the policy before the next event need its jobs.
         engine.notify_policy();

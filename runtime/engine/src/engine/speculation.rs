@@ -8,15 +8,15 @@
 
 use std::cmp::Reverse;
 
-use crate::cluster::{Attempt, Job};
+use crate::cluster::{Attempt, Cluster, Job};
 use crate::effect::Start;
-use crate::engine::Engine;
+use crate::engine::Rules;
 use crate::ids::{AttemptId, TaskKind, WorkerId};
 use crate::settings::SpeculationSettings;
 use crate::states::AttemptState;
 use crate::time::Span;
 
-impl Engine {
+impl Rules {
     /// Checks for stragglers if it is time to, and schedules the next check while there may be some.
     pub(super) fn speculate(&mut self) {
         let Some(rule) = self.settings.speculation else {
@@ -50,19 +50,23 @@ impl Engine {
             };
             let (first, last) = AttemptId::range_of(job.id, kind);
             for id in job.live.range(first..=last) {
-                let rest = self.rest_of_straggler(job, &self.cluster.attempts[id], median, rule);
+                let rest =
+                    self.cluster
+                        .rest_of_straggler(job, &self.cluster.attempts[id], median, rule);
                 stragglers.extend(rest.map(|rest| (Reverse(rest), *id)));
             }
         }
         stragglers.sort_unstable();
         for (_, id) in stragglers {
-            if let Some(worker) = self.place_for_duplicate(id) {
+            if let Some(worker) = self.cluster.place_for_duplicate(id) {
                 // Not from a checkpoint: that may be the cause of the slowness.
                 self.start(id.task, worker, Start::Fresh, Some(id));
             }
         }
     }
+}
 
+impl Cluster {
     /// Returns the remaining time of an attempt, if it is a straggler that may have a duplicate.
     fn rest_of_straggler(
         &self,
@@ -73,16 +77,15 @@ impl Engine {
     ) -> Option<Span> {
         let task = job.task(attempt.id.task)?;
         let alone = task.live.len() == 1 && task.committer.is_none() && !attempt.superseded;
-        let wanted =
-            attempt.state == AttemptState::Running && !self.cluster.requests.contains(&attempt.id);
-        let active = attempt.active_time(self.cluster.now);
+        let wanted = attempt.state == AttemptState::Running && !self.requests.contains(&attempt.id);
+        let active = attempt.active_time(self.now);
         if !alone || !wanted || attempt.duplicated || active < rule.minimum {
             return None;
         }
         let much = Span(median.0.saturating_mul(u64::from(rule.slowdown_permille)) / 1000);
-        let rest = attempt.remaining(self.cluster.now);
+        let rest = attempt.remaining(self.now);
         // Work before a checkpoint counts as it does for finished tasks.
-        let worked = attempt.work_time(self.cluster.now);
+        let worked = attempt.work_time(self.now);
         let slow = rest.is_some_and(|rest| rest > much) || worked > much + median;
         slow.then(|| rest.unwrap_or(worked))
     }
@@ -90,7 +93,7 @@ impl Engine {
     /// Returns a worker with an unwanted slot, other than the attempt's own and those on which its task
     /// failed.
     fn place_for_duplicate(&self, id: AttemptId) -> Option<WorkerId> {
-        let cluster = &self.cluster;
+        let cluster = self;
         let kind = id.task.kind;
         let task = cluster.job(id.task.job).task(id.task)?;
         let own = cluster.attempts[&id].worker;

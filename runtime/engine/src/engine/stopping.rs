@@ -4,16 +4,16 @@
 
 use std::cmp::Reverse;
 
-use crate::cluster::{Attempt, Saving, Suspension};
+use crate::cluster::{Attempt, Cluster, Saving, Suspension};
 use crate::effect::{Order, Record, Start};
-use crate::engine::Engine;
+use crate::engine::Rules;
 use crate::ids::{AttemptId, TaskKind, WorkerId};
 use crate::preemption::{PreemptRequest, Primitive, RequestState, Requester};
 use crate::settings::{Conversion, Converted};
 use crate::states::{AttemptInput, AttemptState, WorkerState};
 use crate::time::{Span, Time};
 
-impl Engine {
+impl Rules {
     /// Handles a verified stop. Unless it `saves`, the attempt must finish a unit of work before it can save.
     pub(super) fn suspended(&mut self, id: AttemptId, saves: bool) {
         let Some((_, AttemptState::Suspended)) = self.step(id, AttemptInput::Suspended) else {
@@ -58,7 +58,7 @@ impl Engine {
         self.cluster.vacate(worker, id.task.kind, id.task.job);
         self.cluster.relist(id);
         self.record(Record::Suspended(id));
-        self.judge_free(id, Span(0));
+        self.cluster.judge_free(id, Span(0));
         let worked = self.cluster.attempt_mut(id).work_time(now);
         self.close_request(id, worker, true, worked);
         self.cluster.refresh(id.task.job);
@@ -82,7 +82,7 @@ impl Engine {
     /// Applies the fallback of the settings to a policy's suspend that is not possible; for an operator's,
     /// logs a warning.
     pub(super) fn fall_back(&mut self, id: AttemptId, why: &str, message: String) {
-        self.release_hold(id);
+        self.cluster.release_hold(id);
         self.cluster.attempt_mut(id).hold = None;
         let asked = self
             .cluster
@@ -135,7 +135,7 @@ impl Engine {
             return;
         }
         if primitive == Primitive::Checkpoint && self.cluster.attempts[&id].is_at_work {
-            return self.save_in_next_slot(id, by, reason);
+            return self.cluster.save_in_next_slot(id, by, reason);
         }
         self.record(Record::Converted {
             attempt: id,
@@ -147,7 +147,7 @@ impl Engine {
             return self.kill(id, reason);
         }
         if by == Requester::Operator {
-            self.release_hold(id);
+            self.cluster.release_hold(id);
         }
         let attempt = self.cluster.attempt_mut(id);
         attempt.drop_recall();
@@ -167,15 +167,6 @@ impl Engine {
         self.cluster.refresh(id.task.job);
     }
 
-    /// Lets a suspended attempt finish its unit of work in the next free slot of its worker and save its work then.
-    fn save_in_next_slot(&mut self, id: AttemptId, by: Requester, reason: String) {
-        let attempt = self.cluster.attempt_mut(id);
-        attempt.saving = Some(Box::new(Saving { by, reason }));
-        attempt.waits_since = None;
-        self.cluster.relist(id);
-        self.cluster.refresh(id.task.job);
-    }
-
     /// Opens the request to save the work of an attempt that was resumed for that.
     pub(super) fn save_in_slot(&mut self, id: AttemptId) {
         let Some(saving) = self.cluster.attempt_mut(id).saving.take() else {
@@ -183,24 +174,15 @@ impl Engine {
         };
         let Saving { by, reason } = *saving;
         if by == Requester::Operator {
-            self.release_hold(id);
+            self.cluster.release_hold(id);
             self.cluster.attempt_mut(id).hold = None;
         }
         self.replace_request(id, Primitive::Checkpoint, by, reason);
     }
 
-    /// Returns whether a suspended attempt that gets the next free slot can have one. A draining worker gives its
-    /// slots to no others.
-    pub(super) fn has_next_slot(&self, id: AttemptId) -> bool {
-        let attempt = &self.cluster.attempts[&id];
-        let worker = &self.cluster.workers[&attempt.worker];
-        let leaves = attempt.saving.is_some() && worker.state() == WorkerState::Draining;
-        self.has_slot_to_resume(id) || (leaves && worker.free(id.task.kind) > 0)
-    }
-
     /// Gives up attempts that have waited long enough for a slot of their worker, while others have unwanted
     /// slots. Must be called after all possible slots are given.
-    pub(super) fn convert(&mut self) {
+    pub(super) fn convert_long_suspensions(&mut self) {
         if self.chooses() {
             self.convert_for_memory();
         } else if self.settings.preemption.convert.is_none() {
@@ -216,14 +198,14 @@ impl Engine {
 
     fn convert_kind(&mut self, kind: TaskKind) {
         let mut due: Vec<(_, Time, AttemptId, Conversion)> = Vec::new();
-        for id in self.waiting(kind) {
+        for id in self.cluster.waiting(kind) {
             let Some(rule) = self.conversion_of(id) else {
                 continue;
             };
             let saves = self.can_do(id).checkpoint && !self.cluster.attempts[&id].is_at_work;
             let possible = rule.to == Converted::Kill || saves;
             let now = self.cluster.now;
-            let full = !self.has_slot_to_resume(id);
+            let full = !self.cluster.has_slot_to_resume(id);
             let attempt = self.cluster.attempt_mut(id);
             attempt.waits_since = full.then(|| attempt.waits_since.unwrap_or(now));
             let Some(since) = attempt.waits_since.filter(|_| possible) else {
@@ -241,9 +223,9 @@ impl Engine {
             }
         }
         due.sort_unstable_by_key(|&(order, since, id, _)| (order, since, id));
-        let mut spoken_for = self.spoken_for(kind);
+        let mut spoken_for = self.cluster.spoken_for(kind);
         for (_, _, id, rule) in due {
-            let Some(place) = self.place_to_continue(id, spoken_for) else {
+            let Some(place) = self.cluster.place_to_continue(id, spoken_for) else {
                 continue;
             };
             spoken_for += 1;
@@ -257,10 +239,30 @@ impl Engine {
             self.give_up(id, how, Requester::Engine, reason);
         }
     }
+}
+
+impl Cluster {
+    /// Lets a suspended attempt finish its unit of work in the next free slot of its worker and save its work then.
+    fn save_in_next_slot(&mut self, id: AttemptId, by: Requester, reason: String) {
+        let attempt = self.attempt_mut(id);
+        attempt.saving = Some(Box::new(Saving { by, reason }));
+        attempt.waits_since = None;
+        self.relist(id);
+        self.refresh(id.task.job);
+    }
+
+    /// Returns whether a suspended attempt that gets the next free slot can have one. A draining worker gives its
+    /// slots to no others.
+    pub(super) fn has_next_slot(&self, id: AttemptId) -> bool {
+        let attempt = &self.attempts[&id];
+        let worker = &self.workers[&attempt.worker];
+        let leaves = attempt.saving.is_some() && worker.state() == WorkerState::Draining;
+        self.has_slot_to_resume(id) || (leaves && worker.free(id.task.kind) > 0)
+    }
 
     /// Returns the suspended attempts of a kind that wait for a slot.
     fn waiting(&self, kind: TaskKind) -> Vec<AttemptId> {
-        let cluster = &self.cluster;
+        let cluster = self;
         let on = cluster
             .suspended
             .workers(kind)
@@ -281,13 +283,13 @@ impl Engine {
             let stopped = !attempt.holds_slot && attempt.state != AttemptState::Suspended;
             stopped && attempt.id.task.kind == kind
         };
-        self.cluster.attempts.values().filter(given_up).count()
+        self.attempts.values().filter(given_up).count()
     }
 
     /// Returns a worker with an unwanted slot for the task of a suspended attempt, after skipping
     /// `spoken_for` slots.
     fn place_to_continue(&self, id: AttemptId, spoken_for: usize) -> Option<WorkerId> {
-        let cluster = &self.cluster;
+        let cluster = self;
         let kind = id.task.kind;
         let job = cluster.job(id.task.job);
         let own = cluster.attempts[&id].worker;
@@ -315,13 +317,13 @@ impl Engine {
 
     /// Records how long an attempt took to start from a checkpoint or to resume.
     pub(super) fn measure_start(&mut self, id: AttemptId, input: AttemptInput) {
-        let now = self.cluster.now;
-        let attempt = &self.cluster.attempts[&id];
+        let now = self.now;
+        let attempt = &self.attempts[&id];
         let from = attempt.from;
         let launched = attempt.launched;
         let ordered = attempt.ordered;
-        let bytes = self.cluster.job(id.task.job).spec.memory;
-        let costs = &mut self.cluster.costs;
+        let bytes = self.job(id.task.job).spec.memory;
+        let costs = &mut self.costs;
         let kind = id.task.kind;
         match (input, from) {
             (AttemptInput::Resumed, _) => costs.add_resume(kind, now.since(ordered)),
@@ -335,16 +337,14 @@ impl Engine {
 
     /// Records how long it took until a killed attempt's slot was free.
     pub(super) fn measure_kill(&mut self, ended: &Attempt) {
-        let took = self.cluster.now.since(ended.ordered);
-        self.cluster.costs.add_kill(ended.id.task.kind, took);
+        let took = self.now.since(ended.ordered);
+        self.costs.add_kill(ended.id.task.kind, took);
     }
 
     /// Records how long it took to checkpoint an attempt that held a slot.
     pub(super) fn measure_checkpoint(&mut self, ended: &Attempt) {
-        let took = self.cluster.now.since(ended.ordered);
-        let bytes = self.cluster.job(ended.id.task.job).spec.memory;
-        self.cluster
-            .costs
-            .add_checkpoint(ended.id.task.kind, bytes, took);
+        let took = self.now.since(ended.ordered);
+        let bytes = self.job(ended.id.task.job).spec.memory;
+        self.costs.add_checkpoint(ended.id.task.kind, bytes, took);
     }
 }

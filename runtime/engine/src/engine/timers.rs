@@ -80,8 +80,8 @@ impl Timers {
     }
 
     /// Counts consecutive wake-ups without effect.
-    pub fn count_vain(&mut self, vain: bool) {
-        self.in_vain = if vain {
+    pub fn count_idle(&mut self, idle: bool) {
+        self.in_vain = if idle {
             self.in_vain.saturating_add(1)
         } else {
             0

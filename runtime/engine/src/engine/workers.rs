@@ -1,20 +1,12 @@
 //! Workers that join or are lost, and the consequences of a loss for their attempts and outputs.
 
-use crate::cluster::Worker;
-use crate::engine::Engine;
+use crate::cluster::{Cluster, Worker};
+use crate::engine::Rules;
 use crate::ids::{JobId, TaskId, TaskKind, WorkerId};
 use crate::job::Slots;
 use crate::states::{AttemptInput, JobState, WorkerInput, WorkerState};
 
-impl Engine {
-    /// Records how much memory a worker's attempts use.
-    pub(super) fn worker_has_memory(&mut self, id: WorkerId, bytes: u64) {
-        match self.cluster.workers.get_mut(&id) {
-            Some(worker) => worker.set_memory(bytes),
-            None => self.cluster.tally.illegal_events += 1,
-        }
-    }
-
+impl Rules {
     pub(super) fn worker_joined(&mut self, id: WorkerId, slots: Slots, host: &str, rack: &str) {
         if self.step_worker(id, WorkerInput::Joined) {
             let shared = self.settings.shared_slots;
@@ -24,7 +16,7 @@ impl Engine {
             self.cluster.enter_rack(id);
             self.find_full(id);
             self.cluster.list_worker(id);
-            self.workers_changed();
+            self.cluster.workers_changed();
         }
     }
 
@@ -38,7 +30,7 @@ impl Engine {
             .get(&id)
             .is_some_and(|worker| worker.has_left())
         {
-            self.forget(id);
+            self.cluster.forget(id);
             return;
         }
         if !self.step_worker(id, WorkerInput::Lost) {
@@ -60,19 +52,13 @@ impl Engine {
         for attempt in attempts {
             self.attempt_exits(attempt, AttemptInput::WorkerLost, None);
         }
-        self.exclusion_over(id);
-        self.forget_unread(id);
-        self.workers_changed();
+        self.cluster.exclusion_over(id);
+        self.cluster.forget_unread(id);
+        self.cluster.workers_changed();
         for task in suspects {
             self.suspect(task);
         }
-        self.forget(id);
-    }
-
-    /// Forgets a worker that will send nothing more; its id is kept.
-    fn forget(&mut self, id: WorkerId) {
-        self.cluster.departures.lose(id);
-        self.cluster.forget_lost_workers();
+        self.cluster.forget(id);
     }
 
     /// Makes every finished map pending again whose output was on this worker, in jobs that still need it.
@@ -127,5 +113,21 @@ impl Engine {
                 false
             }
         }
+    }
+}
+
+impl Cluster {
+    /// Records how much memory a worker's attempts use.
+    pub(super) fn worker_has_memory(&mut self, id: WorkerId, bytes: u64) {
+        match self.workers.get_mut(&id) {
+            Some(worker) => worker.set_memory(bytes),
+            None => self.tally.illegal_events += 1,
+        }
+    }
+
+    /// Forgets a worker that will send nothing more; its id is kept.
+    fn forget(&mut self, id: WorkerId) {
+        self.departures.lose(id);
+        self.forget_lost_workers();
     }
 }
