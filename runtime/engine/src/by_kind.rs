@@ -15,7 +15,7 @@ pub struct ByKind<T> {
 
 impl<T> ByKind<T> {
     /// Creates a pair from the results of a function for each kind.
-    pub fn of(value: impl Fn(TaskKind) -> T) -> ByKind<T> {
+    pub fn from_fn(value: impl Fn(TaskKind) -> T) -> ByKind<T> {
         ByKind {
             map: value(TaskKind::Map),
             reduce: value(TaskKind::Reduce),

@@ -142,7 +142,7 @@ impl Execution<'_> {
             }
             Subject::Policy(policy) => self.simulate(&variant.label, policy, settings)?,
         };
-        let summary = RunSummary::of(&run);
+        let summary = RunSummary::new(&run);
         let jobs = match self.arguments.results {
             Some(_) => jobs::of(&run, &summary, variant, seed),
             None => Vec::new(),

@@ -227,7 +227,7 @@ impl Cluster {
 
     /// Recomputes which tasks of a job avoid which workers, after a change of its faults.
     pub fn find_avoided_by(&mut self, id: JobId) {
-        let usable = ByKind::of(|kind| self.usable(kind));
+        let usable = ByKind::from_fn(|kind| self.usable(kind));
         let Some(job) = self.jobs.get_mut(&id) else {
             return;
         };
@@ -246,7 +246,7 @@ impl Cluster {
         }) {
             return;
         }
-        let usable = ByKind::of(|kind| self.usable(kind));
+        let usable = ByKind::from_fn(|kind| self.usable(kind));
         let mut changed = Vec::new();
         for id in self.jobs.keys() {
             let job = self.job_mut(id);

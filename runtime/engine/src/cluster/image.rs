@@ -52,12 +52,12 @@ pub(crate) struct ClusterImage {
 
 impl ClusterImage {
     /// Copies the primary data of a cluster.
-    pub(crate) fn of(cluster: &Cluster) -> ClusterImage {
+    pub(crate) fn new(cluster: &Cluster) -> ClusterImage {
         let (gone, left) = cluster.departures.numbers();
         ClusterImage {
             now: cluster.now,
             events: cluster.events,
-            jobs: cluster.jobs.values().map(JobImage::of).collect(),
+            jobs: cluster.jobs.values().map(JobImage::new).collect(),
             ended: cluster.ended.clone(),
             gone,
             left,

@@ -99,7 +99,7 @@ pub(crate) struct JobImage {
 }
 
 impl JobImage {
-    pub(crate) fn of(job: &Job) -> JobImage {
+    pub(crate) fn new(job: &Job) -> JobImage {
         JobImage {
             id: job.id,
             spec: job.spec.clone(),
@@ -107,10 +107,10 @@ impl JobImage {
             state: job.state,
             outcome: job.outcome.clone(),
             pause: job.pause.clone(),
-            tasks: ByKind::of(|kind| job.phases[kind].tasks.clone()),
+            tasks: ByKind::from_fn(|kind| job.phases[kind].tasks.clone()),
             awaiting_inputs: job.awaiting_inputs.clone(),
             unused_on: job.unused_on.clone(),
-            streaks: ByKind::of(|kind| job.phases[kind].streaks.clone()),
+            streaks: ByKind::from_fn(|kind| job.phases[kind].streaks.clone()),
         }
     }
 }

@@ -53,8 +53,8 @@ pub(crate) struct KnownLengths {
 impl KnownLengths {
     /// Records a job that succeeded.
     pub fn note(&mut self, job: &Job, now: Time) {
-        let of = ByKind::of(|kind| of_done(job, kind));
-        self.all = ByKind::of(|kind| self.all[kind].add(of[kind]));
+        let of = ByKind::from_fn(|kind| of_done(job, kind));
+        self.all = ByKind::from_fn(|kind| self.all[kind].add(of[kind]));
         self.by_name.insert(job.spec.name.clone(), (now, of));
         if self.by_name.len() > NAMES_MAX {
             let oldest = self

@@ -29,10 +29,10 @@ pub struct EngineSnapshot {
 }
 
 impl EngineSnapshot {
-    fn of(engine: &Engine) -> EngineSnapshot {
+    fn new(engine: &Engine) -> EngineSnapshot {
         EngineSnapshot {
             version: VERSION,
-            cluster: ClusterImage::of(&engine.rules.cluster),
+            cluster: ClusterImage::new(&engine.rules.cluster),
             timers: engine.rules.timers.clone(),
             scheduler: engine.scheduler.save(),
             another_policy: false,
@@ -81,7 +81,7 @@ impl EngineSnapshot {
 impl Engine {
     /// Returns a snapshot of the engine. Callers are always between two events.
     pub fn snapshot(&self) -> EngineSnapshot {
-        EngineSnapshot::of(self)
+        EngineSnapshot::new(self)
     }
 
     /// Restores an engine that continues exactly as the original would have, given a new policy of the same

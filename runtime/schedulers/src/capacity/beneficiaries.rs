@@ -129,7 +129,7 @@ impl<'a> Beneficiaries<'a> {
         sort_by_key(&mut leaves, |&leaf| {
             let state = self.tree.queue(leaf);
             (
-                Need::of(
+                Need::new(
                     Ratio::whole(self.allocated[leaf]),
                     state.guaranteed,
                     state.priority,

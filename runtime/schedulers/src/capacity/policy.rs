@@ -46,7 +46,7 @@ impl Capacity {
     pub fn new(configuration: &CapacityConfiguration) -> Result<Capacity, CapacityError> {
         configuration.monitor.check()?;
         let usage = Usage::with_limits(
-            Queues::of(configuration)?,
+            Queues::new(configuration)?,
             configuration.user_max_running_jobs,
         );
         let is_watched = configuration.mode == Mode::Preemptive;
@@ -122,7 +122,7 @@ impl CapacityMonitor {
     /// Fails if a value is invalid.
     pub fn new(configuration: &CapacityConfiguration) -> Result<CapacityMonitor, CapacityError> {
         configuration.monitor.check()?;
-        let usage = Usage::new(Queues::of(configuration)?);
+        let usage = Usage::new(Queues::new(configuration)?);
         Ok(CapacityMonitor {
             usage,
             watch: Watch::new(configuration.monitor.clone()),

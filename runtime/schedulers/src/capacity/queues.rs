@@ -50,7 +50,7 @@ impl Queues {
     ///
     /// # Errors
     /// Fails if a queue is invalid; names the queue and the value.
-    pub fn of(configuration: &CapacityConfiguration) -> Result<Queues, CapacityError> {
+    pub fn new(configuration: &CapacityConfiguration) -> Result<Queues, CapacityError> {
         let only = [QueueConfiguration::new("default", Ratio::whole(100))];
         let queues = if configuration.queue.is_empty() {
             &only[..]

@@ -167,8 +167,8 @@ impl Usage {
             let turns = &self.turns;
             (
                 queue.name.clone(),
-                ByKind::of(|kind| turn[kind][number]),
-                ByKind::of(|kind| turns[kind][number]),
+                ByKind::from_fn(|kind| turn[kind][number]),
+                ByKind::from_fn(|kind| turns[kind][number]),
             )
         };
         SavedTurns {
@@ -248,7 +248,7 @@ impl Usage {
                 name: queue.name.clone(),
                 // The root is omitted: jobs cannot name it.
                 parent: queue.parent.filter(|parent| *parent > 0).map(named),
-                limits: ByKind::of(limits),
+                limits: ByKind::from_fn(limits),
                 jobs: jobs.remove(&number).unwrap_or_default(),
                 ..QueueShare::default()
             }
@@ -290,7 +290,7 @@ impl Usage {
         }
         let before = entry;
         for kind in TaskKind::ALL {
-            let mut amounts = Amounts::of(known, kind, both);
+            let mut amounts = Amounts::new(known, kind, both);
             let order = self.queues.queue(entry.leaf).order;
             if order == ApplicationOrder::Fair {
                 let standing = standing_of(known, kind, both);
@@ -460,7 +460,7 @@ impl Sums {
 
 impl Amounts {
     /// With `both`, counts slots held by tasks of either kind.
-    fn of(job: &Job, kind: TaskKind, both: bool) -> Amounts {
+    fn new(job: &Job, kind: TaskKind, both: bool) -> Amounts {
         let held = job.holding(kind);
         let used = if both {
             TaskKind::ALL.iter().map(|kind| job.holding(*kind)).sum()

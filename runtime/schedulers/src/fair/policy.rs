@@ -295,7 +295,7 @@ impl Scheduler for Fair {
 
     fn save(&self) -> Option<String> {
         let name = |pool: PoolId| self.tree.pools[pool].name.to_string();
-        let turns = |entry: &Entry| ByKind::of(|kind| entry.kinds[kind].turn);
+        let turns = |entry: &Entry| ByKind::from_fn(|kind| entry.kinds[kind].turn);
         let jobs = self
             .tree
             .jobs

@@ -223,7 +223,7 @@ impl<'a> Candidates<'a> {
         let mut holder_of: SortedMap<JobId, usize> = SortedMap::new();
         let mut holders = Vec::new();
         let mut holder_jobs = Vec::new();
-        let mut levels: Vec<PoolLevel> = pools.iter().map(PoolLevel::of).collect();
+        let mut levels: Vec<PoolLevel> = pools.iter().map(PoolLevel::new).collect();
         let jobs = pools
             .iter()
             .enumerate()
@@ -363,7 +363,7 @@ fn may_give(pools: &[PoolLevel], giver: usize, claimant: Claimant<'_>) -> bool {
 }
 
 impl PoolLevel {
-    fn of(pool: &PoolSnapshot) -> PoolLevel {
+    fn new(pool: &PoolSnapshot) -> PoolLevel {
         let PoolSnapshot {
             parent,
             claim,

@@ -207,7 +207,7 @@ impl Tree {
                 suspended: demand > usage + eligible,
             }
         };
-        let demands = ByKind::of(part);
+        let demands = ByKind::from_fn(part);
         if !self.set(now, id, demands) {
             let path = self
                 .path_for(job.spec())
@@ -243,7 +243,7 @@ impl Tree {
         self.pools[pool].jobs.insert(job.id());
         let submitted = job.submitted();
         let priority = job.spec().priority;
-        let kinds = ByKind::of(|kind| Part {
+        let kinds = ByKind::from_fn(|kind| Part {
             turn: turns[kind],
             ..Part::default()
         });
@@ -290,7 +290,7 @@ impl Tree {
                     .filter(|parent| *parent != ROOT)
                     .map(|parent| self.pools[parent].name.to_string()),
                 weight: Some(pool.weight),
-                limits: ByKind::of(limits),
+                limits: ByKind::from_fn(limits),
                 remark: None,
                 jobs: pool.jobs.iter().copied().collect(),
             }

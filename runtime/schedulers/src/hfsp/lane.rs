@@ -166,7 +166,7 @@ impl Lane {
             None => {
                 let target = configuration.sample(kind).min(job.tasks_total(kind));
                 (
-                    Training::of(target),
+                    Training::new(target),
                     vec![(self.initial_task_time(configuration), left)],
                 )
             }

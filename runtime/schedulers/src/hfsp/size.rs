@@ -61,7 +61,7 @@ impl Sample {
     };
 
     /// Creates a sample of `count` tasks with total time `total`.
-    pub fn of(total: Ratio, count: u32) -> Sample {
+    pub fn new(total: Ratio, count: u32) -> Sample {
         Sample { total, count }
     }
 

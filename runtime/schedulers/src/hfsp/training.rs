@@ -30,7 +30,7 @@ pub struct Training {
 
 impl Training {
     /// Creates a sample of `target` tasks.
-    pub fn of(target: u32) -> Training {
+    pub fn new(target: u32) -> Training {
         Training {
             target,
             measures: SortedMap::new(),
@@ -48,7 +48,7 @@ impl Training {
         if (done as usize) + times.len() < self.target as usize {
             return None;
         }
-        let mut sample = Sample::of(Ratio::whole(worked.0), done);
+        let mut sample = Sample::new(Ratio::whole(worked.0), done);
         for time in times {
             sample.add(Ratio::whole(time.0));
         }
@@ -137,7 +137,7 @@ mod tests {
 
     #[test]
     fn sample_completes_with_last_task() {
-        let training = Training::of(3);
+        let training = Training::new(3);
         assert_eq!(training.complete(2, Span(100)), None);
         assert_eq!(training.complete(3, Span(150)), Some(Ratio::whole(50)));
     }

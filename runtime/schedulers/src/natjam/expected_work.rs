@@ -26,8 +26,8 @@ pub(super) fn check_new(
         map: spec.maps.len() as u64,
         reduce: u64::from(spec.reduces),
     };
-    let lengths = ByKind::of(|kind| view.lengths(&spec.name, None, kind).unwrap_or_default());
-    let work = ByKind::of(|kind| work_of(tasks[kind], lengths[kind]));
+    let lengths = ByKind::from_fn(|kind| view.lengths(&spec.name, None, kind).unwrap_or_default());
+    let work = ByKind::from_fn(|kind| work_of(tasks[kind], lengths[kind]));
     // Its id is not assigned yet; it sorts after the current jobs.
     let new = DueJob {
         job: JobId(u32::MAX),
@@ -84,7 +84,7 @@ fn dues(
     view: &ClusterView<'_>,
     configuration: &NatjamRConfiguration,
 ) -> (Vec<DueJob>, ByKind<DueSlots>) {
-    let mut slots = ByKind::of(|kind| {
+    let mut slots = ByKind::from_fn(|kind| {
         let count = view.slots(kind);
         let preempts = configuration.preempts(kind) && configuration.primitive != Primitive::Wait;
         let runs = u64::from(count.div_ceil(configuration.per_run.max(1)));
@@ -101,10 +101,10 @@ fn dues(
         .jobs()
         .filter(|job| job.state() == JobState::Active && !job.is_master())
     {
-        let held = ByKind::of(|kind| held(now, job, kind, view));
+        let held = ByKind::from_fn(|kind| held(now, job, kind, view));
         match job.spec().deadline {
             Some(deadline) => {
-                let work = ByKind::of(|kind| remaining(now, job, kind, view));
+                let work = ByKind::from_fn(|kind| remaining(now, job, kind, view));
                 dues.push((
                     job.submitted(),
                     DueJob {

@@ -37,7 +37,7 @@ struct Flags {
 }
 
 impl Flags {
-    fn of(job: &Job, kind: TaskKind) -> Flags {
+    fn new(job: &Job, kind: TaskKind) -> Flags {
         let open = job.eligible_count(kind) > 0;
         Flags {
             open,
@@ -71,8 +71,8 @@ impl<K: Ord + Copy> JobIndex<K> {
     /// Adds a job, or updates its key and entries.
     pub(super) fn update(&mut self, job: &Job, key: K) {
         let flags = ByKind {
-            map: Flags::of(job, TaskKind::Map),
-            reduce: Flags::of(job, TaskKind::Reduce),
+            map: Flags::new(job, TaskKind::Map),
+            reduce: Flags::new(job, TaskKind::Reduce),
         };
         let before = self.entries.insert(job.id(), (key, flags));
         if before.is_some_and(|(before, were)| before == key && were == flags) {

@@ -68,9 +68,9 @@ pub struct RunSummary {
 
 impl RunSummary {
     /// Computes the metrics of a run.
-    pub fn of(run: &Run) -> RunSummary {
+    pub fn new(run: &Run) -> RunSummary {
         let all: Vec<&JobResult> = run.jobs.iter().collect();
-        let whole = ClassSummary::of(&all);
+        let whole = ClassSummary::new(&all);
         let mut by_class: BTreeMap<&str, Vec<&JobResult>> = BTreeMap::new();
         for job in &all {
             by_class.entry(&job.class).or_default().push(job);
@@ -116,7 +116,7 @@ impl RunSummary {
             events: run.events,
             classes: by_class
                 .into_iter()
-                .map(|(class, jobs)| (class.to_owned(), ClassSummary::of(&jobs)))
+                .map(|(class, jobs)| (class.to_owned(), ClassSummary::new(&jobs)))
                 .collect(),
         }
     }
@@ -141,7 +141,7 @@ pub struct ClassSummary {
 }
 
 impl ClassSummary {
-    fn of(jobs: &[&JobResult]) -> ClassSummary {
+    fn new(jobs: &[&JobResult]) -> ClassSummary {
         let with_reduces = jobs.iter().filter(|job| job.tasks[1] > 0);
         let mut preemptions = Preemptions::default();
         for job in jobs {
@@ -151,9 +151,9 @@ impl ClassSummary {
         }
         ClassSummary {
             jobs: jobs.len() as u64,
-            sojourn: Spread::of(jobs.iter().map(|job| seconds(job.sojourn().0))),
-            slowdown: Spread::of(jobs.iter().filter_map(|job| job.slowdown())),
-            reduce_wait: Spread::of(with_reduces.map(|job| seconds(job.reduce_wait.0))),
+            sojourn: Spread::from_numbers(jobs.iter().map(|job| seconds(job.sojourn().0))),
+            slowdown: Spread::from_numbers(jobs.iter().filter_map(|job| job.slowdown())),
+            reduce_wait: Spread::from_numbers(with_reduces.map(|job| seconds(job.reduce_wait.0))),
             wasted: jobs.iter().map(|job| seconds(job.wasted.0)).sum(),
             preemptions,
             missed: jobs.iter().filter(|job| job.missed()).count() as u64,

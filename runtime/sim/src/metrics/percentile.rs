@@ -13,7 +13,7 @@ pub struct Spread {
 }
 
 impl Spread {
-    pub fn of(numbers: impl Iterator<Item = f64>) -> Spread {
+    pub fn from_numbers(numbers: impl Iterator<Item = f64>) -> Spread {
         let mut sorted: Vec<f64> = numbers.collect();
         sorted.sort_unstable_by(f64::total_cmp);
         let Some(&max) = sorted.last() else {
@@ -53,7 +53,7 @@ mod tests {
 
     #[test]
     fn percentiles_use_nearest_rank() {
-        let spread = Spread::of((1..=200).rev().map(f64::from));
+        let spread = Spread::from_numbers((1..=200).rev().map(f64::from));
         assert_eq!(
             spread,
             Spread {
@@ -64,8 +64,8 @@ mod tests {
                 max: 200.0
             }
         );
-        assert_eq!(Spread::of([7.0].into_iter()).p99, 7.0);
-        assert_eq!(Spread::of(std::iter::empty()), Spread::default());
+        assert_eq!(Spread::from_numbers([7.0].into_iter()).p99, 7.0);
+        assert_eq!(Spread::from_numbers(std::iter::empty()), Spread::default());
     }
 
     #[test]

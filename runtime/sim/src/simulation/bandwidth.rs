@@ -19,7 +19,7 @@ impl Pace {
     pub const UNKNOWN: Pace = Pace(0);
 
     /// Returns the pace of a task that wants `wanted` bytes per second and gets `given`; never zero.
-    fn of(given: u64, wanted: u64) -> Pace {
+    fn new(given: u64, wanted: u64) -> Pace {
         let share = u128::from(given) * u128::from(Pace::WHOLE) / u128::from(wanted.max(1));
         Pace(
             u32::try_from(share)
@@ -128,7 +128,7 @@ impl Simulation {
                 let pace = if wanted == 0 {
                     Pace::FULL
                 } else {
-                    Pace::of(given, wanted)
+                    Pace::new(given, wanted)
                 };
                 self.set_pace(place, pace);
             }
@@ -162,7 +162,7 @@ mod tests {
     #[test]
     fn pace_converts_work_and_time_consistently() {
         for (given, wanted) in [(1, 3), (2, 3), (999, 1000), (5, 5), (1, 1_000_000)] {
-            let pace = Pace::of(given, wanted);
+            let pace = Pace::new(given, wanted);
             for work in [0, 1, 7, 1_000_000, 123_456_789] {
                 let time = pace.time_for(work);
                 assert!(pace.done_in(time.0) >= work, "{given} of {wanted}, {work}");

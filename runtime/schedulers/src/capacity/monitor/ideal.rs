@@ -26,7 +26,7 @@ pub(super) struct Distribution {
 
 impl Distribution {
     /// Distributes the guarantee of the root.
-    pub fn of(tree: &QueueTree, sharing: Sharing) -> Distribution {
+    pub fn new(tree: &QueueTree, sharing: Sharing) -> Distribution {
         let mut ideal = vec![Ratio::ZERO; tree.len()];
         if let Some(root) = ideal.first_mut() {
             *root = tree.queue(0).guaranteed;
@@ -139,7 +139,7 @@ impl Group<'_> {
     /// Returns the need of a child with its current ideal share.
     fn need(&self, child: usize) -> Need {
         let queue = self.tree.queue(child);
-        Need::of(self.ideal[child], queue.guaranteed, queue.priority)
+        Need::new(self.ideal[child], queue.guaranteed, queue.priority)
     }
 
     /// Returns the part of an offer that a queue can use.

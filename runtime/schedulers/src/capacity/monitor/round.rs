@@ -155,7 +155,7 @@ impl<'a> Round<'a> {
         let obtain;
         match settings.arithmetic {
             Arithmetic::Published => {
-                distribution = Distribution::of(tree, sharing);
+                distribution = Distribution::new(tree, sharing);
                 obtain = take::obtained(tree, &distribution, settings, natural_termination);
             }
             Arithmetic::WholeSlots => {

@@ -144,7 +144,7 @@ fn distribute_to_children(
 
 fn need(tree: &QueueTree, number: usize, amount: u64) -> Need {
     let queue = tree.queue(number);
-    Need::of(Ratio::whole(amount), queue.guaranteed, queue.priority)
+    Need::new(Ratio::whole(amount), queue.guaranteed, queue.priority)
 }
 
 /// Returns the amount to take from each leaf in this round; zero for parents.

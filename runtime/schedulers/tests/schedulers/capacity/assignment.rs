@@ -101,7 +101,7 @@ impl Walk<'_> {
 
 #[test]
 fn assignment_matches_reference_scan() {
-    let queues = Queues::of(&configuration(TEXT)).expect("the queues are valid");
+    let queues = Queues::new(&configuration(TEXT)).expect("the queues are valid");
     let mut given = [0; LEAVES.len()];
     for seed in 0..40 {
         let mut random = rand_pcg::Pcg32::seed_from_u64(seed);

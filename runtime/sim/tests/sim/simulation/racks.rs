@@ -31,7 +31,7 @@ fn maps(run: &Run) -> (u64, u64, u64) {
         local_maps,
         rack_maps,
         ..
-    } = RunSummary::of(run);
+    } = RunSummary::new(run);
     (placed_maps, local_maps, rack_maps)
 }
 

@@ -322,7 +322,7 @@ fn summary_counts_jobs() {
     let run = Simulation::new(Box::new(Fifo::default()), settings, file.workload(0))
         .run()
         .expect("the run ends");
-    let summary = RunSummary::of(&run);
+    let summary = RunSummary::new(&run);
     assert_eq!(
         (summary.jobs, summary.sojourn.mean, summary.sojourn.max),
         (2, 15.0, 20.0)
