@@ -43,24 +43,33 @@ impl RunningJobs {
         let ran_before = self.remembered.remove(&job);
         let restored = ran_before && self.remembered.is_empty();
         // The limits of a job that ran before the restart may have been removed from the configuration.
-        if limits.is_empty() {
-        } else if ran_before {
-            self.run(job, limits);
-        } else {
-            let any = (!self.remembered.is_empty()).then(|| limits[0].0.clone());
-            match self.reached(&limits).or(any) {
-                Some(line) => self.wait(
-                    job,
-                    Waiting {
-                        submitted,
-                        limits,
-                        line,
-                    },
-                ),
-                None => self.run(job, limits),
+        if !limits.is_empty() {
+            if ran_before {
+                self.run(job, limits);
+            } else {
+                self.run_or_wait(job, submitted, limits);
             }
         }
         if restored { self.settle() } else { Vec::new() }
+    }
+
+    /// Runs a new job, unless a limit is reached or not all jobs that ran before a restart are known.
+    fn run_or_wait(&mut self, job: JobId, submitted: Time, limits: Vec<Limit>) {
+        let mut line = self.reached(&limits);
+        if line.is_none() && !self.remembered.is_empty() {
+            line = Some(limits[0].0.clone());
+        }
+        match line {
+            Some(line) => self.wait(
+                job,
+                Waiting {
+                    submitted,
+                    limits,
+                    line,
+                },
+            ),
+            None => self.run(job, limits),
+        }
     }
 
     /// Removes a finished job. Returns the jobs that may run now, in order of submission.
@@ -79,7 +88,9 @@ impl RunningJobs {
         }
         let mut admitted = Vec::new();
         while let Some(next) = self.first_with_room(&limits) {
-            admitted.extend(self.try_again(next).then_some(next));
+            if self.try_again(next) {
+                admitted.push(next);
+            }
         }
         admitted
     }
@@ -92,10 +103,13 @@ impl RunningJobs {
             .map(|(job, waiting)| (waiting.submitted, *job))
             .collect();
         all.sort_unstable();
-        all.into_iter()
-            .map(|(_, job)| job)
-            .filter(|&job| self.try_again(job))
-            .collect()
+        let mut admitted = Vec::new();
+        for (_, job) in all {
+            if self.try_again(job) {
+                admitted.push(job);
+            }
+        }
+        admitted
     }
 
     /// Runs a waiting job if none of its limits is reached; otherwise it waits for one that is.

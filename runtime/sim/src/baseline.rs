@@ -207,7 +207,8 @@ impl<'a> Fluid<'a> {
             let ActiveJob {
                 plan, mut result, ..
             } = self.jobs.remove(place);
-            (result.ended, result.ending) = (now, Ending::Succeeded);
+            result.ended = now;
+            result.ending = Ending::Succeeded;
             self.run.slot_time.useful = self.run.slot_time.useful.saturating_add(result.work.0);
             self.run.jobs.push(result);
             if let Some(mut followers) = plan.followed_by

@@ -417,7 +417,8 @@ impl Attempt {
 
     /// Starts from the contents of its checkpoint.
     pub(crate) fn continue_from(&mut self, saved: SavedProgress, kept: Span) {
-        (self.bytes_done, self.bytes_total) = (saved.bytes_done, saved.bytes_total);
+        self.bytes_done = saved.bytes_done;
+        self.bytes_total = saved.bytes_total;
         self.smoothed_rate = saved.smoothed_rate;
         self.movement = saved.movement;
         self.kept = kept;

@@ -322,7 +322,10 @@ impl Job {
         kind: TaskKind,
         next: impl FnOnce(&Phase) -> Option<u32>,
     ) -> Option<TaskId> {
-        let index = self.is_open(kind).then(|| next(&self.phases[kind]))??;
+        if !self.is_open(kind) {
+            return None;
+        }
+        let index = next(&self.phases[kind])?;
         Some(TaskId {
             job: self.id,
             kind,

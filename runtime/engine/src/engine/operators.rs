@@ -169,7 +169,8 @@ impl Rules {
             AttemptState::Suspended => {
                 let attempt = self.cluster.attempt_mut(id);
                 if let Some(suspension) = &mut attempt.suspension {
-                    (suspension.by, suspension.reason) = (Requester::Operator, reason.to_owned());
+                    suspension.by = Requester::Operator;
+                    suspension.reason = reason.to_owned();
                 }
                 attempt.waits_since = None;
                 attempt.saving = attempt

@@ -114,7 +114,8 @@ impl Rules {
         {
             self.cluster.tally.fallbacks.worker_full += 1;
             request.reason = format!("{} ({primitive} instead of suspend: {why})", request.reason);
-            (request.primitive, request.state) = (primitive, RequestState::Created);
+            request.primitive = primitive;
+            request.state = RequestState::Created;
             // The grace was for the suspend: see `preempt`.
             (request.grace, request.earliest, request.estimate) = (None, None, cheapest);
             self.open_request(request);
@@ -153,7 +154,8 @@ impl Rules {
         attempt.drop_recall();
         attempt.waits_since = None;
         if let Some(suspension) = &mut attempt.suspension {
-            (suspension.by, suspension.reason) = (by, reason);
+            suspension.by = by;
+            suspension.reason = reason;
         }
         let worker = attempt.worker;
         self.cluster.list_suspended(id, worker, false);

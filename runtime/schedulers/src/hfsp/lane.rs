@@ -219,7 +219,8 @@ impl Lane {
             self.recent
                 .add(done - member.done, span, configuration.recent_tasks);
         }
-        (member.done, member.worked) = (done, worked);
+        member.done = done;
+        member.worked = worked;
     }
 
     /// Sets the measured size of a job whose sample is complete.

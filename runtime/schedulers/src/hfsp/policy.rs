@@ -202,7 +202,10 @@ impl Scheduler for Hfsp {
                 .jobs
                 .push(job.id());
         }
-        (!weights.is_empty()).then(|| queues.into_iter().map(|(_, share)| share).collect())
+        if weights.is_empty() {
+            return None;
+        }
+        Some(queues.into_iter().map(|(_, share)| share).collect())
     }
 
     fn save(&self) -> Option<String> {

@@ -181,7 +181,8 @@ impl Ranking {
         let mut late = Vec::new();
         for (at, job) in self.cluster.take_finished() {
             if let Some(rank) = self.ranks.get_mut(&job) {
-                (rank.on_time, rank.key) = (false, at.0);
+                rank.on_time = false;
+                rank.key = at.0;
                 self.unranked.remove(&job);
                 late.push(job);
             }

@@ -151,12 +151,20 @@ impl Shares {
     }
 
     fn reindex(&mut self, before: [Option<ShareKey>; 2], after: [Option<ShareKey>; 2]) {
-        let lists = [&mut self.next, &mut self.last];
-        for (list, (before, after)) in lists.into_iter().zip(before.into_iter().zip(after)) {
-            if before != after {
-                before.map(|turn| list.remove(&turn));
-                after.map(|turn| list.insert(turn));
-            }
-        }
+        replace(&mut self.next, before[0], after[0]);
+        replace(&mut self.last, before[1], after[1]);
+    }
+}
+
+/// Replaces the turn of a job in a list.
+fn replace(list: &mut SortedSet<ShareKey>, before: Option<ShareKey>, after: Option<ShareKey>) {
+    if before == after {
+        return;
+    }
+    if let Some(turn) = before {
+        list.remove(&turn);
+    }
+    if let Some(turn) = after {
+        list.insert(turn);
     }
 }

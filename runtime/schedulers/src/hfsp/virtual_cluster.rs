@@ -220,8 +220,13 @@ fn reindex(
     before: Option<Time>,
     after: Option<Time>,
 ) {
-    if before != after {
-        before.map(|end| ends.remove(&(end, job)));
-        after.map(|end| ends.insert((end, job)));
+    if before == after {
+        return;
+    }
+    if let Some(end) = before {
+        ends.remove(&(end, job));
+    }
+    if let Some(end) = after {
+        ends.insert((end, job));
     }
 }

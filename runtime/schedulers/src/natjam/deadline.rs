@@ -325,7 +325,8 @@ impl Scheduler for NatjamR {
             .map_err(|error| format!("natjam-deadline: invalid saved state: {error}"))?;
         self.worked = saved.worked.into_iter().collect();
         self.remembered = saved.keys.into_iter().collect();
-        (self.runs, self.delay) = (saved.runs, saved.delay);
+        self.runs = saved.runs;
+        self.delay = saved.delay;
         Ok(())
     }
 

@@ -160,7 +160,8 @@ impl Runs {
             self.due = Some(due);
             return false;
         }
-        (self.due, self.last) = (Some(next), Some(now));
+        self.due = Some(next);
+        self.last = Some(now);
         true
     }
 

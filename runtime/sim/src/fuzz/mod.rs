@@ -139,9 +139,11 @@ impl Case {
         };
         let policy = configuration.build().map_err(|error| error.to_string())?;
         let mut settings = shape.settings(shape.machines);
-        (settings.overheads, settings.failures) = (file.overheads, self.failures);
+        settings.overheads = file.overheads;
+        settings.failures = self.failures;
         settings.progress_period = Some(Span::from_secs(1));
-        (settings.seed, settings.engine.seed) = (self.seed, self.seed);
+        settings.seed = self.seed;
+        settings.engine.seed = self.seed;
         settings.engine.preemption = tables.preemption;
         let mut simulation = Simulation::new(policy, settings, file.workload(self.seed));
         let mut instants = 0_u64;

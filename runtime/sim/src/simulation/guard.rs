@@ -83,7 +83,8 @@ impl Guard {
             Record::TaskDone(_) => {
                 self.done += 1;
                 if self.done > self.most_done {
-                    (self.most_done, self.evictions) = (self.done, 0);
+                    self.most_done = self.done;
+                    self.evictions = 0;
                 }
             }
             Record::OutputLost(_) => self.done = self.done.saturating_sub(1),

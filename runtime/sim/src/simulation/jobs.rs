@@ -230,7 +230,8 @@ fn check_lengths(plan: &SimulatedJob) -> Result<(), SimulationError> {
     let mut longest = Span(0);
     let mut all = Span(0);
     for task in tasks {
-        (longest, all) = (longest.max(task), all + task);
+        longest = longest.max(task);
+        all = all + task;
     }
     if longest > TASK_MAX || all > JOB_MAX {
         return Err(SimulationError::JobTooLong {

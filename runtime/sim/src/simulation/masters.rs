@@ -165,8 +165,10 @@ impl Simulation {
                 return;
             };
             let mut master = SimulatedJob::new(format!("{} (master)", plan.name), plan.submit);
-            (master.user, master.queue) = (plan.user.clone(), plan.queue.clone());
-            (master.priority, master.deadline) = (plan.priority, plan.deadline);
+            master.user = plan.user.clone();
+            master.queue = plan.queue.clone();
+            master.priority = plan.priority;
+            master.deadline = plan.deadline;
             let master = master.with_maps(1, Span(0));
             let id = self.submit(master, came, Some(Management::Master { of: None }));
             self.masters.count(id, limits);
