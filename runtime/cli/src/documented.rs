@@ -8,7 +8,7 @@ use clap::{Command, CommandFactory};
 use super::Arguments;
 
 /// Commands that pass their arguments on to a program with its own options.
-const PASS_ARGUMENTS_ON: [&str; 4] = ["lab", "streaming", "frames", "hadoop"];
+const PASS_ARGUMENTS_ON: [&str; 3] = ["lab", "streaming", "frames"];
 
 /// Words that end a command line in a shell.
 const ENDS: [&str; 8] = ["#", "--", "|", "||", "&", "&&", ">", ";"];

@@ -14,7 +14,6 @@ mod explaining;
 mod failure;
 mod format;
 mod frames;
-mod hadoop;
 mod history;
 mod ids;
 mod job;
@@ -110,7 +109,6 @@ enum Command {
     Task(task::Arguments),
     Streaming(streaming::Arguments),
     Frames(frames::Arguments),
-    Hadoop(hadoop::Arguments),
     Sim(Box<sim::Arguments>),
     Lab(lab::Arguments),
     Completions(completions::Arguments),
@@ -135,7 +133,6 @@ pub fn main() -> ExitCode {
         Some(command) if command == "streaming" => return streaming::run(line),
         Some(command) if command == "frames" => return frames::run(line),
         Some(command) if command == demo::JOB_COMMAND => return demo::run_job(line),
-        Some(command) if command == "hadoop" => return finish(NAME, hadoop::run(line)),
         _ => {}
     }
     let matches = without_empty_variables(Arguments::command()).try_get_matches();
@@ -203,7 +200,6 @@ fn run(command: &Command, cluster: &ClusterArguments) -> Result<ExitCode> {
         Command::Task(arguments) => task::run(arguments, cluster),
         Command::Streaming(_) => return Ok(streaming::misplaced("streaming")),
         Command::Frames(_) => return Ok(streaming::misplaced("frames")),
-        Command::Hadoop(_) => return Ok(hadoop::misplaced()),
         Command::Sim(arguments) => sim::run(arguments, cluster),
         Command::Lab(arguments) => return Ok(lab::run(arguments)),
         Command::Completions(arguments) => completions::run(arguments),

@@ -31,13 +31,8 @@ pub struct Arguments {
 
 /// Runs the job of the arguments after `nap streaming`.
 pub fn run(arguments: impl Iterator<Item = OsString>) -> ExitCode {
-    run_as("nap streaming", arguments)
-}
-
-/// Runs the job of these arguments under the name of another command.
-pub fn run_as(name: &str, arguments: impl Iterator<Item = OsString>) -> ExitCode {
     let program = Program::new().about(ABOUT).examples(EXAMPLES);
-    streaming::main(program.called(name, arguments))
+    streaming::main(program.called("nap streaming", arguments))
 }
 
 /// Reports options before a command that takes the options of a job, where they would have no effect.

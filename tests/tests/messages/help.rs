@@ -14,7 +14,7 @@ const GUEST_OPTIONS: [&str; 5] = [
 ];
 
 /// Commands that pass their arguments on: each prints the help of a job program or its own.
-const PASS_ARGUMENTS_ON: [&str; 4] = ["streaming", "frames", "hadoop", "lab"];
+const PASS_ARGUMENTS_ON: [&str; 3] = ["streaming", "frames", "lab"];
 
 fn help(program: &str, line: &[String]) -> String {
     let ended = run(in_80_columns(program).args(line).arg("--help")).succeeded();
@@ -92,7 +92,6 @@ fn nap_help_equals_snapshots() {
             assert_snapshot(&format!("nap-{name}"), &tree(&[name]));
         }
     }
-    assert_snapshot("nap-hadoop", &help("nap", &["hadoop".to_owned()]));
 }
 
 #[test]

@@ -107,7 +107,6 @@ const COMMANDS: &[(&str, &str)] = &[
     ("demo", "--unknown"),
     ("down", "--coordinator nowhere:1"),
     ("frames", "--help"),
-    ("hadoop", "--hadoop-root {} fs -ls /"),
     ("history convert", "{}/cluster"),
     ("history export", "{}/cluster --output {}/cluster"),
     (
@@ -167,7 +166,7 @@ const COMMANDS: &[(&str, &str)] = &[
 ];
 
 /// Commands whose options differ from those of `nap`.
-const APART: [&str; 3] = ["frames", "hadoop", "streaming"];
+const APART: [&str; 2] = ["frames", "streaming"];
 
 fn nap(folder: &Folder, name: &str, arguments: &str) -> Command {
     let mut command = program("nap");

@@ -1,4 +1,3 @@
 //! Tests of `nap` as users and programs call it.
 
 mod cluster;
-mod hadoop;

@@ -162,7 +162,7 @@ fn type_page(page: &Page<'_>) {
         .args(["-x", "-c", &script])
         .current_dir(&copy)
         .stdin(Stdio::null());
-    for name in ["CLUSTER", "DIR", "COORDINATOR", "HADOOP_ROOT"] {
+    for name in ["CLUSTER", "DIR", "COORDINATOR"] {
         shell.env_remove(format!("NAPREDUCE_{name}"));
     }
     shell
