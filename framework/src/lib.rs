@@ -327,7 +327,7 @@
 //! | `parquet-zstd` | the same with zstd pages; the only feature that needs a C compiler | `arrow-array`, `arrow-select`, `bytes`, `parquet`, `serde_arrow` |
 //! | `s3`, `gcs`, `azure`, `hdfs` | inputs, outputs and checkpoints in these stores, by their URIs | `async-trait`, `bytes`, `futures-util`, `getrandom`, `graviola`, `hdfs-native`, `hmac`, `http`, `md-5`, `object_store`, `quick-xml`, `reqwest`, `rustls-graviola`, `rustls-pki-types`, `sha2`, `tokio` |
 //! | `streaming` | `streaming`: commands as mappers and reducers, as in `nap` | `clap` |
-//! | `guests` | `--on`: jobs on Spark and Hadoop | `clap`, `napreduce-guests` |
+//! | `guests` | `--on`: jobs on Spark and other engines | `clap`, `napreduce-guests` |
 //! | `testing` | [`testing`], the test kit for jobs; for dev-dependencies | |
 //!
 //! `default-features = false` disables the default ones. The crate requires Linux 5.4 or later and Rust 1.95 or

@@ -8,7 +8,6 @@ use std::time::Duration;
 use napreduce_local::ProgressMode;
 use napreduce_protocol::{JobError, StorageScheme};
 
-use crate::hadoop::{self, Hadoop};
 use crate::spark::Spark;
 use crate::submit::{GuestCheckpointSettings, GuestEngine, GuestEngineSettings};
 
@@ -40,7 +39,6 @@ pub struct EngineKind {
 #[derive(Debug)]
 enum Runner {
     Spark(Spark),
-    Hadoop(Hadoop),
     Program(PathBuf),
 }
 
@@ -62,7 +60,6 @@ impl EngineKind {
     pub fn of(flags: &EngineFlags<'_>) -> Result<EngineKind, String> {
         let EngineFlags { on, on_submit, .. } = *flags;
         let settings = settings(flags.on_conf)?;
-        let submit = on_submit.map(Path::to_owned);
         let runner = match on.strip_prefix(EXEC_PREFIX) {
             Some("") => return Err("--on exec: has no program; use --on exec:PROGRAM".to_owned()),
             Some(_) if on_submit.is_some() => {
@@ -71,8 +68,7 @@ impl EngineKind {
                 );
             }
             Some(program) => Runner::Program(program.into()),
-            None if on == hadoop::NAME => Runner::Hadoop(Hadoop::of(submit, &settings)),
-            None => Runner::Spark(Spark::of(on, submit, &settings)?),
+            None => Runner::Spark(Spark::of(on, on_submit.map(Path::to_owned), &settings)?),
         };
         Ok(EngineKind {
             runner,
@@ -112,10 +108,6 @@ impl EngineKind {
                 command.arg(directory);
                 Ok(command)
             })?,
-            Runner::Hadoop(hadoop) => {
-                let installed = hadoop.find().map_err(EngineError::NotFound)?;
-                GuestEngine::start(settings, |directory| installed.jobs(directory))?
-            }
             Runner::Spark(spark) => {
                 let submit = spark.submit().map_err(EngineError::NotFound)?;
                 GuestEngine::start(settings, |directory| {

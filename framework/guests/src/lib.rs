@@ -1,4 +1,4 @@
-//! Running a job program on an external engine, such as Spark or Hadoop, with its tasks as guests. This crate
+//! Running a job program on an external engine, such as Spark, with its tasks as guests. This crate
 //! is the feature `guests` of `napreduce`. It starts the engine, submits jobs, runs guest tasks, and defines
 //! the messages between them (docs/spark.md).
 
@@ -7,7 +7,6 @@ mod forms;
 #[cfg(any(test, feature = "fuzzing"))]
 #[doc(hidden)]
 pub mod fuzzing;
-mod hadoop;
 mod spark;
 mod submit;
 mod task;
@@ -17,15 +16,12 @@ use napreduce_task::Definitions;
 pub use choice::{EngineError, EngineFlags, EngineKind};
 pub use submit::GuestEngine;
 
-/// Returns whether an engine has started this process, as a guest or as a bridge to its guests.
+/// Returns whether an engine has started this process as a guest.
 pub fn requested() -> bool {
-    task::guest_requested() || hadoop::is_requested()
+    task::guest_requested()
 }
 
-/// Runs the guest or bridge and returns the exit status of this process.
-pub fn run(definitions: &dyn Definitions) -> u8 {
-    if task::guest_requested() {
-        task::guest_main(definitions);
-    }
-    hadoop::main()
+/// Runs the guest and ends this process.
+pub fn run(definitions: &dyn Definitions) -> ! {
+    task::guest_main(definitions)
 }

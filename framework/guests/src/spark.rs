@@ -51,7 +51,7 @@ impl Spark {
         if !MASTERS.iter().any(|known| is_of(master, known)) {
             return Err(format!(
                 "--on {master}: unknown engine; name a master of Spark (local[4], local-cluster[2,1,1024], spark://HOST:7077, \
-                 yarn, k8s://URL), hadoop, or exec:PROGRAM"
+                 yarn, k8s://URL) or exec:PROGRAM"
             ));
         }
         if settings

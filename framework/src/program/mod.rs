@@ -67,7 +67,6 @@ use std::ffi::OsString;
 use std::path::Path;
 #[cfg(feature = "cli")]
 use std::process::ExitCode;
-use std::process::exit;
 #[cfg(feature = "cli")]
 use std::rc::Rc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -233,7 +232,7 @@ fn run_task(program: &Program) {
         task_process_main(program, cluster::START_FETCH);
     }
     if engine::requested() {
-        exit(i32::from(engine::run(program)));
+        engine::run(program);
     }
     INITIALISED.store(true, Ordering::Relaxed);
 }

@@ -25,7 +25,6 @@ mod isolation;
 mod leaving_workers;
 mod named_outputs;
 mod new_crates;
-mod on_hadoop;
 mod operating_commands;
 mod outputs;
 mod preemption_conversion;

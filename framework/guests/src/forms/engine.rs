@@ -1,7 +1,6 @@
 //! Messages between the submitter and an engine: job requests and events.
 
 use std::collections::BTreeMap;
-use std::io::{self, Write};
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
@@ -100,12 +99,6 @@ impl EngineEvent {
             | EngineEvent::Done { number, .. }
             | EngineEvent::Failed { number, .. } => *number,
         }
-    }
-
-    /// Writes the event as a line.
-    pub fn write(&self, out: &mut impl Write) -> io::Result<()> {
-        let text = serde_json::to_vec(self)?;
-        out.write_all(&[&[SEPARATOR], &text[..], b"\n"].concat())
     }
 
     /// Parses a line of standard output; `None` if it is not an event.

@@ -20,8 +20,8 @@ use without_guests as engines;
 #[derive(Debug, Clone, Default)]
 #[cfg_attr(feature = "cli", derive(clap::Args))]
 pub(crate) struct EngineArguments {
-    /// Engine to run on: a Spark master, such as local[4], spark://HOST:7077, yarn or k8s://URL; hadoop, for
-    /// Hadoop Streaming; or exec:PROGRAM, for an engine of docs/spark.md
+    /// Engine to run on: a Spark master, such as local[4], spark://HOST:7077, yarn or k8s://URL; or
+    /// exec:PROGRAM, for an engine of docs/spark.md
     #[cfg_attr(feature = "cli", arg(long, hide = !cfg!(feature = "guests"), value_name = "ENGINE"))]
     on: Option<String>,
 
@@ -29,8 +29,7 @@ pub(crate) struct EngineArguments {
     #[cfg_attr(feature = "cli", arg(long, hide = !cfg!(feature = "guests"), value_name = "KEY=VALUE"))]
     on_conf: Vec<String>,
 
-    /// Path of spark-submit [default: from SPARK_HOME, PATH or the Python module pyspark], or on Hadoop of
-    /// the command hadoop [default: from HADOOP_HOME or PATH]
+    /// Path of spark-submit [default: from SPARK_HOME, PATH or the Python module pyspark]
     #[cfg_attr(feature = "cli", arg(long, hide = !cfg!(feature = "guests"), value_name = "PATH"))]
     on_submit: Option<PathBuf>,
 

@@ -11,10 +11,10 @@ use napreduce_task::Definitions;
 use super::super::error::Error;
 use super::EngineArguments;
 
-/// The first arguments of processes started by an engine or on its behalf.
-const MARKERS: [&str; 2] = ["--napreduce-guest", "--napreduce-hadoop"];
+/// The first argument of processes started by an engine.
+const MARKER: &str = "--napreduce-guest";
 /// The exit status that tells an engine not to retry (docs/spark.md).
-const FATAL: u8 = 65;
+const FATAL: i32 = 65;
 
 /// Uninhabited.
 #[derive(Debug)]
@@ -33,15 +33,15 @@ pub(super) fn kind(on: &str, _: &EngineArguments) -> Result<EngineKind, Error> {
 pub(in crate::program) fn requested() -> bool {
     std::env::args_os()
         .nth(1)
-        .is_some_and(|first| MARKERS.iter().any(|marker| first == *marker))
+        .is_some_and(|first| first == MARKER)
 }
 
-/// Fails with a message that the feature is missing; returns the exit status of this process.
-pub(in crate::program) fn run(_: &dyn Definitions) -> u8 {
+/// Fails with a message that the feature is missing; ends this process.
+pub(in crate::program) fn run(_: &dyn Definitions) -> ! {
     print_error(
         "running on another engine needs the feature `guests` of napreduce; build this program with it",
     );
-    FATAL
+    std::process::exit(FATAL)
 }
 
 impl Engine {
