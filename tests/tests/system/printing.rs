@@ -107,7 +107,6 @@ const COMMANDS: &[(&str, &str)] = &[
     ("demo", "--unknown"),
     ("down", "--coordinator nowhere:1"),
     ("frames", "--help"),
-    ("history convert", "{}/cluster"),
     ("history export", "{}/cluster --output {}/cluster"),
     (
         "history report",

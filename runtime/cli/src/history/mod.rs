@@ -2,13 +2,13 @@
 
 mod export;
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result};
 use clap::{Args, Subcommand};
-use napreduce_history::{Converted, HistoryFolder, convert_history};
-use napreduce_protocol::{Secret, printing::print_error};
+use napreduce_history::HistoryFolder;
+use napreduce_protocol::Secret;
 use napreduce_web::{HistorySource, PageSource, WebServer, WebSettings};
 
 use crate::cluster::WebAddress;
@@ -17,7 +17,7 @@ use crate::ids::JobSelector;
 use crate::job::ReportFile;
 use crate::web::{Dashboard, ServeArguments, settings, wait, what_if_settings};
 
-/// Serve, export and convert the history of ended jobs, without a cluster
+/// Serve and export the history of ended jobs, without a cluster
 #[derive(Debug, Clone, Args)]
 #[command(after_help = "\
 Examples:
@@ -25,8 +25,7 @@ Examples:
   nap history serve copied/history        a copy of DIR/coordinator/history
   nap history serve runs other/history    several, for comparison
   nap history export /srv/nap --output tables
-  nap history report /srv/nap last --output report.html
-  nap history convert /srv/nap            recordings before version 0.3.0")]
+  nap history report /srv/nap last --output report.html")]
 pub struct Arguments {
     #[command(subcommand)]
     command: Command,
@@ -58,12 +57,6 @@ enum Command {
         #[command(flatten)]
         file: ReportFile,
     },
-    /// Convert recordings of an earlier version (.napt); the cluster must not run
-    Convert {
-        /// Cluster directory, its folder `coordinator`, or a copy of its history
-        #[arg(value_name = "PATH")]
-        path: PathBuf,
-    },
 }
 
 pub fn run(arguments: &Arguments) -> Result<()> {
@@ -71,32 +64,7 @@ pub fn run(arguments: &Arguments) -> Result<()> {
         Command::Serve { paths, serve } => serve_page(paths, serve),
         Command::Export(arguments) => export::run(arguments),
         Command::Report { path, job, file } => file.write(&export::read_one(path, job)?),
-        Command::Convert { path } => convert(path),
     }
-}
-
-fn convert(path: &Path) -> Result<()> {
-    let converted =
-        convert_history(path).with_context(|| format!("cannot convert {}", path.display()))?;
-    for Converted { from, remarks, .. } in &converted {
-        for remark in remarks {
-            print_error(format_args!("{}: kept, since {remark}", from.display()));
-        }
-    }
-    let kept = converted
-        .iter()
-        .filter(|one| !one.remarks.is_empty())
-        .count();
-    print_error(format_args!(
-        "{}: {} recordings converted",
-        path.display(),
-        converted.len() - kept
-    ));
-    ensure!(
-        kept == 0,
-        "{kept} recordings were not completely converted; see the messages above"
-    );
-    Ok(())
 }
 
 fn serve_page(paths: &[PathBuf], serve: &ServeArguments) -> Result<()> {

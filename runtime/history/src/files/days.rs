@@ -14,7 +14,7 @@ use jiff::tz::TimeZone;
 use napreduce_protocol::{ClusterSample, ClusterWindow};
 
 use crate::files::recording::{
-    HistoryError, RECORDING, RecordedRows, RecordingError, RecordingWriter,
+    FORMER_RECORDING, HistoryError, RECORDING, RecordedRows, RecordingError, RecordingWriter,
 };
 
 const FOLDER: &str = "cluster";
@@ -142,10 +142,10 @@ pub fn read_cluster(directory: &Path, from_millis: u64, until_millis: u64) -> Cl
     let first = from_millis / DAY_MILLIS;
     let last = until_millis / DAY_MILLIS;
     let mut window = ClusterWindow::default();
-    for (day, path) in days
-        .into_iter()
-        .filter(|(day, _)| (first..=last).contains(day))
-    {
+    for (day, path) in days {
+        if !(first..=last).contains(&day) {
+            continue;
+        }
         match RecordedRows::open(&path) {
             Ok(day) => {
                 let before = day
@@ -168,9 +168,10 @@ pub fn read_cluster(directory: &Path, from_millis: u64, until_millis: u64) -> Cl
             }
             // The file was removed meanwhile.
             Err(RecordingError::Io(error)) if error.kind() == io::ErrorKind::NotFound => {}
-            Err(error) => window
-                .remarks
-                .push(format!("{day}: {error}", day = name_of(day))),
+            Err(error) => {
+                let name = path.file_name().unwrap_or_default().display();
+                window.remarks.push(format!("{name}: {error}"));
+            }
         }
     }
     window.queues.sort_by_key(|one| one.at_millis);
@@ -184,21 +185,28 @@ pub fn read_cluster(directory: &Path, from_millis: u64, until_millis: u64) -> Cl
 
 /// Returns the file name of a day, counted from 1970-01-01.
 fn name_of(day: u64) -> String {
-    let millis = i64::try_from(day.saturating_mul(DAY_MILLIS)).unwrap_or(i64::MAX);
-    let moment = Timestamp::from_millisecond(millis).unwrap_or(Timestamp::MAX);
-    format!("{}{RECORDING}", moment.to_zoned(TimeZone::UTC).date())
+    format!("{}{RECORDING}", date_of(day))
 }
 
-/// Parses a file name; `None` unless it is exactly the name of a day.
+fn date_of(day: u64) -> Date {
+    let millis = i64::try_from(day.saturating_mul(DAY_MILLIS)).unwrap_or(i64::MAX);
+    let moment = Timestamp::from_millisecond(millis).unwrap_or(Timestamp::MAX);
+    moment.to_zoned(TimeZone::UTC).date()
+}
+
+/// Parses the name of a day's file, also of a former version; `None` unless it is exactly that name.
 fn day_of(name: &str) -> Option<u64> {
-    let date: Date = name.strip_suffix(RECORDING)?.parse().ok()?;
+    let text = name
+        .strip_suffix(RECORDING)
+        .or_else(|| name.strip_suffix(FORMER_RECORDING))?;
+    let date: Date = text.parse().ok()?;
     let millis = date
         .to_zoned(TimeZone::UTC)
         .ok()?
         .timestamp()
         .as_millisecond();
     let day = u64::try_from(millis).ok()? / DAY_MILLIS;
-    (name_of(day) == name).then_some(day)
+    (date_of(day).to_string() == text).then_some(day)
 }
 
 #[cfg(test)]
@@ -329,6 +337,26 @@ mod tests {
             NOON + 39 * DAY_MILLIS,
         );
         assert_eq!(used(&window), [38, 38, 39]);
+    }
+
+    #[test]
+    fn former_day_is_named() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let mut days = ClusterDays::beneath(folder.path());
+        days.add(&sample(NOON, 1)).expect("added");
+        let former = folder.path().join(FOLDER).join("2026-11-26.napt");
+        fs::write(&former, b"NAPTREC1\x01\0\0\0").expect("written");
+        let window = read_cluster(folder.path(), NOON, NOON + 99);
+        assert_eq!(used(&window), [1]);
+        assert_eq!(
+            window.remarks,
+            [
+                "2026-11-26.napt: written before napreduce 0.3.0; convert it with the command \
+              `nap history convert` of napreduce 0.3"
+            ]
+        );
+        days.add(&sample(NOON + 40 * DAY_MILLIS, 2)).expect("added");
+        assert!(!former.exists(), "a former day is removed with its day");
     }
 
     #[test]

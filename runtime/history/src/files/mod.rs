@@ -5,7 +5,6 @@
 mod days;
 mod findings;
 mod folder;
-mod former;
 mod head;
 mod index;
 mod ledger;
@@ -18,7 +17,6 @@ mod trace;
 pub use days::read_cluster;
 pub use findings::{Finding, FindingCode, findings_of};
 pub use folder::{FolderError, HistoryFolder};
-pub use former::{Converted, convert_history};
 pub use head::{JobOverview, LedgerTotals, PERCENTS, quantile, quantiles};
 pub use ledger::{LedgerEntry, Sequel, ledger_of};
 pub use lengths::{LengthsError, TaskLengths};

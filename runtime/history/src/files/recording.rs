@@ -31,10 +31,14 @@ use thiserror::Error;
 
 use crate::KeptLog;
 
-/// Version 1 is a binary column format (`former`).
+/// Version 1 was a binary column format, in files named `.napt`.
 const RECORDING_VERSION: u32 = 2;
 /// The extension of recordings.
 pub(crate) const RECORDING: &str = ".jsonl.gz";
+/// The extension of recordings of version 1.
+pub(crate) const FORMER_RECORDING: &str = ".napt";
+/// The first bytes of a recording of version 1.
+const FORMER_MAGIC: &[u8] = b"NAPTREC1";
 /// The kinds of lines, as `Line` names them.
 const KINDS: [&str; 13] = [
     "recording",
@@ -71,10 +75,11 @@ pub enum RecordingError {
     Io(#[from] io::Error),
     #[error("not a recording: expected gzip data that starts with a version line")]
     NotARecording,
+    /// A recording of version 1.
     #[error(
-        "not a recording of version 1: the file does not start with NAPTREC1; move it out of the history"
+        "written before napreduce 0.3.0; convert it with the command `nap history convert` of napreduce 0.3"
     )]
-    NotVersion1,
+    Former,
     /// A later program wrote the file.
     #[error("version {0}; this program reads version {RECORDING_VERSION}")]
     Version(u32),
@@ -236,6 +241,9 @@ impl RecordedRows {
     /// # Errors
     /// Fails if the bytes are not a recording, or one of a later version.
     pub fn parse(bytes: &[u8]) -> Result<RecordedRows, RecordingError> {
+        if bytes.starts_with(FORMER_MAGIC) {
+            return Err(RecordingError::Former);
+        }
         if !bytes.starts_with(&MEMBER) {
             return Err(RecordingError::NotARecording);
         }

@@ -9,10 +9,9 @@ use napreduce_history::{
     EndedJob, History, HistoryLimits, HistoryStore, KeptLog, RecordedCluster, WorkerGroup,
 };
 use napreduce_protocol::{
-    AttemptFigures, AttemptMoments, AttemptSummary, ClusterSample, HistoryLine, JobDetail, JobEnd,
-    JobPhase, JobPlan, JobProgress, JobReport, JobSettings, JobSummary, PartReport, PreemptionEnd,
-    PreemptionSummary, QueueSample, QueueSlots, RestoreSummary, ResumeSummary, WorkerPhase,
-    WorkerSample,
+    AttemptFigures, AttemptMoments, AttemptSummary, HistoryLine, JobDetail, JobEnd, JobPhase,
+    JobPlan, JobProgress, JobReport, JobSettings, JobSummary, PartReport, PreemptionEnd,
+    PreemptionSummary, RestoreSummary, ResumeSummary,
 };
 use proptest::collection::vec;
 use proptest::option;
@@ -242,88 +241,6 @@ pub fn failed(mut job: EndedJob, reason: &str) -> EndedJob {
         failure: None,
     };
     job
-}
-
-/// The job whose files are in `tests/former`, with rows of every kind.
-pub fn former_job() -> EndedJob {
-    let mut former = failed(job(7, 150), &"a long reason ".repeat(900));
-    let detail = &mut former.detail;
-    let first = detail.attempts[0].attempt;
-    let second = detail.attempts[1].attempt;
-    detail.attempts[2].moments = None;
-    detail.resumes.push(ResumeSummary {
-        attempt: first,
-        worker: WorkerId(3),
-        ordered_micros: 17,
-        resumed_micros: None,
-        worker_micros: Some(5),
-        suspended_millis: 900,
-        swapped_bytes: 4_096,
-        swapped_in_bytes: 0,
-    });
-    detail.restores.push(RestoreSummary {
-        attempt: second,
-        from: first,
-        worker: WorkerId(4),
-        from_worker: Some(WorkerId(3)),
-        ordered_micros: 18,
-        restored_micros: Some(19),
-        worker_micros: None,
-        work_saved_millis: 7,
-        refused: Some("it is cut".to_owned()),
-    });
-    let mut stopped = preemption(first, 3, 1_795_000_000_001);
-    (stopped.beneficiary, stopped.used_by, stopped.used_micros) = (None, Some(second), Some(20));
-    (stopped.primitive, stopped.end, stopped.suspended_millis) =
-        (Primitive::Suspend, None, Some(900));
-    detail.preemptions.push(stopped);
-    let part = |place: u64| PartReport {
-        name: format!("part-r-{place:05}"),
-        records: place,
-        bytes: 9,
-        digest: u64::MAX - place,
-    };
-    detail.parts = (0..3).map(part).collect();
-    for place in 0..1_500 {
-        detail.counters.add(
-            &format!("a counter with a name that is long, {place}"),
-            place,
-        );
-    }
-    former
-}
-
-/// The cluster samples in `tests/former`.
-pub fn former_samples() -> ClusterSample {
-    let at_millis = 1_795_700_000_000;
-    let slots = QueueSlots {
-        guaranteed_permille: Some(1_500),
-        maximum: None,
-        used: 3,
-        wanted: 4,
-    };
-    let queue = |kind| QueueSample {
-        at_millis,
-        queue: "etl.daily".to_owned(),
-        kind,
-        slots,
-    };
-    let worker = WorkerSample {
-        at_millis,
-        worker: WorkerId(3),
-        name: "left-hand".to_owned(),
-        host: "ada".to_owned(),
-        state: WorkerPhase::Lost,
-        reason: Some("silent".to_owned()),
-        map_slots: 2,
-        reduce_slots: 1,
-    };
-    let queues = vec![queue(TaskKind::Map), queue(TaskKind::Reduce)];
-    ClusterSample {
-        at_millis,
-        queues,
-        workers: vec![worker],
-    }
 }
 
 fn summary(id: u32, submitted_millis: u64) -> JobSummary {

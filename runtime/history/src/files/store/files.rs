@@ -11,11 +11,10 @@ use std::time::UNIX_EPOCH;
 
 use napreduce_engine::JobId;
 
-use crate::files::former::FORMER_RECORDING;
 use crate::files::head::JobFiles;
 use crate::files::index::Stamp;
 use crate::files::recording::{
-    HistoryError, RECORDING, RecordedRows, RecordingError, RecordingWriter,
+    FORMER_RECORDING, HistoryError, RECORDING, RecordedRows, RecordingError, RecordingWriter,
 };
 
 /// The suffix of an incomplete file.
@@ -217,9 +216,7 @@ pub(crate) fn read_rows(path: &Path) -> RecordedRows {
         .and_then(|name| name.strip_suffix(RECORDING));
     let former = name.map(|name| format!("{name}{FORMER_RECORDING}"));
     let remark = match former.filter(|former| path.with_file_name(former).is_file()) {
-        Some(former) => {
-            format!("{former} was written by an earlier version; run: nap history convert DIR")
-        }
+        Some(former) => format!("{former}: {}", RecordingError::Former),
         None => error.to_string(),
     };
     RecordedRows {
