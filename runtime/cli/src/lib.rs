@@ -27,7 +27,6 @@ mod new;
 mod parent;
 mod preemption;
 mod queue;
-mod scale;
 mod screen;
 mod settling;
 mod signals;
@@ -97,7 +96,6 @@ enum Command {
     Down(down::Arguments),
     Coordinator(coordinator::Arguments),
     Worker(Box<worker::Arguments>),
-    Scale(scale::Arguments),
     Status(status::Arguments),
     Top(top::Arguments),
     Web(web::Arguments),
@@ -188,7 +186,6 @@ fn run(command: &Command, cluster: &ClusterArguments) -> Result<ExitCode> {
         Command::Down(arguments) => down::run(arguments, cluster),
         Command::Coordinator(arguments) => coordinator::run(arguments, cluster),
         Command::Worker(arguments) => worker::run(arguments, cluster),
-        Command::Scale(arguments) => scale::run(arguments, cluster),
         Command::Status(arguments) => status::run(arguments, cluster),
         Command::Top(_) => top::run(cluster),
         Command::Web(arguments) => web::run(arguments, cluster),
@@ -393,8 +390,6 @@ mod tests {
             &["nap", "worker", "--map-slots", "3", "list"][..],
             &["nap", "worker", "drain"],
             &["nap", "worker", "--on-terminate", "stay"],
-            &["nap", "scale"],
-            &["nap", "scale", "slurm", "-p", "batch"],
             &["nap", "job", "status"],
             &["nap", "job", "kill", "job_0"],
             &["nap", "task", "kill", "job_0007"],

@@ -139,7 +139,6 @@ const COMMANDS: &[(&str, &str)] = &[
     ("preemption list", ""),
     ("preemption totals", ""),
     ("queue list", ""),
-    ("scale slurm", "--every never"),
     ("sim", "--workload {}/nosuch"),
     ("status", ""),
     (
