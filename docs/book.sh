@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Builds all pages as a book, target/book/html/index.html, with the chapters of docs/SUMMARY.md.
+# Builds all pages as a book, target/book/html/index.html, with the chapters of docs/SUMMARY.md. The page with the results of the
+# papers is written from the reports in lab/reports.
 # Needs mdbook: cargo install mdbook@0.5.4 --locked --no-default-features
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
@@ -10,5 +11,13 @@ rm -rf target/book
 mkdir -p target/book/pages
 git ls-files -z '*.md' docs/pictures examples | xargs -0 cp --parents --target-directory target/book/pages
 sed -e 's|](|](docs/|' -e 's|](docs/\.\./|](|' docs/SUMMARY.md > target/book/pages/SUMMARY.md
+
+# Status 1 and 3 are verdicts.
+results=target/book/pages/docs/results.md
+status=0
+cargo run --quiet --locked -p napreduce-lab --bin nap-lab -- paper --from lab/reports/*/ --markdown "$results" > /dev/null || status=$?
+case $status in 0 | 1 | 3) ;; *) exit "$status" ;; esac
+sed -i '/lab\/reports\/README.md/a\  - [Results compared with the papers](docs/results.md)' target/book/pages/SUMMARY.md
+grep -q docs/results.md target/book/pages/SUMMARY.md
 cp docs/book.toml docs/book.css target/book
 mdbook build target/book

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Makes lab/reports/simulated again with this commit, and the pages that show it: about 70 minutes of processor time.
+# Makes lab/reports/simulated again with this commit, and the tables that count its verdicts: about 70 minutes of processor time.
 # Give --repetitions N for fewer blocks, to try it.
 set -eu
 cd "$(dirname "$0")/../.."
@@ -15,7 +15,7 @@ status=0
 for file in runs.jsonl.xz report.json environment.json; do
     cp "$made/simulated/$file" lab/reports/simulated/
 done
-"$lab" paper --from lab/reports/*/ --markdown docs/directions.md >/dev/null || status=$?
+"$lab" paper --from lab/reports/*/ >/dev/null || status=$?
 [ "$status" -ne 2 ]
 xz -9 -f lab/reports/*/verdicts.json
 NAPREDUCE_WRITE_COUNTS=1 cargo test --locked -p napreduce-lab --test lab kept_rows_reproduce_the_docs

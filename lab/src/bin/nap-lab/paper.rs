@@ -35,7 +35,7 @@ Examples:
   nap lab paper hfsp 7 --both --report hfsp-7
   nap lab paper fcs 8-11,t2 --simulate --report fcs
   nap lab paper all --simulate --report all
-  nap lab paper --from all natjam-live --markdown docs/directions.md
+  nap lab paper --from all natjam-live --markdown results.md
   nap lab paper --simulate --continue fcs --repetitions 30")]
 pub struct PaperArguments {
     /// os, natjam, fcs, hfsp, yarn, or all
