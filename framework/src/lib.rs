@@ -63,7 +63,7 @@
 //!
 //! # A job in your own program
 //!
-//! With [`init`] at the beginning of `main` a program runs jobs whenever it likes, several at once, and gets
+//! A program that calls [`init`] at the beginning of `main` runs jobs at any time, several at once, and gets
 //! their results as values; see [`run`].
 //!
 //! ```
@@ -82,7 +82,7 @@
 //! # }
 //! ```
 //!
-//! # A state
+//! # State across records
 //!
 //! Closures keep nothing from one record to the next. Types that implement [`Mapper`] and [`Reducer`] do, and
 //! have [`setup`](Reducer::setup) and [`finish`](Reducer::finish). With a state that is [`Resumable`] a task can
@@ -133,7 +133,7 @@
 //! ```
 //! use napreduce::{Emit, Job};
 //!
-//! /// How much each city was warmer than the day before, from lines CITY DATE DEGREES in any order.
+//! /// The daily change of temperature of each city, from lines CITY DATE DEGREES in any order.
 //! fn changes(_: &()) -> Job {
 //!     Job::text()
 //!         .map(|line: &str, out: &mut Emit<(String, String), i64>| -> Result<(), std::num::ParseIntError> {
@@ -236,7 +236,7 @@
 //! }
 //! ```
 //!
-//! A loop ends by what a dataset contains: [`fold`](Dataset::fold) and [`collect`](Dataset::collect) read it.
+//! To decide when a loop ends, read a dataset with [`fold`](Dataset::fold) or [`collect`](Dataset::collect).
 //!
 //! # Tests
 //!

@@ -37,8 +37,8 @@ TASK is job_0007_m_0003 for all live attempts of a task, job_0007_m_0003.1 for
 one attempt, last_m_0003 for a task of the last job, or NAME_m_0003 for a task
 of the only unfinished job of a name.
 
-The commands wait until the attempts have followed. Exit status: 0 done, or
-queued for a free slot; 1 refused, overtaken or not done within --timeout;
+The commands wait for the result. Exit status: 0 done, or queued for a free
+slot; 1 refused, overtaken by another event, or not done within --timeout;
 2 not possible for this task.")]
 pub struct Arguments {
     #[command(subcommand)]

@@ -81,7 +81,7 @@ pub struct CoordinatorOptions {
     #[serde(deserialize_with = "text")]
     pub scheduler: Option<SchedulerName>,
 
-    /// Further queues that jobs may name under a scheduler without queues
+    /// Queue names to accept under a scheduler without queues
     #[arg(
         long,
         value_name = "NAME",
@@ -95,7 +95,7 @@ pub struct CoordinatorOptions {
 #[derive(Debug, Clone, Default, PartialEq, Deserialize, Args)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
 pub struct WorkerOptions {
-    /// Name, unique in the cluster [default: the one of its last start, else made from the host name]
+    /// Name, unique in the cluster [default: that of its last start, else derived from the host name]
     #[arg(long, value_name = "NAME", env = "NAPREDUCE_WORKER_NAME")]
     pub name: Option<String>,
 
@@ -161,7 +161,7 @@ pub struct WorkerOptions {
     #[serde(deserialize_with = "time")]
     pub task_silence_max: Option<Duration>,
 
-    /// Time for a task to reach a record boundary before it is stopped anywhere [default: 1s]
+    /// Time for a task to reach a record boundary; after it, the task is stopped where it is [default: 1s]
     #[arg(long, value_name = "TIME", value_parser = parse_time, env = "NAPREDUCE_SUSPEND_GRACE")]
     #[serde(deserialize_with = "time")]
     pub suspend_grace: Option<Duration>,

@@ -44,8 +44,8 @@ pub struct Arguments {
     #[arg(long, value_name = "FILE|NAME", value_hint = ValueHint::AnyPath, conflicts_with = "recorded")]
     pub workload: Option<String>,
 
-    /// Cluster directory or a copy of its history, whose jobs submitted from FROM to UNTIL to simulate; these
-    /// are times such as 2026-09-21T14:13:20Z, or 90s after the first submission
+    /// Cluster directory, or a copy of its history, with the jobs to simulate; FROM and UNTIL select them by
+    /// submission: times such as 2026-09-21T14:13:20Z, or 90s after the first submission
     #[arg(long, value_name = "DIR[@FROM..UNTIL]", value_hint = ValueHint::AnyPath)]
     pub recorded: Option<String>,
 
@@ -63,7 +63,7 @@ pub struct Arguments {
     pub scheduler: Vec<SchedulerName>,
 
     /// Theoretical baselines: ps (processor sharing), srpt (shortest remaining processing time), sjf (shortest
-    /// job first); they divide jobs at will, know their lengths and preempt at no cost
+    /// job first); they know the lengths of jobs, divide them freely and preempt at no cost
     #[arg(long, value_name = "NAME,...", value_delimiter = ',')]
     pub baseline: Vec<Baseline>,
 

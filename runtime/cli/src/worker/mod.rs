@@ -57,7 +57,7 @@ enum Command {
     List(ListArguments),
     /// Stop workers after their running tasks
     Drain(DrainArguments),
-    /// Keep draining workers and give them tasks again
+    /// Cancel a drain, so that workers get tasks again
     Undrain(UndrainArguments),
 }
 
