@@ -57,7 +57,7 @@ pub enum OperatorRefusal {
     ResumeItsJob(JobId),
     #[error("nothing to do: the attempt finishes on its own")]
     NothingToDo,
-    #[error("it is committing its output and ends by itself")]
+    #[error("it is committing and about to finish")]
     Committing,
     #[error("the {0}s of its job do not save their state; suspend or kill it")]
     StateNotSaved(TaskKind),
@@ -69,7 +69,7 @@ pub enum OperatorRefusal {
     #[error("{0}; checkpoint or kill it")]
     WorkerFull(String),
 
-    #[error("it is being terminated and leaves in any case")]
+    #[error("it is already shutting down")]
     WorkerEndedFromOutside,
     #[error("it may already have left; start it again with: nap worker")]
     WorkerLeft,

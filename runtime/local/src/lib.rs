@@ -54,7 +54,7 @@
 
 #[cfg(not(target_os = "linux"))]
 compile_error!(
-    "napreduce runs on Linux only, from 5.4 on: how tasks are watched and suspended no other system offers"
+    "napreduce requires Linux 5.4 or later: it relies on pidfds and verified process stops"
 );
 
 pub mod chain;

@@ -1,6 +1,6 @@
 //! The fork server's side, which runs before the program's `main`. Each fork continues to `main` like a newly
 //! executed process and is a child of the server's parent.
-#![allow(unsafe_code)] // To come before main, to fork, and to change what the kernel has put on the stack.
+#![allow(unsafe_code)] // runs before main, forks, and rewrites the arguments on the stack
 
 use std::ffi::{CStr, c_char, c_int};
 use std::io::{self, Read, Write};

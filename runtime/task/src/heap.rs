@@ -1,5 +1,5 @@
 //! Returns unused allocator memory to the kernel.
-#![allow(unsafe_code)] // A call into the C library.
+#![allow(unsafe_code)] // calls malloc_trim
 
 /// Returns unused memory of the allocator to the kernel. Does nothing without the GNU C library.
 pub fn trim_heap() {

@@ -2,7 +2,7 @@
 //!
 //! The kernel permits this for other processes only with CAP_SYS_NICE; a process may always advise about
 //! itself.
-#![allow(unsafe_code)] // The system call, which takes addresses of another process.
+#![allow(unsafe_code)] // calls process_madvise with addresses of another process
 
 use std::ops::Range;
 use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};

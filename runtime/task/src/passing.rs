@@ -23,7 +23,7 @@ pub fn send_with_descriptors(
     let mut ancillary = SendAncillaryBuffer::new(&mut space);
     if !descriptors.is_empty() && !ancillary.push(SendAncillaryMessage::ScmRights(descriptors)) {
         return Err(io::Error::other(format!(
-            "no room for {} descriptors",
+            "cannot send {} file descriptors in one message (limit {DESCRIPTORS_MAX})",
             descriptors.len()
         )));
     }

@@ -1,5 +1,5 @@
 //! Signal handlers of a task process, and functions to build other handlers.
-#![allow(unsafe_code)] // Signal dispositions can be changed through the C library only.
+#![allow(unsafe_code)] // calls sigaction
 
 use std::io;
 use std::mem::MaybeUninit;

@@ -1,6 +1,6 @@
 //! Requests a short time slice for a thread, so that it runs soon after it is woken. Its share of the
 //! processor does not grow.
-#![allow(unsafe_code)] // The C library has no functions for these calls.
+#![allow(unsafe_code)] // makes system calls that libc does not wrap
 
 use std::mem;
 

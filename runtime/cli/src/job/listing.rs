@@ -28,7 +28,7 @@ pub struct JobListArguments {
     #[arg(long, value_name = "QUEUE,...", value_delimiter = ',')]
     queue: Vec<String>,
 
-    /// Show only jobs of these users [default: all]
+    /// Users to show [default: all]
     #[arg(long, value_name = "USER,...", value_delimiter = ',')]
     user: Vec<String>,
 

@@ -1,5 +1,5 @@
 //! The handle of a task process until it is reaped. It never signals a reused process id.
-#![allow(unsafe_code)] // Only to have a descriptor watched, which tokio cannot check.
+#![allow(unsafe_code)] // registers a raw descriptor with tokio
 
 use std::collections::BTreeSet;
 use std::io;

@@ -3,7 +3,7 @@
 //! While a job runs, the first signal is an awaitable event and a second one ends the program at once.
 //! Otherwise the dispositions are unchanged, so a driver between two jobs dies as any program does. Tokio's
 //! handlers are not used because they stay installed.
-#![allow(unsafe_code)] // Signal dispositions can be changed through the C library only.
+#![allow(unsafe_code)] // calls sigaction
 
 use std::io;
 use std::mem::MaybeUninit;

@@ -2,7 +2,7 @@
 //!
 //! Handlers are installed while a job runs and only forward the signal. Tasks are in their own process
 //! groups, which a terminal does not stop, so they are suspended before the program stops.
-#![allow(unsafe_code)] // A signal can be sent to a thread through the C library only.
+#![allow(unsafe_code)] // calls raise
 
 use std::io;
 use std::os::fd::AsRawFd;

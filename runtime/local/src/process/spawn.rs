@@ -1,5 +1,5 @@
 //! Starts task processes: this program or a job's, each with its own process group and control channel.
-#![allow(unsafe_code)] // Only to name descriptors that this process was started with.
+#![allow(unsafe_code)] // borrows inherited descriptors
 
 use std::io;
 use std::os::fd::BorrowedFd;

@@ -1,5 +1,5 @@
 //! Assigns a prestarted process to an attempt: sets its environment, directory and output files.
-#![allow(unsafe_code)] // To change the environment, while there is one thread.
+#![allow(unsafe_code)] // changes the environment while the process has one thread
 
 use std::env;
 use std::ffi::OsString;

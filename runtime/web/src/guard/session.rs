@@ -131,7 +131,7 @@ impl Sessions {
     ) -> Result<(SharedLink, String), LinkError> {
         if name == BROWSER {
             return Err(LinkError::Invalid(format!(
-                "the name {BROWSER} is that of other sessions; choose another"
+                "the name {BROWSER:?} is reserved; choose another"
             )));
         }
         let issued = self

@@ -128,7 +128,7 @@ fn reason(call: &Call<'_>, reason: Option<String>) -> Result<String, Problem> {
         let detail = format!("the reason has more than {REASON_CHARACTERS_MAX} characters");
         return Err(Problem::invalid(detail));
     }
-    let by = format!("asked for on the page ({})", call.credentials.name);
+    let by = format!("requested on the dashboard by {}", call.credentials.name);
     Ok(if reason.trim().is_empty() {
         by
     } else {

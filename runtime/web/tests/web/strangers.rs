@@ -118,7 +118,7 @@ fn orders_require_the_operate_token() {
     assert_eq!(answer.status, 202, "{}", answer.body);
     assert_eq!(
         sample.orders(),
-        ["KillJob(JobId(2)): it is in the way: asked for on the page (browser)"]
+        ["KillJob(JobId(2)): it is in the way: requested on the dashboard by browser"]
     );
 }
 
@@ -176,7 +176,7 @@ fn no_order_is_authorized_by_cookie_or_viewer() {
         let given = sample.post(&format!("/api/nap/v1/{path}"), body);
         assert_eq!(given.status, 202, "{path}: {}", given.body);
     }
-    let by = "asked for on the page (tester)";
+    let by = "requested on the dashboard by tester";
     let expected = [
         format!("Job(JobId(2), Hold): {by}"),
         format!("Job(JobId(2), Release): {by}"),

@@ -127,10 +127,10 @@ fn suspend_ordered_on_page_is_shown_until_resume() {
     let taken = &job.history()["preemptions"][0];
     assert_eq!(
         taken["reason"],
-        "the auditors come: asked for on the page (browser)"
+        "the auditors come: requested on the dashboard by browser"
     );
     browser.run("document.querySelector('nav.tabs a[href$=preemptions]').click()");
-    browser.until_says("the auditors come: asked for on the page (browser)");
+    browser.until_says("the auditors come: requested on the dashboard by browser");
     browser.has_no_complaints();
     browser.click("Timeline");
     // The timeline is stale until the next answer.
