@@ -76,7 +76,7 @@
 //!
 //! # fn main() -> Result<(), napreduce::program::Error> {
 //! let lines = Dataset::lines(["to be or", "not to be"])?;
-//! let counts = napreduce::job(wordcount).inputs([&lines]).reduces(1).run_local(&Local::threads())?;
+//! let counts = napreduce::job(wordcount).inputs([&lines]).reduces(1).run(&Local::threads())?;
 //! assert_eq!(counts.collect()?[0], ("be".to_owned(), 2));
 //! # Ok(())
 //! # }

@@ -78,7 +78,7 @@ fn job_on_text(text: &Path) -> Result<Vec<String>, Error> {
         .parameters(&2)
         .inputs([text])
         .reduces(1)
-        .run_local(&local())?
+        .run(&local())?
         .collect()
 }
 
@@ -109,7 +109,7 @@ fn result_of_job_is_a_value(text: &Path) -> Result<(), Error> {
     let counts = napreduce::job(pairs)
         .inputs([text])
         .reduces(1)
-        .run_local(&local())?;
+        .run(&local())?;
     assert_eq!(
         counts
             .report()
@@ -131,7 +131,7 @@ fn closure_is_a_definition(text: &Path) -> Result<(), Error> {
         Job::text().map_only(|line: &str, out| out.emit(line.to_uppercase(), ()))
     });
     assert_eq!(
-        upper.inputs([text]).run_local(&local())?.collect()?,
+        upper.inputs([text]).run(&local())?.collect()?,
         ["TO BE OR", "NOT TO BE THAT IS"]
     );
     Ok(())
@@ -142,12 +142,12 @@ fn dataset_is_input_of_next_job_and_removed_with_last_clone() -> Result<(), Erro
     let counts = napreduce::job(pairs)
         .inputs([&lines])
         .reduces(1)
-        .run_local(&local())?;
+        .run(&local())?;
     let directory = counts.path().to_owned();
     let request = napreduce::job(frequent).parameters(&2).inputs([&counts]);
     drop((lines, counts));
     assert!(directory.exists(), "a request keeps its inputs");
-    assert_eq!(request.run_local(&local())?.collect()?, ["be\t2", "to\t2"]);
+    assert_eq!(request.run(&local())?.collect()?, ["be\t2", "to\t2"]);
     assert!(
         !directory.exists(),
         "{} was not removed",
@@ -163,21 +163,19 @@ fn jobs_run_at_once_and_do_not_disturb_each_other(text: &Path) -> Result<(), Err
     let waits = napreduce::job(gated)
         .parameters(&gate)
         .inputs([text])
-        .start_local(&local())?;
+        .start(&local())?;
     let cancelled = napreduce::job(gated)
         .parameters(&gate)
         .inputs([text])
-        .start_local(&local())?;
-    let failing = napreduce::job(doubled)
-        .inputs([text])
-        .start_local(&local())?;
+        .start(&local())?;
+    let failing = napreduce::job(doubled).inputs([text]).start(&local())?;
     let good: Vec<_> = (0..6)
         .map(|least| {
             napreduce::job(count)
                 .parameters(&least)
                 .inputs([text])
                 .reduces(1)
-                .start_local(&local())
+                .start(&local())
         })
         .collect::<Result<_, _>>()?;
     for (least, handle) in good.into_iter().enumerate() {
@@ -225,7 +223,7 @@ fn handle_is_sent_between_threads(text: &Path) -> Result<(), Error> {
     let handle = napreduce::job(count)
         .parameters(&2)
         .inputs([text])
-        .start_local(&local())?;
+        .start(&local())?;
     let waits = thread::spawn(move || handle.wait());
     assert_eq!(
         waits.join().expect("it does not panic")?.collect()?.len(),
@@ -238,7 +236,7 @@ fn handle_is_a_future_and_progress_a_stream(text: &Path) -> Result<(), Error> {
     let handle = napreduce::job(count)
         .parameters(&2)
         .inputs([text])
-        .start_local(&local())?;
+        .start(&local())?;
     let mut watch = handle.watch();
     let counts = block_on(async {
         let counts = handle.await;
@@ -260,22 +258,22 @@ fn threads_replace_processes(text: &Path) -> Result<(), Error> {
         .parameters(&2)
         .inputs([text])
         .reduces(1)
-        .run_local(&threads)?
+        .run(&threads)?
         .collect()?;
     assert_eq!(lines, job_on_text(text)?);
     let failed = napreduce::job(doubled)
         .inputs([text])
-        .run_local(&threads)
+        .run(&threads)
         .expect_err("lines are no numbers");
     assert!(
         failed.to_string().contains("\"to be or\" is not a number"),
         "{failed}"
     );
-    let counts = napreduce::job(pairs).inputs([text]).run_local(&threads)?;
+    let counts = napreduce::job(pairs).inputs([text]).run(&threads)?;
     let frequent = napreduce::job(frequent)
         .parameters(&2)
         .inputs([&counts])
-        .run_local(&threads)?
+        .run(&threads)?
         .collect()?;
     assert_eq!(frequent.len(), 2);
     Ok(())
@@ -298,7 +296,7 @@ fn side_files_belong_to_their_job(text: &Path) -> Result<(), Error> {
                 napreduce::job(titled)
                     .inputs([text])
                     .side_file("title", &path)
-                    .start_local(&local),
+                    .start(&local),
             )
         });
         for (title, job) in jobs {
@@ -313,7 +311,7 @@ fn side_files_belong_to_their_job(text: &Path) -> Result<(), Error> {
     }
     let without = napreduce::job(titled)
         .inputs([text])
-        .run_local(&local())
+        .run(&local())
         .expect_err("it has no file");
     assert!(
         without.to_string().contains("unknown side file \"title\""),
@@ -330,14 +328,14 @@ fn mistakes_are_errors_before_anything_runs(text: &Path) -> Result<(), Error> {
         napreduce::job(count)
             .parameters(&2)
             .inputs([&missing])
-            .run_local(&local()),
+            .run(&local()),
     );
     assert_eq!(error, format!("input {} does not exist", missing.display()));
     let error = refusal(
         napreduce::job(count)
             .parameters(&"two")
             .inputs([text])
-            .run_local(&local()),
+            .run(&local()),
     );
     assert!(
         error.starts_with("parameters of the job cannot be decoded: "),
@@ -348,10 +346,10 @@ fn mistakes_are_errors_before_anything_runs(text: &Path) -> Result<(), Error> {
             .parameters(&2)
             .inputs([text])
             .setting("x=1")
-            .run_local(&local()),
+            .run(&local()),
     );
     assert!(error.contains("\"x\": unknown setting"), "{error}");
-    let error = refusal(napreduce::job(count).parameters(&2).run_local(&local()));
+    let error = refusal(napreduce::job(count).parameters(&2).run(&local()));
     assert_eq!(error, "the job has no input; call `inputs`");
     Ok(())
 }

@@ -70,9 +70,7 @@ async fn start(State(jobs): State<Jobs>, text: String) -> Result<String, (Status
         |error: napreduce::program::Error| (StatusCode::BAD_REQUEST, format!("{error}\n"));
     let lines = Dataset::lines(text.lines()).map_err(refused)?;
     let job = napreduce::job(count).inputs([&lines]).reduces(1);
-    let handle = job
-        .start_local(&Local::default().slots(1))
-        .map_err(refused)?;
+    let handle = job.start(&Local::default().slots(1)).map_err(refused)?;
     let number = handle.id().0;
     let (cancel, cancelled) = mpsc::channel(1);
     let (ended, end) = watch::channel(None);

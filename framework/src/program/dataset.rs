@@ -83,7 +83,7 @@ impl<K: Key, V: Value> Item for (K, V) {
 /// # let folder = std::env::temp_dir().join(format!("napreduce-doc-{}", std::process::id()));
 /// let lines = Dataset::lines(["to be", "or not to be"])?;
 /// let count = napreduce::job(|| Job::text().flat_map(words).count()).inputs([&lines]).reduces(1);
-/// let counts = count.output(folder.join("counts")).as_records().run_local(&Local::threads())?;
+/// let counts = count.output(folder.join("counts")).as_records().run(&Local::threads())?;
 /// assert_eq!(counts.collect()?[0], ("be".to_owned(), 2));
 /// # std::fs::remove_dir_all(folder).expect("removed");
 /// # Ok(())
@@ -94,7 +94,7 @@ impl<K: Key, V: Value> Item for (K, V) {
 /// # use napreduce::run::Local;
 /// # use napreduce::{Job, words};
 /// let count = napreduce::job(|| Job::text().flat_map(words).count()).inputs(["README.md"]);
-/// let counts = count.output("counts").run_local(&Local::threads())?.collect()?;
+/// let counts = count.output("counts").run(&Local::threads())?.collect()?;
 /// # Ok::<(), napreduce::program::Error>(())
 /// ```
 pub struct TextOf<T>(PhantomData<fn() -> T>);
@@ -133,8 +133,8 @@ const RECORD_MEMORY: usize = 256 << 20;
 ///
 /// # fn main() -> Result<(), napreduce::program::Error> {
 /// let lines = Dataset::lines(["to be or not to be", "that is the question"])?;
-/// let counts = napreduce::job(count).inputs([&lines]).run_local(&Local::threads())?;
-/// let frequent = napreduce::job(frequent).inputs([&counts]).run_local(&Local::threads())?;
+/// let counts = napreduce::job(count).inputs([&lines]).run(&Local::threads())?;
+/// let frequent = napreduce::job(frequent).inputs([&counts]).run(&Local::threads())?;
 /// let mut words = frequent.collect()?;
 /// words.sort();
 /// assert_eq!(words, ["be", "to"]);

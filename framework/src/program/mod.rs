@@ -200,7 +200,7 @@ pub fn task_requested() -> bool {
 /// fn main() -> Result<(), napreduce::program::Error> {
 ///     napreduce::init();
 ///     let job = napreduce::job(|| Job::text().flat_map(words).count()).inputs(["README.md"]);
-///     for (word, count) in job.run_local(&Local::default())?.collect()? {
+///     for (word, count) in job.run(&Local::default())?.collect()? {
 ///         println!("{count} {word}");
 ///     }
 ///     Ok(())

@@ -13,9 +13,10 @@ use napreduce_protocol::requests::ListWorkers;
 use napreduce_protocol::{JobError, WorkerPhase};
 
 use super::handle::JobHandle;
+use super::target::Start;
 use super::{JobRequest, lasting_path};
 use crate::limits;
-use crate::program::dataset::{Dataset, Files};
+use crate::program::dataset::Files;
 use crate::program::plan::{Planned, Surroundings};
 use crate::program::typed_paths::TypedPaths;
 use crate::program::{Error, check_initialised};
@@ -135,43 +136,28 @@ impl Surroundings for FoundCluster {
     }
 }
 
-impl<T> JobRequest<T> {
-    /// Submits the job to a cluster and returns when the coordinator has accepted it. Tasks run the executable of this
-    /// program, which is copied to the workers.
-    ///
-    /// Dropping the handle lets the job run on: cancel it with [`JobHandle::cancel`] or `nap job kill`.
-    ///
-    /// # Errors
-    /// Returns why the job cannot run: no coordinator, a missing input, an existing output, or what the cluster refuses.
-    pub fn submit(self, cluster: &Cluster) -> Result<JobHandle<T>, Error> {
+impl Start for Cluster {
+    fn start(&self, job: JobRequest<()>) -> Result<JobHandle<()>, Error> {
         check_initialised()?;
-        let mut found = cluster.found()?;
-        let output = match &self.output {
+        let mut found = self.found()?;
+        let output = match &job.output {
             Some(directory) => Files::named(directory.clone()),
-            None => Files::temporary(cluster.temporary_output(&found)?),
+            None => Files::temporary(self.temporary_output(&found)?),
         };
-        let Planned { mut plan, warnings } = self.plan(&output, false, &mut found)?;
+        let Planned { mut plan, warnings } = job.plan(&output, false, &mut found)?;
         plan.chain = output.chain();
         TypedPaths::from_here()?.make_absolute(&mut plan);
         let submit = SubmitOptions {
-            files: self.arguments.cluster.files.concat(),
-            file_bytes_max: self.settings()?.side_file_max,
+            files: job.arguments.cluster.files.concat(),
+            file_bytes_max: job.settings()?.side_file_max,
             ..SubmitOptions::default()
         };
         let started = start_job(&found.place, found.patience, plan, &submit)?;
         Ok(JobHandle::new(
             started,
             Arc::new(output),
-            self.described.files,
+            job.described.files,
             warnings,
         ))
-    }
-
-    /// Submits the job to a cluster, waits for its end and returns its output.
-    ///
-    /// # Errors
-    /// As [`submit`](JobRequest::submit), or why the job failed.
-    pub fn run_on(self, cluster: &Cluster) -> Result<Dataset<T>, Error> {
-        self.submit(cluster)?.wait()
     }
 }

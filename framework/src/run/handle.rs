@@ -22,7 +22,8 @@ use crate::program::dataset::{Dataset, Files};
 /// A job that was started and runs while the program does something else. As a future it ends with the job, in any
 /// async runtime.
 ///
-/// Dropping it cancels a job on this machine and waits until its tasks have ended; a job on a cluster runs on.
+/// Dropping it cancels a job on this machine and waits until its tasks have ended. A job on a cluster runs on: it is
+/// cancelled by [`cancel`](JobHandle::cancel) or `nap job kill`.
 ///
 /// ```no_run
 /// use napreduce::run::Local;
@@ -30,7 +31,7 @@ use crate::program::dataset::{Dataset, Files};
 ///
 /// async fn count(path: String) -> Result<Vec<(String, u64)>, napreduce::program::Error> {
 ///     let job = napreduce::job(|| Job::text().flat_map(words).count()).inputs([path]);
-///     let handle = job.start_local(&Local::default())?;
+///     let handle = job.start(&Local::default())?;
 ///     let mut progress = handle.watch();
 ///     let shown = async {
 ///         while let Some(progress) = progress.next().await {
@@ -69,6 +70,24 @@ impl<T> JobHandle<T> {
         inputs: Vec<Arc<Files>>,
         warnings: Vec<String>,
     ) -> JobHandle<T> {
+        JobHandle {
+            started,
+            output,
+            inputs,
+            warnings,
+            item: PhantomData,
+        }
+    }
+
+    /// Returns the same handle, whose output is read back as another type.
+    pub(super) fn with_item<U>(self) -> JobHandle<U> {
+        let JobHandle {
+            started,
+            output,
+            inputs,
+            warnings,
+            item: _,
+        } = self;
         JobHandle {
             started,
             output,

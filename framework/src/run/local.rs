@@ -6,9 +6,10 @@ use std::sync::Arc;
 use napreduce_local::{Chain, EmbeddedSettings, ProgressMode, start_embedded, start_on_threads};
 
 use super::handle::JobHandle;
+use super::target::Start;
 use super::{JobRequest, lasting_path};
 use crate::limits;
-use crate::program::dataset::{Dataset, Files};
+use crate::program::dataset::Files;
 use crate::program::plan::{Planned, Surroundings};
 use crate::program::typed_paths::TypedPaths;
 use crate::program::{CodeOnly, Error, check_initialised};
@@ -78,44 +79,33 @@ impl Surroundings for Local {
     }
 }
 
-impl<T> JobRequest<T> {
-    /// Runs the job on this machine to its end and returns its output.
-    ///
-    /// # Errors
-    /// Returns why the job cannot run, or why it failed.
-    pub fn run_local(self, local: &Local) -> Result<Dataset<T>, Error> {
-        self.start_local(local)?.wait()
-    }
-
-    /// Starts the job on this machine. It runs beside the program; any number of jobs may run at once.
-    ///
-    /// # Errors
-    /// Returns why the job cannot run: a missing input, an existing output.
-    pub fn start_local(self, local: &Local) -> Result<JobHandle<T>, Error> {
-        if !local.on_threads {
+impl Start for Local {
+    fn start(&self, job: JobRequest<()>) -> Result<JobHandle<()>, Error> {
+        if !self.on_threads {
             check_initialised()?;
         }
-        limits::check("slots", local.embedded().slots, &limits::SLOTS).map_err(Error::Usage)?;
-        let output = match &self.output {
+        limits::check("slots", self.embedded().slots, &limits::SLOTS).map_err(Error::Usage)?;
+        let output = match &job.output {
             Some(directory) => Files::named(directory.clone()),
             None => {
-                let place = local.directory.clone().unwrap_or_else(std::env::temp_dir);
+                let place = self.directory.clone().unwrap_or_else(std::env::temp_dir);
                 let mut chain = Chain::next_to(&place.join("napreduce"))?;
                 chain.begin(None)?;
                 Files::temporary(chain)
             }
         };
-        let Planned { mut plan, warnings } = self.plan(&output, true, &mut local.clone())?;
+        let Planned { mut plan, warnings } = job.plan(&output, true, &mut self.clone())?;
         // The program may change its working directory meanwhile.
         TypedPaths::from_here()?.make_absolute(&mut plan);
-        let started = match local.on_threads {
-            true => start_on_threads(plan, Arc::new(CodeOnly), &local.embedded())?,
-            false => start_embedded(plan, &local.embedded())?,
+        let started = if self.on_threads {
+            start_on_threads(plan, Arc::new(CodeOnly), &self.embedded())?
+        } else {
+            start_embedded(plan, &self.embedded())?
         };
         Ok(JobHandle::new(
             started,
             Arc::new(output),
-            self.described.files,
+            job.described.files,
             warnings,
         ))
     }

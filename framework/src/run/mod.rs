@@ -14,10 +14,10 @@
 //! fn main() -> Result<(), napreduce::program::Error> {
 //!     napreduce::init();
 //!     let job = napreduce::job(wordcount).inputs(["README.md"]);
-//!     let counts = job.clone().run_local(&Local::default().slots(4))?.collect()?;
+//!     let counts = job.clone().run(&Local::default())?.collect()?;
 //!     println!("{} words", counts.len());
 //!
-//!     let handle = job.output("/shared/counts").submit(&Cluster::at("/shared/cluster"))?;
+//!     let handle = job.output("/shared/counts").start(&Cluster::at("/shared/cluster"))?;
 //!     println!("{} runs on the cluster", handle.id());
 //!     println!("{:?}", handle.wait()?.report());
 //!     Ok(())
@@ -28,6 +28,7 @@
 mod cluster;
 mod handle;
 mod local;
+mod target;
 
 use std::collections::BTreeMap;
 use std::marker::PhantomData;
@@ -41,9 +42,10 @@ use serde::Serialize;
 pub use cluster::Cluster;
 pub use handle::{JobHandle, Progress, ProgressWatch};
 pub use local::Local;
+pub use target::Target;
 
 use crate::input::BadRows;
-use crate::program::dataset::{Files, JobInput, TextOf};
+use crate::program::dataset::{Dataset, Files, JobInput, TextOf};
 use crate::program::definition::{Definition, FoundDefinition};
 use crate::program::options::RunArguments;
 use crate::program::plan::{Description, Planned, PlannedJob, Surroundings, plan};
@@ -59,7 +61,7 @@ use crate::settings::Settings;
 /// # fn main() -> Result<(), napreduce::program::Error> {
 /// let lines = Dataset::lines(["to be", "or not to be"])?;
 /// let counts = napreduce::job(|| Job::text().flat_map(words).count()).inputs([&lines]).reduces(1);
-/// assert_eq!(counts.run_local(&Local::threads())?.collect()?[0], ("be".to_owned(), 2));
+/// assert_eq!(counts.run(&Local::threads())?.collect()?[0], ("be".to_owned(), 2));
 /// # Ok(())
 /// # }
 /// ```
@@ -75,7 +77,7 @@ pub fn job<Kind, D: Definition<Kind>>(definition: D) -> JobRequest<D::Item> {
 }
 
 /// A run of a job under construction; made by [`job`]. Its options are those of the command line.
-#[must_use = "a job runs when `run_local`, `start_local` or `submit` is called"]
+#[must_use = "a job runs when `run` or `start` is called"]
 #[derive(Clone)]
 pub struct JobRequest<T> {
     definition: FoundDefinition,
@@ -90,6 +92,45 @@ pub struct JobRequest<T> {
 }
 
 impl<T> JobRequest<T> {
+    /// Runs the job to its end and returns its output.
+    ///
+    /// # Errors
+    /// As [`start`](JobRequest::start), or why the job failed.
+    pub fn run(self, target: &dyn Target) -> Result<Dataset<T>, Error> {
+        self.start(target)?.wait()
+    }
+
+    /// Starts the job and returns while it runs. Any number of jobs may run at once.
+    ///
+    /// On a cluster it returns when the coordinator has accepted the job. Tasks run the executable of this program, which
+    /// is copied to the workers.
+    ///
+    /// # Errors
+    /// Returns why the job cannot run: a missing input, an existing output, no coordinator, or what the cluster refuses.
+    pub fn start(self, target: &dyn Target) -> Result<JobHandle<T>, Error> {
+        Ok(target.start(self.with_item())?.with_item())
+    }
+
+    /// Returns the same request, whose output is read back as another type.
+    fn with_item<U>(self) -> JobRequest<U> {
+        let JobRequest {
+            definition,
+            described,
+            output,
+            as_records,
+            arguments,
+            item: _,
+        } = self;
+        JobRequest {
+            definition,
+            described,
+            output,
+            as_records,
+            arguments,
+            item: PhantomData,
+        }
+    }
+
     /// Sets the parameters of the definition; without a call they are `()`.
     pub fn parameters<P: Serialize>(mut self, parameters: &P) -> Self {
         self.described.set_parameters(parameters);
@@ -119,22 +160,10 @@ impl<T> JobRequest<T> {
     /// Sets the directory to create for the output. It stays, and typed pairs are written there as lines of text, which
     /// is what [`TextOf`] says; [`as_records`](JobRequest::as_records) keeps them as records. Without a directory the
     /// output is temporary, and its pairs are read back with [`collect`](crate::Dataset::collect).
-    pub fn output(self, directory: impl AsRef<Path>) -> JobRequest<TextOf<T>> {
-        let JobRequest {
-            definition,
-            described,
-            arguments,
-            ..
-        } = self;
-        let output = Some(directory.as_ref().to_owned());
-        JobRequest {
-            definition,
-            described,
-            output,
-            as_records: false,
-            arguments,
-            item: PhantomData,
-        }
+    pub fn output(mut self, directory: impl AsRef<Path>) -> JobRequest<TextOf<T>> {
+        self.output = Some(directory.as_ref().to_owned());
+        self.as_records = false;
+        self.with_item()
     }
 
     /// Replaces an existing output when the job succeeds.
@@ -290,21 +319,37 @@ fn lasting_path(path: PathBuf) -> Result<PathBuf, Error> {
 impl<T> JobRequest<TextOf<T>> {
     /// Writes typed pairs to the directory of [`output`](JobRequest::output) as records, which
     /// [`collect`](crate::Dataset::collect) and [`Job::records`](crate::Job::records) read.
-    pub fn as_records(self) -> JobRequest<T> {
-        let JobRequest {
-            definition,
-            described,
-            output,
-            arguments,
-            ..
-        } = self;
-        JobRequest {
-            definition,
-            described,
-            output,
-            as_records: true,
-            arguments,
-            item: PhantomData,
-        }
+    pub fn as_records(mut self) -> JobRequest<T> {
+        self.as_records = true;
+        self.with_item()
+    }
+}
+
+/// Names of earlier versions.
+impl<T> JobRequest<T> {
+    #[doc(hidden)]
+    #[deprecated(since = "0.4.0", note = "call `run(&local)`")]
+    pub fn run_local(self, local: &Local) -> Result<Dataset<T>, Error> {
+        self.run(local)
+    }
+
+    #[doc(hidden)]
+    #[deprecated(since = "0.4.0", note = "call `start(&local)`")]
+    pub fn start_local(self, local: &Local) -> Result<JobHandle<T>, Error> {
+        self.start(local)
+    }
+
+    #[doc(hidden)]
+    #[deprecated(since = "0.4.0", note = "call `run(&cluster)`")]
+    #[cfg(feature = "cluster")]
+    pub fn run_on(self, cluster: &Cluster) -> Result<Dataset<T>, Error> {
+        self.run(cluster)
+    }
+
+    #[doc(hidden)]
+    #[deprecated(since = "0.4.0", note = "call `start(&cluster)`")]
+    #[cfg(feature = "cluster")]
+    pub fn submit(self, cluster: &Cluster) -> Result<JobHandle<T>, Error> {
+        self.start(cluster)
     }
 }

@@ -396,7 +396,7 @@ fn overflow_of_sum_names_key_in_reduce_and_input_in_map() {
             .collect();
         let failed = napreduce::job(sums)
             .inputs(&inputs)
-            .run_local(&Local::threads())
+            .run(&Local::threads())
             .expect_err("the sum is too large");
         failed.to_string()
     };
@@ -689,7 +689,7 @@ fn partition_by_before_group_by_is_refused() {
     let lines = Dataset::lines(["to", "be"]).expect("lines");
     let refused = napreduce::job(before)
         .inputs([&lines])
-        .run_local(&Local::threads())
+        .run(&Local::threads())
         .expect_err("it divides groups");
     assert!(
         refused.to_string().contains("call it after `group_by`"),

@@ -20,7 +20,7 @@ fn job_over_lines_returns_values() {
     let counts = napreduce::job(count)
         .inputs([&lines])
         .reduces(1)
-        .run_local(&Local::threads())
+        .run(&Local::threads())
         .expect("it runs");
     let expected =
         [("be", 2), ("not", 1), ("or", 1), ("to", 2)].map(|(word, count)| (word.to_owned(), count));
@@ -84,14 +84,11 @@ fn next_job_reads_what_collect_returns_and_no_named_output() {
     let folder = tempfile::tempdir().expect("a folder");
     let kept = folder.path().join("kept");
     let request = napreduce::job(even_lengths).inputs([&lines]).reduces(2);
-    let temporary = request
-        .clone()
-        .run_local(&Local::threads())
-        .expect("it runs");
+    let temporary = request.clone().run(&Local::threads()).expect("it runs");
     let named = request
         .output(&kept)
         .as_records()
-        .run_local(&Local::threads())
+        .run(&Local::threads())
         .expect("it runs");
     assert!(kept.join("odd-r-00000").exists());
 
@@ -112,7 +109,7 @@ fn next_job_reads_what_collect_returns_and_no_named_output() {
     ];
     for request in requests {
         let mut words = request
-            .run_local(&Local::threads())
+            .run(&Local::threads())
             .expect("it runs")
             .collect()
             .expect("lines");
@@ -122,7 +119,7 @@ fn next_job_reads_what_collect_returns_and_no_named_output() {
     let odd = napreduce::job(|| Job::text().map_only(|line: &str, out| out.emit(line, ())));
     let odd = odd
         .inputs([kept.join("odd-*")])
-        .run_local(&Local::threads())
+        .run(&Local::threads())
         .expect("a glob names the files");
     assert_eq!(
         odd.report()
@@ -142,7 +139,7 @@ fn failed_record<T: 'static, J: Fn() -> Job<T> + Copy + 'static>(
     let failed = napreduce::job(job)
         .inputs([&lines])
         .reduces(1)
-        .run_local(&Local::threads());
+        .run(&Local::threads());
     let Err(Error::Job(JobError::Failed {
         failure: Some(failure),
         ..
@@ -232,7 +229,7 @@ fn refusal_of_a_request_names_methods_and_is_readable_in_debug_form() {
     };
     let ran = request()
         .output(folder.path())
-        .run_local(&Local::threads())
+        .run(&Local::threads())
         .map(drop);
     let exists = refusal(ran.expect_err("the directory is not empty"));
     assert!(
@@ -265,14 +262,14 @@ fn refusal_of_a_request_names_methods_and_is_readable_in_debug_form() {
         ),
     ] {
         let refused = request
-            .run_local(&Local::threads())
+            .run(&Local::threads())
             .map(drop)
             .expect_err("it is out of range");
         assert_eq!(refusal(refused), message);
     }
     for slots in [0, 100_000] {
         let refused = request()
-            .run_local(&Local::threads().slots(slots))
+            .run(&Local::threads().slots(slots))
             .map(drop)
             .expect_err("out of range");
         assert_eq!(refusal(refused), format!("slots {slots}: use 1 to 4096"));

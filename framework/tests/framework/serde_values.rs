@@ -452,7 +452,7 @@ fn arrive_as_parameters<T: Sent>(value: &T) {
     let run = napreduce::job(shown::<T>)
         .parameters(value)
         .inputs([&input])
-        .run_local(&Local::threads());
+        .run(&Local::threads());
     let arrived = run.expect("the job").collect().expect("lines");
     assert_eq!(
         arrived,
@@ -669,7 +669,7 @@ fn refused_value_fails_the_job_before_it_is_written() {
     };
     let error = napreduce::job(job)
         .inputs([&input])
-        .run_local(&Local::threads())
+        .run(&Local::threads())
         .expect_err("it is refused");
     let message = error.to_string();
     assert!(
@@ -715,7 +715,7 @@ fn parameters_of_other_type_are_converted_exactly_or_refused() {
     }
     let input = Dataset::lines(["line"]).expect("a dataset");
     let run = |request: napreduce::run::JobRequest<String>| {
-        request.inputs([&input]).run_local(&Local::threads())
+        request.inputs([&input]).run(&Local::threads())
     };
     let arrived = run(napreduce::job(number).parameters(&16_777_217)).expect("an exact number");
     assert_eq!(arrived.collect().expect("lines"), ["line\t16777217.0"]);

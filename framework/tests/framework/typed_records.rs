@@ -232,7 +232,7 @@ fn dataset_of_other_types_is_rejected_before_tasks_run() {
         || Job::records::<String, i64>().map_only(|(key, value), out| out.emit(key, value));
     let error = napreduce::job(as_signed)
         .inputs([&pairs])
-        .run_local(&Local::threads())
+        .run(&Local::threads())
         .expect_err("other types");
     assert!(
         error
@@ -243,7 +243,7 @@ fn dataset_of_other_types_is_rejected_before_tasks_run() {
     let as_text = || Job::text().map_only(|line: &str, out| out.emit(line, ()));
     let error = napreduce::job(as_text)
         .inputs([&pairs])
-        .run_local(&Local::threads())
+        .run(&Local::threads())
         .expect_err("no text");
     assert!(
         error.to_string().contains("is a file of typed records"),

@@ -159,7 +159,7 @@ fn parameters_and_records_arrive() {
         let run = napreduce::job(shown)
             .parameters(&row)
             .inputs([&records])
-            .run_local(&Local::threads());
+            .run(&Local::threads());
         assert_eq!(
             run.expect("the job").collect().expect("lines"),
             [row_text(&row)]
