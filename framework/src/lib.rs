@@ -205,7 +205,7 @@
 //! # assert_eq!(test.run().text(), "bee\n");
 //! ```
 //!
-//! `--bad-records fail|skip|N` sets the handling of records for which a map returns
+//! `--bad-input fail|skip|N` sets the handling of records for which a map returns
 //! [`BadRecord`](builder::BadRecord). [`Emit::input`] returns the input position of a record, and
 //! [`Output::to`] writes to a [`NamedOutput`](output::NamedOutput), a side output next to the part files.
 //!

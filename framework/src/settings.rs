@@ -1,5 +1,6 @@
 //! Advanced settings of a job: names, ranges and defaults of the keys of `--conf KEY=VALUE`.
 
+use std::ops::RangeInclusive;
 use std::time::Duration;
 
 use napreduce_data::BlockCompression;
@@ -7,7 +8,8 @@ use napreduce_local::SIDE_FILE_BYTES_MAX;
 use napreduce_protocol::{ByteSize, JobPlan, parse_time};
 use serde::{Deserialize, Serialize};
 
-use crate::input::BadRows;
+use crate::input::Skip;
+use crate::limits;
 
 /// Part of every program's `--help`.
 pub(crate) const SETTINGS_HELP: &str = "\
@@ -31,6 +33,12 @@ Settings for --conf:
                           retried (such as 90s or 10m, 0s for never,
                           default 600s)";
 
+/// Failures of one task before its job fails.
+const ATTEMPTS_MAX: RangeInclusive<u32> = 1..=100;
+
+/// Sources of one merge.
+const FAN_IN: RangeInclusive<u32> = 2..=1024;
+
 /// Default number of sources of one merge. Sources are mapped and read ahead by the kernel, so many of them
 /// cost less than another pass over the data.
 pub(crate) const FAN_IN_DEFAULT: u32 = 256;
@@ -48,11 +56,8 @@ pub(crate) struct Settings {
     pub task_timeout: Duration,
     /// In bytes.
     pub side_file_max: u64,
-    /// Set by `--bad-rows`, not by `--conf`.
-    pub bad_rows: BadRows,
-    /// Set by `--bad-records`, not by `--conf`.
-    #[serde(default)]
-    pub bad_records: BadRows,
+    /// Set by `--bad-input`, not by `--conf`.
+    pub bad_input: Skip,
     /// Number of splits of each input of the job, in order; empty if there is one input. Not set by `--conf`.
     #[serde(default)]
     pub split_counts: Vec<u32>,
@@ -73,8 +78,7 @@ impl Default for Settings {
             slowstart_permille: JobPlan::SLOWSTART_PERMILLE_DEFAULT,
             task_timeout: JobPlan::TASK_TIMEOUT_DEFAULT,
             side_file_max: SIDE_FILE_BYTES_MAX,
-            bad_rows: BadRows::default(),
-            bad_records: BadRows::default(),
+            bad_input: Skip::default(),
             split_counts: Vec::new(),
             records: false,
         }
@@ -112,25 +116,37 @@ impl Settings {
     pub(crate) fn parse(pairs: &[String]) -> Result<Settings, SettingError> {
         let mut settings = Settings::default();
         for pair in pairs {
-            let (key, value) = pair
-                .split_once('=')
-                .ok_or_else(|| SettingError::Form(pair.clone()))?;
-            settings.set(key.trim(), value.trim())?;
+            settings.set_pair(pair)?;
         }
         Ok(settings)
+    }
+
+    /// Sets `KEY=VALUE`.
+    pub(crate) fn set_pair(&mut self, pair: &str) -> Result<(), SettingError> {
+        let (key, value) = pair
+            .split_once('=')
+            .ok_or_else(|| SettingError::Form(pair.to_owned()))?;
+        self.set(key.trim(), value.trim())
+    }
+
+    /// Checks the numbers that methods have set.
+    pub(crate) fn check(&self) -> Result<(), String> {
+        limits::check("attempts max", self.attempts_max, &ATTEMPTS_MAX)?;
+        limits::check("fan-in", self.fan_in, &FAN_IN)?;
+        limits::check_time("task timeout", self.task_timeout)
     }
 
     fn set(&mut self, key: &str, value: &str) -> Result<(), SettingError> {
         match key {
             "attempts-max" => {
-                self.attempts_max = number("attempts-max", value, 1, 100, "1 to 100")? as u32
+                self.attempts_max = number("attempts-max", value, &ATTEMPTS_MAX, "1 to 100")?;
             }
             "combine-files" => {
                 self.combine_files = value
                     .parse()
                     .map_err(|_| not_allowed("combine-files", value, "true, false"))?;
             }
-            "fan-in" => self.fan_in = number("fan-in", value, 2, 1024, "2 to 1024")? as u32,
+            "fan-in" => self.fan_in = number("fan-in", value, &FAN_IN, "2 to 1024")?,
             "compression" => {
                 self.compress = match value {
                     "none" => false,
@@ -164,25 +180,27 @@ impl Settings {
 fn number(
     key: &'static str,
     value: &str,
-    least: u64,
-    most: u64,
+    valid: &RangeInclusive<u32>,
     allowed: &'static str,
-) -> Result<u64, SettingError> {
+) -> Result<u32, SettingError> {
     match value.parse() {
-        Ok(number) if (least..=most).contains(&number) => Ok(number),
+        Ok(number) if valid.contains(&number) => Ok(number),
         _ => Err(not_allowed(key, value, allowed)),
     }
 }
 
+/// Returns a fraction in thousandths, if it is from 0 to 1.
+pub(crate) fn permille(share: f64) -> Option<u32> {
+    if !(0.0..=1.0).contains(&share) {
+        return None;
+    }
+    Some((share * 1000.0).round() as u32)
+}
+
 /// Parses a fraction into thousandths.
 fn share(value: &str) -> Result<u32, SettingError> {
-    let share = value
-        .parse::<f64>()
-        .ok()
-        .filter(|share| (0.0..=1.0).contains(share));
-    share
-        .map(|share| (share * 1000.0).round() as u32)
-        .ok_or_else(|| not_allowed("slowstart", value, "0 to 1"))
+    let share = value.parse().ok().and_then(permille);
+    share.ok_or_else(|| not_allowed("slowstart", value, "0 to 1"))
 }
 
 fn not_allowed(key: &'static str, value: &str, allowed: &'static str) -> SettingError {
@@ -233,8 +251,7 @@ mod tests {
             slowstart_permille: 250,
             task_timeout: Duration::from_secs(5400),
             side_file_max: 10 << 30,
-            bad_rows: BadRows::Fail,
-            bad_records: BadRows::Fail,
+            bad_input: Skip::None,
             split_counts: Vec::new(),
             records: false,
         };

@@ -5,7 +5,7 @@ use napreduce_protocol::TaskError;
 use crate::codec::{Key, Value};
 use crate::emit::Emit;
 use crate::input::{
-    BadRows, InputError, InputFile, InputFormat, InputSplit, Split, check_files, plan_splits,
+    InputError, InputFile, InputFormat, InputSplit, Skip, Split, check_files, plan_splits,
 };
 use crate::settings::Settings;
 use crate::task::map::{OpenMap, TypedMap};
@@ -65,8 +65,8 @@ impl<M: Mapper> InputMap<M::Key, M::Value> for TypedMap<M> {
     }
 
     fn set(&mut self, settings: &Settings) {
-        self.format.take_bad_rows(settings.bad_rows);
-        self.bad_records = settings.bad_records;
+        self.format.on_bad_input(settings.bad_input);
+        self.bad_input = settings.bad_input;
     }
 }
 
@@ -129,7 +129,7 @@ impl<K: Key, V: Value> InputMaps<K, V> {
         let map = Box::new(TypedMap {
             format,
             mapper,
-            bad_records: BadRows::default(),
+            bad_input: Skip::default(),
         });
         self.list.push(NamedInput {
             name: name.map(str::to_owned),

@@ -7,8 +7,8 @@ use napreduce_task::{MapResult, ReduceResult, TaskContext, TaskRunner};
 use crate::codec::Value;
 use crate::emit::Emit;
 use crate::input::{
-    BadRows, InputError, InputFile, InputFormat, InputSplit, Split, Splitting, check_files,
-    combine, plan_splits,
+    InputError, InputFile, InputFormat, InputSplit, Skip, Split, Splitting, check_files, combine,
+    plan_splits,
 };
 use crate::limits::REDUCES;
 use crate::output::{OutputDefinition, OutputFormat};
@@ -241,7 +241,7 @@ pub(crate) struct MapOnly<I, O, F> {
     pub input: I,
     pub output: OutputDefinition<O>,
     pub map: F,
-    pub bad_records: BadRows,
+    pub bad_input: Skip,
 }
 
 impl<I, O, F> TaskRunner for MapOnly<I, O, F>
@@ -256,7 +256,7 @@ where
         let map = &self.map;
         MapOnlyWork {
             format,
-            bad_records: self.bad_records,
+            bad_input: self.bad_input,
             output,
             map,
             task,
@@ -320,8 +320,8 @@ where
 
     /// The other settings only affect jobs that sort.
     fn set(&mut self, settings: Settings) {
-        self.input.take_bad_rows(settings.bad_rows);
+        self.input.on_bad_input(settings.bad_input);
         self.output.set(&settings);
-        self.bad_records = settings.bad_records;
+        self.bad_input = settings.bad_input;
     }
 }

@@ -71,7 +71,7 @@ pub(super) fn sample_split<M: Mapper>(
     TypedMap {
         format,
         mapper,
-        bad_records,
+        bad_input,
     }: &TypedMap<M>,
     split: &Split,
     wanted: usize,
@@ -94,7 +94,7 @@ pub(super) fn sample_split<M: Mapper>(
             let batch = reader.read_batch(&mut |record: <M::Input as InputFormat>::Record<'_>| {
                 let mapped = mapper.map(record, &mut out);
                 mapped
-                    .or_else(|error| bad_records::pass(error, *bad_records, Some(&place)))
+                    .or_else(|error| bad_records::pass(error, *bad_input, Some(&place)))
                     .map_err(Stop::Failed)?;
                 if out.sampled() >= wanted {
                     Err(Stop::Enough)

@@ -7,7 +7,7 @@ use serde::de::DeserializeOwned;
 
 use crate::codec::{Key, Value};
 use crate::emit::Emit;
-use crate::input::{BadRows, InputFormat};
+use crate::input::{InputFormat, Skip};
 use crate::output::{DeclaredOutput, NamedOutput, Output, OutputDefinition, OutputFormat, Text};
 use crate::state::Resumable;
 use crate::user_code::{
@@ -258,7 +258,7 @@ impl<I: InputFormat, O: OutputFormat> Source<I, O> {
             input: self.input,
             output,
             map,
-            bad_records: BadRows::default(),
+            bad_input: Skip::default(),
         })
     }
 }

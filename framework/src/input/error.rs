@@ -483,8 +483,8 @@ pub(crate) fn which(record: &str, most: Option<u64>) -> String {
 /// Returns the remedy in an error message.
 pub(crate) fn remedy(record: &str, most: Option<u64>) -> String {
     match most {
-        None => format!("fix the {record}, or pass --bad-{record}s skip to skip bad {record}s"),
-        Some(_) => format!("fix the {record}s, or raise --bad-{record}s"),
+        None => format!("fix the {record}, or pass --bad-input skip to skip bad {record}s"),
+        Some(_) => format!("fix the {record}s, or raise --bad-input"),
     }
 }
 

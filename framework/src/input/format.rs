@@ -1,16 +1,14 @@
 //! The traits of input formats and their readers.
 
-use std::fmt;
 use std::path::Path;
-use std::str::FromStr;
 
 use napreduce_connectors::compression::Compression;
 use napreduce_protocol::Split;
 use napreduce_task::ReadPosition;
-use serde::{Deserialize, Serialize};
 
 use super::check;
 use super::error::InputError;
+use super::skip::Skip;
 
 /// An input format: [`TextLines`](super::TextLines), [`ByteLines`](super::ByteLines),
 /// [`FixedRecords`](super::FixedRecords), [`WholeFiles`](super::WholeFiles), or a custom one.
@@ -115,15 +113,15 @@ pub trait InputFormat: Sized + Send + Sync + 'static {
         memory: usize,
     ) -> Result<Self::Reader, InputError>;
 
-    /// Sets the handling of bad rows (`--bad-rows`); ignored by formats without rows.
+    /// Sets what happens to rows that the format cannot read (`--bad-input`); ignored by formats without rows.
     ///
     /// ```
-    /// use napreduce::input::{BadRows, InputFormat, TextLines};
+    /// use napreduce::input::{InputFormat, Skip, TextLines};
     ///
-    /// TextLines.take_bad_rows(BadRows::Skip);
+    /// TextLines.on_bad_input(Skip::All);
     /// ```
-    fn take_bad_rows(&mut self, bad_rows: BadRows) {
-        let _ = bad_rows;
+    fn on_bad_input(&mut self, skip: Skip) {
+        let _ = skip;
     }
 
     /// Opens a reader of all records of `split`.
@@ -259,55 +257,6 @@ impl Splitting {
                 "{} may have records over several lines and cannot be split",
                 path.display()
             )),
-        }
-    }
-}
-
-/// Handling of rows that are not of the job's type: `--bad-rows fail|skip|N`. Skipped rows are counted as
-/// `BAD_ROWS`, and the log of a task quotes its first one. `--bad-records` works the same for records that
-/// the job's own map reports as [bad](crate::builder::BadRecord), counted as `BAD_RECORDS`.
-///
-/// ```
-/// use napreduce::input::BadRows;
-///
-/// assert_eq!("skip".parse(), Ok(BadRows::Skip));
-/// assert_eq!("20".parse(), Ok(BadRows::AtMost(20)));
-/// assert_eq!(BadRows::default().to_string(), "fail");
-/// assert!("some".parse::<BadRows>().is_err());
-/// ```
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub enum BadRows {
-    /// Fail the job at the first one.
-    #[default]
-    Fail,
-    /// Skip all.
-    Skip,
-    /// Skip this many in each map task; fail the job at one more.
-    AtMost(u64),
-}
-
-impl FromStr for BadRows {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        match text {
-            "fail" => Ok(BadRows::Fail),
-            "skip" => Ok(BadRows::Skip),
-            number => number.parse().map(BadRows::AtMost).map_err(|_| {
-                format!(
-                    "{number:?} is invalid; use fail, skip, or the number that a map task may skip"
-                )
-            }),
-        }
-    }
-}
-
-impl fmt::Display for BadRows {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            BadRows::Fail => formatter.write_str("fail"),
-            BadRows::Skip => formatter.write_str("skip"),
-            BadRows::AtMost(number) => write!(formatter, "{number}"),
         }
     }
 }

@@ -24,6 +24,7 @@ mod objects;
 mod opening;
 mod paths;
 mod place;
+mod skip;
 mod source;
 mod splits;
 mod stamps;
@@ -36,7 +37,7 @@ pub(crate) use self::check::TYPED_RECORDS;
 pub use self::error::InputError;
 pub(crate) use self::error::{remedy, which};
 pub use self::fixed::{FixedReader, FixedRecords};
-pub use self::format::{BadRows, InputFormat, RecordReader, Splitting};
+pub use self::format::{InputFormat, RecordReader, Splitting};
 #[cfg(any(feature = "csv", feature = "json-lines"))]
 pub(crate) use self::lines::{LineBlocks, for_each_line};
 #[cfg(feature = "csv")]
@@ -47,6 +48,8 @@ pub(crate) use self::opening::{open_input, open_path};
 pub(crate) use self::paths::{InputFile, expand, has_unknown_size, local_path};
 pub use self::place::InputPlace;
 pub(crate) use self::place::quoted;
+pub use self::skip::Skip;
+pub(crate) use self::skip::{BAD_RECORDS, BAD_ROWS};
 #[cfg(any(feature = "csv", feature = "json-lines"))]
 pub(crate) use self::source::Source;
 pub(crate) use self::splits::{about_empty, check_files, combine, plan_splits};

@@ -478,8 +478,7 @@ impl Program {
         wording::use_flags();
         let settings = match Settings::parse(&line.run.conf) {
             Ok(settings) => Settings {
-                bad_rows: line.run.bad_rows,
-                bad_records: line.run.bad_records,
+                bad_input: line.run.bad_input,
                 ..settings
             },
             Err(error) => return report::failure(name, &Error::from(error)),

@@ -11,7 +11,7 @@ use napreduce_protocol::ByteSize;
 
 use super::cluster::ClusterArguments;
 use super::engine::EngineArguments;
-use crate::input::BadRows;
+use crate::input::Skip;
 #[cfg(feature = "cli")]
 use crate::limits::{REDUCES, SLOTS, TASK_MEMORY};
 
@@ -75,21 +75,13 @@ pub(crate) struct RunArguments {
     #[cfg_attr(feature = "cli", arg(long, value_name = "SIZE", default_value_t = TASK_MEMORY_DEFAULT, value_parser = parse_task_memory))]
     pub task_memory: ByteSize,
 
-    /// Rows (csv, JSON lines, ...) that do not match the job's row type: fail, skip all, or skip at most N
-    /// per map task; counted as BAD_ROWS
+    /// Rows (csv, JSON lines, ...) that do not match the job's row type, and records that its map rejects as
+    /// bad: fail, skip all, or skip at most N per map task; counted as BAD_ROWS and BAD_RECORDS
     #[cfg_attr(
         feature = "cli",
-        arg(long, value_name = "fail|skip|N", default_value = "fail")
+        arg(long, aliases = ["bad-rows", "bad-records"], value_name = "fail|skip|N", default_value = "fail")
     )]
-    pub bad_rows: BadRows,
-
-    /// Records that the job's map rejects as bad: fail, skip all, or skip at most N per map task; counted as
-    /// BAD_RECORDS
-    #[cfg_attr(
-        feature = "cli",
-        arg(long, value_name = "fail|skip|N", default_value = "fail")
-    )]
-    pub bad_records: BadRows,
+    pub bad_input: Skip,
 
     /// Replace an existing output when the job succeeds
     #[cfg_attr(feature = "cli", arg(long))]
@@ -140,8 +132,7 @@ impl RunArguments {
             slots: None,
             split_size: SPLIT_SIZE_DEFAULT,
             task_memory: TASK_MEMORY_DEFAULT,
-            bad_rows: BadRows::Fail,
-            bad_records: BadRows::Fail,
+            bad_input: Skip::None,
             overwrite: false,
             name: None,
             conf: Vec::new(),

@@ -11,17 +11,12 @@ static HAS_REQUESTS: AtomicBool = AtomicBool::new(false);
 
 /// Flags, with the methods of [`JobRequest`](crate::JobRequest) that do the same. A longer phrase comes before a part
 /// of it.
-const METHODS: [(&str, &str); 24] = [
+const METHODS: [(&str, &str); 20] = [
     ("pass --overwrite", "call `overwrite()`"),
     ("--overwrite", "`overwrite()`"),
     ("pass --recursive", "call `recursive()`"),
-    (
-        "pass --bad-records skip",
-        "call `bad_records(BadRows::Skip)`",
-    ),
-    ("--bad-records", "`bad_records`"),
-    ("pass --bad-rows skip", "call `bad_rows(BadRows::Skip)`"),
-    ("--bad-rows", "`bad_rows`"),
+    ("pass --bad-input skip", "call `on_bad_input(Skip::All)`"),
+    ("--bad-input", "`on_bad_input`"),
     ("--task-memory", "`task_memory`"),
     ("--split-size", "`split_size`"),
     ("--reduces", "`reduces`"),
@@ -31,8 +26,6 @@ const METHODS: [(&str, &str); 24] = [
     ("--queue", "`queue`"),
     ("--priority", "`priority`"),
     ("--deadline", "`deadline`"),
-    ("--conf ", "setting "),
-    ("--conf", "`setting`"),
     ("--files PATH#", "`side_file` with the name "),
     ("--files", "`side_file`"),
     ("--secret-file", "`Cluster::secret_file`"),
@@ -90,12 +83,8 @@ mod tests {
                 "a line is longer than 1MiB; raise `task_memory`",
             ),
             (
-                "--conf \"x\": unknown setting",
-                "setting \"x\": unknown setting",
-            ),
-            (
-                "fix the record, or pass --bad-records skip to skip bad records",
-                "fix the record, or call `bad_records(BadRows::Skip)` to skip bad records",
+                "fix the record, or pass --bad-input skip to skip bad records",
+                "fix the record, or call `on_bad_input(Skip::All)` to skip bad records",
             ),
             (
                 "input orders has no path; pass orders=PATH",

@@ -8,7 +8,7 @@ use napreduce_task::ReadPosition;
 
 use super::TypedRow;
 use super::bad::{BadRow, BadRowGate, RowPlace};
-use crate::input::{BadRows, InputError, InputFormat, RecordReader, Split, Splitting, container};
+use crate::input::{InputError, InputFormat, RecordReader, Skip, Split, Splitting, container};
 
 /// Rows of Avro container files as values of the serde type `R`; made by [`Job::avro`](crate::Job::avro).
 ///
@@ -39,14 +39,14 @@ use crate::input::{BadRows, InputError, InputFormat, RecordReader, Split, Splitt
 /// test.assert_preemption_safe();
 /// ```
 pub struct AvroRows<R> {
-    bad_rows: BadRows,
+    skip: Skip,
     row: PhantomData<fn() -> R>,
 }
 
 impl<R> Default for AvroRows<R> {
     fn default() -> Self {
         AvroRows {
-            bad_rows: BadRows::default(),
+            skip: Skip::default(),
             row: PhantomData,
         }
     }
@@ -70,11 +70,11 @@ impl<R: TypedRow> InputFormat for AvroRows<R> {
         offset: u64,
         memory: usize,
     ) -> Result<AvroRowReader<R>, InputError> {
-        AvroRowReader::open(self.bad_rows, split, offset, memory)
+        AvroRowReader::open(self.skip, split, offset, memory)
     }
 
-    fn take_bad_rows(&mut self, bad_rows: BadRows) {
-        self.bad_rows = bad_rows;
+    fn on_bad_input(&mut self, skip: Skip) {
+        self.skip = skip;
     }
 }
 
@@ -89,12 +89,7 @@ pub struct AvroRowReader<R> {
 }
 
 impl<R: TypedRow> AvroRowReader<R> {
-    fn open(
-        bad_rows: BadRows,
-        split: &Split,
-        offset: u64,
-        memory: usize,
-    ) -> Result<Self, InputError> {
+    fn open(skip: Skip, split: &Split, offset: u64, memory: usize) -> Result<Self, InputError> {
         let bytes = container::open(split, memory)?;
         let range = split.offset..split.end();
         let position = ReadPosition::new(range.clone(), 0..split.length);
@@ -103,7 +98,7 @@ impl<R: TypedRow> AvroRowReader<R> {
         let file = AvroFile::open(bytes, split.file_length, range, skipped, memory);
         Ok(AvroRowReader {
             file: file.map_err(|error| container::in_file(&split.path, memory, error))?,
-            gate: BadRowGate::new(bad_rows, split, memory),
+            gate: BadRowGate::new(skip, split, memory),
             split: split.clone(),
             memory,
             position,

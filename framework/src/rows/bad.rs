@@ -8,16 +8,14 @@ use napreduce_task::{UserCounter, counter};
 
 #[cfg(any(feature = "csv", feature = "json-lines"))]
 use crate::input::Source;
-use crate::input::{BadRows, InputError, Split, quoted};
+use crate::input::{BAD_ROWS, InputError, Skip, Split, quoted};
 
-/// Counter of skipped rows in the report of a job.
-const COUNTER: &str = "BAD_ROWS";
 #[cfg(any(feature = "csv", feature = "json-lines"))]
 const READ_BYTES: usize = 64 << 10;
 
 /// The handling of bad rows of one split.
 pub(super) struct BadRowGate {
-    choice: BadRows,
+    skip: Skip,
     counter: UserCounter,
     split: Split,
     #[cfg(any(feature = "csv", feature = "json-lines"))]
@@ -43,30 +41,26 @@ pub(super) enum RowPlace {
 }
 
 impl BadRowGate {
-    pub(super) fn new(choice: BadRows, split: &Split, memory: usize) -> Self {
+    pub(super) fn new(skip: Skip, split: &Split, memory: usize) -> Self {
         let _ = memory;
         BadRowGate {
-            choice,
-            counter: counter(COUNTER),
+            skip,
+            counter: counter(BAD_ROWS),
             split: split.clone(),
             #[cfg(any(feature = "csv", feature = "json-lines"))]
             memory,
         }
     }
 
-    /// Skips a bad row if the limit allows it, else fails. The limit is per task; the count survives a
-    /// checkpoint.
+    /// Skips a bad row if the limit allows it, else fails.
     #[cold]
     pub(super) fn pass(&self, bad: BadRow<'_>) -> Result<(), InputError> {
-        let before = self.counter.get();
-        match self.choice {
-            BadRows::Fail => return Err(self.error(bad, None)),
-            BadRows::AtMost(most) if before >= most => return Err(self.error(bad, Some(most))),
-            BadRows::AtMost(_) | BadRows::Skip => {}
+        if let Err(most) = self.skip.check_one_more() {
+            return Err(self.error(bad, most));
         }
-        if before == 0 {
+        if self.counter.get() == 0 {
             print_error(format_args!(
-                "{}: skipped a bad row at {}: {}; the row is {}; further ones are only counted, as {COUNTER}",
+                "{}: skipped a bad row at {}: {}; the row is {}; further ones are only counted, as {BAD_ROWS}",
                 self.split.path.display(),
                 self.place(bad.place),
                 bad.reason,

@@ -12,7 +12,7 @@ use super::TypedRow;
 use super::bad::{BadRow, BadRowGate, RowPlace};
 use crate::codec::{Key, Value};
 use crate::input::{
-    BadRows, InputError, InputFormat, LineBlocks, RecordReader, Split, Splitting, TextLines,
+    InputError, InputFormat, LineBlocks, RecordReader, Skip, Split, Splitting, TextLines,
     for_each_line,
 };
 use crate::output::{Output, OutputFormat};
@@ -50,14 +50,14 @@ use crate::task::TaskError;
 /// assert_eq!(test.run().text(), "/\t250\n");
 /// ```
 pub struct JsonRows<R> {
-    bad_rows: BadRows,
+    skip: Skip,
     row: PhantomData<fn() -> R>,
 }
 
 impl<R> Default for JsonRows<R> {
     fn default() -> Self {
         JsonRows {
-            bad_rows: BadRows::default(),
+            skip: Skip::default(),
             row: PhantomData,
         }
     }
@@ -87,13 +87,13 @@ impl<R: TypedRow> InputFormat for JsonRows<R> {
         let lines = LineBlocks::open(split, offset, memory)?;
         Ok(JsonRowReader {
             lines,
-            gate: BadRowGate::new(self.bad_rows, split, memory),
+            gate: BadRowGate::new(self.skip, split, memory),
             row: PhantomData,
         })
     }
 
-    fn take_bad_rows(&mut self, bad_rows: BadRows) {
-        self.bad_rows = bad_rows;
+    fn on_bad_input(&mut self, skip: Skip) {
+        self.skip = skip;
     }
 }
 

@@ -23,8 +23,8 @@
 //! ```
 //!
 //! Only the columns that the type names are decoded. A type that borrows is named by
-//! [`borrowed!`](crate::borrowed), and its rows allocate nothing. `--bad-rows`
-//! ([`BadRows`](crate::input::BadRows)) sets the handling of rows that are not of the type.
+//! [`borrowed!`](crate::borrowed), and its rows allocate nothing. `--bad-input`
+//! ([`Skip`](crate::input::Skip)) sets the handling of rows that are not of the type.
 
 #[cfg(feature = "avro")]
 mod avro;

@@ -149,7 +149,7 @@ impl Start for Cluster {
         TypedPaths::from_here()?.make_absolute(&mut plan);
         let submit = SubmitOptions {
             files: job.arguments.cluster.files.concat(),
-            file_bytes_max: job.settings()?.side_file_max,
+            file_bytes_max: job.settings.side_file_max,
             ..SubmitOptions::default()
         };
         let started = start_job(&found.place, found.patience, plan, &submit)?;

@@ -44,13 +44,13 @@ pub use handle::{JobHandle, Progress, ProgressWatch};
 pub use local::Local;
 pub use target::Target;
 
-use crate::input::BadRows;
+use crate::input::Skip;
 use crate::program::dataset::{Dataset, Files, JobInput, TextOf};
 use crate::program::definition::{Definition, FoundDefinition};
 use crate::program::options::RunArguments;
 use crate::program::plan::{Description, Planned, PlannedJob, Surroundings, plan};
 use crate::program::{ByteSize, Error, side_files, transient_name, wording};
-use crate::settings::Settings;
+use crate::settings::{Settings, permille};
 
 /// Describes a run of a job: its definition, parameters, inputs and options. `Kind` is inferred.
 ///
@@ -72,6 +72,7 @@ pub fn job<Kind, D: Definition<Kind>>(definition: D) -> JobRequest<D::Item> {
         output: None,
         as_records: false,
         arguments: RunArguments::silent(PathBuf::new()),
+        settings: Settings::default(),
         item: PhantomData,
     }
 }
@@ -88,6 +89,7 @@ pub struct JobRequest<T> {
     /// Whether typed pairs are records in that directory, too.
     as_records: bool,
     arguments: RunArguments,
+    settings: Settings,
     item: PhantomData<fn() -> T>,
 }
 
@@ -119,6 +121,7 @@ impl<T> JobRequest<T> {
             output,
             as_records,
             arguments,
+            settings,
             item: _,
         } = self;
         JobRequest {
@@ -127,6 +130,7 @@ impl<T> JobRequest<T> {
             output,
             as_records,
             arguments,
+            settings,
             item: PhantomData,
         }
     }
@@ -196,21 +200,84 @@ impl<T> JobRequest<T> {
         self
     }
 
-    /// Adds a setting as with `--conf`, such as `fan-in=2`.
-    pub fn setting(mut self, setting: &str) -> Self {
-        self.arguments.conf.push(setting.to_owned());
+    /// Sets how much bad input a map task skips: rows that are not of the job's type, and records that the job's map
+    /// rejects. Default: none, the first one fails the job.
+    ///
+    /// ```
+    /// use napreduce::builder::BadRecord;
+    /// use napreduce::input::Skip;
+    /// use napreduce::run::Local;
+    /// use napreduce::{Dataset, Job};
+    ///
+    /// fn halves() -> Job {
+    ///     Job::text().map_only(|line: &str, out| -> Result<(), BadRecord> {
+    ///         out.emit(line.parse::<u64>()? / 2, ());
+    ///         Ok(())
+    ///     })
+    /// }
+    ///
+    /// # fn main() -> Result<(), napreduce::program::Error> {
+    /// let lines = Dataset::lines(["4", "x", "6"])?;
+    /// let halves = napreduce::job(halves).inputs([&lines]).on_bad_input(Skip::AtMost(20));
+    /// assert_eq!(halves.run(&Local::threads())?.collect()?, ["2", "3"]);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn on_bad_input(mut self, skip: Skip) -> Self {
+        self.settings.bad_input = skip;
         self
     }
 
-    /// Sets what happens to rows that are not of the job's type. Default: they fail the job.
-    pub fn bad_rows(mut self, bad_rows: BadRows) -> Self {
-        self.arguments.bad_rows = bad_rows;
+    /// Sets how many failures of one task fail the job. Default: 4.
+    pub fn attempts_max(mut self, attempts: u32) -> Self {
+        self.settings.attempts_max = attempts;
         self
     }
 
-    /// Sets what happens to records that the job's map rejects. Default: they fail the job.
-    pub fn bad_records(mut self, bad_records: BadRows) -> Self {
-        self.arguments.bad_records = bad_records;
+    /// Sets the time without progress after which a task is killed and retried; zero for never. Default: 10 minutes.
+    pub fn task_timeout(mut self, timeout: Duration) -> Self {
+        self.settings.task_timeout = timeout;
+        self
+    }
+
+    /// Sets whether one map task may read several small files. Default: true.
+    pub fn combine_files(mut self, combine: bool) -> Self {
+        self.settings.combine_files = combine;
+        self
+    }
+
+    /// Sets the share of maps that end before reduces start, from 0 to 1. Default: 0.8.
+    pub fn slowstart(mut self, share: f64) -> Self {
+        match permille(share) {
+            Some(share) => self.settings.slowstart_permille = share,
+            None => self
+                .described
+                .reject(format!("slowstart {share}: use 0 to 1")),
+        }
+        self
+    }
+
+    /// Sets how many sorted runs are merged at once, from 2 to 1,024. Default: 256.
+    pub fn fan_in(mut self, runs: u32) -> Self {
+        self.settings.fan_in = runs;
+        self
+    }
+
+    /// Compresses the output of maps on local disk.
+    pub fn compress_map_output(mut self) -> Self {
+        self.settings.compress = true;
+        self
+    }
+
+    /// Syncs map output, checkpoints and output to disk. The output of jobs on a cluster always is.
+    pub fn durable(mut self) -> Self {
+        self.settings.durable = true;
+        self
+    }
+
+    /// Sets the bytes that a [side file](JobRequest::side_file) may have on a cluster. Default: 4 GiB.
+    pub fn side_file_max(mut self, bytes: u64) -> Self {
+        self.settings.side_file_max = bytes;
         self
     }
 
@@ -247,15 +314,6 @@ impl<T> JobRequest<T> {
         self
     }
 
-    fn settings(&self) -> Result<Settings, Error> {
-        wording::use_methods();
-        Ok(Settings {
-            bad_rows: self.arguments.bad_rows,
-            bad_records: self.arguments.bad_records,
-            ..Settings::parse(&self.arguments.conf)?
-        })
-    }
-
     /// Plans the job for tasks that write to `output`. `finds_files` says whether tasks find side files at their paths
     /// on this machine.
     fn plan(
@@ -264,7 +322,8 @@ impl<T> JobRequest<T> {
         finds_files: bool,
         surroundings: &mut dyn Surroundings,
     ) -> Result<Planned, Error> {
-        let settings = self.settings()?;
+        wording::use_methods();
+        self.settings.check().map_err(Error::Usage)?;
         let described = Description {
             output: output.path().to_owned(),
             records: self.output.is_none() || self.as_records,
@@ -284,7 +343,7 @@ impl<T> JobRequest<T> {
                 &job,
                 &described,
                 &self.arguments,
-                &settings,
+                &self.settings,
                 &shipped,
                 surroundings,
             )
@@ -351,5 +410,18 @@ impl<T> JobRequest<T> {
     #[cfg(feature = "cluster")]
     pub fn submit(self, cluster: &Cluster) -> Result<JobHandle<T>, Error> {
         self.start(cluster)
+    }
+
+    #[doc(hidden)]
+    #[deprecated(
+        since = "0.4.0",
+        note = "call the method of the setting: `attempts_max`, `combine_files`, `compress_map_output`, `durable`, \
+                `fan_in`, `side_file_max`, `slowstart` or `task_timeout`"
+    )]
+    pub fn setting(mut self, setting: &str) -> Self {
+        if let Err(error) = self.settings.set_pair(setting) {
+            self.described.reject(error.to_string());
+        }
+        self
     }
 }

@@ -6,34 +6,27 @@ use napreduce_protocol::printing::print_error;
 use napreduce_protocol::{FailedRecord, TaskError};
 use napreduce_task::counter;
 
-use crate::input::{BadRows, InputPlace, remedy, which};
+use crate::input::{BAD_RECORDS, InputPlace, Skip, remedy, which};
 
-/// Counter of skipped records in the report of a job.
-const COUNTER: &str = "BAD_RECORDS";
-
-/// Skips a bad record if the limit allows it, else returns its error; returns all other errors unchanged. The
-/// limit is per task; the count survives a checkpoint.
+/// Skips a bad record if the limit allows it, else returns its error; returns all other errors unchanged.
 #[cold]
 pub(crate) fn pass(
     error: TaskError,
-    choice: BadRows,
+    skip: Skip,
     place: Option<&InputPlace>,
 ) -> Result<(), TaskError> {
     if (error.class, error.place) != (FailureClass::Fatal, FaultPlace::Input) {
         return Err(error);
     }
-    let counter = counter(COUNTER);
-    let before = counter.get();
-    match choice {
-        BadRows::Fail => return Err(described(error, None, place)),
-        BadRows::AtMost(most) if before >= most => return Err(described(error, Some(most), place)),
-        BadRows::AtMost(_) | BadRows::Skip => {}
+    if let Err(most) = skip.check_one_more() {
+        return Err(described(error, most, place));
     }
-    if before == 0 {
+    let counter = counter(BAD_RECORDS);
+    if counter.get() == 0 {
         let quote = quote(place);
         let place = place.map_or_else(String::new, InputPlace::to_string);
         print_error(format_args!(
-            "{place}: skipped a bad record: {}{quote}; further ones are only counted, as {COUNTER}",
+            "{place}: skipped a bad record: {}{quote}; further ones are only counted, as {BAD_RECORDS}",
             error.message
         ));
     }

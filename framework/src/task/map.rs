@@ -14,7 +14,7 @@ use super::reading::{MapInput, Read, ReadPosition, RecordSink, read_all};
 use super::saving::{Saving, Start, UserState, base_of, give_back, start};
 use crate::codec::{Key, Value};
 use crate::emit::Emit;
-use crate::input::{BadRows, InputFormat, InputPlace};
+use crate::input::{InputFormat, InputPlace, Skip};
 use crate::output::ResumeError;
 use crate::settings::Settings;
 use crate::state::{Save, unsaved};
@@ -249,7 +249,7 @@ pub(crate) trait MapLoop<K: Key, V: Value> {
 pub(crate) struct TypedMap<M: Mapper> {
     pub(crate) format: M::Input,
     pub(crate) mapper: M,
-    pub(crate) bad_records: BadRows,
+    pub(crate) bad_input: Skip,
 }
 
 impl<M: Mapper> OpenMap<M::Key, M::Value> for TypedMap<M> {
@@ -314,11 +314,11 @@ impl<M: Mapper> MapLoop<M::Key, M::Value> for MapSink<'_, M> {
             ..
         } = *self;
         let format = &typed.format;
-        let bad_records = typed.bad_records;
+        let bad_input = typed.bad_input;
         read_all(
             MapInput {
                 format,
-                bad_records,
+                bad_input,
                 task,
                 context,
                 place,

@@ -10,14 +10,14 @@ use napreduce_task::{
 use super::map::check_split;
 use super::reading::{MapInput, Read, ReadPosition, RecordSink, read_all};
 use super::saving::{Saving, Start, UserState, base_of, give_back, named_bytes, part_error, start};
-use crate::input::{BadRows, InputFormat, InputPlace};
+use crate::input::{InputFormat, InputPlace, Skip};
 use crate::output::{Output, OutputDefinition, OutputFormat, ResumeError};
 use crate::user_code::{PartMap, TaskInfo};
 
 /// One map of a job without reduce.
 pub(crate) struct MapOnlyWork<'a, I, O: OutputFormat, M> {
     pub(crate) format: &'a I,
-    pub(crate) bad_records: BadRows,
+    pub(crate) bad_input: Skip,
     pub(crate) output: &'a OutputDefinition<O>,
     pub(crate) map: &'a M,
     pub(crate) task: &'a MapTask,
@@ -29,7 +29,7 @@ impl<I: InputFormat, O: OutputFormat, M: PartMap<I, O>> MapOnlyWork<'_, I, O, M>
     pub(crate) fn run(&self) -> Result<MapResult, TaskError> {
         let MapOnlyWork {
             format,
-            bad_records,
+            bad_input,
             output,
             map: prototype,
             task,
@@ -75,7 +75,7 @@ impl<I: InputFormat, O: OutputFormat, M: PartMap<I, O>> MapOnlyWork<'_, I, O, M>
         };
         let input = MapInput {
             format,
-            bad_records,
+            bad_input,
             task,
             context,
             place,

@@ -9,7 +9,7 @@ use napreduce_protocol::{Counter, FailedRecord, InputSplit, MapTask, Split, Task
 use napreduce_task::{Boundary, PositionUnit, SuspendHooks, TaskContext};
 
 use super::bad_records;
-use crate::input::{BadRows, InputError, InputFormat, InputPlace, RecordReader, check_unchanged};
+use crate::input::{InputError, InputFormat, InputPlace, RecordReader, Skip, check_unchanged};
 
 /// The receiver of the records of a split.
 pub(crate) trait RecordSink<I: InputFormat>: SuspendHooks {
@@ -90,7 +90,7 @@ impl From<InputError> for Stop {
 /// The input of a map task.
 pub(crate) struct MapInput<'a, I> {
     pub(crate) format: &'a I,
-    pub(crate) bad_records: BadRows,
+    pub(crate) bad_input: Skip,
     pub(crate) task: &'a MapTask,
     pub(crate) context: &'a TaskContext,
     /// The first record.
@@ -107,7 +107,7 @@ pub(crate) fn read_all<I: InputFormat, S: RecordSink<I>>(
 ) -> Result<Read, TaskError> {
     let MapInput {
         format,
-        bad_records,
+        bad_input,
         task,
         context,
         place,
@@ -121,7 +121,7 @@ pub(crate) fn read_all<I: InputFormat, S: RecordSink<I>>(
         place,
         restored,
         declined: false,
-        bad_records,
+        bad_input,
         input: None,
     };
     for (number, part) in parts.iter().enumerate().skip(place.part) {
@@ -233,7 +233,7 @@ struct RecordLoop<'a> {
     /// A checkpoint was requested but is not possible.
     declined: bool,
     /// The handling of bad records.
-    bad_records: BadRows,
+    bad_input: Skip,
     input: Option<InputPlace>,
 }
 
@@ -261,7 +261,7 @@ impl RecordLoop<'_> {
     #[cold]
     #[inline(never)]
     fn pass_bad(&self, error: TaskError) -> Result<(), Stop> {
-        bad_records::pass(error, self.bad_records, self.input.as_ref()).map_err(Stop::User)
+        bad_records::pass(error, self.bad_input, self.input.as_ref()).map_err(Stop::User)
     }
 
     /// Skips the records mapped before the checkpoint, and reports the first one after it.

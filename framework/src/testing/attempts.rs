@@ -96,7 +96,8 @@ fn check_numbers<J>(test: &JobTest<J>) -> Result<(), String> {
         "task memory",
         ByteSize::new(test.task_memory),
         &limits::TASK_MEMORY,
-    )
+    )?;
+    test.settings.check()
 }
 
 impl<'t, T, J: Fn() -> Job<T>> Trial<'t, J> {
@@ -106,19 +107,7 @@ impl<'t, T, J: Fn() -> Job<T>> Trial<'t, J> {
 
     pub(super) fn with_boundaries(test: &'t JobTest<J>, boundaries: &'t [u64]) -> Trial<'t, J> {
         check_numbers(test).unwrap_or_else(|error| panic!("{error}"));
-        let settings = Settings::parse(&test.settings).unwrap_or_else(|error| panic!("{error}"));
-        let JobTest {
-            bad_rows,
-            bad_records,
-            records,
-            ..
-        } = *test;
-        let settings = Settings {
-            bad_rows,
-            bad_records,
-            records,
-            ..settings
-        };
+        let settings = test.settings.clone();
         let folder = Folder::make();
         let inputs = test.inputs.iter().enumerate();
         let inputs = inputs

@@ -150,7 +150,7 @@ fn damaged_files_of_merging_job_fail() {
     let test = JobTest::new(lines_by_word)
         .input(LINES)
         .split_size(15)
-        .setting("fan-in=2");
+        .fan_in(2);
     let found = damage_everything(&test, 2);
     assert!(
         found.contains("checkpoint") && found.contains("part") && found.len() >= 4,

@@ -31,7 +31,8 @@ use std::collections::BTreeMap;
 use napreduce_protocol::CounterValues;
 
 use crate::builder::Job;
-use crate::input::BadRows;
+use crate::input::Skip;
+use crate::settings::Settings;
 use attempts::Trial;
 #[cfg(test)]
 pub(crate) use attempts::counters_alone;
@@ -51,7 +52,7 @@ use interruptions::Schedule;
 ///     .input("or not\n")
 ///     .split_size(8)
 ///     .task_memory(2 << 20)
-///     .setting("combine-files=false");
+///     .combine_files(false);
 /// assert_eq!(test.run().parts.len(), 2);
 /// test.assert_preemption_safe();
 /// test.assert_safe_at_random(1, 3);
@@ -64,11 +65,8 @@ pub struct JobTest<J> {
     reduces: Option<u32>,
     split_size: u64,
     task_memory: u64,
-    settings: Vec<String>,
-    bad_rows: BadRows,
-    bad_records: BadRows,
+    settings: Settings,
     side_files: BTreeMap<String, Vec<u8>>,
-    records: bool,
 }
 
 /// A file, and the name of its input if the job has several.
@@ -140,11 +138,8 @@ impl<T, J: Fn() -> Job<T>> JobTest<J> {
             reduces: None,
             split_size: 64 << 20,
             task_memory: 4 << 20,
-            settings: Vec::new(),
-            bad_rows: BadRows::default(),
-            bad_records: BadRows::default(),
+            settings: Settings::default(),
             side_files: BTreeMap::new(),
-            records: false,
         }
     }
 
@@ -214,36 +209,30 @@ impl<T, J: Fn() -> Job<T>> JobTest<J> {
         self
     }
 
-    /// Adds a setting of `--conf`, such as `fan-in=2` for several merges.
-    pub fn setting(mut self, setting: &str) -> Self {
-        self.settings.push(setting.to_owned());
+    /// Sets how many sorted runs one merge reads; a small number gives several merges.
+    pub fn fan_in(mut self, runs: u32) -> Self {
+        self.settings.fan_in = runs;
         self
     }
 
-    /// Sets the handling of rows that do not match the job's row type, as `--bad-rows` does.
-    ///
-    /// ```
-    /// # #[cfg(feature = "csv")] {
-    /// use napreduce::Job;
-    /// use napreduce::input::BadRows;
-    /// use napreduce::testing::JobTest;
-    ///
-    /// let sums = || Job::csv::<(u64, u64)>().map_only(|(one, other), out| out.emit(one + other, ()));
-    /// let output = JobTest::new(sums).input("one,other\n1,2\n3,x\n").bad_rows(BadRows::Skip).run();
-    /// assert_eq!((output.text().as_str(), output.counters.get("BAD_ROWS")), ("3\n", 1));
-    /// # }
-    /// ```
-    pub fn bad_rows(mut self, bad_rows: BadRows) -> Self {
-        self.bad_rows = bad_rows;
+    /// Sets whether one map may read several small files, which is the default.
+    pub fn combine_files(mut self, combine: bool) -> Self {
+        self.settings.combine_files = combine;
         self
     }
 
-    /// Sets the handling of records that the job's map rejects as bad, as `--bad-records` does.
+    /// Compresses the output of maps.
+    pub fn compress_map_output(mut self) -> Self {
+        self.settings.compress = true;
+        self
+    }
+
+    /// Sets how much bad input a map skips: rows that are not of the job's type, and records that its map rejects.
     ///
     /// ```
     /// use napreduce::Job;
     /// use napreduce::builder::BadRecord;
-    /// use napreduce::input::BadRows;
+    /// use napreduce::input::Skip;
     /// use napreduce::testing::JobTest;
     ///
     /// let halves = || {
@@ -252,11 +241,30 @@ impl<T, J: Fn() -> Job<T>> JobTest<J> {
     ///         Ok(())
     ///     })
     /// };
-    /// let output = JobTest::new(halves).input("4\nx\n").bad_records(BadRows::AtMost(1)).run();
+    /// let output = JobTest::new(halves).input("4\nx\n").on_bad_input(Skip::AtMost(1)).run();
     /// assert_eq!((output.text().as_str(), output.counters.get("BAD_RECORDS")), ("2\n", 1));
+    ///
+    /// # #[cfg(feature = "csv")] {
+    /// let sums = || Job::csv::<(u64, u64)>().map_only(|(one, other), out| out.emit(one + other, ()));
+    /// let output = JobTest::new(sums).input("one,other\n1,2\n3,x\n").on_bad_input(Skip::All).run();
+    /// assert_eq!((output.text().as_str(), output.counters.get("BAD_ROWS")), ("3\n", 1));
+    /// # }
     /// ```
-    pub fn bad_records(mut self, bad_records: BadRows) -> Self {
-        self.bad_records = bad_records;
+    pub fn on_bad_input(mut self, skip: Skip) -> Self {
+        self.settings.bad_input = skip;
+        self
+    }
+
+    /// The name of earlier versions for several methods.
+    #[doc(hidden)]
+    #[deprecated(
+        since = "0.4.0",
+        note = "call `fan_in`, `combine_files` or `compress_map_output`"
+    )]
+    pub fn setting(mut self, setting: &str) -> Self {
+        self.settings
+            .set_pair(setting)
+            .unwrap_or_else(|error| panic!("{error}"));
         self
     }
 
@@ -292,7 +300,7 @@ impl<T, J: Fn() -> Job<T>> JobTest<J> {
     /// assert_eq!(JobTest::new(shout).input(&counts.parts[0]).run().text(), "BE\t1\nTO\t1\n");
     /// ```
     pub fn for_next_job(mut self) -> Self {
-        self.records = true;
+        self.settings.records = true;
         self
     }
 
@@ -304,8 +312,6 @@ impl<T, J: Fn() -> Job<T>> JobTest<J> {
             .map(|input| input.bytes.len() as u64)
             .max()
             .unwrap_or(0);
-        let mut settings = self.settings.clone();
-        settings.push("combine-files=false".to_owned());
         JobTest {
             job: &self.job,
             inputs: self.inputs.clone(),
@@ -313,11 +319,11 @@ impl<T, J: Fn() -> Job<T>> JobTest<J> {
             reduces: self.reduces,
             split_size: (largest / pieces).max(1),
             task_memory: self.task_memory,
-            settings,
-            bad_rows: self.bad_rows,
-            bad_records: self.bad_records,
+            settings: Settings {
+                combine_files: false,
+                ..self.settings.clone()
+            },
             side_files: self.side_files.clone(),
-            records: self.records,
         }
     }
 

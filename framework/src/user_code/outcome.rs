@@ -92,7 +92,7 @@ impl<E: Display + 'static> Outcome for Result<(), E> {
     }
 }
 
-/// The error for a record that a map cannot process. The job fails at once, unless `--bad-records skip` or a
+/// The error for a record that a map cannot process. The job fails at once, unless `--bad-input skip` or a
 /// number allows skipping such records. They are counted as `BAD_RECORDS`, and the log of a task quotes its
 /// first one with file and line.
 ///
@@ -101,7 +101,7 @@ impl<E: Display + 'static> Outcome for Result<(), E> {
 ///
 /// ```
 /// use napreduce::builder::{BadRecord, Sum};
-/// use napreduce::input::BadRows;
+/// use napreduce::input::Skip;
 /// use napreduce::testing::JobTest;
 /// use napreduce::{Emit, Job};
 ///
@@ -115,7 +115,7 @@ impl<E: Display + 'static> Outcome for Result<(), E> {
 ///         .combine(Sum::add)
 ///         .reduce_total(|name, sum, out| out.emit(name, sum))
 /// };
-/// let test = JobTest::new(sums).input("a 1\nb\na x\na 2\n").bad_records(BadRows::Skip);
+/// let test = JobTest::new(sums).input("a 1\nb\na x\na 2\n").on_bad_input(Skip::All);
 /// let output = test.run();
 /// assert_eq!((output.text().as_str(), output.counters.get("BAD_RECORDS")), ("a\t3\n", 2));
 /// test.assert_preemption_safe();
@@ -164,7 +164,7 @@ pub(super) fn about_record(error: TaskError, place: Option<&InputPlace>) -> Task
         return error;
     };
     let message = format!(
-        "{}, reading {record}; fix the record, or return builder::BadRecord for it and pass --bad-records skip",
+        "{}, reading {record}; fix the record, or return builder::BadRecord for it and pass --bad-input skip",
         error.message
     );
     TaskError { message, ..error }.located()

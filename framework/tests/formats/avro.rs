@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fs;
 
-use napreduce::input::{BadRows, InputFormat};
+use napreduce::input::{InputFormat, Skip};
 use napreduce::rows::AvroRows;
 use napreduce::testing::JobTest;
 use napreduce::{Emit, Job, borrowed};
@@ -228,7 +228,7 @@ fn repeated_key_of_a_map_is_bad_row() {
         let job = || Job::avro::<R>().map_only(|row, out| out.emit(format!("{row:?}"), ()));
         JobTest::new(job)
             .input(file)
-            .bad_rows(BadRows::Skip)
+            .on_bad_input(Skip::All)
             .run()
             .counters
             .get("BAD_ROWS")
@@ -261,7 +261,7 @@ fn reader_is_preemption_safe_at_every_row() {
         || Job::avro::<(Vec<i32>, i64)>().map_only(|(gate, delay), out| out.emit(gate[0], delay));
     let test = JobTest::new(known)
         .input(by_hand(7))
-        .bad_rows(BadRows::AtMost(4));
+        .on_bad_input(Skip::AtMost(4));
     let output = test.run();
     assert_eq!(
         (output.text().as_str(), output.counters.get("BAD_ROWS")),

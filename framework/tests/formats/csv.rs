@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fs;
 
-use napreduce::input::{BadRows, InputFormat, Splitting};
+use napreduce::input::{InputFormat, Skip, Splitting};
 use napreduce::rows::{Csv, CsvRows, JsonLines};
 use napreduce::testing::JobTest;
 use napreduce::{Emit, Job, borrowed};
@@ -87,9 +87,9 @@ fn newline_in_quotes_without_multiline_never_gives_a_row() {
             .map(|piece| read(format, piece, false, |row| format!("{row:?}")));
         read.collect::<Result<Vec<_>, _>>()
     };
-    for choice in [BadRows::Fail, BadRows::Skip, BadRows::AtMost(1000)] {
+    for choice in [Skip::None, Skip::All, Skip::AtMost(1000)] {
         let mut format = CsvRows::<(u64, String)>::default();
-        format.take_bad_rows(choice);
+        format.on_bad_input(choice);
         for size in [7, 20, 100, file.size] {
             let error = read_all(&format, size)
                 .expect_err("the quote is not closed on its line")
@@ -168,7 +168,7 @@ fn skipping<R: serde::de::DeserializeOwned + std::fmt::Debug + 'static>(
     text: &str,
 ) -> (String, u64) {
     let job = move || Job::input(format()).map_only(|row: R, out| out.emit(format!("{row:?}"), ()));
-    let output = JobTest::new(job).input(text).bad_rows(BadRows::Skip).run();
+    let output = JobTest::new(job).input(text).on_bad_input(Skip::All).run();
     (output.text(), output.counters.get("BAD_ROWS"))
 }
 
@@ -258,12 +258,12 @@ fn reader_is_preemption_safe_at_every_row() {
     let bad = FLIGHTS.replace("MUC", "MUC,MUC");
     JobTest::new(by_carrier)
         .input(&bad)
-        .bad_rows(BadRows::AtMost(1))
+        .on_bad_input(Skip::AtMost(1))
         .split_size(40)
         .assert_preemption_safe();
     JobTest::new(multiline)
         .input(&bad)
-        .bad_rows(BadRows::Skip)
+        .on_bad_input(Skip::All)
         .assert_preemption_safe();
     let output = JobTest::new(multiline).input(FLIGHTS).run();
     assert_eq!(output.text(), "carrier,delay\nLH,7\nU2,\nÜ,-3\nLH,9\n");
@@ -293,7 +293,7 @@ fn message(text: &str) -> String {
 
 #[test]
 fn invalid_row_is_quoted_with_line() {
-    let remedy = "; fix the row, or pass --bad-rows skip to skip bad rows";
+    let remedy = "; fix the row, or pass --bad-input skip to skip bad rows";
     assert_eq!(
         message("carrier,delay\nLH,1\nLH,late\n"),
         format!(
@@ -326,15 +326,15 @@ fn bad_rows_are_skipped_up_to_limit() {
     let text = "carrier,delay\nLH,1\nLH,x\nLH,2\nLH\nLH,3\n";
     let delays =
         || Job::csv::<borrowed!(Flight)>().map_only(|flight, out| out.emit(flight.delay, ()));
-    for choice in [BadRows::Skip, BadRows::AtMost(2)] {
-        let output = JobTest::new(delays).input(text).bad_rows(choice).run();
+    for choice in [Skip::All, Skip::AtMost(2)] {
+        let output = JobTest::new(delays).input(text).on_bad_input(choice).run();
         assert_eq!(
             (output.text().as_str(), output.counters.get("BAD_ROWS")),
             ("1\n2\n3\n", 2)
         );
     }
     let mut format = flights();
-    format.take_bad_rows(BadRows::AtMost(0));
+    format.on_bad_input(Skip::AtMost(0));
     let file = TestFile::new("a.csv", text);
     let error = read(&format, &file.whole(), false, show)
         .expect_err("one is too many")
@@ -540,7 +540,7 @@ fn carriage_return_rows_are_read_at_every_cut() {
     };
     let test = JobTest::new(carriers)
         .input("carrier,delay\rLH,1\rLH,x\rU2,2\r")
-        .bad_rows(BadRows::Skip);
+        .on_bad_input(Skip::All);
     assert_eq!(test.run().text(), "LH\nU2\n");
     test.split_size(9).assert_preemption_safe();
 }

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fs;
 
-use napreduce::input::BadRows;
+use napreduce::input::Skip;
 use napreduce::rows::{JsonLines, JsonRows};
 use napreduce::testing::JobTest;
 use napreduce::{Emit, Job, borrowed};
@@ -48,7 +48,7 @@ fn reader_is_preemption_safe_at_every_row() {
     };
     let test = JobTest::new(by_page)
         .input(format!("{VISITS}\n{{\n"))
-        .bad_rows(BadRows::Skip)
+        .on_bad_input(Skip::All)
         .split_size(30);
     test.assert_preemption_safe();
     assert_eq!(test.run().text(), "[\"/\",250]\n[\"a\\nä\",0]\n[\"ß\",0]\n");
@@ -64,7 +64,7 @@ fn invalid_row_is_quoted_with_line() {
     assert_eq!(
         error,
         "a.jsonl has a bad row at line 2: invalid type: integer `1`, expected a string, at column 9; the row is \
-         \"{\\\"page\\\":1}\"; fix the row, or pass --bad-rows skip to skip bad rows"
+         \"{\\\"page\\\":1}\"; fix the row, or pass --bad-input skip to skip bad rows"
     );
 }
 
@@ -233,7 +233,7 @@ fn repeated_member_or_list_for_a_struct_is_bad_row() {
         let job = || Job::json_lines::<R>().map_only(|row, out| out.emit(format!("{row:?}"), ()));
         JobTest::new(job)
             .input(text)
-            .bad_rows(BadRows::Skip)
+            .on_bad_input(Skip::All)
             .run()
             .counters
             .get("BAD_ROWS")

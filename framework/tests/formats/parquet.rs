@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::panic::catch_unwind;
 
-use napreduce::input::{BadRows, InputFormat};
+use napreduce::input::{InputFormat, Skip};
 use napreduce::rows::{Parquet, ParquetRows};
 use napreduce::testing::JobTest;
 use napreduce::{Emit, Job, borrowed};
@@ -138,7 +138,7 @@ fn reader_is_preemption_safe_at_every_row() {
     let known = || Job::parquet::<Late>().map_only(|row, out| out.emit(row.carrier, row.delay));
     let test = JobTest::new(known)
         .input(written(7))
-        .bad_rows(BadRows::AtMost(4));
+        .on_bad_input(Skip::AtMost(4));
     let output = test.run();
     assert_eq!(
         (output.text().as_str(), output.counters.get("BAD_ROWS")),
@@ -452,7 +452,7 @@ fn repeated_key_of_a_map_is_bad_row() {
         let job = || Job::parquet::<R>().map_only(|row, out| out.emit(format!("{row:?}"), ()));
         JobTest::new(job)
             .input(file)
-            .bad_rows(BadRows::Skip)
+            .on_bad_input(Skip::All)
             .run()
             .counters
             .get("BAD_ROWS")

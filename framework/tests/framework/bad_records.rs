@@ -3,7 +3,7 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use napreduce::builder::BadRecord;
-use napreduce::input::{BadRows, TextLines, TextRecords, WholeFile};
+use napreduce::input::{Skip, TextLines, TextRecords, WholeFile};
 use napreduce::testing::JobTest;
 use napreduce::{Emit, Job, Mapper, TaskError};
 
@@ -46,7 +46,7 @@ fn refused(test: JobTest<fn() -> Job>) -> String {
 fn bad_record_fails_job_with_line_and_remedy() {
     let message = refused(JobTest::new(halved as fn() -> Job).input("4\nx\n"));
     let expected = "input-0000 has a bad record at line 2: no number: \"x\"; the record begins with \"x\"; fix the record, or \
-                    pass --bad-records skip to skip bad records";
+                    pass --bad-input skip to skip bad records";
     assert!(message.ends_with(expected), "{message}");
     let message = refused(JobTest::new(doubled as fn() -> Job).input(INPUT).reduces(2));
     assert!(
@@ -97,7 +97,7 @@ fn bad_record_quote_is_truncated() {
             .map_only(|_: WholeFile<'_>, _| Err::<(), BadRecord>(BadRecord::new("it is empty")))
     }
     let message = refused(JobTest::new(whole as fn() -> Job).input("a"));
-    let expected = "a bad record: it is empty (fix the record, or pass --bad-records skip to skip bad records), reading ";
+    let expected = "a bad record: it is empty (fix the record, or pass --bad-input skip to skip bad records), reading ";
     assert!(message.contains(expected), "{message}");
 }
 
@@ -107,7 +107,7 @@ fn skipped_records_of_samples_are_counted() {
         let test = JobTest::new(doubled)
             .input(INPUT)
             .reduces(reduces)
-            .bad_records(BadRows::Skip);
+            .on_bad_input(Skip::All);
         let output = test.run();
         assert_eq!(
             (output.text().as_str(), output.counters.get("BAD_RECORDS")),
@@ -117,7 +117,7 @@ fn skipped_records_of_samples_are_counted() {
     }
     let test = JobTest::new(halved)
         .input("4\nx\n6\ny\n")
-        .bad_records(BadRows::Skip);
+        .on_bad_input(Skip::All);
     assert_eq!(
         (
             test.run().text().as_str(),
@@ -132,18 +132,18 @@ fn skip_limit_applies_per_map() {
     let of = |input: &str, most| {
         JobTest::new(halved as fn() -> Job)
             .input(input)
-            .bad_records(BadRows::AtMost(most))
+            .on_bad_input(Skip::AtMost(most))
     };
     assert_eq!(of("x\n4\ny\n", 2).run().text(), "2\n");
     let message = refused(of("x\n4\ny\n", 1));
     let expected = "input-0000 has too many bad records (limit 1), the last one at line 3: no number: \
-                    \"y\"; the record begins with \"y\"; fix the records, or raise --bad-records";
+                    \"y\"; the record begins with \"y\"; fix the records, or raise --bad-input";
     assert!(message.ends_with(expected), "{message}");
     // Two maps, each with one bad record.
     assert_eq!(
         of("4\nx\n", 1)
             .input("y\n6\n")
-            .setting("combine-files=false")
+            .combine_files(false)
             .run()
             .text(),
         "2\n3\n"
@@ -154,11 +154,11 @@ fn skip_limit_applies_per_map() {
 fn skip_count_survives_preemption() {
     JobTest::new(doubled)
         .input(INPUT)
-        .bad_records(BadRows::Skip)
+        .on_bad_input(Skip::All)
         .assert_preemption_safe();
     JobTest::new(halved)
         .input("4\nx\n6\ny\n8\n")
-        .bad_records(BadRows::AtMost(2))
+        .on_bad_input(Skip::AtMost(2))
         .assert_preemption_safe();
 }
 
@@ -170,7 +170,7 @@ fn other_errors_are_not_skipped() {
     let message = refused(
         JobTest::new(wrong as fn() -> Job)
             .input("a\n")
-            .bad_records(BadRows::Skip),
+            .on_bad_input(Skip::All),
     );
     assert!(message.contains("refused: a"), "{message}");
 }
@@ -193,7 +193,7 @@ fn closure_error_names_record_and_remedy() {
         "{message}"
     );
     let end = "input-0000 line 2; the record begins with \"\\t1 2\"; fix the record, or return builder::BadRecord for it and \
-               pass --bad-records skip";
+               pass --bad-input skip";
     assert!(message.ends_with(end), "{message}");
 }
 

@@ -3,7 +3,7 @@
 use std::num::ParseIntError;
 
 use napreduce::builder::BadRecord;
-use napreduce::input::BadRows;
+use napreduce::input::Skip;
 use napreduce::output::TextField;
 use napreduce::records::Records;
 use napreduce::testing::JobTest;
@@ -145,7 +145,7 @@ fn bad_records_of_items_are_skipped() {
     };
     let test = JobTest::new(numbers)
         .input("1\nx\n1\n")
-        .bad_records(BadRows::Skip);
+        .on_bad_input(Skip::All);
     let output = test.run();
     assert_eq!(
         (output.text().as_str(), output.counters.get("BAD_RECORDS")),

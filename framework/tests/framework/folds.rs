@@ -82,7 +82,7 @@ fn check<T>(
     let merged = test()
         .split_size(split_size)
         .task_memory(1 << 20)
-        .setting("fan-in=2")
+        .fan_in(2)
         .run();
     prop_assert_eq!(merged.text(), expected);
     Ok(())
@@ -455,7 +455,7 @@ where
 
 /// The output of a job over one file for each text, or the message of its failure.
 fn outcome<T>(job: fn() -> Job<T>, texts: &[&[&str]]) -> Result<String, String> {
-    let mut test = JobTest::new(job).setting("combine-files=false");
+    let mut test = JobTest::new(job).combine_files(false);
     for lines in texts {
         test = test.input(lines.join("\n"));
     }

@@ -252,9 +252,13 @@ fn refusal_of_a_request_names_methods_and_is_readable_in_debug_form() {
             "`split_size` 0: must be positive (default 64MiB)",
             request().split_size(0),
         ),
+        ("attempts max 0: use 1 to 100", request().attempts_max(0)),
+        ("fan-in 1: use 2 to 1024", request().fan_in(1)),
+        ("slowstart 1.1: use 0 to 1", request().slowstart(1.1)),
+        ("slowstart NaN: use 0 to 1", request().slowstart(f64::NAN)),
         (
-            "setting attempts-max=\"0\": invalid value; use 1 to 100",
-            request().setting("attempts-max=0"),
+            "task timeout 18446744073709551615.999999999s: use 876000h (100 years) at most",
+            request().task_timeout(Duration::MAX),
         ),
         (
             "deadline 18446744073709551615.999999999s: use 876000h (100 years) at most",

@@ -100,7 +100,7 @@ proptest! {
         {
             let expected = naive(&one, &other, keeps_left, keeps_right);
             prop_assert_eq!(test(job, &one, &other).run().text(), &*expected);
-            let merged = test(job, &one, &other).split_size(split_size).setting("fan-in=2").run();
+            let merged = test(job, &one, &other).split_size(split_size).fan_in(2).run();
             prop_assert_eq!(merged.text(), &*expected);
         }
     }

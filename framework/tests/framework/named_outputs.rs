@@ -31,7 +31,7 @@ fn every_map_writes_every_named_output() {
     let test = JobTest::new(sorted_out)
         .input("1\nx\n22\n")
         .input("3\n")
-        .setting("combine-files=false");
+        .combine_files(false);
     let output = test.run();
     assert_eq!(output.parts, [b"1\n22\n".to_vec(), b"3\n".to_vec()]);
     assert_eq!(output.named["errors"], [b"x\t1\n".to_vec(), Vec::new()]);

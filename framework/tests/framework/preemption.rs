@@ -206,7 +206,7 @@ fn merging_reduce_is_preemption_safe() {
         .input(POEM)
         .input(lines(6))
         .split_size(50)
-        .setting("fan-in=2");
+        .fan_in(2);
     let counters = test.run().counters;
     assert!(counters.get("SPILLED_RECORDS") > counters.get("MAP_OUTPUT_RECORDS"));
     assert!(counters.get("MERGE_PASSES") > 1, "{counters:?}");
@@ -225,8 +225,8 @@ fn combining_merges_of_compressed_blocks_are_preemption_safe() {
         .input(POEM)
         .split_size(40)
         .reduces(2);
-    test.setting("fan-in=2")
-        .setting("compression=lz4")
+    test.fan_in(2)
+        .compress_map_output()
         .assert_preemption_safe();
 }
 
@@ -343,7 +343,7 @@ fn anything_anywhere() {
     JobTest::new(lines_by_word)
         .input(POEM)
         .split_size(40)
-        .setting("fan-in=2")
+        .fan_in(2)
         .assert_safe_at_random(seed, 40);
     JobTest::new(shouting)
         .input(POEM)

@@ -195,7 +195,7 @@ fn anything_anywhere() {
         JobTest::new(move || ledger(resumes))
             .input(POEM)
             .split_size(70)
-            .setting("fan-in=2")
+            .fan_in(2)
     };
     test(true).assert_safe_at_random(seed, 40);
     test(false).reduces(2).assert_safe_at_random(seed, 40);

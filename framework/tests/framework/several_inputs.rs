@@ -80,7 +80,7 @@ proptest! {
         split_size in 1u64..60,
         combines in any::<bool>(),
     ) {
-        let test = test_of(&users, &orders).split_size(split_size).setting(&format!("combine-files={combines}"));
+        let test = test_of(&users, &orders).split_size(split_size).combine_files(combines);
         prop_assert_eq!(test.run().text(), joined(&users, &orders));
     }
 }

@@ -89,10 +89,7 @@ fn combined_files_are_mapped_separately() {
     let together = test(narrate, 40).run();
     assert_eq!(
         together.text(),
-        test(narrate, 40)
-            .setting("combine-files=false")
-            .run()
-            .text()
+        test(narrate, 40).combine_files(false).run().text()
     );
     assert_eq!(
         together
@@ -109,7 +106,7 @@ fn combined_files_are_mapped_separately() {
 fn map_only_parts_follow_file_order() {
     for job in [copy, lengths] {
         let together = test(job, 40).run();
-        let alone = test(job, 40).setting("combine-files=false").run();
+        let alone = test(job, 40).combine_files(false).run();
         assert_eq!(together.text(), alone.text());
         assert!(together.parts.len() < alone.parts.len());
     }

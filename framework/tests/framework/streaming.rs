@@ -266,12 +266,12 @@ fn combiner_reads_sorted_output_of_each_map() {
         JobTest::new(job)
             .input(input)
             .input("be\n")
-            .setting("combine-files=false")
+            .combine_files(false)
     };
     let output = JobTest::new(combining(WORDS, SUM))
         .input(input)
         .input("be\n")
-        .setting("combine-files=false")
+        .combine_files(false)
         .run();
     assert_eq!(output.text(), "be\t3\nnap\t1\nnot\t1\nor\t1\nto\t3\n");
     let plain = test(commands(WORDS, SUM)).run();

@@ -12,7 +12,7 @@ fn records(format: impl Fn() -> TextRecords, text: &str, split_size: u64) -> Vec
     let output = JobTest::new(job)
         .input(text)
         .split_size(split_size)
-        .setting("combine-files=false")
+        .combine_files(false)
         .run();
     output.text().lines().map(str::to_owned).collect()
 }

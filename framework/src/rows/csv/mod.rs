@@ -12,9 +12,7 @@ use napreduce_connectors::csv::Syntax;
 pub use self::reader::CsvRowReader;
 pub use self::writer::Csv;
 use super::TypedRow;
-use crate::input::{
-    BadRows, Compression, InputError, InputFormat, Split, Splitting, lines_splitting,
-};
+use crate::input::{Compression, InputError, InputFormat, Skip, Split, Splitting, lines_splitting};
 
 /// Rows of comma-separated values as values of the serde type `R`; made by [`Job::csv`](crate::Job::csv) and
 /// [`Job::tsv`](crate::Job::tsv).
@@ -40,7 +38,7 @@ use crate::input::{
 /// ```
 pub struct CsvRows<R> {
     dialect: Dialect,
-    bad_rows: BadRows,
+    skip: Skip,
     row: PhantomData<fn() -> R>,
 }
 
@@ -61,7 +59,7 @@ impl<R> Default for CsvRows<R> {
         };
         CsvRows {
             dialect,
-            bad_rows: BadRows::default(),
+            skip: Skip::default(),
             row: PhantomData,
         }
     }
@@ -179,10 +177,10 @@ impl<R: TypedRow> InputFormat for CsvRows<R> {
         offset: u64,
         memory: usize,
     ) -> Result<CsvRowReader<R>, InputError> {
-        CsvRowReader::open(self.dialect, self.bad_rows, split, offset, memory)
+        CsvRowReader::open(self.dialect, self.skip, split, offset, memory)
     }
 
-    fn take_bad_rows(&mut self, bad_rows: BadRows) {
-        self.bad_rows = bad_rows;
+    fn on_bad_input(&mut self, skip: Skip) {
+        self.skip = skip;
     }
 }

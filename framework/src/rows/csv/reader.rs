@@ -9,8 +9,7 @@ use super::super::TypedRow;
 use super::super::bad::{BadRow, BadRowGate, RowPlace, bad_table};
 use super::Dialect;
 use crate::input::{
-    BadRows, InputError, LineBlocks, RecordReader, Source, Split, Window, for_each_line,
-    mark_length,
+    InputError, LineBlocks, RecordReader, Skip, Source, Split, Window, for_each_line, mark_length,
 };
 
 use super::CsvRows;
@@ -62,7 +61,7 @@ struct Beginning {
 impl<R: TypedRow> CsvRowReader<R> {
     pub(super) fn open(
         dialect: Dialect,
-        bad_rows: BadRows,
+        skip: Skip,
         split: &Split,
         offset: u64,
         memory: usize,
@@ -85,7 +84,7 @@ impl<R: TypedRow> CsvRowReader<R> {
         } else {
             (Records::InFirstSplit(split.clone()), None)
         };
-        let gate = BadRowGate::new(bad_rows, split, memory);
+        let gate = BadRowGate::new(skip, split, memory);
         Ok(CsvRowReader {
             records,
             table,

@@ -11,7 +11,7 @@ use napreduce_connectors::parquet;
 pub use self::reader::ParquetRowReader;
 pub use self::writer::Parquet;
 use super::TypedRow;
-use crate::input::{BadRows, InputError, InputFormat, Split, Splitting, container};
+use crate::input::{InputError, InputFormat, Skip, Split, Splitting, container};
 
 /// Rows of Parquet files as values of the serde type `R`; made by [`Job::parquet`](crate::Job::parquet).
 ///
@@ -51,14 +51,14 @@ use crate::input::{BadRows, InputError, InputFormat, Split, Splitting, container
 /// test.assert_preemption_safe();
 /// ```
 pub struct ParquetRows<R> {
-    bad_rows: BadRows,
+    skip: Skip,
     row: PhantomData<fn() -> R>,
 }
 
 impl<R> Default for ParquetRows<R> {
     fn default() -> Self {
         ParquetRows {
-            bad_rows: BadRows::default(),
+            skip: Skip::default(),
             row: PhantomData,
         }
     }
@@ -82,10 +82,10 @@ impl<R: TypedRow> InputFormat for ParquetRows<R> {
         offset: u64,
         memory: usize,
     ) -> Result<ParquetRowReader<R>, InputError> {
-        ParquetRowReader::open(self.bad_rows, split, offset, memory)
+        ParquetRowReader::open(self.skip, split, offset, memory)
     }
 
-    fn take_bad_rows(&mut self, bad_rows: BadRows) {
-        self.bad_rows = bad_rows;
+    fn on_bad_input(&mut self, skip: Skip) {
+        self.skip = skip;
     }
 }

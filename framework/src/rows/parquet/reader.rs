@@ -8,7 +8,7 @@ use napreduce_task::{ReadPosition, progress};
 use super::super::TypedRow;
 use super::super::bad::{BadRow, BadRowGate, RowPlace};
 use super::ParquetRows;
-use crate::input::{BadRows, InputError, RecordReader, Split, container};
+use crate::input::{InputError, RecordReader, Skip, Split, container};
 
 /// A batch of decoded rows may take 1/8 of the task's memory, by the sizes in the footer.
 const BATCH_SHARE: usize = 8;
@@ -25,7 +25,7 @@ pub struct ParquetRowReader<R> {
 
 impl<R: TypedRow> ParquetRowReader<R> {
     pub(super) fn open(
-        bad_rows: BadRows,
+        skip: Skip,
         split: &Split,
         offset: u64,
         memory: usize,
@@ -42,7 +42,7 @@ impl<R: TypedRow> ParquetRowReader<R> {
         Ok(ParquetRowReader {
             file,
             split: split.clone(),
-            gate: BadRowGate::new(bad_rows, split, memory),
+            gate: BadRowGate::new(skip, split, memory),
             position,
             ended: false,
             row: PhantomData,

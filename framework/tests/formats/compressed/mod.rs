@@ -107,7 +107,7 @@ fn is_preemption_safe(extension: &str, compressed: &[u8], split_size: u64) {
         .input(compressed)
         .input_extension(extension);
     let whole = test.run();
-    let test = test.split_size(split_size).setting("combine-files=false");
+    let test = test.split_size(split_size).combine_files(false);
     assert_eq!(test.run().text(), whole.text());
     test.assert_safe_at_random(1, 8);
 }

@@ -45,9 +45,7 @@ fn check_with<T>(
     };
     same(&test().run().text(), expected);
     let bytes: usize = inputs.iter().map(String::len).sum();
-    let cut = test()
-        .split_size(bytes as u64 / 5 + 1)
-        .setting("combine-files=false");
+    let cut = test().split_size(bytes as u64 / 5 + 1).combine_files(false);
     same(&cut.run().text(), expected);
     let shared = test()
         .split_size(bytes as u64 / 3 + 1)
