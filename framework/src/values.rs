@@ -23,9 +23,12 @@ pub(crate) enum ValuesError {
 
 /// The values of one group, ordered by the rest of the key, then by map task, then as emitted.
 ///
-/// A value borrows from its block until the next one is read, so `while let Some(value) = values.next()`
-/// copies and allocates nothing. `for value in values` copies each value: free for numbers, an allocation for
-/// a text.
+/// | values are | read them by |
+/// |---|---|
+/// | added up, counted, folded | [`sum`](Values::sum), [`count`](Values::count), [`fold`](Values::fold) |
+/// | numbers, or other values that are `Copy` | `for value in values` |
+/// | looked at one after another | `while let Some(value) = values.next()`: text and bytes are borrowed until the next call |
+/// | kept | [`owned`](Values::owned), an iterator that clones each: `values.owned().collect()` |
 ///
 /// Values are read once. After a method that reads all of them, such as [`sum`](Values::sum),
 /// [`count`](Values::count) returns how many they were; other methods then fail the task. Several results of one pass
@@ -331,7 +334,7 @@ impl<'g, K: Key, V: Value> Values<'g, K, V> {
         result
     }
 
-    /// Returns the remaining values as an iterator of owned values; copies each.
+    /// Returns the remaining values as an iterator that clones each, for values that are kept.
     ///
     /// ```
     /// # let _ = |lines: &mut napreduce::Values<'_, String, String>| {
@@ -344,18 +347,8 @@ impl<'g, K: Key, V: Value> Values<'g, K, V> {
     }
 }
 
-/// Makes `for value in values` a loop over owned values.
-impl<'v, 'g, K: Key, V: Value> IntoIterator for &'v mut Values<'g, K, V> {
-    type Item = V::Owned;
-    type IntoIter = OwnedValues<'v, 'g, K, V>;
-
-    fn into_iter(self) -> OwnedValues<'v, 'g, K, V> {
-        self.owned()
-    }
-}
-
-/// An iterator over the values of a group that copies each; made by [`Values::owned`] and by `for value in
-/// values`.
+/// Makes `for value in values` a loop over numbers and other values that are `Copy`. Text and bytes would be cloned:
+/// borrow them with [`next`](Values::next), or clone them with [`owned`](Values::owned).
 ///
 /// ```
 /// use napreduce::testing::JobTest;
@@ -374,6 +367,16 @@ impl<'v, 'g, K: Key, V: Value> IntoIterator for &'v mut Values<'g, K, V> {
 /// };
 /// assert_eq!(JobTest::new(largest).input("to\nbring\nmore\n").run().text(), "5\n");
 /// ```
+impl<'v, 'g, K: Key, V: Value<Owned: Copy>> IntoIterator for &'v mut Values<'g, K, V> {
+    type Item = V::Owned;
+    type IntoIter = OwnedValues<'v, 'g, K, V>;
+
+    fn into_iter(self) -> OwnedValues<'v, 'g, K, V> {
+        self.owned()
+    }
+}
+
+/// An iterator that clones the values of a group; made by [`Values::owned`].
 pub struct OwnedValues<'v, 'g, K: Key, V: Value> {
     values: &'v mut Values<'g, K, V>,
 }
