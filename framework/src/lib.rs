@@ -181,6 +181,8 @@
 //! # assert_eq!(test.run().text(), "ann\t12\nbob\t30\n");
 //! ```
 //!
+//! Two [datasets](Dataset) are joined by [`join`](Dataset::join), without names.
+//!
 //! # Several inputs
 //!
 //! Other jobs with several inputs [`add`](builder::MapStage::add) them, each with its own name, format and map;

@@ -31,6 +31,7 @@ fn compile_errors_name_remedy() {
         "job_that_is_not_returned",
         "join_of_rows_without_keys",
         "key_without_the_trait",
+        "loop_over_values_of_text",
         "map_of_another_record",
         "map_only_that_emits",
         "map_that_returns_a_value",

@@ -3,6 +3,7 @@
 //! A row has 10 bytes of key and 90 bytes of payload.
 
 use clap::{Args, ValueEnum};
+use napreduce::codec::Bytes;
 use napreduce::output::FixedBytes;
 use napreduce::{Emit, Job, Program};
 use serde::{Deserialize, Serialize};
@@ -30,12 +31,21 @@ struct Rows {
 fn terasort(rows: &Rows) -> Job<Vec<u8>> {
     let printable = rows.format == RowFormat::Ascii;
     Job::fixed_records(ROW_BYTES)
-        .map(move |row: &[u8], out: &mut Emit<&'static [u8; 10], &'static [u8; 90]>| {
+        .map(move |row: &[u8], out: &mut Emit<Bytes<10>, Bytes<90>>| {
             if printable && !row.ends_with(b"\r\n") {
-                return Err("row does not end with CR LF; for binary rows pass --format hadoop or gensort");
+                return Err(
+                    "row does not end with CR LF; for binary rows pass --format hadoop or gensort",
+                );
             }
-            let (key, payload) = row.split_first_chunk().ok_or("row is shorter than its key")?;
-            out.emit(key, payload.try_into().map_err(|_| "row does not have 100 bytes")?);
+            let (key, payload) = row
+                .split_first_chunk()
+                .ok_or("row is shorter than its key")?;
+            out.emit(
+                key,
+                payload
+                    .try_into()
+                    .map_err(|_| "row does not have 100 bytes")?,
+            );
             Ok(())
         })
         .total_order()

@@ -249,7 +249,9 @@ impl<K: Key, V: Value, G: Key, O: OutputFormat> MapStage<K, V, NoCombine, G, O> 
         F: Fn(&mut V::Owned, V::Owned) + Send + Sync + 'static,
         O: PairOutput<G, V, Format: WritePair<G, V>>,
     {
-        self.combine(fold).totals()
+        self.combine(fold)
+            .pairs()
+            .reduce_total(|group, total, out| O::Format::write(out, group, total))
     }
 
     /// Folds the values of each group in their order, without a combiner.

@@ -13,7 +13,7 @@ use crate::codec::{Field, Key, Serde, Value, tagged};
 use crate::emit::Emit;
 use crate::input::InputFormat;
 use crate::output::{Output, OutputFormat, Text};
-use crate::records::Pairs;
+use crate::records::{Pairs, TypedRecords};
 use crate::state::Save;
 use crate::user_code::{NoCombine, Outcome, Reducer, TaskInfo};
 use crate::values::Values;
@@ -144,7 +144,7 @@ impl<I: InputFormat, F> JoinLeft<I, F> {
         Join {
             stage,
             left_name,
-            output: AsPairs,
+            output: (),
         }
     }
 }
@@ -155,23 +155,50 @@ type Rows<K, L, R> = Emit<(K, bool), Serde<Row<L, R>>>;
 /// Both maps, grouped by the key of the join.
 type RowStage<K, L, R> = MapStage<(K, bool), Serde<Row<L, R>>, NoCombine, K, Text>;
 
-/// The output of a join for which no format is chosen: [`Pairs`].
-#[derive(Debug, Clone, Copy)]
-pub struct AsPairs;
-
 /// Two inputs by key, without a choice of rows yet.
 ///
 /// The closure of each method is called for pairs of a left and a right row with equal keys: for each right row in
 /// the order of its input, with all left rows. It writes pairs of key and value, whose types are inferred, unless
-/// [`output`](Join::output) chooses another format. The left rows of one key are kept in memory; so choose the input
+/// [`output`](Join::output) chooses another format, `O`. The left rows of one key are kept in memory; so choose the input
 /// with fewer rows per key as the left one.
 ///
 /// A task can be checkpointed between any two rows.
 #[must_use = "a join is no job before its rows are chosen: call `inner`, `left`, `right` or `full`"]
-pub struct Join<K: Key, L: JoinRow, R: JoinRow, O = AsPairs> {
+pub struct Join<K: Key, L: JoinRow, R: JoinRow, O = ()> {
     stage: RowStage<K, L, R>,
     left_name: String,
     output: O,
+}
+
+/// The names of the inputs of [`Join::of_records`].
+pub(crate) const RECORD_INPUTS: [&str; 2] = ["left", "right"];
+
+impl<K: Key, L: JoinRow, R: JoinRow> Join<K, L, R> {
+    /// Joins two inputs of typed records, whose values are the rows.
+    pub(crate) fn of_records<V: Value<Owned = L>, W: Value<Owned = R>>() -> Join<K, L, R> {
+        let [left, right] = RECORD_INPUTS;
+        let stage = MapStage::over(InputMaps::none(), Text, Vec::new())
+            .add(
+                left,
+                TypedRecords::<K, V>::default(),
+                |(key, row), out: &mut Rows<K, L, R>| {
+                    out.emit((key, false), Row::Left(V::to_owned(row)));
+                },
+            )
+            .add(
+                right,
+                TypedRecords::<K, W>::default(),
+                |(key, row), out: &mut Rows<K, L, R>| {
+                    out.emit((key, true), Row::Right(W::to_owned(row)));
+                },
+            )
+            .group_by::<K>();
+        Join {
+            stage,
+            left_name: left.to_owned(),
+            output: (),
+        }
+    }
 }
 
 impl<K: Key, L: JoinRow, R: JoinRow, O> Join<K, L, R, O> {

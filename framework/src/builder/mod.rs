@@ -4,13 +4,12 @@
 //! `reduce` or `reducer` a [`Job`]. Each stage has methods only for the choices that are valid there.
 //!
 //! ```
-//! use napreduce::builder::{MapStage, NoCombine, Source};
+//! use napreduce::builder::{MapStage, Source};
 //! use napreduce::input::TextLines;
-//! use napreduce::output::Text;
 //! use napreduce::{Emit, Job};
 //!
 //! let source: Source<TextLines> = Job::text();
-//! let stage: MapStage<String, u64, NoCombine, String, Text> =
+//! let stage: MapStage<String, u64> =
 //!     source.map(|line: &str, out: &mut Emit<String, u64>| out.emit(line, 1));
 //! let job: Job = stage.reduce(|line, counts, out| out.emit(line, counts.sum()));
 //! # let _ = job;
@@ -28,7 +27,8 @@ mod stages;
 use std::marker::PhantomData;
 
 use self::inputs::InputMaps;
-pub use join::{AsPairs, Join, JoinLeft, JoinRow, Keyed};
+pub(crate) use join::RECORD_INPUTS;
+pub use join::{Join, JoinLeft, JoinRow, Keyed};
 pub(crate) use pipeline::Pipeline;
 pub use source::Source;
 pub use stages::MapStage;
@@ -55,10 +55,9 @@ use crate::rows::ParquetRows;
 use crate::rows::TypedRow;
 #[cfg(feature = "sequence-file")]
 use crate::sequence_file::{SequenceFiles, Writable};
-pub use crate::user_code::{
-    BadRecord, CombineStage, Emitted, FlatMap, Fold, NoCombine, Outcome, ReduceClosure,
-    ResumableClosure,
-};
+pub use crate::user_code::{BadRecord, CombineStage, Fold, NoCombine, Outcome};
+#[doc(hidden)]
+pub use crate::user_code::{FlatMap, KeyOrPair};
 pub use crate::values::OwnedValues;
 
 /// A finished job definition; functions from parameters to a job return it.
@@ -247,7 +246,7 @@ impl Job {
     /// # let test = test.input_named("books", "to bee or not\n").input_named("lists", "to\nbe\nor\nnot\n");
     /// # assert_eq!(test.run().text(), "bee\n");
     /// ```
-    pub fn inputs<K: Key, V: Value>() -> MapStage<K, V, NoCombine, K, Text> {
+    pub fn inputs<K: Key, V: Value>() -> MapStage<K, V> {
         MapStage::over(InputMaps::none(), Text, Vec::new())
     }
 

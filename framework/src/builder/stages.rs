@@ -9,7 +9,7 @@ use serde::de::DeserializeOwned;
 use crate::codec::{GroupBy, Key, Value};
 use crate::emit::Emit;
 use crate::input::InputFormat;
-use crate::output::{DeclaredOutput, NamedOutput, Output, OutputDefinition, OutputFormat};
+use crate::output::{DeclaredOutput, NamedOutput, Output, OutputDefinition, OutputFormat, Text};
 use crate::records::{PairOutput, WritePair};
 use crate::settings::Settings;
 use crate::state::Resumable;
@@ -23,7 +23,10 @@ use super::Job;
 use super::inputs::InputMaps;
 use super::pipeline::MapReduce;
 
-/// One or several maps without a reduce yet; they emit `K` and `V`, `G` is the group, `O` the output format.
+/// One or several maps without a reduce yet. They emit keys `K` and values `V`.
+///
+/// The other parameters have defaults, which methods change: the combiner `C` by [`combine`](MapStage::combine), the group
+/// `G` by [`group_by`](MapStage::group_by), and the output format `O` by [`output`](MapStage::output).
 ///
 /// ```
 /// use napreduce::builder::Sum;
@@ -41,15 +44,15 @@ use super::pipeline::MapReduce;
 /// assert_eq!(output.parts, [b"or\t1\nto\t2\n".to_vec(), b"Be\t1\n".to_vec()]);
 /// ```
 #[must_use = "a map is not a job yet; call `reduce` or `reducer`"]
-pub struct MapStage<K: Key, V: Value, C, G, O> {
-    said: Said<K, V>,
+pub struct MapStage<K: Key, V: Value, C = NoCombine, G = K, O = Text> {
+    choices: Choices<K, V>,
     combine: C,
     grouping: Grouping<G>,
     output: O,
 }
 
 /// Choices for a stage that do not change its type.
-struct Said<K: Key, V: Value> {
+struct Choices<K: Key, V: Value> {
     inputs: InputMaps<K, V>,
     partition: PartitionChoice,
     reduces: Option<u32>,
@@ -62,14 +65,14 @@ impl<K: Key, V: Value, O: OutputFormat> MapStage<K, V, NoCombine, K, O> {
         output: O,
         named: Vec<Arc<dyn DeclaredOutput>>,
     ) -> Self {
-        let said = Said {
+        let choices = Choices {
             inputs,
             partition: PartitionChoice::Hash,
             reduces: None,
             named,
         };
         MapStage {
-            said,
+            choices,
             combine: NoCombine,
             grouping: Grouping::whole_key(),
             output,
@@ -80,13 +83,37 @@ impl<K: Key, V: Value, O: OutputFormat> MapStage<K, V, NoCombine, K, O> {
 impl<K: Key, V: Value, G: Key, O: OutputFormat> MapStage<K, V, NoCombine, G, O> {
     /// Combines values of equal keys on the map side and wherever sorted runs are merged.
     ///
-    /// The fold must be associative; it may be applied any number of times.
+    /// The fold must be associative; it may be applied any number of times. How to finish the job:
+    ///
+    /// | to write | write |
+    /// |---|---|
+    /// | each key with its folded value, as typed pairs | [`reduce_by_key(fold)`](MapStage::reduce_by_key), without `combine` |
+    /// | something made of the folded value | `.combine(fold)`, [`.reduce_total(\|key, total, out\| ...)`](MapStage::reduce_total) |
+    /// | something made of what is left of the values, such as in a [`group_by`](MapStage::group_by) of combined keys | `.combine(fold)`, [`.reduce(\|key, values, out\| ...)`](MapStage::reduce) |
+    ///
+    /// For sums, counts, minima and the like there are [`sum`](MapStage::sum), [`count`](MapStage::count),
+    /// [`min`](MapStage::min) and others, which combine by themselves.
+    ///
+    /// ```
+    /// use napreduce::Job;
+    /// use napreduce::builder::Sum;
+    /// use napreduce::testing::JobTest;
+    ///
+    /// /// The mean length of the lines that begin with each letter.
+    /// let means = || {
+    ///     Job::text()
+    ///         .flat_map(|line: &str| Some((line[..1].to_owned(), (line.len() as u64, 1u64))))
+    ///         .combine(Sum::add)
+    ///         .reduce_total(|letter, (length, lines), out| out.emit(letter, length / lines))
+    /// };
+    /// assert_eq!(JobTest::new(means).input("to\nbring\nbut\n").run().text(), "b\t4\nt\t2\n");
+    /// ```
     pub fn combine<F>(self, fold: F) -> MapStage<K, V, Fold<V, F>, G, O>
     where
         F: Fn(&mut V::Owned, V::Owned) + Send + Sync + 'static,
     {
         MapStage {
-            said: self.said,
+            choices: self.choices,
             combine: Fold::new(fold),
             grouping: self.grouping,
             output: self.output,
@@ -112,13 +139,13 @@ impl<K: Key, V: Value, G: Key, O: OutputFormat> MapStage<K, V, NoCombine, G, O> 
                 }
             };
         let MapStage {
-            said,
+            choices,
             grouping,
             output,
             ..
         } = self.pairs();
         MapStage {
-            said,
+            choices,
             combine,
             grouping,
             output,
@@ -130,13 +157,13 @@ impl<K: Key, V: Value, G: Key, O: OutputFormat> MapStage<K, V, NoCombine, G, O> 
 impl<K: Key, V: Key, O: OutputFormat> MapStage<K, V, NoCombine, K, O> {
     /// Emits each value as the second field of its key, so that the values of a group are sorted.
     pub(super) fn values_in_keys(self) -> MapStage<(K, V), (), NoCombine, K, O> {
-        let Said {
+        let Choices {
             inputs,
             partition,
             reduces,
             named,
-        } = self.said;
-        let said = Said {
+        } = self.choices;
+        let choices = Choices {
             inputs: inputs.values_in_keys(),
             partition: partition.of_first::<K, V>(),
             reduces,
@@ -144,7 +171,7 @@ impl<K: Key, V: Key, O: OutputFormat> MapStage<K, V, NoCombine, K, O> {
         };
         let grouping = Grouping::prefix(<(K, V) as GroupBy<K>>::prefix_length);
         MapStage {
-            said,
+            choices,
             combine: NoCombine,
             grouping,
             output: self.output,
@@ -156,21 +183,11 @@ impl<K: Key, V: Value, F, G: Key, O: OutputFormat> MapStage<K, V, Fold<V, F>, G,
 where
     F: Fn(&mut V::Owned, V::Owned) + Send + Sync + 'static,
 {
-    /// Finishes the job with pairs of each group's key and the value into which `combine` has folded all values.
-    ///
-    /// ```
-    /// use napreduce::Job;
-    /// use napreduce::input::TextLines;
-    /// use napreduce::testing::JobTest;
-    ///
-    /// fn shortest() -> Job<(u64, String)> {
-    ///     Job::text()
-    ///         .flat_map(|line: &str| Some((line.len() as u64 % 2, line.to_owned())))
-    ///         .combine(|shortest, more| if more.len() < shortest.len() { *shortest = more })
-    ///         .totals()
-    /// }
-    /// assert_eq!(JobTest::new(shortest).input("four\nto\nthree\n").run().text(), "0\tto\n1\tthree\n");
-    /// ```
+    #[doc(hidden)]
+    #[deprecated(
+        since = "0.4.0",
+        note = "call `reduce_by_key(fold)` instead of `combine(fold).totals()`"
+    )]
     pub fn totals(self) -> Job<O::Record>
     where
         O: PairOutput<G, V, Format: WritePair<G, V>>,
@@ -214,12 +231,12 @@ impl<K: Key, V: Value, C: Combining<V>, G: Key, O: OutputFormat> MapStage<K, V, 
     where
         R: Reducer<Group = G, Key = K, Value = C::Total, Output = O>,
     {
-        let Said {
+        let Choices {
             inputs,
             partition,
             reduces,
             named,
-        } = self.said;
+        } = self.choices;
         Job::new(MapReduce {
             inputs,
             combine: self.combine,
@@ -290,7 +307,7 @@ impl<K: Key, V: Value, C: CombineStage<V>, G: Key, O: OutputFormat> MapStage<K, 
     where
         M: Mapper<Key = K, Value = V>,
     {
-        self.said.inputs = self.said.inputs.with(Some(name), format, mapper);
+        self.choices.inputs = self.choices.inputs.with(Some(name), format, mapper);
         self
     }
 
@@ -362,7 +379,7 @@ impl<K: Key, V: Value, C: CombineStage<V>, G: Key, O: OutputFormat> MapStage<K, 
     where
         F: Fn(G::Ref<'_>, u32) -> u32 + Send + Sync + 'static,
     {
-        self.said.partition = PartitionChoice::custom(choose, &self.grouping);
+        self.choices.partition = PartitionChoice::custom(choose, &self.grouping);
         self
     }
 
@@ -382,7 +399,7 @@ impl<K: Key, V: Value, C: CombineStage<V>, G: Key, O: OutputFormat> MapStage<K, 
     /// assert_eq!(JobTest::new(sorted).input("b\nd\na\nc\n").reduces(2).run().text(), "a\nb\nc\nd\n");
     /// ```
     pub fn total_order(mut self) -> Self {
-        self.said.partition = PartitionChoice::TotalOrder;
+        self.choices.partition = PartitionChoice::TotalOrder;
         self
     }
 
@@ -393,15 +410,15 @@ impl<K: Key, V: Value, C: CombineStage<V>, G: Key, O: OutputFormat> MapStage<K, 
         K: GroupBy<P>,
     {
         let MapStage {
-            mut said,
+            mut choices,
             combine,
             output,
             ..
         } = self;
-        said.partition = said.partition.before_grouping();
+        choices.partition = choices.partition.before_grouping();
         let grouping = Grouping::prefix(<K as GroupBy<P>>::prefix_length);
         MapStage {
-            said,
+            choices,
             combine,
             grouping,
             output,
@@ -424,13 +441,13 @@ impl<K: Key, V: Value, C: CombineStage<V>, G: Key, O: OutputFormat> MapStage<K, 
     /// assert_eq!(JobTest::new(by_length).input("to\nbe\nnot\n").run().parts.len(), 8);
     /// ```
     pub fn reduces(mut self, reduces: u32) -> Self {
-        self.said.reduces = Some(reduces);
+        self.choices.reduces = Some(reduces);
         self
     }
 
     /// Declares a named output for the reduce; see [`Output::to`].
     pub fn named_output<N: OutputFormat>(mut self, output: &NamedOutput<N>) -> Self {
-        self.said.named.push(Arc::new(output.clone()));
+        self.choices.named.push(Arc::new(output.clone()));
         self
     }
 
@@ -438,7 +455,7 @@ impl<K: Key, V: Value, C: CombineStage<V>, G: Key, O: OutputFormat> MapStage<K, 
     /// [`count`](MapStage::count) write formats of [pairs](PairOutput).
     pub fn output<P: OutputFormat>(self, format: P) -> MapStage<K, V, C, G, P> {
         MapStage {
-            said: self.said,
+            choices: self.choices,
             combine: self.combine,
             grouping: self.grouping,
             output: format,
@@ -451,13 +468,13 @@ impl<K: Key, V: Value, C: CombineStage<V>, G: Key, O: OutputFormat> MapStage<K, 
         O: PairOutput<G, X>,
     {
         let MapStage {
-            said,
+            choices,
             combine,
             grouping,
             output,
         } = self;
         MapStage {
-            said,
+            choices,
             combine,
             grouping,
             output: output.into_format(),

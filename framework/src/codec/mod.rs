@@ -60,6 +60,7 @@ mod tuples;
 pub use bumpalo::Bump as Scratch;
 pub use napreduce_derive::{Key, Value};
 
+pub use self::arrays::Bytes;
 pub use self::error::DecodeError;
 pub use self::field::{Field, KeyAlone, ListElement};
 pub use self::grouping::GroupBy;
@@ -224,9 +225,8 @@ fn left_over(bytes: &[u8], rest: &[u8]) -> DecodeError {
 ///
 /// Keys are integers, floats (−0 and 0 are one key, the 0, though −0 stays −0 as a value; all NaN are one key, which
 /// comes last), `bool`, `char`, `()`,
-/// `String`, `Vec<u8>`, `[u8; N]`, `Option` (`None` first), [`Reverse`](std::cmp::Reverse), tuples of up to
-/// six, and structs and enums with `#[derive(Key)]`. `&'static str`, `&'static [u8]` and `&'static [u8; N]`
-/// are further names of the families of borrowed text and bytes.
+/// `String`, `Vec<u8>`, `[u8; N]`, [`Bytes<N>`](Bytes), `Option` (`None` first), [`Reverse`](std::cmp::Reverse),
+/// tuples of up to six, and structs and enums with `#[derive(Key)]`.
 ///
 /// ```
 /// use napreduce::{Key, Value};

@@ -49,7 +49,14 @@ pub(crate) use self::paths::{InputFile, expand, has_unknown_size, local_path};
 pub use self::place::InputPlace;
 pub(crate) use self::place::quoted;
 pub use self::skip::Skip;
-pub(crate) use self::skip::{BAD_RECORDS, BAD_ROWS};
+pub(crate) use self::skip::BAD_RECORDS;
+#[cfg(any(
+    feature = "avro",
+    feature = "csv",
+    feature = "json-lines",
+    feature = "parquet"
+))]
+pub(crate) use self::skip::BAD_ROWS;
 #[cfg(any(feature = "csv", feature = "json-lines"))]
 pub(crate) use self::source::Source;
 pub(crate) use self::splits::{about_empty, check_files, combine, plan_splits};

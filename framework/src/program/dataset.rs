@@ -424,6 +424,13 @@ impl<P: AsRef<Path>> JobInput for P {
     }
 }
 
+/// Names the files again.
+impl JobInput for InputFiles {
+    fn named(self) -> InputFiles {
+        self
+    }
+}
+
 impl<T> JobInput for &Dataset<T> {
     fn named(self) -> InputFiles {
         InputFiles {

@@ -27,6 +27,7 @@
 #[cfg(feature = "cluster")]
 mod cluster;
 mod handle;
+mod join;
 mod local;
 mod target;
 
@@ -41,6 +42,7 @@ use serde::Serialize;
 #[cfg(feature = "cluster")]
 pub use cluster::Cluster;
 pub use handle::{JobHandle, Progress, ProgressWatch};
+pub use join::DatasetJoin;
 pub use local::Local;
 pub use target::Target;
 

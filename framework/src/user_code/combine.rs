@@ -15,11 +15,10 @@ use crate::values::Values;
 ///
 /// ```
 /// use napreduce::builder::{CombineStage, MapStage, Sum};
-/// use napreduce::output::Text;
 /// use napreduce::{Emit, Job};
 ///
 /// /// Writes each key once, with or without a combiner.
-/// fn keys_once(stage: MapStage<String, u64, impl CombineStage<u64>, String, Text>) -> Job {
+/// fn keys_once(stage: MapStage<String, u64, impl CombineStage<u64>>) -> Job {
 ///     stage.reduce(|key, _, out| out.emit(key, ()))
 /// }
 ///
@@ -52,12 +51,11 @@ pub trait Merging: Clone + Send + Sync + 'static {
 /// No combiner: every record is shuffled as emitted.
 ///
 /// ```
-/// use napreduce::builder::{MapStage, NoCombine, Sum};
-/// use napreduce::output::Text;
 /// use napreduce::Job;
+/// use napreduce::builder::{MapStage, Sum};
 ///
 /// /// A stage that has no combiner yet can be given one.
-/// fn counted(stage: MapStage<String, u64, NoCombine, String, Text>) -> Job {
+/// fn counted(stage: MapStage<String, u64>) -> Job {
 ///     stage.combine(Sum::add).reduce_total(|key, count, out| out.emit(key, count))
 /// }
 /// # let _ = counted;
@@ -84,11 +82,10 @@ impl Merging for NoCombine {
 ///
 /// ```
 /// use napreduce::builder::{Fold, MapStage, Sum};
-/// use napreduce::output::Text;
 /// use napreduce::Job;
 ///
 /// /// Writes the totals of any fold.
-/// fn totals<F>(stage: MapStage<String, u64, Fold<u64, F>, String, Text>) -> Job
+/// fn totals<F>(stage: MapStage<String, u64, Fold<u64, F>>) -> Job
 /// where
 ///     F: Fn(&mut u64, u64) + Send + Sync + 'static,
 /// {

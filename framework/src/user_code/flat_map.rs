@@ -25,7 +25,7 @@ use super::outcome::Outcome;
     note = "keys and values are text, bytes, numbers of a fixed size (not `usize`), tuples of these, and types that \
             implement `codec::Field`; or use `map`, whose `Emit<K, V>` names the types"
 )]
-pub trait Emitted {
+pub trait KeyOrPair {
     /// The family of the key.
     type Key: Key;
     /// The family of the value.
@@ -35,7 +35,7 @@ pub trait Emitted {
     fn emit(self, out: &mut Emit<Self::Key, Self::Value>) -> Result<(), TaskError>;
 }
 
-impl<T: KeyAlone<Family: Key>> Emitted for T {
+impl<T: KeyAlone<Family: Key>> KeyOrPair for T {
     type Key = T::Family;
     type Value = ();
 
@@ -46,7 +46,7 @@ impl<T: KeyAlone<Family: Key>> Emitted for T {
     }
 }
 
-impl<A: Field<Family: Key>, B: Field> Emitted for (A, B) {
+impl<A: Field<Family: Key>, B: Field> KeyOrPair for (A, B) {
     type Key = A::Family;
     type Value = B::Family;
 
@@ -57,7 +57,7 @@ impl<A: Field<Family: Key>, B: Field> Emitted for (A, B) {
     }
 }
 
-impl<T: Emitted, E: Display + 'static> Emitted for Result<T, E> {
+impl<T: KeyOrPair, E: Display + 'static> KeyOrPair for Result<T, E> {
     type Key = T::Key;
     type Value = T::Value;
 
@@ -96,7 +96,7 @@ where
     K: Key,
     V: Value,
     F: Fn(I::Record<'r>) -> T,
-    T: IntoIterator<Item: Emitted<Key = K, Value = V>>,
+    T: IntoIterator<Item: KeyOrPair<Key = K, Value = V>>,
 {
     fn drops_errors() -> bool {
         std::any::type_name::<T>().starts_with("core::result::Result<")

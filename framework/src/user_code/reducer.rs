@@ -145,21 +145,7 @@ pub trait Reducer: Clone + Send + Sync + 'static {
 }
 
 /// A closure as a reducer.
-///
-/// Created only by `reduce`.
-///
-/// ```
-/// use napreduce::Reducer;
-/// use napreduce::builder::ReduceClosure;
-/// use napreduce::output::Text;
-///
-/// fn is_a_reducer<R: Reducer>() {}
-///
-/// type Function = fn(&str, &mut napreduce::Values<'_, String, u64>, &mut napreduce::Output<Text>);
-/// is_a_reducer::<ReduceClosure<String, String, u64, Text, Function>>();
-/// ```
-#[must_use = "it does nothing outside of a job: give it to `reducer`"]
-pub struct ReduceClosure<G, K, V, O, F> {
+pub(crate) struct ReduceClosure<G, K, V, O, F> {
     closure: Arc<F>,
     types: PhantomData<fn(G, K, V) -> O>,
 }

@@ -22,21 +22,8 @@ use super::outcome::Outcome;
 use super::reducer::Reducer;
 use super::task_info::TaskInfo;
 
-/// A closure with a state as a reducer; made by
-/// [`reduce_resumable`](crate::builder::MapStage::reduce_resumable).
-///
-/// ```
-/// use napreduce::Reducer;
-/// use napreduce::builder::ResumableClosure;
-/// use napreduce::output::Text;
-///
-/// fn is_a_reducer<R: Reducer>() {}
-///
-/// type Function = fn(&mut u64, &str, &mut napreduce::Values<'_, String, u64>, &mut napreduce::Output<Text>);
-/// is_a_reducer::<ResumableClosure<String, String, u64, Text, u64, Function>>();
-/// ```
-#[must_use = "it does nothing outside of a job: give it to `reducer`"]
-pub struct ResumableClosure<G, K, V, O, S, F> {
+/// A closure with a state as a reducer.
+pub(crate) struct ResumableClosure<G, K, V, O, S, F> {
     closure: Arc<F>,
     state: S,
     types: PhantomData<fn(G, K, V) -> O>,

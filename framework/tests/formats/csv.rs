@@ -2,7 +2,9 @@
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 
+use napreduce::builder::BadRecord;
 use napreduce::input::{InputFormat, Skip, Splitting};
 use napreduce::rows::{Csv, CsvRows, JsonLines};
 use napreduce::testing::JobTest;
@@ -342,6 +344,32 @@ fn bad_rows_are_skipped_up_to_limit() {
     assert!(
         error.contains(" has too many bad rows (limit 0), the last one at line 3: "),
         "{error}"
+    );
+}
+
+#[test]
+fn bad_rows_and_bad_records_share_their_limit() {
+    let delays = || {
+        Job::csv::<borrowed!(Flight)>().map_only(|flight, out| -> Result<(), BadRecord> {
+            out.emit(flight.delay.ok_or_else(|| BadRecord::new("no delay"))?, ());
+            Ok(())
+        })
+    };
+    let text = "carrier,delay\nLH,1\nLH,x\nLH,\nLH,3\n";
+    let test = |most| {
+        JobTest::new(delays)
+            .input(text)
+            .on_bad_input(Skip::AtMost(most))
+    };
+    let output = test(2).run();
+    assert_eq!(output.text(), "1\n3\n");
+    let skipped = ["BAD_ROWS", "BAD_RECORDS"].map(|name| output.counters.get(name));
+    assert_eq!(skipped, [1, 1]);
+    let refused = catch_unwind(AssertUnwindSafe(|| test(1).run())).expect_err("one is too many");
+    let message = refused.downcast_ref::<String>().expect("a message");
+    assert!(
+        message.contains("too many bad records (limit 1)"),
+        "{message}"
     );
 }
 

@@ -3,7 +3,7 @@
 use std::cmp::{Ordering, Reverse};
 use std::fmt::Debug;
 
-use napreduce::codec::Scratch;
+use napreduce::codec::{Bytes, Scratch};
 use napreduce::{Key, Value};
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -162,6 +162,7 @@ key_properties! {
     order_of_bytes: Vec<u8> = bytes();
     order_of_borrowed_bytes: &'static [u8] = bytes();
     order_of_arrays: [u8; 3] = any::<[u8; 3]>();
+    order_of_arrays_by_reference: Bytes<3> = any::<[u8; 3]>();
     order_of_borrowed_arrays: &'static [u8; 3] = any::<[u8; 3]>();
     order_of_empty_arrays: [u8; 0] = any::<[u8; 0]>();
     order_of_options: Option<String> = prop::option::of(text());

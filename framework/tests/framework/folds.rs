@@ -4,9 +4,8 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Display;
 
-use napreduce::builder::{MapStage, NoCombine, Sum};
+use napreduce::builder::{MapStage, Sum};
 use napreduce::codec::List;
-use napreduce::output::Text;
 use napreduce::records::Records;
 use napreduce::run::Local;
 use napreduce::testing::{JobTest, assert_preemption_safe};
@@ -17,7 +16,7 @@ use proptest::prelude::*;
 type Pairs = Vec<(String, i64)>;
 
 /// Lines of KEY NUMBER.
-fn pairs() -> MapStage<String, i64, NoCombine, String, Text> {
+fn pairs() -> MapStage<String, i64> {
     Job::text().map(|line: &str, out: &mut Emit<String, i64>| {
         let (key, number) = line.split_once(' ').expect("two fields");
         out.emit(key, number.parse().expect("a number"));
@@ -25,7 +24,7 @@ fn pairs() -> MapStage<String, i64, NoCombine, String, Text> {
 }
 
 /// The same pairs with the number as a float.
-fn floats() -> MapStage<String, f64, NoCombine, String, Text> {
+fn floats() -> MapStage<String, f64> {
     Job::text().map(|line: &str, out: &mut Emit<String, f64>| {
         let (key, number) = line.split_once(' ').expect("two fields");
         out.emit(key, number.parse::<f64>().expect("a number") / 10.0);
@@ -444,7 +443,7 @@ fn spilled_folds_equal_naive_folds() {
 }
 
 /// Numbers of an input, all of one group.
-fn numbers<V>() -> MapStage<String, V, NoCombine, String, Text>
+fn numbers<V>() -> MapStage<String, V>
 where
     V: Value<Owned = V> + std::str::FromStr<Err: std::fmt::Debug> + Clone,
     for<'a> V: Value<Ref<'a> = V>,
@@ -541,7 +540,7 @@ fn sum_outside_its_range_fails_however_input_is_divided() {
     assert_sum(|| numbers::<u128>().sum(), &[&most, "1"], Err("u128"));
     let by_reduce = || numbers::<u8>().reduce(|key, numbers, out| out.emit(key, numbers.sum()));
     assert_sum(by_reduce, &["255", "1"], Err("u8"));
-    let combined = || numbers::<u8>().combine(Sum::add).totals();
+    let combined = || numbers::<u8>().reduce_by_key(Sum::add);
     assert_sum(combined, &["255", "1"], Err("u8"));
 }
 

@@ -3,12 +3,13 @@
 use std::time::Duration;
 
 use napreduce::builder::BadRecord;
+use napreduce::input::Skip;
 use napreduce::output::{NamedOutput, Text};
 use napreduce::program::{Error, JobError};
 use napreduce::records::Records;
 use napreduce::run::Local;
 use napreduce::testing::JobTest;
-use napreduce::{Dataset, Emit, Job, Output, TaskError, words};
+use napreduce::{Dataset, Emit, Job, JobRequest, Output, TaskError, words};
 
 fn count() -> Job<(String, u64)> {
     Job::text().flat_map(words).count()
@@ -32,6 +33,73 @@ fn job_over_lines_returns_values() {
         !files.exists(),
         "a temporary output is removed with its dataset"
     );
+}
+
+#[test]
+fn datasets_are_joined_by_key() {
+    let pairs = |pairs: &[(u64, &str)]| {
+        let owned = pairs.iter().map(|(id, text)| (*id, (*text).to_owned()));
+        Dataset::<(u64, String)>::of(owned).expect("pairs")
+    };
+    let users = pairs(&[(1, "ann"), (2, "bob"), (2, "bea")]);
+    let orders = pairs(&[(2, "tea"), (3, "ink"), (2, "nib")]);
+    let run = |join: JobRequest<(String, String)>| {
+        let joined = join.reduces(1).run(&Local::threads()).expect("it runs");
+        drop((users.clone(), orders.clone()));
+        let pairs = joined.collect().expect("it is read back");
+        pairs
+            .into_iter()
+            .map(|(user, order)| format!("{user} {order}"))
+            .collect::<Vec<_>>()
+    };
+    let inner = ["bob tea", "bea tea", "bob nib", "bea nib"];
+    let join = users.join(&orders);
+    assert_eq!(
+        run(join.inner(|_, user, order, out| out.emit(user, order))),
+        inner
+    );
+    let left = join.left(|_, user, order, out| out.emit(user, order.map_or("-", String::as_str)));
+    assert_eq!(run(left), [&["ann -"], &inner[..]].concat());
+    let right = join.right(|_, user, order, out| out.emit(user.map_or("-", String::as_str), order));
+    assert_eq!(run(right), [&inner[..], &["- ink"]].concat());
+    let full = join.full(|_, user, order, out| {
+        out.emit(
+            user.map_or("-", String::as_str),
+            order.map_or("-", String::as_str),
+        );
+    });
+    assert_eq!(run(full), [&["ann -"], &inner[..], &["- ink"]].concat());
+}
+
+#[test]
+fn bad_input_is_skipped_up_to_the_limit() {
+    let halves = || {
+        Job::text().map_only(|line: &str, out| -> Result<(), BadRecord> {
+            out.emit(line.parse::<u64>()? / 2, ());
+            Ok(())
+        })
+    };
+    let lines = Dataset::lines(["4", "x", "6", "y"]).expect("lines");
+    let run = |skip| {
+        napreduce::job(halves)
+            .inputs([&lines])
+            .on_bad_input(skip)
+            .run(&Local::threads())
+    };
+    for skip in [Skip::All, Skip::AtMost(2)] {
+        let halves = run(skip).expect("two lines are skipped");
+        assert_eq!(halves.collect().expect("lines"), ["2", "3"]);
+    }
+    for (skip, remedy) in [
+        (
+            Skip::None,
+            "call `on_bad_input(Skip::All)` to skip bad records",
+        ),
+        (Skip::AtMost(1), "raise `on_bad_input`"),
+    ] {
+        let refused = run(skip).expect_err("the job fails").to_string();
+        assert!(refused.contains(remedy), "{refused}");
+    }
 }
 
 #[test]

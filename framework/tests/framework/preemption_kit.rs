@@ -364,8 +364,7 @@ fn fold_that_is_not_associative_is_named() {
             .map(|line: &str, out: &mut Emit<String, u64>| {
                 out.emit("all", line.parse().expect("a number"))
             })
-            .combine(|mean, more| *mean = (*mean + more) / 2)
-            .totals()
+            .reduce_by_key(|mean, more| *mean = (*mean + more) / 2)
     };
     let test = JobTest::new(means).input("1\n5\n9\n17\n");
     let message = panic_of(|| test.assert_preemption_safe());

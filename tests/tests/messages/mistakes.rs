@@ -126,7 +126,7 @@ const WITHOUT_CLUSTER: &[&str] = &[
     "wordcount input --output out --split-size 0",
     "wordcount input --output out --split-size lots",
     "wordcount input --output out --task-memory 1k",
-    "wordcount input --output out --bad-rows maybe",
+    "wordcount input --output out --bad-input maybe",
     "wordcount input --output out --progress sometimes",
     "wordcount input --output out --conf fan-in",
     "wordcount input --output out --conf fan-out=2",

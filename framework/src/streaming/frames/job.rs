@@ -21,7 +21,6 @@ use super::reducer::FramesReducer;
 use crate::builder::{Job, MapStage, Source};
 use crate::codec::Value;
 use crate::input::InputFormat;
-use crate::output::Text;
 use crate::program::{Driver, Error, Program};
 use crate::user_code::CombineStage;
 
@@ -133,7 +132,7 @@ where
 }
 
 fn reduced<K: PairKey, V: PairValue, C: CombineStage<V>>(
-    stage: MapStage<K, V, C, Vec<u8>, Text>,
+    stage: MapStage<K, V, C, Vec<u8>>,
     program: &Arc<FramesProgram>,
 ) -> Job {
     let stage = match program.description.reduces {
