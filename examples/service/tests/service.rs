@@ -2,6 +2,8 @@
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
 use std::process::{Child, Command, Stdio};
 use std::thread;
 
@@ -124,4 +126,22 @@ fn jobs_of_requests_run_at_once() {
         .read_to_string(&mut rest)
         .expect("its standard error");
     assert_eq!(rest, "stopped\n", "jobs print nothing");
+}
+
+/// A service has no code before its `main`: asked to be a fork server, it is a task process that waits for its first message.
+#[test]
+fn service_is_no_fork_server() {
+    let (ours, theirs) = UnixStream::pair().expect("a channel");
+    let mut process = Command::new(env!("CARGO_BIN_EXE_word-service"))
+        .args(["--napreduce-fork-process", &std::process::id().to_string()])
+        .stdin(Stdio::from(OwnedFd::from(theirs)))
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .expect("the service starts");
+    let mut greeting = [0];
+    (&ours).read_exact(&mut greeting).expect("it says hello");
+    assert_ne!(&greeting, b"N", "NAPFORK1 is the greeting of a fork server");
+    drop(ours);
+    process.wait().expect("it ends");
 }

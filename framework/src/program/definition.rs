@@ -1,21 +1,23 @@
 //! Job definitions as functions, and how a task process finds the one that the program ran.
 //!
 //! A task process executes the same file as the program that plans the job. A definition is a function or a closure that
-//! captures nothing, so no value of it has to be sent: the distance of its compiled code from a fixed function of this crate
-//! is the same in every process of the executable. The distance goes to the task process with the first bytes of the code,
-//! which are compared before the call, and with the name of the type, which the code itself compares.
+//! captures nothing, so no value of it has to be sent. A definition that a [`Program`](super::Program) has named is found
+//! by its name. For another one the identity of the executable is sent and the place of the definition's code in it; a
+//! program with another identity refuses the task.
 
 #![expect(unsafe_code, reason = "calls the code of a definition by its address")]
 
-use std::any::type_name;
-use std::fs;
+use std::any::{TypeId, type_name};
+use std::collections::BTreeMap;
 use std::ptr::NonNull;
+use std::sync::OnceLock;
 
 use napreduce_protocol::TaskError;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use super::envelope::Envelope;
+use super::executable::Executable;
 use crate::builder::{Job, Pipeline};
 
 /// A function or closure that returns a job: `fn() -> Job<T>` or `fn(&P) -> Job<T>`, where `P` are its parameters.
@@ -132,30 +134,27 @@ const CAPTURES: &str = "a job definition is a function or a closure that capture
 pub(crate) struct FoundDefinition {
     build: Build,
     type_name: &'static str,
+    type_id: TypeId,
+}
+
+/// The names of definitions in task processes of this program, by their types.
+static NAMES: OnceLock<BTreeMap<TypeId, String>> = OnceLock::new();
+
+/// Keeps the names that a program has given to its definitions. Task processes run the first program that `main` reaches, so
+/// the names of a later one are not kept.
+pub(super) fn register(names: &BTreeMap<TypeId, String>) {
+    NAMES.get_or_init(|| names.clone());
 }
 
 /// The place of a definition in the executable, as task processes read it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct CodePlace {
-    /// Bytes from [`anchor`] to the code; negative if the code comes first.
-    distance: i64,
-    /// The first bytes of the code, in hexadecimal digits.
-    code: String,
+    /// The identity of the executable.
+    executable: String,
+    /// Bytes from the beginning of the executable in memory to the code.
+    offset: u64,
     /// The name of the definition's type.
     definition: String,
-}
-
-/// How many bytes of code are compared.
-const COMPARED: usize = 16;
-
-/// The function from which distances are measured.
-#[inline(never)]
-fn anchor() {
-    std::hint::black_box(());
-}
-
-fn anchor_address() -> usize {
-    anchor as *const () as usize
 }
 
 impl FoundDefinition {
@@ -164,7 +163,13 @@ impl FoundDefinition {
         FoundDefinition {
             build: build_found::<Kind, D>,
             type_name: type_name::<D>(),
+            type_id: TypeId::of::<D>(),
         }
+    }
+
+    /// Returns the name by which task processes find the definition, if this program has given it one.
+    pub(crate) fn registered_name(&self) -> Option<&'static str> {
+        NAMES.get()?.get(&self.type_id).map(String::as_str)
     }
 
     /// The name for people: the function's, without its modules.
@@ -180,14 +185,19 @@ impl FoundDefinition {
     /// Returns where other processes of this executable find the definition.
     ///
     /// # Errors
-    /// Fails for a definition in a shared library, which no task process has at the same distance.
+    /// Fails for a definition in a shared library, which no task process has at the same place.
     pub(crate) fn place(&self) -> Result<CodePlace, TaskError> {
-        let address = self.build as usize;
-        let distance = address.wrapping_sub(anchor_address()) as isize as i64;
-        let code = code_at(address)?;
+        let executable = Executable::current()?;
+        let offset = executable.offset_of(self.build as usize).ok_or_else(|| {
+            TaskError::fatal(format!(
+                "the job definition {} is not part of this program's executable, so task processes cannot find it; link \
+                 it into the program, not into a shared library",
+                self.type_name
+            ))
+        })?;
         Ok(CodePlace {
-            distance,
-            code,
+            executable: executable.identity.clone(),
+            offset,
             definition: self.type_name.to_owned(),
         })
     }
@@ -199,70 +209,29 @@ impl CodePlace {
     /// # Errors
     /// Fails if this is another executable, or for what the definition itself fails for.
     pub(crate) fn build(&self, bytes: &[u8]) -> Result<Box<dyn Pipeline>, TaskError> {
-        let address = anchor_address().wrapping_add(self.distance as isize as usize);
-        if code_at(address)? != self.code {
+        let CodePlace {
+            executable: sent,
+            offset,
+            definition,
+        } = self;
+        let executable = Executable::current()?;
+        if executable.identity != *sent {
             return Err(TaskError::fatal(format!(
-                "this program is not the one that submitted the job: it has no definition {} where that one has it; \
-                 submit the job again with this program",
-                self.definition
+                "this program ({}) is not the one that submitted the job ({sent}), so it may have other code in the place \
+                 of {definition}; submit the job again with this program",
+                executable.identity
             )));
         }
-        // SAFETY: the address lies in the code of this executable and begins like `build_found` in the process that sent
-        // it, which had the same distance from the same function: it executed the same file.
+        let address = executable.address_of(*offset).ok_or_else(|| {
+            TaskError::fatal(format!(
+                "this program has no code {offset} bytes from its beginning, where {definition} should be; submit the \
+                 job again"
+            ))
+        })?;
+        // SAFETY: the process that sent the offset had `build_found` there, and executes the same file: a linker gives
+        // equal build ids to equal files only, and without one all bytes of the file were compared.
         let build = unsafe { std::mem::transmute::<usize, Build>(address) };
-        build(bytes, &self.definition)
-    }
-}
-
-/// Returns the first bytes of the code at an address of this executable, in hexadecimal digits.
-fn code_at(address: usize) -> Result<String, TaskError> {
-    let unreadable =
-        |error: std::io::Error| TaskError::io("find the code of the job definition", &error);
-    let own = fs::read_link("/proc/self/exe").map_err(unreadable)?;
-    let maps = fs::read_to_string("/proc/self/maps").map_err(unreadable)?;
-    let is_code = maps.lines().any(|line| {
-        let mapping = Mapping::parse(line);
-        mapping.is_some_and(|mapping| {
-            mapping.executable
-                && std::path::Path::new(mapping.path) == own
-                && mapping.start <= address
-                && address
-                    .checked_add(COMPARED)
-                    .is_some_and(|end| end <= mapping.end)
-        })
-    });
-    if !is_code {
-        return Err(TaskError::fatal(
-            "the job definition is not part of this program's executable, so task processes cannot find it; link it \
-             into the program, not into a shared library",
-        ));
-    }
-    // SAFETY: these bytes lie in a mapping of this executable's code, which is readable and never unmapped.
-    let bytes = unsafe { std::slice::from_raw_parts(address as *const u8, COMPARED) };
-    Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
-}
-
-/// A line of `/proc/self/maps`.
-struct Mapping<'l> {
-    start: usize,
-    end: usize,
-    executable: bool,
-    path: &'l str,
-}
-
-impl<'l> Mapping<'l> {
-    /// `START-END PERMISSIONS OFFSET DEVICE INODE PATH`.
-    fn parse(line: &'l str) -> Option<Mapping<'l>> {
-        let (range, rest) = line.split_once(' ')?;
-        let (start, end) = range.split_once('-')?;
-        let (permissions, rest) = rest.split_once(' ')?;
-        let path = rest.splitn(4, ' ').nth(3)?.trim_start();
-        Some(Mapping {
-            start: usize::from_str_radix(start, 16).ok()?,
-            end: usize::from_str_radix(end, 16).ok()?,
-            executable: permissions.starts_with("r-x"),
-            path,
-        })
+        build(bytes, definition)
     }
 }
 
@@ -313,29 +282,27 @@ mod tests {
     }
 
     #[test]
-    fn other_code_is_never_called() {
+    fn other_program_is_refused() {
         let place = FoundDefinition::of(&first).place().expect("a place");
-        for moved in [1, -1, 16, 1 << 20] {
-            let wrong = CodePlace {
-                distance: place.distance + moved,
+        let relinked = CodePlace {
+            executable: "build id 00ff".to_owned(),
+            ..place.clone()
+        };
+        let relinked = refusal(&relinked, "7");
+        assert!(
+            relinked.starts_with("this program (build id "),
+            "{relinked}"
+        );
+        assert!(
+            relinked.contains(") is not the one that submitted the job (build id 00ff)"),
+            "{relinked}"
+        );
+        for offset in [0, u64::MAX, 1 << 40] {
+            let elsewhere = CodePlace {
+                offset,
                 ..place.clone()
             };
-            let refusal = refusal(&wrong, "7");
-            assert!(
-                refusal.starts_with("this program is not the one")
-                    || refusal.starts_with("the job definition is not"),
-                "{refusal}"
-            );
-        }
-        for far in [i64::MAX, i64::MIN, 1 << 40] {
-            let wrong = CodePlace {
-                distance: far,
-                ..place.clone()
-            };
-            assert!(
-                refusal(&wrong, "7")
-                    .starts_with("the job definition is not part of this program's executable")
-            );
+            assert!(refusal(&elsewhere, "7").starts_with("this program has no code "));
         }
         let other = CodePlace {
             definition: "elsewhere::job".to_owned(),

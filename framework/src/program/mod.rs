@@ -35,6 +35,7 @@ mod ended;
 mod engine;
 mod envelope;
 mod error;
+mod executable;
 #[cfg_attr(
     not(feature = "cli"),
     allow(dead_code, reason = "only a command line has secrets")
@@ -61,6 +62,7 @@ mod stores;
 pub(crate) mod typed_paths;
 pub(crate) mod wording;
 
+use std::any::TypeId;
 use std::collections::BTreeMap;
 #[cfg(feature = "cli")]
 use std::ffi::OsString;
@@ -76,7 +78,9 @@ use clap::Args;
 use napreduce_protocol::TaskError;
 #[cfg(feature = "cli")]
 use napreduce_protocol::printing::finish;
-use napreduce_task::{Definitions, TaskRunner, task_process_main, task_process_requested};
+use napreduce_task::{
+    Definitions, TaskRunner, serve_forks_before_main, task_process_main, task_process_requested,
+};
 use serde::Serialize;
 #[cfg(feature = "cli")]
 use serde::de::DeserializeOwned;
@@ -207,7 +211,7 @@ pub fn task_requested() -> bool {
 /// }
 /// ```
 pub fn init() {
-    run_task(&Program::new());
+    Program::new().init();
 }
 
 /// Whether this process has called [`init`], so that its executable can be run for tasks.
@@ -234,6 +238,7 @@ fn run_task(program: &Program) {
     if engine::requested() {
         engine::run(program);
     }
+    definition::register(&program.names);
     INITIALISED.store(true, Ordering::Relaxed);
 }
 
@@ -285,11 +290,13 @@ type Build = Box<dyn Fn(&[u8]) -> Result<Box<dyn Pipeline>, TaskError>>;
 /// }
 /// ```
 #[derive(Default)]
-#[must_use = "a program runs when its `main`, `drive` or `run` is called"]
+#[must_use = "a program runs when its `main`, `drive`, `run` or `init` is called"]
 pub struct Program {
     #[cfg(feature = "cli")]
     face: Face,
     definitions: BTreeMap<String, Build>,
+    /// The names of definitions by their types.
+    names: BTreeMap<TypeId, String>,
     /// The program has the name of its only job.
     has_one_job: bool,
 }
@@ -300,12 +307,36 @@ impl Program {
         Program::default()
     }
 
-    /// Adds a job definition under a name, for a driver that gets the name from its user or for another program that
-    /// submits the job. A driver that knows the function needs no name: see [`Driver::job`].
+    /// Adds a job definition under a name. Tasks find it by this name, also if the job is given as the function: by
+    /// [`Driver::job`] or [`napreduce::job`](crate::job). So name the jobs that run on a cluster. A definition without a
+    /// name is found by its place in the executable, and only the very executable that submitted the job runs it.
     pub fn job<Kind, D: Definition<Kind>>(mut self, name: &str, definition: D) -> Program {
+        self.names.insert(TypeId::of::<D>(), name.to_owned());
         let build = move |bytes: &[u8]| definition::build(&definition, bytes);
         self.definitions.insert(name.to_owned(), Box::new(build));
         self
+    }
+
+    /// As [`init`](crate::init), for a program that names its jobs.
+    ///
+    /// ```no_run
+    /// use napreduce::run::Cluster;
+    /// use napreduce::{Job, Program, words};
+    ///
+    /// fn wordcount() -> Job<(String, u64)> {
+    ///     Job::text().flat_map(words).count()
+    /// }
+    ///
+    /// fn main() -> Result<(), napreduce::program::Error> {
+    ///     Program::new().job("wordcount", wordcount).init();
+    ///     let cluster = Cluster::at("/shared/cluster").temporary_directory("/shared/tmp");
+    ///     let counts = napreduce::job(wordcount).inputs(["/shared/books"]).run(&cluster)?;
+    ///     println!("{} words", counts.collect()?.len());
+    ///     Ok(())
+    /// }
+    /// ```
+    pub fn init(self) {
+        run_task(&self);
     }
 
     /// Runs a driver without a command line, for programs that parse their arguments differently or have
@@ -335,6 +366,7 @@ impl Program {
         output: impl AsRef<Path>,
         drive: impl FnOnce(&mut Driver) -> Result<T, E>,
     ) -> Result<T, E> {
+        serve_forks_before_main();
         run_task(&self);
         let name = options::program_name();
         let run = RunArguments::silent(output.as_ref().to_owned());
@@ -460,6 +492,7 @@ impl Program {
         F: FnOnce(&mut Driver, &P) -> Result<(), E>,
         E: Into<Box<dyn std::error::Error>>,
     {
+        serve_forks_before_main();
         run_task(&self);
         let name = self.face.name();
         let status = match arguments::parse::<P>(&self.face) {

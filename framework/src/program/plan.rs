@@ -25,15 +25,26 @@ use crate::settings::Settings;
 pub(crate) enum PlannedJob<'p> {
     /// One of the definitions that a program has under names.
     Named(&'p Program, String),
-    /// A definition that was given itself.
+    /// A definition that was given itself, and the name by which tasks find it.
+    Registered(FoundDefinition, &'static str),
+    /// A definition that was given itself. Tasks find its code.
     Found(FoundDefinition),
 }
 
 impl PlannedJob<'_> {
+    /// A definition that tasks find by its name, if the program has named it.
+    pub(crate) fn of(definition: FoundDefinition) -> PlannedJob<'static> {
+        match definition.registered_name() {
+            Some(name) => PlannedJob::Registered(definition, name),
+            None => PlannedJob::Found(definition),
+        }
+    }
+
     /// The name of the definition.
     pub(crate) fn name(&self) -> &str {
         match self {
             PlannedJob::Named(_, name) => name,
+            PlannedJob::Registered(_, name) => name,
             PlannedJob::Found(definition) => definition.name(),
         }
     }
@@ -41,14 +52,16 @@ impl PlannedJob<'_> {
     fn build(&self, bytes: &[u8]) -> Result<Box<dyn Pipeline>, TaskError> {
         match self {
             PlannedJob::Named(program, name) => program.build(name, bytes),
-            PlannedJob::Found(definition) => definition.build(bytes),
+            PlannedJob::Registered(definition, _) | PlannedJob::Found(definition) => {
+                definition.build(bytes)
+            }
         }
     }
 
     /// Returns where tasks find a definition that has no name.
     fn code(&self) -> Result<Option<CodePlace>, Error> {
         match self {
-            PlannedJob::Named(..) => Ok(None),
+            PlannedJob::Named(..) | PlannedJob::Registered(..) => Ok(None),
             PlannedJob::Found(definition) => definition
                 .place()
                 .map(Some)

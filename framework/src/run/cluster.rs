@@ -17,7 +17,7 @@ use super::target::Start;
 use super::{JobRequest, lasting_path};
 use crate::limits;
 use crate::program::dataset::Files;
-use crate::program::plan::{Planned, Surroundings};
+use crate::program::plan::{Planned, PlannedJob, Surroundings};
 use crate::program::typed_paths::TypedPaths;
 use crate::program::{Error, check_initialised};
 
@@ -144,7 +144,8 @@ impl Start for Cluster {
             Some(directory) => Files::named(directory.clone()),
             None => Files::temporary(self.temporary_output(&found)?),
         };
-        let Planned { mut plan, warnings } = job.plan(&output, false, &mut found)?;
+        let Planned { mut plan, warnings } =
+            job.plan(&PlannedJob::of(job.definition), &output, false, &mut found)?;
         plan.chain = output.chain();
         TypedPaths::from_here()?.make_absolute(&mut plan);
         let submit = SubmitOptions {

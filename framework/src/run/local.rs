@@ -10,7 +10,7 @@ use super::target::Start;
 use super::{JobRequest, lasting_path};
 use crate::limits;
 use crate::program::dataset::Files;
-use crate::program::plan::{Planned, Surroundings};
+use crate::program::plan::{Planned, PlannedJob, Surroundings};
 use crate::program::typed_paths::TypedPaths;
 use crate::program::{CodeOnly, Error, check_initialised};
 
@@ -94,7 +94,13 @@ impl Start for Local {
                 Files::temporary(chain)
             }
         };
-        let Planned { mut plan, warnings } = job.plan(&output, true, &mut self.clone())?;
+        let definition = if self.on_threads {
+            PlannedJob::Found(job.definition)
+        } else {
+            PlannedJob::of(job.definition)
+        };
+        let Planned { mut plan, warnings } =
+            job.plan(&definition, &output, true, &mut self.clone())?;
         // The program may change its working directory meanwhile.
         TypedPaths::from_here()?.make_absolute(&mut plan);
         let started = if self.on_threads {

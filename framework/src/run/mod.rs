@@ -1,18 +1,19 @@
 //! Jobs as values of a program: described, run on this machine or a cluster, and read back.
 //!
 //! A program calls [`init`](crate::init) at the beginning of `main`; everything else is ordinary Rust. Nothing is
-//! printed, no signal is handled, and any number of jobs may run at once.
+//! printed, no signal is handled, and any number of jobs may run at once. A program that submits jobs to a cluster names
+//! them, and calls [`Program::init`](crate::Program::init).
 //!
 //! ```no_run
 //! use napreduce::run::{Cluster, Local};
-//! use napreduce::{Job, words};
+//! use napreduce::{Job, Program, words};
 //!
 //! fn wordcount() -> Job<(String, u64)> {
 //!     Job::text().flat_map(words).count()
 //! }
 //!
 //! fn main() -> Result<(), napreduce::program::Error> {
-//!     napreduce::init();
+//!     Program::new().job("wordcount", wordcount).init();
 //!     let job = napreduce::job(wordcount).inputs(["README.md"]);
 //!     let counts = job.clone().run(&Local::default())?.collect()?;
 //!     println!("{} words", counts.len());
@@ -320,6 +321,7 @@ impl<T> JobRequest<T> {
     /// on this machine.
     fn plan(
         &self,
+        job: &PlannedJob<'_>,
         output: &Files,
         finds_files: bool,
         surroundings: &mut dyn Surroundings,
@@ -338,11 +340,10 @@ impl<T> JobRequest<T> {
         } else {
             BTreeMap::new()
         };
-        let job = PlannedJob::Found(self.definition);
         // The definition is also called here.
         let planned = side_files::for_thread(files.clone(), || {
             plan(
-                &job,
+                job,
                 &described,
                 &self.arguments,
                 &self.settings,

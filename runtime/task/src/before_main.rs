@@ -2,6 +2,7 @@
 //! executed process and is a child of the server's parent.
 #![allow(unsafe_code)] // runs before main, forks, and rewrites the arguments on the stack
 
+use std::arch::asm;
 use std::ffi::{CStr, c_char, c_int};
 use std::io::{self, Read, Write};
 use std::mem;
@@ -19,12 +20,29 @@ use crate::marker::{
 use crate::passing::Carrying;
 use crate::proc::has_one_thread;
 
-/// The C library calls this with the program's arguments after loading, before most other initializers. The
-/// standard library's initializer, which reads the arguments in the same way, runs earlier.
-#[used]
-#[unsafe(link_section = ".init_array.00101")]
-static BEFORE_MAIN: extern "C" fn(c_int, *mut *mut c_char) = before_main;
+/// Lets the calling program be a fork server: before `main` it looks for the argument that asks for it.
+///
+/// This adds an entry to the functions that the C library calls after loading. The entry belongs to the code of this function,
+/// which is inlined into its caller, so a program that does not call it has none.
+#[inline(always)]
+pub fn serve_forks_before_main() {
+    // SAFETY: it adds an address to another section and executes nothing here.
+    unsafe {
+        asm!(
+            ".pushsection .init_array.00101, \"aw\", %init_array",
+            ".balign {word}",
+            ".dc.a {before_main}",
+            ".popsection",
+            word = const size_of::<usize>(),
+            before_main = sym before_main,
+            options(nomem, nostack, preserves_flags),
+        );
+    }
+}
 
+/// The C library calls this with the program's arguments, before most other initializers. The standard library's
+/// initializer, which reads the arguments in the same way, runs earlier. A program with several entries calls it several
+/// times: a fork has another argument by then.
 extern "C" fn before_main(count: c_int, arguments: *mut *mut c_char) {
     if count != 3 {
         return;

@@ -24,6 +24,8 @@ mod task_process;
 mod user_counters;
 mod watcher;
 
+#[cfg(all(target_env = "gnu", target_pointer_width = "64"))]
+pub use before_main::serve_forks_before_main;
 pub use checkpoint::{
     Checkpoint, CheckpointDirectory, CheckpointError, CheckpointObjects, CheckpointStage,
     FetchedInput, NeededInput, ObjectsError, OutputPiece, StoredFile,
@@ -54,3 +56,7 @@ pub use task_process::{
 };
 pub use user_counters::{UserCounter, counter, set_user_counters, user_counters};
 pub use watcher::{WORKER_VARIABLE, Watcher, directories_of_workers, end_processes_of};
+
+/// Does nothing: programs for this system cannot be fork servers.
+#[cfg(not(all(target_env = "gnu", target_pointer_width = "64")))]
+pub fn serve_forks_before_main() {}

@@ -42,10 +42,14 @@ const BANNED_IN_WORKERS: [&str; 6] = [
 ];
 
 /// The files that may contain unsafe code, with the reason.
-const UNSAFE_MODULES: [(&str, &str); 19] = [
+const UNSAFE_MODULES: [(&str, &str); 20] = [
     (
         "framework/src/program/definition.rs",
         "calls the code of a job definition by its address",
+    ),
+    (
+        "framework/src/program/executable.rs",
+        "names the symbol with which the linker marks the beginning of the executable",
     ),
     (
         "runtime/data/src/lent.rs",

@@ -425,7 +425,7 @@ impl<Kind, D: Definition<Kind>> DriverJob<Kind> for D {
     type Item = D::Item;
 
     fn find(self, _: &Program) -> FoundJob<'_> {
-        FoundJob(PlannedJob::Found(FoundDefinition::of(&self)))
+        FoundJob(PlannedJob::of(FoundDefinition::of(&self)))
     }
 }
 

@@ -296,6 +296,7 @@ mod tests {
     const REFUSAL: i32 = 101;
 
     fn server(own: &Own) -> ForkServer {
+        napreduce_task::serve_forks_before_main();
         let launch =
             Model::of(&Launch::default()).launch(&format!("1.{:0PRESTART_NUMBER_DIGITS$}", 0));
         let started = start(launch, FORK_MARKER, own).expect("started");
