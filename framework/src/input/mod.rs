@@ -48,7 +48,6 @@ pub(crate) use self::opening::{open_input, open_path};
 pub(crate) use self::paths::{InputFile, expand, has_unknown_size, local_path};
 pub use self::place::InputPlace;
 pub(crate) use self::place::quoted;
-pub use self::skip::Skip;
 pub(crate) use self::skip::BAD_RECORDS;
 #[cfg(any(
     feature = "avro",
@@ -57,6 +56,7 @@ pub(crate) use self::skip::BAD_RECORDS;
     feature = "parquet"
 ))]
 pub(crate) use self::skip::BAD_ROWS;
+pub use self::skip::Skip;
 #[cfg(any(feature = "csv", feature = "json-lines"))]
 pub(crate) use self::source::Source;
 pub(crate) use self::splits::{about_empty, check_files, combine, plan_splits};
