@@ -13,7 +13,7 @@ import pickle
 import struct
 import types
 import typing
-from typing import Any, Callable, Tuple
+from typing import Any, Callable, Dict, Tuple, Type
 
 #: ``str``, ``bytes``, ``int``, ``float``, ``bool``, ``None``, a tuple of these (``(str, int)`` or ``Tuple[str, int]``), or
 #: ``Optional`` of one.
@@ -114,10 +114,10 @@ class _Int(Codec):
 
 
 class _Float(Codec):
-    """An ``f64``: all bits of negative numbers are flipped, of others the sign bit. There is one zero; NaN sorts last."""
+    """An ``f64``: all bits of negative numbers are flipped, of others the sign bit. There is one NaN, which sorts last."""
 
     def encode(self, value: Any, last: bool = True) -> bytes:
-        number = math.nan if math.isnan(value) else float(value) + 0.0
+        number = math.nan if math.isnan(value) else float(value)
         (bits,) = _U64.unpack(_F64.pack(number))
         if math.isnan(number):
             bits = 0x7FF8 << 48
@@ -128,6 +128,13 @@ class _Float(Codec):
         bits ^= _SIGN if bits & _SIGN else 0xFFFF_FFFF_FFFF_FFFF
         (number,) = _F64.unpack(_U64.pack(bits))
         return number, at + 8
+
+
+class _FloatKey(_Float):
+    """A float as a key. There is one zero, so that ``0.0`` and ``-0.0`` are one group."""
+
+    def encode(self, value: Any, last: bool = True) -> bytes:
+        return super().encode(0.0 if value == 0 else value, last)
 
 
 class _Bool(Codec):
@@ -251,13 +258,18 @@ class _Foreign(Codec):
         return self._decode(data[at:]), len(data)
 
 
-_PLAIN = {str: _Str, bytes: _Bytes, int: _Int, float: _Float, bool: _Bool, type(None): _Nothing, None: _Nothing}
+_PLAIN_VALUES = {str: _Str, bytes: _Bytes, int: _Int, float: _Float, bool: _Bool, type(None): _Nothing, None: _Nothing}
+_PLAIN_KEYS = {**_PLAIN_VALUES, float: _FloatKey}
 
 
 def key_codec(key_type: KeyType) -> Codec:
     """Returns the encoding of keys of a type."""
+    return _codec(key_type, _PLAIN_KEYS)
+
+
+def _codec(key_type: KeyType, plain_types: Dict[Any, Type[Codec]]) -> Codec:
     try:
-        plain = _PLAIN.get(key_type)
+        plain = plain_types.get(key_type)
     except TypeError:
         plain = None
     if plain is not None:
@@ -267,11 +279,11 @@ def key_codec(key_type: KeyType) -> Codec:
     if isinstance(key_type, tuple):
         fields, origin = key_type, tuple
     if origin is tuple and 1 <= len(fields) <= _TUPLE_MOST and ... not in fields:
-        return _Tuple(tuple(key_codec(field) for field in fields))
+        return _Tuple(tuple(_codec(field, plain_types) for field in fields))
     if origin in (typing.Union, getattr(types, "UnionType", typing.Union)):
         inner = [field for field in fields if field is not type(None)]
         if len(inner) == 1 and len(fields) == 2:
-            return _Optional(key_codec(inner[0]))
+            return _Optional(_codec(inner[0], plain_types))
     raise TypeError(
         f"{key_type!r} cannot be a key type; use str, bytes, int, float, bool, None, a tuple of up to "
         f"{_TUPLE_MOST} of these, or Optional of one"
@@ -304,7 +316,7 @@ def value_codec(value_type: Any) -> Codec:
         return _Foreign(lambda value: pickle.dumps(value, 5), pickle.loads)
     if value_type == "json":
         return _Foreign(_json, json.loads)
-    return Number() if value_type is int else key_codec(value_type)
+    return Number() if value_type is int else _codec(value_type, _PLAIN_VALUES)
 
 
 def encode_record(record: Any) -> bytes:

@@ -156,3 +156,17 @@ def test_values_that_json_changes_are_refused(value):
 def test_values_round_trip(value_type, value):
     codec = value_codec(value_type)
     assert codec.decode(codec.encode(value)) == value
+
+
+@pytest.mark.parametrize(("kind", "negative", "positive"), [
+    (float, -0.0, 0.0),
+    (Optional[float], -0.0, 0.0),
+    ((str, float), ("a", -0.0), ("a", 0.0)),
+    (((float, int), None), ((-0.0, 1), None), ((0.0, 1), None)),
+])
+def test_negative_zero_is_zero_in_keys_and_stays_in_values(kind, negative, positive):
+    assert key_codec(kind).encode(negative) == key_codec(kind).encode(positive)
+    assert repr(key_codec(kind).decode(key_codec(kind).encode(negative))) == repr(positive)
+    codec = value_codec(kind)
+    assert repr(codec.decode(codec.encode(negative))) == repr(negative)
+    assert repr(codec.decode(codec.encode(positive))) == repr(positive)

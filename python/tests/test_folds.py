@@ -92,6 +92,15 @@ def test_nan_is_the_greatest_number(values):
     assert repr(pairs.test(lines)) == "[('all', (nan, 'nan'))]"
 
 
+def test_zeros_of_both_signs_are_one_group_of_both_values():
+    zeros = lambda: Job.text().flat_map(lambda line: [(float(line), float(line))])  # noqa: E731
+    assert repr(Job.text().flat_map(lambda line: [float(line)]).count(keys=float).test(["-0.0", "0.0"])) == "[(0.0, 2)]"
+    listed = zeros()
+    listed.reduce(lambda key, values: [(key, list(values))], keys=float, values=float)
+    assert repr(listed.test(["-0.0", "0.0"])) == "[(0.0, [-0.0, 0.0])]"
+    assert repr(zeros().max(keys=float, values=float).test(["-0.0"])) == "[(0.0, -0.0)]"
+
+
 def test_values_arrive_in_order():
     job = Job.text()
     job.map(lambda line: [((line.split()[0], int(line.split()[1])), line)])
