@@ -10,6 +10,15 @@ const LINE_COLUMNS_MAX: usize = 2_000;
 /// The most characters in the name of a job, queue or user.
 pub const NAME_CHARS_MAX: usize = 200;
 
+const BLACK_FLAG: char = '\u{1f3f4}';
+/// The flags of England, Scotland and Wales, which Unicode recommends, behind a black flag: `gbeng`, `gbsct` and `gbwls` as
+/// tags, and the tag that ends them.
+const TAGS_OF_FLAGS: [&str; 3] = [
+    "\u{e0067}\u{e0062}\u{e0065}\u{e006e}\u{e0067}\u{e007f}",
+    "\u{e0067}\u{e0062}\u{e0073}\u{e0063}\u{e0074}\u{e007f}",
+    "\u{e0067}\u{e0062}\u{e0077}\u{e006c}\u{e0073}\u{e007f}",
+];
+
 /// Returns text as one line of limited width: also escapes line ends and tabs, and ends a truncated line with
 /// an ellipsis.
 ///
@@ -24,13 +33,17 @@ pub fn one_line(text: &str, columns_max: usize) -> String {
     let mut columns = 0;
     let mut fits = 0;
     let mut before = None;
-    let mut characters = text.chars().peekable();
-    while let Some(character) = characters.next() {
-        let is_joined = joins(before, character, characters.peek().copied());
+    let mut rest = text;
+    while let Some(character) = rest.chars().next() {
+        rest = &rest[character.len_utf8()..];
+        let is_joined = joins(before, character, rest.chars().next());
         before = Some(character);
         if is_shown(character) || is_joined {
             line.push(character);
             columns += character.width().unwrap_or(0);
+            let tags = flag_tags(character, rest);
+            line.push_str(tags);
+            rest = &rest[tags.len()..];
         } else {
             let escaped = character.escape_default();
             columns += escaped.len();
@@ -83,6 +96,20 @@ fn joins(before: Option<char>, character: char, after: Option<char>) -> bool {
         })
     };
     matches!(character, '\u{200c}' | '\u{200d}') && is_letter(before) && is_letter(after)
+}
+
+/// Returns the tags that make a flag of the black flag before them; empty if there are none. Elsewhere tags only hide in a
+/// name.
+fn flag_tags(flag: char, rest: &str) -> &str {
+    if flag != BLACK_FLAG {
+        return "";
+    }
+    for tags in TAGS_OF_FLAGS {
+        if rest.starts_with(tags) {
+            return &rest[..tags.len()];
+        }
+    }
+    ""
 }
 
 /// Whether a terminal shows the character without side effects.
@@ -153,6 +180,17 @@ mod tests {
                 "👩\u{200d}💻, 🏳\u{fe0f}\u{200d}🌈",
             ),
             ("می\u{200c}خواهم, क्\u{200d}ष", "می\u{200c}خواهم, क्\u{200d}ष"),
+            (
+                "1\u{fe0f}\u{20e3}, #\u{fe0f}\u{20e3}",
+                "1\u{fe0f}\u{20e3}, #\u{fe0f}\u{20e3}",
+            ),
+            ("1\u{200d}\u{fe0f}\u{20e3}", "1\\u{200d}\u{fe0f}\u{20e3}"),
+            (
+                "🏴\u{e0067}\u{e0062}\u{e0077}\u{e006c}\u{e0073}\u{e007f}!",
+                "🏴\u{e0067}\u{e0062}\u{e0077}\u{e006c}\u{e0073}\u{e007f}!",
+            ),
+            ("🏴\u{e0067}\u{e0062}", "🏴\\u{e0067}\\u{e0062}"),
+            ("a\u{e0061}\u{e007f}", "a\\u{e0061}\\u{e007f}"),
         ] {
             assert_eq!(one_line(text, 80), shown);
         }
