@@ -21,6 +21,7 @@ pub mod clock;
 mod context;
 mod events;
 mod guard;
+mod labels;
 mod ledger_window;
 mod lock;
 mod once;

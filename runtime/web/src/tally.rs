@@ -16,6 +16,7 @@ use prometheus_client::registry::{Registry, Unit};
 
 use crate::answers::LedgerRow;
 use crate::clock::now_micros;
+use crate::labels::{Labels, label};
 use crate::lock::lock;
 use crate::source::{PageSource, SourceError};
 
@@ -26,7 +27,6 @@ const REQUESTERS_MAX: usize = 32;
 /// The label of all other requesters.
 pub const OTHERS: &str = "other";
 
-pub type Labels = Vec<(&'static str, String)>;
 type Counts = Family<Labels, Counter>;
 type Seconds = Family<Labels, Counter<f64, AtomicU64>>;
 type Durations = Family<Labels, Histogram, fn() -> Histogram>;
@@ -101,10 +101,6 @@ fn of_requests() -> Histogram {
     Histogram::new([
         0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0,
     ])
-}
-
-fn label(name: &'static str, value: &str) -> Labels {
-    vec![(name, value.to_owned())]
 }
 
 fn seconds(micros: u64) -> f64 {
@@ -187,9 +183,9 @@ impl Tally {
         for attempt in &detail.attempts {
             let kind = label("kind", &attempt.attempt.task.kind.to_string());
             // An attempt that was running when its job ended was killed.
-            let end = attempt.outcome().unwrap_or("killed").to_owned();
+            let end = attempt.outcome().unwrap_or("killed");
             self.attempts
-                .get_or_create(&vec![kind[0].clone(), ("end", end)])
+                .get_or_create(&vec![kind[0].clone(), ("end", end.into())])
                 .inc();
             if let Some(ended) = attempt.ended_micros() {
                 let length = ended.saturating_sub(attempt.launched_micros());
@@ -205,7 +201,7 @@ impl Tally {
             let by = requester(&row.answer.by, requesters);
             let end = row.end();
             let primitive = label("primitive", &row.answer.primitive);
-            let labels = vec![("by", by), primitive[0].clone(), ("end", end.to_owned())];
+            let labels = vec![("by", by.into()), primitive[0].clone(), ("end", end.into())];
             self.preemptions.get_or_create(&labels).inc();
             let whole = |millis: u64| millis as f64 / 1e3;
             self.work_saved

@@ -20,9 +20,9 @@ use prometheus_client::registry::{Registry, Unit};
 use super::table::all_routes;
 use crate::answers::{SlotsInUse, StatusAnswer, WarningAnswer};
 use crate::context::Web;
+use crate::labels::{Labels, label};
 use crate::problem::Problem;
 use crate::source::{PageSource, SourceError};
-use crate::tally::Labels;
 
 pub const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
@@ -57,7 +57,7 @@ pub fn text(web: &Web) -> Result<String, Problem> {
     let requests: Family<Labels, Counter<u64, AtomicU64>> = Family::default();
     for (route, count) in all_routes().zip(web.calls.iter()) {
         requests
-            .get_or_create(&vec![("route", route.path.to_owned())])
+            .get_or_create(&label("route", route.path))
             .inc_by(count);
     }
     registry.register("http_requests", "Accepted requests by route", requests);
@@ -203,7 +203,7 @@ fn tasks(registry: &mut Registry, jobs: &[JobSummary]) {
         let waiting =
             (sum(|phase| phase.tasks) - begun.iter().map(|(_, count)| count).sum::<i64>()).max(0);
         for (state, count) in begun.into_iter().chain([("waiting", waiting)]) {
-            let labels = vec![("kind", kind.to_string()), ("state", state.to_owned())];
+            let labels = vec![("kind", kind.to_string().into()), ("state", state.into())];
             family.get_or_create(&labels).set(count);
         }
     }
@@ -224,7 +224,7 @@ fn gauges(
     for (labels, value) in values {
         let labels = labels
             .iter()
-            .map(|(name, value)| (*name, (*value).to_owned()))
+            .map(|(name, value)| (*name, (*value).into()))
             .collect();
         family
             .get_or_create(&labels)
@@ -245,6 +245,9 @@ mod tests {
         let sorted = "# TYPE a counter\na_total{k=\"1\"} 2\na_total{k=\"2\"} 1\n# TYPE h histogram\n\
                       h_sum{k=\"a\"} 1\nh_bucket{le=\"0.5\",k=\"a\"} 1\nh_bucket{le=\"+Inf\",k=\"a\"} 1\n\
                       h_sum{k=\"b\"} 1\nh_bucket{le=\"0.5\",k=\"b\"} 1\nh_bucket{le=\"+Inf\",k=\"b\"} 1\n# EOF\n";
+        assert_eq!(sort_series(text), sorted);
+        let text = "# TYPE a gauge\na{k=\"x,le=\\\"}\"} 1\na{k=\"x,\\\"a\"} 2\n# EOF\n";
+        let sorted = "# TYPE a gauge\na{k=\"x,\\\"a\"} 2\na{k=\"x,le=\\\"}\"} 1\n# EOF\n";
         assert_eq!(sort_series(text), sorted);
     }
 }

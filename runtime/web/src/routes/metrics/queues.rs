@@ -8,7 +8,8 @@ use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
 
-use crate::tally::{Labels, OTHERS};
+use crate::labels::{Labels, label};
+use crate::tally::OTHERS;
 
 /// Further queues are summed up in one series.
 const QUEUES_MAX: usize = 200;
@@ -23,16 +24,14 @@ pub fn register(registry: &mut Registry, listing: &QueueListing) {
         ("map", listing.wanted.map),
         ("reduce", listing.wanted.reduce),
     ] {
-        wanted
-            .get_or_create(&vec![("kind", kind.to_owned())])
-            .set(slots as f64);
+        wanted.get_or_create(&label("kind", kind)).set(slots as f64);
     }
     let help =
         "Slots that jobs could use in addition to those that they hold; demand for more workers";
     registry.register("slots_wanted", help, wanted);
     let scheduler = Slots::default();
     scheduler
-        .get_or_create(&vec![("scheduler", listing.scheduler.clone())])
+        .get_or_create(&label("scheduler", &listing.scheduler))
         .set(1.0);
     registry.register("scheduler_info", "Name of the scheduler", scheduler);
     let queues = listing.queues.as_deref().unwrap_or_default();
@@ -71,7 +70,8 @@ fn family(queues: &[QueueSummary], of: fn(&QueueSlots) -> Option<f64>) -> Slots 
         ),
         ("reduce", |queue| &queue.reduce),
     ] {
-        let labels = |queue: &str| vec![("queue", queue.to_owned()), ("kind", kind.to_owned())];
+        let labels =
+            |queue: &str| -> Labels { vec![("queue", queue.into()), ("kind", kind.into())] };
         for queue in shown {
             if let Some(value) = of(slots_of(queue)) {
                 slots.get_or_create(&labels(&queue.name)).set(value);
@@ -127,6 +127,13 @@ mod tests {
         );
         encode(&mut text, &registry).expect("text");
         text
+    }
+
+    #[test]
+    fn queue_of_any_name_is_one_line() {
+        let text = printed(vec![queue("a,\"b\"\n\\c}", None, 3)]);
+        let line = r#"queue_held{queue="a,\"b\"\n\\c}",kind="map"} 3.0"#;
+        assert!(text.lines().any(|known| known == line), "{text}");
     }
 
     #[test]

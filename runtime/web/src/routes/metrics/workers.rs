@@ -7,7 +7,8 @@ use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::{Registry, Unit};
 
-use crate::tally::{Labels, OTHERS};
+use crate::labels::{Labels, label};
+use crate::tally::OTHERS;
 
 /// Further workers share one series.
 const WORKERS_MAX: usize = 200;
@@ -65,9 +66,7 @@ fn family(
 ) -> OfWorkers {
     let family = OfWorkers::default();
     let put = |worker: &str, value| {
-        family
-            .get_or_create(&vec![("worker", worker.to_owned())])
-            .set(value);
+        family.get_or_create(&label("worker", worker)).set(value);
     };
     let (named, others) = workers.split_at(workers.len().min(WORKERS_MAX));
     for worker in named {
