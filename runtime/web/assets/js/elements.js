@@ -3,9 +3,6 @@
 import { count } from "./format.js";
 import { BASE, ofRecording } from "./net.js";
 
-/** Rows of a csv file: the most of a page. */
-const CSV_ROWS_MAX = 10_000;
-
 /** Makes an element: `make("a", { href: "/jobs", class: "id" }, "all jobs")`. A function becomes a listener of the event. */
 export function make(name, attributes = {}, ...children) {
   const element = document.createElement(name);
@@ -96,7 +93,7 @@ export function csvLink(path, words = "Save as csv") {
   const [route, query] = path.split("?");
   const asked = new URLSearchParams(query);
   asked.set("format", "csv");
-  if (asked.has("limit")) asked.set("limit", CSV_ROWS_MAX);
+  asked.delete("limit");
   return make("a", { href: `${BASE}${ofRecording(`${route}?${asked}`)}`, download: "" }, words);
 }
 

@@ -1,6 +1,6 @@
 //! Lists as comma-separated values (RFC 4180), for spreadsheets and databases.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use napreduce_protocol::without_formula;
 use serde_json::{Map, Value};
@@ -9,37 +9,82 @@ use serde_json::{Map, Value};
 ///
 /// `names` are the fields of a row, also if there are no rows; `first` is the leftmost column, the others are sorted.
 pub fn csv_of(names: &[String], first: &str, rows: &[Map<String, Value>]) -> String {
-    let mut columns: BTreeSet<String> = names.iter().cloned().collect();
-    let mut flat_rows = Vec::new();
+    let mut columns = CsvColumns::new(names);
     for row in rows {
-        let mut cells = Map::new();
-        flatten("", row, &mut cells);
-        columns.extend(cells.keys().cloned());
-        flat_rows.push(cells);
+        columns.add(row);
     }
-    // An object that is null in some rows has columns of its own from the others.
-    let nested: BTreeSet<String> = columns
-        .iter()
-        .filter_map(|name| Some(name.rsplit_once('.')?.0.to_owned()))
-        .collect();
-    columns.retain(|name| !nested.contains(name));
-    let mut columns: Vec<String> = columns.into_iter().collect();
-    columns.sort_by_key(|name| name != first);
-
-    let mut csv = String::new();
-    push_line(&mut csv, columns.iter().map(|name| cell(name)));
-    for row in &flat_rows {
-        push_line(
-            &mut csv,
-            columns
-                .iter()
-                .map(|name| row.get(name).map_or_else(String::new, value)),
-        );
+    let mut table = columns.into_table(first);
+    for row in rows {
+        table.push(row);
     }
-    csv
+    table.into_text()
 }
 
-fn flatten(prefix: &str, object: &Map<String, Value>, cells: &mut Map<String, Value>) {
+/// The columns of a table, which are known after all of its rows: the fields of a nested object, which is null in some
+/// rows.
+pub struct CsvColumns {
+    names: BTreeSet<String>,
+}
+
+impl CsvColumns {
+    pub fn new(names: &[String]) -> CsvColumns {
+        CsvColumns {
+            names: names.iter().cloned().collect(),
+        }
+    }
+
+    pub fn add(&mut self, row: &Map<String, Value>) {
+        visit("", row, &mut |name, _| {
+            if !self.names.contains(name) {
+                self.names.insert(name.to_owned());
+            }
+        });
+    }
+
+    /// A table with these columns and without rows; `first` is the leftmost column.
+    pub fn into_table(mut self, first: &str) -> CsvTable {
+        // An object that is null in some rows has columns of its own from the others.
+        let nested: BTreeSet<String> = self
+            .names
+            .iter()
+            .filter_map(|name| Some(name.rsplit_once('.')?.0.to_owned()))
+            .collect();
+        self.names.retain(|name| !nested.contains(name));
+        let mut columns: Vec<String> = self.names.into_iter().collect();
+        columns.sort_by_key(|name| name != first);
+
+        let mut text = String::new();
+        push_line(&mut text, columns.iter().map(|name| cell(name)));
+        CsvTable { columns, text }
+    }
+}
+
+/// A table of comma-separated values.
+pub struct CsvTable {
+    columns: Vec<String>,
+    text: String,
+}
+
+impl CsvTable {
+    pub fn push(&mut self, row: &Map<String, Value>) {
+        let mut cells: BTreeMap<String, String> = BTreeMap::new();
+        visit("", row, &mut |name, found| {
+            cells.insert(name.to_owned(), value(found));
+        });
+        let in_order = self
+            .columns
+            .iter()
+            .map(|name| cells.remove(name).unwrap_or_default());
+        push_line(&mut self.text, in_order);
+    }
+
+    pub fn into_text(self) -> String {
+        self.text
+    }
+}
+
+/// Calls `found` with each value of an object that is no object itself, and its name, such as `map.tasks`.
+fn visit(prefix: &str, object: &Map<String, Value>, found: &mut impl FnMut(&str, &Value)) {
     for (name, value) in object {
         let name = if prefix.is_empty() {
             name.clone()
@@ -47,10 +92,8 @@ fn flatten(prefix: &str, object: &Map<String, Value>, cells: &mut Map<String, Va
             format!("{prefix}.{name}")
         };
         match value {
-            Value::Object(inner) => flatten(&name, inner, cells),
-            other => {
-                cells.insert(name, other.clone());
-            }
+            Value::Object(inner) => visit(&name, inner, found),
+            other => found(&name, other),
         }
     }
 }

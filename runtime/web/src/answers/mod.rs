@@ -31,7 +31,7 @@ mod workers;
 pub use cluster::{CurrentJob, JobCounts, SlotsInUse, StatusAnswer, WorkerCounts};
 pub use columns::{COLUMNS_KIND, columns_of};
 pub use compared_jobs::{ComparedCounter, ComparedText, JobComparison, JobFigures};
-pub use csv::{cell, csv_of};
+pub use csv::{CsvColumns, cell, csv_of};
 pub use explaining::{JobExplanation, ReasonAnswer, TaskExplanation};
 pub use filter::{JobFilter, TextFilter};
 pub use findings::FindingAnswer;

@@ -251,21 +251,15 @@ impl Reply {
         rows: &[T],
     ) -> Result<Reply, Problem> {
         let objects = rows.iter().map(object_of).collect::<Result<Vec<_>, _>>()?;
-        Reply::csv_of_objects(name, first, &names_of::<T>(), &objects)
+        let text = csv_of(&names_of::<T>(), first, &objects);
+        Ok(Reply::csv_text(name, text))
     }
 
-    /// As [`Reply::csv`], of rows that are objects with these fields.
-    pub fn csv_of_objects(
-        name: &str,
-        first: &str,
-        fields: &[String],
-        rows: &[Map<String, Value>],
-    ) -> Result<Reply, Problem> {
+    /// Comma-separated values, which a browser saves under this name.
+    pub fn csv_text(name: &str, text: String) -> Reply {
         let saved = HeaderValue::from_str(&format!("attachment; filename=\"{name}.csv\""))
             .unwrap_or(HeaderValue::from_static("attachment"));
-        let csv = csv_of(fields, first, rows);
-        Ok(Reply::of("text/csv; charset=utf-8", csv.into_bytes())
-            .header(CONTENT_DISPOSITION, saved))
+        Reply::of("text/csv; charset=utf-8", text.into_bytes()).header(CONTENT_DISPOSITION, saved)
     }
 
     /// A streamed body with the content type `kind`.

@@ -1,4 +1,4 @@
-//! Benchmark of response times with many jobs, and with a job of 100,000 attempts. It prints the figures next
+//! Many jobs, and a job of 100,000 attempts: whole tables, and a benchmark of response times. It prints the figures next
 //! to their budgets but never fails, since the machine may be busy. Run it with `cargo test -p napreduce-web
 //! --release --test web -- --ignored --nocapture load::`.
 
@@ -227,6 +227,34 @@ const ASKED: [(&str, &str, u64); 17] = [
         300,
     ),
 ];
+
+#[test]
+fn csv_of_a_long_list_has_every_row() {
+    let secret = Secret::from_bytes([3; 32]);
+    let address = "127.0.0.1:0".parse().expect("an address");
+    let settings = WebSettings::new(secret.clone());
+    let settings = WebSettings {
+        address,
+        ..settings
+    };
+    let server = WebServer::start(&settings, Arc::new(Large::new())).expect("a server");
+    let token = token(&secret, WebRole::View, "load", 1).expect("a token");
+    // The attempts of maps 1000 to 1999 and 10000 to 19999.
+    for (query, rows, last) in [("", 11_000, 19_999), ("&limit=1000", 1_000, 1_999)] {
+        let request = format!(
+            "GET /api/nap/v1/jobs/job_0001/attempts?format=csv&sort=attempt&text=m_1{query} HTTP/1.1\r\n\
+             Host: {}\r\nAuthorization: Bearer {token}\r\nConnection: close\r\n\r\n",
+            server.address()
+        );
+        let answer = asking(server.address(), request.as_bytes());
+        assert_eq!(answer.status, 200, "{}", answer.body);
+        let lines: Vec<&str> = answer.body.split_terminator("\r\n").collect();
+        assert_eq!(lines.len(), rows + 1);
+        assert!(lines[0].starts_with("attempt,"), "{}", lines[0]);
+        let expected = format!("job_0001_m_{last}.1,");
+        assert!(lines[rows].starts_with(&expected), "{}", lines[rows]);
+    }
+}
 
 #[test]
 #[ignore = "benchmark: prints response times"]

@@ -242,6 +242,8 @@ fn tables_are_also_csv_without_formulas() {
             format!("job_0002,{name},running")
         ]
     );
+    let (_, limited) = csv("jobs?format=csv&fields=job&sort=job&limit=1&after=1");
+    assert_eq!(limited, ["job", "job_0002"]);
     let (_, whole) = csv("jobs?format=csv");
     assert!(
         whole[0].starts_with("job,ended_millis,") && whole[0].contains(",map.bytes_done,"),

@@ -7,34 +7,40 @@ use serde_json::{Map, Value};
 use super::super::call::{names_of, object_of};
 use crate::problem::Problem;
 
-/// Returns the items with only the comma-separated fields `wanted`.
-///
-/// # Errors
-/// `400` if an item has no such field; the message lists the known ones.
-pub fn select_fields<T: JsonSchema + Serialize>(
-    items: &[T],
-    wanted: &str,
-) -> Result<Vec<Map<String, Value>>, Problem> {
-    let known = names_of::<T>();
-    let wanted: Vec<&str> = wanted.split(',').collect();
-    if let Some(unknown) = wanted
-        .iter()
-        .find(|name| !known.iter().any(|known| known == *name))
-    {
-        return Err(Problem::invalid(format!(
-            "unknown field {unknown:?}; expected {}",
-            known.join(", ")
-        )));
-    }
-    items.iter().map(|item| select(item, &wanted)).collect()
+/// The selected fields of each item.
+pub struct Selection<'wanted> {
+    names: Vec<&'wanted str>,
 }
 
-fn select(item: &impl Serialize, wanted: &[&str]) -> Result<Map<String, Value>, Problem> {
-    let whole = object_of(item)?;
-    Ok(whole
-        .into_iter()
-        .filter(|(name, _)| wanted.contains(&name.as_str()))
-        .collect())
+impl<'wanted> Selection<'wanted> {
+    /// The comma-separated fields `wanted` of items of `T`.
+    ///
+    /// # Errors
+    /// `400` if an item has no such field; the message lists the known ones.
+    pub fn new<T: JsonSchema>(wanted: &'wanted str) -> Result<Selection<'wanted>, Problem> {
+        let known = names_of::<T>();
+        let names: Vec<&str> = wanted.split(',').collect();
+        for name in &names {
+            if !known.iter().any(|known| known == name) {
+                return Err(Problem::invalid(format!(
+                    "unknown field {name:?}; expected {}",
+                    known.join(", ")
+                )));
+            }
+        }
+        Ok(Selection { names })
+    }
+
+    pub fn names(&self) -> Vec<String> {
+        self.names.iter().map(|name| (*name).to_owned()).collect()
+    }
+
+    /// Returns an item with the selected fields only.
+    pub fn select(&self, item: &impl Serialize) -> Result<Map<String, Value>, Problem> {
+        let mut object = object_of(item)?;
+        object.retain(|name, _| self.names.contains(&name.as_str()));
+        Ok(object)
+    }
 }
 
 #[cfg(test)]
@@ -48,14 +54,14 @@ mod tests {
     #[test]
     fn fields_selects_the_named_fields_only() {
         let job = JobAnswer::from(&summary());
-        let thin = select_fields(std::slice::from_ref(&job), "state,job").expect("known fields");
+        let selection = Selection::new::<JobAnswer>("state,job").expect("known fields");
+        let thin = selection.select(&job).expect("an object");
         assert_eq!(
             Value::from(thin),
-            json!([{ "job": "job_0007", "state": "failed" }])
+            json!({ "job": "job_0007", "state": "failed" })
         );
-        let detail = select_fields(&[job], "job,stat")
-            .expect_err("unknown field")
-            .detail;
+        let refused = Selection::new::<JobAnswer>("job,stat").err();
+        let detail = refused.expect("unknown field").detail;
         assert!(
             detail.starts_with(
                 "unknown field \"stat\"; expected ended_millis, job, left, map, name, output"

@@ -8,12 +8,13 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
+use fields::Selection;
 use sort::SortField;
 
-use super::call::{Call, Reply, names_of};
+use super::call::{Call, Reply, names_of, object_of};
 use super::route::{Form, QueryField, Route, number, one_of};
 use crate::answers::{
-    AttemptAnswer, EventAnswer, FailureAnswer, FlowAnswer, GroupAnswer, JobAnswer,
+    AttemptAnswer, CsvColumns, EventAnswer, FailureAnswer, FlowAnswer, GroupAnswer, JobAnswer,
     PerformanceAnswer, PreemptionAnswer, TaskRow, TaskRowAnswer, TaskTotals, WorkerAnswer,
     WorkerChangeAnswer,
 };
@@ -269,12 +270,18 @@ fn pages<T: Listed>(
     until_millis: Option<u64>,
     totals: &impl Serialize,
 ) -> Result<Reply, Problem> {
-    let limit = call.query_value::<usize>("limit")?.unwrap_or(LIMIT);
-    if !(1..=LIMIT_MAX).contains(&limit) {
-        return Err(Problem::invalid(format!(
-            "limit is {limit}; expected 1 to {LIMIT_MAX}"
-        )));
-    }
+    let is_csv = is_csv(call)?;
+    let limit = match call.query_value::<usize>("limit")? {
+        Some(limit) if (1..=LIMIT_MAX).contains(&limit) => limit,
+        Some(limit) => {
+            return Err(Problem::invalid(format!(
+                "limit is {limit}; expected 1 to {LIMIT_MAX}"
+            )));
+        }
+        // A table has no `next` that would name the rows that are left out.
+        None if is_csv => all.len(),
+        None => LIMIT,
+    };
     let after = call.query_value::<usize>("after")?.unwrap_or(0);
     let total = all.len();
     if let Some(wanted) = sort {
@@ -286,13 +293,18 @@ fn pages<T: Listed>(
             until_millis,
         )?;
     }
-    let items: Vec<T::Item> = all
-        .iter()
-        .skip(after)
-        .take(limit)
-        .map(|item| item.item())
-        .collect();
-    let shown = after.saturating_add(items.len());
+    let page = all.get(after..).unwrap_or_default();
+    let page = &page[..page.len().min(limit)];
+    let fields = call.query_value::<String>("fields")?;
+    let selection = match &fields {
+        None => None,
+        Some(wanted) => Some(Selection::new::<T::Item>(wanted)?),
+    };
+    if is_csv {
+        let text = csv_of_page(page, selection.as_ref())?;
+        return Ok(Reply::csv_text(last_part(call.route), text));
+    }
+    let shown = after.saturating_add(page.len());
     let head = Page {
         next: (shown < total).then_some(shown),
         total,
@@ -300,46 +312,50 @@ fn pages<T: Listed>(
         as_of_millis: now_millis(),
         remarks,
     };
-    let fields = call.query_value::<String>("fields")?;
-    if is_csv(call)? {
-        let name = last_part(call.route);
-        return match fields {
-            None => Reply::csv(name, T::FIRST, &items),
-            Some(wanted) => {
-                let names: Vec<String> = wanted.split(',').map(str::to_owned).collect();
-                Reply::csv_of_objects(
-                    name,
-                    T::FIRST,
-                    &names,
-                    &fields::select_fields(&items, &wanted)?,
-                )
-            }
-        };
-    }
-    match fields {
-        None => Reply::json(&PageWith {
+    let Some(selection) = selection else {
+        let items = page.iter().map(|item| item.item()).collect();
+        return Reply::json(&PageWith {
             page: Page { items, ..head },
             totals,
-        }),
-        Some(wanted) => {
-            let Page {
-                total,
-                next,
-                as_of_millis,
-                remarks,
-                ..
-            } = head;
-            let items = fields::select_fields(&items, &wanted)?;
-            let page = ThinPage {
-                items,
-                total,
-                next,
-                as_of_millis,
-                remarks,
-            };
-            Reply::json(&PageWith { page, totals })
-        }
+        });
+    };
+    let mut items = Vec::with_capacity(page.len());
+    for item in page {
+        items.push(selection.select(&item.item())?);
     }
+    let page = ThinPage {
+        items,
+        total,
+        next: head.next,
+        as_of_millis: head.as_of_millis,
+        remarks: head.remarks,
+    };
+    Reply::json(&PageWith { page, totals })
+}
+
+/// Formats items as comma-separated values. Each is converted twice, since all of them as JSON take much more memory
+/// than the text.
+fn csv_of_page<T: Listed>(
+    page: &[&T],
+    selection: Option<&Selection<'_>>,
+) -> Result<String, Problem> {
+    let row = |item: &T| match selection {
+        None => object_of(&item.item()),
+        Some(selection) => selection.select(&item.item()),
+    };
+    let names = match selection {
+        None => names_of::<T::Item>(),
+        Some(selection) => selection.names(),
+    };
+    let mut columns = CsvColumns::new(&names);
+    for item in page {
+        columns.add(&row(item)?);
+    }
+    let mut table = columns.into_table(T::FIRST);
+    for item in page {
+        table.push(&row(item)?);
+    }
+    Ok(table.into_text())
 }
 
 /// Whether a table is wanted as comma-separated values.
@@ -383,7 +399,7 @@ pub const fn page_fields<T: Listed>() -> [QueryField; 5] {
         },
         number(
             "limit",
-            "number of items, 1 to 10000; default: 100",
+            "number of items, 1 to 10000; default: 100, as csv all",
             1,
             10_000,
         ),
