@@ -62,7 +62,7 @@ impl<K: Key, V: Key> EmitInKeys<K, V> for Emit<(K, V), ()> {
         let bytes = &mut self.key_buffer;
         bytes.clear();
         K::encode_key(key, false, bytes);
-        V::encode(value, true, bytes);
+        V::encode_key(value, true, bytes);
         match &mut self.sink {
             Sink::Collect(collector) if collector.combines() => collector.emit_value(bytes, (), 0),
             Sink::Collect(collector) => collector.emit_bytes(bytes, &[]),

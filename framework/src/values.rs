@@ -336,6 +336,9 @@ impl<'g, K: Key, V: Value> Values<'g, K, V> {
 
     /// Returns the remaining values as an iterator that clones each, for values that are kept.
     ///
+    /// An adapter such as `take` or `map` may leave values, so a method after it reads the rest and does not fail: after
+    /// `owned().map(..).collect()` there are none.
+    ///
     /// ```
     /// # let _ = |lines: &mut napreduce::Values<'_, String, String>| {
     /// let mut sorted: Vec<String> = lines.owned().collect();

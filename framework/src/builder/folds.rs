@@ -273,7 +273,8 @@ impl<K: Key, V: Value, G: Key, O: OutputFormat> MapStage<K, V, NoCombine, G, O> 
 }
 
 impl<K: Key, V: Key, O: OutputFormat> MapStage<K, V, NoCombine, K, O> {
-    /// Counts the different values of each group. Takes constant memory: values are sorted behind their keys.
+    /// Counts the different values of each group. Takes constant memory: values are sorted behind their keys. 0 and −0
+    /// are one value, and so are all NaN.
     ///
     /// ```
     /// use napreduce::Job;
@@ -310,7 +311,7 @@ impl<K: Key, V: Key, O: OutputFormat> MapStage<K, V, NoCombine, K, O> {
 
 impl<K: Key, V: Key> Source<TypedRecords<K, V>> {
     /// Writes the `n` pairs with the greatest values, the greatest first; equal values in the order of their keys.
-    /// One reduce writes them.
+    /// One reduce writes them. Values are sorted as keys, so −0 is written as 0.
     ///
     /// ```
     /// use napreduce::testing::JobTest;

@@ -9,7 +9,7 @@ use napreduce::codec::List;
 use napreduce::records::Records;
 use napreduce::run::Local;
 use napreduce::testing::{JobTest, assert_preemption_safe};
-use napreduce::{Dataset, Emit, Job, Value};
+use napreduce::{Dataset, Emit, Job, Key, Value};
 use proptest::collection::vec;
 use proptest::prelude::*;
 
@@ -652,6 +652,17 @@ fn rest_of_values_is_read_after_the_first_ones() {
         "x\t2\t13\t2\n"
     );
     assert_eq!(JobTest::new(rest).input("1\n").run().text(), "x\t1\t0\t0\n");
+    let mapped = || {
+        numbers::<u64>().reduce(|key, numbers, out| {
+            let first = numbers.next().expect("a group has a value");
+            let doubled: Vec<u64> = numbers.owned().map(|number| number * 2).collect();
+            out.emit((key, first), doubled);
+        })
+    };
+    assert_eq!(
+        JobTest::new(mapped).input("1\n2\n6\n").run().text(),
+        "x\t1\t4\t12\n"
+    );
 }
 
 #[test]
@@ -672,6 +683,51 @@ fn negative_zero_stays_as_value_and_is_zero_as_key() {
         JobTest::new(greatest).input("-0.0\n1\n-0.0\n").run().text(),
         "0.0\t-0.0\t-0.0\n1.0\t1.0\t1.0\n"
     );
+}
+
+#[test]
+fn zeros_of_both_signs_are_one_key_of_a_combiner() {
+    let counts = || {
+        let zeros = Job::text().map(|line: &str, out: &mut Emit<(String, Option<f64>), u64>| {
+            out.emit(("x", Some(line.parse().expect("a number"))), 1);
+        });
+        zeros.combine(Sum::add).totals()
+    };
+    let counts = JobTest::new(counts).input("-0.0\n0.0\n-0.0\n").run();
+    assert_eq!(counts.text(), "x\t0.0\t3\n");
+}
+
+#[test]
+fn zeros_of_both_signs_are_one_derived_key() {
+    #[derive(Key, Clone, Copy)]
+    struct Reading {
+        degrees: f64,
+        place: u8,
+    }
+    let readings = || {
+        let readings = Job::text().map(|line: &str, out: &mut Emit<Reading, f64>| {
+            let degrees: f64 = line.parse().expect("a number");
+            out.emit(Reading { degrees, place: 1 }, degrees);
+        });
+        readings.reduce(|reading, values, out| {
+            let key = (reading.degrees, reading.place);
+            out.emit(key, values.owned().collect::<Vec<_>>())
+        })
+    };
+    let readings = JobTest::new(readings).input("-0.0\n0.0\n").run();
+    assert_eq!(readings.text(), "0.0\t1\t-0.0\t0.0\n");
+}
+
+#[test]
+fn zeros_of_both_signs_are_one_distinct_value() {
+    let distinct = || {
+        let numbers = Job::text().map(|line: &str, out: &mut Emit<String, (u8, f64)>| {
+            out.emit("x", (1, line.parse().expect("a number")));
+        });
+        numbers.count_distinct()
+    };
+    let distinct = JobTest::new(distinct).input("-0.0\n0.0\n2\n").run();
+    assert_eq!(distinct.text(), "x\t2\n");
 }
 
 #[test]

@@ -727,3 +727,31 @@ fn parameters_of_other_type_are_converted_exactly_or_refused() {
         "{error}"
     );
 }
+
+#[test]
+fn skipped_field_leaves_its_neighbours_as_they_are() {
+    #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+    struct Row {
+        #[serde(skip_serializing_if = "Option::is_none")]
+        a: Option<u64>,
+        b: u64,
+        text: String,
+    }
+    // Without names of fields the length of this text and its first letters are read as numbers and as a length.
+    let row = || Row {
+        a: None,
+        b: 1,
+        text: "A ".to_owned() + &"x".repeat(32),
+    };
+    let job = move || {
+        Job::join("left", TextLines, move |line: &str| (line.to_owned(), row()))
+            .with("right", TextLines, move |line: &str| {
+                (line.to_owned(), row())
+            })
+            .inner(|_, left: &Row, right: &Row, out| out.emit(format!("{left:?}"), right.b))
+    };
+    let test = JobTest::new(job)
+        .input_named("left", "x\n")
+        .input_named("right", "x\n");
+    assert_eq!(test.run().text(), format!("{:?}\t1\n", row()));
+}
