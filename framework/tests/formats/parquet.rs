@@ -463,6 +463,102 @@ fn repeated_key_of_a_map_is_bad_row() {
 }
 
 #[test]
+fn repeated_columns_are_bad_rows() {
+    #[derive(Deserialize)]
+    #[allow(dead_code)]
+    struct Flat {
+        a: i64,
+    }
+    #[derive(Deserialize)]
+    #[allow(dead_code)]
+    struct Nested {
+        s: Flat,
+    }
+    #[derive(Deserialize)]
+    #[allow(dead_code)]
+    struct Listed {
+        s: Vec<Flat>,
+    }
+    let folder = tempfile::tempdir().expect("a temporary directory");
+    let script = r#"
+import pyarrow, pyarrow.parquet
+one, two = pyarrow.array([1, 2]), pyarrow.array([3, 4])
+def write(name, columns, names):
+    pyarrow.parquet.write_table(pyarrow.Table.from_arrays(columns, names=names), name, store_schema=False)
+pair = pyarrow.StructArray.from_arrays([one, two], names=["a", "a"])
+write("neighbours", [one, two], ["a", "a"])
+write("apart", [one, two, one], ["a", "b", "a"])
+write("nested", [pair], ["s"])
+write("listed", [pyarrow.ListArray.from_arrays(pyarrow.array([0, 1, 2], pyarrow.int32()), pair)], ["s"])
+"#;
+    if python(&["pyarrow"], script, folder.path()).is_none() {
+        return;
+    }
+    let bytes = |name: &str| fs::read(folder.path().join(name)).expect("Python wrote it");
+    let mut refusals = vec![
+        message::<Flat>(bytes("neighbours")),
+        message::<Flat>(bytes("apart")),
+        message::<Nested>(bytes("nested")),
+        message::<Listed>(bytes("listed")),
+    ];
+    for name in ["neighbours", "apart", "nested", "listed"] {
+        refusals.push(message::<BTreeMap<String, Value>>(bytes(name)));
+        refusals.push(message::<Value>(bytes(name)));
+    }
+    for refusal in refusals {
+        assert!(refusal.contains("duplicate field `a`"), "{refusal}");
+    }
+}
+
+#[test]
+fn floats_are_read_from_dates_but_not_from_text() {
+    #[derive(Deserialize)]
+    struct Times {
+        date: f64,
+        at: f64,
+        half: f64,
+    }
+    #[derive(Deserialize)]
+    #[allow(dead_code)]
+    struct Price {
+        price: f64,
+    }
+    #[derive(Deserialize)]
+    #[allow(dead_code)]
+    struct Flag {
+        flag: f64,
+    }
+    let folder = tempfile::tempdir().expect("a temporary directory");
+    let script = r#"
+import datetime, decimal, pyarrow, pyarrow.parquet
+at = datetime.datetime(2026, 11, 23, 14, 5)
+pyarrow.parquet.write_table(pyarrow.table({
+    "date": pyarrow.array([at.date()]), "at": pyarrow.array([at], pyarrow.timestamp("us")),
+    "half": pyarrow.array([0.5], pyarrow.float16()), "price": pyarrow.array([decimal.Decimal("1.25")]),
+    "flag": pyarrow.array([True])}), "a", store_schema=False)
+"#;
+    if python(&["pyarrow"], script, folder.path()).is_none() {
+        return;
+    }
+    let file = TestFile::new(
+        "a.parquet",
+        fs::read(folder.path().join("a")).expect("Python wrote it"),
+    );
+    let times = ParquetRows::<Times>::default();
+    let times = read(&times, &file.whole(), false, |row| {
+        format!("{:?} {:?} {:?}", row.date, row.at, row.half)
+    });
+    assert_eq!(times.expect("numbers"), ["20780.0 1795442700000000.0 0.5"]);
+    let bytes = fs::read(&file.path).expect("a file");
+    for refusal in [message::<Price>(&bytes), message::<Flag>(&bytes)] {
+        assert!(
+            refusal.starts_with("a.parquet has a bad row at row 1: "),
+            "{refusal}"
+        );
+    }
+}
+
+#[test]
 fn integer_columns_are_read_as_floats() {
     #[derive(Debug, Deserialize)]
     #[allow(dead_code)]
