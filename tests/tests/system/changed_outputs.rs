@@ -1,12 +1,14 @@
 //! A map that is not deterministic and runs again after its worker was killed: the output of the job holds each record
 //! once, or the job fails.
 
-use napreduce_tests::{Folder, OwnCluster, joined, sorted_lines, wait_until};
+use std::collections::BTreeSet;
+
+use napreduce_tests::{Folder, OwnCluster, joined, parts, sorted_lines, wait_until};
 use rustix::process::Signal;
 
 const RECORDS: usize = 20_000;
 
-/// A job of four maps and two reduces whose maps are done, while each reduce waits for its gate.
+/// A job of four maps whose tasks wait for their gates.
 struct ScatteredJob<'test> {
     folder: &'test Folder,
     cluster: OwnCluster,
@@ -14,7 +16,16 @@ struct ScatteredJob<'test> {
 }
 
 impl ScatteredJob<'_> {
+    /// A job whose maps are done, while both reduces wait for their gates.
     fn submit(folder: &Folder) -> ScatteredJob<'_> {
+        let job = ScatteredJob::submit_job(folder, "scattered", "2");
+        for reduce in ["r_0000", "r_0001"] {
+            wait_until("both reduces run", || job.attempt(reduce).ends_with(".1"));
+        }
+        job
+    }
+
+    fn submit_job<'test>(folder: &'test Folder, name: &str, reduces: &str) -> ScatteredJob<'test> {
         let gates = folder.path("gates");
         std::fs::create_dir(&gates).expect("a folder");
         let line = |number: usize| format!("{}\t{number}\n", gates.display());
@@ -25,24 +36,20 @@ impl ScatteredJob<'_> {
         let arguments = [
             "in",
             "--job",
-            "scattered",
+            name,
             "--output",
             "out",
             "--reduces",
-            "2",
+            reduces,
             "--split-size",
             &split,
         ];
         let id = cluster.submit(folder, &arguments);
-        let job = ScatteredJob {
+        ScatteredJob {
             folder,
             cluster,
             id,
-        };
-        for reduce in ["r_0000", "r_0001"] {
-            wait_until("both reduces run", || job.attempt(reduce).ends_with(".1"));
         }
-        job
     }
 
     /// Returns the live attempt of a task, if there is one.
@@ -60,8 +67,8 @@ impl ScatteredJob<'_> {
         live["attempt"].as_str().unwrap_or_default().to_owned()
     }
 
-    fn open_gate(&self, reduce: &str) {
-        self.folder.write(&format!("gates/{reduce}"), "");
+    fn open_gate(&self, task: &str) {
+        self.folder.write(&format!("gates/{task}"), "");
     }
 
     fn kill_worker(&self) {
@@ -103,4 +110,39 @@ fn changed_map_output_restarts_running_reduces() {
         sorted_lines(&joined(&folder.path("out"))) == numbers.concat().into_bytes(),
         "records are lost or doubled"
     );
+}
+
+#[test]
+fn part_of_map_only_job_is_of_one_attempt() {
+    let folder = Folder::new();
+    let job = ScatteredJob::submit_job(&folder, "scattered-lines", "0");
+    for map in ["m_0000", "m_0001"] {
+        wait_until("both slots are used", || !job.attempt(map).is_empty());
+        job.open_gate(map);
+    }
+    for map in ["m_0002", "m_0003"] {
+        wait_until("two maps are done", || !job.attempt(map).is_empty());
+    }
+    job.kill_worker();
+    wait_until("a map runs again", || {
+        job.attempt("m_0002").ends_with(".2") || job.attempt("m_0003").ends_with(".2")
+    });
+    job.open_gate("m_0002");
+    job.open_gate("m_0003");
+    job.cluster.wait(&[&job.id]).succeeded();
+    let mut numbers = BTreeSet::new();
+    let mut processes = BTreeSet::new();
+    for (_, part) in parts(&folder.path("out")) {
+        let text = String::from_utf8(part).expect("text");
+        let mut of_part = BTreeSet::new();
+        for line in text.lines() {
+            let (number, process) = line.split_once('\t').expect("two fields");
+            assert!(numbers.insert(number.to_owned()), "{number} is doubled");
+            of_part.insert(process.to_owned());
+        }
+        assert_eq!(of_part.len(), 1, "a part is of one attempt");
+        processes.extend(of_part);
+    }
+    assert_eq!(numbers.len(), RECORDS, "records are lost");
+    assert_eq!(processes.len(), 4);
 }

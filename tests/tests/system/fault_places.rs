@@ -106,6 +106,150 @@ fn worker_without_disk_gets_no_tasks_until_space() {
     );
 }
 
+/// Starts a worker with four map slots whose directory is a file system for the program of the jobs and 3 MiB, and waits
+/// until it has joined. `None` if this system does not let a test mount one.
+fn small_worker(folder: &Folder, cluster: &OwnCluster, name: &str) -> Option<Daemon> {
+    let disk = format!("{name}-disk");
+    let jobs = program("testjobs");
+    let program_size = std::fs::metadata(jobs.get_program())
+        .expect("a program")
+        .len();
+    let size = program_size + (3 << 20);
+    std::fs::create_dir(folder.path(&disk)).expect("a directory");
+    let script =
+        format!("mount -t tmpfs -o size={size} tmpfs {disk} || exit 77; exec \"$0\" \"$@\"");
+    let nap = program("nap");
+    let mut small = Command::new("unshare");
+    small
+        .args(["--map-root-user", "--mount", "sh", "-c", &script])
+        .arg(nap.get_program());
+    small
+        .current_dir(folder.root())
+        .arg("--dir")
+        .arg(cluster.directory());
+    let directory = format!("{disk}/worker");
+    small.args(["worker", "--name", name, "--directory", &directory]);
+    small.args([
+        "--map-slots",
+        "4",
+        "--network-shuffle",
+        "--disk-reserve",
+        "1KiB",
+    ]);
+    let log = folder.path(&format!("{name}.log"));
+    let mut small = Daemon::start(small, &log);
+    let mut ended = None;
+    wait_until("the small worker, or its end", || {
+        ended = small.0.try_wait().expect("a child");
+        ended.is_some() || state_of(&cluster.json(&["worker", "list"]), name) == "up"
+    });
+    if ended.is_none() {
+        return Some(small);
+    }
+    let printed = std::fs::read_to_string(log).unwrap_or_default();
+    assert!(
+        printed.contains("unshare") || printed.contains("mount"),
+        "{printed}"
+    );
+    println!("skipped: this system does not let the test mount a file system: {printed}");
+    None
+}
+
+#[test]
+fn job_larger_than_all_disks_fails_alone() {
+    let folder = Folder::new();
+    let text: String = (0..400_000)
+        .map(|number| format!("word{number}\n"))
+        .collect();
+    folder.write("in", text);
+    folder.write("short", "a b\nb\n");
+    let cluster = OwnCluster::start(&folder, 1, "fifo", "");
+    let Some(_ada) = small_worker(&folder, &cluster, "ada") else {
+        return;
+    };
+    let Some(_bob) = small_worker(&folder, &cluster, "bob") else {
+        return;
+    };
+    // Only the small workers are left.
+    run(cluster.nap().args(["worker", "drain", "worker_0001"])).succeeded();
+    let arguments = [
+        "in",
+        "--job",
+        "words-without-combiner",
+        "--output",
+        "large",
+        "--reduces",
+        "1",
+    ];
+    let more = ["--conf", "attempts-max=2", "--task-memory", "4MiB"];
+    let large = cluster.submit(&folder, &[&arguments[..], &more[..]].concat());
+    wait_until("a failure", || {
+        let history = cluster.json(&["job", "history", &large]).to_string();
+        history.contains("local disk: ")
+    });
+    let arguments = [
+        "short",
+        "--job",
+        "words-of-bytes",
+        "--output",
+        "small",
+        "--reduces",
+        "1",
+    ];
+    let small = cluster.submit(&folder, &arguments);
+    cluster.wait(&[&small]).succeeded();
+    assert_eq!(joined(&folder.path("small")), b"a\t1\nb\t2\n");
+    cluster.wait(&[&large]).failed(
+        1,
+        &[
+            "for lack of a resource of the host",
+            "of the worker's disk, and the largest worker has",
+        ],
+    );
+    let workers = cluster.json(&["worker", "list"]);
+    for name in ["ada", "bob"] {
+        assert_eq!(state_of(&workers, name), "up", "{workers}");
+    }
+}
+
+#[test]
+fn job_that_exhausts_its_open_files_fails_alone() {
+    let folder = Folder::new();
+    folder.write("in", "a\n");
+    folder.write("short", "a b\nb\n");
+    let cluster = OwnCluster::start(&folder, 2, "fifo", "");
+    let arguments = [
+        "in",
+        "--job",
+        "open-files",
+        "--output",
+        "bad",
+        "--reduces",
+        "1",
+    ];
+    let more = ["--conf", "attempts-max=2", "--task-memory", "4MiB"];
+    let bad = cluster.submit(&folder, &[&arguments[..], &more[..]].concat());
+    cluster.wait(&[&bad]).failed(
+        1,
+        &["for lack of a resource of the host", "Too many open files"],
+    );
+    let workers = cluster.json(&["worker", "list"]);
+    for worker in workers.as_array().expect("a list") {
+        assert_eq!(worker["state"], "up", "{workers}");
+    }
+    let arguments = [
+        "short",
+        "--job",
+        "words-of-bytes",
+        "--output",
+        "good",
+        "--reduces",
+        "1",
+    ];
+    let good = cluster.submit(&folder, &arguments);
+    cluster.wait(&[&good]).succeeded();
+}
+
 #[test]
 fn full_scratch_moves_task_to_other_worker() {
     let folder = Folder::new();
@@ -114,40 +258,9 @@ fn full_scratch_moves_task_to_other_worker() {
         .collect();
     folder.write("in", text);
     let cluster = OwnCluster::start(&folder, 1, "fifo", "");
-    std::fs::create_dir(folder.path("disk")).expect("a directory");
-    let script = "mount -t tmpfs -o size=3m tmpfs disk || exit 77; exec \"$0\" \"$@\"";
-    let nap = program("nap");
-    let mut small = Command::new("unshare");
-    small
-        .args(["--map-root-user", "--mount", "sh", "-c", script])
-        .arg(nap.get_program());
-    small
-        .current_dir(folder.root())
-        .arg("--dir")
-        .arg(cluster.directory());
-    small.args([
-        "worker",
-        "--name",
-        "small",
-        "--directory",
-        "disk/worker",
-        "--map-slots",
-        "4",
-        "--network-shuffle",
-    ]);
-    small.args(["--disk-reserve", "1KiB"]);
-    let mut small = Daemon::start(small, &folder.path("small.log"));
-    let mut ended = None;
-    wait_until("the second worker, or its end", || {
-        ended = small.0.try_wait().expect("a child");
-        ended.is_some() || state_of(&cluster.json(&["worker", "list"]), "small") == "up"
-    });
-    if ended.is_some() {
-        let said = std::fs::read_to_string(folder.path("small.log")).unwrap_or_default();
-        assert!(said.contains("unshare") || said.contains("mount"), "{said}");
-        println!("skipped: this system does not let the test mount a file system: {said}");
+    let Some(_small) = small_worker(&folder, &cluster, "small") else {
         return;
-    }
+    };
     let arguments = [
         "in",
         "--job",
@@ -170,6 +283,7 @@ fn full_scratch_moves_task_to_other_worker() {
     let history = cluster.json(&["job", "history", &job]).to_string();
     ended.succeeded();
     assert!(history.contains("local disk: "), "{history}");
+    assert!(!history.contains("cannot fetch the job's program"), "{history}");
     assert_eq!(
         joined(&folder.path("out"))
             .iter()

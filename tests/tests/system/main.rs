@@ -23,6 +23,7 @@ mod hard_records;
 mod input_names;
 mod isolation;
 mod leaving_workers;
+mod long_records;
 mod named_outputs;
 mod new_crates;
 mod operating_commands;

@@ -79,6 +79,16 @@ pub fn scattered(_: &Choice) -> Job {
         })
 }
 
+/// Writes the number of each line, and the process of the attempt. Each map waits for the file with its name, such as
+/// `m_0001`, in the folder that its lines name.
+pub fn scattered_lines(_: &Choice) -> Job {
+    Job::text().map_only(|line: &str, out| {
+        let (folder, number) = line.rsplit_once('\t').expect("a folder and a number");
+        wait_for_gate(folder);
+        out.emit(number, std::process::id());
+    })
+}
+
 fn wait_for_gate(folder: &str) {
     let attempt = std::env::var("NAPREDUCE_ATTEMPT_ID").expect("a task process");
     let (task, _) = attempt.rsplit_once('.').expect("an attempt");
@@ -87,6 +97,27 @@ fn wait_for_gate(folder: &str) {
         napreduce::progress();
         std::thread::sleep(std::time::Duration::from_millis(10));
     }
+}
+
+/// Each map keeps files open up to the limit of its process, and then emits more than fits in memory.
+pub fn open_files(_: &Choice) -> Job {
+    Job::text()
+        .map(|line: &str, out: &mut Emit<String, u64>| {
+            let limit = rustix::process::Rlimit {
+                current: Some(64),
+                maximum: Some(64),
+            };
+            rustix::process::setrlimit(rustix::process::Resource::Nofile, limit)
+                .expect("a lower limit");
+            let mut files = Vec::new();
+            while let Ok(file) = std::fs::File::open("/dev/null") {
+                files.push(file);
+            }
+            for number in 0..400_000 {
+                out.emit(&format!("{line}{number}"), 1);
+            }
+        })
+        .reduce(|word, counts, out| out.emit(word, counts.sum()))
 }
 
 /// Each map kills its worker.

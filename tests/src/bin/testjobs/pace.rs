@@ -1,5 +1,7 @@
 //! Slow jobs: a pause per record, group or value, a gate in the middle of the input, or an endless task.
 
+use std::fs::OpenOptions;
+use std::io::Write;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -58,7 +60,7 @@ pub fn busy_record(choice: &Choice) -> Job {
     })
 }
 
-/// A map whose record `wait PATH` waits until the file exists.
+/// A map whose record `wait PATH` waits until the file exists. It writes to `PATH.working` meanwhile.
 pub fn gate_in_map(_: &Choice) -> Job {
     Job::text().map_only(|line: &str, out| {
         pass(line);
@@ -83,7 +85,14 @@ pub fn gate_in_reduce(choice: &Choice) -> Job {
 
 fn pass(line: &str) {
     if let Some(gate) = line.strip_prefix("wait ") {
+        let working = format!("{gate}.working");
         while !Path::new(gate).exists() {
+            let mut file = OpenOptions::new()
+                .create(true)
+                .append(true)
+                .open(&working)
+                .expect("a file in the folder of the gate");
+            file.write_all(b".").expect("a file that can grow");
             std::thread::sleep(Duration::from_millis(5));
         }
     }

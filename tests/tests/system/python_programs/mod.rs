@@ -133,12 +133,12 @@ def pages(user, visited):
 job.main()
 "#;
 
-fn module() -> PathBuf {
+pub fn module() -> PathBuf {
     PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../python"))
 }
 
 /// Returns whether these tests can run here; reports a skip otherwise.
-fn has_python() -> bool {
+pub fn has_python() -> bool {
     let found = Command::new("python3")
         .args(["-c", "import pytest"])
         .output();
@@ -190,7 +190,7 @@ fn with_program(source: &str, input: impl AsRef<[u8]>) -> Folder {
 }
 
 /// Returns a Python that finds the module and `nap`.
-fn driver(folder: &Folder) -> Command {
+pub fn driver(folder: &Folder) -> Command {
     let nap = program("nap");
     let programs = Path::new(nap.get_program())
         .parent()
